@@ -1,0 +1,95 @@
+//! What may be read from the layers below.
+
+use fullstroke_units::{Angle, Cylinder, Lbn, Sectors, Time};
+use std::sync::Arc;
+
+/// The readings of one layer, published by the driver after each call to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gauge {
+    /// Requests in the layer: waiting and in service.
+    pub queue_length: u32,
+    /// Where the arm is, or will be when the request in service ends. For a
+    /// layer of several drives: that of its first.
+    pub head: Cylinder,
+    /// Since when the layer has had nothing to do; `None` while it is busy.
+    pub idle_since: Option<Time>,
+    /// Buffer segments that a request could take now.
+    pub free_segments: u32,
+    /// Requests answered from the buffer so far.
+    pub buffer_hits: u64,
+    /// Whether the layer answers at all.
+    pub alive: bool,
+}
+
+impl Default for Gauge {
+    fn default() -> Gauge {
+        Gauge {
+            queue_length: 0,
+            head: Cylinder(0),
+            idle_since: Some(Time::ZERO),
+            free_segments: 0,
+            buffer_hits: 0,
+            alive: true,
+        }
+    }
+}
+
+/// One track, as a layer above may align to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Track {
+    /// Its first LBN.
+    pub first: Lbn,
+    /// LBNs on it.
+    pub sectors: Sectors,
+    /// Where it lies.
+    pub cylinder: Cylinder,
+    /// Its surface.
+    pub surface: u32,
+}
+
+/// The gauge that never changes: how addresses lie on the medium. For a layer
+/// of several drives it describes the first, in that drive's addresses.
+pub trait TrackTable: Send + Sync {
+    /// Addresses `0..capacity`.
+    fn capacity(&self) -> Sectors;
+    /// The track that holds `lbn`.
+    ///
+    /// # Panics
+    /// If `lbn` is not below the capacity.
+    fn track_at(&self, lbn: Lbn) -> Track;
+    /// The cylinder of `lbn`; beyond the end, that of the last address.
+    fn cylinder_of(&self, lbn: Lbn) -> Cylinder;
+    /// The rotational position of the medium at `now`.
+    fn angle_at(&self, now: Time) -> Angle;
+}
+
+/// The window of a layer on the layers directly below it, by member index.
+#[derive(Clone, Copy)]
+pub struct Below<'a> {
+    gauges: &'a [Gauge],
+    tables: &'a [Option<Arc<dyn TrackTable>>],
+}
+
+impl<'a> Below<'a> {
+    /// A window on members with these gauges and track tables, in order.
+    ///
+    /// # Panics
+    /// If the two differ in length.
+    pub fn new(gauges: &'a [Gauge], tables: &'a [Option<Arc<dyn TrackTable>>]) -> Below<'a> {
+        assert_eq!(gauges.len(), tables.len(), "every member has a gauge and a table");
+        Below { gauges, tables }
+    }
+
+    /// The window of a layer that has nothing below it.
+    pub const NOTHING: Below<'static> = Below { gauges: &[], tables: &[] };
+
+    /// The readings of `member`; of a member that is not there, the default.
+    pub fn gauge(&self, member: usize) -> Gauge {
+        self.gauges.get(member).copied().unwrap_or_default()
+    }
+
+    /// How addresses lie on `member`, if it knows.
+    pub fn tracks(&self, member: usize) -> Option<&'a dyn TrackTable> {
+        self.tables.get(member)?.as_deref()
+    }
+}

@@ -1,0 +1,62 @@
+//! What goes down with a request.
+
+use fullstroke_units::Time;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The class of a request's I/O priority, as the kernel names them.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum PriorityClass {
+    /// Before everything else.
+    RealTime,
+    /// The default.
+    #[default]
+    BestEffort,
+    /// Only when nothing else waits.
+    Idle,
+}
+
+/// What the layers above know about a request. Every field has a default that
+/// says "nothing known"; a layer may use or ignore each of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hints {
+    /// The sequential stream or file that the request belongs to; 0 = unknown.
+    pub stream: u32,
+    /// The process that waits for it; 0 = unknown.
+    pub process: u32,
+    /// The class of its I/O priority.
+    pub class: PriorityClass,
+    /// The level within the class, 0 (first) to 7.
+    pub level: u8,
+    /// Whether somebody waits for the completion (reads, and writes that are
+    /// synchronous).
+    pub synchronous: bool,
+    /// A read of parity whose only purpose is to keep the members' heads
+    /// together (Qian & Wang, section 5).
+    pub dummy_parity_read: bool,
+    /// Force unit access: the write must be on the medium when it completes.
+    pub force_unit_access: bool,
+    /// The stripe of the array above that the request belongs to.
+    pub stripe: Option<u64>,
+    /// When it should be complete; [`Time::NEVER`] = no deadline.
+    pub deadline: Time,
+}
+
+impl Default for Hints {
+    fn default() -> Hints {
+        Hints {
+            stream: 0,
+            process: 0,
+            class: PriorityClass::BestEffort,
+            level: 4,
+            synchronous: true,
+            dummy_parity_read: false,
+            force_unit_access: false,
+            stripe: None,
+            deadline: Time::NEVER,
+        }
+    }
+}

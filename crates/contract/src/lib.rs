@@ -1,0 +1,28 @@
+//! What crosses between the layers, in one place.
+//!
+//! A stack is a tree of [`Layer`]s. A request falls from the workload through
+//! host and volume to the drives; completions rise. Beside requests, three
+//! typed windows cross layers, and nothing else does:
+//!
+//! - [`Hints`] go down with a request,
+//! - [`Gauge`]s are read from the layers directly below ([`Below`]),
+//! - [`Signal`]s come up unasked.
+//!
+//! A layer that ignores a window works unchanged.
+
+mod breakdown;
+mod error;
+mod gauge;
+mod hints;
+mod layer;
+pub mod registry;
+mod request;
+mod signal;
+
+pub use breakdown::Breakdown;
+pub use error::ConfigError;
+pub use gauge::{Below, Gauge, Track, TrackTable};
+pub use hints::{Hints, PriorityClass};
+pub use layer::{Effect, Layer, Out};
+pub use request::{Completion, Extent, Operation, Request, RequestId, Status};
+pub use signal::Signal;

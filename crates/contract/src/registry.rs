@@ -1,0 +1,102 @@
+//! How a policy is found by name.
+//!
+//! Each kind of policy has one registry: a constant slice of entries, one line
+//! a policy. Names on the command line, the JSON schema of stack files, the
+//! reference page and the conformance tests all derive from it.
+
+use crate::ConfigError;
+use schemars::{JsonSchema, Schema};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+/// One policy of a kind: its name and how to build it. `F` is the kind's
+/// factory function.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<F> {
+    /// As written in a stack file.
+    pub name: &'static str,
+    /// One sentence for lists and reference pages.
+    pub summary: &'static str,
+    /// JSON schema of the policy's own keys.
+    pub schema: fn() -> Schema,
+    /// Builds the policy from its keys.
+    pub build: F,
+}
+
+/// The keys of one policy, as they stand in the user's file.
+pub type Keys = Map<String, Value>;
+
+/// The schema of a config type; for [`Entry::schema`].
+pub fn schema_of<C: JsonSchema>() -> Schema {
+    schemars::SchemaGenerator::default().into_root_schema_for::<C>()
+}
+
+/// The entry called `name`, or an error at `key` that names the nearest one.
+pub fn find<'a, F>(
+    kind: &str,
+    registry: &'a [Entry<F>],
+    key: &str,
+    name: &str,
+) -> Result<&'a Entry<F>, ConfigError> {
+    registry.iter().find(|entry| entry.name == name).ok_or_else(|| {
+        let names: Vec<&str> = registry.iter().map(|entry| entry.name).collect();
+        ConfigError::new(
+            key,
+            format!("there is no {kind} `{name}`{}; known: {}", nearest(name, &names), names.join(", ")),
+        )
+    })
+}
+
+/// Reads a config type from `keys`. An unknown key is an error that names the
+/// nearest known one; so is a missing key or a value of the wrong kind.
+pub fn read<C: DeserializeOwned + JsonSchema>(keys: &Keys) -> Result<C, ConfigError> {
+    let schema = schema_of::<C>();
+    check_known(keys, &known_keys(&schema))?;
+    serde_path_to_error::deserialize(Value::Object(keys.clone())).map_err(|error| {
+        let path = error.path().to_string();
+        let key = if path == "." { String::new() } else { path };
+        ConfigError::new(key, without_position(error.inner()))
+    })
+}
+
+/// An error at the first key that is not among `known`.
+pub fn check_known(keys: &Keys, known: &[String]) -> Result<(), ConfigError> {
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    match keys.keys().find(|key| !known.contains(&key.as_str())) {
+        None => Ok(()),
+        Some(key) => Err(ConfigError::new(
+            key.as_str(),
+            format!("unknown key{}; known here: {}", nearest(key, &known), known.join(", ")),
+        )),
+    }
+}
+
+/// The property names of an object schema.
+pub fn known_keys(schema: &Schema) -> Vec<String> {
+    schema
+        .get("properties")
+        .and_then(Value::as_object)
+        .map(|properties| properties.keys().cloned().collect())
+        .unwrap_or_default()
+}
+
+/// ` (did you mean `x`?)` if one of `known` is close to `name`, else nothing.
+pub fn nearest(name: &str, known: &[&str]) -> String {
+    known
+        .iter()
+        .map(|candidate| (strsim::damerau_levenshtein(name, candidate), *candidate))
+        .filter(|(distance, candidate)| *distance <= (candidate.len().max(name.len()) / 2).max(1))
+        .min()
+        .map(|(_, candidate)| format!(" (did you mean `{candidate}`?)"))
+        .unwrap_or_default()
+}
+
+/// serde_json's message without its position, which means nothing to a user
+/// whose file is TOML.
+fn without_position(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.rfind(" at line ") {
+        Some(at) => text[..at].to_owned(),
+        None => text,
+    }
+}

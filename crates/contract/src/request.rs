@@ -1,0 +1,104 @@
+//! Requests and their completions. They carry extents, never bytes.
+
+use crate::{Breakdown, Hints};
+use fullstroke_units::{Lbn, Sectors, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The name of a request between a layer and the one directly above it. The
+/// upper layer chooses it and gets it back with the completion; it is unique
+/// among that layer's requests in flight to one member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct RequestId(pub u64);
+
+/// What is asked of the storage.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Operation {
+    /// Read the extent.
+    #[default]
+    Read,
+    /// Write the extent.
+    Write,
+    /// Make everything that was completed before durable. The extent is empty.
+    Flush,
+    /// The extent's contents are no longer needed.
+    Discard,
+}
+
+/// A run of sectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Extent {
+    /// The first sector.
+    pub start: Lbn,
+    /// How many; zero for a flush.
+    pub sectors: Sectors,
+}
+
+/// One request to a layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Request {
+    /// Chosen by the layer above.
+    pub id: RequestId,
+    /// The workload's request that this one serves, however many layers down:
+    /// its number in order of arrival, counted from 0.
+    pub origin: u64,
+    /// What to do.
+    pub operation: Operation,
+    /// Where.
+    pub extent: Extent,
+    /// What the layers above know about it.
+    pub hints: Hints,
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Status {
+    /// Done.
+    #[default]
+    Done,
+    /// More members have failed than the redundancy covers.
+    Lost,
+    /// The extent lies (partly) outside the layer's address space.
+    OutOfRange,
+}
+
+/// The answer to a [`Request`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Completion {
+    /// The request's id.
+    pub id: RequestId,
+    /// When it was submitted to the completing layer.
+    pub submitted: Time,
+    /// When it finished, on the completing layer's own timeline. A late wake-up
+    /// does not move it.
+    pub finished: Time,
+    /// How it ended.
+    pub status: Status,
+    /// Where the time between `submitted` and `finished` went.
+    pub breakdown: Breakdown,
+}
+
+impl Extent {
+    /// The run of `sectors` from `start`.
+    pub const fn new(start: u64, sectors: u64) -> Extent {
+        Extent { start: Lbn(start), sectors: Sectors(sectors) }
+    }
+    /// The first sector behind the run, saturating at the end of all addresses.
+    pub fn end(&self) -> Lbn {
+        self.start + self.sectors
+    }
+    /// Whether the whole run lies below `capacity`.
+    pub fn within(&self, capacity: Sectors) -> bool {
+        self.start.0.checked_add(self.sectors.0).is_some_and(|end| end <= capacity.0)
+    }
+}
+
+impl Operation {
+    /// Whether the operation moves data.
+    pub const fn transfers(self) -> bool {
+        matches!(self, Operation::Read | Operation::Write)
+    }
+}

@@ -1,0 +1,1 @@
+//! A disk drive: geometry, arm, platter and in-drive queue.

@@ -1,0 +1,1 @@
+//! The virtual clock that drives a stack.

@@ -1,0 +1,1 @@
+//! The host between workload and volume: its dispatch queue.

@@ -1,0 +1,1 @@
+//! Candidates run side by side and ranked.

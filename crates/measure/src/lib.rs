@@ -1,0 +1,1 @@
+//! Response times, intervals and where the time went.

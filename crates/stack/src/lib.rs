@@ -1,0 +1,1 @@
+//! Stack and drive files, and the stacks built from them.

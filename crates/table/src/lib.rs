@@ -1,0 +1,1 @@
+//! Columnar files, written whole or not at all.

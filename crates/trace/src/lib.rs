@@ -1,0 +1,1 @@
+//! Block traces: every format of the field, read as a stream.

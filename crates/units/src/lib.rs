@@ -1,0 +1,23 @@
+//! The quantities of the field, as types: no function in fullstroke takes a
+//! bare integer where a time, an address or an angle is meant.
+//!
+//! | type | unit | range |
+//! |---|---|---|
+//! | [`Time`], [`Duration`] | nanoseconds, integer | 584 years |
+//! | [`Lbn`], [`Sectors`] | 512-byte sectors | 2^64 |
+//! | [`Bytes`] | bytes | 2^64 |
+//! | [`Cylinder`] | tracks from the outer edge | 2^32 |
+//! | [`Angle`] | 2^-64 of a revolution, wrapping | one revolution |
+//! | [`Watts`], [`Joules`] | SI | f64 |
+
+mod angle;
+mod quantity;
+mod random;
+mod space;
+mod time;
+
+pub use angle::{Angle, Spindle};
+pub use quantity::{QuantityError, format_bytes, parse_bytes, parse_duration};
+pub use random::{Random, Seed};
+pub use space::{Bytes, Cylinder, Joules, Lbn, SECTOR_BYTES, Sectors, Watts};
+pub use time::{Duration, Time};

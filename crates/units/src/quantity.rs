@@ -1,0 +1,153 @@
+//! Reading and writing quantities with their units.
+
+use crate::Duration;
+use thiserror::Error;
+
+/// Why a quantity could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum QuantityError {
+    /// The text has no leading number.
+    #[error("`{0}` does not begin with a number")]
+    NoNumber(String),
+    /// The unit is not known for this kind of quantity.
+    #[error("`{found}` is not a unit here; expected one of {expected}")]
+    UnknownUnit {
+        /// What stood behind the number.
+        found: String,
+        /// The units that would have been understood.
+        expected: &'static str,
+    },
+    /// The value does not fit, or is not a whole number of the smallest unit.
+    #[error("`{0}` is out of range, or no whole number of the smallest unit")]
+    OutOfRange(String),
+}
+
+const BYTE_UNITS: &[(&str, u64)] = &[
+    ("", 1),
+    ("B", 1),
+    ("K", 1 << 10),
+    ("M", 1 << 20),
+    ("G", 1 << 30),
+    ("T", 1 << 40),
+    ("KIB", 1 << 10),
+    ("MIB", 1 << 20),
+    ("GIB", 1 << 30),
+    ("TIB", 1 << 40),
+    ("KB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("TB", 1_000_000_000_000),
+];
+
+const TIME_UNITS: &[(&str, u64)] = &[
+    ("NS", 1),
+    ("US", 1_000),
+    ("ΜS", 1_000),
+    ("MS", 1_000_000),
+    ("S", 1_000_000_000),
+    ("MIN", 60_000_000_000),
+    ("H", 3_600_000_000_000),
+];
+
+/// Reads a size: `64KiB`, `1.5GiB`, `20TB`, `512`. A bare letter is binary
+/// (`4K` = 4096), as fio and the kernel have it.
+pub fn parse_bytes(text: &str) -> Result<u64, QuantityError> {
+    parse(text, BYTE_UNITS, "B, KiB, MiB, GiB, TiB (1024), KB, MB, GB, TB (1000)")
+}
+
+/// Reads a span of time: `3.5ms`, `200us`, `8s`, `5min`, `1h`. The unit is
+/// required: a bare number of what?
+pub fn parse_duration(text: &str) -> Result<Duration, QuantityError> {
+    parse(text, TIME_UNITS, "ns, us, ms, s, min, h").map(Duration::from_nanos)
+}
+
+fn parse(text: &str, units: &[(&str, u64)], expected: &'static str) -> Result<u64, QuantityError> {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    if !number.starts_with(|c: char| c.is_ascii_digit()) {
+        return Err(QuantityError::NoNumber(text.to_owned()));
+    }
+    let unit_name = unit.trim().to_uppercase();
+    let Some(&(_, scale)) = units.iter().find(|(name, _)| *name == unit_name) else {
+        return Err(QuantityError::UnknownUnit { found: unit.trim().to_owned(), expected });
+    };
+    scale_decimal(number, scale).ok_or_else(|| QuantityError::OutOfRange(text.to_owned()))
+}
+
+/// `number` (a decimal) times `scale`, exactly, or `None` where the product is
+/// no whole number or does not fit.
+fn scale_decimal(number: &str, scale: u64) -> Option<u64> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let fraction = fraction.trim_end_matches('0');
+    let whole = whole.parse::<u128>().ok()?.checked_mul(u128::from(scale))?;
+    let fraction = if fraction.is_empty() {
+        0
+    } else {
+        let digits = u32::try_from(fraction.len()).ok().filter(|&digits| digits <= 18)?;
+        let numerator = fraction.parse::<u128>().ok()? * u128::from(scale);
+        let denominator = 10u128.pow(digits);
+        if !numerator.is_multiple_of(denominator) {
+            return None;
+        }
+        numerator / denominator
+    };
+    u64::try_from(whole.checked_add(fraction)?).ok()
+}
+
+/// Writes a size in the largest binary unit that divides it: `64KiB`, `1536B`.
+pub fn format_bytes(bytes: u64) -> String {
+    for (unit, scale) in [("TiB", 1u64 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)] {
+        if bytes >= scale && bytes.is_multiple_of(scale) {
+            return format!("{}{unit}", bytes / scale);
+        }
+    }
+    format!("{bytes}B")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_with_binary_and_decimal_units() {
+        for (text, bytes) in [
+            ("512", 512),
+            ("64KiB", 65_536),
+            ("64 KiB", 65_536),
+            ("4k", 4_096),
+            ("1.5MiB", 1_572_864),
+            ("20TB", 20_000_000_000_000),
+            ("4.51GB", 4_510_000_000),
+        ] {
+            assert_eq!(parse_bytes(text), Ok(bytes), "{text}");
+        }
+    }
+
+    #[test]
+    fn spans_are_read_exactly() {
+        assert_eq!(parse_duration("3.5ms"), Ok(Duration::from_micros(3_500)));
+        assert_eq!(parse_duration("0.000001ms"), Ok(Duration::from_nanos(1)));
+        assert_eq!(parse_duration("2min"), Ok(Duration::from_secs(120)));
+        assert_eq!(parse_duration("5µs"), Ok(Duration::from_micros(5)));
+    }
+
+    #[test]
+    fn what_is_no_quantity_is_refused_with_its_reason() {
+        assert!(matches!(parse_bytes("many"), Err(QuantityError::NoNumber(_))));
+        assert!(matches!(parse_bytes(""), Err(QuantityError::NoNumber(_))));
+        assert!(matches!(parse_bytes("-4K"), Err(QuantityError::NoNumber(_))));
+        assert!(matches!(parse_bytes("4X"), Err(QuantityError::UnknownUnit { .. })));
+        assert!(matches!(parse_bytes("20000000000TB"), Err(QuantityError::OutOfRange(_))));
+        assert!(matches!(parse_bytes("0.3B"), Err(QuantityError::OutOfRange(_))));
+        assert!(matches!(parse_bytes("1.2.3K"), Err(QuantityError::OutOfRange(_))));
+        assert!(matches!(parse_duration("5"), Err(QuantityError::UnknownUnit { .. })));
+    }
+
+    #[test]
+    fn formatted_sizes_read_back() {
+        for bytes in [0, 1, 511, 512, 1536, 65_536, 1 << 20, 3 << 40] {
+            assert_eq!(parse_bytes(&format_bytes(bytes)), Ok(bytes));
+        }
+    }
+}

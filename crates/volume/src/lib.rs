@@ -1,0 +1,1 @@
+//! Address maps and parity plans of disk arrays.
