@@ -1,6 +1,6 @@
 //! The shape of every layer: a state machine that never looks at a clock.
 
-use crate::{Below, Completion, Gauge, Request, Signal};
+use crate::{Below, Completion, Gauge, MemberStatistics, Request, Signal};
 use fullstroke_units::Time;
 
 /// One layer of a stack.
@@ -9,7 +9,8 @@ use fullstroke_units::Time;
 ///   [`signalled`](Layer::signalled), [`wake`](Layer::wake).
 /// - **Effects out**: pushed into `out`; the driver drains it before it calls
 ///   any layer again.
-/// - **Getters**: [`next_wake`](Layer::next_wake), [`gauge`](Layer::gauge).
+/// - **Getters**: [`next_wake`](Layer::next_wake), [`gauge`](Layer::gauge),
+///   [`statistics`](Layer::statistics).
 ///
 /// The polling rule, once: after each event the driver drains `out`, then asks
 /// `next_wake`. Time is monotonic over all calls to a layer. Waking early is
@@ -43,6 +44,11 @@ pub trait Layer: Send {
 
     /// The layer's readings now.
     fn gauge(&self) -> Gauge;
+
+    /// What the layer has counted, if it is a drive.
+    fn statistics(&self) -> Option<MemberStatistics> {
+        None
+    }
 }
 
 /// What a layer does in answer to an event.

@@ -18,6 +18,8 @@ mod layer;
 pub mod registry;
 mod request;
 mod signal;
+mod source;
+mod statistics;
 
 pub use breakdown::Breakdown;
 pub use error::ConfigError;
@@ -26,3 +28,5 @@ pub use hints::{Hints, PriorityClass};
 pub use layer::{Effect, Layer, Out};
 pub use request::{Completion, Extent, Operation, Request, RequestId, Status};
 pub use signal::Signal;
+pub use source::{Source, SourceError};
+pub use statistics::MemberStatistics;

@@ -90,6 +90,11 @@ impl Add<Sectors> for Lbn {
         Lbn(self.0.saturating_add(sectors.0))
     }
 }
+impl AddAssign<Sectors> for Lbn {
+    fn add_assign(&mut self, sectors: Sectors) {
+        *self = *self + sectors;
+    }
+}
 impl Add for Sectors {
     type Output = Sectors;
     fn add(self, other: Sectors) -> Sectors {

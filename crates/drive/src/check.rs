@@ -1,0 +1,138 @@
+//! What a drive description must satisfy, beyond being readable: that it adds
+//! up, agrees with what the vendor publishes, and says where its numbers come
+//! from.
+
+use crate::config::DriveConfig;
+use crate::drive::Model;
+use fullstroke_contract::ConfigError;
+use serde::Serialize;
+
+/// Relative difference allowed between model and datasheet unless a drive says
+/// otherwise: datasheets round.
+const TOLERANCE: f64 = 0.03;
+
+/// The outcome of one check.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Check {
+    /// What is held against what.
+    pub name: &'static str,
+    /// The key that it is about.
+    pub key: String,
+    /// What the description says or implies.
+    pub found: String,
+    /// What it is held against.
+    pub expected: String,
+    /// Whether it holds.
+    pub passed: bool,
+}
+
+/// Every check of a description that loads.
+pub fn checks(model: &Model) -> Vec<Check> {
+    let config = model.config();
+    let geometry = model.mechanics().geometry();
+    let mut checks = vec![Check {
+        name: "tracks x sectors = capacity",
+        key: "capacity_sectors".into(),
+        found: geometry.zones().map(|zone| zone.sectors.0).sum::<u64>().to_string(),
+        expected: config.capacity_sectors.0.to_string(),
+        passed: geometry.capacity() == config.capacity_sectors,
+    }];
+    let published = &config.published;
+    let tolerance = published.tolerance.unwrap_or(TOLERANCE);
+    let mut against = |name, key: &str, found: Option<f64>, expected: Option<f64>, unit: &str| {
+        if let (Some(found), Some(expected)) = (found, expected) {
+            checks.push(Check {
+                name,
+                key: format!("published.{key}"),
+                found: format!("{found:.3} {unit}"),
+                expected: format!("{expected} {unit} within {:.1} %", tolerance * 100.0),
+                passed: (found / expected - 1.0).abs() <= tolerance,
+            });
+        }
+    };
+    let rates: Vec<f64> = geometry.zones().map(|zone| zone.rate_mb_per_s(config.rpm)).collect();
+    let outer = rates.first().copied();
+    let inner = rates.last().copied();
+    let average = model.mechanics().seek_table().average().as_millis_f64();
+    against("sustained rate at the outer edge", "outer_mb_per_s", outer, published.outer_mb_per_s, "MB/s");
+    against("sustained rate at the inner edge", "inner_mb_per_s", inner, published.inner_mb_per_s, "MB/s");
+    against("average seek", "average_seek_ms", Some(average), published.average_seek_ms, "ms");
+    checks.extend(unsourced(config).into_iter().map(|key| Check {
+        name: "every number has a source",
+        found: "no source".into(),
+        expected: format!("a line `{key} = \"...\"` in [sources]"),
+        key,
+        passed: false,
+    }));
+    checks
+}
+
+/// The first check that fails, as an error at its key.
+pub fn first_failure(model: &Model) -> Result<(), ConfigError> {
+    match checks(model).into_iter().find(|check| !check.passed) {
+        None => Ok(()),
+        Some(check) => Err(ConfigError::new(
+            check.key,
+            format!("{}: found {}, expected {}", check.name, check.found, check.expected),
+        )),
+    }
+}
+
+/// Keys that hold numbers but no source.
+fn unsourced(config: &DriveConfig) -> Vec<String> {
+    let mut keys = vec!["capacity_sectors", "rpm", "surfaces", "zones", "seek", "queue"];
+    let switches = [
+        ("head_switch_ms", config.head_switch_ms),
+        ("write_settle_ms", config.write_settle_ms),
+        ("command_overhead_ms", config.command_overhead_ms),
+        ("published.outer_mb_per_s", config.published.outer_mb_per_s.unwrap_or(0.0)),
+        ("published.inner_mb_per_s", config.published.inner_mb_per_s.unwrap_or(0.0)),
+        ("published.average_seek_ms", config.published.average_seek_ms.unwrap_or(0.0)),
+    ];
+    keys.extend(switches.iter().filter(|(_, value)| *value != 0.0).map(|(key, _)| *key));
+    let sourced = |key: &str| {
+        let prefixes = key.match_indices('.').map(|(at, _)| &key[..at]).chain([key]);
+        prefixes.into_iter().any(|prefix| config.sources.contains_key(prefix))
+    };
+    keys.into_iter().filter(|key| !sourced(key)).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::tests::small_drive;
+
+    fn sourced() -> DriveConfig {
+        let keys = [
+            "capacity_sectors",
+            "rpm",
+            "surfaces",
+            "zones",
+            "seek",
+            "queue",
+            "head_switch_ms",
+            "write_settle_ms",
+            "published",
+        ];
+        let sources = keys.map(|key| (key.to_owned(), "made up for a test".to_owned())).into();
+        DriveConfig { sources, ..small_drive() }
+    }
+
+    #[test]
+    fn a_number_without_a_source_is_named() {
+        let mut config = sourced();
+        config.sources.remove("rpm");
+        let error = first_failure(&Model::new(config).unwrap()).unwrap_err();
+        assert_eq!(error.key, "rpm");
+    }
+
+    #[test]
+    fn a_rate_that_the_geometry_does_not_give_is_found() {
+        let mut config = sourced();
+        // 80 sectors in 2 revolutions and skews of 3 + 5 sectors of 40: 2.2 x 6 ms.
+        config.published.outer_mb_per_s = Some(80.0 * 512.0 / 13.2e-3 / 1e6);
+        assert_eq!(first_failure(&Model::new(config.clone()).unwrap()), Ok(()));
+        config.published.outer_mb_per_s = Some(4.0);
+        assert_eq!(first_failure(&Model::new(config).unwrap()).unwrap_err().key, "published.outer_mb_per_s");
+    }
+}

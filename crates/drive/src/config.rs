@@ -1,0 +1,192 @@
+//! The drive file: what a drive is, and where each number comes from.
+
+use crate::queue::QueueConfig;
+use fullstroke_units::Sectors;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A drive, as `drives/*.toml` describes it. All sectors are of 512 bytes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DriveConfig {
+    /// The drive's name for people: vendor, model, capacity.
+    pub title: String,
+    /// Addressable sectors. Must equal what the zones hold.
+    pub capacity_sectors: Sectors,
+    /// Revolutions a minute, to the thousandth.
+    pub rpm: f64,
+    /// Recording surfaces, one head each.
+    pub surfaces: u32,
+    /// The order in which LBNs pass through the tracks.
+    #[serde(default)]
+    pub order: TrackOrder,
+    /// Zones, from the outer edge inward.
+    pub zones: Vec<ZoneConfig>,
+    /// Time of the arm's movement by distance.
+    pub seek: SeekConfig,
+    /// Time to change to another head of the same cylinder.
+    #[serde(default)]
+    pub head_switch_ms: f64,
+    /// Time that a write waits in addition after the arm or the head has moved.
+    #[serde(default)]
+    pub write_settle_ms: f64,
+    /// Whether transfers begin wherever the head lands on the requested part of
+    /// a track. A whole track then costs one revolution.
+    #[serde(default)]
+    pub zero_latency: bool,
+    /// Time from the arrival of a command to the start of the arm's movement.
+    #[serde(default)]
+    pub command_overhead_ms: f64,
+    /// The queue inside the drive.
+    #[serde(default)]
+    pub queue: QueueConfig,
+    /// What the vendor publishes, to hold the numbers above against.
+    #[serde(default)]
+    pub published: Published,
+    /// Where the numbers come from: key (`rpm`, `zones`, `seek.points`) to
+    /// source. A key covers the keys below it. Fitted numbers say `fitted: ...`.
+    pub sources: BTreeMap<String, String>,
+}
+
+/// The order in which LBNs pass through the tracks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TrackOrder {
+    /// All surfaces of a cylinder from first to last, then the next cylinder.
+    #[default]
+    Cylinder,
+    /// The same, but every other cylinder of a zone from last to first.
+    CylinderSerpentine,
+}
+
+/// Cylinders of equal track length.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ZoneConfig {
+    /// The outermost cylinder.
+    pub first_cylinder: u32,
+    /// The innermost cylinder.
+    pub last_cylinder: u32,
+    /// Sectors on a track: one number, or one for each surface.
+    pub sectors_per_track: SectorsPerTrack,
+    /// Sectors by which a track begins behind the one before it in the cylinder
+    /// (on the first surface, where surfaces differ).
+    #[serde(default)]
+    pub track_skew: f64,
+    /// The same from the last track of a cylinder to the first of the next.
+    #[serde(default)]
+    pub cylinder_skew: f64,
+    /// Sectors from angle 0 to the zone's first sector.
+    #[serde(default)]
+    pub offset: f64,
+    /// Sectors in front of the zone's first LBN that carry none.
+    #[serde(default)]
+    pub dead: u64,
+    /// Sectors of the zone that carry no LBN, slipped ones included.
+    #[serde(default)]
+    pub spares: u64,
+    /// Slipped sectors, ascending, counted from the zone's first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slips: Vec<u64>,
+}
+
+/// Sectors on the tracks of a zone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum SectorsPerTrack {
+    /// The same on every surface.
+    Same(u32),
+    /// One number for each surface.
+    PerSurface(Vec<u32>),
+}
+
+/// Time of the arm's movement by distance in cylinders. Exactly one form.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "form", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum SeekConfig {
+    /// Measured: `[cylinders, ms]`, ascending; straight lines between them.
+    Points {
+        /// The points.
+        points: Vec<(u32, f64)>,
+    },
+    /// The three numbers of a datasheet. The curve through them is
+    /// `t + b sqrt(d-1) + c (d-1)` (Lee & Katz, SIGMETRICS 1993).
+    Datasheet {
+        /// One cylinder.
+        track_to_track_ms: f64,
+        /// Mean over seeks between random cylinders.
+        average_ms: f64,
+        /// From edge to edge.
+        full_stroke_ms: f64,
+    },
+    /// Ruemmler & Wilkes (IEEE Computer, 1994): `a + b sqrt(d)` below the
+    /// crossover, `c + e d` from it on.
+    TwoPiece {
+        /// Constant of the short seeks.
+        a_ms: f64,
+        /// Factor of the root of the distance.
+        b_ms: f64,
+        /// Constant of the long seeks.
+        c_ms: f64,
+        /// Factor of the distance.
+        e_ms: f64,
+        /// The first distance of the second form.
+        crossover: u32,
+    },
+}
+
+/// What a vendor publishes about the whole. Each number that is given is
+/// checked against the model when the file is loaded.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Published {
+    /// Sustained transfer rate at the outer edge, MB/s (10^6 bytes).
+    pub outer_mb_per_s: Option<f64>,
+    /// Sustained transfer rate at the inner edge, MB/s (10^6 bytes).
+    pub inner_mb_per_s: Option<f64>,
+    /// Mean seek time of random reads.
+    pub average_seek_ms: Option<f64>,
+    /// Relative difference that the checks of this drive allow; 0.03 unless
+    /// said. A larger one wants a reason in `sources`.
+    pub tolerance: Option<f64>,
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn zone(first_cylinder: u32, last_cylinder: u32, sectors: u32) -> ZoneConfig {
+        ZoneConfig {
+            first_cylinder,
+            last_cylinder,
+            sectors_per_track: SectorsPerTrack::Same(sectors),
+            track_skew: 3.0,
+            cylinder_skew: 5.0,
+            offset: 0.0,
+            dead: 0,
+            spares: 0,
+            slips: Vec::new(),
+        }
+    }
+
+    /// Two surfaces, two zones, 10 + 10 cylinders, 10,000 rpm.
+    pub(crate) fn small_drive() -> DriveConfig {
+        DriveConfig {
+            title: "a small drive".into(),
+            capacity_sectors: Sectors(2 * 10 * 40 + 2 * 10 * 30),
+            rpm: 10_000.0,
+            surfaces: 2,
+            order: TrackOrder::Cylinder,
+            zones: vec![zone(0, 9, 40), zone(10, 19, 30)],
+            seek: SeekConfig::Points { points: vec![(1, 0.8), (19, 2.6)] },
+            head_switch_ms: 0.5,
+            write_settle_ms: 0.1,
+            zero_latency: false,
+            command_overhead_ms: 0.0,
+            queue: QueueConfig::default(),
+            published: Published::default(),
+            sources: BTreeMap::new(),
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Arm and platter: what an access costs.
+//!
+//! Formulas (checked against a reference to the microsecond, see the tests of
+//! the engine):
+//!
+//! - seek = max(curve(distance), head switch if the head changes), and write
+//!   settling in addition if a write has moved at all;
+//! - then rotation until the first sector begins;
+//! - then the sectors pass; at a track's end the same again.
+
+use crate::config::DriveConfig;
+use crate::geometry::{Geometry, Position};
+use crate::seek::SeekTable;
+use fullstroke_contract::ConfigError;
+use fullstroke_units::{Angle, Cylinder, Duration, Lbn, Sectors, Spindle, Time};
+use std::sync::Arc;
+
+/// Where the heads stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Head {
+    /// The cylinder under the arm.
+    pub cylinder: Cylinder,
+    /// The head that is switched on.
+    pub surface: u32,
+}
+
+/// What one access cost, in parts that add up to its duration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Access {
+    /// Arm, head switches, settling; on the way to the first track and between
+    /// tracks.
+    pub seek: Duration,
+    /// Rotational latency.
+    pub rotation: Duration,
+    /// Sectors passing.
+    pub transfer: Duration,
+    /// Cylinders crossed to the first track.
+    pub seek_cylinders: u32,
+}
+
+impl Access {
+    /// The whole.
+    pub fn duration(&self) -> Duration {
+        self.seek + self.rotation + self.transfer
+    }
+}
+
+/// The moving parts of a drive. Immutable: a head position and an instant go
+/// in, times come out.
+#[derive(Clone, Debug)]
+pub struct Mechanics {
+    geometry: Arc<Geometry>,
+    spindle: Spindle,
+    seek: SeekTable,
+    head_switch: Duration,
+    write_settle: Duration,
+    zero_latency: bool,
+}
+
+impl Mechanics {
+    /// The mechanics of a drive.
+    ///
+    /// # Errors
+    /// Names the key whose value cannot be.
+    pub fn new(config: &DriveConfig) -> Result<Mechanics, ConfigError> {
+        let geometry = Arc::new(Geometry::new(config)?);
+        let seek = SeekTable::new(&config.seek, geometry.cylinders()).map_err(|error| error.below("seek"))?;
+        Ok(Mechanics {
+            spindle: geometry.spindle(),
+            geometry,
+            seek,
+            head_switch: milliseconds("head_switch_ms", config.head_switch_ms)?,
+            write_settle: milliseconds("write_settle_ms", config.write_settle_ms)?,
+            zero_latency: config.zero_latency,
+        })
+    }
+
+    /// How addresses lie.
+    pub fn geometry(&self) -> &Arc<Geometry> {
+        &self.geometry
+    }
+
+    /// The seek curve.
+    pub fn seek_table(&self) -> &SeekTable {
+        &self.seek
+    }
+
+    /// The motor.
+    pub fn spindle(&self) -> Spindle {
+        self.spindle
+    }
+
+    /// Time until the heads stand on the track of `target`.
+    #[inline]
+    pub fn seek(&self, head: Head, cylinder: Cylinder, surface: u32, write: bool) -> Duration {
+        let mut time = self.seek.time(head.cylinder.distance(cylinder));
+        if head.surface != surface {
+            time = time.max(self.head_switch);
+        }
+        if write && time > Duration::ZERO {
+            time += self.write_settle;
+        }
+        time
+    }
+
+    /// Time from `landing`, when the heads stand on the right track, until a
+    /// transfer over `span` from `start` can proceed without pause: the time of
+    /// the whole less that of the sectors.
+    ///
+    /// With zero latency a head that lands inside the span reads on to its end,
+    /// waits, and completes what it had missed: one revolution for everything.
+    /// The remainder of the sector on which it lands is taken as usable, so
+    /// that a whole track costs one revolution exactly; a drive that must see a
+    /// sector's start needs up to one sector more.
+    #[inline]
+    pub fn rotation(&self, landing: Time, start: Angle, span: Angle) -> Duration {
+        if self.lands_inside(landing, start, span) {
+            return self.spindle.revolution().saturating_sub(self.spindle.time_to_turn(span));
+        }
+        self.spindle.wait_for(start, landing)
+    }
+
+    /// Whether a transfer can begin in the middle of its span.
+    #[inline]
+    fn lands_inside(&self, landing: Time, start: Angle, span: Angle) -> bool {
+        let inside = self.spindle.angle_at(landing) - start;
+        self.zero_latency && inside < span && inside > Angle::ZERO
+    }
+
+    /// Rotational latency and transfer time of `span` from `start` for heads
+    /// that land at `landing`. The transfer ends when the end of the span is
+    /// under the head, so that rounding to nanoseconds never adds up.
+    #[inline]
+    fn pass(&self, landing: Time, start: Angle, span: Angle) -> (Duration, Duration) {
+        let rotation = self.rotation(landing, start, span);
+        let left = if self.lands_inside(landing, start, span) {
+            span
+        } else {
+            start + span - self.spindle.angle_at(landing + rotation)
+        };
+        (rotation, self.spindle.time_to_turn(left))
+    }
+
+    /// Carries out an access of `sectors` from `lbn` at `position`, beginning
+    /// at `now`, and leaves the heads where it ends.
+    ///
+    /// The extent must lie on the drive and not be empty.
+    #[inline]
+    pub fn access(
+        &self,
+        head: &mut Head,
+        now: Time,
+        lbn: Lbn,
+        sectors: Sectors,
+        position: &Position,
+        write: bool,
+    ) -> Access {
+        let mut access =
+            Access { seek_cylinders: head.cylinder.distance(position.cylinder), ..Access::default() };
+        let mut clock = now;
+        let (mut lbn, mut left, mut position) = (lbn, sectors, *position);
+        loop {
+            let here = left.min(position.sectors_left);
+            let span = self.span(&position, here);
+            let seek = self.seek(*head, position.cylinder, position.surface, write);
+            let (rotation, transfer) = self.pass(clock + seek, position.angle, span);
+            access.seek += seek;
+            access.rotation += rotation;
+            access.transfer += transfer;
+            clock += seek + rotation + transfer;
+            *head = Head { cylinder: position.cylinder, surface: position.surface };
+            left = left - here;
+            if left == Sectors::ZERO {
+                return access;
+            }
+            let Some(next) = self.geometry.next_track(lbn, &position) else { return access };
+            (lbn, position) = next;
+        }
+    }
+
+    /// The angle that `sectors` from `position` on cover; a whole track, which
+    /// would wrap to 0, is the largest angle.
+    #[inline]
+    pub fn span(&self, position: &Position, sectors: Sectors) -> Angle {
+        let passed = self.geometry.passed(position, sectors);
+        let exact = u128::from(position.sector_angle.0) * u128::from(passed);
+        Angle(u64::try_from(exact).unwrap_or(u64::MAX))
+    }
+}
+
+/// A configured time, or an error at its key.
+pub(crate) fn milliseconds(key: &str, value: f64) -> Result<Duration, ConfigError> {
+    if value.is_finite() && (0.0..1e6).contains(&value) {
+        Ok(Duration::from_millis_f64(value))
+    } else {
+        Err(ConfigError::new(key, format!("found {value}; expected milliseconds, 0 or more")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::tests::small_drive;
+    use proptest::prelude::*;
+
+    fn mechanics(zero_latency: bool) -> Mechanics {
+        Mechanics::new(&DriveConfig { zero_latency, ..small_drive() }).unwrap()
+    }
+
+    fn access(mechanics: &Mechanics, now: u64, lbn: u64, sectors: u64) -> Access {
+        let position = mechanics.geometry.locate(Lbn(lbn));
+        mechanics.access(
+            &mut Head::default(),
+            Time::from_nanos(now),
+            Lbn(lbn),
+            Sectors(sectors),
+            &position,
+            false,
+        )
+    }
+
+    #[test]
+    fn a_read_of_the_sector_under_the_head_costs_its_own_passing() {
+        let access = access(&mechanics(false), 0, 0, 10);
+        assert_eq!((access.seek, access.rotation), (Duration::ZERO, Duration::ZERO));
+        // 10 of 40 sectors of a 6 ms revolution.
+        assert!((access.transfer.as_millis_f64() - 1.5).abs() < 1e-5);
+    }
+
+    #[test]
+    fn a_sector_just_missed_costs_a_revolution_unless_latency_is_zero() {
+        let passed = 200_000; // the second sector has begun
+        assert!(access(&mechanics(false), passed, 0, 40).duration().as_millis_f64() > 11.7);
+        let zero = access(&mechanics(true), passed, 0, 40);
+        assert_eq!(zero.duration(), mechanics(true).spindle.revolution());
+    }
+
+    #[test]
+    fn a_write_settles_after_a_movement_only() {
+        let mechanics = mechanics(false);
+        let at = Head::default();
+        let seek =
+            |cylinder, surface, write| mechanics.seek(at, Cylinder(cylinder), surface, write).as_millis_f64();
+        assert_eq!(seek(0, 0, true), 0.0);
+        assert_eq!(seek(0, 1, false), 0.5);
+        assert_eq!(seek(0, 1, true), 0.6);
+        assert_eq!(seek(1, 1, false), 0.8);
+        assert_eq!(seek(1, 0, true), 0.9);
+    }
+
+    #[test]
+    fn a_request_over_a_track_boundary_pays_the_switch_and_the_skew() {
+        let mechanics = mechanics(false);
+        let one = access(&mechanics, 0, 0, 40);
+        let two = access(&mechanics, 0, 0, 41);
+        // Skew of 3 sectors = 0.45 ms, less than the switch of 0.5 ms: the
+        // first sector of the second track is missed by 0.05 ms.
+        let more = (two.duration() - one.duration()).as_millis_f64();
+        assert!((more - (6.0 + 0.45 + 0.15)).abs() < 1e-5, "{more}");
+    }
+
+    proptest! {
+        #[test]
+        fn zero_latency_never_takes_longer_and_at_most_a_revolution_a_track(
+            now in 0u64..100_000_000, lbn in 0u64..1400, sectors in 1u64..200,
+        ) {
+            let sectors = sectors.min(1400 - lbn);
+            let (plain, zero) = (mechanics(false), mechanics(true));
+            let slow = access(&plain, now, lbn, sectors);
+            let fast = access(&zero, now, lbn, sectors);
+            let position = plain.geometry.locate(Lbn(lbn));
+            if sectors <= position.sectors_left.0 {
+                prop_assert!(fast.duration() <= slow.duration());
+                let whole = position.sectors_left.0 == sectors && (sectors == 40 || sectors == 30);
+                if whole {
+                    prop_assert!(fast.rotation + fast.transfer <= zero.spindle.revolution());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! C-LOOK: sweep inward as far as requests wait, then return to the outermost.
+
+use super::sorted::Sorted;
+use super::{Arm, Discipline, SortBy, SortedConfig, Waiting, sorted_config};
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::Keys;
+
+pub(super) const SUMMARY: &str = "one-way elevator: sweeps inward, then returns to the outermost request";
+pub(super) type Config = SortedConfig;
+
+struct CLook {
+    by: SortBy,
+    waiting: Sorted,
+}
+
+pub(super) fn build(keys: &Keys) -> Result<Box<dyn Discipline>, ConfigError> {
+    Ok(Box::new(CLook { by: sorted_config(keys)?.by, waiting: Sorted::default() }))
+}
+
+impl Discipline for CLook {
+    fn insert(&mut self, waiting: Waiting) {
+        self.waiting.insert(self.by.key(&waiting), waiting);
+    }
+
+    fn take(&mut self, arm: Arm<'_>) -> Option<Waiting> {
+        let ahead = self.waiting.at_or_after(self.by.here(&arm));
+        let index = if ahead < self.waiting.len() { ahead } else { 0 };
+        self.waiting.key(index)?;
+        Some(self.waiting.remove(index))
+    }
+
+    fn len(&self) -> usize {
+        self.waiting.len()
+    }
+}

@@ -1,0 +1,31 @@
+//! First come, first served.
+
+use super::{Arm, Discipline, NoKeys, Waiting};
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Keys, read};
+use std::collections::VecDeque;
+
+pub(super) const SUMMARY: &str = "first come, first served";
+pub(super) type Config = NoKeys;
+
+#[derive(Default)]
+struct Fcfs {
+    waiting: VecDeque<Waiting>,
+}
+
+pub(super) fn build(keys: &Keys) -> Result<Box<dyn Discipline>, ConfigError> {
+    let NoKeys {} = read(keys)?;
+    Ok(Box::new(Fcfs::default()))
+}
+
+impl Discipline for Fcfs {
+    fn insert(&mut self, waiting: Waiting) {
+        self.waiting.push_back(waiting);
+    }
+    fn take(&mut self, _: Arm<'_>) -> Option<Waiting> {
+        self.waiting.pop_front()
+    }
+    fn len(&self) -> usize {
+        self.waiting.len()
+    }
+}

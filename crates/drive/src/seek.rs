@@ -1,0 +1,222 @@
+//! The seek curve, tabulated once for every distance.
+
+use crate::config::SeekConfig;
+use fullstroke_contract::ConfigError;
+use fullstroke_units::Duration;
+
+/// Time of the arm's movement for every distance in cylinders.
+#[derive(Clone, Debug)]
+pub struct SeekTable {
+    /// Nanoseconds by distance.
+    nanoseconds: Vec<u32>,
+    /// The shortest time for each distance or any longer one, where that is
+    /// another table.
+    at_least: Option<Vec<u32>>,
+}
+
+/// A curve may fall by this part of its height: measured points carry noise,
+/// and the pieces of published forms, whose coefficients are rounded, do not
+/// quite meet.
+const NOISE: u32 = 50;
+
+impl SeekTable {
+    /// The table for a drive of `cylinders`.
+    ///
+    /// # Errors
+    /// Names the key of a curve that is not monotone, not positive, has no
+    /// point, or exceeds 4 s.
+    pub fn new(config: &SeekConfig, cylinders: u32) -> Result<SeekTable, ConfigError> {
+        let longest = cylinders.max(2) - 1;
+        let milliseconds: Box<dyn Fn(u32) -> f64> = match config {
+            SeekConfig::Points { points } => points_curve(points)?,
+            &SeekConfig::Datasheet { track_to_track_ms, average_ms, full_stroke_ms } => {
+                datasheet_curve(track_to_track_ms, average_ms, full_stroke_ms, longest)?
+            }
+            &SeekConfig::TwoPiece { a_ms, b_ms, c_ms, e_ms, crossover } => Box::new(move |distance| {
+                let d = f64::from(distance);
+                if distance < crossover { a_ms + b_ms * d.sqrt() } else { c_ms + e_ms * d }
+            }),
+        };
+        let mut nanoseconds: Vec<u32> = Vec::with_capacity(longest as usize + 1);
+        nanoseconds.push(0);
+        let mut highest = 0;
+        for distance in 1..=longest {
+            let ms = milliseconds(distance);
+            if !(ms.is_finite() && ms > 0.0 && ms < 4000.0) {
+                return Err(ConfigError::new(
+                    "",
+                    format!("a seek over {distance} cylinders would take {ms} ms"),
+                ));
+            }
+            let value = (ms * 1e6).round() as u32;
+            if value < highest - highest / NOISE {
+                return Err(ConfigError::new(
+                    "",
+                    format!("the curve is not monotone: it falls at {distance} cylinders, to {ms:.4} ms"),
+                ));
+            }
+            highest = highest.max(value);
+            nanoseconds.push(value);
+        }
+        let at_least = suffix_minimum(&nanoseconds);
+        Ok(SeekTable { nanoseconds, at_least })
+    }
+
+    /// The time for `distance`; beyond the table, that of the longest seek.
+    #[inline]
+    pub fn time(&self, distance: u32) -> Duration {
+        let last = self.nanoseconds.len() - 1;
+        Duration::from_nanos(u64::from(self.nanoseconds[(distance as usize).min(last)]))
+    }
+
+    /// No seek over `distance` or more takes less; it never falls.
+    #[inline]
+    pub fn at_least(&self, distance: u32) -> Duration {
+        let table = self.at_least.as_ref().unwrap_or(&self.nanoseconds);
+        Duration::from_nanos(u64::from(table[(distance as usize).min(table.len() - 1)]))
+    }
+
+    /// Mean over seeks between two different, independent, uniform cylinders.
+    pub fn average(&self) -> Duration {
+        let cylinders = self.nanoseconds.len() as f64;
+        let (mut sum, mut weights) = (0.0, 0.0);
+        for (distance, &time) in self.nanoseconds.iter().enumerate().skip(1) {
+            let weight = cylinders - distance as f64;
+            sum += weight * f64::from(time);
+            weights += weight;
+        }
+        Duration::from_nanos((sum / weights).round() as u64)
+    }
+}
+
+/// The least of each value and those behind it; `None` if that is the value
+/// itself throughout.
+fn suffix_minimum(values: &[u32]) -> Option<Vec<u32>> {
+    if values.is_sorted() {
+        return None;
+    }
+    let mut least = values.to_vec();
+    for index in (1..least.len()).rev() {
+        least[index - 1] = least[index - 1].min(least[index]);
+    }
+    Some(least)
+}
+
+/// Straight lines between measured points; constant behind the last; before
+/// the first, straight to 0 at distance 0.
+fn points_curve(points: &[(u32, f64)]) -> Result<Box<dyn Fn(u32) -> f64>, ConfigError> {
+    if points.is_empty() {
+        return Err(ConfigError::new("points", "found none; expected [cylinders, ms] pairs"));
+    }
+    for pair in points.windows(2) {
+        let ((distance, time), (next_distance, next_time)) = (pair[0], pair[1]);
+        if next_distance <= distance || next_time < time * (1.0 - 1.0 / f64::from(NOISE)) {
+            return Err(ConfigError::new(
+                "points",
+                format!(
+                    "[{next_distance}, {next_time}] follows [{distance}, {time}]; expected a monotone curve"
+                ),
+            ));
+        }
+    }
+    let points: Vec<(f64, f64)> =
+        std::iter::once((0.0, 0.0)).chain(points.iter().map(|&(d, ms)| (f64::from(d), ms))).collect();
+    Ok(Box::new(move |distance| {
+        let d = f64::from(distance);
+        let next = points.partition_point(|point| point.0 < d);
+        match points.get(next) {
+            None => points[points.len() - 1].1,
+            Some(&(d1, ms1)) if d1 == d => ms1,
+            Some(&(d1, ms1)) => {
+                let (d0, ms0) = points[next - 1];
+                ms0 + (ms1 - ms0) * (d - d0) / (d1 - d0)
+            }
+        }
+    }))
+}
+
+/// `t + b sqrt(d-1) + c (d-1)` through the three numbers; the average is over
+/// the distances of independent uniform cylinders.
+fn datasheet_curve(
+    track_to_track_ms: f64,
+    average_ms: f64,
+    full_stroke_ms: f64,
+    longest: u32,
+) -> Result<Box<dyn Fn(u32) -> f64>, ConfigError> {
+    if !(0.0 < track_to_track_ms && track_to_track_ms <= average_ms && average_ms <= full_stroke_ms) {
+        return Err(ConfigError::new(
+            "",
+            format!(
+                "found track to track {track_to_track_ms}, average {average_ms}, full stroke {full_stroke_ms}; \
+                 expected them positive and rising"
+            ),
+        ));
+    }
+    // The mean of sqrt(d-1) and of d-1 over the triangular density of distances.
+    let cylinders = f64::from(longest) + 1.0;
+    let (mut root_mean, mut linear_mean, mut weights) = (0.0, 0.0, 0.0);
+    for distance in 1..=longest {
+        let d = f64::from(distance);
+        let weight = cylinders - d;
+        root_mean += weight * (d - 1.0).sqrt();
+        linear_mean += weight * (d - 1.0);
+        weights += weight;
+    }
+    root_mean /= weights;
+    linear_mean /= weights;
+    let span = f64::from(longest) - 1.0;
+    let determinant = span.sqrt() * linear_mean - span * root_mean;
+    if determinant.abs() < 1e-12 {
+        return Err(ConfigError::new("", "too few cylinders for a curve through three numbers; give points"));
+    }
+    let (full, average) = (full_stroke_ms - track_to_track_ms, average_ms - track_to_track_ms);
+    let root = (full * linear_mean - span * average) / determinant;
+    let linear = (span.sqrt() * average - root_mean * full) / determinant;
+    Ok(Box::new(move |distance| {
+        let d = f64::from(distance) - 1.0;
+        track_to_track_ms + root * d.sqrt() + linear * d
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn measured_points_are_joined_by_straight_lines() {
+        let config = SeekConfig::Points { points: vec![(1, 1.0), (3, 2.0), (10, 5.5)] };
+        let table = SeekTable::new(&config, 21).unwrap();
+        let ms = |distance| table.time(distance).as_millis_f64();
+        assert_eq!([ms(0), ms(1), ms(2), ms(3), ms(4)], [0.0, 1.0, 1.5, 2.0, 2.5]);
+        assert_eq!([ms(10), ms(20), ms(99)], [5.5, 5.5, 5.5]);
+    }
+
+    #[test]
+    fn the_datasheet_curve_meets_its_three_numbers() {
+        let config = SeekConfig::Datasheet { track_to_track_ms: 0.6, average_ms: 5.2, full_stroke_ms: 12.2 };
+        let table = SeekTable::new(&config, 6962).unwrap();
+        assert_eq!(table.time(1).as_millis_f64(), 0.6);
+        assert!((table.time(6961).as_millis_f64() - 12.2).abs() < 1e-5);
+        assert!((table.average().as_millis_f64() - 5.2).abs() < 1e-5);
+    }
+
+    #[test]
+    fn the_two_piece_form_is_that_of_ruemmler_and_wilkes() {
+        // HP C2200A, table 3 of the article.
+        let config =
+            SeekConfig::TwoPiece { a_ms: 3.45, b_ms: 0.597, c_ms: 10.8, e_ms: 0.012, crossover: 616 };
+        let table = SeekTable::new(&config, 1449).unwrap();
+        assert!((table.time(100).as_millis_f64() - 9.42).abs() < 1e-6);
+        assert!((table.time(1000).as_millis_f64() - 22.8).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_curve_that_falls_is_refused() {
+        let falling = SeekConfig::Points { points: vec![(1, 2.0), (5, 1.0)] };
+        assert_eq!(SeekTable::new(&falling, 10).unwrap_err().key, "points");
+        let gap = SeekConfig::TwoPiece { a_ms: 3.0, b_ms: 1.0, c_ms: 1.0, e_ms: 0.01, crossover: 50 };
+        assert!(SeekTable::new(&gap, 100).unwrap_err().message.contains("not monotone"));
+        let concave = SeekConfig::Datasheet { track_to_track_ms: 0.5, average_ms: 9.9, full_stroke_ms: 10.0 };
+        assert!(SeekTable::new(&concave, 1000).unwrap_err().message.contains("not monotone"));
+    }
+}

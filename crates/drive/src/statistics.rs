@@ -1,0 +1,58 @@
+//! What a drive counts about itself.
+
+use fullstroke_contract::{Breakdown, MemberStatistics, Operation};
+use fullstroke_units::{Duration, Sectors, Time};
+
+/// The running counts; [`MemberStatistics`] is the reading.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Statistics {
+    counts: MemberStatistics,
+    in_flight: u64,
+    changed: Time,
+}
+
+impl Statistics {
+    /// A request came.
+    #[inline]
+    pub(crate) fn arrived(&mut self, now: Time) {
+        self.integrate(now);
+        self.in_flight += 1;
+    }
+
+    /// A request was served.
+    #[inline]
+    pub(crate) fn finished(&mut self, now: Time, operation: Operation, sectors: Sectors, parts: &Breakdown) {
+        self.integrate(now);
+        self.in_flight -= 1;
+        let counts = &mut self.counts;
+        match operation {
+            Operation::Write => {
+                counts.writes += 1;
+                counts.sectors_written += sectors;
+            }
+            _ => {
+                counts.reads += 1;
+                counts.sectors_read += sectors;
+            }
+        }
+        counts.busy += parts.service();
+        counts.queue += parts.queue;
+        counts.overhead += parts.overhead;
+        counts.seek += parts.seek;
+        counts.rotation += parts.rotation;
+        counts.transfer += parts.transfer;
+        counts.seek_cylinders += u64::from(parts.seek_cylinders);
+        counts.zero_seeks += u64::from(parts.seek_cylinders == 0);
+    }
+
+    /// The counts up to the last event.
+    pub(crate) fn so_far(&self) -> MemberStatistics {
+        self.counts
+    }
+
+    fn integrate(&mut self, now: Time) {
+        let span: Duration = now.since(self.changed);
+        self.counts.queue_length_ns += u128::from(self.in_flight) * u128::from(span.as_nanos());
+        self.changed = self.changed.max(now);
+    }
+}

@@ -1,0 +1,75 @@
+//! Who wants to be woken first.
+
+use fullstroke_units::Time;
+
+/// One alarm for each of a fixed number of sleepers, in a tournament tree:
+/// setting one costs the logarithm of their number, the first is at hand. At
+/// one instant the lower number wins.
+#[derive(Clone, Debug)]
+pub(crate) struct Alarms {
+    due: Vec<Time>,
+    /// `winners[1]` is the first of all; the children of `i` are `2i`, `2i+1`.
+    winners: Vec<u32>,
+    leaves: usize,
+}
+
+impl Alarms {
+    pub(crate) fn new(sleepers: usize) -> Alarms {
+        let leaves = sleepers.next_power_of_two();
+        let mut winners = vec![0; 2 * leaves];
+        for (sleeper, winner) in winners[leaves..].iter_mut().enumerate() {
+            *winner = sleeper as u32;
+        }
+        for node in (1..leaves).rev() {
+            winners[node] = winners[2 * node];
+        }
+        Alarms { due: vec![Time::NEVER; leaves], winners, leaves }
+    }
+
+    #[inline]
+    pub(crate) fn set(&mut self, sleeper: usize, due: Time) {
+        if self.due[sleeper] == due {
+            return;
+        }
+        self.due[sleeper] = due;
+        let mut node = (self.leaves + sleeper) / 2;
+        while node > 0 {
+            let (left, right) = (self.winners[2 * node], self.winners[2 * node + 1]);
+            let first = if self.due[right as usize] < self.due[left as usize] { right } else { left };
+            self.winners[node] = first;
+            node /= 2;
+        }
+    }
+
+    /// The sleeper with the earliest alarm, and when.
+    #[inline]
+    pub(crate) fn first(&self) -> (usize, Time) {
+        let first = self.winners[1] as usize;
+        (first, self.due[first])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_first_is_the_earliest_and_then_the_lowest(
+            sleepers in 1usize..20, sets in prop::collection::vec((any::<usize>(), 0u64..10), 1..100),
+        ) {
+            let mut alarms = Alarms::new(sleepers);
+            let mut plain = vec![Time::NEVER; sleepers];
+            for (sleeper, due) in sets {
+                let due = if due == 9 { Time::NEVER } else { Time::from_nanos(due) };
+                alarms.set(sleeper % sleepers, due);
+                plain[sleeper % sleepers] = due;
+                let earliest = *plain.iter().min().unwrap();
+                let lowest = plain.iter().position(|&due| due == earliest).unwrap();
+                prop_assert_eq!(alarms.first().1, earliest);
+                prop_assert!(earliest == Time::NEVER || alarms.first().0 == lowest);
+            }
+        }
+    }
+}

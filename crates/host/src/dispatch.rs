@@ -1,0 +1,159 @@
+//! The dispatch queue: requests beyond a depth wait in the host, in order of
+//! arrival.
+
+use fullstroke_contract::{Below, Completion, ConfigError, Gauge, Layer, Out, Request};
+use fullstroke_units::Time;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// The keys of the host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostConfig {
+    /// Requests that the volume below is given at once; no limit unless said.
+    pub queue_depth: Option<u32>,
+}
+
+/// The layer.
+///
+/// - **Events in**: `submit`, `completed`.
+/// - **Effects out**: `issue` to the one member, `complete`.
+pub struct DispatchQueue {
+    depth: u32,
+    issued: u32,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    waiting: VecDeque<u32>,
+    idle_since: Time,
+}
+
+#[derive(Clone, Copy)]
+struct Slot {
+    request: Request,
+    submitted: Time,
+}
+
+impl HostConfig {
+    /// The layer, if the configuration needs one.
+    ///
+    /// # Errors
+    /// A depth of 0.
+    pub fn build(&self) -> Result<Option<DispatchQueue>, ConfigError> {
+        match self.queue_depth {
+            None => Ok(None),
+            Some(0) => Err(ConfigError::new("queue_depth", "found 0; expected at least 1, or leave it out")),
+            Some(depth) => Ok(Some(DispatchQueue {
+                depth,
+                issued: 0,
+                slots: Vec::new(),
+                free: Vec::new(),
+                waiting: VecDeque::new(),
+                idle_since: Time::ZERO,
+            })),
+        }
+    }
+}
+
+impl DispatchQueue {
+    fn issue(&mut self, slot: u32, out: &mut Out) {
+        self.issued += 1;
+        let mut request = self.slots[slot as usize].request;
+        request.id.0 = u64::from(slot);
+        out.issue(0, request);
+    }
+
+    fn keep(&mut self, slot: Slot) -> u32 {
+        match self.free.pop() {
+            Some(index) => {
+                self.slots[index as usize] = slot;
+                index
+            }
+            None => {
+                self.slots.push(slot);
+                self.slots.len() as u32 - 1
+            }
+        }
+    }
+}
+
+impl Layer for DispatchQueue {
+    fn submit(&mut self, now: Time, request: Request, _: Below<'_>, out: &mut Out) {
+        let slot = self.keep(Slot { request, submitted: now });
+        if self.issued < self.depth {
+            self.issue(slot, out);
+        } else {
+            self.waiting.push_back(slot);
+        }
+    }
+
+    fn completed(&mut self, now: Time, _: usize, completion: Completion, _: Below<'_>, out: &mut Out) {
+        let Slot { request, submitted } = self.slots[completion.id.0 as usize];
+        self.free.push(completion.id.0 as u32);
+        self.issued -= 1;
+        let mut breakdown = completion.breakdown;
+        breakdown.queue += completion.submitted.since(submitted);
+        out.complete(Completion { id: request.id, submitted, breakdown, ..completion });
+        match self.waiting.pop_front() {
+            Some(next) => self.issue(next, out),
+            None if self.issued == 0 => self.idle_since = now,
+            None => {}
+        }
+    }
+
+    fn wake(&mut self, _: Time, _: Below<'_>, _: &mut Out) {}
+
+    fn next_wake(&self) -> Time {
+        Time::NEVER
+    }
+
+    fn gauge(&self) -> Gauge {
+        let held = (self.slots.len() - self.free.len()) as u32;
+        Gauge { queue_length: held, idle_since: (held == 0).then_some(self.idle_since), ..Gauge::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullstroke_contract::{Breakdown, Effect, RequestId, Status};
+    use fullstroke_units::Duration;
+
+    fn request(id: u64) -> Request {
+        Request { id: RequestId(id), ..Request::default() }
+    }
+
+    #[test]
+    fn requests_beyond_the_depth_wait_in_order_and_their_wait_is_queue_time() {
+        let mut host = HostConfig { queue_depth: Some(1) }.build().unwrap().unwrap();
+        let mut out = Out::new();
+        for id in [70, 71, 72] {
+            host.submit(Time::ZERO, request(id), Below::NOTHING, &mut out);
+        }
+        let mut order = Vec::new();
+        for step in 1..=3u64 {
+            let issued: Vec<Effect> = out.drain().collect();
+            let Some(Effect::Issue { request, .. }) = issued.last().copied() else { panic!("{issued:?}") };
+            let finished = Time::from_nanos(step * 10);
+            let completion = Completion {
+                id: request.id,
+                submitted: Time::from_nanos((step - 1) * 10),
+                finished,
+                status: Status::Done,
+                breakdown: Breakdown { transfer: Duration::from_nanos(10), ..Breakdown::default() },
+            };
+            host.completed(finished, 0, completion, Below::NOTHING, &mut out);
+            let Some(Effect::Complete(done)) = out.effects().first().copied() else {
+                panic!("no completion")
+            };
+            assert_eq!(done.breakdown.response(), done.finished.since(done.submitted));
+            order.push(done.id.0);
+        }
+        assert_eq!(order, [70, 71, 72]);
+    }
+
+    #[test]
+    fn a_depth_of_nothing_is_refused() {
+        assert_eq!(HostConfig { queue_depth: Some(0) }.build().err().unwrap().key, "queue_depth");
+    }
+}

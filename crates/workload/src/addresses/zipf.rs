@@ -1,0 +1,58 @@
+//! Some places are popular.
+
+use super::{Addresses, Region};
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Keys, read};
+use fullstroke_units::{Lbn, Random, Sectors};
+use rand_distr::{Distribution as _, Zipf};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub(super) const SUMMARY: &str = "Zipf: the k-th most popular place with probability proportional to k^-exponent, popular places scattered";
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Config {
+    /// The exponent; 0 is uniform.
+    #[serde(default = "usual")]
+    exponent: f64,
+}
+
+fn usual() -> f64 {
+    0.99
+}
+
+struct Popular {
+    region: Region,
+    ranks: Zipf<f64>,
+    places: u64,
+    /// Coprime to `places`: rank times stride scatters the popular places.
+    stride: u64,
+}
+
+pub(super) fn build(keys: &Keys, region: &Region) -> Result<Box<dyn Addresses>, ConfigError> {
+    let Config { exponent } = read(keys)?;
+    // Places are those of the largest request, so that every size fits.
+    let places = region.places(region.largest);
+    let ranks = Zipf::new(places as f64, exponent)
+        .map_err(|error| ConfigError::new("exponent", format!("found {exponent}; {error}")))?;
+    Ok(Box::new(Popular { region: *region, ranks, places, stride: scattering_stride(places) }))
+}
+
+/// A number coprime to `places`, near its golden section.
+fn scattering_stride(places: u64) -> u64 {
+    let golden = (places as f64 * 0.618_033_988_749_895) as u64;
+    (golden.max(1)..).find(|&stride| greatest_common_divisor(stride, places) == 1).unwrap_or(1)
+}
+
+fn greatest_common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+}
+
+impl Addresses for Popular {
+    fn next(&mut self, _: Sectors, random: &mut Random) -> Lbn {
+        let rank = (self.ranks.sample(random.generator()) as u64).clamp(1, self.places);
+        let place = u128::from(rank) * u128::from(self.stride) % u128::from(self.places);
+        self.region.place(place as u64)
+    }
+}

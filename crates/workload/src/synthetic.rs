@@ -1,0 +1,306 @@
+//! A load made of an arrival process, an address pattern, sizes and a mix.
+
+use crate::addresses::{self, Addresses, Region};
+use crate::arrivals::{self, Arrivals};
+use crate::sizes::{SizeConfig, Sizes};
+use fullstroke_contract::registry::{Keys, find};
+use fullstroke_contract::{
+    Completion, ConfigError, Extent, Operation, Request, RequestId, Source, SourceError,
+};
+use fullstroke_units::{Bytes, Duration, Random, Sectors, Seed, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// The keys of a synthetic load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SyntheticConfig {
+    /// How many requests are issued; or give `duration`.
+    pub requests: Option<u64>,
+    /// How long requests are issued; or give `requests`. With both, what comes
+    /// first ends the load.
+    pub duration: Option<Duration>,
+    /// Share of reads, 0 to 1.
+    #[serde(default = "all_reads")]
+    pub read_share: f64,
+    /// Size of the requests: one, or a list of `{ size, weight }`.
+    #[serde(default = "four_kib")]
+    pub size: SizeConfig,
+    /// Requests start at multiples of this; the smallest size unless said.
+    pub alignment: Option<Bytes>,
+    /// Where the part of the volume begins that is addressed.
+    #[serde(default)]
+    pub region_start: Bytes,
+    /// How much is addressed; everything behind the start unless said.
+    pub region_size: Option<Bytes>,
+    /// When requests arrive.
+    pub arrivals: ArrivalsConfig,
+    /// Where they go.
+    #[serde(default)]
+    pub addresses: AddressesConfig,
+}
+
+/// When requests arrive.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ArrivalsConfig {
+    /// Name of an arrival process.
+    pub process: String,
+    /// The process's own keys.
+    #[serde(flatten)]
+    pub keys: Keys,
+}
+
+/// Where requests go.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AddressesConfig {
+    /// Name of an address pattern.
+    pub pattern: String,
+    /// The pattern's own keys.
+    #[serde(flatten)]
+    pub keys: Keys,
+}
+
+impl Default for AddressesConfig {
+    fn default() -> AddressesConfig {
+        AddressesConfig { pattern: "random".into(), keys: Keys::new() }
+    }
+}
+
+fn all_reads() -> f64 {
+    1.0
+}
+
+fn four_kib() -> SizeConfig {
+    SizeConfig::Fixed(Bytes(4096))
+}
+
+/// The source.
+pub struct Synthetic {
+    arrivals: Arrivals,
+    addresses: Box<dyn Addresses>,
+    sizes: Sizes,
+    read_share: f64,
+    left: u64,
+    expected: Option<u64>,
+    end: Time,
+    issued: u64,
+    /// Open: the next arrival.
+    next: Time,
+    /// Closed, with think time: when each thinker issues its next request.
+    thinking: BinaryHeap<Reverse<Time>>,
+    when: Random,
+    place: Random,
+    mix: Random,
+}
+
+impl Synthetic {
+    /// A source for a volume of `capacity`.
+    ///
+    /// # Errors
+    /// Names the key that cannot be.
+    pub fn new(config: &SyntheticConfig, capacity: Sectors, seed: Seed) -> Result<Synthetic, ConfigError> {
+        if config.requests.is_none() && config.duration.is_none() {
+            return Err(ConfigError::new("requests", "the load has no end; give `requests` or `duration`"));
+        }
+        if !(0.0..=1.0).contains(&config.read_share) {
+            return Err(ConfigError::new(
+                "read_share",
+                format!("found {}; expected 0 to 1", config.read_share),
+            ));
+        }
+        let sizes = Sizes::new(&config.size)?;
+        let region = region(config, &sizes, capacity)?;
+        let pattern = find("address pattern", addresses::REGISTRY, "pattern", &config.addresses.pattern)
+            .and_then(|entry| (entry.build)(&config.addresses.keys, &region))
+            .map_err(|error| error.below("addresses"))?;
+        let process = find("arrival process", arrivals::REGISTRY, "process", &config.arrivals.process)
+            .and_then(|entry| (entry.build)(&config.arrivals.keys))
+            .map_err(|error| error.below("arrivals"))?;
+        let mut source = Synthetic {
+            addresses: pattern,
+            sizes,
+            read_share: config.read_share,
+            left: config.requests.unwrap_or(u64::MAX),
+            expected: config.requests.filter(|_| config.duration.is_none()),
+            end: config.duration.map_or(Time::NEVER, |duration| Time::ZERO + duration),
+            issued: 0,
+            next: Time::ZERO,
+            thinking: BinaryHeap::new(),
+            when: seed.stream("workload arrivals"),
+            place: seed.stream("workload addresses"),
+            mix: seed.stream("workload mix"),
+            arrivals: process,
+        };
+        if let Arrivals::Closed { outstanding, .. } = source.arrivals {
+            source.next = Time::NEVER;
+            source.thinking.extend((0..outstanding).map(|_| Reverse(Time::ZERO)));
+        }
+        Ok(source)
+    }
+
+    #[inline]
+    fn issue(&mut self, out: &mut Vec<Request>) {
+        self.left -= 1;
+        self.issued += 1;
+        let sectors = self.sizes.draw(&mut self.mix);
+        let start = self.addresses.next(sectors, &mut self.place);
+        let read = self.read_share >= 1.0 || self.mix.chance(self.read_share);
+        out.push(Request {
+            id: RequestId(self.issued),
+            operation: if read { Operation::Read } else { Operation::Write },
+            extent: Extent { start, sectors },
+            ..Request::default()
+        });
+    }
+}
+
+/// The addressed part of the volume.
+fn region(config: &SyntheticConfig, sizes: &Sizes, capacity: Sectors) -> Result<Region, ConfigError> {
+    let sectors = |key: &str, bytes: Bytes| {
+        bytes
+            .sectors()
+            .ok_or_else(|| ConfigError::new(key, format!("found {bytes}; expected a multiple of 512B")))
+    };
+    let start = sectors("region_start", config.region_start)?;
+    let rest = Sectors(capacity.0.saturating_sub(start.0));
+    let length = config.region_size.map_or(Ok(rest), |size| sectors("region_size", size))?;
+    if length > rest {
+        return Err(ConfigError::new(
+            "region_size",
+            format!("the region ends behind the volume of {capacity}"),
+        ));
+    }
+    if length < sizes.largest() {
+        return Err(ConfigError::new(
+            "size",
+            format!("a request of {} does not fit into {length}", sizes.largest()),
+        ));
+    }
+    let alignment = config.alignment.map_or(Ok(sizes.smallest()), |bytes| sectors("alignment", bytes))?;
+    if alignment == Sectors::ZERO {
+        return Err(ConfigError::new("alignment", "found 0; expected a positive multiple of 512B"));
+    }
+    Ok(Region { start, length, alignment, largest: sizes.largest() })
+}
+
+impl Source for Synthetic {
+    fn wake(&mut self, now: Time, out: &mut Vec<Request>) -> Result<(), SourceError> {
+        while self.next <= now && self.left > 0 && self.next < self.end {
+            self.issue(out);
+            self.next += self.arrivals.gap(&mut self.when);
+        }
+        while self.thinking.peek().is_some_and(|&Reverse(due)| due <= now) && self.left > 0 && now < self.end
+        {
+            self.thinking.pop();
+            self.issue(out);
+        }
+        Ok(())
+    }
+
+    fn completed(&mut self, now: Time, _: &Completion, out: &mut Vec<Request>) {
+        let Arrivals::Closed { think_time, exponential, .. } = self.arrivals else { return };
+        if self.left == 0 || now >= self.end {
+            return;
+        }
+        if think_time == Duration::ZERO {
+            return self.issue(out);
+        }
+        let pause = if exponential { self.when.exponential(think_time) } else { think_time };
+        self.thinking.push(Reverse(now + pause));
+    }
+
+    fn next_wake(&self) -> Time {
+        let thinker = self.thinking.peek().map_or(Time::NEVER, |&Reverse(due)| due);
+        let next = self.next.min(thinker);
+        if self.left == 0 || next >= self.end { Time::NEVER } else { next }
+    }
+
+    fn expected_requests(&self) -> Option<u64> {
+        self.expected
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn config(text: &str) -> SyntheticConfig {
+        serde_json::from_str(text).unwrap()
+    }
+
+    fn issue_all(source: &mut Synthetic) -> Vec<(Time, Request)> {
+        let mut issued = Vec::new();
+        while source.next_wake() != Time::NEVER {
+            let now = source.next_wake();
+            let mut out = Vec::new();
+            source.wake(now, &mut out).unwrap();
+            issued.extend(out.into_iter().map(|request| (now, request)));
+        }
+        issued
+    }
+
+    proptest! {
+        #[test]
+        fn every_pattern_stays_in_its_region_and_on_its_alignment(
+            seed: u64, pattern in 0..addresses::REGISTRY.len(), start in 0u64..50, length in 16u64..500,
+        ) {
+            let name = addresses::REGISTRY[pattern].name;
+            let text = format!(
+                r#"{{"requests": 200, "size": [{{"size": 4096, "weight": 1}}, {{"size": 8192, "weight": 1}}],
+                    "region_start": {}, "region_size": {}, "arrivals": {{"process": "constant", "rate_per_s": 100}},
+                    "addresses": {{"pattern": "{name}"}}}}"#, start * 4096, length * 512);
+            let mut source = Synthetic::new(&config(&text), Sectors(100_000), Seed(seed)).unwrap();
+            let issued = issue_all(&mut source);
+            prop_assert_eq!(issued.len(), 200);
+            for (_, request) in issued {
+                prop_assert!(request.extent.start.0 >= start * 8, "{}", name);
+                prop_assert!(request.extent.end().0 <= start * 8 + length, "{}", name);
+                prop_assert_eq!((request.extent.start.0 - start * 8) % 8, 0, "{}", name);
+            }
+        }
+    }
+
+    #[test]
+    fn bursts_come_as_described() {
+        let text = r#"{"requests": 45, "arrivals": {"process": "bursts", "requests": 20, "spacing": "10us", "interval": "400ms"}}"#;
+        let mut source = Synthetic::new(&config(text), Sectors(100_000), Seed(1)).unwrap();
+        let times: Vec<u64> = issue_all(&mut source).iter().map(|(at, _)| at.as_nanos()).collect();
+        assert_eq!(
+            (times[0], times[1], times[19], times[20], times[40]),
+            (0, 10_000, 190_000, 400_000_000, 800_000_000)
+        );
+    }
+
+    #[test]
+    fn a_closed_load_keeps_its_number_outstanding() {
+        let text = r#"{"requests": 10, "arrivals": {"process": "closed", "outstanding": 3}}"#;
+        let mut source = Synthetic::new(&config(text), Sectors(100_000), Seed(1)).unwrap();
+        let mut out = Vec::new();
+        source.wake(Time::ZERO, &mut out).unwrap();
+        assert_eq!((out.len(), source.next_wake()), (3, Time::NEVER));
+        for _ in 0..20 {
+            source.completed(Time::from_nanos(5), &Completion::default(), &mut out);
+        }
+        assert_eq!(out.len(), 10);
+    }
+
+    #[test]
+    fn think_time_delays_the_next_request() {
+        let text = r#"{"requests": 2, "arrivals": {"process": "closed", "think_time": "2ms"}}"#;
+        let mut source = Synthetic::new(&config(text), Sectors(100_000), Seed(1)).unwrap();
+        let mut out = Vec::new();
+        source.wake(Time::ZERO, &mut out).unwrap();
+        source.completed(Time::from_nanos(7), &Completion::default(), &mut out);
+        assert_eq!((out.len(), source.next_wake()), (1, Time::from_nanos(2_000_007)));
+    }
+
+    #[test]
+    fn a_load_without_end_is_refused() {
+        let text = r#"{"arrivals": {"process": "closed"}}"#;
+        let error = Synthetic::new(&config(text), Sectors(100_000), Seed(1)).err().unwrap();
+        assert_eq!(error.key, "requests");
+    }
+}
