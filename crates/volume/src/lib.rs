@@ -1,1 +1,41 @@
-//! Address maps and parity plans of disk arrays.
+//! Disk arrays: address maps, parity plans, and the layer that carries them
+//! out.
+//!
+//! A [`Layout`] says where the volume's sectors lie on its members and turns
+//! each request into a [`Plan`]: member I/O in phases, with the parity
+//! arithmetic between them written down. The [`Volume`] is the layer that
+//! issues that I/O in order, keeps writes of one stripe apart, and says where
+//! the time went. Layouts nest as layers do: a member may be a volume.
+//!
+//! One file a layout: [`jbod`], [`raid0`], [`raid1`], [`raid10`], [`raid4`],
+//! [`raid5`], [`raid6`]; all by name in [`REGISTRY`]. Those with parity share
+//! their planning of rows, those with copies their choice of the copy to read.
+
+#[cfg(test)]
+mod bytes;
+pub mod gf256;
+pub mod jbod;
+mod layout;
+mod locks;
+mod members;
+mod mirror;
+mod parity;
+mod plan;
+pub mod raid0;
+pub mod raid1;
+pub mod raid10;
+pub mod raid4;
+pub mod raid5;
+pub mod raid6;
+mod registry;
+mod volume;
+
+#[cfg(test)]
+mod proofs;
+
+pub use layout::{BuildLayout, Layout, Location, Role};
+pub use mirror::ReadPolicy;
+pub use parity::Rotation;
+pub use plan::{Band, Content, Detail, MemberIo, Method, Piece, Place, Plan, Rows, Step, Strand};
+pub use registry::REGISTRY;
+pub use volume::Volume;

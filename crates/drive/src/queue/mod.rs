@@ -10,6 +10,11 @@ mod satf;
 mod sorted;
 mod sstf;
 
+/// The example of CONTRIBUTING.md, compiled and held to the conformance tests.
+#[cfg(test)]
+#[path = "../../../../docs/examples/queue_discipline.rs"]
+mod worked_example;
+
 use crate::geometry::Position;
 use crate::mechanics::{Head, Mechanics};
 use fullstroke_contract::ConfigError;
@@ -221,6 +226,13 @@ mod tests {
         assert_eq!(order("c-look", &[10, 500, 90, 120, 1300], 100), [120, 500, 1300, 10, 90]);
     }
 
+    const EXAMPLE: Entry<BuildDiscipline> = Entry {
+        name: "lcfs",
+        summary: worked_example::SUMMARY,
+        schema: schema_of::<worked_example::Config>,
+        build: worked_example::build,
+    };
+
     proptest! {
         /// The conformance of every discipline: nothing lost, nothing invented.
         #[test]
@@ -229,7 +241,7 @@ mod tests {
             takes in prop::collection::vec(any::<bool>(), 1..60),
         ) {
             let mechanics = Mechanics::new(&small_drive()).unwrap();
-            for entry in REGISTRY {
+            for entry in REGISTRY.iter().chain(&[EXAMPLE]) {
                 let mut queue = (entry.build)(&Keys::new()).unwrap();
                 let mut served = Vec::new();
                 let mut at = 0;

@@ -1,0 +1,45 @@
+# Everything that builds, runs and checks fullstroke. `make help` lists it.
+
+CARGO ?= cargo
+SHELL := /bin/bash
+
+.PHONY: help demo test bench lint docs generate samples fuzz toolchain toolchain-c
+
+help: ## List the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+toolchain-c:
+	@command -v cc >/dev/null || { echo "A C compiler is missing (zstd and xz are built from source). Install it: sudo apt-get install -y build-essential"; exit 2; }
+
+toolchain: toolchain-c
+	@command -v $(CARGO) >/dev/null || { echo "Rust is missing. Install it: curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y"; exit 2; }
+	@$(CARGO) fmt --version >/dev/null 2>&1 || { echo "rustfmt is missing. Install it: rustup component add rustfmt"; exit 2; }
+	@$(CARGO) clippy --version >/dev/null 2>&1 || { echo "clippy is missing. Install it: rustup component add clippy"; exit 2; }
+
+demo: toolchain ## Build, then rank four ways of laying out five disks under a captured workload
+	@$(CARGO) build --release --quiet --package fullstroke
+	target/release/fullstroke compare stacks/demo/*.toml
+
+test: lint docs ## Format, lints, docs, all tests
+	$(CARGO) test --workspace --no-fail-fast
+
+lint: toolchain ## Format check and clippy, warnings denied
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+docs: toolchain ## API documentation, warnings denied
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
+
+bench: toolchain ## Speed and memory of simulation and trace reading, printed
+	@$(CARGO) build --release --quiet --package fullstroke --package fullstroke-bench
+	@target/release/fullstroke-bench
+
+generate: toolchain ## Write again what is generated: JSON schemas, docs/reference.md
+	FULLSTROKE_GENERATE=1 $(CARGO) test --quiet --package fullstroke-stack --test generated
+
+samples: toolchain ## Capture the sample workloads again (root, Linux, about 20 minutes)
+	@$(CARGO) build --release --quiet --package fullstroke
+	samples/capture.sh
+
+fuzz: ## Fuzz the trace readers for ten minutes (needs cargo-fuzz)
+	cd fuzz && $(CARGO) fuzz run trace_any -- -max_total_time=600

@@ -1,0 +1,224 @@
+//! Carries plans out on bytes, so that tests can prove them. A sector has two
+//! bytes here: enough to tell sectors and bytes apart.
+
+use crate::gf256::multiply;
+use crate::plan::{Band, Detail, MemberIo, Place, Plan, Step};
+use crate::{Layout, REGISTRY};
+use fullstroke_contract::registry::{Keys, find};
+use fullstroke_contract::{Below, ConfigError, Extent, Operation, Request, Status};
+use fullstroke_units::{Lbn, Sectors};
+use std::ops::Range;
+
+pub(crate) const SECTOR: usize = 2;
+
+/// Something that keeps bytes.
+pub(crate) trait Device {
+    fn perform(&mut self, operation: Operation, extent: Extent, bytes: &mut [u8]);
+}
+
+/// A member without members.
+pub(crate) struct Memory(pub(crate) Vec<u8>);
+
+/// A layout and its members.
+pub(crate) struct Array {
+    pub(crate) layout: Box<dyn Layout>,
+    pub(crate) members: Vec<Box<dyn Device>>,
+    /// Strands are carried out from the last to the first.
+    pub(crate) reversed: bool,
+    plan: Plan,
+}
+
+/// The memory of one plan.
+#[derive(Default)]
+pub(crate) struct Buffers {
+    pub(crate) request: Vec<u8>,
+    pub(crate) scratch: Vec<u8>,
+}
+
+pub(crate) fn range(start: u64, sectors: u64) -> Range<usize> {
+    start as usize * SECTOR..(start + sectors) as usize * SECTOR
+}
+
+/// Builds the layout `name` from JSON keys.
+pub(crate) fn build(
+    name: &str,
+    keys: &serde_json::Value,
+    members: &[u64],
+) -> Result<Box<dyn Layout>, ConfigError> {
+    let capacities: Vec<Sectors> = members.iter().copied().map(Sectors).collect();
+    let keys: &Keys = keys.as_object().unwrap();
+    (find("layout", REGISTRY, "layout", name)?.build)(keys, &capacities)
+}
+
+impl Device for Memory {
+    fn perform(&mut self, operation: Operation, extent: Extent, bytes: &mut [u8]) {
+        let own = &mut self.0[range(extent.start.0, extent.sectors.0)];
+        match operation {
+            Operation::Read => bytes.copy_from_slice(own),
+            Operation::Write => own.copy_from_slice(bytes),
+            Operation::Discard => own.fill(0),
+            Operation::Flush => {}
+        }
+    }
+}
+
+impl Device for Array {
+    fn perform(&mut self, operation: Operation, extent: Extent, bytes: &mut [u8]) {
+        let request = Request { operation, extent, ..Request::default() };
+        assert_eq!(self.layout.plan(&request, Below::NOTHING, &mut self.plan), Status::Done);
+        check_form(&*self.layout, &self.plan);
+        let mut buffers = Buffers::new(bytes.to_vec(), &self.plan);
+        let count = self.plan.strands().len();
+        for order in 0..count {
+            self.run_strand(if self.reversed { count - 1 - order } else { order }, &mut buffers);
+        }
+        bytes.copy_from_slice(&buffers.request);
+    }
+}
+
+impl Array {
+    pub(crate) fn new(layout: Box<dyn Layout>, members: Vec<Box<dyn Device>>) -> Array {
+        Array { layout, members, reversed: false, plan: Plan::new(Detail::Bytes) }
+    }
+
+    /// Zeroed memory under `layout`.
+    pub(crate) fn of_memory(layout: Box<dyn Layout>) -> Array {
+        let members = (0..layout.members())
+            .map(|member| vec![0; layout.member_capacity(member).0 as usize * SECTOR])
+            .map(|bytes| Box::new(Memory(bytes)) as Box<dyn Device>)
+            .collect();
+        Array::new(layout, members)
+    }
+
+    pub(crate) fn read(&mut self, start: u64, sectors: u64) -> Vec<u8> {
+        let mut bytes = vec![0xEE; sectors as usize * SECTOR];
+        self.perform(Operation::Read, Extent::new(start, sectors), &mut bytes);
+        bytes
+    }
+
+    /// The bytes of one member's sector.
+    pub(crate) fn member_sector(&mut self, member: usize, lbn: u64) -> Vec<u8> {
+        let mut bytes = vec![0; SECTOR];
+        self.members[member].perform(Operation::Read, Extent::new(lbn, 1), &mut bytes);
+        bytes
+    }
+
+    /// Overwrites a whole member with noise.
+    pub(crate) fn scramble(&mut self, member: usize) {
+        let sectors = self.layout.member_capacity(member).0;
+        let mut noise: Vec<u8> = (0..sectors as usize * SECTOR).map(|at| (at * 89 + 7) as u8).collect();
+        self.members[member].perform(Operation::Write, Extent::new(0, sectors), &mut noise);
+    }
+
+    fn run_strand(&mut self, strand: usize, buffers: &mut Buffers) {
+        let ios = self.plan.strands()[strand];
+        let all = ios.first_phase().chain(ios.second_phase());
+        let is_read = |io: &usize| self.plan.ios()[*io].operation == Operation::Read;
+        let (reads, rest): (Vec<usize>, Vec<usize>) = all.partition(is_read);
+        for io in reads {
+            run_io(&mut self.members, &self.plan, io, buffers);
+        }
+        buffers.run_steps(&self.plan, strand);
+        for io in rest {
+            run_io(&mut self.members, &self.plan, io, buffers);
+        }
+    }
+}
+
+/// Carries one I/O of `plan` out.
+pub(crate) fn run_io(members: &mut [Box<dyn Device>], plan: &Plan, io: usize, buffers: &mut Buffers) {
+    let MemberIo { member, operation, extent, .. } = plan.ios()[io];
+    let device = &mut members[member as usize];
+    if !operation.transfers() {
+        return device.perform(operation, extent, &mut []);
+    }
+    for piece in plan.pieces().iter().filter(|piece| piece.io as usize == io) {
+        let extent = Extent { start: piece.lbn, sectors: piece.sectors };
+        device.perform(operation, extent, buffers.at(piece.place, piece.sectors));
+    }
+}
+
+impl Buffers {
+    pub(crate) fn new(request: Vec<u8>, plan: &Plan) -> Buffers {
+        Buffers { request, scratch: vec![0xDD; plan.scratch().0 as usize * SECTOR] }
+    }
+
+    fn at(&mut self, place: Place, sectors: Sectors) -> &mut [u8] {
+        match place {
+            Place::Request(start) => &mut self.request[range(start.0, sectors.0)],
+            Place::Scratch(start) => &mut self.scratch[range(start.0, sectors.0)],
+        }
+    }
+
+    /// The arithmetic of one strand.
+    pub(crate) fn run_steps(&mut self, plan: &Plan, strand: usize) {
+        for band in plan.bands().iter().filter(|band| band.strand as usize == strand) {
+            for step in plan.steps(band) {
+                check_step(band, step);
+                self.run_step(step);
+            }
+        }
+    }
+
+    fn run_step(&mut self, step: &Step) {
+        let from = self.at(step.from, step.sectors).to_vec();
+        for (into, from) in self.at(step.into, step.sectors).iter_mut().zip(from) {
+            let product = multiply(step.coefficient, from);
+            *into = if step.accumulate { *into ^ product } else { product };
+        }
+    }
+}
+
+fn check_step(band: &Band, step: &Step) {
+    assert_eq!(step.sectors, band.sectors);
+    assert_ne!(step.from, step.into);
+}
+
+/// What every plan must be like.
+fn check_form(layout: &dyn Layout, plan: &Plan) {
+    let mut next = 0;
+    for (index, strand) in plan.strands().iter().enumerate() {
+        assert_eq!(strand.first_phase().start, next, "strands lie one behind the other");
+        assert_eq!(strand.first_phase().end, strand.second_phase().start);
+        assert!(!strand.first_phase().is_empty(), "a strand has a first phase");
+        for io in strand.first_phase().chain(strand.second_phase()) {
+            assert_eq!(plan.ios()[io].strand as usize, index);
+        }
+        check_phase(&plan.ios()[strand.first_phase()], false);
+        check_phase(&plan.ios()[strand.second_phase()], true);
+        if !strand.second_phase().is_empty() {
+            let reads = &plan.ios()[strand.first_phase()];
+            assert!(reads.iter().all(|io| io.operation == Operation::Read));
+        }
+        next = strand.second_phase().end;
+    }
+    assert_eq!(next, plan.ios().len());
+    for (index, io) in plan.ios().iter().enumerate() {
+        assert!(!layout.failed().contains(&io.member), "member {} has failed", io.member);
+        assert!(io.extent.within(layout.member_used(io.member as usize)), "{io:?}");
+        check_pieces(plan, index, io);
+    }
+}
+
+/// No sector twice, and nothing apart that could be one I/O.
+fn check_phase(ios: &[MemberIo], second: bool) {
+    for (at, io) in ios.iter().enumerate() {
+        assert_eq!(io.second_phase, second);
+        assert_eq!(io.operation, ios[0].operation);
+        for other in ios[at + 1..].iter().filter(|other| other.member == io.member) {
+            assert!(io.extent.end() < other.extent.start || other.extent.end() < io.extent.start);
+        }
+    }
+}
+
+fn check_pieces(plan: &Plan, index: usize, io: &MemberIo) {
+    if !io.operation.transfers() {
+        return;
+    }
+    let mut at = io.extent.start;
+    for piece in plan.pieces().iter().filter(|piece| piece.io as usize == index) {
+        assert_eq!(piece.lbn, at, "pieces tile their I/O");
+        at = Lbn(at.0 + piece.sectors.0);
+    }
+    assert_eq!(at, io.extent.end());
+}

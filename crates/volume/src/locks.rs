@@ -1,0 +1,237 @@
+//! Exclusive use of runs of rows, first come, first served.
+//!
+//! Two writes that share a row must not interleave: the second would read
+//! parity that the first is about to change. Each taker names one run of rows
+//! and waits for everybody who asked for any of them before. Whoever holds rows
+//! waits for nothing more, so that nobody can block each other forever.
+//!
+//! The heart is a map from runs of rows to whoever asked for them last. A taker
+//! waits for the last askers of its rows only: they, in turn, wait for those
+//! before them. So each request costs a few look-ups, however long the queue on
+//! a row is, and a run of a million rows costs no more than one row.
+//! Nothing is allocated in the long run but nodes of that map.
+
+use crate::plan::Rows;
+use std::collections::BTreeMap;
+
+/// Names what [`RowLocks::acquire`] took or queued for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LockId(u32);
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct RowLocks {
+    /// By their first row, disjoint runs of rows and who asked for them last.
+    latest: BTreeMap<u64, Asked>,
+    takers: Vec<Taker>,
+    free_takers: Vec<u32>,
+    /// Links of the takers' lists of followers.
+    links: Vec<Link>,
+    free_links: Vec<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    last: u64,
+    taker: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Taker {
+    rows: Rows,
+    token: u64,
+    /// How many runs it waits for.
+    waits: u32,
+    /// Those who wait for it, in order of arrival.
+    first_follower: Option<u32>,
+    last_follower: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    taker: u32,
+    next: Option<u32>,
+}
+
+impl RowLocks {
+    /// Asks for `rows` in the name of `token`. Answers whether they are free;
+    /// if not, [`release`](RowLocks::release) will name the token in time.
+    pub(crate) fn acquire(&mut self, rows: Rows, token: u64) -> (LockId, bool) {
+        let taker =
+            self.new_taker(Taker { rows, token, waits: 0, first_follower: None, last_follower: None });
+        while let Some((first, asked)) = self.latest_in(rows.first, rows.last) {
+            self.latest.remove(&first);
+            self.follow(asked.taker, taker);
+            if first < rows.first {
+                self.latest.insert(first, Asked { last: rows.first - 1, ..asked });
+            }
+            if asked.last > rows.last {
+                self.latest.insert(rows.last + 1, asked);
+            }
+        }
+        self.latest.insert(rows.first, Asked { last: rows.last, taker });
+        (LockId(taker), self.takers[taker as usize].waits == 0)
+    }
+
+    /// Gives back what was taken. Adds to `granted` the tokens whose rows are
+    /// free now, in the order in which they asked.
+    pub(crate) fn release(&mut self, lock: LockId, granted: &mut Vec<u64>) {
+        let Taker { rows, first_follower, waits, .. } = self.takers[lock.0 as usize];
+        debug_assert_eq!(waits, 0, "only who holds rows can give them back");
+        self.forget(rows, lock.0);
+        self.free_takers.push(lock.0);
+        let mut next = first_follower;
+        while let Some(link) = next {
+            let Link { taker, next: behind } = self.links[link as usize];
+            self.free_links.push(link);
+            let follower = &mut self.takers[taker as usize];
+            follower.waits -= 1;
+            if follower.waits == 0 {
+                granted.push(follower.token);
+            }
+            next = behind;
+        }
+    }
+
+    /// The last run that touches `first..=last`.
+    fn latest_in(&self, first: u64, last: u64) -> Option<(u64, Asked)> {
+        let (&start, &asked) = self.latest.range(..=last).next_back()?;
+        (asked.last >= first).then_some((start, asked))
+    }
+
+    /// Takes the runs of `taker` out of the map, all of which lie in `rows`.
+    fn forget(&mut self, rows: Rows, taker: u32) {
+        let mut last = rows.last;
+        while let Some((first, asked)) = self.latest_in(rows.first, last) {
+            if asked.taker == taker {
+                self.latest.remove(&first);
+            }
+            if first <= rows.first {
+                break;
+            }
+            last = first - 1;
+        }
+    }
+
+    fn follow(&mut self, leader: u32, follower: u32) {
+        let link = take_slot(&mut self.links, &mut self.free_links, Link { taker: follower, next: None });
+        self.takers[follower as usize].waits += 1;
+        let leader = &mut self.takers[leader as usize];
+        match leader.last_follower.replace(link) {
+            None => leader.first_follower = Some(link),
+            Some(previous) => self.links[previous as usize].next = Some(link),
+        }
+    }
+
+    fn new_taker(&mut self, taker: Taker) -> u32 {
+        take_slot(&mut self.takers, &mut self.free_takers, taker)
+    }
+}
+
+/// Puts `value` into a free place of `slab`, or a new one.
+fn take_slot<T>(slab: &mut Vec<T>, free: &mut Vec<u32>, value: T) -> u32 {
+    match free.pop() {
+        Some(index) => {
+            slab[index as usize] = value;
+            index
+        }
+        None => {
+            slab.push(value);
+            slab.len() as u32 - 1
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn rows(first: u64, last: u64) -> Rows {
+        Rows { first, last }
+    }
+
+    fn released(locks: &mut RowLocks, lock: LockId) -> Vec<u64> {
+        let mut granted = Vec::new();
+        locks.release(lock, &mut granted);
+        granted
+    }
+
+    #[test]
+    fn a_row_is_granted_in_the_order_of_asking() {
+        let mut locks = RowLocks::default();
+        let (first, free) = locks.acquire(rows(5, 5), 1);
+        assert!(free);
+        let (second, free) = locks.acquire(rows(5, 5), 2);
+        assert!(!free);
+        let (third, free) = locks.acquire(rows(5, 5), 3);
+        assert!(!free);
+        assert_eq!(released(&mut locks, first), [2]);
+        assert_eq!(released(&mut locks, second), [3]);
+        assert!(released(&mut locks, third).is_empty());
+        assert!(locks.latest.is_empty(), "nothing is left behind");
+    }
+
+    #[test]
+    fn a_long_run_waits_for_all_and_all_wait_for_it() {
+        let mut locks = RowLocks::default();
+        let (low, _) = locks.acquire(rows(2, 2), 1);
+        let (high, _) = locks.acquire(rows(8, 8), 2);
+        let (long, free) = locks.acquire(rows(0, 1_000_000), 3);
+        assert!(!free);
+        let (late, free) = locks.acquire(rows(500, 500), 4);
+        assert!(!free);
+        assert!(released(&mut locks, low).is_empty());
+        assert_eq!(released(&mut locks, high), [3]);
+        assert_eq!(released(&mut locks, long), [4]);
+        assert!(released(&mut locks, late).is_empty());
+        assert!(locks.latest.is_empty());
+    }
+
+    /// The plain statement of the rule: a list in order of asking.
+    #[derive(Default)]
+    struct Plain(Vec<(Rows, u64)>);
+
+    impl Plain {
+        fn is_free(&self, at: usize) -> bool {
+            let (mine, _) = self.0[at];
+            self.0[..at].iter().all(|(rows, _)| rows.last < mine.first || mine.last < rows.first)
+        }
+        fn free(&self) -> Vec<u64> {
+            (0..self.0.len()).filter(|&at| self.is_free(at)).map(|at| self.0[at].1).collect()
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn grants_follow_the_plain_rule(
+            script in prop::collection::vec((any::<bool>(), 0u64..30, 0u64..8, any::<prop::sample::Index>()), 1..120),
+        ) {
+            let (mut locks, mut plain) = (RowLocks::default(), Plain::default());
+            let mut held: Vec<(u64, LockId)> = Vec::new();
+            let mut waiting: Vec<(u64, LockId)> = Vec::new();
+            for (token, (take, first, more, pick)) in script.into_iter().enumerate() {
+                let token = token as u64;
+                if take || held.is_empty() {
+                    let wanted = rows(first, first + more);
+                    let (lock, free) = locks.acquire(wanted, token);
+                    plain.0.push((wanted, token));
+                    prop_assert_eq!(free, plain.is_free(plain.0.len() - 1));
+                    if free { held.push((token, lock)) } else { waiting.push((token, lock)) }
+                } else {
+                    let (token, lock) = held.swap_remove(pick.index(held.len()));
+                    let granted = released(&mut locks, lock);
+                    let before = plain.free();
+                    plain.0.retain(|entry| entry.1 != token);
+                    let expected: Vec<u64> =
+                        plain.free().into_iter().filter(|token| !before.contains(token)).collect();
+                    prop_assert_eq!(&granted, &expected);
+                    for token in granted {
+                        let at = waiting.iter().position(|entry| entry.0 == token).unwrap();
+                        held.push(waiting.swap_remove(at));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Which copy a read goes to.
+
+use fullstroke_contract::Below;
+use fullstroke_units::Lbn;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How a mirrored layout chooses the copy that a read goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReadPolicy {
+    /// The copies in turn.
+    #[default]
+    RoundRobin,
+    /// The member with the fewest requests in it; of several, the first.
+    ShortestQueue,
+    /// The member whose arm is nearest to the data's cylinder, by the gauges
+    /// and track tables of the members; of several, the one with the shortest
+    /// queue, then the first. A member without a track table counts as
+    /// farthest.
+    NearestHead,
+}
+
+/// One copy that could be read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Candidate {
+    pub(crate) member: usize,
+    pub(crate) lbn: Lbn,
+    /// Requests that are about to be sent to it and that its gauge does not
+    /// show yet.
+    pub(crate) planned: u32,
+}
+
+/// Chooses among copies, and remembers whose turn it is.
+#[derive(Clone, Debug)]
+pub(crate) struct CopyChooser {
+    policy: ReadPolicy,
+    /// Reads so far of the data whose first copy is on each member.
+    turns: Vec<u32>,
+}
+
+impl CopyChooser {
+    pub(crate) fn new(policy: ReadPolicy, members: usize) -> CopyChooser {
+        CopyChooser { policy, turns: vec![0; members] }
+    }
+
+    /// The copy to read of those in `alive`, or `None` if there is none.
+    /// `group` is the member of the first copy, whether alive or not: each
+    /// group has turns of its own.
+    pub(crate) fn choose(
+        &mut self,
+        group: usize,
+        alive: impl Iterator<Item = Candidate> + Clone,
+        below: Below<'_>,
+    ) -> Option<Candidate> {
+        match self.policy {
+            ReadPolicy::RoundRobin => self.next_in_turn(group, alive),
+            ReadPolicy::ShortestQueue => alive.min_by_key(|copy| (queue_length(copy, below), copy.member)),
+            ReadPolicy::NearestHead => {
+                alive.min_by_key(|copy| (seek_distance(copy, below), queue_length(copy, below), copy.member))
+            }
+        }
+    }
+
+    fn next_in_turn(
+        &mut self,
+        group: usize,
+        mut alive: impl Iterator<Item = Candidate> + Clone,
+    ) -> Option<Candidate> {
+        let count = alive.clone().count() as u32;
+        let turn = self.turns[group].checked_rem(count)?;
+        self.turns[group] = (turn + 1) % count;
+        alive.nth(turn as usize)
+    }
+}
+
+fn queue_length(copy: &Candidate, below: Below<'_>) -> u32 {
+    below.gauge(copy.member).queue_length.saturating_add(copy.planned)
+}
+
+fn seek_distance(copy: &Candidate, below: Below<'_>) -> u32 {
+    let head = below.gauge(copy.member).head;
+    below.tracks(copy.member).map_or(u32::MAX, |tracks| tracks.cylinder_of(copy.lbn).distance(head))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullstroke_contract::{Gauge, Track, TrackTable};
+    use fullstroke_units::{Angle, Cylinder, Sectors, Time};
+    use std::sync::Arc;
+
+    /// A hundred sectors a cylinder.
+    struct Hundreds;
+
+    impl TrackTable for Hundreds {
+        fn capacity(&self) -> Sectors {
+            Sectors(1_000_000)
+        }
+        fn track_at(&self, lbn: Lbn) -> Track {
+            let cylinder = self.cylinder_of(lbn);
+            let first = Lbn(u64::from(cylinder.0) * 100);
+            Track { first, sectors: Sectors(100), cylinder, surface: 0 }
+        }
+        fn cylinder_of(&self, lbn: Lbn) -> Cylinder {
+            Cylinder((lbn.0 / 100) as u32)
+        }
+        fn angle_at(&self, _now: Time) -> Angle {
+            Angle::ZERO
+        }
+    }
+
+    fn gauge(queue_length: u32, head: u32) -> Gauge {
+        Gauge { queue_length, head: Cylinder(head), ..Gauge::default() }
+    }
+
+    fn copies(lbn: u64) -> impl Iterator<Item = Candidate> + Clone {
+        (0..3).map(move |member| Candidate { member, lbn: Lbn(lbn), planned: 0 })
+    }
+
+    fn chosen(policy: ReadPolicy, lbn: u64, gauges: &[Gauge], tables: bool) -> usize {
+        let table = || tables.then(|| Arc::new(Hundreds) as Arc<dyn TrackTable>);
+        let tables: Vec<_> = gauges.iter().map(|_| table()).collect();
+        let below = Below::new(gauges, &tables);
+        CopyChooser::new(policy, 3).choose(0, copies(lbn), below).unwrap().member
+    }
+
+    #[test]
+    fn round_robin_takes_the_copies_in_turn() {
+        let mut chooser = CopyChooser::new(ReadPolicy::RoundRobin, 3);
+        let mut next = |group| chooser.choose(group, copies(0), Below::NOTHING).unwrap().member;
+        assert_eq!([next(0), next(0), next(1), next(0), next(0)], [0, 1, 0, 2, 0]);
+    }
+
+    #[test]
+    fn the_shortest_queue_is_chosen_and_of_equals_the_first() {
+        let policy = ReadPolicy::ShortestQueue;
+        assert_eq!(chosen(policy, 0, &[gauge(3, 0), gauge(1, 0), gauge(2, 0)], false), 1);
+        assert_eq!(chosen(policy, 0, &[gauge(3, 0), gauge(2, 0), gauge(2, 0)], false), 1);
+    }
+
+    #[test]
+    fn the_nearest_head_is_chosen_then_the_shorter_queue_then_the_first() {
+        let policy = ReadPolicy::NearestHead;
+        assert_eq!(chosen(policy, 5_000, &[gauge(0, 10), gauge(0, 90), gauge(9, 55)], true), 2);
+        assert_eq!(chosen(policy, 5_000, &[gauge(2, 40), gauge(1, 60), gauge(0, 90)], true), 1);
+        assert_eq!(chosen(policy, 5_000, &[gauge(1, 40), gauge(1, 60), gauge(1, 40)], true), 0);
+        assert_eq!(chosen(policy, 5_000, &[gauge(1, 50), gauge(0, 0), gauge(0, 0)], false), 1);
+    }
+
+    #[test]
+    fn without_a_copy_nothing_is_chosen() {
+        let none = || std::iter::empty::<Candidate>();
+        for policy in [ReadPolicy::RoundRobin, ReadPolicy::ShortestQueue, ReadPolicy::NearestHead] {
+            assert!(CopyChooser::new(policy, 3).choose(0, none(), Below::NOTHING).is_none());
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The choice between the ways to bring a row's parity up to date.
+
+use super::bands::{Cut, Cuts};
+use super::row::Row;
+use crate::plan::Method;
+
+/// The methods for the cuts of a row's written part, in order.
+pub(crate) type Methods = [Method; Cuts::MOST];
+
+/// What a choice costs beyond the writes, which are the same for all: member
+/// I/Os, then sectors.
+type Cost = (u64, u64);
+
+/// Candidates in the order of preference among equals.
+const CANDIDATES: [Method; 3] = [Method::ReadModifyWrite, Method::ReconstructWrite, Method::Recover];
+
+/// Data chunks of a row that are read or not read alike.
+#[derive(Clone, Copy, Debug)]
+struct Class {
+    /// One of them.
+    index: u64,
+    /// How many of them are left.
+    alive: u64,
+}
+
+/// For each cut the method that together cost the fewest member I/Os; among
+/// equals the fewest sectors read; then read-modify-write first.
+pub(crate) fn choose(row: &Row, cuts: &[Cut]) -> Methods {
+    let mut best = ([Method::Unprotected; Cuts::MOST], None);
+    if row.parities().next().is_none() {
+        return best.0;
+    }
+    if let [cut] = cuts
+        && row.lost().is_empty()
+    {
+        return [simple_choice(row, cut); Cuts::MOST];
+    }
+    let classes = classes(row, cuts);
+    for number in 0..CANDIDATES.len().pow(cuts.len() as u32) {
+        let Some(methods) = combination(row, cuts, number) else { continue };
+        let cost = cost(row, cuts, &methods, &classes);
+        if best.1.is_none_or(|least| cost < least) {
+            best = (methods, Some(cost));
+        }
+    }
+    name_full_stripes(row, cuts, &mut best.0);
+    best.0
+}
+
+/// The choice for one cut of a whole row's members, by counting.
+fn simple_choice(row: &Row, cut: &Cut) -> Method {
+    let rest = row.data - cut.covered();
+    let modified = cut.covered() + row.parities().count() as u64;
+    match rest {
+        0 => Method::FullStripe,
+        _ if modified <= rest => Method::ReadModifyWrite,
+        _ => Method::ReconstructWrite,
+    }
+}
+
+/// The combination of methods with this number, if each can be carried out.
+/// The first cut's method is the most significant digit.
+fn combination(row: &Row, cuts: &[Cut], mut number: usize) -> Option<Methods> {
+    let mut methods = [Method::ReadModifyWrite; Cuts::MOST];
+    for (method, cut) in methods.iter_mut().zip(cuts).rev() {
+        *method = CANDIDATES[number % CANDIDATES.len()];
+        number /= CANDIDATES.len();
+        if !is_feasible(row, cut, *method) {
+            return None;
+        }
+    }
+    Some(methods)
+}
+
+fn is_feasible(row: &Row, cut: &Cut, method: Method) -> bool {
+    let mut lost = row.lost().iter();
+    match method {
+        // Old data that is about to be overwritten must be there,
+        Method::ReadModifyWrite => !lost.any(|&index| cut.covers(index)),
+        // or else all that stays;
+        Method::ReconstructWrite => lost.all(|&index| cut.covers(index)),
+        // or else what stays is computed first.
+        _ => lost.any(|&index| !cut.covers(index)),
+    }
+}
+
+/// The classes of data chunks: the span's first and last, those between them,
+/// and those outside.
+fn classes(row: &Row, cuts: &[Cut]) -> [Class; 4] {
+    let first = cuts.iter().map(|cut| cut.first).min().unwrap_or(0);
+    let last = cuts.iter().map(|cut| cut.end - 1).max().unwrap_or(0);
+    let alive = |from: u64, end: u64| {
+        let lost = row.lost().iter().filter(|&&index| (from..end).contains(&index)).count();
+        end.saturating_sub(from) - lost as u64
+    };
+    let alone = if last > first { alive(last, last + 1) } else { 0 };
+    [
+        Class { index: first, alive: alive(first, first + 1) },
+        Class { index: last, alive: alone },
+        Class { index: first + 1, alive: alive(first + 1, last) },
+        Class { index: row.data, alive: alive(0, first) + alive(last + 1, row.data) },
+    ]
+}
+
+fn cost(row: &Row, cuts: &[Cut], methods: &Methods, classes: &[Class]) -> Cost {
+    let mut total = (0, 0);
+    for class in classes {
+        add(&mut total, class.alive, cuts, |at| match methods[at] {
+            Method::ReadModifyWrite => cuts[at].covers(class.index),
+            Method::ReconstructWrite => !cuts[at].covers(class.index),
+            _ => true,
+        });
+    }
+    for (rank, _) in row.parities().enumerate() {
+        add(&mut total, 1, cuts, |at| match methods[at] {
+            Method::ReadModifyWrite => true,
+            Method::ReconstructWrite => false,
+            _ => rank < row.lost().len(),
+        });
+    }
+    total
+}
+
+/// Adds the cost of `count` members of which each reads the cuts in `reads`:
+/// adjacent ones in one I/O.
+fn add(total: &mut Cost, count: u64, cuts: &[Cut], reads: impl Fn(usize) -> bool) {
+    let mut read_up_to = None;
+    for (_, cut) in cuts.iter().enumerate().filter(|(at, _)| reads(*at)) {
+        total.0 += if read_up_to == Some(cut.from) { 0 } else { count };
+        total.1 += count * cut.sectors();
+        read_up_to = Some(cut.to);
+    }
+}
+
+fn name_full_stripes(row: &Row, cuts: &[Cut], methods: &mut Methods) {
+    for (method, cut) in methods.iter_mut().zip(cuts) {
+        if cut.covered() == row.data {
+            *method = Method::FullStripe;
+        }
+    }
+}

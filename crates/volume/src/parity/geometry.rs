@@ -1,0 +1,217 @@
+//! Where data and parity lie in the rows of a parity layout.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How parity moves from row to row, and where the row's data begins; as the
+/// Linux md driver has it. With n members, row r and P on member p:
+///
+/// | rotation | p | data |
+/// |---|---|---|
+/// | `left-symmetric` | n - 1 - (r mod n) | begins behind the parity, wraps around |
+/// | `left-asymmetric` | n - 1 - (r mod n) | ascending from member 0, parity left out |
+/// | `right-symmetric` | r mod n | begins behind the parity, wraps around |
+/// | `right-asymmetric` | r mod n | ascending from member 0, parity left out |
+///
+/// Q, where there is one, is on the member behind P, cyclically.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rotation {
+    /// Parity moves towards member 0, data follows it. n consecutive chunks
+    /// always lie on n members.
+    #[default]
+    LeftSymmetric,
+    /// Parity moves towards member 0, data restarts at member 0.
+    LeftAsymmetric,
+    /// Parity moves away from member 0, data follows it.
+    RightSymmetric,
+    /// Parity moves away from member 0, data restarts at member 0.
+    RightAsymmetric,
+}
+
+/// Where a row's parity is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Placement {
+    /// Always on the last member.
+    Dedicated,
+    /// On another member in each row.
+    Rotating(Rotation),
+}
+
+/// The address arithmetic of a parity layout.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Geometry {
+    pub(crate) members: u64,
+    /// 1: P. 2: P and Q; the placement rotates then.
+    pub(crate) parities: u64,
+    pub(crate) placement: Placement,
+    /// Sectors.
+    pub(crate) chunk: u64,
+    /// Whole chunks on each member.
+    pub(crate) rows: u64,
+}
+
+/// What a member's chunk in one row holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cell {
+    /// Data, by its index in the row.
+    Data(u64),
+    P,
+    Q,
+}
+
+/// The members' parts in one row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    members: u64,
+    parities: u64,
+    /// The member that holds P.
+    p: u64,
+    /// The member that holds data 0, if data follows from there cyclically;
+    /// otherwise data ascends from member 0.
+    first: Option<u64>,
+}
+
+impl Geometry {
+    /// Data chunks in a row.
+    pub(crate) fn data(&self) -> u64 {
+        self.members - self.parities
+    }
+    /// Data sectors in a row.
+    pub(crate) fn row_sectors(&self) -> u64 {
+        self.data() * self.chunk
+    }
+
+    /// The members' parts in `row`.
+    pub(crate) fn shape(&self, row: u64) -> Shape {
+        let Geometry { members, parities, placement, .. } = *self;
+        let (p, symmetric) = match placement {
+            Placement::Dedicated => (members - 1, false),
+            Placement::Rotating(rotation) => {
+                let turn = row % members;
+                match rotation {
+                    Rotation::LeftSymmetric => (members - 1 - turn, true),
+                    Rotation::LeftAsymmetric => (members - 1 - turn, false),
+                    Rotation::RightSymmetric => (turn, true),
+                    Rotation::RightAsymmetric => (turn, false),
+                }
+            }
+        };
+        let first = symmetric.then(|| wrap(p + parities, members));
+        Shape { members, parities, p, first }
+    }
+}
+
+/// `sum` modulo `modulus`, for a sum below twice the modulus: cheaper than a
+/// division.
+fn wrap(sum: u64, modulus: u64) -> u64 {
+    if sum >= modulus { sum - modulus } else { sum }
+}
+
+impl Shape {
+    /// The member that holds P.
+    pub(crate) fn p(&self) -> u64 {
+        self.p
+    }
+    /// The member that holds Q, if there is one.
+    pub(crate) fn q(&self) -> Option<u64> {
+        (self.parities == 2).then(|| wrap(self.p + 1, self.members))
+    }
+
+    /// The member that holds the row's data chunk `index`.
+    pub(crate) fn data_member(&self, index: u64) -> u64 {
+        if let Some(first) = self.first {
+            return wrap(first + index, self.members);
+        }
+        let Some(q) = self.q() else {
+            return index + u64::from(index >= self.p);
+        };
+        if q == 0 {
+            // P is last and Q first: data lies between.
+            index + 1
+        } else {
+            index + if index >= self.p { 2 } else { 0 }
+        }
+    }
+
+    /// What `member` holds.
+    pub(crate) fn cell(&self, member: u64) -> Cell {
+        if member == self.p {
+            return Cell::P;
+        }
+        let q = self.q();
+        if Some(member) == q {
+            return Cell::Q;
+        }
+        let index = match self.first {
+            Some(first) => wrap(member + self.members - first, self.members),
+            None => member - u64::from(member > self.p) - u64::from(q.is_some_and(|q| member > q)),
+        };
+        Cell::Data(index)
+    }
+
+    /// The power of the generator that weighs the data chunk `index` in Q: its
+    /// place in the cycle of members that begins behind Q.
+    pub(crate) fn exponent(&self, index: u64) -> u32 {
+        let behind = wrap(self.p + self.parities, self.members);
+        wrap(self.data_member(index) + self.members - behind, self.members) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rows of a small array, one text a row: data by index, P, Q.
+    fn drawn(members: u64, parities: u64, placement: Placement, rows: u64) -> Vec<String> {
+        let geometry = Geometry { members, parities, placement, chunk: 1, rows };
+        let cell = |row: u64, member| match geometry.shape(row).cell(member) {
+            Cell::Data(index) => (row * geometry.data() + index).to_string(),
+            Cell::P => "P".to_owned(),
+            Cell::Q => "Q".to_owned(),
+        };
+        (0..rows)
+            .map(|row| (0..members).map(|member| cell(row, member)).collect::<Vec<_>>().join(" "))
+            .collect()
+    }
+
+    #[test]
+    fn single_parity_rotates_as_md_defines() {
+        use Rotation::*;
+        for (rotation, rows) in [
+            (LeftAsymmetric, ["0 1 2 P", "3 4 P 5", "6 P 7 8", "P 9 10 11", "12 13 14 P"]),
+            (LeftSymmetric, ["0 1 2 P", "4 5 P 3", "8 P 6 7", "P 9 10 11", "12 13 14 P"]),
+            (RightAsymmetric, ["P 0 1 2", "3 P 4 5", "6 7 P 8", "9 10 11 P", "P 12 13 14"]),
+            (RightSymmetric, ["P 0 1 2", "5 P 3 4", "7 8 P 6", "9 10 11 P", "P 12 13 14"]),
+        ] {
+            assert_eq!(drawn(4, 1, Placement::Rotating(rotation), 5), rows, "{rotation:?}");
+        }
+    }
+
+    #[test]
+    fn double_parity_rotates_as_md_defines() {
+        use Rotation::*;
+        for (rotation, rows) in [
+            (LeftAsymmetric, ["Q 0 1 2 P", "3 4 5 P Q", "6 7 P Q 8", "9 P Q 10 11", "P Q 12 13 14"]),
+            (LeftSymmetric, ["Q 0 1 2 P", "3 4 5 P Q", "7 8 P Q 6", "11 P Q 9 10", "P Q 12 13 14"]),
+            (RightAsymmetric, ["P Q 0 1 2", "3 P Q 4 5", "6 7 P Q 8", "9 10 11 P Q", "Q 12 13 14 P"]),
+            (RightSymmetric, ["P Q 0 1 2", "5 P Q 3 4", "7 8 P Q 6", "9 10 11 P Q", "Q 12 13 14 P"]),
+        ] {
+            assert_eq!(drawn(5, 2, Placement::Rotating(rotation), 5), rows, "{rotation:?}");
+        }
+    }
+
+    #[test]
+    fn dedicated_parity_stays_on_the_last_member() {
+        assert_eq!(drawn(4, 1, Placement::Dedicated, 2), ["0 1 2 P", "3 4 5 P"]);
+    }
+
+    #[test]
+    fn the_second_parity_weighs_data_in_member_order_from_behind_it() {
+        let placement = Placement::Rotating(Rotation::LeftAsymmetric);
+        let geometry = Geometry { members: 5, parities: 2, placement, chunk: 1, rows: 5 };
+        let exponents = |row| (0..3).map(|index| geometry.shape(row).exponent(index)).collect::<Vec<_>>();
+        assert_eq!(exponents(0), [0, 1, 2]);
+        assert_eq!(exponents(2), [1, 2, 0], "row `D D P Q D` begins with the last member");
+    }
+}

@@ -1,0 +1,152 @@
+//! What raid4, raid5 and raid6 share: rows of chunks with parity.
+//!
+//! Row r is chunk r of every member. The plan of a request treats each row that
+//! is written in part as a strand of its own, and each run of whole rows as
+//! one. Within a row, the written part is cut (see [`bands`]) so that each cut
+//! concerns the same chunks from end to end, and each cut gets the method that
+//! costs least (see [`choice`]).
+
+mod bands;
+mod choice;
+mod geometry;
+mod recovery;
+mod row;
+mod rows;
+
+#[cfg(test)]
+mod tests;
+
+pub use geometry::Rotation;
+pub(crate) use geometry::{Geometry, Placement};
+
+use crate::layout::{Layout, Location, Role};
+use crate::members::{Failed, at_least, capacity_of, chunk_sectors, common_rows};
+use crate::plan::{OpenIos, Plan, PlanWriter};
+use fullstroke_contract::{Below, ConfigError, Operation, Request, Status};
+use fullstroke_units::{Bytes, Lbn, Sectors};
+use geometry::Cell;
+use rows::{RowPlanner, Term, Wanted};
+
+/// What the keys of a parity layout say.
+pub(crate) struct ParityConfig<'a> {
+    pub(crate) name: &'static str,
+    pub(crate) parities: usize,
+    pub(crate) placement: Placement,
+    pub(crate) chunk: Bytes,
+    pub(crate) failed: &'a [u32],
+}
+
+/// Rows of chunks with one or two parities.
+#[derive(Debug)]
+pub(crate) struct ParityLayout {
+    name: &'static str,
+    capacities: Vec<Sectors>,
+    capacity: Sectors,
+    rows: RowPlanner,
+    open: OpenIos,
+    /// What a sum is made of; kept for its room.
+    terms: Vec<Term>,
+}
+
+impl ParityLayout {
+    pub(crate) fn build(config: &ParityConfig<'_>, members: &[Sectors]) -> Result<ParityLayout, ConfigError> {
+        let count = members.len();
+        at_least(config.name, members, config.parities + 2)?;
+        check_code_length(config, count)?;
+        let chunk = chunk_sectors(config.chunk)?;
+        let rows = common_rows(members, chunk)?;
+        let geometry = Geometry {
+            members: count as u64,
+            parities: config.parities as u64,
+            placement: config.placement,
+            chunk,
+            rows,
+        };
+        Ok(ParityLayout {
+            name: config.name,
+            capacities: members.to_vec(),
+            capacity: capacity_of([rows, geometry.data(), chunk])?,
+            rows: RowPlanner { geometry, failed: Failed::at_most(config.failed, count, config.parities)? },
+            open: OpenIos::new(count),
+            terms: Vec::with_capacity(count),
+        })
+    }
+}
+
+/// Q tells 255 data chunks apart, no more.
+fn check_code_length(config: &ParityConfig<'_>, members: usize) -> Result<(), ConfigError> {
+    if config.parities < 2 || members <= 257 {
+        return Ok(());
+    }
+    let message = format!(
+        "{} has at most 257 members, since its second parity tells no more apart, and has {members}; \
+         make several arrays and stripe over them",
+        config.name
+    );
+    Err(ConfigError::new("members", message))
+}
+
+impl Layout for ParityLayout {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn capacity(&self) -> Sectors {
+        self.capacity
+    }
+    fn members(&self) -> usize {
+        self.capacities.len()
+    }
+    fn member_capacity(&self, member: usize) -> Sectors {
+        self.capacities[member]
+    }
+    fn member_used(&self, _member: usize) -> Sectors {
+        Sectors(self.rows.geometry.rows * self.rows.geometry.chunk)
+    }
+    fn failures_survived(&self) -> u32 {
+        self.rows.geometry.parities as u32
+    }
+    fn failed(&self) -> &[u32] {
+        self.rows.failed.list()
+    }
+
+    fn locate(&self, lbn: Lbn) -> Location {
+        assert!(lbn.0 < self.capacity.0, "{lbn} is not below the capacity");
+        let geometry = &self.rows.geometry;
+        let (row, within) = (lbn.0 / geometry.row_sectors(), lbn.0 % geometry.row_sectors());
+        let member = geometry.shape(row).data_member(within / geometry.chunk) as usize;
+        Location { member, lbn: Lbn(row * geometry.chunk + within % geometry.chunk) }
+    }
+
+    fn role_of(&self, member: usize, lbn: Lbn) -> Role {
+        assert!(lbn.0 < self.capacities[member].0, "{lbn} is not below the member's capacity");
+        let geometry = &self.rows.geometry;
+        let (row, offset) = (lbn.0 / geometry.chunk, lbn.0 % geometry.chunk);
+        if row >= geometry.rows {
+            return Role::Unused;
+        }
+        match geometry.shape(row).cell(member as u64) {
+            Cell::P => Role::Parity { row, offset: Sectors(offset) },
+            Cell::Q => Role::SecondParity { row, offset: Sectors(offset) },
+            Cell::Data(index) => {
+                Role::Data(Lbn(row * geometry.row_sectors() + index * geometry.chunk + offset))
+            }
+        }
+    }
+
+    fn plan_transfer(&mut self, request: &Request, _below: Below<'_>, plan: &mut Plan) -> Status {
+        let wanted = Wanted {
+            operation: request.operation,
+            begin: request.extent.start.0,
+            end: request.extent.end().0,
+        };
+        let writer = &mut PlanWriter::new(plan, &mut self.open);
+        let terms = &mut self.terms;
+        match request.operation {
+            Operation::Read => self.rows.read(wanted, terms, writer),
+            Operation::Write => self.rows.write(wanted, terms, writer),
+            Operation::Discard => self.rows.discard(wanted, writer),
+            Operation::Flush => {}
+        }
+        Status::Done
+    }
+}

@@ -1,0 +1,69 @@
+//! One row of a parity layout, with what has failed in it.
+
+use super::geometry::{Cell, Geometry, Shape};
+use crate::members::Failed;
+
+/// One row: who holds what, and what of it is left.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    pub(crate) number: u64,
+    pub(crate) shape: Shape,
+    /// Data chunks.
+    pub(crate) data: u64,
+    /// The member that holds P, if it is alive.
+    pub(crate) p: Option<u64>,
+    /// The member that holds Q, if there is one and it is alive.
+    pub(crate) q: Option<u64>,
+    /// Indices of the data chunks that are lost; no more than parities left.
+    lost: [u64; 2],
+    lost_count: u8,
+}
+
+impl Row {
+    pub(crate) fn new(geometry: &Geometry, failed: &Failed, number: u64) -> Row {
+        let shape = geometry.shape(number);
+        let (p, q) = (Some(shape.p()), shape.q());
+        let mut row = Row { number, shape, data: geometry.data(), p, q, lost: [0; 2], lost_count: 0 };
+        for &member in failed.list() {
+            row.lose(shape.cell(u64::from(member)));
+        }
+        row
+    }
+
+    fn lose(&mut self, cell: Cell) {
+        match cell {
+            Cell::P => self.p = None,
+            Cell::Q => self.q = None,
+            Cell::Data(index) => {
+                self.lost[usize::from(self.lost_count)] = index;
+                self.lost_count += 1;
+            }
+        }
+    }
+
+    /// The indices of the lost data chunks.
+    #[inline]
+    pub(crate) fn lost(&self) -> &[u64] {
+        &self.lost[..usize::from(self.lost_count)]
+    }
+    /// Whether the data chunk `index` is lost.
+    #[inline]
+    pub(crate) fn has_lost(&self, index: u64) -> bool {
+        self.lost().contains(&index)
+    }
+    /// The other lost data chunk, if there is one beside `index`.
+    pub(crate) fn lost_beside(&self, index: u64) -> Option<u64> {
+        self.lost().iter().copied().find(|&lost| lost != index)
+    }
+    /// The parities that are left, with their members.
+    #[inline]
+    pub(crate) fn parities(&self) -> impl Iterator<Item = (Cell, u64)> + Clone + use<> {
+        let p = self.p.map(|member| (Cell::P, member));
+        p.into_iter().chain(self.q.map(|member| (Cell::Q, member)))
+    }
+    /// The parities that lost data is computed from: as many as there is data
+    /// lost, P before Q.
+    pub(crate) fn recovering_parities(&self) -> impl Iterator<Item = (Cell, u64)> + use<> {
+        self.parities().take(usize::from(self.lost_count))
+    }
+}

@@ -1,0 +1,131 @@
+//! The cost of row plans, against a plain enumeration.
+
+use super::bands::{Cut, Cuts, Span};
+use super::row::Row;
+use super::{Cell, Geometry, Placement, Rotation};
+use crate::bytes::build;
+use crate::members::Failed;
+use crate::plan::{Detail, Method, Plan};
+use fullstroke_contract::{Below, Extent, Operation, Request, Status};
+use proptest::prelude::*;
+use serde_json::json;
+
+/// Whether `method` reads `cell` in `cut`, from the definition of the methods;
+/// `None` where it cannot work.
+fn reads(row: &Row, cut: &Cut, method: Method, cell: Cell) -> Option<bool> {
+    let lost = row.lost();
+    let covered_lost = lost.iter().filter(|&&index| cut.covers(index)).count();
+    let needs_all = match method {
+        Method::ReadModifyWrite if covered_lost > 0 => return None,
+        Method::ReconstructWrite if covered_lost < lost.len() => return None,
+        Method::Recover if covered_lost == lost.len() => return None,
+        Method::Recover => true,
+        _ => false,
+    };
+    Some(match cell {
+        Cell::Data(index) if lost.contains(&index) => false,
+        Cell::Data(index) => needs_all || cut.covers(index) == (method == Method::ReadModifyWrite),
+        parity if needs_all => row.recovering_parities().any(|(cell, _)| cell == parity),
+        parity => method == Method::ReadModifyWrite && row.parities().any(|(cell, _)| cell == parity),
+    })
+}
+
+/// The fewest (reads, sectors read) over all assignments of methods to cuts.
+fn cheapest(row: &Row, cuts: &[Cut]) -> Option<(usize, u64)> {
+    let methods = [Method::ReadModifyWrite, Method::ReconstructWrite, Method::Recover];
+    let cells: Vec<Cell> = (0..row.data).map(Cell::Data).chain([Cell::P, Cell::Q]).collect();
+    let cost = |number: usize| {
+        let method = |at: usize| methods[number / 3usize.pow(at as u32) % 3];
+        let (mut count, mut sectors) = (0, 0);
+        for &cell in &cells {
+            let mut wanted = Vec::new();
+            for (at, cut) in cuts.iter().enumerate() {
+                if reads(row, cut, method(at), cell)? {
+                    wanted.extend(cut.from..cut.to);
+                }
+            }
+            sectors += wanted.len() as u64;
+            count += wanted.len()
+                - wanted.windows(2).filter(|pair| pair[0] + 1 == pair[1]).count().min(wanted.len());
+        }
+        Some((count, sectors))
+    };
+    (0..3usize.pow(cuts.len() as u32)).filter_map(cost).min()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_partial_write_costs_the_fewest_reads_of_all_combinations(
+        second_parity: bool, data in 2u64..9, chunk in 1u64..9, from_share: prop::sample::Index,
+        to_share: prop::sample::Index, row_number in 0u64..12, failed in prop::collection::btree_set(0u32..11, 0..=2),
+    ) {
+        let parities = 1 + u64::from(second_parity);
+        let members = data + parities;
+        let failed: Vec<u32> =
+            failed.into_iter().filter(|&member| u64::from(member) < members).take(parities as usize).collect();
+        let sectors = data * chunk;
+        let from = from_share.index(sectors as usize) as u64;
+        let to = from + 1 + to_share.index((sectors - from) as usize) as u64;
+        prop_assume!(to - from < sectors);
+
+        let name = if second_parity { "raid6" } else { "raid5" };
+        let keys = json!({ "chunk": chunk * 512, "failed": failed });
+        let mut layout = build(name, &keys, &vec![chunk * 12; members as usize]).unwrap();
+        let extent = Extent::new(row_number * sectors + from, to - from);
+        let request = Request { operation: Operation::Write, extent, ..Request::default() };
+        let mut plan = Plan::new(Detail::Bytes);
+        prop_assert_eq!(layout.plan(&request, Below::NOTHING, &mut plan), Status::Done);
+
+        let placement = Placement::Rotating(Rotation::LeftSymmetric);
+        let geometry = Geometry { members, parities, placement, chunk, rows: 12 };
+        let row = Row::new(&geometry, &Failed::new(&failed, members as usize).unwrap(), row_number);
+        let cuts = Cuts::of(Span { row: row_number, from, to }, chunk);
+        let read = plan.ios().iter().filter(|io| io.operation == Operation::Read);
+        let found = (read.clone().count(), read.map(|io| io.extent.sectors.0).sum::<u64>());
+        let expected = match row.parities().next() {
+            None => (0, 0),
+            Some(_) => cheapest(&row, cuts.as_slice()).unwrap(),
+        };
+        prop_assert_eq!(found, expected, "{:?}", plan.bands());
+    }
+}
+
+fn methods(name: &str, members: usize, extent: Extent, failed: &[u32]) -> (Vec<Method>, usize) {
+    let mut layout = build(name, &json!({ "failed": failed }), &vec![12_800; members]).unwrap();
+    let mut plan = Plan::new(Detail::Bytes);
+    let request = Request { operation: Operation::Write, extent, ..Request::default() };
+    assert_eq!(layout.plan(&request, Below::NOTHING, &mut plan), Status::Done);
+    (plan.bands().iter().map(|band| band.method).collect(), plan.ios().len())
+}
+
+#[test]
+fn small_writes_modify_large_ones_reconstruct_and_whole_rows_read_nothing() {
+    let seven = 7 * 128;
+    assert_eq!(methods("raid5", 8, Extent::new(0, 8), &[]), (vec![Method::ReadModifyWrite], 4));
+    assert_eq!(methods("raid5", 8, Extent::new(0, 3 * 128), &[]), (vec![Method::ReadModifyWrite], 8));
+    assert_eq!(methods("raid5", 8, Extent::new(0, 4 * 128), &[]), (vec![Method::ReconstructWrite], 8));
+    assert_eq!(methods("raid5", 8, Extent::new(0, seven), &[]), (vec![Method::FullStripe], 8));
+    assert_eq!(methods("raid6", 8, Extent::new(0, 8), &[]), (vec![Method::ReadModifyWrite], 6));
+    let (bands, ios) = methods("raid5", 8, Extent::new(seven, 5 * seven), &[]);
+    assert_eq!((bands, ios), (vec![Method::FullStripe; 5], 8), "a run of whole rows is one I/O a member");
+}
+
+#[test]
+fn a_tie_is_read_modify_write() {
+    // Three data chunks: either reads two.
+    assert_eq!(methods("raid5", 4, Extent::new(0, 8), &[]), (vec![Method::ReadModifyWrite], 4));
+}
+
+#[test]
+fn degraded_writes_take_the_way_that_is_left() {
+    // Left-symmetric, row 0 of five members: data on 0 to 3, parity on 4.
+    let write = Extent::new(0, 8);
+    assert_eq!(methods("raid5", 5, write, &[4]), (vec![Method::Unprotected], 1));
+    assert_eq!(methods("raid5", 5, write, &[0]), (vec![Method::ReconstructWrite], 4));
+    assert_eq!(methods("raid5", 5, write, &[1]), (vec![Method::ReadModifyWrite], 4));
+    // Row 0 of six members with two parities: Q on 0, data on 1 to 4, P on 5.
+    assert_eq!(methods("raid6", 6, write, &[1, 2]), (vec![Method::Recover], 4 + 2));
+    assert_eq!(methods("raid6", 6, write, &[0, 5]), (vec![Method::Unprotected], 1));
+}

@@ -1,0 +1,380 @@
+//! Proofs of the address maps and of the plans, for all layouts: by carrying
+//! plans out on bytes.
+
+use crate::bytes::{Array, Device, SECTOR, build, range};
+use crate::gf256::{multiply, power};
+use crate::{Detail, Layout, Plan, Role};
+use fullstroke_contract::{Below, Extent, Operation, Request, Status};
+use fullstroke_units::{Lbn, Sectors};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+/// A volume to prove things of.
+#[derive(Clone, Debug)]
+pub(crate) struct Case {
+    name: &'static str,
+    keys: Value,
+    members: Vec<u64>,
+    /// Members in the order in which they fail, as far as the layout bears it.
+    order: Vec<u32>,
+}
+
+/// A request to make, in shares of the capacity.
+#[derive(Clone, Debug)]
+pub(crate) struct Ask {
+    pub(crate) operation: Operation,
+    start: prop::sample::Index,
+    sectors: u64,
+    fill: u8,
+}
+
+impl Case {
+    pub(crate) fn layout(&self, failed: &[u32]) -> Option<Box<dyn Layout>> {
+        let mut keys = self.keys.clone();
+        if !failed.is_empty() {
+            keys["failed"] = json!(failed);
+        }
+        build(self.name, &keys, &self.members).ok()
+    }
+
+    /// The members that fail when as many as possible of `count` do.
+    pub(crate) fn failing(&self, count: usize) -> Vec<u32> {
+        let mut failed = Vec::new();
+        for &member in &self.order {
+            failed.push(member);
+            if failed.len() > count || self.layout(&failed).is_none() {
+                failed.pop();
+            }
+        }
+        failed
+    }
+
+    /// Data sectors in a row, for layouts with parity.
+    pub(crate) fn row_sectors(&self) -> Option<u64> {
+        let parities = match self.name {
+            "raid4" | "raid5" => 1,
+            "raid6" => 2,
+            _ => return None,
+        };
+        Some(self.keys["chunk"].as_u64()? / 512 * (self.members.len() as u64 - parities))
+    }
+
+    /// What of `extent` a discard makes zero.
+    pub(crate) fn discarded(&self, extent: Extent) -> Extent {
+        let Some(row) = self.row_sectors() else { return extent };
+        let (first, end) = (extent.start.0.div_ceil(row), extent.end().0 / row);
+        Extent::new(first * row, end.saturating_sub(first) * row)
+    }
+}
+
+fn rotations() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec!["left-symmetric", "left-asymmetric", "right-symmetric", "right-asymmetric"])
+}
+
+fn keys() -> impl Strategy<Value = (&'static str, Value, usize)> {
+    let chunk = (1u64..10).prop_map(|sectors| sectors * 512);
+    let policy = prop::sample::select(vec!["round-robin", "shortest-queue", "nearest-head"]);
+    prop_oneof![
+        1 => Just(("jbod", json!({}), 1)),
+        1 => chunk.clone().prop_map(|chunk| ("raid0", json!({ "chunk": chunk }), 1)),
+        1 => policy.clone().prop_map(|policy| ("raid1", json!({ "read_policy": policy }), 2)),
+        2 => (chunk.clone(), policy, 2usize..4).prop_map(|(chunk, policy, copies)| {
+            ("raid10", json!({ "chunk": chunk, "copies": copies, "read_policy": policy }), copies)
+        }),
+        1 => chunk.clone().prop_map(|chunk| ("raid4", json!({ "chunk": chunk }), 3)),
+        3 => (chunk.clone(), rotations()).prop_map(|(chunk, rotation)| {
+            ("raid5", json!({ "chunk": chunk, "rotation": rotation }), 3)
+        }),
+        4 => (chunk, rotations()).prop_map(|(chunk, rotation)| {
+            ("raid6", json!({ "chunk": chunk, "rotation": rotation }), 4)
+        }),
+    ]
+}
+
+pub(crate) fn cases() -> impl Strategy<Value = Case> {
+    keys()
+        .prop_flat_map(|(name, keys, least)| {
+            let members = prop::collection::vec(9u64..70, least..least + 6);
+            (Just(name), Just(keys), members)
+        })
+        .prop_flat_map(|(name, keys, members)| {
+            let order: Vec<u32> = (0..members.len() as u32).collect();
+            (Just(name), Just(keys), Just(members), Just(order).prop_shuffle())
+        })
+        .prop_map(|(name, keys, members, order)| Case { name, keys, members, order })
+}
+
+pub(crate) fn asks(most: usize) -> impl Strategy<Value = Vec<Ask>> {
+    let operation = prop_oneof![
+        8 => Just(Operation::Write),
+        2 => Just(Operation::Read),
+        1 => Just(Operation::Discard),
+    ];
+    let sectors = prop_oneof![1u64..12, 1u64..120];
+    let ask = (operation, any::<prop::sample::Index>(), sectors, any::<u8>());
+    prop::collection::vec(
+        ask.prop_map(|(operation, start, sectors, fill)| Ask { operation, start, sectors, fill }),
+        1..most,
+    )
+}
+
+impl Ask {
+    pub(crate) fn extent(&self, capacity: u64) -> Extent {
+        let start = self.start.index(capacity as usize) as u64;
+        Extent::new(start, self.sectors.min(capacity - start))
+    }
+    pub(crate) fn bytes(&self, extent: Extent) -> Vec<u8> {
+        (0..extent.sectors.0 as usize * SECTOR).map(|at| self.fill.wrapping_add((at * 31) as u8)).collect()
+    }
+}
+
+/// Makes the requests of the array and of plain memory, and compares.
+fn replay(array: &mut Array, plain: &mut [u8], case: &Case, asks: &[Ask]) {
+    for ask in asks {
+        let extent = ask.extent(array.layout.capacity().0);
+        let own = range(extent.start.0, extent.sectors.0);
+        match ask.operation {
+            Operation::Read => assert_eq!(array.read(extent.start.0, extent.sectors.0), plain[own]),
+            Operation::Discard => {
+                array.perform(Operation::Discard, extent, &mut []);
+                let gone = case.discarded(extent);
+                plain[range(gone.start.0, gone.sectors.0)].fill(0);
+            }
+            _ => {
+                let mut bytes = ask.bytes(extent);
+                plain[own].copy_from_slice(&bytes);
+                array.perform(Operation::Write, extent, &mut bytes);
+            }
+        }
+    }
+    let whole = array.layout.capacity().0;
+    assert!(array.read(0, whole) == plain, "the array holds what was written");
+}
+
+/// P and Q of every row, by their definitions.
+pub(crate) fn check_parity(array: &mut Array) {
+    let members = array.layout.members();
+    let used = array.layout.member_used(0).0;
+    for lbn in 0..used {
+        let roles: Vec<Role> = (0..members).map(|member| array.layout.role_of(member, Lbn(lbn))).collect();
+        let is_data = |member: usize| matches!(roles[member], Role::Data(_));
+        let Some(p) = roles.iter().position(|role| matches!(role, Role::Parity { .. })) else { return };
+        let mut sum = array.member_sector(p, lbn);
+        for member in (0..members).filter(|&member| is_data(member)) {
+            let bytes = array.member_sector(member, lbn);
+            sum.iter_mut().zip(bytes).for_each(|(sum, byte)| *sum ^= byte);
+        }
+        assert_eq!(sum, [0; SECTOR], "P at {lbn}");
+        let Some(q) = roles.iter().position(|role| matches!(role, Role::SecondParity { .. })) else {
+            continue;
+        };
+        let mut sum = array.member_sector(q, lbn);
+        let behind = (1..members).map(|step| (q + step) % members);
+        for (exponent, member) in behind.filter(|&member| is_data(member)).enumerate() {
+            let bytes = array.member_sector(member, lbn);
+            let weight = power(exponent as u32);
+            sum.iter_mut().zip(bytes).for_each(|(sum, byte)| *sum ^= multiply(weight, byte));
+        }
+        assert_eq!(sum, [0; SECTOR], "Q at {lbn}");
+    }
+}
+
+/// The same bytes under the same layout with `failed` members, whose contents
+/// become noise.
+fn fail(array: Array, case: &Case, failed: &[u32]) -> Array {
+    let layout = case.layout(failed).unwrap();
+    let mut degraded = Array::new(layout, array.members);
+    degraded.reversed = array.reversed;
+    for &member in failed {
+        degraded.scramble(member as usize);
+    }
+    degraded
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_address_map_is_one_to_one_and_onto(case in cases()) {
+        let layout = case.layout(&[]).unwrap();
+        let capacity = layout.capacity().0;
+        for lbn in 0..capacity {
+            let place = layout.locate(Lbn(lbn));
+            prop_assert_eq!(layout.role_of(place.member, place.lbn), Role::Data(Lbn(lbn)));
+        }
+        let mut data = 0;
+        let mut redundant = std::collections::BTreeSet::new();
+        let mut unused = 0;
+        for member in 0..layout.members() {
+            let mut used = 0;
+            for lbn in 0..layout.member_capacity(member).0 {
+                let role = layout.role_of(member, Lbn(lbn));
+                match role {
+                    Role::Data(_) => data += 1,
+                    Role::Unused => unused += 1,
+                    role => prop_assert!(redundant.insert(role), "{:?} twice", role),
+                }
+                if role != Role::Unused {
+                    used += 1;
+                    prop_assert!(lbn < layout.member_used(member).0, "what is used lies in front");
+                }
+            }
+            prop_assert_eq!(used, layout.member_used(member).0);
+        }
+        prop_assert_eq!(data, capacity);
+        prop_assert_eq!(unused, layout.unused().0);
+        if case.name == "raid1" || case.name == "raid10" {
+            let further = u64::from(layout.failures_survived());
+            prop_assert_eq!(redundant.len() as u64, capacity * further, "every sector has its copies");
+        }
+    }
+
+    #[test]
+    fn reads_return_what_was_written_and_parity_is_right(
+        case in cases(), asks in asks(25), reversed: bool,
+    ) {
+        let mut array = Array::of_memory(case.layout(&[]).unwrap());
+        array.reversed = reversed;
+        let mut plain = vec![0; array.layout.capacity().0 as usize * SECTOR];
+        replay(&mut array, &mut plain, &case, &asks);
+        check_parity(&mut array);
+    }
+
+    #[test]
+    fn any_survivable_failure_loses_nothing_before_or_after_further_writes(
+        case in cases(), before in asks(12), between in asks(12), after in asks(12), reversed: bool,
+    ) {
+        let mut array = Array::of_memory(case.layout(&[]).unwrap());
+        array.reversed = reversed;
+        let mut plain = vec![0; array.layout.capacity().0 as usize * SECTOR];
+        replay(&mut array, &mut plain, &case, &before);
+        for (count, asks) in [(1, &between), (case.members.len(), &after)] {
+            let failed = case.failing(count);
+            prop_assert!(failed.len() >= count.min(array.layout.failures_survived() as usize));
+            if !failed.is_empty() {
+                array = fail(array, &case, &failed);
+                replay(&mut array, &mut plain, &case, &[]);
+                replay(&mut array, &mut plain, &case, asks);
+            }
+        }
+    }
+
+    #[test]
+    fn every_pair_of_failures_of_a_raid6_is_survived(
+        chunk in 1u64..5, rotation in rotations(), members in 4usize..8, before in asks(8), after in asks(8),
+    ) {
+        let keys = json!({ "chunk": chunk * 512, "rotation": rotation });
+        for pair in 0..members * members {
+            let (a, b) = ((pair / members) as u32, (pair % members) as u32);
+            if a < b {
+                let case = Case { name: "raid6", keys: keys.clone(), members: vec![40; members], order: vec![a, b] };
+                let mut array = Array::of_memory(case.layout(&[]).unwrap());
+                let mut plain = vec![0; array.layout.capacity().0 as usize * SECTOR];
+                replay(&mut array, &mut plain, &case, &before);
+                let mut array = fail(array, &case, &[a, b]);
+                replay(&mut array, &mut plain, &case, &after);
+            }
+        }
+    }
+
+    #[test]
+    fn layouts_nest(
+        outer in cases(), inner in cases(), writes in asks(12), after in asks(12),
+    ) {
+        let writes: Vec<Ask> =
+            writes.into_iter().filter(|ask| ask.operation != Operation::Discard).collect();
+        let after: Vec<Ask> = after.into_iter().filter(|ask| ask.operation != Operation::Discard).collect();
+        let inner_capacity = inner.layout(&[]).unwrap().capacity().0;
+        let outer = Case { members: vec![inner_capacity; outer.members.len()], ..outer };
+        let Some(layout) = outer.layout(&[]) else { return Ok(()) };
+        let failed = inner.failing(1);
+        let members = (0..layout.members()).map(|member| {
+            // One of the inner arrays is degraded.
+            let failed = if member == 0 { &failed[..] } else { &[] };
+            Box::new(Array::of_memory(inner.layout(failed).unwrap())) as Box<dyn Device>
+        });
+        let mut array = Array::new(layout, members.collect());
+        let mut plain = vec![0; array.layout.capacity().0 as usize * SECTOR];
+        replay(&mut array, &mut plain, &outer, &writes);
+        let failed = outer.failing(2);
+        if !failed.is_empty() {
+            let mut array = fail(array, &outer, &failed);
+            replay(&mut array, &mut plain, &outer, &after);
+        }
+    }
+
+    #[test]
+    fn a_plan_for_timing_has_the_same_io(case in cases(), asks in asks(20), failures in 0usize..3) {
+        let failed = case.failing(failures);
+        let (mut timed, mut full) = (case.layout(&failed).unwrap(), case.layout(&failed).unwrap());
+        let (mut short, mut long) = (Plan::new(Detail::Timing), Plan::new(Detail::Bytes));
+        for ask in &asks {
+            let extent = ask.extent(timed.capacity().0);
+            let request = Request { operation: ask.operation, extent, ..Request::default() };
+            prop_assert_eq!(timed.plan(&request, Below::NOTHING, &mut short), Status::Done);
+            prop_assert_eq!(full.plan(&request, Below::NOTHING, &mut long), Status::Done);
+            prop_assert_eq!(short.ios(), long.ios());
+            prop_assert_eq!(short.strands(), long.strands());
+            prop_assert!(short.pieces().is_empty() && short.bands().is_empty());
+        }
+    }
+
+    #[test]
+    fn extents_that_are_empty_or_beyond_the_capacity_are_refused(
+        case in cases(), start: u64, sectors: u64, write: bool,
+    ) {
+        let mut layout = case.layout(&[]).unwrap();
+        let capacity = layout.capacity().0;
+        let operation = if write { Operation::Write } else { Operation::Read };
+        let mut plan = Plan::new(Detail::Bytes);
+        let mut status = |extent| {
+            let request = Request { operation, extent, ..Request::default() };
+            (layout.plan(&request, Below::NOTHING, &mut plan), plan.ios().is_empty())
+        };
+        prop_assert_eq!(status(Extent::new(start % capacity, 0)), (Status::OutOfRange, true));
+        prop_assert_eq!(status(Extent::new(capacity - 1, 2)), (Status::OutOfRange, true));
+        prop_assert_eq!(status(Extent::new(start.max(capacity), sectors.max(1))), (Status::OutOfRange, true));
+        prop_assert_eq!(status(Extent::new(u64::MAX, u64::MAX)), (Status::OutOfRange, true));
+    }
+}
+
+#[test]
+fn a_few_hundred_members_are_addressed_one_to_one() {
+    for (name, members) in [("raid0", 300), ("raid10", 301), ("raid5", 300), ("raid6", 257)] {
+        let layout = build(name, &json!({ "chunk": 1024 }), &vec![6; members]).unwrap();
+        for lbn in 0..layout.capacity().0 {
+            let place = layout.locate(Lbn(lbn));
+            assert_eq!(layout.role_of(place.member, place.lbn), Role::Data(Lbn(lbn)), "{name}");
+        }
+    }
+}
+
+#[test]
+fn the_widest_raid6_survives_two_failures() {
+    let keys = json!({ "chunk": 512 });
+    let case = Case { name: "raid6", keys, members: vec![3; 257], order: vec![3, 250] };
+    let mut array = Array::of_memory(case.layout(&[]).unwrap());
+    let mut plain: Vec<u8> =
+        (0..array.layout.capacity().0 as usize * SECTOR).map(|at| (at * 7) as u8).collect();
+    array.perform(Operation::Write, Extent::new(0, 3 * 255), &mut plain.clone());
+    check_parity(&mut array);
+    let mut array = fail(array, &case, &[3, 250]);
+    replay(&mut array, &mut plain, &case, &[]);
+}
+
+#[test]
+fn the_largest_members_are_addressed_without_overflow() {
+    for (name, members) in
+        [("jbod", 1), ("raid0", 1), ("raid1", 2), ("raid10", 2), ("raid5", 3), ("raid6", 4)]
+    {
+        let largest = u64::MAX / members as u64;
+        let mut layout = build(name, &json!({}), &vec![largest; members]).unwrap();
+        let last = layout.capacity().0 - 1;
+        let place = layout.locate(Lbn(last));
+        assert_eq!(layout.role_of(place.member, place.lbn), Role::Data(Lbn(last)), "{name}");
+        let request =
+            Request { operation: Operation::Write, extent: Extent::new(last, 1), ..Request::default() };
+        assert_eq!(layout.plan(&request, Below::NOTHING, &mut Plan::new(Detail::Bytes)), Status::Done);
+        assert!(layout.member_capacity(0) == Sectors(largest));
+    }
+}

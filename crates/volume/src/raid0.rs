@@ -1,0 +1,138 @@
+//! `raid0`: chunks dealt to the members in turn.
+//!
+//! Chunk k lies on member k mod n, in row k div n. A large request occupies all
+//! members at once, each with one I/O. There is no redundancy. Of members that
+//! differ in size the common part is used, rounded down to whole chunks.
+
+use crate::layout::{Layout, Location, Role};
+use crate::members::{DEFAULT_CHUNK, at_least, capacity_of, chunk_sectors, common_rows};
+use crate::plan::{Content, OpenIos, Place, Plan, PlanWriter};
+use fullstroke_contract::registry::{self, Keys};
+use fullstroke_contract::{Below, ConfigError, Extent, Request, Status};
+use fullstroke_units::{Bytes, Lbn, Sectors};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Keys of `raid0`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Raid0Config {
+    /// Bytes on one member before the next has its turn: a positive multiple
+    /// of 512. Default 64KiB.
+    pub chunk: Bytes,
+}
+
+impl Default for Raid0Config {
+    fn default() -> Raid0Config {
+        Raid0Config { chunk: DEFAULT_CHUNK }
+    }
+}
+
+/// Chunks dealt to the members in turn.
+#[derive(Debug)]
+pub struct Raid0 {
+    capacities: Vec<Sectors>,
+    /// Sectors.
+    chunk: u64,
+    /// Whole chunks on each member.
+    rows: u64,
+    capacity: Sectors,
+    open: OpenIos,
+}
+
+impl Raid0 {
+    /// See [`BuildLayout`](crate::BuildLayout).
+    pub fn build(keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>, ConfigError> {
+        let config: Raid0Config = registry::read(keys)?;
+        at_least("raid0", members, 1)?;
+        let chunk = chunk_sectors(config.chunk)?;
+        let rows = common_rows(members, chunk)?;
+        let capacity = capacity_of([rows, members.len() as u64, chunk])?;
+        let open = OpenIos::new(members.len());
+        Ok(Box::new(Raid0 { capacities: members.to_vec(), chunk, rows, capacity, open }))
+    }
+}
+
+impl Layout for Raid0 {
+    fn name(&self) -> &'static str {
+        "raid0"
+    }
+    fn capacity(&self) -> Sectors {
+        self.capacity
+    }
+    fn members(&self) -> usize {
+        self.capacities.len()
+    }
+    fn member_capacity(&self, member: usize) -> Sectors {
+        self.capacities[member]
+    }
+    fn member_used(&self, _member: usize) -> Sectors {
+        Sectors(self.rows * self.chunk)
+    }
+    fn failures_survived(&self) -> u32 {
+        0
+    }
+    fn failed(&self) -> &[u32] {
+        &[]
+    }
+
+    fn locate(&self, lbn: Lbn) -> Location {
+        assert!(lbn.0 < self.capacity.0, "{lbn} is not below the capacity");
+        let (index, offset) = (lbn.0 / self.chunk, lbn.0 % self.chunk);
+        let members = self.members() as u64;
+        let member = (index % members) as usize;
+        Location { member, lbn: Lbn(index / members * self.chunk + offset) }
+    }
+
+    fn role_of(&self, member: usize, lbn: Lbn) -> Role {
+        assert!(lbn.0 < self.capacities[member].0, "{lbn} is not below the member's capacity");
+        let (row, offset) = (lbn.0 / self.chunk, lbn.0 % self.chunk);
+        if row >= self.rows {
+            return Role::Unused;
+        }
+        let index = row * self.members() as u64 + member as u64;
+        Role::Data(Lbn(index * self.chunk + offset))
+    }
+
+    fn plan_transfer(&mut self, request: &Request, _below: Below<'_>, plan: &mut Plan) -> Status {
+        let members = self.members() as u64;
+        let mut writer = PlanWriter::new(plan, &mut self.open);
+        writer.begin_strand();
+        let (begin, end) = (request.extent.start.0, request.extent.end().0);
+        let mut at = begin;
+        while at < end {
+            let (index, offset) = (at / self.chunk, at % self.chunk);
+            let sectors = (self.chunk - offset).min(end - at);
+            let extent = Extent::new(index / members * self.chunk + offset, sectors);
+            let place = Place::Request(Sectors(at - begin));
+            writer.io((index % members) as usize, request.operation, extent, place, Content::Data);
+            at += sectors;
+        }
+        Status::Done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Detail;
+    use fullstroke_contract::Operation;
+
+    #[test]
+    fn a_large_read_is_one_io_for_each_member() {
+        let mut raid0 = Raid0::build(&Keys::new(), &[Sectors(10_000); 5]).unwrap();
+        let mut plan = Plan::new(Detail::Timing);
+        let request =
+            Request { operation: Operation::Read, extent: Extent::new(100, 4_000), ..Request::default() };
+        assert_eq!(raid0.plan(&request, Below::NOTHING, &mut plan), Status::Done);
+        assert_eq!(plan.ios().len(), 5);
+    }
+
+    #[test]
+    fn what_is_behind_the_smallest_members_last_chunk_is_unused() {
+        let raid0 = Raid0::build(&Keys::new(), &[Sectors(1000), Sectors(300)]).unwrap();
+        assert_eq!(raid0.capacity(), Sectors(512));
+        assert_eq!(raid0.unused(), Sectors(744 + 44));
+        assert_eq!(raid0.role_of(1, Lbn(256)), Role::Unused);
+    }
+}

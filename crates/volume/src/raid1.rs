@@ -1,0 +1,154 @@
+//! `raid1`: every member holds a copy of everything.
+//!
+//! A write goes to all members and is finished when the last one is; a read
+//! goes to one, by the read policy. The smallest member sets the capacity.
+
+use crate::layout::{Layout, Location, Role};
+use crate::members::{Failed, at_least, smallest};
+use crate::mirror::{Candidate, CopyChooser, ReadPolicy};
+use crate::plan::{Content, OpenIos, Place, Plan, PlanWriter};
+use fullstroke_contract::registry::{self, Keys};
+use fullstroke_contract::{Below, ConfigError, Operation, Request, Status};
+use fullstroke_units::{Lbn, Sectors};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Keys of `raid1`. There are as many copies as members.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Raid1Config {
+    /// Which copy a read goes to. Default `round-robin`.
+    pub read_policy: ReadPolicy,
+    /// Members that have failed, counted from 0; at least one must be left.
+    /// Default none.
+    pub failed: Vec<u32>,
+}
+
+/// A copy of everything on every member.
+#[derive(Debug)]
+pub struct Raid1 {
+    capacities: Vec<Sectors>,
+    capacity: Sectors,
+    failed: Failed,
+    chooser: CopyChooser,
+    open: OpenIos,
+}
+
+impl Raid1 {
+    /// See [`BuildLayout`](crate::BuildLayout).
+    pub fn build(keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>, ConfigError> {
+        let config: Raid1Config = registry::read(keys)?;
+        at_least("raid1", members, 2)?;
+        Ok(Box::new(Raid1 {
+            capacities: members.to_vec(),
+            capacity: smallest(members).1,
+            failed: Failed::at_most(&config.failed, members.len(), members.len() - 1)?,
+            chooser: CopyChooser::new(config.read_policy, members.len()),
+            open: OpenIos::new(members.len()),
+        }))
+    }
+}
+
+impl Layout for Raid1 {
+    fn name(&self) -> &'static str {
+        "raid1"
+    }
+    fn capacity(&self) -> Sectors {
+        self.capacity
+    }
+    fn members(&self) -> usize {
+        self.capacities.len()
+    }
+    fn member_capacity(&self, member: usize) -> Sectors {
+        self.capacities[member]
+    }
+    fn member_used(&self, _member: usize) -> Sectors {
+        self.capacity
+    }
+    fn failures_survived(&self) -> u32 {
+        self.members() as u32 - 1
+    }
+    fn failed(&self) -> &[u32] {
+        self.failed.list()
+    }
+
+    fn locate(&self, lbn: Lbn) -> Location {
+        assert!(lbn.0 < self.capacity.0, "{lbn} is not below the capacity");
+        Location { member: 0, lbn }
+    }
+
+    fn role_of(&self, member: usize, lbn: Lbn) -> Role {
+        assert!(lbn.0 < self.capacities[member].0, "{lbn} is not below the member's capacity");
+        match member {
+            _ if lbn.0 >= self.capacity.0 => Role::Unused,
+            0 => Role::Data(lbn),
+            copy => Role::Copy { of: lbn, copy: copy as u32 },
+        }
+    }
+
+    fn plan_transfer(&mut self, request: &Request, below: Below<'_>, plan: &mut Plan) -> Status {
+        let failed = &self.failed;
+        let alive = (0..self.capacities.len()).filter(|&member| !failed.has(member));
+        let mut writer = PlanWriter::new(plan, &mut self.open);
+        writer.begin_strand();
+        let mut add = |member| {
+            let place = Place::Request(Sectors::ZERO);
+            writer.io(member, request.operation, request.extent, place, Content::Data);
+        };
+        if request.operation != Operation::Read {
+            alive.for_each(add);
+            return Status::Done;
+        }
+        let copies = alive.map(|member| Candidate { member, lbn: request.extent.start, planned: 0 });
+        match self.chooser.choose(0, copies, below) {
+            None => Status::Lost,
+            Some(copy) => {
+                add(copy.member);
+                Status::Done
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Detail;
+    use fullstroke_contract::Extent;
+    use serde_json::json;
+
+    fn raid1(keys: serde_json::Value, members: usize) -> Result<Box<dyn Layout>, ConfigError> {
+        Raid1::build(keys.as_object().unwrap(), &vec![Sectors(1000); members])
+    }
+
+    fn members_of(layout: &mut dyn Layout, operation: Operation) -> Vec<u32> {
+        let mut plan = Plan::new(Detail::Timing);
+        let request = Request { operation, extent: Extent::new(10, 8), ..Request::default() };
+        assert_eq!(layout.plan(&request, Below::NOTHING, &mut plan), Status::Done);
+        plan.ios().iter().map(|io| io.member).collect()
+    }
+
+    #[test]
+    fn writes_reach_every_copy_that_is_left_and_reads_one() {
+        let mut layout = raid1(json!({ "failed": [1] }), 4).unwrap();
+        assert_eq!(members_of(&mut *layout, Operation::Write), [0, 2, 3]);
+        assert_eq!(members_of(&mut *layout, Operation::Read), [0]);
+        assert_eq!(members_of(&mut *layout, Operation::Read), [2]);
+        assert_eq!(members_of(&mut *layout, Operation::Discard), [0, 2, 3]);
+        assert_eq!(members_of(&mut *layout, Operation::Flush), [0, 2, 3]);
+    }
+
+    #[test]
+    fn a_mirror_has_two_members_and_one_that_is_left() {
+        assert_eq!(raid1(json!({}), 1).err().unwrap().key, "members");
+        assert_eq!(raid1(json!({ "failed": [0, 1] }), 2).err().unwrap().key, "failed");
+        assert!(raid1(json!({ "failed": [0, 1] }), 3).is_ok());
+    }
+
+    #[test]
+    fn an_unknown_read_policy_names_the_known_ones() {
+        let error = raid1(json!({ "read_policy": "random" }), 2).err().unwrap();
+        assert_eq!(error.key, "read_policy");
+        assert!(error.message.contains("shortest-queue"), "{error}");
+    }
+}

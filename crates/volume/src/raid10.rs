@@ -1,0 +1,286 @@
+//! `raid10`: mirrored chunks dealt to the members in turn.
+//!
+//! The "near" arrangement of the Linux md driver: with n copies, copy c of
+//! chunk k takes place k·n + c, and place p lies on member p mod m, in row
+//! p div m. The number of members m need not be a multiple of n. A write goes
+//! to all copies; a read of a chunk goes to one, by the read policy, unless one
+//! of its copies continues what the same request reads already.
+
+use crate::layout::{Layout, Location, Role};
+use crate::members::{DEFAULT_CHUNK, Failed, at_least, capacity_of, chunk_sectors, common_rows};
+use crate::mirror::{Candidate, CopyChooser, ReadPolicy};
+use crate::plan::{Content, OpenIos, Place, Plan, PlanWriter};
+use fullstroke_contract::registry::{self, Keys};
+use fullstroke_contract::{Below, ConfigError, Extent, Operation, Request, Status};
+use fullstroke_units::{Bytes, Lbn, Sectors};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Keys of `raid10`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Raid10Config {
+    /// Bytes on one member before the next has its turn: a positive multiple
+    /// of 512. Default 64KiB.
+    pub chunk: Bytes,
+    /// Copies of each chunk: at least 2, at most the number of members.
+    /// Default 2.
+    pub copies: u32,
+    /// Which copy a read goes to. Default `round-robin`.
+    pub read_policy: ReadPolicy,
+    /// Members that have failed, counted from 0; a copy of every chunk must be
+    /// left. Default none.
+    pub failed: Vec<u32>,
+}
+
+impl Default for Raid10Config {
+    fn default() -> Raid10Config {
+        Raid10Config {
+            chunk: DEFAULT_CHUNK,
+            copies: 2,
+            read_policy: ReadPolicy::RoundRobin,
+            failed: Vec::new(),
+        }
+    }
+}
+
+/// Mirrored chunks dealt to the members in turn.
+#[derive(Debug)]
+pub struct Raid10 {
+    capacities: Vec<Sectors>,
+    map: NearMap,
+    failed: Failed,
+    chooser: CopyChooser,
+    open: OpenIos,
+}
+
+/// The arithmetic of the near arrangement, in chunks.
+#[derive(Clone, Copy, Debug)]
+struct NearMap {
+    members: u64,
+    copies: u64,
+    /// Sectors.
+    chunk: u64,
+    /// Chunks of the volume.
+    chunks: u64,
+}
+
+impl NearMap {
+    /// The member and row of a copy.
+    fn place(&self, chunk: u64, copy: u64) -> (usize, u64) {
+        let place = chunk * self.copies + copy;
+        ((place % self.members) as usize, place / self.members)
+    }
+
+    /// The chunk and copy in `row` of `member`, if the volume uses it.
+    fn held(&self, member: usize, row: u64) -> Option<(u64, u64)> {
+        let place = row * self.members + member as u64;
+        let (chunk, copy) = (place / self.copies, place % self.copies);
+        (chunk < self.chunks).then_some((chunk, copy))
+    }
+
+    /// Chunks of `member` that the volume uses.
+    fn used_rows(&self, member: usize) -> u64 {
+        (self.chunks * self.copies).saturating_sub(member as u64).div_ceil(self.members)
+    }
+}
+
+impl Raid10 {
+    /// See [`BuildLayout`](crate::BuildLayout).
+    pub fn build(keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>, ConfigError> {
+        let config: Raid10Config = registry::read(keys)?;
+        at_least("raid10", members, 2)?;
+        check_copies(config.copies, members.len())?;
+        let chunk = chunk_sectors(config.chunk)?;
+        let rows = common_rows(members, chunk)?;
+        let count = members.len() as u64;
+        let copies = u64::from(config.copies);
+        capacity_of([rows, count, chunk])?;
+        let map = NearMap { members: count, copies, chunk, chunks: rows * count / copies };
+        let failed = Failed::new(&config.failed, members.len())?;
+        check_copy_left(&map, &failed)?;
+        Ok(Box::new(Raid10 {
+            capacities: members.to_vec(),
+            map,
+            failed,
+            chooser: CopyChooser::new(config.read_policy, members.len()),
+            open: OpenIos::new(members.len()),
+        }))
+    }
+}
+
+fn check_copies(copies: u32, members: usize) -> Result<(), ConfigError> {
+    if (2..=members).contains(&(copies as usize)) {
+        return Ok(());
+    }
+    let mend = if copies < 2 { "use raid0 for a single copy" } else { "add members or keep fewer copies" };
+    let message =
+        format!("{copies} copies do not fit: expected 2 to {members}, the number of members; {mend}");
+    Err(ConfigError::new("copies", message))
+}
+
+/// The copies of a chunk lie on consecutive members, beginning anywhere in a
+/// cycle of `members` chunks at most.
+fn check_copy_left(map: &NearMap, failed: &Failed) -> Result<(), ConfigError> {
+    let holders = |chunk| (0..map.copies).map(move |copy| map.place(chunk, copy).0);
+    let lost =
+        (0..map.members.min(map.chunks)).find(|&chunk| holders(chunk).all(|member| failed.has(member)));
+    match lost {
+        None => Ok(()),
+        Some(chunk) => {
+            let holders: Vec<String> = holders(chunk).map(|member| member.to_string()).collect();
+            let message = format!(
+                "every copy of some chunks is lost, since members {} have failed; leave one of them alive",
+                holders.join(", ")
+            );
+            Err(ConfigError::new("failed", message))
+        }
+    }
+}
+
+impl Layout for Raid10 {
+    fn name(&self) -> &'static str {
+        "raid10"
+    }
+    fn capacity(&self) -> Sectors {
+        Sectors(self.map.chunks * self.map.chunk)
+    }
+    fn members(&self) -> usize {
+        self.capacities.len()
+    }
+    fn member_capacity(&self, member: usize) -> Sectors {
+        self.capacities[member]
+    }
+    fn member_used(&self, member: usize) -> Sectors {
+        Sectors(self.map.used_rows(member) * self.map.chunk)
+    }
+    fn failures_survived(&self) -> u32 {
+        self.map.copies as u32 - 1
+    }
+    fn failed(&self) -> &[u32] {
+        self.failed.list()
+    }
+
+    fn locate(&self, lbn: Lbn) -> Location {
+        assert!(lbn.0 < self.capacity().0, "{lbn} is not below the capacity");
+        let (member, row) = self.map.place(lbn.0 / self.map.chunk, 0);
+        Location { member, lbn: Lbn(row * self.map.chunk + lbn.0 % self.map.chunk) }
+    }
+
+    fn role_of(&self, member: usize, lbn: Lbn) -> Role {
+        assert!(lbn.0 < self.capacities[member].0, "{lbn} is not below the member's capacity");
+        let (row, offset) = (lbn.0 / self.map.chunk, lbn.0 % self.map.chunk);
+        // Behind the common part the row times the members may not fit.
+        if row >= self.map.used_rows(member) {
+            return Role::Unused;
+        }
+        match self.map.held(member, row) {
+            None => Role::Unused,
+            Some((chunk, 0)) => Role::Data(Lbn(chunk * self.map.chunk + offset)),
+            Some((chunk, copy)) => Role::Copy { of: Lbn(chunk * self.map.chunk + offset), copy: copy as u32 },
+        }
+    }
+
+    fn plan_transfer(&mut self, request: &Request, below: Below<'_>, plan: &mut Plan) -> Status {
+        let (map, failed) = (self.map, &self.failed);
+        let mut writer = PlanWriter::new(plan, &mut self.open);
+        writer.begin_strand();
+        let (begin, end) = (request.extent.start.0, request.extent.end().0);
+        let mut at = begin;
+        while at < end {
+            let (chunk, offset) = (at / map.chunk, at % map.chunk);
+            let sectors = (map.chunk - offset).min(end - at);
+            let place = Place::Request(Sectors(at - begin));
+            let alive = (0..map.copies).map(|copy| map.place(chunk, copy)).filter(|copy| !failed.has(copy.0));
+            let alive = alive.map(|(member, row)| (member, Extent::new(row * map.chunk + offset, sectors)));
+            if request.operation == Operation::Read {
+                let group = map.place(chunk, 0).0;
+                let Some((member, extent)) = read_copy(&mut self.chooser, &writer, group, alive, below)
+                else {
+                    return Status::Lost;
+                };
+                writer.io(member, Operation::Read, extent, place, Content::Data);
+            } else {
+                for (member, extent) in alive {
+                    writer.io(member, request.operation, extent, place, Content::Data);
+                }
+            }
+            at += sectors;
+        }
+        Status::Done
+    }
+}
+
+/// The copy to read: one that continues an I/O of the same request, since a
+/// second arm would gain nothing there; otherwise by the policy.
+fn read_copy(
+    chooser: &mut CopyChooser,
+    writer: &PlanWriter<'_>,
+    group: usize,
+    alive: impl Iterator<Item = (usize, Extent)> + Clone,
+    below: Below<'_>,
+) -> Option<(usize, Extent)> {
+    let mut continuing = alive.clone();
+    let continued = continuing.find(|(member, extent)| writer.continued_by(*member, extent.start).is_some());
+    continued.or_else(|| {
+        let candidates = alive.clone().map(|(member, extent)| Candidate {
+            member,
+            lbn: extent.start,
+            planned: writer.ios_of(member),
+        });
+        let chosen = chooser.choose(group, candidates, below)?.member;
+        let mut alive = alive;
+        alive.find(|copy| copy.0 == chosen)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Detail;
+    use serde_json::json;
+
+    fn raid10(keys: serde_json::Value, members: usize) -> Result<Box<dyn Layout>, ConfigError> {
+        Raid10::build(keys.as_object().unwrap(), &vec![Sectors(1280); members])
+    }
+
+    #[test]
+    fn five_members_hold_two_near_copies_as_md_places_them() {
+        let layout = raid10(json!({}), 5).unwrap();
+        let chunk_on = |member, row: u64| match layout.role_of(member, Lbn(row * 128)) {
+            Role::Data(lbn) => Some((lbn.0 / 128, 0)),
+            Role::Copy { of, copy } => Some((of.0 / 128, copy)),
+            _ => None,
+        };
+        let row = |row| (0..5).map(|member| chunk_on(member, row).unwrap()).collect::<Vec<_>>();
+        assert_eq!(row(0), [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0)]);
+        assert_eq!(row(1), [(2, 1), (3, 0), (3, 1), (4, 0), (4, 1)]);
+    }
+
+    #[test]
+    fn a_long_read_is_one_io_on_one_member_of_each_pair() {
+        let mut layout = raid10(json!({}), 4).unwrap();
+        let mut plan = Plan::new(Detail::Timing);
+        let request = Request { extent: Extent::new(0, 1024), ..Request::default() };
+        assert_eq!(layout.plan(&request, Below::NOTHING, &mut plan), Status::Done);
+        let ios: Vec<_> = plan.ios().iter().map(|io| (io.member, io.extent)).collect();
+        assert_eq!(ios, [(0, Extent::new(0, 512)), (2, Extent::new(0, 512))]);
+    }
+
+    #[test]
+    fn copies_that_do_not_fit_are_refused() {
+        for copies in [0, 1, 5] {
+            assert_eq!(raid10(json!({ "copies": copies }), 4).err().unwrap().key, "copies");
+        }
+        assert!(raid10(json!({ "copies": 4 }), 4).is_ok());
+    }
+
+    #[test]
+    fn failed_members_may_not_hold_all_copies_of_a_chunk() {
+        assert!(raid10(json!({ "failed": [0, 2] }), 4).is_ok());
+        let error = raid10(json!({ "failed": [2, 3] }), 4).err().unwrap();
+        assert!(error.message.contains("members 2, 3"), "{error}");
+        let error = raid10(json!({ "failed": [0, 4] }), 5).err().unwrap();
+        assert!(error.message.contains("members 4, 0"), "{error}");
+    }
+}

@@ -1,0 +1,38 @@
+//! `raid4`: rows of chunks with parity on the last member.
+//!
+//! As raid5, but the parity does not rotate: the last member takes part in
+//! every write and in no read.
+
+use crate::layout::Layout;
+use crate::members::DEFAULT_CHUNK;
+use crate::parity::{ParityConfig, ParityLayout, Placement};
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{self, Keys};
+use fullstroke_units::{Bytes, Sectors};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Keys of `raid4`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Raid4Config {
+    /// Bytes on one member before the next has its turn: a positive multiple
+    /// of 512. Default 64KiB.
+    pub chunk: Bytes,
+    /// The member that has failed, counted from 0; at most one. Default none.
+    pub failed: Vec<u32>,
+}
+
+impl Default for Raid4Config {
+    fn default() -> Raid4Config {
+        Raid4Config { chunk: DEFAULT_CHUNK, failed: Vec::new() }
+    }
+}
+
+/// See [`BuildLayout`](crate::BuildLayout).
+pub fn build(keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>, ConfigError> {
+    let Raid4Config { chunk, failed } = registry::read(keys)?;
+    let config =
+        ParityConfig { name: "raid4", parities: 1, placement: Placement::Dedicated, chunk, failed: &failed };
+    Ok(Box::new(ParityLayout::build(&config, members)?))
+}

@@ -1,0 +1,70 @@
+//! `raid6`: rows of chunks, each with two parity chunks that rotate.
+//!
+//! Any two members may fail. P is the exclusive or of the row's data, Q a
+//! Reed-Solomon sum over GF(2^8); both are where the Linux md driver has them,
+//! and weigh the data as it does. A write of part of a row updates both.
+
+use crate::layout::Layout;
+use crate::members::DEFAULT_CHUNK;
+use crate::parity::{ParityConfig, ParityLayout, Placement, Rotation};
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{self, Keys};
+use fullstroke_units::{Bytes, Sectors};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Keys of `raid6`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Raid6Config {
+    /// Bytes on one member before the next has its turn: a positive multiple
+    /// of 512. Default 64KiB.
+    pub chunk: Bytes,
+    /// How parity moves from row to row. Default `left-symmetric`.
+    pub rotation: Rotation,
+    /// The members that have failed, counted from 0; at most two. Default none.
+    pub failed: Vec<u32>,
+}
+
+impl Default for Raid6Config {
+    fn default() -> Raid6Config {
+        Raid6Config { chunk: DEFAULT_CHUNK, rotation: Rotation::default(), failed: Vec::new() }
+    }
+}
+
+/// See [`BuildLayout`](crate::BuildLayout).
+pub fn build(keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>, ConfigError> {
+    let Raid6Config { chunk, rotation, failed } = registry::read(keys)?;
+    let placement = Placement::Rotating(rotation);
+    let config = ParityConfig { name: "raid6", parities: 2, placement, chunk, failed: &failed };
+    Ok(Box::new(ParityLayout::build(&config, members)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn raid6(keys: serde_json::Value, members: usize) -> Result<Box<dyn Layout>, ConfigError> {
+        build(keys.as_object().unwrap(), &vec![Sectors(10_000); members])
+    }
+
+    #[test]
+    fn three_disks_are_no_raid6_and_four_are() {
+        assert_eq!(raid6(json!({}), 3).err().unwrap().key, "members");
+        assert!(raid6(json!({}), 4).is_ok());
+    }
+
+    #[test]
+    fn more_members_than_the_second_parity_tells_apart_are_refused() {
+        assert!(raid6(json!({}), 257).is_ok());
+        let error = raid6(json!({}), 258).err().unwrap();
+        assert!(error.message.contains("at most 257"), "{error}");
+    }
+
+    #[test]
+    fn two_failed_members_are_survived_and_three_are_not() {
+        assert!(raid6(json!({ "failed": [0, 3] }), 4).is_ok());
+        assert_eq!(raid6(json!({ "failed": [0, 1, 3] }), 4).err().unwrap().key, "failed");
+    }
+}

@@ -1,0 +1,404 @@
+//! The volume against members that answer after arbitrary times.
+
+use super::Volume;
+use crate::bytes::{Array, Buffers, Device, SECTOR, build, range, run_io};
+use crate::proofs::{Ask, asks, cases, check_parity};
+use crate::{Detail, Rows};
+use fullstroke_contract::{
+    Below, Breakdown, Completion, Effect, Extent, Hints, Layer, Operation, Out, Request, RequestId, Status,
+};
+use fullstroke_units::{Duration, Random, Seed, Time};
+use proptest::prelude::*;
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// A member I/O on its way.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    /// When its end is reported, which may be later than it ends.
+    reported: Time,
+    member: usize,
+    request: Request,
+    completion: Completion,
+}
+
+/// The bytes of a request.
+#[derive(Default)]
+struct Transfer {
+    /// As submitted; empty once the buffers are there.
+    bytes: Vec<u8>,
+    /// Known with the first member I/O.
+    buffers: Option<Buffers>,
+    /// Strands whose arithmetic is done.
+    stepped: Vec<bool>,
+    /// Of a read: where it begins, and what it finds if everything before it
+    /// is done and nothing after it.
+    read: Option<(u64, Vec<u8>)>,
+}
+
+/// A volume, its members' answers, and the bytes that move.
+struct Rig {
+    volume: Volume,
+    members: Vec<Box<dyn Device>>,
+    pending: Vec<Pending>,
+    random: Random,
+    /// Data sectors in a row, if rows that a read rebuilds are to be checked.
+    row_sectors: Option<u64>,
+    /// By origin.
+    transfers: BTreeMap<u64, Transfer>,
+    done: Vec<Completion>,
+}
+
+impl Rig {
+    fn new(array: Array, row_sectors: Option<u64>, seed: u64) -> Rig {
+        Rig {
+            volume: Volume::with_detail(array.layout, Detail::Bytes),
+            members: array.members,
+            pending: Vec::new(),
+            random: Seed(seed).stream("members"),
+            row_sectors,
+            transfers: BTreeMap::new(),
+            done: Vec::new(),
+        }
+    }
+
+    /// `bytes` is what is written, or what a read should find.
+    fn submit(&mut self, now: Time, request: Request, bytes: Vec<u8>) {
+        let mut out = Out::new();
+        let read = (request.operation == Operation::Read).then(|| (request.extent.start.0, bytes.clone()));
+        self.transfers.insert(request.origin, Transfer { bytes, read, ..Transfer::default() });
+        self.volume.submit(now, request, Below::NOTHING, &mut out);
+        self.take(now, &mut out);
+    }
+
+    /// Delivers the report that is next in time.
+    fn step(&mut self) {
+        let next = (0..self.pending.len()).min_by_key(|&at| self.pending[at].reported).unwrap();
+        let pending = self.pending.swap_remove(next);
+        self.move_bytes(&pending);
+        let mut out = Out::new();
+        let (now, member) = (pending.reported, pending.member);
+        self.volume.completed(now, member, pending.completion, Below::NOTHING, &mut out);
+        let before = self.done.len();
+        self.take(now, &mut out);
+        if self.done.len() > before {
+            self.check_rebuilt_rows(&pending);
+        }
+    }
+
+    /// A read that rebuilds lost data has its rows to itself: it finds there
+    /// what was written before it was submitted, and nothing newer.
+    fn check_rebuilt_rows(&mut self, last: &Pending) {
+        let (plan, _) = self.volume.plan_of(last.request.id).unwrap();
+        let Some(transfer) = self.transfers.remove(&last.request.origin) else { return };
+        let (Some(row_sectors), Some((start, expected)), Some(mut buffers)) =
+            (self.row_sectors, transfer.read, transfer.buffers)
+        else {
+            return;
+        };
+        buffers.run_steps(plan, 0);
+        let rebuilt = |row| plan.bands().iter().any(|band| band.row == row);
+        for (at, expected) in expected.chunks(SECTOR).enumerate() {
+            if rebuilt((start + at as u64) / row_sectors) {
+                assert_eq!(&buffers.request[range(at as u64, 1)], expected);
+            }
+        }
+    }
+
+    fn move_bytes(&mut self, pending: &Pending) {
+        let (plan, io) = self.volume.plan_of(pending.request.id).unwrap();
+        let Transfer { bytes, buffers, stepped, .. } =
+            self.transfers.get_mut(&pending.request.origin).unwrap();
+        let buffers = buffers.get_or_insert_with(|| Buffers::new(std::mem::take(bytes), plan));
+        stepped.resize(plan.strands().len(), false);
+        let strand = plan.ios()[io].strand as usize;
+        if pending.request.operation == Operation::Write && !stepped[strand] {
+            buffers.run_steps(plan, strand);
+            stepped[strand] = true;
+        }
+        run_io(&mut self.members, plan, io, buffers);
+    }
+
+    fn take(&mut self, now: Time, out: &mut Out) {
+        for effect in out.drain() {
+            match effect {
+                Effect::Issue { member, request } => self.issue(now, member as usize, request),
+                Effect::Complete(completion) => self.done.push(completion),
+                Effect::Signal(_) => panic!("the volume sends no signals"),
+            }
+        }
+    }
+
+    fn issue(&mut self, now: Time, member: usize, request: Request) {
+        let mut part = || Duration::from_nanos(self.random.below(50));
+        let breakdown = Breakdown {
+            queue: part(),
+            parity: part(),
+            overhead: part(),
+            seek: part(),
+            rotation: part(),
+            transfer: part(),
+            seek_cylinders: 0,
+        };
+        let finished = now + breakdown.response();
+        let id = request.id;
+        let completion = Completion { id, submitted: now, finished, status: Status::Done, breakdown };
+        self.pending.push(Pending { reported: finished + part(), member, request, completion });
+    }
+
+    /// Rows that are being written, with the request that does it.
+    fn rows_in_use(&self) -> Vec<(Rows, u64)> {
+        let mut rows: Vec<(Rows, u64)> = Vec::new();
+        for pending in &self.pending {
+            let (plan, io) = self.volume.plan_of(pending.request.id).unwrap();
+            let strand = plan.ios()[io].strand as usize;
+            if let Some(own) = plan.strands()[strand].exclusive_rows() {
+                rows.push((own, pending.request.origin));
+            }
+        }
+        rows
+    }
+
+    fn check_rows_are_exclusive(&self) {
+        let rows = self.rows_in_use();
+        for (at, (a, owner)) in rows.iter().enumerate() {
+            for (b, other) in &rows[at + 1..] {
+                assert!(owner == other || a.last < b.first || b.last < a.first, "{a:?} and {b:?}");
+            }
+        }
+    }
+
+    fn check_completions_add_up(&self) {
+        for completion in &self.done {
+            let response = completion.finished.since(completion.submitted);
+            assert_eq!(completion.breakdown.response(), response);
+        }
+    }
+}
+
+fn request(number: u64, operation: Operation, extent: Extent) -> Request {
+    Request { id: RequestId(number * 3), origin: number, operation, extent, hints: Hints::default() }
+}
+
+/// Everything written in order of submission, on plain memory.
+fn replay_plainly(plain: &mut [u8], ask: &Ask, extent: Extent, discarded: Extent) {
+    match ask.operation {
+        Operation::Write => {
+            plain[range(extent.start.0, extent.sectors.0)].copy_from_slice(&ask.bytes(extent));
+        }
+        Operation::Discard => plain[range(discarded.start.0, discarded.sectors.0)].fill(0),
+        _ => {}
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    /// Writes that overlap in time and space end as if they had been made one
+    /// after the other, in order of submission, parity included.
+    #[test]
+    fn concurrent_requests_keep_rows_consistent_and_their_parts_add_up(
+        case in cases().prop_filter("rows with parity", |case| case.row_sectors().is_some()),
+        asks in asks(60),
+        failures in 0usize..3,
+        seed: u64,
+        eagerness in 0u64..100,
+    ) {
+        let failed = case.failing(failures);
+        let mut array = Array::of_memory(case.layout(&failed).unwrap());
+        failed.iter().for_each(|&member| array.scramble(member as usize));
+        let capacity = array.layout.capacity().0;
+        let mut rig = Rig::new(array, case.row_sectors(), seed);
+        let mut plain = vec![0; capacity as usize * SECTOR];
+        let mut now = Time::ZERO;
+        for (number, ask) in asks.iter().enumerate() {
+            let extent = ask.extent(capacity);
+            replay_plainly(&mut plain, ask, extent, case.discarded(extent));
+            let bytes = plain[range(extent.start.0, extent.sectors.0)].to_vec();
+            rig.submit(now, request(number as u64, ask.operation, extent), bytes);
+            rig.check_rows_are_exclusive();
+            while !rig.pending.is_empty() && rig.random.below(100) < eagerness {
+                now = rig.pending.iter().map(|pending| pending.reported).min().unwrap();
+                rig.step();
+                rig.check_rows_are_exclusive();
+                rig.check_completions_add_up();
+            }
+            let in_flight = number + 1 - rig.done.len();
+            prop_assert_eq!(rig.volume.gauge().queue_length as usize, in_flight);
+            prop_assert_eq!(rig.volume.gauge().idle_since.is_some(), in_flight == 0);
+        }
+        while !rig.pending.is_empty() {
+            rig.step();
+            rig.check_rows_are_exclusive();
+            rig.check_completions_add_up();
+        }
+        prop_assert_eq!(rig.done.len(), asks.len(), "nothing is lost in flight");
+        prop_assert!(rig.done.iter().all(|completion| completion.status == Status::Done));
+        let mut ids: Vec<u64> = rig.done.iter().map(|completion| completion.id.0).collect();
+        ids.sort_unstable();
+        prop_assert_eq!(ids, (0..asks.len() as u64).map(|number| number * 3).collect::<Vec<_>>());
+
+        let mut array = Array::new(case.layout(&failed).unwrap(), rig.members);
+        prop_assert!(array.read(0, capacity) == plain, "as if one after the other");
+        if failed.is_empty() {
+            check_parity(&mut array);
+        }
+    }
+
+    #[test]
+    fn every_layout_completes_every_request(
+        case in cases(), asks in asks(40), failures in 0usize..3, seed: u64,
+    ) {
+        let array = Array::of_memory(case.layout(&case.failing(failures)).unwrap());
+        let capacity = array.layout.capacity().0;
+        let mut rig = Rig::new(array, None, seed);
+        for (number, ask) in asks.iter().enumerate() {
+            let extent = ask.extent(capacity);
+            let operation = if ask.operation == Operation::Discard { Operation::Flush } else { ask.operation };
+            rig.submit(Time::ZERO, request(number as u64, operation, extent), ask.bytes(extent));
+        }
+        while !rig.pending.is_empty() {
+            rig.step();
+        }
+        rig.check_completions_add_up();
+        prop_assert_eq!(rig.done.len(), asks.len());
+    }
+}
+
+/// A raid5 of four members with chunks of 128 sectors, and its answers by hand.
+struct Bench {
+    volume: Volume,
+    out: Out,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let layout = build("raid5", &json!({}), &[12_800; 4]).unwrap();
+        Bench { volume: Volume::new(layout), out: Out::new() }
+    }
+
+    /// `bytes` is what is written, or what a read should find.
+    fn submit(&mut self, now: u64, request: Request) -> Vec<Effect> {
+        self.volume.submit(Time::from_nanos(now), request, Below::NOTHING, &mut self.out);
+        self.out.drain().collect()
+    }
+
+    /// The issued `effect` ends at `finished` with `status`, having spent all
+    /// its time seeking.
+    fn finish(&mut self, effect: &Effect, submitted: u64, finished: u64, status: Status) -> Vec<Effect> {
+        let Effect::Issue { member, request } = *effect else { panic!("{effect:?} was not issued") };
+        let seek = Duration::from_nanos(finished - submitted);
+        let completion = Completion {
+            id: request.id,
+            submitted: Time::from_nanos(submitted),
+            finished: Time::from_nanos(finished),
+            status,
+            breakdown: Breakdown { seek, ..Breakdown::default() },
+        };
+        let now = completion.finished;
+        self.volume.completed(now, member as usize, completion, Below::NOTHING, &mut self.out);
+        self.out.drain().collect()
+    }
+}
+
+fn completion(effects: &[Effect]) -> Completion {
+    match effects {
+        [Effect::Complete(completion)] => *completion,
+        other => panic!("expected one completion, found {other:?}"),
+    }
+}
+
+fn operations(effects: &[Effect]) -> Vec<(u32, Operation)> {
+    let issued = effects.iter().filter_map(|effect| match effect {
+        Effect::Issue { member, request } => Some((*member, request.operation)),
+        _ => None,
+    });
+    issued.collect()
+}
+
+const SMALL: Extent = Extent::new(0, 8);
+
+#[test]
+fn a_small_write_reads_first_and_counts_that_as_parity() {
+    let mut bench = Bench::new();
+    let reads = bench.submit(100, request(0, Operation::Write, SMALL));
+    assert_eq!(operations(&reads), [(3, Operation::Read), (0, Operation::Read)]);
+    assert_eq!(bench.finish(&reads[0], 100, 130, Status::Done), []);
+    let writes = bench.finish(&reads[1], 100, 150, Status::Done);
+    assert_eq!(operations(&writes), [(0, Operation::Write), (3, Operation::Write)]);
+    assert_eq!(bench.finish(&writes[0], 150, 190, Status::Done), []);
+    let done = completion(&bench.finish(&writes[1], 150, 170, Status::Done));
+    assert_eq!(done.finished, Time::from_nanos(190), "the later of the two");
+    assert_eq!(done.breakdown.parity, Duration::from_nanos(50));
+    assert_eq!(done.breakdown.seek, Duration::from_nanos(40));
+}
+
+#[test]
+fn a_second_write_of_the_row_waits_and_a_read_does_not() {
+    let mut bench = Bench::new();
+    let reads = bench.submit(0, request(0, Operation::Write, SMALL));
+    assert_eq!(bench.submit(10, request(1, Operation::Write, Extent::new(200, 8))), []);
+    assert_eq!(operations(&bench.submit(10, request(2, Operation::Read, SMALL))).len(), 1);
+    bench.finish(&reads[0], 0, 20, Status::Done);
+    let writes = bench.finish(&reads[1], 0, 20, Status::Done);
+    bench.finish(&writes[0], 20, 40, Status::Done);
+    let freed = bench.finish(&writes[1], 20, 40, Status::Done);
+    assert_eq!(operations(&freed), [(3, Operation::Read), (1, Operation::Read)]);
+    assert!(matches!(freed[2], Effect::Complete(_)));
+}
+
+#[test]
+fn after_reads_that_were_lost_nothing_is_written() {
+    let mut bench = Bench::new();
+    let reads = bench.submit(0, request(0, Operation::Write, SMALL));
+    bench.finish(&reads[0], 0, 20, Status::Lost);
+    let done = completion(&bench.finish(&reads[1], 0, 30, Status::Done));
+    assert_eq!(done.status, Status::Lost);
+    assert_eq!(done.breakdown.response(), Duration::from_nanos(30));
+    assert_eq!(bench.submit(40, request(1, Operation::Write, SMALL)).len(), 2, "the row is free again");
+}
+
+#[test]
+fn member_io_carries_the_hints_and_the_row() {
+    let mut bench = Bench::new();
+    let hints = Hints { stream: 7, synchronous: false, ..Hints::default() };
+    let write = Request { hints, ..request(0, Operation::Write, Extent::new(5 * 384, 8)) };
+    let reads = bench.submit(0, write);
+    let hints_of = |effect: &Effect| match effect {
+        Effect::Issue { request, .. } => request.hints,
+        other => panic!("{other:?} was not issued"),
+    };
+    assert_eq!(hints_of(&reads[0]), Hints { stripe: Some(5), synchronous: true, ..hints });
+    bench.finish(&reads[0], 0, 20, Status::Done);
+    let writes = bench.finish(&reads[1], 0, 20, Status::Done);
+    assert_eq!(hints_of(&writes[0]), Hints { stripe: Some(5), ..hints });
+}
+
+#[test]
+fn what_cannot_be_served_is_answered_at_once() {
+    let mut bench = Bench::new();
+    for (extent, operation) in [
+        (Extent::new(0, 0), Operation::Read),
+        (Extent::new(u64::MAX, 8), Operation::Write),
+        (Extent::new(100 * 384, 1), Operation::Read),
+    ] {
+        let done = completion(&bench.submit(5, request(4, operation, extent)));
+        assert_eq!((done.id, done.status), (RequestId(12), Status::OutOfRange));
+        assert_eq!(done.breakdown, Breakdown::default());
+    }
+    let done = completion(&bench.submit(6, request(4, Operation::Discard, SMALL)));
+    assert_eq!(done.status, Status::Done, "part of a row is not discarded");
+    assert_eq!(bench.volume.gauge().queue_length, 0);
+}
+
+#[test]
+fn a_flush_and_a_discard_of_rows_reach_all_members() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.submit(0, request(0, Operation::Flush, Extent::default())).len(), 4);
+    let discards = bench.submit(0, request(1, Operation::Discard, Extent::new(100, 1100)));
+    assert_eq!(discards.len(), 4);
+    for effect in &discards {
+        let Effect::Issue { request, .. } = effect else { panic!("{effect:?} was not issued") };
+        assert_eq!(request.extent, Extent::new(128, 256), "rows 1 and 2");
+    }
+}

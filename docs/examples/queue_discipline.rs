@@ -1,0 +1,30 @@
+//! Last come, first served: what arrived last is next. It starves, of course.
+
+use super::{Arm, Discipline, NoKeys, Waiting};
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Keys, read};
+
+pub(super) const SUMMARY: &str = "last come, first served; starves";
+pub(super) type Config = NoKeys;
+
+#[derive(Default)]
+struct Lcfs {
+    waiting: Vec<Waiting>,
+}
+
+pub(super) fn build(keys: &Keys) -> Result<Box<dyn Discipline>, ConfigError> {
+    let NoKeys {} = read(keys)?;
+    Ok(Box::new(Lcfs::default()))
+}
+
+impl Discipline for Lcfs {
+    fn insert(&mut self, waiting: Waiting) {
+        self.waiting.push(waiting);
+    }
+    fn take(&mut self, _: Arm<'_>) -> Option<Waiting> {
+        self.waiting.pop()
+    }
+    fn len(&self) -> usize {
+        self.waiting.len()
+    }
+}
