@@ -1,1 +1,30 @@
 //! Candidates run side by side and ranked.
+//!
+//! A [`Candidate`] is a checked stack with a name. [`run`] runs one; [`run_all`]
+//! runs many on all cores, each on one thread, with the results of one thread
+//! alone: a run depends on its stack and seed and on nothing else.
+//! [`Ranking`] orders what came out by one metric and says by how much the best
+//! one wins and how sure that is.
+//!
+//! | file | what |
+//! |---|---|
+//! | `candidate.rs` | stacks with names |
+//! | `vary.rs` | one stack at several values of a key |
+//! | `experiment.rs` | one run, or many |
+//! | `ranking.rs` | the order, and how sure it is |
+//! | `render.rs` | the same for people |
+//! | `error.rs` | what can go wrong |
+
+mod candidate;
+mod error;
+mod experiment;
+mod ranking;
+mod render;
+mod vary;
+
+pub use candidate::{Candidate, candidates};
+pub use error::LabError;
+pub use experiment::{Event, Ran, VolumeReport, run, run_all};
+pub use ranking::{Ranked, Ranking};
+pub use render::capacity;
+pub use vary::Vary;

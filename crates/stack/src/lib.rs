@@ -1,1 +1,27 @@
 //! Stack and drive files, and the stacks built from them.
+//!
+//! | file | what |
+//! |---|---|
+//! | `document.rs` | a TOML file whose keys know their lines |
+//! | `drives.rs` | the drive library and drive files |
+//! | `config.rs` | the stack file |
+//! | `build.rs` | from a stack file to layers and a source |
+//! | `replay.rs` | a trace as a source of requests |
+//! | `schema.rs` | the JSON schemas of stack and drive files |
+//! | `reference.rs` | the reference page |
+
+mod build;
+mod config;
+mod document;
+pub mod drives;
+mod error;
+mod reference;
+mod replay;
+mod schema;
+
+pub use build::{Run, VolumeSummary};
+pub use config::{MeasurementConfig, Overrides, Stack, TraceConfig};
+pub use error::StackError;
+pub use reference::reference;
+pub use replay::replay;
+pub use schema::drive as drive_schema;

@@ -1,1 +1,49 @@
 //! Columnar files, written whole or not at all.
+//!
+//! A table is a [`Schema`] (columns declared once) and rows. [`TableWriter`]
+//! streams rows into Parquet, or into CSV where the file's name ends in `.csv`
+//! or `.csv.gz`; it holds at most one row group of 65,536 rows in memory. The
+//! file appears under its name only when [`TableWriter::finish`] succeeds:
+//! until then it is `<name>.partial`, which is removed when anything fails
+//! ([`AtomicFile`]). [`TableReader`] reads Parquet back in batches.
+//!
+//! ```
+//! use fullstroke_table::{ColumnType, Schema, TableReader, TableWriter};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("log.parquet");
+//! let schema = Schema::new()
+//!     .column("arrival_ns", ColumnType::U64)
+//!     .column("operation", ColumnType::Text)
+//!     .optional("response_ms", ColumnType::F64)
+//!     .metadata("schema", "example");
+//!
+//! let mut table = TableWriter::create(&path, &schema)?;
+//! table.u64(0, 1_500);
+//! table.text(1, "read");
+//! table.null(2);
+//! table.end_row()?;
+//! table.finish()?;
+//!
+//! let mut reader = TableReader::open(&path, &schema)?;
+//! let batch = reader.next_batch(1024)?.ok_or("empty")?;
+//! assert_eq!((batch.rows(), batch.u64(0, 0), batch.text(1, 0)), (1, 1_500, "read"));
+//! assert!(batch.is_null(2, 0));
+//! # Ok(())
+//! # }
+//! ```
+
+mod atomic;
+mod cells;
+mod csv;
+mod error;
+mod reader;
+mod row_group;
+mod schema;
+mod writer;
+
+pub use atomic::AtomicFile;
+pub use error::TableError;
+pub use reader::{Batch, TableReader};
+pub use schema::{Column, ColumnType, Schema};
+pub use writer::{ROWS_PER_GROUP, TableWriter};

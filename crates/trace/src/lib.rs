@@ -1,1 +1,39 @@
 //! Block traces: every format of the field, read as a stream.
+//!
+//! [`TraceReader::open`] recognises a trace by its contents, through gzip, zstd
+//! or xz, and gives its requests as [`Record`]s in order of arrival, in memory
+//! that does not grow with the trace. [`Options`] choose devices, operations, a
+//! window of time and what happens to addresses beyond a volume.
+//! [`Summary`] describes a trace, [`convert`] writes it in another format and
+//! [`render_head`] shows its first requests.
+//!
+//! A format is one file in `formats/` and one line in the list in `formats.rs`.
+
+mod convert;
+mod error;
+mod events;
+mod fields;
+mod footprint;
+mod formats;
+mod head;
+mod input;
+mod options;
+mod outputs;
+mod reader;
+mod record;
+mod row;
+mod sort;
+mod source;
+mod summary;
+
+pub use convert::{Conversion, convert, output_for};
+pub use error::{Place, TraceError};
+pub use formats::disksim_validate::{CacheOutcome, ValidateReader, ValidateRow};
+pub use formats::native::schema as native_schema;
+pub use formats::{Confidence, Counted, FORMATS, Format, Head, find_format};
+pub use head::{head, render_head};
+pub use options::{Beyond, Options, SORT_WINDOW_ROWS};
+pub use outputs::{OUTPUTS, Output};
+pub use reader::TraceReader;
+pub use record::Record;
+pub use summary::{Distribution, OperationSummary, Summary};

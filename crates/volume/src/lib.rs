@@ -33,6 +33,11 @@ mod volume;
 #[cfg(test)]
 mod proofs;
 
+/// The example of CONTRIBUTING.md, compiled and tested.
+#[cfg(test)]
+#[path = "../../../docs/examples/layout.rs"]
+mod worked_example;
+
 pub use layout::{BuildLayout, Layout, Location, Role};
 pub use mirror::ReadPolicy;
 pub use parity::Rotation;

@@ -1,0 +1,68 @@
+//! Progress on the terminal: on standard error only, and only if that is a
+//! terminal.
+
+use crate::output::Output;
+use indicatif::{HumanCount, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use std::fmt::Write;
+
+/// One bar for each run.
+#[derive(Debug)]
+pub(crate) struct Bars {
+    bars: Vec<ProgressBar>,
+}
+
+impl Bars {
+    /// Bars with these names; hidden where JSON is printed.
+    pub(crate) fn new<'a>(names: impl IntoIterator<Item = &'a str>, output: &Output) -> Bars {
+        let target = if output.json() { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let all = MultiProgress::with_draw_target(target);
+        let names: Vec<&str> = names.into_iter().collect();
+        let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).min(40);
+        let bar = |name: &&str| {
+            let bar = all.add(ProgressBar::no_length());
+            bar.set_style(style(false));
+            bar.set_prefix(format!("{name:width$}"));
+            bar
+        };
+        Bars { bars: names.iter().map(bar).collect() }
+    }
+
+    /// Run number `index` has finished so many requests, of so many if known.
+    pub(crate) fn advance(&self, index: usize, finished: u64, expected: Option<u64>) {
+        let Some(bar) = self.bars.get(index) else { return };
+        if bar.length() != expected {
+            if let Some(expected) = expected {
+                bar.set_length(expected);
+            }
+            bar.set_style(style(expected.is_some()));
+        }
+        bar.set_position(finished);
+    }
+
+    /// Run number `index` is over.
+    pub(crate) fn finish(&self, index: usize) {
+        if let Some(bar) = self.bars.get(index) {
+            bar.finish();
+        }
+    }
+
+    /// Takes all bars off the terminal.
+    pub(crate) fn clear(&self) {
+        self.bars.iter().for_each(ProgressBar::finish_and_clear);
+    }
+}
+
+fn style(length_known: bool) -> ProgressStyle {
+    let template = if length_known {
+        "{prefix} {wide_bar} {human_pos}/{human_len} {rate}/s {eta}"
+    } else {
+        "{prefix} {spinner} {human_pos} requests {rate}/s"
+    };
+    let rate = |state: &ProgressState, out: &mut dyn Write| {
+        // Nothing is drawn if the terminal cannot be written to.
+        let _ = write!(out, "{}", HumanCount(state.per_sec() as u64));
+    };
+    ProgressStyle::with_template(template)
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .with_key("rate", rate)
+}

@@ -1,0 +1,19 @@
+//! `fullstroke completions`: for shells.
+
+use crate::Cli;
+use crate::output::{Failure, Output};
+use clap::{Args, CommandFactory as _};
+use clap_complete::{Shell, generate};
+
+/// Print a completion script for a shell.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The shell.
+    shell: Shell,
+}
+
+pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    generate(arguments.shell, &mut Cli::command(), "fullstroke", &mut script);
+    output.print(&String::from_utf8_lossy(&script))
+}

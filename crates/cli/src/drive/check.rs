@@ -1,0 +1,48 @@
+//! `fullstroke drive check`: whether descriptions add up.
+
+use crate::output::{Failure, Output};
+use clap::Args;
+use fullstroke_drive::{Check, checks};
+use fullstroke_measure::table;
+use fullstroke_stack::drives;
+use serde::Serialize;
+
+/// Check that descriptions add up, agree with what the vendor publishes, and
+/// name a source for every number. Exit status 1 if one does not.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Names from `drive list`, or drive files; the whole library unless said.
+    drives: Vec<String>,
+}
+
+/// One check of one drive.
+#[derive(Debug, Serialize)]
+struct Checked {
+    drive: String,
+    #[serde(flatten)]
+    check: Check,
+}
+
+pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    let names = match arguments.drives.as_slice() {
+        [] => drives::names().into_iter().map(str::to_owned).collect(),
+        named => named.to_vec(),
+    };
+    let mut checked = Vec::new();
+    for name in &names {
+        let model = drives::load_unchecked(name).map_err(Failure::input)?;
+        checked.extend(checks(&model).into_iter().map(|check| Checked { drive: name.clone(), check }));
+    }
+    output.show(&checked, render(&checked))?;
+    let failed = checked.iter().any(|checked| !checked.check.passed);
+    if failed { Err(Failure::Checks) } else { Ok(()) }
+}
+
+fn render(checked: &[Checked]) -> String {
+    let mut table = table(["drive", "check", "key", "found", "expected", ""], &[0, 1, 2, 3, 4, 5]);
+    for Checked { drive, check } in checked {
+        let outcome = if check.passed { "ok" } else { "FAILED" };
+        table.add_row([drive, check.name, &check.key, &check.found, &check.expected, outcome]);
+    }
+    table.trim_fmt()
+}

@@ -1,0 +1,24 @@
+//! `fullstroke drive`: descriptions of drives.
+
+mod check;
+mod facts;
+mod list;
+mod show;
+
+use crate::output::{Failure, Output};
+use clap::Subcommand;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    List(list::Arguments),
+    Show(show::Arguments),
+    Check(check::Arguments),
+}
+
+pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
+    match command {
+        Command::List(arguments) => list::execute(arguments, output),
+        Command::Show(arguments) => show::execute(arguments, output),
+        Command::Check(arguments) => check::execute(arguments, output),
+    }
+}

@@ -1,0 +1,97 @@
+//! `fullstroke drive show`: one drive, with its sources.
+
+use super::facts::Facts;
+use crate::output::{Failure, Output};
+use clap::Args;
+use fullstroke_drive::{DriveConfig, Model};
+use fullstroke_lab::capacity;
+use fullstroke_measure::table;
+use fullstroke_stack::drives;
+use serde::Serialize;
+use std::fmt;
+
+/// Show a drive: its numbers, its zones, and where each number comes from.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// A name from `drive list`, or a drive file (its name ends in .toml).
+    drive: String,
+}
+
+/// What is shown.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    facts: Facts,
+    description: &'a DriveConfig,
+    #[serde(skip)]
+    model: &'a Model,
+}
+
+pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    let model = drives::load_unchecked(&arguments.drive).map_err(Failure::input)?;
+    let shown =
+        Shown { facts: Facts::new(&arguments.drive, &model), description: model.config(), model: &model };
+    output.show(&shown, &shown)
+}
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}\n\n{}\n", self.facts.title, self.numbers())?;
+        writeln!(f, "{}\n", self.zones())?;
+        write!(f, "Sources")?;
+        self.description.sources.iter().try_for_each(|(key, source)| write!(f, "\n  {key}: {source}"))
+    }
+}
+
+impl Shown<'_> {
+    fn numbers(&self) -> String {
+        let (facts, config) = (&self.facts, self.description);
+        let mut table = table(["", "value"], &[0, 1]);
+        let queue = &config.queue;
+        let rows = [
+            (
+                "capacity",
+                format!(
+                    "{} ({} sectors of 512 bytes)",
+                    capacity(facts.capacity_bytes),
+                    config.capacity_sectors.0
+                ),
+            ),
+            ("speed", format!("{} rpm, {:.3} ms a revolution", facts.rpm, facts.revolution_ms)),
+            ("geometry", format!("{} surfaces, {} cylinders", facts.surfaces, facts.cylinders)),
+            ("sequential rate", format!("{:.1} to {:.1} MB/s", facts.outer_mb_per_s, facts.inner_mb_per_s)),
+            (
+                "seek",
+                format!(
+                    "{:.3} ms next cylinder, {:.3} ms average, {:.3} ms full stroke",
+                    facts.shortest_seek_ms, facts.average_seek_ms, facts.full_stroke_ms
+                ),
+            ),
+            ("head switch", format!("{} ms", config.head_switch_ms)),
+            ("write settle", format!("{} ms", config.write_settle_ms)),
+            ("command overhead", format!("{} ms", config.command_overhead_ms)),
+            ("zero-latency access", if config.zero_latency { "yes" } else { "no" }.to_owned()),
+            ("queue", format!("{} deep, {}", queue.depth, queue.discipline)),
+        ];
+        rows.into_iter().for_each(|(name, value)| {
+            table.add_row([name.to_owned(), value]);
+        });
+        table.trim_fmt()
+    }
+
+    fn zones(&self) -> String {
+        let mut table =
+            table(["zone", "cylinders", "first LBN", "sectors", "sectors a cylinder", "MB/s"], &[]);
+        for (number, zone) in self.model.mechanics().geometry().zones().enumerate() {
+            table.add_row([
+                number.to_string(),
+                format!("{}-{}", zone.first_cylinder.0, zone.last_cylinder.0),
+                zone.first_lbn.0.to_string(),
+                zone.sectors.0.to_string(),
+                zone.sectors_per_cylinder.0.to_string(),
+                format!("{:.1}", zone.rate_mb_per_s(self.description.rpm)),
+            ]);
+        }
+        table.trim_fmt()
+    }
+}

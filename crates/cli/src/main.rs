@@ -1,0 +1,85 @@
+//! The command line of fullstroke.
+//!
+//! Each subcommand is one file; what several share is in `options.rs` (options),
+//! `output.rs` (what is printed, and how errors end), `bars.rs` (progress) and
+//! `memory.rs`.
+//!
+//! Exit status: 0 on success, 1 if `drive check` finds a description that does
+//! not hold, 2 for input that cannot be used.
+
+mod bars;
+mod compare;
+mod completions;
+mod drive;
+mod man;
+mod memory;
+mod options;
+mod output;
+mod run;
+mod stack;
+mod trace;
+
+use clap::{Parser, Subcommand};
+use output::{Failure, Output};
+use std::process::ExitCode;
+
+/// Simulates arrays of spinning disks under real block traces.
+///
+/// A stack file describes workload, volume layout and drives. `run` measures
+/// one stack, `compare` ranks several and says how sure the order is.
+#[derive(Debug, Parser)]
+#[command(name = "fullstroke", version, propagate_version = true, max_term_width = 100)]
+#[command(after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+
+    /// Print JSON on standard output, and no progress.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  fullstroke compare stacks/demo/*.toml
+  fullstroke compare raid5.toml --vary volume.chunk=16KiB,64KiB,256KiB --by response_ms.p99
+  fullstroke run raid5.toml --trace web.load.gz --set volume.chunk=256KiB --json
+  fullstroke trace info web.load.gz";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(run::Arguments),
+    Compare(compare::Arguments),
+    /// Describe, convert or show block traces.
+    #[command(subcommand)]
+    Trace(trace::Command),
+    /// List, show or check descriptions of drives.
+    #[command(subcommand)]
+    Drive(drive::Command),
+    /// Check stack files, or print their schema.
+    #[command(subcommand)]
+    Stack(stack::Command),
+    Completions(completions::Arguments),
+    Man(man::Arguments),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let output = Output::new(cli.json);
+    match execute(&cli.command, &output) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
+    match command {
+        Command::Run(arguments) => run::execute(arguments, output),
+        Command::Compare(arguments) => compare::execute(arguments, output),
+        Command::Trace(command) => trace::execute(command, output),
+        Command::Drive(command) => drive::execute(command, output),
+        Command::Stack(command) => stack::execute(command, output),
+        Command::Completions(arguments) => completions::execute(arguments, output),
+        Command::Man(arguments) => man::execute(arguments, output),
+    }
+}

@@ -1,0 +1,25 @@
+//! `fullstroke man`: manual pages.
+
+use crate::Cli;
+use crate::output::{Failure, Output};
+use clap::{Args, CommandFactory as _};
+use std::path::PathBuf;
+
+/// Print the manual page, or write one for each subcommand into a folder.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The folder; created if it is not there.
+    folder: Option<PathBuf>,
+}
+
+pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    let command = Cli::command();
+    let Some(folder) = &arguments.folder else {
+        let mut page = Vec::new();
+        clap_mangen::Man::new(command).render(&mut page).map_err(Failure::input)?;
+        return output.print(&String::from_utf8_lossy(&page));
+    };
+    std::fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(command, folder)).map_err(
+        |error| Failure::Input(format!("cannot write manual pages to `{}`: {error}", folder.display())),
+    )
+}

@@ -1,0 +1,172 @@
+//! Options that several subcommands share.
+
+use clap::{Args, ValueEnum};
+use fullstroke_contract::Operation;
+use fullstroke_stack::Overrides;
+use fullstroke_trace::Options;
+use fullstroke_units::Duration;
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+
+/// Which part of a trace is read, and how.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Trace options")]
+pub(crate) struct Selection {
+    /// The trace's format; recognised by its contents unless said.
+    #[arg(long, value_name = "NAME")]
+    format: Option<String>,
+
+    /// Only this device, by number (may be repeated).
+    #[arg(long = "device", value_name = "NUMBER", value_delimiter = ',')]
+    devices: Vec<u32>,
+
+    /// Only this operation (may be repeated).
+    #[arg(long = "operation", value_name = "OPERATION", value_delimiter = ',')]
+    operations: Vec<OperationName>,
+
+    /// Only requests from this time after the trace's first on, such as 90s.
+    #[arg(long, value_name = "TIME")]
+    from: Option<Duration>,
+
+    /// Only requests before this time after the trace's first, such as 2h.
+    #[arg(long, value_name = "TIME")]
+    to: Option<Duration>,
+
+    /// Multiply arrival times: 0.5 is twice the load.
+    #[arg(long, value_name = "FACTOR")]
+    time_scale: Option<f64>,
+
+    /// Tolerate, and count, this many damaged rows.
+    #[arg(long, value_name = "ROWS")]
+    skip_bad: Option<u64>,
+}
+
+/// What replaces parts of a stack file.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Changes {
+    /// Set a key of the stack file, as in volume.chunk=256KiB (may be repeated).
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+
+    /// The seed of all randomness.
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+
+    /// End the workload after this many requests.
+    #[arg(long, value_name = "NUMBER")]
+    requests: Option<u64>,
+
+    /// Replay this trace in place of the stack's workload.
+    #[arg(long, value_name = "FILE", help_heading = "Trace options")]
+    trace: Option<PathBuf>,
+
+    /// What to do with addresses beyond the volume.
+    #[arg(long, value_name = "WHAT", help_heading = "Trace options")]
+    beyond: Option<Beyond>,
+
+    /// Replay closed, with this many requests outstanding, instead of at the
+    /// trace's times.
+    #[arg(long, value_name = "NUMBER", help_heading = "Trace options")]
+    outstanding: Option<u32>,
+
+    #[command(flatten)]
+    selection: Selection,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Beyond {
+    /// It is an error.
+    Reject,
+    /// Modulo the capacity.
+    Wrap,
+    /// In proportion.
+    Scale,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum OperationName {
+    Read,
+    Write,
+    Flush,
+    Discard,
+}
+
+impl OperationName {
+    fn operation(self) -> Operation {
+        match self {
+            OperationName::Read => Operation::Read,
+            OperationName::Write => Operation::Write,
+            OperationName::Flush => Operation::Flush,
+            OperationName::Discard => Operation::Discard,
+        }
+    }
+}
+
+impl Beyond {
+    fn name(self) -> &'static str {
+        match self {
+            Beyond::Reject => "reject",
+            Beyond::Wrap => "wrap",
+            Beyond::Scale => "scale",
+        }
+    }
+}
+
+impl Selection {
+    fn operations(&self) -> Vec<Operation> {
+        self.operations.iter().map(|name| name.operation()).collect()
+    }
+
+    /// The same for the trace reader.
+    pub(crate) fn options(&self) -> Options {
+        let defaults = Options::default();
+        Options {
+            format: self.format.clone(),
+            devices: self.devices.clone(),
+            operations: self.operations(),
+            from: self.from.unwrap_or(defaults.from),
+            to: self.to,
+            time_scale: self.time_scale.unwrap_or(defaults.time_scale),
+            skip_bad: self.skip_bad.unwrap_or(defaults.skip_bad),
+            ..defaults
+        }
+    }
+
+    /// The same as keys of a stack's trace; only what was said.
+    fn keys(&self) -> Map<String, Value> {
+        let mut keys = Map::new();
+        let mut put = |key: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                keys.insert(key.to_owned(), value);
+            }
+        };
+        put("format", self.format.as_ref().map(|format| json!(format)));
+        put("devices", (!self.devices.is_empty()).then(|| json!(self.devices)));
+        put("operations", (!self.operations.is_empty()).then(|| json!(self.operations())));
+        put("from", self.from.map(|from| json!(from)));
+        put("to", self.to.map(|to| json!(to)));
+        put("time_scale", self.time_scale.map(|factor| json!(factor)));
+        put("skip_bad", self.skip_bad.map(|rows| json!(rows)));
+        keys
+    }
+}
+
+impl Changes {
+    /// The same for the stack loader.
+    pub(crate) fn overrides(&self) -> Overrides {
+        let mut trace_keys = self.selection.keys();
+        if let Some(beyond) = self.beyond {
+            trace_keys.insert("beyond".to_owned(), json!(beyond.name()));
+        }
+        if let Some(outstanding) = self.outstanding {
+            trace_keys.insert("outstanding".to_owned(), json!(outstanding));
+        }
+        Overrides {
+            set: self.set.clone(),
+            trace: self.trace.clone(),
+            trace_keys,
+            seed: self.seed,
+            requests: self.requests,
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What is printed, and how errors end.
+
+use serde::Serialize;
+use std::fmt::Display;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+/// Why a command did not succeed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Input that cannot be used, or output that cannot be written; status 2.
+    Input(String),
+    /// A check did not hold, and its result is already printed; status 1.
+    Checks,
+    /// Nobody reads any more (as in `fullstroke ... | head`); status 0.
+    NoReader,
+}
+
+impl Failure {
+    /// An error for people.
+    pub(crate) fn input(error: impl Display) -> Failure {
+        Failure::Input(error.to_string())
+    }
+
+    /// Prints the message, if there is one, and gives the exit status.
+    pub(crate) fn report(&self) -> ExitCode {
+        match self {
+            Failure::Input(message) => {
+                // If nobody reads the error either, the status says it all.
+                let _ = writeln!(io::stderr(), "fullstroke: {message}");
+                ExitCode::from(2)
+            }
+            Failure::Checks => ExitCode::from(1),
+            Failure::NoReader => ExitCode::SUCCESS,
+        }
+    }
+}
+
+/// Standard output, for people or as JSON.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Output {
+    json: bool,
+}
+
+impl Output {
+    pub(crate) fn new(json: bool) -> Output {
+        Output { json }
+    }
+
+    /// Whether JSON was asked for.
+    pub(crate) fn json(&self) -> bool {
+        self.json
+    }
+
+    /// Prints `value` as JSON if that was asked for, else as `text`.
+    pub(crate) fn show<T: Serialize>(&self, value: &T, text: impl Display) -> Result<(), Failure> {
+        if self.json { self.show_json(value) } else { self.print(&format!("{text}\n")) }
+    }
+
+    /// Prints `value` as JSON in any case.
+    pub(crate) fn show_json<T: Serialize>(&self, value: &T) -> Result<(), Failure> {
+        let text = serde_json::to_string_pretty(value).map_err(Failure::input)?;
+        self.print(&format!("{text}\n"))
+    }
+
+    /// Prints `text` as it is.
+    pub(crate) fn print(&self, text: &str) -> Result<(), Failure> {
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(|error| match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::NoReader,
+            _ => Failure::Input(format!("cannot write to standard output: {error}")),
+        })
+    }
+}

@@ -1,0 +1,69 @@
+//! `fullstroke stack check`: what a stack amounts to.
+
+use crate::options::Changes;
+use crate::output::{Failure, Output};
+use clap::Args;
+use fullstroke_lab::{VolumeReport, capacity};
+use fullstroke_measure::table;
+use fullstroke_stack::Stack;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// Check stack files and show what they amount to.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The stack files.
+    #[arg(required = true)]
+    stacks: Vec<PathBuf>,
+
+    #[command(flatten)]
+    changes: Changes,
+}
+
+/// A stack that can be run.
+#[derive(Debug, Serialize)]
+struct Checked {
+    file: String,
+    name: String,
+    title: String,
+    #[serde(flatten)]
+    volume: VolumeReport,
+    seed: u64,
+    config_digest: String,
+}
+
+pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    let checked: Vec<Checked> =
+        arguments.stacks.iter().map(|file| check(file, &arguments.changes)).collect::<Result<_, _>>()?;
+    let mut table = table(
+        ["stack", "layout", "drives", "usable", "raw", "survives", "seed", "configuration"],
+        &[0, 1, 7],
+    );
+    for stack in &checked {
+        table.add_row([
+            stack.name.clone(),
+            stack.volume.layout.clone(),
+            stack.volume.drives.to_string(),
+            capacity(stack.volume.usable_bytes),
+            capacity(stack.volume.raw_bytes),
+            stack.volume.failures_survived.to_string(),
+            stack.seed.to_string(),
+            stack.config_digest.clone(),
+        ]);
+    }
+    output.show(&checked, table.trim_fmt())
+}
+
+/// Builds the stack as a run would: a trace that cannot be opened is found too.
+fn check(file: &Path, changes: &Changes) -> Result<Checked, Failure> {
+    let stack = Stack::load(file, &changes.overrides()).map_err(Failure::input)?;
+    let run = stack.build().map_err(Failure::input)?;
+    Ok(Checked {
+        file: file.display().to_string(),
+        name: stack.name().to_owned(),
+        title: stack.title().to_owned(),
+        volume: VolumeReport::from(&run.summary),
+        seed: stack.seed().0,
+        config_digest: stack.digest().to_owned(),
+    })
+}

@@ -1,0 +1,46 @@
+//! `fullstroke trace convert`: a trace in another format.
+
+use crate::options::Selection;
+use crate::output::{Failure, Output};
+use clap::Args;
+use fullstroke_trace::{Conversion, OUTPUTS, TraceReader, convert, output_for};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+/// Write a trace in another format. The file appears whole or not at all.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The trace; plain, gzip, zstd or xz.
+    input: PathBuf,
+
+    /// The file to write; compressed if its name ends in .gz or .zst.
+    output: PathBuf,
+
+    /// The output's format; known by the file's ending unless said.
+    #[arg(long, value_name = "NAME", help = output_help())]
+    to_format: Option<String>,
+
+    #[command(flatten)]
+    selection: Selection,
+}
+
+fn output_help() -> String {
+    let names: Vec<&str> = OUTPUTS.iter().map(|output| output.name).collect();
+    format!("The output's format: {}; known by the file's ending unless said", names.join(", "))
+}
+
+pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    let written = output_for(&arguments.output, arguments.to_format.as_deref()).map_err(Failure::input)?;
+    let mut reader =
+        TraceReader::open(&arguments.input, &arguments.selection.options()).map_err(Failure::input)?;
+    let conversion = convert(&mut reader, written, &arguments.output).map_err(Failure::input)?;
+    let Conversion { format, requests, left_out, skipped_rows } = &conversion;
+    let mut text = format!("{}: {requests} requests as {format}", arguments.output.display());
+    if *left_out > 0 {
+        let _ = write!(text, "; {left_out} left out, which {format} cannot express");
+    }
+    if *skipped_rows > 0 {
+        let _ = write!(text, "; {skipped_rows} damaged rows skipped");
+    }
+    output.show(&conversion, text)
+}

@@ -1,0 +1,30 @@
+//! `fullstroke trace formats`: what can be read.
+
+use crate::output::{Failure, Output};
+use clap::Args;
+use fullstroke_measure::table;
+use fullstroke_trace::FORMATS;
+use serde::Serialize;
+
+/// List the trace formats that can be read.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {}
+
+#[derive(Debug, Serialize)]
+struct Listed {
+    name: &'static str,
+    summary: &'static str,
+    columns: &'static str,
+}
+
+pub(crate) fn execute(_: &Arguments, output: &Output) -> Result<(), Failure> {
+    let listed: Vec<Listed> = FORMATS
+        .iter()
+        .map(|format| Listed { name: format.name, summary: format.summary, columns: format.columns })
+        .collect();
+    let mut table = table(["name", "what"], &[0, 1]);
+    for format in &listed {
+        table.add_row([format.name, format.summary]);
+    }
+    output.show(&listed, table.trim_fmt())
+}

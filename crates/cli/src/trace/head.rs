@@ -1,0 +1,33 @@
+//! `fullstroke trace head`: the first requests of a trace.
+
+use crate::options::Selection;
+use crate::output::{Failure, Output};
+use clap::Args;
+use fullstroke_trace::{TraceReader, head, render_head};
+use std::path::PathBuf;
+
+/// Show the first requests of a trace; with --json one object a line.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The trace; plain, gzip, zstd or xz.
+    trace: PathBuf,
+
+    /// How many.
+    #[arg(short, long, value_name = "NUMBER", default_value_t = 10)]
+    number: usize,
+
+    #[command(flatten)]
+    selection: Selection,
+}
+
+pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    let mut reader =
+        TraceReader::open(&arguments.trace, &arguments.selection.options()).map_err(Failure::input)?;
+    let records = head(&mut reader, arguments.number).map_err(Failure::input)?;
+    if !output.json() {
+        return output.print(&format!("{}\n", render_head(&records)));
+    }
+    let lines: Result<Vec<String>, _> = records.iter().map(serde_json::to_string).collect();
+    let text: String = lines.map_err(Failure::input)?.into_iter().map(|line| line + "\n").collect();
+    output.print(&text)
+}

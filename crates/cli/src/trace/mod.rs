@@ -1,0 +1,26 @@
+//! `fullstroke trace`: block traces.
+
+mod convert;
+mod formats;
+mod head;
+mod info;
+
+use crate::output::{Failure, Output};
+use clap::Subcommand;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Info(info::Arguments),
+    Convert(convert::Arguments),
+    Head(head::Arguments),
+    Formats(formats::Arguments),
+}
+
+pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
+    match command {
+        Command::Info(arguments) => info::execute(arguments, output),
+        Command::Convert(arguments) => convert::execute(arguments, output),
+        Command::Head(arguments) => head::execute(arguments, output),
+        Command::Formats(arguments) => formats::execute(arguments, output),
+    }
+}

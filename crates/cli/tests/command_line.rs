@@ -1,0 +1,297 @@
+//! The program as its users call it.
+
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+const STACK: &str = r#"title = "a test"
+seed = 7
+
+[workload]
+kind = "synthetic"
+requests = 2000
+read_share = 0.66
+size = "4KiB"
+arrivals = { process = "poisson", rate_per_s = 100 }
+
+[volume]
+layout = "raid5"
+drive = "seagate-cheetah-9lp"
+drives = 5
+"#;
+
+fn fullstroke(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_fullstroke")).args(arguments).output().unwrap()
+}
+
+/// Standard output of a call that must succeed.
+fn success(arguments: &[&str]) -> String {
+    let output = fullstroke(arguments);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {error}");
+    assert_eq!(error, "", "{arguments:?} wrote to standard error");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The message of a call that must be refused with status 2.
+fn refused(arguments: &[&str]) -> String {
+    let output = fullstroke(arguments);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    assert!(output.stdout.is_empty(), "{arguments:?} printed something before it failed");
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(!error.contains("panicked"), "{error}");
+    error
+}
+
+fn json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&success(arguments)).unwrap()
+}
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
+    }
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+    /// Writes a file; returns its path as text.
+    fn put(&self, name: &str, text: &str) -> String {
+        fs::write(self.path(name), text).unwrap();
+        self.name(name)
+    }
+    fn name(&self, name: &str) -> String {
+        self.path(name).to_str().unwrap().to_owned()
+    }
+    fn files(&self) -> usize {
+        fs::read_dir(self.0.path()).unwrap().count()
+    }
+}
+
+#[test]
+fn run_reports_the_promised_keys() {
+    let folder = Folder::new();
+    let report = json(&["run", &folder.put("stack.toml", STACK), "--json"]);
+    assert_eq!((&report["requests"], &report["completed"]), (&2000.into(), &2000.into()));
+    assert_eq!(report["seed"], 7);
+    for key in ["iops", "mb_per_s", "simulated_s", "wall_s", "requests_per_wall_s"] {
+        assert!(report[key].as_f64().is_some_and(|value| value > 0.0), "{key}: {}", report[key]);
+    }
+    for time in ["response_ms", "service_ms", "queue_ms"] {
+        for key in ["mean", "stddev", "p50", "p90", "p95", "p99", "p999", "max"] {
+            assert!(report[time][key].is_number(), "{time}.{key}");
+        }
+    }
+    let members = report["members"].as_array().unwrap();
+    assert_eq!(members.len(), 5);
+    for key in
+        ["requests", "utilisation", "seek_ms", "seek_cylinders", "rotation_ms", "transfer_ms", "queue_depth"]
+    {
+        assert!(members.iter().all(|member| member[key].is_number()), "members.{key}");
+    }
+    assert!(report["config_digest"].is_string() && report["version"].is_string());
+    if cfg!(target_os = "linux") {
+        assert!(report["peak_rss_mb"].as_f64().is_some_and(|peak| peak > 1.0));
+    }
+}
+
+#[test]
+fn run_for_people_shows_where_the_time_went() {
+    let folder = Folder::new();
+    let text = success(&["run", &folder.put("stack.toml", STACK)]);
+    for part in ["2000 requests, 2000 completed", "where the time went", "rotation", "member"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn options_change_the_stack() {
+    let folder = Folder::new();
+    let stack = folder.put("stack.toml", STACK);
+    let changed =
+        json(&["run", &stack, "--json", "--seed", "9", "--requests", "500", "--set", "volume.drives=4"]);
+    assert_eq!((&changed["seed"], &changed["requests"]), (&9.into(), &500.into()));
+    assert_eq!(changed["members"].as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn a_run_repeats_to_the_bit() {
+    let folder = Folder::new();
+    let stack = folder.put("stack.toml", STACK);
+    let run = || {
+        let mut report = json(&["run", &stack, "--json"]);
+        for key in ["wall_s", "requests_per_wall_s", "peak_rss_mb"] {
+            report.as_object_mut().unwrap().remove(key);
+        }
+        report
+    };
+    assert_eq!(run(), run());
+}
+
+#[test]
+fn a_log_holds_every_request() {
+    let folder = Folder::new();
+    let log = folder.name("log.csv");
+    success(&["run", &folder.put("stack.toml", STACK), "--log", &log]);
+    assert_eq!(fs::read_to_string(&log).unwrap().lines().count(), 2001);
+    success(&["run", &folder.name("stack.toml"), "--log", &folder.name("log.parquet")]);
+    assert!(fs::read(folder.path("log.parquet")).unwrap().starts_with(b"PAR1"));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_a_clear_error() {
+    let folder = Folder::new();
+    let error = refused(&["run", &folder.put("stack.toml", STACK), "--log", "/dev/full"]);
+    assert!(error.contains("/dev/full"), "{error}");
+    assert_eq!(folder.files(), 1);
+}
+
+#[test]
+fn compare_ranks_and_says_how_sure_it_is() {
+    let folder = Folder::new();
+    let raid5 = folder.put("raid5.toml", STACK);
+    let raid0 = folder.put("raid0.toml", &STACK.replace("raid5", "raid0"));
+    let text = success(&["compare", &raid5, &raid0]);
+    assert!(text.contains("raid0 is best by response_ms.mean"), "{text}");
+    let ranking = json(&["compare", &raid5, &raid0, "--json", "--by", "response_ms.p90", "--jobs", "1"]);
+    assert_eq!(ranking["by"], "response_ms.p90");
+    let candidates = ranking["candidates"].as_array().unwrap();
+    assert_eq!((&candidates[0]["rank"], &candidates[0]["name"]), (&1.into(), &"raid0".into()));
+    let second = &candidates[1];
+    assert!(second["difference_to_best"]["value"].as_f64().is_some_and(|value| value > 0.0));
+    assert_eq!(second["volume"]["failures_survived"], 1);
+    assert!(second["report"]["time_ms"]["parity"].as_f64().is_some_and(|value| value > 0.0));
+}
+
+#[test]
+fn compare_varies_keys() {
+    let folder = Folder::new();
+    let stack = folder.put("stack.toml", STACK);
+    let ranking = json(&["compare", &stack, "--json", "--vary", "volume.chunk=16KiB,64KiB,256KiB"]);
+    assert_eq!(ranking["candidates"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn what_cannot_be_used_is_refused_with_its_place() {
+    let folder = Folder::new();
+    let good = folder.put("good.toml", STACK);
+    let misspelt = folder.put("bad.toml", &STACK.replace("drives = 5", "drves = 5"));
+    for (arguments, parts) in [
+        (vec!["run", "no-such.toml"], vec!["no-such.toml"]),
+        (vec!["run", &misspelt], vec!["bad.toml:14", "drves", "did you mean `drives`"]),
+        (vec!["run", &good, "--set", "volume.chunk=1000"], vec!["chunk", "512"]),
+        (vec!["run", &good, "--set", "volume.drives=2"], vec!["raid5"]),
+        (vec!["run", &good, "--trace", "no-such-trace"], vec!["no-such-trace"]),
+        (vec!["run", &good, "--log", "no/such/folder/log.csv"], vec!["no/such/folder/log.csv"]),
+        (vec!["compare", &good, "--by", "response_ms.p9"], vec!["response_ms.p9", "did you mean"]),
+        (vec!["compare", &good, "--vary", "volume.chunk"], vec!["--vary volume.chunk="]),
+        (vec!["compare", &good, &misspelt], vec!["bad.toml:14"]),
+        (vec!["drive", "show", "seagate-cheetah-9pl"], vec!["did you mean `seagate-cheetah-9lp`"]),
+        (vec!["stack", "check", &misspelt], vec!["bad.toml:14"]),
+        (vec!["trace", "info", "no-such-trace"], vec!["no-such-trace"]),
+        (vec!["no-such-command"], vec!["no-such-command"]),
+        (vec![], vec!["Usage"]),
+    ] {
+        let error = refused(&arguments);
+        for part in parts {
+            assert!(error.contains(part), "{arguments:?} should name {part}: {error}");
+        }
+    }
+}
+
+#[test]
+fn drives_are_listed_shown_and_checked() {
+    let listed = json(&["drive", "list", "--json"]);
+    assert!(listed.as_array().unwrap().iter().any(|drive| drive["name"] == "seagate-cheetah-9lp"));
+    assert!(success(&["drive", "list"]).contains("seagate-cheetah-9lp"));
+    let shown = success(&["drive", "show", "seagate-cheetah-9lp"]);
+    assert!(shown.contains("10045 rpm") && shown.contains("Sources"), "{shown}");
+    assert!(json(&["drive", "show", "seagate-cheetah-9lp", "--json"])["description"]["zones"].is_array());
+    let checked = json(&["drive", "check", "--json"]);
+    assert!(checked.as_array().unwrap().iter().all(|check| check["passed"] == true));
+}
+
+#[test]
+fn a_drive_that_does_not_hold_is_status_1() {
+    let folder = Folder::new();
+    let shown = json(&["drive", "show", "seagate-cheetah-9lp", "--json"]);
+    let library = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../drives/seagate-cheetah-9lp.toml");
+    let text = fs::read_to_string(library).unwrap();
+    let without_source: Vec<&str> = text.lines().filter(|line| !line.starts_with("rpm = \"")).collect();
+    assert!(shown["description"]["sources"]["rpm"].is_string());
+    let drive = folder.put("drive.toml", &without_source.join("\n"));
+    let output = fullstroke(&["drive", "check", &drive]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("FAILED"));
+}
+
+#[test]
+fn stacks_are_checked_and_have_a_schema() {
+    let folder = Folder::new();
+    let stack = folder.put("stack.toml", STACK);
+    let checked = json(&["stack", "check", &stack, "--json"]);
+    assert_eq!((&checked[0]["drives"], &checked[0]["failures_survived"]), (&5.into(), &1.into()));
+    assert!(success(&["stack", "check", &stack]).contains("raid5 of 5"));
+    assert_eq!(json(&["stack", "schema"])["type"], "object");
+}
+
+const TRACE: &str = "\
+128166372003061629,hm,0,Read,4096,8192,100
+128166372003071629,hm,0,Write,12288,4096,200
+128166372003091629,hm,0,Read,65536,4096,300
+";
+
+#[test]
+fn traces_are_described_shown_and_converted() {
+    let folder = Folder::new();
+    let trace = folder.put("trace.csv", TRACE);
+    assert!(success(&["trace", "info", &trace]).contains('3'));
+    assert!(json(&["trace", "info", &trace, "--json"]).is_object());
+    let head = success(&["trace", "head", &trace, "--number", "2", "--json"]);
+    let rows: Vec<Value> = head.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((rows.len(), &rows[1]["operation"]), (2, &"write".into()));
+    assert!(success(&["trace", "head", &trace]).contains("write"));
+    let native = folder.name("trace.parquet");
+    success(&["trace", "convert", &trace, &native]);
+    let again = success(&["trace", "head", &native, "--json"]);
+    assert_eq!(again.lines().count(), 3);
+    assert!(success(&["trace", "formats"]).contains("msr"));
+}
+
+#[test]
+fn a_trace_replaces_the_workload() {
+    let folder = Folder::new();
+    let (stack, trace) = (folder.put("stack.toml", STACK), folder.put("trace.csv", TRACE));
+    let report = json(&["run", &stack, "--trace", &trace, "--json"]);
+    assert_eq!(report["completed"], 3);
+    let reads =
+        json(&["run", &stack, "--trace", &trace, "--operation", "read", "--time-scale", "0.5", "--json"]);
+    assert_eq!((&reads["completed"], &reads["writes"]), (&2.into(), &Value::Null));
+}
+
+#[test]
+fn completions_and_manual_pages_are_generated() {
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(success(&["completions", shell]).contains("fullstroke"), "{shell}");
+    }
+    assert!(success(&["man"]).contains(".TH fullstroke"));
+    let folder = Folder::new();
+    success(&["man", &folder.name("man")]);
+    assert!(folder.path("man/fullstroke-run.1").exists());
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_error() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_fullstroke"))
+        .args(["stack", "schema"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
+}

@@ -1,0 +1,163 @@
+//! One run, or many on all cores.
+
+use crate::{Candidate, LabError};
+use fullstroke_engine::Engine;
+use fullstroke_measure::{Identity, Measured, Measurement, Progress, Recorder, RequestLog, WarmUp};
+use fullstroke_stack::VolumeSummary;
+use fullstroke_units::Time;
+use serde::Serialize;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Instant;
+
+/// What came out of a run.
+#[derive(Clone, Debug)]
+pub struct Ran {
+    /// The numbers and their batches.
+    pub measured: Measured,
+    /// What the volume amounts to.
+    pub volume: VolumeReport,
+}
+
+/// What a volume amounts to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct VolumeReport {
+    /// The layouts, from the top.
+    pub layout: String,
+    /// Drives in all.
+    pub drives: usize,
+    /// Bytes that can be addressed.
+    pub usable_bytes: u64,
+    /// Bytes of all drives together.
+    pub raw_bytes: u64,
+    /// How many more drives may fail, whichever they are, without loss.
+    pub failures_survived: u32,
+}
+
+impl From<&VolumeSummary> for VolumeReport {
+    fn from(summary: &VolumeSummary) -> VolumeReport {
+        VolumeReport {
+            layout: summary.layout.clone(),
+            drives: summary.drives,
+            usable_bytes: summary.usable.0,
+            raw_bytes: summary.raw.0,
+            failures_survived: summary.failures_survived,
+        }
+    }
+}
+
+/// What happens to candidate number `candidate` (in the order given) of
+/// [`run_all`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Its index.
+    pub candidate: usize,
+    /// Requests that have finished so far.
+    pub finished: u64,
+    /// Requests that there will be in all, if that is known.
+    pub expected: Option<u64>,
+    /// Whether the run is over.
+    pub over: bool,
+}
+
+/// Runs a candidate to its end. With `log`, every request is written to that
+/// file. `progress` is told now and then how many requests have finished, and
+/// how many there will be, if that is known.
+///
+/// # Errors
+/// The stack's, the workload's or the log's; no log is left behind then.
+pub fn run(
+    candidate: &Candidate,
+    log: Option<&Path>,
+    progress: &dyn Fn(u64, Option<u64>),
+) -> Result<Ran, LabError> {
+    let stack = &candidate.stack;
+    let run = stack.build()?;
+    let drives: Vec<String> = run.tree.drive_names().map(str::to_owned).collect();
+    let identity = Identity {
+        name: candidate.name.clone(),
+        seed: stack.seed().0,
+        config_digest: stack.digest().to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let log = log.map(|path| begin_log(path, &drives, &identity)).transpose()?;
+    let warm_up = WarmUp { requests: 0, until: Time::ZERO + stack.measurement().warm_up };
+    let expected = run.source.expected_requests();
+    let tell: &Progress<'_> = &|finished| progress(finished, expected);
+    let mut recorder = Recorder::new(Measurement::new(warm_up), log, Some(tell));
+    tell(0);
+    let began = Instant::now();
+    let outcome = Engine::new(run.tree, run.source)
+        .run(&mut recorder)
+        .map_err(|source| LabError::Workload { candidate: candidate.name.clone(), source })?;
+    let wall_s = began.elapsed().as_secs_f64();
+    if let Some(log) = recorder.log {
+        log.finish()?;
+    }
+    let mut measured = recorder.measurement.finish(&outcome, &drives, identity);
+    measured.report.wall_s = Some(wall_s);
+    measured.report.requests_per_wall_s = Some(outcome.requests as f64 / wall_s.max(f64::MIN_POSITIVE));
+    Ok(Ran { measured, volume: VolumeReport::from(&run.summary) })
+}
+
+fn begin_log(path: &Path, drives: &[String], identity: &Identity) -> Result<RequestLog, LabError> {
+    let seed = identity.seed.to_string();
+    let notes = [
+        ("stack", identity.name.as_str()),
+        ("seed", seed.as_str()),
+        ("config_digest", identity.config_digest.as_str()),
+        ("version", identity.version.as_str()),
+    ];
+    Ok(RequestLog::create(path, drives, &notes)?)
+}
+
+/// Runs all candidates, up to `jobs` at a time, each on one thread. Results
+/// come in the order of the candidates and do not depend on `jobs`.
+///
+/// # Errors
+/// That of the first candidate (in their order) that failed; no further one is
+/// begun after a failure.
+pub fn run_all(
+    candidates: &[Candidate],
+    jobs: usize,
+    progress: &(dyn Fn(Event) + Sync),
+) -> Result<Vec<Ran>, LabError> {
+    let next = AtomicUsize::new(0);
+    let failed = AtomicBool::new(false);
+    let results: Vec<Mutex<Option<Result<Ran, LabError>>>> =
+        candidates.iter().map(|_| Mutex::new(None)).collect();
+    let work = || {
+        while !failed.load(Ordering::Relaxed) {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(candidate) = candidates.get(index) else { break };
+            let result = run_one(index, candidate, progress);
+            failed.fetch_or(result.is_err(), Ordering::Relaxed);
+            if let Ok(mut place) = results[index].lock() {
+                *place = Some(result);
+            }
+        }
+    };
+    thread::scope(|scope| {
+        let threads = jobs.clamp(1, candidates.len().max(1));
+        (1..threads).for_each(|_| {
+            scope.spawn(work);
+        });
+        work();
+    });
+    // What was not begun follows a failure, which ends the collection first.
+    let results: Vec<_> = results.into_iter().filter_map(|place| place.into_inner().ok().flatten()).collect();
+    results.into_iter().collect()
+}
+
+fn run_one(index: usize, candidate: &Candidate, progress: &(dyn Fn(Event) + Sync)) -> Result<Ran, LabError> {
+    let result = run(candidate, None, &|finished, expected| {
+        progress(Event { candidate: index, finished, expected, over: false });
+    });
+    if let Ok(ran) = &result {
+        let finished = ran.measured.report.requests;
+        progress(Event { candidate: index, finished, expected: Some(finished), over: true });
+    }
+    result
+}

@@ -1,0 +1,158 @@
+//! A ranking for people.
+
+use crate::{Ranked, Ranking};
+use comfy_table::Cell;
+use fullstroke_measure::{Difference, Significance, number, table};
+use std::fmt;
+
+impl fmt::Display for Ranking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.table())?;
+        writeln!(f)?;
+        if let Some(verdict) = self.verdict() {
+            writeln!(f, "{verdict}")?;
+        }
+        self.write_notes(f)
+    }
+}
+
+impl Ranking {
+    fn table(&self) -> String {
+        let header = [
+            "",
+            "candidate",
+            &self.by,
+            "± 95 %",
+            "to the best",
+            "queue",
+            "parity",
+            "overhead",
+            "seek",
+            "rotation",
+            "transfer",
+            "usable",
+            "survives",
+        ];
+        let mut table = table(header, &[1]);
+        for ranked in &self.candidates {
+            let mut row = vec![
+                Cell::new(ranked.rank),
+                Cell::new(&ranked.name),
+                Cell::new(number(ranked.value)),
+                Cell::new(ranked.ci95_half_width.map_or_else(|| "-".to_owned(), number)),
+                Cell::new(difference(ranked)),
+            ];
+            row.extend(ranked.report.time_ms.named().map(|(_, value)| Cell::new(number(value))));
+            row.push(Cell::new(capacity(ranked.volume.usable_bytes)));
+            row.push(Cell::new(failures(ranked.volume.failures_survived)));
+            table.add_row(row);
+        }
+        table.trim_fmt()
+    }
+
+    /// Which is best, by how much, and how sure that is.
+    fn verdict(&self) -> Option<String> {
+        let [best, next, ..] = self.candidates.as_slice() else { return None };
+        let difference = next.difference_to_best.as_ref().filter(|difference| !difference.value.is_nan())?;
+        let head = format!("{} is best by {}: {}", best.name, self.by, number(best.value));
+        if best.complete && !next.complete {
+            return Some(format!("{head}; no other candidate served every request."));
+        }
+        let direction = if self.more_is_better { "more" } else { "less" };
+        let share = 100.0 * (difference.value / next.value).abs();
+        let half_width =
+            difference.half_width.map_or_else(String::new, |width| format!(" ± {}", number(width)));
+        let by = format!(
+            "{}{half_width} ({share:.1} %) {direction} than {}, the next",
+            number(difference.value.abs()),
+            next.name
+        );
+        Some(match difference.significance {
+            Significance::Significant => format!("{head}, {by}."),
+            Significance::Consistent => format!("{head}, {by}, and better in {}.", batches(difference)),
+            Significance::NotSignificant => format!("{head}, but {by}, is not significant."),
+            Significance::Unknown => format!("{head}, {by}; nothing can be said on how sure that is."),
+        })
+    }
+
+    fn write_notes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let has = |wanted: Significance| {
+            let significance =
+                |ranked: &Ranked| ranked.difference_to_best.map(|difference| difference.significance);
+            self.candidates.iter().any(|ranked| significance(ranked) == Some(wanted))
+        };
+        write!(
+            f,
+            "Time columns: where the mean response time went, in ms. survives: drive failures without loss."
+        )?;
+        if has(Significance::Consistent) {
+            write!(
+                f,
+                "\n~: few batches of requests decide the difference, but it has one sign in nearly all (sign test)."
+            )?;
+        }
+        if has(Significance::NotSignificant) {
+            write!(f, "\n≈: the difference is not significant (95 % confidence over all pairs together).")?;
+        }
+        if has(Significance::Unknown) {
+            write!(f, "\n?: this metric has no interval here, so that the difference may be chance.")?;
+        }
+        for ranked in self.candidates.iter().filter(|ranked| !ranked.complete) {
+            let report = &ranked.report;
+            write!(
+                f,
+                "\n{}: {} requests touched lost data and {} were beyond the volume; its times leave them out.",
+                ranked.name, report.lost, report.out_of_range
+            )?;
+        }
+        for ranked in self.candidates.iter().filter(|ranked| ranked.value.is_nan()) {
+            write!(f, "\n{}: nothing was measured by {}.", ranked.name, self.by)?;
+        }
+        if !self.same_number_of_requests {
+            write!(f, "\nThe candidates were given different numbers of requests: not one workload.")?;
+        }
+        Ok(())
+    }
+}
+
+/// The difference to the best with its interval, marked if it may be chance.
+fn difference(ranked: &Ranked) -> String {
+    let Some(difference) = &ranked.difference_to_best else { return "best".to_owned() };
+    if difference.value.is_nan() {
+        return "-".to_owned();
+    }
+    let sign = if difference.value >= 0.0 { "+" } else { "-" };
+    let amount = format!("{sign}{}", number(difference.value.abs()));
+    let mark = match difference.significance {
+        Significance::Significant => "",
+        Significance::Consistent => "~ ",
+        Significance::NotSignificant => "≈ ",
+        Significance::Unknown => "? ",
+    };
+    match difference.half_width {
+        Some(half_width) => format!("{mark}{amount} ± {}", number(half_width)),
+        None => format!("{mark}{amount}"),
+    }
+}
+
+/// In how many batches the best one is better.
+fn batches(difference: &Difference) -> String {
+    let all = difference.batches_above + difference.batches_below;
+    format!("{} of {all} batches of requests", difference.batches_above.max(difference.batches_below))
+}
+
+/// A capacity in the decimal units of drives: `36.4 GB`.
+pub fn capacity(bytes: u64) -> String {
+    match bytes as f64 {
+        bytes if bytes >= 1e12 => format!("{:.2} TB", bytes / 1e12),
+        bytes if bytes >= 1e9 => format!("{:.1} GB", bytes / 1e9),
+        bytes => format!("{:.1} MB", bytes / 1e6),
+    }
+}
+
+fn failures(survived: u32) -> String {
+    match survived {
+        0 => "none".to_owned(),
+        survived => survived.to_string(),
+    }
+}

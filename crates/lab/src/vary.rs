@@ -1,0 +1,116 @@
+//! One stack at several values of a key.
+
+use crate::LabError;
+use std::str::FromStr;
+
+/// A key of the stack file and the values that it takes in turn, as in
+/// `volume.chunk=16KiB,64KiB`. Commas inside brackets, braces or quotes belong
+/// to a value: `volume.failed=[0],[0,1]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Vary {
+    key: String,
+    values: Vec<String>,
+}
+
+impl FromStr for Vary {
+    type Err = LabError;
+
+    fn from_str(argument: &str) -> Result<Vary, LabError> {
+        let refuse =
+            |problem: &str| LabError::Vary { argument: argument.to_owned(), problem: problem.to_owned() };
+        let (key, values) = argument.split_once('=').ok_or_else(|| refuse("there is no `=`"))?;
+        let key = key.trim();
+        if key.is_empty() {
+            return Err(refuse("there is no key in front of the `=`"));
+        }
+        let values: Vec<String> = split(values).into_iter().map(|value| value.trim().to_owned()).collect();
+        if values.iter().any(String::is_empty) {
+            return Err(refuse("a value is empty"));
+        }
+        match values.iter().enumerate().find(|(index, value)| values[..*index].contains(value)) {
+            Some((_, value)) => Err(refuse(&format!("the value `{value}` stands there twice"))),
+            None => Ok(Vary { key: key.to_owned(), values }),
+        }
+    }
+}
+
+impl Vary {
+    /// Every combination of the values of all keys, the last key varying
+    /// fastest; each is a list of `key=value`. Without keys there is one empty
+    /// combination.
+    pub fn combinations(varied: &[Vary]) -> Vec<Vec<String>> {
+        varied.iter().fold(vec![Vec::new()], |combinations, vary| {
+            let extended = |combination: &Vec<String>| {
+                let combination = combination.clone();
+                vary.values.iter().map(move |value| {
+                    let mut longer = combination.clone();
+                    longer.push(format!("{}={value}", vary.key));
+                    longer
+                })
+            };
+            combinations.iter().flat_map(extended).collect()
+        })
+    }
+}
+
+/// Splits at commas that stand outside of brackets, braces and quotes.
+fn split(text: &str) -> Vec<&str> {
+    let (mut depth, mut quote, mut start) = (0usize, None, 0);
+    let mut parts = Vec::new();
+    for (at, letter) in text.char_indices() {
+        match (quote, letter) {
+            (Some(open), _) if letter == open => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'') => quote = Some(letter),
+            (None, '[' | '{') => depth += 1,
+            (None, ']' | '}') => depth = depth.saturating_sub(1),
+            (None, ',') if depth == 0 => {
+                parts.push(&text[start..at]);
+                start = at + 1;
+            }
+            (None, _) => {}
+        }
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vary(argument: &str) -> Vary {
+        argument.parse().unwrap()
+    }
+
+    #[test]
+    fn keys_vary_in_every_combination() {
+        let varied = [vary("volume.chunk=16KiB,64KiB"), vary("seed=1,2")];
+        let combinations = Vary::combinations(&varied);
+        let lines: Vec<String> = combinations.iter().map(|combination| combination.join(" ")).collect();
+        assert_eq!(
+            lines,
+            [
+                "volume.chunk=16KiB seed=1",
+                "volume.chunk=16KiB seed=2",
+                "volume.chunk=64KiB seed=1",
+                "volume.chunk=64KiB seed=2",
+            ]
+        );
+        assert_eq!(Vary::combinations(&[]), [Vec::<String>::new()]);
+    }
+
+    #[test]
+    fn commas_inside_a_value_do_not_split_it() {
+        assert_eq!(vary("volume.failed=[0],[0, 1]").values, ["[0]", "[0, 1]"]);
+        assert_eq!(vary(r#"title="a,b",'c,d'"#).values, [r#""a,b""#, "'c,d'"]);
+    }
+
+    #[test]
+    fn what_cannot_be_varied_is_refused_with_an_example() {
+        for argument in ["volume.chunk", "=64KiB", "volume.chunk=", "volume.chunk=1,,2", "seed=1,2,1"] {
+            let error = argument.parse::<Vary>().unwrap_err().to_string();
+            assert!(error.contains(argument) && error.contains("--vary volume.chunk="), "{error}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Candidates run on all cores and ranked.
+
+use fullstroke_lab::{Candidate, LabError, Ranking, Vary, candidates, run, run_all};
+use fullstroke_measure::{Metric, Significance};
+use fullstroke_stack::Overrides;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const WORKLOAD: &str = r#"
+seed = 1
+[workload]
+kind = "synthetic"
+requests = 3000
+read_share = 0.66
+size = "4KiB"
+arrivals = { process = "poisson", rate_per_s = 120 }
+"#;
+
+fn write(folder: &Path, name: &str, layout: &str, drives: usize) -> PathBuf {
+    let path = folder.join(format!("{name}.toml"));
+    let volume =
+        format!("[volume]\nlayout = \"{layout}\"\ndrive = \"seagate-cheetah-9lp\"\ndrives = {drives}\n");
+    fs::write(&path, format!("{WORKLOAD}{volume}")).unwrap();
+    path
+}
+
+fn stacks(folder: &Path) -> Vec<PathBuf> {
+    vec![
+        write(folder, "raid5", "raid5", 5),
+        write(folder, "raid0", "raid0", 5),
+        write(folder, "raid10", "raid10", 5),
+    ]
+}
+
+fn load(files: &[PathBuf], varied: &[&str]) -> Vec<Candidate> {
+    let varied: Vec<Vary> = varied.iter().map(|argument| argument.parse().unwrap()).collect();
+    candidates(files, &Overrides::default(), &varied).unwrap()
+}
+
+fn ranking(candidates: &[Candidate], jobs: usize, by: &str) -> Ranking {
+    Ranking::new(&run_all(candidates, jobs, &|_| {}).unwrap(), Metric::parse(by).unwrap())
+}
+
+/// The ranking without what differs from run to run.
+fn without_wall_clock(ranking: &Ranking) -> serde_json::Value {
+    let mut ranking = ranking.clone();
+    for ranked in &mut ranking.candidates {
+        ranked.report.wall_s = None;
+        ranked.report.requests_per_wall_s = None;
+    }
+    serde_json::to_value(ranking).unwrap()
+}
+
+#[test]
+fn a_layout_without_parity_wins_where_small_writes_are_many() {
+    let folder = tempfile::tempdir().unwrap();
+    let ranking = ranking(&load(&stacks(folder.path()), &[]), 2, "response_ms.mean");
+    let order: Vec<&str> = ranking.candidates.iter().map(|ranked| ranked.name.as_str()).collect();
+    assert_eq!(order.last(), Some(&"raid5"), "{order:?}");
+    let last = &ranking.candidates[2];
+    assert_eq!(last.difference_to_best.unwrap().significance, Significance::Significant);
+    assert!(last.report.time_ms.parity > 0.0);
+    let text = ranking.to_string();
+    assert!(text.contains(&format!("{} is best by response_ms.mean", order[0])), "{text}");
+}
+
+#[test]
+fn results_depend_neither_on_the_number_of_jobs_nor_on_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let candidates = load(&stacks(folder.path()), &[]);
+    let one = without_wall_clock(&ranking(&candidates, 1, "response_ms.p90"));
+    let other = without_wall_clock(&ranking(&candidates, 3, "response_ms.p90"));
+    assert_eq!(one, other);
+}
+
+#[test]
+fn equal_candidates_are_not_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = [write(folder.path(), "one", "raid0", 4), write(folder.path(), "two", "raid0", 4)];
+    let ranking = ranking(&load(&files, &[]), 2, "iops");
+    assert_eq!(ranking.candidates[0].name, "one");
+    let difference = ranking.candidates[1].difference_to_best.unwrap();
+    assert_eq!((difference.value, difference.significance), (0.0, Significance::NotSignificant));
+    assert!(ranking.to_string().contains("not significant"));
+}
+
+#[test]
+fn a_varied_key_makes_a_candidate_of_each_value() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = [write(folder.path(), "raid5", "raid5", 5)];
+    let candidates = load(&files, &["volume.chunk=16KiB,64KiB", "seed=1,2"]);
+    let names: Vec<&str> = candidates.iter().map(|candidate| candidate.name.as_str()).collect();
+    assert_eq!(names[0], "raid5 volume.chunk=16KiB seed=1");
+    assert_eq!(names.len(), 4);
+    let digests: Vec<&str> = candidates.iter().map(|candidate| candidate.stack.digest()).collect();
+    assert_ne!(digests[0], digests[2]);
+}
+
+#[test]
+fn files_of_one_name_are_told_apart_by_their_paths() {
+    let folder = tempfile::tempdir().unwrap();
+    let below = folder.path().join("below");
+    fs::create_dir(&below).unwrap();
+    let files = [write(folder.path(), "stack", "raid0", 2), write(&below, "stack", "raid0", 3)];
+    let names: Vec<String> = load(&files, &[]).into_iter().map(|candidate| candidate.name).collect();
+    assert_ne!(names[0], names[1]);
+}
+
+#[test]
+fn progress_ends_at_the_number_of_requests() {
+    let folder = tempfile::tempdir().unwrap();
+    let candidates = load(&stacks(folder.path()), &[]);
+    let total = AtomicU64::new(0);
+    run_all(&candidates, 2, &|event| {
+        if event.over {
+            total.fetch_add(event.finished, Ordering::Relaxed);
+        }
+    })
+    .unwrap();
+    assert_eq!(total.into_inner(), 9_000);
+}
+
+#[test]
+fn a_log_has_a_row_for_every_request_and_parts_that_add_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = [write(folder.path(), "raid5", "raid5", 5)];
+    let log = folder.path().join("log.csv");
+    run(&load(&files, &[])[0], Some(&log), &|_, _| {}).unwrap();
+    let text = fs::read_to_string(&log).unwrap();
+    let mut lines = text.lines();
+    let header: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let column = |name: &str| header.iter().position(|column| *column == name).unwrap();
+    let (response, first_part, last_part) =
+        (column("response_ns"), column("queue_ns"), column("transfer_ns"));
+    let mut rows = 0;
+    for line in lines {
+        let cells: Vec<&str> = line.split(',').collect();
+        let number = |at: usize| cells[at].parse::<u64>().unwrap();
+        assert_eq!((first_part..=last_part).map(number).sum::<u64>(), number(response), "{line}");
+        let members = cells[column("members")].split(' ').count();
+        match cells[column("operation")] {
+            "write" => assert!(members >= 2, "a small write of RAID 5 touches data and parity: {line}"),
+            _ => assert!(members >= 1, "{line}"),
+        }
+        rows += 1;
+    }
+    assert_eq!(rows, 3_000);
+}
+
+#[test]
+fn a_log_that_cannot_be_created_is_an_error_that_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = [write(folder.path(), "raid0", "raid0", 2)];
+    let log = folder.path().join("missing/log.csv");
+    let error = run(&load(&files, &[])[0], Some(&log), &|_, _| {}).unwrap_err();
+    assert!(matches!(error, LabError::Log(_)) && error.to_string().contains("missing/log.csv"), "{error}");
+}
+
+#[test]
+fn a_stack_that_cannot_be_used_names_its_file() {
+    let error = candidates(&[PathBuf::from("no-such.toml")], &Overrides::default(), &[]).err().unwrap();
+    assert!(error.to_string().starts_with("no-such.toml"), "{error}");
+}
+
+#[test]
+fn a_candidate_that_lost_requests_ranks_behind_those_that_did_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut ran = run_all(&load(&stacks(folder.path()), &[]), 2, &|_| {}).unwrap();
+    let fastest = &mut ran[1].measured.report;
+    assert_eq!(fastest.name, "raid0");
+    fastest.completed -= 5;
+    fastest.lost = 5;
+    let ranking = Ranking::new(&ran, Metric::RESPONSE_MEAN);
+    let last = ranking.candidates.last().unwrap();
+    assert_eq!((last.name.as_str(), last.complete), ("raid0", false));
+    assert!(ranking.to_string().contains("raid0: 5 requests touched lost data"));
+}
+
+#[test]
+fn a_candidate_that_measured_nothing_ranks_last() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = stacks(folder.path());
+    let idle = folder.path().join("idle.toml");
+    let text = fs::read_to_string(&files[1]).unwrap();
+    fs::write(&idle, format!("{text}[measurement]\nwarm_up = \"1h\"\n")).unwrap();
+    files.insert(0, idle);
+    let ranking = ranking(&load(&files, &[]), 2, "response_ms.mean");
+    assert_eq!(ranking.candidates.last().unwrap().name, "idle");
+    assert!(ranking.to_string().contains("idle: nothing was measured"));
+}
+
+#[test]
+fn a_small_difference_of_alike_candidates_is_called_not_significant() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = [write(folder.path(), "raid5", "raid5", 5)];
+    // 4 KiB requests rarely straddle chunks of either size.
+    let ranking = ranking(&load(&files, &["volume.chunk=512KiB,1MiB"]), 2, "response_ms.mean");
+    let difference = ranking.candidates[1].difference_to_best.unwrap();
+    assert_eq!(difference.significance, Significance::NotSignificant, "{difference:?}");
+    assert!(ranking.to_string().contains('≈'));
+}

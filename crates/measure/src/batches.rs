@@ -1,0 +1,256 @@
+//! The requests of a run in batches by arrival number.
+
+use crate::measurement::{Class, Sample};
+use crate::spread::{histogram, middle_at_quantile};
+use fullstroke_units::Time;
+use hdrhistogram::Histogram;
+
+/// Batches that are kept; when a request falls behind the last one, neighbours
+/// are merged.
+const BATCHES_MAX: usize = 64;
+
+/// At first a batch holds `2^FIRST_SHIFT` requests.
+const FIRST_SHIFT: u32 = 4;
+
+/// Significant digits of a batch's percentiles. Their error is common to both
+/// runs of a pair and small against what differs between batches.
+const DIGITS: u8 = 2;
+
+/// Requests in at most 64 batches of equal size, by arrival number. However
+/// many requests there are, memory stays the same: batches that have become too
+/// many are merged in pairs, which doubles their size.
+#[derive(Clone, Debug)]
+pub struct Batches {
+    shift: u32,
+    batches: Vec<Batch>,
+    /// When the first request that counts arrived.
+    began: Time,
+}
+
+/// What one batch adds up to. Sums are in nanoseconds.
+#[derive(Clone, Debug)]
+pub(crate) struct Batch {
+    /// Requests that fell into the batch, whatever became of them.
+    pub(crate) seen: u64,
+    /// Reads and writes that were done.
+    pub(crate) classes: [ClassSums; 2],
+    /// Queue, parity, overhead, seek, rotation and transfer, in this order.
+    pub(crate) parts: [u128; 6],
+    /// Response times.
+    pub(crate) response: Histogram<u32>,
+    /// The last completion.
+    pub(crate) last_finish: Time,
+}
+
+/// Sums over the reads, or over the writes, of a batch.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ClassSums {
+    pub(crate) requests: u64,
+    pub(crate) response: u128,
+    pub(crate) sectors: u64,
+}
+
+impl Default for Batches {
+    fn default() -> Batches {
+        Batches { shift: FIRST_SHIFT, batches: vec![Batch::default(); BATCHES_MAX], began: Time::NEVER }
+    }
+}
+
+impl Default for Batch {
+    fn default() -> Batch {
+        Batch {
+            seen: 0,
+            classes: Default::default(),
+            parts: [0; 6],
+            response: histogram(DIGITS),
+            last_finish: Time::ZERO,
+        }
+    }
+}
+
+impl Batches {
+    /// The batch of arrival number `origin`.
+    #[inline]
+    pub(crate) fn of(&mut self, origin: u64, arrived: Time) -> &mut Batch {
+        self.began = self.began.min(arrived);
+        while origin >> self.shift >= BATCHES_MAX as u64 {
+            self.merge_neighbours();
+            self.batches.resize_with(BATCHES_MAX, Batch::default);
+        }
+        &mut self.batches[(origin >> self.shift) as usize]
+    }
+
+    /// Requests that a full batch holds.
+    pub fn size(&self) -> u64 {
+        1 << self.shift
+    }
+
+    /// Batches that are at least half full.
+    pub fn count(&self) -> usize {
+        self.indices().count()
+    }
+
+    /// Merges batches 2i and 2i + 1 into i; their number halves.
+    pub(crate) fn merge_neighbours(&mut self) {
+        for index in 0..self.batches.len().div_ceil(2) {
+            self.batches.swap(index, 2 * index);
+            if let Some(second) = self.batches.get_mut(2 * index + 1) {
+                let second = std::mem::take(second);
+                self.batches[index].add(&second);
+            }
+        }
+        self.batches.truncate(self.batches.len().div_ceil(2));
+        self.shift += 1;
+    }
+
+    /// Merges neighbours until a batch holds `size` requests.
+    pub(crate) fn grow_to(&mut self, size: u64) {
+        while self.size() < size {
+            self.merge_neighbours();
+        }
+    }
+
+    /// The batches that are at least half full, by index.
+    pub(crate) fn indices(&self) -> impl Iterator<Item = usize> {
+        let half = self.size() / 2;
+        (0..self.batches.len()).filter(move |&index| self.batches[index].seen >= half.max(1))
+    }
+
+    pub(crate) fn get(&self, index: usize) -> &Batch {
+        &self.batches[index]
+    }
+
+    /// The sum over all batches.
+    pub(crate) fn total(&self) -> Batch {
+        let mut total = Batch::default();
+        self.batches.iter().for_each(|batch| total.add(batch));
+        total
+    }
+
+    /// The seconds by which each batch moved the last completion on. They add
+    /// up to the time from the first arrival to the end.
+    pub(crate) fn spans_s(&self) -> Vec<f64> {
+        let mut reached = self.began;
+        let span = |batch: &Batch| {
+            let before = reached;
+            reached = reached.max(batch.last_finish);
+            reached.since(before).as_secs_f64()
+        };
+        self.batches.iter().map(span).collect()
+    }
+}
+
+impl Batch {
+    #[inline]
+    pub(crate) fn record(&mut self, class: Class, sample: &Sample) {
+        let sums = &mut self.classes[class as usize];
+        sums.requests += 1;
+        sums.response += u128::from(sample.response);
+        sums.sectors += sample.sectors;
+        for (sum, part) in self.parts.iter_mut().zip(sample.parts) {
+            *sum += u128::from(part);
+        }
+        self.response.saturating_record(sample.response);
+        self.last_finish = self.last_finish.max(sample.finished);
+    }
+
+    fn add(&mut self, other: &Batch) {
+        self.seen += other.seen;
+        for (sums, more) in self.classes.iter_mut().zip(&other.classes) {
+            sums.requests += more.requests;
+            sums.response += more.response;
+            sums.sectors += more.sectors;
+        }
+        for (sum, more) in self.parts.iter_mut().zip(&other.parts) {
+            *sum += more;
+        }
+        self.response.add(&other.response).expect("both histograms have the same bounds");
+        self.last_finish = self.last_finish.max(other.last_finish);
+    }
+
+    /// Reads and writes together.
+    pub(crate) fn both(&self) -> ClassSums {
+        let [reads, writes] = self.classes;
+        ClassSums {
+            requests: reads.requests + writes.requests,
+            response: reads.response + writes.response,
+            sectors: reads.sectors + writes.sectors,
+        }
+    }
+
+    /// A percentile of the response time in nanoseconds.
+    pub(crate) fn response_quantile(&self, quantile: f64) -> f64 {
+        middle_at_quantile(&self.response, quantile)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn sample(response: u64) -> Sample {
+        Sample {
+            response,
+            parts: [response, 0, 0, 0, 0, 0],
+            sectors: 8,
+            finished: Time::from_nanos(response),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn merging_loses_no_request_whatever_the_order(
+            mut origins in prop::collection::vec(0u64..20_000, 1..400),
+            swaps in prop::collection::vec((0usize..400, 0usize..400), 0..20),
+        ) {
+            for (one, other) in swaps {
+                let length = origins.len();
+                origins.swap(one % length, other % length);
+            }
+            let mut batches = Batches::default();
+            for &origin in &origins {
+                let batch = batches.of(origin, Time::ZERO);
+                batch.seen += 1;
+                batch.record(Class::Read, &sample(origin + 1));
+            }
+            let total = batches.total();
+            prop_assert_eq!(total.seen, origins.len() as u64);
+            prop_assert_eq!(total.response.len(), origins.len() as u64);
+            let sum: u128 = origins.iter().map(|&origin| u128::from(origin + 1)).sum();
+            prop_assert_eq!(total.both().response, sum);
+            prop_assert_eq!(total.parts[0], sum);
+            // Each request is in the batch of its number.
+            for index in 0..batches.batches.len() {
+                let inside = origins.iter().filter(|&&origin| (origin >> batches.shift) as usize == index);
+                prop_assert_eq!(batches.get(index).seen, inside.count() as u64);
+            }
+        }
+    }
+
+    #[test]
+    fn a_full_run_keeps_between_32_and_64_batches() {
+        for requests in [1_024u64, 1_025, 10_000, 100_000] {
+            let mut batches = Batches::default();
+            for origin in 0..requests {
+                batches.of(origin, Time::ZERO).seen += 1;
+            }
+            assert!((32..=64).contains(&batches.count()), "{requests}: {}", batches.count());
+        }
+    }
+
+    #[test]
+    fn spans_add_up_to_the_whole_run() {
+        let mut batches = Batches::default();
+        for origin in 0..1_000u64 {
+            let at = Time::from_nanos(1_000_000 * (origin + 5));
+            let batch = batches.of(origin, at);
+            batch.record(
+                Class::Read,
+                &Sample { finished: at + fullstroke_units::Duration::from_millis(3), ..sample(1) },
+            );
+        }
+        let whole: f64 = batches.spans_s().iter().sum();
+        assert!((whole - (0.999 + 0.003)).abs() < 1e-9, "{whole}");
+    }
+}

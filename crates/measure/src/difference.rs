@@ -1,0 +1,162 @@
+//! Two runs of one workload, batch by batch.
+
+use crate::interval::{Paired, paired_interval, sign_test};
+use crate::{Measured, Metric};
+use serde::Serialize;
+
+/// By how much two runs differ in one metric.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Difference {
+    /// The first run's value less the second's, in the metric's unit.
+    pub value: f64,
+    /// Half the width of the confidence interval around it; `None` if there are
+    /// too few requests to claim one, or the metric has none.
+    pub half_width: Option<f64>,
+    /// Batches in which the first run's value is the larger one.
+    pub batches_above: usize,
+    /// Batches in which the second run's value is the larger one.
+    pub batches_below: usize,
+    /// What follows.
+    pub significance: Significance,
+}
+
+/// Whether a difference is more than chance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Significance {
+    /// The interval leaves zero out.
+    Significant,
+    /// The interval holds zero, because few batches with bursts decide the
+    /// mean; but the difference has one sign in more batches than chance
+    /// explains (two-sided sign test at the same confidence).
+    Consistent,
+    /// The interval holds zero.
+    NotSignificant,
+    /// There is no interval.
+    Unknown,
+}
+
+/// `first` less `second` in `metric`, with an interval at this confidence (0 to
+/// below 1), from batches that hold the same requests. Where one run has larger
+/// batches, the other's are merged first.
+pub fn paired_difference(first: &Measured, second: &Measured, metric: Metric, confidence: f64) -> Difference {
+    let (one, other) = (metric.value(&first.report), metric.value(&second.report));
+    let value = one - other;
+    let paired = paired_interval(metric, (&first.batches, one), (&second.batches, other), confidence);
+    Difference {
+        value,
+        half_width: paired.map(|paired| paired.half_width),
+        batches_above: paired.map_or(0, |paired| paired.above),
+        batches_below: paired.map_or(0, |paired| paired.below),
+        significance: paired
+            .map_or(Significance::Unknown, |paired| significance(value, &paired, 1.0 - confidence)),
+    }
+}
+
+fn significance(value: f64, paired: &Paired, error: f64) -> Significance {
+    let majority_agrees = (paired.above > paired.below) == (value > 0.0);
+    if value.abs() > paired.half_width {
+        Significance::Significant
+    } else if value != 0.0 && majority_agrees && sign_test(paired.above, paired.below) <= error {
+        Significance::Consistent
+    } else {
+        Significance::NotSignificant
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Identity, Measurement};
+    use fullstroke_contract::{Breakdown, Completion, Extent, Operation};
+    use fullstroke_engine::{Finished, Observer as _, Outcome};
+    use fullstroke_units::{Duration, Random, Seed, Time};
+
+    /// A run whose response times share bursts drawn from `shared` and carry
+    /// noise of their own.
+    fn run(requests: u64, extra_us: u64, own: &mut Random) -> Measured {
+        let mut shared = Seed(3).stream("shared");
+        let mut measurement = Measurement::default();
+        let mut end = Time::ZERO;
+        let mut burst = 0;
+        for origin in 0..requests {
+            if shared.chance(0.02) {
+                burst = shared.below(50_000);
+            }
+            let response = Duration::from_micros(burst + extra_us + own.below(1_000));
+            let arrived = Time::from_nanos(origin * 1_000_000);
+            let breakdown = Breakdown { queue: response, ..Breakdown::default() };
+            let finished = arrived + response;
+            end = end.max(finished);
+            measurement.finished(&Finished {
+                origin,
+                operation: Operation::Read,
+                extent: Extent::new(0, 8),
+                process: 0,
+                arrived,
+                completion: Completion { submitted: arrived, finished, breakdown, ..Completion::default() },
+            });
+        }
+        let outcome =
+            Outcome { requests, completed: requests, lost: 0, out_of_range: 0, end, drives: Vec::new() };
+        measurement.finish(&outcome, &[], Identity::default())
+    }
+
+    #[test]
+    fn pairing_sees_a_difference_that_the_intervals_alone_would_hide() {
+        let mut own = Seed(4).stream("own");
+        let slow = run(20_000, 100, &mut own);
+        let fast = run(20_000, 0, &mut own);
+        let difference = paired_difference(&slow, &fast, Metric::RESPONSE_MEAN, 0.95);
+        assert_eq!(difference.significance, Significance::Significant);
+        assert!((difference.value - 0.1).abs() < 0.02, "{difference:?}");
+        // The interval of one run alone is many times wider.
+        assert!(slow.report.response_ms.ci95_half_width.unwrap() > 5.0 * difference.half_width.unwrap());
+    }
+
+    #[test]
+    fn equal_candidates_are_rarely_called_different() {
+        let mut own = Seed(4).stream("own");
+        let wrong = (0..60)
+            .filter(|_| {
+                let (one, other) = (run(3_000, 0, &mut own), run(3_000, 0, &mut own));
+                let difference = paired_difference(&one, &other, Metric::RESPONSE_MEAN, 0.95);
+                difference.significance != Significance::NotSignificant
+            })
+            .count();
+        assert!(wrong <= 8, "{wrong} of 60");
+    }
+
+    #[test]
+    fn a_run_does_not_differ_from_itself() {
+        let one = run(3_000, 0, &mut Seed(4).stream("own"));
+        for metric in ["response_ms.mean", "response_ms.p50", "iops", "mb_per_s", "queue_ms.mean"] {
+            let difference = paired_difference(&one, &one, Metric::parse(metric).unwrap(), 0.95);
+            assert_eq!(difference.significance, Significance::NotSignificant, "{metric}");
+            assert_eq!((difference.value, difference.half_width), (0.0, Some(0.0)), "{metric}");
+        }
+    }
+
+    #[test]
+    fn a_difference_of_one_sign_in_every_batch_is_consistent_though_bursts_decide_the_mean() {
+        let mut noise = Paired { half_width: 3.0, above: 16, below: 0 };
+        assert_eq!(significance(2.0, &noise, 0.05), Significance::Consistent);
+        assert_eq!(significance(4.0, &noise, 0.05), Significance::Significant);
+        assert_eq!(significance(-2.0, &noise, 0.05), Significance::NotSignificant);
+        noise = Paired { above: 10, below: 6, ..noise };
+        assert_eq!(significance(2.0, &noise, 0.05), Significance::NotSignificant);
+    }
+
+    #[test]
+    fn runs_of_different_length_are_aligned() {
+        let mut own = Seed(4).stream("own");
+        let difference = paired_difference(
+            &run(9_000, 100, &mut own),
+            &run(3_000, 0, &mut own),
+            Metric::RESPONSE_MEAN,
+            0.95,
+        );
+        // 3,000 requests are but 12 batches of 256: too few to claim anything.
+        assert_eq!(difference.significance, Significance::Unknown);
+    }
+}

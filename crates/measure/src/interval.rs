@@ -1,0 +1,275 @@
+//! Confidence intervals from batches; the method is described in the crate's
+//! documentation.
+
+use crate::batches::Batches;
+use crate::metric::{Metric, View};
+use statrs::distribution::{ContinuousCDF as _, StudentsT};
+
+/// With fewer batches than this, no interval is claimed.
+pub const BATCHES_FOR_INTERVAL: usize = 20;
+
+/// Batches that merging leaves at least.
+const BATCHES_MIN: usize = 10;
+
+/// Requests that a batch holds at least, and requests expected beyond a
+/// percentile in it.
+const REQUESTS_MIN: f64 = 10.0;
+
+/// One-sided 5 % point of the normal distribution, for the lag-1 coefficient.
+const CORRELATED: f64 = 1.645;
+
+/// Half the width of the interval of `metric` around `value`, if one can be
+/// claimed at this confidence (0 to 1).
+pub(crate) fn interval(metric: Metric, batches: &Batches, value: f64, confidence: f64) -> Option<f64> {
+    Some(student_half_width(&independent_residuals(metric, [(batches, value)])?, confidence))
+}
+
+/// What batches say about the difference between two runs of one workload.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Paired {
+    pub(crate) half_width: f64,
+    /// Batches in which the first run's value is the larger one.
+    pub(crate) above: usize,
+    /// Batches in which the second run's value is the larger one.
+    pub(crate) below: usize,
+}
+
+/// The interval of the difference between two runs of one workload, and how
+/// often each is the larger.
+pub(crate) fn paired_interval(
+    metric: Metric,
+    one: (&Batches, f64),
+    other: (&Batches, f64),
+    confidence: f64,
+) -> Option<Paired> {
+    let residuals = independent_residuals(metric, [one, other])?;
+    let difference = one.1 - other.1;
+    Some(Paired {
+        half_width: student_half_width(&residuals, confidence),
+        above: residuals.iter().filter(|residual| *residual + difference > 0.0).count(),
+        below: residuals.iter().filter(|residual| *residual + difference < 0.0).count(),
+    })
+}
+
+/// The chance that a fair coin falls as one-sidedly as `above` to `below`, or
+/// more: the two-sided sign test.
+pub(crate) fn sign_test(above: usize, below: usize) -> f64 {
+    let tosses = above + below;
+    let (mut ways, mut tail) = (1.0, 0.0);
+    for heads in 0..=above.min(below) {
+        tail += ways;
+        ways *= (tosses - heads) as f64 / (heads + 1) as f64;
+    }
+    (2.0 * tail / 2f64.powi(tosses as i32)).min(1.0)
+}
+
+/// The residuals of batches that are large enough to be independent; `None` if
+/// too few of them are left to claim an interval.
+fn independent_residuals<const RUNS: usize>(
+    metric: Metric,
+    runs: [(&Batches, f64); RUNS],
+) -> Option<Vec<f64>> {
+    let view = metric.view()?;
+    let size = runs.iter().map(|(batches, _)| batches.size()).max()?;
+    let mut runs = runs.map(|(batches, value)| {
+        let mut batches = batches.clone();
+        batches.grow_to(size);
+        (batches, value)
+    });
+    let first = residuals(metric, view, &runs)?;
+    if first.len() < BATCHES_FOR_INTERVAL || (size as f64) < REQUESTS_MIN {
+        return None;
+    }
+    let mut residuals_now = first;
+    loop {
+        let small = too_small(view, runs[0].0.size());
+        if !small && !correlated(&residuals_now) {
+            break;
+        }
+        runs.iter_mut().for_each(|(batches, _)| batches.merge_neighbours());
+        match residuals(metric, view, &runs) {
+            Some(merged) if merged.len() >= BATCHES_MIN => residuals_now = merged,
+            _ if small => return None,
+            _ => break,
+        }
+    }
+    Some(residuals_now)
+}
+
+/// Whether a batch of `size` says too little about a percentile.
+fn too_small(view: View, size: u64) -> bool {
+    match view {
+        View::Quantile(quantile) => (size as f64 * (1.0 - quantile)).round() < REQUESTS_MIN,
+        View::Mean | View::Rate => false,
+    }
+}
+
+/// One residual for each batch that is usable in all runs; for two runs, that
+/// of the first less that of the second. `None` if there are none.
+fn residuals(metric: Metric, view: View, runs: &[(Batches, f64)]) -> Option<Vec<f64>> {
+    let usable: Vec<usize> = match runs {
+        [] => return None,
+        [(first, _), others @ ..] => first
+            .indices()
+            .filter(|&index| others.iter().all(|(batches, _)| batches.indices().any(|other| other == index)))
+            .collect(),
+    };
+    let mut sum = vec![0.0; usable.len()];
+    for (run, (batches, value)) in runs.iter().enumerate() {
+        let sign = if run == 0 { 1.0 } else { -1.0 };
+        let own = run_residuals(metric, view, batches, *value, &usable)?;
+        sum.iter_mut().zip(own).for_each(|(sum, own)| *sum += sign * own);
+    }
+    Some(sum)
+}
+
+fn run_residuals(
+    metric: Metric,
+    view: View,
+    batches: &Batches,
+    value: f64,
+    usable: &[usize],
+) -> Option<Vec<f64>> {
+    if let View::Quantile(quantile) = view {
+        let residual = |&index: &usize| {
+            let batch = batches.get(index);
+            (!batch.response.is_empty()).then(|| batch.response_quantile(quantile) / 1e6 - value)
+        };
+        return usable.iter().map(residual).collect();
+    }
+    let spans = batches.spans_s();
+    let sums: Vec<(f64, f64)> = usable
+        .iter()
+        .map(|&index| match (view, metric.sums(batches.get(index))) {
+            (View::Rate, (amount, _)) => (amount, spans[index]),
+            (_, sums) => sums,
+        })
+        .collect();
+    let scale = sums.iter().map(|(_, denominator)| denominator).sum::<f64>() / sums.len() as f64;
+    (scale > 0.0).then(|| {
+        sums.iter().map(|(numerator, denominator)| (numerator - value * denominator) / scale).collect()
+    })
+}
+
+/// Whether neighbouring residuals are alike, more than chance explains.
+fn correlated(residuals: &[f64]) -> bool {
+    let count = residuals.len() as f64;
+    let mean = residuals.iter().sum::<f64>() / count;
+    let squares: f64 = residuals.iter().map(|residual| (residual - mean).powi(2)).sum();
+    let products: f64 = residuals.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum();
+    squares > 0.0 && products / squares > CORRELATED / count.sqrt()
+}
+
+fn student_half_width(residuals: &[f64], confidence: f64) -> f64 {
+    let count = residuals.len() as f64;
+    let squares: f64 = residuals.iter().map(|residual| residual * residual).sum();
+    student_t(confidence, count - 1.0) * (squares / (count * (count - 1.0))).sqrt()
+}
+
+/// The two-sided point of Student's t.
+fn student_t(confidence: f64, freedom: f64) -> f64 {
+    StudentsT::new(0.0, 1.0, freedom)
+        .map_or(f64::INFINITY, |distribution| distribution.inverse_cdf(0.5 + confidence / 2.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measurement::{Class, Sample};
+    use fullstroke_units::{Random, Seed, Time};
+
+    /// Response times that remember `memory` of the one before.
+    fn run(random: &mut Random, requests: u64, memory: f64) -> (Batches, f64) {
+        let mut batches = Batches::default();
+        let (mut level, mut sum) = (0.0, 0.0);
+        for origin in 0..requests {
+            level = memory * level + (1.0 - memory * memory).sqrt() * normal(random);
+            let response = (5e6 + 1e6 * level).max(0.0) as u64;
+            sum += response as f64;
+            let finished = Time::from_nanos(origin * 10_000_000 + response);
+            let batch = batches.of(origin, Time::from_nanos(origin * 10_000_000));
+            batch.seen += 1;
+            batch.record(
+                Class::Read,
+                &Sample { response, parts: [response, 0, 0, 0, 0, 0], sectors: 8, finished },
+            );
+        }
+        (batches, sum / requests as f64 / 1e6)
+    }
+
+    /// Irwin and Hall's sum of twelve: near enough to normal here.
+    fn normal(random: &mut Random) -> f64 {
+        (0..12).map(|_| random.unit()).sum::<f64>() - 6.0
+    }
+
+    fn coverage(requests: u64, memory: f64) -> f64 {
+        let mut random = Seed(11).stream("coverage");
+        let runs = 300;
+        let covered = (0..runs)
+            .filter(|_| {
+                let (batches, mean) = run(&mut random, requests, memory);
+                let half_width = interval(Metric::RESPONSE_MEAN, &batches, mean, 0.95).unwrap();
+                (mean - 5.0).abs() <= half_width
+            })
+            .count();
+        covered as f64 / f64::from(runs)
+    }
+
+    #[test]
+    fn the_interval_of_independent_responses_covers_the_truth_nineteen_times_in_twenty() {
+        let share = coverage(2_000, 0.0);
+        assert!((0.91..=0.98).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn the_interval_of_correlated_responses_still_covers_the_truth() {
+        let share = coverage(5_000, 0.97);
+        assert!((0.88..=0.99).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn student_points_are_those_of_the_tables() {
+        for (freedom, expected) in [(9.0, 2.262), (19.0, 2.093), (63.0, 1.998)] {
+            assert!((student_t(0.95, freedom) - expected).abs() < 1e-3, "{freedom}");
+        }
+        assert!((student_t(0.99, 9.0) - 3.250).abs() < 1e-3);
+    }
+
+    #[test]
+    fn the_sign_test_is_that_of_the_binomial_distribution() {
+        assert_eq!(sign_test(0, 0), 1.0);
+        assert_eq!(sign_test(5, 5), 1.0);
+        assert_eq!(sign_test(10, 0), 2.0 / 1024.0);
+        assert_eq!(sign_test(1, 9), 2.0 * 11.0 / 1024.0);
+    }
+
+    #[test]
+    fn with_too_few_requests_no_interval_is_claimed() {
+        let mut random = Seed(5).stream("few");
+        for (requests, claimed) in [(100, false), (303, false), (320, true), (1_000, true)] {
+            let (batches, mean) = run(&mut random, requests, 0.0);
+            let half_width = interval(Metric::RESPONSE_MEAN, &batches, mean, 0.95);
+            assert_eq!(half_width.is_some(), claimed, "{requests}");
+        }
+    }
+
+    #[test]
+    fn a_percentile_needs_batches_that_can_show_it() {
+        let mut random = Seed(5).stream("percentile");
+        let p99 = Metric::parse("response_ms.p99").unwrap();
+        // The 99th percentile of a normal deviate: 2.326 deviations above.
+        let (batches, _) = run(&mut random, 8_000, 0.0);
+        assert_eq!(interval(p99, &batches, 7.326, 0.95), None);
+        let (batches, _) = run(&mut random, 20_000, 0.0);
+        let half_width = interval(p99, &batches, 7.326, 0.95).unwrap();
+        assert!((0.01..0.2).contains(&half_width), "{half_width}");
+    }
+
+    #[test]
+    fn the_rate_of_an_open_workload_is_sure() {
+        let mut random = Seed(5).stream("rate");
+        let (batches, _) = run(&mut random, 10_000, 0.0);
+        let half_width = interval(Metric::parse("iops").unwrap(), &batches, 100.0, 0.95).unwrap();
+        assert!(half_width < 0.5, "{half_width}");
+    }
+}

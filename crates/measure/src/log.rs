@@ -1,0 +1,287 @@
+//! Every request as a row of a table.
+
+use fullstroke_contract::{Operation, Status};
+use fullstroke_engine::{Finished, Observer};
+use fullstroke_table::{ColumnType, Schema, TableError, TableWriter};
+use fullstroke_units::Duration;
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// Writes one row a request, in order of completion, to Parquet or (if the
+/// name ends in `.csv` or `.csv.gz`) CSV. Memory is bounded by one row group
+/// and the requests in flight. The file appears with [`finish`](RequestLog::finish).
+///
+/// | column | type | what |
+/// |---|---|---|
+/// | `request` | u64 | number in order of arrival, from 0 |
+/// | `arrived_ns` | u64 | arrival, since the beginning of the run |
+/// | `finished_ns` | u64 | completion, since the beginning of the run |
+/// | `operation` | text | `read`, `write`, `flush`, `discard` |
+/// | `lbn` | u64 | first 512-byte sector on the volume |
+/// | `sectors` | u64 | length in 512-byte sectors |
+/// | `process` | u32 | the process that asked; 0 = unknown |
+/// | `response_ns` | u64 | `finished_ns - arrived_ns` |
+/// | `queue_ns` | u64 | waiting for a busy resource |
+/// | `parity_ns` | u64 | waiting for old data and parity, or for the stripe |
+/// | `overhead_ns` | u64 | command overhead and bus |
+/// | `seek_ns` | u64 | arm movement, head switches, settling |
+/// | `rotation_ns` | u64 | rotational latency |
+/// | `transfer_ns` | u64 | sectors passing under the head |
+/// | `seek_cylinders` | u32 | distance of the first seek |
+/// | `status` | text | `done`, `lost`, `out-of-range` |
+/// | `members` | text | names of the drives that were given I/O, ascending: `0 3 4` |
+///
+/// The six parts from `queue_ns` to `transfer_ns` add up to `response_ns`; they
+/// are those of the member I/O that finished last.
+#[derive(Debug)]
+pub struct RequestLog {
+    table: TableWriter,
+    names: Vec<String>,
+    touched: Touched,
+    members: String,
+    failed: Option<TableError>,
+}
+
+/// The columns, by position in [`schema`].
+mod column {
+    pub(super) const REQUEST: usize = 0;
+    pub(super) const ARRIVED: usize = 1;
+    pub(super) const FINISHED: usize = 2;
+    pub(super) const OPERATION: usize = 3;
+    pub(super) const LBN: usize = 4;
+    pub(super) const SECTORS: usize = 5;
+    pub(super) const PROCESS: usize = 6;
+    pub(super) const FIRST_TIME: usize = 7;
+    pub(super) const SEEK_CYLINDERS: usize = 14;
+    pub(super) const STATUS: usize = 15;
+    pub(super) const MEMBERS: usize = 16;
+}
+
+/// The time columns, from `column::FIRST_TIME` on.
+const TIMES: [&str; 7] =
+    ["response_ns", "queue_ns", "parity_ns", "overhead_ns", "seek_ns", "rotation_ns", "transfer_ns"];
+
+/// The drives that each request in flight was given to.
+#[derive(Debug, Default)]
+struct Touched {
+    by_origin: HashMap<u64, Vec<usize>>,
+    /// Emptied lists, for reuse.
+    spare: Vec<Vec<usize>>,
+}
+
+fn schema() -> Schema {
+    let schema = Schema::new()
+        .metadata("schema", "fullstroke request log")
+        .metadata("schema_version", "1")
+        .column("request", ColumnType::U64)
+        .column("arrived_ns", ColumnType::U64)
+        .column("finished_ns", ColumnType::U64)
+        .column("operation", ColumnType::Text)
+        .column("lbn", ColumnType::U64)
+        .column("sectors", ColumnType::U64)
+        .column("process", ColumnType::U32);
+    TIMES
+        .iter()
+        .fold(schema, |schema, name| schema.column(name, ColumnType::U64))
+        .column("seek_cylinders", ColumnType::U32)
+        .column("status", ColumnType::Text)
+        .column("members", ColumnType::Text)
+}
+
+impl RequestLog {
+    /// Begins the log that is to stand at `path`; `drives` are the drives'
+    /// names in the order of the tree, `notes` go into the file's footer.
+    ///
+    /// # Errors
+    /// If the file cannot be created.
+    pub fn create(path: &Path, drives: &[String], notes: &[(&str, &str)]) -> Result<RequestLog, TableError> {
+        let schema = notes.iter().fold(schema(), |schema, (key, value)| schema.metadata(key, value));
+        Ok(RequestLog {
+            table: TableWriter::create(path, &schema)?,
+            names: drives.to_vec(),
+            touched: Touched::default(),
+            members: String::new(),
+            failed: None,
+        })
+    }
+
+    /// Puts the file in its place; returns the number of rows.
+    ///
+    /// # Errors
+    /// The first that was met, also while the run went on. Nothing is left
+    /// behind then.
+    pub fn finish(self) -> Result<u64, TableError> {
+        match self.failed {
+            Some(error) => Err(error),
+            None => self.table.finish(),
+        }
+    }
+
+    fn put(&mut self, finished: &Finished) -> Result<(), TableError> {
+        let completion = &finished.completion;
+        let parts = &completion.breakdown;
+        let response = completion.finished.since(finished.arrived);
+        let times: [Duration; TIMES.len()] =
+            [response, parts.queue, parts.parity, parts.overhead, parts.seek, parts.rotation, parts.transfer];
+        let table = &mut self.table;
+        table.u64(column::REQUEST, finished.origin);
+        table.u64(column::ARRIVED, finished.arrived.as_nanos());
+        table.u64(column::FINISHED, completion.finished.as_nanos());
+        table.text(column::OPERATION, operation_name(finished.operation));
+        table.u64(column::LBN, finished.extent.start.0);
+        table.u64(column::SECTORS, finished.extent.sectors.0);
+        table.u32(column::PROCESS, finished.process);
+        for (index, time) in times.iter().enumerate() {
+            table.u64(column::FIRST_TIME + index, time.as_nanos());
+        }
+        table.u32(column::SEEK_CYLINDERS, parts.seek_cylinders);
+        table.text(column::STATUS, status_name(completion.status));
+        table.text(column::MEMBERS, &self.members);
+        table.end_row()
+    }
+}
+
+impl Observer for RequestLog {
+    fn drive_io(&mut self, origin: u64, drive: usize) {
+        if self.failed.is_none() {
+            self.touched.add(origin, drive);
+        }
+    }
+
+    fn finished(&mut self, finished: &Finished) {
+        if self.failed.is_some() {
+            return;
+        }
+        self.touched.take(finished.origin, &self.names, &mut self.members);
+        self.failed = self.put(finished).err();
+    }
+}
+
+impl Touched {
+    fn add(&mut self, origin: u64, drive: usize) {
+        let drives = self.by_origin.entry(origin).or_insert_with(|| self.spare.pop().unwrap_or_default());
+        if let Err(place) = drives.binary_search(&drive) {
+            drives.insert(place, drive);
+        }
+    }
+
+    /// Writes the names of the drives of `origin` into `text`, and forgets them.
+    fn take(&mut self, origin: u64, names: &[String], text: &mut String) {
+        text.clear();
+        let Some(mut drives) = self.by_origin.remove(&origin) else { return };
+        for drive in drives.drain(..) {
+            let separator = if text.is_empty() { "" } else { " " };
+            let written = match names.get(drive) {
+                Some(name) => write!(text, "{separator}{name}"),
+                None => write!(text, "{separator}{drive}"),
+            };
+            written.expect("writing to a string cannot fail");
+        }
+        self.spare.push(drives);
+    }
+}
+
+fn operation_name(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Read => "read",
+        Operation::Write => "write",
+        Operation::Flush => "flush",
+        Operation::Discard => "discard",
+    }
+}
+
+fn status_name(status: Status) -> &'static str {
+    match status {
+        Status::Done => "done",
+        Status::Lost => "lost",
+        Status::OutOfRange => "out-of-range",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullstroke_contract::{Breakdown, Completion, Extent};
+    use fullstroke_table::TableReader;
+    use fullstroke_units::Time;
+
+    fn finished(origin: u64) -> Finished {
+        let breakdown = Breakdown {
+            queue: Duration::from_nanos(30),
+            seek: Duration::from_nanos(12),
+            seek_cylinders: 9,
+            ..Breakdown::default()
+        };
+        let completion = Completion { finished: Time::from_nanos(142), breakdown, ..Completion::default() };
+        Finished {
+            origin,
+            operation: Operation::Write,
+            extent: Extent::new(64, 8),
+            process: 7,
+            arrived: Time::from_nanos(100),
+            completion,
+        }
+    }
+
+    fn names() -> Vec<String> {
+        ["0.0", "0.1", "1.0"].map(str::to_owned).into()
+    }
+
+    fn fill(log: &mut RequestLog) {
+        for (origin, drive) in [(0, 2), (1, 1), (0, 0), (0, 2)] {
+            log.drive_io(origin, drive);
+        }
+        for origin in [1, 0, 2] {
+            log.finished(&finished(origin));
+        }
+    }
+
+    #[test]
+    fn a_log_names_the_members_that_each_request_touched() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.csv");
+        let mut log = RequestLog::create(&path, &names(), &[]).unwrap();
+        fill(&mut log);
+        assert_eq!(log.finish().unwrap(), 3);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 4);
+        assert!(lines[0].starts_with("request,arrived_ns,finished_ns,operation,lbn"), "{}", lines[0]);
+        assert_eq!(lines[1], "1,100,142,write,64,8,7,42,30,0,0,12,0,0,9,done,0.1");
+        assert!(lines[2].ends_with(",done,0.0 1.0"), "{}", lines[2]);
+        assert!(lines[3].ends_with(",done,"), "{}", lines[3]);
+    }
+
+    #[test]
+    fn a_parquet_log_reads_back_with_its_notes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.parquet");
+        let mut log = RequestLog::create(&path, &names(), &[("seed", "17")]).unwrap();
+        fill(&mut log);
+        log.finish().unwrap();
+        let mut reader = TableReader::open(&path, &schema()).unwrap();
+        let batch = reader.next_batch(10).unwrap().unwrap();
+        assert_eq!(batch.rows(), 3);
+        assert_eq!(batch.u64(column::FIRST_TIME, 1), 42);
+        assert_eq!(batch.text(column::MEMBERS, 1), "0.0 1.0");
+    }
+
+    #[test]
+    fn a_log_that_is_given_up_leaves_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = RequestLog::create(&folder.path().join("log.parquet"), &names(), &[]).unwrap();
+        fill(&mut log);
+        drop(log);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_disk_is_told_at_the_end() {
+        let mut log = RequestLog::create(Path::new("/dev/full"), &names(), &[]).unwrap();
+        (0..200_000).for_each(|origin| log.finished(&finished(origin)));
+        let error = log.finish().unwrap_err();
+        assert!(error.to_string().contains("/dev/full"), "{error}");
+    }
+}

@@ -1,0 +1,247 @@
+//! What is counted, a request at a time.
+
+use crate::batches::Batches;
+use crate::interval::interval;
+use crate::members::member_reports;
+use crate::metric::{CONFIDENCE, Metric};
+use crate::report::{BatchReport, OperationReport, Quantity, Report, TimeParts};
+use crate::spread::Spread;
+use fullstroke_contract::{Operation, Status};
+use fullstroke_engine::{Finished, Observer, Outcome};
+use fullstroke_units::{SECTOR_BYTES, Time};
+
+/// The beginning of a run that is simulated but not counted. A request counts
+/// when it has passed both limits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WarmUp {
+    /// Requests that are left out.
+    pub requests: u64,
+    /// Requests that arrive before this are left out.
+    pub until: Time,
+}
+
+/// What was run: goes into the report as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// The stack's name.
+    pub name: String,
+    /// The seed of all randomness.
+    pub seed: u64,
+    /// A digest of the whole configuration.
+    pub config_digest: String,
+    /// The version that made the result.
+    pub version: String,
+}
+
+/// A run's numbers, and its batches for comparison with another run.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// The numbers.
+    pub report: Report,
+    /// The batches.
+    pub batches: Batches,
+}
+
+/// Counts every request of a run, in memory that does not grow with it.
+///
+/// Times, rates and batches count reads and writes that were done; flushes and
+/// discards, which move no data, are counted apart, and so are requests that
+/// were lost or out of range.
+#[derive(Clone, Debug)]
+pub struct Measurement {
+    warm_up: WarmUp,
+    /// When the first request of all arrived.
+    began: Time,
+    /// When the first request that counts arrived.
+    counted_from: Time,
+    skipped: u64,
+    others: u64,
+    responses: [Spread; 2],
+    queue: Spread,
+    service: Spread,
+    batches: Batches,
+}
+
+/// The operations that move data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    Read = 0,
+    Write = 1,
+}
+
+/// One read or write that was done; times in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sample {
+    pub(crate) response: u64,
+    /// Queue, parity, overhead, seek, rotation, transfer.
+    pub(crate) parts: [u64; 6],
+    pub(crate) sectors: u64,
+    pub(crate) finished: Time,
+}
+
+impl Measured {
+    /// Half the width of the interval of `metric` at this confidence (0 to 1);
+    /// `None` if there are too few requests to claim one, or the metric has
+    /// none (deviations, maxima, percentiles of parts, members).
+    pub fn half_width(&self, metric: Metric, confidence: f64) -> Option<f64> {
+        interval(metric, &self.batches, metric.value(&self.report), confidence)
+    }
+}
+
+impl Default for Measurement {
+    fn default() -> Measurement {
+        Measurement::new(WarmUp::default())
+    }
+}
+
+impl Measurement {
+    /// A measurement that leaves `warm_up` out.
+    pub fn new(warm_up: WarmUp) -> Measurement {
+        Measurement {
+            warm_up,
+            began: Time::NEVER,
+            counted_from: Time::NEVER,
+            skipped: 0,
+            others: 0,
+            responses: [Spread::new(), Spread::new()],
+            queue: Spread::new(),
+            service: Spread::new(),
+            batches: Batches::default(),
+        }
+    }
+
+    /// The numbers of the run that ended as `outcome`; `drives` are the drives'
+    /// names in the order of the tree. Wall-clock time and memory are left for
+    /// the caller to fill in.
+    pub fn finish(self, outcome: &Outcome, drives: &[String], identity: Identity) -> Measured {
+        let mut response = self.responses[0].clone();
+        response.add(&self.responses[1]);
+        let total = self.batches.total();
+        let both = total.both();
+        let simulated_s = outcome.end.since(self.counted_from.min(outcome.end)).as_secs_f64();
+        let whole_s = outcome.end.since(self.began.min(outcome.end)).as_secs_f64();
+        let operation =
+            |class: Class| self.operation_report(class, total.classes[class as usize].sectors, simulated_s);
+        let members = member_reports(&outcome.drives, drives, whole_s);
+        let mut report = Report {
+            name: identity.name,
+            requests: outcome.requests,
+            completed: outcome.completed,
+            lost: outcome.lost,
+            out_of_range: outcome.out_of_range,
+            warm_up_requests: self.skipped,
+            response_ms: response.distribution(),
+            service_ms: self.service.distribution(),
+            queue_ms: self.queue.distribution(),
+            time_ms: TimeParts::new(total.parts.map(|sum| sum as f64 / 1e6 / both.requests as f64)),
+            iops: rate(both.requests as f64, simulated_s),
+            mb_per_s: megabytes(both.sectors, simulated_s),
+            simulated_s,
+            wall_s: None,
+            requests_per_wall_s: None,
+            peak_rss_mb: None,
+            reads: operation(Class::Read),
+            writes: operation(Class::Write),
+            flushes_and_discards: self.others,
+            zero_seek_share: share(&outcome.drives),
+            batches: BatchReport { count: self.batches.count(), requests_per_batch: self.batches.size() },
+            members,
+            seed: identity.seed,
+            config_digest: identity.config_digest,
+            version: identity.version,
+        };
+        add_intervals(&mut report, &self.batches);
+        Measured { report, batches: self.batches }
+    }
+
+    fn operation_report(&self, class: Class, sectors: u64, simulated_s: f64) -> Option<OperationReport> {
+        let spread = &self.responses[class as usize];
+        (spread.count() > 0).then(|| OperationReport {
+            requests: spread.count(),
+            response_ms: spread.distribution(),
+            iops: rate(spread.count() as f64, simulated_s),
+            mb_per_s: megabytes(sectors, simulated_s),
+        })
+    }
+
+    #[inline]
+    fn counts(&mut self, finished: &Finished) -> bool {
+        self.began = self.began.min(finished.arrived);
+        let counts = finished.origin >= self.warm_up.requests && finished.arrived >= self.warm_up.until;
+        if counts {
+            self.counted_from = self.counted_from.min(finished.arrived);
+        } else {
+            self.skipped += 1;
+        }
+        counts
+    }
+}
+
+impl Observer for Measurement {
+    #[inline]
+    fn finished(&mut self, finished: &Finished) {
+        if !self.counts(finished) {
+            return;
+        }
+        let batch = self.batches.of(finished.origin, finished.arrived);
+        batch.seen += 1;
+        if finished.completion.status != Status::Done {
+            return;
+        }
+        let class = match finished.operation {
+            Operation::Read => Class::Read,
+            Operation::Write => Class::Write,
+            Operation::Flush | Operation::Discard => {
+                self.others += 1;
+                return;
+            }
+        };
+        let parts = &finished.completion.breakdown;
+        let sample = Sample {
+            response: finished.completion.finished.since(finished.arrived).as_nanos(),
+            parts: [parts.queue, parts.parity, parts.overhead, parts.seek, parts.rotation, parts.transfer]
+                .map(|part| part.as_nanos()),
+            sectors: finished.extent.sectors.0,
+            finished: finished.completion.finished,
+        };
+        batch.record(class, &sample);
+        self.responses[class as usize].record(sample.response);
+        self.queue.record(parts.queue.as_nanos());
+        self.service.record(parts.service().as_nanos());
+    }
+}
+
+/// Adds the intervals of the mean times.
+fn add_intervals(report: &mut Report, batches: &Batches) {
+    let half_width = |metric: Metric, value: f64| interval(metric, batches, value, CONFIDENCE);
+    for (distribution, which) in [
+        (&mut report.response_ms, Quantity::Response),
+        (&mut report.service_ms, Quantity::Service),
+        (&mut report.queue_ms, Quantity::Queue),
+    ] {
+        distribution.ci95_half_width = half_width(Metric::mean_of(which), distribution.mean);
+    }
+    for (operation, class) in [(&mut report.reads, Class::Read), (&mut report.writes, Class::Write)] {
+        if let Some(operation) = operation {
+            let response = &mut operation.response_ms;
+            response.ci95_half_width = half_width(Metric::mean_of_class(class), response.mean);
+        }
+    }
+}
+
+/// `amount` a second; zero for a run without duration.
+pub(crate) fn rate(amount: f64, seconds: f64) -> f64 {
+    if seconds > 0.0 { amount / seconds } else { 0.0 }
+}
+
+/// Megabytes (10^6) a second.
+pub(crate) fn megabytes(sectors: u64, seconds: f64) -> f64 {
+    rate(sectors as f64 * SECTOR_BYTES as f64 / 1e6, seconds)
+}
+
+/// Member requests that needed no seek, of all.
+fn share(drives: &[fullstroke_contract::MemberStatistics]) -> f64 {
+    let requests: u64 = drives.iter().map(|drive| drive.requests()).sum();
+    let zero_seeks: u64 = drives.iter().map(|drive| drive.zero_seeks).sum();
+    if requests == 0 { 0.0 } else { zero_seeks as f64 / requests as f64 }
+}

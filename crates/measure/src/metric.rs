@@ -1,0 +1,314 @@
+//! The numbers of a report by their dotted names.
+
+use crate::batches::Batch;
+use crate::measurement::Class;
+use crate::report::{Distribution, Quantity, Report};
+use crate::{MemberReport, TimeParts};
+use fullstroke_contract::registry::nearest;
+use fullstroke_units::SECTOR_BYTES;
+use thiserror::Error;
+
+/// The confidence of the intervals in a report.
+pub(crate) const CONFIDENCE: f64 = 0.95;
+
+/// One number of a [`Report`], by which runs can be compared. Its name is the
+/// path in the report's JSON: `response_ms.p99`, `iops`, `reads.response_ms.mean`,
+/// `members.utilisation` (the mean over all members).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metric(Kind);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Time(Quantity, Statistic),
+    ClassTime(Class, Statistic),
+    Part(usize),
+    Rate(Option<Class>, Unit),
+    Member(usize),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unit {
+    Requests,
+    Megabytes,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Statistic {
+    Mean,
+    Deviation,
+    P50,
+    P90,
+    P95,
+    P99,
+    P999,
+    Max,
+}
+
+/// What a user asked for is no metric.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("there is no metric `{name}`{nearest}; known: {known}")]
+pub struct UnknownMetric {
+    name: String,
+    nearest: String,
+    known: String,
+}
+
+/// How a batch shows a metric.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum View {
+    /// A sum over requests, over their number.
+    Mean,
+    /// An amount, over the seconds that the batch took.
+    Rate,
+    /// A percentile of the response time.
+    Quantile(f64),
+}
+
+const STATISTICS: [(&str, Statistic); 8] = [
+    ("mean", Statistic::Mean),
+    ("stddev", Statistic::Deviation),
+    ("p50", Statistic::P50),
+    ("p90", Statistic::P90),
+    ("p95", Statistic::P95),
+    ("p99", Statistic::P99),
+    ("p999", Statistic::P999),
+    ("max", Statistic::Max),
+];
+
+const QUANTITIES: [(&str, Quantity); 3] =
+    [("response_ms", Quantity::Response), ("service_ms", Quantity::Service), ("queue_ms", Quantity::Queue)];
+
+const CLASSES: [(&str, Class); 2] = [("reads", Class::Read), ("writes", Class::Write)];
+
+const PARTS: [&str; 6] = ["queue", "parity", "overhead", "seek", "rotation", "transfer"];
+
+/// A number of one drive: its name, how it is read, and whether more is better.
+type MemberMetric = (&'static str, fn(&MemberReport) -> f64, bool);
+
+const MEMBERS: [MemberMetric; 9] = [
+    ("utilisation", |member| member.utilisation, false),
+    ("queue_depth", |member| member.queue_depth, false),
+    ("queue_ms", |member| member.queue_ms, false),
+    ("seek_ms", |member| member.seek_ms, false),
+    ("seek_cylinders", |member| member.seek_cylinders, false),
+    ("rotation_ms", |member| member.rotation_ms, false),
+    ("transfer_ms", |member| member.transfer_ms, false),
+    ("zero_seek_share", |member| member.zero_seek_share, true),
+    ("mb_per_s", |member| member.mb_per_s, true),
+];
+
+impl Metric {
+    /// Every metric, in the order of the report.
+    pub fn all() -> Vec<Metric> {
+        let times = QUANTITIES
+            .iter()
+            .flat_map(|&(_, quantity)| STATISTICS.map(|(_, statistic)| Kind::Time(quantity, statistic)));
+        let parts = (0..PARTS.len()).map(Kind::Part);
+        let units = [Unit::Requests, Unit::Megabytes];
+        let rates = units.map(|unit| Kind::Rate(None, unit));
+        let classes = CLASSES.iter().flat_map(|&(_, class)| {
+            let times = STATISTICS.map(|(_, statistic)| Kind::ClassTime(class, statistic));
+            times.into_iter().chain(units.map(|unit| Kind::Rate(Some(class), unit)))
+        });
+        let members = (0..MEMBERS.len()).map(Kind::Member);
+        times.chain(parts).chain(rates).chain(classes).chain(members).map(Metric).collect()
+    }
+
+    /// The mean response time.
+    pub const RESPONSE_MEAN: Metric = Metric::mean_of(Quantity::Response);
+
+    pub(crate) const fn mean_of(quantity: Quantity) -> Metric {
+        Metric(Kind::Time(quantity, Statistic::Mean))
+    }
+
+    pub(crate) const fn mean_of_class(class: Class) -> Metric {
+        Metric(Kind::ClassTime(class, Statistic::Mean))
+    }
+
+    /// The metric called `name`. A time alone (`response_ms`) means its mean.
+    ///
+    /// # Errors
+    /// Names the nearest metric.
+    pub fn parse(name: &str) -> Result<Metric, UnknownMetric> {
+        let all = Metric::all();
+        let mean = format!("{name}.mean");
+        all.iter().find(|metric| metric.name() == name || metric.name() == mean).copied().ok_or_else(|| {
+            let names: Vec<String> = all.iter().map(Metric::name).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            UnknownMetric { name: name.to_owned(), nearest: nearest(name, &names), known: known() }
+        })
+    }
+
+    /// Its dotted name.
+    pub fn name(&self) -> String {
+        match self.0 {
+            Kind::Time(quantity, statistic) => {
+                format!("{}.{}", label(&QUANTITIES, quantity), label(&STATISTICS, statistic))
+            }
+            Kind::ClassTime(class, statistic) => {
+                format!("{}.response_ms.{}", label(&CLASSES, class), label(&STATISTICS, statistic))
+            }
+            Kind::Part(part) => format!("time_ms.{}", PARTS[part]),
+            Kind::Rate(None, unit) => unit.name().to_owned(),
+            Kind::Rate(Some(class), unit) => format!("{}.{}", label(&CLASSES, class), unit.name()),
+            Kind::Member(member) => format!("members.{}", MEMBERS[member].0),
+        }
+    }
+
+    /// Whether a larger value is the better one: for rates, not for times.
+    pub fn more_is_better(&self) -> bool {
+        match self.0 {
+            Kind::Rate(..) => true,
+            Kind::Member(member) => MEMBERS[member].2,
+            Kind::Time(..) | Kind::ClassTime(..) | Kind::Part(_) => false,
+        }
+    }
+
+    /// Its value; not a number where nothing was measured.
+    pub fn value(&self, report: &Report) -> f64 {
+        match self.0 {
+            Kind::Time(quantity, statistic) => statistic.of(match quantity {
+                Quantity::Response => &report.response_ms,
+                Quantity::Service => &report.service_ms,
+                Quantity::Queue => &report.queue_ms,
+            }),
+            Kind::ClassTime(class, statistic) => {
+                operation(report, class).map_or(f64::NAN, |operation| statistic.of(&operation.response_ms))
+            }
+            Kind::Part(part) => TimeParts::named(&report.time_ms)[part].1,
+            Kind::Rate(None, Unit::Requests) => report.iops,
+            Kind::Rate(None, Unit::Megabytes) => report.mb_per_s,
+            Kind::Rate(Some(class), unit) => operation(report, class).map_or(0.0, |operation| match unit {
+                Unit::Requests => operation.iops,
+                Unit::Megabytes => operation.mb_per_s,
+            }),
+            Kind::Member(member) => {
+                let of = MEMBERS[member].1;
+                report.members.iter().map(of).sum::<f64>() / report.members.len() as f64
+            }
+        }
+    }
+
+    /// How batches show it; `None` where they do not, so that no interval can
+    /// be given.
+    pub(crate) fn view(&self) -> Option<View> {
+        match self.0 {
+            Kind::Time(_, Statistic::Mean) | Kind::ClassTime(_, Statistic::Mean) | Kind::Part(_) => {
+                Some(View::Mean)
+            }
+            Kind::Time(Quantity::Response, statistic) => statistic.quantile().map(View::Quantile),
+            Kind::Rate(..) => Some(View::Rate),
+            Kind::Time(..) | Kind::ClassTime(..) | Kind::Member(_) => None,
+        }
+    }
+
+    /// Numerator and, for means, denominator of a batch, in the metric's unit.
+    pub(crate) fn sums(&self, batch: &Batch) -> (f64, f64) {
+        let of =
+            |class: Option<Class>| class.map_or_else(|| batch.both(), |class| batch.classes[class as usize]);
+        let requests = batch.both().requests as f64;
+        let parts = |range: std::ops::Range<usize>| batch.parts[range].iter().sum::<u128>() as f64 / 1e6;
+        match self.0 {
+            Kind::Time(Quantity::Response, _) => (batch.both().response as f64 / 1e6, requests),
+            Kind::Time(Quantity::Service, _) => (parts(2..6), requests),
+            Kind::Time(Quantity::Queue, _) => (parts(0..1), requests),
+            Kind::ClassTime(class, _) => {
+                let sums = of(Some(class));
+                (sums.response as f64 / 1e6, sums.requests as f64)
+            }
+            Kind::Part(part) => (parts(part..part + 1), requests),
+            Kind::Rate(class, Unit::Requests) => (of(class).requests as f64, 0.0),
+            Kind::Rate(class, Unit::Megabytes) => (of(class).sectors as f64 * SECTOR_BYTES as f64 / 1e6, 0.0),
+            Kind::Member(_) => (0.0, 0.0),
+        }
+    }
+}
+
+impl Unit {
+    fn name(self) -> &'static str {
+        match self {
+            Unit::Requests => "iops",
+            Unit::Megabytes => "mb_per_s",
+        }
+    }
+}
+
+impl Statistic {
+    fn of(self, distribution: &Distribution) -> f64 {
+        match self {
+            Statistic::Mean => distribution.mean,
+            Statistic::Deviation => distribution.stddev,
+            Statistic::P50 => distribution.p50,
+            Statistic::P90 => distribution.p90,
+            Statistic::P95 => distribution.p95,
+            Statistic::P99 => distribution.p99,
+            Statistic::P999 => distribution.p999,
+            Statistic::Max => distribution.max,
+        }
+    }
+
+    fn quantile(self) -> Option<f64> {
+        match self {
+            Statistic::P50 => Some(0.5),
+            Statistic::P90 => Some(0.9),
+            Statistic::P95 => Some(0.95),
+            Statistic::P99 => Some(0.99),
+            Statistic::P999 => Some(0.999),
+            Statistic::Mean | Statistic::Deviation | Statistic::Max => None,
+        }
+    }
+}
+
+/// All metrics in few words: times share their statistics.
+fn known() -> String {
+    let statistics = STATISTICS.map(|(name, _)| name).join(",");
+    let mut names: Vec<String> = Vec::new();
+    for metric in Metric::all() {
+        let name = metric.name();
+        match name.strip_suffix(".mean") {
+            Some(time) => names.push(format!("{time}.{{{statistics}}}")),
+            None if matches!(metric.0, Kind::Time(..) | Kind::ClassTime(..)) => {}
+            None => names.push(name),
+        }
+    }
+    names.join(", ")
+}
+
+fn label<T: PartialEq>(names: &[(&'static str, T)], wanted: T) -> &'static str {
+    names.iter().find(|(_, value)| *value == wanted).map_or("", |(name, _)| name)
+}
+
+fn operation(report: &Report, class: Class) -> Option<&crate::OperationReport> {
+    match class {
+        Class::Read => report.reads.as_ref(),
+        Class::Write => report.writes.as_ref(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_metric_is_found_by_its_name() {
+        let all = Metric::all();
+        for metric in &all {
+            assert_eq!(Metric::parse(&metric.name()).as_ref(), Ok(metric));
+        }
+        assert_eq!(Metric::parse("response_ms"), Ok(Metric::RESPONSE_MEAN));
+    }
+
+    #[test]
+    fn a_misspelt_metric_names_the_nearest() {
+        let error = Metric::parse("response_ms.p9").unwrap_err().to_string();
+        assert!(error.contains("did you mean `response_ms.p9"), "{error}");
+    }
+
+    #[test]
+    fn rates_are_better_when_larger_and_times_when_smaller() {
+        assert!(Metric::parse("iops").unwrap().more_is_better());
+        assert!(Metric::parse("reads.mb_per_s").unwrap().more_is_better());
+        assert!(!Metric::parse("response_ms.p99").unwrap().more_is_better());
+        assert!(!Metric::parse("members.utilisation").unwrap().more_is_better());
+    }
+}

@@ -1,0 +1,55 @@
+//! Measurement, log and progress side by side.
+
+use crate::{Measurement, RequestLog};
+use fullstroke_engine::{Finished, Observer};
+
+/// Is told now and then how many requests have finished.
+pub type Progress<'a> = dyn Fn(u64) + 'a;
+
+/// Requests between two reports of progress; a power of two.
+const PROGRESS_EVERY: u64 = 4096;
+
+/// The observer of a whole run: measures, and if wanted logs and reports
+/// progress.
+pub struct Recorder<'a> {
+    /// What is measured.
+    pub measurement: Measurement,
+    /// Where every request is written.
+    pub log: Option<RequestLog>,
+    progress: Option<&'a Progress<'a>>,
+    finished: u64,
+}
+
+impl<'a> Recorder<'a> {
+    /// A recorder at the beginning of a run.
+    pub fn new(
+        measurement: Measurement,
+        log: Option<RequestLog>,
+        progress: Option<&'a Progress<'a>>,
+    ) -> Recorder<'a> {
+        Recorder { measurement, log, progress, finished: 0 }
+    }
+}
+
+impl Observer for Recorder<'_> {
+    #[inline]
+    fn finished(&mut self, finished: &Finished) {
+        self.measurement.finished(finished);
+        if let Some(log) = &mut self.log {
+            log.finished(finished);
+        }
+        self.finished += 1;
+        if self.finished.is_multiple_of(PROGRESS_EVERY)
+            && let Some(progress) = self.progress
+        {
+            progress(self.finished);
+        }
+    }
+
+    #[inline]
+    fn drive_io(&mut self, origin: u64, drive: usize) {
+        if let Some(log) = &mut self.log {
+            log.drive_io(origin, drive);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! A report for people.
+
+use crate::{Distribution, MemberReport, Report};
+use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, presets};
+use std::fmt;
+
+/// A table in the house's style: a line below the header, the columns at the
+/// positions `texts` to the left, numbers to the right.
+pub fn table<const COLUMNS: usize>(header: [&str; COLUMNS], texts: &[usize]) -> Table {
+    let mut table = Table::new();
+    let line = LineStyle::none().fill('─').junction('─');
+    table.load_style(presets::NOTHING.header_separator(line));
+    table.set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(header);
+    for (index, column) in table.column_iter_mut().enumerate() {
+        if !texts.contains(&index) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        if index == 0 {
+            column.set_padding((0, 1));
+        }
+    }
+    table
+}
+
+/// `value` with three decimals, fewer where it is large; `-` for not a number.
+pub fn number(value: f64) -> String {
+    match value.abs() {
+        _ if value.is_nan() => "-".to_owned(),
+        magnitude if magnitude >= 100_000.0 => format!("{value:.0}"),
+        magnitude if magnitude >= 1_000.0 => format!("{value:.1}"),
+        magnitude if magnitude >= 100.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_heading(f)?;
+        writeln!(f, "\n{}", self.times().trim_fmt())?;
+        writeln!(f, "\n{}", self.parts().trim_fmt())?;
+        writeln!(f, "\n{}", members(&self.members).trim_fmt())?;
+        self.write_footing(f)
+    }
+}
+
+impl Report {
+    fn write_heading(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}: {} requests, {} completed", self.name, self.requests, self.completed)?;
+        for (count, what) in [
+            (self.lost, "touched lost data"),
+            (self.out_of_range, "were beyond the volume"),
+            (self.warm_up_requests, "were warm-up and are not counted"),
+            (self.flushes_and_discards, "were flushes and discards, without times below"),
+        ] {
+            if count > 0 {
+                writeln!(f, "  {count} {what}")?;
+            }
+        }
+        writeln!(
+            f,
+            "{} IOPS, {} MB/s over {} simulated seconds",
+            number(self.iops),
+            number(self.mb_per_s),
+            number(self.simulated_s)
+        )
+    }
+
+    fn times(&self) -> Table {
+        let header = ["ms", "mean", "± 95 %", "stddev", "p50", "p90", "p95", "p99", "p99.9", "max"];
+        let mut table = table(header, &[0]);
+        let mut add = |name: &str, distribution: &Distribution| {
+            let half_width = distribution.ci95_half_width.map_or_else(|| "-".to_owned(), number);
+            let mut row = vec![Cell::new(name), Cell::new(number(distribution.mean)), Cell::new(half_width)];
+            let Distribution { stddev, p50, p90, p95, p99, p999, max, .. } = *distribution;
+            row.extend([stddev, p50, p90, p95, p99, p999, max].map(|value| Cell::new(number(value))));
+            table.add_row(row);
+        };
+        add("response", &self.response_ms);
+        for (name, operation) in [("  of reads", &self.reads), ("  of writes", &self.writes)] {
+            if let Some(operation) = operation {
+                add(name, &operation.response_ms);
+            }
+        }
+        add("service", &self.service_ms);
+        add("queue", &self.queue_ms);
+        table
+    }
+
+    fn parts(&self) -> Table {
+        let mut table = table(["where the time went", "mean ms", "share"], &[0]);
+        for (name, value) in self.time_ms.named() {
+            let share = format!("{:.1} %", 100.0 * value / self.response_ms.mean.max(f64::MIN_POSITIVE));
+            table.add_row([name.to_owned(), number(value), share]);
+        }
+        table
+    }
+
+    fn write_footing(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\nseed {}, configuration {}, version {}", self.seed, self.config_digest, self.version)?;
+        if let (Some(wall_s), Some(rate)) = (self.wall_s, self.requests_per_wall_s) {
+            write!(f, "\nsimulated in {} s, {} requests a second", number(wall_s), number(rate))?;
+        }
+        if let Some(peak_rss_mb) = self.peak_rss_mb {
+            write!(f, ", {} MB at most", number(peak_rss_mb))?;
+        }
+        Ok(())
+    }
+}
+
+fn members(members: &[MemberReport]) -> Table {
+    let header = [
+        "member",
+        "I/Os",
+        "busy",
+        "depth",
+        "queue ms",
+        "seek ms",
+        "cylinders",
+        "no seek",
+        "rotation ms",
+        "transfer ms",
+        "MB/s",
+    ];
+    let mut table = table(header, &[0]);
+    for member in members {
+        table.add_row([
+            member.name.clone(),
+            member.requests.to_string(),
+            format!("{:.1} %", 100.0 * member.utilisation),
+            number(member.queue_depth),
+            number(member.queue_ms),
+            number(member.seek_ms),
+            number(member.seek_cylinders),
+            format!("{:.1} %", 100.0 * member.zero_seek_share),
+            number(member.rotation_ms),
+            number(member.transfer_ms),
+            number(member.mb_per_s),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,153 @@
+//! What a run is reported as. Every field has its unit in its name.
+
+use crate::MemberReport;
+use serde::Serialize;
+
+/// The numbers of one run; what `run --json` prints.
+///
+/// Numbers that nothing was measured for are not a number (`null` in JSON).
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// The stack's name.
+    pub name: String,
+    /// Requests that arrived, of all kinds, the warm-up included.
+    pub requests: u64,
+    /// Requests that were done.
+    pub completed: u64,
+    /// Requests that touched data lost with failed members.
+    pub lost: u64,
+    /// Requests outside of the volume.
+    pub out_of_range: u64,
+    /// Requests of the warm-up. The times and rates below leave them out.
+    pub warm_up_requests: u64,
+    /// From arrival to completion, over reads and writes.
+    pub response_ms: Distribution,
+    /// The part in which a drive worked on the request.
+    pub service_ms: Distribution,
+    /// The part in which the request waited for a busy resource.
+    pub queue_ms: Distribution,
+    /// Where the mean response time went; the parts add up to it.
+    pub time_ms: TimeParts,
+    /// Reads and writes completed a second.
+    pub iops: f64,
+    /// Read and written, in 10^6 bytes a second.
+    pub mb_per_s: f64,
+    /// From the first arrival that counts to the last completion.
+    pub simulated_s: f64,
+    /// Time that the simulation took; differs from run to run.
+    pub wall_s: Option<f64>,
+    /// Requests simulated for each second of `wall_s`.
+    pub requests_per_wall_s: Option<f64>,
+    /// Largest resident memory of the process, in 10^6 bytes.
+    pub peak_rss_mb: Option<f64>,
+    /// The reads; `null` if there were none.
+    pub reads: Option<OperationReport>,
+    /// The writes; `null` if there were none.
+    pub writes: Option<OperationReport>,
+    /// Operations without data; no time above counts them.
+    pub flushes_and_discards: u64,
+    /// Share of member I/Os whose first track lay under the arm already.
+    pub zero_seek_share: f64,
+    /// The batches behind the intervals.
+    pub batches: BatchReport,
+    /// The drives, in the order of the tree.
+    pub members: Vec<MemberReport>,
+    /// The seed of all randomness.
+    pub seed: u64,
+    /// A digest of the whole configuration.
+    pub config_digest: String,
+    /// The version that made the result.
+    pub version: String,
+}
+
+/// The spread of one quantity, in the unit of the field's name.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Distribution {
+    /// Arithmetic mean, exact.
+    pub mean: f64,
+    /// Standard deviation of the sample, exact.
+    pub stddev: f64,
+    /// Median, to three significant digits, as are the other percentiles.
+    pub p50: f64,
+    /// 90th percentile.
+    pub p90: f64,
+    /// 95th percentile.
+    pub p95: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// 99.9th percentile.
+    pub p999: f64,
+    /// The largest, exact.
+    pub max: f64,
+    /// Half the width of the 95 % confidence interval of the mean; `None` if
+    /// there are too few requests to claim one.
+    pub ci95_half_width: Option<f64>,
+}
+
+/// The reads, or the writes, of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct OperationReport {
+    /// How many were done.
+    pub requests: u64,
+    /// From arrival to completion.
+    pub response_ms: Distribution,
+    /// Completed a second.
+    pub iops: f64,
+    /// 10^6 bytes a second.
+    pub mb_per_s: f64,
+}
+
+/// The parts of the mean response time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct TimeParts {
+    /// Waiting for a busy resource.
+    pub queue: f64,
+    /// Waiting for old data and parity to be read, or for the stripe.
+    pub parity: f64,
+    /// Command overhead and bus.
+    pub overhead: f64,
+    /// Arm movement, head switches and settling.
+    pub seek: f64,
+    /// Rotational latency.
+    pub rotation: f64,
+    /// Sectors passing under the head.
+    pub transfer: f64,
+}
+
+/// How the run was cut into batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct BatchReport {
+    /// Batches at least half full.
+    pub count: usize,
+    /// Requests of a full one.
+    pub requests_per_batch: u64,
+}
+
+/// The three times whose spread a report shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantity {
+    /// From arrival to completion.
+    Response,
+    /// While a drive worked on it.
+    Service,
+    /// While it waited.
+    Queue,
+}
+
+impl TimeParts {
+    pub(crate) fn new([queue, parity, overhead, seek, rotation, transfer]: [f64; 6]) -> TimeParts {
+        TimeParts { queue, parity, overhead, seek, rotation, transfer }
+    }
+
+    /// The parts with their names, in the order of a request's life.
+    pub fn named(&self) -> [(&'static str, f64); 6] {
+        [
+            ("queue", self.queue),
+            ("parity", self.parity),
+            ("overhead", self.overhead),
+            ("seek", self.seek),
+            ("rotation", self.rotation),
+            ("transfer", self.transfer),
+        ]
+    }
+}

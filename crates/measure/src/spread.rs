@@ -1,0 +1,155 @@
+//! Exact moments and percentiles of one quantity.
+
+use crate::Distribution;
+use hdrhistogram::{Counter, Histogram};
+
+/// Significant digits that the percentiles of a whole run keep.
+const DIGITS: u8 = 3;
+
+/// The spread of a quantity in nanoseconds. Mean, deviation and maximum are
+/// exact, whatever the order of the values; percentiles are right to three
+/// significant digits. Memory does not grow with the number of values.
+#[derive(Clone, Debug)]
+pub(crate) struct Spread {
+    sum: u128,
+    /// Sum of squares; saturates only beyond 10^20 values of ten seconds.
+    squares: u128,
+    max: u64,
+    histogram: Histogram<u64>,
+}
+
+impl Spread {
+    pub(crate) fn new() -> Spread {
+        Spread { sum: 0, squares: 0, max: 0, histogram: histogram(DIGITS) }
+    }
+
+    #[inline]
+    pub(crate) fn record(&mut self, value: u64) {
+        let wide = u128::from(value);
+        self.sum += wide;
+        self.squares = self.squares.saturating_add(wide * wide);
+        self.max = self.max.max(value);
+        self.histogram.saturating_record(value);
+    }
+
+    pub(crate) fn add(&mut self, other: &Spread) {
+        self.sum += other.sum;
+        self.squares = self.squares.saturating_add(other.squares);
+        self.max = self.max.max(other.max);
+        self.histogram.add(&other.histogram).expect("both histograms have the same bounds");
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// The mean in nanoseconds; not a number where there was no value.
+    pub(crate) fn mean(&self) -> f64 {
+        self.sum as f64 / self.count() as f64
+    }
+
+    /// The standard deviation (of a sample: over `n - 1`) in nanoseconds; zero
+    /// for a single value.
+    pub(crate) fn deviation(&self) -> f64 {
+        let count = u128::from(self.count());
+        if count == 0 {
+            return f64::NAN;
+        }
+        // About the whole-numbered mean first, in integers: the squares alone
+        // would lose their difference to rounding.
+        let (mean, rest) = (self.sum / count, self.sum % count);
+        let about_mean = self.squares.saturating_sub(mean.saturating_mul(self.sum + rest));
+        let correction = rest as f64 * (rest as f64 / count as f64);
+        let variance = (about_mean as f64 - correction).max(0.0) / (count - 1).max(1) as f64;
+        variance.sqrt()
+    }
+
+    /// The smallest value that at least `quantile` of all values do not exceed,
+    /// in nanoseconds.
+    pub(crate) fn quantile(&self, quantile: f64) -> f64 {
+        if self.count() == 0 {
+            return f64::NAN;
+        }
+        middle_at_quantile(&self.histogram, quantile).min(self.max as f64)
+    }
+
+    pub(crate) fn distribution(&self) -> Distribution {
+        let at = |quantile| self.quantile(quantile) / 1e6;
+        Distribution {
+            mean: self.mean() / 1e6,
+            stddev: self.deviation() / 1e6,
+            p50: at(0.50),
+            p90: at(0.90),
+            p95: at(0.95),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: if self.count() == 0 { f64::NAN } else { self.max as f64 / 1e6 },
+            ci95_half_width: None,
+        }
+    }
+}
+
+/// The longest time that a percentile can show, in nanoseconds: 36 years.
+const LONGEST_NS: u64 = 1 << 60;
+
+/// An empty histogram for any time. Its bounds are fixed, so that recording
+/// allocates nothing; pages that no time falls into are never touched.
+pub(crate) fn histogram<T: Counter>(digits: u8) -> Histogram<T> {
+    Histogram::new_with_bounds(1, LONGEST_NS, digits).expect("bounds and digits are within range")
+}
+
+/// The middle of the histogram's bucket that holds the quantile.
+pub(crate) fn middle_at_quantile<T: Counter>(histogram: &Histogram<T>, quantile: f64) -> f64 {
+    let highest = histogram.value_at_quantile(quantile);
+    let lowest = histogram.lowest_equivalent(highest);
+    lowest as f64 + (highest - lowest) as f64 / 2.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn spread(values: &[u64]) -> Spread {
+        let mut spread = Spread::new();
+        values.iter().for_each(|&value| spread.record(value));
+        spread
+    }
+
+    #[test]
+    fn the_deviation_survives_a_large_mean() {
+        let spread = spread(&[1_000_000_000_001, 1_000_000_000_002, 1_000_000_000_003]);
+        assert_eq!(spread.mean(), 1_000_000_000_002.0);
+        assert_eq!(spread.deviation(), 1.0);
+    }
+
+    #[test]
+    fn nothing_measured_is_not_a_number() {
+        let distribution = spread(&[]).distribution();
+        assert!(distribution.mean.is_nan() && distribution.p99.is_nan() && distribution.max.is_nan());
+        assert_eq!(spread(&[7]).deviation(), 0.0);
+    }
+
+    proptest! {
+        #[test]
+        fn percentiles_are_right_to_three_digits(mut values in prop::collection::vec(1u64..1 << 45, 1..300)) {
+            let spread = spread(&values);
+            values.sort_unstable();
+            for quantile in [0.5, 0.9, 0.95, 0.99, 0.999] {
+                let rank = ((quantile * values.len() as f64).ceil() as usize).clamp(1, values.len());
+                let exact = values[rank - 1] as f64;
+                prop_assert!((spread.quantile(quantile) / exact - 1.0).abs() < 1e-3);
+            }
+        }
+
+        #[test]
+        fn mean_and_deviation_are_those_of_the_textbook(values in prop::collection::vec(0u64..1 << 40, 2..300)) {
+            let spread = spread(&values);
+            let mean = values.iter().map(|&value| value as f64).sum::<f64>() / values.len() as f64;
+            let squares: f64 = values.iter().map(|&value| (value as f64 - mean).powi(2)).sum();
+            let deviation = (squares / (values.len() - 1) as f64).sqrt();
+            prop_assert!((spread.mean() - mean).abs() <= 1e-9 * mean);
+            prop_assert!((spread.deviation() - deviation).abs() <= 1e-6 * deviation + 1e-3);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! What a whole run on a drive is reported as.
+
+use fullstroke_contract::{Completion, Extent, Operation, Request, RequestId, Source, SourceError};
+use fullstroke_drive::{DriveConfig, Model};
+use fullstroke_engine::{Engine, Node, Tree};
+use fullstroke_measure::{Identity, Measured, Measurement, Metric, Recorder, WarmUp};
+use fullstroke_units::{Random, Seed, Time};
+
+/// Keeps `outstanding` random requests of 8 sectors in flight.
+struct Closed {
+    left: u64,
+    outstanding: u64,
+    capacity: u64,
+    random: Random,
+    started: bool,
+}
+
+impl Closed {
+    fn next(&mut self, out: &mut Vec<Request>) {
+        if self.left == 0 {
+            return;
+        }
+        self.left -= 1;
+        let operation = if self.random.chance(0.3) { Operation::Write } else { Operation::Read };
+        out.push(Request {
+            id: RequestId(self.left),
+            operation,
+            extent: Extent::new(self.random.below(self.capacity - 8), 8),
+            ..Request::default()
+        });
+    }
+}
+
+impl Source for Closed {
+    fn wake(&mut self, _: Time, out: &mut Vec<Request>) -> Result<(), SourceError> {
+        self.started = true;
+        (0..self.outstanding).for_each(|_| self.next(out));
+        Ok(())
+    }
+    fn completed(&mut self, _: Time, _: &Completion, out: &mut Vec<Request>) {
+        self.next(out);
+    }
+    fn next_wake(&self) -> Time {
+        if self.started { Time::NEVER } else { Time::ZERO }
+    }
+}
+
+fn drive() -> Model {
+    let file = r#"{
+        "title": "a small drive", "capacity_sectors": 600000, "rpm": 10000, "surfaces": 2,
+        "zones": [{ "first_cylinder": 0, "last_cylinder": 999, "sectors_per_track": 300,
+                    "track_skew": 30, "cylinder_skew": 40 }],
+        "seek": { "form": "points", "points": [[1, 0.8], [999, 8.0]] },
+        "sources": {}
+    }"#;
+    let config: DriveConfig = serde_json::from_str(file).unwrap();
+    Model::new(config).unwrap()
+}
+
+fn measured(requests: u64, warm_up: WarmUp) -> Measured {
+    let model = drive();
+    let root =
+        Node { layer: Box::new(model.drive().unwrap()), members: vec![], tracks: Some(model.tracks()) };
+    let tree = Tree::new(root);
+    let names: Vec<String> = tree.drive_names().map(str::to_owned).collect();
+    let source = Closed {
+        left: requests,
+        outstanding: 4,
+        capacity: 600_000,
+        random: Seed(1).stream("workload"),
+        started: false,
+    };
+    let mut recorder = Recorder::new(Measurement::new(warm_up), None, None);
+    let outcome = Engine::new(tree, Box::new(source)).run(&mut recorder).unwrap();
+    recorder.measurement.finish(&outcome, &names, Identity::default())
+}
+
+#[test]
+fn the_parts_add_up_to_the_response_time() {
+    let report = measured(5_000, WarmUp::default()).report;
+    let parts: f64 = report.time_ms.named().iter().map(|(_, value)| value).sum();
+    assert!((parts - report.response_ms.mean).abs() < 1e-9, "{parts} {}", report.response_ms.mean);
+    assert!((report.service_ms.mean + report.queue_ms.mean - parts).abs() < 1e-9);
+}
+
+#[test]
+fn littles_law_ties_depth_rate_and_response_time() {
+    let report = measured(5_000, WarmUp::default()).report;
+    let in_flight = report.iops * report.response_ms.mean / 1e3;
+    assert!((in_flight - report.members[0].queue_depth).abs() < 1e-6, "{in_flight}");
+    assert!((in_flight - 4.0).abs() < 0.01, "{in_flight}");
+    assert!((report.members[0].utilisation - 1.0).abs() < 1e-3);
+}
+
+#[test]
+fn reads_and_writes_make_up_the_whole() {
+    let report = measured(5_000, WarmUp::default()).report;
+    let (reads, writes) = (report.reads.unwrap(), report.writes.unwrap());
+    assert_eq!(reads.requests + writes.requests, report.completed);
+    assert!((reads.iops + writes.iops - report.iops).abs() < 1e-9);
+    assert!((reads.mb_per_s + writes.mb_per_s - report.mb_per_s).abs() < 1e-9);
+    assert!((report.mb_per_s - report.iops * 4096.0 / 1e6).abs() < 1e-9);
+}
+
+#[test]
+fn a_warm_up_is_left_out_of_the_times_and_told() {
+    let whole = measured(5_000, WarmUp::default()).report;
+    let rest = measured(5_000, WarmUp { requests: 1_000, until: Time::ZERO }).report;
+    assert_eq!((rest.requests, rest.warm_up_requests), (5_000, 1_000));
+    let counted = rest.reads.unwrap().requests + rest.writes.unwrap().requests;
+    assert_eq!(counted, 4_000);
+    assert!(rest.simulated_s < whole.simulated_s);
+    assert!(rest.response_ms.ci95_half_width.is_some());
+}
+
+#[test]
+fn the_json_of_a_report_has_the_promised_keys() {
+    let json = serde_json::to_value(measured(2_000, WarmUp::default()).report).unwrap();
+    for key in [
+        "requests",
+        "completed",
+        "iops",
+        "mb_per_s",
+        "simulated_s",
+        "wall_s",
+        "requests_per_wall_s",
+        "peak_rss_mb",
+        "seed",
+        "config_digest",
+        "version",
+        "lost",
+        "out_of_range",
+        "zero_seek_share",
+    ] {
+        assert!(json.get(key).is_some(), "{key}");
+    }
+    for time in ["response_ms", "service_ms", "queue_ms"] {
+        for key in ["mean", "stddev", "p50", "p90", "p95", "p99", "p999", "max"] {
+            assert!(json[time][key].is_number(), "{time}.{key}");
+        }
+    }
+    for key in [
+        "name",
+        "requests",
+        "utilisation",
+        "seek_ms",
+        "seek_cylinders",
+        "rotation_ms",
+        "transfer_ms",
+        "queue_depth",
+    ] {
+        assert!(json["members"][0].get(key).is_some(), "members.{key}");
+    }
+}
+
+#[test]
+fn every_metric_has_its_value_in_the_json_under_its_name() {
+    let report = measured(2_000, WarmUp::default()).report;
+    let json = serde_json::to_value(&report).unwrap();
+    for metric in Metric::all() {
+        let pointer = format!("/{}", metric.name().replace("members.", "members.0.").replace('.', "/"));
+        let value =
+            json.pointer(&pointer).and_then(serde_json::Value::as_f64).unwrap_or_else(|| panic!("{pointer}"));
+        assert_eq!(value, metric.value(&report), "{pointer}");
+    }
+}
+
+#[test]
+fn a_report_for_people_shows_the_mean_with_its_interval() {
+    let text = measured(2_000, WarmUp::default()).report.to_string();
+    assert!(text.contains("2000 requests, 2000 completed"), "{text}");
+    assert!(text.contains("where the time went"), "{text}");
+    assert!(text.lines().any(|line| line.trim_start().starts_with("response")), "{text}");
+}

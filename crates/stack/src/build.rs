@@ -1,0 +1,173 @@
+//! From a checked stack to layers and a source.
+
+use crate::config::{Stack, WorkloadConfig};
+use crate::{StackError, replay};
+use fullstroke_contract::registry::{Entry, Keys};
+use fullstroke_contract::{ConfigError, Source};
+use fullstroke_drive::Model;
+use fullstroke_engine::{Node, Tree};
+use fullstroke_units::{Bytes, Sectors};
+use fullstroke_volume::{BuildLayout, Layout, Volume};
+use fullstroke_workload::Synthetic;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// What a stack needs to run once.
+pub struct Run {
+    /// The layers, at time 0.
+    pub tree: Tree,
+    /// Where requests come from.
+    pub source: Box<dyn Source>,
+    /// What the volume amounts to.
+    pub summary: VolumeSummary,
+}
+
+/// What a volume amounts to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct VolumeSummary {
+    /// The layouts, from the top: `raid0 of 2 x raid5 of 4`.
+    pub layout: String,
+    /// Drives in all.
+    pub drives: usize,
+    /// Bytes that can be addressed.
+    #[serde(rename = "usable_bytes")]
+    pub usable: Bytes,
+    /// Bytes of all drives together.
+    #[serde(rename = "raw_bytes")]
+    pub raw: Bytes,
+    /// How many more drives may fail, whichever they are, without loss.
+    pub failures_survived: u32,
+}
+
+/// A drive, or a volume of members, as described.
+#[derive(Clone)]
+pub(crate) enum VolumeSpec {
+    Drive(Model),
+    Volume {
+        layout: &'static Entry<BuildLayout>,
+        keys: Keys,
+        members: Vec<VolumeSpec>,
+        /// The volume's path in the stack file, for errors.
+        path: String,
+    },
+}
+
+impl Run {
+    pub(crate) fn new(stack: &Stack) -> Result<Run, StackError> {
+        let summary = stack.summary()?;
+        let fail = |error: ConfigError| stack.document.error(error);
+        let mut root = stack.volume.node().map_err(fail)?;
+        if let Some(host) = stack.host.build().map_err(|error| fail(error.below("host")))? {
+            root = Node { layer: Box::new(host), members: vec![root], tracks: None };
+        }
+        let capacity = stack.volume.capacity().map_err(fail)?;
+        let source: Box<dyn Source> = match &stack.workload {
+            WorkloadConfig::Synthetic(config) => Box::new(
+                Synthetic::new(config, capacity, stack.seed())
+                    .map_err(|error| fail(error.below("workload")))?,
+            ),
+            WorkloadConfig::Trace(config) => replay(config, &stack.folder, capacity)?,
+        };
+        Ok(Run { tree: Tree::new(root), source, summary })
+    }
+}
+
+impl Stack {
+    /// What the volume amounts to.
+    ///
+    /// # Errors
+    /// The layout's, at the line of the key.
+    pub fn summary(&self) -> Result<VolumeSummary, StackError> {
+        let summary = || -> Result<VolumeSummary, ConfigError> {
+            Ok(VolumeSummary {
+                layout: self.volume.describe(),
+                drives: self.volume.drives().len(),
+                usable: self.volume.capacity()?.bytes(),
+                raw: self
+                    .volume
+                    .drives()
+                    .iter()
+                    .map(|model| model.config().capacity_sectors)
+                    .fold(Sectors::ZERO, |a, b| a + b)
+                    .bytes(),
+                failures_survived: self.volume.fatal_failures()? - 1,
+            })
+        };
+        summary().map_err(|error| self.document.error(error))
+    }
+}
+
+impl VolumeSpec {
+    /// The layer and, below it, its members.
+    fn node(&self) -> Result<Node, ConfigError> {
+        match self {
+            VolumeSpec::Drive(model) => Ok(Node {
+                layer: Box::new(model.drive()?),
+                members: Vec::new(),
+                tracks: Some(model.tracks()),
+            }),
+            // A concatenation of one is its member.
+            VolumeSpec::Volume { layout, members, .. } if layout.name == "jbod" && members.len() == 1 => {
+                self.layout()?;
+                members[0].node()
+            }
+            VolumeSpec::Volume { members, .. } => Ok(Node {
+                layer: Box::new(Volume::new(self.layout()?)),
+                members: members.iter().map(VolumeSpec::node).collect::<Result<_, _>>()?,
+                tracks: None,
+            }),
+        }
+    }
+
+    fn layout(&self) -> Result<Box<dyn Layout>, ConfigError> {
+        match self {
+            VolumeSpec::Drive(_) => unreachable!("a drive has no layout"),
+            VolumeSpec::Volume { layout, keys, members, path } => {
+                let capacities = members.iter().map(VolumeSpec::capacity).collect::<Result<Vec<_>, _>>()?;
+                (layout.build)(keys, &capacities).map_err(|error| error.below(path))
+            }
+        }
+    }
+
+    /// Addresses `0..capacity`.
+    pub(crate) fn capacity(&self) -> Result<Sectors, ConfigError> {
+        match self {
+            VolumeSpec::Drive(model) => Ok(model.config().capacity_sectors),
+            VolumeSpec::Volume { .. } => Ok(self.layout()?.capacity()),
+        }
+    }
+
+    /// The least number of further drive failures that can lose data.
+    fn fatal_failures(&self) -> Result<u32, ConfigError> {
+        let VolumeSpec::Volume { members, .. } = self else { return Ok(1) };
+        let layout = self.layout()?;
+        let failed = layout.failed().len() as u32;
+        let fatal_members = layout.failures_survived().saturating_sub(failed) as usize + 1;
+        let mut each = members.iter().map(VolumeSpec::fatal_failures).collect::<Result<Vec<u32>, _>>()?;
+        each.sort_unstable();
+        Ok(each.iter().take(fatal_members).sum())
+    }
+
+    fn describe(&self) -> String {
+        match self {
+            VolumeSpec::Drive(_) => "drive".into(),
+            VolumeSpec::Volume { layout, members, .. } => match &members[0] {
+                VolumeSpec::Drive(_) => format!("{} of {}", layout.name, members.len()),
+                inner => format!("{} of {} x {}", layout.name, members.len(), inner.describe()),
+            },
+        }
+    }
+
+    /// The models of all drives, in order.
+    pub(crate) fn drives(&self) -> Vec<&Model> {
+        match self {
+            VolumeSpec::Drive(model) => vec![model],
+            VolumeSpec::Volume { members, .. } => members.iter().flat_map(VolumeSpec::drives).collect(),
+        }
+    }
+
+    /// The descriptions of all drives, in order.
+    pub(crate) fn drive_configs(&self) -> Value {
+        self.drives().iter().map(|model| json!(model.config())).collect()
+    }
+}

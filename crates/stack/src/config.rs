@@ -1,0 +1,432 @@
+//! The stack file: one file that describes workload, host, volume and drives.
+
+use crate::build::{Run, VolumeSpec};
+use crate::document::Document;
+use crate::{StackError, drives, schema};
+use fullstroke_contract::registry::{self, Keys, check_known, find, read};
+use fullstroke_contract::{ConfigError, Operation};
+use fullstroke_host::HostConfig;
+use fullstroke_trace::{Beyond, Options};
+use fullstroke_units::{Duration, Seed};
+use fullstroke_workload::SyntheticConfig;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+use std::path::{Path, PathBuf};
+
+/// What the command line changes in a stack file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Overrides {
+    /// `key=value`, in order.
+    pub set: Vec<String>,
+    /// A trace in place of the file's workload; relative to the current folder.
+    pub trace: Option<PathBuf>,
+    /// More keys of the trace, such as `beyond` or `time_scale`.
+    pub trace_keys: Map<String, Value>,
+    /// Another seed.
+    pub seed: Option<u64>,
+    /// End the workload after so many requests.
+    pub requests: Option<u64>,
+}
+
+/// A trace as a workload.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TraceConfig {
+    /// The file; relative to the stack file.
+    pub path: PathBuf,
+    /// Its format; recognised unless said.
+    pub format: Option<String>,
+    /// Only these devices; all unless said.
+    #[serde(default)]
+    pub devices: Vec<u32>,
+    /// Only these operations; all unless said.
+    #[serde(default)]
+    pub operations: Vec<Operation>,
+    /// Only requests from this time after the first on.
+    #[serde(default)]
+    pub from: Duration,
+    /// Only requests before this time after the first.
+    pub to: Option<Duration>,
+    /// Arrivals are multiplied by this: 0.5 is twice the load.
+    #[serde(default = "unscaled")]
+    pub time_scale: f64,
+    /// What to do with addresses beyond the volume.
+    #[serde(default)]
+    pub beyond: BeyondConfig,
+    /// Tolerate, and count, this many damaged rows.
+    #[serde(default)]
+    pub skip_bad: u64,
+    /// End after this many requests.
+    pub requests: Option<u64>,
+    /// Replay closed, with so many requests outstanding, in place of the
+    /// trace's own times.
+    pub outstanding: Option<u32>,
+}
+
+/// What to do with addresses beyond the volume.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum BeyondConfig {
+    /// It is an error.
+    #[default]
+    Reject,
+    /// Modulo the capacity.
+    Wrap,
+    /// In proportion.
+    Scale,
+}
+
+fn unscaled() -> f64 {
+    1.0
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MeasurementConfig {
+    /// Requests that arrive before this time are served but not counted.
+    #[serde(default)]
+    pub warm_up: Duration,
+}
+
+/// The workload of a stack.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum WorkloadConfig {
+    Trace(TraceConfig),
+    Synthetic(SyntheticConfig),
+}
+
+/// A checked stack: everything that its file and the command line say can be
+/// built.
+pub struct Stack {
+    pub(crate) document: Document,
+    pub(crate) folder: PathBuf,
+    pub(crate) workload: WorkloadConfig,
+    pub(crate) host: HostConfig,
+    pub(crate) volume: VolumeSpec,
+    name: String,
+    title: String,
+    seed: Seed,
+    measurement: MeasurementConfig,
+    digest: String,
+}
+
+const KEYS: &[&str] = &["title", "seed", "workload", "host", "volume", "measurement"];
+
+impl Stack {
+    /// Reads and checks a stack file.
+    ///
+    /// # Errors
+    /// Names file, line and key of what cannot be, and the nearest known name.
+    pub fn load(path: &Path, overrides: &Overrides) -> Result<Stack, StackError> {
+        let mut document = Document::read(path)?;
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        apply(&mut document, overrides)?;
+        let known: Vec<String> = KEYS.iter().map(|&key| key.to_owned()).collect();
+        check_known(document.values(), &known).map_err(|error| document.error(error))?;
+        let at = |section: &'static str| move |error: ConfigError| error.below(section);
+        let read_all = || -> Result<_, ConfigError> {
+            let workload = read_workload(&section(&document, "workload")?).map_err(at("workload"))?;
+            let host: HostConfig = read(&section(&document, "host")?).map_err(at("host"))?;
+            host.build().map_err(at("host"))?;
+            let measurement = read(&section(&document, "measurement")?).map_err(at("measurement"))?;
+            let title = scalar(&document, "title", Value::as_str)?.map(str::to_owned);
+            let seed = scalar(&document, "seed", Value::as_u64)?.unwrap_or(0);
+            Ok((workload, host, measurement, title, Seed(seed)))
+        };
+        let (workload, host, measurement, title, seed) = read_all().map_err(|error| document.error(error))?;
+        let volume = section(&document, "volume").map_err(|error| document.error(error))?;
+        let volume = read_volume(&document, &folder, &volume, "volume", &Inherited::default())?;
+        let name =
+            path.file_stem().map_or_else(|| path.display().to_string(), |stem| stem.to_string_lossy().into());
+        let mut stack = Stack {
+            title: title.unwrap_or_else(|| name.clone()),
+            digest: String::new(),
+            document,
+            folder,
+            workload,
+            host,
+            volume,
+            name,
+            seed,
+            measurement,
+        };
+        stack.digest = stack.compute_digest();
+        stack.summary()?;
+        if let WorkloadConfig::Synthetic(_) = stack.workload {
+            stack.build()?;
+        }
+        Ok(stack)
+    }
+
+    /// The file's name without folder and ending.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The title in the file, or the name.
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// The seed of all randomness.
+    pub fn seed(&self) -> Seed {
+        self.seed
+    }
+
+    /// What is measured.
+    pub fn measurement(&self) -> MeasurementConfig {
+        self.measurement
+    }
+
+    /// Sixteen hexadecimal digits that differ where two stacks do: workload,
+    /// host, volume, every number of every drive. Title and seed do not count.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// The JSON schema of stack files, for editors.
+    pub fn schema() -> Value {
+        schema::stack()
+    }
+
+    /// Layers and source, fresh, at time 0.
+    ///
+    /// # Errors
+    /// A trace that cannot be opened.
+    pub fn build(&self) -> Result<Run, StackError> {
+        Run::new(self)
+    }
+
+    fn compute_digest(&self) -> String {
+        let mut values = self.document.values().clone();
+        values.remove("title");
+        values.remove("seed");
+        let described = json!({ "stack": values, "drives": self.volume.drive_configs() });
+        let hash = Sha256::digest(described.to_string());
+        hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// Writes what the command line says into the document.
+fn apply(document: &mut Document, overrides: &Overrides) -> Result<(), StackError> {
+    let put = |document: &mut Document, key: &str, value: Value| {
+        document.put(key, value).map_err(|message| StackError::whole(document.file(), message))
+    };
+    if let Some(trace) = &overrides.trace {
+        let absolute = std::path::absolute(trace)
+            .map_err(|error| StackError::whole(trace.display().to_string(), error.to_string()))?;
+        let of_trace = document.values().get("workload").and_then(|workload| workload.get("kind"))
+            == Some(&json!("trace"));
+        if !of_trace {
+            put(document, "workload", json!({ "kind": "trace" }))?;
+        }
+        put(document, "workload.path", json!(absolute))?;
+        if let Some(Value::Object(workload)) = document.values().get("workload").cloned().as_mut() {
+            workload.remove("format");
+            put(document, "workload", Value::Object(std::mem::take(workload)))?;
+        }
+    }
+    for (key, value) in &overrides.trace_keys {
+        put(document, &format!("workload.{key}"), value.clone())?;
+    }
+    if let Some(requests) = overrides.requests {
+        put(document, "workload.requests", json!(requests))?;
+    }
+    if let Some(seed) = overrides.seed {
+        put(document, "seed", json!(seed))?;
+    }
+    overrides.set.iter().try_for_each(|assignment| document.set(assignment))
+}
+
+/// The table called `name`; empty if there is none.
+fn section(document: &Document, name: &str) -> Result<Keys, ConfigError> {
+    match document.values().get(name) {
+        None => Ok(Keys::new()),
+        Some(Value::Object(table)) => Ok(table.clone()),
+        Some(other) => Err(ConfigError::new(name, format!("found {other}; expected a table, [{name}]"))),
+    }
+}
+
+fn scalar<'a, T>(
+    document: &'a Document,
+    key: &str,
+    convert: impl Fn(&'a Value) -> Option<T>,
+) -> Result<Option<T>, ConfigError> {
+    match document.values().get(key) {
+        None => Ok(None),
+        Some(value) => convert(value).map(Some).ok_or_else(|| {
+            let expected = if key == "seed" { "a whole number, 0 or more" } else { "a text" };
+            ConfigError::new(key, format!("found {value}; expected {expected}"))
+        }),
+    }
+}
+
+fn read_workload(keys: &Keys) -> Result<WorkloadConfig, ConfigError> {
+    let mut keys = keys.clone();
+    match keys.remove("kind").as_ref().and_then(Value::as_str) {
+        Some("trace") => read(&keys).map(WorkloadConfig::Trace),
+        Some("synthetic") => read(&keys).map(WorkloadConfig::Synthetic),
+        Some(other) => Err(ConfigError::new(
+            "kind",
+            format!(
+                "there is no workload `{other}`{}; known: trace, synthetic",
+                registry::nearest(other, &["trace", "synthetic"])
+            ),
+        )),
+        None => Err(ConfigError::new(
+            "kind",
+            "the stack has no workload; say kind = \"trace\" or \"synthetic\", or give --trace",
+        )),
+    }
+}
+
+/// Drive keys that a volume hands down to the volumes within it.
+#[derive(Clone, Default)]
+struct Inherited {
+    drive: Option<String>,
+    settings: Map<String, Value>,
+}
+
+/// Keys of a volume that are not its layout's.
+pub(crate) const VOLUME_KEYS: &[&str] = &["layout", "drive", "drives", "drive_settings", "members", "count"];
+
+/// Reads a volume and, below it, its members.
+fn read_volume(
+    document: &Document,
+    folder: &Path,
+    keys: &Keys,
+    path: &str,
+    inherited: &Inherited,
+) -> Result<VolumeSpec, StackError> {
+    let fail = |key: &str, message: String| document.error(ConfigError::new(key, message).below(path));
+    let mut own = keys.clone();
+    let layout = match own.remove("layout") {
+        None => "jbod".to_owned(),
+        Some(Value::String(name)) => name,
+        Some(other) => return Err(fail("layout", format!("found {other}; expected the name of a layout"))),
+    };
+    let entry = find("layout", fullstroke_volume::REGISTRY, "layout", &layout)
+        .map_err(|error| document.error(error.below(path)))?;
+    let known: Vec<String> = registry::known_keys(&(entry.schema)())
+        .into_iter()
+        .chain(VOLUME_KEYS.iter().map(|&key| key.to_owned()))
+        .collect();
+    check_known(&own, &known).map_err(|error| document.error(error.below(path)))?;
+
+    let mut inherited = inherited.clone();
+    match own.remove("drive") {
+        None => {}
+        Some(Value::String(name)) => inherited.drive = Some(name),
+        Some(other) => return Err(fail("drive", format!("found {other}; expected the name of a drive"))),
+    }
+    match own.remove("drive_settings") {
+        None => {}
+        Some(Value::Object(settings)) => inherited.settings.extend(settings),
+        Some(other) => {
+            return Err(fail("drive_settings", format!("found {other}; expected a table of drive keys")));
+        }
+    }
+    let drives =
+        count(own.remove("drives"), "drives", 1).map_err(|error| document.error(error.below(path)))?;
+    own.remove("count");
+    let members = match own.remove("members") {
+        None => {
+            let Some(name) = &inherited.drive else {
+                return Err(fail(
+                    "drive",
+                    "the volume has no drives; give drive = \"...\", or [[volume.members]]".into(),
+                ));
+            };
+            let model = drives::load_with(name, folder, &inherited.settings)
+                .map_err(|error| named_here(error, &fail("drive", String::new())))?;
+            vec![VolumeSpec::Drive(model); drives]
+        }
+        Some(Value::Array(items)) => {
+            if keys.contains_key("drives") {
+                return Err(fail("drives", "give either drives or members, not both".into()));
+            }
+            read_members(document, folder, &items, path, &inherited)?
+        }
+        Some(other) => return Err(fail("members", format!("found {other}; expected [[volume.members]]"))),
+    };
+    Ok(VolumeSpec::Volume { layout: entry, keys: own, members, path: path.to_owned() })
+}
+
+/// Members that are described one by one: each a drive or a volume, `count`
+/// times.
+fn read_members(
+    document: &Document,
+    folder: &Path,
+    items: &[Value],
+    path: &str,
+    inherited: &Inherited,
+) -> Result<Vec<VolumeSpec>, StackError> {
+    let mut members = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        let path = format!("{path}.members[{index}]");
+        let fail = |key: &str, message: String| document.error(ConfigError::new(key, message).below(&path));
+        let Value::Object(keys) = item else {
+            return Err(fail("", format!("found {item}; expected a table")));
+        };
+        let times = count(keys.get("count").cloned(), "count", 1)
+            .map_err(|error| document.error(error.below(&path)))?;
+        let described = read_volume(document, folder, keys, &path, inherited)?;
+        for _ in 0..times {
+            match &described {
+                // Drives without a layout of their own are members themselves.
+                VolumeSpec::Volume { members: drives, .. } if !keys.contains_key("layout") => {
+                    members.extend(drives.iter().cloned());
+                }
+                _ => members.push(described.clone()),
+            }
+        }
+    }
+    Ok(members)
+}
+
+/// The most drives below one layer that a stack may have.
+const MEMBERS_MAX: u64 = 1024;
+
+fn count(value: Option<Value>, key: &str, unless_said: usize) -> Result<usize, ConfigError> {
+    match value.as_ref().map(Value::as_u64) {
+        None => Ok(unless_said),
+        Some(Some(number @ 1..=MEMBERS_MAX)) => Ok(number as usize),
+        Some(_) => Err(ConfigError::new(
+            key,
+            format!("found {}; expected 1 to {MEMBERS_MAX}", value.unwrap_or_default()),
+        )),
+    }
+}
+
+/// An error about a drive's own file stays as it is; one about a name belongs
+/// to the place where the name stands.
+fn named_here(error: StackError, here: &StackError) -> StackError {
+    if error.line.is_some() || error.file.ends_with(".toml") {
+        return error;
+    }
+    StackError { message: format!("`{}`: {}", error.file, error.message), ..here.clone() }
+}
+
+impl TraceConfig {
+    /// The reader's options, but for the volume's capacity.
+    pub(crate) fn options(&self) -> Options {
+        Options {
+            format: self.format.clone(),
+            devices: self.devices.clone(),
+            operations: self.operations.clone(),
+            from: self.from,
+            to: self.to,
+            time_scale: self.time_scale,
+            beyond: match self.beyond {
+                BeyondConfig::Reject => Beyond::Reject,
+                BeyondConfig::Wrap => Beyond::Wrap,
+                BeyondConfig::Scale => Beyond::Scale,
+            },
+            skip_bad: self.skip_bad,
+            ..Options::default()
+        }
+    }
+}

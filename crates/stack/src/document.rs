@@ -1,0 +1,229 @@
+//! A TOML file whose keys know their lines, and whose values can be replaced
+//! from the command line.
+
+use crate::StackError;
+use fullstroke_contract::ConfigError;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::path::Path;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// The parsed file.
+#[derive(Clone, Debug)]
+pub(crate) struct Document {
+    file: String,
+    values: Map<String, Value>,
+    /// Where each key was set: a dotted path, with `[n]` for items of arrays.
+    places: BTreeMap<String, Place>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Line(usize),
+    CommandLine,
+}
+
+impl Document {
+    /// Reads a file.
+    pub(crate) fn read(path: &Path) -> Result<Document, StackError> {
+        let file = path.display().to_string();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| StackError::whole(&file, format!("cannot be read: {error}")))?;
+        Document::parse(file, &text)
+    }
+
+    /// Parses the text of `file`.
+    pub(crate) fn parse(file: impl Into<String>, text: &str) -> Result<Document, StackError> {
+        let file = file.into();
+        let broken = |error: toml::de::Error| StackError {
+            line: error.span().map(|span| line_of(text, span.start)),
+            ..StackError::whole(&file, error.message())
+        };
+        let values: Map<String, Value> = toml::from_str(text).map_err(broken)?;
+        let table = DeTable::parse(text).map_err(broken)?;
+        let mut places = BTreeMap::new();
+        record_places(text, "", table.get_ref(), &mut places);
+        Ok(Document { file, values, places })
+    }
+
+    /// The file's name, as the user gave it.
+    pub(crate) fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// All values.
+    pub(crate) fn values(&self) -> &Map<String, Value> {
+        &self.values
+    }
+
+    /// Carries out `--set key=value`. The value is read as TOML, and as a plain
+    /// string if it is none (`256KiB`).
+    pub(crate) fn set(&mut self, assignment: &str) -> Result<(), StackError> {
+        let refuse = |message: String| StackError::whole(format!("--set {assignment}"), message);
+        let (path, text) = assignment
+            .split_once('=')
+            .ok_or_else(|| refuse("expected key=value, such as volume.chunk=256KiB".into()))?;
+        let path = path.trim();
+        let value = toml::from_str::<Map<String, Value>>(&format!("value = {text}"))
+            .ok()
+            .and_then(|mut table| table.remove("value"))
+            .unwrap_or_else(|| Value::String(text.trim().to_owned()));
+        self.put(path, value).map_err(refuse)
+    }
+
+    /// Puts `value` at `path`, making tables on the way.
+    pub(crate) fn put(&mut self, path: &str, value: Value) -> Result<(), String> {
+        let mut steps = Vec::new();
+        for part in path.split('.') {
+            let (name, rest) = part.split_at(part.find('[').unwrap_or(part.len()));
+            if name.is_empty() {
+                return Err(format!("`{path}` is no path of keys, such as volume.chunk"));
+            }
+            steps.push(Step::Key(name));
+            for index in rest.split_terminator(']').filter(|index| !index.is_empty()) {
+                let index = index.strip_prefix('[').and_then(|index| index.parse().ok());
+                steps.push(Step::Item(index.ok_or_else(|| format!("`{part}` has no whole number in [ ]"))?));
+            }
+        }
+        let Some((Step::Key(first), rest)) = steps.split_first() else {
+            return Err(format!("`{path}` is no path of keys"));
+        };
+        let place = self.values.entry(*first).or_insert_with(|| Value::Object(Map::new()));
+        place_at(place, rest, path).map(|place| *place = value)?;
+        self.places.retain(|key, _| key != path && !key.starts_with(&format!("{path}.")));
+        self.places.insert(path.to_owned(), Place::CommandLine);
+        Ok(())
+    }
+
+    /// `error` with the file and the line of its key, or of the nearest table
+    /// around it.
+    pub(crate) fn error(&self, error: ConfigError) -> StackError {
+        let mut key = error.key.as_str();
+        let place = loop {
+            if let Some(place) = self.places.get(key) {
+                break Some(*place);
+            }
+            match key.rfind(['.', '[']) {
+                Some(at) => key = &key[..at],
+                None => break None,
+            }
+        };
+        let file = match place {
+            Some(Place::CommandLine) => format!("--set {key}"),
+            _ => self.file.clone(),
+        };
+        let line = match place {
+            Some(Place::Line(line)) => Some(line),
+            _ => None,
+        };
+        StackError { file, line, key: error.key, message: error.message }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Step<'a> {
+    Key(&'a str),
+    Item(usize),
+}
+
+/// The value at the end of `steps`, below `value`.
+fn place_at<'a>(value: &'a mut Value, steps: &[Step<'_>], path: &str) -> Result<&'a mut Value, String> {
+    let Some((step, rest)) = steps.split_first() else { return Ok(value) };
+    let next = match (step, value) {
+        (Step::Key(key), Value::Object(table)) => {
+            table.entry(*key).or_insert_with(|| Value::Object(Map::new()))
+        }
+        (Step::Item(index), Value::Array(items)) => {
+            let length = items.len();
+            items
+                .get_mut(*index)
+                .ok_or_else(|| format!("`{path}`: the array has {length} items, from [0]"))?
+        }
+        (Step::Key(key), _) => return Err(format!("`{path}`: what stands before `{key}` is no table")),
+        (Step::Item(index), _) => {
+            return Err(format!("`{path}`: what stands before `[{index}]` is no array"));
+        }
+    };
+    place_at(next, rest, path)
+}
+
+fn record_places(text: &str, prefix: &str, table: &DeTable<'_>, places: &mut BTreeMap<String, Place>) {
+    for (key, value) in table.iter() {
+        let path =
+            if prefix.is_empty() { key.get_ref().to_string() } else { format!("{prefix}.{}", key.get_ref()) };
+        places.insert(path.clone(), Place::Line(line_of(text, key.span().start)));
+        record_value(text, &path, value, places);
+    }
+}
+
+fn record_value(text: &str, path: &str, value: &Spanned<DeValue<'_>>, places: &mut BTreeMap<String, Place>) {
+    match value.get_ref() {
+        DeValue::Table(table) => record_places(text, path, table, places),
+        DeValue::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                if let DeValue::Table(table) = item.get_ref() {
+                    let path = format!("{path}[{index}]");
+                    places.insert(path.clone(), Place::Line(line_of(text, item.span().start)));
+                    record_places(text, &path, table, places);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The line of a byte, from 1.
+fn line_of(text: &str, byte: usize) -> usize {
+    text.as_bytes()[..byte.min(text.len())].iter().filter(|&&byte| byte == b'\n').count() + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "seed = 1\n\n[volume]\nlayout = \"raid0\"\n\n[[volume.members]]\ndrives = 2\n[[volume.members]]\ndrives = 3\n";
+
+    #[test]
+    fn an_error_names_the_line_of_its_key() {
+        let document = Document::parse("a.toml", TEXT).unwrap();
+        let line = |key: &str| document.error(ConfigError::new(key, "wrong")).line;
+        assert_eq!(line("seed"), Some(1));
+        assert_eq!(line("volume.layout"), Some(4));
+        assert_eq!(line("volume.members[1].drives"), Some(9));
+        assert_eq!(line("volume.chunk"), Some(3));
+        assert_eq!(line("host.queue_depth"), None);
+    }
+
+    #[test]
+    fn a_value_is_set_by_its_path_and_errors_say_so() {
+        let mut document = Document::parse("a.toml", TEXT).unwrap();
+        for assignment in
+            ["volume.chunk=256KiB", "volume.members[1].drives=7", "host.queue_depth=4", "seed = 0x10"]
+        {
+            document.set(assignment).unwrap();
+        }
+        let values = document.values();
+        assert_eq!(values["volume"]["chunk"], "256KiB");
+        assert_eq!(values["volume"]["members"][1]["drives"], 7);
+        assert_eq!(values["host"]["queue_depth"], 4);
+        assert_eq!(values["seed"], 16);
+        assert_eq!(document.error(ConfigError::new("volume.chunk", "wrong")).file, "--set volume.chunk");
+    }
+
+    #[test]
+    fn a_path_that_leads_nowhere_is_refused() {
+        let mut document = Document::parse("a.toml", TEXT).unwrap();
+        for assignment in
+            ["volume", "=3", "seed.a=1", "volume.members[2].drives=1", "volume.members[x]=1", "seed[0]=1"]
+        {
+            assert!(document.set(assignment).is_err(), "{assignment}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_no_toml_names_the_line() {
+        let error = Document::parse("a.toml", "seed = 1\nvolume = {\n").unwrap_err();
+        assert!(error.line.is_some(), "{error}");
+    }
+}

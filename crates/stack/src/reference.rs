@@ -1,0 +1,132 @@
+//! The reference page: every policy and its keys, from the registries.
+
+use crate::config::{MeasurementConfig, TraceConfig};
+use crate::drives;
+use crate::schema;
+use fullstroke_contract::registry::{Entry, schema_of};
+use fullstroke_drive::DriveConfig;
+use fullstroke_host::HostConfig;
+use fullstroke_workload::{SyntheticConfig, addresses, arrivals};
+use serde_json::Value;
+use std::fmt::Write as _;
+
+/// The page as Markdown.
+pub fn reference() -> String {
+    let mut page = String::from(
+        "# Reference\n\n<!-- Written by `make generate`; a test holds it to the code. -->\n\n\
+         A stack file has the tables `[workload]`, `[host]`, `[volume]` and `[measurement]`, and the keys `title` and `seed`.\n\
+         Sizes are written `64KiB` (1024) or `64KB` (1000), times `3.5ms`. `--set volume.chunk=256KiB` replaces any key.\n",
+    );
+    section(&mut page, "[volume]", "Every volume has these keys, and those of its layout.");
+    keys(
+        &mut page,
+        &Value::Object(
+            [("properties".to_owned(), Value::Object(schema::volume_keys()))].into_iter().collect(),
+        ),
+    );
+    policies(&mut page, "Layouts: `layout = ...`", fullstroke_volume::REGISTRY);
+    section(&mut page, "[workload] with kind = \"trace\"", "A block trace. Formats: [traces.md](traces.md).");
+    keys(&mut page, schema_of::<TraceConfig>().as_value());
+    section(&mut page, "[workload] with kind = \"synthetic\"", "");
+    keys(&mut page, schema_of::<SyntheticConfig>().as_value());
+    policies(&mut page, "Arrival processes: `arrivals = { process = ... }`", arrivals::REGISTRY);
+    policies(&mut page, "Address patterns: `addresses = { pattern = ... }`", addresses::REGISTRY);
+    section(&mut page, "[host]", "");
+    keys(&mut page, schema_of::<HostConfig>().as_value());
+    section(&mut page, "[measurement]", "");
+    keys(&mut page, schema_of::<MeasurementConfig>().as_value());
+    section(
+        &mut page,
+        "Drive files",
+        "One drive, as in `drives/`. Zones are a list of tables; `[sources]` says where each number comes from, and is required.",
+    );
+    keys(&mut page, schema_of::<DriveConfig>().as_value());
+    policies(
+        &mut page,
+        "Queue disciplines: `queue = { discipline = ... }`",
+        fullstroke_drive::queue::REGISTRY,
+    );
+    section(&mut page, "The drive library", "");
+    page.push_str("| name | drive |\n|---|---|\n");
+    for name in drives::names() {
+        let title =
+            drives::load(name).map_or_else(|error| error.to_string(), |model| model.config().title.clone());
+        let _ = writeln!(page, "| `{name}` | {title} |");
+    }
+    page
+}
+
+fn section(page: &mut String, title: &str, text: &str) {
+    let _ = write!(page, "\n## {title}\n\n");
+    if !text.is_empty() {
+        let _ = write!(page, "{text}\n\n");
+    }
+}
+
+/// One entry for each policy of a registry.
+fn policies<F>(page: &mut String, title: &str, registry: &[Entry<F>]) {
+    section(page, title, "");
+    for entry in registry {
+        let _ = write!(page, "### {}\n\n{}.\n\n", entry.name, entry.summary);
+        keys(page, (entry.schema)().as_value());
+    }
+}
+
+/// A table of the keys of an object schema; nothing if it has none.
+fn keys(page: &mut String, schema: &Value) {
+    let Some(properties) = schema["properties"].as_object().filter(|properties| !properties.is_empty())
+    else {
+        return;
+    };
+    page.push_str("| key | value | unless said | meaning |\n|---|---|---|---|\n");
+    for (key, property) in properties {
+        let required = schema["required"].as_array().is_some_and(|list| list.iter().any(|name| name == key));
+        let default = match &property["default"] {
+            Value::Null if required => "required".to_owned(),
+            Value::Null => String::new(),
+            Value::String(text) => format!("`{text}`"),
+            other => format!("`{other}`"),
+        };
+        let meaning = property["description"].as_str().unwrap_or_default().replace('\n', " ");
+        let _ = writeln!(page, "| `{key}` | {} | {default} | {meaning} |", kind(property, schema));
+    }
+    page.push('\n');
+}
+
+/// What a value may be, in a few words.
+fn kind(property: &Value, root: &Value) -> String {
+    if let Some(name) = property["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
+        let target = &root["$defs"][name];
+        let names = choices(target);
+        return if names.is_empty() { name.to_lowercase() } else { names.join(", ") };
+    }
+    let names = choices(property);
+    if !names.is_empty() {
+        return names.join(", ");
+    }
+    if let Some(options) = property["anyOf"].as_array() {
+        let kinds: Vec<String> = options
+            .iter()
+            .filter(|option| option["type"] != "null")
+            .map(|option| kind(option, root))
+            .collect();
+        return kinds.join(" or ");
+    }
+    match &property["type"] {
+        Value::String(kind) => kind.clone(),
+        Value::Array(kinds) => {
+            let kinds: Vec<&str> =
+                kinds.iter().filter_map(Value::as_str).filter(|kind| *kind != "null").collect();
+            kinds.join(" or ")
+        }
+        _ => "table".into(),
+    }
+}
+
+/// The names of an enumeration.
+fn choices(schema: &Value) -> Vec<String> {
+    let constants =
+        schema["oneOf"].as_array().into_iter().flatten().filter_map(|option| option["const"].as_str());
+    let names = schema["enum"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    constants.chain(names).map(|name| format!("`{name}`")).collect()
+}

@@ -1,0 +1,109 @@
+//! The JSON schemas of stack and drive files, assembled from the registries.
+
+use crate::config::{MeasurementConfig, TraceConfig};
+use crate::drives;
+use fullstroke_contract::registry::{Entry, schema_of};
+use fullstroke_drive::DriveConfig;
+use fullstroke_host::HostConfig;
+use fullstroke_workload::{SyntheticConfig, addresses, arrivals};
+use serde_json::{Map, Value, json};
+
+/// The whole schema. Policies contribute their own keys.
+pub(crate) fn stack() -> Value {
+    let mut definitions = Map::new();
+    let layouts: Vec<Value> = fullstroke_volume::REGISTRY
+        .iter()
+        .map(|entry| policy(entry, "layout", volume_keys(), &mut definitions))
+        .collect();
+    let mut synthetic = hoisted(schema_of::<SyntheticConfig>().into(), &mut definitions);
+    synthetic["properties"]["kind"] = json!({ "const": "synthetic" });
+    synthetic["properties"]["arrivals"] = choice(arrivals::REGISTRY, "process", &mut definitions);
+    synthetic["properties"]["addresses"] = choice(addresses::REGISTRY, "pattern", &mut definitions);
+    let mut trace = hoisted(schema_of::<TraceConfig>().into(), &mut definitions);
+    trace["properties"]["kind"] = json!({ "const": "trace" });
+    definitions.insert("Volume".into(), json!({ "anyOf": layouts }));
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "a fullstroke stack",
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "title": { "type": "string", "description": "one line for people" },
+            "seed": { "type": "integer", "minimum": 0, "description": "the seed of all randomness" },
+            "workload": { "anyOf": [trace, synthetic] },
+            "host": hoisted(schema_of::<HostConfig>().into(), &mut definitions),
+            "volume": { "$ref": "#/$defs/Volume" },
+            "measurement": hoisted(schema_of::<MeasurementConfig>().into(), &mut definitions),
+        },
+        "required": ["workload", "volume"],
+        "$defs": definitions,
+    })
+}
+
+/// A choice among the policies of a registry.
+fn choice<F>(registry: &[Entry<F>], name_key: &str, definitions: &mut Map<String, Value>) -> Value {
+    let each: Vec<Value> =
+        registry.iter().map(|entry| policy(entry, name_key, Map::new(), definitions)).collect();
+    json!({ "anyOf": each })
+}
+
+/// The schema of one policy: its name, its own keys, and `common` ones.
+fn policy<F>(
+    entry: &Entry<F>,
+    name_key: &str,
+    common: Map<String, Value>,
+    definitions: &mut Map<String, Value>,
+) -> Value {
+    let mut schema = hoisted((entry.schema)().into(), definitions);
+    schema["description"] = json!(entry.summary);
+    schema["type"] = json!("object");
+    schema["additionalProperties"] = json!(false);
+    if !schema["properties"].is_object() {
+        schema["properties"] = json!({});
+    }
+    if let Value::Object(properties) = &mut schema["properties"] {
+        properties.extend(common);
+        properties.insert(name_key.to_owned(), json!({ "const": entry.name }));
+    }
+    schema
+}
+
+/// The schema of drive files.
+pub fn drive() -> Value {
+    let mut schema: Value = schema_of::<DriveConfig>().into();
+    schema["title"] = json!("a fullstroke drive");
+    schema
+}
+
+/// Keys that every volume has.
+pub(crate) fn volume_keys() -> Map<String, Value> {
+    let keys = json!({
+        "drive": {
+            "anyOf": [{ "enum": drives::names() }, { "type": "string", "pattern": "\\.toml$" }],
+            "description": "a drive of the library, or a drive file relative to the stack file",
+        },
+        "drives": { "type": "integer", "minimum": 1, "description": "how many drives; 1 unless said" },
+        "drive_settings": { "type": "object", "description": "keys of the drive file that are replaced" },
+        "members": {
+            "type": "array",
+            "items": { "$ref": "#/$defs/Volume" },
+            "description": "members described one by one: drives, or volumes with a layout of their own",
+        },
+        "count": { "type": "integer", "minimum": 1, "description": "how many such members; 1 unless said" },
+    });
+    match keys {
+        Value::Object(keys) => keys,
+        _ => Map::new(),
+    }
+}
+
+/// `schema` with its definitions moved to the root's.
+fn hoisted(mut schema: Value, definitions: &mut Map<String, Value>) -> Value {
+    if let Value::Object(table) = &mut schema {
+        table.remove("$schema");
+        if let Some(Value::Object(own)) = table.remove("$defs") {
+            definitions.extend(own);
+        }
+    }
+    schema
+}

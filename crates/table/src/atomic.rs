@@ -1,0 +1,145 @@
+//! A file that appears whole, or not at all.
+
+use crate::TableError;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+const BUFFER_BYTES: usize = 128 * 1024;
+
+/// A file under construction. It is written as `<name>.partial` beside its
+/// place and takes its name with [`commit`](AtomicFile::commit); dropped before
+/// that, it is removed, and what stood under the name before stays untouched.
+///
+/// A name that already belongs to something other than a regular file (a pipe,
+/// a terminal, `/dev/null`) is written to directly.
+#[derive(Debug)]
+pub struct AtomicFile {
+    writer: Option<BufWriter<File>>,
+    target: PathBuf,
+    partial: Option<PathBuf>,
+}
+
+impl AtomicFile {
+    /// Begins the file that is to stand at `path`.
+    ///
+    /// # Errors
+    /// If the folder is missing or may not be written to.
+    pub fn create(path: &Path) -> Result<AtomicFile, TableError> {
+        // A link's target is replaced, not the link.
+        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let failed = |source| TableError::Create { path: path.to_owned(), source };
+        let special = fs::metadata(&target).is_ok_and(|metadata| !metadata.is_file());
+        if special {
+            let file = fs::OpenOptions::new().write(true).open(&target).map_err(failed)?;
+            return Ok(AtomicFile::over(file, target, None));
+        }
+        let partial = partial_path(&target);
+        let file = File::create(&partial).map_err(failed)?;
+        Ok(AtomicFile::over(file, target, Some(partial)))
+    }
+
+    fn over(file: File, target: PathBuf, partial: Option<PathBuf>) -> AtomicFile {
+        AtomicFile { writer: Some(BufWriter::with_capacity(BUFFER_BYTES, file)), target, partial }
+    }
+
+    /// Where the file is to stand.
+    pub fn path(&self) -> &Path {
+        &self.target
+    }
+
+    /// Puts the file in its place, on the medium and not only in the cache.
+    ///
+    /// # Errors
+    /// If what is still buffered cannot be written; nothing is left behind then.
+    pub fn commit(mut self) -> Result<(), TableError> {
+        self.settle().map_err(|source| TableError::Write { path: self.target.clone(), source })
+    }
+
+    fn settle(&mut self) -> io::Result<()> {
+        let Some(mut writer) = self.writer.take() else { return Ok(()) };
+        writer.flush()?;
+        if let Some(partial) = &self.partial {
+            writer.get_ref().sync_all()?;
+            fs::rename(partial, &self.target)?;
+            self.partial = None;
+        }
+        Ok(())
+    }
+}
+
+impl Write for AtomicFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.writer {
+            Some(writer) => writer.write(bytes),
+            None => Err(io::Error::other("the file is already closed")),
+        }
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.as_mut().map_or(Ok(()), Write::flush)
+    }
+}
+
+impl Drop for AtomicFile {
+    fn drop(&mut self) {
+        // What is still buffered belongs to a file that is given up.
+        if let Some(writer) = self.writer.take() {
+            drop(writer.into_parts());
+        }
+        if let Some(partial) = self.partial.take() {
+            // Nobody is left to tell if this fails; the name says that it is partial.
+            let _ = fs::remove_file(partial);
+        }
+    }
+}
+
+fn partial_path(target: &Path) -> PathBuf {
+    let mut name = target.file_name().map_or_else(OsString::new, OsString::from);
+    name.push(".partial");
+    target.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dropped_file_leaves_nothing_and_keeps_what_was_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.csv");
+        fs::write(&path, "before").unwrap();
+        let mut file = AtomicFile::create(&path).unwrap();
+        file.write_all(b"half a row").unwrap();
+        drop(file);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "before");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_committed_file_stands_under_its_name_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.csv");
+        let mut file = AtomicFile::create(&path).unwrap();
+        file.write_all(b"a row").unwrap();
+        assert!(!path.exists());
+        file.commit().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "a row");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_missing_folder_is_an_error_that_names_the_file() {
+        let error = AtomicFile::create(Path::new("/no/such/folder/log.csv")).unwrap_err();
+        assert!(error.to_string().contains("/no/such/folder/log.csv"), "{error}");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_disk_is_an_error_at_commit() {
+        let mut file = AtomicFile::create(Path::new("/dev/full")).unwrap();
+        file.write_all(b"a row").unwrap();
+        let error = file.commit().unwrap_err();
+        assert!(matches!(error, TableError::Write { .. }), "{error}");
+    }
+}

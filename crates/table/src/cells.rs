@@ -1,0 +1,101 @@
+//! The values of one column that are in memory.
+
+use crate::ColumnType;
+use parquet::data_type::ByteArray;
+use std::collections::HashMap;
+
+/// Values of one type, one for each row that is not empty.
+#[derive(Debug)]
+pub(crate) enum Cells {
+    U64(Vec<u64>),
+    I64(Vec<i64>),
+    U32(Vec<u32>),
+    F64(Vec<f64>),
+    Text(Vec<ByteArray>),
+    Bool(Vec<bool>),
+}
+
+impl Cells {
+    pub(crate) fn new(kind: ColumnType) -> Cells {
+        match kind {
+            ColumnType::U64 => Cells::U64(Vec::new()),
+            ColumnType::I64 => Cells::I64(Vec::new()),
+            ColumnType::U32 => Cells::U32(Vec::new()),
+            ColumnType::F64 => Cells::F64(Vec::new()),
+            ColumnType::Text => Cells::Text(Vec::new()),
+            ColumnType::Bool => Cells::Bool(Vec::new()),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Cells::U64(values) => values.len(),
+            Cells::I64(values) => values.len(),
+            Cells::U32(values) => values.len(),
+            Cells::F64(values) => values.len(),
+            Cells::Text(values) => values.len(),
+            Cells::Bool(values) => values.len(),
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        match self {
+            Cells::U64(values) => values.clear(),
+            Cells::I64(values) => values.clear(),
+            Cells::U32(values) => values.clear(),
+            Cells::F64(values) => values.clear(),
+            Cells::Text(values) => values.clear(),
+            Cells::Bool(values) => values.clear(),
+        }
+    }
+}
+
+/// The rows of one column that wait to be written.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    pub(crate) cells: Cells,
+    /// One for each row of an optional column: 1 = filled, 0 = empty.
+    pub(crate) levels: Option<Vec<i16>>,
+}
+
+impl Pending {
+    pub(crate) fn rows(&self) -> usize {
+        self.levels.as_ref().map_or_else(|| self.cells.len(), Vec::len)
+    }
+
+    #[inline]
+    pub(crate) fn fill(&mut self) {
+        if let Some(levels) = &mut self.levels {
+            levels.push(1);
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.cells.clear();
+        if let Some(levels) = &mut self.levels {
+            levels.clear();
+        }
+    }
+}
+
+/// More different texts than this are no longer kept: memory stays bounded.
+const INTERNED_MAX: usize = 4096;
+
+/// Texts seen before, so that a repeated one costs no allocation.
+#[derive(Debug, Default)]
+pub(crate) struct Interner {
+    known: HashMap<String, ByteArray>,
+}
+
+impl Interner {
+    pub(crate) fn get(&mut self, text: &str) -> ByteArray {
+        if let Some(known) = self.known.get(text) {
+            return known.clone();
+        }
+        let value = ByteArray::from(text);
+        if self.known.len() < INTERNED_MAX {
+            self.known.insert(text.to_owned(), value.clone());
+        }
+        value
+    }
+}

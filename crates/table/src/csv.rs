@@ -1,0 +1,101 @@
+//! Rows as comma-separated values (RFC 4180): a header line, then one line a
+//! row; empty cells are empty; text is quoted where it must be.
+
+use crate::cells::{Cells, Pending};
+use crate::{AtomicFile, Schema};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::io::{self, Write};
+
+/// Writes CSV, compressed or not.
+#[derive(Debug)]
+pub(crate) enum CsvWriter {
+    Plain(AtomicFile),
+    Gzip(Box<GzEncoder<AtomicFile>>),
+}
+
+impl CsvWriter {
+    pub(crate) fn new(file: AtomicFile, gzip: bool, schema: &Schema) -> io::Result<CsvWriter> {
+        let mut writer = if gzip {
+            CsvWriter::Gzip(Box::new(GzEncoder::new(file, Compression::default())))
+        } else {
+            CsvWriter::Plain(file)
+        };
+        let mut line = Vec::new();
+        for (index, column) in schema.columns().iter().enumerate() {
+            separate(&mut line, index);
+            put_text(&mut line, column.name.as_bytes());
+        }
+        line.push(b'\n');
+        writer.out().write_all(&line)?;
+        Ok(writer)
+    }
+
+    fn out(&mut self) -> &mut dyn Write {
+        match self {
+            CsvWriter::Plain(file) => file,
+            CsvWriter::Gzip(encoder) => encoder,
+        }
+    }
+
+    pub(crate) fn write(&mut self, columns: &[Pending], rows: usize) -> io::Result<()> {
+        // Values of optional columns stand closer than rows: where each goes on.
+        let mut next = vec![0; columns.len()];
+        let mut line = Vec::new();
+        for row in 0..rows {
+            line.clear();
+            for (index, column) in columns.iter().enumerate() {
+                separate(&mut line, index);
+                if column.levels.as_ref().is_none_or(|levels| levels[row] == 1) {
+                    put_cell(&mut line, &column.cells, next[index])?;
+                    next[index] += 1;
+                }
+            }
+            line.push(b'\n');
+            self.out().write_all(&line)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn into_file(self) -> io::Result<AtomicFile> {
+        match self {
+            CsvWriter::Plain(file) => Ok(file),
+            CsvWriter::Gzip(encoder) => encoder.finish(),
+        }
+    }
+}
+
+fn separate(line: &mut Vec<u8>, index: usize) {
+    if index > 0 {
+        line.push(b',');
+    }
+}
+
+fn put_cell(line: &mut Vec<u8>, cells: &Cells, at: usize) -> io::Result<()> {
+    match cells {
+        Cells::U64(values) => write!(line, "{}", values[at]),
+        Cells::I64(values) => write!(line, "{}", values[at]),
+        Cells::U32(values) => write!(line, "{}", values[at]),
+        Cells::F64(values) => write!(line, "{}", values[at]),
+        Cells::Bool(values) => write!(line, "{}", values[at]),
+        Cells::Text(values) => {
+            put_text(line, values[at].data());
+            Ok(())
+        }
+    }
+}
+
+fn put_text(line: &mut Vec<u8>, text: &[u8]) {
+    if !text.iter().any(|byte| matches!(byte, b',' | b'"' | b'\n' | b'\r')) {
+        line.extend_from_slice(text);
+        return;
+    }
+    line.push(b'"');
+    for &byte in text {
+        if byte == b'"' {
+            line.push(b'"');
+        }
+        line.push(byte);
+    }
+    line.push(b'"');
+}

@@ -1,0 +1,96 @@
+//! The shape of a table.
+
+use std::fmt;
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnType {
+    /// Whole numbers from 0 to 2^64 - 1.
+    U64,
+    /// Whole numbers from -2^63 to 2^63 - 1.
+    I64,
+    /// Whole numbers from 0 to 2^32 - 1.
+    U32,
+    /// 64-bit floating point.
+    F64,
+    /// UTF-8 text. Meant for few different values, often repeated.
+    Text,
+    /// True or false.
+    Bool,
+}
+
+/// One column of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its name, with the unit last: `response_ms`.
+    pub name: String,
+    /// What it holds.
+    pub kind: ColumnType,
+    /// Whether a row may leave it empty.
+    pub optional: bool,
+}
+
+/// The columns of a table, in order, and notes about the whole file.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Schema {
+    columns: Vec<Column>,
+    metadata: Vec<(String, String)>,
+}
+
+impl Schema {
+    /// A table without columns.
+    pub fn new() -> Schema {
+        Schema::default()
+    }
+
+    /// Adds a column that every row fills.
+    pub fn column(self, name: &str, kind: ColumnType) -> Schema {
+        self.push(Column { name: name.to_owned(), kind, optional: false })
+    }
+
+    /// Adds a column that a row may leave empty. A reader accepts a file that
+    /// lacks it altogether.
+    pub fn optional(self, name: &str, kind: ColumnType) -> Schema {
+        self.push(Column { name: name.to_owned(), kind, optional: true })
+    }
+
+    fn push(mut self, column: Column) -> Schema {
+        self.columns.push(column);
+        self
+    }
+
+    /// Adds a note to the file's footer, such as the schema's name and version.
+    /// CSV has no place for it.
+    pub fn metadata(mut self, key: &str, value: &str) -> Schema {
+        self.metadata.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The columns, in order.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// The notes, in order.
+    pub fn notes(&self) -> &[(String, String)] {
+        &self.metadata
+    }
+
+    /// The position of the column called `name`.
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column.name == name)
+    }
+}
+
+impl fmt::Display for ColumnType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ColumnType::U64 => "whole numbers from 0 to 2^64 - 1",
+            ColumnType::I64 => "whole numbers from -2^63 to 2^63 - 1",
+            ColumnType::U32 => "whole numbers from 0 to 2^32 - 1",
+            ColumnType::F64 => "floating-point numbers",
+            ColumnType::Text => "UTF-8 text",
+            ColumnType::Bool => "true or false",
+        })
+    }
+}

@@ -1,0 +1,263 @@
+//! Writing a table, row by row.
+
+use crate::cells::{Cells, Interner, Pending};
+use crate::csv::CsvWriter;
+use crate::row_group::ParquetWriter;
+use crate::{AtomicFile, Schema, TableError};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Rows that are collected before they are written out together.
+pub const ROWS_PER_GROUP: usize = 65_536;
+
+/// Writes a table. For each row call one of the typed methods (or
+/// [`null`](TableWriter::null)) for every column, in any order, then
+/// [`end_row`](TableWriter::end_row); at last [`finish`](TableWriter::finish).
+///
+/// Columns are named by their position in the schema. Giving a column a value
+/// of another type, or a row two values or none for one column, is a mistake in
+/// the program and panics.
+pub struct TableWriter {
+    path: PathBuf,
+    columns: Vec<Pending>,
+    interner: Interner,
+    sink: Sink,
+    rows_pending: usize,
+    rows: u64,
+}
+
+enum Sink {
+    Csv(CsvWriter),
+    Parquet(Box<ParquetWriter>),
+}
+
+impl TableWriter {
+    /// Begins the table that is to stand at `path`: CSV if the name ends in
+    /// `.csv` or `.csv.gz`, else Parquet.
+    ///
+    /// # Errors
+    /// If the file cannot be created.
+    pub fn create(path: &Path, schema: &Schema) -> Result<TableWriter, TableError> {
+        let file = AtomicFile::create(path)?;
+        let name = path.to_string_lossy().to_ascii_lowercase();
+        let gzip = name.ends_with(".csv.gz");
+        let sink = if gzip || name.ends_with(".csv") {
+            let failed = |source| TableError::Write { path: path.to_owned(), source };
+            Sink::Csv(CsvWriter::new(file, gzip, schema).map_err(failed)?)
+        } else {
+            let writer =
+                ParquetWriter::new(file, schema).map_err(|error| TableError::writing(path, error))?;
+            Sink::Parquet(Box::new(writer))
+        };
+        let pending = |column: &crate::Column| Pending {
+            cells: Cells::new(column.kind),
+            levels: column.optional.then(Vec::new),
+        };
+        let mut table = TableWriter {
+            path: path.to_owned(),
+            columns: schema.columns().iter().map(pending).collect(),
+            interner: Interner::default(),
+            sink,
+            rows_pending: 0,
+            rows: 0,
+        };
+        for (key, value) in schema.notes() {
+            table.note(key, value);
+        }
+        Ok(table)
+    }
+
+    /// Adds a note to the file's footer that was not known at the beginning.
+    pub fn note(&mut self, key: &str, value: &str) {
+        if let Sink::Parquet(writer) = &mut self.sink {
+            writer.note(key, value);
+        }
+    }
+
+    /// Rows that were ended so far.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Sets a `U64` column of the current row.
+    ///
+    /// # Panics
+    /// If the column has another type.
+    #[inline]
+    pub fn u64(&mut self, column: usize, value: u64) {
+        match &mut self.columns[column].cells {
+            Cells::U64(values) => values.push(value),
+            _ => wrong_type(column, "u64"),
+        }
+        self.columns[column].fill();
+    }
+
+    /// Sets an `I64` column of the current row.
+    ///
+    /// # Panics
+    /// If the column has another type.
+    #[inline]
+    pub fn i64(&mut self, column: usize, value: i64) {
+        match &mut self.columns[column].cells {
+            Cells::I64(values) => values.push(value),
+            _ => wrong_type(column, "i64"),
+        }
+        self.columns[column].fill();
+    }
+
+    /// Sets a `U32` column of the current row.
+    ///
+    /// # Panics
+    /// If the column has another type.
+    #[inline]
+    pub fn u32(&mut self, column: usize, value: u32) {
+        match &mut self.columns[column].cells {
+            Cells::U32(values) => values.push(value),
+            _ => wrong_type(column, "u32"),
+        }
+        self.columns[column].fill();
+    }
+
+    /// Sets an `F64` column of the current row.
+    ///
+    /// # Panics
+    /// If the column has another type.
+    #[inline]
+    pub fn f64(&mut self, column: usize, value: f64) {
+        match &mut self.columns[column].cells {
+            Cells::F64(values) => values.push(value),
+            _ => wrong_type(column, "f64"),
+        }
+        self.columns[column].fill();
+    }
+
+    /// Sets a `Bool` column of the current row.
+    ///
+    /// # Panics
+    /// If the column has another type.
+    #[inline]
+    pub fn bool(&mut self, column: usize, value: bool) {
+        match &mut self.columns[column].cells {
+            Cells::Bool(values) => values.push(value),
+            _ => wrong_type(column, "bool"),
+        }
+        self.columns[column].fill();
+    }
+
+    /// Sets a `Text` column of the current row. A text that was seen before
+    /// costs no allocation (up to 4,096 different ones).
+    ///
+    /// # Panics
+    /// If the column has another type.
+    pub fn text(&mut self, column: usize, value: &str) {
+        let value = self.interner.get(value);
+        match &mut self.columns[column].cells {
+            Cells::Text(values) => values.push(value),
+            _ => wrong_type(column, "text"),
+        }
+        self.columns[column].fill();
+    }
+
+    /// Leaves an optional column of the current row empty.
+    ///
+    /// # Panics
+    /// If the column is not optional.
+    #[inline]
+    pub fn null(&mut self, column: usize) {
+        match &mut self.columns[column].levels {
+            Some(levels) => levels.push(0),
+            None => panic!("column {column} is not optional"),
+        }
+    }
+
+    /// Sets an optional `U64` column, or leaves it empty.
+    ///
+    /// # Panics
+    /// If the column has another type, or is `None` and not optional.
+    #[inline]
+    pub fn optional_u64(&mut self, column: usize, value: Option<u64>) {
+        match value {
+            Some(value) => self.u64(column, value),
+            None => self.null(column),
+        }
+    }
+
+    /// Sets an optional `F64` column, or leaves it empty.
+    ///
+    /// # Panics
+    /// If the column has another type, or is `None` and not optional.
+    #[inline]
+    pub fn optional_f64(&mut self, column: usize, value: Option<f64>) {
+        match value {
+            Some(value) => self.f64(column, value),
+            None => self.null(column),
+        }
+    }
+
+    /// Ends the current row.
+    ///
+    /// # Errors
+    /// If a full row group cannot be written.
+    ///
+    /// # Panics
+    /// If a column was given two values, or none.
+    pub fn end_row(&mut self) -> Result<(), TableError> {
+        self.rows_pending += 1;
+        self.rows += 1;
+        if self.rows_pending == ROWS_PER_GROUP {
+            self.write_group()?;
+        }
+        Ok(())
+    }
+
+    fn write_group(&mut self) -> Result<(), TableError> {
+        for (index, column) in self.columns.iter().enumerate() {
+            assert_eq!(column.rows(), self.rows_pending, "column {index} has not one value for each row");
+        }
+        match &mut self.sink {
+            Sink::Csv(writer) => writer
+                .write(&self.columns, self.rows_pending)
+                .map_err(|source| TableError::Write { path: self.path.clone(), source })?,
+            Sink::Parquet(writer) => {
+                writer.write(&self.columns).map_err(|error| TableError::writing(&self.path, error))?;
+            }
+        }
+        for column in &mut self.columns {
+            column.clear();
+        }
+        self.rows_pending = 0;
+        Ok(())
+    }
+
+    /// Writes what is still in memory and puts the file in its place. Returns
+    /// the number of rows.
+    ///
+    /// # Errors
+    /// If the rest cannot be written; nothing is left behind then.
+    ///
+    /// # Panics
+    /// If a column was given two values for a row, or none.
+    pub fn finish(mut self) -> Result<u64, TableError> {
+        if self.rows_pending > 0 {
+            self.write_group()?;
+        }
+        let path = self.path;
+        let file = match self.sink {
+            Sink::Csv(writer) => writer.into_file().map_err(|source| TableError::Write { path, source })?,
+            Sink::Parquet(writer) => writer.into_file().map_err(|error| TableError::writing(&path, error))?,
+        };
+        file.commit()?;
+        Ok(self.rows)
+    }
+}
+
+impl fmt::Debug for TableWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TableWriter").field("path", &self.path).field("rows", &self.rows).finish()
+    }
+}
+
+#[cold]
+fn wrong_type(column: usize, given: &str) -> ! {
+    panic!("column {column} does not hold {given}")
+}

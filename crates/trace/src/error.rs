@@ -1,0 +1,188 @@
+//! What can go wrong with a trace, and where.
+
+use crate::input::Fault;
+use fullstroke_table::TableError;
+use std::fmt;
+use std::io;
+use thiserror::Error;
+
+/// A place in a trace, counted as its format is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A line and, where it is known, a column, both from 1.
+    Line {
+        /// From 1.
+        line: u64,
+        /// The byte within the line, from 1; 0 = the whole line.
+        column: usize,
+    },
+    /// The offset of a byte in the (decompressed) file, from 0.
+    Byte(u64),
+    /// A row of a table, from 0.
+    Row(u64),
+}
+
+/// Why a trace could not be read or written.
+#[derive(Debug, Error)]
+pub enum TraceError {
+    /// The file could not be read.
+    #[error("cannot read trace `{file}`: {source}")]
+    Read {
+        /// The file.
+        file: String,
+        /// What the system or the decompressor said.
+        source: io::Error,
+    },
+    /// The file could not be written.
+    #[error("cannot write trace `{file}`: {source}; no partial file was kept")]
+    Write {
+        /// The file.
+        file: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A compressed file ends before its data does.
+    #[error("trace `{file}` is truncated: its compressed data ends early; fetch or copy the file again")]
+    Truncated {
+        /// The file.
+        file: String,
+    },
+    /// There is nothing in the file.
+    #[error("trace `{file}` is empty; expected at least one request")]
+    Empty {
+        /// The file.
+        file: String,
+    },
+    /// No format fits.
+    #[error(
+        "trace `{file}` is in no known format (it begins with `{found}`); known formats: {known}; say which it is with --format"
+    )]
+    Unrecognised {
+        /// The file.
+        file: String,
+        /// Its first bytes, printable.
+        found: String,
+        /// The names of all formats.
+        known: String,
+    },
+    /// Several formats fit equally well.
+    #[error("trace `{file}` could be in more than one format; say {candidates}")]
+    Ambiguous {
+        /// The file.
+        file: String,
+        /// Joined for reading: `--format a or --format b`.
+        candidates: String,
+    },
+    /// There is no such format.
+    #[error("there is no trace format `{name}`{nearest}; known formats: {known}")]
+    UnknownFormat {
+        /// What was asked for.
+        name: String,
+        /// ` (did you mean ...?)`, or nothing.
+        nearest: String,
+        /// The names of all formats.
+        known: String,
+    },
+    /// A row cannot be understood.
+    #[error(
+        "trace `{file}`, {place}: found {found}; expected {expected}; mend or remove it, or tolerate such rows with --skip-bad"
+    )]
+    Damaged {
+        /// The file.
+        file: String,
+        /// Where.
+        place: Place,
+        /// What stands there.
+        found: String,
+        /// What should.
+        expected: String,
+    },
+    /// The file cannot be read beyond this place.
+    #[error("trace `{file}`, {place}: found {found}; expected {expected}")]
+    Broken {
+        /// The file.
+        file: String,
+        /// Where.
+        place: Place,
+        /// What stands there.
+        found: String,
+        /// What should.
+        expected: String,
+    },
+    /// More damaged rows than were to be tolerated.
+    #[error("more than {tolerated} damaged rows; the last one: {last}")]
+    TooManyDamaged {
+        /// How many were allowed.
+        tolerated: u64,
+        /// The one that was too many.
+        last: Box<TraceError>,
+    },
+    /// A request reaches beyond the volume.
+    #[error(
+        "trace `{file}`, {place}: {operation} of sectors {start} to {end} (end excluded) reaches beyond the volume of {capacity} sectors; choose a larger volume, or --beyond wrap or --beyond scale"
+    )]
+    BeyondVolume {
+        /// The file.
+        file: String,
+        /// Where.
+        place: Place,
+        /// read, write or discard.
+        operation: &'static str,
+        /// First sector.
+        start: u64,
+        /// First sector behind it.
+        end: u64,
+        /// Sectors of the volume.
+        capacity: u64,
+    },
+    /// An option contradicts itself or another.
+    #[error("{0}")]
+    Option(String),
+    /// The native format's table.
+    #[error(transparent)]
+    Table(#[from] TableError),
+}
+
+impl TraceError {
+    /// `fault`, met in `file`.
+    pub(crate) fn from_fault(file: &str, fault: Fault) -> TraceError {
+        let file = file.to_owned();
+        match fault {
+            Fault::Read(source) => TraceError::from_io(file, source),
+            Fault::Row(problem) => TraceError::Damaged {
+                file,
+                place: problem.place,
+                found: problem.found,
+                expected: problem.expected,
+            },
+            Fault::Broken(problem) => TraceError::Broken {
+                file,
+                place: problem.place,
+                found: problem.found,
+                expected: problem.expected,
+            },
+            Fault::Table(error) => TraceError::Table(error),
+            Fault::In(other, fault) => TraceError::from_fault(&other, *fault),
+        }
+    }
+
+    /// `source`, met while reading `file`. Decompressors mark data that ends
+    /// early as an unexpected end.
+    pub(crate) fn from_io(file: String, source: io::Error) -> TraceError {
+        if source.kind() == io::ErrorKind::UnexpectedEof {
+            return TraceError::Truncated { file };
+        }
+        TraceError::Read { file, source }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Place::Line { line, column: 0 } => write!(f, "line {line}"),
+            Place::Line { line, column } => write!(f, "line {line}, column {column}"),
+            Place::Byte(offset) => write!(f, "byte {offset}"),
+            Place::Row(row) => write!(f, "row {row}"),
+        }
+    }
+}

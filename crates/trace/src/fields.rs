@@ -1,0 +1,267 @@
+//! Reading the fields of one line of text, as bytes.
+
+/// Why a field cannot be understood.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// The byte in the line, from 0.
+    pub column: usize,
+    /// What stands there.
+    pub found: String,
+    /// What should.
+    pub expected: String,
+}
+
+/// The outcome of reading fields. The error is boxed: it is rare, and the
+/// result of each field stays small.
+pub type Parsed<T> = Result<T, Box<Mismatch>>;
+
+/// A position in a line.
+#[derive(Clone, Debug)]
+pub struct Fields<'l> {
+    line: &'l [u8],
+    at: usize,
+}
+
+/// A number of more digits than this may exceed 64 bits.
+const DIGITS_SAFE: usize = 19;
+
+impl<'l> Fields<'l> {
+    /// The beginning of `line`.
+    #[inline]
+    pub fn new(line: &'l [u8]) -> Fields<'l> {
+        Fields { line, at: 0 }
+    }
+
+    /// What has not been read.
+    #[inline]
+    pub fn rest(&self) -> &'l [u8] {
+        self.line.get(self.at..).unwrap_or_default()
+    }
+
+    /// The next byte.
+    #[inline]
+    pub fn peek(&self) -> Option<u8> {
+        self.line.get(self.at).copied()
+    }
+
+    /// Whether everything was read.
+    #[inline]
+    pub fn is_end(&self) -> bool {
+        self.at >= self.line.len()
+    }
+
+    /// An error here.
+    #[cold]
+    pub fn mismatch(&self, expected: &str) -> Box<Mismatch> {
+        let rest = self.rest();
+        let found = if rest.is_empty() { "the end of the line".to_owned() } else { excerpt(rest) };
+        Box::new(Mismatch { column: self.at, found, expected: expected.to_owned() })
+    }
+
+    /// Passes over spaces and tabs.
+    #[inline]
+    pub fn spaces(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t')) {
+            self.at += 1;
+        }
+    }
+
+    /// Passes over `byte`, which must be next.
+    #[inline]
+    pub fn byte(&mut self, byte: u8) -> Parsed<()> {
+        if self.peek() == Some(byte) {
+            self.at += 1;
+            return Ok(());
+        }
+        Err(self.mismatch(&format!("`{}`", char::from(byte))))
+    }
+
+    /// Passes over `byte` and the spaces around it.
+    #[inline]
+    pub fn separator(&mut self, byte: u8) -> Parsed<()> {
+        self.spaces();
+        self.byte(byte)?;
+        self.spaces();
+        Ok(())
+    }
+
+    /// Passes over spaces and tabs, of which there must be one.
+    #[inline]
+    pub fn separator_of_spaces(&mut self) -> Parsed<()> {
+        if !matches!(self.peek(), Some(b' ' | b'\t')) {
+            return Err(self.mismatch("a space and another field"));
+        }
+        self.spaces();
+        Ok(())
+    }
+
+    /// Everything up to `byte`, which is not passed, or to the end.
+    #[inline]
+    pub fn until(&mut self, byte: u8) -> &'l [u8] {
+        let rest = self.rest();
+        let length = memchr::memchr(byte, rest).unwrap_or(rest.len());
+        self.at += length;
+        &rest[..length]
+    }
+
+    /// Passes over `count` bytes or to the end.
+    #[inline]
+    pub fn skip(&mut self, count: usize) {
+        self.at = (self.at + count).min(self.line.len());
+    }
+
+    /// The next word: passes over spaces, then reads up to the next space.
+    #[inline]
+    pub fn word(&mut self) -> &'l [u8] {
+        self.spaces();
+        let rest = self.rest();
+        let length = rest.iter().position(|byte| matches!(byte, b' ' | b'\t')).unwrap_or(rest.len());
+        self.at += length;
+        &rest[..length]
+    }
+
+    /// A whole number from 0 to 2^64 - 1.
+    #[inline]
+    pub fn integer(&mut self, expected: &str) -> Parsed<u64> {
+        let rest = self.rest();
+        let (mut value, mut count) = (0u64, 0);
+        for &byte in rest {
+            let digit = byte.wrapping_sub(b'0');
+            if digit > 9 {
+                break;
+            }
+            value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
+            count += 1;
+        }
+        if count == 0 {
+            return Err(self.no_number(expected));
+        }
+        if count > DIGITS_SAFE {
+            value = self.long_integer(&rest[..count])?;
+        }
+        self.at += count;
+        Ok(value)
+    }
+
+    /// A whole number from 0 to 2^32 - 1.
+    #[inline]
+    pub fn small(&mut self, expected: &str) -> Parsed<u32> {
+        let before = self.at;
+        let value = self.integer(expected)?;
+        u32::try_from(value).map_err(|_| {
+            self.at = before;
+            self.mismatch(&format!("{expected} below 2^32"))
+        })
+    }
+
+    #[cold]
+    fn long_integer(&self, digits: &[u8]) -> Parsed<u64> {
+        digits
+            .iter()
+            .try_fold(0u64, |value, byte| value.checked_mul(10)?.checked_add(u64::from(byte - b'0')))
+            .ok_or_else(|| self.mismatch("a number below 2^64"))
+    }
+
+    /// A decimal number times 10^`places`; further places are cut off.
+    /// Exponents (`1.5e-05`) are understood too.
+    #[inline]
+    pub fn decimal(&mut self, places: u32, expected: &str) -> Parsed<u64> {
+        let begin = self.clone();
+        let whole = if self.peek() == Some(b'.') { 0 } else { self.integer(expected)? };
+        let (mut fraction, mut digits) = (0u64, 0);
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            while let Some(digit) =
+                self.peek().map(|byte| byte.wrapping_sub(b'0')).filter(|&digit| digit <= 9)
+            {
+                if digits < places {
+                    fraction = fraction * 10 + u64::from(digit);
+                    digits += 1;
+                }
+                self.at += 1;
+            }
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            return self.exponential(&begin, places, expected);
+        }
+        let scaled = whole.checked_mul(10u64.pow(places));
+        scaled
+            .and_then(|scaled| scaled.checked_add(fraction * 10u64.pow(places - digits)))
+            .ok_or_else(|| begin.mismatch(&format!("{expected} within 584 years")))
+    }
+
+    #[cold]
+    fn exponential(&mut self, begin: &Fields<'l>, places: u32, expected: &str) -> Parsed<u64> {
+        let text = begin.rest();
+        let end = text
+            .iter()
+            .position(|byte| !matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'))
+            .unwrap_or(text.len());
+        let value = std::str::from_utf8(&text[..end]).ok().and_then(|text| text.parse::<f64>().ok());
+        let scaled = value.map(|value| value * 10f64.powi(places.cast_signed()));
+        match scaled {
+            Some(scaled) if (0.0..1.8e19).contains(&scaled) => {
+                self.at = begin.at + end;
+                Ok(scaled.round() as u64)
+            }
+            _ => Err(begin.mismatch(expected)),
+        }
+    }
+
+    /// The error where a number should stand: a negative one is named as such.
+    #[cold]
+    fn no_number(&self, expected: &str) -> Box<Mismatch> {
+        match self.rest() {
+            [b'-', b'0'..=b'9' | b'.', ..] => self.mismatch(&format!("{expected}, which is never negative")),
+            _ => self.mismatch(expected),
+        }
+    }
+
+    /// An error unless the line ends here (after spaces).
+    #[inline]
+    pub fn end(&mut self) -> Parsed<()> {
+        self.spaces();
+        if self.is_end() { Ok(()) } else { Err(self.mismatch("the end of the line")) }
+    }
+}
+
+/// The first bytes of `bytes`, printable, in backquotes.
+pub(crate) fn excerpt(bytes: &[u8]) -> String {
+    const SHOWN: usize = 40;
+    let shown = &bytes[..bytes.len().min(SHOWN)];
+    format!("`{}{}`", shown.escape_ascii(), if bytes.len() > SHOWN { "..." } else { "" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_are_scaled_exactly() {
+        for (text, places, value) in [
+            ("0.449518165", 9, 449_518_165),
+            ("3600.714306389", 9, 3_600_714_306_389),
+            ("12", 3, 12_000),
+            ("1.5e-05", 9, 15_000),
+            (".25", 3, 250),
+            ("0.1234567899", 9, 123_456_789),
+            ("0.56", 0, 0),
+        ] {
+            assert_eq!(Fields::new(text.as_bytes()).decimal(places, "seconds"), Ok(value), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_that_do_not_fit_are_errors_at_their_column() {
+        let largest = u64::MAX.to_string();
+        assert_eq!(Fields::new(largest.as_bytes()).integer("x"), Ok(u64::MAX));
+        for text in ["18446744073709551616", "99999999999999999999999", "-1", "x", ""] {
+            let error = Fields::new(text.as_bytes()).integer("an offset").unwrap_err();
+            assert_eq!(error.column, 0, "{text}");
+        }
+        let negative = Fields::new(b"-1").integer("an offset").unwrap_err();
+        assert!(negative.expected.contains("negative"), "{negative:?}");
+        assert!(Fields::new(b"18446744074.0").decimal(9, "seconds").is_err());
+        assert!(Fields::new(b"1e300").decimal(9, "seconds").is_err());
+    }
+}

@@ -1,0 +1,199 @@
+//! The text of blkparse, which the kernel's own blk tracer writes as well.
+
+use super::{Confidence, Counted, Format, Head};
+use crate::events::{Action, Event, Matcher, device_number, operation_of_flags};
+use crate::fields::{Fields, Parsed};
+use crate::input::{Fault, Input};
+use crate::row::{Parser, Row};
+
+pub(super) const FORMAT: Format = Format {
+    name: "blkparse",
+    summary: "blkparse text and the kernel's blk tracer (trace_pipe, classic or not): Linux block layer events",
+    columns: "major,minor (the device: major << 20 | minor), cpu, sequence, time (s), process, action, rwbs, \
+              first sector + sectors, [process name]. A request arrives with its Q event (I or D where the trace \
+              has none), is issued with D and complete with C. Other events, messages and the summary are ignored",
+    counted: Counted::Lines,
+    detect,
+    open: |_| Ok(Box::new(BlkParse::default())),
+};
+
+#[derive(Default)]
+struct BlkParse {
+    matcher: Matcher,
+    /// The summary that follows the events has begun.
+    summary: bool,
+    finished: bool,
+}
+
+/// Events among the first lines that make it certain.
+const EVENTS_SURE: usize = 1;
+
+fn detect(head: &Head<'_>) -> Confidence {
+    let events = |line: &&[u8]| matches!(event(line), Ok(Some(_)));
+    let found = head.lines().take(256).filter(events).count();
+    if found >= EVENTS_SURE { Confidence::Likely } else { Confidence::No }
+}
+
+impl Parser for BlkParse {
+    fn read(&mut self, input: &mut Input<'_>, rows: &mut Vec<Row>, limit: usize) -> Result<bool, Fault> {
+        while rows.len() < limit {
+            let number = input.line_number() + 1;
+            let Some(line) = input.line()? else {
+                if !self.finished {
+                    self.matcher.finish(rows);
+                    self.finished = true;
+                }
+                return Ok(false);
+            };
+            if self.passes_over(line) {
+                continue;
+            }
+            match event(line) {
+                Ok(Some(event)) => self.matcher.push(Event { place: number, ..event }, rows),
+                Ok(None) => {}
+                Err(mismatch) => return Err(Fault::in_line(number, *mismatch)),
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl BlkParse {
+    /// Whether `line` is no event: empty, a comment, a note of lost events, or
+    /// part of the summary.
+    fn passes_over(&mut self, line: &[u8]) -> bool {
+        let line = line.trim_ascii();
+        let summary = [&b"CPU"[..], b"Total", b"Reads Queued", b"Throughput", b"Events (", b"Skips:"];
+        self.summary |= summary.iter().any(|word| line.starts_with(word)) && !line.starts_with(b"CPU:");
+        let note = line.is_empty() || line.starts_with(b"#") || line.starts_with(b"CPU:");
+        note || (self.summary && !matches!(line.first(), Some(b'0'..=b'9')))
+    }
+}
+
+/// The event on `line`; `None` if it is one that says nothing about requests.
+fn event(line: &[u8]) -> Parsed<Option<Event>> {
+    let mut fields = Fields::new(line);
+    fields.spaces();
+    if matches!(fields.peek(), Some(b'0'..=b'9')) && fields.clone().word().contains(&b',') {
+        return classic(&mut fields);
+    }
+    traced(&mut fields)
+}
+
+/// `major,minor cpu [sequence] time process action ...`: blkparse numbers the
+/// events, the kernel's own tracer does not.
+fn classic(fields: &mut Fields<'_>) -> Parsed<Option<Event>> {
+    let device = device(fields)?;
+    fields.spaces();
+    fields.integer("a processor number")?;
+    fields.spaces();
+    if !fields.clone().word().contains(&b'.') {
+        fields.integer("a sequence number")?;
+        fields.spaces();
+    }
+    let time = fields.decimal(9, "a time in seconds")?;
+    fields.spaces();
+    let process = fields.small("a process number")?;
+    request(fields, device, time, process)
+}
+
+/// The tracer's other form: `task-process [cpu] flags time: major,minor action ...`
+fn traced(fields: &mut Fields<'_>) -> Parsed<Option<Event>> {
+    let begin = fields.clone();
+    let Some(cpu) = memchr::memmem::find(fields.rest(), b" [") else {
+        return Err(begin.mismatch("an event: `major,minor cpu [sequence] seconds process action rwbs ...`"));
+    };
+    let task = fields.rest()[..cpu].trim_ascii();
+    let process = task.rsplit(|&byte| byte == b'-').next().unwrap_or_default();
+    let process = Fields::new(process).small("a process number").unwrap_or(0);
+    fields.skip(cpu);
+    fields.until(b']');
+    // Flags, of one word or none, may stand before the time.
+    let mut time = fields.clone();
+    while !time.is_end() && !time.clone().word().ends_with(b":") {
+        time.word();
+    }
+    time.spaces();
+    let now = time.decimal(9, "a time in seconds and `:`")?;
+    time.byte(b':')?;
+    time.spaces();
+    let device = device(&mut time)?;
+    let event = request(&mut time, device, now, process);
+    *fields = time;
+    event
+}
+
+fn device(fields: &mut Fields<'_>) -> Parsed<u32> {
+    let before = fields.clone();
+    let major = fields.integer("a device's `major,minor`")?;
+    fields.byte(b',')?;
+    let minor = fields.integer("a device's minor number")?;
+    device_number(major, minor).ok_or_else(|| before.mismatch("a major number below 4096 and a minor below 2^20"))
+}
+
+/// `action rwbs sector + sectors ...`
+fn request(fields: &mut Fields<'_>, device: u32, time: u64, process: u32) -> Parsed<Option<Event>> {
+    let before = fields.clone();
+    let action = match fields.word() {
+        b"Q" => Action::Queue,
+        b"I" => Action::Insert,
+        b"D" => Action::Issue,
+        b"R" => Action::Requeue,
+        b"C" => Action::Complete,
+        b"" => return Err(before.mismatch("an action such as Q, D or C")),
+        // Merges and splits show in the extents of D and C; see `events`.
+        _ => return Ok(None),
+    };
+    let flags = fields.word();
+    fields.spaces();
+    // A completed SCSI command, and a flush in older kernels, have no extent.
+    let (start, sectors) = if matches!(fields.peek(), Some(b'0'..=b'9')) { extent(fields)? } else { (0, 0) };
+    let Some(operation) = operation_of_flags(flags, sectors) else { return Ok(None) };
+    Ok(Some(Event { action, time, device, process, operation, start, sectors, place: 0 }))
+}
+
+/// `sector + sectors`, or a sector alone.
+fn extent(fields: &mut Fields<'_>) -> Parsed<(u64, u64)> {
+    let start = fields.integer("a sector number")?;
+    fields.spaces();
+    if fields.peek() != Some(b'+') {
+        return Ok((start, 0));
+    }
+    fields.skip(1);
+    fields.spaces();
+    Ok((start, fields.integer("a number of sectors")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullstroke_contract::Operation;
+
+    #[test]
+    fn blkparse_and_both_forms_of_the_kernel_tracer_are_understood() {
+        let line = b"  8,16   3        4     0.000011950  3645  Q   R 4938888 + 256 [java]";
+        let first = event(line).unwrap().unwrap();
+        assert_eq!((first.time, first.process, first.start, first.sectors), (11_950, 3645, 4_938_888, 256));
+        assert_eq!(first.device, 8 << 20 | 16);
+        let line = b"  7,0    1  2434.906746663 17409  Q  RM 74056 + 8 [bash]";
+        let unnumbered = event(line).unwrap().unwrap();
+        assert_eq!((unnumbered.time, unnumbered.process), (2_434_906_746_663, 17409));
+        assert_eq!((unnumbered.start, unnumbered.sectors), (74_056, 8));
+        let line = b"     kworker/u8:1-77      [002] d..1   512.000001: 8,16   Q WS 64 + 8 [kworker/u8:1]";
+        let second = event(line).unwrap().unwrap();
+        assert_eq!((second.time, second.process), (512_000_001_000, 77));
+        assert_eq!((second.operation, second.start), (Operation::Write, 64));
+    }
+
+    #[test]
+    fn plugs_messages_and_commands_are_no_requests() {
+        for line in [
+            &b"  8,16   3        4     0.000011950  3645  U   N [java] 1"[..],
+            b"  8,16   3        0     0.000011950     0  m   N cfq workload slice:100",
+            b"  8,16   3        4     0.000011950  3645  C   N 0 [0]",
+            b"  8,16   3        4     0.000011950  3645  A   R 64 + 8 <- (8,1) 0",
+        ] {
+            assert!(event(line).unwrap().is_none());
+        }
+    }
+}

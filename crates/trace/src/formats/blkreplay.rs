@@ -1,0 +1,132 @@
+//! The load files of blkreplay.
+//!
+//! Any text may stand before the line of column names (`start ; sector; ...`);
+//! that line, or rows of the same shape, is what the format is recognised by.
+
+use super::{Confidence, Counted, Format, Head};
+use crate::events::operation_of_flags;
+use crate::fields::{Fields, Parsed};
+use crate::input::{Fault, Input};
+use crate::row::{LineParser, Lines, Parser, Row};
+
+pub(super) const FORMAT: Format = Format {
+    name: "blkreplay",
+    summary: "blkreplay load: production servers, times in seconds",
+    columns: "start (s); sector; length (512-byte sectors); op (R or W, flags may follow; D = discard, F = flush); \
+              replay_delay (s, from start to issue); replay_duration (s, from issue to completion; 0 = unknown). \
+              Text before the line of column names is passed over",
+    counted: Counted::Lines,
+    detect,
+    open,
+};
+
+/// Bytes before the column names, at most.
+const HEADER_BYTES_MAX: usize = 64 * 1024;
+
+struct BlkReplay;
+
+fn detect(head: &Head<'_>) -> Confidence {
+    if head.lines().any(names_columns) {
+        return Confidence::Certain;
+    }
+    head.understood_by(BlkReplay, Confidence::Likely)
+}
+
+/// Stands behind the column names, if there are any.
+fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
+    let head = Head { name: "", bytes: input.peek(HEADER_BYTES_MAX)? };
+    let named = head.lines().any(names_columns);
+    while named && input.line()?.is_some_and(|line| !names_columns(line)) {}
+    Ok(Box::new(Lines(BlkReplay)))
+}
+
+fn names_columns(line: &[u8]) -> bool {
+    let mut names = line.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
+    names.next() == Some(b"start") && names.next() == Some(b"sector") && names.next() == Some(b"length")
+}
+
+impl LineParser for BlkReplay {
+    #[inline]
+    fn row(&mut self, line: &[u8]) -> Parsed<Option<Row>> {
+        if line.starts_with(b"#") {
+            return Ok(None);
+        }
+        let mut fields = Fields::new(line);
+        fields.spaces();
+        let arrival = fields.decimal(9, "a start time in seconds")?;
+        fields.separator(b';')?;
+        let start = fields.integer("a sector number")?;
+        fields.separator(b';')?;
+        let sectors = fields.integer("a number of sectors")?;
+        fields.separator(b';')?;
+        let before = fields.clone();
+        let operation = operation_of_flags(fields.until(b';').trim_ascii(), sectors)
+            .ok_or_else(|| before.mismatch("an operation such as R or W"))?;
+        let (issued, completed) = replayed(&mut fields, arrival)?;
+        fields.end()?;
+        Ok(Some(Row { issued, completed, ..Row::new(arrival, operation, start, sectors) }))
+    }
+}
+
+/// When the request was issued and complete; the file may leave that out.
+#[inline]
+fn replayed(fields: &mut Fields<'_>, arrival: u64) -> Parsed<(Option<u64>, Option<u64>)> {
+    if fields.is_end() {
+        return Ok((None, None));
+    }
+    fields.separator(b';')?;
+    let delay = fields.decimal(9, "a replay delay in seconds")?;
+    fields.separator(b';')?;
+    let duration = fields.decimal(9, "a replay duration in seconds")?;
+    if duration == 0 {
+        return Ok((None, None));
+    }
+    let issued = arrival.saturating_add(delay);
+    Ok((Some(issued), Some(issued.saturating_add(duration))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Place;
+    use crate::formats::blktrace::testing::{rows_of, rows_of_shared};
+    use fullstroke_contract::Operation;
+
+    const TEXT: &[u8] = b"Some notice of 2012\n7 words before the names\n\
+        start ; sector; length ; op ;  replay_delay=0 ; replay_duration=0\n\
+        \x20     0.000000000 ;     37766853 ;   64 ; W ; 0.0 ; 0.0\n\
+        \x20     0.449518165 ;     16 ;   8 ; RA ; 0.5 ; 0.001\r\n";
+
+    #[test]
+    fn the_header_is_passed_over() {
+        let rows = rows_of(&FORMAT, TEXT).unwrap();
+        let [first, second] = rows.as_slice() else { panic!("{rows:?}") };
+        assert_eq!((first.arrival, first.start, first.sectors), (0, 37_766_853, 64));
+        assert_eq!((first.operation, first.completed, first.place), (Operation::Write, None, 4));
+        assert_eq!((second.operation, second.issued), (Operation::Read, Some(949_518_165)));
+        assert_eq!(second.completed, Some(950_518_165));
+        assert_eq!(detect(&Head { name: "", bytes: TEXT }), Confidence::Certain);
+    }
+
+    #[test]
+    fn an_error_names_line_and_column() {
+        let text = b"start ; sector; length ; op\n0.0 ; 8 ; 8 ; W\n0.5 ; 8 ; 8 ; Q ; 0 ; 0\n";
+        let Err(Fault::Row(problem)) = rows_of(&FORMAT, text) else { panic!("no error") };
+        assert_eq!(problem.place, Place::Line { line: 3, column: 15 });
+        let text = b"0.0 ; 8 ; 8 ; W ; 0.0 ; 0.0\n0.5 ; 8 ; 8";
+        let Err(Fault::Row(problem)) = rows_of(&FORMAT, text) else { panic!("no error") };
+        assert_eq!(problem.place, Place::Line { line: 2, column: 12 });
+    }
+
+    #[test]
+    fn the_shared_traces_have_their_documented_requests() {
+        for (file, count) in [
+            ("linux-webserver-2.load.gz", 269_007),
+            ("linux-mysql.load.gz", 80_794),
+            ("windows-shared-server.load.gz", 1_371),
+        ] {
+            let Some(rows) = rows_of_shared(&FORMAT, &format!("blkreplay/{file}")) else { return };
+            assert_eq!(rows.len(), count, "{file}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! DiskSim's validation traces: requests measured on a real disk, replayed one
+//! at a time.
+
+use super::{Confidence, Counted, Format, Head};
+use crate::fields::{Fields, Parsed};
+use crate::input::{BUFFER_BYTES, Fault, Input};
+use crate::row::{LineParser, Lines, Row};
+use crate::{TraceError, source};
+use fullstroke_contract::{Extent, Operation};
+use fullstroke_units::Duration;
+use std::path::Path;
+
+pub(super) const FORMAT: Format = Format {
+    name: "disksim-validate",
+    summary: "DiskSim validation: measured on a real disk, one request at a time",
+    columns: "R or W, outcome (Hit, Miss, Doub or Trip), first sector, sectors, measured service (us), think time (us): \
+              each request is issued a think time after its predecessor completed",
+    counted: Counted::Lines,
+    detect: |head| detect(head),
+    open: |_| Ok(Box::new(Lines(Replay::default()))),
+};
+
+/// What the measured drive's cache made of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheOutcome {
+    /// Served from the buffer, or accepted into it.
+    Hit,
+    /// Served by the medium.
+    Miss,
+    /// As the validation suite marks a write that hits two segments' worth of work.
+    Double,
+    /// As the validation suite marks a write of three.
+    Triple,
+}
+
+/// One line of a validation trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ValidateRow {
+    /// Read or write.
+    pub operation: Operation,
+    /// What the trace says of the drive's cache.
+    pub outcome: CacheOutcome,
+    /// Where.
+    pub extent: Extent,
+    /// The time that the real drive took.
+    pub service: Duration,
+    /// The next request is issued this long after this one completed.
+    pub think: Duration,
+}
+
+/// Reads a validation trace line by line, for closed replay.
+#[derive(Debug)]
+pub struct ValidateReader {
+    file: String,
+    input: Input<'static>,
+}
+
+impl ValidateReader {
+    /// Opens the file at `path`, packed or not.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn open(path: &Path) -> Result<ValidateReader, TraceError> {
+        let input = source::open(path, BUFFER_BYTES)?;
+        Ok(ValidateReader { file: path.display().to_string(), input })
+    }
+
+    /// The next line; `None` at the end.
+    ///
+    /// # Errors
+    /// If it cannot be read or understood.
+    pub fn next_row(&mut self) -> Result<Option<ValidateRow>, TraceError> {
+        self.advance().map_err(|fault| TraceError::from_fault(&self.file, fault))
+    }
+
+    fn advance(&mut self) -> Result<Option<ValidateRow>, Fault> {
+        loop {
+            let number = self.input.line_number() + 1;
+            let Some(line) = self.input.line()? else { return Ok(None) };
+            if !line.trim_ascii().is_empty() {
+                return parse(line).map(Some).map_err(|mismatch| Fault::in_line(number, *mismatch));
+            }
+        }
+    }
+}
+
+/// Makes an open trace of the closed one: arrivals are summed up.
+#[derive(Default)]
+struct Replay {
+    next_arrival: u64,
+}
+
+fn detect(head: &Head<'_>) -> Confidence {
+    head.understood_by(Replay::default(), Confidence::Likely)
+}
+
+impl LineParser for Replay {
+    fn row(&mut self, line: &[u8]) -> Parsed<Option<Row>> {
+        let row = parse(line)?;
+        let arrival = self.next_arrival;
+        let completed = arrival.saturating_add(row.service.as_nanos());
+        self.next_arrival = completed.saturating_add(row.think.as_nanos());
+        Ok(Some(Row {
+            issued: Some(arrival),
+            completed: Some(completed),
+            ..Row::new(arrival, row.operation, row.extent.start.0, row.extent.sectors.0)
+        }))
+    }
+}
+
+fn parse(line: &[u8]) -> Parsed<ValidateRow> {
+    let mut fields = Fields::new(line);
+    fields.spaces();
+    let operation = super::spc1::letter(&mut fields)?;
+    fields.separator_of_spaces()?;
+    let before = fields.clone();
+    let outcome = match fields.word() {
+        b"Hit" => CacheOutcome::Hit,
+        b"Miss" => CacheOutcome::Miss,
+        b"Doub" => CacheOutcome::Double,
+        b"Trip" => CacheOutcome::Triple,
+        _ => return Err(before.mismatch("Hit, Miss, Doub or Trip")),
+    };
+    fields.separator_of_spaces()?;
+    let start = fields.integer("a sector number")?;
+    fields.separator_of_spaces()?;
+    let sectors = fields.integer("a number of sectors")?;
+    fields.separator_of_spaces()?;
+    let service = Duration::from_nanos(fields.decimal(3, "a service time in us")?);
+    fields.separator_of_spaces()?;
+    let think = Duration::from_nanos(fields.decimal(3, "a think time in us")?);
+    fields.end()?;
+    Ok(ValidateRow { operation, outcome, extent: Extent::new(start, sectors), service, think })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_request_arrives_a_think_time_after_the_last_completed() {
+        let mut replay = Replay::default();
+        let first = replay.row(b"R Miss  564347     2     14095.370     13876.270").unwrap().unwrap();
+        let second = replay.row(b"W Doub 1569163     3     10671.040     19196.570").unwrap().unwrap();
+        assert_eq!((first.arrival, first.completed), (0, Some(14_095_370)));
+        assert_eq!(second.arrival, 14_095_370 + 13_876_270);
+        assert!(replay.row(b"R Hot 564347 2 14095.370 13876.270").is_err());
+    }
+}

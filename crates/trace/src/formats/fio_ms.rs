@@ -1,0 +1,57 @@
+//! fio's I/O logs of version 3 with times in ms, as fio wrote them at first.
+//!
+//! Nothing in a log tells ms from us, so this format is never recognised: it has
+//! to be said by name. The length of the run tells which it is: its last time is
+//! the run's length.
+
+use super::fio::{Clock, IoLog, version_3};
+use super::{Confidence, Counted, Format};
+use crate::input::{Fault, Input};
+use crate::row::{Lines, Parser};
+
+pub(super) const FORMAT: Format = Format {
+    name: "fio-ms",
+    summary: "fio iolog version 3 with times in ms, of early fio 3 (must be said: fio has the same columns)",
+    columns: "time (ms), file, action, offset (bytes), length (bytes); else as fio",
+    counted: Counted::Lines,
+    detect: |_| Confidence::No,
+    open,
+};
+
+const MILLISECOND_NS: u64 = 1_000_000;
+
+fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
+    version_3(input)?;
+    Ok(Box::new(Lines(IoLog::new(Clock::Times { unit_ns: MILLISECOND_NS }))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Place;
+    use crate::formats::Head;
+    use crate::formats::blktrace::testing::rows_of;
+    use crate::row::Row;
+    use fullstroke_contract::Operation;
+
+    const TEXT: &[u8] =
+        b"fio version 3 iolog\n7 /dev/sda add\n15 /dev/sda write 0 4096\n16 /dev/sda rite 0 1\n";
+
+    #[test]
+    fn times_are_milliseconds() {
+        let rows = rows_of(&FORMAT, &TEXT[..60]).unwrap();
+        assert_eq!(rows, [Row { place: 3, ..Row::new(15_000_000, Operation::Write, 0, 8) }]);
+    }
+
+    #[test]
+    fn it_has_to_be_said_by_name() {
+        assert_eq!((FORMAT.detect)(&Head { name: "fio-ms", bytes: TEXT }), Confidence::No);
+    }
+
+    #[test]
+    fn damage_is_named_and_version_2_is_refused() {
+        let Err(Fault::Row(problem)) = rows_of(&FORMAT, TEXT) else { panic!("no fault") };
+        assert_eq!(problem.place, Place::Line { line: 4, column: 13 });
+        assert!(matches!(rows_of(&FORMAT, b"fio version 2 iolog\na read 0 512\n"), Err(Fault::Broken(_))));
+    }
+}

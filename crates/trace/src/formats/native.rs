@@ -1,0 +1,152 @@
+//! fullstroke's own format: a Parquet table, one row a request.
+
+use super::{Confidence, Counted, Format, Head};
+use crate::input::{Fault, Input};
+use crate::record::operation_named;
+use crate::row::{Parser, Row};
+use crate::Place;
+use fullstroke_table::{Batch, ColumnType, Schema, TableReader};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Seek as _};
+use std::path::Path;
+
+pub(super) const FORMAT: Format = Format {
+    name: "native",
+    summary: "fullstroke's own: a Parquet table, one row a request, times in ns",
+    columns: "arrival_ns, operation (read, write, flush or discard), start_sector, sectors, device, process, \
+              issued_ns and completed_ns (empty = unknown; not before arrival_ns, on the same clock)",
+    counted: Counted::Rows,
+    detect,
+    open: |input| Ok(Box::new(Native::open(input)?)),
+};
+
+/// The note in the footer that names the schema.
+const SCHEMA_KEY: &str = "schema";
+const SCHEMA_NAME: &str = "fullstroke-trace";
+/// The note in the footer that counts the schema's changes.
+const VERSION_KEY: &str = "schema_version";
+const VERSION: &str = "1";
+/// What every Parquet file begins with.
+const PARQUET_MAGIC: &[u8] = b"PAR1";
+/// Rows of the table that are in memory at a time.
+const BATCH_ROWS: usize = 1024;
+
+/// The table's columns, in the order of [`schema`].
+pub(crate) mod column {
+    pub(crate) const ARRIVAL: usize = 0;
+    pub(crate) const OPERATION: usize = 1;
+    pub(crate) const START: usize = 2;
+    pub(crate) const SECTORS: usize = 3;
+    pub(crate) const DEVICE: usize = 4;
+    pub(crate) const PROCESS: usize = 5;
+    pub(crate) const ISSUED: usize = 6;
+    pub(crate) const COMPLETED: usize = 7;
+}
+
+/// The native format's table, as documented in `docs/traces.md`.
+pub fn schema() -> Schema {
+    Schema::new()
+        .column("arrival_ns", ColumnType::U64)
+        .column("operation", ColumnType::Text)
+        .column("start_sector", ColumnType::U64)
+        .column("sectors", ColumnType::U64)
+        .optional("device", ColumnType::U32)
+        .optional("process", ColumnType::U32)
+        .optional("issued_ns", ColumnType::U64)
+        .optional("completed_ns", ColumnType::U64)
+        .metadata(SCHEMA_KEY, SCHEMA_NAME)
+        .metadata(VERSION_KEY, VERSION)
+}
+
+fn detect(head: &Head<'_>) -> Confidence {
+    if head.bytes.starts_with(PARQUET_MAGIC) { Confidence::Certain } else { Confidence::No }
+}
+
+struct Native {
+    table: TableReader,
+    /// Rows that were read from the table but not asked for yet.
+    ready: VecDeque<Result<Row, Fault>>,
+    rows_read: u64,
+}
+
+impl Native {
+    fn open(input: &mut Input<'_>) -> Result<Native, Fault> {
+        let table = open_table(input)?;
+        if let (Some(SCHEMA_NAME), Some(version)) = (table.metadata(SCHEMA_KEY), table.metadata(VERSION_KEY))
+            && version != VERSION
+        {
+            let found = format!("schema version `{version}` in the footer");
+            return Err(Fault::broken(Place::Row(0), found, format!("version {VERSION}; use a newer fullstroke")));
+        }
+        Ok(Native { table, ready: VecDeque::new(), rows_read: 0 })
+    }
+
+    /// Reads further rows of the table; `false` at its end.
+    fn refill(&mut self) -> Result<bool, Fault> {
+        let Some(batch) = self.table.next_batch(BATCH_ROWS).map_err(Fault::Table)? else { return Ok(false) };
+        for index in 0..batch.rows() {
+            self.ready.push_back(row(batch, index, self.rows_read + index as u64));
+        }
+        self.rows_read += batch.rows() as u64;
+        Ok(true)
+    }
+}
+
+impl Parser for Native {
+    fn read(&mut self, _: &mut Input<'_>, rows: &mut Vec<Row>, limit: usize) -> Result<bool, Fault> {
+        for _ in 0..limit {
+            if self.ready.is_empty() && !self.refill()? {
+                return Ok(false);
+            }
+            if let Some(row) = self.ready.pop_front() {
+                rows.push(row?);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// A table is read from its end: where that is not possible, from a copy.
+fn open_table(input: &mut Input<'_>) -> Result<TableReader, Fault> {
+    let seekable = |path: &&Path| path.is_file();
+    if let Some(path) = input.plain_path().filter(seekable) {
+        return TableReader::open(path, &schema()).map_err(Fault::Table);
+    }
+    let name = input.path().unwrap_or(Path::new("trace")).to_owned();
+    let copy = spooled(input).map_err(Fault::Read)?;
+    TableReader::from_file(&name, copy, &schema()).map_err(Fault::Table)
+}
+
+/// The rest of `input` in a file without a name, which goes when it is closed.
+fn spooled(input: &mut Input<'_>) -> io::Result<File> {
+    let mut copy = tempfile::tempfile()?;
+    io::copy(input, &mut copy)?;
+    copy.rewind()?;
+    Ok(copy)
+}
+
+fn row(batch: &Batch, index: usize, place: u64) -> Result<Row, Fault> {
+    let damaged =
+        |found: String, expected: &str| Err(Fault::row(Place::Row(place), found, expected));
+    let name = batch.text(column::OPERATION, index);
+    let Some(operation) = operation_named(name) else {
+        return damaged(format!("operation `{}`", name.escape_debug()), "read, write, flush or discard");
+    };
+    let arrival = batch.u64(column::ARRIVAL, index);
+    let issued = batch.optional_u64(column::ISSUED, index);
+    let completed = batch.optional_u64(column::COMPLETED, index);
+    let issue = issued.unwrap_or(arrival);
+    if issue < arrival || completed.is_some_and(|completed| completed < issue) {
+        let found = format!("arrival {arrival} ns, issue {issued:?} and completion {completed:?}");
+        return damaged(found, "an issue not before the arrival and a completion not before either");
+    }
+    Ok(Row {
+        device: batch.u32(column::DEVICE, index),
+        process: batch.u32(column::PROCESS, index),
+        issued,
+        completed,
+        place,
+        ..Row::new(arrival, operation, batch.u64(column::START, index), batch.u64(column::SECTORS, index))
+    })
+}

@@ -1,0 +1,147 @@
+//! libCacheSim's oracleGeneral: what was used, when, and when it will be next.
+//!
+//! The format knows neither operations nor addresses, only numbers of objects:
+//! each request is given as a read of the sectors from the object's number on.
+//! That is right where the trace was made of block numbers; only studies of
+//! addresses can use it.
+//!
+//! There is no magic number. A file may be in this format if its first records
+//! are in order of time and each object's next access lies in the future; a
+//! name with `oracleGeneral` in it makes that likely.
+
+use super::{Confidence, Counted, Format, Head};
+use crate::Place;
+use crate::input::{Fault, Input};
+use crate::row::{Parser, Row};
+use fullstroke_contract::Operation;
+use fullstroke_units::SECTOR_BYTES;
+
+pub(super) const FORMAT: Format = Format {
+    name: "oracle-general",
+    summary: "libCacheSim oracleGeneral binary: for studies of addresses only (all requests are reads)",
+    columns: "time (s), object (taken as the first sector), size (bytes), next access (ignored): 24 bytes, \
+              little-endian",
+    counted: Counted::Bytes,
+    detect,
+    open: |_| Ok(Box::new(OracleGeneral)),
+};
+
+const RECORD_BYTES: usize = 24;
+const SECOND_NS: u64 = 1_000_000_000;
+/// Sectors in 2^64 bytes; a higher number is a digest of a name, no address.
+const OBJECTS: u64 = 1 << 55;
+/// Records that are looked at to recognise the format.
+const RECORDS_DETECTED: usize = 256;
+/// No request of the formats that are turned into this one is larger.
+const SIZE_DETECTED_MAX: u32 = 1 << 30;
+
+/// One use of an object.
+struct Access {
+    seconds: u32,
+    object: u64,
+    size: u32,
+    next: i64,
+}
+
+impl Access {
+    /// In a whole record.
+    fn of(record: &[u8]) -> Access {
+        let number = |at: usize, count: usize| {
+            record[at..at + count].iter().rev().fold(0u64, |value, &byte| value << 8 | u64::from(byte))
+        };
+        Access {
+            seconds: number(0, 4) as u32,
+            object: number(4, 8),
+            size: number(12, 4) as u32,
+            next: number(16, 8).cast_signed(),
+        }
+    }
+}
+
+fn detect(head: &Head<'_>) -> Confidence {
+    let mut last = 0;
+    let mut count = 0;
+    for record in head.bytes.chunks_exact(RECORD_BYTES).take(RECORDS_DETECTED) {
+        let access = Access::of(record);
+        let sized = (1..=SIZE_DETECTED_MAX).contains(&access.size);
+        // -1 and -2 stand for never.
+        let ahead = access.next > count || (-2..0).contains(&access.next);
+        if !sized || !ahead || access.seconds < last {
+            return Confidence::No;
+        }
+        last = access.seconds;
+        count += 1;
+    }
+    match (count, head.name.to_ascii_lowercase().contains("oraclegeneral")) {
+        (0, _) => Confidence::No,
+        (_, true) => Confidence::Likely,
+        (_, false) => Confidence::Possible,
+    }
+}
+
+struct OracleGeneral;
+
+impl Parser for OracleGeneral {
+    fn read(&mut self, input: &mut Input<'_>, rows: &mut Vec<Row>, limit: usize) -> Result<bool, Fault> {
+        for _ in 0..limit {
+            let place = input.offset();
+            let Some(record) = input.bytes(RECORD_BYTES, "record")? else { return Ok(false) };
+            let access = Access::of(record);
+            if access.object >= OBJECTS {
+                let found = format!("object {}", access.object);
+                let expected =
+                    "a number below 2^55, which can be a sector (digests of names are no addresses)";
+                return Err(Fault::row(Place::Byte(place), found, expected));
+            }
+            let arrival = u64::from(access.seconds) * SECOND_NS;
+            let sectors = u64::from(access.size).div_ceil(SECTOR_BYTES);
+            rows.push(Row { place, ..Row::new(arrival, Operation::Read, access.object, sectors) });
+        }
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::blktrace::testing::rows_of;
+
+    fn record(seconds: u32, object: u64, size: u32, next: i64) -> Vec<u8> {
+        let mut record = seconds.to_le_bytes().to_vec();
+        record.extend(object.to_le_bytes());
+        record.extend(size.to_le_bytes());
+        record.extend(next.to_le_bytes());
+        record
+    }
+
+    #[test]
+    fn an_object_is_read_from_the_sector_of_its_number_on() {
+        let bytes = [record(3, 1000, 4096, 2), record(4, 1000, 513, -2)].concat();
+        let rows = rows_of(&FORMAT, &bytes).unwrap();
+        let expected = [
+            Row::new(3_000_000_000, Operation::Read, 1000, 8),
+            Row { place: 24, ..Row::new(4_000_000_000, Operation::Read, 1000, 2) },
+        ];
+        assert_eq!(rows, expected);
+    }
+
+    #[test]
+    fn a_name_makes_likely_what_the_contents_leave_open() {
+        let bytes = [record(3, 1000, 4096, 2), record(4, 1000, 513, -2)].concat();
+        let sure = |name, bytes: &[u8]| detect(&Head { name, bytes });
+        assert_eq!(sure("w1.bin", &bytes), Confidence::Possible);
+        assert_eq!(sure("w1.oracleGeneral.zst", &bytes), Confidence::Likely);
+        assert_eq!(sure("w1.bin", &[record(5, 1, 1, -1), record(4, 1, 1, -1)].concat()), Confidence::No);
+        assert_eq!(sure("w1.bin", &record(5, 1, 0, -1)), Confidence::No);
+        assert_eq!(sure("w1.bin", b"short"), Confidence::No);
+    }
+
+    #[test]
+    fn digests_and_records_that_are_cut_off_are_faults_at_their_byte() {
+        let bytes = [record(3, 1000, 4096, 2), record(4, u64::MAX, 512, -2)].concat();
+        let Err(Fault::Row(problem)) = rows_of(&FORMAT, &bytes) else { panic!("no fault") };
+        assert_eq!(problem.place, Place::Byte(24));
+        let Err(Fault::Broken(problem)) = rows_of(&FORMAT, &bytes[..23]) else { panic!("no fault") };
+        assert_eq!(problem.expected, "a whole record");
+    }
+}

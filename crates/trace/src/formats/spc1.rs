@@ -1,0 +1,73 @@
+//! SPC-1 ASCII, the Storage Performance Council's trace file (revision 1.0.1),
+//! as used for the UMass financial and web-search traces.
+
+use super::{Confidence, Counted, Format, Head};
+use crate::fields::{Fields, Parsed};
+use crate::row::{LineParser, Lines, Row, byte_range};
+use fullstroke_contract::Operation;
+use fullstroke_units::SECTOR_BYTES;
+
+pub(super) const FORMAT: Format = Format {
+    name: "spc1",
+    summary: "SPC-1 ASCII: application storage units, times in seconds",
+    columns: "ASU (the device), LBA (512-byte blocks within the ASU), size (bytes), opcode (R, r, W or w), \
+              timestamp (s); further fields are ignored",
+    counted: Counted::Lines,
+    detect,
+    open: |_| Ok(Box::new(Lines(Spc1))),
+};
+
+struct Spc1;
+
+fn detect(head: &Head<'_>) -> Confidence {
+    head.understood_by(Spc1, Confidence::Likely)
+}
+
+impl LineParser for Spc1 {
+    #[inline]
+    fn row(&mut self, line: &[u8]) -> Parsed<Option<Row>> {
+        let mut fields = Fields::new(line);
+        fields.spaces();
+        let device = fields.small("an application storage unit")?;
+        fields.separator(b',')?;
+        let block = fields.integer("a block number")?;
+        fields.separator(b',')?;
+        let size = fields.integer("a size in bytes")?;
+        fields.separator(b',')?;
+        let operation = letter(&mut fields)?;
+        fields.separator(b',')?;
+        let arrival = fields.decimal(9, "a timestamp in seconds")?;
+        fields.spaces();
+        if !fields.is_end() {
+            fields.byte(b',')?;
+        }
+        let offset = block.checked_mul(SECTOR_BYTES).ok_or_else(|| fields.mismatch("a block below 2^55"))?;
+        let (start, sectors) = byte_range(&fields, offset, size)?;
+        Ok(Some(Row { device, ..Row::new(arrival, operation, start, sectors) }))
+    }
+}
+
+/// `R`, `r`, `W` or `w`.
+#[inline]
+pub(super) fn letter(fields: &mut Fields<'_>) -> Parsed<Operation> {
+    let operation = match fields.peek() {
+        Some(b'R' | b'r') => Operation::Read,
+        Some(b'W' | b'w') => Operation::Write,
+        _ => return Err(fields.mismatch("`R` or `W`")),
+    };
+    fields.skip(1);
+    Ok(operation)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn further_fields_are_tolerated() {
+        let row = Spc1.row(b"0,20941264,8192,W,0.551706,extra,1").unwrap().unwrap();
+        assert_eq!((row.arrival, row.start, row.sectors), (551_706_000, 20_941_264, 16));
+        assert!(Spc1.row(b"0,20941264,8192,W,-0.5").is_err());
+        assert!(Spc1.row(b"0,20941264,8192,X,0.5").is_err());
+    }
+}

@@ -1,0 +1,54 @@
+//! The first requests of a trace.
+
+use crate::record::operation_name;
+use crate::{Record, TraceError, TraceReader};
+use comfy_table::{CellAlignment, Table, presets};
+use fullstroke_units::Duration;
+
+/// The next records of `reader`, at most `count`. Each serializes to the
+/// columns of the native format.
+///
+/// # Errors
+/// If the trace cannot be read or understood.
+pub fn head(reader: &mut TraceReader, count: usize) -> Result<Vec<Record>, TraceError> {
+    let mut records = Vec::new();
+    reader.next_batch(&mut records, count)?;
+    Ok(records)
+}
+
+/// `records` as a table for people. Response (arrival to completion) and
+/// service (issue to completion) are empty where they are not known.
+pub fn render_head(records: &[Record]) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header([
+        "arrival ms",
+        "operation",
+        "sector",
+        "sectors",
+        "device",
+        "process",
+        "response ms",
+        "service ms",
+    ]);
+    for record in records {
+        table.add_row([
+            format!("{:.6}", record.arrival.as_millis_f64()),
+            operation_name(record.operation).to_owned(),
+            record.extent.start.0.to_string(),
+            record.extent.sectors.0.to_string(),
+            record.device.to_string(),
+            record.process.to_string(),
+            milliseconds(record.response()),
+            milliseconds(record.service()),
+        ]);
+    }
+    for (index, column) in table.column_iter_mut().enumerate() {
+        column.set_cell_alignment(if index == 1 { CellAlignment::Left } else { CellAlignment::Right });
+    }
+    table.trim_fmt()
+}
+
+fn milliseconds(span: Option<Duration>) -> String {
+    span.map(|span| format!("{:.6}", span.as_millis_f64())).unwrap_or_default()
+}

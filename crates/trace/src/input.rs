@@ -1,0 +1,274 @@
+//! The bytes of a trace, through one buffer of fixed size.
+
+use crate::Place;
+use crate::fields::{Mismatch, excerpt};
+use fullstroke_table::TableError;
+use std::fmt;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// What is wrong at one place of a trace.
+#[derive(Debug)]
+pub struct Problem {
+    /// Where.
+    pub place: Place,
+    /// What stands there.
+    pub found: String,
+    /// What should.
+    pub expected: String,
+}
+
+/// Why reading rows stopped.
+#[derive(Debug)]
+pub enum Fault {
+    /// The system or the decompressor failed.
+    Read(io::Error),
+    /// One row is damaged; the parser can go on behind it.
+    Row(Box<Problem>),
+    /// The file is damaged such that the parser cannot go on.
+    Broken(Box<Problem>),
+    /// The native format's table.
+    Table(TableError),
+    /// A fault in another file that belongs to the trace.
+    In(String, Box<Fault>),
+}
+
+impl Fault {
+    /// Whether only one row is damaged, here or in a file that belongs to the
+    /// trace, and reading can go on behind it.
+    pub(crate) fn is_one_row(&self) -> bool {
+        match self {
+            Fault::Row(_) => true,
+            Fault::In(_, fault) => fault.is_one_row(),
+            Fault::Read(_) | Fault::Broken(_) | Fault::Table(_) => false,
+        }
+    }
+
+    /// A damaged row of a text format.
+    #[cold]
+    pub fn in_line(line: u64, mismatch: Mismatch) -> Fault {
+        let place = Place::Line { line, column: mismatch.column + 1 };
+        Fault::Row(Box::new(Problem { place, found: mismatch.found, expected: mismatch.expected }))
+    }
+
+    /// A place beyond which the file cannot be read.
+    #[cold]
+    pub fn broken(place: Place, found: impl Into<String>, expected: impl Into<String>) -> Fault {
+        Fault::Broken(Box::new(Problem { place, found: found.into(), expected: expected.into() }))
+    }
+
+    /// A damaged row of a binary format.
+    #[cold]
+    pub fn row(place: Place, found: impl Into<String>, expected: impl Into<String>) -> Fault {
+        Fault::Row(Box::new(Problem { place, found: found.into(), expected: expected.into() }))
+    }
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Fault {
+        Fault::Read(error)
+    }
+}
+
+/// Bytes that are in memory at a time, unless said otherwise.
+pub(crate) const BUFFER_BYTES: usize = 256 * 1024;
+/// A line longer than this is no row of any format.
+const LINE_BYTES_MAX: usize = 64 * 1024;
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// The decompressed bytes of a trace.
+pub struct Input<'a> {
+    source: Box<dyn Read + Send + 'a>,
+    path: Option<PathBuf>,
+    packed: bool,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// The offset in the trace of `buffer[start]`.
+    offset: u64,
+    lines: u64,
+    ended: bool,
+}
+
+impl fmt::Debug for Input<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Input").field("path", &self.path).field("offset", &self.offset).finish()
+    }
+}
+
+impl<'a> Input<'a> {
+    /// Over decompressed bytes. `path` is the file on disk, if there is one.
+    pub(crate) fn new(
+        source: Box<dyn Read + Send + 'a>,
+        path: Option<PathBuf>,
+        packed: bool,
+        capacity: usize,
+    ) -> Input<'a> {
+        let buffer = vec![0; capacity.max(LINE_BYTES_MAX + 2)];
+        Input { source, path, packed, buffer, start: 0, end: 0, offset: 0, lines: 0, ended: false }
+    }
+
+    /// The file on disk, if there is one.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// The file on disk, if it holds just the bytes that are read here.
+    pub fn plain_path(&self) -> Option<&Path> {
+        self.path.as_deref().filter(|_| !self.packed)
+    }
+
+    /// Lines that were read so far.
+    #[inline]
+    pub fn line_number(&self) -> u64 {
+        self.lines
+    }
+
+    /// The offset of the next byte.
+    #[inline]
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Reads more into the buffer; `false` at the end or when it is full.
+    fn fill(&mut self) -> io::Result<bool> {
+        if self.ended {
+            return Ok(false);
+        }
+        if self.start > 0 {
+            self.buffer.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        while self.end < self.buffer.len() {
+            match self.source.read(&mut self.buffer[self.end..]) {
+                Ok(0) => {
+                    self.ended = true;
+                    return Ok(false);
+                }
+                Ok(count) => {
+                    self.end += count;
+                    return Ok(true);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Up to `count` bytes ahead, without passing them; fewer only at the end
+    /// of the trace. At most the buffer's size.
+    pub fn peek(&mut self, count: usize) -> io::Result<&[u8]> {
+        let count = count.min(self.buffer.len());
+        while self.end - self.start < count && self.fill()? {}
+        Ok(&self.buffer[self.start..self.end.min(self.start + count)])
+    }
+
+    /// Passes over `count` bytes that were peeked at.
+    pub fn consume(&mut self, count: usize) {
+        let count = count.min(self.end - self.start);
+        self.start += count;
+        self.offset += count as u64;
+    }
+
+    /// Passes over a byte-order mark, if the trace begins with one.
+    pub(crate) fn skip_mark(&mut self) -> io::Result<()> {
+        if self.peek(BYTE_ORDER_MARK.len())? == BYTE_ORDER_MARK {
+            self.consume(BYTE_ORDER_MARK.len());
+        }
+        Ok(())
+    }
+
+    /// The next line without its end (`\n` or `\r\n`); `None` at the end. A
+    /// last line without an end counts.
+    #[inline]
+    pub fn line(&mut self) -> Result<Option<&[u8]>, Fault> {
+        let length = match memchr::memchr(b'\n', &self.buffer[self.start..self.end]) {
+            Some(length) => length,
+            None => match self.long_line()? {
+                Some(length) => length,
+                None => return Ok(None),
+            },
+        };
+        let begin = self.start;
+        let passed = (length + 1).min(self.end - begin);
+        self.start += passed;
+        self.offset += passed as u64;
+        self.lines += 1;
+        let line = &self.buffer[begin..begin + length];
+        Ok(Some(line.strip_suffix(b"\r").unwrap_or(line)))
+    }
+
+    /// The length of a line whose end is not in the buffer yet.
+    fn long_line(&mut self) -> Result<Option<usize>, Fault> {
+        let mut searched = self.end - self.start;
+        while searched <= LINE_BYTES_MAX {
+            if !self.fill()? {
+                break;
+            }
+            let unsearched = &self.buffer[self.start + searched..self.end];
+            if let Some(found) = memchr::memchr(b'\n', unsearched) {
+                return Ok(Some(searched + found));
+            }
+            searched = self.end - self.start;
+        }
+        if searched > LINE_BYTES_MAX {
+            let place = Place::Line { line: self.lines + 1, column: 0 };
+            let found = format!("a line of more than {LINE_BYTES_MAX} bytes");
+            return Err(Fault::broken(place, found, "rows of text, one a line"));
+        }
+        Ok((searched > 0).then_some(searched))
+    }
+
+    /// The next `count` bytes; `None` at the end. An end in their midst is a
+    /// fault that says `what` was cut off.
+    #[inline]
+    pub fn bytes(&mut self, count: usize, what: &str) -> Result<Option<&[u8]>, Fault> {
+        while self.end - self.start < count {
+            if !self.fill()? {
+                let left = self.end - self.start;
+                if left == 0 && count > 0 {
+                    return Ok(None);
+                }
+                let found = format!("the end of the file after {left} of {count} bytes");
+                return Err(Fault::broken(Place::Byte(self.offset), found, format!("a whole {what}")));
+            }
+        }
+        let begin = self.start;
+        self.start += count;
+        self.offset += count as u64;
+        Ok(Some(&self.buffer[begin..begin + count]))
+    }
+
+    /// Passes over `count` bytes, which must be there.
+    pub fn skip(&mut self, count: usize, what: &str) -> Result<(), Fault> {
+        let mut left = count;
+        while left > 0 {
+            let step = left.min(self.buffer.len());
+            if self.bytes(step, what)?.is_none() {
+                let place = Place::Byte(self.offset);
+                return Err(Fault::broken(place, "the end of the file", format!("a whole {what}")));
+            }
+            left -= step;
+        }
+        Ok(())
+    }
+}
+
+impl Read for Input<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        if self.start == self.end {
+            self.fill()?;
+        }
+        let count = bytes.len().min(self.end - self.start);
+        bytes[..count].copy_from_slice(&self.buffer[self.start..self.start + count]);
+        self.consume(count);
+        Ok(count)
+    }
+}
+
+/// The first bytes, for messages about files that are not understood.
+pub(crate) fn beginning(bytes: &[u8]) -> String {
+    excerpt(bytes).trim_matches('`').to_owned()
+}

@@ -1,0 +1,44 @@
+//! MSR Cambridge CSV.
+
+use super::text::TextFile;
+use super::{Output, RecordWriter};
+use crate::{Record, TraceError};
+use fullstroke_contract::Operation;
+use fullstroke_units::SECTOR_BYTES;
+
+pub(super) const OUTPUT: Output = Output {
+    name: "msr",
+    summary: "MSR Cambridge CSV: FILETIMEs from 1970 on, host `trace`, offsets and sizes in bytes",
+    loses: "times are cut to 100 ns (a known response is at least that long); flushes and discards are left out; \
+            processes and times of issue are lost",
+    endings: &[".csv"],
+    create: |path| Ok(Box::new(Msr(TextFile::create(path)?))),
+};
+
+const TICK_NS: u64 = 100;
+/// FILETIME (100 ns since 1601) of 1 January 1970.
+const BEGINNING_TICKS: u64 = 116_444_736_000_000_000;
+
+struct Msr(TextFile);
+
+impl RecordWriter for Msr {
+    fn write(&mut self, record: &Record) -> Result<bool, TraceError> {
+        let operation = match record.operation {
+            Operation::Read => "Read",
+            Operation::Write => "Write",
+            Operation::Flush | Operation::Discard => return Ok(false),
+        };
+        let timestamp = BEGINNING_TICKS + record.arrival.as_nanos() / TICK_NS;
+        // 0 would mean that the response is not known.
+        let response = record.response().map_or(0, |response| (response.as_nanos() / TICK_NS).max(1));
+        let offset = u128::from(record.extent.start.0) * u128::from(SECTOR_BYTES);
+        let size = u128::from(record.extent.sectors.0) * u128::from(SECTOR_BYTES);
+        let device = record.device;
+        self.0.line(format_args!("{timestamp},trace,{device},{operation},{offset},{size},{response}"))?;
+        Ok(true)
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), TraceError> {
+        self.0.finish()
+    }
+}

@@ -1,0 +1,93 @@
+//! Files of text, packed as their name says, that appear whole or not at all.
+
+use crate::TraceError;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use fullstroke_table::AtomicFile;
+use liblzma::write::XzEncoder;
+use std::fmt;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// zstd's own default.
+const ZSTD_LEVEL: i32 = 3;
+/// xz's own default.
+const XZ_LEVEL: u32 = 6;
+
+/// What names of packed files end in.
+pub(crate) const PACKINGS: &[&str] = &[".gz", ".zst", ".xz"];
+
+/// A file of text under construction.
+pub(super) struct TextFile {
+    path: PathBuf,
+    packer: Packer,
+    line: Vec<u8>,
+}
+
+enum Packer {
+    Plain(AtomicFile),
+    Gzip(Box<GzEncoder<AtomicFile>>),
+    Zstd(Box<zstd::stream::write::Encoder<'static, AtomicFile>>),
+    Xz(Box<XzEncoder<AtomicFile>>),
+}
+
+impl TextFile {
+    /// Begins the file that is to stand at `path`.
+    pub(super) fn create(path: &Path) -> Result<TextFile, TraceError> {
+        let file = AtomicFile::create(path)?;
+        let packer = Packer::new(path, file).map_err(|source| failed(path, source))?;
+        Ok(TextFile { path: path.to_owned(), packer, line: Vec::with_capacity(128) })
+    }
+
+    /// Writes one line; its end is added.
+    pub(super) fn line(&mut self, text: fmt::Arguments<'_>) -> Result<(), TraceError> {
+        self.line.clear();
+        let TextFile { path, packer, line } = self;
+        line.write_fmt(text)
+            .and_then(|()| {
+                line.push(b'\n');
+                packer.writer().write_all(line)
+            })
+            .map_err(|source| failed(path, source))
+    }
+
+    /// Puts the file in its place.
+    pub(super) fn finish(self) -> Result<(), TraceError> {
+        let file = self.packer.into_file().map_err(|source| failed(&self.path, source))?;
+        Ok(file.commit()?)
+    }
+}
+
+impl Packer {
+    fn new(path: &Path, file: AtomicFile) -> io::Result<Packer> {
+        let name = path.to_string_lossy().to_ascii_lowercase();
+        Ok(match PACKINGS.iter().find(|ending| name.ends_with(**ending)) {
+            Some(&".gz") => Packer::Gzip(Box::new(GzEncoder::new(file, Compression::default()))),
+            Some(&".zst") => Packer::Zstd(Box::new(zstd::stream::write::Encoder::new(file, ZSTD_LEVEL)?)),
+            Some(&".xz") => Packer::Xz(Box::new(XzEncoder::new(file, XZ_LEVEL))),
+            _ => Packer::Plain(file),
+        })
+    }
+
+    fn writer(&mut self) -> &mut dyn Write {
+        match self {
+            Packer::Plain(file) => file,
+            Packer::Gzip(encoder) => encoder,
+            Packer::Zstd(encoder) => encoder,
+            Packer::Xz(encoder) => encoder,
+        }
+    }
+
+    fn into_file(self) -> io::Result<AtomicFile> {
+        match self {
+            Packer::Plain(file) => Ok(file),
+            Packer::Gzip(encoder) => encoder.finish(),
+            Packer::Zstd(encoder) => encoder.finish(),
+            Packer::Xz(encoder) => encoder.finish(),
+        }
+    }
+}
+
+fn failed(path: &Path, source: io::Error) -> TraceError {
+    TraceError::Write { file: path.display().to_string(), source }
+}

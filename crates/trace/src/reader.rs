@@ -1,0 +1,380 @@
+//! From a file to records: recognising, reading, sorting and selecting.
+
+use crate::formats::{Format, find_format, recognise};
+use crate::input::{BUFFER_BYTES, Fault, Input, Problem};
+use crate::options::{Beyond, Options};
+use crate::record::{Record, operation_name};
+use crate::row::{Parser, Row, check};
+use crate::sort::SortWindow;
+use crate::{Place, TraceError, source};
+use fullstroke_contract::{Extent, Operation};
+use fullstroke_units::{SECTOR_BYTES, Sectors, Time};
+use std::fmt;
+use std::io::Read;
+use std::path::Path;
+
+/// Rows that a parser is asked for at a time.
+const ROWS_AT_ONCE: usize = 512;
+/// The unit in which [`Beyond::Scale`] moves addresses: 1 MiB.
+const REGION_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
+
+/// Reads a trace as a stream of [`Record`]s in order of arrival.
+///
+/// - Getters: [`file`](Self::file), [`format`](Self::format),
+///   [`skipped`](Self::skipped), [`beginning_ns`](Self::beginning_ns).
+/// - Records out: [`next`](Self::next), [`next_batch`](Self::next_batch).
+///   After an error there are no more records.
+///
+/// Memory does not grow with the trace: there is one buffer of bytes, a batch
+/// of rows, and [`Options::sort_window`] rows held back for sorting.
+pub struct TraceReader {
+    file: String,
+    format: &'static Format,
+    input: Input<'static>,
+    parser: Box<dyn Parser>,
+    options: Options,
+    /// Parsed rows, of which the first `taken` have gone to the window.
+    rows: Vec<Row>,
+    taken: usize,
+    window: SortWindow,
+    /// The arrival of the trace's first request, on the format's clock.
+    beginning: Option<u64>,
+    skipped: u64,
+    /// The parser has no more rows.
+    ended: bool,
+    /// Nothing more is given: an error was reported, or the time window is over.
+    closed: bool,
+}
+
+impl TraceReader {
+    /// Opens the trace at `path`, packed or not.
+    ///
+    /// With [`Beyond::Scale`], a capacity and no [`Options::span`], the whole
+    /// trace is read once here, to find its span.
+    ///
+    /// # Errors
+    /// If the file cannot be read or recognised, or the options contradict
+    /// themselves.
+    pub fn open(path: &Path, options: &Options) -> Result<TraceReader, TraceError> {
+        options.check()?;
+        let mut options = options.clone();
+        if needs_span(&options) {
+            options.span = Some(span_of(path, &options)?);
+        }
+        let input = source::open(path, BUFFER_BYTES)?;
+        TraceReader::over(path.display().to_string(), input, options)
+    }
+
+    /// Reads the trace, packed or not, from `bytes`; `name` is for messages
+    /// and for recognising the format.
+    ///
+    /// # Errors
+    /// As for [`open`](TraceReader::open). [`Beyond::Scale`] needs
+    /// [`Options::span`] here, because the bytes can be read but once.
+    pub fn open_read(
+        name: &str,
+        bytes: Box<dyn Read + Send>,
+        options: &Options,
+    ) -> Result<TraceReader, TraceError> {
+        options.check()?;
+        if needs_span(options) {
+            let text = format!("`{name}` can be read only once: to scale its addresses, give its span");
+            return Err(TraceError::Option(text));
+        }
+        let input = source::unpack(bytes, None, BUFFER_BYTES);
+        let input = input.map_err(|source| TraceError::from_io(name.to_owned(), source))?;
+        TraceReader::over(name.to_owned(), input, options.clone())
+    }
+
+    fn over(file: String, mut input: Input<'static>, options: Options) -> Result<TraceReader, TraceError> {
+        let format = match &options.format {
+            Some(name) => find_format(name)?,
+            None => recognise(&file, &mut input)?,
+        };
+        let begin = input.peek(1).map_err(|source| TraceError::from_io(file.clone(), source))?;
+        if begin.is_empty() {
+            return Err(TraceError::Empty { file });
+        }
+        let parser = (format.open)(&mut input).map_err(|fault| TraceError::from_fault(&file, fault))?;
+        Ok(TraceReader {
+            file,
+            format,
+            input,
+            parser,
+            rows: Vec::with_capacity(ROWS_AT_ONCE),
+            taken: 0,
+            window: SortWindow::new(options.sort_window),
+            options,
+            beginning: None,
+            skipped: 0,
+            ended: false,
+            closed: false,
+        })
+    }
+
+    /// The file's name, as in messages.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// The format that is being read.
+    pub fn format(&self) -> &'static Format {
+        self.format
+    }
+
+    /// Damaged rows that were left out so far; see [`Options::skip_bad`].
+    pub fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// The arrival of the trace's first request in nanoseconds on the format's
+    /// own clock, which is time 0 of the records; `None` before it was read.
+    pub fn beginning_ns(&self) -> Option<u64> {
+        self.beginning
+    }
+
+    /// The next record; `None` at the end of the trace or of the time window.
+    ///
+    /// # Errors
+    /// If the trace cannot be read or understood, a row is out of order by more
+    /// than the sort window, or a request does not fit the volume.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "an error ends the trace, so it stands outside the option"
+    )]
+    pub fn next(&mut self) -> Result<Option<Record>, TraceError> {
+        if self.closed {
+            return Ok(None);
+        }
+        let outcome = self.advance();
+        self.closed = !matches!(outcome, Ok(Some(_)));
+        outcome
+    }
+
+    /// Appends up to `limit` records to `records` and returns how many; fewer
+    /// only at the end.
+    ///
+    /// # Errors
+    /// As for [`next`](TraceReader::next); the records before the error have
+    /// been appended.
+    pub fn next_batch(&mut self, records: &mut Vec<Record>, limit: usize) -> Result<usize, TraceError> {
+        for count in 0..limit {
+            match self.next()? {
+                Some(record) => records.push(record),
+                None => return Ok(count),
+            }
+        }
+        Ok(limit)
+    }
+
+    fn advance(&mut self) -> Result<Option<Record>, TraceError> {
+        while let Some(row) = self.next_row()? {
+            let beginning = *self.beginning.get_or_insert(row.arrival);
+            let since = row.arrival - beginning;
+            if self.options.to.is_some_and(|to| since >= to.as_nanos()) {
+                return Ok(None);
+            }
+            if self.selects(&row, since) {
+                return self.record(&row, since).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The next row in order of arrival.
+    #[inline]
+    fn next_row(&mut self) -> Result<Option<Row>, TraceError> {
+        loop {
+            if let Some(row) = self.window.pop_excess() {
+                return Ok(Some(row));
+            }
+            if let Some(&row) = self.rows.get(self.taken) {
+                self.taken += 1;
+                self.admit(row)?;
+            } else if self.ended {
+                return Ok(self.window.pop());
+            } else {
+                self.refill()?;
+            }
+        }
+    }
+
+    /// Puts a parsed row in its place.
+    #[inline]
+    fn admit(&mut self, row: Row) -> Result<(), TraceError> {
+        if let Err(problem) = check(&row) {
+            let place = self.format.place(row.place);
+            return self.skip(Fault::Row(Box::new(Problem { place, ..*problem })));
+        }
+        match self.window.push(row) {
+            Ok(()) => Ok(()),
+            Err(row) => self.skip(Fault::Row(Box::new(self.too_late(&row)))),
+        }
+    }
+
+    #[cold]
+    fn too_late(&self, row: &Row) -> Problem {
+        let beginning = self.beginning.unwrap_or(row.arrival);
+        let found = if row.arrival < beginning {
+            format!("a request that arrives {} ns before the trace's first", beginning - row.arrival)
+        } else {
+            format!("a request that arrives {} ns after the trace's first", row.arrival - beginning)
+        };
+        Problem {
+            place: self.format.place(row.place),
+            found,
+            expected: format!(
+                "requests in order of arrival, or at most {} rows late; sort the trace by time",
+                self.options.sort_window
+            ),
+        }
+    }
+
+    /// Reads further rows.
+    fn refill(&mut self) -> Result<(), TraceError> {
+        self.rows.clear();
+        self.taken = 0;
+        match self.parser.read(&mut self.input, &mut self.rows, ROWS_AT_ONCE) {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                self.ended = true;
+                let nothing = self.rows.is_empty() && self.beginning.is_none() && self.window.is_empty();
+                if nothing { Err(TraceError::Empty { file: self.file.clone() }) } else { Ok(()) }
+            }
+            Err(fault) if fault.is_one_row() => self.skip(fault),
+            Err(fault) => Err(TraceError::from_fault(&self.file, fault)),
+        }
+    }
+
+    /// Leaves a damaged row out, if that is still allowed.
+    #[cold]
+    fn skip(&mut self, fault: Fault) -> Result<(), TraceError> {
+        let error = TraceError::from_fault(&self.file, fault);
+        let tolerated = self.options.skip_bad;
+        if self.skipped < tolerated {
+            self.skipped += 1;
+            return Ok(());
+        }
+        if tolerated == 0 {
+            return Err(error);
+        }
+        Err(TraceError::TooManyDamaged { tolerated, last: Box::new(error) })
+    }
+
+    /// Whether a row that arrives `since` nanoseconds after the first is wanted.
+    #[inline]
+    fn selects(&self, row: &Row, since: u64) -> bool {
+        let options = &self.options;
+        since >= options.from.as_nanos()
+            && (options.devices.is_empty() || options.devices.contains(&row.device))
+            && (options.operations.is_empty() || options.operations.contains(&row.operation))
+    }
+
+    #[inline]
+    fn record(&self, row: &Row, since: u64) -> Result<Record, TraceError> {
+        let arrival = since - self.options.from.as_nanos();
+        let arrival = scaled(arrival, self.options.time_scale);
+        let later = |time: u64| Time::from_nanos(arrival.saturating_add(time.saturating_sub(row.arrival)));
+        let extent = match (row.operation, self.options.capacity) {
+            (Operation::Flush, _) => Extent::new(0, 0),
+            (_, None) => Extent::new(row.start, row.sectors),
+            (_, Some(capacity)) => self.fitted(row, capacity)?,
+        };
+        Ok(Record {
+            arrival: Time::from_nanos(arrival),
+            operation: row.operation,
+            extent,
+            device: row.device,
+            process: row.process,
+            issued: row.issued.map(later),
+            completed: row.completed.map(later),
+        })
+    }
+
+    /// The row's extent, moved into a volume of `capacity`.
+    fn fitted(&self, row: &Row, capacity: Sectors) -> Result<Extent, TraceError> {
+        let (capacity, span) = (capacity.0, self.options.span.map(|span| span.0));
+        let end = row.start + row.sectors;
+        let moved = match self.options.beyond {
+            Beyond::Reject => row.start,
+            Beyond::Wrap => moved_back(row.start % capacity, row.sectors, capacity),
+            Beyond::Scale => match span {
+                Some(span) if span > capacity && end <= span => {
+                    moved_back(scaled_start(row.start, span, capacity), row.sectors, capacity)
+                }
+                _ => row.start,
+            },
+        };
+        let extent = Extent::new(moved, row.sectors);
+        if extent.within(Sectors(capacity)) {
+            return Ok(extent);
+        }
+        Err(TraceError::BeyondVolume {
+            file: self.file.clone(),
+            place: self.place(row),
+            operation: operation_name(row.operation),
+            start: row.start,
+            end,
+            capacity,
+        })
+    }
+
+    fn place(&self, row: &Row) -> Place {
+        self.format.place(row.place)
+    }
+}
+
+impl fmt::Debug for TraceReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TraceReader").field("file", &self.file).field("format", &self.format).finish()
+    }
+}
+
+fn needs_span(options: &Options) -> bool {
+    options.beyond == Beyond::Scale && options.capacity.is_some() && options.span.is_none()
+}
+
+/// The end of the address space that the trace's chosen devices use. The other
+/// choices play no part, so that a sector goes to the same place whichever
+/// part of the trace is read.
+fn span_of(path: &Path, options: &Options) -> Result<Sectors, TraceError> {
+    let whole = Options {
+        format: options.format.clone(),
+        devices: options.devices.clone(),
+        skip_bad: options.skip_bad,
+        sort_window: options.sort_window,
+        ..Options::default()
+    };
+    let mut reader = TraceReader::open(path, &whole)?;
+    let mut span = Sectors::ZERO;
+    while let Some(record) = reader.next()? {
+        span = span.max(Sectors(record.extent.end().0));
+    }
+    Ok(span)
+}
+
+/// `nanoseconds` times `factor`.
+#[inline]
+fn scaled(nanoseconds: u64, factor: f64) -> u64 {
+    // Times of a whole trace may not fit a float's 53 bits; unscaled they stay exact.
+    if factor == 1.0 { nanoseconds } else { (nanoseconds as f64 * factor).round() as u64 }
+}
+
+/// `start`, or the last place below `capacity` where `sectors` fit. Those that
+/// fit nowhere stay.
+fn moved_back(start: u64, sectors: u64, capacity: u64) -> u64 {
+    start.min(capacity.checked_sub(sectors).unwrap_or(start))
+}
+
+/// Where [`Beyond::Scale`] moves `start`, of a trace that spans `span` sectors.
+fn scaled_start(start: u64, span: u64, capacity: u64) -> u64 {
+    let regions = u128::from(span.div_ceil(REGION_SECTORS));
+    let room = u128::from(capacity / REGION_SECTORS);
+    let region = u128::from(start / REGION_SECTORS) * room / regions;
+    // The product is below the volume's regions, so it fits.
+    let region = u64::try_from(region).unwrap_or(u64::MAX / REGION_SECTORS);
+    (region * REGION_SECTORS + start % REGION_SECTORS) % capacity
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+//! Files and what they are packed in.
+
+use crate::TraceError;
+use crate::input::Input;
+use std::fs::File;
+use std::io::{self, BufReader, Chain, Cursor, Read};
+use std::path::{Path, PathBuf};
+
+/// Packed bytes that are in memory at a time.
+const PACKED_BYTES: usize = 64 * 1024;
+/// What an xz file may ask for; `xz -9` needs 65 MiB.
+const XZ_MEMORY_BYTES_MAX: u64 = 128 << 20;
+/// zstd's largest window without `--ultra --long`: 128 MiB.
+const ZSTD_WINDOW_LOG_MAX: u32 = 27;
+
+/// What a file is packed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Packing {
+    Plain,
+    Gzip,
+    Zstd,
+    Xz,
+}
+
+impl Packing {
+    /// Told by the first bytes, never by the name.
+    fn of(bytes: &[u8]) -> Packing {
+        match bytes {
+            [0x1f, 0x8b, ..] => Packing::Gzip,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Packing::Zstd,
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Packing::Xz,
+            _ => Packing::Plain,
+        }
+    }
+}
+
+/// Opens the file at `path` and unpacks it on the fly.
+pub(crate) fn open(path: &Path, capacity: usize) -> Result<Input<'static>, TraceError> {
+    let failed = |source| TraceError::Read { file: path.display().to_string(), source };
+    let file = File::open(path).map_err(failed)?;
+    if file.metadata().map_err(failed)?.is_dir() {
+        return Err(failed(io::Error::other("it is a folder; expected a file")));
+    }
+    unpack(file, Some(path.to_owned()), capacity).map_err(failed)
+}
+
+/// Unpacks `source` on the fly.
+pub(crate) fn unpack<'a>(
+    mut source: impl Read + Send + 'a,
+    path: Option<PathBuf>,
+    capacity: usize,
+) -> io::Result<Input<'a>> {
+    let mut magic = Vec::with_capacity(6);
+    source.by_ref().take(6).read_to_end(&mut magic)?;
+    let packing = Packing::of(&magic);
+    let whole: Chain<Cursor<Vec<u8>>, _> = Cursor::new(magic).chain(source);
+    let plain: Box<dyn Read + Send + 'a> = match packing {
+        // The buffer in front of this is larger than one here would be.
+        Packing::Plain => Box::new(whole),
+        Packing::Gzip => {
+            Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::with_capacity(PACKED_BYTES, whole)))
+        }
+        Packing::Zstd => {
+            let mut decoder = zstd::stream::read::Decoder::new(whole)?;
+            decoder.window_log_max(ZSTD_WINDOW_LOG_MAX)?;
+            Box::new(decoder)
+        }
+        Packing::Xz => Box::new(liblzma::read::XzDecoder::new_stream(whole, xz_stream()?)),
+    };
+    let mut input = Input::new(plain, path, packing != Packing::Plain, capacity);
+    input.skip_mark()?;
+    Ok(input)
+}
+
+fn xz_stream() -> io::Result<liblzma::stream::Stream> {
+    liblzma::stream::Stream::new_stream_decoder(XZ_MEMORY_BYTES_MAX, liblzma::stream::CONCATENATED)
+        .map_err(io::Error::other)
+}

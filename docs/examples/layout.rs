@@ -1,0 +1,115 @@
+//! `partition`: a part of one member.
+
+use crate::layout::{Layout, Location, Role};
+use crate::members::at_least;
+use crate::plan::{Content, OpenIos, Place, Plan, PlanWriter};
+use fullstroke_contract::registry::{self, Keys};
+use fullstroke_contract::{Below, ConfigError, Extent, Request, Status};
+use fullstroke_units::{Bytes, Lbn, Sectors};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Keys of `partition`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PartitionConfig {
+    /// Where the part begins: a multiple of 512. Default 0.
+    #[serde(default)]
+    pub start: Bytes,
+    /// How long it is: a positive multiple of 512.
+    pub size: Bytes,
+}
+
+/// A part of one member.
+#[derive(Debug)]
+pub struct Partition {
+    member: Sectors,
+    start: Sectors,
+    size: Sectors,
+    open: OpenIos,
+}
+
+impl Partition {
+    /// See [`BuildLayout`](crate::BuildLayout).
+    pub fn build(keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>, ConfigError> {
+        let config: PartitionConfig = registry::read(keys)?;
+        at_least("partition", members, 1)?;
+        let sectors = |key, bytes: Bytes| {
+            bytes
+                .sectors()
+                .ok_or_else(|| ConfigError::new(key, format!("found {bytes}; expected a multiple of 512B")))
+        };
+        let (start, size) = (sectors("start", config.start)?, sectors("size", config.size)?);
+        if size == Sectors::ZERO || start + size > members[0] {
+            let message =
+                format!("found {}; expected a part of the member, {}", config.size, members[0].bytes());
+            return Err(ConfigError::new("size", message));
+        }
+        Ok(Box::new(Partition { member: members[0], start, size, open: OpenIos::new(1) }))
+    }
+}
+
+impl Layout for Partition {
+    fn name(&self) -> &'static str {
+        "partition"
+    }
+    fn capacity(&self) -> Sectors {
+        self.size
+    }
+    fn members(&self) -> usize {
+        1
+    }
+    fn member_capacity(&self, _: usize) -> Sectors {
+        self.member
+    }
+    fn member_used(&self, _: usize) -> Sectors {
+        self.size
+    }
+    fn failures_survived(&self) -> u32 {
+        0
+    }
+    fn failed(&self) -> &[u32] {
+        &[]
+    }
+
+    fn locate(&self, lbn: Lbn) -> Location {
+        Location { member: 0, lbn: lbn + self.start }
+    }
+
+    fn role_of(&self, _: usize, lbn: Lbn) -> Role {
+        match lbn.0.checked_sub(self.start.0) {
+            Some(offset) if offset < self.size.0 => Role::Data(Lbn(offset)),
+            _ => Role::Unused,
+        }
+    }
+
+    fn plan_transfer(&mut self, request: &Request, _: Below<'_>, plan: &mut Plan) -> Status {
+        let extent = Extent { start: request.extent.start + self.start, ..request.extent };
+        let mut writer = PlanWriter::new(plan, &mut self.open);
+        writer.begin_strand();
+        writer.io(0, request.operation, extent, Place::Request(Sectors::ZERO), Content::Data);
+        Status::Done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_moved_by_the_start() {
+        let keys = serde_json::from_str(r#"{"start": "8KiB", "size": "64KiB"}"#).unwrap();
+        let partition = Partition::build(&keys, &[Sectors(1000)]).unwrap();
+        for lbn in 0..partition.capacity().0 {
+            let place = partition.locate(Lbn(lbn));
+            assert_eq!(partition.role_of(0, place.lbn), Role::Data(Lbn(lbn)));
+        }
+        assert_eq!(partition.role_of(0, Lbn(15)), Role::Unused);
+    }
+
+    #[test]
+    fn a_part_beyond_the_member_is_refused() {
+        let keys = serde_json::from_str(r#"{"start": "8KiB", "size": "1MiB"}"#).unwrap();
+        assert_eq!(Partition::build(&keys, &[Sectors(1000)]).err().unwrap().key, "size");
+    }
+}

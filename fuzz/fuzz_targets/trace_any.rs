@@ -1,0 +1,39 @@
+//! Reads arbitrary bytes in every trace format: the first byte chooses the
+//! format, the rest is the file.
+//!
+//! Guards that no input panics, hangs or gives a record that breaks the promises
+//! of `Record`.
+
+#![no_main]
+
+use fullstroke_trace::{FORMATS, Options, TraceReader};
+use libfuzzer_sys::fuzz_target;
+use std::io::Cursor;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((&choice, file)) = bytes.split_first() else { return };
+    let format = FORMATS[usize::from(choice) % FORMATS.len()];
+    for skip_bad in [0, u64::MAX] {
+        let options = Options { skip_bad, ..Options::for_format(format.name) };
+        read(file, &options);
+    }
+});
+
+/// Reads to the end or to the first error.
+fn read(file: &[u8], options: &Options) {
+    let source = Box::new(Cursor::new(file.to_vec()));
+    let Ok(mut reader) = TraceReader::open_read("fuzzed", source, options) else { return };
+    let (mut last, mut count) = (None, 0);
+    while let Ok(Some(record)) = reader.next() {
+        assert!(last <= Some(record.arrival), "out of order: {record:?}");
+        assert!(record.extent.start.0.checked_add(record.extent.sectors.0).is_some(), "{record:?}");
+        last = Some(record.arrival);
+        count += 1;
+        assert!(is_packed(file) || count <= file.len(), "more records than bytes");
+    }
+}
+
+/// Whether the file may unpack to more bytes than it has.
+fn is_packed(file: &[u8]) -> bool {
+    matches!(file, [0x1f, 0x8b, ..] | [0x28, 0xb5, ..] | [0xfd, ..] | [b'P', b'A', b'R', b'1', ..])
+}
