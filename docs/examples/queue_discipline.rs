@@ -1,6 +1,6 @@
 //! Last come, first served: what arrived last is next. It starves, of course.
 
-use super::{Arm, Discipline, NoKeys, Waiting};
+use super::{Arm, Choice, Discipline, NoKeys, Waiting};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 
@@ -21,8 +21,12 @@ impl Discipline for Lcfs {
     fn insert(&mut self, waiting: Waiting) {
         self.waiting.push(waiting);
     }
-    fn take(&mut self, _: Arm<'_>) -> Option<Waiting> {
-        self.waiting.pop()
+    fn take(&mut self, _: Arm<'_>) -> Option<Choice> {
+        self.waiting.pop().map(Choice::direct)
+    }
+    fn remove(&mut self, slot: u32) -> Option<Waiting> {
+        let index = self.waiting.iter().position(|waiting| waiting.slot == slot)?;
+        Some(self.waiting.remove(index))
     }
     fn len(&self) -> usize {
         self.waiting.len()

@@ -21,6 +21,12 @@ pub struct DriveConfig {
     /// The order in which LBNs pass through the tracks.
     #[serde(default)]
     pub order: TrackOrder,
+    /// Tracks of a band, for the banded order.
+    #[serde(default = "thirty_two")]
+    pub band_tracks: u32,
+    /// The direction in which a band begins, for the banded order.
+    #[serde(default)]
+    pub band_start: Direction,
     /// Zones, from the outer edge inward.
     pub zones: Vec<ZoneConfig>,
     /// Time of the arm's movement by distance.
@@ -58,6 +64,39 @@ pub enum TrackOrder {
     Cylinder,
     /// The same, but every other cylinder of a zone from last to first.
     CylinderSerpentine,
+    /// All tracks of a zone on one surface inward, then all on the next
+    /// outward, and so on.
+    SurfaceSerpentine,
+    /// Bands of `band_tracks` tracks: one surface in the direction
+    /// `band_start`, the next in the other; the band behind it begins on the
+    /// surface on which this one ended (Qian & Wang, section 4.1).
+    BandedSerpentine,
+}
+
+/// A direction of the arm's movement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// To the spindle.
+    #[default]
+    Inward,
+    /// To the edge.
+    Outward,
+}
+
+impl Direction {
+    /// The opposite one.
+    #[must_use]
+    pub fn other(self) -> Direction {
+        match self {
+            Direction::Inward => Direction::Outward,
+            Direction::Outward => Direction::Inward,
+        }
+    }
+}
+
+fn thirty_two() -> u32 {
+    32
 }
 
 /// Cylinders of equal track length.
@@ -86,9 +125,93 @@ pub struct ZoneConfig {
     /// Sectors of the zone that carry no LBN, slipped ones included.
     #[serde(default)]
     pub spares: u64,
-    /// Slipped sectors, ascending, counted from the zone's first.
+    /// Of each track, the last sectors are spare, and LBNs slip within their
+    /// track only.
+    #[serde(default)]
+    pub spares_per_track: u32,
+    /// Of each cylinder (or each `spare_range_cylinders`), the last sectors are
+    /// spare, and LBNs slip within it only.
+    #[serde(default)]
+    pub spares_per_cylinder: u32,
+    /// Cylinders that share the spares of `spares_per_cylinder`.
+    #[serde(default)]
+    pub spare_range_cylinders: u32,
+    /// Slipped sectors, ascending, counted in LBN order from the zone's first:
+    /// single ones, or `[first, sectors]` for a run such as a whole track.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub slips: Vec<u64>,
+    pub slips: Vec<SlipConfig>,
+    /// `[defective, replacement]`: an LBN whose sector is defective lives on
+    /// another, which carries none. Counted as slips are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remaps: Vec<(u64, u64)>,
+    /// Tracks with fewer sectors than their neighbours.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exceptions: Vec<ExceptionConfig>,
+    /// The order of LBNs in this zone, where it is not the drive's.
+    #[serde(default)]
+    pub order: Option<TrackOrder>,
+    /// In place of an order: runs of tracks over which LBNs pass, one group of
+    /// cylinders; the group repeats inward.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<RunConfig>,
+}
+
+/// Sectors that carry no LBN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum SlipConfig {
+    /// One sector.
+    One(u64),
+    /// The first of several, and how many.
+    Run(u64, u64),
+}
+
+impl SlipConfig {
+    /// The first sector, and how many.
+    pub fn run(self) -> (u64, u64) {
+        match self {
+            SlipConfig::One(sector) => (sector, 1),
+            SlipConfig::Run(first, sectors) => (first, sectors),
+        }
+    }
+}
+
+/// A track with fewer sectors than its neighbours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExceptionConfig {
+    /// Where it lies.
+    pub cylinder: u32,
+    /// Its surface.
+    pub surface: u32,
+    /// Sectors that carry an LBN.
+    pub sectors: u32,
+    /// Sectors at its beginning that carry none.
+    #[serde(default)]
+    pub skip_first: u32,
+}
+
+/// Neighbouring tracks of one surface that LBNs pass over.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunConfig {
+    /// The surface.
+    pub surface: u32,
+    /// The outermost of the tracks, counted within the group.
+    pub first_cylinder: u32,
+    /// How many tracks.
+    pub tracks: u32,
+    /// Whether LBNs begin at the outermost track or at the innermost.
+    #[serde(default)]
+    pub direction: Direction,
+    /// Sectors on each, where that is not the zone's number.
+    pub sectors_per_track: Option<u32>,
+    /// Where the first track begins, in revolutions from the beginning of the
+    /// group; by the skews unless said.
+    pub offset_revolutions: Option<f64>,
+    /// From where a track begins to where the next does, in revolutions; the
+    /// cylinder skew unless said.
+    pub step_revolutions: Option<f64>,
 }
 
 /// Sectors on the tracks of a zone.
@@ -166,7 +289,14 @@ pub(crate) mod tests {
             offset: 0.0,
             dead: 0,
             spares: 0,
+            spares_per_track: 0,
+            spares_per_cylinder: 0,
+            spare_range_cylinders: 0,
             slips: Vec::new(),
+            remaps: Vec::new(),
+            exceptions: Vec::new(),
+            order: None,
+            runs: Vec::new(),
         }
     }
 
@@ -178,6 +308,8 @@ pub(crate) mod tests {
             rpm: 10_000.0,
             surfaces: 2,
             order: TrackOrder::Cylinder,
+            band_tracks: 32,
+            band_start: Direction::Inward,
             zones: vec![zone(0, 9, 40), zone(10, 19, 30)],
             seek: SeekConfig::Points { points: vec![(1, 0.8), (19, 2.6)] },
             head_switch_ms: 0.5,

@@ -3,13 +3,13 @@
 
 use crate::config::DriveConfig;
 use crate::mechanics::{Access, Head, Mechanics, milliseconds};
-use crate::queue::{Arm, Discipline, Waiting};
+use crate::queue::{Arm, Choice, CommandQueue, Waiting};
 use crate::statistics::Statistics;
 use fullstroke_contract::{
     Below, Breakdown, Completion, ConfigError, Gauge, Layer, MemberStatistics, Operation, Out, Request,
     RequestId, Status, TrackTable,
 };
-use fullstroke_units::{Duration, Lbn, Time};
+use fullstroke_units::{Cylinder, Duration, Lbn, Time};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub struct Drive {
     mechanics: Arc<Mechanics>,
     command_overhead: Duration,
     depth: u32,
-    queue: Box<dyn Discipline>,
+    queue: CommandQueue,
     outside: VecDeque<u32>,
     slots: Vec<Slot>,
     free: Vec<u32>,
@@ -162,23 +162,33 @@ impl Drive {
     fn begin_next(&mut self, now: Time) {
         let moves = now + self.command_overhead;
         let arm = Arm { now: moves, head: self.head, next_lbn: self.next_lbn, mechanics: &self.mechanics };
-        let Some(next) = self.queue.take(arm) else { return };
+        let Some(Choice { waiting: next, via }) = self.queue.take(arm) else { return };
         let Slot { request, submitted } = self.slots[next.slot as usize];
         let extent = request.extent;
-        let access = self.mechanics.access(
+        let detour = self.visit(via);
+        let mut access = self.mechanics.access(
             &mut self.head,
-            moves,
+            moves + detour,
             extent.start,
             extent.sectors,
             &next.position,
             next.write,
         );
+        access.seek += detour;
         self.next_lbn = extent.end();
         self.service = Some(Service {
             slot: next.slot,
             finish: moves + access.duration(),
             breakdown: self.breakdown(now.since(submitted), &access),
         });
+    }
+
+    /// Moves the arm to a cylinder on the way; how long that takes.
+    fn visit(&mut self, via: Option<Cylinder>) -> Duration {
+        let Some(cylinder) = via else { return Duration::ZERO };
+        let time = self.mechanics.seek(self.head, cylinder, self.head.surface, false);
+        self.head.cylinder = cylinder;
+        time
     }
 
     fn breakdown(&self, queue: Duration, access: &Access) -> Breakdown {

@@ -7,7 +7,7 @@
 //! | `config.rs` | the drive file |
 //! | `drive.rs` | the layer: queue, service, completion |
 //! | `queue/` | disciplines, one file each, and their registry |
-//! | `geometry.rs` | LBN to cylinder, surface and angle, and back |
+//! | `geometry/` | LBN to cylinder, surface and angle, and back |
 //! | `seek.rs` | the seek curve |
 //! | `mechanics.rs` | seek, rotation and transfer of one access |
 //! | `check.rs` | what a description must satisfy |
@@ -23,7 +23,10 @@ mod seek;
 mod statistics;
 
 pub use check::{Check, checks};
-pub use config::{DriveConfig, Published, SectorsPerTrack, SeekConfig, TrackOrder, ZoneConfig};
+pub use config::{
+    Direction, DriveConfig, ExceptionConfig, Published, RunConfig, SectorsPerTrack, SeekConfig, SlipConfig,
+    TrackOrder, ZoneConfig,
+};
 pub use drive::{Drive, Model};
 pub use geometry::{Geometry, Position, ZoneView};
 pub use mechanics::{Access, Head, Mechanics};

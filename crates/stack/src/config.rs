@@ -267,7 +267,12 @@ fn scalar<'a, T>(
 fn read_workload(keys: &Keys) -> Result<WorkloadConfig, ConfigError> {
     let mut keys = keys.clone();
     match keys.remove("kind").as_ref().and_then(Value::as_str) {
-        Some("trace") => read(&keys).map(WorkloadConfig::Trace),
+        Some("trace") => match read::<TraceConfig>(&keys)? {
+            TraceConfig { outstanding: Some(0), .. } => {
+                Err(ConfigError::new("outstanding", "found 0; expected at least 1, or leave it out"))
+            }
+            trace => Ok(WorkloadConfig::Trace(trace)),
+        },
         Some("synthetic") => read(&keys).map(WorkloadConfig::Synthetic),
         Some(other) => Err(ConfigError::new(
             "kind",

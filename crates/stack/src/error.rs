@@ -1,13 +1,12 @@
 //! What can be wrong with a described stack.
 
-use fullstroke_contract::ConfigError;
 use std::fmt;
 
 /// An error in a file that a user wrote: `file:line: key: what, and how to mend
 /// it`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StackError {
-    /// The file, as the user named it.
+    /// The file, as the user named it; empty where the message names it.
     pub file: String,
     /// The line of the key, where it is known.
     pub line: Option<usize>,
@@ -23,19 +22,21 @@ impl StackError {
         StackError { file: file.into(), line: None, key: String::new(), message: message.into() }
     }
 
-    /// `error` of a file without lines.
-    pub fn in_file(file: impl Into<String>, error: ConfigError) -> StackError {
-        StackError { file: file.into(), line: None, key: error.key, message: error.message }
+    /// An error of the trace reader, which names file and place itself.
+    pub(crate) fn trace(error: &dyn fmt::Display) -> StackError {
+        StackError::whole("", error.to_string())
     }
 }
 
 impl fmt::Display for StackError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.file)?;
-        if let Some(line) = self.line {
-            write!(f, ":{line}")?;
+        if !self.file.is_empty() {
+            f.write_str(&self.file)?;
+            if let Some(line) = self.line {
+                write!(f, ":{line}")?;
+            }
+            f.write_str(": ")?;
         }
-        f.write_str(": ")?;
         if !self.key.is_empty() {
             write!(f, "`{}`: ", self.key)?;
         }

@@ -14,12 +14,8 @@ use std::path::Path;
 /// What cannot be opened or recognised, or has no request.
 pub fn replay(config: &TraceConfig, folder: &Path, capacity: Sectors) -> Result<Box<dyn Source>, StackError> {
     let path = folder.join(&config.path);
-    let fail = |message: String| StackError::whole(path.display().to_string(), message);
-    if config.outstanding == Some(0) {
-        return Err(fail("`workload.outstanding`: found 0; expected at least 1".into()));
-    }
     let options = Options { capacity: Some(capacity), ..config.options() };
-    let reader = TraceReader::open(&path, &options).map_err(|error| fail(error.to_string()))?;
+    let reader = TraceReader::open(&path, &options).map_err(|error| StackError::trace(&error))?;
     let mut replay = Replay {
         reader,
         next: None,
@@ -30,7 +26,7 @@ pub fn replay(config: &TraceConfig, folder: &Path, capacity: Sectors) -> Result<
         number: 0,
         failed: None,
     };
-    replay.advance().map_err(|error| fail(error.0))?;
+    replay.advance().map_err(|error| StackError::trace(&error))?;
     Ok(Box::new(replay))
 }
 

@@ -38,6 +38,11 @@ formats! {
     hfplayer,
 }
 
+/// The example of CONTRIBUTING.md, compiled and tested.
+#[cfg(test)]
+#[path = "../../../docs/examples/trace_format.rs"]
+mod worked_example;
+
 /// One trace format.
 pub struct Format {
     /// As said with `--format`.

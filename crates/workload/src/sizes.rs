@@ -39,7 +39,10 @@ impl Sizes {
             SizeConfig::Weighted(list) => list.clone(),
         };
         let total: f64 = weighted.iter().map(|entry| entry.weight).sum();
-        if weighted.iter().any(|entry| !(entry.weight.is_finite() && entry.weight >= 0.0)) || total <= 0.0 || total.is_nan() {
+        if weighted.iter().any(|entry| !(entry.weight.is_finite() && entry.weight >= 0.0))
+            || total <= 0.0
+            || total.is_nan()
+        {
             return Err(ConfigError::new("size", "expected weights of 0 or more, not all 0"));
         }
         let mut sum = 0.0;

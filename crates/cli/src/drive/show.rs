@@ -80,15 +80,14 @@ impl Shown<'_> {
     }
 
     fn zones(&self) -> String {
-        let mut table =
-            table(["zone", "cylinders", "first LBN", "sectors", "sectors a cylinder", "MB/s"], &[]);
+        let mut table = table(["zone", "cylinders", "first LBN", "sectors", "sectors a track", "MB/s"], &[]);
         for (number, zone) in self.model.mechanics().geometry().zones().enumerate() {
             table.add_row([
                 number.to_string(),
                 format!("{}-{}", zone.first_cylinder.0, zone.last_cylinder.0),
                 zone.first_lbn.0.to_string(),
                 zone.sectors.0.to_string(),
-                zone.sectors_per_cylinder.0.to_string(),
+                format!("{:.0}", zone.sectors_per_track),
                 format!("{:.1}", zone.rate_mb_per_s(self.description.rpm)),
             ]);
         }

@@ -1,7 +1,7 @@
 //! C-LOOK: sweep inward as far as requests wait, then return to the outermost.
 
 use super::sorted::Sorted;
-use super::{Arm, Discipline, SortBy, SortedConfig, Waiting, sorted_config};
+use super::{Arm, Choice, Discipline, SortBy, SortedConfig, Waiting, sorted_config};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::Keys;
 
@@ -22,11 +22,15 @@ impl Discipline for CLook {
         self.waiting.insert(self.by.key(&waiting), waiting);
     }
 
-    fn take(&mut self, arm: Arm<'_>) -> Option<Waiting> {
+    fn take(&mut self, arm: Arm<'_>) -> Option<Choice> {
         let ahead = self.waiting.at_or_after(self.by.here(&arm));
         let index = if ahead < self.waiting.len() { ahead } else { 0 };
         self.waiting.key(index)?;
-        Some(self.waiting.remove(index))
+        Some(Choice::direct(self.waiting.remove(index)))
+    }
+
+    fn remove(&mut self, slot: u32) -> Option<Waiting> {
+        self.waiting.remove_slot(slot)
     }
 
     fn len(&self) -> usize {

@@ -1,6 +1,6 @@
 //! First come, first served.
 
-use super::{Arm, Discipline, NoKeys, Waiting};
+use super::{Arm, Choice, Discipline, NoKeys, Waiting};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use std::collections::VecDeque;
@@ -22,8 +22,12 @@ impl Discipline for Fcfs {
     fn insert(&mut self, waiting: Waiting) {
         self.waiting.push_back(waiting);
     }
-    fn take(&mut self, _: Arm<'_>) -> Option<Waiting> {
-        self.waiting.pop_front()
+    fn take(&mut self, _: Arm<'_>) -> Option<Choice> {
+        self.waiting.pop_front().map(Choice::direct)
+    }
+    fn remove(&mut self, slot: u32) -> Option<Waiting> {
+        let index = self.waiting.iter().position(|waiting| waiting.slot == slot)?;
+        self.waiting.remove(index)
     }
     fn len(&self) -> usize {
         self.waiting.len()

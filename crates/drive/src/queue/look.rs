@@ -1,7 +1,7 @@
 //! LOOK: sweep in one direction as far as requests wait, then turn.
 
 use super::sorted::Sorted;
-use super::{Arm, Discipline, SortBy, SortedConfig, Waiting, sorted_config};
+use super::{Arm, Choice, Discipline, SortBy, SortedConfig, Waiting, sorted_config};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::Keys;
 
@@ -23,21 +23,18 @@ impl Discipline for Look {
         self.waiting.insert(self.by.key(&waiting), waiting);
     }
 
-    fn take(&mut self, arm: Arm<'_>) -> Option<Waiting> {
-        let here = self.by.here(&arm);
-        let after = self.waiting.at_or_after(here);
-        // On the way outward the requests at `here` itself still lie ahead.
-        let before = self.waiting.at_or_after(here.saturating_add(1)).checked_sub(1);
-        let ahead = |inward| if inward { self.waiting.key(after).map(|_| after) } else { before };
-        let index = match ahead(self.inward) {
-            Some(index) => index,
-            None => {
-                let turned = ahead(!self.inward)?;
-                self.inward = !self.inward;
-                turned
-            }
-        };
-        Some(self.waiting.remove(self.waiting.first_of_key(index)))
+    fn take(&mut self, arm: Arm<'_>) -> Option<Choice> {
+        let (outer, inner) = self.waiting.neighbours(self.by.here(&arm));
+        let (ahead, behind) = if self.inward { (inner, outer) } else { (outer, inner) };
+        if ahead.is_none() && behind.is_some() {
+            self.inward = !self.inward;
+        }
+        let (_, index) = ahead.or(behind)?;
+        Some(Choice::direct(self.waiting.remove_first_of_key(index)))
+    }
+
+    fn remove(&mut self, slot: u32) -> Option<Waiting> {
+        self.waiting.remove_slot(slot)
     }
 
     fn len(&self) -> usize {

@@ -3,23 +3,32 @@
 //! A discipline is one file: a type that implements [`Discipline`], and one
 //! line in [`REGISTRY`].
 
+mod aged_satf;
+mod batched_satf;
 mod clook;
+mod command_queue;
 mod fcfs;
 mod look;
 mod satf;
+mod scan;
+mod search;
 mod sorted;
 mod sstf;
+mod vr;
+mod weighted;
 
 /// The example of CONTRIBUTING.md, compiled and held to the conformance tests.
 #[cfg(test)]
 #[path = "../../../../docs/examples/queue_discipline.rs"]
 mod worked_example;
 
+pub use command_queue::CommandQueue;
+
 use crate::geometry::Position;
 use crate::mechanics::{Head, Mechanics};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Entry, Keys, find, read, schema_of};
-use fullstroke_units::{Angle, Lbn, Time};
+use fullstroke_units::{Angle, Cylinder, Duration, Lbn, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -53,17 +62,35 @@ pub struct Arm<'a> {
     pub mechanics: &'a Mechanics,
 }
 
+/// The request that is served next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The request.
+    pub waiting: Waiting,
+    /// A cylinder that the arm visits on the way.
+    pub via: Option<Cylinder>,
+}
+
+impl Choice {
+    /// `waiting`, by the shortest way.
+    pub fn direct(waiting: Waiting) -> Choice {
+        Choice { waiting, via: None }
+    }
+}
+
 /// A rule of choice, together with the requests that wait under it.
 ///
 /// - **In**: [`insert`](Discipline::insert).
-/// - **Out**: [`take`](Discipline::take), exactly once for each inserted
-///   request.
+/// - **Out**: [`take`](Discipline::take) or [`remove`](Discipline::remove),
+///   exactly once for each inserted request.
 /// - **Getter**: [`len`](Discipline::len).
 pub trait Discipline: Send {
     /// Adds a request.
     fn insert(&mut self, waiting: Waiting);
     /// Removes the request that is served next; `None` if none waits.
-    fn take(&mut self, arm: Arm<'_>) -> Option<Waiting>;
+    fn take(&mut self, arm: Arm<'_>) -> Option<Choice>;
+    /// Removes the request in `slot`, if it waits: it is served out of turn.
+    fn remove(&mut self, slot: u32) -> Option<Waiting>;
     /// Requests that wait.
     fn len(&self) -> usize;
     /// Whether none waits.
@@ -76,17 +103,18 @@ pub trait Discipline: Send {
 pub type BuildDiscipline = fn(&Keys) -> Result<Box<dyn Discipline>, ConfigError>;
 
 /// Every discipline.
+#[rustfmt::skip]
 pub const REGISTRY: &[Entry<BuildDiscipline>] = &[
     Entry { name: "fcfs", summary: fcfs::SUMMARY, schema: schema_of::<fcfs::Config>, build: fcfs::build },
     Entry { name: "sstf", summary: sstf::SUMMARY, schema: schema_of::<sstf::Config>, build: sstf::build },
+    Entry { name: "scan", summary: scan::SUMMARY, schema: schema_of::<scan::Config>, build: scan::build },
     Entry { name: "look", summary: look::SUMMARY, schema: schema_of::<look::Config>, build: look::build },
-    Entry {
-        name: "c-look",
-        summary: clook::SUMMARY,
-        schema: schema_of::<clook::Config>,
-        build: clook::build,
-    },
+    Entry { name: "c-look", summary: clook::SUMMARY, schema: schema_of::<clook::Config>, build: clook::build },
+    Entry { name: "v-r", summary: vr::SUMMARY, schema: schema_of::<vr::Config>, build: vr::build },
     Entry { name: "satf", summary: satf::SUMMARY, schema: schema_of::<satf::Config>, build: satf::build },
+    Entry { name: "aged-satf", summary: aged_satf::SUMMARY, schema: schema_of::<aged_satf::Config>, build: aged_satf::build },
+    Entry { name: "batched-satf", summary: batched_satf::SUMMARY, schema: schema_of::<batched_satf::Config>, build: batched_satf::build },
+    Entry { name: "weighted", summary: weighted::SUMMARY, schema: schema_of::<weighted::Config>, build: weighted::build },
 ];
 
 /// The queue inside the drive.
@@ -98,6 +126,14 @@ pub struct QueueConfig {
     /// The rule of choice.
     #[serde(default = "default_discipline")]
     pub discipline: String,
+    /// A request that has waited longer is served before all others, the oldest
+    /// first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub age_limit: Option<Duration>,
+    /// A request that goes on where the last one ended, in the same direction
+    /// of transfer, is served next.
+    #[serde(default)]
+    pub concatenate: bool,
     /// The discipline's own keys.
     #[serde(flatten)]
     pub keys: Keys,
@@ -113,21 +149,28 @@ fn default_discipline() -> String {
 
 impl Default for QueueConfig {
     fn default() -> QueueConfig {
-        QueueConfig { depth: default_depth(), discipline: default_discipline(), keys: Keys::new() }
+        QueueConfig {
+            depth: default_depth(),
+            discipline: default_discipline(),
+            age_limit: None,
+            concatenate: false,
+            keys: Keys::new(),
+        }
     }
 }
 
 impl QueueConfig {
-    /// The configured discipline, empty.
+    /// The configured queue, empty.
     ///
     /// # Errors
     /// A depth of 0, an unknown discipline, a key that it does not have.
-    pub fn build(&self) -> Result<Box<dyn Discipline>, ConfigError> {
+    pub fn build(&self) -> Result<CommandQueue, ConfigError> {
         if self.depth == 0 {
             return Err(ConfigError::new("depth", "found 0; a drive accepts at least one command"));
         }
         let entry = find("queue discipline", REGISTRY, "discipline", &self.discipline)?;
-        (entry.build)(&self.keys)
+        let discipline = (entry.build)(&self.keys)?;
+        Ok(CommandQueue::new(discipline, self.age_limit, self.concatenate))
     }
 }
 
@@ -153,6 +196,14 @@ impl SortBy {
         match self {
             SortBy::Cylinder => u64::from(arm.head.cylinder.0),
             SortBy::Lbn => arm.next_lbn.0,
+        }
+    }
+    /// The width of the whole drive.
+    fn width(self, arm: &Arm<'_>) -> u64 {
+        let geometry = arm.mechanics.geometry();
+        match self {
+            SortBy::Cylinder => u64::from(geometry.cylinders()),
+            SortBy::Lbn => geometry.capacity().0,
         }
     }
 }
@@ -182,21 +233,25 @@ mod tests {
     use fullstroke_units::Sectors;
     use proptest::prelude::*;
 
-    fn waiting(mechanics: &Mechanics, slot: u32, lbn: u64, write: bool) -> Waiting {
+    pub(super) fn waiting(mechanics: &Mechanics, slot: u32, lbn: u64, write: bool) -> Waiting {
         let position = mechanics.geometry().locate(Lbn(lbn));
         let span = mechanics.span(&position, Sectors(1));
         Waiting { slot, lbn: Lbn(lbn), position, span, write, arrived: Time::from_nanos(u64::from(slot)) }
     }
 
-    fn arm(mechanics: &Mechanics, lbn: u64, now: u64) -> Arm<'_> {
+    pub(super) fn arm(mechanics: &Mechanics, lbn: u64, now: u64) -> Arm<'_> {
         let position = mechanics.geometry().locate(Lbn(lbn));
         let head = Head { cylinder: position.cylinder, surface: position.surface };
         Arm { now: Time::from_nanos(now), head, next_lbn: Lbn(lbn), mechanics }
     }
 
     fn order(name: &str, lbns: &[u64], start: u64) -> Vec<u64> {
+        order_with(name, r#"{"by": "lbn"}"#, lbns, start)
+    }
+
+    fn order_with(name: &str, keys: &str, lbns: &[u64], start: u64) -> Vec<u64> {
         let mechanics = Mechanics::new(&small_drive()).unwrap();
-        let keys = serde_json::from_str(r#"{"by": "lbn"}"#).unwrap();
+        let keys = serde_json::from_str(keys).unwrap();
         let entry = find("discipline", REGISTRY, "", name).unwrap();
         let mut queue = (entry.build)(&keys).unwrap();
         for (slot, &lbn) in lbns.iter().enumerate() {
@@ -205,10 +260,28 @@ mod tests {
         let mut served = Vec::new();
         let mut at = start;
         while let Some(next) = queue.take(arm(&mechanics, at, 0)) {
-            at = next.lbn.0;
+            at = next.waiting.lbn.0;
             served.push(at);
         }
         served
+    }
+
+    #[test]
+    fn v_of_r_is_sstf_at_0_and_look_at_1() {
+        let lbns = [10, 500, 90, 120, 1300];
+        let at = |r: &str| order_with("v-r", &format!(r#"{{"by": "lbn", "r": {r}}}"#), &lbns, 100);
+        assert_eq!(at("0"), order("sstf", &lbns, 100));
+        assert_eq!(at("1"), order("look", &lbns, 100));
+        assert_eq!(at("0.05"), [120, 90, 10, 500, 1300]);
+    }
+
+    #[test]
+    fn scan_visits_the_edge_before_it_turns() {
+        let mechanics = Mechanics::new(&small_drive()).unwrap();
+        let mut queue = scan::build(&Keys::new()).unwrap();
+        queue.insert(waiting(&mechanics, 0, 10, false));
+        let choice = queue.take(arm(&mechanics, 500, 0)).unwrap();
+        assert_eq!(choice.via, Some(Cylinder(19)));
     }
 
     #[test]
@@ -247,8 +320,8 @@ mod tests {
                 let mut at = 0;
                 let mut pull = |queue: &mut Box<dyn Discipline>, now: u64, served: &mut Vec<u32>| {
                     let Some(next) = queue.take(arm(&mechanics, at, now)) else { return false };
-                    at = next.lbn.0;
-                    served.push(next.slot);
+                    at = next.waiting.lbn.0;
+                    served.push(next.waiting.slot);
                     true
                 };
                 for (slot, &(lbn, write)) in requests.iter().enumerate() {
@@ -281,7 +354,7 @@ mod tests {
                 seek + mechanics.rotation(arm.now + seek, position.angle, waiting.span)
             };
             let best = all.iter().map(cost).min().unwrap();
-            prop_assert_eq!(cost(&queue.take(arm).unwrap()), best);
+            prop_assert_eq!(cost(&queue.take(arm).unwrap().waiting), best);
         }
     }
 

@@ -12,6 +12,9 @@ pub(super) struct Sorted {
     free: Vec<u32>,
 }
 
+/// The distance of a request, and its index.
+pub(super) type Neighbour = (u64, usize);
+
 impl Sorted {
     pub(super) fn len(&self) -> usize {
         self.order.len()
@@ -45,10 +48,24 @@ impl Sorted {
         &self.records[self.order[index].1 as usize]
     }
 
-    /// Index of the earliest arrival among the requests with the key of
-    /// `index`.
-    pub(super) fn first_of_key(&self, index: usize) -> usize {
-        self.at_or_after(self.order[index].0)
+    /// The nearest request on either side of `here`: the outer one first, which
+    /// may lie at `here` itself, as the inner one may.
+    pub(super) fn neighbours(&self, here: u64) -> (Option<Neighbour>, Option<Neighbour>) {
+        let outer = self.at_or_after(here.saturating_add(1)).checked_sub(1);
+        let inner = self.at_or_after(here);
+        let distance = |index: usize| self.key(index).map(|key| (key.abs_diff(here), index));
+        (outer.and_then(distance), distance(inner))
+    }
+
+    /// Removes the earliest arrival among the requests with the key of `index`.
+    pub(super) fn remove_first_of_key(&mut self, index: usize) -> Waiting {
+        self.remove(self.at_or_after(self.order[index].0))
+    }
+
+    /// Removes the request in `slot`, if it waits here.
+    pub(super) fn remove_slot(&mut self, slot: u32) -> Option<Waiting> {
+        let index = self.order.iter().position(|&(_, record)| self.records[record as usize].slot == slot)?;
+        Some(self.remove(index))
     }
 
     pub(super) fn remove(&mut self, index: usize) -> Waiting {

@@ -1,7 +1,7 @@
 //! Shortest seek time first: the nearest request, on either side.
 
 use super::sorted::Sorted;
-use super::{Arm, Discipline, SortBy, SortedConfig, Waiting, sorted_config};
+use super::{Arm, Choice, Discipline, SortBy, SortedConfig, Waiting, sorted_config};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::Keys;
 
@@ -23,22 +23,16 @@ impl Discipline for Sstf {
         self.waiting.insert(self.by.key(&waiting), waiting);
     }
 
-    fn take(&mut self, arm: Arm<'_>) -> Option<Waiting> {
-        let here = self.by.here(&arm);
-        let after = self.waiting.at_or_after(here);
-        let below = after.checked_sub(1).map(|index| (here - self.waiting.key(index).unwrap_or(0), index));
-        let above = self.waiting.key(after).map(|key| (key - here, after));
-        let (_, index) = match (below, above) {
-            (Some(below), Some(above)) => {
-                if below.0 < above.0 {
-                    below
-                } else {
-                    above
-                }
-            }
-            (below, above) => below.or(above)?,
+    fn take(&mut self, arm: Arm<'_>) -> Option<Choice> {
+        let index = match self.waiting.neighbours(self.by.here(&arm)) {
+            (Some(outer), Some(inner)) if outer.0 < inner.0 => outer.1,
+            (outer, inner) => inner.or(outer)?.1,
         };
-        Some(self.waiting.remove(self.waiting.first_of_key(index)))
+        Some(Choice::direct(self.waiting.remove_first_of_key(index)))
+    }
+
+    fn remove(&mut self, slot: u32) -> Option<Waiting> {
+        self.waiting.remove_slot(slot)
     }
 
     fn len(&self) -> usize {

@@ -128,7 +128,8 @@ fn device(fields: &mut Fields<'_>) -> Parsed<u32> {
     let major = fields.integer("a device's `major,minor`")?;
     fields.byte(b',')?;
     let minor = fields.integer("a device's minor number")?;
-    device_number(major, minor).ok_or_else(|| before.mismatch("a major number below 4096 and a minor below 2^20"))
+    device_number(major, minor)
+        .ok_or_else(|| before.mismatch("a major number below 4096 and a minor below 2^20"))
 }
 
 /// `action rwbs sector + sectors ...`

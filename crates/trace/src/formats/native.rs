@@ -1,10 +1,10 @@
 //! fullstroke's own format: a Parquet table, one row a request.
 
 use super::{Confidence, Counted, Format, Head};
+use crate::Place;
 use crate::input::{Fault, Input};
 use crate::record::operation_named;
 use crate::row::{Parser, Row};
-use crate::Place;
 use fullstroke_table::{Batch, ColumnType, Schema, TableReader};
 use std::collections::VecDeque;
 use std::fs::File;
@@ -77,7 +77,11 @@ impl Native {
             && version != VERSION
         {
             let found = format!("schema version `{version}` in the footer");
-            return Err(Fault::broken(Place::Row(0), found, format!("version {VERSION}; use a newer fullstroke")));
+            return Err(Fault::broken(
+                Place::Row(0),
+                found,
+                format!("version {VERSION}; use a newer fullstroke"),
+            ));
         }
         Ok(Native { table, ready: VecDeque::new(), rows_read: 0 })
     }
@@ -127,8 +131,7 @@ fn spooled(input: &mut Input<'_>) -> io::Result<File> {
 }
 
 fn row(batch: &Batch, index: usize, place: u64) -> Result<Row, Fault> {
-    let damaged =
-        |found: String, expected: &str| Err(Fault::row(Place::Row(place), found, expected));
+    let damaged = |found: String, expected: &str| Err(Fault::row(Place::Row(place), found, expected));
     let name = batch.text(column::OPERATION, index);
     let Some(operation) = operation_named(name) else {
         return damaged(format!("operation `{}`", name.escape_debug()), "read, write, flush or discard");

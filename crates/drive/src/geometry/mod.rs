@@ -1,0 +1,552 @@
+//! Where a logical block lies on the platters, both ways.
+//!
+//! | file | what |
+//! |---|---|
+//! | `tracks.rs` | the order in which addresses pass through the tracks of a zone |
+//! | `slips.rs` | sectors that carry no LBN, and LBNs that live elsewhere |
+//! | `zone.rs` | which sectors of a zone carry LBNs, and which |
+//!
+//! An address is found in three steps: its zone by search, its sector within
+//! the zone past slips and spares, and the track of that sector by division.
+
+mod slips;
+mod tracks;
+mod zone;
+
+use crate::config::DriveConfig;
+use fullstroke_contract::{ConfigError, Track, TrackTable};
+use fullstroke_units::{Angle, Cylinder, Lbn, Sectors, Spindle, Time};
+use zone::{Placed, Zone};
+
+/// The place of one sector under a head, and what follows it on its track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Position {
+    /// Distance from the outer edge.
+    pub cylinder: Cylinder,
+    /// The head that reads it.
+    pub surface: u32,
+    /// Angle at which the sector begins.
+    pub angle: Angle,
+    /// Angle that one sector of this track covers.
+    pub sector_angle: Angle,
+    /// LBNs from this one on, itself included, that can be transferred before
+    /// the heads must move: to the end of the track, or to an LBN that lives
+    /// elsewhere.
+    pub sectors_left: Sectors,
+    /// Index of the zone.
+    zone: u32,
+    /// Number of the sector within its zone, in LBN order, holes counted.
+    within_zone: u64,
+    /// Index of the first run of slips behind the sector.
+    next_slip: u32,
+}
+
+/// How addresses lie on a drive.
+#[derive(Clone, Debug)]
+pub struct Geometry {
+    spindle: Spindle,
+    capacity: Sectors,
+    surfaces: u32,
+    cylinders: u32,
+    zones: Vec<Zone>,
+}
+
+impl Geometry {
+    /// Lays out a drive.
+    ///
+    /// # Errors
+    /// Names the key of a zone that overlaps, is empty, has no capacity left or
+    /// lies outside of the drive, and a capacity that the zones do not add up to.
+    pub fn new(config: &DriveConfig) -> Result<Geometry, ConfigError> {
+        let spindle = Spindle::new(config.rpm).ok_or_else(|| {
+            ConfigError::new("rpm", format!("found {}; expected revolutions a minute, above 0", config.rpm))
+        })?;
+        if config.surfaces == 0 {
+            return Err(ConfigError::new("surfaces", "a drive has at least one surface"));
+        }
+        if config.zones.is_empty() {
+            return Err(ConfigError::new("zones", "a drive has at least one zone"));
+        }
+        let mut zones = Vec::with_capacity(config.zones.len());
+        let mut first_lbn = 0;
+        let mut free_cylinder = 0;
+        for (index, zone) in config.zones.iter().enumerate() {
+            let built = Zone::new(zone, config, first_lbn, free_cylinder)
+                .map_err(|error| error.below(&format!("zones[{index}]")))?;
+            first_lbn += built.lbns;
+            free_cylinder = zone.last_cylinder + 1;
+            zones.push(built);
+        }
+        if first_lbn != config.capacity_sectors.0 {
+            return Err(ConfigError::new(
+                "capacity_sectors",
+                format!(
+                    "found {}, but the zones hold {first_lbn} (tracks x sectors - spares - dead space); \
+                     mend the zone table or its spares",
+                    config.capacity_sectors.0
+                ),
+            ));
+        }
+        let capacity = config.capacity_sectors;
+        Ok(Geometry { spindle, capacity, surfaces: config.surfaces, cylinders: free_cylinder, zones })
+    }
+
+    /// The motor.
+    pub fn spindle(&self) -> Spindle {
+        self.spindle
+    }
+
+    /// Addresses `0..capacity`.
+    pub fn capacity(&self) -> Sectors {
+        self.capacity
+    }
+
+    /// Cylinders from the outer edge to the end of the last zone.
+    pub fn cylinders(&self) -> u32 {
+        self.cylinders
+    }
+
+    /// Heads.
+    pub fn surfaces(&self) -> u32 {
+        self.surfaces
+    }
+
+    /// The place of `lbn`.
+    ///
+    /// # Panics
+    /// If `lbn` is not below the capacity.
+    #[inline]
+    pub fn locate(&self, lbn: Lbn) -> Position {
+        let (index, zone, placed) = self.natural(lbn);
+        match zone.remapped(&placed) {
+            Ok(spare) => self.position(index, &zone.replacement(spare), 1),
+            Err(before_remap) => self.position(index, &placed, before_remap),
+        }
+    }
+
+    /// The first LBN behind those that follow `lbn` at `position` without
+    /// pause, together with its place; `None` behind the last.
+    #[inline]
+    pub fn next_track(&self, lbn: Lbn, position: &Position) -> Option<(Lbn, Position)> {
+        let next = lbn + position.sectors_left;
+        (next.0 < self.capacity.0).then(|| (next, self.locate(next)))
+    }
+
+    /// Sectors that pass under the head while `sectors` LBNs from `position` on
+    /// are transferred: more than `sectors` where slips lie between them.
+    ///
+    /// `sectors` must be at least 1 and stay on the track.
+    #[inline]
+    pub fn passed(&self, position: &Position, sectors: Sectors) -> u64 {
+        self.zones[position.zone as usize].passed(position.within_zone, position.next_slip, sectors.0)
+    }
+
+    /// The LBN at `sector` (counted from the track's start) of a track, or
+    /// `None` if that sector carries none.
+    pub fn lbn_at(&self, cylinder: Cylinder, surface: u32, sector: u64) -> Option<Lbn> {
+        let index = self.zones.partition_point(|zone| zone.first_cylinder <= cylinder.0).checked_sub(1)?;
+        let zone = &self.zones[index];
+        let relative = cylinder.0 - zone.first_cylinder;
+        if relative >= zone.cylinders {
+            return None;
+        }
+        let track = zone.tracks.at(relative, surface)?;
+        if sector >= track.sectors {
+            return None;
+        }
+        zone.offset_on(track.start + sector).map(|offset| Lbn(zone.first_lbn + offset))
+    }
+
+    /// The zones, from the outer edge inward.
+    pub fn zones(&self) -> impl Iterator<Item = ZoneView> + '_ {
+        self.zones.iter().map(|zone| {
+            let (sectors, tracks, revolutions) = zone.tracks.of_group();
+            ZoneView {
+                first_lbn: Lbn(zone.first_lbn),
+                sectors: Sectors(zone.lbns),
+                first_cylinder: Cylinder(zone.first_cylinder),
+                last_cylinder: Cylinder(zone.first_cylinder + zone.cylinders - 1),
+                sectors_per_track: sectors as f64 / tracks,
+                sectors_per_revolution: sectors as f64 / revolutions,
+            }
+        })
+    }
+
+    /// The natural place of `lbn`: where it would live were its sector good.
+    #[inline]
+    fn natural(&self, lbn: Lbn) -> (usize, &Zone, Placed) {
+        let index = self.zones.partition_point(|zone| zone.first_lbn <= lbn.0) - 1;
+        let zone = &self.zones[index];
+        let offset = lbn.0 - zone.first_lbn;
+        assert!(offset < zone.lbns, "LBN {} lies beyond the drive", lbn.0);
+        (index, zone, zone.place(offset))
+    }
+
+    #[inline]
+    fn position(&self, index: usize, placed: &Placed, at_most: u64) -> Position {
+        let zone = &self.zones[index];
+        let track = zone.tracks.holding(placed.sector);
+        Position {
+            cylinder: Cylinder(zone.first_cylinder + track.cylinder),
+            surface: track.surface,
+            angle: zone.angle(placed.sector, &track),
+            sector_angle: track.sector_angle,
+            sectors_left: Sectors(zone.left_on_track(placed, &track).min(at_most)),
+            zone: index as u32,
+            within_zone: placed.sector,
+            next_slip: placed.next_slip,
+        }
+    }
+}
+
+/// One zone, for tables and plots.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ZoneView {
+    /// Its first address.
+    pub first_lbn: Lbn,
+    /// Its addresses.
+    pub sectors: Sectors,
+    /// Its outermost cylinder.
+    pub first_cylinder: Cylinder,
+    /// Its innermost cylinder.
+    pub last_cylinder: Cylinder,
+    /// Mean sectors on its tracks, spares and slips included.
+    pub sectors_per_track: f64,
+    /// Sectors that a sequential transfer passes in one revolution, skews
+    /// included.
+    pub sectors_per_revolution: f64,
+}
+
+impl ZoneView {
+    /// Sequential transfer rate in MB/s (10^6 bytes) at `rpm`.
+    pub fn rate_mb_per_s(&self, rpm: f64) -> f64 {
+        self.sectors_per_revolution * 512.0 * rpm / 60.0 / 1e6
+    }
+}
+
+impl TrackTable for Geometry {
+    fn capacity(&self) -> Sectors {
+        self.capacity
+    }
+
+    fn track_at(&self, lbn: Lbn) -> Track {
+        let (_, zone, placed) = self.natural(lbn);
+        let track = zone.tracks.holding(placed.sector);
+        let before = zone.before_on_track(&placed, &track);
+        Track {
+            first: Lbn(lbn.0 - before),
+            sectors: Sectors(before + zone.left_on_track(&placed, &track)),
+            cylinder: Cylinder(zone.first_cylinder + track.cylinder),
+            surface: track.surface,
+        }
+    }
+
+    fn cylinder_of(&self, lbn: Lbn) -> Cylinder {
+        self.locate(Lbn(lbn.0.min(self.capacity.0 - 1))).cylinder
+    }
+
+    fn angle_at(&self, now: Time) -> Angle {
+        self.spindle.angle_at(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::tests::{small_drive, zone};
+    use crate::config::{Direction, ExceptionConfig, RunConfig, SectorsPerTrack, SlipConfig, TrackOrder};
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    const SURFACES: u32 = 3;
+
+    /// One zone of a made-up drive.
+    #[derive(Clone, Debug)]
+    struct MadeUp {
+        cylinders: u32,
+        gap: u32,
+        lengths: Vec<u32>,
+        uniform: bool,
+        spares: u64,
+        dead: u64,
+        per_track: u32,
+        per_cylinder: u32,
+        slips: BTreeSet<u64>,
+        exception: Option<(u32, u32, u32, u32)>,
+    }
+
+    fn made_up() -> impl Strategy<Value = MadeUp> {
+        (
+            (1u32..9, 0u32..3, prop::collection::vec(6u32..30, SURFACES as usize), any::<bool>()),
+            (0u64..9, 0u64..4, 0u32..3, 0u32..5),
+            prop::collection::btree_set(0u64..200, 0..8),
+            prop::option::of((0u32..9, 0u32..SURFACES, 0u32..3, 1u32..4)),
+        )
+            .prop_map(
+                |(
+                    (cylinders, gap, lengths, uniform),
+                    (spares, dead, per_track, per_cylinder),
+                    slips,
+                    exception,
+                )| {
+                    MadeUp {
+                        cylinders,
+                        gap,
+                        lengths,
+                        uniform,
+                        spares,
+                        dead,
+                        per_track,
+                        per_cylinder,
+                        slips,
+                        exception,
+                    }
+                },
+            )
+    }
+
+    /// A drive of these zones, with as much of their whims as can be.
+    fn drive(
+        zones: &[MadeUp],
+        order: TrackOrder,
+        band_tracks: u32,
+        band_start: Direction,
+    ) -> Option<Geometry> {
+        let mut config = small_drive();
+        (config.surfaces, config.order, config.band_tracks, config.band_start) =
+            (SURFACES, order, band_tracks, band_start);
+        config.zones = Vec::new();
+        let mut cylinder = 0;
+        for wanted in zones {
+            let mut built =
+                zone(cylinder + wanted.gap, cylinder + wanted.gap + wanted.cylinders - 1, wanted.lengths[0]);
+            cylinder = built.last_cylinder + 1;
+            if !wanted.uniform {
+                built.sectors_per_track = SectorsPerTrack::PerSurface(wanted.lengths.clone());
+            }
+            (built.spares, built.dead) = (wanted.spares, wanted.dead);
+            let conventional = order == TrackOrder::Cylinder;
+            if wanted.uniform && wanted.per_track > 0 {
+                built.spares_per_track = wanted.per_track;
+            } else if conventional && wanted.per_cylinder > 0 {
+                built.spares_per_cylinder = wanted.per_cylinder;
+            } else {
+                built.spares += wanted.slips.len() as u64;
+            }
+            built.slips = wanted.slips.iter().map(|&slip| SlipConfig::One(slip)).collect();
+            if let Some((relative, surface, skip_first, fewer)) = wanted.exception {
+                let length =
+                    if wanted.uniform { wanted.lengths[0] } else { wanted.lengths[surface as usize] };
+                built.exceptions = vec![ExceptionConfig {
+                    cylinder: built.first_cylinder + relative % wanted.cylinders,
+                    surface,
+                    sectors: length - skip_first - fewer,
+                    skip_first,
+                }];
+            }
+            config.zones.push(built);
+        }
+        // Whims that contradict each other are left out, zone by zone.
+        for index in 0..config.zones.len() {
+            for simpler in 0..4 {
+                if Zone::new(&config.zones[index], &config, 0, 0).is_ok() {
+                    break;
+                }
+                let zone = &mut config.zones[index];
+                match simpler {
+                    0 => zone.slips.clear(),
+                    1 => zone.exceptions.clear(),
+                    2 => (zone.spares_per_track, zone.spares_per_cylinder) = (0, 0),
+                    _ => return None,
+                }
+            }
+        }
+        let capacity = config.zones.iter().map(|zone| Zone::new(zone, &config, 0, 0).unwrap().lbns).sum();
+        config.capacity_sectors = Sectors(capacity);
+        Some(Geometry::new(&config).unwrap())
+    }
+
+    fn geometries() -> impl Strategy<Value = Geometry> {
+        let orders = prop::sample::select(vec![
+            TrackOrder::Cylinder,
+            TrackOrder::CylinderSerpentine,
+            TrackOrder::SurfaceSerpentine,
+            TrackOrder::BandedSerpentine,
+        ]);
+        let starts = prop::sample::select(vec![Direction::Inward, Direction::Outward]);
+        (prop::collection::vec(made_up(), 1..4), orders, 1u32..5, starts)
+            .prop_filter_map("no capacity", |(zones, order, band, start)| drive(&zones, order, band, start))
+    }
+
+    /// Every place of a drive that could carry an LBN.
+    fn places(geometry: &Geometry) -> impl Iterator<Item = (Cylinder, u32, u64)> + '_ {
+        (0..geometry.cylinders()).flat_map(move |cylinder| {
+            (0..geometry.surfaces())
+                .flat_map(move |surface| (0..40).map(move |sector| (Cylinder(cylinder), surface, sector)))
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn the_map_is_one_to_one_both_ways(geometry in geometries()) {
+            let mut carrying = 0;
+            for (cylinder, surface, sector) in places(&geometry) {
+                let Some(lbn) = geometry.lbn_at(cylinder, surface, sector) else { continue };
+                let position = geometry.locate(lbn);
+                prop_assert_eq!((position.cylinder, position.surface), (cylinder, surface));
+                carrying += 1;
+            }
+            prop_assert_eq!(carrying, geometry.capacity().0);
+        }
+
+        #[test]
+        fn neighbours_on_a_track_are_neighbours_in_angle(geometry in geometries()) {
+            for lbn in 0..geometry.capacity().0 {
+                let position = geometry.locate(Lbn(lbn));
+                prop_assert!(position.sectors_left.0 > 0);
+                for ahead in 1..position.sectors_left.0 {
+                    let next = geometry.locate(Lbn(lbn + ahead));
+                    prop_assert_eq!((next.cylinder, next.surface), (position.cylinder, position.surface));
+                    let passed = geometry.passed(&position, Sectors(ahead + 1)) - 1;
+                    let turned = position.sector_angle.0.wrapping_mul(passed);
+                    prop_assert_eq!(next.angle - position.angle, Angle(turned));
+                }
+            }
+        }
+
+        #[test]
+        fn the_track_table_covers_every_address_once_in_order(geometry in geometries()) {
+            let mut next = Lbn(0);
+            while next.0 < geometry.capacity().0 {
+                let track = geometry.track_at(next);
+                prop_assert_eq!(track.first, next);
+                prop_assert!(track.sectors.0 > 0);
+                for offset in 0..track.sectors.0 {
+                    let lbn = Lbn(next.0 + offset);
+                    prop_assert_eq!(geometry.track_at(lbn), track);
+                    let position = geometry.locate(lbn);
+                    prop_assert_eq!((position.cylinder, position.surface), (track.cylinder, track.surface));
+                    prop_assert_eq!(position.sectors_left.0, track.sectors.0 - offset);
+                }
+                next += track.sectors;
+            }
+        }
+    }
+
+    /// One zone of `cylinders`, two surfaces, ten sectors a track, in order.
+    fn ordered(order: TrackOrder, cylinders: u32) -> Vec<(u32, u32)> {
+        let mut config = small_drive();
+        config.zones = vec![zone(0, cylinders - 1, 10)];
+        (config.order, config.band_tracks, config.band_start) = (order, 3, Direction::Outward);
+        config.capacity_sectors = Sectors(u64::from(cylinders) * 20);
+        let geometry = Geometry::new(&config).unwrap();
+        let tracks = (0..cylinders * 2).map(|track| geometry.track_at(Lbn(u64::from(track) * 10)));
+        tracks.map(|track| (track.surface, track.cylinder.0)).collect()
+    }
+
+    #[test]
+    fn serpentine_by_surface_returns_on_the_next_surface() {
+        assert_eq!(
+            ordered(TrackOrder::SurfaceSerpentine, 3),
+            [(0, 0), (0, 1), (0, 2), (1, 2), (1, 1), (1, 0)]
+        );
+    }
+
+    #[test]
+    fn banded_serpentine_runs_as_on_the_atlas_10k_v() {
+        // Qian & Wang, figure 4.1.2, with bands of 3 tracks: outward on the top
+        // surface, inward on the bottom, then the next band from the bottom.
+        let expected = [
+            (0, 2),
+            (0, 1),
+            (0, 0),
+            (1, 0),
+            (1, 1),
+            (1, 2),
+            (1, 5),
+            (1, 4),
+            (1, 3),
+            (0, 3),
+            (0, 4),
+            (0, 5),
+            (0, 7),
+            (0, 6),
+            (1, 6),
+            (1, 7),
+        ];
+        assert_eq!(ordered(TrackOrder::BandedSerpentine, 8), expected);
+    }
+
+    #[test]
+    fn a_remapped_sector_is_found_where_it_lives() {
+        let mut config = small_drive();
+        config.zones[0].spares = 2;
+        // The zone has 800 sectors; the last two are spare.
+        config.zones[0].remaps = vec![(5, 799)];
+        config.capacity_sectors = config.capacity_sectors - Sectors(2);
+        let geometry = Geometry::new(&config).unwrap();
+        let position = geometry.locate(Lbn(5));
+        assert_eq!(
+            (position.cylinder, position.surface, position.sectors_left),
+            (Cylinder(9), 1, Sectors(1))
+        );
+        assert_eq!(geometry.lbn_at(Cylinder(9), 1, 39), Some(Lbn(5)));
+        assert_eq!(geometry.lbn_at(Cylinder(0), 0, 5), None);
+        assert_eq!(geometry.locate(Lbn(2)).sectors_left, Sectors(3));
+        assert_eq!(geometry.locate(Lbn(6)).sectors_left, Sectors(34));
+        assert_eq!(geometry.track_at(Lbn(5)).sectors, Sectors(40));
+    }
+
+    #[test]
+    fn remaps_that_cannot_be_are_refused() {
+        for remaps in [
+            vec![(5, 6)],
+            vec![(799, 798)],
+            vec![(5, 799), (5, 798)],
+            vec![(5, 799), (6, 799)],
+            vec![(5, 9999)],
+        ] {
+            let mut config = small_drive();
+            config.zones[0].spares = 2;
+            config.capacity_sectors = config.capacity_sectors - Sectors(2);
+            config.zones[0].remaps = remaps.clone();
+            assert_eq!(Geometry::new(&config).unwrap_err().key, "zones[0].remaps", "{remaps:?}");
+        }
+    }
+
+    #[test]
+    fn runs_that_leave_a_track_out_are_refused() {
+        let run = |surface, first_cylinder| RunConfig {
+            surface,
+            first_cylinder,
+            tracks: 1,
+            direction: Direction::Inward,
+            sectors_per_track: None,
+            offset_revolutions: None,
+            step_revolutions: None,
+        };
+        let mut config = small_drive();
+        config.zones[0].runs = vec![run(0, 0), run(1, 0)];
+        assert!(Geometry::new(&config).is_ok());
+        config.zones[0].runs = vec![run(0, 0), run(1, 1)];
+        assert_eq!(Geometry::new(&config).unwrap_err().key, "zones[0].runs");
+        config.zones[0].runs = vec![run(0, 0), run(1, 0), run(1, 0)];
+        assert_eq!(Geometry::new(&config).unwrap_err().key, "zones[0].runs[2]");
+    }
+
+    #[test]
+    fn zones_that_overlap_are_refused() {
+        let mut config = small_drive();
+        config.zones[1].first_cylinder = config.zones[0].last_cylinder;
+        let error = Geometry::new(&config).unwrap_err();
+        assert_eq!(error.key, "zones[1].first_cylinder");
+    }
+
+    #[test]
+    fn a_capacity_that_the_zones_do_not_add_up_to_is_refused() {
+        let mut config = small_drive();
+        config.capacity_sectors += Sectors(1);
+        let error = Geometry::new(&config).unwrap_err();
+        assert_eq!(error.key, "capacity_sectors");
+    }
+}

@@ -1,0 +1,328 @@
+//! The order in which addresses pass through the tracks of a zone.
+//!
+//! Every order is a **group** of neighbouring cylinders that repeats inward.
+//! Within a group, addresses pass over **runs**: neighbouring tracks of one
+//! surface, inward or outward. A conventional drive has groups of one cylinder
+//! and runs of one track; a banded serpentine one has groups of two bands.
+
+use crate::config::{Direction, RunConfig, TrackOrder};
+use fullstroke_contract::ConfigError;
+use fullstroke_units::Angle;
+
+/// Neighbouring tracks of one surface that addresses pass over.
+#[derive(Clone, Debug, PartialEq)]
+struct Run {
+    surface: u32,
+    /// The outermost cylinder, counted within the group.
+    first_cylinder: u32,
+    tracks: u32,
+    direction: Direction,
+    sectors_per_track: u64,
+    sector_angle: Angle,
+    /// The first sector, counted within the group.
+    start: u64,
+    /// Where the first track begins, from the origin of the group.
+    angle: Angle,
+    /// From where one track begins to where the next does.
+    step: Angle,
+}
+
+/// Cylinders over which the order repeats.
+#[derive(Clone, Debug)]
+struct Group {
+    runs: Vec<Run>,
+    /// Sectors of each run, where all are equal.
+    run_sectors: Option<u64>,
+    sectors: u64,
+}
+
+/// The tracks of a zone.
+#[derive(Clone, Debug)]
+pub(super) struct Tracks {
+    group: Group,
+    group_cylinders: u32,
+    groups: u32,
+    /// What is left of a group at the inner end.
+    tail: Option<Group>,
+    /// From the origin of one group to that of the next.
+    group_advance: Angle,
+    /// Sectors of the zone.
+    sectors: u64,
+}
+
+/// A track, as found for one of its sectors.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FoundTrack {
+    /// Counted within the zone.
+    pub(super) cylinder: u32,
+    pub(super) surface: u32,
+    /// Its first sector, counted within the zone.
+    pub(super) start: u64,
+    pub(super) sectors: u64,
+    /// Where it begins, from the origin of the zone.
+    pub(super) angle: Angle,
+    pub(super) sector_angle: Angle,
+}
+
+/// What the tracks of a zone are built from.
+pub(super) struct TracksConfig<'a> {
+    pub(super) order: TrackOrder,
+    pub(super) band_tracks: u32,
+    pub(super) band_start: Direction,
+    /// In place of an order: the runs of one group, and its cylinders.
+    pub(super) runs: &'a [RunConfig],
+    pub(super) cylinders: u32,
+    /// Track length by surface.
+    pub(super) lengths: &'a [u64],
+    pub(super) track_skew: Angle,
+    pub(super) cylinder_skew: Angle,
+}
+
+impl Tracks {
+    pub(super) fn new(config: &TracksConfig<'_>) -> Result<Tracks, ConfigError> {
+        let (group_cylinders, runs) = if config.runs.is_empty() {
+            let (cylinders, runs) = shapes(config);
+            (cylinders.min(config.cylinders), runs)
+        } else {
+            described(config)?
+        };
+        let groups = config.cylinders / group_cylinders;
+        let rest = config.cylinders % group_cylinders;
+        let (group, group_advance) = Group::new(&runs, group_cylinders, config);
+        let tail = (rest > 0).then(|| Group::new(&runs, rest, config).0);
+        let sectors = group.sectors * u64::from(groups) + tail.as_ref().map_or(0, |tail| tail.sectors);
+        Ok(Tracks { group, group_cylinders, groups, tail, group_advance, sectors })
+    }
+
+    pub(super) fn sectors(&self) -> u64 {
+        self.sectors
+    }
+
+    /// Sectors, tracks and revolutions of one group, passed over in order.
+    pub(super) fn of_group(&self) -> (u64, f64, f64) {
+        let tracks: u32 = self.group.runs.iter().map(|run| run.tracks).sum();
+        let mut switched = 0.0;
+        let mut before: Option<&Run> = None;
+        for run in &self.group.runs {
+            let into = before.map_or(Angle::ZERO, |before| run.angle - before.last_angle());
+            switched += into.as_revolutions() + run.step.as_revolutions() * f64::from(run.tracks - 1);
+            before = Some(run);
+        }
+        let last = before.map_or(Angle::ZERO, Run::last_angle);
+        switched += (self.group_advance - last).as_revolutions();
+        (self.group.sectors, f64::from(tracks), f64::from(tracks) + switched)
+    }
+
+    /// The track that holds `sector`.
+    #[inline]
+    pub(super) fn holding(&self, sector: u64) -> FoundTrack {
+        let number = sector / self.group.sectors;
+        let (group, number) = match &self.tail {
+            Some(tail) if number >= u64::from(self.groups) => (tail, u64::from(self.groups)),
+            _ => (&self.group, number),
+        };
+        let start = number * self.group.sectors;
+        let within = sector - start;
+        let run = match group.run_sectors {
+            Some(sectors) => &group.runs[(within / sectors) as usize],
+            None => &group.runs[group.runs.partition_point(|run| run.start <= within) - 1],
+        };
+        let track = if run.tracks == 1 { 0 } else { ((within - run.start) / run.sectors_per_track) as u32 };
+        self.track(number as u32, run, track)
+    }
+
+    /// The track of `surface` at `cylinder` of the zone, if there is one.
+    pub(super) fn at(&self, cylinder: u32, surface: u32) -> Option<FoundTrack> {
+        let number = (cylinder / self.group_cylinders).min(self.groups);
+        let group = if number < self.groups { &self.group } else { self.tail.as_ref()? };
+        let within = cylinder - number * self.group_cylinders;
+        let run = group.runs.iter().find(|run| {
+            run.surface == surface && (run.first_cylinder..run.first_cylinder + run.tracks).contains(&within)
+        })?;
+        let track = match run.direction {
+            Direction::Inward => within - run.first_cylinder,
+            Direction::Outward => run.first_cylinder + run.tracks - 1 - within,
+        };
+        Some(self.track(number, run, track))
+    }
+
+    /// Track number `track` of `run` in group number `group`.
+    #[inline]
+    fn track(&self, group: u32, run: &Run, track: u32) -> FoundTrack {
+        let cylinder = match run.direction {
+            Direction::Inward => run.first_cylinder + track,
+            Direction::Outward => run.first_cylinder + run.tracks - 1 - track,
+        };
+        let angle = self
+            .group_advance
+            .0
+            .wrapping_mul(u64::from(group))
+            .wrapping_add(run.angle.0)
+            .wrapping_add(run.step.0.wrapping_mul(u64::from(track)));
+        FoundTrack {
+            cylinder: group * self.group_cylinders + cylinder,
+            surface: run.surface,
+            start: u64::from(group) * self.group.sectors
+                + run.start
+                + u64::from(track) * run.sectors_per_track,
+            sectors: run.sectors_per_track,
+            angle: Angle(angle),
+            sector_angle: run.sector_angle,
+        }
+    }
+}
+
+/// A run before its sectors and angles are known.
+#[derive(Clone, Debug)]
+struct Shape {
+    surface: u32,
+    first_cylinder: u32,
+    tracks: u32,
+    direction: Direction,
+    /// Track length, where it is not that of the surface.
+    sectors: Option<u64>,
+    /// Where the first track begins, from the origin of the group.
+    angle: Option<Angle>,
+    /// From where one track begins to where the next does.
+    step: Option<Angle>,
+}
+
+impl Shape {
+    fn new(surface: u32, first_cylinder: u32, tracks: u32, direction: Direction) -> Shape {
+        Shape { surface, first_cylinder, tracks, direction, sectors: None, angle: None, step: None }
+    }
+}
+
+/// The cylinders of a group and its runs, for each order that has a name.
+fn shapes(config: &TracksConfig<'_>) -> (u32, Vec<Shape>) {
+    let surfaces = config.lengths.len() as u32;
+    let one = |surface, cylinder| Shape::new(surface, cylinder, 1, Direction::Inward);
+    match config.order {
+        TrackOrder::Cylinder => (1, (0..surfaces).map(|surface| one(surface, 0)).collect()),
+        TrackOrder::CylinderSerpentine => {
+            let there = (0..surfaces).map(|surface| one(surface, 0));
+            let back = (0..surfaces).rev().map(|surface| one(surface, 1));
+            (2, there.chain(back).collect())
+        }
+        TrackOrder::SurfaceSerpentine => {
+            let turn =
+                |surface: u32| if surface.is_multiple_of(2) { Direction::Inward } else { Direction::Outward };
+            let runs = (0..surfaces).map(|surface| Shape::new(surface, 0, config.cylinders, turn(surface)));
+            (config.cylinders, runs.collect())
+        }
+        TrackOrder::BandedSerpentine => {
+            let band = config.band_tracks;
+            let turn = |place: u32| {
+                if place.is_multiple_of(2) { config.band_start } else { config.band_start.other() }
+            };
+            let there = (0..surfaces).map(|place| Shape::new(place, 0, band, turn(place)));
+            let back = (0..surfaces).map(|place| Shape::new(surfaces - 1 - place, band, band, turn(place)));
+            (2 * band, there.chain(back).collect())
+        }
+    }
+}
+
+/// The cylinders of a group whose runs are described one by one. They must
+/// cover each of its tracks once.
+fn described(config: &TracksConfig<'_>) -> Result<(u32, Vec<Shape>), ConfigError> {
+    let surfaces = config.lengths.len() as u32;
+    let fail = |index: usize, message: String| Err(ConfigError::new(format!("runs[{index}]"), message));
+    let cylinders =
+        config.runs.iter().map(|run| run.first_cylinder.saturating_add(run.tracks)).max().unwrap_or(0);
+    if u64::from(cylinders) * u64::from(surfaces) > 1 << 24 {
+        return Err(ConfigError::new(
+            "runs",
+            format!("a group of {cylinders} cylinders is too large to check"),
+        ));
+    }
+    let mut seen = vec![false; cylinders as usize * surfaces as usize];
+    for (index, run) in config.runs.iter().enumerate() {
+        if run.surface >= surfaces || run.tracks == 0 || run.sectors_per_track == Some(0) {
+            return fail(
+                index,
+                format!("expected a surface below {surfaces}, and at least one track and sector"),
+            );
+        }
+        for cylinder in run.first_cylinder..run.first_cylinder + run.tracks {
+            let place = &mut seen[(cylinder * surfaces + run.surface) as usize];
+            if std::mem::replace(place, true) {
+                return fail(index, format!("cylinder {cylinder} of surface {} occurs twice", run.surface));
+            }
+        }
+    }
+    if let Some(missing) = seen.iter().position(|seen| !seen) {
+        let (cylinder, surface) = (missing as u32 / surfaces, missing as u32 % surfaces);
+        return Err(ConfigError::new(
+            "runs",
+            format!("cylinder {cylinder} of surface {surface} is in no run"),
+        ));
+    }
+    let shape = |run: &RunConfig| Shape {
+        sectors: run.sectors_per_track.map(u64::from),
+        angle: run.offset_revolutions.map(Angle::from_revolutions),
+        step: run.step_revolutions.map(Angle::from_revolutions),
+        ..Shape::new(run.surface, run.first_cylinder, run.tracks, run.direction)
+    };
+    Ok((cylinders, config.runs.iter().map(shape).collect()))
+}
+
+impl Run {
+    fn first_place(&self) -> u32 {
+        match self.direction {
+            Direction::Inward => self.first_cylinder,
+            Direction::Outward => self.first_cylinder + self.tracks - 1,
+        }
+    }
+
+    fn last_place(&self) -> u32 {
+        match self.direction {
+            Direction::Inward => self.first_cylinder + self.tracks - 1,
+            Direction::Outward => self.first_cylinder,
+        }
+    }
+
+    /// Where the last track begins.
+    fn last_angle(&self) -> Angle {
+        Angle(self.angle.0.wrapping_add(self.step.0.wrapping_mul(u64::from(self.tracks - 1))))
+    }
+}
+
+impl Group {
+    /// The first `cylinders` of a group, and the angle from its origin to that
+    /// of the group behind it.
+    fn new(shapes: &[Shape], cylinders: u32, config: &TracksConfig<'_>) -> (Group, Angle) {
+        let mut runs: Vec<Run> = Vec::with_capacity(shapes.len());
+        let mut sectors = 0;
+        for shape in shapes.iter().filter(|shape| shape.first_cylinder < cylinders) {
+            let length = shape.sectors.unwrap_or(config.lengths[shape.surface as usize]);
+            let mut run = Run {
+                surface: shape.surface,
+                first_cylinder: shape.first_cylinder,
+                tracks: shape.tracks.min(cylinders - shape.first_cylinder),
+                direction: shape.direction,
+                sectors_per_track: length,
+                sector_angle: sector_angle(length),
+                start: sectors,
+                angle: Angle::ZERO,
+                step: shape.step.unwrap_or(config.cylinder_skew),
+            };
+            if let Some(before) = runs.last() {
+                let same = before.last_place() == run.first_place();
+                let skew = if same { config.track_skew } else { config.cylinder_skew };
+                run.angle = before.last_angle() + skew;
+            }
+            run.angle = shape.angle.unwrap_or(run.angle);
+            sectors += length * u64::from(run.tracks);
+            runs.push(run);
+        }
+        let advance = runs.last().map_or(Angle::ZERO, Run::last_angle) + config.cylinder_skew;
+        let each = runs.first().map_or(0, |run| u64::from(run.tracks) * run.sectors_per_track);
+        let equal = runs.iter().all(|run| u64::from(run.tracks) * run.sectors_per_track == each);
+        (Group { runs, run_sectors: equal.then_some(each), sectors }, advance)
+    }
+}
+
+/// The angle of one sector; that of a track's only sector is the largest angle.
+fn sector_angle(sectors: u64) -> Angle {
+    if sectors == 1 { Angle(u64::MAX) } else { Angle::from_ratio(1, sectors) }
+}

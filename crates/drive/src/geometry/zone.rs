@@ -1,0 +1,343 @@
+//! A zone: which of its sectors carry LBNs, and which.
+
+use super::slips::{Remaps, Slips};
+use super::tracks::{FoundTrack, Tracks, TracksConfig};
+use crate::config::{DriveConfig, SectorsPerTrack, SlipConfig, ZoneConfig};
+use fullstroke_contract::ConfigError;
+use fullstroke_units::Angle;
+
+/// Cylinders of equal track length.
+#[derive(Clone, Debug)]
+pub(super) struct Zone {
+    pub(super) first_lbn: u64,
+    pub(super) lbns: u64,
+    pub(super) first_cylinder: u32,
+    pub(super) cylinders: u32,
+    pub(super) tracks: Tracks,
+    /// Sectors in front of the zone's first LBN.
+    dead: u64,
+    /// Angle of the zone's first sector.
+    origin: Angle,
+    /// Where spares stand at the end of ranges rather than of the zone.
+    range: Option<Range>,
+    slips: Slips,
+    remaps: Remaps,
+}
+
+/// Sectors that share spares: LBNs slip within a range only.
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    /// Sectors of a range.
+    sectors: u64,
+    /// LBNs of a range.
+    lbns: u64,
+}
+
+/// The sector of an LBN, counted within the zone in LBN order, holes counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Placed {
+    pub(super) sector: u64,
+    /// Index of the first run of slips behind the sector.
+    pub(super) next_slip: u32,
+    /// LBNs from this one on, itself included, before spares or the end of the
+    /// zone interrupt them.
+    pub(super) lbns_left: u64,
+    /// LBNs before this one since spares or the beginning of the zone.
+    pub(super) lbns_before: u64,
+}
+
+impl Zone {
+    pub(super) fn new(
+        config: &ZoneConfig,
+        drive: &DriveConfig,
+        first_lbn: u64,
+        free_cylinder: u32,
+    ) -> Result<Zone, ConfigError> {
+        if config.first_cylinder < free_cylinder {
+            return Err(ConfigError::new(
+                "first_cylinder",
+                format!(
+                    "found {}, but the zone before reaches to {}",
+                    config.first_cylinder,
+                    free_cylinder - 1
+                ),
+            ));
+        }
+        if config.last_cylinder < config.first_cylinder {
+            return Err(ConfigError::new(
+                "last_cylinder",
+                format!("found {}, before the first, {}", config.last_cylinder, config.first_cylinder),
+            ));
+        }
+        let lengths = config.sectors_per_track.by_surface(drive.surfaces)?;
+        let reference = lengths[0];
+        let cylinders = config.last_cylinder - config.first_cylinder + 1;
+        let tracks = Tracks::new(&TracksConfig {
+            order: config.order.unwrap_or(drive.order),
+            band_tracks: drive.band_tracks.max(1),
+            band_start: drive.band_start,
+            runs: &config.runs,
+            cylinders,
+            lengths: &lengths,
+            track_skew: skew("track_skew", config.track_skew, reference)?,
+            cylinder_skew: skew("cylinder_skew", config.cylinder_skew, reference)?,
+        })?;
+        let total = tracks.sectors();
+        let range = Range::new(config, &lengths)?;
+        let (slips, excepted) = Zone::slips(config, &tracks, range)?;
+        let in_ranges = range.map_or(0, |range| total / range.sectors * (range.sectors - range.lbns));
+        if range.is_some_and(|range| !total.is_multiple_of(range.sectors)) {
+            return Err(ConfigError::new(
+                "spares_per_cylinder",
+                "the zone is no whole number of such ranges",
+            ));
+        }
+        let unused =
+            [config.dead, config.spares, in_ranges, excepted].into_iter().fold(0, u64::saturating_add);
+        let lbns = total.checked_sub(unused).filter(|&lbns| lbns > 0).ok_or_else(|| {
+            ConfigError::new(
+                "spares",
+                format!("spares and dead space ({unused}) leave nothing of {total} sectors"),
+            )
+        })?;
+        let slipped = slips.sectors() - excepted;
+        if config.spares.saturating_add(in_ranges) < slipped {
+            return Err(ConfigError::new(
+                "slips",
+                format!("{slipped} slipped sectors need as many spares; found {}", config.spares + in_ranges),
+            ));
+        }
+        let zone = Zone {
+            first_lbn,
+            lbns,
+            first_cylinder: config.first_cylinder,
+            cylinders,
+            tracks,
+            dead: config.dead,
+            origin: skew("offset", config.offset, reference)?,
+            range,
+            slips,
+            remaps: Remaps::new(&config.remaps, total)?,
+        };
+        zone.check(config)?;
+        Ok(zone)
+    }
+
+    /// The configured slips, and those that stand for tracks shorter than the
+    /// others; and how many sectors the latter are.
+    fn slips(
+        config: &ZoneConfig,
+        tracks: &Tracks,
+        range: Option<Range>,
+    ) -> Result<(Slips, u64), ConfigError> {
+        let mut all = config.slips.clone();
+        let mut excepted = 0;
+        for (index, exception) in config.exceptions.iter().enumerate() {
+            let fail = |message: String| ConfigError::new(format!("exceptions[{index}]"), message);
+            let cylinder = exception.cylinder.checked_sub(config.first_cylinder);
+            let track = cylinder.and_then(|cylinder| tracks.at(cylinder, exception.surface));
+            let track = track.ok_or_else(|| fail("there is no such track in the zone".into()))?;
+            let skipped = u64::from(exception.skip_first);
+            let end = skipped + u64::from(exception.sectors);
+            if end > track.sectors {
+                return Err(fail(format!("{end} sectors do not fit a track of {}", track.sectors)));
+            }
+            for (start, sectors) in [(0, skipped), (end, track.sectors - end)] {
+                if sectors > 0 {
+                    all.push(SlipConfig::Run(track.start + start, sectors));
+                    excepted += sectors;
+                }
+            }
+        }
+        if excepted > 0 {
+            all.sort_unstable_by_key(|slip| slip.run());
+        }
+        let range = range.map_or(u64::MAX, |range| range.sectors);
+        Ok((Slips::new(&all, tracks.sectors(), range)?, excepted))
+    }
+
+    /// What must hold between slips, remaps and spares.
+    fn check(&self, config: &ZoneConfig) -> Result<(), ConfigError> {
+        if let Some(range) = self.range {
+            let spare = range.sectors - range.lbns;
+            let mut base = 0;
+            while base < self.tracks.sectors() {
+                let slipped = self.slips.before(base + range.sectors) - self.slips.before(base);
+                if slipped > spare {
+                    let message = format!("{slipped} sectors slip from {base} on, where {spare} are spare");
+                    return Err(ConfigError::new("slips", message));
+                }
+                base += range.sectors;
+            }
+        }
+        if let Some(spare) = self.remaps.spares().find(|&spare| self.natural_offset(spare).is_some()) {
+            let message = format!("sector {spare} carries an LBN of its own and cannot replace another");
+            return Err(ConfigError::new("remaps", message));
+        }
+        for &(defect, _) in &config.remaps {
+            if self.natural_offset(defect).is_none() {
+                return Err(ConfigError::new("remaps", format!("sector {defect} carries no LBN")));
+            }
+        }
+        Ok(())
+    }
+
+    /// The sector of the LBN at `offset` of the zone, remaps aside.
+    #[inline]
+    pub(super) fn place(&self, offset: u64) -> Placed {
+        let shifted = offset + self.dead;
+        match self.range {
+            None => {
+                let (sector, next_slip) = self.slips.slip(shifted);
+                Placed { sector, next_slip, lbns_left: self.lbns - offset, lbns_before: offset }
+            }
+            Some(range) => {
+                let (number, within) = (shifted / range.lbns, shifted % range.lbns);
+                let (sector, next_slip) = self.slips.slip_within(number * range.sectors, within);
+                let lbns_left = (range.lbns - within).min(self.lbns - offset);
+                Placed { sector, next_slip, lbns_left, lbns_before: within.min(offset) }
+            }
+        }
+    }
+
+    /// The offset of the LBN whose natural sector this is, if it has one.
+    fn natural_offset(&self, sector: u64) -> Option<u64> {
+        if self.slips.contains(sector) {
+            return None;
+        }
+        let shifted = match self.range {
+            None => sector - self.slips.before(sector),
+            Some(range) => {
+                let base = sector - sector % range.sectors;
+                let within = sector - base - (self.slips.before(sector) - self.slips.before(base));
+                if within >= range.lbns {
+                    return None;
+                }
+                base / range.sectors * range.lbns + within
+            }
+        };
+        shifted.checked_sub(self.dead).filter(|&offset| offset < self.lbns)
+    }
+
+    /// The offset of the LBN that lives on `sector`, if one does.
+    pub(super) fn offset_on(&self, sector: u64) -> Option<u64> {
+        match self.remaps.replaced_by(sector) {
+            Some(defect) => self.natural_offset(defect),
+            None if self.remaps.replacement(sector).is_some() => None,
+            None => self.natural_offset(sector),
+        }
+    }
+
+    /// LBNs from `placed` to the end of its track, itself included.
+    #[inline]
+    pub(super) fn left_on_track(&self, placed: &Placed, track: &FoundTrack) -> u64 {
+        let end = track.start + track.sectors;
+        let slipped = self.slips.slipped_from_run(placed.next_slip, end);
+        (end - placed.sector - slipped).min(placed.lbns_left)
+    }
+
+    /// LBNs before `placed` on its track.
+    pub(super) fn before_on_track(&self, placed: &Placed, track: &FoundTrack) -> u64 {
+        let slipped = self.slips.before(placed.sector) - self.slips.before(track.start);
+        (placed.sector - track.start - slipped).min(placed.lbns_before)
+    }
+
+    /// Where the LBN at `placed` lives instead, if its sector is defective;
+    /// else how many LBNs follow, itself included, before one that does.
+    #[inline]
+    pub(super) fn remapped(&self, placed: &Placed) -> Result<u64, u64> {
+        if self.remaps.is_empty() {
+            return Err(u64::MAX);
+        }
+        match self.remaps.next(placed.sector) {
+            None => Err(u64::MAX),
+            Some((defect, spare)) if defect == placed.sector => Ok(spare),
+            Some((defect, _)) => {
+                let slipped = self.slips.slipped_from_run(placed.next_slip, defect);
+                Err(defect - placed.sector - slipped)
+            }
+        }
+    }
+
+    /// A replacement sector as a place of its own.
+    pub(super) fn replacement(&self, sector: u64) -> Placed {
+        Placed { sector, next_slip: self.slips.first_from(sector) as u32, lbns_left: 1, lbns_before: 0 }
+    }
+
+    /// Sectors that pass while `sectors` LBNs from `sector` on are transferred.
+    #[inline]
+    pub(super) fn passed(&self, sector: u64, next_slip: u32, sectors: u64) -> u64 {
+        self.slips.last_of(next_slip, sector, sectors) + 1 - sector
+    }
+
+    /// The angle at which `sector` begins.
+    #[inline]
+    pub(super) fn angle(&self, sector: u64, track: &FoundTrack) -> Angle {
+        let within = track.sector_angle.0.wrapping_mul(sector - track.start);
+        Angle(self.origin.0.wrapping_add(track.angle.0).wrapping_add(within))
+    }
+}
+
+impl Range {
+    /// The ranges that the configuration asks for: tracks or cylinders.
+    fn new(config: &ZoneConfig, lengths: &[u64]) -> Result<Option<Range>, ConfigError> {
+        let (key, sectors, spares) = match (config.spares_per_track, config.spares_per_cylinder) {
+            (0, 0) => return Ok(None),
+            (spares, 0) if lengths.iter().all(|&length| length == lengths[0]) => {
+                ("spares_per_track", lengths[0], spares)
+            }
+            (_, 0) => {
+                let message = "surfaces of different length cannot share it; give spares_per_cylinder";
+                return Err(ConfigError::new("spares_per_track", message));
+            }
+            (0, spares) => ("spares_per_cylinder", lengths.iter().sum(), spares),
+            _ => {
+                return Err(ConfigError::new("spares_per_track", "give it or spares_per_cylinder, not both"));
+            }
+        };
+        let cylinders = u64::from(config.spare_range_cylinders.max(1));
+        let sectors = if key == "spares_per_cylinder" { sectors * cylinders } else { sectors };
+        let lbns = sectors.checked_sub(u64::from(spares)).filter(|&lbns| lbns > 0);
+        let lbns = lbns
+            .ok_or_else(|| ConfigError::new(key, format!("{spares} leave nothing of {sectors} sectors")))?;
+        Ok(Some(Range { sectors, lbns }))
+    }
+}
+
+/// `sectors` of a track of `length` as an angle.
+fn skew(key: &str, sectors: f64, length: u64) -> Result<Angle, ConfigError> {
+    if !(sectors.is_finite() && sectors >= 0.0) {
+        return Err(ConfigError::new(
+            key,
+            format!("found {sectors}; expected a number of sectors, 0 or more"),
+        ));
+    }
+    Ok(if sectors.fract() == 0.0 && sectors < 1e15 {
+        Angle::from_ratio(sectors as u64, length)
+    } else {
+        Angle::from_revolutions(sectors / length as f64)
+    })
+}
+
+impl SectorsPerTrack {
+    /// The length of each surface's tracks.
+    fn by_surface(&self, surfaces: u32) -> Result<Vec<u64>, ConfigError> {
+        let lengths: Vec<u64> = match self {
+            SectorsPerTrack::Same(sectors) => vec![u64::from(*sectors); surfaces as usize],
+            SectorsPerTrack::PerSurface(list) => list.iter().map(|&sectors| u64::from(sectors)).collect(),
+        };
+        if lengths.len() != surfaces as usize {
+            return Err(ConfigError::new(
+                "sectors_per_track",
+                format!(
+                    "found {} numbers; expected one, or one for each of {surfaces} surfaces",
+                    lengths.len()
+                ),
+            ));
+        }
+        if lengths.contains(&0) {
+            return Err(ConfigError::new("sectors_per_track", "found 0; a track has at least one sector"));
+        }
+        Ok(lengths)
+    }
+}

@@ -1,0 +1,47 @@
+//! Batched SATF: what waits now is served, nearest first, before what comes
+//! later. Bounds the wait without giving up most of the gain.
+
+use super::search::{Positioning, key, take_cheapest};
+use super::sorted::Sorted;
+use super::{Arm, Choice, Discipline, NoKeys, Waiting};
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Keys, read};
+
+pub(super) const SUMMARY: &str = "batched shortest access time first: the requests of one batch before those that come during it; does not starve";
+pub(super) type Config = NoKeys;
+
+#[derive(Default)]
+struct BatchedSatf {
+    batch: Sorted,
+    later: Sorted,
+}
+
+pub(super) fn build(keys: &Keys) -> Result<Box<dyn Discipline>, ConfigError> {
+    let NoKeys {} = read(keys)?;
+    Ok(Box::new(BatchedSatf::default()))
+}
+
+impl Discipline for BatchedSatf {
+    fn insert(&mut self, waiting: Waiting) {
+        self.later.insert(key(&waiting), waiting);
+    }
+
+    fn take(&mut self, arm: Arm<'_>) -> Option<Choice> {
+        if self.batch.len() == 0 {
+            std::mem::swap(&mut self.batch, &mut self.later);
+        }
+        let access = |waiting: &Waiting| {
+            let Positioning { seek, rotation } = Positioning::of(waiting, &arm);
+            Some(seek + rotation)
+        };
+        take_cheapest(&mut self.batch, &arm, |seek| seek, access).map(Choice::direct)
+    }
+
+    fn remove(&mut self, slot: u32) -> Option<Waiting> {
+        self.batch.remove_slot(slot).or_else(|| self.later.remove_slot(slot))
+    }
+
+    fn len(&self) -> usize {
+        self.batch.len() + self.later.len()
+    }
+}

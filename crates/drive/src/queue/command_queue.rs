@@ -1,0 +1,125 @@
+//! The drive's queue: a discipline, and the two rules that may go before it.
+
+use super::{Arm, Choice, Discipline, Waiting};
+use fullstroke_units::{Duration, Lbn, Time};
+use std::collections::VecDeque;
+
+/// Requests that wait inside the drive.
+///
+/// In order of precedence: a request that has waited longer than the age limit
+/// (the oldest first), one that goes on where the last transfer ended (where
+/// that is asked for), the discipline's choice.
+pub struct CommandQueue {
+    discipline: Box<dyn Discipline>,
+    age_limit: Option<Duration>,
+    concatenate: bool,
+    /// In order of arrival; only kept where a rule needs it.
+    arrivals: VecDeque<Arrival>,
+    /// Whether the last request served was a write.
+    last_write: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Arrival {
+    slot: u32,
+    arrived: Time,
+    lbn: Lbn,
+    write: bool,
+}
+
+impl CommandQueue {
+    pub(super) fn new(
+        discipline: Box<dyn Discipline>,
+        age_limit: Option<Duration>,
+        concatenate: bool,
+    ) -> CommandQueue {
+        CommandQueue { discipline, age_limit, concatenate, arrivals: VecDeque::new(), last_write: false }
+    }
+
+    /// Requests that wait.
+    pub fn len(&self) -> usize {
+        self.discipline.len()
+    }
+
+    /// Whether none waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Adds a request.
+    pub fn insert(&mut self, waiting: Waiting) {
+        if self.age_limit.is_some() || self.concatenate {
+            let Waiting { slot, arrived, lbn, write, .. } = waiting;
+            self.arrivals.push_back(Arrival { slot, arrived, lbn, write });
+        }
+        self.discipline.insert(waiting);
+    }
+
+    /// Removes the request that is served next.
+    pub fn take(&mut self, arm: Arm<'_>) -> Option<Choice> {
+        let choice = match self.out_of_turn(&arm) {
+            Some(slot) => self.discipline.remove(slot).map(Choice::direct),
+            None => self.discipline.take(arm),
+        };
+        if let Some(Choice { waiting, .. }) = choice {
+            self.last_write = waiting.write;
+            self.arrivals.retain(|arrival| arrival.slot != waiting.slot);
+        }
+        choice
+    }
+
+    /// The slot of a request that one of the two rules puts first.
+    fn out_of_turn(&self, arm: &Arm<'_>) -> Option<u32> {
+        let overdue = self
+            .arrivals
+            .front()
+            .filter(|oldest| self.age_limit.is_some_and(|limit| arm.now.since(oldest.arrived) > limit));
+        let follower = || {
+            let follows =
+                |arrival: &&Arrival| arrival.lbn == arm.next_lbn && arrival.write == self.last_write;
+            self.arrivals.iter().find(follows).filter(|_| self.concatenate)
+        };
+        overdue.or_else(follower).map(|arrival| arrival.slot)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::QueueConfig;
+    use super::super::tests::{arm, waiting};
+    use super::*;
+    use crate::config::tests::small_drive;
+    use crate::mechanics::Mechanics;
+
+    fn order(config: &str, requests: &[(u64, u64)], now_ms: u64) -> Vec<u64> {
+        let mechanics = Mechanics::new(&small_drive()).unwrap();
+        let config: QueueConfig = serde_json::from_str(config).unwrap();
+        let mut queue = config.build().unwrap();
+        for (slot, &(arrived_ms, lbn)) in requests.iter().enumerate() {
+            let arrived = Time::from_nanos(arrived_ms * 1_000_000);
+            queue.insert(Waiting { arrived, ..waiting(&mechanics, slot as u32, lbn, false) });
+        }
+        let (mut at, mut served) = (0, Vec::new());
+        while let Some(Choice { waiting, .. }) = queue.take(arm(&mechanics, at, now_ms * 1_000_000)) {
+            served.push(waiting.lbn.0);
+            at = waiting.lbn.0 + 1;
+        }
+        served
+    }
+
+    #[test]
+    fn a_request_beyond_the_age_limit_goes_first() {
+        let requests = [(0, 1300), (90, 10), (95, 20)];
+        let plain = r#"{"discipline": "sstf", "by": "lbn"}"#;
+        let aged = r#"{"discipline": "sstf", "by": "lbn", "age_limit": "50ms"}"#;
+        assert_eq!(order(plain, &requests, 100), [10, 20, 1300]);
+        assert_eq!(order(aged, &requests, 100), [1300, 20, 10]);
+    }
+
+    #[test]
+    fn a_request_that_goes_on_is_served_next_where_configured() {
+        let requests = [(0, 500), (0, 10), (0, 501)];
+        assert_eq!(order(r#"{"discipline": "fcfs"}"#, &requests, 0), [500, 10, 501]);
+        assert_eq!(order(r#"{"discipline": "fcfs", "concatenate": true}"#, &requests, 0), [500, 501, 10]);
+    }
+}

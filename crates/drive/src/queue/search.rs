@@ -1,0 +1,73 @@
+//! The search for the cheapest access, without looking at the whole queue.
+//!
+//! The queue is sorted by cylinder. From the arm outward on both sides, the
+//! seek alone is a lower bound of the access, and it only grows: the search
+//! ends where the bound passes the best found.
+
+use super::sorted::Sorted;
+use super::{Arm, Waiting};
+use fullstroke_units::Duration;
+
+/// Seek and rotation until a transfer could begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Positioning {
+    pub(super) seek: Duration,
+    pub(super) rotation: Duration,
+}
+
+impl Positioning {
+    pub(super) fn of(waiting: &Waiting, arm: &Arm<'_>) -> Positioning {
+        let position = &waiting.position;
+        let seek = arm.mechanics.seek(arm.head, position.cylinder, position.surface, waiting.write);
+        let rotation = arm.mechanics.rotation(arm.now + seek, position.angle, waiting.span);
+        Positioning { seek, rotation }
+    }
+}
+
+/// The key under which requests must be sorted.
+pub(super) fn key(waiting: &Waiting) -> u64 {
+    u64::from(waiting.position.cylinder.0)
+}
+
+/// Removes the request of least `cost`. `bound` tells, for the least seek
+/// behind some distance, what no request there can cost less than; it must not
+/// fall as the seek grows. At equal cost the nearer request is taken.
+#[inline]
+pub(super) fn take_cheapest<C: PartialOrd + Copy>(
+    waiting: &mut Sorted,
+    arm: &Arm<'_>,
+    bound: impl Fn(Duration) -> C,
+    cost: impl Fn(&Waiting) -> Option<C>,
+) -> Option<Waiting> {
+    let here = u64::from(arm.head.cylinder.0);
+    let seek_table = arm.mechanics.seek_table();
+    let least_seek = |key: u64| seek_table.at_least(key.abs_diff(here) as u32);
+    let mut inward = waiting.at_or_after(here);
+    let mut outward = inward.checked_sub(1);
+    let mut best: Option<(C, usize)> = None;
+    loop {
+        let inner = waiting.key(inward).map(least_seek);
+        let outer = outward.and_then(|index| waiting.key(index)).map(least_seek);
+        let (seek, index) = match (inner, outer) {
+            (Some(seek), other) if other.is_none_or(|other| seek <= other) => {
+                inward += 1;
+                (seek, inward - 1)
+            }
+            (_, Some(seek)) => {
+                let index = outward.unwrap_or(0);
+                outward = index.checked_sub(1);
+                (seek, index)
+            }
+            _ => break,
+        };
+        if best.is_some_and(|(least, _)| bound(seek) > least) {
+            break;
+        }
+        if let Some(cost) = cost(waiting.get(index))
+            && best.is_none_or(|(least, _)| cost < least)
+        {
+            best = Some((cost, index));
+        }
+    }
+    best.map(|(_, index)| waiting.remove(index))
+}
