@@ -27,6 +27,11 @@ pub trait Source: Send {
     /// When the source wants to be woken; [`Time::NEVER`] if it does not.
     fn next_wake(&self) -> Time;
 
+    /// Damaged rows that were left out so far, as the user allowed.
+    fn skipped_rows(&self) -> u64 {
+        0
+    }
+
     /// How many requests there will be in all, if the source knows; for
     /// progress bars.
     fn expected_requests(&self) -> Option<u64> {

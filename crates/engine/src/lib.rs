@@ -62,6 +62,8 @@ pub struct Outcome {
     pub lost: u64,
     /// Requests outside of the volume.
     pub out_of_range: u64,
+    /// Damaged rows of the source that were left out.
+    pub skipped_rows: u64,
     /// The instant of the last completion.
     pub end: Time,
     /// What each drive counted, in the order of the tree.
@@ -100,6 +102,7 @@ impl Engine {
                 completed: 0,
                 lost: 0,
                 out_of_range: 0,
+                skipped_rows: 0,
                 end: Time::ZERO,
                 drives: Vec::new(),
             },
@@ -133,6 +136,7 @@ impl Engine {
             self.alarms.set(SOURCE, self.source.next_wake());
         }
         assert_eq!(self.flights.len(), 0, "a layer has lost {} requests", self.flights.len());
+        self.outcome.skipped_rows = self.source.skipped_rows();
         self.outcome.drives = self.tree.drive_statistics();
         Ok(self.outcome)
     }

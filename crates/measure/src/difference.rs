@@ -97,8 +97,15 @@ mod tests {
                 completion: Completion { submitted: arrived, finished, breakdown, ..Completion::default() },
             });
         }
-        let outcome =
-            Outcome { requests, completed: requests, lost: 0, out_of_range: 0, end, drives: Vec::new() };
+        let outcome = Outcome {
+            requests,
+            completed: requests,
+            lost: 0,
+            out_of_range: 0,
+            skipped_rows: 0,
+            end,
+            drives: Vec::new(),
+        };
         measurement.finish(&outcome, &[], Identity::default())
     }
 

@@ -129,6 +129,7 @@ impl Measurement {
             completed: outcome.completed,
             lost: outcome.lost,
             out_of_range: outcome.out_of_range,
+            skipped_rows: outcome.skipped_rows,
             warm_up_requests: self.skipped,
             response_ms: response.distribution(),
             service_ms: self.service.distribution(),

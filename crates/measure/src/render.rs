@@ -50,6 +50,7 @@ impl Report {
         for (count, what) in [
             (self.lost, "touched lost data"),
             (self.out_of_range, "were beyond the volume"),
+            (self.skipped_rows, "damaged rows of the trace were left out"),
             (self.warm_up_requests, "were warm-up and are not counted"),
             (self.flushes_and_discards, "were flushes and discards, without times below"),
         ] {

@@ -18,6 +18,8 @@ pub struct Report {
     pub lost: u64,
     /// Requests outside of the volume.
     pub out_of_range: u64,
+    /// Damaged rows of the trace that were left out.
+    pub skipped_rows: u64,
     /// Requests of the warm-up. The times and rates below leave them out.
     pub warm_up_requests: u64,
     /// From arrival to completion, over reads and writes.

@@ -204,6 +204,10 @@ impl Stack {
         let mut values = self.document.values().clone();
         values.remove("title");
         values.remove("seed");
+        // A trace is the same wherever it lies.
+        if let (WorkloadConfig::Trace(trace), Some(path)) = (&self.workload, values.get_mut("workload")) {
+            path["path"] = json!(trace.path.file_name().map(|name| name.to_string_lossy()));
+        }
         let described = json!({ "stack": values, "drives": self.volume.drive_configs() });
         let hash = Sha256::digest(described.to_string());
         hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()

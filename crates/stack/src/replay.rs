@@ -107,6 +107,10 @@ impl Source for Replay {
         }
     }
 
+    fn skipped_rows(&self) -> u64 {
+        self.reader.skipped()
+    }
+
     fn expected_requests(&self) -> Option<u64> {
         self.limit
     }
