@@ -5,8 +5,12 @@
 //! own; each is repeated and the median is printed, with the range beside it.
 
 use anyhow::{Context, Result};
+use fullstroke_drive::SlipConfig;
+use fullstroke_stack::drives;
 use fullstroke_trace::{Options, TraceReader};
+use fullstroke_units::Sectors;
 use serde_json::Value;
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,24 +28,27 @@ fn main() -> Result<()> {
     println!("one thread, median of {RUNS} runs (least - most)\n");
     println!("{:<58} {:>26} {:>12} {:>9}", "", "rate", "aim", "peak MB");
     let stacks = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../stacks/bench");
-    let simulate = |name: &str, file: &str, requests: u64, aim: &str| {
-        let arguments = ["run".into(), stacks.join(file).into_os_string(), "--json".into()];
-        let limit = ["--requests".into(), requests.to_string().into()];
-        report(
-            name,
-            aim,
-            &sibling("fullstroke")?,
-            &[&arguments[..], &limit[..]].concat(),
-            "requests_per_wall_s",
-        )
+    let program = sibling("fullstroke")?;
+    // (name, stack, drive in place of the stack's, requests, aim)
+    let simulate = |name: &str, stack: &str, drive: Option<&Path>, requests: u64, aim: &str| {
+        let mut arguments: Vec<OsString> = vec!["run".into(), stacks.join(stack).into(), "--json".into()];
+        arguments.extend(["--requests".into(), requests.to_string().into()]);
+        arguments.extend(drive.into_iter().flat_map(|drive| ["--drive".into(), drive.into()]));
+        report(name, aim, &program, &arguments, "requests_per_wall_s")
     };
-    simulate("(a) one Cheetah 9LP, closed random 8 KB reads", "closed-random-8k.toml", 1_000_000, "3 M/s")?;
-    simulate("(b) the same, 32 outstanding, SATF", "closed-random-8k-satf.toml", 1_000_000, "1 M/s")?;
-    let long =
-        simulate("(c) RAID-5 of 8, 66 % reads, open, 1 M requests", "raid5-open.toml", 1_000_000, "500 k/s")?;
-    let short = simulate("    the same, 100 k requests", "raid5-open.toml", 100_000, "")?;
-    let shorter = simulate("    the same, 10 k requests", "raid5-open.toml", 10_000, "")?;
+    let (one, array, million) = ("closed-random-8k.toml", "raid5-open.toml", 1_000_000);
+    let plain = simulate("(a) one Cheetah 9LP, closed random 8 KB reads", one, None, million, "3 M/s")?;
+    simulate("(b) the same, 32 outstanding, SATF", "closed-random-8k-satf.toml", None, million, "1 M/s")?;
+    let long = simulate("(c) RAID-5 of 8, 66 % reads, open, 1 M requests", array, None, million, "500 k/s")?;
+    let short = simulate("    the same, 100 k requests", array, None, 100_000, "")?;
+    let shorter = simulate("    the same, 10 k requests", array, None, 10_000, "")?;
     println!("    cost a request at 1 M over 100 k: {:.2}, over 10 k: {:.2}", short / long, shorter / long);
+    let cached = Path::new("seagate-cheetah-9lp-measured");
+    simulate("(e) as (a), with the drive's cache on", one, Some(cached), million, "2 M/s")?;
+    simulate("(f) SATF, 768 queued", "satf-768.toml", None, million, "1 M/s")?;
+    let slipped = drive_with_slips(20_000)?;
+    let many = simulate("(g) as (a), with 20,000 slips", one, Some(slipped.path()), million, "as (a)")?;
+    println!("    cost a request with 20,000 slips over 594: {:.2}", plain / many);
     let trace = generated_trace()?;
     let arguments = ["read".into(), trace.path().as_os_str().to_owned()];
     report("(d) MSR CSV, 5 M rows", "10 M rows/s", &sibling("fullstroke-bench")?, &arguments, "rows_per_s")?;
@@ -53,7 +60,7 @@ fn main() -> Result<()> {
 }
 
 /// Runs a command that prints JSON, prints the median of `key`, and returns it.
-fn report(name: &str, aim: &str, program: &Path, arguments: &[std::ffi::OsString], key: &str) -> Result<f64> {
+fn report(name: &str, aim: &str, program: &Path, arguments: &[OsString], key: &str) -> Result<f64> {
     let mut rates = Vec::new();
     let mut peak_mb: f64 = 0.0;
     for _ in 0..RUNS {
@@ -103,6 +110,23 @@ fn peak_rss_mb() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     Some(line.trim().strip_suffix(" kB")?.trim().parse::<f64>().ok()? * 1024.0 / 1e6)
+}
+
+/// A drive file: the Cheetah with that many slipped sectors, evenly spread.
+fn drive_with_slips(slips: u64) -> Result<tempfile::NamedTempFile> {
+    let mut config = drives::load("seagate-cheetah-9lp")?.config().clone();
+    let each = slips / config.zones.len() as u64;
+    for zone in &mut config.zones {
+        let tracks = u64::from(zone.last_cylinder - zone.first_cylinder + 1) * u64::from(config.surfaces);
+        // A track of any zone has more than 150 sectors.
+        let apart = tracks * 150 / each;
+        zone.slips = (0..each).map(|slip| SlipConfig::One(slip * apart)).collect();
+        zone.spares += each;
+        config.capacity_sectors = config.capacity_sectors - Sectors(each);
+    }
+    let mut file = tempfile::NamedTempFile::with_suffix(".toml")?;
+    file.write_all(drives::to_toml(&config, &[])?.as_bytes())?;
+    Ok(file)
 }
 
 /// A file in the format of the MSR Cambridge traces.

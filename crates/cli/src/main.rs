@@ -18,6 +18,7 @@ mod output;
 mod run;
 mod stack;
 mod trace;
+mod validate;
 
 use clap::{Parser, Subcommand};
 use output::{Failure, Output};
@@ -59,6 +60,7 @@ enum Command {
     /// Check stack files, or print their schema.
     #[command(subcommand)]
     Stack(stack::Command),
+    Validate(validate::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -79,6 +81,7 @@ fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
         Command::Trace(command) => trace::execute(command, output),
         Command::Drive(command) => drive::execute(command, output),
         Command::Stack(command) => stack::execute(command, output),
+        Command::Validate(arguments) => validate::execute(arguments, output),
         Command::Completions(arguments) => completions::execute(arguments, output),
         Command::Man(arguments) => man::execute(arguments, output),
     }

@@ -48,6 +48,11 @@ pub(crate) struct Changes {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
 
+    /// Use this drive throughout: a name of the library, a drive file, or a
+    /// parameter file of DiskSim.
+    #[arg(long, value_name = "DRIVE")]
+    drive: Option<String>,
+
     /// The seed of all randomness.
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
@@ -165,6 +170,7 @@ impl Changes {
             set: self.set.clone(),
             trace: self.trace.clone(),
             trace_keys,
+            drive: self.drive.clone(),
             seed: self.seed,
             requests: self.requests,
         }

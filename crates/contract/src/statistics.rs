@@ -35,6 +35,26 @@ pub struct MemberStatistics {
 }
 
 impl MemberStatistics {
+    /// The totals of both: the sums.
+    #[must_use]
+    pub fn plus(self, other: MemberStatistics) -> MemberStatistics {
+        MemberStatistics {
+            reads: self.reads + other.reads,
+            writes: self.writes + other.writes,
+            sectors_read: self.sectors_read + other.sectors_read,
+            sectors_written: self.sectors_written + other.sectors_written,
+            busy: self.busy + other.busy,
+            queue: self.queue + other.queue,
+            overhead: self.overhead + other.overhead,
+            seek: self.seek + other.seek,
+            rotation: self.rotation + other.rotation,
+            transfer: self.transfer + other.transfer,
+            seek_cylinders: self.seek_cylinders + other.seek_cylinders,
+            zero_seeks: self.zero_seeks + other.zero_seeks,
+            queue_length_ns: self.queue_length_ns + other.queue_length_ns,
+        }
+    }
+
     /// Requests served.
     pub fn requests(&self) -> u64 {
         self.reads + self.writes

@@ -29,12 +29,13 @@ pub struct Check {
 pub fn checks(model: &Model) -> Vec<Check> {
     let config = model.config();
     let geometry = model.mechanics().geometry();
+    let held = geometry.zones().map(|zone| zone.sectors.0).sum::<u64>() * u64::from(config.actuators);
     let mut checks = vec![Check {
         name: "tracks x sectors = capacity",
         key: "capacity_sectors".into(),
-        found: geometry.zones().map(|zone| zone.sectors.0).sum::<u64>().to_string(),
+        found: held.to_string(),
         expected: config.capacity_sectors.0.to_string(),
-        passed: geometry.capacity() == config.capacity_sectors,
+        passed: held == config.capacity_sectors.0,
     }];
     let published = &config.published;
     let tolerance = published.tolerance.unwrap_or(TOLERANCE);

@@ -1,7 +1,8 @@
 //! The drive file: what a drive is, and where each number comes from.
 
+use crate::electronics::ElectronicsConfig;
 use crate::queue::QueueConfig;
-use fullstroke_units::Sectors;
+use fullstroke_units::{Duration, Sectors};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -18,41 +19,169 @@ pub struct DriveConfig {
     pub rpm: f64,
     /// Recording surfaces, one head each.
     pub surfaces: u32,
+    /// Arms that move independently. With more than one, surfaces and zones
+    /// describe one of them, and each has an equal share of the addresses, in
+    /// order.
+    #[serde(default = "one_actuator", skip_serializing_if = "is_one")]
+    pub actuators: u32,
     /// The order in which LBNs pass through the tracks.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub order: TrackOrder,
     /// Tracks of a band, for the banded order.
-    #[serde(default = "thirty_two")]
+    #[serde(default = "thirty_two", skip_serializing_if = "is_thirty_two")]
     pub band_tracks: u32,
     /// The direction in which a band begins, for the banded order.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub band_start: Direction,
     /// Zones, from the outer edge inward.
     pub zones: Vec<ZoneConfig>,
     /// Time of the arm's movement by distance.
     pub seek: SeekConfig,
     /// Time to change to another head of the same cylinder.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub head_switch_ms: f64,
     /// Time that a write waits in addition after the arm or the head has moved.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub write_settle_ms: f64,
+    /// Time before a read of the track that was written last.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub turn_round_ms: f64,
     /// Whether transfers begin wherever the head lands on the requested part of
     /// a track. A whole track then costs one revolution.
-    #[serde(default)]
-    pub zero_latency: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub zero_latency: ZeroLatency,
     /// Time from the arrival of a command to the start of the arm's movement.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub command_overhead_ms: f64,
+    /// Command overheads in detail, and the bus.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub electronics: ElectronicsConfig,
+    /// The buffer; none unless said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffer: Option<BufferConfig>,
     /// The queue inside the drive.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub queue: QueueConfig,
     /// What the vendor publishes, to hold the numbers above against.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub published: Published,
     /// Where the numbers come from: key (`rpm`, `zones`, `seek.points`) to
     /// source. A key covers the keys below it. Fitted numbers say `fitted: ...`.
     pub sources: BTreeMap<String, String>,
+}
+
+/// Which transfers begin wherever the head lands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ZeroLatency {
+    /// All, or none.
+    All(bool),
+    /// Reads and writes apart.
+    Each {
+        /// Reads.
+        reads: bool,
+        /// Writes.
+        writes: bool,
+    },
+}
+
+impl Default for ZeroLatency {
+    fn default() -> ZeroLatency {
+        ZeroLatency::All(false)
+    }
+}
+
+impl ZeroLatency {
+    /// Whether reads do.
+    pub fn reads(self) -> bool {
+        match self {
+            ZeroLatency::All(all) => all,
+            ZeroLatency::Each { reads, .. } => reads,
+        }
+    }
+    /// Whether writes do.
+    pub fn writes(self) -> bool {
+        match self {
+            ZeroLatency::All(all) => all,
+            ZeroLatency::Each { writes, .. } => writes,
+        }
+    }
+}
+
+/// The buffer of a drive.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BufferConfig {
+    /// Segments.
+    pub segments: u32,
+    /// Sectors of a segment.
+    pub segment_sectors: u32,
+    /// Segments that may hold written data.
+    #[serde(default = "one_segment")]
+    pub write_segments: u32,
+    /// How far the drive reads on behind a read.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub read_ahead: ReadAhead,
+    /// Sectors read ahead at most; no other limit unless said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_ahead_sectors: Option<u32>,
+    /// Read-ahead may overwrite what was delivered: a segment is a ring.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub read_ahead_over_delivered: bool,
+    /// A hit on a full segment lets read-ahead go on.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub read_ahead_on_hit: bool,
+    /// Writes are acknowledged when they are in the buffer.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub write_back: bool,
+    /// Sequential writes share a segment.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub combine_writes: bool,
+    /// Reads hit on data that were written, after these are on the medium too.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub read_hits_on_written: bool,
+    /// A write drops all read segments, not only what it overwrites.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub writes_drop_reads: bool,
+    /// Idle time before acknowledged data are written.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub destage_delay: Duration,
+    /// Part of the write segments above which writing goes before reads.
+    #[serde(default = "whole")]
+    pub destage_watermark: f64,
+    /// Requests that the buffer answers pass those that wait for the arm.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub hits_pass_queue: bool,
+}
+
+/// How far a drive reads on behind a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReadAhead {
+    /// Not at all.
+    #[default]
+    None,
+    /// To the end of the request's track.
+    Track,
+    /// To the end of the request's cylinder.
+    Cylinder,
+    /// Until the segment is full, or another request needs the arm.
+    Segment,
+    /// The whole track, from where the heads land: a track buffer.
+    WholeTrack,
+}
+
+/// Whether a value need not be written, for it is what a reader assumes.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+fn one_segment() -> u32 {
+    1
+}
+
+fn whole() -> f64 {
+    1.0
 }
 
 /// The order in which LBNs pass through the tracks.
@@ -99,6 +228,18 @@ fn thirty_two() -> u32 {
     32
 }
 
+fn is_thirty_two(tracks: &u32) -> bool {
+    *tracks == 32
+}
+
+fn one_actuator() -> u32 {
+    1
+}
+
+fn is_one(actuators: &u32) -> bool {
+    *actuators == 1
+}
+
 /// Cylinders of equal track length.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -111,30 +252,30 @@ pub struct ZoneConfig {
     pub sectors_per_track: SectorsPerTrack,
     /// Sectors by which a track begins behind the one before it in the cylinder
     /// (on the first surface, where surfaces differ).
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub track_skew: f64,
     /// The same from the last track of a cylinder to the first of the next.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub cylinder_skew: f64,
     /// Sectors from angle 0 to the zone's first sector.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub offset: f64,
     /// Sectors in front of the zone's first LBN that carry none.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub dead: u64,
     /// Sectors of the zone that carry no LBN, slipped ones included.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub spares: u64,
     /// Of each track, the last sectors are spare, and LBNs slip within their
     /// track only.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub spares_per_track: u32,
     /// Of each cylinder (or each `spare_range_cylinders`), the last sectors are
     /// spare, and LBNs slip within it only.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub spares_per_cylinder: u32,
     /// Cylinders that share the spares of `spares_per_cylinder`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub spare_range_cylinders: u32,
     /// Slipped sectors, ascending, counted in LBN order from the zone's first:
     /// single ones, or `[first, sectors]` for a run such as a whole track.
@@ -148,7 +289,7 @@ pub struct ZoneConfig {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exceptions: Vec<ExceptionConfig>,
     /// The order of LBNs in this zone, where it is not the drive's.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<TrackOrder>,
     /// In place of an order: runs of tracks over which LBNs pass, one group of
     /// cylinders; the group repeats inward.
@@ -187,7 +328,7 @@ pub struct ExceptionConfig {
     /// Sectors that carry an LBN.
     pub sectors: u32,
     /// Sectors at its beginning that carry none.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub skip_first: u32,
 }
 
@@ -202,7 +343,7 @@ pub struct RunConfig {
     /// How many tracks.
     pub tracks: u32,
     /// Whether LBNs begin at the outermost track or at the innermost.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub direction: Direction,
     /// Sectors on each, where that is not the zone's number.
     pub sectors_per_track: Option<u32>,
@@ -232,6 +373,9 @@ pub enum SeekConfig {
     Points {
         /// The points.
         points: Vec<(u32, f64)>,
+        /// The curve may fall by more than the noise of a measurement.
+        #[serde(default, skip_serializing_if = "is_default")]
+        falls_allowed: bool,
     },
     /// The three numbers of a datasheet. The curve through them is
     /// `t + b sqrt(d-1) + c (d-1)` (Lee & Katz, SIGMETRICS 1993).
@@ -265,13 +409,17 @@ pub enum SeekConfig {
 #[serde(deny_unknown_fields)]
 pub struct Published {
     /// Sustained transfer rate at the outer edge, MB/s (10^6 bytes).
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub outer_mb_per_s: Option<f64>,
     /// Sustained transfer rate at the inner edge, MB/s (10^6 bytes).
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub inner_mb_per_s: Option<f64>,
     /// Mean seek time of random reads.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub average_seek_ms: Option<f64>,
     /// Relative difference that the checks of this drive allow; 0.03 unless
     /// said. A larger one wants a reason in `sources`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<f64>,
 }
 
@@ -307,15 +455,19 @@ pub(crate) mod tests {
             capacity_sectors: Sectors(2 * 10 * 40 + 2 * 10 * 30),
             rpm: 10_000.0,
             surfaces: 2,
+            actuators: 1,
             order: TrackOrder::Cylinder,
             band_tracks: 32,
             band_start: Direction::Inward,
             zones: vec![zone(0, 9, 40), zone(10, 19, 30)],
-            seek: SeekConfig::Points { points: vec![(1, 0.8), (19, 2.6)] },
+            seek: SeekConfig::Points { points: vec![(1, 0.8), (19, 2.6)], falls_allowed: false },
             head_switch_ms: 0.5,
             write_settle_ms: 0.1,
-            zero_latency: false,
+            turn_round_ms: 0.0,
+            zero_latency: ZeroLatency::All(false),
             command_overhead_ms: 0.0,
+            electronics: ElectronicsConfig::default(),
+            buffer: None,
             queue: QueueConfig::default(),
             published: Published::default(),
             sources: BTreeMap::new(),

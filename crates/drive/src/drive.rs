@@ -1,15 +1,18 @@
 //! The drive as a layer: requests wait in its queue, the arm serves one at a
 //! time.
 
+use crate::actuators::{MultiActuator, Shares};
+use crate::buffer::{Buffer, Lookup};
 use crate::config::DriveConfig;
-use crate::mechanics::{Access, Head, Mechanics, milliseconds};
+use crate::electronics::{Before, Electronics};
+use crate::mechanics::{Access, Feed, Head, Mechanics, Piece, milliseconds};
 use crate::queue::{Arm, Choice, CommandQueue, Waiting};
 use crate::statistics::Statistics;
 use fullstroke_contract::{
-    Below, Breakdown, Completion, ConfigError, Gauge, Layer, MemberStatistics, Operation, Out, Request,
-    RequestId, Status, TrackTable,
+    Below, Breakdown, Completion, ConfigError, Extent, Gauge, Layer, MemberStatistics, Operation, Out,
+    Request, RequestId, Status, TrackTable,
 };
-use fullstroke_units::{Cylinder, Duration, Lbn, Time};
+use fullstroke_units::{Cylinder, Duration, Lbn, Sectors, Time};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -20,6 +23,9 @@ pub struct Model {
     mechanics: Arc<Mechanics>,
     config: Arc<DriveConfig>,
     command_overhead: Duration,
+    electronics: Electronics,
+    /// Neither buffer nor bus: an access is all that a request costs.
+    plain: bool,
 }
 
 /// One disk drive.
@@ -40,7 +46,15 @@ pub struct Drive {
     free: Vec<u32>,
     head: Head,
     next_lbn: Lbn,
+    electronics: Electronics,
+    plain: bool,
+    buffer: Option<Buffer>,
+    last: Last,
     service: Option<Service>,
+    /// Requests that the buffer answers while the arm serves another, in order.
+    passing: VecDeque<Service>,
+    /// The bus is taken by those until then.
+    bus_free: Time,
     idle_since: Time,
     statistics: Statistics,
 }
@@ -49,6 +63,18 @@ pub struct Drive {
 struct Slot {
     request: Request,
     submitted: Time,
+}
+
+/// A segment of a drive's buffer that a layer above holds: see
+/// [`Drive::protect_segment`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ProtectedSegment(usize);
+
+/// What the last request was.
+#[derive(Clone, Copy, Debug, Default)]
+struct Last {
+    kind: Before,
+    extent: Extent,
 }
 
 /// The request under the heads.
@@ -67,8 +93,14 @@ impl Model {
     pub fn new(config: DriveConfig) -> Result<Model, ConfigError> {
         let mechanics = Mechanics::new(&config)?;
         config.queue.build().map_err(|error| error.below("queue"))?;
+        let command_overhead = milliseconds("command_overhead_ms", config.command_overhead_ms)?;
+        let electronics = Electronics::new(&config.electronics, command_overhead)
+            .map_err(|error| error.below("electronics"))?;
+        config.buffer.as_ref().map(Buffer::new).transpose().map_err(|error| error.below("buffer"))?;
         Ok(Model {
-            command_overhead: milliseconds("command_overhead_ms", config.command_overhead_ms)?,
+            plain: config.buffer.is_none() && config.electronics == Default::default(),
+            command_overhead,
+            electronics,
             mechanics: Arc::new(mechanics),
             config: Arc::new(config),
         })
@@ -86,10 +118,26 @@ impl Model {
 
     /// How addresses lie.
     pub fn tracks(&self) -> Arc<dyn TrackTable> {
-        Arc::clone(self.mechanics.geometry()) as Arc<dyn TrackTable>
+        let geometry = Arc::clone(self.mechanics.geometry());
+        match self.config.actuators {
+            1 => geometry,
+            actuators => Arc::new(Shares { geometry, actuators }),
+        }
     }
 
-    /// A drive of this model: heads at cylinder 0, surface 0, nothing queued.
+    /// The layer that stands for one drive of this model, at rest at time 0.
+    ///
+    /// # Errors
+    /// Names the key of queue or buffer that cannot be.
+    pub fn layer(&self) -> Result<Box<dyn Layer>, ConfigError> {
+        if self.config.actuators == 1 {
+            return Ok(Box::new(self.drive()?));
+        }
+        let arms = (0..self.config.actuators).map(|_| self.drive()).collect::<Result<_, _>>()?;
+        Ok(Box::new(MultiActuator::new(arms, self.mechanics.geometry().capacity())))
+    }
+
+    /// One arm of this model with all that belongs to it: heads at cylinder 0, surface 0, nothing queued.
     ///
     /// # Errors
     /// Names the key of the queue that cannot be.
@@ -104,7 +152,13 @@ impl Model {
             free: Vec::new(),
             head: Head::default(),
             next_lbn: Lbn(0),
+            electronics: self.electronics,
+            plain: self.plain,
+            buffer: self.config.buffer.as_ref().map(Buffer::new).transpose()?,
+            last: Last::default(),
             service: None,
+            passing: VecDeque::new(),
+            bus_free: Time::ZERO,
             idle_since: Time::ZERO,
             statistics: Statistics::default(),
         })
@@ -112,18 +166,39 @@ impl Model {
 }
 
 impl Drive {
+    /// Reserves a segment of the buffer for a layer above, such as for the
+    /// intermediate result of a parity computation. Until it is released, no
+    /// request takes it. The least recently used data give way.
+    ///
+    /// `None` if the drive has no buffer, or each of its segments is protected
+    /// or holds data that are not on the medium yet.
+    pub fn protect_segment(&mut self) -> Option<ProtectedSegment> {
+        self.buffer.as_mut()?.protect().map(ProtectedSegment)
+    }
+
+    /// Gives a segment back to the common use. `false` if it is not protected.
+    pub fn release_segment(&mut self, segment: ProtectedSegment) -> bool {
+        self.buffer.as_mut().is_some_and(|buffer| buffer.release(segment.0))
+    }
+
     /// Finishes and begins everything that was due up to `now`, each at its own
     /// instant.
     fn catch_up(&mut self, now: Time, out: &mut Out) {
-        while let Some(service) = self.service.filter(|service| service.finish <= now) {
+        loop {
+            let served = self.service.map_or(Time::NEVER, |service| service.finish);
+            let passed = self.passing.front().map_or(Time::NEVER, |service| service.finish);
+            if served.min(passed) > now {
+                return;
+            }
+            let service = if passed < served { self.passing.pop_front() } else { self.service.take() };
+            let Some(service) = service else { return };
             self.finish(service, out);
-            self.begin_next(service.finish);
+            self.admit(service.finish);
         }
     }
 
     fn finish(&mut self, service: Service, out: &mut Out) {
         let Slot { request, submitted } = self.slots[service.slot as usize];
-        self.service = None;
         self.idle_since = service.finish;
         self.free.push(service.slot);
         self.statistics.finished(
@@ -139,12 +214,39 @@ impl Drive {
             status: Status::Done,
             breakdown: service.breakdown,
         });
-        if let Some(slot) = self.outside.pop_front() {
-            self.enqueue(slot, service.finish);
+    }
+
+    /// Lets requests into the queue as far as there is room, and one into
+    /// service if the arm is free. A flush waits outside until all before it
+    /// are done, and nothing passes it.
+    fn admit(&mut self, now: Time) {
+        while let Some(&slot) = self.outside.front() {
+            let inside = self.queue.len() + usize::from(self.service.is_some()) + self.passing.len();
+            if self.slots[slot as usize].request.operation == Operation::Flush {
+                if inside == 0 {
+                    self.outside.pop_front();
+                    self.service = Some(self.flush(slot, now));
+                }
+                break;
+            }
+            if inside >= self.depth as usize {
+                break;
+            }
+            self.outside.pop_front();
+            self.enqueue(slot, now);
+        }
+        if self.service.is_none() {
+            self.begin_next(now);
         }
     }
 
     fn enqueue(&mut self, slot: u32, now: Time) {
+        if self.queue.is_empty()
+            && let Some(buffer) = &mut self.buffer
+        {
+            // Nobody has waited for the arm until now.
+            buffer.catch_up(now, false, &self.mechanics, &mut self.head);
+        }
         let request = &self.slots[slot as usize].request;
         let position = self.mechanics.geometry().locate(request.extent.start);
         let first_track = request.extent.sectors.min(position.sectors_left);
@@ -160,27 +262,227 @@ impl Drive {
 
     /// Takes the next request into service at `now`, if one waits.
     fn begin_next(&mut self, now: Time) {
-        let moves = now + self.command_overhead;
+        if self.queue.is_empty() {
+            return;
+        }
+        if let Some(buffer) = &mut self.buffer {
+            buffer.catch_up(now, true, &self.mechanics, &mut self.head);
+            if buffer.above_watermark() {
+                buffer.destage_one(now, &self.mechanics, &mut self.head);
+            }
+        }
+        let free = self.buffer.as_ref().map_or(now, |buffer| buffer.arm_free().max(now));
+        let moves = free + self.command_overhead;
         let arm = Arm { now: moves, head: self.head, next_lbn: self.next_lbn, mechanics: &self.mechanics };
-        let Some(Choice { waiting: next, via }) = self.queue.take(arm) else { return };
-        let Slot { request, submitted } = self.slots[next.slot as usize];
-        let extent = request.extent;
+        let Some(Choice { waiting, via }) = self.queue.take(arm) else { return };
+        let service =
+            if self.plain { self.serve_plainly(&waiting, via, now) } else { self.serve(&waiting, via, now) };
+        let extent = self.slots[waiting.slot as usize].request.extent;
+        let kind = if waiting.write { Before::Write } else { Before::Read };
+        self.next_lbn = extent.end();
+        self.last = Last { kind, extent };
+        self.service = Some(service);
+    }
+
+    /// A request that costs its overhead and its access.
+    fn serve_plainly(&mut self, waiting: &Waiting, via: Option<Cylinder>, now: Time) -> Service {
+        let Slot { request, submitted } = self.slots[waiting.slot as usize];
+        let Extent { start, sectors } = request.extent;
+        let moves = now + self.command_overhead;
         let detour = self.visit(via);
         let mut access = self.mechanics.access(
             &mut self.head,
             moves + detour,
-            extent.start,
-            extent.sectors,
-            &next.position,
-            next.write,
+            start,
+            sectors,
+            &waiting.position,
+            waiting.write,
         );
         access.seek += detour;
-        self.next_lbn = extent.end();
-        self.service = Some(Service {
-            slot: next.slot,
-            finish: moves + access.duration(),
-            breakdown: self.breakdown(now.since(submitted), &access),
+        let finish = moves + access.duration();
+        Service { slot: waiting.slot, finish, breakdown: parts(submitted, now, finish, &access) }
+    }
+
+    /// A request on a drive with buffer and bus.
+    fn serve(&mut self, waiting: &Waiting, via: Option<Cylinder>, now: Time) -> Service {
+        let request = self.slots[waiting.slot as usize].request;
+        if waiting.write {
+            return self
+                .take_write(waiting.slot, now)
+                .unwrap_or_else(|| self.write_through(waiting, via, now));
+        }
+        match self.look_up(request.extent, now) {
+            Lookup::Hit(segment) => self.read_hit(waiting.slot, segment, now),
+            Lookup::Filling { there, next, since } => self.read_on(waiting.slot, now, there, next, since),
+            Lookup::Miss => self.read_medium(waiting, via, now),
+        }
+    }
+
+    fn look_up(&self, extent: Extent, now: Time) -> Lookup {
+        self.buffer.as_ref().map_or(Lookup::Miss, |buffer| buffer.look_up(now, extent, &self.mechanics))
+    }
+
+    /// A read of what a segment of the buffer holds.
+    fn read_hit(&mut self, slot: u32, segment: usize, now: Time) -> Service {
+        let Slot { request, submitted } = self.slots[slot as usize];
+        let electronics = &self.electronics;
+        let answered = now + electronics.read_hit(self.last.kind);
+        if let Some(buffer) = &mut self.buffer {
+            buffer.hit(segment, answered, request.extent, &self.mechanics);
+        }
+        let data = electronics.data_preparation + electronics.bus_read * request.extent.sectors.0;
+        let finish = answered + data + electronics.read_completion;
+        Service { slot, finish, breakdown: parts(submitted, now, finish, &Access::default()) }
+    }
+
+    /// A write that the buffer takes, where it takes this one.
+    fn take_write(&mut self, slot: u32, now: Time) -> Option<Service> {
+        let Slot { request, submitted } = self.slots[slot as usize];
+        let near = self.near(request.extent);
+        let electronics = &self.electronics;
+        let buffer = self.buffer.as_mut()?;
+        if !buffer.takes_writes() || request.hints.force_unit_access {
+            return None;
+        }
+        let ready = now + electronics.write_hit(self.last.kind, near);
+        let room = buffer.make_room(ready, request.extent, &self.mechanics, &mut self.head)?;
+        let data = electronics.data_preparation + electronics.bus_write * request.extent.sectors.0;
+        buffer.take_write(room, room + data, request.extent);
+        let begun = now + room.since(ready);
+        let finish = room + data + electronics.write_completion;
+        Some(Service { slot, finish, breakdown: parts(submitted, begun, finish, &Access::default()) })
+    }
+
+    /// Whether `extent` lies within a segment's size of the last request.
+    fn near(&self, extent: Extent) -> bool {
+        let size = Sectors(self.buffer.as_ref().map_or(0, Buffer::segment_sectors));
+        let last = self.last.extent;
+        extent.start < last.end() + size && last.start < extent.end() + size
+    }
+
+    /// A read that the medium must answer.
+    fn read_medium(&mut self, waiting: &Waiting, via: Option<Cylinder>, now: Time) -> Service {
+        let Slot { request, submitted } = self.slots[waiting.slot as usize];
+        let extent = request.extent;
+        let electronics = self.electronics;
+        let free = self.buffer.as_ref().map_or(now, |buffer| buffer.arm_free().max(now));
+        let moves = free + electronics.read_miss(self.last.kind);
+        let detour = self.visit(via);
+        let marked = self.watermark(extent.sectors);
+        let mut bus = Bus::new(extent.sectors.0, electronics.bus_read, marked, electronics.data_preparation);
+        let mut access = self.mechanics.access_fed(
+            &mut self.head,
+            moves + detour,
+            extent,
+            &waiting.position,
+            false,
+            None,
+            |piece| bus.passed(piece),
+        );
+        let medium_end = moves + detour + access.duration();
+        access.seek += detour;
+        if let Some(buffer) = &mut self.buffer {
+            buffer.missed(moves, access.landing, medium_end, extent, &self.mechanics);
+        }
+        let finish = bus.end.max(medium_end) + electronics.read_completion;
+        Service { slot: waiting.slot, finish, breakdown: parts(submitted, free, finish, &access) }
+    }
+
+    /// Sectors that must have been read before the bus begins.
+    fn watermark(&self, sectors: Sectors) -> u64 {
+        let of = match &self.buffer {
+            Some(buffer) if self.electronics.watermark_of_segment => buffer.segment_sectors(),
+            _ => sectors.0,
+        };
+        ((self.electronics.read_watermark * of as f64) as u64).min(sectors.0)
+    }
+
+    /// A read of which the buffer holds the beginning, and the heads are on the
+    /// way to the rest: the medium goes on without pause.
+    fn read_on(&mut self, slot: u32, now: Time, there: Sectors, next: Lbn, since: Time) -> Service {
+        let Slot { request, submitted } = self.slots[slot as usize];
+        let extent = request.extent;
+        let electronics = self.electronics;
+        let rest = Extent { start: next, sectors: extent.end().since(next) };
+        let answered = now + electronics.read_hit(self.last.kind);
+        let mut bus = Bus::new(extent.sectors.0, electronics.bus_read, 0, Duration::ZERO);
+        bus.end = answered + electronics.data_preparation + electronics.bus_read * extent.sectors.0;
+        let position = self.mechanics.geometry().locate(rest.start);
+        let access =
+            self.mechanics.access_fed(&mut self.head, since, rest, &position, false, None, |piece| {
+                bus.passed(Piece { index: piece.index + there.0, ..piece })
+            });
+        let medium_end = since + access.duration();
+        if let Some(buffer) = &mut self.buffer {
+            buffer.filled(medium_end, extent, &self.mechanics);
+        }
+        let finish = bus.end.max(medium_end) + electronics.read_completion;
+        // The access began before the request came: what is left of it is
+        // transfer.
+        let left = Access { transfer: medium_end.since(answered), ..Access::default() };
+        Service { slot, finish, breakdown: parts(submitted, now, finish, &left) }
+    }
+
+    /// A write that completes on the medium.
+    fn write_through(&mut self, waiting: &Waiting, via: Option<Cylinder>, now: Time) -> Service {
+        let Slot { request, submitted } = self.slots[waiting.slot as usize];
+        let extent = request.extent;
+        let electronics = self.electronics;
+        let free = self.buffer.as_ref().map_or(now, |buffer| buffer.arm_free().max(now));
+        let (seek_after, data_after) = electronics.write_miss(self.last.kind);
+        let detour = self.visit(via);
+        let moves = free + seek_after + detour;
+        let feed = Feed { first: free + data_after, each: electronics.bus_write };
+        let mut access = self.mechanics.access_fed(
+            &mut self.head,
+            moves,
+            extent,
+            &waiting.position,
+            true,
+            Some(feed),
+            |_| {},
+        );
+        let medium_end = moves + access.duration();
+        access.seek += detour;
+        if let Some(buffer) = &mut self.buffer {
+            buffer.wrote_through(moves, medium_end, extent);
+        }
+        let finish = medium_end + electronics.write_reselect + electronics.write_completion;
+        Service { slot: waiting.slot, finish, breakdown: parts(submitted, free, finish, &access) }
+    }
+
+    /// A flush: everything acknowledged goes to the medium.
+    fn flush(&mut self, slot: u32, now: Time) -> Service {
+        let submitted = self.slots[slot as usize].submitted;
+        let finish = self.buffer.as_mut().map_or(now, |buffer| {
+            buffer.catch_up(now, false, &self.mechanics, &mut self.head);
+            buffer.flush(now, &self.mechanics, &mut self.head)
         });
+        Service { slot, finish, breakdown: parts(submitted, now, finish, &Access::default()) }
+    }
+
+    /// Answers from the buffer while the arm serves another request, where the
+    /// drive does that. Nothing passes a flush.
+    fn pass_queue(&mut self, slot: u32, now: Time) -> bool {
+        let (Some(buffer), Some(service)) = (&self.buffer, self.service) else { return false };
+        let flushing = self.slots[service.slot as usize].request.operation == Operation::Flush;
+        if !buffer.hits_pass() || flushing || !self.outside.is_empty() {
+            return false;
+        }
+        let begin = self.bus_free.max(now);
+        let request = self.slots[slot as usize].request;
+        let service = match request.operation {
+            Operation::Write if buffer.has_room(begin, request.extent) => self.take_write(slot, begin),
+            Operation::Read => match self.look_up(request.extent, begin) {
+                Lookup::Hit(segment) => Some(self.read_hit(slot, segment, begin)),
+                _ => None,
+            },
+            _ => None,
+        };
+        let Some(service) = service else { return false };
+        self.bus_free = service.finish;
+        self.passing.push_back(service);
+        true
     }
 
     /// Moves the arm to a cylinder on the way; how long that takes.
@@ -189,18 +491,6 @@ impl Drive {
         let time = self.mechanics.seek(self.head, cylinder, self.head.surface, false);
         self.head.cylinder = cylinder;
         time
-    }
-
-    fn breakdown(&self, queue: Duration, access: &Access) -> Breakdown {
-        Breakdown {
-            queue,
-            parity: Duration::ZERO,
-            overhead: self.command_overhead,
-            seek: access.seek,
-            rotation: access.rotation,
-            transfer: access.transfer,
-            seek_cylinders: access.seek_cylinders,
-        }
     }
 
     fn keep(&mut self, slot: Slot) -> u32 {
@@ -221,33 +511,82 @@ impl Drive {
     }
 }
 
+/// The breakdown of a request that came at `submitted`, was taken up at `begun`
+/// and finished at `finish`; what the access does not explain is overhead.
+fn parts(submitted: Time, begun: Time, finish: Time, access: &Access) -> Breakdown {
+    let service = finish.since(begun);
+    let transfer = access.transfer.min(service.saturating_sub(access.seek + access.rotation));
+    Breakdown {
+        queue: begun.since(submitted),
+        parity: Duration::ZERO,
+        overhead: service.saturating_sub(access.seek + access.rotation + transfer),
+        seek: access.seek,
+        rotation: access.rotation,
+        transfer,
+        seek_cylinders: access.seek_cylinders,
+    }
+}
+
+/// The bus during a read: sectors go over it in the order of their LBNs, each
+/// when it has passed under the head.
+struct Bus {
+    sectors: u64,
+    each: Duration,
+    marked: u64,
+    preparation: Duration,
+    end: Time,
+}
+
+impl Bus {
+    fn new(sectors: u64, each: Duration, marked: u64, preparation: Duration) -> Bus {
+        Bus { sectors, each, marked, preparation, end: Time::ZERO }
+    }
+
+    /// Sectors have passed under the head. The bus ends no earlier than the
+    /// first and the last of them, and all behind, need; nor, from the mark on,
+    /// than all together.
+    fn passed(&mut self, piece: Piece) {
+        let Piece { index, sectors, first_end, last_end } = piece;
+        let from_first = first_end + self.each * (self.sectors - index);
+        let from_last = last_end + self.each * (self.sectors - index - sectors + 1);
+        self.end = self.end.max(from_first).max(from_last);
+        let last = index + sectors;
+        if self.marked > 0 && (index + 1..=last).contains(&self.marked) {
+            let each_passes = last_end.since(first_end) / (sectors - 1).max(1);
+            let marked = first_end + each_passes * (self.marked - 1 - index);
+            self.end = self.end.max(marked + self.preparation + self.each * self.sectors);
+        }
+    }
+}
+
 /// The answer to a request on which the arm does not work.
 fn answer(id: RequestId, now: Time, status: Status) -> Completion {
     Completion { id, submitted: now, finished: now, status, breakdown: Breakdown::default() }
 }
 
 impl Layer for Drive {
-    /// Without a write cache there is nothing to flush, and discarded sectors
-    /// are only bookkeeping: both are answered at once.
+    /// Without acknowledged data there is nothing to flush, and discarded
+    /// sectors are only bookkeeping: both are answered at once.
     fn submit(&mut self, now: Time, request: Request, _: Below<'_>, out: &mut Out) {
         self.catch_up(now, out);
-        if !request.operation.transfers() {
+        let caches_writes = self.buffer.as_ref().is_some_and(Buffer::takes_writes);
+        let flushes = caches_writes && request.operation == Operation::Flush;
+        if !(request.operation.transfers() || flushes) {
             return out.complete(answer(request.id, now, Status::Done));
         }
         let capacity = self.mechanics.geometry().capacity();
-        if !request.extent.within(capacity) || request.extent.sectors.0 == 0 {
+        let empty = request.extent.sectors.0 == 0 && request.operation.transfers();
+        if !request.extent.within(capacity) || empty {
             return out.complete(answer(request.id, now, Status::OutOfRange));
         }
-        let waiting = self.queue.len() as u32 + u32::from(self.service.is_some());
         self.statistics.arrived(now);
         let slot = self.keep(Slot { request, submitted: now });
-        if waiting < self.depth {
-            self.enqueue(slot, now);
-        } else {
-            self.outside.push_back(slot);
+        if request.operation.transfers() && self.pass_queue(slot, now) {
+            return;
         }
-        if self.service.is_none() {
-            self.begin_next(now);
+        self.outside.push_back(slot);
+        if self.outside.len() == 1 {
+            self.admit(now);
         }
     }
 
@@ -260,14 +599,17 @@ impl Layer for Drive {
     }
 
     fn next_wake(&self) -> Time {
-        self.service.map_or(Time::NEVER, |service| service.finish)
+        let served = self.service.map_or(Time::NEVER, |service| service.finish);
+        self.passing.front().map_or(served, |passing| passing.finish.min(served))
     }
 
     fn gauge(&self) -> Gauge {
         Gauge {
             queue_length: self.in_flight(),
             head: self.head.cylinder,
-            idle_since: self.service.is_none().then_some(self.idle_since),
+            idle_since: (self.in_flight() == 0).then_some(self.idle_since),
+            free_segments: self.buffer.as_ref().map_or(0, Buffer::free_segments),
+            buffer_hits: self.buffer.as_ref().map_or(0, Buffer::hits),
             ..Gauge::default()
         }
     }

@@ -9,26 +9,34 @@
 //! | `queue/` | disciplines, one file each, and their registry |
 //! | `geometry/` | LBN to cylinder, surface and angle, and back |
 //! | `seek.rs` | the seek curve |
+//! | `actuators.rs` | several arms behind one interface |
+//! | `buffer.rs` | segments, read-ahead, write-back |
+//! | `electronics.rs` | command overheads and the bus |
 //! | `mechanics.rs` | seek, rotation and transfer of one access |
 //! | `check.rs` | what a description must satisfy |
 //! | `statistics.rs` | what a drive counts about itself |
 
+mod actuators;
+mod buffer;
 mod check;
 mod config;
 mod drive;
+mod electronics;
 mod geometry;
 mod mechanics;
 pub mod queue;
 mod seek;
 mod statistics;
 
+pub use actuators::MultiActuator;
 pub use check::{Check, checks};
 pub use config::{
-    Direction, DriveConfig, ExceptionConfig, Published, RunConfig, SectorsPerTrack, SeekConfig, SlipConfig,
-    TrackOrder, ZoneConfig,
+    BufferConfig, Direction, DriveConfig, ExceptionConfig, Published, ReadAhead, RunConfig, SectorsPerTrack,
+    SeekConfig, SlipConfig, TrackOrder, ZeroLatency, ZoneConfig,
 };
-pub use drive::{Drive, Model};
+pub use drive::{Drive, Model, ProtectedSegment};
+pub use electronics::{ElectronicsConfig, OverheadConfig, WriteDisconnectConfig};
 pub use geometry::{Geometry, Position, ZoneView};
-pub use mechanics::{Access, Head, Mechanics};
+pub use mechanics::{Access, Feed, Head, Mechanics, Piece};
 pub use queue::QueueConfig;
 pub use seek::SeekTable;

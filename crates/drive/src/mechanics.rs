@@ -8,10 +8,10 @@
 //! - then rotation until the first sector begins;
 //! - then the sectors pass; at a track's end the same again.
 
-use crate::config::DriveConfig;
+use crate::config::{DriveConfig, ZeroLatency};
 use crate::geometry::{Geometry, Position};
 use crate::seek::SeekTable;
-use fullstroke_contract::ConfigError;
+use fullstroke_contract::{ConfigError, Extent};
 use fullstroke_units::{Angle, Cylinder, Duration, Lbn, Sectors, Spindle, Time};
 use std::sync::Arc;
 
@@ -22,6 +22,31 @@ pub struct Head {
     pub cylinder: Cylinder,
     /// The head that is switched on.
     pub surface: u32,
+    /// Whether the last transfer wrote.
+    pub wrote: bool,
+}
+
+/// Sectors of a write that come over the bus: number `i` of the request is in
+/// the buffer at `first + (i + 1) * each`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Feed {
+    /// When the bus begins.
+    pub first: Time,
+    /// Bus time of a sector.
+    pub each: Duration,
+}
+
+/// When sectors of a request have passed under the head: neighbours, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Number of the first within the request.
+    pub index: u64,
+    /// How many.
+    pub sectors: u64,
+    /// When the first has passed.
+    pub first_end: Time,
+    /// When the last has passed.
+    pub last_end: Time,
 }
 
 /// What one access cost, in parts that add up to its duration.
@@ -36,6 +61,8 @@ pub struct Access {
     pub transfer: Duration,
     /// Cylinders crossed to the first track.
     pub seek_cylinders: u32,
+    /// When the heads landed on the first track.
+    pub landing: Time,
 }
 
 impl Access {
@@ -54,7 +81,8 @@ pub struct Mechanics {
     seek: SeekTable,
     head_switch: Duration,
     write_settle: Duration,
-    zero_latency: bool,
+    turn_round: Duration,
+    zero_latency: ZeroLatency,
 }
 
 impl Mechanics {
@@ -71,6 +99,7 @@ impl Mechanics {
             seek,
             head_switch: milliseconds("head_switch_ms", config.head_switch_ms)?,
             write_settle: milliseconds("write_settle_ms", config.write_settle_ms)?,
+            turn_round: milliseconds("turn_round_ms", config.turn_round_ms)?,
             zero_latency: config.zero_latency,
         })
     }
@@ -97,10 +126,11 @@ impl Mechanics {
         if head.surface != surface {
             time = time.max(self.head_switch);
         }
-        if write && time > Duration::ZERO {
-            time += self.write_settle;
+        match (write, time > Duration::ZERO) {
+            (true, true) => time + self.write_settle,
+            (false, false) if head.wrote => self.turn_round,
+            _ => time,
         }
-        time
     }
 
     /// Time from `landing`, when the heads stand on the right track, until a
@@ -113,8 +143,8 @@ impl Mechanics {
     /// that a whole track costs one revolution exactly; a drive that must see a
     /// sector's start needs up to one sector more.
     #[inline]
-    pub fn rotation(&self, landing: Time, start: Angle, span: Angle) -> Duration {
-        if self.lands_inside(landing, start, span) {
+    pub fn rotation(&self, landing: Time, start: Angle, span: Angle, write: bool) -> Duration {
+        if self.lands_inside(landing, start, span, write) {
             return self.spindle.revolution().saturating_sub(self.spindle.time_to_turn(span));
         }
         self.spindle.wait_for(start, landing)
@@ -122,18 +152,19 @@ impl Mechanics {
 
     /// Whether a transfer can begin in the middle of its span.
     #[inline]
-    fn lands_inside(&self, landing: Time, start: Angle, span: Angle) -> bool {
+    fn lands_inside(&self, landing: Time, start: Angle, span: Angle, write: bool) -> bool {
+        let zero_latency = if write { self.zero_latency.writes() } else { self.zero_latency.reads() };
         let inside = self.spindle.angle_at(landing) - start;
-        self.zero_latency && inside < span && inside > Angle::ZERO
+        zero_latency && inside < span && !self.spindle.counts_as_met(inside)
     }
 
     /// Rotational latency and transfer time of `span` from `start` for heads
     /// that land at `landing`. The transfer ends when the end of the span is
     /// under the head, so that rounding to nanoseconds never adds up.
     #[inline]
-    fn pass(&self, landing: Time, start: Angle, span: Angle) -> (Duration, Duration) {
-        let rotation = self.rotation(landing, start, span);
-        let left = if self.lands_inside(landing, start, span) {
+    fn pass(&self, landing: Time, start: Angle, span: Angle, write: bool) -> (Duration, Duration) {
+        let rotation = self.rotation(landing, start, span, write);
+        let left = if self.lands_inside(landing, start, span, write) {
             span
         } else {
             start + span - self.spindle.angle_at(landing + rotation)
@@ -155,20 +186,45 @@ impl Mechanics {
         position: &Position,
         write: bool,
     ) -> Access {
+        self.access_fed(head, now, Extent { start: lbn, sectors }, position, write, None, |_| {})
+    }
+
+    /// The same for a write whose sectors come over the bus meanwhile: the
+    /// heads do not begin a track before all of it will be there in time. Tells
+    /// `passed` when the sectors of each track have passed.
+    #[inline]
+    #[expect(clippy::too_many_arguments, reason = "one access, in the order of its parts")]
+    pub fn access_fed(
+        &self,
+        head: &mut Head,
+        now: Time,
+        extent: Extent,
+        position: &Position,
+        write: bool,
+        feed: Option<Feed>,
+        mut passed: impl FnMut(Piece),
+    ) -> Access {
         let mut access =
             Access { seek_cylinders: head.cylinder.distance(position.cylinder), ..Access::default() };
         let mut clock = now;
-        let (mut lbn, mut left, mut position) = (lbn, sectors, *position);
+        let (mut lbn, mut left, mut position) = (extent.start, extent.sectors, *position);
         loop {
             let here = left.min(position.sectors_left);
+            let index = (extent.sectors - left).0;
             let span = self.span(&position, here);
             let seek = self.seek(*head, position.cylinder, position.surface, write);
-            let (rotation, transfer) = self.pass(clock + seek, position.angle, span);
+            let landing = clock + seek;
+            let ready = feed.map_or(landing, |feed| self.fed(landing, feed, index, here, &position));
+            let (rotation, transfer) = self.pass(ready, position.angle, span, write);
+            if index == 0 {
+                access.landing = landing;
+            }
             access.seek += seek;
-            access.rotation += rotation;
+            access.rotation += ready.since(landing) + rotation;
             access.transfer += transfer;
-            clock += seek + rotation + transfer;
-            *head = Head { cylinder: position.cylinder, surface: position.surface };
+            clock = ready + rotation + transfer;
+            passed(self.piece(ready, clock, index, here, &position, span, write));
+            *head = Head { cylinder: position.cylinder, surface: position.surface, wrote: write };
             left = left - here;
             if left == Sectors::ZERO {
                 return access;
@@ -176,6 +232,40 @@ impl Mechanics {
             let Some(next) = self.geometry.next_track(lbn, &position) else { return access };
             (lbn, position) = next;
         }
+    }
+
+    /// The earliest instant at which the heads may begin with `sectors` of a
+    /// track, number `index` on of a write, so that each is there in time.
+    fn fed(&self, landing: Time, feed: Feed, index: u64, sectors: Sectors, position: &Position) -> Time {
+        let sector = self.spindle.time_to_turn(position.sector_angle);
+        let first = feed.first + feed.each * (index + 1);
+        let last = feed.first + feed.each * (index + sectors.0);
+        let passes = sector * (sectors.0 - 1);
+        landing.max(first).max(Time::from_nanos(last.as_nanos().saturating_sub(passes.as_nanos())))
+    }
+
+    /// When the sectors of a track have passed: those that come last, where
+    /// heads landed in their middle.
+    #[expect(clippy::too_many_arguments, reason = "what a pass is made of")]
+    #[inline]
+    fn piece(
+        &self,
+        landing: Time,
+        end: Time,
+        index: u64,
+        sectors: Sectors,
+        position: &Position,
+        span: Angle,
+        write: bool,
+    ) -> Piece {
+        let mut late = sectors.0;
+        if self.lands_inside(landing, position.angle, span, write) {
+            let inside = self.spindle.angle_at(landing) - position.angle;
+            late = (inside.0 / position.sector_angle.0 + 1).min(sectors.0);
+        }
+        let before_last = self.spindle.time_to_turn(position.sector_angle) * (late - 1);
+        let first_end = Time::from_nanos(end.as_nanos().saturating_sub(before_last.as_nanos()));
+        Piece { index, sectors: late, first_end, last_end: end }
     }
 
     /// The angle that `sectors` from `position` on cover; a whole track, which
@@ -204,7 +294,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn mechanics(zero_latency: bool) -> Mechanics {
-        Mechanics::new(&DriveConfig { zero_latency, ..small_drive() }).unwrap()
+        Mechanics::new(&DriveConfig { zero_latency: ZeroLatency::All(zero_latency), ..small_drive() })
+            .unwrap()
     }
 
     fn access(mechanics: &Mechanics, now: u64, lbn: u64, sectors: u64) -> Access {
@@ -233,6 +324,22 @@ mod tests {
         assert!(access(&mechanics(false), passed, 0, 40).duration().as_millis_f64() > 11.7);
         let zero = access(&mechanics(true), passed, 0, 40);
         assert_eq!(zero.duration(), mechanics(true).spindle.revolution());
+    }
+
+    #[test]
+    fn a_transfer_that_goes_on_where_the_last_one_ended_costs_no_revolution() {
+        for zero_latency in [false, true] {
+            let mechanics = mechanics(zero_latency);
+            let mut head = Head::default();
+            let mut now = Time::from_nanos(123);
+            let revolution = mechanics.spindle.revolution();
+            for lbn in 0..39 {
+                let position = mechanics.geometry.locate(Lbn(lbn));
+                let access = mechanics.access(&mut head, now, Lbn(lbn), Sectors(1), &position, false);
+                assert!(lbn == 0 || access.duration() < revolution / 20, "LBN {lbn}: {access:?}");
+                now += access.duration();
+            }
+        }
     }
 
     #[test]

@@ -28,7 +28,7 @@ impl SeekTable {
     pub fn new(config: &SeekConfig, cylinders: u32) -> Result<SeekTable, ConfigError> {
         let longest = cylinders.max(2) - 1;
         let milliseconds: Box<dyn Fn(u32) -> f64> = match config {
-            SeekConfig::Points { points } => points_curve(points)?,
+            SeekConfig::Points { points, falls_allowed } => points_curve(points, *falls_allowed)?,
             &SeekConfig::Datasheet { track_to_track_ms, average_ms, full_stroke_ms } => {
                 datasheet_curve(track_to_track_ms, average_ms, full_stroke_ms, longest)?
             }
@@ -39,6 +39,7 @@ impl SeekTable {
         };
         let mut nanoseconds: Vec<u32> = Vec::with_capacity(longest as usize + 1);
         nanoseconds.push(0);
+        let falls_allowed = matches!(config, SeekConfig::Points { falls_allowed: true, .. });
         let mut highest = 0;
         for distance in 1..=longest {
             let ms = milliseconds(distance);
@@ -49,7 +50,7 @@ impl SeekTable {
                 ));
             }
             let value = (ms * 1e6).round() as u32;
-            if value < highest - highest / NOISE {
+            if value < highest - highest / NOISE && !falls_allowed {
                 return Err(ConfigError::new(
                     "",
                     format!("the curve is not monotone: it falls at {distance} cylinders, to {ms:.4} ms"),
@@ -104,13 +105,14 @@ fn suffix_minimum(values: &[u32]) -> Option<Vec<u32>> {
 
 /// Straight lines between measured points; constant behind the last; before
 /// the first, straight to 0 at distance 0.
-fn points_curve(points: &[(u32, f64)]) -> Result<Box<dyn Fn(u32) -> f64>, ConfigError> {
+fn points_curve(points: &[(u32, f64)], falls_allowed: bool) -> Result<Box<dyn Fn(u32) -> f64>, ConfigError> {
     if points.is_empty() {
         return Err(ConfigError::new("points", "found none; expected [cylinders, ms] pairs"));
     }
     for pair in points.windows(2) {
         let ((distance, time), (next_distance, next_time)) = (pair[0], pair[1]);
-        if next_distance <= distance || next_time < time * (1.0 - 1.0 / f64::from(NOISE)) {
+        if next_distance <= distance || (next_time < time * (1.0 - 1.0 / f64::from(NOISE)) && !falls_allowed)
+        {
             return Err(ConfigError::new(
                 "points",
                 format!(
@@ -184,7 +186,7 @@ mod tests {
 
     #[test]
     fn measured_points_are_joined_by_straight_lines() {
-        let config = SeekConfig::Points { points: vec![(1, 1.0), (3, 2.0), (10, 5.5)] };
+        let config = SeekConfig::Points { points: vec![(1, 1.0), (3, 2.0), (10, 5.5)], falls_allowed: false };
         let table = SeekTable::new(&config, 21).unwrap();
         let ms = |distance| table.time(distance).as_millis_f64();
         assert_eq!([ms(0), ms(1), ms(2), ms(3), ms(4)], [0.0, 1.0, 1.5, 2.0, 2.5]);
@@ -212,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_curve_that_falls_is_refused() {
-        let falling = SeekConfig::Points { points: vec![(1, 2.0), (5, 1.0)] };
+        let falling = SeekConfig::Points { points: vec![(1, 2.0), (5, 1.0)], falls_allowed: false };
         assert_eq!(SeekTable::new(&falling, 10).unwrap_err().key, "points");
         let gap = SeekConfig::TwoPiece { a_ms: 3.0, b_ms: 1.0, c_ms: 1.0, e_ms: 0.01, crossover: 50 };
         assert!(SeekTable::new(&gap, 100).unwrap_err().message.contains("not monotone"));

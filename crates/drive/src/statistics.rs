@@ -30,10 +30,11 @@ impl Statistics {
                 counts.writes += 1;
                 counts.sectors_written += sectors;
             }
-            _ => {
+            Operation::Read => {
                 counts.reads += 1;
                 counts.sectors_read += sectors;
             }
+            Operation::Flush | Operation::Discard => {}
         }
         counts.busy += parts.service();
         counts.queue += parts.queue;

@@ -101,11 +101,9 @@ impl VolumeSpec {
     /// The layer and, below it, its members.
     fn node(&self) -> Result<Node, ConfigError> {
         match self {
-            VolumeSpec::Drive(model) => Ok(Node {
-                layer: Box::new(model.drive()?),
-                members: Vec::new(),
-                tracks: Some(model.tracks()),
-            }),
+            VolumeSpec::Drive(model) => {
+                Ok(Node { layer: model.layer()?, members: Vec::new(), tracks: Some(model.tracks()) })
+            }
             // A concatenation of one is its member.
             VolumeSpec::Volume { layout, members, .. } if layout.name == "jbod" && members.len() == 1 => {
                 self.layout()?;

@@ -24,6 +24,9 @@ pub struct Overrides {
     pub trace: Option<PathBuf>,
     /// More keys of the trace, such as `beyond` or `time_scale`.
     pub trace_keys: Map<String, Value>,
+    /// A drive in place of the file's: a name of the library, or a file,
+    /// relative to the current folder.
+    pub drive: Option<String>,
     /// Another seed.
     pub seed: Option<u64>,
     /// End the workload after so many requests.
@@ -232,6 +235,13 @@ fn apply(document: &mut Document, overrides: &Overrides) -> Result<(), StackErro
             workload.remove("format");
             put(document, "workload", Value::Object(std::mem::take(workload)))?;
         }
+    }
+    if let Some(drive) = &overrides.drive {
+        // A file is named from the current folder, not from the stack's.
+        let file = drive.split('#').next().is_some_and(|file| Path::new(file).exists());
+        let path = std::path::absolute(drive).ok().filter(|_| file);
+        let named = path.map_or_else(|| drive.clone(), |path| path.display().to_string());
+        put(document, "volume.drive", json!(named))?;
     }
     for (key, value) in &overrides.trace_keys {
         put(document, &format!("workload.{key}"), value.clone())?;

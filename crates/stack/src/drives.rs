@@ -2,7 +2,9 @@
 
 use crate::StackError;
 use crate::document::Document;
+use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::read;
+use fullstroke_disksim::{Imported, Options};
 use fullstroke_drive::{DriveConfig, Model, checks};
 use include_dir::{Dir, include_dir};
 use serde_json::{Map, Value};
@@ -23,7 +25,8 @@ pub fn names() -> Vec<&'static str> {
 }
 
 /// The drive called `name` in the library, or described by the file of that
-/// path (it ends in `.toml`).
+/// path: one of ours (it ends in `.toml`) or one of DiskSim's (`.parv`,
+/// `.diskspecs`, `.model`; `FILE#BLOCK` names one of several disks in it).
 ///
 /// # Errors
 /// Names file, line and key of what cannot be, the nearest name of an unknown
@@ -38,8 +41,62 @@ pub fn load(name: &str) -> Result<Model, StackError> {
 /// # Errors
 /// As [`load`], for what cannot be read or built.
 pub fn load_unchecked(name: &str) -> Result<Model, StackError> {
+    if let Some(imported) = import(name, Path::new("")) {
+        return built(name, imported?.config);
+    }
     let document = document(name, Path::new(""))?;
     model(&document, document.values())
+}
+
+/// The disk that `name` means in a parameter file of DiskSim; `None` if that is
+/// no such file.
+///
+/// # Errors
+/// As [`load`].
+pub fn import(name: &str, folder: &Path) -> Option<Result<Imported, StackError>> {
+    let (file, block) = match name.split_once('#') {
+        Some((file, block)) => (file, Some(block.to_owned())),
+        None => (name, None),
+    };
+    let extension = Path::new(file).extension()?.to_str()?;
+    if !["parv", "diskspecs", "model"].contains(&extension) {
+        return None;
+    }
+    let options = Options { name: block, ..Options::default() };
+    let disks = fullstroke_disksim::import(&folder.join(file), &options);
+    Some(disks.map_err(|error| StackError::whole("", error.to_string())).and_then(|mut disks| {
+        let names: Vec<&str> = disks.iter().map(|disk| disk.name.as_str()).collect();
+        if disks.len() > 1 {
+            let message = format!(
+                "describes several disks; say which, as in {file}#{}; found {}",
+                names[0],
+                names.join(", ")
+            );
+            return Err(StackError::whole(file, message));
+        }
+        disks.pop().ok_or_else(|| StackError::whole(file, "describes no disk"))
+    }))
+}
+
+/// A drive as the text of a file of ours, under `comments`.
+///
+/// # Errors
+/// If a number does not fit into the format.
+pub fn to_toml(config: &DriveConfig, comments: &[String]) -> Result<String, StackError> {
+    let body =
+        toml::to_string(config).map_err(|error| StackError::whole(&config.title, error.to_string()))?;
+    let comments: String = comments.iter().map(|comment| format!("# {comment}\n")).collect();
+    Ok(format!("{comments}\n{body}"))
+}
+
+fn built(file: &str, config: DriveConfig) -> Result<Model, StackError> {
+    let fail = |error: ConfigError| StackError {
+        line: None,
+        file: file.to_owned(),
+        key: error.key,
+        message: error.message,
+    };
+    Model::new(config).map_err(fail)
 }
 
 /// [`load`], for a stack file in `folder`, with some keys replaced by
@@ -49,11 +106,21 @@ pub(crate) fn load_with(
     folder: &Path,
     settings: &Map<String, Value>,
 ) -> Result<Model, StackError> {
+    if let Some(imported) = import(name, folder) {
+        let mut values = match serde_json::to_value(imported?.config) {
+            Ok(Value::Object(values)) => values,
+            other => return Err(StackError::whole(name, format!("is no table: {other:?}"))),
+        };
+        merge(&mut values, settings);
+        let config =
+            read(&values).map_err(|error: ConfigError| StackError::whole(name, error.to_string()))?;
+        return built(name, config);
+    }
     let document = document(name, folder)?;
     let described = model(&document, document.values())?;
     if let Some(failed) = checks(&described).into_iter().find(|check| !check.passed) {
         let message = format!("{}: found {}, expected {}", failed.name, failed.found, failed.expected);
-        return Err(document.error(fullstroke_contract::ConfigError::new(failed.key, message)));
+        return Err(document.error(ConfigError::new(failed.key, message)));
     }
     if settings.is_empty() {
         return Ok(described);
@@ -126,12 +193,23 @@ mod tests {
     }
 
     #[test]
+    fn a_drive_survives_the_way_through_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in names() {
+            let config = load(name).unwrap().config().clone();
+            let path = folder.path().join("drive.toml");
+            std::fs::write(&path, to_toml(&config, &["written by a test".into()]).unwrap()).unwrap();
+            assert_eq!(load(path.to_str().unwrap()).unwrap().config(), &config, "{name}");
+        }
+    }
+
+    #[test]
     fn settings_replace_single_keys() {
         let settings =
             serde_json::from_str(r#"{"queue": {"discipline": "fcfs"}, "zero_latency": true}"#).unwrap();
         let model = load_with("seagate-cheetah-9lp", Path::new(""), &settings).unwrap();
         assert_eq!(model.config().queue.discipline, "fcfs");
         assert_eq!(model.config().queue.depth, 64);
-        assert!(model.config().zero_latency);
+        assert!(model.config().zero_latency.reads());
     }
 }

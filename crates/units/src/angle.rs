@@ -114,15 +114,22 @@ impl Spindle {
         Duration::from_nanos(nanoseconds as u64 + 1)
     }
 
+    /// Whether an angle that lies `past` behind the head was passed so little
+    /// ago that it counts as met.
+    #[inline]
+    pub fn counts_as_met(&self, past: Angle) -> bool {
+        past.0 <= self.grace
+    }
+
     /// The time from `now` until `target` is under the head: zero if it is
     /// there (or passed within the last 2 ns).
     #[inline]
     pub fn wait_for(&self, target: Angle, now: Time) -> Duration {
-        let ahead = target - self.angle_at(now);
-        if ahead.0 == 0 || ahead.0 >= self.grace.wrapping_neg() {
+        let angle = self.angle_at(now);
+        if self.counts_as_met(angle - target) {
             return Duration::ZERO;
         }
-        self.time_to_turn(ahead)
+        self.time_to_turn(target - angle)
     }
 }
 

@@ -35,7 +35,7 @@ impl Facts {
         Facts {
             name: name.to_owned(),
             title: config.title.clone(),
-            capacity_bytes: geometry.capacity().bytes().0,
+            capacity_bytes: model.config().capacity_sectors.bytes().0,
             rpm: config.rpm,
             surfaces: config.surfaces,
             cylinders: geometry.cylinders(),

@@ -2,7 +2,9 @@
 
 mod check;
 mod facts;
+mod import;
 mod list;
+mod plot;
 mod show;
 
 use crate::output::{Failure, Output};
@@ -13,6 +15,8 @@ pub(crate) enum Command {
     List(list::Arguments),
     Show(show::Arguments),
     Check(check::Arguments),
+    Plot(plot::Arguments),
+    Import(import::Arguments),
 }
 
 pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
@@ -20,5 +24,7 @@ pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure>
         Command::List(arguments) => list::execute(arguments, output),
         Command::Show(arguments) => show::execute(arguments, output),
         Command::Check(arguments) => check::execute(arguments, output),
+        Command::Plot(arguments) => plot::execute(arguments, output),
+        Command::Import(arguments) => import::execute(arguments, output),
     }
 }

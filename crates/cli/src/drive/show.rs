@@ -48,6 +48,19 @@ impl Shown<'_> {
         let (facts, config) = (&self.facts, self.description);
         let mut table = table(["", "value"], &[0, 1]);
         let queue = &config.queue;
+        let zero_latency = match (config.zero_latency.reads(), config.zero_latency.writes()) {
+            (true, true) => "yes",
+            (true, false) => "reads only",
+            (false, true) => "writes only",
+            (false, false) => "no",
+        };
+        let buffer = config.buffer.as_ref().map_or_else(
+            || "none".to_owned(),
+            |buffer| {
+                let caching = if buffer.write_back { "write-back" } else { "write-through" };
+                format!("{} segments of {} sectors, {caching}", buffer.segments, buffer.segment_sectors)
+            },
+        );
         let rows = [
             (
                 "capacity",
@@ -70,7 +83,8 @@ impl Shown<'_> {
             ("head switch", format!("{} ms", config.head_switch_ms)),
             ("write settle", format!("{} ms", config.write_settle_ms)),
             ("command overhead", format!("{} ms", config.command_overhead_ms)),
-            ("zero-latency access", if config.zero_latency { "yes" } else { "no" }.to_owned()),
+            ("zero-latency access", zero_latency.to_owned()),
+            ("buffer", buffer),
             ("queue", format!("{} deep, {}", queue.depth, queue.discipline)),
         ];
         rows.into_iter().for_each(|(name, value)| {

@@ -77,17 +77,21 @@ impl Geometry {
             free_cylinder = zone.last_cylinder + 1;
             zones.push(built);
         }
-        if first_lbn != config.capacity_sectors.0 {
+        if config.actuators == 0 {
+            return Err(ConfigError::new("actuators", "found 0; a drive has at least one arm"));
+        }
+        let all = first_lbn.saturating_mul(u64::from(config.actuators));
+        if all != config.capacity_sectors.0 {
             return Err(ConfigError::new(
                 "capacity_sectors",
                 format!(
-                    "found {}, but the zones hold {first_lbn} (tracks x sectors - spares - dead space); \
+                    "found {}, but the zones hold {all} (tracks x sectors - spares - dead space); \
                      mend the zone table or its spares",
                     config.capacity_sectors.0
                 ),
             ));
         }
-        let capacity = config.capacity_sectors;
+        let capacity = Sectors(first_lbn);
         Ok(Geometry { spindle, capacity, surfaces: config.surfaces, cylinders: free_cylinder, zones })
     }
 
@@ -96,7 +100,7 @@ impl Geometry {
         self.spindle
     }
 
-    /// Addresses `0..capacity`.
+    /// Addresses `0..capacity` of one arm.
     pub fn capacity(&self) -> Sectors {
         self.capacity
     }

@@ -241,7 +241,7 @@ mod tests {
 
     pub(super) fn arm(mechanics: &Mechanics, lbn: u64, now: u64) -> Arm<'_> {
         let position = mechanics.geometry().locate(Lbn(lbn));
-        let head = Head { cylinder: position.cylinder, surface: position.surface };
+        let head = Head { cylinder: position.cylinder, surface: position.surface, wrote: false };
         Arm { now: Time::from_nanos(now), head, next_lbn: Lbn(lbn), mechanics }
     }
 
@@ -351,7 +351,7 @@ mod tests {
             let cost = |waiting: &Waiting| {
                 let position = &waiting.position;
                 let seek = mechanics.seek(arm.head, position.cylinder, position.surface, waiting.write);
-                seek + mechanics.rotation(arm.now + seek, position.angle, waiting.span)
+                seek + mechanics.rotation(arm.now + seek, position.angle, waiting.span, waiting.write)
             };
             let best = all.iter().map(cost).min().unwrap();
             prop_assert_eq!(cost(&queue.take(arm).unwrap().waiting), best);

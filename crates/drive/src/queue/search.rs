@@ -19,7 +19,7 @@ impl Positioning {
     pub(super) fn of(waiting: &Waiting, arm: &Arm<'_>) -> Positioning {
         let position = &waiting.position;
         let seek = arm.mechanics.seek(arm.head, position.cylinder, position.surface, waiting.write);
-        let rotation = arm.mechanics.rotation(arm.now + seek, position.angle, waiting.span);
+        let rotation = arm.mechanics.rotation(arm.now + seek, position.angle, waiting.span, waiting.write);
         Positioning { seek, rotation }
     }
 }

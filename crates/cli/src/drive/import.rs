@@ -1,0 +1,93 @@
+//! `fullstroke drive import`: a drive file from a parameter file of DiskSim.
+
+use crate::output::{Failure, Output};
+use clap::Args;
+use fullstroke_disksim::{Imported, Loss, Options, Reading, import};
+use fullstroke_stack::drives;
+use fullstroke_table::AtomicFile;
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Write a drive file from a .parv, .diskspecs or .model file of DiskSim, and
+/// list what could not be carried over.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The parameter file.
+    file: PathBuf,
+
+    /// The block or component, where the file describes several disks.
+    #[arg(long, value_name = "BLOCK")]
+    name: Option<String>,
+
+    /// The drive file to write; standard output unless said.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Refuse keys that are not known.
+    #[arg(long)]
+    strict: bool,
+
+    /// Take the head switch at face value. Unless said, one that cannot hold
+    /// the settling of the head is replaced; the file says so.
+    #[arg(long)]
+    as_written: bool,
+}
+
+#[derive(Serialize)]
+struct Written<'a> {
+    name: &'a str,
+    file: Option<&'a Path>,
+    losses: &'a [Loss],
+}
+
+pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    let options = Options {
+        name: arguments.name.clone(),
+        strict: arguments.strict,
+        reading: if arguments.as_written { Reading::AsWritten } else { Reading::OfTheDisk },
+    };
+    let disks = import(&arguments.file, &options).map_err(Failure::input)?;
+    let [disk] = &disks[..] else {
+        let names: Vec<&str> = disks.iter().map(|disk| disk.name.as_str()).collect();
+        let file = arguments.file.display();
+        return Err(Failure::input(format!(
+            "{file}: describes several disks; say which with --name: {}",
+            names.join(", ")
+        )));
+    };
+    let text = drives::to_toml(&disk.config, &comments(disk, &arguments.file)).map_err(Failure::input)?;
+    match &arguments.output {
+        None if !output.json() => return output.print(&text),
+        None => {}
+        Some(path) => {
+            let mut file = AtomicFile::create(path).map_err(Failure::input)?;
+            file.write_all(text.as_bytes()).map_err(Failure::input)?;
+            file.commit().map_err(Failure::input)?;
+        }
+    }
+    let written = Written { name: &disk.name, file: arguments.output.as_deref(), losses: &disk.losses };
+    output.show(&written, report(disk, arguments.output.as_deref()))
+}
+
+/// What stands at the head of the file.
+fn comments(disk: &Imported, file: &Path) -> Vec<String> {
+    let file = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut comments = vec![format!("{}, imported from the DiskSim parameter file {file}.", disk.name)];
+    comments.extend(
+        disk.losses.iter().map(|loss| format!("Not carried over exactly: {}: {}", loss.key, loss.what)),
+    );
+    comments
+}
+
+fn report(disk: &Imported, file: Option<&Path>) -> String {
+    let mut text = format!("{}: {} sectors", disk.name, disk.config.capacity_sectors.0);
+    if let Some(file) = file {
+        let _ = write!(text, ", written to {}", file.display());
+    }
+    for loss in &disk.losses {
+        let _ = write!(text, "\n  not carried over exactly: {}: {}", loss.key, loss.what);
+    }
+    text
+}

@@ -1,0 +1,224 @@
+//! `fullstroke validate` and `fullstroke drive plot` as their users call them.
+
+use serde_json::Value;
+use std::fs;
+use std::process::{Command, Output};
+
+const TRACE: &str = "\
+R Miss 1000 8 9500.500 1000.0
+W Hit 900000 16 700.25 5000.0
+R Hit 1008 8 600.0 12000.5
+R Miss 17000000 2 14095.370 13876.270
+W Miss 44 8 9000 0
+";
+const DRIVE: &str = "seagate-cheetah-9lp";
+
+fn fullstroke(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_fullstroke")).args(arguments).output().unwrap()
+}
+
+/// Standard output of a call that must succeed, and standard error.
+fn success(arguments: &[&str]) -> (String, String) {
+    let output = fullstroke(arguments);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {error}");
+    (String::from_utf8(output.stdout).unwrap(), error)
+}
+
+/// The message of a call that must be refused with status 2.
+fn refused(arguments: &[&str]) -> String {
+    let output = fullstroke(arguments);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
+    assert!(output.stdout.is_empty(), "{arguments:?} printed something before it failed");
+    assert!(!error.contains("panicked"), "{error}");
+    error
+}
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
+    }
+    /// Writes a file; returns its path as text.
+    fn put(&self, name: &str, text: &str) -> String {
+        fs::write(self.0.path().join(name), text).unwrap();
+        self.name(name)
+    }
+    fn name(&self, name: &str) -> String {
+        self.0.path().join(name).to_str().unwrap().to_owned()
+    }
+    fn path(&self) -> &str {
+        self.0.path().to_str().unwrap()
+    }
+    fn files(&self) -> usize {
+        fs::read_dir(self.0.path()).unwrap().count()
+    }
+}
+
+#[test]
+fn validate_reports_the_promised_keys() {
+    let folder = Folder::new();
+    let trace = folder.put("cheetah9LP.trace", TRACE);
+    let (text, error) = success(&["validate", &trace, "--json"]);
+    assert_eq!(error, "");
+    let report: Value = serde_json::from_str(&text).unwrap();
+    let disk = &report.as_array().unwrap()[0];
+    assert_eq!((&disk["drive"], &disk["n"]), (&"cheetah9LP".into(), &5.into()));
+    assert!(disk["model"].as_str().is_some_and(|model| model.starts_with(DRIVE)), "{disk}");
+    let number = |key: &str| disk[key].as_f64().unwrap_or_else(|| panic!("{key}: {disk}"));
+    assert!((number("measured_mean_ms") - (9.5005 + 0.70025 + 0.6 + 14.09537 + 9.0) / 5.0).abs() < 1e-9);
+    assert!((number("rms_share") - number("rms_ms") / number("measured_mean_ms")).abs() < 1e-12);
+    assert!(number("simulated_mean_ms") > 0.0 && number("noise_ms") > 0.0);
+    assert_eq!(disk["classes"].as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn validate_repeats_to_the_bit() {
+    let folder = Folder::new();
+    let trace = folder.put("cheetah9LP.trace", TRACE);
+    let run = || success(&["validate", &trace, "--json"]);
+    assert_eq!(run(), run());
+}
+
+#[test]
+fn validate_for_people_shows_both_distributions_and_classes() {
+    let folder = Folder::new();
+    let trace = folder.put("cheetah9LP.trace", TRACE);
+    let (text, _) = success(&["validate", &trace, "--by-class"]);
+    for part in ["measured", "simulated", "RMS ms", "noise ms", "p99", "R Miss", "W Hit", "Cheetah 9LP"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!success(&["validate", &trace]).0.contains("R Miss"));
+}
+
+#[test]
+fn validate_draws_and_logs() {
+    let folder = Folder::new();
+    let trace = folder.put("cheetah9LP.trace", TRACE);
+    let (plot, log) = (folder.name("plot.svg"), folder.name("log.csv"));
+    success(&["validate", &trace, "--plot", &plot, "--log", &log]);
+    let svg = fs::read_to_string(plot).unwrap();
+    assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
+    for text in ["service time (ms)", "requests served within (%)", "measured", "simulated", "cheetah9LP"] {
+        assert!(svg.contains(text), "{text}");
+    }
+    let log = fs::read_to_string(log).unwrap();
+    assert_eq!(log.lines().count(), 6);
+    assert!(log.lines().nth(1).unwrap().starts_with("cheetah9LP,R,Miss,1000,8,9.5005,"), "{log}");
+}
+
+#[test]
+fn validate_takes_a_folder_and_says_what_it_left_out() {
+    let folder = Folder::new();
+    folder.put("cheetah9LP.trace", TRACE);
+    folder.put("nobody_knows.trace", TRACE);
+    let (text, error) = success(&["validate", folder.path(), "--json"]);
+    assert_eq!(serde_json::from_str::<Value>(&text).unwrap().as_array().unwrap().len(), 1);
+    assert!(error.contains("left out") && error.contains("nobody_knows.toml"), "{error}");
+    let (text, error) = success(&["validate", folder.path(), "--json", "--drive", DRIVE]);
+    assert_eq!(serde_json::from_str::<Value>(&text).unwrap().as_array().unwrap().len(), 2);
+    assert_eq!(error, "");
+}
+
+#[test]
+fn validate_takes_a_drive_file_beside_the_trace() {
+    let folder = Folder::new();
+    let library = concat!(env!("CARGO_MANIFEST_DIR"), "/../../drives/seagate-cheetah-9lp.toml");
+    folder.put("mine.toml", &fs::read_to_string(library).unwrap());
+    let trace = folder.put("mine.trace", TRACE);
+    let (text, _) = success(&["validate", &trace, "--json"]);
+    let report: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(report[0]["model"], folder.name("mine.toml").as_str());
+}
+
+#[test]
+fn validate_refuses_what_it_cannot_use_and_says_where() {
+    let folder = Folder::new();
+    let put = |text: &str| folder.put("cheetah9LP.trace", text);
+    let refuses = |text: &str, parts: &[&str]| {
+        let error = refused(&["validate", &put(text)]);
+        parts.iter().for_each(|part| assert!(error.contains(part), "{part}: {error}"));
+        assert!(!error.contains("--skip-bad") && !error.contains("--beyond"), "{error}");
+    };
+    refuses("", &["empty"]);
+    refuses("\n\n", &["empty"]);
+    refuses("0.5 0 100 8 1\n", &["line 1", "cheetah9LP.trace"]);
+    refuses(&TRACE.replace("W Hit", "W Hot"), &["line 2, column 3", "Hot", "Hit, Miss, Doub or Trip"]);
+    refuses(&TRACE.replace("17000000", "99000000"), &["line 4", DRIVE, "--drive", "99000000"]);
+    refuses(&TRACE.replace("17000000 2", "18446744073709551615 2"), &["line 4"]);
+    refuses(&TRACE.replace("1008 8", "1008 0"), &["line 3"]);
+    refuses(&TRACE.replace("1000.0", "-1000.0"), &["line 1", "think time"]);
+    refuses("R Miss 0 8 900.0 18446744073709551.0\nR Miss 0 8 900.0 0\n", &["584 years"]);
+}
+
+#[test]
+fn validate_refuses_paths_and_drives_that_are_not_there() {
+    let folder = Folder::new();
+    assert!(refused(&["validate", &folder.name("gone.trace")]).contains("gone.trace"));
+    assert!(refused(&["validate", folder.path()]).contains("no validation trace"));
+    assert!(refused(&["validate"]).contains("PATHS"));
+    let trace = folder.put("cheetah9LP.trace", TRACE);
+    let error = refused(&["validate", &trace, "--drive", "seagate-cheetah-9pl"]);
+    assert!(error.contains("did you mean `seagate-cheetah-9lp`"), "{error}");
+    let error = refused(&["validate", &folder.put("nobody_knows.trace", TRACE)]);
+    assert!(error.contains("--drive"), "{error}");
+}
+
+#[test]
+fn a_plot_or_log_that_cannot_be_written_leaves_nothing_behind() {
+    let folder = Folder::new();
+    let trace = folder.put("cheetah9LP.trace", TRACE);
+    let gone = folder.name("gone/file");
+    for option in ["--plot", "--log"] {
+        assert!(refused(&["validate", &trace, option, &gone]).contains("gone/file"));
+    }
+    assert!(refused(&["drive", "plot", DRIVE, "-o", &gone]).contains("gone/file"));
+    if cfg!(target_os = "linux") {
+        assert!(refused(&["validate", &trace, "--plot", "/dev/full"]).contains("/dev/full"));
+    }
+    assert_eq!(folder.files(), 1);
+}
+
+#[test]
+fn drive_plot_draws_rates_seeks_and_tracks() {
+    let folder = Folder::new();
+    let (svg, error) = success(&["drive", "plot", DRIVE]);
+    assert!(svg.starts_with("<svg") && error.is_empty());
+    for text in ["rate (MB/s)", "seek time (ms)", "surface", "Cheetah 9LP", "points of the description"] {
+        assert!(svg.contains(text), "{text}");
+    }
+    let file = folder.name("drive.svg");
+    assert_eq!(success(&["drive", "plot", DRIVE, "-o", &file]).0, "");
+    assert_eq!(fs::read_to_string(file).unwrap(), svg);
+    assert!(refused(&["drive", "plot", "seagate-cheetah-9pl"]).contains("did you mean"));
+    assert!(refused(&["drive", "plot", DRIVE, "--tracks", "0"]).contains("--tracks"));
+}
+
+#[test]
+fn every_drive_of_the_library_can_be_drawn() {
+    let (list, _) = success(&["drive", "list", "--json"]);
+    for drive in serde_json::from_str::<Value>(&list).unwrap().as_array().unwrap() {
+        let (svg, _) = success(&["drive", "plot", drive["name"].as_str().unwrap()]);
+        assert!(svg.starts_with("<svg"), "{drive}");
+    }
+}
+
+#[test]
+fn the_track_map_follows_the_order_of_lbns() {
+    let folder = Folder::new();
+    let library = concat!(env!("CARGO_MANIFEST_DIR"), "/../../drives/seagate-cheetah-9lp.toml");
+    let text = fs::read_to_string(library).unwrap();
+    let serpentine = folder.put("snake.toml", &format!("order = \"banded-serpentine\"\n{text}"));
+    let places = |drive: &str| -> Vec<(u64, u64)> {
+        let (json, _) = success(&["drive", "plot", drive, "--tracks", "34", "--json"]);
+        let picture: Value = serde_json::from_str(&json).unwrap();
+        let tracks = picture["tracks"].as_array().unwrap().iter();
+        tracks
+            .map(|track| (track["cylinder"].as_u64().unwrap(), track["surface"].as_u64().unwrap()))
+            .collect()
+    };
+    assert_eq!(places(DRIVE)[11..14], [(0, 11), (1, 0), (1, 1)]);
+    assert_eq!(places(&serpentine)[30..34], [(30, 0), (31, 0), (31, 1), (30, 1)]);
+}

@@ -1,0 +1,50 @@
+//! Where the text of files comes from.
+
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+/// Reads files by path: those of the file system, or of a table in memory.
+pub trait ReadFiles {
+    /// The whole of a file of at most `limit` bytes.
+    ///
+    /// # Errors
+    /// When it cannot be read or is longer.
+    fn read(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>>;
+
+    /// A path that is the same for all spellings of one file.
+    fn identity(&self, path: &Path) -> PathBuf;
+}
+
+/// The files of the file system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FileSystem;
+
+impl ReadFiles for FileSystem {
+    fn read(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
+        let mut text = Vec::new();
+        let file = std::fs::OpenOptions::new().read(true).open(path)?;
+        file.take(limit as u64 + 1).read_to_end(&mut text)?;
+        bounded(text, limit)
+    }
+
+    fn identity(&self, path: &Path) -> PathBuf {
+        path.canonicalize().unwrap_or_else(|_| path.to_owned())
+    }
+}
+
+/// Files in memory, by path.
+impl ReadFiles for BTreeMap<PathBuf, Vec<u8>> {
+    fn read(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
+        let text = self.get(path).ok_or_else(|| io::Error::from(ErrorKind::NotFound))?;
+        bounded(text.clone(), limit)
+    }
+
+    fn identity(&self, path: &Path) -> PathBuf {
+        path.to_owned()
+    }
+}
+
+fn bounded(text: Vec<u8>, limit: usize) -> io::Result<Vec<u8>> {
+    if text.len() > limit { Err(io::Error::from(ErrorKind::FileTooLarge)) } else { Ok(text) }
+}

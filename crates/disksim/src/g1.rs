@@ -1,0 +1,481 @@
+//! `dm_layout_g1`: zones, each with a sparing scheme that holds for all.
+//!
+//! | scheme | spares | slips | carried over as |
+//! |---|---|---|---|
+//! | 0 | none | within the zone | as they are |
+//! | 1 | tracks at the end of the zone; `slips` and `defects` count tracks | in the zone | `spares`, runs of slips |
+//! | 2 | sectors at the end of a cylinder | in the cylinder | `spares_per_cylinder` |
+//! | 3 | sectors at the end of a track | in the track | `spares_per_track` |
+//! | 4 | as 2, for remaps only | to the end of the zone | slips that cover them |
+//! | 5 | sectors in front of a cylinder | in the cylinder | slips that cover them |
+//! | 6 | as 5, for remaps only | to the end of the zone | slips that cover them |
+//! | 7 | at the end of the disk | to the end of the zone | `spares` as many as slips |
+//! | 8 | at the end of a range of cylinders | in the range | `spares_per_cylinder` with a range |
+//! | 9 | at the end of the zone | in the zone | `spares` |
+//! | 10 | as 9, for remaps only | to the end of the zone | `spares`, and as many as slips |
+//!
+//! Meanings are those of the diskmodel manual and of the address maps of
+//! DiskSim 4.0 (`layout_g1`); where the two differ, a loss says so.
+
+use crate::error::{ErrorKind, ImportError, Loss};
+use crate::fields::{Fields, Found};
+use crate::layout::{Built, Disk, Layout, misfit, plain_zone};
+use fullstroke_drive::{Direction, RunConfig, SlipConfig, TrackOrder, ZoneConfig};
+
+/// Cylinders or ranges whose spares are covered one by one.
+const MAX_COVERED: u64 = 4_000_000;
+/// Sectors of one zone that live elsewhere.
+const MAX_REMAPPED: u64 = 1 << 20;
+
+const LAYOUT_KEYS: &[&str] =
+    &["LBN-to-PBN mapping scheme", "Sparing scheme used", "Rangesize for sparing", "Skew units", "Zones"];
+const ZONE_KEYS: &[&str] = &[
+    "First cylinder number",
+    "Last cylinder number",
+    "Blocks per track",
+    "Offset of first block",
+    "Skew units",
+    "Empty space at zone front",
+    "Skew for track switch",
+    "Skew for cylinder switch",
+    "Number of spares",
+    "slips",
+    "defects",
+];
+
+/// What holds for all zones.
+struct Scheme {
+    disk: Disk,
+    mapping: i64,
+    sparing: i64,
+    range_cylinders: u64,
+    revolutions: bool,
+    strict: bool,
+}
+
+/// The numbers of one zone.
+struct Zone {
+    track: u64,
+    cylinder: u64,
+    cylinders: u64,
+    total: u64,
+    dead: u64,
+    spares: u64,
+    slips: Vec<u64>,
+    defects: Vec<(u64, u64)>,
+}
+
+/// Reads a `dm_layout_g1` block.
+pub(crate) fn read(
+    fields: &Fields<'_>,
+    disk: Disk,
+    strict: bool,
+    losses: &mut Vec<Loss>,
+) -> Result<Layout, ImportError> {
+    fields.only(LAYOUT_KEYS, strict, losses)?;
+    let scheme = Scheme {
+        disk,
+        mapping: fields.required("LBN-to-PBN mapping scheme")?.within(0, 2)?,
+        sparing: fields.required("Sparing scheme used")?.within(0, 10)?,
+        range_cylinders: fields.required("Rangesize for sparing")?.within(1, 1 << 31)? as u64,
+        revolutions: in_revolutions(fields, false)?,
+        strict,
+    };
+    let zones = fields.required("Zones")?;
+    let mut layout = Layout { order: scheme.order(), zones: Vec::new() };
+    let mut free_cylinder = 0;
+    for found in zones.elements()? {
+        let prefix = format!("{}.", found.key);
+        let zone = Fields::new(fields.document, found.block()?, &prefix);
+        let built = scheme.zone(&zone, free_cylinder, losses)?;
+        free_cylinder = built.config.last_cylinder + 1;
+        layout.zones.push(built);
+    }
+    if layout.zones.is_empty() {
+        return Err(zones.error(ErrorKind::WrongValue, "no zone", "at least one"));
+    }
+    Ok(layout)
+}
+
+fn in_revolutions(fields: &Fields<'_>, inherited: bool) -> Result<bool, ImportError> {
+    let Some(units) = fields.optional("Skew units") else { return Ok(inherited) };
+    match units.word()? {
+        "revolutions" => Ok(true),
+        "sectors" => Ok(false),
+        other => Err(units.error(ErrorKind::WrongValue, format!("`{other}`"), "sectors or revolutions")),
+    }
+}
+
+impl Scheme {
+    fn order(&self) -> TrackOrder {
+        if self.mapping == 0 { TrackOrder::Cylinder } else { TrackOrder::CylinderSerpentine }
+    }
+
+    fn zone(
+        &self,
+        fields: &Fields<'_>,
+        free_cylinder: u32,
+        losses: &mut Vec<Loss>,
+    ) -> Result<Built, ImportError> {
+        fields.only(ZONE_KEYS, self.strict, losses)?;
+        let first = fields.required("First cylinder number")?;
+        let last = fields.required("Last cylinder number")?;
+        let (first_cylinder, last_cylinder) = (first.unsigned()?, last.unsigned()?);
+        if first_cylinder < free_cylinder {
+            let found = format!("{first_cylinder}, but the zone before reaches to {}", free_cylinder - 1);
+            return Err(first.error(ErrorKind::Layout, found, "zones that follow each other inward"));
+        }
+        if last_cylinder < first_cylinder || last_cylinder >= self.disk.cylinders {
+            let found = format!("{last_cylinder} behind {first_cylinder}");
+            let expected = format!("a cylinder from there on, below {}", self.disk.cylinders);
+            return Err(last.error(ErrorKind::Layout, found, expected));
+        }
+        let track = fields.required("Blocks per track")?.within(1, 1 << 24)? as u32;
+        let mut config = plain_zone(first_cylinder, last_cylinder, track);
+        self.skews(fields, &mut config, track, losses)?;
+        let cylinders = u64::from(last_cylinder - first_cylinder) + 1;
+        let cylinder = u64::from(track) * u64::from(self.disk.surfaces);
+        let zone = Zone {
+            track: u64::from(track),
+            cylinder,
+            cylinders,
+            total: cylinder * cylinders,
+            dead: fields.required("Empty space at zone front")?.amount()?,
+            spares: fields.required("Number of spares")?.amount()?,
+            slips: self.slips(&fields.required("slips")?, losses)?,
+            defects: defects(&fields.required("defects")?)?,
+        };
+        config.dead = zone.dead;
+        self.spare(fields, &zone, &mut config, losses)?;
+        let lbns = self.lbns(fields, &zone, &config)?;
+        self.remap(fields, &zone, &mut config, lbns, losses);
+        if self.mapping == 2 && first_cylinder % 2 == 1 {
+            config.runs = odd_runs(self.disk.surfaces);
+        }
+        Ok(Built { config, lbns, at: fields.block.at })
+    }
+
+    fn skews(
+        &self,
+        fields: &Fields<'_>,
+        config: &mut ZoneConfig,
+        track: u32,
+        losses: &mut Vec<Loss>,
+    ) -> Result<(), ImportError> {
+        let revolutions = in_revolutions(fields, self.revolutions)?;
+        let mut sectors = |found: Option<Found<'_>>| {
+            let Some(found) = found else { return Ok(0.0) };
+            let number = found.number()?;
+            let length = f64::from(track);
+            let sectors = if revolutions { number * length } else { number };
+            if !revolutions && number.fract() != 0.0 {
+                losses.push(Loss::new(&found.key, format!("{number} kept; DiskSim 4.0 drops the fraction")));
+            }
+            // One skew is at most a revolution; negative ones lead.
+            Ok(if sectors < 0.0 { sectors.rem_euclid(length) } else { sectors })
+        };
+        config.offset = sectors(Some(fields.required("Offset of first block")?))?;
+        config.track_skew = sectors(fields.optional("Skew for track switch"))?;
+        config.cylinder_skew = sectors(fields.optional("Skew for cylinder switch"))?;
+        Ok(())
+    }
+
+    fn slips(&self, list: &Found<'_>, losses: &mut Vec<Loss>) -> Result<Vec<u64>, ImportError> {
+        let mut slips = list.elements()?.map(|slip| slip.amount()).collect::<Result<Vec<u64>, _>>()?;
+        let given = slips.len();
+        if !slips.is_sorted() {
+            losses.push(Loss::new(&list.key, "not ascending; sorted"));
+            slips.sort_unstable();
+        }
+        slips.dedup();
+        if slips.len() < given {
+            losses
+                .push(Loss::new(&list.key, format!("{} slips given twice; kept once", given - slips.len())));
+        }
+        Ok(slips)
+    }
+
+    /// Spares and slips, by scheme.
+    fn spare(
+        &self,
+        fields: &Fields<'_>,
+        zone: &Zone,
+        config: &mut ZoneConfig,
+        losses: &mut Vec<Loss>,
+    ) -> Result<(), ImportError> {
+        let slipped = zone.slips.len() as u64;
+        let units = if self.sparing == 1 { zone.total / zone.track } else { zone.total };
+        if let Some(&last) = zone.slips.last().filter(|&&last| last >= units) {
+            let at = fields.required("slips")?;
+            let expected = format!("numbers below {units}, what the zone has");
+            return Err(at.error(ErrorKind::Layout, format!("slip {last}"), expected));
+        }
+        config.slips = zone.slips.iter().map(|&slip| SlipConfig::One(slip)).collect();
+        if slipped > 0 && (2..=6).contains(&self.sparing) {
+            let what =
+                "DiskSim 4.0 turns everything behind a slip by a sector; here tracks stay where they are";
+            losses.push(Loss::new(fields.path("slips"), what));
+        }
+        match self.sparing {
+            0 => config.spares = slipped,
+            1 => {
+                config.spares = zone.spares.saturating_mul(zone.track);
+                config.slips =
+                    zone.slips.iter().map(|&slip| SlipConfig::Run(slip * zone.track, zone.track)).collect();
+            }
+            3 => config.spares_per_track = self.count(fields, zone)?,
+            2 => config.spares_per_cylinder = self.count(fields, zone)?,
+            8 if zone.cylinders.is_multiple_of(self.range_cylinders) => {
+                config.spares_per_cylinder = self.count(fields, zone)?;
+                config.spare_range_cylinders = self.range_cylinders as u32;
+            }
+            8 => self.cover(
+                fields,
+                zone,
+                config,
+                Cover { range: self.range_cylinders, front: false, slip_in: true },
+            )?,
+            4 => self.cover(fields, zone, config, Cover { range: 1, front: false, slip_in: false })?,
+            5 => {
+                let what =
+                    "spares lie in front of each cylinder; DiskSim 4.0 puts addresses there nevertheless";
+                losses.push(Loss::new("Sparing scheme used", what));
+                self.cover(fields, zone, config, Cover { range: 1, front: true, slip_in: true })?;
+            }
+            6 => self.cover(fields, zone, config, Cover { range: 1, front: true, slip_in: false })?,
+            7 => {
+                config.spares = slipped;
+                if zone.spares > 0 {
+                    let what =
+                        format!("{} unused: scheme 7 has its spares at the end of the disk", zone.spares);
+                    losses.push(Loss::new(fields.path("Number of spares"), what));
+                }
+            }
+            9 => config.spares = zone.spares,
+            _ => config.spares = zone.spares.saturating_add(slipped),
+        }
+        Ok(())
+    }
+
+    fn count(&self, fields: &Fields<'_>, zone: &Zone) -> Result<u32, ImportError> {
+        u32::try_from(zone.spares).map_err(|_| self.too_many(fields, zone))
+    }
+
+    fn too_many(&self, fields: &Fields<'_>, zone: &Zone) -> ImportError {
+        let found = format!("{} spares in scheme {}", zone.spares, self.sparing);
+        let expected = format!("fewer than the {} sectors of the zone leave room for", zone.total);
+        misfit(fields.document, fields.block.at, &fields.path("Number of spares"), found, expected)
+    }
+
+    /// Covers the spares of each range with slips, so that no address falls on
+    /// them.
+    fn cover(
+        &self,
+        fields: &Fields<'_>,
+        zone: &Zone,
+        config: &mut ZoneConfig,
+        cover: Cover,
+    ) -> Result<(), ImportError> {
+        let range = cover.range.saturating_mul(zone.cylinder);
+        if zone.spares >= range.min(zone.total) || zone.total / range > MAX_COVERED {
+            return Err(self.too_many(fields, zone));
+        }
+        let mut slips: Vec<(u64, u64)> = zone.slips.iter().map(|&slip| (slip, 1)).collect();
+        let mut spares = if cover.slip_in { 0 } else { zone.slips.len() as u64 };
+        // A range that the zone's end cuts short has no spares.
+        for number in 0..zone.total / range {
+            let (start, end) = (number * range, (number + 1) * range);
+            let first = zone.slips.partition_point(|&slip| slip < start);
+            let behind = zone.slips.partition_point(|&slip| slip < end);
+            let own = if cover.slip_in { (behind - first) as u64 } else { 0 };
+            let left = zone.spares.checked_sub(own).ok_or_else(|| {
+                let found = format!("{own} slips from sector {start} on");
+                let expected = format!("at most {}, the spares there", zone.spares);
+                misfit(fields.document, fields.block.at, &fields.path("slips"), found, expected)
+            })?;
+            spares += zone.spares;
+            unused(
+                &mut slips,
+                &zone.slips[first..behind],
+                left,
+                if cover.front { Ok(start) } else { Err(end) },
+            );
+        }
+        if cover.slip_in {
+            let in_ranges = zone.total / range * range;
+            let behind = zone.slips.partition_point(|&slip| slip < in_ranges);
+            spares += (zone.slips.len() - behind) as u64;
+        }
+        slips.sort_unstable();
+        config.slips = slips.into_iter().map(|(start, sectors)| one_or_run(start, sectors)).collect();
+        config.spares = spares;
+        Ok(())
+    }
+
+    /// Addresses of a zone.
+    fn lbns(&self, fields: &Fields<'_>, zone: &Zone, config: &ZoneConfig) -> Result<u64, ImportError> {
+        let in_tracks = u64::from(config.spares_per_track) * (zone.total / zone.track);
+        let ranges = zone.cylinders / u64::from(config.spare_range_cylinders.max(1));
+        let in_ranges = u64::from(config.spares_per_cylinder) * ranges;
+        let unused =
+            [config.spares, zone.dead, in_tracks, in_ranges].into_iter().fold(0, u64::saturating_add);
+        let lbns = zone.total.checked_sub(unused).filter(|&lbns| lbns > 0);
+        lbns.ok_or_else(|| self.too_many(fields, zone))
+    }
+
+    /// Defects that live elsewhere, as far as that place is free.
+    fn remap(
+        &self,
+        fields: &Fields<'_>,
+        zone: &Zone,
+        config: &mut ZoneConfig,
+        lbns: u64,
+        losses: &mut Vec<Loss>,
+    ) {
+        let carried = Carried::new(config, zone, lbns);
+        let width = if self.sparing == 1 { zone.track } else { 1 };
+        let mut lost = 0;
+        let mut used = std::collections::BTreeSet::new();
+        if (zone.defects.len() as u64).saturating_mul(width) > MAX_REMAPPED {
+            let what = format!("{} defects dropped: more than {MAX_REMAPPED} sectors", zone.defects.len());
+            losses.push(Loss::new(fields.path("defects"), what));
+            return;
+        }
+        for &(defect, spare) in zone.defects.iter().filter(|(defect, spare)| defect != spare) {
+            for sector in 0..width {
+                let place = |number: u64| number.saturating_mul(width).saturating_add(sector);
+                let (from, to) = (place(defect), place(spare));
+                if carried.contains(from) && to < zone.total && !carried.contains(to) && used.insert(from) {
+                    if used.insert(to) {
+                        config.remaps.push((from, to));
+                        continue;
+                    }
+                    used.remove(&from);
+                }
+                lost += 1;
+            }
+        }
+        config.remaps.sort_unstable();
+        if lost > 0 {
+            let what =
+                format!("{lost} sectors not remapped: no address there, or another one on the replacement");
+            losses.push(Loss::new(fields.path("defects"), what));
+        }
+    }
+}
+
+/// Where the spares of a range lie, and whether slips use them.
+#[derive(Clone, Copy)]
+struct Cover {
+    /// Cylinders of a range.
+    range: u64,
+    front: bool,
+    slip_in: bool,
+}
+
+/// Adds runs of `left` good sectors from `edge` on: upward from `Ok`, downward
+/// from `Err`; `slips` are the others.
+fn unused(runs: &mut Vec<(u64, u64)>, slips: &[u64], mut left: u64, edge: Result<u64, u64>) {
+    let mut at = edge.unwrap_or_else(|end| end);
+    while left > 0 {
+        let (start, sectors) = match edge {
+            Ok(_) => {
+                let next = slips.get(slips.partition_point(|&slip| slip < at)).copied();
+                (at, next.map_or(left, |next| (next - at).min(left)))
+            }
+            Err(_) => {
+                let before =
+                    slips.partition_point(|&slip| slip < at).checked_sub(1).map(|index| slips[index]);
+                let sectors = before.map_or(left, |slip| (at - slip - 1).min(left));
+                (at - sectors, sectors)
+            }
+        };
+        if sectors > 0 {
+            runs.push((start, sectors));
+        }
+        left -= sectors;
+        // The next sector is a slip, or nothing is left.
+        at = if edge.is_ok() { start + sectors + 1 } else { start.saturating_sub(1) };
+    }
+}
+
+fn one_or_run(start: u64, sectors: u64) -> SlipConfig {
+    if sectors == 1 { SlipConfig::One(start) } else { SlipConfig::Run(start, sectors) }
+}
+
+/// Which sectors of a zone carry an address.
+struct Carried {
+    /// Start, length, and slipped sectors before.
+    runs: Vec<(u64, u64, u64)>,
+    /// Sectors and addresses of a range.
+    range: (u64, u64),
+    first: u64,
+    end: u64,
+}
+
+impl Carried {
+    fn new(config: &ZoneConfig, zone: &Zone, lbns: u64) -> Carried {
+        let mut before = 0;
+        let runs = config.slips.iter().map(|slip| {
+            let (start, sectors) = slip.run();
+            before += sectors;
+            (start, sectors, before - sectors)
+        });
+        let runs = runs.collect();
+        let range = match (config.spares_per_track, config.spares_per_cylinder) {
+            (0, 0) => (zone.total, zone.total),
+            (spares, 0) => (zone.track, zone.track.saturating_sub(u64::from(spares))),
+            (_, spares) => {
+                let sectors = zone.cylinder * u64::from(config.spare_range_cylinders.max(1));
+                (sectors, sectors.saturating_sub(u64::from(spares)))
+            }
+        };
+        Carried { runs, range, first: zone.dead, end: zone.dead + lbns }
+    }
+
+    /// Slipped sectors before `sector`.
+    fn slipped(&self, sector: u64) -> u64 {
+        let behind = self.runs.partition_point(|run| run.0 < sector);
+        behind.checked_sub(1).map_or(0, |index| {
+            let (start, sectors, before) = self.runs[index];
+            before + sectors.min(sector - start)
+        })
+    }
+
+    fn contains(&self, sector: u64) -> bool {
+        if self.slipped(sector) != self.slipped(sector.saturating_add(1)) {
+            return false;
+        }
+        let base = sector - sector % self.range.0;
+        let within = sector - base - (self.slipped(sector) - self.slipped(base));
+        let address = base / self.range.0 * self.range.1 + within;
+        within < self.range.1 && (self.first..self.end).contains(&address)
+    }
+}
+
+/// Two cylinders, the first from its last surface to its first.
+fn odd_runs(surfaces: u32) -> Vec<RunConfig> {
+    let run = |surface, first_cylinder| RunConfig {
+        surface,
+        first_cylinder,
+        tracks: 1,
+        direction: Direction::Inward,
+        sectors_per_track: None,
+        offset_revolutions: None,
+        step_revolutions: None,
+    };
+    (0..surfaces)
+        .rev()
+        .map(|surface| run(surface, 0))
+        .chain((0..surfaces).map(|surface| run(surface, 1)))
+        .collect()
+}
+
+fn defects(list: &Found<'_>) -> Result<Vec<(u64, u64)>, ImportError> {
+    let numbers = list.elements()?.map(|number| number.amount()).collect::<Result<Vec<u64>, _>>()?;
+    if numbers.len() % 2 == 1 {
+        let found = format!("{} numbers", numbers.len());
+        return Err(list.error(ErrorKind::WrongValue, found, "pairs of a defect and its replacement"));
+    }
+    Ok(numbers.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect())
+}

@@ -1,0 +1,370 @@
+//! From a parameter file to drives.
+
+use crate::electronics::{Bus, Electronics};
+use crate::error::{ErrorKind, ImportError, Loss};
+use crate::fields::Fields;
+use crate::files::{FileSystem, ReadFiles};
+use crate::grammar::{self, Block, Content, Document, Item, Topology};
+use crate::layout::{Disk, Layout};
+use crate::rules::{self, Reading};
+use crate::{g1, g4, seek};
+use fullstroke_drive::{
+    Direction, DriveConfig, ElectronicsConfig, Geometry, Published, QueueConfig, ZeroLatency,
+};
+use fullstroke_units::Sectors;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+const MODEL_KEYS: &[&str] =
+    &["Block count", "Number of data surfaces", "Number of cylinders", "Mechanical Model", "Layout Model"];
+const MECHANICS_KEYS: &[&str] = &[
+    "Access time type",
+    "Constant access time",
+    "Add. write settling delay",
+    "Head switch time",
+    "Rotation speed (in rpms)",
+    "Percent error in rpms",
+];
+/// Surfaces of a disk; more are a mistake.
+const MAX_SURFACES: i64 = 256;
+/// Cylinders of a disk: its seek curve is tabulated for each distance.
+const MAX_CYLINDERS: i64 = 1 << 22;
+
+/// A disk of a parameter file.
+#[derive(Clone, Debug, Serialize)]
+pub struct Imported {
+    /// The name of its block.
+    pub name: String,
+    /// Geometry, mechanics and queue.
+    pub config: DriveConfig,
+    /// Buffer, overheads, bus and scheduler, as the file has them. Default where
+    /// the file describes mechanics only.
+    pub electronics: Electronics,
+    /// What could not be carried over exactly.
+    pub losses: Vec<Loss>,
+}
+
+/// Reads the disks of a `.parv`, `.diskspecs` or `.model` file: those that the
+/// file instantiates, or all if it instantiates none; or only the one whose
+/// block or component is called so. Unknown keys are losses unless they are to
+/// be errors.
+///
+/// # Errors
+/// Names file, line and key, what was found and what was expected.
+pub fn import(path: &Path, options: &Options) -> Result<Vec<Imported>, ImportError> {
+    import_from(&FileSystem, path, options)
+}
+
+/// How a file is imported.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Only the disk whose block or component is called so.
+    pub name: Option<String>,
+    /// Unknown keys are errors.
+    pub strict: bool,
+    /// What the numbers are taken to mean.
+    pub reading: Reading,
+}
+
+/// The same from files that need not be on a disk.
+///
+/// # Errors
+/// As [`import`].
+pub fn import_from(
+    files: &dyn ReadFiles,
+    path: &Path,
+    options: &Options,
+) -> Result<Vec<Imported>, ImportError> {
+    let document = grammar::parse(files, path)?;
+    let wanted = wanted(&document, path, options.name.as_deref())?;
+    let import = Import { files, document: &document, strict: options.strict, reading: options.reading };
+    wanted.into_iter().map(|(block, instance)| import.disk(&block, instance.as_deref())).collect()
+}
+
+/// A parameter file and all that it includes, as a tree.
+///
+/// # Errors
+/// Where the text does not follow the grammar or a file cannot be read.
+pub fn document(files: &dyn ReadFiles, path: &Path) -> Result<Document, ImportError> {
+    grammar::parse(files, path)
+}
+
+/// Blocks of disks, each with the name of a component made from it.
+type Wanted = Vec<(Arc<Block>, Option<String>)>;
+
+fn wanted(document: &Document, path: &Path, name: Option<&str>) -> Result<Wanted, ImportError> {
+    let mut instances: BTreeMap<&str, &[String]> = BTreeMap::new();
+    for item in &document.items {
+        if let Item::Instantiate { names, of, .. } = item {
+            instances.entry(of).or_insert(names);
+        }
+    }
+    let mut disks: Wanted = Vec::new();
+    for kind in ["disksim_disk", "dm_disk"] {
+        let blocks = document.items.iter().filter_map(|item| match item {
+            Item::Block(block) if block.kind == kind => Some(block),
+            _ => None,
+        });
+        let mut seen = BTreeSet::new();
+        let named = blocks.filter(|block| seen.insert(block.name.clone()));
+        disks.extend(named.map(|block| {
+            let own =
+                block.name.as_deref().and_then(|name| instances.get(name)).and_then(|names| names.first());
+            (Arc::clone(block), own.cloned())
+        }));
+        // Models by themselves count only where no disk uses them.
+        if !disks.is_empty() {
+            break;
+        }
+    }
+    let all: Vec<String> = disks.iter().filter_map(|(block, _)| block.name.clone()).collect();
+    if let Some(name) = name {
+        let is_called = |block: &Block| {
+            let own = block.name.as_deref().unwrap_or_default();
+            own == name
+                || instances.get(own).is_some_and(|names| names.iter().any(|instance| instance == name))
+        };
+        disks.retain(|(block, _)| is_called(block));
+    } else if disks.iter().any(|(_, instance)| instance.is_some()) {
+        disks.retain(|(_, instance)| instance.is_some());
+    }
+    if disks.is_empty() {
+        let found = match name {
+            Some(name) => format!("no disk called `{}`", grammar::shortened(name)),
+            None => "no disk".to_owned(),
+        };
+        let expected = match all.is_empty() {
+            true => "a block of type disksim_disk or dm_disk".to_owned(),
+            false => format!("one of {}", all.join(", ")),
+        };
+        return Err(ImportError::whole(ErrorKind::NoDisk, path, found, expected));
+    }
+    Ok(disks)
+}
+
+struct Import<'a> {
+    files: &'a dyn ReadFiles,
+    document: &'a Document,
+    strict: bool,
+    reading: Reading,
+}
+
+impl Import<'_> {
+    fn disk(&self, block: &Block, instance: Option<&str>) -> Result<Imported, ImportError> {
+        let mut losses: Vec<Loss> = self
+            .document
+            .notes
+            .iter()
+            .map(|(at, note)| {
+                Loss::new("", format!("{}:{}: {note}", file_name(self.document.file(*at)), at.line))
+            })
+            .collect();
+        let fields = Fields::new(self.document, block, "");
+        let name = block.name.clone().unwrap_or_default();
+        let (electronics, mut config) = if block.kind == "dm_disk" {
+            losses.push(Loss::new("", "the file describes mechanics only: no buffer, no overheads"));
+            (Electronics::default(), self.model(&fields, &name, &mut losses)?)
+        } else {
+            let mut electronics = Electronics::read(&fields, self.strict, &mut losses)?;
+            electronics.bus = instance.map(|instance| self.bus(instance)).transpose()?.flatten();
+            let model = fields.required("Model")?;
+            let prefix = format!("{}.", model.key);
+            let model = Fields::new(self.document, model.block()?, &prefix);
+            let mut config = self.model(&model, &name, &mut losses)?;
+            queue(&electronics, &mut config, &mut losses);
+            rules::apply(&electronics, &mut config, self.reading);
+            (electronics, config)
+        };
+        config.sources.insert("capacity_sectors".into(), config.sources["zones"].clone());
+        Ok(Imported { name, config, electronics, losses })
+    }
+
+    fn model(
+        &self,
+        fields: &Fields<'_>,
+        name: &str,
+        losses: &mut Vec<Loss>,
+    ) -> Result<DriveConfig, ImportError> {
+        fields.only(MODEL_KEYS, self.strict, losses)?;
+        let disk = Disk {
+            surfaces: fields.required("Number of data surfaces")?.within(1, MAX_SURFACES)? as u32,
+            cylinders: fields.required("Number of cylinders")?.within(1, MAX_CYLINDERS)? as u32,
+            blocks: fields.required("Block count")?.amount()?,
+        };
+        let found = fields.required("Layout Model")?;
+        let prefix = format!("{}.", found.key);
+        let block = found.block()?;
+        let layout_fields = Fields::new(self.document, block, &prefix);
+        let mut layout = match block.kind.as_str() {
+            "dm_layout_g1" => g1::read(&layout_fields, disk, self.strict, losses)?,
+            "dm_layout_g4" => g4::read(&layout_fields, disk, self.strict, losses)?,
+            "dm_layout_g2" => {
+                let expected =
+                    "dm_layout_g1 or dm_layout_g4; a g2 layout names a map of every extent instead";
+                return Err(found.error(ErrorKind::Unsupported, "a layout of type `dm_layout_g2`", expected));
+            }
+            other => {
+                let found_text = format!("a layout of type `{other}`");
+                return Err(found.error(ErrorKind::WrongValue, found_text, "dm_layout_g1 or dm_layout_g4"));
+            }
+        };
+        layout.cut(disk.blocks, losses);
+        let mechanics = fields.required("Mechanical Model")?;
+        let prefix = format!("{}.", mechanics.key);
+        let mechanics_fields = Fields::new(self.document, mechanics.block()?, &prefix);
+        let config = self.mechanics(&mechanics_fields, disk, &layout, name, losses)?;
+        self.check(&config, &layout, fields)?;
+        Ok(config)
+    }
+
+    fn mechanics(
+        &self,
+        fields: &Fields<'_>,
+        disk: Disk,
+        layout: &Layout,
+        name: &str,
+        losses: &mut Vec<Loss>,
+    ) -> Result<DriveConfig, ImportError> {
+        if fields.block.kind != "dm_mech_g1" {
+            let found = format!("mechanics of type `{}`", fields.block.kind);
+            return Err(fields.error(ErrorKind::WrongValue, fields.block.at, "", found, "dm_mech_g1"));
+        }
+        let known: Vec<&str> = MECHANICS_KEYS.iter().chain(seek::KEYS).copied().collect();
+        fields.only(&known, self.strict, losses)?;
+        access_time(fields, losses)?;
+        let seek = seek::curve(self.files, fields, disk.cylinders, losses)?;
+        let settle = fields.required("Add. write settling delay")?;
+        let write_settle_ms = settle.number()?.max(0.0);
+        if settle.number()? < 0.0 {
+            losses.push(Loss::new(&settle.key, format!("{} taken as 0", settle.number()?)));
+        }
+        let speed = fields.required("Rotation speed (in rpms)")?;
+        let rpm = speed.number()?;
+        if !(rpm > 0.0 && rpm <= 1e6) {
+            return Err(speed.error(ErrorKind::WrongValue, rpm.to_string(), "revolutions a minute, above 0"));
+        }
+        let error = fields.required("Percent error in rpms")?;
+        if error.number()? != 0.0 {
+            losses
+                .push(Loss::new(&error.key, format!("{} % dropped: the speed is constant", error.number()?)));
+        }
+        let source = |at| format!("DiskSim parameter file {}", file_name(self.document.file(at)));
+        let mechanics = source(fields.block.at);
+        let zones = layout.zones.first().map_or_else(|| mechanics.clone(), |zone| source(zone.at));
+        let mut sources = BTreeMap::from([("zones".to_owned(), zones)]);
+        for key in ["rpm", "surfaces", "seek", "head_switch_ms", "write_settle_ms"] {
+            sources.insert(key.to_owned(), mechanics.clone());
+        }
+        Ok(DriveConfig {
+            title: name.to_owned(),
+            capacity_sectors: Sectors(layout.lbns()),
+            rpm,
+            surfaces: disk.surfaces,
+            actuators: 1,
+            order: layout.order,
+            band_tracks: 32,
+            band_start: Direction::Inward,
+            zones: layout.zones.iter().map(|zone| zone.config.clone()).collect(),
+            seek,
+            head_switch_ms: fields.required("Head switch time")?.milliseconds()?,
+            write_settle_ms,
+            turn_round_ms: 0.0,
+            zero_latency: ZeroLatency::All(false),
+            command_overhead_ms: 0.0,
+            electronics: ElectronicsConfig::default(),
+            buffer: None,
+            queue: QueueConfig { depth: 1, discipline: "fcfs".into(), ..QueueConfig::default() },
+            published: Published::default(),
+            sources,
+        })
+    }
+
+    /// What the drive itself finds wrong with a layout, at the place of the zone.
+    fn check(&self, config: &DriveConfig, layout: &Layout, fields: &Fields<'_>) -> Result<(), ImportError> {
+        let Err(error) = Geometry::new(config) else { return Ok(()) };
+        let zone = error.key.strip_prefix("zones[").and_then(|rest| rest.split(']').next()?.parse().ok());
+        let at = zone.and_then(|zone: usize| layout.zones.get(zone)).map_or(fields.block.at, |zone| zone.at);
+        let expected = "a layout in which each address has one place and each place at most one address";
+        Err(fields.error(
+            ErrorKind::Layout,
+            at,
+            &format!("Layout Model.{}", error.key),
+            error.message,
+            expected,
+        ))
+    }
+
+    /// The bus that a component hangs on.
+    fn bus(&self, instance: &str) -> Result<Option<Bus>, ImportError> {
+        let above = self.document.items.iter().find_map(|item| match item {
+            Item::Topology(topology) => bus_above(topology, instance, None),
+            _ => None,
+        });
+        let of = above.and_then(|bus| {
+            self.document.items.iter().find_map(|item| match item {
+                Item::Instantiate { names, of, .. } if names.iter().any(|name| name == bus) => Some(of),
+                _ => None,
+            })
+        });
+        let Some(block) = of.and_then(|name| self.document.named.get(name)) else { return Ok(None) };
+        let prefix = format!("{}.", block.name.as_deref().unwrap_or_default());
+        Bus::read(&Fields::new(self.document, block, &prefix)).map(Some)
+    }
+}
+
+/// The name of the nearest bus above a component.
+fn bus_above<'t>(topology: &'t Topology, instance: &str, bus: Option<&'t str>) -> Option<&'t str> {
+    if topology.name == instance {
+        return bus;
+    }
+    let bus = if topology.kind == "disksim_bus" { Some(topology.name.as_str()) } else { bus };
+    topology.below.iter().find_map(|value| match &value.content {
+        Content::Topology(below) => bus_above(below, instance, bus),
+        _ => None,
+    })
+}
+
+fn access_time(fields: &Fields<'_>, losses: &mut Vec<Loss>) -> Result<(), ImportError> {
+    let kind = fields.required("Access time type")?;
+    match kind.word()? {
+        "trackSwitchPlusRotation" => Ok(()),
+        simpler @ ("constant" | "averageRotation") => {
+            let what = format!("{simpler}: seek and rotation are modelled in full instead");
+            losses.push(Loss::new(kind.key, what));
+            Ok(())
+        }
+        other => Err(kind.error(
+            ErrorKind::WrongValue,
+            format!("`{other}`"),
+            "trackSwitchPlusRotation, averageRotation or constant",
+        )),
+    }
+}
+
+/// Depth and discipline of the queue inside of the drive.
+fn queue(electronics: &Electronics, config: &mut DriveConfig, losses: &mut Vec<Loss>) {
+    let disk = &electronics.disk;
+    config.queue.depth = u32::try_from(disk.queue_length).unwrap_or(1).max(1);
+    if config.queue.depth == 1 {
+        return;
+    }
+    let policy = electronics.scheduler.policy;
+    let (discipline, exact) = match policy {
+        1 => ("fcfs", true),
+        2 | 5 => ("look", true),
+        3 | 6 => ("c-look", true),
+        4 | 7 => ("sstf", true),
+        8 | 10 => ("satf", true),
+        _ => ("satf", false),
+    };
+    config.queue.discipline = discipline.into();
+    if !exact {
+        losses.push(Loss::new("Scheduler.Scheduling policy", format!("{policy} becomes satf")));
+    }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}

@@ -1,0 +1,92 @@
+//! What the layouts of DiskSim have in common.
+
+use crate::error::{ErrorKind, ImportError, Loss};
+use crate::grammar::{Document, Place};
+use fullstroke_drive::{SectorsPerTrack, TrackOrder, ZoneConfig};
+
+/// The disk that a layout belongs to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Disk {
+    pub(crate) surfaces: u32,
+    pub(crate) cylinders: u32,
+    /// Addresses, as the file says.
+    pub(crate) blocks: u64,
+}
+
+/// Where addresses lie.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Layout {
+    pub(crate) order: TrackOrder,
+    pub(crate) zones: Vec<Built>,
+}
+
+/// A zone, the addresses in it, and where it was described.
+#[derive(Clone, Debug)]
+pub(crate) struct Built {
+    pub(crate) config: ZoneConfig,
+    pub(crate) lbns: u64,
+    pub(crate) at: Place,
+}
+
+impl Layout {
+    pub(crate) fn lbns(&self) -> u64 {
+        self.zones.iter().map(|zone| zone.lbns).fold(0, u64::saturating_add)
+    }
+
+    /// Cuts the layout at the number of blocks that the file announces.
+    pub(crate) fn cut(&mut self, blocks: u64, losses: &mut Vec<Loss>) {
+        let held = self.lbns();
+        if held < blocks {
+            let what = format!("{blocks} announced, but the layout holds {held}; the disk has {held}");
+            losses.push(Loss::new("Block count", what));
+        }
+        let Some(mut surplus) = held.checked_sub(blocks).filter(|&surplus| surplus > 0 && blocks > 0) else {
+            return;
+        };
+        let what =
+            format!("the layout holds {held}, {surplus} more than {blocks}; the last ones become spares");
+        losses.push(Loss::new("Block count", what));
+        while let Some(last) = self.zones.last_mut() {
+            if surplus < last.lbns {
+                last.config.spares += surplus;
+                last.lbns -= surplus;
+                return;
+            }
+            surplus -= last.lbns;
+            self.zones.pop();
+        }
+    }
+}
+
+/// A zone without anything but tracks.
+pub(crate) fn plain_zone(first_cylinder: u32, last_cylinder: u32, sectors_per_track: u32) -> ZoneConfig {
+    ZoneConfig {
+        first_cylinder,
+        last_cylinder,
+        sectors_per_track: SectorsPerTrack::Same(sectors_per_track),
+        track_skew: 0.0,
+        cylinder_skew: 0.0,
+        offset: 0.0,
+        dead: 0,
+        spares: 0,
+        spares_per_track: 0,
+        spares_per_cylinder: 0,
+        spare_range_cylinders: 0,
+        slips: Vec::new(),
+        remaps: Vec::new(),
+        exceptions: Vec::new(),
+        order: None,
+        runs: Vec::new(),
+    }
+}
+
+/// An error of kind [`ErrorKind::Layout`].
+pub(crate) fn misfit(
+    document: &Document,
+    at: Place,
+    key: &str,
+    found: impl Into<String>,
+    expected: impl Into<String>,
+) -> ImportError {
+    document.error(ErrorKind::Layout, at, key, found, expected)
+}

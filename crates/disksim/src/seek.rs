@@ -1,0 +1,277 @@
+//! Seek curves: files of measured points, and formulas.
+
+use crate::error::{ErrorKind, ImportError, Loss};
+use crate::fields::{Fields, Found};
+use crate::files::ReadFiles;
+use fullstroke_drive::SeekConfig;
+use std::path::Path;
+
+/// Bytes of a seek file.
+const MAX_BYTES: usize = 16 << 20;
+/// What begins the line that counts the points.
+const HEADER: &str = "Seek distances measured:";
+/// Distances up to which a formula is tabulated one by one.
+const DENSE: u32 = 4096;
+/// Further points of a formula.
+const SPARSE: u32 = 1024;
+
+/// The keys of a mechanical model that describe seeks.
+pub(crate) const KEYS: &[&str] = &[
+    "Seek type",
+    "Average seek time",
+    "Constant seek time",
+    "Single cylinder seek time",
+    "Full strobe seek time",
+    "Full seek curve",
+    "First ten seek times",
+    "HPL seek equation values",
+];
+
+/// The seek curve of a mechanical model, of a disk of `cylinders`.
+pub(crate) fn curve(
+    files: &dyn ReadFiles,
+    fields: &Fields<'_>,
+    cylinders: u32,
+    losses: &mut Vec<Loss>,
+) -> Result<SeekConfig, ImportError> {
+    let kind = fields.required("Seek type")?;
+    let milliseconds = |key: &str| fields.required(key)?.milliseconds();
+    match kind.word()? {
+        "extracted" => extracted(files, fields, cylinders, losses),
+        "constant" => Ok(points(vec![(1, positive(fields, "Constant seek time", losses)?)])),
+        "linear" => {
+            let one = positive(fields, "Single cylinder seek time", losses)?;
+            let (average, full) =
+                (milliseconds("Average seek time")?, milliseconds("Full strobe seek time")?);
+            Ok(points(linear(one, average, full, cylinders)))
+        }
+        "curve" => Ok(SeekConfig::Datasheet {
+            track_to_track_ms: milliseconds("Single cylinder seek time")?,
+            average_ms: milliseconds("Average seek time")?,
+            full_stroke_ms: milliseconds("Full strobe seek time")?,
+        }),
+        "hpl" => {
+            let form = Formula::read(&fields.required("HPL seek equation values")?)?;
+            Ok(form.config(form.single.map(|ms| vec![ms]).unwrap_or_default(), cylinders))
+        }
+        "hplplus10" => {
+            let form = Formula::read(&fields.required("HPL seek equation values")?)?;
+            Ok(form.config(first_ten(&fields.required("First ten seek times")?)?, cylinders))
+        }
+        other => Err(kind.error(
+            ErrorKind::WrongValue,
+            format!("`{other}`"),
+            "extracted, constant, linear, curve, hpl or hplplus10",
+        )),
+    }
+}
+
+/// A curve through measured points.
+fn points(points: Vec<(u32, f64)>) -> SeekConfig {
+    SeekConfig::Points { points, falls_allowed: true }
+}
+
+/// A seek takes some time; DiskSim allows none.
+fn positive(fields: &Fields<'_>, key: &str, losses: &mut Vec<Loss>) -> Result<f64, ImportError> {
+    let found = fields.required(key)?;
+    let ms = found.milliseconds()?;
+    if ms > 0.0 {
+        return Ok(ms);
+    }
+    losses.push(Loss::new(found.key, "a seek of 0 ms becomes one of 1 ns"));
+    Ok(1e-6)
+}
+
+/// Straight lines over the three numbers: the average stands for a third of the
+/// cylinders.
+fn linear(one: f64, average: f64, full: f64, cylinders: u32) -> Vec<(u32, f64)> {
+    let third = cylinders / 3 + 1;
+    let mut points = vec![(1, one)];
+    if third > 1 && cylinders > third {
+        points.extend([(third, average), (cylinders, full)]);
+    }
+    points
+}
+
+/// The equation of Ruemmler and Wilkes (IEEE Computer, 1994).
+struct Formula {
+    crossover: u32,
+    short: (f64, f64),
+    long: (f64, f64),
+    /// The time of one cylinder, where it has one of its own.
+    single: Option<f64>,
+}
+
+impl Formula {
+    fn read(list: &Found<'_>) -> Result<Formula, ImportError> {
+        let values: Vec<Found<'_>> = list.elements()?.collect();
+        let [v1, v2, v3, v4, v5, v6] = values.as_slice() else {
+            let found = format!("{} values", values.len());
+            return Err(list.error(ErrorKind::WrongValue, found, "six"));
+        };
+        let single = if v6.number()? == -1.0 { None } else { Some(v6.milliseconds()?) };
+        Ok(Formula {
+            crossover: v1.unsigned()?,
+            short: (v2.milliseconds()?, v3.milliseconds()?),
+            long: (v4.milliseconds()?, v5.milliseconds()?),
+            single,
+        })
+    }
+
+    fn milliseconds(&self, distance: u32) -> f64 {
+        let d = f64::from(distance);
+        if distance < self.crossover {
+            self.short.0 + self.short.1 * d.sqrt()
+        } else {
+            self.long.0 + self.long.1 * d
+        }
+    }
+
+    /// The curve, with times of its own for the first few distances.
+    fn config(&self, first: Vec<f64>, cylinders: u32) -> SeekConfig {
+        if first.is_empty() {
+            return SeekConfig::TwoPiece {
+                a_ms: self.short.0,
+                b_ms: self.short.1,
+                c_ms: self.long.0,
+                e_ms: self.long.1,
+                crossover: self.crossover,
+            };
+        }
+        let longest = cylinders.max(2) - 1;
+        let mut table: Vec<(u32, f64)> = (1..).zip(first).collect();
+        let behind = table.len() as u32 + 1;
+        table.extend(self.distances(behind, longest).map(|distance| (distance, self.milliseconds(distance))));
+        points(table)
+    }
+
+    /// Distances at which the formula is tabulated: every one below the
+    /// crossover as far as that is reasonable, and the ends of the straight
+    /// line behind it.
+    fn distances(&self, from: u32, longest: u32) -> impl Iterator<Item = u32> {
+        let curved = self.crossover.min(longest.saturating_add(1));
+        let dense = from..curved.min(DENSE);
+        let step = (curved.saturating_sub(DENSE) / SPARSE).max(1);
+        let sparse = (from.max(DENSE)..curved).step_by(step as usize);
+        let mut ends: Vec<u32> = [curved.saturating_sub(1), curved, longest]
+            .into_iter()
+            .filter(|&distance| distance >= from && distance <= longest)
+            .collect();
+        let mut all: Vec<u32> = dense.chain(sparse).collect();
+        all.append(&mut ends);
+        all.sort_unstable();
+        all.dedup();
+        all.into_iter()
+    }
+}
+
+fn first_ten(list: &Found<'_>) -> Result<Vec<f64>, ImportError> {
+    let times = list.elements()?.map(|time| time.milliseconds()).collect::<Result<Vec<f64>, _>>()?;
+    if times.len() != 10 {
+        return Err(list.error(ErrorKind::WrongValue, format!("{} times", times.len()), "ten"));
+    }
+    Ok(times)
+}
+
+/// The points of a file beside the one that names it.
+fn extracted(
+    files: &dyn ReadFiles,
+    fields: &Fields<'_>,
+    cylinders: u32,
+    losses: &mut Vec<Loss>,
+) -> Result<SeekConfig, ImportError> {
+    let found = fields.required("Full seek curve")?;
+    let beside = fields.document.file(found.value.at).parent().unwrap_or(Path::new(""));
+    let path = beside.join(found.word()?);
+    let text = files.read(&path, MAX_BYTES).map_err(|error| {
+        let found_text = format!("`{}`: {error}", path.display());
+        found.error(ErrorKind::Unreadable, found_text, "a readable seek file of reasonable size")
+    })?;
+    let mut table = seek_file(&path, &String::from_utf8_lossy(&text))?;
+    extend(&mut table, cylinders, &found.key, losses);
+    Ok(points(table))
+}
+
+/// DiskSim goes on along the last line beyond the last point; so does this.
+fn extend(table: &mut Vec<(u32, f64)>, cylinders: u32, key: &str, losses: &mut Vec<Loss>) {
+    let longest = cylinders.max(2) - 1;
+    let [.., (d0, ms0), (d1, ms1)] = table[..] else { return };
+    if d1 >= longest {
+        return;
+    }
+    let slope = (ms1 - ms0) / f64::from(d1 - d0);
+    let ms = ms1 + slope * f64::from(longest - d1);
+    if slope > 0.0 {
+        table.push((longest, ms));
+        let what = format!("ends at {d1} cylinders; extended along its last line to {longest}, {ms:.3} ms");
+        losses.push(Loss::new(key, what));
+    }
+}
+
+/// The points of a seek file: a line that counts them, then one line for each,
+/// `cylinders, milliseconds` with the standard deviation behind at will.
+///
+/// # Errors
+/// Names the line of a point that is none, or that does not follow the one
+/// before, and the first line where the count is another.
+pub fn seek_file(path: &Path, text: &str) -> Result<Vec<(u32, f64)>, ImportError> {
+    let fail = |line: usize, found: String, expected: &str| ImportError {
+        file: path.to_owned(),
+        line: line as u32,
+        key: String::new(),
+        kind: ErrorKind::SeekFile,
+        found,
+        expected: expected.into(),
+    };
+    let mut announced: Option<(usize, usize)> = None;
+    let mut points: Vec<(u32, f64)> = Vec::new();
+    let mut last_line = 1;
+    for (index, line) in text.lines().enumerate() {
+        let (number, line) = (index + 1, line.trim());
+        if line.is_empty() {
+            continue;
+        }
+        last_line = number;
+        if let (Some(count), true, None) = (line.strip_prefix(HEADER), points.is_empty(), announced) {
+            let count = count.trim().parse().map_err(|_| {
+                fail(
+                    number,
+                    format!("`{}`", crate::grammar::shortened(line)),
+                    "the number of points behind `:`",
+                )
+            })?;
+            announced = Some((count, number));
+            continue;
+        }
+        let point = point(line).ok_or_else(|| {
+            let expected = "`cylinders, milliseconds`, both positive";
+            fail(number, format!("`{}`", crate::grammar::shortened(line)), expected)
+        })?;
+        if points.last().is_some_and(|last| last.0 >= point.0) {
+            return Err(fail(
+                number,
+                format!("a distance of {}", point.0),
+                "distances that rise from line to line",
+            ));
+        }
+        points.push(point);
+    }
+    if let Some((count, line)) = announced.filter(|&(count, _)| count != points.len()) {
+        let found =
+            format!("{count} points announced and {} there, the last in line {last_line}", points.len());
+        return Err(fail(line, found, "as many points as announced; mend the count or the points"));
+    }
+    if points.is_empty() {
+        return Err(fail(last_line, "no point".into(), "at least one"));
+    }
+    Ok(points)
+}
+
+fn point(line: &str) -> Option<(u32, f64)> {
+    let mut parts = line.split(',').map(str::trim);
+    let distance: u32 = parts.next()?.parse().ok()?;
+    let ms: f64 = parts.next()?.parse().ok()?;
+    let deviation = parts.next().is_none_or(|deviation| deviation.parse::<f64>().is_ok());
+    let plausible = distance > 0 && ms.is_finite() && ms > 0.0;
+    (plausible && deviation && parts.next().is_none()).then_some((distance, ms))
+}

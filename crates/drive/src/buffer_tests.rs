@@ -1,0 +1,568 @@
+//! What a drive with a buffer does, seen from outside.
+//!
+//! The drive of the tests turns in 6 ms, has tracks of 40 sectors (0.15 ms
+//! each), and neither overheads nor bus times unless a test gives it some: what
+//! the buffer answers takes no time.
+
+use crate::config::tests::small_drive;
+use crate::config::{BufferConfig, DriveConfig};
+use crate::drive::{Drive, Model};
+use crate::queue::QueueConfig;
+use fullstroke_contract::{
+    Below, Completion, Effect, Extent, Hints, Layer as _, Operation, Out, Request, RequestId, Status,
+};
+use fullstroke_units::{Duration, Time};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+/// A buffer of 4 segments of 80 sectors, with changes.
+fn buffer(changes: Value) -> BufferConfig {
+    let mut keys = json!({ "segments": 4, "segment_sectors": 80 });
+    keys.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+    serde_json::from_value(keys).unwrap()
+}
+
+fn queue(depth: u32) -> QueueConfig {
+    QueueConfig { depth, discipline: "fcfs".into(), ..QueueConfig::default() }
+}
+
+/// A drive, and a clock for it.
+struct Bench {
+    drive: Drive,
+    out: Out,
+    now: Time,
+    submitted: u64,
+    /// How late wake-ups come.
+    late: Duration,
+    done: Vec<Completion>,
+}
+
+impl Bench {
+    fn new(changes: Value) -> Bench {
+        Bench::of(DriveConfig { buffer: Some(buffer(changes)), queue: queue(32), ..small_drive() })
+    }
+
+    fn of(config: DriveConfig) -> Bench {
+        let drive = Model::new(config).unwrap().drive().unwrap();
+        let (out, done) = (Out::new(), Vec::new());
+        Bench { drive, out, now: Time::ZERO, submitted: 0, late: Duration::ZERO, done }
+    }
+
+    fn collect(&mut self) {
+        self.done.extend(self.out.drain().filter_map(|effect| match effect {
+            Effect::Complete(completion) => Some(completion),
+            _ => None,
+        }));
+    }
+
+    fn run_until(&mut self, until: Time) {
+        while self.drive.next_wake() < until && self.drive.next_wake() + self.late < until {
+            self.drive.wake(self.drive.next_wake() + self.late, Below::NOTHING, &mut self.out);
+            self.collect();
+        }
+    }
+
+    /// Lets `ms` pass.
+    fn pass(&mut self, ms: f64) {
+        self.now += Duration::from_millis_f64(ms);
+        self.run_until(self.now);
+    }
+
+    fn submit(&mut self, operation: Operation, start: u64, sectors: u64, forced: bool) -> u64 {
+        let id = self.submitted;
+        self.submitted += 1;
+        let hints = Hints { force_unit_access: forced, ..Hints::default() };
+        let extent = Extent::new(start, sectors);
+        let request = Request { id: RequestId(id), operation, extent, hints, ..Request::default() };
+        self.drive.submit(self.now, request, Below::NOTHING, &mut self.out);
+        self.collect();
+        id
+    }
+
+    fn submit_read(&mut self, start: u64, sectors: u64) -> u64 {
+        self.submit(Operation::Read, start, sectors, false)
+    }
+
+    fn submit_write(&mut self, start: u64, sectors: u64) -> u64 {
+        self.submit(Operation::Write, start, sectors, false)
+    }
+
+    /// The completion of a request, for which the clock runs on.
+    fn completion(&mut self, id: u64) -> Completion {
+        while !self.done.iter().any(|done| done.id.0 == id) {
+            assert_ne!(self.drive.next_wake(), Time::NEVER, "request {id} is never answered");
+            self.run_until(self.drive.next_wake() + Duration::from_nanos(1));
+        }
+        let done = *self.done.iter().find(|done| done.id.0 == id).unwrap();
+        self.now = self.now.max(done.finished);
+        done
+    }
+
+    fn finished(&mut self, id: u64) -> Time {
+        self.completion(id).finished
+    }
+
+    /// Response time in ms.
+    fn took(&mut self, id: u64) -> f64 {
+        let Completion { submitted, finished, .. } = self.completion(id);
+        finished.since(submitted).as_millis_f64()
+    }
+
+    fn read(&mut self, start: u64, sectors: u64) -> f64 {
+        let id = self.submit_read(start, sectors);
+        self.took(id)
+    }
+
+    fn write(&mut self, start: u64, sectors: u64) -> f64 {
+        let id = self.submit_write(start, sectors);
+        self.took(id)
+    }
+
+    fn hits(&self) -> u64 {
+        self.drive.gauge().buffer_hits
+    }
+
+    fn free(&self) -> u32 {
+        self.drive.gauge().free_segments
+    }
+}
+
+#[test]
+fn a_read_of_what_was_read_hits() {
+    let mut bench = Bench::new(json!({}));
+    assert!(bench.read(100, 8) > 1.0);
+    assert_eq!(bench.read(102, 4), 0.0);
+    assert!(bench.read(106, 4) > 1.0, "its end was not read");
+    assert_eq!(bench.hits(), 1);
+}
+
+#[test]
+fn read_ahead_goes_as_far_as_it_is_told() {
+    // A read of sectors 0..4 of a cylinder of 80; how far hits reach then.
+    let reach = |changes: Value| {
+        let mut bench = Bench::new(changes);
+        bench.read(0, 4);
+        bench.pass(40.0);
+        (4..200).take_while(|&lbn| bench.drive_holds(lbn)).last().map_or(4, |last| last + 1)
+    };
+    assert_eq!(reach(json!({})), 4);
+    assert_eq!(reach(json!({ "read_ahead": "segment", "read_ahead_sectors": 10 })), 14);
+    assert_eq!(reach(json!({ "read_ahead": "track" })), 40);
+    assert_eq!(reach(json!({ "read_ahead": "cylinder", "segment_sectors": 200 })), 80);
+    assert_eq!(reach(json!({ "read_ahead": "segment", "segment_sectors": 100 })), 100);
+    assert_eq!(reach(json!({ "read_ahead": "whole-track" })), 40);
+}
+
+impl Bench {
+    /// Whether a read of one sector is answered at once.
+    fn drive_holds(&mut self, lbn: u64) -> bool {
+        self.read(lbn, 1) == 0.0
+    }
+}
+
+#[test]
+fn a_read_that_meets_read_ahead_waits_for_the_rest_only() {
+    let mut bench = Bench::new(json!({ "read_ahead": "track" }));
+    bench.read(0, 4);
+    // Three sectors and a half later.
+    bench.pass(0.525);
+    let took = bench.read(4, 8);
+    assert!((took - (8.0 * 0.15 - 0.525)).abs() < 1e-4, "{took}");
+    // And goes on from there.
+    bench.pass(0.3);
+    let took = bench.read(12, 4);
+    assert!((took - 0.3).abs() < 1e-4, "{took}");
+}
+
+#[test]
+fn another_request_ends_read_ahead() {
+    let mut bench = Bench::new(json!({ "read_ahead": "track" }));
+    bench.read(0, 4);
+    bench.read(1000, 4);
+    bench.pass(20.0);
+    assert!(!bench.drive_holds(30));
+}
+
+#[test]
+fn a_track_buffer_holds_what_has_passed_under_the_head() {
+    let mut bench = Bench::new(json!({ "read_ahead": "whole-track" }));
+    bench.read(20, 4);
+    bench.pass(10.0);
+    assert!(bench.drive_holds(0) && bench.drive_holds(39), "the whole track has passed");
+    assert!(!bench.drive_holds(40), "the next track has not");
+}
+
+#[test]
+fn a_track_buffer_holds_no_more_when_the_head_has_left() {
+    let mut bench = Bench::new(json!({ "read_ahead": "whole-track" }));
+    bench.read(0, 4);
+    bench.read(1000, 4);
+    bench.pass(20.0);
+    assert!(bench.drive_holds(2));
+    assert!(!bench.drive_holds(30));
+}
+
+#[test]
+fn the_least_recently_used_segment_gives_way() {
+    let mut bench = Bench::new(json!({ "segments": 2 }));
+    bench.read(0, 4);
+    bench.read(100, 4);
+    bench.read(0, 4);
+    bench.read(200, 4);
+    assert!(bench.drive_holds(0));
+    assert!(!bench.drive_holds(100));
+}
+
+#[test]
+fn written_data_keep_to_their_share_of_the_segments() {
+    let mut bench = Bench::new(json!({ "write_segments": 1, "read_hits_on_written": true }));
+    for lbn in [0, 100, 200] {
+        bench.read(lbn, 4);
+    }
+    for lbn in [300, 400, 500] {
+        bench.write(lbn, 4);
+    }
+    assert!(bench.drive_holds(0) && bench.drive_holds(100) && bench.drive_holds(200));
+    assert!(bench.drive_holds(500) && !bench.drive_holds(400));
+}
+
+#[test]
+fn a_ring_gives_up_what_was_delivered() {
+    let ring = json!({ "read_ahead": "segment", "read_ahead_over_delivered": true });
+    let mut bench = Bench::new(ring);
+    bench.read(0, 4);
+    bench.pass(40.0);
+    assert!(bench.drive_holds(30));
+    assert!(!bench.drive_holds(20), "it lies before the end of the last hit");
+}
+
+#[test]
+fn a_ring_reads_on_as_it_is_emptied() {
+    let ring = json!({ "read_ahead": "segment", "read_ahead_over_delivered": true, "segment_sectors": 20 });
+    let mut bench = Bench::new(ring);
+    bench.read(0, 4);
+    for lbn in (4..400).step_by(8) {
+        bench.pass(20.0);
+        assert_eq!(bench.read(lbn, 8), 0.0, "{lbn}");
+    }
+}
+
+#[test]
+fn a_write_makes_what_it_overwrites_stale() {
+    let mut bench = Bench::new(json!({}));
+    bench.read(0, 20);
+    bench.write(10, 2);
+    assert!(bench.drive_holds(9));
+    assert!(!bench.drive_holds(12), "of what it cuts, the beginning stays");
+    let mut bench = Bench::new(json!({ "writes_drop_reads": true }));
+    bench.read(0, 20);
+    bench.write(100, 2);
+    assert!(!bench.drive_holds(9));
+}
+
+#[test]
+fn write_back_acknowledges_at_once_and_writes_when_idle() {
+    let mut bench = Bench::new(json!({ "write_back": true }));
+    assert_eq!(bench.write(1000, 4), 0.0);
+    assert_eq!(bench.free(), 3);
+    assert_eq!(bench.drive.gauge().head.0, 0);
+    bench.pass(50.0);
+    bench.read(1000, 4);
+    assert_eq!(bench.free(), 4);
+    assert_eq!(bench.drive.gauge().head.0, 13, "written meanwhile");
+}
+
+#[test]
+fn without_write_back_and_with_forced_access_writes_go_to_the_medium() {
+    let mut through = Bench::new(json!({}));
+    assert!(through.write(1000, 4) > 1.0);
+    let mut back = Bench::new(json!({ "write_back": true }));
+    let forced = back.submit(Operation::Write, 1000, 4, true);
+    assert!(back.took(forced) > 1.0);
+    assert_eq!(back.free(), 4);
+}
+
+#[test]
+fn dirty_data_are_read_from_the_buffer_and_afterwards_where_configured() {
+    for (stays, later) in [(true, true), (false, false)] {
+        let mut bench = Bench::new(json!({ "write_back": true, "read_hits_on_written": stays }));
+        bench.write(1000, 4);
+        assert!(bench.drive_holds(1001));
+        bench.pass(50.0);
+        assert_eq!(bench.drive_holds(1001), later);
+    }
+}
+
+#[test]
+fn a_write_waits_where_all_write_segments_are_dirty() {
+    let mut bench = Bench::new(json!({ "write_back": true, "write_segments": 2 }));
+    let ids: Vec<u64> = [300, 900, 100].into_iter().map(|lbn| bench.submit_write(lbn, 4)).collect();
+    assert_eq!((bench.took(ids[0]), bench.took(ids[1])), (0.0, 0.0));
+    let third = bench.completion(ids[2]);
+    assert!(third.breakdown.queue.as_millis_f64() > 1.0, "{third:?}");
+}
+
+#[test]
+fn sequential_writes_share_a_segment_where_configured() {
+    for (combine, free) in [(true, 3), (false, 1)] {
+        let mut bench =
+            Bench::new(json!({ "write_back": true, "write_segments": 4, "combine_writes": combine }));
+        for start in [1000, 1004, 1008] {
+            bench.submit_write(start, 4);
+        }
+        assert_eq!(bench.free(), free);
+    }
+}
+
+#[test]
+fn above_the_watermark_dirty_data_go_before_reads() {
+    let read_took = |watermark: f64| {
+        let keys = json!({ "write_back": true, "write_segments": 2, "destage_watermark": watermark });
+        let mut bench = Bench::new(keys);
+        bench.submit_write(1300, 4);
+        let read = bench.submit_read(0, 4);
+        bench.took(read)
+    };
+    assert!(read_took(0.4) > read_took(0.5) + 2.0);
+}
+
+#[test]
+fn waiting_reads_go_before_dirty_data() {
+    let mut bench = Bench::new(json!({ "write_back": true, "write_segments": 4 }));
+    bench.submit_write(1300, 4);
+    let reads: Vec<u64> = (0..20).map(|i| bench.submit_read(i * 40, 4)).collect();
+    for read in reads {
+        bench.completion(read);
+    }
+    assert_eq!(bench.free(), 3);
+}
+
+#[test]
+fn dirty_data_wait_for_the_delay() {
+    let head_after = |ms: f64| {
+        let keys = json!({ "write_back": true, "destage_delay": "30ms" });
+        let mut bench = Bench::new(keys);
+        bench.write(1300, 4);
+        bench.pass(ms);
+        bench.read(1300, 4);
+        bench.free()
+    };
+    assert_eq!((head_after(20.0), head_after(60.0)), (3, 4));
+}
+
+#[test]
+fn read_ahead_goes_on_while_dirty_data_wait_for_the_delay() {
+    let keys = json!({ "write_back": true, "destage_delay": "1s", "read_ahead": "track" });
+    let mut bench = Bench::new(keys);
+    bench.write(1300, 4);
+    bench.read(0, 4);
+    bench.pass(20.0);
+    assert!(bench.drive_holds(39));
+}
+
+#[test]
+fn a_flush_waits_for_all_dirty_data_and_is_not_passed() {
+    let keys = json!({ "write_back": true, "write_segments": 4, "hits_pass_queue": true });
+    let mut bench = Bench::new(keys);
+    let writes: Vec<u64> = [300, 900, 100].into_iter().map(|lbn| bench.submit_write(lbn, 4)).collect();
+    let flush = bench.submit(Operation::Flush, 0, 0, false);
+    let (read, write) = (bench.submit_read(300, 4), bench.submit_write(700, 4));
+    let flushed = bench.finished(flush);
+    assert!(writes.into_iter().all(|write| bench.finished(write) <= flushed));
+    assert!(flushed > Time::from_nanos(6_000_000), "three places far apart: {flushed:?}");
+    assert!(bench.finished(read) >= flushed && bench.finished(write) >= flushed);
+    assert_eq!(bench.submit(Operation::Flush, 0, 0, false), 6);
+    bench.completion(6);
+    assert_eq!(bench.free(), 4);
+}
+
+#[test]
+fn a_flush_behind_a_deep_queue_is_served_at_last() {
+    let mut bench = Bench::new(json!({ "write_back": true }));
+    let reads: Vec<u64> = (0..6).map(|i| bench.submit_read(i * 200, 4)).collect();
+    let flush = bench.submit(Operation::Flush, 0, 0, false);
+    let flushed = bench.finished(flush);
+    assert!(reads.into_iter().all(|read| bench.finished(read) <= flushed));
+}
+
+#[test]
+fn hits_pass_the_queue_where_configured() {
+    for passes in [true, false] {
+        let mut bench = Bench::new(json!({ "hits_pass_queue": passes }));
+        bench.read(0, 8);
+        let (far, near) = (bench.submit_read(1300, 4), bench.submit_read(0, 4));
+        assert_eq!(bench.finished(near) < bench.finished(far), passes);
+    }
+}
+
+#[test]
+fn what_is_being_read_for_another_request_is_no_hit_yet() {
+    let mut bench = Bench::new(json!({ "hits_pass_queue": true }));
+    let (first, second) = (bench.submit_read(1300, 4), bench.submit_read(1300, 4));
+    assert!(bench.took(first) > 1.0);
+    assert!(bench.finished(second) >= bench.finished(first));
+}
+
+#[test]
+fn protected_segments_are_not_replaced_until_released() {
+    let mut bench = Bench::new(json!({ "segments": 2, "write_back": true }));
+    let first = bench.drive.protect_segment().unwrap();
+    assert_eq!(bench.free(), 1);
+    bench.read(0, 4);
+    assert!(bench.drive_holds(0));
+    let second = bench.drive.protect_segment().unwrap();
+    assert!(!bench.drive_holds(0), "the only common segment was taken");
+    assert_eq!((bench.free(), bench.drive.protect_segment()), (0, None));
+    assert!(bench.write(700, 4) > 1.0, "no segment: to the medium");
+    assert!(bench.drive.release_segment(first) && !bench.drive.release_segment(first));
+    assert_eq!(bench.free(), 1);
+    bench.pass(20.0);
+    assert_eq!(bench.write(700, 4), 0.0);
+    assert_eq!(bench.drive.protect_segment(), None, "the other one is dirty");
+    assert!(bench.drive.release_segment(second));
+}
+
+#[test]
+fn a_drive_without_a_buffer_has_no_segment_to_protect() {
+    assert_eq!(Bench::of(small_drive()).drive.protect_segment(), None);
+}
+
+#[test]
+fn data_overwritten_before_they_are_written_are_written_once() {
+    let mut bench = Bench::new(json!({ "write_back": true, "write_segments": 4 }));
+    for _ in 0..10 {
+        bench.submit_write(1000, 4);
+    }
+    assert_eq!(bench.free(), 3);
+}
+
+#[test]
+fn a_bad_buffer_is_refused_by_key() {
+    for (changes, key) in [
+        (json!({ "segments": 0 }), "buffer.segments"),
+        (json!({ "segments": 4_000_000_000u32 }), "buffer.segments"),
+        (json!({ "segment_sectors": 0 }), "buffer.segment_sectors"),
+        (json!({ "write_segments": 5 }), "buffer.write_segments"),
+        (json!({ "destage_watermark": 1.5 }), "buffer.destage_watermark"),
+    ] {
+        let config = DriveConfig { buffer: Some(buffer(changes)), ..small_drive() };
+        assert_eq!(Model::new(config).map(|_| ()).unwrap_err().key, key);
+    }
+}
+
+/// A request, and the time since the one before.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    gap_ns: u64,
+    operation: Operation,
+    start: u64,
+    sectors: u64,
+    forced: bool,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let operation = prop_oneof![
+        6 => Just(Operation::Read), 6 => Just(Operation::Write), 1 => Just(Operation::Flush)
+    ];
+    // Few places, so that requests meet in the buffer.
+    let start = prop_oneof![0u64..60, 0u64..1360];
+    let gap_ns = prop_oneof![Just(0), 0u64..500_000, 0u64..20_000_000];
+    let step = (gap_ns, operation, start, 1u64..40, prop::bool::weighted(0.1)).prop_map(
+        |(gap_ns, operation, start, sectors, forced)| {
+            let (start, sectors) = if operation == Operation::Flush { (0, 0) } else { (start, sectors) };
+            Step { gap_ns, operation, start, sectors, forced }
+        },
+    );
+    prop::collection::vec(step, 1..60)
+}
+
+fn electronics() -> impl Strategy<Value = Value> {
+    (0.0..0.2f64, 0.0..1.0f64, 0.0..1.0f64, any::<bool>(), 0.0..=1.0f64).prop_map(
+        |(bus, overhead, completion, disconnects, read_watermark)| {
+            let overheads = json!({ "after_read_ms": overhead, "after_write_ms": overhead / 2.0 });
+            let mut keys = json!({
+                "bus_read_ms_per_sector": bus, "bus_write_ms_per_sector": bus,
+                "read_hit": overheads, "read_miss": overheads, "write_hit": overheads, "write_miss": overheads,
+                "read_completion_ms": completion, "write_completion_ms": completion / 3.0,
+                "read_watermark": read_watermark, "watermark_of_segment": disconnects,
+            });
+            if disconnects {
+                keys["write_disconnect"] = json!({ "seek_ms": overhead, "data_ms": overhead * 2.0 });
+            }
+            keys
+        },
+    )
+}
+
+fn configs() -> impl Strategy<Value = DriveConfig> {
+    let modes = prop::sample::select(vec!["none", "track", "cylinder", "segment", "whole-track"]);
+    let flags = prop::array::uniform7(any::<bool>());
+    let sizes = (1u32..6, 0u32..6, 1u32..100, prop::option::of(0u32..50));
+    let rules = (0u32..3, 0.0..=1.0f64, 1u32..9, prop::sample::select(vec!["fcfs", "satf", "look"]));
+    (modes, flags, sizes, rules, electronics()).prop_map(|(mode, flags, sizes, rules, electronics)| {
+        let (segments, write_segments, segment_sectors, read_ahead_sectors) = sizes;
+        let (delay, watermark, depth, discipline) = rules;
+        let keys = json!({
+            "segments": segments, "segment_sectors": segment_sectors,
+            "write_segments": write_segments.min(segments), "read_ahead": mode,
+            "read_ahead_sectors": read_ahead_sectors, "read_ahead_over_delivered": flags[0],
+            "read_ahead_on_hit": flags[1], "write_back": flags[2], "combine_writes": flags[3],
+            "read_hits_on_written": flags[4], "writes_drop_reads": flags[5], "hits_pass_queue": flags[6],
+            "destage_delay": format!("{}ms", delay * 7), "destage_watermark": watermark,
+        });
+        DriveConfig {
+            buffer: Some(serde_json::from_value(keys).unwrap()),
+            electronics: serde_json::from_value(electronics).unwrap(),
+            queue: QueueConfig { discipline: discipline.into(), ..queue(depth) },
+            ..small_drive()
+        }
+    })
+}
+
+/// Runs the steps; wake-ups come `late` after they are due.
+fn run(config: &DriveConfig, steps: &[Step], late: u64) -> Bench {
+    let mut bench = Bench::of(config.clone());
+    bench.late = Duration::from_nanos(late);
+    for step in steps {
+        bench.now += Duration::from_nanos(step.gap_ns);
+        bench.run_until(bench.now);
+        bench.submit(step.operation, step.start, step.sectors, step.forced);
+    }
+    bench.run_until(Time::NEVER);
+    bench
+}
+
+proptest! {
+    #[test]
+    fn every_request_completes_once_and_its_parts_add_up(config in configs(), steps in steps()) {
+        let bench = run(&config, &steps, 0);
+        let mut ids: Vec<u64> = bench.done.iter().map(|completion| completion.id.0).collect();
+        ids.sort_unstable();
+        prop_assert_eq!(ids, (0..steps.len() as u64).collect::<Vec<_>>());
+        for done in &bench.done {
+            prop_assert_eq!(done.status, Status::Done);
+            prop_assert_eq!(done.finished.since(done.submitted), done.breakdown.response());
+        }
+        prop_assert!(bench.done.is_sorted_by_key(|done| done.finished));
+        prop_assert!(bench.free() <= config.buffer.unwrap().segments);
+    }
+
+    #[test]
+    fn late_wake_ups_do_not_move_the_timeline(config in configs(), steps in steps(), late in 0u64..30_000_000) {
+        let (early, late) = (run(&config, &steps, 0), run(&config, &steps, late));
+        prop_assert_eq!(early.done, late.done);
+    }
+
+    #[test]
+    fn a_flush_ends_behind_what_came_before_it_and_before_what_comes_behind(
+        config in configs(), steps in steps(),
+    ) {
+        prop_assume!(config.buffer.as_ref().unwrap().write_back);
+        let mut done = run(&config, &steps, 0).done;
+        done.sort_by_key(|done| done.id);
+        for (at, _) in steps.iter().enumerate().filter(|(_, step)| step.operation == Operation::Flush) {
+            prop_assert!(done[..at].iter().all(|before| before.finished <= done[at].finished));
+            prop_assert!(done[at..].iter().all(|behind| behind.finished >= done[at].finished));
+        }
+    }
+}

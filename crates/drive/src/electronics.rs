@@ -1,0 +1,203 @@
+//! What a request costs besides arm and platter: command overheads, and the
+//! bus.
+
+use crate::config::is_default;
+use crate::mechanics::milliseconds;
+use fullstroke_contract::ConfigError;
+use fullstroke_units::Duration;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Overheads and bus times of a drive, as extracted parameter sets distinguish
+/// them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ElectronicsConfig {
+    /// Bus time of one sector read.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub bus_read_ms_per_sector: f64,
+    /// Bus time of one sector written.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub bus_write_ms_per_sector: f64,
+    /// Before a read that the buffer answers.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub read_hit: OverheadConfig,
+    /// Before a read from the medium.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub read_miss: OverheadConfig,
+    /// Before a write that the buffer takes.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub write_hit: OverheadConfig,
+    /// Before a write to the medium.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub write_miss: OverheadConfig,
+    /// Between the last sector on the bus and the completion of a read.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub read_completion_ms: f64,
+    /// Between the last sector and the completion of a write.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub write_completion_ms: f64,
+    /// Before data go over the bus.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub data_preparation_ms: f64,
+    /// Part of a request that must have been read before its data go over the
+    /// bus, 0 to 1.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub read_watermark: f64,
+    /// The watermark is a part of the buffer segment rather than of the request.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub watermark_of_segment: bool,
+    /// Between the end of a write on the medium and its completion.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub write_reselect_ms: f64,
+    /// A write leaves the bus before its data are sent: then these replace the
+    /// overhead of a write miss.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_disconnect: Option<WriteDisconnectConfig>,
+}
+
+/// An overhead that depends on what the drive did before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OverheadConfig {
+    /// When the last request was a read.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub after_read_ms: f64,
+    /// When the last request was a write.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub after_write_ms: f64,
+}
+
+/// Times of a write that leaves the bus before its data are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WriteDisconnectConfig {
+    /// From the command to the start of the arm's movement.
+    pub seek_ms: f64,
+    /// From the command to the start of the data.
+    pub data_ms: f64,
+}
+
+/// The same, in the drive's own units.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Electronics {
+    pub(crate) bus_read: Duration,
+    pub(crate) bus_write: Duration,
+    read_hit: Overhead,
+    read_miss: Overhead,
+    write_hit: Overhead,
+    write_miss: Overhead,
+    pub(crate) read_completion: Duration,
+    pub(crate) write_completion: Duration,
+    pub(crate) data_preparation: Duration,
+    pub(crate) read_watermark: f64,
+    pub(crate) watermark_of_segment: bool,
+    pub(crate) write_reselect: Duration,
+    write_disconnect: Option<(Duration, Duration)>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Overhead {
+    after_read: Duration,
+    after_write: Duration,
+}
+
+/// What went before a request; a read before the first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Before {
+    #[default]
+    Read,
+    Write,
+}
+
+impl Overhead {
+    fn new(key: &str, config: OverheadConfig) -> Result<Overhead, ConfigError> {
+        Ok(Overhead {
+            after_read: milliseconds(&format!("{key}.after_read_ms"), config.after_read_ms)?,
+            after_write: milliseconds(&format!("{key}.after_write_ms"), config.after_write_ms)?,
+        })
+    }
+
+    fn after(&self, before: Before) -> Duration {
+        match before {
+            Before::Read => self.after_read,
+            Before::Write => self.after_write,
+        }
+    }
+
+    fn mean(&self) -> Duration {
+        (self.after_read + self.after_write) / 2
+    }
+}
+
+impl Electronics {
+    pub(crate) fn new(config: &ElectronicsConfig, command: Duration) -> Result<Electronics, ConfigError> {
+        let ms = milliseconds;
+        if !(0.0..=1.0).contains(&config.read_watermark) {
+            let message = format!("found {}; expected 0 to 1", config.read_watermark);
+            return Err(ConfigError::new("read_watermark", message));
+        }
+        let overhead = |key: &str, config: OverheadConfig| {
+            let Overhead { after_read, after_write } = Overhead::new(key, config)?;
+            Ok(Overhead { after_read: after_read + command, after_write: after_write + command })
+        };
+        let disconnect = |config: WriteDisconnectConfig| {
+            Ok((
+                ms("write_disconnect.seek_ms", config.seek_ms)? + command,
+                ms("write_disconnect.data_ms", config.data_ms)? + command,
+            ))
+        };
+        Ok(Electronics {
+            bus_read: ms("bus_read_ms_per_sector", config.bus_read_ms_per_sector)?,
+            bus_write: ms("bus_write_ms_per_sector", config.bus_write_ms_per_sector)?,
+            read_hit: overhead("read_hit", config.read_hit)?,
+            read_miss: overhead("read_miss", config.read_miss)?,
+            write_hit: overhead("write_hit", config.write_hit)?,
+            write_miss: overhead("write_miss", config.write_miss)?,
+            read_completion: ms("read_completion_ms", config.read_completion_ms)?,
+            write_completion: ms("write_completion_ms", config.write_completion_ms)?,
+            data_preparation: ms("data_preparation_ms", config.data_preparation_ms)?,
+            read_watermark: config.read_watermark,
+            watermark_of_segment: config.watermark_of_segment,
+            write_reselect: ms("write_reselect_ms", config.write_reselect_ms)?,
+            write_disconnect: config.write_disconnect.map(disconnect).transpose()?,
+        })
+    }
+
+    /// Before a read that the buffer answers. Behind a read, drives answer some
+    /// hits on an automatic path and some not; extracted sets hold both times
+    /// but cannot say how often: the mean is charged.
+    pub(crate) fn read_hit(&self, before: Before) -> Duration {
+        match before {
+            Before::Read => self.read_hit.mean(),
+            other => self.read_hit.after(other),
+        }
+    }
+
+    /// Before a read from the medium.
+    pub(crate) fn read_miss(&self, before: Before) -> Duration {
+        self.read_miss.after(before)
+    }
+
+    /// Before a write that the buffer takes: the short time of an extracted set
+    /// is that of a write `near` the one before, the long one that of others.
+    pub(crate) fn write_hit(&self, before: Before, near: bool) -> Duration {
+        match (before, near) {
+            (Before::Write, true) => self.write_hit.after_write,
+            (Before::Read, true) => self.write_hit.mean(),
+            (_, false) => self.write_hit.after_read,
+        }
+    }
+
+    /// Before a write to the medium: until the arm moves, and until data are
+    /// sent.
+    pub(crate) fn write_miss(&self, before: Before) -> (Duration, Duration) {
+        match (self.write_disconnect, before) {
+            (Some((seek, data)), _) => (seek, data + self.data_preparation),
+            (None, before) => {
+                let overhead = self.write_miss.after(before);
+                (overhead, overhead + self.data_preparation)
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What can go wrong with a validation.
+
+use fullstroke_contract::ConfigError;
+use fullstroke_stack::StackError;
+use fullstroke_table::TableError;
+use fullstroke_trace::TraceError;
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why a drive could not be held against a measurement.
+#[derive(Debug, Error)]
+pub enum ValidateError {
+    /// The trace cannot be read or understood.
+    #[error(transparent)]
+    Trace(TraceError),
+    /// The drive's description cannot be used.
+    #[error(transparent)]
+    Drive(#[from] StackError),
+    /// The drive cannot be built from its description.
+    #[error("{drive}: {source}")]
+    Model {
+        /// The drive.
+        drive: String,
+        /// What cannot be.
+        source: ConfigError,
+    },
+    /// A folder or file cannot be looked at.
+    #[error("cannot read `{}`: {source}", path.display())]
+    Read {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A folder without traces.
+    #[error(
+        "`{}` holds no validation trace that a drive is known for; expected files named <drive>.trace (or .trace.gz, \
+         .zst, .xz) with the drive's description beside them or in the library{notes}", folder.display()
+    )]
+    NoTraces {
+        /// The folder.
+        folder: PathBuf,
+        /// What was there and why it was left out, or nothing.
+        notes: String,
+    },
+    /// No drive belongs to the trace.
+    #[error(
+        "no drive is known for trace `{trace}`: there is no {beside}, and no drive of the library has `{name}` in its \
+         name; say which it is with --drive NAME or --drive FILE"
+    )]
+    NoDrive {
+        /// The trace.
+        trace: String,
+        /// The files that were looked for.
+        beside: String,
+        /// The trace's own name.
+        name: String,
+    },
+    /// More than one drive could belong to the trace.
+    #[error("trace `{trace}` could belong to more than one drive of the library; say --drive {candidates}")]
+    AmbiguousDrive {
+        /// The trace.
+        trace: String,
+        /// Joined for reading: `a or --drive b`.
+        candidates: String,
+    },
+    /// A request does not fit the drive.
+    #[error(
+        "trace `{file}`, {place}: sectors {start} to {end} (end excluded) reach beyond the drive `{drive}` of \
+         {capacity} sectors; choose the drive that was measured with --drive"
+    )]
+    BeyondDrive {
+        /// The trace.
+        file: String,
+        /// Line.
+        place: String,
+        /// First sector.
+        start: u64,
+        /// First sector behind the request.
+        end: u64,
+        /// The drive.
+        drive: String,
+        /// Its sectors.
+        capacity: u64,
+    },
+    /// The clock ends before the trace does.
+    #[error(
+        "trace `{file}`: only {completed} of {requests} requests fit on the clock; its think times add up to more \
+         than 584 years: check the last column, which counts microseconds"
+    )]
+    ClockEnded {
+        /// The trace.
+        file: String,
+        /// Requests that were finished.
+        completed: u64,
+        /// Requests of the trace.
+        requests: usize,
+    },
+    /// The log could not be written.
+    #[error(transparent)]
+    Log(#[from] TableError),
+    /// The plot could not be drawn.
+    #[error("cannot draw the plot: {0}")]
+    Plot(String),
+}
+
+impl ValidateError {
+    /// `error`, met while reading a trace that is replayed on `drive`. What
+    /// other commands offer (`--skip-bad`, `--beyond`) is not offered: a
+    /// measurement with holes measures something else.
+    pub(crate) fn from_trace(error: TraceError, drive: &str) -> ValidateError {
+        match error {
+            TraceError::Damaged { file, place, found, expected } => {
+                ValidateError::Trace(TraceError::Broken { file, place, found, expected })
+            }
+            TraceError::BeyondVolume { file, place, start, end, capacity, .. } => {
+                ValidateError::BeyondDrive {
+                    file,
+                    place: place.to_string(),
+                    start,
+                    end,
+                    drive: drive.to_owned(),
+                    capacity,
+                }
+            }
+            other => ValidateError::Trace(other),
+        }
+    }
+}

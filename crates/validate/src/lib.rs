@@ -1,0 +1,34 @@
+//! The drive model beside times measured on real disks.
+//!
+//! A validation trace holds requests that were measured on a real disk, one at
+//! a time. [`Replay`] gives the same requests to a model, closed, with the
+//! think times of the measurement; [`Validation`] says how far the two
+//! distributions of service time lie apart. Single requests are not compared:
+//! neither the rotational phase nor the state of the disk's buffer before the
+//! first request is recorded.
+//!
+//! | file | what |
+//! |---|---|
+//! | `find.rs` | traces under a path, and the drive that belongs to each |
+//! | `replay.rs` | closed replay of a trace on a drive |
+//! | `sample.rs` | quantiles, the demerit figure, the noise of a sample |
+//! | `validation.rs` | the comparison, whole and by class of request |
+//! | `log.rs` | both times of every request, as a table |
+//! | `plot.rs` | both distributions, as SVG |
+//! | `error.rs` | what can go wrong |
+
+mod error;
+mod find;
+mod log;
+mod plot;
+mod replay;
+mod sample;
+mod validation;
+
+pub use error::ValidateError;
+pub use find::{FoundDrive, SkippedTrace, TraceFile, Traces, find_drive, find_traces, model_beside};
+pub use log::write_log;
+pub use plot::plot;
+pub use replay::Replay;
+pub use sample::{Sample, bootstrap_noise, demerit};
+pub use validation::{ClassValidation, RESAMPLES, Validation};
