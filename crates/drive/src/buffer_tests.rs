@@ -328,13 +328,26 @@ fn above_the_watermark_dirty_data_go_before_reads() {
 
 #[test]
 fn waiting_reads_go_before_dirty_data() {
-    let mut bench = Bench::new(json!({ "write_back": true, "write_segments": 4 }));
+    // Between the reads the arm is free, but it is not idle.
+    let electronics = serde_json::from_value(json!({ "read_completion_ms": 1.0 })).unwrap();
+    let buffer = Some(buffer(json!({ "write_back": true, "write_segments": 4 })));
+    let mut bench = Bench::of(DriveConfig { buffer, electronics, queue: queue(32), ..small_drive() });
     bench.submit_write(1300, 4);
     let reads: Vec<u64> = (0..20).map(|i| bench.submit_read(i * 40, 4)).collect();
     for read in reads {
         bench.completion(read);
     }
     assert_eq!(bench.free(), 3);
+}
+
+#[test]
+fn a_segment_is_taken_until_its_data_are_on_the_medium() {
+    let mut bench = Bench::new(json!({ "write_back": true }));
+    bench.write(1300, 4);
+    bench.pass(1.0);
+    assert!(bench.write(0, 4) > 1.0, "the arm is on the way to the other");
+    bench.pass(50.0);
+    assert_eq!(bench.write(700, 4), 0.0);
 }
 
 #[test]

@@ -143,7 +143,7 @@ pub struct BufferConfig {
     /// A write drops all read segments, not only what it overwrites.
     #[serde(default, skip_serializing_if = "is_default")]
     pub writes_drop_reads: bool,
-    /// Idle time before acknowledged data are written.
+    /// Age of acknowledged data from which on idle time is used to write them.
     #[serde(default, skip_serializing_if = "is_default")]
     pub destage_delay: Duration,
     /// Part of the write segments above which writing goes before reads.

@@ -9,10 +9,8 @@ use fullstroke_contract::ConfigError;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Slips {
     runs: Vec<Run>,
-    /// For each run, the first offset that has slipped over it.
-    slipped_from: Vec<u64>,
-    /// For each `1 << shift` offsets, how many entries of `slipped_from` lie
-    /// before them.
+    /// For each `1 << shift` offsets, how many runs were slipped over before
+    /// them.
     index: Vec<u32>,
     shift: u32,
 }
@@ -28,6 +26,11 @@ struct Run {
 impl Run {
     fn end(&self) -> u64 {
         self.start + self.sectors
+    }
+
+    /// The first offset that has slipped over the run.
+    fn slipped_from(&self) -> u64 {
+        self.start - self.before
     }
 }
 
@@ -64,18 +67,17 @@ impl Slips {
         if runs.is_empty() {
             return Slips::default();
         }
-        let slipped_from: Vec<u64> = runs.iter().map(|run| run.start - run.before).collect();
         // About one run for each entry of the index.
         let shift = (total / runs.len() as u64).max(1).ilog2();
         let mut index = Vec::with_capacity((total >> shift) as usize + 2);
         let mut run = 0;
         for bucket in 0..(total >> shift) + 2 {
-            while slipped_from.get(run).is_some_and(|&from| from < bucket << shift) {
+            while runs.get(run).is_some_and(|run: &Run| run.slipped_from() < bucket << shift) {
                 run += 1;
             }
             index.push(run as u32);
         }
-        Slips { runs, slipped_from, index, shift }
+        Slips { runs, index, shift }
     }
 
     /// Sectors in all runs.
@@ -92,8 +94,8 @@ impl Slips {
         }
         let bucket = (offset >> self.shift) as usize;
         let first = self.index[bucket];
-        let near = &self.slipped_from[first as usize..self.index[bucket + 1] as usize];
-        let run = first + near.partition_point(|&from| from <= offset) as u32;
+        let near = &self.runs[first as usize..self.index[bucket + 1] as usize];
+        let run = first + near.partition_point(|run| run.slipped_from() <= offset) as u32;
         let slipped = self.runs.get(run as usize).map_or_else(|| self.sectors(), |next| next.before);
         (offset + slipped, run)
     }
