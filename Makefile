@@ -42,5 +42,6 @@ samples: toolchain ## Capture the sample workloads again (root, Linux, about 20 
 	@$(CARGO) build --release --quiet --package fullstroke
 	samples/capture.sh
 
-fuzz: ## Fuzz the trace readers for ten minutes (needs cargo-fuzz)
-	cd fuzz && $(CARGO) fuzz run trace_any -- -max_total_time=600
+fuzz: ## Fuzz each reader of foreign files for ten minutes (needs cargo-fuzz)
+	cd fuzz && for target in trace_any trace_detect disksim_parameters disksim_seek disksim_layout; do \
+		RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run $$target --fuzz-dir . -- -max_total_time=600 || exit 1; done
