@@ -33,8 +33,10 @@ impl Layout {
         self.zones.iter().map(|zone| zone.lbns).fold(0, u64::saturating_add)
     }
 
-    /// Cuts the layout at the number of blocks that the file announces.
+    /// Cuts the layout at the number of blocks that the file announces, and
+    /// leaves out zones in which no address is left.
     pub(crate) fn cut(&mut self, blocks: u64, losses: &mut Vec<Loss>) {
+        self.zones.retain(|zone| zone.lbns > 0);
         let held = self.lbns();
         if held < blocks {
             let what = format!("{blocks} announced, but the layout holds {held}; the disk has {held}");
