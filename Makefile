@@ -21,7 +21,10 @@ demo: toolchain ## Build, then rank four ways of laying out five disks under a c
 	target/release/fullstroke compare stacks/demo/*.toml
 
 test: lint docs ## Format, lints, docs, all tests
-	$(CARGO) test --workspace --no-fail-fast
+	@mkdir -p target
+	@set -o pipefail; $(CARGO) test --workspace --no-fail-fast 2>&1 | tee target/tests.log; status=$$?; \
+	awk '/^test result:/ { passed += $$4; failed += $$6; skipped += $$8 } \
+		END { printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped }' target/tests.log; exit $$status
 
 lint: toolchain ## Format check and clippy, warnings denied
 	$(CARGO) fmt --all --check
