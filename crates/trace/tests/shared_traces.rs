@@ -83,22 +83,3 @@ fn mixes_sizes_and_spans_are_the_documented_ones() {
         assert!((share(&summary, "read") - 0.41).abs() < 0.01, "{summary}");
     }
 }
-
-#[test]
-#[ignore = "prints what every trace is like"]
-fn show_every_trace() {
-    for (file, format, said) in [
-        ("blkreplay/linux-webserver-2.load.gz", "blkreplay", false),
-        ("vscsi/cloudPhysicsIO.vscsi.gz", "vscsi", false),
-        ("blktrace/sample.blktrace.0.gz", "blktrace", false),
-        ("blktrace/ext4.blkparse.txt.gz", "blkparse", false),
-        ("hpl/ajw.1week.srt.gz", "hp-srt", false),
-        ("hfplayer/small-tpch.csv.gz", "hfplayer", false),
-        ("msr/rsrch_1.csv.gz", "msr", false),
-        ("mqsim/tpcc-small.head2000.trace", "mqsim", true),
-    ] {
-        if let Some(summary) = summary(file, format, said) {
-            println!("{summary}\n");
-        }
-    }
-}
