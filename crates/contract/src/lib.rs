@@ -18,6 +18,7 @@ mod layer;
 pub mod registry;
 mod request;
 mod signal;
+mod slots;
 mod source;
 mod statistics;
 
@@ -28,5 +29,6 @@ pub use hints::{Hints, PriorityClass};
 pub use layer::{Effect, Layer, Out};
 pub use request::{Completion, Extent, Operation, Request, RequestId, Status};
 pub use signal::Signal;
+pub use slots::Slots;
 pub use source::{Source, SourceError};
 pub use statistics::MemberStatistics;

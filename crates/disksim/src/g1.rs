@@ -19,7 +19,7 @@
 
 use crate::error::{ErrorKind, ImportError, Loss};
 use crate::fields::{Fields, Found};
-use crate::layout::{Built, Disk, Layout, misfit, plain_zone};
+use crate::layout::{Built, Disk, Layout, misfit};
 use fullstroke_drive::{Direction, RunConfig, SlipConfig, TrackOrder, ZoneConfig};
 
 /// Cylinders or ranges whose spares are covered one by one.
@@ -131,7 +131,7 @@ impl Scheme {
             return Err(last.error(ErrorKind::Layout, found, expected));
         }
         let track = fields.required("Blocks per track")?.within(1, 1 << 24)? as u32;
-        let mut config = plain_zone(first_cylinder, last_cylinder, track);
+        let mut config = ZoneConfig::plain(first_cylinder, last_cylinder, track);
         self.skews(fields, &mut config, track, losses)?;
         let cylinders = u64::from(last_cylinder - first_cylinder) + 1;
         let cylinder = u64::from(track) * u64::from(self.disk.surfaces);

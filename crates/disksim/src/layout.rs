@@ -2,7 +2,7 @@
 
 use crate::error::{ErrorKind, ImportError, Loss};
 use crate::grammar::{Document, Place};
-use fullstroke_drive::{SectorsPerTrack, TrackOrder, ZoneConfig};
+use fullstroke_drive::{TrackOrder, ZoneConfig};
 
 /// The disk that a layout belongs to.
 #[derive(Clone, Copy, Debug)]
@@ -57,28 +57,6 @@ impl Layout {
             surplus -= last.lbns;
             self.zones.pop();
         }
-    }
-}
-
-/// A zone without anything but tracks.
-pub(crate) fn plain_zone(first_cylinder: u32, last_cylinder: u32, sectors_per_track: u32) -> ZoneConfig {
-    ZoneConfig {
-        first_cylinder,
-        last_cylinder,
-        sectors_per_track: SectorsPerTrack::Same(sectors_per_track),
-        track_skew: 0.0,
-        cylinder_skew: 0.0,
-        offset: 0.0,
-        dead: 0,
-        spares: 0,
-        spares_per_track: 0,
-        spares_per_cylinder: 0,
-        spare_range_cylinders: 0,
-        slips: Vec::new(),
-        remaps: Vec::new(),
-        exceptions: Vec::new(),
-        order: None,
-        runs: Vec::new(),
     }
 }
 

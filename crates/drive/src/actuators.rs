@@ -5,7 +5,7 @@ use crate::drive::Drive;
 use crate::geometry::Geometry;
 use fullstroke_contract::{
     Below, Completion, Effect, Extent, Gauge, Layer, MemberStatistics, Operation, Out, Request, RequestId,
-    Track, TrackTable,
+    Slots, Track, TrackTable,
 };
 use fullstroke_units::{Angle, Cylinder, Lbn, Sectors, Time};
 use std::sync::Arc;
@@ -15,8 +15,7 @@ pub struct MultiActuator {
     arms: Vec<Drive>,
     /// Addresses of each arm.
     share: Sectors,
-    slots: Vec<Slot>,
-    free: Vec<u32>,
+    slots: Slots<Slot>,
     inner: Out,
     finished: Vec<Completion>,
 }
@@ -33,27 +32,7 @@ struct Slot {
 impl MultiActuator {
     /// `arms` with `share` addresses each, in order.
     pub(crate) fn new(arms: Vec<Drive>, share: Sectors) -> MultiActuator {
-        MultiActuator {
-            arms,
-            share,
-            slots: Vec::new(),
-            free: Vec::new(),
-            inner: Out::new(),
-            finished: Vec::new(),
-        }
-    }
-
-    fn keep(&mut self, slot: Slot) -> u32 {
-        match self.free.pop() {
-            Some(index) => {
-                self.slots[index as usize] = slot;
-                index
-            }
-            None => {
-                self.slots.push(slot);
-                self.slots.len() as u32 - 1
-            }
-        }
+        MultiActuator { arms, share, slots: Slots::default(), inner: Out::new(), finished: Vec::new() }
     }
 
     /// Takes what arms have completed, and answers requests of which nothing is
@@ -61,7 +40,7 @@ impl MultiActuator {
     fn collect(&mut self, out: &mut Out) {
         for effect in self.inner.drain() {
             let Effect::Complete(part) = effect else { continue };
-            let slot = &mut self.slots[part.id.0 as usize];
+            let slot = &mut self.slots[part.id.0 as u32];
             slot.parts_left -= 1;
             if part.finished >= slot.last.finished {
                 slot.last = Completion { status: part.status.max(slot.last.status), ..part };
@@ -69,8 +48,8 @@ impl MultiActuator {
                 slot.last.status = part.status.max(slot.last.status);
             }
             if slot.parts_left == 0 {
-                self.free.push(part.id.0 as u32);
-                self.finished.push(Completion { id: slot.id, ..slot.last });
+                let Slot { id, last, .. } = self.slots.take(part.id.0 as u32);
+                self.finished.push(Completion { id, ..last });
             }
         }
         self.finished.sort_by_key(|completion| completion.finished);
@@ -91,7 +70,8 @@ impl Layer for MultiActuator {
             (arm(request.extent.start.0), arm(end - 1))
         };
         let last_part = Completion { submitted: now, finished: now, ..Completion::default() };
-        let slot = self.keep(Slot { id: request.id, parts_left: (last - first + 1) as u32, last: last_part });
+        let slot =
+            self.slots.keep(Slot { id: request.id, parts_left: (last - first + 1) as u32, last: last_part });
         for arm in first..=last {
             let base = self.share.0 * arm as u64;
             let start = request.extent.start.0.max(base);

@@ -297,6 +297,30 @@ pub struct ZoneConfig {
     pub runs: Vec<RunConfig>,
 }
 
+impl ZoneConfig {
+    /// A zone without anything but tracks of `sectors`.
+    pub fn plain(first_cylinder: u32, last_cylinder: u32, sectors: u32) -> ZoneConfig {
+        ZoneConfig {
+            first_cylinder,
+            last_cylinder,
+            sectors_per_track: SectorsPerTrack::Same(sectors),
+            track_skew: 0.0,
+            cylinder_skew: 0.0,
+            offset: 0.0,
+            dead: 0,
+            spares: 0,
+            spares_per_track: 0,
+            spares_per_cylinder: 0,
+            spare_range_cylinders: 0,
+            slips: Vec::new(),
+            remaps: Vec::new(),
+            exceptions: Vec::new(),
+            order: None,
+            runs: Vec::new(),
+        }
+    }
+}
+
 /// Sectors that carry no LBN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
@@ -429,22 +453,9 @@ pub(crate) mod tests {
 
     pub(crate) fn zone(first_cylinder: u32, last_cylinder: u32, sectors: u32) -> ZoneConfig {
         ZoneConfig {
-            first_cylinder,
-            last_cylinder,
-            sectors_per_track: SectorsPerTrack::Same(sectors),
             track_skew: 3.0,
             cylinder_skew: 5.0,
-            offset: 0.0,
-            dead: 0,
-            spares: 0,
-            spares_per_track: 0,
-            spares_per_cylinder: 0,
-            spare_range_cylinders: 0,
-            slips: Vec::new(),
-            remaps: Vec::new(),
-            exceptions: Vec::new(),
-            order: None,
-            runs: Vec::new(),
+            ..ZoneConfig::plain(first_cylinder, last_cylinder, sectors)
         }
     }
 

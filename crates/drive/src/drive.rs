@@ -10,7 +10,7 @@ use crate::queue::{Arm, Choice, CommandQueue, Waiting};
 use crate::statistics::Statistics;
 use fullstroke_contract::{
     Below, Breakdown, Completion, ConfigError, Extent, Gauge, Layer, MemberStatistics, Operation, Out,
-    Request, RequestId, Status, TrackTable,
+    Request, RequestId, Slots, Status, TrackTable,
 };
 use fullstroke_units::{Cylinder, Duration, Lbn, Sectors, Time};
 use std::collections::VecDeque;
@@ -42,8 +42,7 @@ pub struct Drive {
     depth: u32,
     queue: CommandQueue,
     outside: VecDeque<u32>,
-    slots: Vec<Slot>,
-    free: Vec<u32>,
+    slots: Slots<Slot>,
     head: Head,
     next_lbn: Lbn,
     electronics: Electronics,
@@ -148,8 +147,7 @@ impl Model {
             depth: self.config.queue.depth,
             queue: self.config.queue.build().map_err(|error| error.below("queue"))?,
             outside: VecDeque::new(),
-            slots: Vec::new(),
-            free: Vec::new(),
+            slots: Slots::default(),
             head: Head::default(),
             next_lbn: Lbn(0),
             electronics: self.electronics,
@@ -198,9 +196,8 @@ impl Drive {
     }
 
     fn finish(&mut self, service: Service, out: &mut Out) {
-        let Slot { request, submitted } = self.slots[service.slot as usize];
+        let Slot { request, submitted } = self.slots.take(service.slot);
         self.idle_since = service.finish;
-        self.free.push(service.slot);
         self.statistics.finished(
             service.finish,
             request.operation,
@@ -222,7 +219,7 @@ impl Drive {
     fn admit(&mut self, now: Time) {
         while let Some(&slot) = self.outside.front() {
             let inside = self.queue.len() + usize::from(self.service.is_some()) + self.passing.len();
-            if self.slots[slot as usize].request.operation == Operation::Flush {
+            if self.slots[slot].request.operation == Operation::Flush {
                 if inside == 0 {
                     self.outside.pop_front();
                     self.service = Some(self.flush(slot, now));
@@ -247,7 +244,7 @@ impl Drive {
             // Nobody has waited for the arm until now.
             buffer.catch_up(now, false, &self.mechanics, &mut self.head);
         }
-        let request = &self.slots[slot as usize].request;
+        let request = &self.slots[slot].request;
         let position = self.mechanics.geometry().locate(request.extent.start);
         let first_track = request.extent.sectors.min(position.sectors_left);
         self.queue.insert(Waiting {
@@ -271,13 +268,13 @@ impl Drive {
                 buffer.destage_one(now, &self.mechanics, &mut self.head);
             }
         }
-        let free = self.buffer.as_ref().map_or(now, |buffer| buffer.arm_free().max(now));
+        let free = self.arm_free(now);
         let moves = free + self.command_overhead;
         let arm = Arm { now: moves, head: self.head, next_lbn: self.next_lbn, mechanics: &self.mechanics };
         let Some(Choice { waiting, via }) = self.queue.take(arm) else { return };
         let service =
             if self.plain { self.serve_plainly(&waiting, via, now) } else { self.serve(&waiting, via, now) };
-        let extent = self.slots[waiting.slot as usize].request.extent;
+        let extent = self.slots[waiting.slot].request.extent;
         let kind = if waiting.write { Before::Write } else { Before::Read };
         self.next_lbn = extent.end();
         self.last = Last { kind, extent };
@@ -286,7 +283,7 @@ impl Drive {
 
     /// A request that costs its overhead and its access.
     fn serve_plainly(&mut self, waiting: &Waiting, via: Option<Cylinder>, now: Time) -> Service {
-        let Slot { request, submitted } = self.slots[waiting.slot as usize];
+        let Slot { request, submitted } = self.slots[waiting.slot];
         let Extent { start, sectors } = request.extent;
         let moves = now + self.command_overhead;
         let detour = self.visit(via);
@@ -305,7 +302,7 @@ impl Drive {
 
     /// A request on a drive with buffer and bus.
     fn serve(&mut self, waiting: &Waiting, via: Option<Cylinder>, now: Time) -> Service {
-        let request = self.slots[waiting.slot as usize].request;
+        let request = self.slots[waiting.slot].request;
         if waiting.write {
             return self
                 .take_write(waiting.slot, now)
@@ -324,7 +321,7 @@ impl Drive {
 
     /// A read of what a segment of the buffer holds.
     fn read_hit(&mut self, slot: u32, segment: usize, now: Time) -> Service {
-        let Slot { request, submitted } = self.slots[slot as usize];
+        let Slot { request, submitted } = self.slots[slot];
         let electronics = &self.electronics;
         let answered = now + electronics.read_hit(self.last.kind);
         if let Some(buffer) = &mut self.buffer {
@@ -337,7 +334,7 @@ impl Drive {
 
     /// A write that the buffer takes, where it takes this one.
     fn take_write(&mut self, slot: u32, now: Time) -> Option<Service> {
-        let Slot { request, submitted } = self.slots[slot as usize];
+        let Slot { request, submitted } = self.slots[slot];
         let near = self.near(request.extent);
         let electronics = &self.electronics;
         let buffer = self.buffer.as_mut()?;
@@ -362,10 +359,10 @@ impl Drive {
 
     /// A read that the medium must answer.
     fn read_medium(&mut self, waiting: &Waiting, via: Option<Cylinder>, now: Time) -> Service {
-        let Slot { request, submitted } = self.slots[waiting.slot as usize];
+        let Slot { request, submitted } = self.slots[waiting.slot];
         let extent = request.extent;
         let electronics = self.electronics;
-        let free = self.buffer.as_ref().map_or(now, |buffer| buffer.arm_free().max(now));
+        let free = self.arm_free(now);
         let moves = free + electronics.read_miss(self.last.kind);
         let detour = self.visit(via);
         let marked = self.watermark(extent.sectors);
@@ -400,7 +397,7 @@ impl Drive {
     /// A read of which the buffer holds the beginning, and the heads are on the
     /// way to the rest: the medium goes on without pause.
     fn read_on(&mut self, slot: u32, now: Time, there: Sectors, next: Lbn, since: Time) -> Service {
-        let Slot { request, submitted } = self.slots[slot as usize];
+        let Slot { request, submitted } = self.slots[slot];
         let extent = request.extent;
         let electronics = self.electronics;
         let rest = Extent { start: next, sectors: extent.end().since(next) };
@@ -425,10 +422,10 @@ impl Drive {
 
     /// A write that completes on the medium.
     fn write_through(&mut self, waiting: &Waiting, via: Option<Cylinder>, now: Time) -> Service {
-        let Slot { request, submitted } = self.slots[waiting.slot as usize];
+        let Slot { request, submitted } = self.slots[waiting.slot];
         let extent = request.extent;
         let electronics = self.electronics;
-        let free = self.buffer.as_ref().map_or(now, |buffer| buffer.arm_free().max(now));
+        let free = self.arm_free(now);
         let (seek_after, data_after) = electronics.write_miss(self.last.kind);
         let detour = self.visit(via);
         let moves = free + seek_after + detour;
@@ -453,7 +450,7 @@ impl Drive {
 
     /// A flush: everything acknowledged goes to the medium.
     fn flush(&mut self, slot: u32, now: Time) -> Service {
-        let submitted = self.slots[slot as usize].submitted;
+        let submitted = self.slots[slot].submitted;
         let finish = self.buffer.as_mut().map_or(now, |buffer| {
             buffer.catch_up(now, false, &self.mechanics, &mut self.head);
             buffer.flush(now, &self.mechanics, &mut self.head)
@@ -465,12 +462,12 @@ impl Drive {
     /// drive does that. Nothing passes a flush.
     fn pass_queue(&mut self, slot: u32, now: Time) -> bool {
         let (Some(buffer), Some(service)) = (&self.buffer, self.service) else { return false };
-        let flushing = self.slots[service.slot as usize].request.operation == Operation::Flush;
+        let flushing = self.slots[service.slot].request.operation == Operation::Flush;
         if !buffer.hits_pass() || flushing || !self.outside.is_empty() {
             return false;
         }
         let begin = self.bus_free.max(now);
-        let request = self.slots[slot as usize].request;
+        let request = self.slots[slot].request;
         let service = match request.operation {
             Operation::Write if buffer.has_room(begin, request.extent) => self.take_write(slot, begin),
             Operation::Read => match self.look_up(request.extent, begin) {
@@ -493,21 +490,13 @@ impl Drive {
         time
     }
 
-    fn keep(&mut self, slot: Slot) -> u32 {
-        match self.free.pop() {
-            Some(index) => {
-                self.slots[index as usize] = slot;
-                index
-            }
-            None => {
-                self.slots.push(slot);
-                self.slots.len() as u32 - 1
-            }
-        }
+    /// When the arm can begin for a request that is taken up at `now`.
+    fn arm_free(&self, now: Time) -> Time {
+        self.buffer.as_ref().map_or(now, |buffer| buffer.arm_free().max(now))
     }
 
     fn in_flight(&self) -> u32 {
-        (self.slots.len() - self.free.len()) as u32
+        self.slots.len() as u32
     }
 }
 
@@ -580,7 +569,7 @@ impl Layer for Drive {
             return out.complete(answer(request.id, now, Status::OutOfRange));
         }
         self.statistics.arrived(now);
-        let slot = self.keep(Slot { request, submitted: now });
+        let slot = self.slots.keep(Slot { request, submitted: now });
         if request.operation.transfers() && self.pass_queue(slot, now) {
             return;
         }

@@ -1,6 +1,6 @@
 //! The workload's requests that are on their way.
 
-use fullstroke_contract::{Extent, Operation, Request, RequestId};
+use fullstroke_contract::{Extent, Operation, Request, RequestId, Slots};
 use fullstroke_units::Time;
 
 /// What the engine remembers of a request in flight.
@@ -17,14 +17,11 @@ pub(crate) struct Flight {
 
 /// All of them, by slot; the slot is the id below the engine.
 #[derive(Debug, Default)]
-pub(crate) struct Flights {
-    slots: Vec<Flight>,
-    free: Vec<u32>,
-}
+pub(crate) struct Flights(Slots<Flight>);
 
 impl Flights {
     pub(crate) fn len(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.0.len()
     }
 
     pub(crate) fn take_off(&mut self, now: Time, request: Request) -> RequestId {
@@ -36,20 +33,10 @@ impl Flights {
             process: request.hints.process,
             arrived: now,
         };
-        match self.free.pop() {
-            Some(slot) => {
-                self.slots[slot as usize] = flight;
-                RequestId(u64::from(slot))
-            }
-            None => {
-                self.slots.push(flight);
-                RequestId(self.slots.len() as u64 - 1)
-            }
-        }
+        RequestId(u64::from(self.0.keep(flight)))
     }
 
     pub(crate) fn land(&mut self, id: RequestId) -> Flight {
-        self.free.push(id.0 as u32);
-        self.slots[id.0 as usize]
+        self.0.take(id.0 as u32)
     }
 }

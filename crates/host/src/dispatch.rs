@@ -1,7 +1,7 @@
 //! The dispatch queue: requests beyond a depth wait in the host, in order of
 //! arrival.
 
-use fullstroke_contract::{Below, Completion, ConfigError, Gauge, Layer, Out, Request};
+use fullstroke_contract::{Below, Completion, ConfigError, Gauge, Layer, Out, Request, Slots};
 use fullstroke_units::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,8 +22,7 @@ pub struct HostConfig {
 pub struct DispatchQueue {
     depth: u32,
     issued: u32,
-    slots: Vec<Slot>,
-    free: Vec<u32>,
+    slots: Slots<Slot>,
     waiting: VecDeque<u32>,
     idle_since: Time,
 }
@@ -46,8 +45,7 @@ impl HostConfig {
             Some(depth) => Ok(Some(DispatchQueue {
                 depth,
                 issued: 0,
-                slots: Vec::new(),
-                free: Vec::new(),
+                slots: Slots::default(),
                 waiting: VecDeque::new(),
                 idle_since: Time::ZERO,
             })),
@@ -58,28 +56,15 @@ impl HostConfig {
 impl DispatchQueue {
     fn issue(&mut self, slot: u32, out: &mut Out) {
         self.issued += 1;
-        let mut request = self.slots[slot as usize].request;
+        let mut request = self.slots[slot].request;
         request.id.0 = u64::from(slot);
         out.issue(0, request);
-    }
-
-    fn keep(&mut self, slot: Slot) -> u32 {
-        match self.free.pop() {
-            Some(index) => {
-                self.slots[index as usize] = slot;
-                index
-            }
-            None => {
-                self.slots.push(slot);
-                self.slots.len() as u32 - 1
-            }
-        }
     }
 }
 
 impl Layer for DispatchQueue {
     fn submit(&mut self, now: Time, request: Request, _: Below<'_>, out: &mut Out) {
-        let slot = self.keep(Slot { request, submitted: now });
+        let slot = self.slots.keep(Slot { request, submitted: now });
         if self.issued < self.depth {
             self.issue(slot, out);
         } else {
@@ -88,8 +73,7 @@ impl Layer for DispatchQueue {
     }
 
     fn completed(&mut self, now: Time, _: usize, completion: Completion, _: Below<'_>, out: &mut Out) {
-        let Slot { request, submitted } = self.slots[completion.id.0 as usize];
-        self.free.push(completion.id.0 as u32);
+        let Slot { request, submitted } = self.slots.take(completion.id.0 as u32);
         self.issued -= 1;
         let mut breakdown = completion.breakdown;
         breakdown.queue += completion.submitted.since(submitted);
@@ -108,7 +92,7 @@ impl Layer for DispatchQueue {
     }
 
     fn gauge(&self) -> Gauge {
-        let held = (self.slots.len() - self.free.len()) as u32;
+        let held = self.slots.len() as u32;
         Gauge { queue_length: held, idle_since: (held == 0).then_some(self.idle_since), ..Gauge::default() }
     }
 }

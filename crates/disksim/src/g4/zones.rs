@@ -11,8 +11,8 @@ use super::tree::{Child, Entry, Remap, Tree};
 use crate::error::{ErrorKind, ImportError, Loss};
 use crate::fields::Fields;
 use crate::grammar::Place;
-use crate::layout::{Built, Disk, Layout, misfit, plain_zone};
-use fullstroke_drive::{Direction, RunConfig, SlipConfig, TrackOrder};
+use crate::layout::{Built, Disk, Layout, misfit};
+use fullstroke_drive::{Direction, RunConfig, SlipConfig, TrackOrder, ZoneConfig};
 
 /// Tracks of a group, as the drive limits them.
 const MAX_GROUP_TRACKS: u64 = 1 << 24;
@@ -358,7 +358,7 @@ impl Zone {
         let section = &self.section;
         let total = self.group.0 * section.instances;
         let spares: u64 = slips.iter().map(|slip| slip.1).sum();
-        let mut config = plain_zone(section.cylinder as u32, section.end() as u32 - 1, self.longest);
+        let mut config = ZoneConfig::plain(section.cylinder as u32, section.end() as u32 - 1, self.longest);
         config.spares = spares;
         config.slips = slips
             .into_iter()

@@ -1,6 +1,7 @@
 //! Requests sorted by position: the store that most disciplines choose from.
 
 use super::Waiting;
+use fullstroke_contract::Slots;
 
 /// Requests in ascending order of a key, then of arrival. Queues inside drives
 /// hold at most some hundreds, for which moving the tail of a vector is cheaper
@@ -8,8 +9,7 @@ use super::Waiting;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sorted {
     order: Vec<(u64, u32)>,
-    records: Vec<Waiting>,
-    free: Vec<u32>,
+    records: Slots<Waiting>,
 }
 
 /// The distance of a request, and its index.
@@ -21,16 +21,7 @@ impl Sorted {
     }
 
     pub(super) fn insert(&mut self, key: u64, waiting: Waiting) {
-        let record = match self.free.pop() {
-            Some(record) => {
-                self.records[record as usize] = waiting;
-                record
-            }
-            None => {
-                self.records.push(waiting);
-                self.records.len() as u32 - 1
-            }
-        };
+        let record = self.records.keep(waiting);
         let at = self.order.partition_point(|&(other, _)| other <= key);
         self.order.insert(at, (key, record));
     }
@@ -45,7 +36,7 @@ impl Sorted {
     }
 
     pub(super) fn get(&self, index: usize) -> &Waiting {
-        &self.records[self.order[index].1 as usize]
+        &self.records[self.order[index].1]
     }
 
     /// The nearest request on either side of `here`: the outer one first, which
@@ -64,13 +55,12 @@ impl Sorted {
 
     /// Removes the request in `slot`, if it waits here.
     pub(super) fn remove_slot(&mut self, slot: u32) -> Option<Waiting> {
-        let index = self.order.iter().position(|&(_, record)| self.records[record as usize].slot == slot)?;
+        let index = self.order.iter().position(|&(_, record)| self.records[record].slot == slot)?;
         Some(self.remove(index))
     }
 
     pub(super) fn remove(&mut self, index: usize) -> Waiting {
         let (_, record) = self.order.remove(index);
-        self.free.push(record);
-        self.records[record as usize]
+        self.records.take(record)
     }
 }

@@ -1,0 +1,70 @@
+//! Places for what is in flight, used again and again.
+
+use std::ops::{Index, IndexMut};
+
+/// A store of values by slot. Slots of values that were taken out are given to
+/// later ones, so that once it has grown to the most that are kept at a time it
+/// allocates nothing.
+#[derive(Clone, Debug)]
+pub struct Slots<T> {
+    values: Vec<T>,
+    free: Vec<u32>,
+}
+
+impl<T> Default for Slots<T> {
+    fn default() -> Slots<T> {
+        Slots { values: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T: Copy> Slots<T> {
+    /// Keeps a value; its slot is its own until it is taken out.
+    #[inline]
+    pub fn keep(&mut self, value: T) -> u32 {
+        match self.free.pop() {
+            Some(slot) => {
+                self.values[slot as usize] = value;
+                slot
+            }
+            None => {
+                self.values.push(value);
+                self.values.len() as u32 - 1
+            }
+        }
+    }
+
+    /// Takes a value out.
+    ///
+    /// # Panics
+    /// If nothing was ever kept in `slot`.
+    #[inline]
+    pub fn take(&mut self, slot: u32) -> T {
+        self.free.push(slot);
+        self.values[slot as usize]
+    }
+
+    /// How many values are kept.
+    pub fn len(&self) -> usize {
+        self.values.len() - self.free.len()
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<T> Index<u32> for Slots<T> {
+    type Output = T;
+    #[inline]
+    fn index(&self, slot: u32) -> &T {
+        &self.values[slot as usize]
+    }
+}
+
+impl<T> IndexMut<u32> for Slots<T> {
+    #[inline]
+    fn index_mut(&mut self, slot: u32) -> &mut T {
+        &mut self.values[slot as usize]
+    }
+}
