@@ -1,12 +1,13 @@
 //! The shape of every layer: a state machine that never looks at a clock.
 
-use crate::{Below, Completion, Gauge, MemberStatistics, Request, Signal};
+use crate::{Below, Completion, Gauge, MemberStatistics, Order, Refusal, Request, Signal};
 use fullstroke_units::Time;
 
 /// One layer of a stack.
 ///
 /// - **Events in**: [`submit`](Layer::submit), [`completed`](Layer::completed),
-///   [`signalled`](Layer::signalled), [`wake`](Layer::wake).
+///   [`signalled`](Layer::signalled), [`ordered`](Layer::ordered),
+///   [`wake`](Layer::wake).
 /// - **Effects out**: pushed into `out`; the driver drains it before it calls
 ///   any layer again.
 /// - **Getters**: [`next_wake`](Layer::next_wake), [`gauge`](Layer::gauge),
@@ -37,6 +38,21 @@ pub trait Layer: Send {
     /// `member` has sent `signal`. Unless the layer uses it, it goes on upwards.
     fn signalled(&mut self, _now: Time, _member: usize, signal: Signal, _below: Below<'_>, out: &mut Out) {
         out.signal(signal);
+    }
+
+    /// An operator says something about a member.
+    ///
+    /// # Errors
+    /// The layer has no members, not this one, or cannot do it now; nothing
+    /// has changed then.
+    fn ordered(
+        &mut self,
+        _now: Time,
+        _order: Order,
+        _below: Below<'_>,
+        _out: &mut Out,
+    ) -> Result<(), Refusal> {
+        Err(Refusal("this layer does not manage members".into()))
     }
 
     /// When the layer wants to be woken; [`Time::NEVER`] if it does not.

@@ -81,6 +81,11 @@ pub struct Completion {
     pub breakdown: Breakdown,
 }
 
+impl Request {
+    /// The origin of what a layer does on its own account, such as rebuilding.
+    pub const BACKGROUND: u64 = u64::MAX;
+}
+
 impl Extent {
     /// The run of `sectors` from `start`.
     pub const fn new(start: u64, sectors: u64) -> Extent {

@@ -21,6 +21,19 @@ pub enum Signal {
     SpunDown,
     /// The platters turn at full speed again.
     SpunUp,
-    /// The member no longer answers.
+    /// The layer no longer answers: more of its members have failed than its
+    /// redundancy covers.
     Failed,
+    /// Where the layer had failed, it answers again, but holds nothing.
+    Replaced,
+    /// The layer has filled a member of its own up to here; at the member's end
+    /// it is whole again.
+    Rebuilt {
+        /// Index among the layer's members.
+        member: u32,
+        /// The member's addresses below this are filled.
+        done: Sectors,
+        /// Whether that is all of them.
+        whole: bool,
+    },
 }

@@ -1,24 +1,22 @@
-//! The virtual clock: drives a tree of layers as fast as the machine goes.
+//! What drives a tree of layers: as fast as it goes, under a virtual clock.
 //!
-//! [`Engine`] holds the layers, tells each the time with every event, carries
-//! effects from one to the next, and wakes whoever asked first. Events at one
-//! instant are served in the order of the tree, from the source down, so that a
-//! run repeats to the bit.
+//! [`Machine`] holds the layers, tells each the time with every event, carries
+//! effects from one to the next, and wakes whoever asked first. [`Engine`]
+//! gives it a source of requests and lets virtual time jump from event to
+//! event. Events at one instant are served in the order of the tree, from the
+//! source down, so that a run repeats to the bit.
 
 mod alarm;
 mod flight;
+mod machine;
 mod tree;
 
+pub use machine::{Above, Machine};
 pub use tree::{MemberName, Node, Tree};
 
-use alarm::Alarms;
-use flight::Flights;
-use fullstroke_contract::{
-    Below, Completion, Effect, Extent, Layer, MemberStatistics, Operation, Out, Request, Signal,
-};
+use fullstroke_contract::{Completion, Extent, MemberStatistics, Operation, Request, Signal};
 use fullstroke_contract::{Source, SourceError, Status};
 use fullstroke_units::Time;
-use std::collections::VecDeque;
 
 /// A request of the workload that has finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,11 +39,13 @@ pub struct Finished {
 pub trait Observer {
     /// A request of the workload has finished.
     fn finished(&mut self, _finished: &Finished) {}
-    /// The drive number `drive` (in the order of the tree) was given I/O on
-    /// behalf of request `origin`.
-    fn drive_io(&mut self, _origin: u64, _drive: usize) {}
-    /// A signal reached the top of the stack.
-    fn signalled(&mut self, _now: Time, _signal: Signal) {}
+    /// The drive number `drive` (in the order of the tree) was given
+    /// `request`, on behalf of the workload's request `request.origin` or, if
+    /// that is [`Request::BACKGROUND`], of a layer's own work.
+    fn drive_io(&mut self, _now: Time, _drive: usize, _request: &Request) {}
+    /// The layer at `path` (the indices of the members on the way to it) sent
+    /// a signal of its own.
+    fn signalled(&mut self, _now: Time, _path: &[usize], _signal: Signal) {}
 }
 
 /// An observer that looks away.
@@ -72,31 +72,26 @@ pub struct Outcome {
 
 /// Runs one source on one tree of layers.
 pub struct Engine {
-    tree: Tree,
+    machine: Machine,
     source: Box<dyn Source>,
-    alarms: Alarms,
-    flights: Flights,
     arrivals: Vec<Request>,
-    out: Out,
-    pending: VecDeque<(usize, Effect)>,
     outcome: Outcome,
 }
 
-/// The alarm of the source; node `n` of the tree has alarm `n + 1`.
-const SOURCE: usize = 0;
+/// What the machine tells a run.
+struct Run<'a, O> {
+    source: &'a mut dyn Source,
+    outcome: &'a mut Outcome,
+    observer: &'a mut O,
+}
 
 impl Engine {
     /// An engine at time 0.
     pub fn new(tree: Tree, source: Box<dyn Source>) -> Engine {
-        let alarms = Alarms::new(tree.len() + 1);
         Engine {
-            tree,
+            machine: Machine::new(tree),
             source,
-            alarms,
-            flights: Flights::default(),
             arrivals: Vec::new(),
-            out: Out::new(),
-            pending: VecDeque::with_capacity(64),
             outcome: Outcome {
                 requests: 0,
                 completed: 0,
@@ -118,99 +113,56 @@ impl Engine {
     /// If a layer loses a request: nothing is in flight in any drive, and yet
     /// not every request has finished.
     pub fn run<O: Observer>(mut self, observer: &mut O) -> Result<Outcome, SourceError> {
-        self.alarms.set(SOURCE, self.source.next_wake());
-        let mut now = Time::ZERO;
         loop {
-            let (alarm, due) = self.alarms.first();
-            if due == Time::NEVER {
+            let arrival = self.source.next_wake();
+            let due = self.machine.next_wake();
+            if arrival.min(due) == Time::NEVER {
                 break;
             }
-            now = now.max(due);
-            if alarm == SOURCE {
+            if arrival <= due {
+                let now = arrival.max(self.machine.now());
                 self.source.wake(now, &mut self.arrivals)?;
-                self.admit(now);
+                let run = &mut Run { source: &mut *self.source, outcome: &mut self.outcome, observer };
+                self.machine.submit_all(now, &mut self.arrivals, run);
             } else {
-                self.call(alarm - 1, |layer, below, out| layer.wake(now, below, out));
+                let run = &mut Run { source: &mut *self.source, outcome: &mut self.outcome, observer };
+                self.machine.wake(run);
             }
-            self.settle(now, observer);
-            self.alarms.set(SOURCE, self.source.next_wake());
         }
-        assert_eq!(self.flights.len(), 0, "a layer has lost {} requests", self.flights.len());
+        let lost = self.machine.in_flight();
+        assert_eq!(lost, 0, "a layer has lost {lost} requests");
+        self.outcome.requests = self.machine.submitted();
         self.outcome.skipped_rows = self.source.skipped_rows();
-        self.outcome.drives = self.tree.drive_statistics();
+        self.outcome.drives = self.machine.drive_statistics();
         Ok(self.outcome)
     }
+}
 
-    /// Submits what the source has issued to the root.
-    fn admit(&mut self, now: Time) {
-        for mut request in self.arrivals.drain(..) {
-            request.origin = self.outcome.requests;
-            self.outcome.requests += 1;
-            request.id = self.flights.take_off(now, request);
-            self.pending.push_back((Tree::ABOVE_ROOT, Effect::Issue { member: 0, request }));
-        }
-    }
-
-    /// Carries effects from layer to layer until there are none.
-    fn settle<O: Observer>(&mut self, now: Time, observer: &mut O) {
-        while let Some((node, effect)) = self.pending.pop_front() {
-            match effect {
-                Effect::Issue { member, request } => {
-                    let child = self.tree.child(node, member as usize);
-                    if let Some(drive) = self.tree.drive_number(child) {
-                        observer.drive_io(request.origin, drive);
-                    }
-                    self.call(child, |layer, below, out| layer.submit(now, request, below, out));
-                }
-                Effect::Complete(completion) => match self.tree.parent(node) {
-                    Some((parent, member)) => {
-                        let at = completion.finished;
-                        self.call(parent, |layer, below, out| {
-                            layer.completed(at, member, completion, below, out)
-                        });
-                    }
-                    None => self.land(now, completion, observer),
-                },
-                Effect::Signal(signal) => match self.tree.parent(node) {
-                    Some((parent, member)) => {
-                        self.call(parent, |layer, below, out| {
-                            layer.signalled(now, member, signal, below, out)
-                        });
-                    }
-                    None => observer.signalled(now, signal),
-                },
-            }
-        }
-    }
-
-    /// A request has reached the top again.
-    fn land<O: Observer>(&mut self, now: Time, mut completion: Completion, observer: &mut O) {
-        let flight = self.flights.land(completion.id);
-        completion.id = flight.id;
-        match completion.status {
+impl<O: Observer> Observer for Run<'_, O> {
+    #[inline]
+    fn finished(&mut self, finished: &Finished) {
+        match finished.completion.status {
             Status::Done => self.outcome.completed += 1,
             Status::Lost => self.outcome.lost += 1,
             Status::OutOfRange => self.outcome.out_of_range += 1,
         }
-        self.outcome.end = self.outcome.end.max(completion.finished);
-        observer.finished(&Finished {
-            origin: flight.origin,
-            operation: flight.operation,
-            extent: flight.extent,
-            process: flight.process,
-            arrived: flight.arrived,
-            completion,
-        });
-        self.source.completed(completion.finished, &completion, &mut self.arrivals);
-        self.admit(now);
+        self.outcome.end = self.outcome.end.max(finished.completion.finished);
+        self.observer.finished(finished);
     }
 
-    /// Calls a layer, then publishes its gauge and its alarm and collects its
-    /// effects.
     #[inline]
-    fn call(&mut self, node: usize, event: impl FnOnce(&mut dyn Layer, Below<'_>, &mut Out)) {
-        let next_wake = self.tree.call(node, |layer, below| event(layer, below, &mut self.out));
-        self.alarms.set(node + 1, next_wake);
-        self.pending.extend(self.out.drain().map(|effect| (node, effect)));
+    fn drive_io(&mut self, now: Time, drive: usize, request: &Request) {
+        self.observer.drive_io(now, drive, request);
+    }
+
+    fn signalled(&mut self, now: Time, path: &[usize], signal: Signal) {
+        self.observer.signalled(now, path, signal);
+    }
+}
+
+impl<O: Observer> Above for Run<'_, O> {
+    #[inline]
+    fn follow(&mut self, finished: &Finished, next: &mut Vec<Request>) {
+        self.source.completed(finished.completion.finished, &finished.completion, next);
     }
 }

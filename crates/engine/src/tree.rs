@@ -1,6 +1,6 @@
 //! The layers of a stack and who stands above whom.
 
-use fullstroke_contract::{Below, Gauge, Layer, MemberStatistics, TrackTable};
+use fullstroke_contract::{Below, Gauge, Layer, MemberStatistics, Refusal, TrackTable};
 use fullstroke_units::Time;
 use std::sync::Arc;
 
@@ -9,12 +9,32 @@ pub type MemberName = String;
 
 /// A layer with its members, as it is described before the tree is built.
 pub struct Node {
-    /// The layer.
-    pub layer: Box<dyn Layer>,
-    /// Its members, in order; none for a drive.
-    pub members: Vec<Node>,
-    /// How addresses lie, if it is a drive.
-    pub tracks: Option<Arc<dyn TrackTable>>,
+    layer: Box<dyn Layer>,
+    members: Vec<Node>,
+    kind: Kind,
+}
+
+/// What a layer is, as far as names and paths go.
+enum Kind {
+    Drive(Arc<dyn TrackTable>),
+    Volume,
+    /// It has one member, and the same name.
+    Cover,
+}
+
+impl Node {
+    /// A drive, whose addresses lie as `tracks` says.
+    pub fn drive(layer: Box<dyn Layer>, tracks: Arc<dyn TrackTable>) -> Node {
+        Node { layer, members: Vec::new(), kind: Kind::Drive(tracks) }
+    }
+    /// A volume of members, in order.
+    pub fn volume(layer: Box<dyn Layer>, members: Vec<Node>) -> Node {
+        Node { layer, members, kind: Kind::Volume }
+    }
+    /// A layer that everything on its way to `member` passes, such as a queue.
+    pub fn over(layer: Box<dyn Layer>, member: Node) -> Node {
+        Node { layer, members: vec![member], kind: Kind::Cover }
+    }
 }
 
 /// The layers of a stack. They are numbered so that the members of one layer
@@ -25,6 +45,8 @@ pub struct Tree {
     gauges: Vec<Gauge>,
     tables: Vec<Option<Arc<dyn TrackTable>>>,
     drives: Vec<(usize, MemberName)>,
+    /// For each layer, the indices of the volumes' members on the way to it.
+    paths: Vec<Vec<usize>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +55,7 @@ struct Link {
     first_member: u32,
     members: u32,
     drive: Option<u32>,
+    volume: bool,
 }
 
 impl Tree {
@@ -47,36 +70,36 @@ impl Tree {
             gauges: Vec::new(),
             tables: Vec::new(),
             drives: Vec::new(),
+            paths: Vec::new(),
         };
         // Level by level, so that the members of a layer are neighbours.
-        let mut level = vec![(root, None, MemberName::new())];
+        let mut level = vec![(root, None, Vec::new(), MemberName::new())];
         while !level.is_empty() {
             let mut next = Vec::new();
             let first_of_next = tree.layers.len() + level.len();
-            for (node, parent, name) in level {
+            for (node, parent, path, name) in level {
                 let index = tree.layers.len();
                 let first_member = (first_of_next + next.len()) as u32;
                 let members = node.members.len() as u32;
-                let drive = node.tracks.is_some().then_some(tree.drives.len() as u32);
-                if drive.is_some() {
-                    tree.drives.push((index, if name.is_empty() { "0".into() } else { name.clone() }));
+                let volume = matches!(node.kind, Kind::Volume);
+                let below = node.members.into_iter().enumerate().map(|(member, child)| {
+                    let within = if volume { [&path[..], &[member]].concat() } else { path.clone() };
+                    let named = if members == 1 { name.clone() } else { member_name(&name, member) };
+                    (child, Some((index as u32, member as u32)), within, named)
+                });
+                next.extend(below);
+                let mut link = Link { parent, first_member, members, drive: None, volume };
+                let mut tracks = None;
+                if let Kind::Drive(table) = node.kind {
+                    link.drive = Some(tree.drives.len() as u32);
+                    tree.drives.push((index, if name.is_empty() { "0".into() } else { name }));
+                    tracks = Some(table);
                 }
-                tree.links.push(Link { parent, first_member, members, drive });
+                tree.links.push(link);
                 tree.gauges.push(node.layer.gauge());
-                tree.tables.push(node.tracks);
+                tree.tables.push(tracks);
                 tree.layers.push(node.layer);
-                // A layer of one member adds nothing to its name.
-                let separator = if name.is_empty() { "" } else { "." };
-                let named = |member: usize| match members {
-                    1 => name.clone(),
-                    _ => format!("{name}{separator}{member}"),
-                };
-                next.extend(
-                    node.members
-                        .into_iter()
-                        .enumerate()
-                        .map(|(member, child)| (child, Some((index as u32, member as u32)), named(member))),
-                );
+                tree.paths.push(path);
             }
             level = next;
         }
@@ -86,6 +109,40 @@ impl Tree {
     /// The drives' names, in order.
     pub fn drive_names(&self) -> impl Iterator<Item = &str> {
         self.drives.iter().map(|(_, name)| name.as_str())
+    }
+
+    /// The drives' readings, in order.
+    pub fn drive_gauges(&self) -> impl Iterator<Item = Gauge> {
+        self.drives.iter().map(|&(node, _)| self.gauges[node])
+    }
+
+    /// How addresses lie on each drive, in order.
+    pub fn drive_tracks(&self) -> impl Iterator<Item = &Arc<dyn TrackTable>> {
+        self.drives.iter().filter_map(|&(node, _)| self.tables[node].as_ref())
+    }
+
+    /// The path of the drive called `name`, as [`drive_names`](Tree::drive_names) has it.
+    pub fn drive_path(&self, name: &str) -> Option<&[usize]> {
+        let (node, _) = self.drives.iter().find(|(_, known)| known == name)?;
+        Some(&self.paths[*node])
+    }
+
+    /// The indices of the volumes' members on the way to `node`.
+    pub(crate) fn path(&self, node: usize) -> &[usize] {
+        &self.paths[node]
+    }
+
+    /// The volume at `path`.
+    pub(crate) fn volume_at(&self, path: &[usize]) -> Result<usize, Refusal> {
+        let mut volumes = (0..self.layers.len()).filter(|&node| self.links[node].volume);
+        volumes
+            .find(|&node| self.paths[node] == path)
+            .ok_or_else(|| Refusal("there is no such volume in this stack".into()))
+    }
+
+    /// When a layer wants to be woken first.
+    pub(crate) fn next_wake(&self, node: usize) -> Time {
+        self.layers[node].next_wake()
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -134,4 +191,9 @@ impl Tree {
     pub(crate) fn drive_statistics(&self) -> Vec<MemberStatistics> {
         self.drives.iter().map(|&(node, _)| self.layers[node].statistics().unwrap_or_default()).collect()
     }
+}
+
+/// A layer of one member adds nothing to that member's name.
+fn member_name(name: &str, member: usize) -> MemberName {
+    if name.is_empty() { member.to_string() } else { format!("{name}.{member}") }
 }

@@ -1,9 +1,9 @@
 //! Every request as a row of a table.
 
-use fullstroke_contract::{Operation, Status};
+use fullstroke_contract::{Operation, Request, Status};
 use fullstroke_engine::{Finished, Observer};
 use fullstroke_table::{ColumnType, Schema, TableError, TableWriter};
-use fullstroke_units::Duration;
+use fullstroke_units::{Duration, Time};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -143,9 +143,9 @@ impl RequestLog {
 }
 
 impl Observer for RequestLog {
-    fn drive_io(&mut self, origin: u64, drive: usize) {
-        if self.failed.is_none() {
-            self.touched.add(origin, drive);
+    fn drive_io(&mut self, _now: Time, drive: usize, request: &Request) {
+        if self.failed.is_none() && request.origin != Request::BACKGROUND {
+            self.touched.add(request.origin, drive);
         }
     }
 
@@ -230,7 +230,7 @@ mod tests {
 
     fn fill(log: &mut RequestLog) {
         for (origin, drive) in [(0, 2), (1, 1), (0, 0), (0, 2)] {
-            log.drive_io(origin, drive);
+            log.drive_io(Time::ZERO, drive, &Request { origin, ..Request::default() });
         }
         for origin in [1, 0, 2] {
             log.finished(&finished(origin));

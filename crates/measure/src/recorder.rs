@@ -1,7 +1,9 @@
 //! Measurement, log and progress side by side.
 
 use crate::{Measurement, RequestLog};
+use fullstroke_contract::Request;
 use fullstroke_engine::{Finished, Observer};
+use fullstroke_units::Time;
 
 /// Is told now and then how many requests have finished.
 pub type Progress<'a> = dyn Fn(u64) + 'a;
@@ -47,9 +49,9 @@ impl Observer for Recorder<'_> {
     }
 
     #[inline]
-    fn drive_io(&mut self, origin: u64, drive: usize) {
+    fn drive_io(&mut self, now: Time, drive: usize, request: &Request) {
         if let Some(log) = &mut self.log {
-            log.drive_io(origin, drive);
+            log.drive_io(now, drive, request);
         }
     }
 }

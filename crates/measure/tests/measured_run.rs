@@ -59,8 +59,7 @@ fn drive() -> Model {
 
 fn measured(requests: u64, warm_up: WarmUp) -> Measured {
     let model = drive();
-    let root =
-        Node { layer: Box::new(model.drive().unwrap()), members: vec![], tracks: Some(model.tracks()) };
+    let root = Node::drive(Box::new(model.drive().unwrap()), model.tracks());
     let tree = Tree::new(root);
     let names: Vec<String> = tree.drive_names().map(str::to_owned).collect();
     let source = Closed {

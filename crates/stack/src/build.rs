@@ -58,7 +58,7 @@ impl Run {
         let fail = |error: ConfigError| stack.document.error(error);
         let mut root = stack.volume.node().map_err(fail)?;
         if let Some(host) = stack.host.build().map_err(|error| fail(error.below("host")))? {
-            root = Node { layer: Box::new(host), members: vec![root], tracks: None };
+            root = Node::over(Box::new(host), root);
         }
         let capacity = stack.volume.capacity().map_err(fail)?;
         let source: Box<dyn Source> = match &stack.workload {
@@ -101,19 +101,16 @@ impl VolumeSpec {
     /// The layer and, below it, its members.
     fn node(&self) -> Result<Node, ConfigError> {
         match self {
-            VolumeSpec::Drive(model) => {
-                Ok(Node { layer: model.layer()?, members: Vec::new(), tracks: Some(model.tracks()) })
-            }
+            VolumeSpec::Drive(model) => Ok(Node::drive(model.layer()?, model.tracks())),
             // A concatenation of one is its member.
             VolumeSpec::Volume { layout, members, .. } if layout.name == "jbod" && members.len() == 1 => {
                 self.layout()?;
                 members[0].node()
             }
-            VolumeSpec::Volume { members, .. } => Ok(Node {
-                layer: Box::new(Volume::new(self.layout()?)),
-                members: members.iter().map(VolumeSpec::node).collect::<Result<_, _>>()?,
-                tracks: None,
-            }),
+            VolumeSpec::Volume { members, .. } => Ok(Node::volume(
+                Box::new(Volume::new(self.layout()?)),
+                members.iter().map(VolumeSpec::node).collect::<Result<_, _>>()?,
+            )),
         }
     }
 

@@ -105,7 +105,7 @@ impl Observer for Responses {
 }
 
 fn drive(model: &Model) -> Node {
-    Node { layer: Box::new(model.drive().unwrap()), members: Vec::new(), tracks: Some(model.tracks()) }
+    Node::drive(Box::new(model.drive().unwrap()), model.tracks())
 }
 
 /// The response time of each row on `root`, in ms.
@@ -253,7 +253,7 @@ fn assert_equal_array(name: &str, layout: &str, keys: &str) {
     let capacities = [model.config().capacity_sectors; 8];
     let layout = (entry.build)(&serde_json::from_str(keys).unwrap(), &capacities).unwrap();
     let members = (0..8).map(|_| drive(&model)).collect();
-    let root = Node { layer: Box::new(Volume::new(layout)), members, tracks: None };
+    let root = Node::volume(Box::new(Volume::new(layout)), members);
     let simulated = simulate(root, &rows, 0.0);
     let apart = simulated.iter().zip(&rows).filter(|(ms, row)| (*ms - row.response_ms).abs() > 0.04).count();
     let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / rows.len() as f64;

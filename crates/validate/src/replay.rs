@@ -70,7 +70,7 @@ fn simulate(
     model: &Model,
     rows: Vec<ValidateRow>,
 ) -> Result<(u64, Vec<f64>), fullstroke_contract::ConfigError> {
-    let drive = Node { layer: model.layer()?, members: Vec::new(), tracks: Some(model.tracks()) };
+    let drive = Node::drive(model.layer()?, model.tracks());
     let mut times = ServiceTimes(vec![f64::NAN; rows.len()]);
     let outcome = Engine::new(Tree::new(drive), Box::new(Closed::new(rows)))
         .run(&mut times)

@@ -28,6 +28,7 @@ pub mod raid4;
 pub mod raid5;
 pub mod raid6;
 mod registry;
+mod shape;
 mod volume;
 
 #[cfg(test)]
@@ -43,4 +44,5 @@ pub use mirror::ReadPolicy;
 pub use parity::Rotation;
 pub use plan::{Band, Content, Detail, MemberIo, Method, Piece, Place, Plan, Rows, Step, Strand};
 pub use registry::REGISTRY;
+pub use shape::Shape;
 pub use volume::Volume;
