@@ -1,0 +1,173 @@
+//! Whether a request may be carried out.
+
+use crate::export::{Export, Features};
+use crate::request::{Command, CommandFlags, ErrorCode, Request};
+use crate::session::Session;
+use crate::wire;
+use std::fmt;
+
+/// A request as it stands on the wire.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Header {
+    pub(crate) magic: u32,
+    pub(crate) flags: u16,
+    pub(crate) command: u16,
+    pub(crate) cookie: u64,
+    pub(crate) offset: u64,
+    pub(crate) length: u32,
+}
+
+impl Header {
+    pub(crate) fn parse(bytes: &[u8; wire::REQUEST_BYTES]) -> Header {
+        let [m0, m1, m2, m3, f0, f1, c0, c1, rest @ ..] = *bytes;
+        let [k0, k1, k2, k3, k4, k5, k6, k7, o0, o1, o2, o3, o4, o5, o6, o7, l0, l1, l2, l3] = rest;
+        Header {
+            magic: u32::from_be_bytes([m0, m1, m2, m3]),
+            flags: u16::from_be_bytes([f0, f1]),
+            command: u16::from_be_bytes([c0, c1]),
+            cookie: u64::from_be_bytes([k0, k1, k2, k3, k4, k5, k6, k7]),
+            offset: u64::from_be_bytes([o0, o1, o2, o3, o4, o5, o6, o7]),
+            length: u32::from_be_bytes([l0, l1, l2, l3]),
+        }
+    }
+
+    /// The request, if the export offers what it asks for.
+    pub(crate) fn check(&self, export: &Export, session: Session) -> Result<Request, Refusal> {
+        let command = Command::from_wire(self.command).ok_or(Refusal::UnknownCommand(self.command))?;
+        if command.changes() && export.features.contains(Features::READ_ONLY) {
+            return Err(Refusal::ReadOnly);
+        }
+        if !offers(export, session, command) {
+            return Err(Refusal::NotOffered(command));
+        }
+        let flags = self.check_flags(command, export, session)?;
+        if command == Command::Flush {
+            self.check_flush()?;
+        } else {
+            self.check_range(command, export)?;
+        }
+        Ok(Request {
+            cookie: self.cookie,
+            command,
+            offset_bytes: self.offset,
+            length_bytes: self.length,
+            flags,
+        })
+    }
+
+    fn check_flags(
+        &self,
+        command: Command,
+        export: &Export,
+        session: Session,
+    ) -> Result<CommandFlags, Refusal> {
+        if self.flags == 0 {
+            return Ok(CommandFlags::empty());
+        }
+        let flags = CommandFlags::from_bits_retain(self.flags);
+        let excess = flags - allowed(command, export, session);
+        if excess.is_empty() { Ok(flags) } else { Err(Refusal::Flags { command, excess: excess.bits() }) }
+    }
+
+    fn check_flush(&self) -> Result<(), Refusal> {
+        if self.offset == 0 && self.length == 0 { Ok(()) } else { Err(Refusal::FlushOfRange) }
+    }
+
+    fn check_range(&self, command: Command, export: &Export) -> Result<(), Refusal> {
+        let (offset, length) = (self.offset, self.length);
+        if command.carries_data() && length > export.payload_bytes_max {
+            return Err(Refusal::TooLong { length, limit: export.payload_bytes_max });
+        }
+        let beyond = offset.checked_add(length.into()).is_none_or(|end| end > export.size_bytes);
+        if beyond {
+            return Err(Refusal::Beyond { command, offset, length, size: export.size_bytes });
+        }
+        // A power of two.
+        let misfit = u64::from(export.block_bytes_min) - 1;
+        if (offset | u64::from(length)) & misfit != 0 {
+            return Err(Refusal::Unaligned { offset, length, block: export.block_bytes_min });
+        }
+        if length == 0 && command == Command::BlockStatus {
+            return Err(Refusal::StatusOfNothing);
+        }
+        Ok(())
+    }
+}
+
+fn offers(export: &Export, session: Session, command: Command) -> bool {
+    match command {
+        Command::Read | Command::Write => true,
+        Command::Flush => export.offers(Features::FLUSH),
+        Command::Trim => export.offers(Features::TRIM),
+        Command::Cache => export.offers(Features::CACHE),
+        Command::WriteZeroes => export.offers(Features::WRITE_ZEROES),
+        Command::BlockStatus => session.status,
+    }
+}
+
+/// The flags that a command may have. Forced unit access is good with all of
+/// them, where it is offered.
+fn allowed(command: Command, export: &Export, session: Session) -> CommandFlags {
+    let mut allowed = match command {
+        Command::Read if session.structured => CommandFlags::DO_NOT_FRAGMENT,
+        Command::WriteZeroes if export.offers(Features::FAST_ZERO) => {
+            CommandFlags::NO_HOLE | CommandFlags::FAST_ZERO
+        }
+        Command::WriteZeroes => CommandFlags::NO_HOLE,
+        Command::BlockStatus => CommandFlags::ONE_EXTENT,
+        _ => CommandFlags::empty(),
+    };
+    allowed.set(CommandFlags::FORCE_UNIT_ACCESS, export.offers(Features::FORCE_UNIT_ACCESS));
+    allowed
+}
+
+/// Why a request is not carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    UnknownCommand(u16),
+    NotOffered(Command),
+    ReadOnly,
+    Flags { command: Command, excess: u16 },
+    FlushOfRange,
+    TooLong { length: u32, limit: u32 },
+    Beyond { command: Command, offset: u64, length: u32, size: u64 },
+    Unaligned { offset: u64, length: u32, block: u32 },
+    StatusOfNothing,
+}
+
+impl Refusal {
+    /// The error that the protocol asks for ("Error values").
+    pub(crate) fn code(self) -> ErrorCode {
+        match self {
+            Refusal::ReadOnly => ErrorCode::NotPermitted,
+            Refusal::Beyond { command: Command::Write | Command::WriteZeroes, .. } => ErrorCode::NoSpace,
+            _ => ErrorCode::Invalid,
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Refusal::UnknownCommand(number) => {
+                write!(out, "command: found {number}, which is not known here")
+            }
+            Refusal::NotOffered(command) => write!(out, "command: found {command:?}, which was not offered"),
+            Refusal::ReadOnly => write!(out, "the export can only be read"),
+            Refusal::Flags { command, excess } => {
+                write!(out, "flags: found {excess:#x}, which {command:?} does not have here")
+            }
+            Refusal::FlushOfRange => write!(out, "flush: expected offset 0 and length 0"),
+            Refusal::TooLong { length, limit } => {
+                write!(out, "length: found {length}; expected at most {limit}; split the request")
+            }
+            Refusal::Beyond { offset, length, size, .. } => {
+                write!(out, "offset: found {length} bytes at {offset}; the export ends at {size}")
+            }
+            Refusal::Unaligned { offset, length, block } => {
+                write!(out, "offset: found {length} bytes at {offset}; expected multiples of {block}")
+            }
+            Refusal::StatusOfNothing => write!(out, "length: found 0; expected at least one block"),
+        }
+    }
+}

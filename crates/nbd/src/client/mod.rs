@@ -1,0 +1,169 @@
+//! The other side: a small client over any stream, which waits for each byte.
+//!
+//! | file | what |
+//! |---|---|
+//! | `mod.rs` | the client and its calls, one after the other |
+//! | `handshake.rs` | how an export is opened and listed |
+//! | `transmission.rs` | many requests at a time, and their answers |
+//! | `stream.rs` | numbers and texts from and to a stream |
+//! | `error.rs` | what can go wrong |
+
+mod error;
+mod handshake;
+mod stream;
+mod transmission;
+
+pub use error::ClientError;
+pub use handshake::{Opening, Options, list};
+pub use transmission::{Answer, Failure};
+
+use crate::export::Features;
+use crate::request::{Command, CommandFlags, StatusExtent};
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use transmission::Pending;
+
+/// An export that was opened.
+///
+/// [`submit`](Client::submit) and [`receive`](Client::receive) keep many
+/// requests in flight; the other calls are made one after the other, with none
+/// in flight.
+#[derive(Debug)]
+pub struct Client<S> {
+    stream: S,
+    properties: Properties,
+    next_cookie: u64,
+    pending: BTreeMap<u64, Pending>,
+    /// A request on its way out.
+    message: Vec<u8>,
+}
+
+/// What the server told of the export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Properties {
+    /// Size.
+    pub size_bytes: u64,
+    /// What it can do.
+    pub features: Features,
+    /// Whether replies come in chunks.
+    pub structured: bool,
+    /// Whether it may be asked which parts are allocated.
+    pub status: bool,
+    /// Smallest, preferred and greatest block, if the server told them.
+    pub block_bytes: Option<[u32; 3]>,
+}
+
+impl<S: Read + Write> Client<S> {
+    /// Shakes hands and opens an export.
+    ///
+    /// # Errors
+    /// The stream failed, the server refused, or what it said is not NBD.
+    pub fn connect(stream: S, options: &Options) -> Result<Client<S>, ClientError> {
+        let mut stream = stream;
+        let properties = handshake::open(&mut stream, options)?;
+        Ok(Client { stream, properties, next_cookie: 1, pending: BTreeMap::new(), message: Vec::new() })
+    }
+
+    /// What the server told of the export.
+    pub fn properties(&self) -> &Properties {
+        &self.properties
+    }
+
+    /// The stream below.
+    pub fn stream(&mut self) -> &mut S {
+        &mut self.stream
+    }
+
+    /// Reads as many bytes as the buffer has.
+    ///
+    /// # Errors
+    /// The server answered with an error, or as [`connect`](Client::connect).
+    pub fn read(&mut self, offset_bytes: u64, buffer: &mut [u8]) -> Result<(), ClientError> {
+        let length = buffer.len() as u32;
+        let answer = self.call(Command::Read, offset_bytes, length, CommandFlags::empty(), &[])?;
+        buffer.copy_from_slice(&answer.data);
+        Ok(())
+    }
+
+    /// Writes bytes.
+    ///
+    /// # Errors
+    /// As [`read`](Client::read).
+    pub fn write(&mut self, offset_bytes: u64, data: &[u8], flags: CommandFlags) -> Result<(), ClientError> {
+        self.call(Command::Write, offset_bytes, data.len() as u32, flags, data).map(drop)
+    }
+
+    /// Makes durable what was written.
+    ///
+    /// # Errors
+    /// As [`read`](Client::read).
+    pub fn flush(&mut self) -> Result<(), ClientError> {
+        self.call(Command::Flush, 0, 0, CommandFlags::empty(), &[]).map(drop)
+    }
+
+    /// Says that a range is no longer needed.
+    ///
+    /// # Errors
+    /// As [`read`](Client::read).
+    pub fn trim(&mut self, offset_bytes: u64, length_bytes: u32) -> Result<(), ClientError> {
+        self.call(Command::Trim, offset_bytes, length_bytes, CommandFlags::empty(), &[]).map(drop)
+    }
+
+    /// Writes zeroes.
+    ///
+    /// # Errors
+    /// As [`read`](Client::read).
+    pub fn write_zeroes(
+        &mut self,
+        offset_bytes: u64,
+        length_bytes: u32,
+        flags: CommandFlags,
+    ) -> Result<(), ClientError> {
+        self.call(Command::WriteZeroes, offset_bytes, length_bytes, flags, &[]).map(drop)
+    }
+
+    /// Says that a range will be read soon.
+    ///
+    /// # Errors
+    /// As [`read`](Client::read).
+    pub fn cache(&mut self, offset_bytes: u64, length_bytes: u32) -> Result<(), ClientError> {
+        self.call(Command::Cache, offset_bytes, length_bytes, CommandFlags::empty(), &[]).map(drop)
+    }
+
+    /// Which parts of a range are allocated.
+    ///
+    /// # Errors
+    /// As [`read`](Client::read).
+    pub fn status(
+        &mut self,
+        offset_bytes: u64,
+        length_bytes: u32,
+        flags: CommandFlags,
+    ) -> Result<Vec<StatusExtent>, ClientError> {
+        Ok(self.call(Command::BlockStatus, offset_bytes, length_bytes, flags, &[])?.extents)
+    }
+
+    /// One request and its answer.
+    fn call(
+        &mut self,
+        command: Command,
+        offset_bytes: u64,
+        length_bytes: u32,
+        flags: CommandFlags,
+        payload: &[u8],
+    ) -> Result<Answer, ClientError> {
+        let cookie = self.submit(command, offset_bytes, length_bytes, flags, payload)?;
+        let answer = self.receive()?;
+        if answer.cookie != cookie {
+            return Err(ClientError::protocol(
+                "cookie",
+                answer.cookie,
+                "the one of the only request in flight; use `receive` where there are several",
+            ));
+        }
+        match answer.result {
+            Ok(()) => Ok(answer),
+            Err(failure) => Err(ClientError::Failed { command, failure }),
+        }
+    }
+}

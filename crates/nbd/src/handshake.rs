@@ -1,0 +1,169 @@
+//! From the greeting to an open export: flags and options.
+//!
+//! An option is answered when it is there whole; `options.rs` says how. One
+//! that is too long to be kept is skipped and answered when its end is reached.
+
+use crate::error::ProtocolError;
+use crate::export::Exports;
+use crate::input::{Fields, INPUT_BYTES, Input};
+use crate::options;
+use crate::output::Output;
+use crate::session::Session;
+use crate::wire;
+
+/// No option's data that is looked at is longer: three strings of the greatest
+/// length, and what stands between them.
+pub(crate) const OPTION_BYTES_MAX: usize = 16 << 10;
+/// So many options, and so many bytes of them, are taken of one client: enough
+/// to ask about a thousand exports one by one.
+const OPTIONS_MAX: u32 = 1024;
+const HANDSHAKE_BYTES_MAX: u64 = 1 << 20;
+
+const _: () = assert!(OPTION_BYTES_MAX + wire::OPTION_HEADER_BYTES < INPUT_BYTES / 2);
+
+/// What a client said so far.
+#[derive(Debug)]
+pub(crate) struct Handshake {
+    state: State,
+    options: u32,
+    bytes: u64,
+    pub(crate) terms: Terms,
+}
+
+/// What was agreed on.
+#[derive(Debug, Default)]
+pub(crate) struct Terms {
+    /// No padding behind the answer to an export name.
+    pub(crate) no_zeroes: bool,
+    /// Replies may come in chunks.
+    pub(crate) structured: bool,
+    /// The export of which the client will ask the allocation.
+    pub(crate) status_of: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    ClientFlags,
+    Header,
+    Data(OptionHeader),
+    Skip { option: u32, left: usize },
+}
+
+#[derive(Clone, Copy, Debug)]
+struct OptionHeader {
+    option: u32,
+    length: usize,
+}
+
+/// Where the handshake went.
+#[derive(Debug)]
+pub(crate) enum Progress {
+    /// More bytes are needed.
+    Waiting,
+    /// There may be more to do.
+    Going,
+    /// An export is open.
+    Opened(Session),
+    /// The client ended the session.
+    Aborted,
+}
+
+impl Handshake {
+    /// Puts the greeting out.
+    pub(crate) fn begin(output: &mut Output) -> Handshake {
+        output.put_u64(wire::GREETING);
+        output.put_u64(wire::OPTION);
+        output.put_u16((wire::FIXED_NEWSTYLE | wire::NO_ZEROES) as u16);
+        Handshake { state: State::ClientFlags, options: 0, bytes: 0, terms: Terms::default() }
+    }
+
+    /// Does one step: the flags, a header or an option.
+    pub(crate) fn step(
+        &mut self,
+        exports: &Exports,
+        input: &mut Input,
+        output: &mut Output,
+    ) -> Result<Progress, ProtocolError> {
+        match self.state {
+            State::ClientFlags => self.client_flags(input),
+            State::Header => self.header(input),
+            State::Data(header) => self.data(header, exports, input, output),
+            State::Skip { option, left } => self.skip(option, left, input, output),
+        }
+    }
+
+    fn client_flags(&mut self, input: &mut Input) -> Result<Progress, ProtocolError> {
+        let Some(&flags) = input.peek::<{ wire::CLIENT_FLAGS_BYTES }>() else { return Ok(Progress::Waiting) };
+        let (found, offered) = (u32::from_be_bytes(flags), wire::FIXED_NEWSTYLE | wire::NO_ZEROES);
+        if found & !offered != 0 {
+            return Err(ProtocolError::ClientFlags { found, offered });
+        }
+        input.take(flags.len());
+        self.terms.no_zeroes = found & wire::NO_ZEROES != 0;
+        self.state = State::Header;
+        Ok(Progress::Going)
+    }
+
+    fn header(&mut self, input: &mut Input) -> Result<Progress, ProtocolError> {
+        let Some(bytes) = input.peek::<{ wire::OPTION_HEADER_BYTES }>() else { return Ok(Progress::Waiting) };
+        let mut fields = Fields::new(bytes);
+        let (Some(found), Some(option), Some(length)) = (fields.u64(), fields.u32(), fields.u32()) else {
+            return Ok(Progress::Waiting);
+        };
+        if found != wire::OPTION {
+            return Err(ProtocolError::OptionMagic { position: input.position(), found });
+        }
+        self.count(length)?;
+        input.take(wire::OPTION_HEADER_BYTES);
+        let length = length as usize;
+        self.state = if length > OPTION_BYTES_MAX {
+            State::Skip { option, left: length }
+        } else {
+            State::Data(OptionHeader { option, length })
+        };
+        Ok(Progress::Going)
+    }
+
+    /// Counts an option against the limits, before any of it is taken.
+    fn count(&mut self, length: u32) -> Result<(), ProtocolError> {
+        self.options += 1;
+        self.bytes += u64::from(length) + wire::OPTION_HEADER_BYTES as u64;
+        if self.options > OPTIONS_MAX {
+            return Err(ProtocolError::TooManyOptions { limit: OPTIONS_MAX });
+        }
+        if self.bytes > HANDSHAKE_BYTES_MAX {
+            return Err(ProtocolError::HandshakeTooLong { found: self.bytes, limit: HANDSHAKE_BYTES_MAX });
+        }
+        Ok(())
+    }
+
+    fn data(
+        &mut self,
+        header: OptionHeader,
+        exports: &Exports,
+        input: &mut Input,
+        output: &mut Output,
+    ) -> Result<Progress, ProtocolError> {
+        let Some(data) = input.bytes().get(..header.length) else { return Ok(Progress::Waiting) };
+        self.state = State::Header;
+        let progress = options::answer(header.option, data, &mut self.terms, exports, output)?;
+        input.take(header.length);
+        Ok(progress)
+    }
+
+    fn skip(
+        &mut self,
+        option: u32,
+        left: usize,
+        input: &mut Input,
+        output: &mut Output,
+    ) -> Result<Progress, ProtocolError> {
+        let skipped = input.skip(left);
+        if skipped < left {
+            self.state = State::Skip { option, left: left - skipped };
+            return Ok(Progress::Waiting);
+        }
+        self.state = State::Header;
+        options::answer_too_big(option, &mut self.terms, output)
+    }
+}

@@ -1,0 +1,81 @@
+//! The NBD protocol as a state machine: bytes in, requests out, answers in,
+//! bytes out. It opens no socket, reads no clock and spawns nothing.
+//!
+//! [`Connection`] is the server's side of one connection; its documentation
+//! says how it is driven and what bounds hold. [`client`] is a small client over
+//! any stream. The protocol is that of `doc/proto.md` in the NBD project: fixed
+//! newstyle handshake, simple and structured replies, `base:allocation`; without
+//! encryption and extended headers.
+//!
+//! | file | what |
+//! |---|---|
+//! | `export.rs` | what a server offers |
+//! | `connection.rs` | one client: the state machine as a whole |
+//! | `handshake.rs` | from the greeting to an open export |
+//! | `options.rs` | the answer to each option |
+//! | `session.rs` | what was agreed on |
+//! | `transmission.rs` | requests and payloads |
+//! | `check.rs` | whether a request may be carried out |
+//! | `request.rs` | commands, flags, errors, extents |
+//! | `reply.rs` | answers, simple and in chunks |
+//! | `input.rs`, `output.rs`, `pool.rs` | bytes that arrived, bytes to send, buffers that come back |
+//! | `error.rs` | why a connection must be closed |
+//! | `wire.rs` | the protocol's numbers |
+//! | `client/` | the other side, for tests and tools |
+//!
+//! A server of zeroes, without its socket:
+//!
+//! ```
+//! use fullstroke_nbd::{Command, Connection, Event, Export, Exports};
+//! use std::sync::Arc;
+//!
+//! let exports = Arc::new(Exports::new(vec![Export::new("disk", 1 << 30)])?);
+//! let mut connection = Connection::new(exports);
+//!
+//! let mut arrived = |bytes: &[u8]| -> Result<Vec<u8>, Box<dyn std::error::Error>> {
+//!     connection.space()[..bytes.len()].copy_from_slice(bytes);
+//!     connection.filled(bytes.len());
+//!     while let Some(event) = connection.next_event()? {
+//!         let Event::Request { request, payload } = event else { continue };
+//!         match request.command {
+//!             Command::Read => connection.reply_read(&request, |data| {
+//!                 data.fill(0);
+//!                 Ok(())
+//!             }),
+//!             Command::BlockStatus => connection.reply_status(&request, []),
+//!             _ => connection.reply_done(&request),
+//!         }
+//!         connection.recycle(payload);
+//!     }
+//!     let sent = connection.output().to_vec();
+//!     connection.consumed(sent.len());
+//!     Ok(sent)
+//! };
+//!
+//! // Client flags, then NBD_OPT_EXPORT_NAME with the empty name.
+//! let answer = arrived(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\0")?;
+//! assert_eq!(answer.len(), 18 + 10); // the greeting, size and flags
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod check;
+pub mod client;
+mod connection;
+mod error;
+mod export;
+mod handshake;
+mod input;
+mod options;
+mod output;
+mod pool;
+mod reply;
+mod request;
+mod session;
+mod transmission;
+mod wire;
+
+pub use connection::{Connection, Event, Limits};
+pub use error::ProtocolError;
+pub use export::{Export, ExportError, Exports, Features, PAYLOAD_BYTES_MAX};
+pub use reply::Piece;
+pub use request::{Allocation, Command, CommandFlags, ErrorCode, Request, StatusExtent};

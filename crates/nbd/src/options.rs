@@ -1,0 +1,297 @@
+//! The answer to each option ("Option types" in the protocol).
+
+use crate::error::ProtocolError;
+use crate::export::{Export, Exports};
+use crate::handshake::{OPTION_BYTES_MAX, Progress, Terms};
+use crate::input::Fields;
+use crate::output::Output;
+use crate::session::Session;
+use crate::wire::{self, info, option, option_reply};
+use std::fmt;
+
+/// The part of an unknown export's name that an error repeats.
+const QUOTED_BYTES: usize = 256;
+
+/// Why an option is refused: the type of the reply, and its text.
+type Refusal = (u32, &'static str);
+
+/// Answers an option that is there whole.
+///
+/// # Errors
+/// An export that does not exist was chosen in the old way, which cannot be
+/// answered.
+pub(crate) fn answer(
+    option: u32,
+    data: &[u8],
+    terms: &mut Terms,
+    exports: &Exports,
+    output: &mut Output,
+) -> Result<Progress, ProtocolError> {
+    let answered = match option {
+        option::EXPORT_NAME => return export_name(data, terms, exports, output),
+        option::ABORT => {
+            acknowledge(output, option);
+            return Ok(Progress::Aborted);
+        }
+        option::GO | option::INFO => match information(option, data, terms, exports, output) {
+            Ok(export) if option == option::GO => return Ok(Progress::Opened(session(terms, export))),
+            answered => answered.map(|_| ()),
+        },
+        option::LIST => list(data, exports, output),
+        option::STRUCTURED_REPLY => structured_reply(data, terms, output),
+        option::LIST_META_CONTEXT => list_contexts(data, terms, exports, output),
+        option::SET_META_CONTEXT => set_contexts(data, terms, exports, output),
+        option::STARTTLS => Err((option_reply::UNSUPPORTED, NO_ENCRYPTION)),
+        _ => Err((option_reply::UNSUPPORTED, NOT_KNOWN)),
+    };
+    if let Err((kind, message)) = answered {
+        refuse(output, option, kind, message);
+    }
+    Ok(Progress::Going)
+}
+
+/// Answers an option whose data was too long to be looked at.
+///
+/// # Errors
+/// It was the name of an export, which cannot be answered.
+pub(crate) fn answer_too_big(
+    option: u32,
+    terms: &mut Terms,
+    output: &mut Output,
+) -> Result<Progress, ProtocolError> {
+    let message = format_args!("found an option of more than {OPTION_BYTES_MAX} bytes; shorten it");
+    match option {
+        option::EXPORT_NAME => {
+            return Err(ProtocolError::UnknownExport { name: "(a name beyond all limits)".into() });
+        }
+        option::ABORT => {
+            acknowledge(output, option);
+            return Ok(Progress::Aborted);
+        }
+        option::SET_META_CONTEXT => {
+            // A selection that fails leaves nothing selected.
+            terms.status_of = None;
+            refuse(output, option, option_reply::TOO_BIG, message);
+        }
+        option::LIST | option::GO | option::INFO | option::STRUCTURED_REPLY | option::LIST_META_CONTEXT => {
+            refuse(output, option, option_reply::TOO_BIG, message);
+        }
+        option::STARTTLS => refuse(output, option, option_reply::UNSUPPORTED, NO_ENCRYPTION),
+        _ => refuse(output, option, option_reply::UNSUPPORTED, NOT_KNOWN),
+    }
+    Ok(Progress::Going)
+}
+
+fn session(terms: &Terms, export: usize) -> Session {
+    let status = terms.structured && terms.status_of == Some(export);
+    Session { export, structured: terms.structured, status }
+}
+
+fn export_name(
+    data: &[u8],
+    terms: &Terms,
+    exports: &Exports,
+    output: &mut Output,
+) -> Result<Progress, ProtocolError> {
+    let found = std::str::from_utf8(data).ok().and_then(|name| exports.find(name));
+    let Some(export) = found else {
+        let quoted = &data[..data.len().min(QUOTED_BYTES)];
+        return Err(ProtocolError::UnknownExport { name: String::from_utf8_lossy(quoted).into_owned() });
+    };
+    output.put_u64(exports.all()[export].size_bytes);
+    output.put_u16(exports.all()[export].transmission_flags(terms.structured));
+    if !terms.no_zeroes {
+        output.put_zeroes(wire::EXPORT_NAME_PADDING_BYTES);
+    }
+    Ok(Progress::Opened(session(terms, export)))
+}
+
+fn list(data: &[u8], exports: &Exports, output: &mut Output) -> Result<(), Refusal> {
+    no_data(data)?;
+    for export in exports.all() {
+        let length = 4 + export.name.len() + export.description.len();
+        reply(output, option::LIST, option_reply::SERVER, length);
+        output.put_u32(export.name.len() as u32);
+        output.put(export.name.as_bytes());
+        output.put(export.description.as_bytes());
+    }
+    acknowledge(output, option::LIST);
+    Ok(())
+}
+
+fn structured_reply(data: &[u8], terms: &mut Terms, output: &mut Output) -> Result<(), Refusal> {
+    no_data(data)?;
+    terms.structured = true;
+    acknowledge(output, option::STRUCTURED_REPLY);
+    Ok(())
+}
+
+/// Answers INFO or GO, and tells the number of the export.
+fn information(
+    option: u32,
+    data: &[u8],
+    terms: &Terms,
+    exports: &Exports,
+    output: &mut Output,
+) -> Result<usize, Refusal> {
+    let mut fields = Fields::new(data);
+    let name = string(&mut fields)?;
+    let count = fields.u16().ok_or(SHORT)?;
+    if fields.rest().len() != 2 * usize::from(count) {
+        return Err((
+            option_reply::INVALID,
+            "found a length that does not fit the number of information requests",
+        ));
+    }
+    let number = exports.find(name).ok_or(UNKNOWN)?;
+    let export = &exports.all()[number];
+    reply_info(output, option, info::EXPORT, 10);
+    output.put_u64(export.size_bytes);
+    output.put_u16(export.transmission_flags(terms.structured));
+    // Each at most once, however often it was asked for.
+    let mut asked = [false; 4];
+    while let Some(kind) = fields.u16() {
+        if let Some(asked) = asked.get_mut(usize::from(kind)) {
+            *asked = true;
+        }
+    }
+    for kind in [info::NAME, info::DESCRIPTION, info::BLOCK_SIZE] {
+        if asked[usize::from(kind)] {
+            put_info(output, option, kind, export);
+        }
+    }
+    acknowledge(output, option);
+    Ok(number)
+}
+
+fn put_info(output: &mut Output, option: u32, kind: u16, export: &Export) {
+    match kind {
+        info::BLOCK_SIZE => {
+            reply_info(output, option, kind, 12);
+            output.put_u32(export.block_bytes_min);
+            output.put_u32(export.block_bytes_preferred);
+            output.put_u32(export.payload_bytes_max);
+        }
+        _ => {
+            let text = if kind == info::NAME { &export.name } else { &export.description };
+            reply_info(output, option, kind, text.len());
+            output.put(text.as_bytes());
+        }
+    }
+}
+
+fn list_contexts(data: &[u8], terms: &Terms, exports: &Exports, output: &mut Output) -> Result<(), Refusal> {
+    let queries = context_queries(data, terms, exports)?;
+    let everything = queries.count == 0;
+    if everything || queries.any(|query| query == wire::BASE_NAMESPACE || query == wire::ALLOCATION_CONTEXT) {
+        put_context(output, option::LIST_META_CONTEXT, 0);
+    }
+    acknowledge(output, option::LIST_META_CONTEXT);
+    Ok(())
+}
+
+fn set_contexts(
+    data: &[u8],
+    terms: &mut Terms,
+    exports: &Exports,
+    output: &mut Output,
+) -> Result<(), Refusal> {
+    terms.status_of = None;
+    let queries = context_queries(data, terms, exports)?;
+    if queries.any(|query| query == wire::ALLOCATION_CONTEXT) {
+        terms.status_of = Some(queries.export);
+        put_context(output, option::SET_META_CONTEXT, wire::ALLOCATION_CONTEXT_ID);
+    }
+    acknowledge(output, option::SET_META_CONTEXT);
+    Ok(())
+}
+
+fn put_context(output: &mut Output, option: u32, id: u32) {
+    reply(output, option, option_reply::META_CONTEXT, 4 + wire::ALLOCATION_CONTEXT.len());
+    output.put_u32(id);
+    output.put(wire::ALLOCATION_CONTEXT.as_bytes());
+}
+
+/// The queries for metadata contexts, all of them well-formed.
+struct ContextQueries<'a> {
+    export: usize,
+    count: u32,
+    fields: Fields<'a>,
+}
+
+fn context_queries<'a>(
+    data: &'a [u8],
+    terms: &Terms,
+    exports: &Exports,
+) -> Result<ContextQueries<'a>, Refusal> {
+    if !terms.structured {
+        return Err((option_reply::INVALID, "expected structured replies to be negotiated first"));
+    }
+    let mut fields = Fields::new(data);
+    let name = string(&mut fields)?;
+    let count = fields.u32().ok_or(SHORT)?;
+    let mut checked = fields.clone();
+    for _ in 0..count {
+        if !string(&mut checked)?.contains(':') {
+            return Err((option_reply::INVALID, "found a query without a colon; expected `namespace:leaf`"));
+        }
+    }
+    no_data(checked.rest())?;
+    let export = exports.find(name).ok_or(UNKNOWN)?;
+    Ok(ContextQueries { export, count, fields })
+}
+
+impl ContextQueries<'_> {
+    fn any(&self, wanted: impl Fn(&str) -> bool) -> bool {
+        let mut fields = self.fields.clone();
+        (0..self.count).any(|_| string(&mut fields).is_ok_and(&wanted))
+    }
+}
+
+const NO_ENCRYPTION: &str = "there is no encryption here; go on without it";
+const NOT_KNOWN: &str = "this option is not known here; go on without it";
+const SHORT: Refusal = (option_reply::INVALID, "found a field that reaches beyond the end of the option");
+const UNKNOWN: Refusal =
+    (option_reply::UNKNOWN, "no such export; expected one that the list of exports shows");
+
+fn no_data(data: &[u8]) -> Result<(), Refusal> {
+    if data.is_empty() {
+        Ok(())
+    } else {
+        Err((option_reply::INVALID, "found data behind the last field; expected none"))
+    }
+}
+
+/// A string behind its length.
+fn string<'a>(fields: &mut Fields<'a>) -> Result<&'a str, Refusal> {
+    let length = fields.u32().ok_or(SHORT)? as usize;
+    let bytes = fields.take(length).ok_or(SHORT)?;
+    if length > wire::STRING_BYTES_MAX {
+        return Err((option_reply::INVALID, "found a string of more than 4096 bytes; shorten it"));
+    }
+    std::str::from_utf8(bytes).map_err(|_| (option_reply::INVALID, "found a string that is not UTF-8"))
+}
+
+/// The header of a reply with so many bytes of data.
+fn reply(output: &mut Output, option: u32, kind: u32, length: usize) {
+    output.put_u64(wire::OPTION_REPLY);
+    output.put_u32(option);
+    output.put_u32(kind);
+    output.put_u32(length as u32);
+}
+
+fn reply_info(output: &mut Output, option: u32, kind: u16, length: usize) {
+    reply(output, option, option_reply::INFO, 2 + length);
+    output.put_u16(kind);
+}
+
+fn acknowledge(output: &mut Output, option: u32) {
+    reply(output, option, option_reply::ACK, 0);
+}
+
+fn refuse(output: &mut Output, option: u32, kind: u32, message: impl fmt::Display) {
+    let header = output.mark();
+    reply(output, option, kind, 0);
+    let length = output.put_text(message);
+    output.patch(header + wire::OPTION_REPLY_BYTES - 4, &(length as u32).to_be_bytes());
+}

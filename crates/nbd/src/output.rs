@@ -1,0 +1,163 @@
+//! The bytes that wait for being sent.
+
+use std::fmt;
+
+/// The room that stays when everything was sent. More was for a burst, and is
+/// given back.
+const RETAINED_BYTES: usize = 4 << 20;
+const FIRST_BYTES: usize = 64 << 10;
+
+/// A queue of bytes in one piece. Its storage is kept initialised, so that room
+/// for data costs no zeroing.
+#[derive(Debug, Default)]
+pub(crate) struct Output {
+    storage: Vec<u8>,
+    start: usize,
+    end: usize,
+}
+
+impl Output {
+    pub(crate) fn pending(&self) -> &[u8] {
+        &self.storage[self.start..self.end]
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.end - self.start
+    }
+
+    /// So many bytes were sent.
+    pub(crate) fn consumed(&mut self, count: usize) {
+        assert!(count <= self.len(), "more bytes were sent than there were");
+        self.start += count;
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+            if self.storage.len() > RETAINED_BYTES {
+                self.storage = Vec::new();
+            }
+        }
+    }
+
+    /// Room for so many bytes, which hold leftovers: all must be written.
+    pub(crate) fn room(&mut self, count: usize) -> &mut [u8] {
+        if self.storage.len() - self.end < count {
+            self.make_room(count);
+        }
+        let from = self.end;
+        self.end += count;
+        &mut self.storage[from..self.end]
+    }
+
+    /// Moves what waits to the front, or to a larger storage. Either frees at
+    /// least as much as it moves, which keeps the cost a byte constant.
+    #[cold]
+    fn make_room(&mut self, count: usize) {
+        let needed = self.len() + count;
+        if needed <= self.storage.len() && self.start >= self.len() {
+            self.storage.copy_within(self.start..self.end, 0);
+        } else {
+            // Fresh zeroes are pages that are not touched before they are used.
+            let size = (needed + self.len()).max(FIRST_BYTES).next_power_of_two();
+            let mut larger = vec![0; size];
+            larger[..self.len()].copy_from_slice(self.pending());
+            self.storage = larger;
+        }
+        (self.start, self.end) = (0, self.len());
+    }
+
+    /// A mark to which [`rewind`](Output::rewind) can go back.
+    pub(crate) fn mark(&self) -> usize {
+        self.len()
+    }
+
+    /// Forgets what was put behind the mark.
+    pub(crate) fn rewind(&mut self, mark: usize) {
+        debug_assert!(mark <= self.len());
+        self.end = self.start + mark;
+    }
+
+    pub(crate) fn put(&mut self, bytes: &[u8]) {
+        self.room(bytes.len()).copy_from_slice(bytes);
+    }
+
+    /// Overwrites bytes behind a mark, which were put before.
+    pub(crate) fn patch(&mut self, mark: usize, bytes: &[u8]) {
+        let at = self.start + mark;
+        self.storage[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+
+    pub(crate) fn put_u16(&mut self, number: u16) {
+        self.put(&number.to_be_bytes());
+    }
+
+    pub(crate) fn put_u32(&mut self, number: u32) {
+        self.put(&number.to_be_bytes());
+    }
+
+    pub(crate) fn put_u64(&mut self, number: u64) {
+        self.put(&number.to_be_bytes());
+    }
+
+    pub(crate) fn put_zeroes(&mut self, count: usize) {
+        self.room(count).fill(0);
+    }
+
+    /// A text for people, cut where the protocol's longest string ends. Tells
+    /// its length in bytes.
+    pub(crate) fn put_text(&mut self, text: impl fmt::Display) -> usize {
+        let from = self.mark();
+        let mut writer = Text { left: crate::wire::STRING_BYTES_MAX, output: self };
+        // It fails where it was cut, which is no fault.
+        let _ = fmt::write(&mut writer, format_args!("{text}"));
+        self.mark() - from
+    }
+}
+
+/// Writes text into an output without a string in between.
+struct Text<'a> {
+    output: &'a mut Output,
+    left: usize,
+}
+
+impl fmt::Write for Text<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let longest = self.left.min(text.len());
+        let fits = (0..=longest).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+        self.output.put(&text.as_bytes()[..fits]);
+        self.left -= fits;
+        if fits == text.len() { Ok(()) } else { Err(fmt::Error) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    proptest! {
+        #[test]
+        fn what_is_put_comes_out_once_and_in_order(steps in prop::collection::vec((0usize..200_000, 0usize..300_000), 1..40)) {
+            let (mut output, mut model) = (Output::default(), VecDeque::new());
+            let mut next = 0u8;
+            for (put, sent) in steps {
+                let bytes: Vec<u8> = (0..put).map(|_| { next = next.wrapping_mul(5).wrapping_add(1); next }).collect();
+                output.put(&bytes);
+                model.extend(bytes);
+                prop_assert!(output.pending() == model.make_contiguous());
+                let sent = sent.min(model.len());
+                output.consumed(sent);
+                model.drain(..sent);
+                prop_assert!(output.pending() == model.make_contiguous());
+                prop_assert!(output.storage.len() <= (4 * (model.len() + put + sent)).max(FIRST_BYTES).max(RETAINED_BYTES));
+            }
+        }
+    }
+
+    #[test]
+    fn a_text_is_cut_between_two_characters_where_the_longest_string_ends() {
+        let mut output = Output::default();
+        let length = output.put_text(format_args!("x{}", "ä".repeat(3000)));
+        assert_eq!(length, 4095);
+        assert!(std::str::from_utf8(output.pending()).is_ok());
+    }
+}

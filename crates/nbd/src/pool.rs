@@ -1,0 +1,60 @@
+//! Payload buffers that come back.
+
+/// Buffers of so many bytes in all are kept.
+pub(crate) const POOL_BYTES_MAX: usize = 4 << 20;
+
+/// Buffers that nobody uses. The last that came is the first to go, while it is
+/// still in the processor's cache.
+#[derive(Debug, Default)]
+pub(crate) struct Pool {
+    buffers: Vec<Vec<u8>>,
+    bytes: usize,
+}
+
+impl Pool {
+    /// A buffer of this length, which holds leftovers or zeroes.
+    pub(crate) fn take(&mut self, length: usize) -> Vec<u8> {
+        let Some(mut buffer) = self.buffers.pop() else { return vec![0; length] };
+        self.bytes -= buffer.capacity();
+        if buffer.capacity() < length {
+            // Fresh zeroes are pages that are not touched before they are used.
+            return vec![0; length];
+        }
+        buffer.resize(length, 0);
+        buffer
+    }
+
+    /// Keeps a buffer for later, if there is room.
+    pub(crate) fn give(&mut self, buffer: Vec<u8>) {
+        if buffer.capacity() > 0 && self.bytes + buffer.capacity() <= POOL_BYTES_MAX {
+            self.bytes += buffer.capacity();
+            self.buffers.push(buffer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_that_came_back_is_used_again() {
+        let mut pool = Pool::default();
+        let buffer = pool.take(4096);
+        let address = buffer.as_ptr();
+        pool.give(buffer);
+        let again = pool.take(512);
+        assert_eq!((again.as_ptr(), again.len()), (address, 512));
+    }
+
+    #[test]
+    fn no_more_is_kept_than_the_bound_says() {
+        let mut pool = Pool::default();
+        for _ in 0..1000 {
+            pool.give(vec![0; 64 << 10]);
+        }
+        let kept: usize = pool.buffers.iter().map(Vec::capacity).sum();
+        assert_eq!(kept, POOL_BYTES_MAX);
+        assert_eq!(pool.bytes, kept);
+    }
+}

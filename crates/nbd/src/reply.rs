@@ -1,0 +1,232 @@
+//! Answers to requests, simple and in chunks.
+
+use crate::output::Output;
+use crate::request::{CommandFlags, ErrorCode, Request, StatusExtent};
+use crate::wire::{self, chunk};
+use std::fmt;
+
+/// A part of the answer to a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Piece<'a> {
+    /// These bytes.
+    Data(&'a [u8]),
+    /// So many zeroes; they do not travel where replies are structured.
+    Hole {
+        /// Length of the hole.
+        length_bytes: u32,
+    },
+}
+
+impl Piece<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Piece::Data(bytes) => bytes.len(),
+            Piece::Hole { length_bytes } => *length_bytes as usize,
+        }
+    }
+}
+
+/// Success without data.
+pub(crate) fn done(output: &mut Output, structured: bool, cookie: u64) {
+    if structured {
+        put_chunk(output, chunk::DONE, chunk::NONE, cookie, 0);
+    } else {
+        put_simple(output, 0, cookie);
+    }
+}
+
+/// Failure, with a text where there is room for it.
+pub(crate) fn error(
+    output: &mut Output,
+    structured: bool,
+    cookie: u64,
+    code: ErrorCode,
+    message: impl fmt::Display,
+) {
+    if !structured {
+        return put_simple(output, code.to_wire(), cookie);
+    }
+    put_error(output, chunk::ERROR, cookie, code, message, None);
+}
+
+/// Failure at a place.
+pub(crate) fn error_at(
+    output: &mut Output,
+    structured: bool,
+    cookie: u64,
+    code: ErrorCode,
+    offset: u64,
+    message: impl fmt::Display,
+) {
+    if !structured {
+        return put_simple(output, code.to_wire(), cookie);
+    }
+    put_error(output, chunk::ERROR_OFFSET, cookie, code, message, Some(offset));
+}
+
+fn put_error(
+    output: &mut Output,
+    kind: u16,
+    cookie: u64,
+    code: ErrorCode,
+    message: impl fmt::Display,
+    offset: Option<u64>,
+) {
+    let header = output.mark();
+    put_chunk(output, chunk::DONE, kind, cookie, 0);
+    output.put_u32(code.to_wire());
+    output.put_u16(0);
+    let text_bytes = output.put_text(message);
+    if let Some(offset) = offset {
+        output.put_u64(offset);
+    }
+    let payload = header + wire::STRUCTURED_REPLY_BYTES;
+    let payload_bytes = (output.mark() - payload) as u32;
+    output.patch(payload - 4, &payload_bytes.to_be_bytes());
+    output.patch(payload + 4, &(text_bytes as u16).to_be_bytes());
+}
+
+/// The data of a read in one piece. Where `fill` fails, the answer is its error.
+pub(crate) fn read(
+    output: &mut Output,
+    structured: bool,
+    request: &Request,
+    fill: impl FnOnce(&mut [u8]) -> Result<(), ErrorCode>,
+) {
+    let mark = output.mark();
+    let length = request.length_bytes as usize;
+    if structured {
+        put_data_chunk(output, chunk::DONE, request.cookie, request.offset_bytes, length);
+    } else {
+        put_simple(output, 0, request.cookie);
+    }
+    if let Err(code) = fill(output.room(length)) {
+        output.rewind(mark);
+        error(output, structured, request.cookie, code, "the data could not be read");
+    }
+}
+
+/// The data of a read in pieces, one behind the other.
+pub(crate) fn read_pieces<'a>(
+    output: &mut Output,
+    structured: bool,
+    request: &Request,
+    pieces: impl IntoIterator<Item = Piece<'a>>,
+) {
+    let whole = !structured || request.flags.contains(CommandFlags::DO_NOT_FRAGMENT);
+    let read = if whole {
+        put_whole(output, structured, request, pieces)
+    } else {
+        put_chunks(output, request, pieces)
+    };
+    assert_eq!(read, u64::from(request.length_bytes), "the pieces of a read must be as long as the request");
+}
+
+/// Holes are sent as zeroes. Tells how many bytes the pieces had.
+fn put_whole<'a>(
+    output: &mut Output,
+    structured: bool,
+    request: &Request,
+    pieces: impl IntoIterator<Item = Piece<'a>>,
+) -> u64 {
+    if structured {
+        let length = request.length_bytes as usize;
+        put_data_chunk(output, chunk::DONE, request.cookie, request.offset_bytes, length);
+    } else {
+        put_simple(output, 0, request.cookie);
+    }
+    let from = output.mark();
+    for piece in pieces {
+        match piece {
+            Piece::Data(bytes) => output.put(bytes),
+            Piece::Hole { length_bytes } => output.put_zeroes(length_bytes as usize),
+        }
+    }
+    (output.mark() - from) as u64
+}
+
+/// A chunk a piece. Tells how many bytes the pieces had.
+fn put_chunks<'a>(
+    output: &mut Output,
+    request: &Request,
+    pieces: impl IntoIterator<Item = Piece<'a>>,
+) -> u64 {
+    let mut offset = request.offset_bytes;
+    let mut last = output.mark();
+    for piece in pieces.into_iter().filter(|piece| piece.len() > 0) {
+        last = output.mark();
+        match piece {
+            Piece::Data(bytes) => {
+                put_data_chunk(output, 0, request.cookie, offset, bytes.len());
+                output.put(bytes);
+            }
+            Piece::Hole { length_bytes } => {
+                put_chunk(output, 0, chunk::OFFSET_HOLE, request.cookie, 12);
+                output.put_u64(offset);
+                output.put_u32(length_bytes);
+            }
+        }
+        offset += piece.len() as u64;
+    }
+    let read = offset - request.offset_bytes;
+    if read > 0 {
+        output.patch(last + 4, &chunk::DONE.to_be_bytes());
+    }
+    read
+}
+
+/// The allocation of a range. What reaches beyond it is cut off; if nothing is
+/// told, all of it counts as data.
+pub(crate) fn status(
+    output: &mut Output,
+    request: &Request,
+    extents: impl IntoIterator<Item = StatusExtent>,
+) {
+    let header = output.mark();
+    put_chunk(output, chunk::DONE, chunk::BLOCK_STATUS, request.cookie, 0);
+    output.put_u32(wire::ALLOCATION_CONTEXT_ID);
+    let mut left = request.length_bytes;
+    for extent in extents {
+        let length = extent.length_bytes.min(left);
+        if length == 0 {
+            continue;
+        }
+        output.put_u32(length);
+        output.put_u32(extent.state.bits());
+        left -= length;
+        if left == 0 || request.flags.contains(CommandFlags::ONE_EXTENT) {
+            break;
+        }
+    }
+    if left == request.length_bytes {
+        output.put_u32(left);
+        output.put_u32(0);
+    }
+    let payload = header + wire::STRUCTURED_REPLY_BYTES;
+    let payload_bytes = (output.mark() - payload) as u32;
+    output.patch(payload - 4, &payload_bytes.to_be_bytes());
+}
+
+fn put_simple(output: &mut Output, error: u32, cookie: u64) {
+    let mut bytes = [0; wire::SIMPLE_REPLY_BYTES];
+    bytes[..4].copy_from_slice(&wire::SIMPLE_REPLY.to_be_bytes());
+    bytes[4..8].copy_from_slice(&error.to_be_bytes());
+    bytes[8..].copy_from_slice(&cookie.to_be_bytes());
+    output.put(&bytes);
+}
+
+fn put_chunk(output: &mut Output, flags: u16, kind: u16, cookie: u64, length: u32) {
+    let mut bytes = [0; wire::STRUCTURED_REPLY_BYTES];
+    bytes[..4].copy_from_slice(&wire::STRUCTURED_REPLY.to_be_bytes());
+    bytes[4..6].copy_from_slice(&flags.to_be_bytes());
+    bytes[6..8].copy_from_slice(&kind.to_be_bytes());
+    bytes[8..16].copy_from_slice(&cookie.to_be_bytes());
+    bytes[16..].copy_from_slice(&length.to_be_bytes());
+    output.put(&bytes);
+}
+
+/// A header that so many bytes of data follow.
+fn put_data_chunk(output: &mut Output, flags: u16, cookie: u64, offset: u64, length: usize) {
+    put_chunk(output, flags, chunk::OFFSET_DATA, cookie, 8 + length as u32);
+    output.put_u64(offset);
+}
