@@ -3,6 +3,7 @@
 use crate::layout::{Layout, Location, Role};
 use crate::members::at_least;
 use crate::plan::{Content, OpenIos, Place, Plan, PlanWriter};
+use crate::states::MemberStates;
 use fullstroke_contract::registry::{self, Keys};
 use fullstroke_contract::{Below, ConfigError, Extent, Request, Status};
 use fullstroke_units::{Bytes, Lbn, Sectors};
@@ -26,6 +27,7 @@ pub struct Partition {
     member: Sectors,
     start: Sectors,
     size: Sectors,
+    states: MemberStates,
     open: OpenIos,
 }
 
@@ -45,7 +47,8 @@ impl Partition {
                 format!("found {}; expected a part of the member, {}", config.size, members[0].bytes());
             return Err(ConfigError::new("size", message));
         }
-        Ok(Box::new(Partition { member: members[0], start, size, open: OpenIos::new(1) }))
+        let (states, open) = (MemberStates::alive(1), OpenIos::new(1));
+        Ok(Box::new(Partition { member: members[0], start, size, states, open }))
     }
 }
 
@@ -68,8 +71,11 @@ impl Layout for Partition {
     fn failures_survived(&self) -> u32 {
         0
     }
-    fn failed(&self) -> &[u32] {
-        &[]
+    fn member_states(&self) -> &MemberStates {
+        &self.states
+    }
+    fn member_states_mut(&mut self) -> &mut MemberStates {
+        &mut self.states
     }
 
     fn locate(&self, lbn: Lbn) -> Location {

@@ -5,7 +5,7 @@ use crate::gf256::multiply;
 use crate::plan::{Band, Detail, MemberIo, Place, Plan, Step};
 use crate::{Layout, REGISTRY};
 use fullstroke_contract::registry::{Keys, find};
-use fullstroke_contract::{Below, ConfigError, Extent, Operation, Request, Status};
+use fullstroke_contract::{Below, ConfigError, Extent, MemberState, Operation, Request, Status};
 use fullstroke_units::{Lbn, Sectors};
 use std::ops::Range;
 
@@ -14,6 +14,11 @@ pub(crate) const SECTOR: usize = 2;
 /// Something that keeps bytes.
 pub(crate) trait Device {
     fn perform(&mut self, operation: Operation, extent: Extent, bytes: &mut [u8]);
+
+    /// If it is an array.
+    fn as_array(&mut self) -> Option<&mut Array> {
+        None
+    }
 }
 
 /// A member without members.
@@ -64,15 +69,11 @@ impl Device for Memory {
 
 impl Device for Array {
     fn perform(&mut self, operation: Operation, extent: Extent, bytes: &mut [u8]) {
-        let request = Request { operation, extent, ..Request::default() };
-        assert_eq!(self.layout.plan(&request, Below::NOTHING, &mut self.plan), Status::Done);
-        check_form(&*self.layout, &self.plan);
-        let mut buffers = Buffers::new(bytes.to_vec(), &self.plan);
-        let count = self.plan.strands().len();
-        for order in 0..count {
-            self.run_strand(if self.reversed { count - 1 - order } else { order }, &mut buffers);
-        }
-        bytes.copy_from_slice(&buffers.request);
+        assert_eq!(self.attempt(operation, extent, bytes), Status::Done);
+    }
+
+    fn as_array(&mut self) -> Option<&mut Array> {
+        Some(self)
     }
 }
 
@@ -88,6 +89,45 @@ impl Array {
             .map(|bytes| Box::new(Memory(bytes)) as Box<dyn Device>)
             .collect();
         Array::new(layout, members)
+    }
+
+    /// Carries a request out, if it can be.
+    pub(crate) fn attempt(&mut self, operation: Operation, extent: Extent, bytes: &mut [u8]) -> Status {
+        let request = Request { operation, extent, ..Request::default() };
+        let status = self.layout.plan(&request, Below::NOTHING, &mut self.plan);
+        if status == Status::Done {
+            let request = self.run_plan(bytes.to_vec());
+            bytes.copy_from_slice(&request);
+        }
+        status
+    }
+
+    /// Fills `member` on, which is being rebuilt, by about `most` sectors.
+    pub(crate) fn fill(&mut self, member: usize, most: u64) {
+        let MemberState::Rebuilding { done } = self.layout.member_state(member) else { return };
+        let reached = self.layout.plan_rebuild(member, done, Sectors(most), &mut self.plan);
+        let written = self.plan.ios().iter().filter(|io| io.operation != Operation::Read);
+        for io in written {
+            assert_eq!((io.member as usize, io.operation), (member, Operation::Write));
+            assert!(io.extent.start.0 >= done.0 && io.extent.end().0 <= reached.0, "only what it says");
+        }
+        self.run_plan(Vec::new());
+        let used = self.layout.member_used(member);
+        assert!(reached > done || done == used, "each step leads on");
+        assert!(reached <= used);
+        let whole = reached == used;
+        let state = if whole { MemberState::Alive } else { MemberState::Rebuilding { done: reached } };
+        self.layout.set_member_state(member, state);
+    }
+
+    fn run_plan(&mut self, request: Vec<u8>) -> Vec<u8> {
+        check_form(&*self.layout, &self.plan);
+        let mut buffers = Buffers::new(request, &self.plan);
+        let count = self.plan.strands().len();
+        for order in 0..count {
+            self.run_strand(if self.reversed { count - 1 - order } else { order }, &mut buffers);
+        }
+        buffers.request
     }
 
     pub(crate) fn read(&mut self, start: u64, sectors: u64) -> Vec<u8> {

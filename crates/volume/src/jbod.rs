@@ -8,6 +8,7 @@
 use crate::layout::{Layout, Location, Role};
 use crate::members::{at_least, too_large};
 use crate::plan::{Content, OpenIos, Place, Plan, PlanWriter};
+use crate::states::MemberStates;
 use fullstroke_contract::registry::{self, Keys};
 use fullstroke_contract::{Below, ConfigError, Extent, Request, Status};
 use fullstroke_units::{Lbn, Sectors};
@@ -24,6 +25,7 @@ pub struct JbodConfig {}
 pub struct Jbod {
     /// The volume's first sector on each member, and behind them the capacity.
     starts: Vec<u64>,
+    states: MemberStates,
     open: OpenIos,
 }
 
@@ -37,7 +39,8 @@ impl Jbod {
             let start = starts[starts.len() - 1];
             starts.push(start.checked_add(capacity.0).ok_or_else(too_large)?);
         }
-        Ok(Box::new(Jbod { starts, open: OpenIos::new(members.len()) }))
+        let (states, open) = (MemberStates::alive(members.len()), OpenIos::new(members.len()));
+        Ok(Box::new(Jbod { starts, states, open }))
     }
 }
 
@@ -65,8 +68,11 @@ impl Layout for Jbod {
     fn failures_survived(&self) -> u32 {
         0
     }
-    fn failed(&self) -> &[u32] {
-        &[]
+    fn member_states(&self) -> &MemberStates {
+        &self.states
+    }
+    fn member_states_mut(&mut self) -> &mut MemberStates {
+        &mut self.states
     }
 
     fn locate(&self, lbn: Lbn) -> Location {

@@ -1,8 +1,8 @@
 //! The interface of a layout: an address map, and a plan for each request.
 
-use crate::Plan;
+use crate::{MemberStates, Plan};
 use fullstroke_contract::registry::Keys;
-use fullstroke_contract::{Below, ConfigError, Operation, Request, Status};
+use fullstroke_contract::{Below, ConfigError, MemberState, Operation, Request, Status};
 use fullstroke_units::{Lbn, Sectors};
 
 /// Builds a layout from its keys in a stack file and the capacities of its
@@ -52,11 +52,35 @@ pub enum Role {
 /// How a volume's addresses lie on its members, and which member I/O serves a
 /// request.
 ///
-/// - **Getters**: everything but the next two.
+/// - **Getters**: everything but the next three.
 /// - **Address map**: [`locate`](Layout::locate) and its inverse
 ///   [`role_of`](Layout::role_of), which together are one-to-one and onto.
+/// - **Member states**: members fail, are replaced and filled again while the
+///   layout is in use, by [`set_member_state`](Layout::set_member_state); a
+///   layout keeps them in [`MemberStates`].
 /// - **Plans**: [`plan`](Layout::plan) is what callers use; a layout implements
-///   [`plan_transfer`](Layout::plan_transfer).
+///   [`plan_transfer`](Layout::plan_transfer), and, if it has redundancy,
+///   [`plan_rebuild`](Layout::plan_rebuild).
+///
+/// # Failing and filling
+/// What is planned after a change of state counts on it at once. To fill a new
+/// member, whoever carries plans out makes it `Rebuilding` from 0, then in
+/// turn carries out what [`plan_rebuild`](Layout::plan_rebuild) plans and says
+/// how far it came, and at the end that the member is alive:
+///
+/// ```text
+/// done = 0
+/// while done < member_used(member):
+///     set_member_state(member, Rebuilding { done })
+///     done = plan_rebuild(member, done, most, plan)
+///     carry out plan
+/// set_member_state(member, Alive)
+/// ```
+///
+/// Requests may be planned between any two of these steps. Rows of sectors that
+/// a plan needs for itself keep those of the rebuild and those of requests
+/// apart, if plans get them in the order in which they were made; whoever
+/// carries plans out one at a time needs no rows.
 pub trait Layout: Send {
     /// As written in a stack file.
     fn name(&self) -> &'static str;
@@ -88,12 +112,44 @@ pub trait Layout: Send {
     }
 
     /// How many members a whole array may lose, whichever they are, without
-    /// losing data. Members that are configured as failed do not count against
-    /// it.
+    /// losing data. Members that have failed do not count against it.
     fn failures_survived(&self) -> u32;
 
-    /// The members that are configured as failed, ascending.
-    fn failed(&self) -> &[u32];
+    /// The states of all members.
+    fn member_states(&self) -> &MemberStates;
+
+    /// The states of all members, to be changed. A layout has nothing else to
+    /// change with them.
+    fn member_states_mut(&mut self) -> &mut MemberStates;
+
+    /// The members that have failed, ascending. Those that are being filled are
+    /// not among them.
+    fn failed(&self) -> &[u32] {
+        self.member_states().failed()
+    }
+
+    /// The state of `member`.
+    ///
+    /// # Panics
+    /// If there is no such member.
+    fn member_state(&self, member: usize) -> MemberState {
+        self.member_states().get(member)
+    }
+
+    /// Changes the state of `member`, for every plan from now on. Any state can
+    /// be set, also more failures than are survived: then the layout no longer
+    /// [answers](Layout::answers).
+    ///
+    /// # Panics
+    /// If there is no such member.
+    fn set_member_state(&mut self, member: usize, state: MemberState) {
+        self.member_states_mut().set(member, state);
+    }
+
+    /// Whether every address still has its data.
+    fn answers(&self) -> bool {
+        self.member_states().impaired().len() <= self.failures_survived() as usize
+    }
 
     /// Where the first copy of a volume's sector lies.
     ///
@@ -110,7 +166,8 @@ pub trait Layout: Send {
     /// Writes the member I/O of a read, write or discard into the empty `plan`.
     /// The extent is within the capacity and not empty. Answers
     /// [`Status::Lost`], with whatever in the plan, if an addressed sector has
-    /// no copy left.
+    /// no copy left. A layout without redundancy need not look: a plan that asks
+    /// anything of a member that has failed is lost anyway.
     fn plan_transfer(&mut self, request: &Request, below: Below<'_>, plan: &mut Plan) -> Status;
 
     /// Fills `plan` with the member I/O that serves `request`; what it held
@@ -118,23 +175,57 @@ pub trait Layout: Send {
     ///
     /// A flush goes to every member that has not failed. A read, write or
     /// discard whose extent is empty or not within the capacity is
-    /// [`Status::OutOfRange`]. The plan is empty unless the answer is
+    /// [`Status::OutOfRange`]; one that needs what was lost is
+    /// [`Status::Lost`]. The plan is empty unless the answer is
     /// [`Status::Done`], and may be empty then: a parity layout carries out
     /// only that part of a discard which covers whole rows.
     fn plan(&mut self, request: &Request, below: Below<'_>, plan: &mut Plan) -> Status {
         plan.clear();
         if request.operation == Operation::Flush {
-            plan.flush(self.members(), self.failed());
-            return Status::Done;
+            return plan.flush(self.members(), self.failed());
         }
         let extent = request.extent;
         if extent.sectors == Sectors::ZERO || !extent.within(self.capacity()) {
             return Status::OutOfRange;
         }
-        let status = self.plan_transfer(request, below, plan);
+        let status = match self.plan_transfer(request, below, plan) {
+            Status::Done if asks_the_impossible(self.member_states(), plan) => Status::Lost,
+            status => status,
+        };
         if status != Status::Done {
             plan.clear();
         }
         status
     }
+
+    /// Writes into `plan` the I/O that fills the sectors of `member`, which is
+    /// `Rebuilding { done: from }`, from there on: about `most` sectors, in
+    /// whole chunks, and one at least. What the plan held before is discarded. All bytes pass
+    /// through its scratch buffer.
+    ///
+    /// Answers the sector behind the last that is filled when the plan has been
+    /// carried out; at the end of the member, `member_used(member)`. Where
+    /// nothing is left to fill from, as in a layout without redundancy, sectors
+    /// are passed over, and the plan may be empty: what the new member holds
+    /// there counts as the data from then on. Whether that is wanted is for the
+    /// caller to know, who asks [`answers`](Layout::answers).
+    ///
+    /// Writes that are planned from now on count on the plan's being carried
+    /// out. If it is not, set the member's state again.
+    ///
+    /// # Panics
+    /// If there is no such member.
+    fn plan_rebuild(&mut self, member: usize, _from: Sectors, _most: Sectors, plan: &mut Plan) -> Sectors {
+        plan.clear();
+        self.member_used(member)
+    }
+}
+
+/// Whether `plan` has I/O for members that have failed, or reads what was not
+/// filled yet. Layouts with redundancy make no such plans; the others need not
+/// look at the states of their members.
+fn asks_the_impossible(states: &MemberStates, plan: &Plan) -> bool {
+    let impossible =
+        || plan.ios().iter().any(|io| !states.bears(io.member as usize, io.operation, io.extent));
+    !states.impaired().is_empty() && impossible()
 }

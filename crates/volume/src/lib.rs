@@ -7,6 +7,11 @@
 //! issues that I/O in order, keeps writes of one stripe apart, and says where
 //! the time went. Layouts nest as layers do: a member may be a volume.
 //!
+//! Members fail, are replaced by empty ones and are filled again while the
+//! volume is in use: [`MemberStates`] is what layouts know of it,
+//! [`Layout::plan_rebuild`] plans the filling, and the [`Volume`] does it in the
+//! background.
+//!
 //! One file a layout: [`jbod`], [`raid0`], [`raid1`], [`raid10`], [`raid4`],
 //! [`raid5`], [`raid6`]; all by name in [`REGISTRY`]. Those with parity share
 //! their planning of rows, those with copies their choice of the copy to read.
@@ -29,10 +34,13 @@ pub mod raid5;
 pub mod raid6;
 mod registry;
 mod shape;
+mod states;
 mod volume;
 
 #[cfg(test)]
 mod proofs;
+#[cfg(test)]
+mod rebuild_proofs;
 
 /// The example of CONTRIBUTING.md, compiled and tested.
 #[cfg(test)]
@@ -45,4 +53,5 @@ pub use parity::Rotation;
 pub use plan::{Band, Content, Detail, MemberIo, Method, Piece, Place, Plan, Rows, Step, Strand};
 pub use registry::REGISTRY;
 pub use shape::Shape;
+pub use states::MemberStates;
 pub use volume::Volume;

@@ -1,68 +1,10 @@
-//! Checks that the layouts share: of their keys, and of their members.
+//! Checks that the layouts share: of their keys, and of their members' sizes.
 
 use fullstroke_contract::ConfigError;
 use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors};
 
 /// The chunk size that a layout has unless its keys say otherwise.
 pub(crate) const DEFAULT_CHUNK: Bytes = Bytes(64 << 10);
-
-/// Which members have failed.
-#[derive(Clone, Debug)]
-pub(crate) struct Failed {
-    list: Vec<u32>,
-    flags: Vec<bool>,
-}
-
-impl Failed {
-    /// The members in `list`, each of which must be one of `members` and stand
-    /// there once.
-    pub(crate) fn new(list: &[u32], members: usize) -> Result<Failed, ConfigError> {
-        let mut flags = vec![false; members];
-        for &member in list {
-            match flags.get_mut(member as usize) {
-                None => return Err(no_such_member(member, members)),
-                Some(true) => {
-                    let message = format!("member {member} is listed twice; list each failed member once");
-                    return Err(ConfigError::new("failed", message));
-                }
-                Some(flag) => *flag = true,
-            }
-        }
-        let mut list = list.to_vec();
-        list.sort_unstable();
-        Ok(Failed { list, flags })
-    }
-
-    /// The same, and an error if there are more than `most`.
-    pub(crate) fn at_most(list: &[u32], members: usize, most: usize) -> Result<Failed, ConfigError> {
-        let failed = Failed::new(list, members)?;
-        if failed.list.len() <= most {
-            return Ok(failed);
-        }
-        let message = format!(
-            "{} of {members} members have failed, but the data survives only {most}; list at most {most}",
-            failed.list.len()
-        );
-        Err(ConfigError::new("failed", message))
-    }
-
-    /// The failed members, ascending.
-    pub(crate) fn list(&self) -> &[u32] {
-        &self.list
-    }
-
-    /// Whether `member` has failed.
-    #[inline]
-    pub(crate) fn has(&self, member: usize) -> bool {
-        self.flags[member]
-    }
-}
-
-fn no_such_member(member: u32, members: usize) -> ConfigError {
-    let message =
-        format!("there is no member {member}: the {members} members are counted from 0 to {}", members - 1);
-    ConfigError::new("failed", message)
-}
 
 /// The chunk in sectors: a positive multiple of the sector.
 pub(crate) fn chunk_sectors(chunk: Bytes) -> Result<u64, ConfigError> {
@@ -138,15 +80,5 @@ mod tests {
     fn a_chunk_larger_than_a_member_names_the_member() {
         let error = common_rows(&[Sectors(1000), Sectors(100)], 128).unwrap_err();
         assert!(error.message.contains("member 1"), "{error}");
-    }
-
-    #[test]
-    fn failed_members_exist_are_listed_once_and_few_enough() {
-        assert_eq!(Failed::at_most(&[3, 1], 4, 2).unwrap().list(), [1, 3]);
-        for (list, said) in [(&[4][..], "no member 4"), (&[1, 1], "twice"), (&[0, 1, 2], "survives only 2")] {
-            let error = Failed::at_most(list, 4, 2).unwrap_err();
-            assert_eq!(error.key, "failed");
-            assert!(error.message.contains(said), "{error}");
-        }
     }
 }

@@ -1,6 +1,8 @@
-//! Which copy a read goes to.
+//! Which copy a read goes to, and how copies are made.
 
-use fullstroke_contract::Below;
+use crate::plan::{Content, Place, PlanWriter};
+use crate::states::MemberStates;
+use fullstroke_contract::{Below, Extent, Operation, Status};
 use fullstroke_units::Lbn;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -81,6 +83,61 @@ fn queue_length(copy: &Candidate, below: Below<'_>) -> u32 {
 fn seek_distance(copy: &Candidate, below: Below<'_>) -> u32 {
     let head = below.gauge(copy.member).head;
     below.tracks(copy.member).map_or(u32::MAX, |tracks| tracks.cylinder_of(copy.lbn).distance(head))
+}
+
+/// Writes or discards a run of the volume's sectors in all of its copies, each a
+/// member and an extent there. If no copy is left there is nothing to keep up
+/// to date.
+///
+/// Where a copy is still to be filled, the strand takes the sectors for itself:
+/// what fills it must not be older than what a write put in its place meanwhile.
+pub(crate) fn write_copies(
+    writer: &mut PlanWriter<'_>,
+    states: &MemberStates,
+    operation: Operation,
+    run: Extent,
+    place: Place,
+    copies: impl Iterator<Item = (usize, Extent)> + Clone,
+) -> Status {
+    if copies.clone().all(|(member, copy)| copy.end().0 > states.writable(member)) {
+        return Status::Lost;
+    }
+    let awaits = |(member, copy): (usize, Extent)| states.awaits(member, copy.end().0);
+    if !states.impaired().is_empty() && copies.clone().any(awaits) {
+        hold(writer, run);
+    }
+    for (member, copy) in copies.filter(|copy| !states.has_failed(copy.0)) {
+        writer.io(member, operation, copy, place, Content::Data);
+    }
+    Status::Done
+}
+
+fn hold(writer: &mut PlanWriter<'_>, extent: Extent) {
+    writer.hold_row(extent.start.0);
+    writer.hold_row(extent.end().0 - 1);
+}
+
+/// Copies runs of the volume's sectors, ascending, from one place to another:
+/// all are read, then all are written.
+pub(crate) fn copy_runs(
+    writer: &mut PlanWriter<'_>,
+    runs: impl Iterator<Item = (Extent, (usize, Extent), (usize, Extent))> + Clone,
+) {
+    let sectors = runs.clone().map(|(run, ..)| run.sectors.0).sum();
+    let scratch = writer.scratch(sectors);
+    writer.begin_strand();
+    let mut at = scratch;
+    for (run, (member, extent), _) in runs.clone() {
+        hold(writer, run);
+        writer.io(member, Operation::Read, extent, at, Content::Peer);
+        at = at.behind(run.sectors);
+    }
+    writer.begin_second_phase();
+    let mut at = scratch;
+    for (run, _, (member, extent)) in runs {
+        writer.io(member, Operation::Write, extent, at, Content::Peer);
+        at = at.behind(run.sectors);
+    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@
 //! A plan made with [`Detail::Timing`] has the same strands and I/O, but no
 //! pieces, bands and steps: whoever only times it does not need them.
 
-use fullstroke_contract::{Extent, Operation};
+use fullstroke_contract::{Extent, Operation, Status};
 use fullstroke_units::{Lbn, Sectors};
 use std::ops::Range;
 
@@ -52,7 +52,8 @@ pub struct Strand {
     rows: Option<Rows>,
 }
 
-/// Rows of chunks, both ends included.
+/// Rows of chunks, both ends included. Layouts with copies have rows of one
+/// sector, the volume's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rows {
     /// The first row.
@@ -109,7 +110,7 @@ pub enum Content {
     /// Data that the request asked for or brings.
     Data,
     /// Data that the row's arithmetic needs: what is about to be overwritten,
-    /// or a neighbour's.
+    /// or a neighbour's. Also data that a new member is filled with.
     Peer,
     /// P.
     Parity,
@@ -128,7 +129,7 @@ pub enum Method {
     ReconstructWrite,
     /// Lost data is computed from everything that is left: for a read, that is
     /// the answer; for a write, parity is then the sum as in a
-    /// reconstruct-write.
+    /// reconstruct-write; for a new member, that is what fills it.
     Recover,
     /// The row's parity members have failed: data is written alone.
     Unprotected,
@@ -212,8 +213,12 @@ impl Plan {
         self.scratch = Sectors::ZERO;
     }
 
-    /// Adds a flush of every member that is not in `failed` (ascending).
-    pub(crate) fn flush(&mut self, members: usize, failed: &[u32]) {
+    /// Adds a flush of every member that is not in `failed` (ascending). It is
+    /// lost if none is left.
+    pub(crate) fn flush(&mut self, members: usize, failed: &[u32]) -> Status {
+        if failed.len() == members {
+            return Status::Lost;
+        }
         let alive = (0..members as u32).filter(|member| failed.binary_search(member).is_err());
         self.ios.extend(alive.map(|member| MemberIo {
             member,
@@ -225,6 +230,17 @@ impl Plan {
         }));
         let end = self.ios.len() as u32;
         self.strands.push(Strand { begin: 0, middle: end, end, rows: None });
+        Status::Done
+    }
+}
+
+impl Place {
+    /// The place `sectors` behind.
+    pub(crate) fn behind(self, sectors: Sectors) -> Place {
+        match self {
+            Place::Request(at) => Place::Request(at + sectors),
+            Place::Scratch(at) => Place::Scratch(at + sectors),
+        }
     }
 }
 
@@ -443,9 +459,12 @@ mod tests {
     #[test]
     fn a_flush_reaches_the_members_that_are_left() {
         let mut plan = Plan::new(Detail::Timing);
-        plan.flush(4, &[1, 3]);
+        assert_eq!(plan.flush(4, &[1, 3]), Status::Done);
         let members: Vec<u32> = plan.ios().iter().map(|io| io.member).collect();
         assert_eq!(members, [0, 2]);
         assert_eq!(plan.strands()[0].first_phase(), 0..2);
+        plan.clear();
+        assert_eq!(plan.flush(2, &[0, 1]), Status::Lost);
+        assert!(plan.strands().is_empty());
     }
 }

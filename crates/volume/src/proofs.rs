@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 /// A volume to prove things of.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
-    name: &'static str,
-    keys: Value,
-    members: Vec<u64>,
+    pub(crate) name: &'static str,
+    pub(crate) keys: Value,
+    pub(crate) members: Vec<u64>,
     /// Members in the order in which they fail, as far as the layout bears it.
-    order: Vec<u32>,
+    pub(crate) order: Vec<u32>,
 }
 
 /// A request to make, in shares of the capacity.

@@ -7,6 +7,7 @@
 use crate::layout::{Layout, Location, Role};
 use crate::members::{DEFAULT_CHUNK, at_least, capacity_of, chunk_sectors, common_rows};
 use crate::plan::{Content, OpenIos, Place, Plan, PlanWriter};
+use crate::states::MemberStates;
 use fullstroke_contract::registry::{self, Keys};
 use fullstroke_contract::{Below, ConfigError, Extent, Request, Status};
 use fullstroke_units::{Bytes, Lbn, Sectors};
@@ -37,6 +38,7 @@ pub struct Raid0 {
     /// Whole chunks on each member.
     rows: u64,
     capacity: Sectors,
+    states: MemberStates,
     open: OpenIos,
 }
 
@@ -48,8 +50,8 @@ impl Raid0 {
         let chunk = chunk_sectors(config.chunk)?;
         let rows = common_rows(members, chunk)?;
         let capacity = capacity_of([rows, members.len() as u64, chunk])?;
-        let open = OpenIos::new(members.len());
-        Ok(Box::new(Raid0 { capacities: members.to_vec(), chunk, rows, capacity, open }))
+        let (states, open) = (MemberStates::alive(members.len()), OpenIos::new(members.len()));
+        Ok(Box::new(Raid0 { capacities: members.to_vec(), chunk, rows, capacity, states, open }))
     }
 }
 
@@ -72,8 +74,11 @@ impl Layout for Raid0 {
     fn failures_survived(&self) -> u32 {
         0
     }
-    fn failed(&self) -> &[u32] {
-        &[]
+    fn member_states(&self) -> &MemberStates {
+        &self.states
+    }
+    fn member_states_mut(&mut self) -> &mut MemberStates {
+        &mut self.states
     }
 
     fn locate(&self, lbn: Lbn) -> Location {

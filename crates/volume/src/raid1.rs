@@ -2,13 +2,17 @@
 //!
 //! A write goes to all members and is finished when the last one is; a read
 //! goes to one, by the read policy. The smallest member sets the capacity.
+//!
+//! A member that is being filled is written everywhere, and read where it is
+//! filled.
 
 use crate::layout::{Layout, Location, Role};
-use crate::members::{Failed, at_least, smallest};
-use crate::mirror::{Candidate, CopyChooser, ReadPolicy};
+use crate::members::{at_least, smallest};
+use crate::mirror::{Candidate, CopyChooser, ReadPolicy, copy_runs, write_copies};
 use crate::plan::{Content, OpenIos, Place, Plan, PlanWriter};
+use crate::states::MemberStates;
 use fullstroke_contract::registry::{self, Keys};
-use fullstroke_contract::{Below, ConfigError, Operation, Request, Status};
+use fullstroke_contract::{Below, ConfigError, Extent, Operation, Request, Status};
 use fullstroke_units::{Lbn, Sectors};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,7 +33,7 @@ pub struct Raid1Config {
 pub struct Raid1 {
     capacities: Vec<Sectors>,
     capacity: Sectors,
-    failed: Failed,
+    states: MemberStates,
     chooser: CopyChooser,
     open: OpenIos,
 }
@@ -42,7 +46,7 @@ impl Raid1 {
         Ok(Box::new(Raid1 {
             capacities: members.to_vec(),
             capacity: smallest(members).1,
-            failed: Failed::at_most(&config.failed, members.len(), members.len() - 1)?,
+            states: MemberStates::with_failed_at_most(&config.failed, members.len(), members.len() - 1)?,
             chooser: CopyChooser::new(config.read_policy, members.len()),
             open: OpenIos::new(members.len()),
         }))
@@ -68,8 +72,11 @@ impl Layout for Raid1 {
     fn failures_survived(&self) -> u32 {
         self.members() as u32 - 1
     }
-    fn failed(&self) -> &[u32] {
-        self.failed.list()
+    fn member_states(&self) -> &MemberStates {
+        &self.states
+    }
+    fn member_states_mut(&mut self) -> &mut MemberStates {
+        &mut self.states
     }
 
     fn locate(&self, lbn: Lbn) -> Location {
@@ -87,34 +94,46 @@ impl Layout for Raid1 {
     }
 
     fn plan_transfer(&mut self, request: &Request, below: Below<'_>, plan: &mut Plan) -> Status {
-        let failed = &self.failed;
-        let alive = (0..self.capacities.len()).filter(|&member| !failed.has(member));
+        let (states, extent) = (&self.states, request.extent);
+        let all = 0..self.capacities.len();
         let mut writer = PlanWriter::new(plan, &mut self.open);
         writer.begin_strand();
-        let mut add = |member| {
-            let place = Place::Request(Sectors::ZERO);
-            writer.io(member, request.operation, request.extent, place, Content::Data);
-        };
-        if request.operation != Operation::Read {
-            alive.for_each(add);
+        if request.operation == Operation::Read {
+            let copies = all.filter(|&member| extent.end().0 <= states.readable(member));
+            let copies = copies.map(|member| Candidate { member, lbn: extent.start, planned: 0 });
+            let Some(copy) = self.chooser.choose(0, copies, below) else { return Status::Lost };
+            writer.io(copy.member, Operation::Read, extent, BEGINNING, Content::Data);
             return Status::Done;
         }
-        let copies = alive.map(|member| Candidate { member, lbn: request.extent.start, planned: 0 });
-        match self.chooser.choose(0, copies, below) {
-            None => Status::Lost,
-            Some(copy) => {
-                add(copy.member);
-                Status::Done
-            }
+        let copies = all.map(|member| (member, extent));
+        write_copies(&mut writer, states, request.operation, extent, BEGINNING, copies)
+    }
+
+    fn plan_rebuild(&mut self, member: usize, from: Sectors, most: Sectors, plan: &mut Plan) -> Sectors {
+        plan.clear();
+        let others = (0..self.capacities.len()).rev().filter(|&other| other != member);
+        // Of several that reach as far, the last of the reversed is the first.
+        let source = others.max_by_key(|&other| self.states.readable(other)).unwrap_or(member);
+        let filled = self.capacity.0.min(self.states.readable(source));
+        if from.0 >= filled {
+            return self.capacity;
         }
+        let end = filled.min(from.0.saturating_add(most.0.max(1)));
+        let run = Extent::new(from.0, end - from.0);
+        let mut writer = PlanWriter::new(plan, &mut self.open);
+        copy_runs(&mut writer, std::iter::once((run, (source, run), (member, run))));
+        self.states.fill(member, end);
+        Sectors(end)
     }
 }
+
+/// All of the request's buffer, on each member.
+const BEGINNING: Place = Place::Request(Sectors::ZERO);
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Detail;
-    use fullstroke_contract::Extent;
     use serde_json::json;
 
     fn raid1(keys: serde_json::Value, members: usize) -> Result<Box<dyn Layout>, ConfigError> {

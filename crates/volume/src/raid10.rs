@@ -5,11 +5,15 @@
 //! p div m. The number of members m need not be a multiple of n. A write goes
 //! to all copies; a read of a chunk goes to one, by the read policy, unless one
 //! of its copies continues what the same request reads already.
+//!
+//! A member that is being filled is written everywhere, and read where it is
+//! filled.
 
 use crate::layout::{Layout, Location, Role};
-use crate::members::{DEFAULT_CHUNK, Failed, at_least, capacity_of, chunk_sectors, common_rows};
-use crate::mirror::{Candidate, CopyChooser, ReadPolicy};
+use crate::members::{DEFAULT_CHUNK, at_least, capacity_of, chunk_sectors, common_rows};
+use crate::mirror::{Candidate, CopyChooser, ReadPolicy, copy_runs, write_copies};
 use crate::plan::{Content, OpenIos, Place, Plan, PlanWriter};
+use crate::states::MemberStates;
 use fullstroke_contract::registry::{self, Keys};
 use fullstroke_contract::{Below, ConfigError, Extent, Operation, Request, Status};
 use fullstroke_units::{Bytes, Lbn, Sectors};
@@ -49,7 +53,7 @@ impl Default for Raid10Config {
 pub struct Raid10 {
     capacities: Vec<Sectors>,
     map: NearMap,
-    failed: Failed,
+    states: MemberStates,
     chooser: CopyChooser,
     open: OpenIos,
 }
@@ -79,6 +83,20 @@ impl NearMap {
         (chunk < self.chunks).then_some((chunk, copy))
     }
 
+    /// The members that hold `chunk`, and where.
+    fn copies(&self, chunk: u64) -> impl Iterator<Item = (usize, Extent)> + Clone + use<> {
+        let map = *self;
+        (0..map.copies).map(move |copy| {
+            let (member, row) = map.place(chunk, copy);
+            (member, map.extent(row))
+        })
+    }
+
+    /// The sectors of chunk number `index`, of the volume or of a member.
+    fn extent(&self, index: u64) -> Extent {
+        Extent::new(index * self.chunk, self.chunk)
+    }
+
     /// Chunks of `member` that the volume uses.
     fn used_rows(&self, member: usize) -> u64 {
         (self.chunks * self.copies).saturating_sub(member as u64).div_ceil(self.members)
@@ -97,12 +115,12 @@ impl Raid10 {
         let copies = u64::from(config.copies);
         capacity_of([rows, count, chunk])?;
         let map = NearMap { members: count, copies, chunk, chunks: rows * count / copies };
-        let failed = Failed::new(&config.failed, members.len())?;
-        check_copy_left(&map, &failed)?;
+        let states = MemberStates::with_failed(&config.failed, members.len())?;
+        check_copy_left(&map, &states)?;
         Ok(Box::new(Raid10 {
             capacities: members.to_vec(),
             map,
-            failed,
+            states,
             chooser: CopyChooser::new(config.read_policy, members.len()),
             open: OpenIos::new(members.len()),
         }))
@@ -119,23 +137,31 @@ fn check_copies(copies: u32, members: usize) -> Result<(), ConfigError> {
     Err(ConfigError::new("copies", message))
 }
 
-/// The copies of a chunk lie on consecutive members, beginning anywhere in a
-/// cycle of `members` chunks at most.
-fn check_copy_left(map: &NearMap, failed: &Failed) -> Result<(), ConfigError> {
-    let holders = |chunk| (0..map.copies).map(move |copy| map.place(chunk, copy).0);
-    let lost =
-        (0..map.members.min(map.chunks)).find(|&chunk| holders(chunk).all(|member| failed.has(member)));
-    match lost {
-        None => Ok(()),
-        Some(chunk) => {
-            let holders: Vec<String> = holders(chunk).map(|member| member.to_string()).collect();
-            let message = format!(
-                "every copy of some chunks is lost, since members {} have failed; leave one of them alive",
-                holders.join(", ")
-            );
-            Err(ConfigError::new("failed", message))
-        }
-    }
+/// A chunk of which no copy is left, if there is one. Copies lie on consecutive
+/// members, beginning anywhere in a cycle of `members` chunks at most, and
+/// members are filled from front to back: the last cycle tells of all.
+fn lost_chunk(map: &NearMap, states: &MemberStates) -> Option<u64> {
+    let is_lost = |(member, extent): (usize, Extent)| extent.end().0 > states.readable(member);
+    (map.chunks.saturating_sub(map.members)..map.chunks).find(|&chunk| map.copies(chunk).all(is_lost))
+}
+
+fn check_copy_left(map: &NearMap, states: &MemberStates) -> Result<(), ConfigError> {
+    let Some(chunk) = lost_chunk(map, states) else { return Ok(()) };
+    let holders: Vec<String> = map.copies(chunk).map(|(member, _)| member.to_string()).collect();
+    let message = format!(
+        "every copy of some chunks is lost, since members {} have failed; leave one of them alive",
+        holders.join(", ")
+    );
+    Err(ConfigError::new("failed", message))
+}
+
+/// What fills `row` of `member`: the chunk, and another copy of it that is
+/// there.
+fn source(map: &NearMap, states: &MemberStates, member: usize, row: u64) -> Option<(u64, (usize, Extent))> {
+    let (chunk, _) = map.held(member, row)?;
+    let is_there =
+        |&(other, extent): &(usize, Extent)| other != member && extent.end().0 <= states.readable(other);
+    Some((chunk, map.copies(chunk).find(is_there)?))
 }
 
 impl Layout for Raid10 {
@@ -157,8 +183,14 @@ impl Layout for Raid10 {
     fn failures_survived(&self) -> u32 {
         self.map.copies as u32 - 1
     }
-    fn failed(&self) -> &[u32] {
-        self.failed.list()
+    fn member_states(&self) -> &MemberStates {
+        &self.states
+    }
+    fn member_states_mut(&mut self) -> &mut MemberStates {
+        &mut self.states
+    }
+    fn answers(&self) -> bool {
+        lost_chunk(&self.map, &self.states).is_none()
     }
 
     fn locate(&self, lbn: Lbn) -> Location {
@@ -182,7 +214,7 @@ impl Layout for Raid10 {
     }
 
     fn plan_transfer(&mut self, request: &Request, below: Below<'_>, plan: &mut Plan) -> Status {
-        let (map, failed) = (self.map, &self.failed);
+        let (map, states) = (self.map, &self.states);
         let mut writer = PlanWriter::new(plan, &mut self.open);
         writer.begin_strand();
         let (begin, end) = (request.extent.start.0, request.extent.end().0);
@@ -191,23 +223,47 @@ impl Layout for Raid10 {
             let (chunk, offset) = (at / map.chunk, at % map.chunk);
             let sectors = (map.chunk - offset).min(end - at);
             let place = Place::Request(Sectors(at - begin));
-            let alive = (0..map.copies).map(|copy| map.place(chunk, copy)).filter(|copy| !failed.has(copy.0));
-            let alive = alive.map(|(member, row)| (member, Extent::new(row * map.chunk + offset, sectors)));
+            let copies = map.copies(chunk);
+            let copies = copies.map(|(member, all)| (member, Extent::new(all.start.0 + offset, sectors)));
             if request.operation == Operation::Read {
                 let group = map.place(chunk, 0).0;
-                let Some((member, extent)) = read_copy(&mut self.chooser, &writer, group, alive, below)
+                let there = copies.filter(|copy| copy.1.end().0 <= states.readable(copy.0));
+                let Some((member, extent)) = read_copy(&mut self.chooser, &writer, group, there, below)
                 else {
                     return Status::Lost;
                 };
                 writer.io(member, Operation::Read, extent, place, Content::Data);
             } else {
-                for (member, extent) in alive {
-                    writer.io(member, request.operation, extent, place, Content::Data);
+                let run = Extent::new(at, sectors);
+                match write_copies(&mut writer, states, request.operation, run, place, copies) {
+                    Status::Done => {}
+                    status => return status,
                 }
             }
             at += sectors;
         }
         Status::Done
+    }
+
+    fn plan_rebuild(&mut self, member: usize, from: Sectors, most: Sectors, plan: &mut Plan) -> Sectors {
+        plan.clear();
+        let (map, states) = (self.map, &self.states);
+        let used = map.used_rows(member);
+        let first = from.0 / map.chunk;
+        // Rows have the same members in turn, every `copies` rows: where none
+        // of a turn has a source, none behind it has.
+        let mut turn = first..used.min(first.saturating_add(map.copies));
+        let Some(first) = turn.find(|&row| source(&map, states, member, row).is_some()) else {
+            return Sectors(used * map.chunk);
+        };
+        let end = used.min(first.saturating_add((most.0 / map.chunk).max(1)));
+        let runs = (first..end).filter_map(|row| {
+            let (chunk, from) = source(&map, states, member, row)?;
+            Some((map.extent(chunk), from, (member, map.extent(row))))
+        });
+        copy_runs(&mut PlanWriter::new(plan, &mut self.open), runs);
+        self.states.fill(member, end * map.chunk);
+        Sectors(end * map.chunk)
     }
 }
 
@@ -217,20 +273,20 @@ fn read_copy(
     chooser: &mut CopyChooser,
     writer: &PlanWriter<'_>,
     group: usize,
-    alive: impl Iterator<Item = (usize, Extent)> + Clone,
+    there: impl Iterator<Item = (usize, Extent)> + Clone,
     below: Below<'_>,
 ) -> Option<(usize, Extent)> {
-    let mut continuing = alive.clone();
+    let mut continuing = there.clone();
     let continued = continuing.find(|(member, extent)| writer.continued_by(*member, extent.start).is_some());
     continued.or_else(|| {
-        let candidates = alive.clone().map(|(member, extent)| Candidate {
+        let candidates = there.clone().map(|(member, extent)| Candidate {
             member,
             lbn: extent.start,
             planned: writer.ios_of(member),
         });
         let chosen = chooser.choose(group, candidates, below)?.member;
-        let mut alive = alive;
-        alive.find(|copy| copy.0 == chosen)
+        let mut there = there;
+        there.find(|copy| copy.0 == chosen)
     })
 }
 

@@ -1,14 +1,23 @@
 //! The layer that carries a layout's plans out.
 
 use crate::layout::Layout;
-use crate::locks::{LockId, RowLocks};
-use crate::plan::{Detail, MemberIo, Plan};
-use fullstroke_contract::{
-    Below, Completion, Gauge, Hints, Layer, Operation, Out, Request, RequestId, Status,
-};
-use fullstroke_units::{Cylinder, Time};
-use std::ops::Range;
+use crate::locks::RowLocks;
+use crate::plan::{Detail, Plan};
+use flight::{Flight, Purpose, decode, encode};
+use fullstroke_contract::{Below, Completion, Gauge, Layer, Order, Out, Refusal, Request, RequestId, Signal};
+use fullstroke_units::{Bytes, Cylinder, Sectors, Time};
+use rebuild::{Rebuilds, UNIT};
 
+mod flight;
+mod orders;
+mod rebuild;
+
+#[cfg(test)]
+mod rebuild_races;
+#[cfg(test)]
+mod rebuild_storms;
+#[cfg(test)]
+mod rebuild_tests;
 #[cfg(test)]
 mod tests;
 
@@ -18,7 +27,7 @@ mod tests;
 /// - **Getters**: [`layout`](Volume::layout), [`plan_of`](Volume::plan_of), and
 ///   those of [`Layer`].
 ///
-/// It wants no wake-ups. What holds after each event:
+/// What holds after each event:
 ///
 /// - The second phase of a strand is issued when the last I/O of the first has
 ///   finished, unless one of these failed; nothing is written then.
@@ -31,10 +40,35 @@ mod tests;
 ///
 /// Member I/O carries the hints of the request. In layouts with parity `stripe`
 /// is the row of chunks. Reads that a write waits for are synchronous.
+///
+/// Members fail and are restored by [`Order`]s, or when they say themselves that
+/// they failed or were replaced, as a member that is a volume does; these and
+/// their own rebuilds they tell the volume and nobody above.
+///
+/// - A failure holds for what is planned from then on; I/O that is under way
+///   ends as it will. If data is lost with the member, the volume says
+///   [`Signal::Failed`], and rebuilds rest until the next restore. Requests that
+///   do not need what is lost are served all the same.
+/// - A restored member is empty, and is filled from the others, a unit of 1 MiB
+///   at a time and one member after the other. A unit begins when the one before
+///   it has ended, not before the rate allows it, and, after a restore, not
+///   before all requests that were planned earlier have ended; a wake-up is asked
+///   for then. It takes its rows in the same queues as writes, so that what it
+///   fills is up to date. Its I/O is of the class [`Idle`], and its origin is
+///   [`Request::BACKGROUND`].
+/// - After each unit the volume says [`Signal::Rebuilt`]. Where a unit's I/O is
+///   lost it is planned again, if a member has failed meanwhile; otherwise
+///   rebuilds rest until the next order.
+/// - Of what is lost nothing can be filled: there the new member's own sectors
+///   count. When so the volume has all addresses again, it says
+///   [`Signal::Replaced`]. Members that are replaced without an order are filled
+///   at the rate of the latest restore, or else as fast as it goes.
+///
+/// [`Idle`]: fullstroke_contract::PriorityClass::Idle
 pub struct Volume {
     layout: Box<dyn Layout>,
     detail: Detail,
-    /// In-flight requests by slot. A free slot keeps its room.
+    /// What is in flight, by slot. A free slot keeps its room.
     flights: Vec<Flight>,
     free: Vec<u32>,
     locks: RowLocks,
@@ -42,43 +76,21 @@ pub struct Volume {
     granted: Vec<u64>,
     /// The member whose arm stands for the volume's.
     first_alive: usize,
+    /// Requests from above that have not finished.
     in_flight: u32,
     head: Cylinder,
     idle_since: Option<Time>,
-}
-
-/// A request in flight.
-#[derive(Debug)]
-struct Flight {
-    request: Request,
-    submitted: Time,
-    plan: Plan,
-    strands: Vec<Progress>,
-    /// Strands that have not finished.
-    unfinished: u32,
-    status: Status,
-    /// Of the member I/O so far, the one that finished last.
-    last: Completion,
-}
-
-/// How far a strand is.
-#[derive(Clone, Copy, Debug, Default)]
-struct Progress {
-    /// I/Os that were issued and have not finished.
-    outstanding: u32,
-    in_second_phase: bool,
-    failed: bool,
-    lock: Option<LockId>,
-}
-
-/// The id of a member I/O, which is also what names a strand in the locks: the
-/// slot, and the index within the plan.
-fn encode(slot: usize, index: usize) -> u64 {
-    (slot as u64) << 32 | index as u64
-}
-
-fn decode(id: u64) -> (usize, usize) {
-    ((id >> 32) as usize, (id & u64::from(u32::MAX)) as usize)
+    /// Whether every address still has its data.
+    answering: bool,
+    rebuilds: Rebuilds,
+    /// How much of a member a unit of a rebuild fills.
+    unit: Sectors,
+    /// How many members were restored so far.
+    restores: u64,
+    /// How often members changed their state so far.
+    changes: u64,
+    /// The rate of the latest restore.
+    latest_rate: Option<Bytes>,
 }
 
 impl Volume {
@@ -90,10 +102,9 @@ impl Volume {
     /// A volume whose plans can be carried out on bytes if `detail` says so:
     /// see [`plan_of`](Volume::plan_of).
     pub fn with_detail(layout: Box<dyn Layout>, detail: Detail) -> Volume {
-        let failed = layout.failed();
-        let alive = (0..layout.members()).find(|&member| failed.binary_search(&(member as u32)).is_err());
         Volume {
-            first_alive: alive.unwrap_or(0),
+            first_alive: orders::first_alive(&*layout),
+            answering: layout.answers(),
             layout,
             detail,
             flights: Vec::new(),
@@ -103,6 +114,11 @@ impl Volume {
             in_flight: 0,
             head: Cylinder(0),
             idle_since: Some(Time::ZERO),
+            rebuilds: Rebuilds::default(),
+            unit: UNIT,
+            restores: 0,
+            changes: 0,
+            latest_rate: None,
         }
     }
 
@@ -112,8 +128,8 @@ impl Volume {
     }
 
     /// The plan to which a member I/O belongs, and the index of the I/O in it.
-    /// It stays until the next request is submitted after the one that it
-    /// serves was completed. `None` if the volume never issued such an id.
+    /// It stays until the end of the last I/O of the request that it serves.
+    /// `None` if the volume never issued such an id.
     pub fn plan_of(&self, member_io: RequestId) -> Option<(&Plan, usize)> {
         let (slot, io) = decode(member_io.0);
         let plan = &self.flights.get(slot)?.plan;
@@ -124,16 +140,15 @@ impl Volume {
         if let Some(slot) = self.free.pop() {
             return slot as usize;
         }
-        self.flights.push(Flight {
-            request: Request::default(),
-            submitted: Time::ZERO,
-            plan: Plan::new(self.detail),
-            strands: Vec::new(),
-            unfinished: 0,
-            status: Status::Done,
-            last: Completion::default(),
-        });
+        self.flights.push(Flight::new(self.detail));
         self.flights.len() - 1
+    }
+
+    fn begin_strands(&mut self, slot: usize, out: &mut Out) {
+        self.idle_since = None;
+        for strand in 0..self.flights[slot].strands.len() {
+            self.begin_strand(slot, strand, out);
+        }
     }
 
     fn begin_strand(&mut self, slot: usize, strand: usize, out: &mut Out) {
@@ -159,19 +174,29 @@ impl Volume {
     }
 
     fn finish(&mut self, slot: usize, out: &mut Out) {
-        let completion = self.flights[slot].completion();
+        let flight = &self.flights[slot];
+        let (completion, restores) = (flight.completion(), flight.restores);
         self.free.push(slot as u32);
-        self.in_flight -= 1;
-        if self.in_flight == 0 {
+        match flight.purpose {
+            Purpose::Above => {
+                self.in_flight -= 1;
+                if restores < self.restores {
+                    self.rebuilds.older_ended(completion.finished);
+                }
+                out.complete(completion);
+            }
+            Purpose::Rebuild => self.unit_ended(completion.finished, completion.status, out),
+        }
+        if self.in_flight == 0 && self.rebuilds.unit().is_none() {
             self.idle_since = Some(completion.finished);
         }
-        out.complete(completion);
     }
 }
 
 impl Layer for Volume {
     fn submit(&mut self, now: Time, request: Request, below: Below<'_>, out: &mut Out) {
         self.head = below.gauge(self.first_alive).head;
+        self.catch_up(now, out);
         let slot = self.new_slot();
         let flight = &mut self.flights[slot];
         let status = self.layout.plan(&request, below, &mut flight.plan);
@@ -181,24 +206,21 @@ impl Layer for Volume {
                 Completion { id: request.id, submitted: now, finished: now, status, ..Completion::default() };
             return out.complete(answer);
         }
-        flight.begin(now, request);
-        let strands = flight.strands.len();
+        flight.begin(now, request, self.restores);
         self.in_flight += 1;
-        self.idle_since = None;
-        for strand in 0..strands {
-            self.begin_strand(slot, strand, out);
-        }
+        self.begin_strands(slot, out);
     }
 
     fn completed(
         &mut self,
-        _now: Time,
+        now: Time,
         member: usize,
         completion: Completion,
         below: Below<'_>,
         out: &mut Out,
     ) {
         self.head = below.gauge(self.first_alive).head;
+        self.catch_up(now, out);
         let (slot, io) = decode(completion.id.0);
         let flight = &mut self.flights[slot];
         debug_assert_eq!(flight.plan.ios()[io].member as usize, member, "a member answers its own requests");
@@ -212,14 +234,30 @@ impl Layer for Volume {
             self.end_strand(slot, strand, out);
             if finished {
                 self.finish(slot, out);
+                self.catch_up(now, out);
             }
         }
     }
 
-    fn wake(&mut self, _now: Time, _below: Below<'_>, _out: &mut Out) {}
+    fn wake(&mut self, now: Time, _below: Below<'_>, out: &mut Out) {
+        self.catch_up(now, out);
+    }
+
+    fn signalled(&mut self, now: Time, member: usize, signal: Signal, _below: Below<'_>, out: &mut Out) {
+        self.catch_up(now, out);
+        self.hear(now, member, signal, out);
+        self.catch_up(now, out);
+    }
+
+    fn ordered(&mut self, now: Time, order: Order, _below: Below<'_>, out: &mut Out) -> Result<(), Refusal> {
+        self.catch_up(now, out);
+        self.carry_out(now, order, out)?;
+        self.catch_up(now, out);
+        Ok(())
+    }
 
     fn next_wake(&self) -> Time {
-        Time::NEVER
+        self.rebuilds.next_unit()
     }
 
     fn gauge(&self) -> Gauge {
@@ -227,86 +265,8 @@ impl Layer for Volume {
             queue_length: self.in_flight,
             head: self.head,
             idle_since: self.idle_since,
+            alive: self.answering,
             ..Gauge::default()
-        }
-    }
-}
-
-impl Flight {
-    fn begin(&mut self, now: Time, request: Request) {
-        self.request = request;
-        self.submitted = now;
-        self.status = Status::Done;
-        self.last = Completion::default();
-        self.strands.clear();
-        self.strands.resize(self.plan.strands().len(), Progress::default());
-        self.unfinished = self.strands.len() as u32;
-    }
-
-    fn issue_first_phase(&mut self, slot: usize, strand: usize, out: &mut Out) {
-        let ios = self.plan.strands()[strand].first_phase();
-        self.issue(slot, strand, ios, out);
-    }
-
-    /// Issues the second phase unless there is none, it was issued before, or
-    /// the first has failed. Answers whether it did.
-    fn issue_second_phase(&mut self, slot: usize, strand: usize, out: &mut Out) -> bool {
-        let progress = &mut self.strands[strand];
-        let ios = self.plan.strands()[strand].second_phase();
-        if progress.in_second_phase || progress.failed || ios.is_empty() {
-            return false;
-        }
-        progress.in_second_phase = true;
-        self.issue(slot, strand, ios, out);
-        true
-    }
-
-    fn issue(&mut self, slot: usize, strand: usize, ios: Range<usize>, out: &mut Out) {
-        self.strands[strand].outstanding = ios.len() as u32;
-        for index in ios {
-            let io = &self.plan.ios()[index];
-            out.issue(io.member as usize, self.member_request(encode(slot, index), io));
-        }
-    }
-
-    fn member_request(&self, id: u64, io: &MemberIo) -> Request {
-        let hints = self.request.hints;
-        let waited_for = io.operation == Operation::Read && self.request.operation != Operation::Read;
-        Request {
-            id: RequestId(id),
-            origin: self.request.origin,
-            operation: io.operation,
-            extent: io.extent,
-            hints: Hints {
-                synchronous: hints.synchronous || waited_for,
-                stripe: io.row.or(hints.stripe),
-                ..hints
-            },
-        }
-    }
-
-    /// Notes the end of a member I/O. Answers whether it was the last of its
-    /// phase.
-    fn record(&mut self, strand: usize, completion: Completion) -> bool {
-        self.status = self.status.max(completion.status);
-        if completion.finished >= self.last.finished {
-            self.last = completion;
-        }
-        let progress = &mut self.strands[strand];
-        progress.failed |= completion.status != Status::Done;
-        progress.outstanding -= 1;
-        progress.outstanding == 0
-    }
-
-    fn completion(&self) -> Completion {
-        let Completion { submitted, finished, mut breakdown, .. } = self.last;
-        breakdown.parity += submitted.since(self.submitted);
-        Completion {
-            id: self.request.id,
-            submitted: self.submitted,
-            finished,
-            status: self.status,
-            breakdown,
         }
     }
 }

@@ -5,13 +5,20 @@
 //! one. Within a row, the written part is cut (see [`bands`]) so that each cut
 //! concerns the same chunks from end to end, and each cut gets the method that
 //! costs least (see [`choice`]).
+//!
+//! Members fail, and are filled again from row 0 upwards ([`refill`]). A row
+//! that is filled on a member counts it as alive, one that is not as failed. A
+//! row that has lost more than its parities make good is broken: what is left
+//! of it can be read, and nothing written.
 
 mod bands;
 mod choice;
 mod geometry;
 mod recovery;
+mod refill;
 mod row;
 mod rows;
+mod writes;
 
 #[cfg(test)]
 mod tests;
@@ -20,8 +27,9 @@ pub use geometry::Rotation;
 pub(crate) use geometry::{Geometry, Placement};
 
 use crate::layout::{Layout, Location, Role};
-use crate::members::{Failed, at_least, capacity_of, chunk_sectors, common_rows};
+use crate::members::{at_least, capacity_of, chunk_sectors, common_rows};
 use crate::plan::{OpenIos, Plan, PlanWriter};
+use crate::states::MemberStates;
 use fullstroke_contract::{Below, ConfigError, Operation, Request, Status};
 use fullstroke_units::{Bytes, Lbn, Sectors};
 use geometry::Cell;
@@ -66,7 +74,10 @@ impl ParityLayout {
             name: config.name,
             capacities: members.to_vec(),
             capacity: capacity_of([rows, geometry.data(), chunk])?,
-            rows: RowPlanner { geometry, failed: Failed::at_most(config.failed, count, config.parities)? },
+            rows: RowPlanner {
+                geometry,
+                states: MemberStates::with_failed_at_most(config.failed, count, config.parities)?,
+            },
             open: OpenIos::new(count),
             terms: Vec::with_capacity(count),
         })
@@ -105,8 +116,11 @@ impl Layout for ParityLayout {
     fn failures_survived(&self) -> u32 {
         self.rows.geometry.parities as u32
     }
-    fn failed(&self) -> &[u32] {
-        self.rows.failed.list()
+    fn member_states(&self) -> &MemberStates {
+        &self.rows.states
+    }
+    fn member_states_mut(&mut self) -> &mut MemberStates {
+        &mut self.rows.states
     }
 
     fn locate(&self, lbn: Lbn) -> Location {
@@ -145,8 +159,19 @@ impl Layout for ParityLayout {
             Operation::Read => self.rows.read(wanted, terms, writer),
             Operation::Write => self.rows.write(wanted, terms, writer),
             Operation::Discard => self.rows.discard(wanted, writer),
-            Operation::Flush => {}
+            Operation::Flush => Status::Done,
         }
-        Status::Done
+    }
+
+    fn plan_rebuild(&mut self, member: usize, from: Sectors, most: Sectors, plan: &mut Plan) -> Sectors {
+        plan.clear();
+        let rows = self.rows.refillable(from, most);
+        if rows.is_empty() {
+            return self.member_used(member);
+        }
+        let end = rows.end * self.rows.geometry.chunk;
+        self.rows.refill(member, rows, &mut self.terms, &mut PlanWriter::new(plan, &mut self.open));
+        self.rows.states.fill(member, end);
+        Sectors(end)
     }
 }

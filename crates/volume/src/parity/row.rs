@@ -1,7 +1,6 @@
 //! One row of a parity layout, with what has failed in it.
 
 use super::geometry::{Cell, Geometry, Shape};
-use crate::members::Failed;
 
 /// One row: who holds what, and what of it is left.
 #[derive(Clone, Copy, Debug)]
@@ -14,19 +13,24 @@ pub(crate) struct Row {
     pub(crate) p: Option<u64>,
     /// The member that holds Q, if there is one and it is alive.
     pub(crate) q: Option<u64>,
-    /// Indices of the data chunks that are lost; no more than parities left.
+    /// Indices of the data chunks that are lost; of a broken row, some.
     lost: [u64; 2],
     lost_count: u8,
+    /// Whether more data chunks are lost than parities are left.
+    broken: bool,
 }
 
 impl Row {
-    pub(crate) fn new(geometry: &Geometry, failed: &Failed, number: u64) -> Row {
+    /// Row `number`, of which nothing is left on the members `lost`.
+    pub(crate) fn new(geometry: &Geometry, number: u64, lost: impl Iterator<Item = u32>) -> Row {
         let shape = geometry.shape(number);
         let (p, q) = (Some(shape.p()), shape.q());
-        let mut row = Row { number, shape, data: geometry.data(), p, q, lost: [0; 2], lost_count: 0 };
-        for &member in failed.list() {
+        let data = geometry.data();
+        let mut row = Row { number, shape, data, p, q, lost: [0; 2], lost_count: 0, broken: false };
+        for member in lost {
             row.lose(shape.cell(u64::from(member)));
         }
+        row.broken |= row.lost_count > 0 && row.lost().len() > row.parities().count();
         row
     }
 
@@ -34,6 +38,7 @@ impl Row {
         match cell {
             Cell::P => self.p = None,
             Cell::Q => self.q = None,
+            Cell::Data(_) if self.lost().len() == self.lost.len() => self.broken = true,
             Cell::Data(index) => {
                 self.lost[usize::from(self.lost_count)] = index;
                 self.lost_count += 1;
@@ -41,7 +46,13 @@ impl Row {
         }
     }
 
-    /// The indices of the lost data chunks.
+    /// Whether more data chunks are lost than parities are left: then lost data
+    /// does not come back, and new data cannot be protected.
+    #[inline]
+    pub(crate) fn is_broken(&self) -> bool {
+        self.broken
+    }
+    /// The indices of the lost data chunks, if the row is not broken.
     #[inline]
     pub(crate) fn lost(&self) -> &[u64] {
         &self.lost[..usize::from(self.lost_count)]

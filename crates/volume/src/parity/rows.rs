@@ -1,28 +1,27 @@
-//! Plans rows: which member I/O a request needs in each, and the sums between.
+//! What the planning of all requests to rows shares, and reads: which member
+//! I/O is needed in each row, and the sums that bring lost data back.
 
 use super::bands::{Cut, Cuts, Span};
-use super::choice;
 use super::geometry::{Cell, Geometry};
 use super::recovery::Recovery;
 use super::row::Row;
-use crate::gf256::power;
-use crate::members::Failed;
 use crate::plan::{Content, Method, Place, PlanWriter, Step};
-use fullstroke_contract::{Extent, Operation};
+use crate::states::MemberStates;
+use fullstroke_contract::{Extent, Operation, Status};
 use fullstroke_units::Sectors;
 
 /// A surviving chunk's cut, and where its bytes are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Term {
-    cell: Cell,
-    place: Place,
+    pub(super) cell: Cell,
+    pub(super) place: Place,
 }
 
 /// Plans rows.
 #[derive(Debug)]
 pub(crate) struct RowPlanner {
     pub(crate) geometry: Geometry,
-    pub(crate) failed: Failed,
+    pub(crate) states: MemberStates,
 }
 
 /// A request, as the planning of rows needs it.
@@ -35,61 +34,85 @@ pub(crate) struct Wanted {
     pub(crate) end: u64,
 }
 
-/// Where the new parities of a cut are.
-type NewParity = [Place; 2];
-
 impl Wanted {
     /// Where the sector `offset` of the data chunk `index` of a row is in the
     /// request's buffer.
     #[inline]
-    fn place(&self, geometry: &Geometry, row: u64, index: u64, offset: u64) -> Place {
+    pub(super) fn place(&self, geometry: &Geometry, row: u64, index: u64, offset: u64) -> Place {
         let lbn = row * geometry.row_sectors() + index * geometry.chunk + offset;
         Place::Request(Sectors(lbn - self.begin))
     }
 }
 
 impl RowPlanner {
-    fn row(&self, number: u64) -> Row {
-        Row::new(&self.geometry, &self.failed, number)
+    /// A row as reads see it, which may come at any time.
+    pub(super) fn row_to_read(&self, number: u64) -> Row {
+        self.row(number, MemberStates::readable)
+    }
+
+    /// A row as writes see it, which have it to themselves and come behind what
+    /// fills it.
+    pub(super) fn row_to_write(&self, number: u64) -> Row {
+        self.row(number, MemberStates::writable)
+    }
+
+    /// A row that is lost where members are not `filled` up to its end.
+    #[inline]
+    fn row(&self, number: u64, filled: fn(&MemberStates, usize) -> u64) -> Row {
+        let end = (number + 1) * self.geometry.chunk;
+        let impaired = self.states.impaired().iter().copied();
+        let lost = impaired.filter(|&member| filled(&self.states, member as usize) < end);
+        Row::new(&self.geometry, number, lost)
     }
 
     /// The part of the request from `at` that lies in one row.
-    fn span(&self, wanted: Wanted, at: u64) -> Span {
+    pub(super) fn span(&self, wanted: Wanted, at: u64) -> Span {
         let row_sectors = self.geometry.row_sectors();
         let (row, from) = (at / row_sectors, at % row_sectors);
         Span { row, from, to: row_sectors.min(from + (wanted.end - at)) }
     }
 
     /// Whole rows from `at`.
-    fn whole_rows(&self, wanted: Wanted, at: u64) -> u64 {
+    pub(super) fn whole_rows(&self, wanted: Wanted, at: u64) -> u64 {
         let row_sectors = self.geometry.row_sectors();
         if at.is_multiple_of(row_sectors) { (wanted.end - at) / row_sectors } else { 0 }
     }
 
     /// The cut's extent on the member of a cell.
     #[inline]
-    fn extent(&self, row: &Row, cut: &Cut) -> Extent {
+    pub(super) fn extent(&self, row: &Row, cut: &Cut) -> Extent {
         Extent::new(row.number * self.geometry.chunk + cut.from, cut.sectors())
     }
 
     /// The cut of the data chunk `index`.
     #[inline]
-    fn data_io(&self, row: &Row, cut: &Cut, index: u64, place: Place, io: Io, writer: &mut PlanWriter<'_>) {
+    pub(super) fn data_io(
+        &self,
+        row: &Row,
+        cut: &Cut,
+        index: u64,
+        place: Place,
+        io: Io,
+        writer: &mut PlanWriter<'_>,
+    ) {
         let member = row.shape.data_member(index) as usize;
         writer.io(member, io.operation, self.extent(row, cut), place, io.content);
     }
 
-    // Reads.
-
-    pub(crate) fn read(&self, wanted: Wanted, terms: &mut Vec<Term>, writer: &mut PlanWriter<'_>) {
+    pub(crate) fn read(&self, wanted: Wanted, terms: &mut Vec<Term>, writer: &mut PlanWriter<'_>) -> Status {
         writer.begin_strand();
         let mut at = wanted.begin;
         while at < wanted.end {
             let span = self.span(wanted, at);
-            let row = self.row(span.row);
+            let row = self.row_to_read(span.row);
             writer.enter_row(span.row);
             for cut in Cuts::of(span, self.geometry.chunk).as_slice() {
-                if row.lost().iter().any(|&index| cut.covers(index)) {
+                if row.is_broken() {
+                    if !self.is_left(&row, cut) {
+                        return Status::Lost;
+                    }
+                    self.read_covered(wanted, &row, cut, writer);
+                } else if row.lost().iter().any(|&index| cut.covers(index)) {
                     writer.hold_row(span.row);
                     self.read_and_rebuild(wanted, &row, cut, terms, writer);
                 } else {
@@ -98,6 +121,14 @@ impl RowPlanner {
             }
             at += span.to - span.from;
         }
+        Status::Done
+    }
+
+    /// Whether the data that is covered by the cut of a broken row can be read.
+    fn is_left(&self, row: &Row, cut: &Cut) -> bool {
+        let end = self.extent(row, cut).end().0;
+        let mut members = (cut.first..cut.end).map(|index| row.shape.data_member(index) as usize);
+        members.all(|member| end <= self.states.readable(member))
     }
 
     fn read_covered(&self, wanted: Wanted, row: &Row, cut: &Cut, writer: &mut PlanWriter<'_>) {
@@ -148,7 +179,7 @@ impl RowPlanner {
         }
     }
 
-    fn read_parity(
+    pub(super) fn read_parity(
         &self,
         row: &Row,
         cut: &Cut,
@@ -161,115 +192,15 @@ impl RowPlanner {
         place
     }
 
-    // Writes.
-
-    pub(crate) fn write(&self, wanted: Wanted, terms: &mut Vec<Term>, writer: &mut PlanWriter<'_>) {
-        let mut at = wanted.begin;
-        while at < wanted.end {
-            let whole = self.whole_rows(wanted, at);
-            if whole > 0 {
-                let first = at / self.geometry.row_sectors();
-                self.write_whole_rows(wanted, first, whole, writer);
-                at += whole * self.geometry.row_sectors();
-            } else {
-                let span = self.span(wanted, at);
-                self.write_part(wanted, span, terms, writer);
-                at += span.to - span.from;
-            }
-        }
-    }
-
-    fn write_whole_rows(&self, wanted: Wanted, first: u64, count: u64, writer: &mut PlanWriter<'_>) {
-        let cut = Cut { from: 0, to: self.geometry.chunk, first: 0, end: self.geometry.data() };
-        writer.begin_strand();
-        for number in first..first + count {
-            let row = self.row(number);
-            writer.enter_row(number);
-            writer.hold_row(number);
-            let protected = row.parities().next().is_some();
-            let method = if protected { Method::FullStripe } else { Method::Unprotected };
-            let parity = self.sum_new_and_rest(wanted, &row, &cut, method, writer);
-            self.write_cut(wanted, &row, &cut, parity, writer);
-        }
-    }
-
-    fn write_part(&self, wanted: Wanted, span: Span, terms: &mut Vec<Term>, writer: &mut PlanWriter<'_>) {
-        let row = self.row(span.row);
-        let cuts = Cuts::of(span, self.geometry.chunk);
-        let methods = choice::choose(&row, cuts.as_slice());
-        let mut parities = [[Place::Scratch(Sectors::ZERO); 2]; Cuts::MOST];
-        writer.begin_strand();
-        writer.enter_row(span.row);
-        writer.hold_row(span.row);
-        for ((cut, method), parity) in cuts.as_slice().iter().zip(methods).zip(&mut parities) {
-            *parity = match method {
-                Method::ReadModifyWrite => self.modify(wanted, &row, cut, writer),
-                Method::Recover => self.recover_and_sum(wanted, &row, cut, terms, writer),
-                _ => self.sum_new_and_rest(wanted, &row, cut, method, writer),
-            };
-        }
-        writer.begin_second_phase();
-        for (cut, parity) in cuts.as_slice().iter().zip(parities) {
-            self.write_cut(wanted, &row, cut, parity, writer);
-        }
-    }
-
-    /// Read-modify-write: reads old parity and old data.
-    fn modify(&self, wanted: Wanted, row: &Row, cut: &Cut, writer: &mut PlanWriter<'_>) -> NewParity {
-        writer.band(row.number, cut.offsets(), Method::ReadModifyWrite);
-        let mut parity = [Place::Scratch(Sectors::ZERO); 2];
-        for ((cell, member), place) in row.parities().zip(&mut parity) {
-            *place = self.read_parity(row, cut, cell, member, writer);
-        }
-        for index in cut.first..cut.end {
-            let old = writer.scratch(cut.sectors());
-            self.data_io(row, cut, index, old, Io::READ_PEER, writer);
-            let new = wanted.place(&self.geometry, row.number, index, cut.from);
-            add_to_parities(row, cut, index, old, &parity, true, writer);
-            add_to_parities(row, cut, index, new, &parity, true, writer);
-        }
-        parity
-    }
-
-    /// Full-stripe and reconstruct-write: reads the data that stays, if any.
-    /// Unprotected: reads and sums nothing.
-    fn sum_new_and_rest(
+    /// Reads the row's surviving data, and the parities that bring back the
+    /// rest.
+    pub(super) fn read_what_is_left(
         &self,
-        wanted: Wanted,
-        row: &Row,
-        cut: &Cut,
-        method: Method,
-        writer: &mut PlanWriter<'_>,
-    ) -> NewParity {
-        writer.band(row.number, cut.offsets(), method);
-        let parity = new_parities(cut, writer);
-        if method == Method::Unprotected {
-            return parity;
-        }
-        for index in 0..row.data {
-            let place = if cut.covers(index) {
-                wanted.place(&self.geometry, row.number, index, cut.from)
-            } else {
-                let rest = writer.scratch(cut.sectors());
-                self.data_io(row, cut, index, rest, Io::READ_PEER, writer);
-                rest
-            };
-            add_to_parities(row, cut, index, place, &parity, index > 0, writer);
-        }
-        parity
-    }
-
-    /// Reads everything that is left, computes the lost data that stays, and
-    /// sums up.
-    fn recover_and_sum(
-        &self,
-        wanted: Wanted,
         row: &Row,
         cut: &Cut,
         terms: &mut Vec<Term>,
         writer: &mut PlanWriter<'_>,
-    ) -> NewParity {
-        writer.band(row.number, cut.offsets(), Method::Recover);
+    ) {
         terms.clear();
         for index in (0..row.data).filter(|&index| !row.has_lost(index)) {
             let place = writer.scratch(cut.sectors());
@@ -277,90 +208,23 @@ impl RowPlanner {
             terms.push(Term { cell: Cell::Data(index), place });
         }
         self.read_recovering_parities(row, cut, terms, writer);
-        let surviving = terms.len();
-        for &index in row.lost().iter().filter(|&&index| !cut.covers(index)) {
-            let place = writer.scratch(cut.sectors());
-            rebuild(row, cut, index, place, &terms[..surviving], writer);
-            terms.push(Term { cell: Cell::Data(index), place });
-        }
-        self.sum_terms_and_new(wanted, row, cut, terms, writer)
-    }
-
-    fn sum_terms_and_new(
-        &self,
-        wanted: Wanted,
-        row: &Row,
-        cut: &Cut,
-        terms: &[Term],
-        writer: &mut PlanWriter<'_>,
-    ) -> NewParity {
-        let parity = new_parities(cut, writer);
-        let staying = terms.iter().filter_map(|term| match term.cell {
-            Cell::Data(index) if !cut.covers(index) => Some((index, term.place)),
-            _ => None,
-        });
-        let new = (cut.first..cut.end)
-            .map(|index| (index, wanted.place(&self.geometry, row.number, index, cut.from)));
-        for (count, (index, place)) in staying.chain(new).enumerate() {
-            add_to_parities(row, cut, index, place, &parity, count > 0, writer);
-        }
-        parity
-    }
-
-    /// Writes new data and parity to the members that are left.
-    fn write_cut(
-        &self,
-        wanted: Wanted,
-        row: &Row,
-        cut: &Cut,
-        parity: NewParity,
-        writer: &mut PlanWriter<'_>,
-    ) {
-        for index in (cut.first..cut.end).filter(|&index| !row.has_lost(index)) {
-            let place = wanted.place(&self.geometry, row.number, index, cut.from);
-            self.data_io(row, cut, index, place, Io::WRITE_DATA, writer);
-        }
-        for ((cell, member), place) in row.parities().zip(parity) {
-            writer.io(member as usize, Operation::Write, self.extent(row, cut), place, content_of(cell));
-        }
-    }
-
-    // Discards.
-
-    /// Discards whole rows with their parity: zeros are a consistent row.
-    /// Forgetting part of a row would make its parity a lie.
-    pub(crate) fn discard(&self, wanted: Wanted, writer: &mut PlanWriter<'_>) {
-        let row_sectors = self.geometry.row_sectors();
-        let (first, end) = (wanted.begin.div_ceil(row_sectors), wanted.end / row_sectors);
-        if first >= end {
-            return;
-        }
-        writer.begin_strand();
-        writer.enter_row(first);
-        writer.hold_row(first);
-        writer.hold_row(end - 1);
-        let chunk = self.geometry.chunk;
-        let extent = Extent::new(first * chunk, (end - first) * chunk);
-        for member in (0..self.geometry.members as usize).filter(|&member| !self.failed.has(member)) {
-            writer.io(member, wanted.operation, extent, Place::Scratch(Sectors::ZERO), Content::Data);
-        }
     }
 }
 
 /// The direction and content of a data chunk's I/O.
 #[derive(Clone, Copy, Debug)]
-struct Io {
+pub(super) struct Io {
     operation: Operation,
     content: Content,
 }
 
 impl Io {
     const READ_DATA: Io = Io { operation: Operation::Read, content: Content::Data };
-    const READ_PEER: Io = Io { operation: Operation::Read, content: Content::Peer };
-    const WRITE_DATA: Io = Io { operation: Operation::Write, content: Content::Data };
+    pub(super) const READ_PEER: Io = Io { operation: Operation::Read, content: Content::Peer };
+    pub(super) const WRITE_DATA: Io = Io { operation: Operation::Write, content: Content::Data };
 }
 
-fn content_of(cell: Cell) -> Content {
+pub(super) fn content_of(cell: Cell) -> Content {
     match cell {
         Cell::Data(_) => Content::Peer,
         Cell::P => Content::Parity,
@@ -368,29 +232,32 @@ fn content_of(cell: Cell) -> Content {
     }
 }
 
-fn new_parities(cut: &Cut, writer: &mut PlanWriter<'_>) -> NewParity {
-    [writer.scratch(cut.sectors()), writer.scratch(cut.sectors())]
-}
-
-/// Adds the data chunk `index`, whose bytes are at `from`, to the parities that
-/// are left; in the order of [`Row::parities`].
-fn add_to_parities(
+/// Computes those of the lost data chunks that are `wanted` from all `terms`,
+/// and adds them to these.
+pub(super) fn rebuild_into_scratch(
     row: &Row,
     cut: &Cut,
-    index: u64,
-    from: Place,
-    parity: &NewParity,
-    accumulate: bool,
+    wanted: impl Fn(u64) -> bool,
+    terms: &mut Vec<Term>,
     writer: &mut PlanWriter<'_>,
 ) {
-    for ((cell, _), &into) in row.parities().zip(parity) {
-        let coefficient = if cell == Cell::Q { power(row.shape.exponent(index)) } else { 1 };
-        writer.step(Step { coefficient, from, into, sectors: Sectors(cut.sectors()), accumulate });
+    let left = terms.len();
+    for &index in row.lost().iter().filter(|&&index| wanted(index)) {
+        let place = writer.scratch(cut.sectors());
+        rebuild(row, cut, index, place, &terms[..left], writer);
+        terms.push(Term { cell: Cell::Data(index), place });
     }
 }
 
 /// Computes the lost data chunk `index` from all `terms`.
-fn rebuild(row: &Row, cut: &Cut, index: u64, into: Place, terms: &[Term], writer: &mut PlanWriter<'_>) {
+pub(super) fn rebuild(
+    row: &Row,
+    cut: &Cut,
+    index: u64,
+    into: Place,
+    terms: &[Term],
+    writer: &mut PlanWriter<'_>,
+) {
     let recovery = Recovery::of(row, index);
     for (count, term) in terms.iter().enumerate() {
         let coefficient = recovery.coefficient(row, term.cell);

@@ -4,7 +4,6 @@ use super::bands::{Cut, Cuts, Span};
 use super::row::Row;
 use super::{Cell, Geometry, Placement, Rotation};
 use crate::bytes::build;
-use crate::members::Failed;
 use crate::plan::{Detail, Method, Plan};
 use fullstroke_contract::{Below, Extent, Operation, Request, Status};
 use proptest::prelude::*;
@@ -80,7 +79,7 @@ proptest! {
 
         let placement = Placement::Rotating(Rotation::LeftSymmetric);
         let geometry = Geometry { members, parities, placement, chunk, rows: 12 };
-        let row = Row::new(&geometry, &Failed::new(&failed, members as usize).unwrap(), row_number);
+        let row = Row::new(&geometry, row_number, failed.iter().copied());
         let cuts = Cuts::of(Span { row: row_number, from, to }, chunk);
         let read = plan.ios().iter().filter(|io| io.operation == Operation::Read);
         let found = (read.clone().count(), read.map(|io| io.extent.sectors.0).sum::<u64>());

@@ -1,0 +1,224 @@
+//! Writes and discards of rows: new data, and the parity that goes with it.
+
+use super::bands::{Cut, Cuts, Span};
+use super::choice;
+use super::geometry::Cell;
+use super::row::Row;
+use super::rows::{Io, RowPlanner, Term, Wanted, content_of, rebuild_into_scratch};
+use crate::gf256::power;
+use crate::plan::{Content, Method, Place, PlanWriter, Step};
+use fullstroke_contract::{Extent, Operation, Status};
+use fullstroke_units::Sectors;
+
+/// Where the new parities of a cut are.
+type NewParity = [Place; 2];
+
+impl RowPlanner {
+    pub(crate) fn write(&self, wanted: Wanted, terms: &mut Vec<Term>, writer: &mut PlanWriter<'_>) -> Status {
+        if self.is_broken((wanted.end - 1) / self.geometry.row_sectors()) {
+            return Status::Lost;
+        }
+        let mut at = wanted.begin;
+        while at < wanted.end {
+            let whole = self.whole_rows(wanted, at);
+            if whole > 0 {
+                let first = at / self.geometry.row_sectors();
+                self.write_whole_rows(wanted, first, whole, writer);
+                at += whole * self.geometry.row_sectors();
+            } else {
+                let span = self.span(wanted, at);
+                self.write_part(wanted, span, terms, writer);
+                at += span.to - span.from;
+            }
+        }
+        Status::Done
+    }
+
+    /// Whether nothing can be written to some row up to `last`. Members are
+    /// filled from front to back: if a row is broken, those behind it are.
+    fn is_broken(&self, last: u64) -> bool {
+        !self.states.impaired().is_empty() && self.row_to_write(last).is_broken()
+    }
+
+    fn write_whole_rows(&self, wanted: Wanted, first: u64, count: u64, writer: &mut PlanWriter<'_>) {
+        let cut = Cut { from: 0, to: self.geometry.chunk, first: 0, end: self.geometry.data() };
+        writer.begin_strand();
+        for number in first..first + count {
+            let row = self.row_to_write(number);
+            writer.enter_row(number);
+            writer.hold_row(number);
+            let protected = row.parities().next().is_some();
+            let method = if protected { Method::FullStripe } else { Method::Unprotected };
+            let parity = self.sum_new_and_rest(wanted, &row, &cut, method, writer);
+            self.write_cut(wanted, &row, &cut, parity, writer);
+        }
+    }
+
+    fn write_part(&self, wanted: Wanted, span: Span, terms: &mut Vec<Term>, writer: &mut PlanWriter<'_>) {
+        let row = self.row_to_write(span.row);
+        let cuts = Cuts::of(span, self.geometry.chunk);
+        let methods = choice::choose(&row, cuts.as_slice());
+        let mut parities = [[Place::Scratch(Sectors::ZERO); 2]; Cuts::MOST];
+        writer.begin_strand();
+        writer.enter_row(span.row);
+        writer.hold_row(span.row);
+        for ((cut, method), parity) in cuts.as_slice().iter().zip(methods).zip(&mut parities) {
+            *parity = match method {
+                Method::ReadModifyWrite => self.modify(wanted, &row, cut, writer),
+                Method::Recover => self.recover_and_sum(wanted, &row, cut, terms, writer),
+                _ => self.sum_new_and_rest(wanted, &row, cut, method, writer),
+            };
+        }
+        writer.begin_second_phase();
+        for (cut, parity) in cuts.as_slice().iter().zip(parities) {
+            self.write_cut(wanted, &row, cut, parity, writer);
+        }
+    }
+
+    /// Read-modify-write: reads old parity and old data.
+    fn modify(&self, wanted: Wanted, row: &Row, cut: &Cut, writer: &mut PlanWriter<'_>) -> NewParity {
+        writer.band(row.number, cut.offsets(), Method::ReadModifyWrite);
+        let mut parity = [Place::Scratch(Sectors::ZERO); 2];
+        for ((cell, member), place) in row.parities().zip(&mut parity) {
+            *place = self.read_parity(row, cut, cell, member, writer);
+        }
+        for index in cut.first..cut.end {
+            let old = writer.scratch(cut.sectors());
+            self.data_io(row, cut, index, old, Io::READ_PEER, writer);
+            let new = wanted.place(&self.geometry, row.number, index, cut.from);
+            add_to_parities(row, cut, index, old, &parity, true, writer);
+            add_to_parities(row, cut, index, new, &parity, true, writer);
+        }
+        parity
+    }
+
+    /// Full-stripe and reconstruct-write: reads the data that stays, if any.
+    /// Unprotected: reads and sums nothing.
+    fn sum_new_and_rest(
+        &self,
+        wanted: Wanted,
+        row: &Row,
+        cut: &Cut,
+        method: Method,
+        writer: &mut PlanWriter<'_>,
+    ) -> NewParity {
+        writer.band(row.number, cut.offsets(), method);
+        let parity = new_parities(cut, writer);
+        if method == Method::Unprotected {
+            return parity;
+        }
+        for index in 0..row.data {
+            let place = if cut.covers(index) {
+                wanted.place(&self.geometry, row.number, index, cut.from)
+            } else {
+                let rest = writer.scratch(cut.sectors());
+                self.data_io(row, cut, index, rest, Io::READ_PEER, writer);
+                rest
+            };
+            add_to_parities(row, cut, index, place, &parity, index > 0, writer);
+        }
+        parity
+    }
+
+    /// Reads everything that is left, computes the lost data that stays, and
+    /// sums up.
+    fn recover_and_sum(
+        &self,
+        wanted: Wanted,
+        row: &Row,
+        cut: &Cut,
+        terms: &mut Vec<Term>,
+        writer: &mut PlanWriter<'_>,
+    ) -> NewParity {
+        writer.band(row.number, cut.offsets(), Method::Recover);
+        self.read_what_is_left(row, cut, terms, writer);
+        rebuild_into_scratch(row, cut, |index| !cut.covers(index), terms, writer);
+        self.sum_terms_and_new(wanted, row, cut, terms, writer)
+    }
+
+    fn sum_terms_and_new(
+        &self,
+        wanted: Wanted,
+        row: &Row,
+        cut: &Cut,
+        terms: &[Term],
+        writer: &mut PlanWriter<'_>,
+    ) -> NewParity {
+        let parity = new_parities(cut, writer);
+        let staying = terms.iter().filter_map(|term| match term.cell {
+            Cell::Data(index) if !cut.covers(index) => Some((index, term.place)),
+            _ => None,
+        });
+        let new = (cut.first..cut.end)
+            .map(|index| (index, wanted.place(&self.geometry, row.number, index, cut.from)));
+        for (count, (index, place)) in staying.chain(new).enumerate() {
+            add_to_parities(row, cut, index, place, &parity, count > 0, writer);
+        }
+        parity
+    }
+
+    /// Writes new data and parity to the members that are left.
+    fn write_cut(
+        &self,
+        wanted: Wanted,
+        row: &Row,
+        cut: &Cut,
+        parity: NewParity,
+        writer: &mut PlanWriter<'_>,
+    ) {
+        for index in (cut.first..cut.end).filter(|&index| !row.has_lost(index)) {
+            let place = wanted.place(&self.geometry, row.number, index, cut.from);
+            self.data_io(row, cut, index, place, Io::WRITE_DATA, writer);
+        }
+        for ((cell, member), place) in row.parities().zip(parity) {
+            writer.io(member as usize, Operation::Write, self.extent(row, cut), place, content_of(cell));
+        }
+    }
+
+    /// Discards whole rows with their parity: zeros are a consistent row.
+    /// Forgetting part of a row would make its parity a lie.
+    pub(crate) fn discard(&self, wanted: Wanted, writer: &mut PlanWriter<'_>) -> Status {
+        let row_sectors = self.geometry.row_sectors();
+        let (first, end) = (wanted.begin.div_ceil(row_sectors), wanted.end / row_sectors);
+        if first >= end {
+            return Status::Done;
+        }
+        if self.is_broken(end - 1) {
+            return Status::Lost;
+        }
+        writer.begin_strand();
+        writer.enter_row(first);
+        writer.hold_row(first);
+        writer.hold_row(end - 1);
+        let chunk = self.geometry.chunk;
+        for member in 0..self.geometry.members as usize {
+            let end = end.min(self.states.writable(member) / chunk);
+            if first < end {
+                let extent = Extent::new(first * chunk, (end - first) * chunk);
+                writer.io(member, wanted.operation, extent, Place::Scratch(Sectors::ZERO), Content::Data);
+            }
+        }
+        Status::Done
+    }
+}
+
+fn new_parities(cut: &Cut, writer: &mut PlanWriter<'_>) -> NewParity {
+    [writer.scratch(cut.sectors()), writer.scratch(cut.sectors())]
+}
+
+/// Adds the data chunk `index`, whose bytes are at `from`, to the parities that
+/// are left; in the order of [`Row::parities`].
+fn add_to_parities(
+    row: &Row,
+    cut: &Cut,
+    index: u64,
+    from: Place,
+    parity: &NewParity,
+    accumulate: bool,
+    writer: &mut PlanWriter<'_>,
+) {
+    for ((cell, _), &into) in row.parities().zip(parity) {
+        let coefficient = if cell == Cell::Q { power(row.shape.exponent(index)) } else { 1 };
+        writer.step(Step { coefficient, from, into, sectors: Sectors(cut.sectors()), accumulate });
+    }
+}

@@ -1,0 +1,292 @@
+//! Proofs on bytes that members can fail, be replaced and be filled again while
+//! requests go on.
+
+use crate::bytes::{Array, Device, SECTOR, range};
+use crate::proofs::{Ask, Case, asks, cases, check_parity};
+use crate::{Detail, Plan, Role};
+use fullstroke_contract::{Below, Extent, MemberState, Operation, Request, Status};
+use fullstroke_units::{Lbn, Sectors};
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+/// What happens to an array.
+#[derive(Clone, Debug)]
+enum Event {
+    Ask(Ask),
+    Fail(Index),
+    /// An empty member is put in the place of one that has failed.
+    Replace(Index),
+    /// A member is filled on, by so many sectors.
+    Fill(Index, u64),
+}
+
+fn events(most: usize) -> impl Strategy<Value = Vec<Event>> {
+    let ask = asks(2).prop_map(|mut asks| Event::Ask(asks.remove(0)));
+    let event = prop_oneof![
+        8 => ask,
+        3 => any::<Index>().prop_map(Event::Fail),
+        3 => any::<Index>().prop_map(Event::Replace),
+        6 => (any::<Index>(), 0u64..40).prop_map(|(member, most)| Event::Fill(member, most)),
+    ];
+    prop::collection::vec(event, 1..most)
+}
+
+/// An array, what it should hold, and which of that is known.
+struct Story {
+    array: Array,
+    case: Case,
+    plain: Vec<u8>,
+    /// By sector: whether it was not lost since it was last written.
+    known: Vec<bool>,
+    /// Failures that lose data do not happen.
+    careful: bool,
+}
+
+impl Story {
+    fn new(array: Array, case: &Case, careful: bool) -> Story {
+        let capacity = array.layout.capacity().0 as usize;
+        Story {
+            array,
+            case: case.clone(),
+            plain: vec![0; capacity * SECTOR],
+            known: vec![true; capacity],
+            careful,
+        }
+    }
+
+    fn run(&mut self, events: &[Event]) {
+        for event in events {
+            match event {
+                Event::Ask(ask) => self.ask(ask),
+                Event::Fail(member) => self.fail(member.index(self.array.layout.members())),
+                Event::Replace(member) => {
+                    if let Some(member) = pick(member, self.array.layout.failed()) {
+                        replace(&mut self.array, member);
+                    }
+                }
+                Event::Fill(member, most) => {
+                    if let Some(member) = pick(member, self.array.layout.member_states().impaired()) {
+                        self.array.fill(member, *most);
+                    }
+                }
+            }
+        }
+    }
+
+    fn ask(&mut self, ask: &Ask) {
+        let extent = ask.extent(self.array.layout.capacity().0);
+        let mut bytes = ask.bytes(extent);
+        let status = self.array.attempt(ask.operation, extent, &mut bytes);
+        assert!(status == Status::Done || !self.careful && !self.array.layout.answers(), "{status:?}");
+        if status != Status::Done {
+            return;
+        }
+        match ask.operation {
+            Operation::Read => self.check_read(extent, &bytes),
+            Operation::Discard => self.put(self.case.discarded(extent), None),
+            _ => self.put(extent, Some(&bytes)),
+        }
+    }
+
+    fn put(&mut self, extent: Extent, bytes: Option<&[u8]>) {
+        let own = &mut self.plain[range(extent.start.0, extent.sectors.0)];
+        match bytes {
+            Some(bytes) => own.copy_from_slice(bytes),
+            None => own.fill(0),
+        }
+        self.known[extent.start.0 as usize..extent.end().0 as usize].fill(true);
+    }
+
+    fn check_read(&self, extent: Extent, bytes: &[u8]) {
+        for (at, bytes) in (extent.start.0..).zip(bytes.chunks(SECTOR)) {
+            if self.known[at as usize] {
+                assert_eq!(bytes, &self.plain[range(at, 1)], "sector {at}");
+            }
+        }
+    }
+
+    fn fail(&mut self, member: usize) {
+        let before = self.array.layout.member_state(member);
+        self.array.layout.set_member_state(member, MemberState::Failed);
+        if self.careful && !self.array.layout.answers() {
+            return self.array.layout.set_member_state(member, before);
+        }
+        self.array.scramble(member);
+        let mut all_left = true;
+        for at in 0..self.known.len() {
+            let mut bytes = vec![0; SECTOR];
+            let status = self.array.attempt(Operation::Read, Extent::new(at as u64, 1), &mut bytes);
+            self.known[at] &= status == Status::Done;
+            all_left &= status == Status::Done;
+        }
+        assert_eq!(self.array.layout.answers(), all_left);
+    }
+
+    /// Every member is replaced and filled, in order.
+    fn mend(&mut self, most: u64) {
+        mend(&mut self.array, most);
+        assert!(self.array.layout.answers());
+        assert!(self.array.layout.member_states().impaired().is_empty());
+    }
+
+    fn check_everything(&mut self) {
+        check_members(&mut self.array);
+        let capacity = self.array.layout.capacity().0;
+        let bytes = self.array.read(0, capacity);
+        self.check_read(Extent::new(0, capacity), &bytes);
+    }
+}
+
+/// Every member of a whole array holds what its sectors are for.
+pub(crate) fn check_members(array: &mut Array) {
+    check_parity(array);
+    let bytes = array.read(0, array.layout.capacity().0);
+    for member in 0..array.layout.members() {
+        for lbn in 0..array.layout.member_used(member).0 {
+            let found = array.member_sector(member, lbn);
+            if let Role::Data(of) | Role::Copy { of, .. } = array.layout.role_of(member, Lbn(lbn)) {
+                assert_eq!(found, bytes[range(of.0, 1)], "sector {lbn} of member {member}");
+            }
+        }
+    }
+}
+
+fn pick(index: &Index, members: &[u32]) -> Option<usize> {
+    (!members.is_empty()).then(|| members[index.index(members.len())] as usize)
+}
+
+fn replace(array: &mut Array, member: usize) {
+    array.layout.set_member_state(member, MemberState::Rebuilding { done: Sectors::ZERO });
+}
+
+/// Replaces and fills every member that is not alive, `most` sectors at a time.
+fn mend(array: &mut Array, most: u64) {
+    for &member in &array.layout.failed().to_vec() {
+        replace(array, member as usize);
+    }
+    while let Some(&member) = array.layout.member_states().impaired().first() {
+        array.fill(member as usize, most);
+    }
+}
+
+/// Layouts that survive something.
+pub(crate) fn redundant_cases() -> impl Strategy<Value = Case> {
+    cases().prop_filter("with redundancy", |case| case.layout(&[]).unwrap().failures_survived() > 0)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nothing_is_lost_while_members_fail_within_the_redundancy_and_are_rebuilt(
+        case in redundant_cases(), events in events(80), reversed: bool, most in 0u64..50,
+    ) {
+        let mut array = Array::of_memory(case.layout(&[]).unwrap());
+        array.reversed = reversed;
+        let mut story = Story::new(array, &case, true);
+        story.run(&events);
+        prop_assert!(story.known.iter().all(|&known| known));
+        story.mend(most);
+        story.check_everything();
+    }
+
+    /// Also where data was lost, every answer that is `Done` is right, and the
+    /// array is consistent once all members are filled.
+    #[test]
+    fn whatever_fails_what_is_done_is_right(
+        case in cases(), events in events(60), most in 0u64..50,
+    ) {
+        let mut story = Story::new(Array::of_memory(case.layout(&[]).unwrap()), &case, false);
+        story.run(&events);
+        story.mend(most);
+        story.check_everything();
+        let asks: Vec<Event> = events.into_iter().filter(|event| matches!(event, Event::Ask(_))).collect();
+        story.careful = true;
+        story.run(&asks);
+        story.check_everything();
+    }
+
+    #[test]
+    fn members_of_nested_arrays_fail_and_are_rebuilt_alike(
+        outer in redundant_cases(), inner in redundant_cases(), rounds in prop::collection::vec((events(12), events(12)), 1..5),
+        most in 0u64..50,
+    ) {
+        let inner_capacity = inner.layout(&[]).unwrap().capacity().0;
+        let outer = Case { members: vec![inner_capacity; outer.members.len()], ..outer };
+        let Some(layout) = outer.layout(&[]) else { return Ok(()) };
+        // Discards of an inner array are no promise of zeros.
+        let no_discards = |events: Vec<Event>| -> Vec<Event> {
+            let is_discard = |event: &Event| matches!(event, Event::Ask(ask) if ask.operation == Operation::Discard);
+            events.into_iter().filter(|event| !is_discard(event)).collect()
+        };
+        let members = (0..layout.members())
+            .map(|_| Box::new(Array::of_memory(inner.layout(&[]).unwrap())) as Box<dyn Device>);
+        let mut story = Story::new(Array::new(layout, members.collect()), &outer, true);
+        for (count, (events, within)) in rounds.into_iter().enumerate() {
+            story.run(&no_discards(events));
+            let member = count % story.array.members.len();
+            let array = story.array.members[member].as_array().unwrap();
+            run_within(array, &within);
+        }
+        for member in &mut story.array.members {
+            mend(member.as_array().unwrap(), most);
+        }
+        story.mend(most);
+        story.check_everything();
+        for member in &mut story.array.members {
+            check_parity(member.as_array().unwrap());
+        }
+    }
+
+    #[test]
+    fn a_mended_array_plans_like_a_new_one(case in redundant_cases(), events in events(40), asks in asks(20)) {
+        let mut story = Story::new(Array::of_memory(case.layout(&[]).unwrap()), &case, false);
+        story.run(&events);
+        story.mend(16);
+        let mut new = case.layout(&[]).unwrap();
+        let (mut found, mut expected) = (Plan::new(Detail::Bytes), Plan::new(Detail::Bytes));
+        // Copies that are read in turn are at another turn.
+        let in_turn = case.keys["read_policy"] == "round-robin";
+        for ask in asks.iter().filter(|ask| ask.operation != Operation::Read || !in_turn) {
+            let extent = ask.extent(new.capacity().0);
+            let request = Request { operation: ask.operation, extent, ..Request::default() };
+            let mended = &mut story.array.layout;
+            prop_assert_eq!(mended.plan(&request, Below::NOTHING, &mut found), Status::Done);
+            prop_assert_eq!(new.plan(&request, Below::NOTHING, &mut expected), Status::Done);
+            prop_assert_eq!(found.ios(), expected.ios());
+            prop_assert_eq!(found.pieces(), expected.pieces());
+            prop_assert_eq!(found.bands(), expected.bands());
+            prop_assert_eq!(found.strands(), expected.strands());
+        }
+    }
+}
+
+/// The failures, replacements and fillings of `events`, as far as the array
+/// loses nothing by them.
+fn run_within(array: &mut Array, events: &[Event]) {
+    for event in events {
+        match event {
+            Event::Fail(member) => {
+                let member = member.index(array.layout.members());
+                let before = array.layout.member_state(member);
+                array.layout.set_member_state(member, MemberState::Failed);
+                if array.layout.answers() {
+                    array.scramble(member);
+                } else {
+                    array.layout.set_member_state(member, before);
+                }
+            }
+            Event::Replace(member) => {
+                if let Some(member) = pick(member, array.layout.failed()) {
+                    replace(array, member);
+                }
+            }
+            Event::Fill(member, most) => {
+                if let Some(member) = pick(member, array.layout.member_states().impaired()) {
+                    array.fill(member, *most);
+                }
+            }
+            Event::Ask(_) => {}
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Whatever befalls a volume, in whatever order: it answers every request once
+//! and can be mended.
+
+use super::Volume;
+use crate::proofs::{Ask, asks, cases};
+use fullstroke_contract::{
+    Below, Completion, Effect, Layer, MemberState, Order, Out, Request, RequestId, Signal, Status,
+};
+use fullstroke_units::{Bytes, Duration, Random, Sectors, Seed, Time};
+use proptest::prelude::*;
+use proptest::sample::Index;
+use std::collections::BTreeSet;
+
+#[derive(Clone, Debug)]
+enum Event {
+    Ask(Ask),
+    Fail(Index),
+    Restore(Index, Option<u64>),
+    /// A member says so of itself.
+    Says(Index, Signal),
+    /// Lets so many things happen.
+    Pass(usize),
+}
+
+fn events(most: usize) -> impl Strategy<Value = Vec<Event>> {
+    let ask = asks(2).prop_map(|mut asks| Event::Ask(asks.remove(0)));
+    let rate = prop::option::of(0u64..2_000_000_000_000);
+    let signal = prop::sample::select(vec![
+        Signal::Failed,
+        Signal::Replaced,
+        Signal::Rebuilt { member: 0, done: Sectors(3), whole: false },
+    ]);
+    let event = prop_oneof![
+        8 => ask,
+        2 => any::<Index>().prop_map(Event::Fail),
+        3 => (any::<Index>(), rate).prop_map(|(member, rate)| Event::Restore(member, rate)),
+        2 => (any::<Index>(), signal).prop_map(|(member, signal)| Event::Says(member, signal)),
+        4 => (0usize..10).prop_map(Event::Pass),
+    ];
+    prop::collection::vec(event, 1..most)
+}
+
+/// A volume in a storm.
+struct Storm {
+    volume: Volume,
+    now: Time,
+    random: Random,
+    /// Member, completion, when it is reported.
+    pending: Vec<(usize, Completion, Time)>,
+    /// I/O that is under way, by member and id.
+    ids: BTreeSet<(usize, u64)>,
+    submitted: u64,
+    done: BTreeSet<u64>,
+    /// What the volume said last of itself.
+    answers: bool,
+    /// Of a hundred member I/Os, so many are lost.
+    lost_percent: u64,
+}
+
+impl Storm {
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Ask(ask) => self.ask(&ask),
+            Event::Fail(member) => self.order(Order::Fail { member: self.member(member) }),
+            Event::Restore(member, rate) => {
+                let member = self.member(member);
+                self.order(Order::Restore { member, rate: rate.map(Bytes) });
+            }
+            Event::Says(member, signal) => {
+                let member = self.member(member);
+                self.call(|volume, now, out| volume.signalled(now, member, signal, Below::NOTHING, out));
+            }
+            Event::Pass(steps) => (0..steps).for_each(|_| {
+                self.step();
+            }),
+        }
+    }
+
+    fn member(&self, index: Index) -> usize {
+        index.index(self.volume.layout().members())
+    }
+
+    fn ask(&mut self, ask: &Ask) {
+        let extent = ask.extent(self.volume.layout().capacity().0);
+        let origin = self.submitted;
+        self.submitted += 1;
+        let request =
+            Request { id: RequestId(origin), origin, operation: ask.operation, extent, ..Request::default() };
+        self.call(|volume, now, out| volume.submit(now, request, Below::NOTHING, out));
+    }
+
+    /// Refused or not; a refusal changes nothing.
+    fn order(&mut self, order: Order) {
+        self.call(|volume, now, out| {
+            volume.wake(now, Below::NOTHING, out);
+            let (Order::Fail { member } | Order::Restore { member, .. }) = order;
+            let (before, effects) = (volume.layout().member_state(member), out.effects().len());
+            if volume.ordered(now, order, Below::NOTHING, out).is_err() {
+                assert_eq!(volume.layout().member_state(member), before);
+                assert_eq!(out.effects().len(), effects);
+            }
+        });
+    }
+
+    fn call(&mut self, event: impl FnOnce(&mut Volume, Time, &mut Out)) {
+        let mut out = Out::new();
+        event(&mut self.volume, self.now, &mut out);
+        for effect in out.drain() {
+            match effect {
+                Effect::Issue { member, request } => self.issue(member as usize, request),
+                Effect::Complete(completion) => {
+                    assert!(completion.id.0 < self.submitted && self.done.insert(completion.id.0), "once");
+                }
+                Effect::Signal(Signal::Failed) => assert!(std::mem::replace(&mut self.answers, false)),
+                Effect::Signal(Signal::Replaced) => assert!(!std::mem::replace(&mut self.answers, true)),
+                Effect::Signal(Signal::Rebuilt { member, done, whole }) => {
+                    assert_eq!(whole, done == self.volume.layout().member_used(member as usize));
+                }
+                Effect::Signal(other) => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(self.volume.gauge().alive, self.answers);
+        assert_eq!(self.volume.layout().answers(), self.answers);
+        assert_eq!(self.volume.gauge().queue_length as usize, self.submitted as usize - self.done.len());
+        assert!(self.volume.next_wake() > self.now, "what was due was done");
+    }
+
+    fn issue(&mut self, member: usize, request: Request) {
+        assert!(self.ids.insert((member, request.id.0)), "an id names one I/O");
+        let lost = self.random.below(100) < self.lost_percent;
+        let finished = self.now + Duration::from_nanos(self.random.below(50));
+        let completion = Completion {
+            id: request.id,
+            submitted: self.now,
+            finished,
+            status: if lost { Status::Lost } else { Status::Done },
+            ..Completion::default()
+        };
+        self.pending.push((member, completion, finished + Duration::from_nanos(self.random.below(20))));
+    }
+
+    fn step(&mut self) -> bool {
+        let next = (0..self.pending.len()).min_by_key(|&at| self.pending[at].2);
+        let reported = next.map_or(Time::NEVER, |at| self.pending[at].2);
+        let due = self.volume.next_wake();
+        if due.min(reported) == Time::NEVER {
+            return false;
+        }
+        self.now = self.now.max(due.min(reported));
+        if due <= reported {
+            self.call(|volume, now, out| volume.wake(now, Below::NOTHING, out));
+        } else {
+            let (member, completion, _) = self.pending.swap_remove(next.unwrap());
+            self.ids.remove(&(member, completion.id.0));
+            self.call(|volume, now, out| volume.completed(now, member, completion, Below::NOTHING, out));
+        }
+        true
+    }
+
+    /// The storm is over: whoever is not well is replaced.
+    fn mend(&mut self) {
+        self.lost_percent = 0;
+        while self.step() {}
+        for member in self.volume.layout().member_states().impaired().to_vec() {
+            let member = member as usize;
+            if self.volume.layout().member_state(member) != MemberState::Failed {
+                self.order(Order::Fail { member });
+            }
+            self.order(Order::Restore { member, rate: None });
+        }
+        while self.step() {}
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_request_ends_once_and_every_member_can_be_restored(
+        case in cases(), events in events(100), seed: u64, unit in 1u64..16, lost_percent in 0u64..20,
+    ) {
+        let mut volume = Volume::new(case.layout(&[]).unwrap());
+        volume.unit = Sectors(unit);
+        let mut storm = Storm {
+            volume,
+            now: Time::ZERO,
+            random: Seed(seed).stream("members"),
+            pending: Vec::new(),
+            ids: BTreeSet::new(),
+            submitted: 0,
+            done: BTreeSet::new(),
+            answers: true,
+            lost_percent,
+        };
+        events.into_iter().for_each(|event| storm.happen(event));
+        storm.mend();
+        prop_assert_eq!(storm.done.len() as u64, storm.submitted, "nothing is lost in flight");
+        prop_assert!(storm.volume.layout().member_states().impaired().is_empty());
+        prop_assert!(storm.answers);
+        prop_assert_eq!(storm.volume.next_wake(), Time::NEVER);
+    }
+}
