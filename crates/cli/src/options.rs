@@ -65,6 +65,10 @@ pub(crate) struct Changes {
     #[arg(long, value_name = "FILE", help_heading = "Trace options")]
     trace: Option<PathBuf>,
 
+    /// Run this job file of fio's in place of the stack's workload.
+    #[arg(long, value_name = "FILE", conflicts_with = "trace")]
+    fio: Option<PathBuf>,
+
     /// What to do with addresses beyond the volume.
     #[arg(long, value_name = "WHAT", help_heading = "Trace options")]
     beyond: Option<Beyond>,
@@ -169,6 +173,7 @@ impl Changes {
         Overrides {
             set: self.set.clone(),
             trace: self.trace.clone(),
+            fio: self.fio.clone(),
             trace_keys,
             drive: self.drive.clone(),
             seed: self.seed,

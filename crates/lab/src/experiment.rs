@@ -1,7 +1,8 @@
 //! One run, or many on all cores.
 
 use crate::{Candidate, LabError};
-use fullstroke_engine::Engine;
+use fullstroke_engine::{Engine, Outcome};
+use fullstroke_fio::{FioReport, FioResults};
 use fullstroke_measure::{Identity, Measured, Measurement, Progress, Recorder, RequestLog, WarmUp};
 use fullstroke_stack::VolumeSummary;
 use fullstroke_units::Time;
@@ -19,6 +20,8 @@ pub struct Ran {
     pub measured: Measured,
     /// What the volume amounts to.
     pub volume: VolumeReport,
+    /// The results of a workload of fio's, by job.
+    pub fio: Option<FioReport>,
 }
 
 /// What a volume amounts to.
@@ -99,7 +102,13 @@ pub fn run(
     let mut measured = recorder.measurement.finish(&outcome, &drives, identity);
     measured.report.wall_s = Some(wall_s);
     measured.report.requests_per_wall_s = Some(outcome.requests as f64 / wall_s.max(f64::MIN_POSITIVE));
-    Ok(Ran { measured, volume: VolumeReport::from(&run.summary) })
+    let fio = run.fio.map(|results| fio_report(&results, &outcome, &drives));
+    Ok(Ran { measured, volume: VolumeReport::from(&run.summary), fio })
+}
+
+fn fio_report(results: &FioResults, outcome: &Outcome, drives: &[String]) -> FioReport {
+    let named = drives.iter().cloned().zip(outcome.drives.iter().copied()).collect();
+    results.report(named, outcome.end.since(Time::ZERO))
 }
 
 fn begin_log(path: &Path, drives: &[String], identity: &Identity) -> Result<RequestLog, LabError> {

@@ -1,13 +1,14 @@
 //! From a checked stack to layers and a source.
 
-use crate::config::{Stack, WorkloadConfig};
+use crate::config::{Stack, WorkloadConfig, digest};
 use crate::{StackError, replay};
 use fullstroke_contract::registry::{Entry, Keys};
 use fullstroke_contract::{ConfigError, Source};
 use fullstroke_drive::Model;
 use fullstroke_engine::{Node, Tree};
+use fullstroke_fio::FioResults;
 use fullstroke_units::{Bytes, Sectors};
-use fullstroke_volume::{BuildLayout, Layout, Volume};
+use fullstroke_volume::{BuildLayout, Layout, Shape, Volume};
 use fullstroke_workload::Synthetic;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -20,6 +21,8 @@ pub struct Run {
     pub source: Box<dyn Source>,
     /// What the volume amounts to.
     pub summary: VolumeSummary,
+    /// Where the results of a workload of fio's will be.
+    pub fio: Option<FioResults>,
 }
 
 /// What a volume amounts to.
@@ -56,23 +59,66 @@ impl Run {
     pub(crate) fn new(stack: &Stack) -> Result<Run, StackError> {
         let summary = stack.summary()?;
         let fail = |error: ConfigError| stack.document.error(error);
-        let mut root = stack.volume.node().map_err(fail)?;
-        if let Some(host) = stack.host.build().map_err(|error| fail(error.below("host")))? {
-            root = Node::over(Box::new(host), root);
-        }
+        let root = root(stack).map_err(fail)?;
         let capacity = stack.volume.capacity().map_err(fail)?;
+        let mut fio = None;
         let source: Box<dyn Source> = match &stack.workload {
             WorkloadConfig::Synthetic(config) => Box::new(
                 Synthetic::new(config, capacity, stack.seed())
                     .map_err(|error| fail(error.below("workload")))?,
             ),
             WorkloadConfig::Trace(config) => replay(config, &stack.folder, capacity)?,
+            WorkloadConfig::Fio(config) => {
+                let jobs = stack.jobs.as_ref().expect("`Stack::read` reads the jobs of such a workload");
+                let (source, results) = config.source(jobs, capacity, stack.seed())?;
+                fio = Some(results);
+                Box::new(source)
+            }
+            WorkloadConfig::Clients => unreachable!("`Stack::load` refuses a stack without a workload"),
         };
-        Ok(Run { tree: Tree::new(root), source, summary })
+        Ok(Run { tree: Tree::new(root), source, summary, fio })
     }
 }
 
+/// What a stack needs to be served to clients.
+pub struct Service {
+    /// The layers, at time 0.
+    pub tree: Tree,
+    /// How the volume is nested, for whoever keeps its bytes.
+    pub shape: Shape,
+    /// What the volume amounts to.
+    pub summary: VolumeSummary,
+}
+
+/// All layers of a stack.
+fn root(stack: &Stack) -> Result<Node, ConfigError> {
+    let volume = stack.volume.node()?;
+    let host = stack.host.build().map_err(|error| error.below("host"))?;
+    Ok(match host {
+        Some(host) => Node::over(Box::new(host), volume),
+        None => volume,
+    })
+}
+
 impl Stack {
+    /// Layers, fresh, at time 0, and the shape of the bytes below them.
+    ///
+    /// # Errors
+    /// The layout's, at the line of the key.
+    pub fn serve(&self) -> Result<Service, StackError> {
+        let summary = self.summary()?;
+        let built = || -> Result<_, ConfigError> { Ok((root(self)?, self.volume.shape()?)) };
+        let (root, shape) = built().map_err(|error| self.document.error(error))?;
+        Ok(Service { tree: Tree::new(root), shape, summary })
+    }
+
+    /// Sixteen hexadecimal digits that differ where the bytes of two volumes lie
+    /// differently: layouts, their keys, capacities. Which members have failed
+    /// and who reads which copy do not count.
+    pub fn volume_digest(&self) -> String {
+        digest(&self.volume.identity())
+    }
+
     /// What the volume amounts to.
     ///
     /// # Errors
@@ -114,6 +160,33 @@ impl VolumeSpec {
         }
     }
 
+    /// What says where its bytes lie.
+    fn identity(&self) -> Value {
+        match self {
+            VolumeSpec::Drive(model) => json!({ "sectors": model.config().capacity_sectors }),
+            VolumeSpec::Volume { layout, keys, members, .. } => {
+                let mut keys = keys.clone();
+                keys.retain(|key, _| !["failed", "read_policy", "rebuild_rate"].contains(&key.as_str()));
+                let members: Vec<Value> = members.iter().map(VolumeSpec::identity).collect();
+                json!({ "layout": layout.name, "keys": keys, "members": members })
+            }
+        }
+    }
+
+    /// The same without layers.
+    fn shape(&self) -> Result<Shape, ConfigError> {
+        match self {
+            VolumeSpec::Drive(model) => Ok(Shape::Drive(model.config().capacity_sectors)),
+            VolumeSpec::Volume { layout, members, .. } if layout.name == "jbod" && members.len() == 1 => {
+                members[0].shape()
+            }
+            VolumeSpec::Volume { members, .. } => Ok(Shape::Volume {
+                layout: self.layout()?,
+                members: members.iter().map(VolumeSpec::shape).collect::<Result<_, _>>()?,
+            }),
+        }
+    }
+
     fn layout(&self) -> Result<Box<dyn Layout>, ConfigError> {
         match self {
             VolumeSpec::Drive(_) => unreachable!("a drive has no layout"),
@@ -146,6 +219,9 @@ impl VolumeSpec {
     fn describe(&self) -> String {
         match self {
             VolumeSpec::Drive(_) => "drive".into(),
+            VolumeSpec::Volume { layout, members, .. } if layout.name == "jbod" && members.len() == 1 => {
+                members[0].describe()
+            }
             VolumeSpec::Volume { layout, members, .. } => match &members[0] {
                 VolumeSpec::Drive(_) => format!("{} of {}", layout.name, members.len()),
                 inner => format!("{} of {} x {}", layout.name, members.len(), inner.describe()),

@@ -2,9 +2,10 @@
 
 use crate::build::{Run, VolumeSpec};
 use crate::document::Document;
-use crate::{StackError, drives, schema};
+use crate::{FioConfig, StackError, drives, schema};
 use fullstroke_contract::registry::{self, Keys, check_known, find, read};
 use fullstroke_contract::{ConfigError, Operation};
+use fullstroke_fio::JobSet;
 use fullstroke_host::HostConfig;
 use fullstroke_trace::{Beyond, Options};
 use fullstroke_units::{Duration, Seed};
@@ -22,6 +23,9 @@ pub struct Overrides {
     pub set: Vec<String>,
     /// A trace in place of the file's workload; relative to the current folder.
     pub trace: Option<PathBuf>,
+    /// A job file of fio's in place of the file's workload; relative to the
+    /// current folder.
+    pub fio: Option<PathBuf>,
     /// More keys of the trace, such as `beyond` or `time_scale`.
     pub trace_keys: Map<String, Value>,
     /// A drive in place of the file's: a name of the library, or a file,
@@ -99,6 +103,9 @@ pub struct MeasurementConfig {
 pub(crate) enum WorkloadConfig {
     Trace(TraceConfig),
     Synthetic(SyntheticConfig),
+    Fio(FioConfig),
+    /// None in the file: whoever serves the stack has clients.
+    Clients,
 }
 
 /// A checked stack: everything that its file and the command line say can be
@@ -107,6 +114,8 @@ pub struct Stack {
     pub(crate) document: Document,
     pub(crate) folder: PathBuf,
     pub(crate) workload: WorkloadConfig,
+    /// The jobs of a workload of fio's.
+    pub(crate) jobs: Option<JobSet>,
     pub(crate) host: HostConfig,
     pub(crate) volume: VolumeSpec,
     name: String,
@@ -124,6 +133,25 @@ impl Stack {
     /// # Errors
     /// Names file, line and key of what cannot be, and the nearest known name.
     pub fn load(path: &Path, overrides: &Overrides) -> Result<Stack, StackError> {
+        let stack = Stack::read(path, overrides)?;
+        match stack.workload {
+            WorkloadConfig::Synthetic(_) | WorkloadConfig::Fio(_) => stack.build().map(|_| ())?,
+            WorkloadConfig::Clients => return Err(stack.document.error(no_workload().below("workload"))),
+            WorkloadConfig::Trace(_) => {}
+        }
+        Ok(stack)
+    }
+
+    /// Reads and checks a stack file whose requests come from clients: it needs
+    /// no workload.
+    ///
+    /// # Errors
+    /// As [`load`](Stack::load).
+    pub fn load_for_clients(path: &Path, overrides: &Overrides) -> Result<Stack, StackError> {
+        Stack::read(path, overrides)
+    }
+
+    fn read(path: &Path, overrides: &Overrides) -> Result<Stack, StackError> {
         let mut document = Document::read(path)?;
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         apply(&mut document, overrides)?;
@@ -140,6 +168,10 @@ impl Stack {
             Ok((workload, host, measurement, title, Seed(seed)))
         };
         let (workload, host, measurement, title, seed) = read_all().map_err(|error| document.error(error))?;
+        let jobs = match &workload {
+            WorkloadConfig::Fio(config) => Some(config.read(&folder)?),
+            _ => None,
+        };
         let volume = section(&document, "volume").map_err(|error| document.error(error))?;
         let volume = read_volume(&document, &folder, &volume, "volume", &Inherited::default())?;
         let name =
@@ -150,6 +182,7 @@ impl Stack {
             document,
             folder,
             workload,
+            jobs,
             host,
             volume,
             name,
@@ -158,9 +191,6 @@ impl Stack {
         };
         stack.digest = stack.compute_digest();
         stack.summary()?;
-        if let WorkloadConfig::Synthetic(_) = stack.workload {
-            stack.build()?;
-        }
         Ok(stack)
     }
 
@@ -190,6 +220,11 @@ impl Stack {
         &self.digest
     }
 
+    /// Whether the workload is a job file of fio's.
+    pub fn has_job_file(&self) -> bool {
+        self.jobs.is_some()
+    }
+
     /// The JSON schema of stack files, for editors.
     pub fn schema() -> Value {
         schema::stack()
@@ -211,10 +246,19 @@ impl Stack {
         if let (WorkloadConfig::Trace(trace), Some(path)) = (&self.workload, values.get_mut("workload")) {
             path["path"] = json!(trace.path.file_name().map(|name| name.to_string_lossy()));
         }
+        // So is a job file, and what counts is what it says.
+        if let (Some(jobs), Some(workload)) = (&self.jobs, values.get_mut("workload")) {
+            workload["path"] = json!(jobs.description());
+        }
         let described = json!({ "stack": values, "drives": self.volume.drive_configs() });
-        let hash = Sha256::digest(described.to_string());
-        hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+        digest(&described)
     }
+}
+
+/// Sixteen hexadecimal digits of what is described.
+pub(crate) fn digest(described: &Value) -> String {
+    let hash = Sha256::digest(described.to_string());
+    hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Writes what the command line says into the document.
@@ -235,6 +279,11 @@ fn apply(document: &mut Document, overrides: &Overrides) -> Result<(), StackErro
             workload.remove("format");
             put(document, "workload", Value::Object(std::mem::take(workload)))?;
         }
+    }
+    if let Some(fio) = &overrides.fio {
+        let absolute = std::path::absolute(fio)
+            .map_err(|error| StackError::whole(fio.display().to_string(), error.to_string()))?;
+        put(document, "workload", json!({ "kind": "fio", "path": absolute }))?;
     }
     if let Some(drive) = &overrides.drive {
         // A file is named from the current folder, not from the stack's.
@@ -288,18 +337,24 @@ fn read_workload(keys: &Keys) -> Result<WorkloadConfig, ConfigError> {
             trace => Ok(WorkloadConfig::Trace(trace)),
         },
         Some("synthetic") => read(&keys).map(WorkloadConfig::Synthetic),
+        Some("fio") => read(&keys).map(WorkloadConfig::Fio),
         Some(other) => Err(ConfigError::new(
             "kind",
             format!(
-                "there is no workload `{other}`{}; known: trace, synthetic",
-                registry::nearest(other, &["trace", "synthetic"])
+                "there is no workload `{other}`{}; known: trace, synthetic, fio",
+                registry::nearest(other, &["trace", "synthetic", "fio"])
             ),
         )),
-        None => Err(ConfigError::new(
-            "kind",
-            "the stack has no workload; say kind = \"trace\" or \"synthetic\", or give --trace",
-        )),
+        None if keys.is_empty() => Ok(WorkloadConfig::Clients),
+        None => Err(no_workload()),
     }
+}
+
+fn no_workload() -> ConfigError {
+    ConfigError::new(
+        "kind",
+        "the stack has no workload; say kind = \"trace\", \"synthetic\" or \"fio\", or give --trace or --fio",
+    )
 }
 
 /// Drive keys that a volume hands down to the volumes within it.

@@ -6,6 +6,7 @@
 //! | `drives.rs` | the drive library and drive files |
 //! | `config.rs` | the stack file |
 //! | `build.rs` | from a stack file to layers and a source |
+//! | `fio.rs` | a job file of fio's as a workload |
 //! | `replay.rs` | a trace as a source of requests |
 //! | `schema.rs` | the JSON schemas of stack and drive files |
 //! | `reference.rs` | the reference page |
@@ -15,13 +16,15 @@ mod config;
 mod document;
 pub mod drives;
 mod error;
+mod fio;
 mod reference;
 mod replay;
 mod schema;
 
-pub use build::{Run, VolumeSummary};
+pub use build::{Run, Service, VolumeSummary};
 pub use config::{MeasurementConfig, Overrides, Stack, TraceConfig};
 pub use error::StackError;
+pub use fio::FioConfig;
 pub use reference::reference;
 pub use replay::replay;
 pub use schema::drive as drive_schema;

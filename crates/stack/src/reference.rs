@@ -1,8 +1,8 @@
 //! The reference page: every policy and its keys, from the registries.
 
 use crate::config::{MeasurementConfig, TraceConfig};
-use crate::drives;
 use crate::schema;
+use crate::{FioConfig, drives};
 use fullstroke_contract::registry::{Entry, schema_of};
 use fullstroke_drive::DriveConfig;
 use fullstroke_host::HostConfig;
@@ -29,6 +29,12 @@ pub fn reference() -> String {
     keys(&mut page, schema_of::<TraceConfig>().as_value());
     section(&mut page, "[workload] with kind = \"synthetic\"", "");
     keys(&mut page, schema_of::<SyntheticConfig>().as_value());
+    section(
+        &mut page,
+        "[workload] with kind = \"fio\"",
+        "A job file of fio's. Its options: [fio.md](fio.md).",
+    );
+    keys(&mut page, schema_of::<FioConfig>().as_value());
     policies(&mut page, "Arrival processes: `arrivals = { process = ... }`", arrivals::REGISTRY);
     policies(&mut page, "Address patterns: `addresses = { pattern = ... }`", addresses::REGISTRY);
     section(&mut page, "[host]", "");

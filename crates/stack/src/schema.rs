@@ -1,7 +1,7 @@
 //! The JSON schemas of stack and drive files, assembled from the registries.
 
 use crate::config::{MeasurementConfig, TraceConfig};
-use crate::drives;
+use crate::{FioConfig, drives};
 use fullstroke_contract::registry::{Entry, schema_of};
 use fullstroke_drive::DriveConfig;
 use fullstroke_host::HostConfig;
@@ -21,6 +21,8 @@ pub(crate) fn stack() -> Value {
     synthetic["properties"]["addresses"] = choice(addresses::REGISTRY, "pattern", &mut definitions);
     let mut trace = hoisted(schema_of::<TraceConfig>().into(), &mut definitions);
     trace["properties"]["kind"] = json!({ "const": "trace" });
+    let mut fio = hoisted(schema_of::<FioConfig>().into(), &mut definitions);
+    fio["properties"]["kind"] = json!({ "const": "fio" });
     definitions.insert("Volume".into(), json!({ "anyOf": layouts }));
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -30,7 +32,7 @@ pub(crate) fn stack() -> Value {
         "properties": {
             "title": { "type": "string", "description": "one line for people" },
             "seed": { "type": "integer", "minimum": 0, "description": "the seed of all randomness" },
-            "workload": { "anyOf": [trace, synthetic] },
+            "workload": { "anyOf": [trace, synthetic, fio] },
             "host": hoisted(schema_of::<HostConfig>().into(), &mut definitions),
             "volume": { "$ref": "#/$defs/Volume" },
             "measurement": hoisted(schema_of::<MeasurementConfig>().into(), &mut definitions),

@@ -1,4 +1,4 @@
-//! Schemas and the reference page are generated; what is committed must be what
+//! Schemas and the reference pages are generated; what is committed must be what
 //! the code says. `make generate` writes them.
 
 use fullstroke_stack::{Stack, drive_schema, reference};
@@ -31,4 +31,9 @@ fn the_schema_of_drive_files_is_up_to_date() {
 #[test]
 fn the_reference_page_is_up_to_date() {
     check("docs/reference.md", &reference());
+}
+
+#[test]
+fn the_page_of_fio_options_is_up_to_date() {
+    check("docs/fio.md", &fullstroke_fio::reference());
 }

@@ -1,0 +1,130 @@
+//! Job files of fio's as users run them.
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const STACK: &str = "seed = 7\n[volume]\nlayout = \"raid5\"\ndrive = \"seagate-cheetah-9lp\"\ndrives = 5\n";
+const JOB: &str = "[global]\nfilename=/dev/sdz\ndirect=1\nioengine=libaio\nbs=4k\nsize=1g\n\
+    [reads]\nrw=randread\niodepth=8\nnumber_ios=400\n[writes]\nstonewall\nrw=randwrite\nnumber_ios=200\n";
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
+    }
+    fn put(&self, name: &str, text: &str) -> String {
+        let path = self.0.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+}
+
+fn fullstroke(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_fullstroke")).args(arguments).output().unwrap()
+}
+
+fn success(arguments: &[&str]) -> String {
+    let output = fullstroke(arguments);
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn refused(arguments: &[&str]) -> String {
+    let output = fullstroke(arguments);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    assert!(output.stdout.is_empty(), "{arguments:?} printed something before it failed");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn a_job_file_runs_on_a_stack_and_is_reported_by_job() {
+    let folder = Folder::new();
+    let (stack, job) = (folder.put("stack.toml", STACK), folder.put("job.fio", JOB));
+    let text = success(&["run", &stack, "--fio", &job]);
+    for part in
+        ["600 requests, 600 completed", "where the time went", "reads", "writes", "filename", "direct"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let report: Value = serde_json::from_str(&success(&["run", &stack, "--fio", &job, "--json"])).unwrap();
+    assert_eq!((&report["requests"], &report["reads"]["requests"]), (&600.into(), &400.into()));
+}
+
+#[test]
+fn results_come_in_the_shape_of_fio_and_repeat() {
+    let folder = Folder::new();
+    let (stack, job) = (folder.put("stack.toml", STACK), folder.put("job.fio", JOB));
+    let arguments = ["run", &stack, "--fio", &job, "--output-format=fio-json"];
+    let text = success(&arguments);
+    assert_eq!(text, success(&arguments));
+    let whole: Value = serde_json::from_str(&text).unwrap();
+    let reads = &whole["jobs"][0]["read"];
+    assert_eq!((&reads["total_ios"], &whole["jobs"][1]["write"]["total_ios"]), (&400.into(), &200.into()));
+    assert!(reads["clat_ns"]["percentile"]["99.000000"].as_u64() >= reads["clat_ns"]["min"].as_u64());
+    // 8 in flight nearly all the time.
+    assert!(whole["jobs"][0]["iodepth_level"]["8"].as_f64().unwrap() > 95.0);
+    assert_eq!(whole["disk_util"].as_array().unwrap().len(), 5);
+    let notes = String::from_utf8(fullstroke(&arguments).stderr).unwrap();
+    assert!(notes.contains("direct, filename"), "{notes}");
+}
+
+#[test]
+fn a_stack_can_name_its_job_file() {
+    let folder = Folder::new();
+    let stack = format!("{STACK}[workload]\nkind = \"fio\"\npath = \"job.fio\"\n");
+    let (stack, _) = (folder.put("stack.toml", &stack), folder.put("job.fio", JOB));
+    let digest = || {
+        let report: Value =
+            serde_json::from_str(&success(&["run", &stack, "--json", "--requests", "50"])).unwrap();
+        assert_eq!(report["requests"], 50);
+        report["config_digest"].as_str().unwrap().to_owned()
+    };
+    let before = digest();
+    folder.put("job.fio", &format!("; a comment\n{JOB}"));
+    assert_eq!(digest(), before);
+    folder.put("job.fio", &JOB.replace("4k", "8k"));
+    assert_ne!(digest(), before);
+}
+
+#[test]
+fn candidates_are_compared_under_one_job_file() {
+    let folder = Folder::new();
+    let (stack, job) = (folder.put("stack.toml", STACK), folder.put("job.fio", JOB));
+    let text = success(&["compare", &stack, "--fio", &job, "--vary", "volume.chunk=16KiB,64KiB"]);
+    assert!(text.contains("volume.chunk=16KiB") && text.contains("to the best"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_run_names_the_file_and_the_line() {
+    let folder = Folder::new();
+    let stack = folder.put("stack.toml", STACK);
+    let job = folder.put("job.fio", "[a]\nrw=randread\nverify=md5\n");
+    let error = refused(&["run", &stack, "--fio", &job]);
+    assert!(error.contains("job.fio:3") && error.contains("`verify`"), "{error}");
+    let job = folder.put("large.fio", "[a]\nsize=100t\n");
+    let error = refused(&["run", &stack, "--fio", &job]);
+    assert!(error.contains("large.fio:1") && error.contains("`size`"), "{error}");
+    let error = refused(&["run", &stack, "--fio", &folder.0.path().join("none.fio").to_string_lossy()]);
+    assert!(error.contains("cannot be read"), "{error}");
+    let with_load = format!(
+        "{STACK}[workload]\nkind = \"synthetic\"\nrequests = 10\narrivals = {{ process = \"closed\" }}\n"
+    );
+    let error = refused(&["run", &folder.put("load.toml", &with_load), "--output-format=fio-json"]);
+    assert!(error.contains("--fio FILE"), "{error}");
+}
+
+#[test]
+fn the_sample_jobs_run() {
+    let folder = Folder::new();
+    let stack = folder.put("stack.toml", STACK);
+    let jobs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../samples/jobs");
+    for name in ["random-4k-qd1", "random-4k-qd32", "sequential-256k", "mix-70-30"] {
+        let job: &Path = &jobs.join(format!("{name}.fio"));
+        let text = success(&["run", &stack, "--fio", &job.to_string_lossy(), "--output-format=fio-json"]);
+        let whole: Value = serde_json::from_str(&text).unwrap();
+        let read = &whole["jobs"][0]["read"];
+        assert!(read["total_ios"].as_u64().unwrap() > 100, "{name}");
+    }
+}

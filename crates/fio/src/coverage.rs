@@ -1,0 +1,122 @@
+//! Which blocks were used: fio's random map.
+//!
+//! A bit a block, and above it a bit for each full word, level upon level, so
+//! that the next free block is found in a few steps however full the map is.
+
+const WORD: u64 = 64;
+
+/// The map. Bits behind the last block count as used.
+#[derive(Clone, Debug)]
+pub(crate) struct Coverage {
+    blocks: u64,
+    /// From the blocks up; a set bit is used, or full.
+    levels: Vec<Vec<u64>>,
+}
+
+impl Coverage {
+    /// A map of `blocks` free blocks, at least one.
+    pub(crate) fn new(blocks: u64) -> Coverage {
+        let mut levels = Vec::new();
+        let mut bits = blocks.max(1);
+        loop {
+            levels.push(vec![0; bits.div_ceil(WORD) as usize]);
+            bits = bits.div_ceil(WORD);
+            if bits == 1 {
+                break;
+            }
+        }
+        let mut coverage = Coverage { blocks, levels };
+        coverage.clear();
+        coverage
+    }
+
+    /// All blocks are free again.
+    pub(crate) fn clear(&mut self) {
+        let mut bits = self.blocks;
+        for level in &mut self.levels {
+            level.fill(0);
+            let behind = bits % WORD;
+            if let (Some(last), true) = (level.last_mut(), behind > 0) {
+                *last = u64::MAX << behind;
+            }
+            bits = bits.div_ceil(WORD);
+        }
+    }
+
+    /// The first free block from `block` on, or from the beginning where there
+    /// is none behind it; `None` where none is free.
+    pub(crate) fn next_free(&self, block: u64) -> Option<u64> {
+        self.free_from(block).or_else(|| self.free_from(0))
+    }
+
+    fn free_from(&self, block: u64) -> Option<u64> {
+        let mut from = block;
+        for (height, level) in self.levels.iter().enumerate() {
+            let word = level.get((from / WORD) as usize)?;
+            let free = !word & (u64::MAX << (from % WORD));
+            if free != 0 {
+                let found = from / WORD * WORD + u64::from(free.trailing_zeros());
+                return Some(self.descend(height, found));
+            }
+            from = from / WORD + 1;
+        }
+        None
+    }
+
+    /// The first free block below bit `found` of level `height`.
+    fn descend(&self, height: usize, found: u64) -> u64 {
+        self.levels[..height]
+            .iter()
+            .rev()
+            .fold(found, |index, level| index * WORD + u64::from((!level[index as usize]).trailing_zeros()))
+    }
+
+    /// Uses up to `count` blocks from `block`, which is free, until one that is
+    /// not; how many they are.
+    pub(crate) fn take(&mut self, block: u64, count: u64) -> u64 {
+        let free = |block: &u64| self.levels[0][(block / WORD) as usize] >> (block % WORD) & 1 == 0;
+        let end = block.saturating_add(count).min(self.blocks);
+        let taken = (block..end).take_while(free).count() as u64;
+        (block..block + taken).for_each(|block| self.mark(block));
+        taken
+    }
+
+    fn mark(&mut self, block: u64) {
+        let mut index = block;
+        for level in &mut self.levels {
+            let word = &mut level[(index / WORD) as usize];
+            *word |= 1 << (index % WORD);
+            if *word != u64::MAX {
+                break;
+            }
+            index /= WORD;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn each_block_is_taken_once(blocks in 1u64..20_000, step in 1u64..5000, count in 1u64..9) {
+            let mut coverage = Coverage::new(blocks);
+            for _ in 0..2 {
+                let mut seen = vec![false; blocks as usize];
+                let mut from = 0;
+                while let Some(block) = coverage.next_free(from) {
+                    let taken = coverage.take(block, count);
+                    prop_assert!((1..=count).contains(&taken));
+                    for block in block..block + taken {
+                        prop_assert!(!std::mem::replace(&mut seen[block as usize], true));
+                    }
+                    from = (from + step) % blocks;
+                }
+                prop_assert!(seen.into_iter().all(|seen| seen));
+                coverage.clear();
+            }
+        }
+    }
+}

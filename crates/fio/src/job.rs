@@ -1,0 +1,298 @@
+//! What one job does, as read from its file.
+
+use crate::units::Amount;
+use fullstroke_contract::{Operation, PriorityClass};
+use fullstroke_units::Duration;
+
+/// fio keeps reads, writes and trims apart: an array over directions has them
+/// in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Read = 0,
+    Write = 1,
+    Trim = 2,
+}
+
+impl Direction {
+    pub(crate) const ALL: [Direction; 3] = [Direction::Read, Direction::Write, Direction::Trim];
+
+    pub(crate) fn operation(self) -> Operation {
+        match self {
+            Direction::Read => Operation::Read,
+            Direction::Write => Operation::Write,
+            Direction::Trim => Operation::Discard,
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        ["read", "write", "trim"][self as usize]
+    }
+}
+
+/// Which directions a job goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    Only(Direction),
+    /// Reads and writes, drawn by `rwmixread`.
+    Mixed,
+    /// Each block is trimmed, then written.
+    TrimThenWrite,
+}
+
+impl Work {
+    pub(crate) fn goes(self, direction: Direction) -> bool {
+        match self {
+            Work::Only(only) => only == direction,
+            Work::Mixed => direction != Direction::Trim,
+            Work::TrimThenWrite => direction != Direction::Read,
+        }
+    }
+}
+
+/// Sizes of the blocks of one direction, in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Blocks {
+    /// Any number of bytes up to the second, as likely as any other, rounded up
+    /// to a multiple of the first, but not beyond the second.
+    Range(u64, u64),
+    /// Sizes with their percentages, which add up to 100.
+    Split(Vec<(u64, u8)>),
+}
+
+impl Blocks {
+    pub(crate) fn smallest(&self) -> u64 {
+        match self {
+            Blocks::Range(low, _) => *low,
+            Blocks::Split(parts) => parts.iter().map(|(bytes, _)| *bytes).min().unwrap_or(0),
+        }
+    }
+
+    pub(crate) fn largest(&self) -> u64 {
+        match self {
+            Blocks::Range(_, high) => *high,
+            Blocks::Split(parts) => parts.iter().map(|(bytes, _)| *bytes).max().unwrap_or(0),
+        }
+    }
+}
+
+/// How the places of random I/O are drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Distribution {
+    Uniform,
+    /// Rank k with probability proportional to k^-theta.
+    Zipf {
+        theta: f64,
+        center: Option<f64>,
+    },
+    /// Place (n - 1) u^(ln h / ln (1 - h)) for u uniform in 0 to 1.
+    Pareto {
+        h: f64,
+        center: Option<f64>,
+    },
+    /// The mean of twelve uniform places, and a uniform deviation of `percent`.
+    Normal {
+        percent: f64,
+        center: Option<f64>,
+    },
+    /// By direction: percent of the accesses, and the zone's size.
+    Zoned([Vec<(u8, Amount)>; 3]),
+}
+
+/// What `rw=randread:8` does with the following I/O.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sequencer {
+    Sequential,
+    Identical,
+}
+
+/// How the job hands its I/O down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Engine {
+    /// One at a time, whatever `iodepth` says.
+    Synchronous,
+    /// Up to `iodepth`; a flush waits in the job.
+    Queued,
+    /// Up to `iodepth`; a flush is one of them.
+    QueuedFlush,
+}
+
+/// What `thinktime_blocks` counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ThinkAfter {
+    Completed,
+    Issued,
+}
+
+/// Which jobs end with the first one that ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ExitWhat {
+    Group,
+    All,
+    Stonewall,
+}
+
+/// One job: everything that its options say. Clones by `numjobs` share it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Job {
+    pub(crate) name: String,
+    pub(crate) line: usize,
+    /// Its place in the file, from 0.
+    pub(crate) place: usize,
+    /// The settings of its own section, as written, for reports.
+    pub(crate) options: Vec<(String, String)>,
+    pub(crate) group: u32,
+    /// How many stonewalls stand before it.
+    pub(crate) stage: usize,
+    pub(crate) clones: u32,
+    pub(crate) group_reporting: bool,
+    pub(crate) stonewall: bool,
+    pub(crate) new_group: bool,
+    pub(crate) wait_for: Option<String>,
+    /// The place of the job of that name.
+    pub(crate) waits_for: Option<usize>,
+    pub(crate) exit_all: bool,
+    pub(crate) exit_what: ExitWhat,
+
+    pub(crate) work: Work,
+    pub(crate) random: bool,
+    /// `rw=...:n`: a count for random I/O, bytes for sequential.
+    pub(crate) modifier: i64,
+    pub(crate) sequencer: Sequencer,
+    pub(crate) read_percent: u64,
+    pub(crate) blocks: [Blocks; 3],
+    pub(crate) alignment: Option<[u64; 3]>,
+
+    pub(crate) size: Option<Amount>,
+    pub(crate) io_size: Option<Amount>,
+    pub(crate) file_size: Option<u64>,
+    pub(crate) offset: Amount,
+    pub(crate) offset_increment: Amount,
+    pub(crate) offset_align: u64,
+    pub(crate) number_ios: Option<u64>,
+    pub(crate) loops: u64,
+
+    pub(crate) distribution: Distribution,
+    pub(crate) percentage_random: [u64; 3],
+    pub(crate) random_map: bool,
+    pub(crate) soft_random_map: bool,
+    pub(crate) seed: Option<u64>,
+    pub(crate) repeat: bool,
+
+    pub(crate) engine: Engine,
+    pub(crate) depth: u32,
+    pub(crate) depth_low: Option<u32>,
+    pub(crate) reap_least: u32,
+    pub(crate) offload: bool,
+    pub(crate) durable_writes: bool,
+    pub(crate) flush_every: u64,
+    pub(crate) flush_at_end: bool,
+    pub(crate) class: PriorityClass,
+    pub(crate) level: u8,
+
+    pub(crate) think: Duration,
+    pub(crate) think_blocks: Option<u64>,
+    pub(crate) think_after: ThinkAfter,
+    pub(crate) think_io_time: Duration,
+    pub(crate) rate_bytes_per_s: [Option<u64>; 3],
+    pub(crate) rate_iops: [Option<u64>; 3],
+    pub(crate) poisson: bool,
+    pub(crate) rate_ignores_think: bool,
+
+    pub(crate) runtime: Option<Duration>,
+    pub(crate) time_based: bool,
+    pub(crate) ramp: Duration,
+    pub(crate) start_delay: (Duration, Duration),
+
+    pub(crate) percentiles: Vec<f64>,
+    pub(crate) clat_percentiles: bool,
+    pub(crate) lat_percentiles: bool,
+}
+
+impl Job {
+    /// fio's defaults.
+    pub(crate) fn new(name: &str, line: usize) -> Job {
+        Job {
+            name: name.to_owned(),
+            line,
+            place: 0,
+            options: Vec::new(),
+            group: 0,
+            stage: 0,
+            clones: 1,
+            group_reporting: false,
+            stonewall: false,
+            new_group: false,
+            wait_for: None,
+            waits_for: None,
+            exit_all: false,
+            exit_what: ExitWhat::Group,
+            work: Work::Only(Direction::Read),
+            random: false,
+            modifier: 0,
+            sequencer: Sequencer::Sequential,
+            read_percent: 50,
+            blocks: std::array::from_fn(|_| Blocks::Range(4096, 4096)),
+            alignment: None,
+            size: None,
+            io_size: None,
+            file_size: None,
+            offset: Amount::Bytes(0),
+            offset_increment: Amount::Bytes(0),
+            offset_align: 0,
+            number_ios: None,
+            loops: 1,
+            distribution: Distribution::Uniform,
+            percentage_random: [100; 3],
+            random_map: true,
+            soft_random_map: false,
+            seed: None,
+            repeat: true,
+            engine: Engine::Synchronous,
+            depth: 1,
+            depth_low: None,
+            reap_least: 1,
+            offload: false,
+            durable_writes: false,
+            flush_every: 0,
+            flush_at_end: false,
+            class: PriorityClass::BestEffort,
+            level: 4,
+            think: Duration::ZERO,
+            think_blocks: None,
+            think_after: ThinkAfter::Completed,
+            think_io_time: Duration::ZERO,
+            rate_bytes_per_s: [None; 3],
+            rate_iops: [None; 3],
+            poisson: false,
+            rate_ignores_think: false,
+            runtime: None,
+            time_based: false,
+            ramp: Duration::ZERO,
+            start_delay: (Duration::ZERO, Duration::ZERO),
+            percentiles: vec![
+                1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9,
+                99.95, 99.99,
+            ],
+            clat_percentiles: true,
+            lat_percentiles: false,
+        }
+    }
+
+    /// How many I/Os are kept in flight.
+    pub(crate) fn effective_depth(&self) -> u32 {
+        if self.engine == Engine::Synchronous { 1 } else { self.depth }
+    }
+
+    /// The sizes of the directions that the job goes.
+    pub(crate) fn used_blocks(&self) -> impl Iterator<Item = &Blocks> {
+        let goes = |direction: &Direction| self.work.goes(*direction);
+        Direction::ALL.into_iter().filter(goes).map(|direction| &self.blocks[direction as usize])
+    }
+
+    /// The one size of all blocks, if there is one.
+    pub(crate) fn single_size(&self) -> Option<u64> {
+        let smallest = self.used_blocks().map(Blocks::smallest).min()?;
+        let largest = self.used_blocks().map(Blocks::largest).max()?;
+        (smallest == largest).then_some(smallest)
+    }
+}

@@ -1,0 +1,336 @@
+//! Where the next block of a worker lies.
+
+use crate::coverage::Coverage;
+use crate::job::{Direction, Distribution, Job, Sequencer};
+use crate::permutation::Permutation;
+use crate::region::{Misfit, Region};
+use crate::sizes::Sizes;
+use crate::skew::Skew;
+use fullstroke_units::Random;
+
+/// A run of bytes on the volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Block {
+    pub(crate) start: u64,
+    pub(crate) bytes: u64,
+}
+
+/// A random map of several sizes has at most so many blocks: 128 MiB of bits.
+const MAP_BLOCKS_MAX: u64 = 1 << 30;
+
+/// How random places are chosen.
+enum Chooser {
+    /// Any, again and again.
+    Free,
+    /// Each once, for one size of block.
+    Once { order: Permutation, used: u64 },
+    /// Each once, for several sizes: the map counts blocks of `unit` bytes.
+    Map { coverage: Coverage, unit: u64 },
+    /// Some more than others.
+    Skewed(Box<[Option<Skew>; 3]>),
+}
+
+/// The blocks of one worker, in order.
+pub(crate) struct Offsets {
+    region: Region,
+    random: bool,
+    modifier: i64,
+    sequencer: Sequencer,
+    percentage_random: [u64; 3],
+    /// Begin anew when every place was used, or the end is reached.
+    endless: bool,
+    sizes: [Sizes; 3],
+    alignment: [u64; 3],
+    places: [u64; 3],
+    chooser: Chooser,
+    /// Where the last block began and ended, relative to the region.
+    last: [Option<(u64, u64)>; 3],
+    /// I/Os until the next random offset of `rw=rand...:n`.
+    run: u64,
+}
+
+impl Offsets {
+    /// The blocks of `job` in `region`.
+    ///
+    /// # Errors
+    /// A random map that would be too large.
+    pub(crate) fn new(
+        job: &Job,
+        region: Region,
+        popular: &mut Random,
+        random: &mut Random,
+    ) -> Result<Offsets, Misfit> {
+        let sizes = [0, 1, 2].map(|direction| Sizes::new(&job.blocks[direction]));
+        let alignment = [0, 1, 2].map(|direction: usize| match job.alignment {
+            Some(alignment) => alignment[direction],
+            None => sizes[direction].smallest(),
+        });
+        let places = [0, 1, 2].map(|direction: usize| {
+            region.length.saturating_sub(sizes[direction].smallest()) / alignment[direction] + 1
+        });
+        let mut skewed = || {
+            Direction::ALL.map(|direction| {
+                let at = direction as usize;
+                Skew::new(&job.distribution, direction, places[at], alignment[at], popular)
+            })
+        };
+        let unit = job.used_blocks().map(crate::job::Blocks::smallest).min().unwrap_or(1);
+        let chooser = match job.single_size() {
+            _ if !job.random || (job.distribution == Distribution::Uniform && !uses_map(job)) => {
+                Chooser::Free
+            }
+            _ if job.distribution != Distribution::Uniform => Chooser::Skewed(Box::new(skewed())),
+            Some(bytes) => Chooser::Once { order: Permutation::new(region.length / bytes, random), used: 0 },
+            None if region.length / unit <= MAP_BLOCKS_MAX => {
+                Chooser::Map { coverage: Coverage::new(region.length / unit), unit }
+            }
+            None if job.soft_random_map => Chooser::Free,
+            None => return Err(too_many_blocks(region.length / unit)),
+        };
+        Ok(Offsets {
+            region,
+            random: job.random,
+            modifier: job.modifier,
+            sequencer: job.sequencer,
+            percentage_random: job.percentage_random,
+            endless: job.time_based,
+            sizes,
+            alignment,
+            places,
+            chooser,
+            last: [None; 3],
+            run: 0,
+        })
+    }
+
+    /// Begins again, as in the next loop of a job.
+    pub(crate) fn restart(&mut self, random: &mut Random) {
+        self.last = [None; 3];
+        self.run = 0;
+        self.reset_chooser(random);
+    }
+
+    fn reset_chooser(&mut self, random: &mut Random) {
+        match &mut self.chooser {
+            Chooser::Free | Chooser::Skewed(_) => {}
+            Chooser::Once { order, used } => {
+                *order = Permutation::new(order.bound(), random);
+                *used = 0;
+            }
+            Chooser::Map { coverage, .. } => coverage.clear(),
+        }
+    }
+
+    /// The next block; `None` where the region is done.
+    pub(crate) fn next(&mut self, direction: Direction, random: &mut Random) -> Option<Block> {
+        let at = direction as usize;
+        let (offset, drawn) = self.offset(at, random)?;
+        let mut bytes = self.sizes[at].draw(self.region.length - offset, random);
+        if let (Chooser::Map { coverage, unit }, true) = (&mut self.chooser, drawn) {
+            let taken = coverage.take(offset / *unit, bytes.div_ceil(*unit));
+            bytes = bytes.min(taken * *unit);
+        }
+        self.last[at] = Some((offset, offset + bytes));
+        Some(Block { start: self.region.start + offset, bytes })
+    }
+
+    /// The offset, and whether it was drawn.
+    fn offset(&mut self, at: usize, random: &mut Random) -> Option<(u64, bool)> {
+        if !self.random {
+            return self.sequential(at).map(|offset| (offset, false));
+        }
+        if self.modifier > 1 {
+            if self.run > 0 {
+                self.run -= 1;
+                let follows = match self.sequencer {
+                    Sequencer::Sequential => self.sequential(at),
+                    Sequencer::Identical => self.last[at].map(|(start, _)| start),
+                };
+                return follows.map(|offset| (offset, false)).or_else(|| self.drawn(at, random));
+            }
+            self.run = self.modifier.unsigned_abs() - 1;
+        } else if self.percentage_random[at] < 100 && random.below(100) >= self.percentage_random[at] {
+            return self.sequential(at).map(|offset| (offset, false)).or_else(|| self.drawn(at, random));
+        }
+        self.drawn(at, random)
+    }
+
+    /// Where the last block ended, and as much behind it as `rw=...:n` says.
+    fn sequential(&self, at: usize) -> Option<u64> {
+        let Some((_, end)) = self.last[at] else { return Some(0) };
+        let skip = if self.random { 0 } else { self.modifier };
+        let length = self.region.length;
+        let offset = match end.checked_add_signed(skip) {
+            Some(offset) => offset,
+            None => length.saturating_add_signed(skip),
+        };
+        if offset.saturating_add(self.sizes[at].smallest()) <= length {
+            return Some(offset);
+        }
+        (self.endless || skip != 0).then_some(0)
+    }
+
+    fn drawn(&mut self, at: usize, random: &mut Random) -> Option<(u64, bool)> {
+        let offset = match self.choose(at, random) {
+            None if self.endless => {
+                self.reset_chooser(random);
+                self.choose(at, random)
+            }
+            chosen => chosen,
+        };
+        offset.map(|offset| (offset, true))
+    }
+
+    fn choose(&mut self, at: usize, random: &mut Random) -> Option<u64> {
+        let (places, alignment) = (self.places[at], self.alignment[at]);
+        match &mut self.chooser {
+            Chooser::Free => Some(random.below(places) * alignment),
+            Chooser::Once { order, used } => (*used < order.bound()).then(|| {
+                *used += 1;
+                order.place(*used - 1) * alignment
+            }),
+            Chooser::Map { coverage, unit } => {
+                let wanted = random.below(places) * alignment / *unit;
+                coverage.next_free(wanted).map(|block| block * *unit)
+            }
+            Chooser::Skewed(skews) => {
+                let place = match &skews[at] {
+                    Some(skew) => skew.draw(random),
+                    None => random.below(places),
+                };
+                Some(place * alignment)
+            }
+        }
+    }
+}
+
+/// Like fio: alignments and distributions do without the map.
+fn uses_map(job: &Job) -> bool {
+    job.random_map && job.alignment.is_none()
+}
+
+fn too_many_blocks(blocks: u64) -> Misfit {
+    let message = format!(
+        "a random map of several sizes would have {blocks} blocks; at most {MAP_BLOCKS_MAX} are kept. Set \
+         norandommap=1 or softrandommap=1, one block size, or a smaller size="
+    );
+    ("norandommap", message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::JobSet;
+    use crate::region::region;
+    use fullstroke_units::{Sectors, Seed};
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn offsets(options: &str, seed: u64) -> (Offsets, Random, Job) {
+        let set = JobSet::parse("a.fio", &format!("[a]\n{options}"), &BTreeMap::new()).unwrap();
+        let job = set.jobs[0].clone();
+        let region = region(&job, 0, Sectors(1 << 20)).unwrap();
+        let mut random = Seed(seed).stream("test");
+        let offsets = Offsets::new(&job, region, &mut Seed(seed).stream("popular"), &mut random).unwrap();
+        (offsets, random, job)
+    }
+
+    /// Blocks of 4 KiB, as `start+length`.
+    fn blocks(options: &str, count: usize) -> Vec<(u64, u64)> {
+        let (mut offsets, mut random, job) = offsets(options, 1);
+        let direction = Direction::ALL.into_iter().find(|direction| job.work.goes(*direction)).unwrap();
+        let next = |_| offsets.next(direction, &mut random);
+        (0..count).map_while(next).map(|block| (block.start / 4096, block.bytes / 4096)).collect()
+    }
+
+    fn starts(options: &str, count: usize) -> Vec<u64> {
+        blocks(options, count).into_iter().map(|(start, _)| start).collect()
+    }
+
+    #[test]
+    fn sequential_blocks_are_those_that_fio_issues() {
+        assert_eq!(starts("size=16k\noffset=8k\n", 9), [2, 3, 4, 5]);
+        assert_eq!(starts("size=16k\ntime_based\nruntime=1\n", 6), [0, 1, 2, 3, 0, 1]);
+        assert_eq!(starts("rw=write:4k\nsize=64k\n", 10), [0, 2, 4, 6, 8, 10, 12, 14, 0, 2]);
+        assert_eq!(starts("rw=read:8k\nsize=64k\n", 8), [0, 3, 6, 9, 12, 15, 0, 3]);
+        assert_eq!(starts("rw=write:-8k\nsize=64k\n", 5), [0, 14, 13, 12, 11]);
+    }
+
+    #[test]
+    fn a_sequencer_draws_every_nth_offset() {
+        let sequential = starts("rw=randread:4\nsize=4m\n", 40);
+        assert!(
+            sequential.chunks(4).all(|run| run.windows(2).all(|pair| pair[1] == pair[0] + 1)),
+            "{sequential:?}"
+        );
+        let identical = starts("rw=randread:4\nrw_sequencer=identical\nsize=4m\n", 40);
+        assert!(identical.chunks(4).all(|run| run.iter().all(|start| *start == run[0])), "{identical:?}");
+        assert_ne!(identical[0], identical[4]);
+    }
+
+    #[test]
+    fn a_share_of_random_io_goes_on_where_the_last_ended() {
+        let starts = starts("rw=randread\npercentage_random=25\nsize=500m\n", 10_000);
+        let followed = starts.windows(2).filter(|pair| pair[1] == pair[0] + 1).count();
+        assert!((7300..7700).contains(&followed), "{followed}");
+    }
+
+    #[test]
+    fn an_alignment_is_kept() {
+        assert!(starts("rw=randread\nba=16k\nsize=4m\n", 500).iter().all(|start| start % 4 == 0));
+    }
+
+    #[test]
+    fn a_map_of_too_many_blocks_says_how_to_mend_it() {
+        let set = JobSet::parse("a.fio", "[a]\nrw=randread\nbsrange=4k-8k\n", &BTreeMap::new()).unwrap();
+        let region = region(&set.jobs[0], 0, Sectors(1 << 40)).unwrap();
+        let mut random = Seed(1).stream("test");
+        let mut again = random.clone();
+        let misfit = Offsets::new(&set.jobs[0], region, &mut random, &mut again).err().unwrap();
+        assert_eq!(misfit.0, "norandommap");
+    }
+
+    proptest! {
+        #[test]
+        fn a_random_map_covers_each_block_once(size in 1u64..400, seed: u64, several: bool) {
+            let range = if several { "bsrange=4k-16k" } else { "bs=4k" };
+            let size = if several { size + 4 } else { size };
+            let (mut offsets, mut random, _) = offsets(&format!("rw=randread\nsize={}\n{range}\n", size * 4096), seed);
+            let mut seen = vec![0u32; size as usize];
+            while let Some(block) = offsets.next(Direction::Read, &mut random) {
+                for covered in block.start / 4096..(block.start + block.bytes) / 4096 {
+                    seen[covered as usize] += 1;
+                }
+            }
+            prop_assert!(seen.into_iter().all(|times| times == 1));
+        }
+
+        #[test]
+        fn blocks_stay_in_their_region_and_on_their_alignment(
+            seed: u64, size in 16u64..600, offset in 0u64..100,
+            rw in "(rand)?(read|write|rw|trim|trimwrite)(:[1-9])?",
+            how in prop::sample::select(vec![
+                "", "norandommap", "bsrange=4k-20k", "bssplit=4k/20:8k/30:16k/", "percentage_random=40", "ba=8k",
+                "random_distribution=zipf:0.9", "random_distribution=pareto:0.3:0.5",
+                "random_distribution=normal:20", "random_distribution=zoned:60/10:40/90",
+                "random_distribution=zoned_abs:50/40k:50/9m", "time_based\nruntime=1", "bs=4k,8k,16k",
+            ]),
+        ) {
+            // The number behind the colon counts bytes where I/O is sequential.
+            let rw = if rw.starts_with("rand") { rw } else { rw.replace(':', ":4k #") };
+            let options = format!("rw={rw}\nsize={}\noffset={}\n{how}\n", size * 4096, offset * 4096);
+            let (mut offsets, mut random, job) = offsets(&options, seed);
+            let used: Vec<Direction> = Direction::ALL.into_iter().filter(|one| job.work.goes(*one)).collect();
+            for turn in 0..300 {
+                let Some(block) = offsets.next(used[turn % used.len()], &mut random) else { break };
+                prop_assert!(block.start >= offset * 4096);
+                prop_assert!(block.start + block.bytes <= (offset + size) * 4096);
+                prop_assert!(block.bytes > 0 && block.bytes % 4096 == 0);
+                // What follows a drawn block begins where that one ended.
+                let all_drawn = job.random && job.modifier <= 1;
+                let alignment = if how.starts_with("ba=") && all_drawn { 8192 } else { 4096 };
+                prop_assert_eq!((block.start - offset * 4096) % alignment, 0);
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What becomes of an option, and the page that says so of each.
+
+use crate::job::Job;
+use crate::table::OPTIONS;
+use std::fmt::Write as _;
+
+/// The value of a setting, and what is needed to read it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Value<'a> {
+    /// `None` where the option stands alone.
+    pub(crate) text: Option<&'a str>,
+    pub(crate) kb_base: u64,
+}
+
+/// Writes a value into the job; the error says what was found and expected.
+pub(crate) type Read = fn(&mut Job, Value<'_>) -> Result<(), String>;
+
+/// What becomes of an option.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Treatment {
+    /// It does what it does in fio.
+    Simulated(Read),
+    /// It does not change the I/O that a volume sees.
+    Ignored,
+    /// It would change the I/O; only the values that switch it off are taken.
+    Refused(&'static [&'static str]),
+}
+
+/// One option.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OptionEntry {
+    /// The name, and behind it its other names.
+    pub(crate) names: &'static [&'static str],
+    pub(crate) treatment: Treatment,
+    /// What it means here, or why it is ignored or refused.
+    pub(crate) note: &'static str,
+}
+
+/// The option called `name`.
+pub(crate) fn find(name: &str) -> Option<&'static OptionEntry> {
+    OPTIONS.iter().find(|entry| entry.names.contains(&name))
+}
+
+/// ` (did you mean ...?)` for a name that is near a known one, else nothing.
+pub(crate) fn nearest(name: &str) -> String {
+    OPTIONS
+        .iter()
+        .flat_map(|entry| entry.names)
+        .map(|known| (strsim::damerau_levenshtein(name, known), *known))
+        .min()
+        .filter(|(distance, known)| *distance <= (known.len().max(name.len()) / 3).max(1))
+        .map(|(_, known)| format!(" (did you mean `{known}`?)"))
+        .unwrap_or_default()
+}
+
+/// The reference page of job files, as Markdown.
+pub fn reference() -> String {
+    let mut page = String::from(include_str!("reference.md"));
+    let mut table = |title: &str, text: &str, wanted: fn(&Treatment) -> bool| {
+        let _ = write!(page, "\n## {title}\n\n{text}\n\n| option | meaning |\n|---|---|\n");
+        for entry in OPTIONS.iter().filter(|entry| wanted(&entry.treatment)) {
+            let names: Vec<String> = entry.names.iter().map(|name| format!("`{name}`")).collect();
+            let off = match entry.treatment {
+                Treatment::Refused(off @ [_, ..]) => format!(" (allowed: {})", off.join(", ")),
+                _ => String::new(),
+            };
+            let _ = writeln!(page, "| {} | {}{off} |", names.join(", "), entry.note);
+        }
+    };
+    table("Simulated", "These do what they do in fio.", |it| matches!(it, Treatment::Simulated(_)));
+    table("Ignored", "These do not change what a volume sees. A run lists those that it met.", |it| {
+        matches!(it, Treatment::Ignored)
+    });
+    table("Refused", "These would change the I/O, and are errors.", |it| matches!(it, Treatment::Refused(_)));
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn no_option_stands_twice() {
+        let names: Vec<&str> = OPTIONS.iter().flat_map(|entry| entry.names).copied().collect();
+        assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
+    }
+
+    #[test]
+    fn the_reference_names_every_option() {
+        let page = reference();
+        for name in OPTIONS.iter().flat_map(|entry| entry.names) {
+            assert!(page.contains(&format!("`{name}`")), "{name}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! When a rate allows the next I/O.
+//!
+//! As in fio, the timetable runs from the job's beginning: whoever falls behind
+//! catches up.
+
+use crate::job::{Direction, Job};
+use fullstroke_units::{Duration, Random, Time};
+
+const NS_PER_S: u128 = 1_000_000_000;
+
+/// The timetable of one direction.
+#[derive(Clone, Copy, Debug)]
+struct Lane {
+    bytes_per_s: u64,
+    /// Bytes of the block by which `rate_iops` is measured.
+    block: u64,
+    began: Time,
+    issued: u64,
+    due: Time,
+}
+
+/// The timetables of all directions.
+#[derive(Clone, Debug)]
+pub(crate) struct Pace {
+    lanes: [Option<Lane>; 3],
+    poisson: bool,
+    ignores_think: bool,
+}
+
+impl Pace {
+    pub(crate) fn new(job: &Job) -> Pace {
+        let lane = |direction: Direction| {
+            let at = direction as usize;
+            let block = job.blocks[at].smallest();
+            let by_count = job.rate_iops[at].map(|iops| iops.saturating_mul(block));
+            let bytes_per_s = job.rate_bytes_per_s[at].or(by_count)?;
+            Some(Lane { bytes_per_s, block, began: Time::ZERO, issued: 0, due: Time::ZERO })
+        };
+        Pace { lanes: Direction::ALL.map(lane), poisson: job.poisson, ignores_think: job.rate_ignores_think }
+    }
+
+    /// The timetables begin at `now`.
+    pub(crate) fn restart(&mut self, now: Time) {
+        for lane in self.lanes.iter_mut().flatten() {
+            (lane.began, lane.issued, lane.due) = (now, 0, now);
+        }
+    }
+
+    /// When the next I/O of `direction` may go; time 0 without a rate.
+    pub(crate) fn due(&self, direction: Direction) -> Time {
+        self.lanes[direction as usize].map_or(Time::ZERO, |lane| lane.due)
+    }
+
+    /// `bytes` were issued.
+    pub(crate) fn issued(&mut self, direction: Direction, bytes: u64, random: &mut Random) {
+        let Some(lane) = &mut self.lanes[direction as usize] else { return };
+        lane.issued = lane.issued.saturating_add(bytes);
+        lane.due = if self.poisson {
+            lane.due + random.exponential(span(lane.block, lane.bytes_per_s))
+        } else {
+            lane.began + span(lane.issued, lane.bytes_per_s)
+        };
+    }
+
+    /// The job has paused for `pause`: without catching up, the timetable moves
+    /// on as far, less one block that may go at once.
+    pub(crate) fn paused(&mut self, pause: Duration) {
+        if !self.ignores_think {
+            return;
+        }
+        for lane in self.lanes.iter_mut().flatten() {
+            let shift = pause.saturating_sub(span(lane.block, lane.bytes_per_s));
+            lane.began += shift;
+            lane.due += shift;
+        }
+    }
+}
+
+/// The time that `bytes` take at a rate.
+fn span(bytes: u64, bytes_per_s: u64) -> Duration {
+    let nanoseconds = u128::from(bytes) * NS_PER_S / u128::from(bytes_per_s.max(1));
+    Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,295 @@
+//! A job file read: its jobs, and what was left out.
+
+use crate::FioError;
+use crate::grammar;
+use crate::ini::{Section, Setting, sections};
+use crate::job::{Blocks, Direction, Job};
+use crate::options::{self, Treatment, Value};
+use crate::units::Amount;
+use fullstroke_units::SECTOR_BYTES;
+use std::collections::BTreeMap;
+
+/// The jobs of one file, checked as far as that goes without a volume.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobSet {
+    pub(crate) file: String,
+    pub(crate) jobs: Vec<Job>,
+    /// The settings of all `[global]` sections, for reports.
+    pub(crate) global: Vec<(String, String)>,
+    ignored: Vec<IgnoredOption>,
+    described: String,
+}
+
+/// An option that was met and does not change the I/O here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IgnoredOption {
+    /// Its name, as written.
+    pub name: &'static str,
+    /// Why it changes nothing.
+    pub why: &'static str,
+}
+
+/// All clones of all jobs.
+const WORKERS_MAX: u64 = 4096;
+
+impl JobSet {
+    /// Reads the `text` of a job file called `file`. `${NAME}` is looked up in
+    /// `environment`.
+    ///
+    /// # Errors
+    /// The first line that cannot be used: an unknown option with the nearest
+    /// known one, a value that is none, an option that would change the I/O in
+    /// a way that is not simulated.
+    pub fn parse(file: &str, text: &str, environment: &BTreeMap<String, String>) -> Result<JobSet, FioError> {
+        let sections = sections(file, text, environment)?;
+        let mut set = JobSet {
+            file: file.to_owned(),
+            jobs: Vec::new(),
+            global: Vec::new(),
+            ignored: Vec::new(),
+            described: String::new(),
+        };
+        for section in &sections {
+            let job = set.read_job(section)?;
+            set.place(job)?;
+        }
+        set.described = sections.iter().map(described).collect();
+        if let Some(last) = sections.last() {
+            set.global = last.inherited.iter().map(written).collect();
+        }
+        let workers: u64 = set.jobs.iter().map(|job| u64::from(job.clones)).sum();
+        if workers > WORKERS_MAX {
+            let found = format!("all jobs together have {workers} clones; expected at most {WORKERS_MAX}");
+            return Err(set.error(None, "numjobs", found));
+        }
+        Ok(set)
+    }
+
+    /// The options that were met and change nothing, in order of the alphabet.
+    pub fn ignored(&self) -> &[IgnoredOption] {
+        &self.ignored
+    }
+
+    /// Every job with all its settings and the variables replaced: two files
+    /// that say the same have the same description.
+    pub fn description(&self) -> &str {
+        &self.described
+    }
+
+    /// How many workers run: the clones of all jobs.
+    pub fn workers(&self) -> usize {
+        self.jobs.iter().map(|job| job.clones as usize).sum()
+    }
+
+    pub(crate) fn error(&self, line: Option<usize>, option: &str, message: impl Into<String>) -> FioError {
+        FioError { file: self.file.clone(), line, option: option.to_owned(), message: message.into() }
+    }
+
+    fn read_job(&mut self, section: &Section) -> Result<Job, FioError> {
+        let mut job = Job::new(&section.name, section.line);
+        let settings = || section.inherited.iter().chain(&section.own);
+        let mut kb_base = 1024;
+        for setting in settings().filter(|setting| setting.option == "kb_base") {
+            kb_base = grammar::kb_base(setting.value.as_deref().unwrap_or_default())
+                .map_err(|problem| self.error(Some(setting.line), "kb_base", problem))?;
+        }
+        for setting in settings() {
+            self.read_setting(&mut job, setting, kb_base)?;
+        }
+        job.options = section.own.iter().map(written).collect();
+        self.check(&job, section)?;
+        Ok(job)
+    }
+
+    fn read_setting(&mut self, job: &mut Job, setting: &Setting, kb_base: u64) -> Result<(), FioError> {
+        let Setting { option, value, line } = setting;
+        let Some(entry) = options::find(option) else {
+            let near = options::nearest(option);
+            return Err(self.error(
+                Some(*line),
+                option,
+                format!("fullstroke knows no such option of fio{near}"),
+            ));
+        };
+        match entry.treatment {
+            Treatment::Simulated(read) => read(job, Value { text: value.as_deref(), kb_base })
+                .map_err(|problem| self.error(Some(*line), option, problem)),
+            Treatment::Ignored => {
+                let name = entry.names.iter().find(|name| *name == option).copied().unwrap_or_default();
+                let place = self.ignored.binary_search_by_key(&name, |ignored| ignored.name);
+                if let Err(place) = place {
+                    self.ignored.insert(place, IgnoredOption { name, why: entry.note });
+                }
+                Ok(())
+            }
+            Treatment::Refused(off) if value.as_deref().is_some_and(|value| off.contains(&value)) => Ok(()),
+            Treatment::Refused(_) => {
+                let message = format!("is not simulated, and would change the I/O: {}", entry.note);
+                Err(self.error(Some(*line), option, message))
+            }
+        }
+    }
+
+    /// Puts the job behind the others: its group, its stage, whom it waits for.
+    fn place(&mut self, mut job: Job) -> Result<(), FioError> {
+        if let Some(last) = self.jobs.last() {
+            job.group = last.group + u32::from(job.stonewall || job.new_group);
+            job.stage = last.stage + usize::from(job.stonewall);
+        }
+        job.place = self.jobs.len();
+        if let Some(name) = &job.wait_for {
+            let bearers: Vec<&Job> = self.jobs.iter().filter(|other| other.name == *name).collect();
+            let [bearer] = bearers[..] else {
+                let found = format!(
+                    "found `{name}`; expected the name of one job above, and {} have it",
+                    bearers.len()
+                );
+                return Err(self.error(Some(job.line), "wait_for", found));
+            };
+            job.waits_for = Some(bearer.place);
+        }
+        self.jobs.push(job);
+        Ok(())
+    }
+
+    /// What depends on several options.
+    fn check(&self, job: &Job, section: &Section) -> Result<(), FioError> {
+        let line = |options: &[&str]| {
+            let settings = section.own.iter().rev().chain(section.inherited.iter().rev());
+            let mut found = settings.filter(|setting| options.contains(&setting.option.as_str()));
+            Some(found.next().map_or(section.line, |setting| setting.line))
+        };
+        let sectors = |bytes: u64, options: &[&str]| {
+            if bytes.is_multiple_of(SECTOR_BYTES) {
+                return Ok(());
+            }
+            let message = format!("found {bytes} bytes; expected a multiple of {SECTOR_BYTES}");
+            Err(self.error(line(options), options[0], message))
+        };
+        for blocks in job.used_blocks() {
+            match blocks {
+                Blocks::Range(low, high) => {
+                    let options = ["bs", "blocksize", "bsrange", "blocksize_range"];
+                    sectors(*low, &options)?;
+                    sectors(*high, &options)?;
+                }
+                Blocks::Split(parts) => {
+                    parts.iter().try_for_each(|(bytes, _)| sectors(*bytes, &["bssplit"]))?;
+                }
+            }
+        }
+        for direction in Direction::ALL.into_iter().filter(|direction| job.work.goes(*direction)) {
+            if let Some(alignment) = job.alignment {
+                sectors(alignment[direction as usize], &["blockalign", "ba"])?;
+            }
+        }
+        if !job.random {
+            sectors(job.modifier.unsigned_abs(), &["rw", "readwrite"])?;
+        }
+        for (amount, option) in [(job.offset, "offset"), (job.offset_increment, "offset_increment")] {
+            if let Amount::Bytes(bytes) = amount {
+                sectors(bytes, &[option])?;
+            }
+        }
+        sectors(job.offset_align, &["offset_align"])?;
+        if job.time_based && job.runtime.is_none() {
+            let message = "there is no `runtime`, and so no end; give runtime=";
+            return Err(self.error(line(&["time_based"]), "time_based", message));
+        }
+        Ok(())
+    }
+}
+
+fn described(section: &Section) -> String {
+    let settings = section.inherited.iter().chain(&section.own).map(written);
+    let lines: Vec<String> = settings.map(|(option, value)| format!("{option}={value}\n")).collect();
+    format!("[{}]\n{}", section.name, lines.concat())
+}
+
+fn written(setting: &Setting) -> (String, String) {
+    (setting.option.clone(), setting.value.clone().unwrap_or_else(|| "1".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::OPTIONS;
+    use proptest::prelude::*;
+
+    fn parse(text: &str) -> Result<JobSet, FioError> {
+        JobSet::parse("a.fio", text, &BTreeMap::new())
+    }
+
+    #[test]
+    fn own_settings_win_over_global_ones() {
+        let set = parse("[global]\nbs=4k\niodepth=8\n[a]\nbs=8k\n[b]\n").unwrap();
+        let sizes: Vec<Option<u64>> = set.jobs.iter().map(Job::single_size).collect();
+        assert_eq!(sizes, [Some(8192), Some(4096)]);
+        assert_eq!(set.jobs[1].depth, 8);
+    }
+
+    #[test]
+    fn groups_begin_at_stonewalls_and_new_groups() {
+        let set = parse("[a]\nstonewall\n[b]\n[c]\nnew_group\n[d]\nstonewall=1\n[e]\nstonewall=0\n").unwrap();
+        let places: Vec<(u32, usize)> = set.jobs.iter().map(|job| (job.group, job.stage)).collect();
+        assert_eq!(places, [(0, 0), (0, 0), (1, 0), (2, 1), (2, 1)]);
+    }
+
+    #[test]
+    fn ignored_options_are_named_once() {
+        let set = parse("[global]\nfilename=/dev/x\ndirect=1\n[a]\nthread\ndirect=0\n[b]\n").unwrap();
+        let names: Vec<&str> = set.ignored().iter().map(|ignored| ignored.name).collect();
+        assert_eq!(names, ["direct", "filename", "thread"]);
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_refused_at_its_line_with_its_option() {
+        for (text, line, option) in [
+            ("[a]\nbs=1000\n", 2, "bs"),
+            ("[a]\nbss=4k\n", 2, "bss"),
+            ("[a]\nrw=foo\n", 2, "rw"),
+            ("[a]\nrw=READ\n", 2, "rw"),
+            ("[a]\nverify=md5\n", 2, "verify"),
+            ("[a]\nzonemode=zbd\n", 2, "zonemode"),
+            ("[a]\nsize=1m\niodepth=0\n", 3, "iodepth"),
+            ("[a]\nnumjobs=0\n", 2, "numjobs"),
+            ("[a]\nrwmixread=101\n", 2, "rwmixread"),
+            ("[a]\nprio=9\n", 2, "prio"),
+            ("[a]\nprioclass=4\n", 2, "prioclass"),
+            ("[a]\nioengine=net\n", 2, "ioengine"),
+            ("[a]\ntime_based\n", 2, "time_based"),
+            ("[a]\nwait_for=b\n[b]\n", 1, "wait_for"),
+            ("[a]\ndirect=1\nbssplit=4k/50:100/50\n", 3, "bssplit"),
+            ("[a]\nrw=read:100\n", 2, "rw"),
+            ("[a]\nrunning\n", 2, "running"),
+            ("[a]\nread_iolog=x\n", 2, "read_iolog"),
+            ("[a]\nthinktime\n", 2, "thinktime"),
+            ("[a]\ntime_based=yes\n", 2, "time_based"),
+            ("[a]\nkb_base=1025\n", 2, "kb_base"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert_eq!((error.line, error.option.as_str()), (Some(line), option), "{text}: {error}");
+        }
+        assert!(parse("[a]\nio_depth=4\n").unwrap_err().to_string().contains("did you mean `iodepth`?"));
+        assert!(parse("[a]\nverify=0\nzonemode=none\n").is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_text_gives_jobs_or_an_error(text in "(\\[[a-z]{0,6}\\]?\n|[a-z_]{0,12}=?[-0-9a-z(){}$:/,.%^*+ ]{0,20}\n|\\PC{0,20}\n){0,12}") {
+            if let Ok(set) = parse(&text) {
+                prop_assert!(set.workers() > 0);
+            }
+        }
+
+        #[test]
+        fn any_value_of_any_option_is_read_or_refused(
+            index in 0..OPTIONS.len(), value in "[-0-9a-z(){}$:/,.%^*+_ ]{0,24}",
+        ) {
+            let name = OPTIONS[index].names[0];
+            if let Err(error) = parse(&format!("[a]\n{name}={value}\n")) {
+                prop_assert!(!error.message.is_empty());
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! How much a worker has done, and when that is enough.
+//!
+//! A job runs in iterations: one for each of `loops`, and more of them while
+//! `io_size` asks for more than its region holds.
+
+use crate::job::{Blocks, Job};
+use crate::region::Region;
+
+/// Amounts in bytes, but for I/Os and loops.
+#[derive(Clone, Debug)]
+pub(crate) struct Progress {
+    iteration_limit: u64,
+    limit: u64,
+    iteration: u64,
+    in_loop: u64,
+    total: u64,
+    ios: u64,
+    loops_left: u64,
+    begun: bool,
+}
+
+impl Progress {
+    pub(crate) fn new(job: &Job, region: &Region) -> Progress {
+        Progress {
+            iteration_limit: region.iteration,
+            limit: region.limit,
+            iteration: 0,
+            in_loop: 0,
+            total: 0,
+            ios: 0,
+            loops_left: job.loops,
+            begun: false,
+        }
+    }
+
+    /// A block was issued.
+    pub(crate) fn issued(&mut self, bytes: u64) {
+        self.iteration += bytes;
+        self.in_loop += bytes;
+        self.total += bytes;
+        self.ios += 1;
+    }
+
+    /// Behind the ramp I/Os are counted anew; bytes are not, as in fio.
+    pub(crate) fn end_ramp(&mut self) {
+        self.ios = 0;
+    }
+
+    /// Whether the iteration is over, but for time.
+    pub(crate) fn is_over(&self, job: &Job) -> bool {
+        !job.time_based
+            && (self.iteration >= self.iteration_limit || self.in_loop >= self.limit || self.has_all_ios(job))
+    }
+
+    fn has_all_ios(&self, job: &Job) -> bool {
+        job.number_ios.is_some_and(|most| self.ios >= most)
+    }
+
+    /// Begins the next iteration, if there is one; `None` if there is none,
+    /// else whether it is the first.
+    pub(crate) fn begin_iteration(&mut self, job: &Job) -> Option<bool> {
+        // Where nothing could be issued, nothing ever will.
+        if (self.begun && self.iteration == 0) || !self.goes_on(job) {
+            return None;
+        }
+        let first = !self.begun;
+        (self.iteration, self.begun) = (0, true);
+        Some(first)
+    }
+
+    fn goes_on(&mut self, job: &Job) -> bool {
+        if job.time_based {
+            return true;
+        }
+        if self.loops_left > 0 {
+            self.loops_left -= 1;
+            (self.in_loop, self.ios) = (0, 0);
+            return true;
+        }
+        let largest = job.used_blocks().map(Blocks::largest).max().unwrap_or(0).max(1);
+        job.io_size.is_some() && !self.has_all_ios(job) && self.limit.saturating_sub(self.total) >= largest
+    }
+}

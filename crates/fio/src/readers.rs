@@ -1,0 +1,416 @@
+//! One function for each simulated option: reads its value into the job.
+//! Values with a grammar of their own are in `grammar.rs`.
+
+use crate::grammar;
+use crate::job::{Blocks, Direction, Engine, ExitWhat, Job, Sequencer, ThinkAfter, Work};
+use crate::options::Value;
+use crate::units::{TimeUnit, amount, each_direction, integer, range, time};
+use fullstroke_contract::PriorityClass;
+
+type Done = Result<(), String>;
+
+impl<'a> Value<'a> {
+    pub(crate) fn required(&self) -> Result<&'a str, String> {
+        self.text
+            .filter(|text| !text.is_empty())
+            .ok_or_else(|| "there is no value; write option=value".to_owned())
+    }
+
+    fn integer(&self) -> Result<u64, String> {
+        integer(self.required()?, self.kb_base)
+    }
+
+    fn within(&self, low: u64, high: u64) -> Result<u64, String> {
+        let number = self.integer()?;
+        if (low..=high).contains(&number) {
+            Ok(number)
+        } else {
+            Err(format!("found {number}; expected {low} to {high}"))
+        }
+    }
+
+    /// A switch: alone it is on.
+    fn switch(&self) -> Result<bool, String> {
+        match self.text {
+            None | Some("1") => Ok(true),
+            Some("0") => Ok(false),
+            Some(other) => Err(format!("found `{other}`; expected 0 or 1")),
+        }
+    }
+
+    fn choice<T: Copy>(&self, known: &[(&str, T)]) -> Result<T, String> {
+        let text = self.required()?;
+        known.iter().find(|(name, _)| *name == text).map(|(_, value)| *value).ok_or_else(|| {
+            let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+            format!("found `{text}`; expected one of {}", names.join(", "))
+        })
+    }
+
+    fn sizes(&self) -> Result<[Option<u64>; 3], String> {
+        each_direction(self.required()?, |part| match integer(part, self.kb_base)? {
+            0 => Err("found 0; expected at least 1".to_owned()),
+            number => Ok(number),
+        })
+    }
+}
+
+/// Puts the values that were given in place of the old ones.
+fn replace<T: Clone>(old: &mut [T; 3], new: [Option<T>; 3]) {
+    old.iter_mut().zip(new).for_each(|(old, new)| {
+        if let Some(new) = new {
+            *old = new;
+        }
+    });
+}
+
+pub(crate) fn name(job: &mut Job, value: Value<'_>) -> Done {
+    value.required()?.clone_into(&mut job.name);
+    Ok(())
+}
+
+pub(crate) fn rw(job: &mut Job, value: Value<'_>) -> Done {
+    let text = value.required()?;
+    let (kind, modifier) =
+        text.split_once(':').map_or((text, None), |(kind, modifier)| (kind, Some(modifier)));
+    let kinds = [
+        ("read", Work::Only(Direction::Read)),
+        ("write", Work::Only(Direction::Write)),
+        ("trim", Work::Only(Direction::Trim)),
+        ("rw", Work::Mixed),
+        ("readwrite", Work::Mixed),
+        ("trimwrite", Work::TrimThenWrite),
+    ];
+    let (plain, random) = kind.strip_prefix("rand").map_or((kind, false), |plain| (plain, true));
+    // Not every name has a random form: it is `randrw`, not `randreadwrite`.
+    let known = |(name, _): &&(&str, Work)| *name == plain && !(random && *name == "readwrite");
+    let Some((_, work)) = kinds.iter().find(known) else {
+        return Err(format!(
+            "found `{kind}`; expected read, write, trim, rw, readwrite, trimwrite, or randread, randwrite, randtrim, \
+             randrw, randtrimwrite"
+        ));
+    };
+    (job.work, job.random) = (*work, random);
+    job.modifier = modifier.map_or(Ok(0), |text| grammar::signed(text, value.kb_base))?;
+    if random && job.modifier < 0 {
+        return Err(format!("found `{text}`; with random I/O the number behind the colon is a count"));
+    }
+    Ok(())
+}
+
+pub(crate) fn rw_sequencer(job: &mut Job, value: Value<'_>) -> Done {
+    let known = [("sequential", Sequencer::Sequential), ("identical", Sequencer::Identical)];
+    job.sequencer = value.choice(&known)?;
+    Ok(())
+}
+
+pub(crate) fn rwmixread(job: &mut Job, value: Value<'_>) -> Done {
+    job.read_percent = value.within(0, 100)?;
+    Ok(())
+}
+
+pub(crate) fn rwmixwrite(job: &mut Job, value: Value<'_>) -> Done {
+    job.read_percent = 100 - value.within(0, 100)?;
+    Ok(())
+}
+
+pub(crate) fn bs(job: &mut Job, value: Value<'_>) -> Done {
+    let sizes = value.sizes()?.map(|size| size.map(|bytes| Blocks::Range(bytes, bytes)));
+    replace(&mut job.blocks, sizes);
+    Ok(())
+}
+
+pub(crate) fn bsrange(job: &mut Job, value: Value<'_>) -> Done {
+    let read = |part: &str| match range(part, |end| integer(end, value.kb_base))? {
+        (0, _) => Err("found 0; expected at least 1".to_owned()),
+        (low, high) if part.contains(['-', ':']) => Ok(Blocks::Range(low, high)),
+        _ => Err(format!("found `{part}`; expected a range such as 4k-64k")),
+    };
+    // fio takes both `,` and `/` between directions.
+    let ranges = each_direction(&value.required()?.replace('/', ","), read)?;
+    replace(&mut job.blocks, ranges);
+    Ok(())
+}
+
+pub(crate) fn bssplit(job: &mut Job, value: Value<'_>) -> Done {
+    let splits = each_direction(value.required()?, |part| grammar::split(part, value.kb_base))?;
+    replace(&mut job.blocks, splits.map(|split| split.map(Blocks::Split)));
+    Ok(())
+}
+
+pub(crate) fn blockalign(job: &mut Job, value: Value<'_>) -> Done {
+    let mut alignment = [4096; 3];
+    replace(&mut alignment, value.sizes()?);
+    job.alignment = Some(alignment);
+    Ok(())
+}
+
+pub(crate) fn size(job: &mut Job, value: Value<'_>) -> Done {
+    job.size = Some(amount(value.required()?, value.kb_base)?);
+    Ok(())
+}
+
+pub(crate) fn io_size(job: &mut Job, value: Value<'_>) -> Done {
+    job.io_size = Some(amount(value.required()?, value.kb_base)?);
+    Ok(())
+}
+
+pub(crate) fn filesize(job: &mut Job, value: Value<'_>) -> Done {
+    let (low, high) = range(value.required()?, |end| integer(end, value.kb_base))?;
+    if low != high {
+        return Err("found a range; the volume has one size, give one".to_owned());
+    }
+    job.file_size = Some(low);
+    Ok(())
+}
+
+pub(crate) fn offset(job: &mut Job, value: Value<'_>) -> Done {
+    job.offset = amount(value.required()?, value.kb_base)?;
+    Ok(())
+}
+
+pub(crate) fn offset_increment(job: &mut Job, value: Value<'_>) -> Done {
+    job.offset_increment = amount(value.required()?, value.kb_base)?;
+    Ok(())
+}
+
+pub(crate) fn offset_align(job: &mut Job, value: Value<'_>) -> Done {
+    job.offset_align = value.integer()?;
+    Ok(())
+}
+
+pub(crate) fn number_ios(job: &mut Job, value: Value<'_>) -> Done {
+    job.number_ios = Some(value.integer()?).filter(|number| *number > 0);
+    Ok(())
+}
+
+pub(crate) fn loops(job: &mut Job, value: Value<'_>) -> Done {
+    job.loops = value.within(0, u64::MAX)?.max(1);
+    Ok(())
+}
+
+pub(crate) fn random_distribution(job: &mut Job, value: Value<'_>) -> Done {
+    job.distribution = grammar::distribution(value.required()?, value.kb_base)?;
+    Ok(())
+}
+
+pub(crate) fn percentage_random(job: &mut Job, value: Value<'_>) -> Done {
+    let read = |part: &str| match integer(part, value.kb_base)? {
+        percent @ 0..=100 => Ok(percent),
+        percent => Err(format!("found {percent}; expected 0 to 100")),
+    };
+    replace(&mut job.percentage_random, each_direction(value.required()?, read)?);
+    Ok(())
+}
+
+pub(crate) fn norandommap(job: &mut Job, value: Value<'_>) -> Done {
+    job.random_map = !value.switch()?;
+    Ok(())
+}
+
+pub(crate) fn softrandommap(job: &mut Job, value: Value<'_>) -> Done {
+    job.soft_random_map = value.switch()?;
+    Ok(())
+}
+
+pub(crate) fn randrepeat(job: &mut Job, value: Value<'_>) -> Done {
+    job.repeat = value.switch()?;
+    Ok(())
+}
+
+pub(crate) fn randseed(job: &mut Job, value: Value<'_>) -> Done {
+    job.seed = Some(value.integer()?);
+    Ok(())
+}
+
+pub(crate) fn ioengine(job: &mut Job, value: Value<'_>) -> Done {
+    let text = value.required()?;
+    job.engine = match text {
+        "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" | "mmap" | "splice" | "libpmem" | "dev-dax" => {
+            Engine::Synchronous
+        }
+        "libaio" | "posixaio" | "solarisaio" | "windowsaio" | "sg" | "null" | "nbd" | "rbd" => Engine::Queued,
+        "io_uring" | "io_uring_cmd" => Engine::QueuedFlush,
+        _ => {
+            return Err(format!(
+                "found `{text}`, which does not work on a block device here; expected psync (one I/O at a time), or \
+                 libaio or io_uring (iodepth at a time)"
+            ));
+        }
+    };
+    Ok(())
+}
+
+/// More would be a slip.
+const DEPTH_MAX: u64 = 1 << 16;
+const CLONES_MAX: u64 = 4096;
+
+pub(crate) fn iodepth(job: &mut Job, value: Value<'_>) -> Done {
+    job.depth = value.within(1, DEPTH_MAX)? as u32;
+    Ok(())
+}
+
+pub(crate) fn iodepth_low(job: &mut Job, value: Value<'_>) -> Done {
+    job.depth_low = Some(value.within(0, DEPTH_MAX)? as u32).filter(|low| *low > 0);
+    Ok(())
+}
+
+pub(crate) fn reap_least(job: &mut Job, value: Value<'_>) -> Done {
+    job.reap_least = value.within(0, DEPTH_MAX)? as u32;
+    Ok(())
+}
+
+pub(crate) fn io_submit_mode(job: &mut Job, value: Value<'_>) -> Done {
+    job.offload = value.choice(&[("inline", false), ("offload", true)])?;
+    Ok(())
+}
+
+pub(crate) fn fsync(job: &mut Job, value: Value<'_>) -> Done {
+    job.flush_every = value.integer()?;
+    Ok(())
+}
+
+pub(crate) fn end_fsync(job: &mut Job, value: Value<'_>) -> Done {
+    job.flush_at_end |= value.switch()?;
+    Ok(())
+}
+
+pub(crate) fn sync(job: &mut Job, value: Value<'_>) -> Done {
+    let known = [("0", false), ("none", false), ("1", true), ("sync", true), ("dsync", true)];
+    job.durable_writes = value.choice(&known)?;
+    Ok(())
+}
+
+pub(crate) fn prio(job: &mut Job, value: Value<'_>) -> Done {
+    job.level = value.within(0, 7)? as u8;
+    Ok(())
+}
+
+pub(crate) fn prioclass(job: &mut Job, value: Value<'_>) -> Done {
+    job.class = match value.within(0, 3)? {
+        1 => PriorityClass::RealTime,
+        3 => PriorityClass::Idle,
+        _ => PriorityClass::BestEffort,
+    };
+    Ok(())
+}
+
+pub(crate) fn thinktime(job: &mut Job, value: Value<'_>) -> Done {
+    job.think = time(value.required()?, TimeUnit::Microseconds)?;
+    Ok(())
+}
+
+pub(crate) fn thinktime_blocks(job: &mut Job, value: Value<'_>) -> Done {
+    job.think_blocks = Some(value.within(1, u64::MAX)?);
+    Ok(())
+}
+
+pub(crate) fn thinktime_blocks_type(job: &mut Job, value: Value<'_>) -> Done {
+    job.think_after = value.choice(&[("complete", ThinkAfter::Completed), ("issue", ThinkAfter::Issued)])?;
+    Ok(())
+}
+
+pub(crate) fn thinktime_iotime(job: &mut Job, value: Value<'_>) -> Done {
+    job.think_io_time = time(value.required()?, TimeUnit::Seconds)?;
+    Ok(())
+}
+
+pub(crate) fn rate(job: &mut Job, value: Value<'_>) -> Done {
+    job.rate_bytes_per_s = value.sizes()?;
+    Ok(())
+}
+
+pub(crate) fn rate_iops(job: &mut Job, value: Value<'_>) -> Done {
+    job.rate_iops = value.sizes()?;
+    Ok(())
+}
+
+pub(crate) fn rate_process(job: &mut Job, value: Value<'_>) -> Done {
+    job.poisson = value.choice(&[("linear", false), ("poisson", true)])?;
+    Ok(())
+}
+
+pub(crate) fn rate_ignore_thinktime(job: &mut Job, value: Value<'_>) -> Done {
+    job.rate_ignores_think = value.switch()?;
+    Ok(())
+}
+
+pub(crate) fn runtime(job: &mut Job, value: Value<'_>) -> Done {
+    let span = time(value.required()?, TimeUnit::Seconds)?;
+    job.runtime = Some(span).filter(|span| span.as_nanos() > 0);
+    Ok(())
+}
+
+pub(crate) fn time_based(job: &mut Job, value: Value<'_>) -> Done {
+    job.time_based = value.switch()?;
+    Ok(())
+}
+
+pub(crate) fn ramp_time(job: &mut Job, value: Value<'_>) -> Done {
+    job.ramp = time(value.required()?, TimeUnit::Seconds)?;
+    Ok(())
+}
+
+pub(crate) fn startdelay(job: &mut Job, value: Value<'_>) -> Done {
+    let read = |end: &str| time(end, TimeUnit::Seconds);
+    let text = value.required()?;
+    job.start_delay =
+        if text.starts_with('(') { read(text).map(|span| (span, span)) } else { range(text, read) }?;
+    Ok(())
+}
+
+pub(crate) fn numjobs(job: &mut Job, value: Value<'_>) -> Done {
+    job.clones = value.within(1, CLONES_MAX)? as u32;
+    Ok(())
+}
+
+pub(crate) fn stonewall(job: &mut Job, value: Value<'_>) -> Done {
+    job.stonewall = value.switch()?;
+    Ok(())
+}
+
+pub(crate) fn wait_for(job: &mut Job, value: Value<'_>) -> Done {
+    job.wait_for = Some(value.required()?.to_owned());
+    Ok(())
+}
+
+pub(crate) fn exitall(job: &mut Job, value: Value<'_>) -> Done {
+    job.exit_all = value.switch()?;
+    Ok(())
+}
+
+pub(crate) fn exit_what(job: &mut Job, value: Value<'_>) -> Done {
+    let known = [("group", ExitWhat::Group), ("stonewall", ExitWhat::Stonewall), ("all", ExitWhat::All)];
+    job.exit_what = value.choice(&known)?;
+    Ok(())
+}
+
+pub(crate) fn group_reporting(job: &mut Job, value: Value<'_>) -> Done {
+    job.group_reporting = value.switch()?;
+    Ok(())
+}
+
+pub(crate) fn new_group(job: &mut Job, value: Value<'_>) -> Done {
+    job.new_group = value.switch()?;
+    Ok(())
+}
+
+pub(crate) fn percentile_list(job: &mut Job, value: Value<'_>) -> Done {
+    job.percentiles = grammar::percentiles(value.required()?)?;
+    Ok(())
+}
+
+pub(crate) fn clat_percentiles(job: &mut Job, value: Value<'_>) -> Done {
+    job.clat_percentiles = value.switch()?;
+    Ok(())
+}
+
+pub(crate) fn lat_percentiles(job: &mut Job, value: Value<'_>) -> Done {
+    job.lat_percentiles = value.switch()?;
+    Ok(())
+}
+
+/// Read ahead of all others, because they depend on it: here it is only
+/// checked.
+pub(crate) fn kb_base(_: &mut Job, value: Value<'_>) -> Done {
+    grammar::kb_base(value.required()?).map(|_| ())
+}

@@ -1,0 +1,133 @@
+//! Where on the volume a worker works, and how much it does.
+
+use crate::job::{Direction, Job, Work};
+use crate::units::Amount;
+use fullstroke_units::{SECTOR_BYTES, Sectors};
+
+/// The part of the volume that one clone works on; all in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Region {
+    pub(crate) start: u64,
+    /// A multiple of the smallest block.
+    pub(crate) length: u64,
+    /// What one iteration issues at most.
+    pub(crate) iteration: u64,
+    /// What is issued in all, but for loops and time.
+    pub(crate) limit: u64,
+}
+
+/// Which option does not fit the volume, and why.
+pub(crate) type Misfit = (&'static str, String);
+
+/// The region of clone number `clone` (from 0) on a volume of `capacity`.
+///
+/// # Errors
+/// An offset or a size beyond the volume, and a region that holds no block.
+pub(crate) fn region(job: &Job, clone: u32, capacity: Sectors) -> Result<Region, Misfit> {
+    let volume = capacity.bytes().0;
+    let smallest = job.used_blocks().map(crate::job::Blocks::smallest).min().unwrap_or(SECTOR_BYTES);
+    let start = start(job, clone, volume, smallest)?;
+    let rest = volume.checked_sub(start).ok_or_else(|| beyond("offset", start, 0, volume))?;
+    let said = job.size.map(|size| bytes(size, volume));
+    let length = match (job.file_size, said) {
+        (Some(end), _) if end > volume => return Err(beyond("filesize", 0, end, volume)),
+        (Some(end), _) => end.saturating_sub(start),
+        (None, None) => rest,
+        (None, Some(size)) if size > rest => return Err(beyond("size", start, size, volume)),
+        (None, Some(size)) => size,
+    };
+    let length = length / smallest * smallest;
+    let largest = job.used_blocks().map(crate::job::Blocks::largest).max().unwrap_or(SECTOR_BYTES);
+    if length < largest {
+        let message =
+            format!("the region of {length} bytes from {start} on holds no block of {largest} bytes");
+        return Err(("size", message));
+    }
+    let size = said.unwrap_or(length).min(length);
+    let io_size = job.io_size.map(|amount| bytes(amount, volume));
+    let twice = if job.work == Work::TrimThenWrite { 2 } else { 1 };
+    let limit = io_size.or(said.filter(|_| job.file_size.is_some())).unwrap_or(size);
+    // fio lets these go on to `io_size` without beginning anew.
+    let endless = (job.work == Work::Mixed && !job.random)
+        || (job.random && !job.random_map && job.work != Work::Only(Direction::Read));
+    let iteration = if endless { size.max(limit) } else { size };
+    Ok(Region {
+        start,
+        length,
+        iteration: iteration.saturating_mul(twice),
+        limit: limit.saturating_mul(twice),
+    })
+}
+
+/// Percentages are rounded up to `offset_align`, or to the smallest block.
+fn start(job: &Job, clone: u32, volume: u64, smallest: u64) -> Result<u64, Misfit> {
+    let alignment = if job.offset_align > 0 { job.offset_align } else { smallest };
+    let place = |amount: Amount| match amount {
+        Amount::Bytes(bytes) => Some(bytes),
+        Amount::Percent(_) => bytes(amount, volume).checked_next_multiple_of(alignment),
+    };
+    place(job.offset_increment)
+        .and_then(|increment| increment.checked_mul(u64::from(clone)))
+        .and_then(|increment| place(job.offset)?.checked_add(increment))
+        .ok_or_else(|| ("offset", "the offset of a clone does not fit into 64 bits".to_owned()))
+}
+
+pub(crate) fn bytes(amount: Amount, volume: u64) -> u64 {
+    match amount {
+        Amount::Bytes(bytes) => bytes,
+        Amount::Percent(percent) => (u128::from(volume) * u128::from(percent) / 100) as u64,
+    }
+}
+
+fn beyond(option: &'static str, start: u64, size: u64, volume: u64) -> Misfit {
+    let what = if size == 0 { String::new() } else { format!("{size} bytes ") };
+    (option, format!("{what}from {start} on lie beyond the volume of {volume} bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::JobSet;
+    use std::collections::BTreeMap;
+
+    fn place(options: &str, clone: u32) -> Result<Region, Misfit> {
+        let set = JobSet::parse("a.fio", &format!("[a]\n{options}"), &BTreeMap::new()).unwrap();
+        // 1 MiB, as with filesize=1m.
+        region(&set.jobs[0], clone, Sectors(2048))
+    }
+
+    fn parts(options: &str, clone: u32) -> (u64, u64) {
+        place(options, clone).map(|region| (region.start, region.length)).unwrap()
+    }
+
+    #[test]
+    fn regions_are_those_of_fio() {
+        assert_eq!(parts("", 0), (0, 1 << 20));
+        assert_eq!(parts("size=30k\n", 0), (0, 28 << 10));
+        assert_eq!(parts("size=50%\n", 0), (0, 1 << 19));
+        assert_eq!(parts("offset=8k\nsize=16k\n", 0), (8192, 16384));
+        assert_eq!(parts("offset=33%\nbs=64k\n", 0), (6 << 16, 10 << 16));
+        assert_eq!(parts("offset=33%\nbs=64k\noffset_align=4k\n", 0).0, 85 << 12);
+        assert_eq!(parts("offset_increment=10%\nsize=64k\n", 2).0, 2 * (26 << 12));
+        assert_eq!(parts("filesize=64k\noffset=8k\nsize=16k\n", 0), (8192, 56 << 10));
+    }
+
+    #[test]
+    fn amounts_are_those_of_fio() {
+        let limit = |options: &str| place(options, 0).unwrap().limit;
+        assert_eq!(limit("size=64k\nio_size=32k\n"), 32 << 10);
+        assert_eq!(limit("filesize=64k\noffset=8k\nsize=16k\n"), 16 << 10);
+        assert_eq!(limit("rw=trimwrite\nsize=64k\n"), 128 << 10);
+    }
+
+    #[test]
+    fn what_does_not_fit_the_volume_names_its_option() {
+        let misfit = |options: &str, clone: u32| place(options, clone).unwrap_err().0;
+        assert_eq!(misfit("size=2m\n", 0), "size");
+        assert_eq!(misfit("offset=2m\n", 0), "offset");
+        assert_eq!(misfit("offset_increment=600k\n", 2), "offset");
+        assert_eq!(misfit("offset=512k\nsize=1m\n", 0), "size");
+        assert_eq!(misfit("filesize=2m\n", 0), "filesize");
+        assert_eq!(misfit("size=2k\n", 0), "size");
+    }
+}

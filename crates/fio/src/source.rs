@@ -1,0 +1,220 @@
+//! All workers of a job file as one source of requests.
+
+use crate::job::{ExitWhat, Job};
+use crate::results::FioResults;
+use crate::tally::Tally;
+use crate::worker::{Desk, InFlight, Worker};
+use crate::{FioError, JobSet};
+use fullstroke_contract::{Completion, Request, Slots, Source, SourceError};
+use fullstroke_units::{Sectors, Seed, Time};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What the source counts, where the results can be read after the run.
+pub(crate) type Tallies = Arc<Mutex<Vec<Tally>>>;
+
+/// The source: closed loops, one for each clone of each job, in the order and
+/// the time that fio gives them.
+///
+/// The worker of a request is its hint `process`, counted from 1.
+pub struct FioSource {
+    workers: Vec<Worker>,
+    slots: Slots<InFlight>,
+    /// Alarms of workers; one that is not its worker's any more is stale.
+    alarms: BinaryHeap<Reverse<(Time, u32)>>,
+    /// Workers that have not ended: of each stage, and of each job.
+    stages: Vec<usize>,
+    jobs: Vec<usize>,
+    stage: usize,
+    /// Workers that are to go on.
+    ready: Vec<u32>,
+    left: u64,
+    expected: Option<u64>,
+    tallies: Tallies,
+}
+
+impl FioSource {
+    /// The source for a volume of `capacity`, and where its results will be.
+    /// `requests` ends it after so many, if that comes first.
+    ///
+    /// # Errors
+    /// An offset or a size beyond the volume, at the job and its option.
+    pub fn new(
+        set: &JobSet,
+        capacity: Sectors,
+        seed: Seed,
+        requests: Option<u64>,
+    ) -> Result<(FioSource, FioResults), FioError> {
+        let mut workers = Vec::with_capacity(set.workers());
+        for job in &set.jobs {
+            let job = Arc::new(job.clone());
+            for clone in 0..job.clones {
+                let worker = Worker::new(&job, workers.len() as u32, clone, capacity, seed);
+                let worker = worker.map_err(|(option, message)| {
+                    set.error(Some(job.line), option, format!("[{}]: {message}", job.name))
+                })?;
+                workers.push(worker);
+            }
+        }
+        let mut stages = vec![0; workers.last().map_or(0, |worker| worker.job.stage) + 1];
+        workers.iter().for_each(|worker| stages[worker.job.stage] += 1);
+        let jobs = set.jobs.iter().map(|job| job.clones as usize).collect();
+        let tallies = Arc::new(Mutex::new(vec![Tally::default(); workers.len()]));
+        let results = FioResults::new(set, &workers, Arc::clone(&tallies));
+        let expected = set.jobs.iter().map(|job| expected(job, capacity)).sum::<Option<u64>>();
+        let mut source = FioSource {
+            workers,
+            slots: Slots::default(),
+            alarms: BinaryHeap::new(),
+            stages,
+            jobs,
+            stage: 0,
+            ready: Vec::new(),
+            left: requests.unwrap_or(u64::MAX),
+            expected: match (expected, requests) {
+                (Some(expected), Some(requests)) => Some(expected.min(requests)),
+                (expected, _) => expected,
+            },
+            tallies,
+        };
+        source.release(Time::ZERO);
+        source.ready.clear();
+        let alarms = source.workers.iter().filter(|worker| worker.alarm() != Time::NEVER);
+        source.alarms = alarms.map(|worker| Reverse((worker.alarm(), worker.number))).collect();
+        Ok((source, results))
+    }
+
+    /// Lets go on all that is ready, and all that becomes so.
+    fn settle(&mut self, now: Time, out: &mut Vec<Request>) {
+        let tallies = Arc::clone(&self.tallies);
+        let mut tallies = tallies.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some(number) = self.ready.pop() {
+            let at = number as usize;
+            let ended = self.workers[at].has_ended();
+            let tally = &mut tallies[at];
+            let mut desk = Desk { out, slots: &mut self.slots, tally, left: &mut self.left };
+            self.workers[at].advance(now, &mut desk);
+            let alarm = self.workers[at].alarm();
+            if alarm != Time::NEVER {
+                self.alarms.push(Reverse((alarm, number)));
+            }
+            if !ended && self.workers[at].has_ended() {
+                self.ended(now, at);
+            }
+        }
+        self.drop_stale_alarms();
+    }
+
+    /// A worker has ended: those that end with it, those that waited for it.
+    fn ended(&mut self, now: Time, at: usize) {
+        self.count_out(at);
+        // As in fio, one job with `exitall` sets it for all.
+        if self.workers.iter().any(|worker| worker.job.exit_all) {
+            self.exit_all(now, at);
+        }
+        while self.stages.get(self.stage) == Some(&0) {
+            self.stage += 1;
+        }
+        self.release(now);
+    }
+
+    fn count_out(&mut self, at: usize) {
+        self.stages[self.workers[at].job.stage] -= 1;
+        self.jobs[self.workers[at].job.place] -= 1;
+    }
+
+    fn exit_all(&mut self, now: Time, at: usize) {
+        let Job { group, stage, exit_what, .. } = *self.workers[at].job;
+        for number in 0..self.workers.len() {
+            let worker = &mut self.workers[number];
+            let with_it = match exit_what {
+                ExitWhat::Group => worker.job.group == group,
+                ExitWhat::Stonewall => worker.job.stage == stage,
+                ExitWhat::All => true,
+            };
+            if !with_it || worker.has_ended() {
+                continue;
+            }
+            worker.terminate(now);
+            if worker.has_ended() {
+                self.count_out(number);
+            } else {
+                self.ready.push(number as u32);
+            }
+        }
+    }
+
+    /// Starts the workers for whom nothing has to end any more.
+    fn release(&mut self, now: Time) {
+        let free = |worker: &&Worker| {
+            worker.is_waiting()
+                && worker.job.stage <= self.stage
+                && worker.job.waits_for.is_none_or(|place| self.jobs[place] == 0)
+        };
+        let mut numbers: Vec<u32> = self.workers.iter().filter(free).map(|worker| worker.number).collect();
+        // The first is taken from the end.
+        numbers.reverse();
+        numbers.iter().for_each(|number| self.workers[*number as usize].release(now));
+        self.ready.append(&mut numbers);
+    }
+
+    fn drop_stale_alarms(&mut self) {
+        while let Some(&Reverse((due, number))) = self.alarms.peek() {
+            if self.workers[number as usize].alarm() == due {
+                break;
+            }
+            self.alarms.pop();
+        }
+    }
+}
+
+impl Source for FioSource {
+    fn wake(&mut self, now: Time, out: &mut Vec<Request>) -> Result<(), SourceError> {
+        while let Some(&Reverse((due, number))) = self.alarms.peek() {
+            if due > now {
+                break;
+            }
+            self.alarms.pop();
+            if self.workers[number as usize].alarm() == due {
+                self.ready.push(number);
+                self.settle(now, out);
+            }
+        }
+        self.drop_stale_alarms();
+        Ok(())
+    }
+
+    fn completed(&mut self, now: Time, completion: &Completion, out: &mut Vec<Request>) {
+        let flight = self.slots.take(completion.id.0 as u32);
+        {
+            let mut tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
+            let at = flight.worker as usize;
+            self.workers[at].completed(now, &flight, completion.status, &mut tallies[at]);
+        }
+        self.ready.push(flight.worker);
+        self.settle(now, out);
+    }
+
+    fn next_wake(&self) -> Time {
+        self.alarms.peek().map_or(Time::NEVER, |Reverse((due, _))| *due)
+    }
+
+    fn expected_requests(&self) -> Option<u64> {
+        self.expected
+    }
+}
+
+/// How many I/Os a job issues, where its end does not depend on time.
+fn expected(job: &Job, capacity: Sectors) -> Option<u64> {
+    let bytes = job.single_size()?;
+    let region = crate::region::region(job, 0, capacity).ok()?;
+    if job.runtime.is_some() || job.exit_all || job.ramp.as_nanos() > 0 {
+        return None;
+    }
+    let each = region.iteration.min(region.limit) / bytes;
+    let ios = each.saturating_mul(job.loops).max(region.limit / bytes);
+    let flushes = ios.checked_div(job.flush_every).unwrap_or(0);
+    let ios = job.number_ios.map_or(ios, |most| ios.min(most.saturating_mul(job.loops)));
+    Some(ios.saturating_add(flushes).saturating_mul(u64::from(job.clones)))
+}

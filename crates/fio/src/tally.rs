@@ -1,0 +1,279 @@
+//! What is counted of one worker, a request at a time, in memory of fixed size.
+
+use crate::job::Direction;
+use fullstroke_contract::Status;
+use fullstroke_units::{Duration, Time};
+use hdrhistogram::Histogram;
+
+/// Percentiles keep three significant digits, up to this: 19 hours. fio's own
+/// bins are 1.6 % wide.
+const DIGITS: u8 = 3;
+const LONGEST_NS: u64 = 1 << 46;
+/// Rates are sampled over windows of this length, as fio does by default.
+const WINDOW: Duration = Duration::from_millis(500);
+
+/// Upper bounds of fio's latency bins, in ns, us and ms; a value belongs to the
+/// first bound that it lies below.
+pub(crate) const BINS_NS: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
+pub(crate) const BINS_MS: [u64; 11] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000, 2000];
+
+/// Exact moments of whole numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moments {
+    pub(crate) count: u64,
+    sum: u128,
+    squares: u128,
+    min: u64,
+    max: u64,
+}
+
+impl Default for Moments {
+    fn default() -> Moments {
+        Moments { count: 0, sum: 0, squares: 0, min: u64::MAX, max: 0 }
+    }
+}
+
+impl Moments {
+    pub(crate) fn record(&mut self, value: u64) {
+        let wide = u128::from(value);
+        self.count += 1;
+        self.sum += wide;
+        self.squares = self.squares.saturating_add(wide * wide);
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+    }
+
+    fn add(&mut self, other: &Moments) {
+        self.count += other.count;
+        self.sum += other.sum;
+        self.squares = self.squares.saturating_add(other.squares);
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+    }
+
+    /// 0 where nothing was recorded, as fio prints it; so are the others.
+    pub(crate) fn min(&self) -> u64 {
+        if self.count == 0 { 0 } else { self.min }
+    }
+
+    pub(crate) fn max(&self) -> u64 {
+        self.max
+    }
+
+    pub(crate) fn mean(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
+    }
+
+    /// Of a sample: over `n - 1`.
+    pub(crate) fn deviation(&self) -> f64 {
+        if self.count < 2 {
+            return 0.0;
+        }
+        // About the whole-numbered mean first, in integers: the squares alone
+        // would lose their difference to rounding.
+        let count = u128::from(self.count);
+        let (mean, rest) = (self.sum / count, self.sum % count);
+        let about_mean = self.squares.saturating_sub(mean.saturating_mul(self.sum + rest));
+        let correction = rest as f64 * (rest as f64 / self.count as f64);
+        ((about_mean as f64 - correction).max(0.0) / (self.count - 1) as f64).sqrt()
+    }
+}
+
+/// The rate of each window of half a second.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Windows {
+    end: Time,
+    bytes: u64,
+    ios: u64,
+    pub(crate) kib_per_s: Moments,
+    pub(crate) iops: Moments,
+}
+
+impl Windows {
+    fn begin(&mut self, began: Time) {
+        *self = Windows { end: began + WINDOW, ..Windows::default() };
+    }
+
+    fn record(&mut self, now: Time, bytes: u64) {
+        // A pause of many windows counts as one without I/O, as in fio, where
+        // samples are taken as I/O completes.
+        if now >= self.end {
+            let per_s = 1_000 / WINDOW.as_millis_f64() as u64;
+            self.kib_per_s.record(self.bytes * per_s / 1024);
+            self.iops.record(self.ios * per_s);
+            (self.bytes, self.ios, self.end) = (0, 0, now.max(self.end) + WINDOW);
+        }
+        self.bytes += bytes;
+        self.ios += 1;
+    }
+
+    fn add(&mut self, other: &Windows) {
+        self.kib_per_s.add(&other.kib_per_s);
+        self.iops.add(&other.iops);
+    }
+}
+
+/// One direction.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lane {
+    pub(crate) bytes: u64,
+    pub(crate) latency_ns: Moments,
+    pub(crate) windows: Windows,
+    /// Made with the first I/O: most jobs go one way only.
+    histogram: Option<Box<Histogram<u64>>>,
+}
+
+impl Lane {
+    pub(crate) fn ios(&self) -> u64 {
+        self.latency_ns.count
+    }
+
+    /// The smallest latency that so many percent do not exceed, in ns.
+    pub(crate) fn percentile_ns(&self, percent: f64) -> u64 {
+        let found = self.histogram.as_ref().map_or(0, |histogram| histogram.value_at_percentile(percent));
+        found.min(self.latency_ns.max())
+    }
+
+    fn record(&mut self, now: Time, bytes: u64, latency: Duration) {
+        self.bytes += bytes;
+        self.latency_ns.record(latency.as_nanos());
+        self.windows.record(now, bytes);
+        let make = || Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).ok().map(Box::new);
+        if self.histogram.is_none() {
+            self.histogram = make();
+        }
+        if let Some(histogram) = &mut self.histogram {
+            histogram.saturating_record(latency.as_nanos());
+        }
+    }
+
+    fn add(&mut self, other: &Lane) {
+        self.bytes += other.bytes;
+        self.latency_ns.add(&other.latency_ns);
+        self.windows.add(&other.windows);
+        match (&mut self.histogram, &other.histogram) {
+            (_, None) => {}
+            (none @ None, some) => none.clone_from(some),
+            // Both have the bounds above, so that adding cannot fail.
+            (Some(own), Some(other)) => drop(own.add(&**other)),
+        }
+    }
+}
+
+/// One worker, or several.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    /// When counting began: behind the ramp.
+    began: Option<Time>,
+    /// How long it lasted; the longest of several workers.
+    pub(crate) elapsed: Duration,
+    pub(crate) lanes: [Lane; 3],
+    pub(crate) flush_ns: Moments,
+    /// I/Os by the number in flight when they were issued: 1, 2 to 3, 4 to 7,
+    /// and so on to 64 and more.
+    pub(crate) depths: [u64; 7],
+    pub(crate) bins_ns: [u64; 10],
+    pub(crate) bins_us: [u64; 10],
+    pub(crate) bins_ms: [u64; 12],
+    /// I/Os that were not done: lost data, or beyond the volume.
+    pub(crate) failed: u64,
+}
+
+impl Tally {
+    /// What is issued from `began` on counts.
+    pub(crate) fn begin(&mut self, began: Time) {
+        *self = Tally { began: Some(began), ..Tally::default() };
+        self.lanes.iter_mut().for_each(|lane| lane.windows.begin(began));
+    }
+
+    /// The worker has ended.
+    pub(crate) fn end(&mut self, now: Time) {
+        self.elapsed = self.began.map_or(Duration::ZERO, |began| now.since(began));
+    }
+
+    /// An I/O was issued, `depth` of them are in flight now.
+    pub(crate) fn issued(&mut self, now: Time, depth: u32) {
+        if self.began.is_none_or(|began| now < began) {
+            return;
+        }
+        self.depths[(depth.max(1).ilog2() as usize).min(6)] += 1;
+    }
+
+    /// An I/O has finished. What was issued during the ramp does not count.
+    pub(crate) fn finished(
+        &mut self,
+        direction: Direction,
+        bytes: u64,
+        submitted: Time,
+        now: Time,
+        status: Status,
+    ) {
+        if self.began.is_none_or(|began| submitted < began) {
+            return;
+        }
+        if status != Status::Done {
+            self.failed += 1;
+            return;
+        }
+        let latency = now.since(submitted);
+        self.lanes[direction as usize].record(now, bytes, latency);
+        self.bin(latency.as_nanos());
+    }
+
+    /// A flush has finished.
+    pub(crate) fn flushed(&mut self, submitted: Time, now: Time) {
+        if self.began.is_some_and(|began| submitted >= began) {
+            self.flush_ns.record(now.since(submitted).as_nanos());
+        }
+    }
+
+    fn bin(&mut self, nanoseconds: u64) {
+        let place = |value: u64, bounds: &[u64]| bounds.iter().position(|bound| value < *bound);
+        if let Some(bin) = place(nanoseconds, &BINS_NS) {
+            self.bins_ns[bin] += 1;
+        } else if let Some(bin) = place(nanoseconds / 1_000, &BINS_NS) {
+            self.bins_us[bin] += 1;
+        } else {
+            self.bins_ms[place(nanoseconds / 1_000_000, &BINS_MS).unwrap_or(BINS_MS.len())] += 1;
+        }
+    }
+
+    /// What another worker of the group has counted.
+    pub(crate) fn add(&mut self, other: &Tally) {
+        self.elapsed = self.elapsed.max(other.elapsed);
+        self.lanes.iter_mut().zip(&other.lanes).for_each(|(own, other)| own.add(other));
+        self.flush_ns.add(&other.flush_ns);
+        self.failed += other.failed;
+        let sum =
+            |own: &mut [u64], other: &[u64]| own.iter_mut().zip(other).for_each(|(own, other)| *own += other);
+        sum(&mut self.depths, &other.depths);
+        sum(&mut self.bins_ns, &other.bins_ns);
+        sum(&mut self.bins_us, &other.bins_us);
+        sum(&mut self.bins_ms, &other.bins_ms);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_those_of_the_values() {
+        let mut moments = Moments::default();
+        [2, 4, 4, 4, 5, 5, 7, 9].iter().for_each(|value| moments.record(*value));
+        assert_eq!((moments.min(), moments.max(), moments.mean()), (2, 9, 5.0));
+        assert!((moments.deviation() - (32.0f64 / 7.0).sqrt()).abs() < 1e-12);
+        assert_eq!((Moments::default().min(), Moments::default().mean()), (0, 0.0));
+    }
+
+    #[test]
+    fn latencies_fall_into_the_bin_below_whose_bound_they_lie() {
+        let mut tally = Tally::default();
+        [1, 2, 999, 1_000, 9_999, 10_000, 999_999, 1_000_000, 1_999_999_999, 2_000_000_000]
+            .iter()
+            .for_each(|value| tally.bin(*value));
+        assert_eq!((tally.bins_ns[0], tally.bins_ns[1], tally.bins_ns[9]), (1, 1, 1));
+        assert_eq!((tally.bins_us[0], tally.bins_us[2], tally.bins_us[3], tally.bins_us[9]), (1, 1, 1, 1));
+        assert_eq!((tally.bins_ms[0], tally.bins_ms[10], tally.bins_ms[11]), (1, 1, 1));
+    }
+}

@@ -1,0 +1,263 @@
+//! Numbers as fio reads them: with units, in hexadecimal, in parentheses.
+//!
+//! Suffixes are fio 3.33's, found by trying them: with `kb_base=1024` (the
+//! default) `4k`, `4kb` and `4ki` are 4096 and `4kib` is 4000; with
+//! `kb_base=1000` the former are 4000 and the latter is 4096. What fio cuts off
+//! silently (`4kx`, `1.5m`, `0x10k`) is an error here.
+
+use crate::expression;
+use fullstroke_units::Duration;
+
+/// What a number without a unit counts in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TimeUnit {
+    Seconds,
+    Microseconds,
+}
+
+/// A size in bytes, or a share of the volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Amount {
+    Bytes(u64),
+    Percent(u64),
+}
+
+/// What a prefix letter multiplies by, as a power of the base.
+fn power(prefix: &str) -> Option<u32> {
+    ["", "k", "m", "g", "t", "p"].iter().position(|name| *name == prefix).map(|power| power as u32)
+}
+
+/// The factor of a suffix such as `k`, `KiB` or `b`.
+pub(crate) fn size_factor(suffix: &str, kb_base: u64) -> Option<u64> {
+    let suffix = suffix.to_ascii_lowercase();
+    let (prefix, base) = if let Some(prefix) = suffix.strip_suffix("ib") {
+        (prefix, if kb_base == 1000 { 1024u64 } else { 1000 })
+    } else {
+        let short = suffix.strip_suffix('b').or_else(|| suffix.strip_suffix('i')).unwrap_or(&suffix);
+        (short, kb_base)
+    };
+    let power = power(prefix)?;
+    if power == 0 && suffix.contains('i') {
+        return None;
+    }
+    base.checked_pow(power)
+}
+
+/// The factor of a suffix of time, in nanoseconds.
+pub(crate) fn time_factor(suffix: &str) -> Option<u64> {
+    let factor = match suffix.to_ascii_lowercase().as_str() {
+        "us" | "usec" => 1_000,
+        "ms" | "msec" => 1_000_000,
+        "s" | "sec" => 1_000_000_000,
+        "m" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
+        "d" => 86_400_000_000_000,
+        _ => return None,
+    };
+    Some(factor)
+}
+
+/// Splits `12k` into its digits' value and its suffix.
+pub(crate) fn split_number(text: &str) -> Option<(u64, &str)> {
+    if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        return u64::from_str_radix(digits, 16)
+            .ok()
+            .filter(|_| !digits.starts_with('+'))
+            .map(|number| (number, ""));
+    }
+    let end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+    text[..end].parse().ok().map(|number| (number, &text[end..]))
+}
+
+/// A whole number of bytes, or of things: `4k`, `0x1000`, `(4*1024)`.
+pub(crate) fn integer(text: &str, kb_base: u64) -> Result<u64, String> {
+    let wrong = || {
+        format!(
+            "found `{text}`; expected a whole number such as 8, 4k, 1m or 0x1000, or an expression in parentheses"
+        )
+    };
+    if text.starts_with('(') {
+        return expression::evaluate(text, &|suffix| size_factor(suffix, kb_base))
+            .map_err(|problem| format!("found `{text}`: {problem}"));
+    }
+    let (number, suffix) = split_number(text).ok_or_else(wrong)?;
+    let factor = size_factor(suffix, kb_base).ok_or_else(wrong)?;
+    number.checked_mul(factor).ok_or_else(|| format!("found `{text}`; it does not fit into 64 bits"))
+}
+
+/// A size, or a percentage of the volume: `1g`, `20%`.
+pub(crate) fn amount(text: &str, kb_base: u64) -> Result<Amount, String> {
+    match text.strip_suffix('%') {
+        None => integer(text, kb_base).map(Amount::Bytes),
+        Some(percent) => match percent.parse() {
+            Ok(percent @ 0..=100) => Ok(Amount::Percent(percent)),
+            _ => Err(format!("found `{text}`; expected a size, or 0% to 100%")),
+        },
+    }
+}
+
+/// A span of time: `10`, `500ms`, `2m`, `(2*500ms)`. An expression counts
+/// microseconds.
+pub(crate) fn time(text: &str, bare: TimeUnit) -> Result<Duration, String> {
+    let wrong = || format!("found `{text}`; expected a whole number with d, h, m, s, ms or us");
+    if text.starts_with('(') {
+        let microseconds = |suffix: &str| match suffix {
+            "" => Some(1),
+            suffix => time_factor(suffix).map(|nanoseconds| nanoseconds / 1_000),
+        };
+        let value = expression::evaluate(text, &microseconds)
+            .and_then(|value| value.checked_mul(1_000).ok_or_else(|| "longer than 584 years".to_owned()));
+        return value.map(Duration::from_nanos).map_err(|problem| format!("found `{text}`: {problem}"));
+    }
+    let (number, suffix) = split_number(text).ok_or_else(wrong)?;
+    let factor = match (suffix, bare) {
+        ("", TimeUnit::Seconds) => 1_000_000_000,
+        ("", TimeUnit::Microseconds) => 1_000,
+        _ => time_factor(suffix).ok_or_else(wrong)?,
+    };
+    let nanoseconds =
+        number.checked_mul(factor).ok_or_else(|| format!("found `{text}`; longer than 584 years"))?;
+    Ok(Duration::from_nanos(nanoseconds))
+}
+
+/// A list by direction, `read,write,trim`: a part that is left out is `None`,
+/// and the last one counts for those behind it.
+pub(crate) fn each_direction<T: Clone>(
+    text: &str,
+    read: impl Fn(&str) -> Result<T, String>,
+) -> Result<[Option<T>; 3], String> {
+    let parts: Vec<&str> = text.split(',').map(str::trim).collect();
+    if parts.len() > 3 {
+        return Err(format!("found `{text}`; expected at most three values: read,write,trim"));
+    }
+    let read = |part: &&str| if part.is_empty() { Ok(None) } else { read(part).map(Some) };
+    let values = parts.iter().map(read).collect::<Result<Vec<Option<T>>, String>>()?;
+    let at = |direction: usize| values.get(direction).or(values.last()).cloned().flatten();
+    Ok([at(0), at(1), at(2)])
+}
+
+/// `low-high`, with `:` or `-` between; one value is both.
+pub(crate) fn range<T: PartialOrd + Copy>(
+    text: &str,
+    read: impl Fn(&str) -> Result<T, String>,
+) -> Result<(T, T), String> {
+    let (low, high) = text.split_once(['-', ':']).unwrap_or((text, text));
+    let (low, high) = (read(low.trim())?, read(high.trim())?);
+    Ok(if low <= high { (low, high) } else { (high, low) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Values that fio 3.33 gave for `bs=` and `offset=`.
+    #[test]
+    fn sizes_are_those_that_fio_reads() {
+        for (text, bytes) in [
+            ("4k", 4096),
+            ("4kb", 4096),
+            ("4KB", 4096),
+            ("4ki", 4096),
+            ("4kib", 4000),
+            ("4KiB", 4000),
+            ("4K", 4096),
+            ("1m", 1_048_576),
+            ("1mi", 1_048_576),
+            ("1MiB", 1_000_000),
+            ("1g", 1_073_741_824),
+            ("1gib", 1_000_000_000),
+            ("2t", 2_199_023_255_552),
+            ("0x1000", 4096),
+            ("4096B", 4096),
+            ("4096b", 4096),
+            ("512", 512),
+        ] {
+            assert_eq!(integer(text, 1024), Ok(bytes), "{text}");
+        }
+        for (text, bytes) in [
+            ("4k", 4000),
+            ("4kb", 4000),
+            ("4ki", 4000),
+            ("4kib", 4096),
+            ("1m", 1_000_000),
+            ("1mib", 1_048_576),
+        ] {
+            assert_eq!(integer(text, 1000), Ok(bytes), "kb_base=1000 {text}");
+        }
+    }
+
+    #[test]
+    fn expressions_follow_the_usual_order() {
+        for (text, value) in [
+            ("(4*1024)", 4096),
+            ("(4k*2)", 8192),
+            ("(2^12)", 4096),
+            ("(2+3*1024)", 3074),
+            ("( (10k-2k) / 2 )", 4096),
+            ("(8192%5000)", 3192),
+            ("(2^3^2)", 512),
+            ("(-4k+8k)", 4096),
+            ("(0x10*16)", 256),
+        ] {
+            assert_eq!(integer(text, 1024), Ok(value), "{text}");
+        }
+        assert_eq!(time("(2*500ms)", TimeUnit::Seconds), Ok(Duration::from_secs(1)));
+        assert_eq!(time("(7)", TimeUnit::Seconds), Ok(Duration::from_micros(7)));
+    }
+
+    #[test]
+    fn times_take_the_unit_of_their_option() {
+        for (text, milliseconds) in [
+            ("1", 1_000),
+            ("1s", 1_000),
+            ("1000ms", 1_000),
+            ("500000us", 500),
+            ("2m", 120_000),
+            ("1h", 3_600_000),
+        ] {
+            assert_eq!(time(text, TimeUnit::Seconds), Ok(Duration::from_millis(milliseconds)), "{text}");
+        }
+        assert_eq!(time("250", TimeUnit::Microseconds), Ok(Duration::from_micros(250)));
+    }
+
+    #[test]
+    fn what_is_no_number_is_refused() {
+        for text in [
+            "",
+            "k",
+            "4kx",
+            "1.5m",
+            "0x10k",
+            "0x",
+            "0x+1",
+            "-4k",
+            "(",
+            "(4/0)",
+            "(1",
+            "(1))",
+            "4i",
+            "99999999999999999999",
+            "99999999t",
+            "(0-1)",
+            "(9^99)",
+            "\u{221e}",
+        ] {
+            assert!(integer(text, 1024).is_err(), "{text}");
+        }
+        for text in ["", "1x", "0:1", "0.5s", "99999999999d"] {
+            assert!(time(text, TimeUnit::Seconds).is_err(), "{text}");
+        }
+        assert!(amount("101%", 1024).is_err());
+    }
+
+    #[test]
+    fn lists_by_direction_fill_up_from_the_left() {
+        let read = |text: &str| each_direction(text, |part| integer(part, 1024));
+        assert_eq!(read("4k"), Ok([Some(4096); 3]));
+        assert_eq!(read("8k,32k"), Ok([Some(8192), Some(32768), Some(32768)]));
+        assert_eq!(read("8k,32k,"), Ok([Some(8192), Some(32768), None]));
+        assert_eq!(read(",8k"), Ok([None, Some(8192), Some(8192)]));
+        assert_eq!(read(",8k,"), Ok([None, Some(8192), None]));
+        assert!(read("1,2,3,4").is_err());
+    }
+}

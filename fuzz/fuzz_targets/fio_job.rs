@@ -1,0 +1,41 @@
+//! A job file of any bytes; what is accepted must give I/O within the volume.
+#![no_main]
+
+use fullstroke_contract::{Completion, RequestId, Source as _};
+use fullstroke_fio::{FioSource, JobSet};
+use fullstroke_units::{Duration, Sectors, Seed, Time};
+use libfuzzer_sys::fuzz_target;
+use std::collections::{BTreeMap, VecDeque};
+
+/// 1 GiB.
+const VOLUME: Sectors = Sectors(1 << 21);
+/// More clones would only make the target slow.
+const WORKERS_MAX: usize = 16;
+
+fuzz_target!(|text: &[u8]| {
+    let environment: BTreeMap<String, String> = [("SIZE".to_owned(), "64m".to_owned())].into();
+    let Ok(set) = JobSet::parse("a.fio", &String::from_utf8_lossy(text), &environment) else { return };
+    if set.workers() > WORKERS_MAX {
+        return;
+    }
+    let Ok((mut source, _)) = FioSource::new(&set, VOLUME, Seed(1), Some(1000)) else { return };
+    // Each request is answered a millisecond later.
+    let mut flights: VecDeque<(Time, RequestId)> = VecDeque::new();
+    let mut out = Vec::new();
+    loop {
+        let landing = flights.front().map_or(Time::NEVER, |flight| flight.0);
+        let now = landing.min(source.next_wake());
+        if now == Time::NEVER {
+            break;
+        }
+        if let Some((finished, id)) = flights.pop_front_if(|flight| flight.0 == now) {
+            source.completed(now, &Completion { id, finished, ..Completion::default() }, &mut out);
+        } else {
+            source.wake(now, &mut out).expect("a job file is read already");
+        }
+        for request in out.drain(..) {
+            assert!(request.extent.within(VOLUME));
+            flights.push_back((now + Duration::from_millis(1), request.id));
+        }
+    }
+});
