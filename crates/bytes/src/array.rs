@@ -1,0 +1,290 @@
+//! One volume of the tree: carries plans out on its members.
+
+use crate::StoreError;
+use crate::buffers::{Buffers, RequestBytes};
+use crate::gathered::Gathered;
+use crate::media::Media;
+use crate::node::{Node, Visit};
+use fullstroke_contract::{Below, Extent, MemberState, Operation, Request, Status};
+use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
+use fullstroke_volume::{Detail, Layout, Place, Plan, Role};
+use std::ops::ControlFlow;
+
+/// Sectors of zeros that are written at once where no hole can be made.
+const ZEROS: usize = 64 << 10;
+
+/// A layout, its members, and the room that its plans need.
+pub(crate) struct Array {
+    pub(crate) layout: Box<dyn Layout>,
+    pub(crate) members: Vec<Node>,
+    pub(crate) rows: Option<RowSize>,
+    pub(crate) plan: Plan,
+    pub(crate) scratch: Vec<u8>,
+    /// Whether members are volumes.
+    nested: bool,
+    gathered: Gathered,
+}
+
+/// The size of a parity layout's rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RowSize {
+    /// Data sectors in a row.
+    pub(crate) sectors: u64,
+}
+
+impl RowSize {
+    /// From the row of the last sector, which names their number; `None` if the
+    /// layout has no parity.
+    fn of(layout: &dyn Layout) -> Option<RowSize> {
+        let last = layout.member_used(0).0.checked_sub(1)?;
+        let rows = (0..layout.members()).find_map(|member| match layout.role_of(member, Lbn(last)) {
+            Role::Parity { row, .. } => Some(row + 1),
+            _ => None,
+        });
+        Some(RowSize { sectors: layout.capacity().0 / rows? })
+    }
+
+    /// The whole rows within `extent`; may be empty.
+    fn within(&self, extent: Extent) -> Extent {
+        let first = extent.start.0.div_ceil(self.sectors) * self.sectors;
+        let end = extent.end().0 / self.sectors * self.sectors;
+        Extent::new(first, end.saturating_sub(first))
+    }
+
+    /// The whole rows that `extent` touches.
+    pub(crate) fn around(&self, extent: Extent) -> Extent {
+        let first = extent.start.0 / self.sectors * self.sectors;
+        let end = extent.end().0.div_ceil(self.sectors) * self.sectors;
+        Extent::new(first, end - first)
+    }
+}
+
+impl Array {
+    pub(crate) fn new(layout: Box<dyn Layout>, members: Vec<Node>) -> Array {
+        let rows = RowSize::of(&*layout);
+        let nested = members.iter().any(|member| matches!(member, Node::Volume(_)));
+        Array {
+            layout,
+            members,
+            rows,
+            plan: Plan::new(Detail::Bytes),
+            scratch: Vec::new(),
+            nested,
+            gathered: Gathered::default(),
+        }
+    }
+
+    /// Whether it has parity, and not all of its members.
+    pub(crate) fn has_degraded_parity(&self) -> bool {
+        self.rows.is_some() && self.is_impaired()
+    }
+
+    pub(crate) fn is_impaired(&self) -> bool {
+        (0..self.members.len()).any(|member| self.layout.member_state(member) != MemberState::Alive)
+    }
+
+    /// Whether a failed member's data is kept elsewhere.
+    pub(crate) fn is_redundant(&self) -> bool {
+        self.layout.failures_survived() > 0
+    }
+
+    /// Fills the plan.
+    #[inline]
+    pub(crate) fn prepare(&mut self, operation: Operation, extent: Extent) -> Result<(), StoreError> {
+        let request = Request { operation, extent, ..Request::default() };
+        match self.layout.plan(&request, Below::NOTHING, &mut self.plan) {
+            Status::Done => Ok(()),
+            Status::Lost => Err(StoreError::Lost { extent }),
+            Status::OutOfRange => Err(StoreError::OutOfRange { extent, capacity: self.layout.capacity() }),
+        }
+    }
+
+    /// The scratch buffer for the plan. What it holds does not matter.
+    pub(crate) fn make_room(&mut self) {
+        let bytes = self.plan.scratch().bytes().0 as usize;
+        if self.scratch.len() < bytes {
+            self.scratch.resize(bytes, 0);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn read(&mut self, extent: Extent, into: &mut [u8], media: &Media) -> Result<(), StoreError> {
+        self.prepare(Operation::Read, extent)?;
+        self.make_room();
+        let Array { plan, members, scratch, .. } = self;
+        let mut buffers = Buffers { request: RequestBytes::Into(into), scratch };
+        read_pieces(plan, members, &mut buffers, media)?;
+        buffers.run_steps(plan);
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn write(&mut self, extent: Extent, from: &[u8], media: &mut Media) -> Result<(), StoreError> {
+        self.prepare(Operation::Write, extent)?;
+        self.carry_out(from, media)
+    }
+
+    /// Carries out the plan of a write or of a rebuild. Strands, and what they
+    /// need of memory, are independent, so that all may read, then all
+    /// compute, then all write.
+    ///
+    /// Where one member cannot be written, the others are all the same: so the
+    /// row is whole without that member, which is likely to be failed next.
+    pub(crate) fn carry_out(&mut self, from: &[u8], media: &mut Media) -> Result<(), StoreError> {
+        self.make_room();
+        let Array { plan, members, scratch, nested, gathered, .. } = self;
+        let mut buffers = Buffers { request: RequestBytes::From(from), scratch };
+        read_pieces(plan, members, &mut buffers, media)?;
+        buffers.run_steps(plan);
+        if *nested {
+            return gathered.write(plan, &buffers, members, media);
+        }
+        let mut result = Ok(());
+        for piece in plan.pieces() {
+            let io = &plan.ios()[piece.io as usize];
+            if io.operation == Operation::Write {
+                let bytes = buffers.at(piece.place, piece.sectors);
+                result = first_error(result, members[io.member as usize].write(piece.lbn, bytes, media));
+            }
+        }
+        result
+    }
+
+    /// Makes the extent read as zeros. Whole rows with their parity can be
+    /// given back, since zeros are a consistent row; parts of rows are written.
+    pub(crate) fn zero(&mut self, extent: Extent, hole: bool, media: &mut Media) -> Result<(), StoreError> {
+        let Some(rows) = self.rows else { return self.zero_wholly(extent, hole, media) };
+        let whole = rows.within(extent);
+        if whole.sectors == Sectors::ZERO {
+            return self.write_zeros(extent, media);
+        }
+        let head = Extent { start: extent.start, sectors: whole.start.since(extent.start) };
+        let tail = Extent { start: whole.end(), sectors: extent.end().since(whole.end()) };
+        self.write_zeros(head, media)?;
+        self.zero_wholly(whole, hole, media)?;
+        self.write_zeros(tail, media)
+    }
+
+    fn zero_wholly(&mut self, extent: Extent, hole: bool, media: &mut Media) -> Result<(), StoreError> {
+        self.prepare(Operation::Discard, extent)?;
+        let Array { plan, members, .. } = self;
+        let mut result = Ok(());
+        for io in plan.ios() {
+            result = first_error(result, members[io.member as usize].zero(io.extent, hole, media));
+        }
+        result
+    }
+
+    fn write_zeros(&mut self, extent: Extent, media: &mut Media) -> Result<(), StoreError> {
+        let zeros = [0; ZEROS];
+        let (mut at, end) = (extent.start, extent.end());
+        while at < end {
+            let sectors = Sectors(end.since(at).0.min(ZEROS as u64 / SECTOR_BYTES));
+            let bytes = &zeros[..sectors.bytes().0 as usize];
+            self.write(Extent { start: at, sectors }, bytes, media)?;
+            at += sectors;
+        }
+        Ok(())
+    }
+
+    /// Gives whole rows back, and copies all together: members that hold parts
+    /// of one thing must not be left to drop it each as it likes.
+    pub(crate) fn discard(&mut self, extent: Extent, media: &mut Media) -> Result<(), StoreError> {
+        if let Some(rows) = self.rows {
+            let whole = rows.within(extent);
+            return if whole.sectors == Sectors::ZERO {
+                Ok(())
+            } else {
+                self.zero_wholly(whole, true, media)
+            };
+        }
+        if self.is_redundant() {
+            return self.zero_wholly(extent, true, media);
+        }
+        self.prepare(Operation::Discard, extent)?;
+        let Array { plan, members, .. } = self;
+        plan.ios().iter().try_for_each(|io| members[io.member as usize].discard(io.extent, media))
+    }
+
+    /// As [`Node::allocated`]: asks the members that a read of the extent would
+    /// ask. What would have to be computed counts as data.
+    pub(crate) fn allocated(
+        &mut self,
+        extent: Extent,
+        media: &Media,
+        visit: &mut Visit<'_>,
+    ) -> Result<ControlFlow<()>, StoreError> {
+        if self.prepare(Operation::Read, extent).is_err() {
+            return Ok(visit(extent, true));
+        }
+        let Array { plan, members, .. } = self;
+        let mut pieces: Vec<(Sectors, u32, Extent)> = plan
+            .pieces()
+            .iter()
+            .filter_map(|piece| match piece.place {
+                Place::Request(at) => {
+                    let member = plan.ios()[piece.io as usize].member;
+                    Some((at, member, Extent { start: piece.lbn, sectors: piece.sectors }))
+                }
+                Place::Scratch(_) => None,
+            })
+            .collect();
+        pieces.sort_unstable_by_key(|&(at, ..)| at);
+        let mut at = extent.start;
+        for (offset, member, piece) in pieces {
+            let start = extent.start + offset;
+            if start > at && visit(Extent { start: at, sectors: start.since(at) }, true).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            let mut shifted = |run: Extent, takes_room| {
+                let start = start + run.start.since(piece.start);
+                visit(Extent { start, ..run }, takes_room)
+            };
+            if members[member as usize].allocated(piece, media, &mut shifted)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            at = start + piece.sectors;
+        }
+        let rest = Extent { start: at, sectors: extent.end().since(at) };
+        Ok(if rest.sectors > Sectors::ZERO { visit(rest, true) } else { ControlFlow::Continue(()) })
+    }
+
+    /// As [`Node::is_hole`]: asks about everything that a write would touch.
+    pub(crate) fn is_hole(&mut self, extent: Extent, media: &Media) -> Result<bool, StoreError> {
+        self.prepare(Operation::Write, extent)?;
+        let Array { plan, members, .. } = self;
+        for io in plan.ios() {
+            if !members[io.member as usize].is_hole(io.extent, media)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// The first error of the two, if there is one.
+#[inline]
+pub(crate) fn first_error(
+    first: Result<(), StoreError>,
+    second: Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    if first.is_ok() { second } else { first }
+}
+
+/// Reads what the plan reads.
+#[inline]
+pub(crate) fn read_pieces(
+    plan: &Plan,
+    members: &mut [Node],
+    buffers: &mut Buffers<'_>,
+    media: &Media,
+) -> Result<(), StoreError> {
+    for piece in plan.pieces() {
+        let io = &plan.ios()[piece.io as usize];
+        if io.operation == Operation::Read {
+            let into = buffers.at_mut(piece.place, piece.sectors);
+            members[io.member as usize].read(piece.lbn, into, media)?;
+        }
+    }
+    Ok(())
+}

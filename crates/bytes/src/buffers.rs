@@ -1,0 +1,109 @@
+//! The memory of one plan, and its arithmetic.
+
+use fullstroke_parity as parity;
+use fullstroke_units::{SECTOR_BYTES, Sectors};
+use fullstroke_volume::{Place, Plan, Step};
+use std::ops::Range;
+
+/// The bytes of a step that are worked on before the next step has its turn:
+/// few enough that the sums stay in the processor's nearest cache.
+const BLOCK: usize = 8 << 10;
+
+/// The request's own bytes.
+pub(crate) enum RequestBytes<'a> {
+    /// What is read.
+    Into(&'a mut [u8]),
+    /// What is written.
+    From(&'a [u8]),
+}
+
+/// The memory that a plan's pieces and steps refer to.
+pub(crate) struct Buffers<'a> {
+    pub(crate) request: RequestBytes<'a>,
+    pub(crate) scratch: &'a mut [u8],
+}
+
+fn range(start: Sectors, sectors: Sectors) -> Range<usize> {
+    (start.0 * SECTOR_BYTES) as usize..((start.0 + sectors.0) * SECTOR_BYTES) as usize
+}
+
+impl Buffers<'_> {
+    /// The bytes at `place`.
+    #[inline]
+    pub(crate) fn at(&self, place: Place, sectors: Sectors) -> &[u8] {
+        match (place, &self.request) {
+            (Place::Scratch(start), _) => &self.scratch[range(start, sectors)],
+            (Place::Request(start), RequestBytes::Into(bytes)) => &bytes[range(start, sectors)],
+            (Place::Request(start), RequestBytes::From(bytes)) => &bytes[range(start, sectors)],
+        }
+    }
+
+    /// The bytes at `place`, to be changed.
+    ///
+    /// # Panics
+    /// If they are what the request writes: no plan changes that.
+    #[inline]
+    pub(crate) fn at_mut(&mut self, place: Place, sectors: Sectors) -> &mut [u8] {
+        match (place, &mut self.request) {
+            (Place::Scratch(start), _) => &mut self.scratch[range(start, sectors)],
+            (Place::Request(start), RequestBytes::Into(bytes)) => &mut bytes[range(start, sectors)],
+            (Place::Request(_), RequestBytes::From(_)) => panic!("a plan does not change what is written"),
+        }
+    }
+
+    /// The arithmetic of the whole plan. The steps of a band go over it block
+    /// by block.
+    pub(crate) fn run_steps(&mut self, plan: &Plan) {
+        for band in plan.bands() {
+            let bytes = band.sectors.bytes().0 as usize;
+            for begin in (0..bytes).step_by(BLOCK) {
+                let block = begin..bytes.min(begin + BLOCK);
+                plan.steps(band).iter().for_each(|step| self.run_step(step, block.clone()));
+            }
+        }
+    }
+
+    fn run_step(&mut self, step: &Step, block: Range<usize>) {
+        let (into, from) = self.pair(step);
+        let (into, from) = (&mut into[block.clone()], &from[block]);
+        if step.accumulate {
+            parity::multiply_add(step.coefficient, into, from);
+        } else {
+            parity::multiply_into(step.coefficient, into, from);
+        }
+    }
+
+    /// Target and source of a step.
+    fn pair(&mut self, step: &Step) -> (&mut [u8], &[u8]) {
+        let Step { from, into, sectors, .. } = *step;
+        match (into, from, &mut self.request) {
+            (Place::Scratch(into), Place::Scratch(from), _) => {
+                disjoint(self.scratch, range(into, sectors), range(from, sectors))
+            }
+            (Place::Scratch(into), Place::Request(from), RequestBytes::From(bytes)) => {
+                (&mut self.scratch[range(into, sectors)], &bytes[range(from, sectors)])
+            }
+            (Place::Scratch(into), Place::Request(from), RequestBytes::Into(bytes)) => {
+                (&mut self.scratch[range(into, sectors)], &bytes[range(from, sectors)])
+            }
+            (Place::Request(into), Place::Scratch(from), RequestBytes::Into(bytes)) => {
+                (&mut bytes[range(into, sectors)], &self.scratch[range(from, sectors)])
+            }
+            (Place::Request(into), Place::Request(from), RequestBytes::Into(bytes)) => {
+                disjoint(bytes, range(into, sectors), range(from, sectors))
+            }
+            (Place::Request(_), _, RequestBytes::From(_)) => panic!("a plan does not change what is written"),
+        }
+    }
+}
+
+/// Two parts of one buffer, which do not overlap.
+fn disjoint(bytes: &mut [u8], into: Range<usize>, from: Range<usize>) -> (&mut [u8], &[u8]) {
+    if into.start < from.start {
+        let (low, high) = bytes.split_at_mut(from.start);
+        (&mut low[into], &high[..from.len()])
+    } else {
+        let (low, high) = bytes.split_at_mut(into.start);
+        (&mut high[..into.len()], &low[from])
+    }
+}

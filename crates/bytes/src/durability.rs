@@ -1,0 +1,188 @@
+//! What was written becomes durable, and what is durable need not be mended.
+
+use crate::StoreError;
+use crate::store::{Records, Store};
+use crate::verify::Verifier;
+use fullstroke_contract::{Extent, MemberState};
+use fullstroke_units::{SECTOR_BYTES, Sectors};
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What one call of [`Store::tidy`] mends at most.
+const SETTLED_SECTORS: Sectors = Sectors((16 << 20) / SECTOR_BYTES);
+
+/// Makes durable all that was written before it was made. It holds the files
+/// themselves, so that another thread can run it while the store is in use.
+#[derive(Debug)]
+pub struct SyncJob {
+    files: Vec<(PathBuf, Arc<File>)>,
+    synced: Synced,
+}
+
+/// What a [`SyncJob`] made durable; for [`Store::note_synced`].
+#[derive(Debug)]
+pub struct Synced {
+    epoch: u64,
+    state_changes: u64,
+    states: Vec<MemberState>,
+}
+
+/// What [`Store::tidy`] leaves to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tidy {
+    /// Nothing until the next write.
+    Done,
+    /// More at once: call again when there is nothing better to do.
+    Again,
+    /// Something later: call again at this instant.
+    At(Duration),
+    /// Run a [`SyncJob`], note it, and call again.
+    Sync,
+}
+
+impl SyncJob {
+    /// Waits until the host has written everything.
+    ///
+    /// # Errors
+    /// The host's. What it failed to write may be lost; another job tries all
+    /// files again.
+    pub fn run(self) -> Result<Synced, StoreError> {
+        for (path, file) in &self.files {
+            file.sync_data().map_err(|error| StoreError::host("make durable", path, error))?;
+        }
+        Ok(self.synced)
+    }
+
+    /// Whether there is nothing to wait for.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+}
+
+impl Store {
+    /// Makes everything durable that was written so far, and waits for it.
+    ///
+    /// # Errors
+    /// The host's.
+    pub fn sync(&mut self) -> Result<(), StoreError> {
+        let synced = self.sync_job().run()?;
+        self.note_synced(synced)
+    }
+
+    /// A job that makes everything durable that was written so far.
+    pub fn sync_job(&mut self) -> SyncJob {
+        self.sync_job_without(&[])
+    }
+
+    /// The same, without some media.
+    pub(crate) fn sync_job_without(&mut self, without: &[usize]) -> SyncJob {
+        let mut files = self.media.files_changed_since(self.synced, without);
+        if let Some(Records { journal: Some(journal), .. }) = &self.records {
+            files.extend(journal.file_changed_since(self.synced));
+        }
+        let epoch = self.media.epoch;
+        self.media.epoch += 1;
+        SyncJob { files, synced: Synced { epoch, state_changes: self.state_changes, states: self.states() } }
+    }
+
+    /// Takes note of what a job made durable, and records how far members are
+    /// filled.
+    ///
+    /// # Errors
+    /// The host's, if it cannot be recorded: it stays as it was then, and what
+    /// was written is durable all the same.
+    pub fn note_synced(&mut self, synced: Synced) -> Result<(), StoreError> {
+        self.synced = self.synced.max(synced.epoch);
+        if synced.state_changes == self.state_changes {
+            self.record_better(&synced.states, false)?;
+        }
+        Ok(())
+    }
+
+    /// Mends what failed requests left behind, and forgets regions that were
+    /// not written for some seconds, so that they need not be looked at when
+    /// the store is opened again. To be called from time to time, when there is
+    /// nothing better to do; `now` counts from anywhere and never goes back.
+    ///
+    /// # Errors
+    /// The host's; call again later.
+    pub fn tidy(&mut self, now: Duration) -> Result<Tidy, StoreError> {
+        self.finish_pending()?;
+        if self.settle_some()? {
+            return Ok(Tidy::Again);
+        }
+        if !self.has_more_to_record() {
+            self.checkpoint = None;
+            return Ok(Tidy::Done);
+        }
+        let Some((epoch, since)) = self.checkpoint else { return Ok(self.begin_checkpoint(now)) };
+        let due = since + self.quiet;
+        if now < due {
+            return Ok(Tidy::At(due));
+        }
+        if self.synced + 1 < epoch {
+            return Ok(Tidy::Sync);
+        }
+        if let Some(Records { regions: Some(regions), .. }) = &mut self.records {
+            regions.clear_before(epoch)?;
+        }
+        let later = self.begin_checkpoint(now);
+        Ok(if self.has_more_to_record() { later } else { Tidy::Done })
+    }
+
+    /// Ends everything that is under way, so that the next opening has nothing
+    /// to mend.
+    ///
+    /// # Errors
+    /// The host's. The next opening mends then.
+    pub fn close(mut self) -> Result<(), StoreError> {
+        self.finish_pending()?;
+        while self.settle_some()? {}
+        if let Some(Records { journal: Some(journal), .. }) = &mut self.records {
+            journal.clear(self.media.epoch)?;
+        }
+        self.sync()?;
+        let states = self.states();
+        self.record_better(&states, true)?;
+        let Some(records) = &mut self.records else { return Ok(()) };
+        if let Some(regions) = &mut records.regions {
+            regions.clear_before(u64::MAX)?;
+        }
+        records.superblock.clean = true;
+        records.superblock.write(&records.folder)
+    }
+
+    /// What is written from now on belongs to a new epoch; what belongs to an
+    /// older one will have been quiet by the time the checkpoint is due.
+    fn begin_checkpoint(&mut self, now: Duration) -> Tidy {
+        self.media.epoch += 1;
+        self.checkpoint = Some((self.media.epoch, now));
+        Tidy::At(now + self.quiet)
+    }
+
+    /// Whether there are regions to forget, or members that are filled further
+    /// than is recorded.
+    fn has_more_to_record(&self) -> bool {
+        let regions = self.records.as_ref().and_then(|records| records.regions.as_ref());
+        regions.is_some_and(|regions| !regions.dirty().is_empty()) || self.records_lag()
+    }
+
+    /// Makes redundancy follow from the data somewhere where it may not.
+    /// Answers whether there was such a place.
+    fn settle_some(&mut self) -> Result<bool, StoreError> {
+        let Some(extent) = self.unsettled.last().copied() else { return Ok(false) };
+        let part = Extent { sectors: extent.sectors.min(SETTLED_SECTORS), ..extent };
+        if let Some(Records { regions: Some(regions), .. }) = &mut self.records {
+            regions.mark(part, self.media.epoch)?;
+        }
+        Verifier::new(&mut self.media, true).check(&mut self.root, "", part)?;
+        self.unsettled.pop();
+        if part.sectors < extent.sectors {
+            let rest = Extent { start: part.end(), sectors: extent.sectors - part.sectors };
+            self.unsettled.push(rest);
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,270 @@
+//! Members fail, are replaced, and are filled again.
+
+use crate::node::Node;
+use crate::states;
+use crate::store::Records;
+use crate::superblock::{StateRecord, Superblock};
+use crate::{Store, StoreError};
+use fullstroke_contract::MemberState;
+use fullstroke_units::{SECTOR_BYTES, Sectors};
+use serde::Serialize;
+
+/// What a rebuild fills at once.
+const REBUILD_SECTORS: Sectors = Sectors((1 << 20) / SECTOR_BYTES);
+
+/// A member of a volume, and its state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MemberStatus {
+    /// Its indices from the top: `0.2`. Empty for a drive without a volume.
+    pub member: String,
+    /// The file that holds its bytes, within the store's folder, if it is a
+    /// drive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Its capacity.
+    pub sectors: u64,
+    /// Its state.
+    pub state: &'static str,
+    /// How far it is filled, if it is being filled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub done_sectors: Option<u64>,
+}
+
+impl Store {
+    /// All members of all volumes, each volume before its members.
+    pub fn status(&self) -> Vec<MemberStatus> {
+        let records = states::records(&self.root).into_iter();
+        let status = records.map(|record| {
+            let (state, done_sectors) = match record.state {
+                StateRecord::Alive => ("alive", None),
+                StateRecord::Failed => ("failed", None),
+                StateRecord::Rebuilding { done_sectors } => ("rebuilding", Some(done_sectors)),
+            };
+            let (member, file, sectors) = (record.path, record.file, record.sectors);
+            MemberStatus { member, file, sectors, state, done_sectors }
+        });
+        status.collect()
+    }
+
+    /// The state of the member at `path`: its indices from the top.
+    ///
+    /// # Errors
+    /// If there is no such member.
+    pub fn member_state(&mut self, path: &[usize]) -> Result<MemberState, StoreError> {
+        let (array, member) = states::find(&mut self.root, path)?;
+        Ok(array.layout.member_state(member))
+    }
+
+    /// From now on, nothing is asked of the member at `path`, and what it held
+    /// is lost. If its volume answers no longer without it, that has failed as
+    /// well, and so on upwards. Waits until what other members were filled with
+    /// is durable, if any were: from now on it may be all that there is.
+    ///
+    /// # Errors
+    /// There is no such member, or it has failed already; or the failure could
+    /// not be recorded: the member counts as alive then, as before.
+    pub fn fail_member(&mut self, path: &[usize]) -> Result<(), StoreError> {
+        let (array, member) = states::find(&mut self.root, path)?;
+        if array.layout.member_state(member) == MemberState::Failed {
+            return Err(StoreError::Refused(format!("member `{}` has failed already", dotted(path))));
+        }
+        let dying = array.members[member].media();
+        self.finish_pending_without(&dying)?;
+        self.record_all_but(&dying)?;
+        self.set_state(path, MemberState::Failed)
+    }
+
+    /// An empty member stands in the place of the failed one at `path`;
+    /// [`rebuild_member`](Store::rebuild_member) fills it. If its volume answers
+    /// again thereby, that is empty too, and is to be filled by the one above.
+    ///
+    /// # Errors
+    /// There is no such member, it has not failed, or it is a volume that has
+    /// failed itself; or its medium could not be emptied, or the change not be
+    /// recorded: the member counts as failed then, as before.
+    pub fn restore_member(&mut self, path: &[usize]) -> Result<(), StoreError> {
+        self.finish_pending()?;
+        let name = dotted(path);
+        let (array, member) = states::find(&mut self.root, path)?;
+        if array.layout.member_state(member) != MemberState::Failed {
+            let message = format!("member `{name}` has not failed; only a failed member can be restored");
+            return Err(StoreError::Refused(message));
+        }
+        if !array.members[member].answers() {
+            let message = format!("member `{name}` is a volume that has failed; restore its members");
+            return Err(StoreError::Refused(message));
+        }
+        states::clear(&array.members[member], &mut self.media)?;
+        self.set_state(path, MemberState::Rebuilding { done: Sectors::ZERO })
+    }
+
+    /// Fills the member at `path`, which is being rebuilt, from where it is at
+    /// least up to the sector `upto`; at its end it is alive. Answers how far
+    /// it is filled. Does nothing if it is filled so far already.
+    ///
+    /// # Errors
+    /// There is no such member, or it is not being rebuilt; lost, or the
+    /// host's: the member is filled as far as its state says then.
+    pub fn rebuild_member(&mut self, path: &[usize], upto: Sectors) -> Result<Sectors, StoreError> {
+        self.finish_pending()?;
+        let (array, member) = states::find(&mut self.root, path)?;
+        let end = array.layout.member_used(member);
+        let mut done = match array.layout.member_state(member) {
+            MemberState::Rebuilding { done } => done,
+            MemberState::Alive => return Ok(end),
+            MemberState::Failed => {
+                let message = format!("member `{}` has failed; restore it first", dotted(path));
+                return Err(StoreError::Refused(message));
+            }
+        };
+        while done < upto.min(end) {
+            let most = REBUILD_SECTORS.min(Sectors(upto.0 - done.0));
+            done = self.rebuild_part(path, done, most)?;
+        }
+        if done >= end {
+            self.set_state(path, MemberState::Alive)?;
+        }
+        Ok(done)
+    }
+
+    fn rebuild_part(&mut self, path: &[usize], done: Sectors, most: Sectors) -> Result<Sectors, StoreError> {
+        let (array, member) = states::find(&mut self.root, path)?;
+        let next = array.layout.plan_rebuild(member, done, most, &mut array.plan);
+        // A volume that is filled must keep its own parity sound.
+        let at_once = matches!(array.members[member], Node::Volume(_)) && self.has_journal();
+        let filled = if at_once {
+            self.change_at_once(|root, media| states::find(root, path)?.0.carry_out(&[], media))
+        } else {
+            states::find(&mut self.root, path)?.0.carry_out(&[], &mut self.media)
+        };
+        let done = if filled.is_ok() { next } else { done };
+        let (array, member) = states::find(&mut self.root, path)?;
+        array.layout.set_member_state(member, MemberState::Rebuilding { done });
+        filled.map(|()| done)
+    }
+
+    fn has_journal(&self) -> bool {
+        self.records.as_ref().is_some_and(|records| records.journal.is_some())
+    }
+
+    /// Sets a state with all that follows from it, and records what became
+    /// worse at once: a member that missed a write must never be taken for one
+    /// that did not. What became better is recorded when it is durable.
+    fn set_state(&mut self, path: &[usize], state: MemberState) -> Result<(), StoreError> {
+        let before = self.states();
+        let result = self.try_to_set_state(path, state, &before);
+        if result.is_err() {
+            states::set_all(&mut self.root, &mut before.into_iter());
+        }
+        result
+    }
+
+    fn try_to_set_state(
+        &mut self,
+        path: &[usize],
+        state: MemberState,
+        before: &[MemberState],
+    ) -> Result<(), StoreError> {
+        let Node::Volume(root) = &mut self.root else { return Ok(()) };
+        states::set(root, path, state, &mut self.media)?;
+        self.state_changes += 1;
+        // The record, which was carried out, may name a member that is empty by
+        // now.
+        if let Some(Records { journal: Some(journal), .. }) = &mut self.records {
+            journal.clear(self.media.epoch)?;
+        }
+        self.record_worse(before)?;
+        self.choose_journalling()
+    }
+
+    /// The states of all members, in the order of their records.
+    pub(crate) fn states(&self) -> Vec<MemberState> {
+        states::records(&self.root).into_iter().map(|record| record.state.into()).collect()
+    }
+
+    fn record_worse(&mut self, before: &[MemberState]) -> Result<(), StoreError> {
+        let after = self.states();
+        let Some(records) = &mut self.records else { return Ok(()) };
+        let mut superblock = records.superblock.clone();
+        let mut emptied: Option<String> = None;
+        for ((record, &before), &after) in superblock.members.iter_mut().zip(before).zip(&after) {
+            let empty = MemberState::Rebuilding { done: Sectors::ZERO };
+            // Nothing of what lies below an empty member has to become durable
+            // first.
+            let within = emptied.as_ref().is_some_and(|above| record.path.starts_with(above));
+            if within || before != after && (after == MemberState::Failed || after == empty) {
+                record.state = after.into();
+            }
+            if before != after && after == empty {
+                emptied = Some(format!("{}.", record.path));
+            }
+        }
+        records.replace_superblock(superblock)
+    }
+
+    /// Makes durable and records how far members are filled; the media `dying`
+    /// need not take part any more.
+    fn record_all_but(&mut self, dying: &[usize]) -> Result<(), StoreError> {
+        if self.records_lag() {
+            let synced = self.sync_job_without(dying).run()?;
+            self.note_synced(synced)?;
+            let states = self.states();
+            self.record_better(&states, true)?;
+        }
+        Ok(())
+    }
+
+    /// Whether members are filled further than is recorded.
+    pub(crate) fn records_lag(&self) -> bool {
+        let Some(records) = &self.records else { return false };
+        !records.superblock.members.iter().map(|member| MemberState::from(member.state)).eq(self.states())
+    }
+
+    /// Records how far members are filled by `states`, which are durable.
+    /// Progress alone is not worth a write each time, unless all of it counts.
+    pub(crate) fn record_better(&mut self, states: &[MemberState], all: bool) -> Result<(), StoreError> {
+        let Some(records) = &mut self.records else { return Ok(()) };
+        let mut superblock = records.superblock.clone();
+        for (record, &state) in superblock.members.iter_mut().zip(states) {
+            let StateRecord::Rebuilding { done_sectors } = record.state else { continue };
+            let worth = match state {
+                MemberState::Alive => true,
+                MemberState::Rebuilding { done } => all || done.0 - done_sectors >= record.sectors / 64,
+                MemberState::Failed => false,
+            };
+            if worth {
+                record.state = state.into();
+            }
+        }
+        records.replace_superblock(superblock)?;
+        self.choose_journalling()
+    }
+
+    /// Journals while a parity volume lacks a member, or would if the store
+    /// were opened again.
+    pub(crate) fn choose_journalling(&mut self) -> Result<(), StoreError> {
+        let Some(Records { journal: Some(journal), superblock, .. }) = &mut self.records else {
+            return Ok(());
+        };
+        let needed = states::any_degraded_parity(&self.root, &mut superblock.members.iter());
+        if self.journalled && !needed {
+            journal.clear(self.media.epoch)?;
+        }
+        self.journalled = needed;
+        Ok(())
+    }
+}
+
+impl Records {
+    fn replace_superblock(&mut self, superblock: Superblock) -> Result<(), StoreError> {
+        if superblock != self.superblock {
+            superblock.write(&self.folder)?;
+            self.superblock = superblock;
+        }
+        Ok(())
+    }
+}
+
+fn dotted(path: &[usize]) -> String {
+    path.iter().map(usize::to_string).collect::<Vec<_>>().join(".")
+}

@@ -1,0 +1,179 @@
+//! Which regions of the volume may have redundancy that does not follow from
+//! the data, were the process to be killed now.
+//!
+//! One bit a region, in a file. It is set before the first change of a region
+//! is made, and cleared some time after the last, when all changes are durable.
+
+use crate::StoreError;
+use fullstroke_contract::Extent;
+use fullstroke_units::Sectors;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// The file's name in a store's folder.
+pub(crate) const NAME: &str = "regions";
+
+/// The least size of a region: 16 MiB.
+const LEAST_SECTORS: u64 = (16 << 20) / fullstroke_units::SECTOR_BYTES;
+/// The largest number of regions, which bounds file and memory.
+const MOST: u64 = 1 << 19;
+
+/// The regions of a volume.
+#[derive(Debug)]
+pub(crate) struct Regions {
+    path: PathBuf,
+    file: File,
+    size: Sectors,
+    /// Whether a set bit is made durable before it is relied upon.
+    durable: bool,
+    /// As in the file.
+    bits: Vec<u8>,
+    /// For each region, the epoch of its last change; 0 while its bit is clear.
+    changed: Vec<u64>,
+    /// The regions whose bits are set.
+    dirty: Vec<u32>,
+}
+
+impl Regions {
+    /// How large the regions of a new store are: as small as their number
+    /// allows, and a power of two.
+    pub(crate) fn size_for(capacity: Sectors) -> Sectors {
+        Sectors(capacity.0.div_ceil(MOST).next_power_of_two().max(LEAST_SECTORS))
+    }
+
+    /// Opens or makes the file. Regions that it says are dirty have been so
+    /// since epoch 1.
+    pub(crate) fn open(
+        folder: &Path,
+        capacity: Sectors,
+        size: Sectors,
+        durable: bool,
+    ) -> Result<Regions, StoreError> {
+        let path = folder.join(NAME);
+        let count = capacity.0.div_ceil(size.0) as usize;
+        let open = || {
+            let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
+            let mut bits = std::fs::read(&path)?;
+            bits.resize(count.div_ceil(8), 0);
+            file.set_len(bits.len() as u64)?;
+            Ok((file, bits))
+        };
+        let (file, bits) = open().map_err(|error| StoreError::host("open", &path, error))?;
+        let dirty: Vec<u32> =
+            (0..count as u32).filter(|&region| bits[region as usize / 8] >> (region % 8) & 1 == 1).collect();
+        let mut changed = vec![0; count];
+        for &region in &dirty {
+            changed[region as usize] = 1;
+        }
+        Ok(Regions { path, file, size, durable, bits, changed, dirty })
+    }
+
+    /// The dirty regions, the latest to become so last.
+    pub(crate) fn dirty(&self) -> &[u32] {
+        &self.dirty
+    }
+
+    /// The addresses of a region; the last may reach behind the volume's end.
+    pub(crate) fn extent(&self, region: u32) -> Extent {
+        Extent::new(u64::from(region) * self.size.0, self.size.0)
+    }
+
+    /// `extent` is about to change, in `epoch`. When this returns well, the
+    /// file says so.
+    #[inline]
+    pub(crate) fn mark(&mut self, extent: Extent, epoch: u64) -> Result<(), StoreError> {
+        let first = extent.start.0 / self.size.0;
+        let last = (extent.end().0 - 1) / self.size.0;
+        let mut newly = false;
+        for region in first as usize..=last as usize {
+            newly |= self.changed[region] == 0;
+        }
+        if newly {
+            self.set(first as u32, last as u32)?;
+        }
+        self.changed[first as usize..=last as usize].fill(epoch);
+        Ok(())
+    }
+
+    #[cold]
+    fn set(&mut self, first: u32, last: u32) -> Result<(), StoreError> {
+        let clear: Vec<u32> = (first..=last).filter(|&region| self.changed[region as usize] == 0).collect();
+        for &region in &clear {
+            self.bits[region as usize / 8] |= 1 << (region % 8);
+        }
+        let (from, to) = (first as usize / 8, last as usize / 8 + 1);
+        self.write(from..to)?;
+        if self.durable {
+            self.sync()?;
+        }
+        self.dirty.extend(clear);
+        Ok(())
+    }
+
+    /// Clears the bits of regions that were last changed before `epoch`. What
+    /// changed in them must be durable.
+    pub(crate) fn clear_before(&mut self, epoch: u64) -> Result<(), StoreError> {
+        let (mut first, mut behind) = (usize::MAX, 0);
+        for &region in &self.dirty {
+            let region = region as usize;
+            if self.changed[region] < epoch {
+                self.changed[region] = 0;
+                self.bits[region / 8] &= !(1 << (region % 8));
+                (first, behind) = (first.min(region / 8), behind.max(region / 8 + 1));
+            }
+        }
+        let changed = &self.changed;
+        self.dirty.retain(|&region| changed[region as usize] > 0);
+        if first < behind { self.write(first..behind) } else { Ok(()) }
+    }
+
+    fn write(&self, bytes: std::ops::Range<usize>) -> Result<(), StoreError> {
+        let written = self.file.write_all_at(&self.bits[bytes.clone()], bytes.start as u64);
+        written.map_err(|error| StoreError::host("write to", &self.path, error))
+    }
+
+    fn sync(&self) -> Result<(), StoreError> {
+        self.file.sync_data().map_err(|error| StoreError::host("make durable", &self.path, error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: Sectors = Sectors(LEAST_SECTORS);
+
+    fn opened(folder: &Path) -> Regions {
+        Regions::open(folder, Sectors(LEAST_SECTORS * 21 - 5), SIZE, false).unwrap()
+    }
+
+    #[test]
+    fn a_change_marks_every_region_that_it_touches_before_it_is_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut regions = opened(folder.path());
+        regions.mark(Extent::new(LEAST_SECTORS * 2 - 1, LEAST_SECTORS + 2), 1).unwrap();
+        regions.mark(Extent::new(LEAST_SECTORS * 20, 8), 1).unwrap();
+        assert_eq!(opened(folder.path()).dirty(), [1, 2, 3, 20]);
+    }
+
+    #[test]
+    fn only_regions_that_were_not_changed_since_are_cleared() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut regions = opened(folder.path());
+        regions.mark(Extent::new(0, LEAST_SECTORS * 10), 1).unwrap();
+        regions.mark(Extent::new(LEAST_SECTORS * 4, 1), 2).unwrap();
+        regions.clear_before(2).unwrap();
+        assert_eq!(regions.dirty(), [4]);
+        assert_eq!(opened(folder.path()).dirty(), [4]);
+        regions.mark(Extent::new(0, 1), 3).unwrap();
+        assert_eq!(opened(folder.path()).dirty(), [0, 4]);
+    }
+
+    #[test]
+    fn large_volumes_have_larger_regions_rather_than_more() {
+        assert_eq!(Regions::size_for(Sectors(1)), SIZE);
+        let large = Sectors(1 << 40);
+        assert_eq!(large.0 / Regions::size_for(large).0, MOST);
+    }
+}

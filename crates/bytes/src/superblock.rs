@@ -1,0 +1,212 @@
+//! What a store's folder says about itself.
+
+use crate::StoreError;
+use crate::lock::write_whole;
+use fullstroke_contract::MemberState;
+use fullstroke_units::Sectors;
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The file's name in a store's folder.
+pub(crate) const NAME: &str = "fullstroke.toml";
+
+/// The version of everything in the folder.
+const FORMAT: u32 = 1;
+
+const HEADER: &str = "\
+# The bytes of a served volume. This file is kept by the server; do not edit it.
+";
+
+/// What a store's folder says about itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Superblock {
+    format: u32,
+    /// Names the volume and its drives.
+    pub(crate) digest: String,
+    /// For people: `raid0 of 2 x raid5 of 4`.
+    pub(crate) layout: String,
+    /// Whether all files were made.
+    pub(crate) complete: bool,
+    /// Whether the store was closed, rather than killed.
+    pub(crate) clean: bool,
+    pub(crate) region_sectors: u64,
+    /// Every member of every volume, from the top, each volume before its
+    /// members.
+    #[serde(rename = "member", default)]
+    pub(crate) members: Vec<MemberRecord>,
+}
+
+/// A member of a volume.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct MemberRecord {
+    /// Its indices from the top: `0.2`; empty for a drive without a volume.
+    pub(crate) path: String,
+    /// The file, if it is a drive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) file: Option<String>,
+    pub(crate) sectors: u64,
+    #[serde(flatten)]
+    pub(crate) state: StateRecord,
+}
+
+/// The state of a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "lowercase")]
+pub(crate) enum StateRecord {
+    Alive,
+    Failed,
+    Rebuilding { done_sectors: u64 },
+}
+
+impl From<MemberState> for StateRecord {
+    fn from(state: MemberState) -> StateRecord {
+        match state {
+            MemberState::Alive => StateRecord::Alive,
+            MemberState::Failed => StateRecord::Failed,
+            MemberState::Rebuilding { done } => StateRecord::Rebuilding { done_sectors: done.0 },
+        }
+    }
+}
+
+impl From<StateRecord> for MemberState {
+    fn from(state: StateRecord) -> MemberState {
+        match state {
+            StateRecord::Alive => MemberState::Alive,
+            StateRecord::Failed => MemberState::Failed,
+            StateRecord::Rebuilding { done_sectors } => {
+                MemberState::Rebuilding { done: Sectors(done_sectors) }
+            }
+        }
+    }
+}
+
+impl Superblock {
+    pub(crate) fn new(
+        digest: &str,
+        layout: String,
+        region: Sectors,
+        members: Vec<MemberRecord>,
+    ) -> Superblock {
+        Superblock {
+            format: FORMAT,
+            digest: digest.to_owned(),
+            layout,
+            complete: false,
+            clean: true,
+            region_sectors: region.0,
+            members,
+        }
+    }
+
+    /// The folder's, if it has one.
+    pub(crate) fn read(folder: &Path) -> Result<Option<Superblock>, StoreError> {
+        let path = folder.join(NAME);
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(StoreError::host("read", &path, error)),
+        };
+        check_format(&path, &text)?;
+        match toml::from_str::<Superblock>(&text) {
+            Ok(superblock) if superblock.region_sectors > 0 => Ok(Some(superblock)),
+            Ok(_) => Err(damaged(path, "`region_sectors` is 0; expected a positive number")),
+            Err(error) => Err(damaged(path, error.to_string().trim_end())),
+        }
+    }
+
+    /// An error unless the folder was made for the stack with this digest and
+    /// these members.
+    pub(crate) fn check(
+        &self,
+        folder: &Path,
+        digest: &str,
+        members: &[MemberRecord],
+    ) -> Result<(), StoreError> {
+        if self.digest != digest {
+            return Err(StoreError::OtherStack {
+                folder: folder.to_owned(),
+                found: self.digest.clone(),
+                expected: digest.to_owned(),
+                layout: self.layout.clone(),
+            });
+        }
+        let key = |record: &MemberRecord| (record.path.clone(), record.file.clone(), record.sectors);
+        if self.members.iter().map(key).eq(members.iter().map(key)) {
+            return Ok(());
+        }
+        Err(damaged(folder.join(NAME), "the list of members is not that of the stack with this digest"))
+    }
+
+    /// Puts the file in place of the one before, durably.
+    pub(crate) fn write(&self, folder: &Path) -> Result<(), StoreError> {
+        let path = folder.join(NAME);
+        let text = toml::to_string(self).map_err(|error| damaged(path.clone(), &error.to_string()))?;
+        write_whole(&path, &format!("{HEADER}{text}"))
+            .map_err(|error| StoreError::host("write", &path, error))
+    }
+}
+
+/// The version first: another one may have other keys.
+fn check_format(path: &Path, text: &str) -> Result<(), StoreError> {
+    let format = toml::from_str::<toml::Table>(text).ok().and_then(|table| table.get("format")?.as_integer());
+    match format {
+        Some(format) if format == i64::from(FORMAT) => Ok(()),
+        Some(format) => {
+            let detail = format!(
+                "the store has format {format}, and this version of fullstroke reads {FORMAT}; \
+                 serve it with the version that wrote it"
+            );
+            Err(damaged(path.to_owned(), &detail))
+        }
+        None => Err(damaged(path.to_owned(), "no `format = ` with a number; expected a store's description")),
+    }
+}
+
+fn damaged(file: PathBuf, detail: &str) -> StoreError {
+    StoreError::Damaged { file, detail: detail.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn superblock() -> Superblock {
+        let record = |path: &str, file: Option<&str>, state| MemberRecord {
+            path: path.into(),
+            file: file.map(str::to_owned),
+            sectors: 1000,
+            state,
+        };
+        let members = vec![
+            record("0", None, StateRecord::Failed),
+            record("0.0", Some("member-0.0.img"), StateRecord::Alive),
+            record("1", Some("member-1.img"), StateRecord::Rebuilding { done_sectors: 17 }),
+        ];
+        Superblock::new("abc", "raid1 of 2".into(), Sectors(32_768), members)
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(Superblock::read(folder.path()).unwrap(), None);
+        superblock().write(folder.path()).unwrap();
+        assert_eq!(Superblock::read(folder.path()).unwrap(), Some(superblock()));
+    }
+
+    #[test]
+    fn what_is_no_superblock_is_refused_with_the_file_named() {
+        let folder = tempfile::tempdir().unwrap();
+        for (text, said) in [
+            ("", "no `format = `"),
+            ("format = 2\nnew = 1", "this version of fullstroke reads 1"),
+            ("format = 1\n", "missing field"),
+            ("\u{0}", "no `format = `"),
+        ] {
+            std::fs::write(folder.path().join(NAME), text).unwrap();
+            let error = Superblock::read(folder.path()).unwrap_err().to_string();
+            assert!(error.contains(said) && error.contains(NAME), "{text:?}: {error}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Volumes to try, small ones, and folders to keep them in.
+
+#![allow(dead_code, reason = "each test uses its own part")]
+
+use fullstroke_contract::registry::find;
+use fullstroke_units::Sectors;
+use fullstroke_volume::{REGISTRY, Shape};
+use serde_json::{Value, json};
+
+/// A kind of volume.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    pub name: &'static str,
+    pub shape: fn() -> Shape,
+    /// How many drives may be out of order at once, whichever they are.
+    pub tolerance: usize,
+}
+
+/// Every layout alone, and layouts in layouts.
+pub const SAMPLES: &[Sample] = &[
+    Sample { name: "drive", shape: || drive(300), tolerance: 0 },
+    Sample { name: "jbod", shape: || volume("jbod", json!({}), drives(3, 100)), tolerance: 0 },
+    Sample { name: "raid0", shape: || volume("raid0", chunk(4), drives(4, 90)), tolerance: 0 },
+    Sample { name: "raid1", shape: || volume("raid1", json!({}), drives(3, 200)), tolerance: 2 },
+    Sample { name: "raid10", shape: || volume("raid10", chunk(4), drives(4, 100)), tolerance: 1 },
+    Sample { name: "raid10 odd", shape: || volume("raid10", chunk(3), drives(5, 70)), tolerance: 1 },
+    Sample { name: "raid4", shape: || volume("raid4", chunk(4), drives(4, 80)), tolerance: 1 },
+    Sample { name: "raid5", shape: || volume("raid5", chunk(4), drives(5, 80)), tolerance: 1 },
+    Sample { name: "raid6", shape: || volume("raid6", chunk(4), drives(6, 80)), tolerance: 2 },
+    Sample { name: "raid50", shape: || volume("raid0", chunk(6), twice(raid5)), tolerance: 1 },
+    Sample { name: "raid0 in raid1", shape: || volume("raid1", json!({}), twice(raid0)), tolerance: 1 },
+    Sample { name: "raid1 in raid5", shape: || volume("raid5", chunk(2), thrice(raid1)), tolerance: 3 },
+    Sample { name: "raid5 in raid5", shape: || volume("raid5", chunk(5), thrice(raid5)), tolerance: 3 },
+    Sample { name: "raid5 in raid1", shape: || volume("raid1", json!({}), twice(raid5)), tolerance: 3 },
+    Sample { name: "raid5 and drive in raid1", shape: || volume("raid1", json!({}), mixed()), tolerance: 1 },
+];
+
+/// The sample of that name.
+pub fn sample(name: &str) -> Sample {
+    *SAMPLES.iter().find(|sample| sample.name == name).unwrap()
+}
+
+fn drive(sectors: u64) -> Shape {
+    Shape::Drive(Sectors(sectors))
+}
+fn drives(count: usize, sectors: u64) -> Vec<Shape> {
+    (0..count).map(|_| drive(sectors)).collect()
+}
+fn chunk(sectors: u64) -> Value {
+    json!({ "chunk": sectors * 512 })
+}
+fn twice(shape: fn() -> Shape) -> Vec<Shape> {
+    vec![shape(), shape()]
+}
+fn thrice(shape: fn() -> Shape) -> Vec<Shape> {
+    vec![shape(), shape(), shape()]
+}
+fn mixed() -> Vec<Shape> {
+    vec![raid5(), drive(130)]
+}
+fn raid0() -> Shape {
+    volume("raid0", chunk(4), drives(2, 80))
+}
+fn raid1() -> Shape {
+    volume("raid1", json!({}), drives(2, 80))
+}
+fn raid5() -> Shape {
+    volume("raid5", chunk(2), drives(3, 60))
+}
+
+/// A volume with the layout `name` of these members.
+pub fn volume(name: &str, keys: Value, members: Vec<Shape>) -> Shape {
+    let capacities: Vec<Sectors> = members.iter().map(Shape::capacity).collect();
+    let build = find("layout", REGISTRY, "layout", name).unwrap().build;
+    let layout = build(keys.as_object().unwrap(), &capacities).unwrap_or_else(|error| panic!("{error}"));
+    Shape::Volume { layout, members }
+}
+
+/// A folder in memory where the host has such, since making things durable
+/// takes long elsewhere.
+pub fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
+/// The member's indices, from how it is written.
+pub fn path(member: &str) -> Vec<usize> {
+    member.split('.').map(|index| index.parse().unwrap()).collect()
+}
+
+/// Sectors that tell where they belong and what wrote them.
+pub fn pattern(lbn: u64, sectors: u64, version: u64) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(sectors as usize * 512);
+    for lbn in lbn..lbn + sectors {
+        let mut state =
+            lbn.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ version.wrapping_mul(0xd134_2543_de82_ef95) | 1;
+        for _ in 0..64 {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            bytes.extend(state.to_le_bytes());
+        }
+    }
+    bytes
+}

@@ -1,0 +1,362 @@
+//! What is found in a folder when a store is opened there, and what is said
+//! about it.
+
+mod common;
+
+use common::{Sample, folder, pattern, sample};
+use fullstroke_bytes::{Location, OpenReport, Opening, Store, StoreError, Tidy};
+use fullstroke_units::{Lbn, Sectors};
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+fn open(sample: Sample, folder: &Path) -> Result<(Store, OpenReport), StoreError> {
+    let location = Location::Folder(folder.to_owned());
+    Store::open((sample.shape)(), &location, "0123", Opening::default())
+}
+
+fn open_degraded(sample: Sample, folder: &Path) -> Result<(Store, OpenReport), StoreError> {
+    let location = Location::Folder(folder.to_owned());
+    let opening = Opening { allow_degraded: true, ..Opening::default() };
+    Store::open((sample.shape)(), &location, "0123", opening)
+}
+
+/// A closed store full of a pattern.
+fn filled(sample: Sample, folder: &Path) -> Vec<u8> {
+    let (mut store, report) = open(sample, folder).unwrap();
+    assert!(report.created);
+    let bytes = pattern(0, store.capacity().0, 1);
+    store.write(Lbn(0), &bytes).unwrap();
+    store.close().unwrap();
+    bytes
+}
+
+fn all_of(store: &mut Store) -> Vec<u8> {
+    let mut bytes = vec![0; store.capacity().bytes().0 as usize];
+    store.read(Lbn(0), &mut bytes).unwrap();
+    bytes
+}
+
+fn said<T>(result: Result<T, StoreError>) -> String {
+    match result {
+        Ok(_) => panic!("expected an error"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn another_stacks_folder_is_refused_and_both_digests_are_named() {
+    let folder = folder();
+    filled(sample("raid5"), folder.path());
+    let location = Location::Folder(folder.path().to_owned());
+    let shape = (sample("raid6").shape)();
+    let said = said(Store::open(shape, &location, "4567", Opening::default()));
+    for part in ["0123", "4567", "raid5 of 5", &folder.path().display().to_string()] {
+        assert!(said.contains(part), "{said}");
+    }
+}
+
+#[test]
+fn a_folder_with_something_else_in_it_is_refused() {
+    let folder = folder();
+    fs::write(folder.path().join("holiday.jpg"), "").unwrap();
+    let said = said(open(sample("raid5"), folder.path()));
+    assert!(said.contains("holiday.jpg") && said.contains("fullstroke.toml"), "{said}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing was made");
+}
+
+#[test]
+fn a_folder_in_use_is_refused_until_it_is_free() {
+    let folder = folder();
+    let (store, _) = open(sample("raid5"), folder.path()).unwrap();
+    assert!(matches!(open(sample("raid5"), folder.path()), Err(StoreError::InUse { .. })));
+    drop(store);
+    open(sample("raid5"), folder.path()).unwrap();
+}
+
+#[test]
+fn missing_and_short_members_are_named_and_survived_if_that_is_allowed() {
+    let folder = folder();
+    let sample = sample("raid6");
+    let bytes = filled(sample, folder.path());
+    fs::remove_file(folder.path().join("member-1.img")).unwrap();
+    fs::OpenOptions::new()
+        .write(true)
+        .open(folder.path().join("member-4.img"))
+        .and_then(|file| file.set_len(100))
+        .unwrap();
+    let said = said(open(sample, folder.path()));
+    assert!(said.contains("member-1.img") && said.contains("member-4.img` has 100 bytes"), "{said}");
+    let (mut store, report) = open_degraded(sample, folder.path()).unwrap();
+    assert_eq!(report.newly_failed, ["1", "4"]);
+    assert!(all_of(&mut store) == bytes);
+    store.close().unwrap();
+    // The files made in their places are not taken for the members.
+    let (mut store, report) = open(sample, folder.path()).unwrap();
+    assert_eq!(report.newly_failed, [""; 0]);
+    assert_eq!(store.status().iter().filter(|member| member.state == "failed").count(), 2);
+    assert!(all_of(&mut store) == bytes);
+}
+
+#[test]
+fn more_missing_members_than_the_layout_survives_are_refused_always() {
+    for (name, missing) in [("raid5", &["member-0.img", "member-1.img"][..]), ("raid0", &["member-2.img"])] {
+        let folder = folder();
+        filled(sample(name), folder.path());
+        for file in missing {
+            fs::remove_file(folder.path().join(file)).unwrap();
+        }
+        assert!(matches!(open(sample(name), folder.path()), Err(StoreError::MembersMissing { .. })));
+        let said = said(open_degraded(sample(name), folder.path()));
+        assert!(said.contains("does not survive"), "{said}");
+        for file in missing {
+            assert!(!folder.path().join(file).exists(), "nothing is made in their place");
+        }
+    }
+}
+
+#[test]
+fn a_drive_without_a_volume_has_no_redundancy_to_open_without_its_file() {
+    let folder = folder();
+    filled(sample("drive"), folder.path());
+    fs::remove_file(folder.path().join("member.img")).unwrap();
+    assert!(matches!(open_degraded(sample("drive"), folder.path()), Err(StoreError::TooManyMissing { .. })));
+}
+
+#[test]
+fn a_damaged_description_is_an_error_that_names_it() {
+    let folder = folder();
+    filled(sample("raid1"), folder.path());
+    fs::write(folder.path().join("fullstroke.toml"), "format = 1\ndigest = ").unwrap();
+    let said = said(open(sample("raid1"), folder.path()));
+    assert!(said.contains("fullstroke.toml"), "{said}");
+}
+
+#[test]
+fn a_failure_is_remembered_and_so_is_how_far_a_member_is_filled() {
+    let folder = folder();
+    let sample = sample("raid5");
+    let bytes = filled(sample, folder.path());
+    let (mut store, _) = open(sample, folder.path()).unwrap();
+    store.fail_member(&[2]).unwrap();
+    drop(store);
+    let (mut store, _) = open(sample, folder.path()).unwrap();
+    assert_eq!(store.status()[2].state, "failed");
+    store.restore_member(&[2]).unwrap();
+    let done = store.rebuild_member(&[2], Sectors(30)).unwrap();
+    assert!((30..80).contains(&done.0));
+    store.sync().unwrap();
+    drop(store);
+    let (mut store, _) = open(sample, folder.path()).unwrap();
+    assert_eq!((store.status()[2].state, store.status()[2].done_sectors), ("rebuilding", Some(done.0)));
+    assert_eq!(store.rebuild_member(&[2], Sectors(u64::MAX)).unwrap(), Sectors(80));
+    store.close().unwrap();
+    let (mut store, report) = open(sample, folder.path()).unwrap();
+    assert!(report.clean);
+    assert_eq!(store.status()[2].state, "alive");
+    assert!(all_of(&mut store) == bytes);
+}
+
+#[test]
+fn what_a_degraded_volume_was_writing_is_made_again_once() {
+    let folder = folder();
+    let (mut store, _) = open(sample("raid6"), folder.path()).unwrap();
+    store.fail_member(&[1]).unwrap();
+    store.write(Lbn(5), &pattern(5, 20, 1)).unwrap();
+    drop(store);
+    let (store, report) = open(sample("raid6"), folder.path()).unwrap();
+    assert!(report.replayed_changes > 0 && !report.clean);
+    drop(store);
+    let (mut store, report) = open(sample("raid6"), folder.path()).unwrap();
+    assert_eq!(report.replayed_changes, 0);
+    let mut bytes = vec![0; 20 * 512];
+    store.read(Lbn(5), &mut bytes).unwrap();
+    assert!(bytes == pattern(5, 20, 1));
+}
+
+#[test]
+fn a_failed_members_file_is_emptied_when_it_is_restored() {
+    use std::os::unix::fs::MetadataExt;
+    let folder = folder();
+    filled(sample("raid1"), folder.path());
+    let blocks = || fs::metadata(folder.path().join("member-1.img")).unwrap().blocks();
+    let (mut store, _) = open(sample("raid1"), folder.path()).unwrap();
+    store.fail_member(&[1]).unwrap();
+    assert!(blocks() > 0);
+    store.restore_member(&[1]).unwrap();
+    assert_eq!(blocks(), 0);
+}
+
+#[test]
+fn orders_that_make_no_sense_are_refused_with_the_reason() {
+    let (mut store, _) =
+        Store::open((sample("raid50").shape)(), &Location::Memory, "0123", Opening::default()).unwrap();
+    for (path, reason) in
+        [(&[][..], "no member"), (&[2], "no member"), (&[0, 3], "no member"), (&[0, 0, 0], "no member")]
+    {
+        assert!(said(store.fail_member(path)).contains(reason));
+        assert!(said(store.restore_member(path)).contains(reason));
+        assert!(said(store.rebuild_member(path, Sectors(1))).contains(reason));
+    }
+    assert!(said(store.restore_member(&[0, 1])).contains("has not failed"));
+    store.fail_member(&[0, 1]).unwrap();
+    assert!(said(store.fail_member(&[0, 1])).contains("failed already"));
+    assert!(said(store.rebuild_member(&[0, 1], Sectors(1))).contains("restore it first"));
+    store.fail_member(&[0, 2]).unwrap();
+    assert!(said(store.restore_member(&[0])).contains("restore its members"));
+}
+
+#[test]
+fn a_volume_fails_with_too_many_of_its_members_and_is_replaced_with_them() {
+    let (mut store, _) =
+        Store::open((sample("raid0 in raid1").shape)(), &Location::Memory, "0123", Opening::default())
+            .unwrap();
+    let bytes = pattern(0, store.capacity().0, 1);
+    store.write(Lbn(0), &bytes).unwrap();
+    let states = |store: &Store| store.status().iter().map(|member| member.state).collect::<Vec<_>>();
+    store.fail_member(&[0, 1]).unwrap();
+    assert_eq!(states(&store), ["failed", "alive", "failed", "alive", "alive", "alive"]);
+    store.restore_member(&[0, 1]).unwrap();
+    store.rebuild_member(&[0, 1], Sectors(u64::MAX)).unwrap();
+    assert_eq!(states(&store), ["rebuilding", "alive", "alive", "alive", "alive", "alive"]);
+    store.rebuild_member(&[0], Sectors(u64::MAX)).unwrap();
+    store.fail_member(&[1]).unwrap();
+    assert!(all_of(&mut store) == bytes);
+    store.fail_member(&[0, 0]).unwrap();
+    assert!(matches!(store.read(Lbn(0), &mut [0; 512]), Err(StoreError::Lost { .. })));
+}
+
+#[test]
+fn a_replaced_volume_is_emptied_and_filled_with_sound_parity_of_its_own() {
+    use std::os::unix::fs::MetadataExt;
+    let (sample, folder) = (sample("raid5 in raid5"), folder());
+    let (mut store, _) = open(sample, folder.path()).unwrap();
+    let bytes = pattern(0, store.capacity().0, 1);
+    store.write(Lbn(0), &bytes).unwrap();
+    store.fail_member(&[0, 0]).unwrap();
+    store.fail_member(&[0, 1]).unwrap();
+    for member in [0, 1] {
+        store.restore_member(&[0, member]).unwrap();
+    }
+    for member in [0, 1] {
+        store.rebuild_member(&[0, member], Sectors(u64::MAX)).unwrap();
+    }
+    assert_eq!(fs::metadata(folder.path().join("member-0.2.img")).unwrap().blocks(), 0);
+    store.rebuild_member(&[0], Sectors(u64::MAX)).unwrap();
+    assert!(store.status().iter().all(|member| member.state == "alive"));
+    assert_eq!(store.scrub().unwrap().mismatched_sectors, 0);
+    store.fail_member(&[1]).unwrap();
+    store.fail_member(&[0, 2]).unwrap();
+    assert!(all_of(&mut store) == bytes);
+}
+
+#[test]
+fn a_volume_that_lost_data_is_sound_again_when_its_members_are() {
+    let (mut store, _) =
+        Store::open((sample("raid5").shape)(), &Location::Memory, "0123", Opening::default()).unwrap();
+    store.write(Lbn(0), &pattern(0, store.capacity().0, 1)).unwrap();
+    for member in [0, 1] {
+        store.fail_member(&[member]).unwrap();
+    }
+    for member in [0, 1] {
+        store.restore_member(&[member]).unwrap();
+    }
+    for member in [0, 1] {
+        store.rebuild_member(&[member], Sectors(u64::MAX)).unwrap();
+    }
+    assert_eq!(store.scrub().unwrap().mismatched_sectors, 0);
+    // Half of the data is gone, but what is there can be relied upon again.
+    let before = all_of(&mut store);
+    store.fail_member(&[3]).unwrap();
+    assert!(all_of(&mut store) == before);
+}
+
+#[test]
+fn a_region_is_forgotten_some_seconds_after_its_last_write_and_a_sync() {
+    let folder = folder();
+    let sample = sample("raid5");
+    let (mut store, _) = open(sample, folder.path()).unwrap();
+    let second = Duration::from_secs;
+    let dirty = || fs::read(folder.path().join("regions")).unwrap()[0];
+    assert_eq!(store.tidy(second(100)).unwrap(), Tidy::Done);
+    store.write(Lbn(3), &pattern(3, 1, 1)).unwrap();
+    assert_eq!(dirty(), 1);
+    assert_eq!(store.tidy(second(101)).unwrap(), Tidy::At(second(106)));
+    assert_eq!(store.tidy(second(102)).unwrap(), Tidy::At(second(106)));
+    assert_eq!(store.tidy(second(106)).unwrap(), Tidy::Sync);
+    let job = store.sync_job();
+    store.write(Lbn(4), &pattern(4, 1, 1)).unwrap();
+    let synced = std::thread::spawn(move || job.run().unwrap()).join().unwrap();
+    store.note_synced(synced).unwrap();
+    assert_eq!(store.tidy(second(107)).unwrap(), Tidy::At(second(112)), "it was written meanwhile");
+    assert_eq!(dirty(), 1);
+    assert_eq!(store.tidy(second(112)).unwrap(), Tidy::Sync);
+    store.sync().unwrap();
+    assert_eq!(store.tidy(second(113)).unwrap(), Tidy::Done);
+    assert_eq!(dirty(), 0);
+}
+
+#[test]
+fn an_unclean_store_is_mended_with_progress_and_a_clean_one_is_not() {
+    let folder = folder();
+    let shape = || common::volume("raid5", serde_json::json!({}), (0..3).map(|_| large()).collect());
+    fn large() -> fullstroke_volume::Shape {
+        fullstroke_volume::Shape::Drive(Sectors((40 << 20) / 512))
+    }
+    let location = Location::Folder(folder.path().to_owned());
+    let (mut store, _) = Store::open(shape(), &location, "0123", Opening::default()).unwrap();
+    for mebibyte in [0, 20, 60] {
+        store.write(Lbn(mebibyte << 11), &pattern(0, 8, 1)).unwrap();
+    }
+    drop(store);
+    let mut told = Vec::new();
+    let mut progress = |progress: fullstroke_bytes::Progress| told.push((progress.done, progress.regions));
+    let opening = Opening { progress: Some(&mut progress), ..Opening::default() };
+    let (store, report) = Store::open(shape(), &location, "0123", opening).unwrap();
+    assert_eq!((report.clean, report.regions, report.mended.mismatched_sectors), (false, 3, 0));
+    assert!(report.mended.compared_sectors < 3 * 4096, "holes are passed over: {report:?}");
+    assert_eq!(told, [(1, 3), (2, 3), (3, 3)]);
+    store.close().unwrap();
+    let (_, report) = Store::open(shape(), &location, "0123", Opening::default()).unwrap();
+    assert_eq!((report.clean, report.regions), (true, 0));
+}
+
+#[test]
+fn requests_outside_the_volume_are_refused() {
+    for name in ["drive", "raid5", "raid50"] {
+        let (mut store, _) =
+            Store::open((sample(name).shape)(), &Location::Memory, "0123", Opening::default()).unwrap();
+        let capacity = store.capacity().0;
+        for (lbn, sectors) in [(capacity, 1), (capacity - 1, 2), (u64::MAX, 1), (0, 0)] {
+            let mut bytes = vec![0; sectors * 512];
+            let sectors = Sectors(sectors as u64);
+            let refused = |result| matches!(result, Err(StoreError::OutOfRange { .. }));
+            assert!(refused(store.read(Lbn(lbn), &mut bytes)));
+            assert!(refused(store.write(Lbn(lbn), &bytes)));
+            assert!(refused(store.write_zeroes(Lbn(lbn), sectors, true)));
+            assert!(refused(store.discard(Lbn(lbn), sectors)));
+        }
+    }
+}
+
+#[test]
+fn a_large_drive_in_memory_costs_nothing_until_it_is_written() {
+    let shape = fullstroke_volume::Shape::Drive(Sectors(24_000_000_000_000 / 512));
+    let (mut store, _) = Store::open(shape, &Location::Memory, "0123", Opening::default()).unwrap();
+    let last = Lbn(store.capacity().0 - 8);
+    store.write(last, &pattern(0, 8, 1)).unwrap();
+    let mut bytes = vec![0; 4096];
+    store.read(last, &mut bytes).unwrap();
+    assert!(bytes == pattern(0, 8, 1));
+    let (start, sectors) = (Lbn(last.0 - (1 << 30)), Sectors((1 << 30) + 8));
+    let mut runs = Vec::new();
+    let mut visit = |run: fullstroke_contract::Extent, takes_room| {
+        runs.push((run.sectors.0, takes_room));
+        std::ops::ControlFlow::Continue(())
+    };
+    store.allocated(start, sectors, &mut visit).unwrap();
+    assert_eq!(runs.iter().map(|run| run.1).collect::<Vec<_>>(), [false, true]);
+    store.discard(Lbn(0), Sectors(last.0 + 8)).unwrap();
+    store.read(last, &mut bytes).unwrap();
+    assert!(bytes.iter().all(|&byte| byte == 0));
+}
