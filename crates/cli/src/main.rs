@@ -10,13 +10,17 @@
 mod bars;
 mod compare;
 mod completions;
+mod ctl;
 mod drive;
 mod man;
 mod memory;
 mod options;
 mod output;
+mod replay;
 mod run;
+mod serve;
 mod stack;
+mod top;
 mod trace;
 mod validate;
 
@@ -51,6 +55,9 @@ Examples:
 enum Command {
     Run(run::Arguments),
     Compare(compare::Arguments),
+    Serve(serve::Arguments),
+    Ctl(ctl::Arguments),
+    Top(top::Arguments),
     /// Describe, convert or show block traces.
     #[command(subcommand)]
     Trace(trace::Command),
@@ -78,6 +85,9 @@ fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
     match command {
         Command::Run(arguments) => run::execute(arguments, output),
         Command::Compare(arguments) => compare::execute(arguments, output),
+        Command::Serve(arguments) => serve::execute(arguments, output),
+        Command::Ctl(arguments) => ctl::execute(arguments, output),
+        Command::Top(arguments) => top::execute(arguments, output),
         Command::Trace(command) => trace::execute(command, output),
         Command::Drive(command) => drive::execute(command, output),
         Command::Stack(command) => stack::execute(command, output),

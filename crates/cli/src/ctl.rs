@@ -1,0 +1,102 @@
+//! `fullstroke ctl`: questions and orders to a server that is running.
+
+mod status;
+
+use crate::output::{Failure, Output};
+use clap::{Args, Subcommand};
+use fullstroke_live::{Answer, Question, ask};
+use fullstroke_units::Bytes;
+use std::path::{Path, PathBuf};
+
+/// Ask a running server how it is, or give it an order.
+///
+/// Drives are named by their number in the stack, from 0; where volumes nest,
+/// 1.0 is the first drive of the second volume. `status` shows the names.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The server's socket: the one that it takes orders on, or the one of its
+    /// clients if the other is beside it (SOCKET.control).
+    socket: PathBuf,
+
+    #[command(subcommand)]
+    order: Order,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  fullstroke ctl /run/array.sock status
+  fullstroke ctl /run/array.sock fail 3
+  fullstroke ctl /run/array.sock restore 3 --rate 100MiB";
+
+#[derive(Debug, Subcommand)]
+enum Order {
+    /// Show exports, requests and drives.
+    Status,
+    /// Let a drive fail.
+    Fail {
+        /// The drive's name, such as 3.
+        drive: String,
+        #[command(flatten)]
+        at: At,
+    },
+    /// Put an empty drive in a failed one's place, and rebuild it.
+    Restore {
+        /// The drive's name, such as 3.
+        drive: String,
+        #[command(flatten)]
+        at: At,
+        /// Rebuild at most so many bytes a second of the world's time, such as
+        /// 100MiB; as fast as it goes unless given.
+        #[arg(long, value_name = "BYTES")]
+        rate: Option<Bytes>,
+    },
+    /// Compare all redundancy with what it should be, and change nothing.
+    Scrub {
+        #[command(flatten)]
+        at: At,
+    },
+}
+
+/// Which export is meant.
+#[derive(Debug, Args)]
+struct At {
+    /// The export, if the server has several.
+    #[arg(long, value_name = "NAME")]
+    export: Option<String>,
+}
+
+pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    let answer =
+        ask(&control_path(&arguments.socket), &arguments.order.question()).map_err(Failure::input)?;
+    match &answer {
+        Answer::Status(status) => output.show(status, status::text(status)),
+        Answer::Done { message } => output.show(&answer, message),
+        Answer::Wrong { message } => {
+            output.show(&answer, message)?;
+            Err(Failure::Checks)
+        }
+        Answer::Refused { message } => Err(Failure::input(message)),
+    }
+}
+
+/// The socket on which the server takes orders, whichever of the two is said.
+pub(crate) fn control_path(socket: &Path) -> PathBuf {
+    let mut beside = socket.as_os_str().to_owned();
+    beside.push(".control");
+    let beside = PathBuf::from(beside);
+    if beside.exists() { beside } else { socket.to_owned() }
+}
+
+impl Order {
+    fn question(&self) -> Question {
+        match self {
+            Order::Status => Question::Status,
+            Order::Fail { drive, at } => Question::Fail { export: at.export.clone(), drive: drive.clone() },
+            Order::Restore { drive, at, rate } => {
+                Question::Restore { export: at.export.clone(), drive: drive.clone(), rate: *rate }
+            }
+            Order::Scrub { at } => Question::Scrub { export: at.export.clone() },
+        }
+    }
+}

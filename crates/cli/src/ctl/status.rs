@@ -1,0 +1,83 @@
+//! A server's status as tables.
+
+use fullstroke_lab::capacity;
+use fullstroke_live::{DriveStatus, ExportStatus, OperationStatus, Status};
+use fullstroke_measure::{number, table};
+
+/// The whole status.
+pub(super) fn text(status: &Status) -> String {
+    let speed =
+        status.speed.map_or("nothing is waited for".to_owned(), |speed| format!("{speed}x the real clock"));
+    let Status { version, uptime_s, clients, .. } = status;
+    let mut text = format!("fullstroke {version}, up {uptime_s:.0} s, {speed}, {clients} clients");
+    for export in &status.exports {
+        text.push_str("\n\n");
+        text.push_str(&export_text(export));
+    }
+    text
+}
+
+fn export_text(export: &ExportStatus) -> String {
+    let ExportStatus { name, layout, in_flight, lateness, .. } = export;
+    let size = capacity(export.usable_bytes);
+    let world_s = number(export.world_ns as f64 / 1e9);
+    format!(
+        "{name}: {layout}, {size}, {world_s} s in the world, {in_flight} in flight\n\
+         answers late by {} us (median), {} us (p99), {} us (latest)\n\n{}\n\n{}",
+        number(lateness.p50_us),
+        number(lateness.p99_us),
+        number(lateness.max_us),
+        operations(export),
+        drives(&export.drives)
+    )
+}
+
+fn operations(export: &ExportStatus) -> String {
+    let mut table = table(["operation", "requests", "MB", "errors", "mean ms"], &[0]);
+    let operations = &export.operations;
+    let rows = [
+        ("read", &operations.read),
+        ("write", &operations.write),
+        ("flush", &operations.flush),
+        ("discard", &operations.discard),
+    ];
+    for (name, operation) in rows {
+        let OperationStatus { requests, bytes, errors, response_s, .. } = operation;
+        table.add_row([
+            name.to_owned(),
+            requests.to_string(),
+            number(*bytes as f64 / 1e6),
+            errors.to_string(),
+            // Not a number if there were none, and shown as such.
+            number(response_s * 1000.0 / *requests as f64),
+        ]);
+    }
+    table.trim_fmt()
+}
+
+fn drives(drives: &[DriveStatus]) -> String {
+    let header = ["drive", "state", "queue", "cylinder", "busy s", "I/O", "reads", "MB", "buffer hits"];
+    let mut table = table(header, &[0, 1]);
+    for drive in drives {
+        table.add_row([
+            drive.name.clone(),
+            state(drive),
+            drive.queue_length.to_string(),
+            drive.head_cylinder.to_string(),
+            number(drive.busy_s),
+            drive.ios.to_string(),
+            drive.reads.to_string(),
+            number(drive.bytes as f64 / 1e6),
+            drive.buffer_hits.to_string(),
+        ]);
+    }
+    table.trim_fmt()
+}
+
+/// The state, with how far a rebuild has come.
+fn state(drive: &DriveStatus) -> String {
+    match drive.rebuilt_share {
+        Some(share) => format!("{} {:.1} %", drive.state, 100.0 * share),
+        None => drive.state.clone(),
+    }
+}

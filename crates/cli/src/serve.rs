@@ -1,0 +1,155 @@
+//! `fullstroke serve`: stacks as block devices.
+
+use crate::output::{Failure, Output};
+use clap::Args;
+use fullstroke_live::{LatenessSummary, Listen, Pace, ServeOptions, Serving, Summary, serve};
+use fullstroke_stack::{Overrides, Stack};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Serve stacks as block devices over NBD, under the real clock.
+///
+/// The same layers and policies as in a simulation decide; requests are
+/// answered when the model says, and the bytes are kept. Ends on SIGTERM or
+/// Ctrl-C, after everything that was begun is done and durable.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The stack files; each is an export of its name, the first is the default.
+    #[arg(required = true)]
+    stacks: Vec<PathBuf>,
+
+    /// Listen on this unix socket.
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+
+    /// Listen on this TCP address; without a host, on loopback.
+    #[arg(long, value_name = "[HOST:]PORT", value_parser = tcp_address)]
+    tcp: Option<SocketAddr>,
+
+    /// Serve the sockets that whoever started this program has opened (LISTEN_FDS).
+    #[arg(long)]
+    inherit: bool,
+
+    /// Keep the bytes in this folder, one sparse file a drive; in memory unless given.
+    #[arg(long, value_name = "FOLDER")]
+    store: Option<PathBuf>,
+
+    /// Open a store of which drives' files are missing, if the layout survives it.
+    #[arg(long, requires = "store")]
+    allow_degraded: bool,
+
+    /// Refuse whatever would change the bytes.
+    #[arg(long)]
+    read_only: bool,
+
+    /// Let the world run so many times as fast as the real clock.
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, conflicts_with = "no_delay")]
+    speed: f64,
+
+    /// Wait for nothing: bytes and decisions are those of the stack, times are not.
+    #[arg(long)]
+    no_delay: bool,
+
+    /// Record every request with what was decided: a trace for every command
+    /// that reads traces, and for run --replay-decisions.
+    #[arg(long, value_name = "FILE.parquet")]
+    record: Option<PathBuf>,
+
+    /// Serve metrics to Prometheus on this address; without a host, on loopback.
+    #[arg(long, value_name = "[HOST:]PORT", value_parser = tcp_address)]
+    metrics: Option<SocketAddr>,
+
+    /// Take orders of `fullstroke ctl` and `fullstroke top` on this unix socket
+    /// [default: the path of --socket with .control behind it].
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
+
+    /// Set a key of the stack files, as in volume.chunk=256KiB (may be repeated).
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+
+    /// Use this drive throughout: a name of the library, a drive file, or a
+    /// parameter file of DiskSim.
+    #[arg(long, value_name = "DRIVE")]
+    drive: Option<String>,
+}
+
+/// `host:port`, or a port on loopback.
+fn tcp_address(text: &str) -> Result<SocketAddr, String> {
+    use std::net::{Ipv4Addr, ToSocketAddrs as _};
+    if let Ok(port) = text.parse::<u16>() {
+        return Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    }
+    let mut addresses = text
+        .to_socket_addrs()
+        .map_err(|error| format!("{error}; expected a port, or host:port such as 127.0.0.1:10809"))?;
+    addresses.next().ok_or_else(|| "the name has no address".to_owned())
+}
+
+pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    let overrides =
+        Overrides { set: arguments.set.clone(), drive: arguments.drive.clone(), ..Overrides::default() };
+    let load = |path: &PathBuf| Stack::load_for_clients(path, &overrides).map_err(Failure::input);
+    let stacks = arguments.stacks.iter().map(load).collect::<Result<Vec<_>, _>>()?;
+    let mut broken = None;
+    let mut ready = |serving: &Serving| broken = output.show(serving, announcement(serving)).err();
+    let summary = serve(&stacks, &arguments.options()?, &mut ready).map_err(Failure::input)?;
+    if let Some(failure) = broken {
+        return Err(failure);
+    }
+    output.show(&summary, farewell(&summary))
+}
+
+impl Arguments {
+    fn options(&self) -> Result<ServeOptions, Failure> {
+        let mut listen: Vec<Listen> = self.socket.iter().cloned().map(Listen::Unix).collect();
+        listen.extend(self.tcp.map(Listen::Tcp));
+        listen.extend(self.inherit.then_some(Listen::Inherited));
+        if listen.is_empty() {
+            return Err(Failure::input(
+                "say where to listen: --socket PATH, --tcp PORT, or --inherit for sockets that were passed on",
+            ));
+        }
+        let beside = || {
+            let mut path = self.socket.clone()?.into_os_string();
+            path.push(".control");
+            Some(PathBuf::from(path))
+        };
+        Ok(ServeOptions {
+            listen,
+            store: self.store.clone(),
+            pace: if self.no_delay { Pace::Immediate } else { Pace::Times(self.speed) },
+            record: self.record.clone(),
+            metrics: self.metrics,
+            control: self.control.clone().or_else(beside),
+            read_only: self.read_only,
+            allow_degraded: self.allow_degraded,
+        })
+    }
+}
+
+/// What stands on the terminal when clients may come.
+fn announcement(serving: &Serving) -> String {
+    let mut lines = serving.notes.clone();
+    lines.extend(serving.uris.iter().map(|uri| format!("serving {} at {uri}", serving.exports.join(", "))));
+    lines.extend(serving.control.iter().map(|path| format!("orders at {}", path.display())));
+    lines.extend(serving.metrics.iter().map(|address| format!("metrics at {address}")));
+    lines.join("\n")
+}
+
+fn farewell(summary: &Summary) -> String {
+    let mut lines: Vec<String> = summary
+        .exports
+        .iter()
+        .map(|export| {
+            let LatenessSummary { p50_us, p99_us, p999_us, max_us, .. } = export.lateness;
+            format!(
+                "{}: {} requests in {:.1} s; answered late by {p50_us:.0} us (p50), {p99_us:.0} us (p99), \
+                 {p999_us:.0} us (p99.9), {max_us:.0} us at most",
+                export.name, export.requests, summary.uptime_s
+            )
+        })
+        .collect();
+    lines.extend(summary.recorded_requests.map(|rows| format!("recorded {rows} requests")));
+    lines.join("\n")
+}

@@ -1,0 +1,178 @@
+//! `fullstroke top`: a server that is running, on the terminal.
+//!
+//! | file | what |
+//! |---|---|
+//! | `top/frame.rs` | two looks at the server, as a screen |
+//! | `top/rates.rs` | what happened between two looks |
+//! | `top/history.rs` | the looks that are kept |
+//! | `top/asker.rs` | asks the server again and again |
+//! | `top/look.rs` | colours and signs |
+//! | `top/screen.rs` | the terminal, and how it is given back |
+
+mod asker;
+mod frame;
+mod history;
+mod look;
+mod rates;
+mod screen;
+
+use crate::ctl::control_path;
+use crate::output::{Failure, Output};
+use asker::Asker;
+use clap::Args;
+use frame::View;
+use fullstroke_live::{Answer, Question, Status, ask};
+use fullstroke_units::Duration;
+use history::History;
+use look::Look;
+use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use screen::Screen;
+use std::io::{self, IsTerminal as _};
+use std::path::{Path, PathBuf};
+
+/// Watch a running server: rates, queues and arms.
+///
+/// Rates are those of the world's time, over the last second or since the look
+/// before. The arms stand where they are at that instant, the outside of the
+/// platter on the left. Keys: q quits, up and down scroll.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The server's socket: the one that it takes orders on, or the one of its
+    /// clients if the other is beside it (SOCKET.control).
+    socket: PathBuf,
+
+    /// Look again after this time.
+    #[arg(long, value_name = "TIME", default_value = "250ms")]
+    interval: Duration,
+}
+
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(20);
+
+/// What the user wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wish {
+    Quit,
+    Up(usize),
+    Down(usize),
+    Nothing,
+}
+
+pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    let socket = &arguments.socket;
+    if output.json() || !io::stdout().is_terminal() {
+        return Err(Failure::input(format!(
+            "top draws on a terminal, and standard output is none (or JSON was asked for); \
+             use `fullstroke ctl {} status --json`",
+            socket.display()
+        )));
+    }
+    if arguments.interval < SHORTEST_INTERVAL {
+        let (found, least) = (arguments.interval, SHORTEST_INTERVAL);
+        return Err(Failure::input(format!("--interval: found {found}; expected at least {least}")));
+    }
+    let path = control_path(socket);
+    let first = look_at(&path).map_err(Failure::Input)?;
+    let asker = Asker::start(path, std::time::Duration::from_nanos(arguments.interval.as_nanos()));
+    let broken = |error| Failure::Input(format!("cannot draw on the terminal: {error}"));
+    let mut screen = Screen::open().map_err(broken)?;
+    watch(&mut screen, &asker, first, Look::of_environment()).map_err(broken)
+}
+
+/// One look at the server.
+fn look_at(path: &Path) -> Result<Status, String> {
+    match ask(path, &Question::Status) {
+        Ok(Answer::Status(status)) => Ok(*status),
+        Ok(Answer::Done { message } | Answer::Wrong { message } | Answer::Refused { message }) => {
+            Err(message)
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// What is known of the server, and which part of it is shown.
+struct Watching {
+    history: History,
+    /// Why there is nothing newer.
+    trouble: Option<String>,
+    scrolled: usize,
+    look: Look,
+}
+
+/// Shows what is new until the user, or a signal, wants it to end.
+fn watch(screen: &mut Screen, asker: &Asker, first: Status, look: Look) -> io::Result<()> {
+    let mut watching = Watching { history: History::new(first), trouble: None, scrolled: 0, look };
+    let mut furthest = screen.draw(&watching.view())?;
+    while !screen.is_over() {
+        let event = screen.next_event()?;
+        match event.as_ref().map_or(Wish::Nothing, wish) {
+            Wish::Quit => return Ok(()),
+            Wish::Up(lines) => watching.scrolled = watching.scrolled.min(furthest).saturating_sub(lines),
+            Wish::Down(lines) => watching.scrolled = (watching.scrolled + lines).min(furthest),
+            Wish::Nothing => {}
+        }
+        let news = asker.news();
+        if event.is_some() || news.is_some() {
+            watching.hear(news);
+            furthest = screen.draw(&watching.view())?;
+        }
+    }
+    Ok(())
+}
+
+impl Watching {
+    fn hear(&mut self, news: Option<Result<Status, String>>) {
+        match news {
+            Some(Ok(status)) => {
+                self.history.push(status);
+                self.trouble = None;
+            }
+            Some(Err(message)) => self.trouble = Some(message),
+            None => {}
+        }
+    }
+
+    fn view(&self) -> View<'_> {
+        View {
+            before: self.history.before(),
+            now: self.history.now(),
+            trouble: self.trouble.as_deref(),
+            scrolled: self.scrolled,
+            look: self.look,
+        }
+    }
+}
+
+fn wish(event: &Event) -> Wish {
+    let Event::Key(KeyEvent { code, modifiers, kind: KeyEventKind::Press | KeyEventKind::Repeat, .. }) =
+        event
+    else {
+        return Wish::Nothing;
+    };
+    match code {
+        KeyCode::Char('c') if modifiers.contains(KeyModifiers::CONTROL) => Wish::Quit,
+        KeyCode::Char('q') | KeyCode::Esc => Wish::Quit,
+        KeyCode::Up | KeyCode::Char('k') => Wish::Up(1),
+        KeyCode::Down | KeyCode::Char('j') => Wish::Down(1),
+        KeyCode::PageUp => Wish::Up(10),
+        KeyCode::PageDown => Wish::Down(10),
+        KeyCode::Home => Wish::Up(usize::MAX),
+        // Far below any list of drives, and no overflow.
+        KeyCode::End => Wish::Down(usize::MAX / 2),
+        _ => Wish::Nothing,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn q_escape_and_control_c_quit() {
+        let key = |code, modifiers| wish(&Event::Key(KeyEvent::new(code, modifiers)));
+        assert_eq!(key(KeyCode::Char('q'), KeyModifiers::NONE), Wish::Quit);
+        assert_eq!(key(KeyCode::Esc, KeyModifiers::NONE), Wish::Quit);
+        assert_eq!(key(KeyCode::Char('c'), KeyModifiers::CONTROL), Wish::Quit);
+        assert_eq!(key(KeyCode::Char('c'), KeyModifiers::NONE), Wish::Nothing);
+        assert_eq!(wish(&Event::Resize(1, 1)), Wish::Nothing);
+    }
+}

@@ -1,0 +1,80 @@
+//! The last looks at a server: the newest, and one to compare it with.
+
+use fullstroke_live::Status;
+use std::collections::VecDeque;
+
+/// Rates are taken over at least so long, so that they can be read.
+const WINDOW_S: f64 = 1.0;
+
+/// Looks at one server; never none.
+#[derive(Clone, Debug)]
+pub(super) struct History {
+    before: VecDeque<Status>,
+    now: Status,
+}
+
+impl History {
+    pub(super) fn new(first: Status) -> History {
+        History { before: VecDeque::new(), now: first }
+    }
+
+    /// Another look.
+    pub(super) fn push(&mut self, now: Status) {
+        let last = std::mem::replace(&mut self.now, now);
+        if last.uptime_s > self.now.uptime_s || !same_exports(&last, &self.now) {
+            // Another server has taken this one's place.
+            return self.before.clear();
+        }
+        self.before.push_back(last);
+        while self.before.len() > 1 && self.now.uptime_s - self.before[1].uptime_s >= WINDOW_S {
+            self.before.pop_front();
+        }
+    }
+
+    /// The newest look.
+    pub(super) fn now(&self) -> &Status {
+        &self.now
+    }
+
+    /// A look about [`WINDOW_S`] older; the newest itself if it is the first.
+    pub(super) fn before(&self) -> &Status {
+        self.before.front().unwrap_or(&self.now)
+    }
+}
+
+fn same_exports(one: &Status, other: &Status) -> bool {
+    let shape = |status: &Status| -> Vec<(String, usize)> {
+        status.exports.iter().map(|export| (export.name.clone(), export.drives.len())).collect()
+    };
+    shape(one) == shape(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(uptime_s: f64) -> Status {
+        Status { version: String::new(), uptime_s, speed: None, clients: 0, exports: Vec::new() }
+    }
+
+    #[test]
+    fn the_older_look_is_at_least_a_window_old_once_there_is_one() {
+        let mut history = History::new(status(0.0));
+        assert_eq!(history.before(), history.now());
+        for step in 1..100 {
+            history.push(status(f64::from(step) * 0.25));
+            let age_s = history.now().uptime_s - history.before().uptime_s;
+            assert_eq!(age_s, WINDOW_S.min(f64::from(step) * 0.25), "step {step}");
+        }
+        history.push(status(200.0));
+        assert_eq!(history.before().uptime_s, 24.75);
+    }
+
+    #[test]
+    fn another_server_begins_anew() {
+        let mut history = History::new(status(50.0));
+        history.push(status(50.25));
+        history.push(status(1.0));
+        assert_eq!(history.before(), history.now());
+    }
+}

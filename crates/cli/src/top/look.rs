@@ -1,0 +1,84 @@
+//! How things look: colours and signs, as far as the terminal has them.
+
+use ratatui::style::{Color, Modifier, Style};
+use std::env;
+
+/// Signs for bars and arms.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Signs {
+    /// Parts of a full cell, growing; the last is a full one.
+    pub(super) bar: &'static [char],
+    pub(super) track: char,
+    pub(super) busy_head: char,
+    pub(super) idle_head: char,
+    pub(super) rule: char,
+    pub(super) cut: char,
+}
+
+/// What the terminal can show.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Look {
+    colours: bool,
+    pub(super) signs: Signs,
+}
+
+const UNICODE: Signs = Signs {
+    bar: &['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'],
+    track: '─',
+    busy_head: '●',
+    idle_head: '○',
+    rule: '─',
+    cut: '…',
+};
+
+const ASCII: Signs = Signs { bar: &['#'], track: '-', busy_head: '@', idle_head: 'o', rule: '-', cut: '~' };
+
+impl Look {
+    pub(super) fn new(colours: bool, unicode: bool) -> Look {
+        Look { colours, signs: if unicode { UNICODE } else { ASCII } }
+    }
+
+    /// What the environment says: `NO_COLOR` (no-color.org), and the character
+    /// set of the locale.
+    pub(super) fn of_environment() -> Look {
+        let said = |name: &&str| env::var(name).is_ok_and(|value| !value.is_empty());
+        let locale =
+            ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find(said).and_then(|name| env::var(name).ok());
+        let locale = locale.unwrap_or_default().to_uppercase();
+        let unicode = locale.contains("UTF-8") || locale.contains("UTF8");
+        Look::new(!said(&"NO_COLOR") && env::var("TERM").as_deref() != Ok("dumb"), unicode)
+    }
+
+    pub(super) fn title(&self) -> Style {
+        Style::new().add_modifier(Modifier::BOLD)
+    }
+
+    pub(super) fn quiet(&self) -> Style {
+        self.colour(Color::DarkGray)
+    }
+
+    pub(super) fn bar(&self) -> Style {
+        self.colour(Color::Cyan)
+    }
+
+    pub(super) fn head(&self) -> Style {
+        self.colour(Color::Yellow)
+    }
+
+    pub(super) fn warning(&self) -> Style {
+        self.colour(Color::Red).add_modifier(Modifier::BOLD)
+    }
+
+    /// Of a drive in this state.
+    pub(super) fn state(&self, state: &str) -> Style {
+        match state {
+            "alive" => self.colour(Color::Green),
+            "rebuilding" => self.colour(Color::Yellow),
+            _ => self.warning(),
+        }
+    }
+
+    fn colour(&self, colour: Color) -> Style {
+        if self.colours { Style::new().fg(colour) } else { Style::new() }
+    }
+}

@@ -1,0 +1,57 @@
+//! What happened between two looks at a server, a second of the world's time.
+
+use fullstroke_live::{DriveStatus, ExportStatus, OperationStatus};
+
+/// What one kind of request came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct OperationRates {
+    pub(super) requests_per_s: f64,
+    pub(super) mb_per_s: f64,
+    /// The mean; `None` if none was answered.
+    pub(super) response_ms: Option<f64>,
+}
+
+/// What one drive did.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct DriveRates {
+    pub(super) ios_per_s: f64,
+    pub(super) mb_per_s: f64,
+    /// The share of the time in which it had something to do.
+    pub(super) busy_share: f64,
+}
+
+/// The world's time between two looks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    seconds: f64,
+}
+
+impl Span {
+    pub(super) fn between(before: &ExportStatus, now: &ExportStatus) -> Span {
+        Span { seconds: now.world_ns.saturating_sub(before.world_ns) as f64 / 1e9 }
+    }
+
+    /// Nothing happens where no time passes.
+    fn rate(self, amount: f64) -> f64 {
+        if self.seconds > 0.0 { amount.max(0.0) / self.seconds } else { 0.0 }
+    }
+
+    pub(super) fn operation(self, before: &OperationStatus, now: &OperationStatus) -> OperationRates {
+        let requests = now.requests.saturating_sub(before.requests) as f64;
+        let response_s = (now.response_s - before.response_s).max(0.0);
+        OperationRates {
+            requests_per_s: self.rate(requests),
+            mb_per_s: self.rate(now.bytes.saturating_sub(before.bytes) as f64 / 1e6),
+            response_ms: (requests > 0.0).then(|| 1000.0 * response_s / requests),
+        }
+    }
+
+    pub(super) fn drive(self, before: &DriveStatus, now: &DriveStatus) -> DriveRates {
+        DriveRates {
+            ios_per_s: self.rate(now.ios.saturating_sub(before.ios) as f64),
+            mb_per_s: self.rate(now.bytes.saturating_sub(before.bytes) as f64 / 1e6),
+            // An access may be counted when it ends.
+            busy_share: self.rate(now.busy_s - before.busy_s).min(1.0),
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! File systems on an export: nbdfuse shows it as a file, a loop device makes
+//! that a disk.
+
+use crate::pattern;
+use crate::programs::{command, installed, output, run};
+use crate::server::{PATIENCE, Place, Server, text};
+use crate::stacks::{RAID5, RAID6, Volume};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+/// An export as a loop device. Dropping it takes everything apart again.
+struct Disk {
+    fuse: Child,
+    file: PathBuf,
+    device: Option<String>,
+    mounted: Option<PathBuf>,
+}
+
+impl Disk {
+    /// `None`, with a word, where the host does not allow it.
+    fn of(server: &Server) -> Option<Disk> {
+        let file = server.place().path("file");
+        fs::write(&file, "").unwrap();
+        let fuse = command("nbdfuse").arg(&file).arg(server.uri()).spawn().unwrap();
+        let mut disk = Disk { fuse, file, device: None, mounted: None };
+        let begun = Instant::now();
+        while fs::metadata(&disk.file).map_or(0, |metadata| metadata.len()) == 0 {
+            if disk.fuse.try_wait().unwrap().is_some() {
+                eprintln!("skipped: nbdfuse cannot show a file here");
+                return None;
+            }
+            assert!(begun.elapsed() < PATIENCE, "nbdfuse shows nothing");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let set_up = run("losetup", &["--find", "--show", &text(&disk.file)]);
+        if !set_up.status.success() {
+            eprintln!("skipped: no loop device: {}", String::from_utf8_lossy(&set_up.stderr).trim());
+            return None;
+        }
+        disk.device = Some(String::from_utf8(set_up.stdout).unwrap().trim().to_owned());
+        Some(disk)
+    }
+
+    fn device(&self) -> &str {
+        self.device.as_deref().unwrap()
+    }
+
+    fn mount(&mut self, at: &Path) {
+        fs::create_dir_all(at).unwrap();
+        output("mount", &[self.device(), &text(at)]);
+        self.mounted = Some(at.to_owned());
+    }
+
+    fn unmount(&mut self) {
+        if let Some(at) = self.mounted.take() {
+            output("umount", &[&text(&at)]);
+        }
+    }
+
+    /// As dropping it, but what fails is a failure.
+    fn put_away(mut self) {
+        self.unmount();
+        output("losetup", &["--detach", &self.device.take().unwrap()]);
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // In whatever state a failed test has left it.
+        if let Some(at) = &self.mounted {
+            run("umount", &["--lazy", &text(at)]);
+        }
+        if let Some(device) = &self.device {
+            run("losetup", &["--detach", device]);
+        }
+        run("fusermount3", &["-u", &text(&self.file)]);
+        let begun = Instant::now();
+        while self.fuse.try_wait().is_ok_and(|ended| ended.is_none()) {
+            if begun.elapsed() > Duration::from_secs(10) {
+                run("fusermount3", &["-u", "-z", &text(&self.file)]);
+                let _ = self.fuse.kill();
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+/// Files of many sizes: their names and contents.
+fn files() -> Vec<(String, Vec<u8>)> {
+    let mut random = pattern::random("files");
+    let sizes = (0..120).map(|_| random.below(64 << 10)).chain([0, 1, 3 << 20, 8 << 20]);
+    let named = sizes.enumerate().map(|(number, size)| {
+        let name = format!("folder{}/file{number}", number % 7);
+        (name, pattern::bytes(0, number as u64, size as usize))
+    });
+    named.collect()
+}
+
+fn put(files: &[(String, Vec<u8>)], under: &Path) {
+    for (name, content) in files {
+        let path = under.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+}
+
+fn compare(files: &[(String, Vec<u8>)], under: &Path) {
+    for (name, content) in files {
+        pattern::assert_same(&fs::read(under.join(name)).unwrap(), content, name);
+    }
+}
+
+/// Makes a file system, fills it, and finds everything again: after mounting it
+/// again, and after the server was begun again.
+fn holds_a_file_system(volume: Volume, disk_mib: u64, make: &[&str], check: &[&str]) {
+    let programs = ["nbdfuse", "losetup", "fusermount3", "mount", make[0], check[0]];
+    if !installed(&programs) {
+        return;
+    }
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("skipped: file systems are mounted by root");
+    }
+    let place = Place::new(volume, disk_mib);
+    let at = place.path("mounted");
+    let files = files();
+    let server = place.serve_stored();
+    let Some(mut disk) = Disk::of(&server) else { return };
+    output(make[0], &[&make[1..], &[disk.device()]].concat());
+    disk.mount(&at);
+    put(&files, &at);
+    disk.unmount();
+    output(check[0], &[&check[1..], &[disk.device()]].concat());
+    disk.mount(&at);
+    compare(&files, &at);
+    fs::remove_dir_all(at.join("folder3")).unwrap();
+    disk.put_away();
+    server.scrub();
+    server.stop_well();
+
+    let server = place.serve_stored();
+    assert_eq!(server.notes(), &[] as &[serde_json::Value]);
+    let mut disk = Disk::of(&server).expect("as before");
+    output(check[0], &[&check[1..], &[disk.device()]].concat());
+    disk.mount(&at);
+    let left: Vec<_> = files.into_iter().filter(|(name, _)| !name.starts_with("folder3/")).collect();
+    compare(&left, &at);
+    assert!(!at.join("folder3").exists());
+    disk.put_away();
+    server.stop_well();
+}
+
+#[test]
+fn ext2_holds_its_files() {
+    holds_a_file_system(RAID5, 32, &["mkfs.ext2", "-q"], &["e2fsck", "-f", "-n"]);
+}
+
+#[test]
+fn ext4_holds_its_files() {
+    holds_a_file_system(RAID6, 32, &["mkfs.ext4", "-q"], &["e2fsck", "-f", "-n"]);
+}
+
+#[test]
+fn xfs_holds_its_files() {
+    // No file system of that kind is smaller than 300 MB.
+    holds_a_file_system(RAID5, 80, &["mkfs.xfs", "-q"], &["xfs_repair", "-n"]);
+}

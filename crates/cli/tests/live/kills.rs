@@ -1,0 +1,266 @@
+//! Servers that are killed lose nothing that was flushed, and nothing that was
+//! answered: the host, which holds what is not flushed, lives on.
+//!
+//! A round begins a server on the store that the last one left, reads all of it
+//! back, and requires of each sector the last bytes that were answered, or those
+//! of a request that was under way at the kill: whole, one or the other. Then it
+//! writes at random until the server is killed in the midst of it. Some rounds
+//! kill it while it mends what the last kill has left, some while drives are
+//! missing, some while they are being rebuilt.
+//!
+//! `FULLSTROKE_KILLS=100` kills a hundred servers of each layout.
+
+use crate::pattern;
+use crate::server::{Place, Server, text};
+use crate::stacks::{JBOD, NESTED, RAID0, RAID1, RAID5, RAID6, RAID10, Volume};
+use fullstroke_nbd::client::Client;
+use fullstroke_nbd::{Command, CommandFlags};
+use fullstroke_units::Random;
+use std::collections::HashMap;
+use std::os::unix::net::UnixStream;
+use std::process::Stdio;
+use std::time::Duration;
+
+const SECTOR: usize = 512;
+const DISK_MIB: u64 = 4;
+const IN_FLIGHT: usize = 16;
+/// Rounds for each layout, unless the environment says otherwise.
+const ROUNDS: u64 = 9;
+
+/// What the sectors of an export may hold.
+struct Expected {
+    /// Per sector: the writings of which it holds one. 0 stands for zeroes.
+    versions: Vec<Vec<u64>>,
+    latest: u64,
+}
+
+/// A request that was not answered.
+#[derive(Debug)]
+struct Pending {
+    command: Command,
+    first: usize,
+    count: usize,
+    version: u64,
+}
+
+impl Expected {
+    fn new(size_bytes: u64) -> Expected {
+        Expected { versions: vec![vec![0]; size_bytes as usize / SECTOR], latest: 0 }
+    }
+
+    fn begun(&mut self, pending: &Pending) {
+        for versions in &mut self.versions[pending.first..][..pending.count] {
+            if !versions.contains(&pending.version) {
+                versions.push(pending.version);
+            }
+        }
+    }
+
+    fn answered(&mut self, pending: &Pending) {
+        // A trim need not do anything.
+        if pending.command != Command::Trim {
+            for versions in &mut self.versions[pending.first..][..pending.count] {
+                *versions = vec![pending.version];
+            }
+        }
+    }
+
+    /// Holds everything that is there against what may be there. From now on it
+    /// must stay as it is.
+    fn check(&mut self, client: &mut Client<UnixStream>, round: &str) {
+        let mut found = vec![0; 1 << 20];
+        for (chunk, sectors) in self.versions.chunks_mut(found.len() / SECTOR).enumerate() {
+            let offset = (chunk * found.len()) as u64;
+            let found = &mut found[..sectors.len() * SECTOR];
+            client.read(offset, found).unwrap();
+            for (index, (versions, found)) in sectors.iter_mut().zip(found.chunks(SECTOR)).enumerate() {
+                let at = offset + (index * SECTOR) as u64;
+                let holds = versions.iter().copied().find(|&version| content(at, version) == found);
+                let first = u64::from_le_bytes(found[..8].try_into().unwrap());
+                *versions = vec![holds.unwrap_or_else(|| {
+                    panic!(
+                        "{round}: byte {at} holds writing {} of byte {}; expected one of {versions:?}",
+                        first & 0xF_FFFF,
+                        first >> 20
+                    )
+                })];
+            }
+        }
+    }
+}
+
+fn content(at: u64, version: u64) -> Vec<u8> {
+    if version == 0 { vec![0; SECTOR] } else { pattern::bytes(at, version, SECTOR) }
+}
+
+/// A client that writes at random.
+struct Writer<'a> {
+    client: Client<UnixStream>,
+    expected: &'a mut Expected,
+    pending: HashMap<u64, Pending>,
+    random: &'a mut Random,
+}
+
+impl Writer<'_> {
+    /// Sends a request, unless it would touch what is under way.
+    fn submit(&mut self) {
+        let all = self.expected.versions.len();
+        let count = 1 + match self.random.below(4) {
+            0 => self.random.below(600),
+            _ => self.random.below(40),
+        } as usize;
+        let first = self.random.below((all - count) as u64) as usize;
+        let (command, flags) = match self.random.below(20) {
+            0..2 => return self.flush(),
+            2 => (Command::Trim, CommandFlags::empty()),
+            3 => (Command::WriteZeroes, CommandFlags::empty()),
+            4 => (Command::WriteZeroes, CommandFlags::NO_HOLE),
+            5..8 => (Command::Write, CommandFlags::FORCE_UNIT_ACCESS),
+            _ => (Command::Write, CommandFlags::empty()),
+        };
+        if self.pending.values().any(|other| first < other.first + other.count && other.first < first + count)
+        {
+            return;
+        }
+        self.expected.latest += 1;
+        let version = if command == Command::Write { self.expected.latest } else { 0 };
+        let pending = Pending { command, first, count, version };
+        self.expected.begun(&pending);
+        let (offset, length) = ((first * SECTOR) as u64, count * SECTOR);
+        let payload =
+            if command == Command::Write { pattern::bytes(offset, version, length) } else { Vec::new() };
+        let cookie = self.client.submit(command, offset, length as u32, flags, &payload).unwrap();
+        self.pending.insert(cookie, pending);
+    }
+
+    fn flush(&mut self) {
+        let cookie = self.client.submit(Command::Flush, 0, 0, CommandFlags::empty(), &[]).unwrap();
+        let version = 0;
+        self.pending.insert(cookie, Pending { command: Command::Flush, first: 0, count: 0, version });
+    }
+
+    /// Takes one answer; false if the server is no more.
+    fn receive(&mut self) -> bool {
+        let Ok(answer) = self.client.receive() else { return false };
+        let pending = self.pending.remove(&answer.cookie).unwrap();
+        assert_eq!(answer.result, Ok(()), "{pending:?}");
+        self.expected.answered(&pending);
+        true
+    }
+}
+
+/// Writes through `server` until it is killed.
+fn write_and_kill(server: Server, expected: &mut Expected, random: &mut Random) {
+    let answers = random.below(120);
+    let client = server.client();
+    let mut writer = Writer { client, expected, pending: HashMap::new(), random };
+    for _ in 0..answers {
+        while writer.pending.len() < IN_FLIGHT {
+            writer.submit();
+        }
+        assert!(writer.receive(), "the server has ended by itself");
+    }
+    for _ in 0..IN_FLIGHT {
+        writer.submit();
+    }
+    std::thread::sleep(Duration::from_micros(writer.random.below(3000)));
+    server.kill();
+    // What it had answered is still to be read.
+    while writer.receive() {}
+}
+
+/// Begins a server and kills it, perhaps before it has begun to serve.
+fn begin_and_kill(place: &Place, random: &mut Random) {
+    let mut server = std::process::Command::new(env!("CARGO_BIN_EXE_fullstroke"))
+        .args(["serve", &place.stack(), "--no-delay", "--socket", &place.name("nbd")])
+        .args(["--store", &text(&place.path("store"))])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_micros(random.below(60_000)));
+    server.kill().unwrap();
+    server.wait().unwrap();
+}
+
+/// Lets drives fail in one round and be rebuilt in the next.
+fn change_members(server: &Server, volume: Volume, round: u64) {
+    for drive in volume.expendable {
+        match round % 3 {
+            1 => drop(server.ctl(&["fail", drive])),
+            2 => drop(server.ctl(&["restore", drive, "--rate", "64MiB"])),
+            _ => {}
+        }
+    }
+}
+
+fn survives_kills(volume: Volume) {
+    let rounds = std::env::var("FULLSTROKE_KILLS").map_or(ROUNDS, |rounds| rounds.parse().unwrap());
+    let place = Place::new(volume, DISK_MIB);
+    let mut random = pattern::random(volume.name);
+    let mut expected: Option<Expected> = None;
+    for round in 0..=rounds {
+        let server = place.serve_stored();
+        let mut client = server.client();
+        let size = client.properties().size_bytes;
+        let expected = expected.get_or_insert_with(|| Expected::new(size));
+        let name = format!("{}, round {round}, {:?}", volume.name, server.notes());
+        // How it came to a failure is told with it.
+        eprintln!("{name}");
+        expected.check(&mut client, &name);
+        if round % 3 == 0 {
+            server.wait_for_rebuild();
+            expected.check(&mut client, &format!("{name}, rebuilt"));
+        }
+        server.scrub();
+        if round == rounds {
+            server.stop_well();
+            break;
+        }
+        change_members(&server, volume, round);
+        drop(client);
+        write_and_kill(server, expected, &mut random);
+        if random.chance(0.3) {
+            begin_and_kill(&place, &mut random);
+        }
+    }
+    let server = place.serve_stored();
+    assert_eq!(server.notes(), &[] as &[serde_json::Value], "{}", volume.name);
+    server.stop_well();
+}
+
+#[test]
+fn jbod_survives_kills() {
+    survives_kills(JBOD);
+}
+
+#[test]
+fn raid0_survives_kills() {
+    survives_kills(RAID0);
+}
+
+#[test]
+fn raid1_survives_kills() {
+    survives_kills(RAID1);
+}
+
+#[test]
+fn raid10_survives_kills() {
+    survives_kills(RAID10);
+}
+
+#[test]
+fn raid5_survives_kills() {
+    survives_kills(RAID5);
+}
+
+#[test]
+fn raid6_survives_kills() {
+    survives_kills(RAID6);
+}
+
+#[test]
+fn raid5_in_raid0_survives_kills() {
+    survives_kills(NESTED);
+}

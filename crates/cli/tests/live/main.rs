@@ -1,0 +1,34 @@
+//! `fullstroke serve` as its users call it: the program on its sockets, real
+//! clients, and clients that mean no good.
+//!
+//! | file | what |
+//! |---|---|
+//! | `stacks.rs` | the small stacks that are served |
+//! | `server.rs` | the program, begun and ended |
+//! | `programs.rs` | other programs, if they are installed |
+//! | `pattern.rs` | bytes that tell where and when they were written |
+//! | `clients.rs` | clients of others, each doing what it does best |
+//! | `file_systems.rs` | file systems on an export |
+//! | `kills.rs` | servers that are killed lose nothing that was flushed |
+//! | `members.rs` | drives that fail and are rebuilt |
+//! | `record.rs` | records, and their replay under the virtual clock |
+//! | `timing.rs` | no answer comes early |
+//! | `hostile.rs` | clients that break the rules harm only themselves |
+//! | `ends.rs` | how servers end, and why they do not begin |
+//! | `metrics.rs` | counts that agree with what clients did |
+//!
+//! Tests that need a program which is not installed say so and pass.
+
+mod clients;
+mod ends;
+mod file_systems;
+mod hostile;
+mod kills;
+mod members;
+mod metrics;
+mod pattern;
+mod programs;
+mod record;
+mod server;
+mod stacks;
+mod timing;

@@ -1,0 +1,200 @@
+//! Drives that fail and are rebuilt while service goes on.
+
+use crate::pattern;
+use crate::server::{Place, Server};
+use crate::stacks::{DISK, RAID0, RAID5, RAID6, REDUNDANT, Volume};
+use fullstroke_nbd::client::{Client, ClientError};
+use fullstroke_nbd::{CommandFlags, ErrorCode};
+use fullstroke_units::Random;
+use std::os::unix::net::UnixStream;
+use std::time::Instant;
+
+/// What an export should hold, and a client that changes both.
+struct Mirror {
+    client: Client<UnixStream>,
+    bytes: Vec<u8>,
+    random: Random,
+    version: u64,
+}
+
+impl Mirror {
+    /// Fills the export.
+    fn new(server: &Server) -> Mirror {
+        let mut client = server.client();
+        let bytes = pattern::bytes(0, 1, client.properties().size_bytes as usize);
+        for (index, part) in bytes.chunks(1 << 20).enumerate() {
+            client.write((index << 20) as u64, part, CommandFlags::empty()).unwrap();
+        }
+        Mirror { client, bytes, random: pattern::random("members"), version: 1 }
+    }
+
+    fn extent(&mut self) -> (usize, usize) {
+        let sectors = self.bytes.len() as u64 / 512;
+        let count = 1 + self.random.below(200);
+        let first = self.random.below(sectors - count);
+        (first as usize * 512, count as usize * 512)
+    }
+
+    fn write(&mut self) {
+        let (offset, length) = self.extent();
+        self.version += 1;
+        pattern::fill(offset as u64, self.version, &mut self.bytes[offset..][..length]);
+        self.client.write(offset as u64, &self.bytes[offset..][..length], CommandFlags::empty()).unwrap();
+    }
+
+    fn read(&mut self) {
+        let (offset, length) = self.extent();
+        let mut found = vec![0; length];
+        self.client.read(offset as u64, &mut found).unwrap();
+        pattern::assert_same(&found, &self.bytes[offset..][..length], &format!("read at {offset}"));
+    }
+
+    fn read_all(&mut self, when: &str) {
+        let mut found = vec![0; 1 << 20];
+        for (index, expected) in self.bytes.chunks(1 << 20).enumerate() {
+            let found = &mut found[..expected.len()];
+            self.client.read((index << 20) as u64, found).unwrap();
+            pattern::assert_same(found, expected, &format!("{when}, MiB {index}"));
+        }
+    }
+}
+
+fn count(states: &[String], state: &str) -> usize {
+    states.iter().filter(|found| *found == state).count()
+}
+
+fn fails_and_is_rebuilt(volume: Volume) {
+    // Slow enough for a rebuild to be seen, quick enough for a test.
+    let server = Place::new(volume, 4).serve(&["--speed", "200"]);
+    let mut mirror = Mirror::new(&server);
+    for (failed, drive) in (1..).zip(volume.expendable) {
+        let message = server.ctl(&["fail", drive]);
+        assert!(message.contains(&format!("drive {drive} has failed")), "{message}");
+        assert_eq!(count(&server.states(), "failed"), failed);
+        mirror.read_all(&format!("{} without {drive}", volume.name));
+        (0..50).for_each(|_| mirror.write());
+        mirror.read_all(&format!("{} written without {drive}", volume.name));
+    }
+    // 4 MiB take 20 s of the world's time, and 0.1 s of ours.
+    volume.expendable.iter().for_each(|drive| drop(server.ctl(&["restore", drive, "--rate", "200KiB"])));
+    assert_eq!(count(&server.states(), "rebuilding"), volume.expendable.len());
+    while count(&server.states(), "alive") < server.states().len() {
+        for _ in 0..10 {
+            mirror.write();
+            mirror.read();
+        }
+    }
+    mirror.read_all(&format!("{} rebuilt", volume.name));
+    server.scrub();
+    server.stop_well();
+}
+
+#[test]
+fn every_layout_with_redundancy_serves_without_drives_and_while_they_are_rebuilt() {
+    REDUNDANT.into_iter().for_each(fails_and_is_rebuilt);
+}
+
+#[test]
+fn what_was_rebuilt_holds_when_the_next_drive_fails() {
+    let server = Place::new(RAID5, 4).serve(&["--no-delay"]);
+    let mut mirror = Mirror::new(&server);
+    for drive in ["0", "1", "2", "3", "4"] {
+        server.ctl(&["fail", drive]);
+        mirror.write();
+        mirror.read_all(&format!("without {drive}"));
+        server.ctl(&["restore", drive]);
+        server.wait_for_rebuild();
+    }
+    server.scrub();
+    server.stop_well();
+}
+
+fn is_input_output_error(result: Result<(), ClientError>) -> bool {
+    matches!(result, Err(ClientError::Failed { failure, .. }) if failure.code == ErrorCode::InputOutput)
+}
+
+#[test]
+fn what_is_lost_is_an_error_and_never_wrong() {
+    for (volume, drives) in [(RAID0, &["1"][..]), (RAID5, &["0", "3"]), (RAID6, &["0", "1", "5"])] {
+        let server = Place::new(volume, 4).serve(&["--no-delay"]);
+        let mut mirror = Mirror::new(&server);
+        let refused = drives.iter().any(|drive| {
+            let answer =
+                crate::server::fullstroke(&["ctl", server.socket().to_str().unwrap(), "fail", drive]);
+            answer.status.code() != Some(0)
+        });
+        if refused {
+            // A volume that has no redundancy may say so instead.
+            assert_eq!(volume.name, "raid0");
+            continue;
+        }
+        let (mut lost, mut right) = (0, 0);
+        let mut found = vec![0; 4096];
+        for (index, expected) in mirror.bytes.chunks(4096).enumerate() {
+            match mirror.client.read((index * 4096) as u64, &mut found) {
+                Ok(()) => {
+                    pattern::assert_same(&found, expected, volume.name);
+                    right += 1;
+                }
+                Err(error) => {
+                    assert!(is_input_output_error(Err(error)));
+                    lost += 1;
+                }
+            }
+        }
+        assert!(lost > 0, "{}: {lost} lost, {right} right", volume.name);
+        server.stop_well();
+    }
+}
+
+#[test]
+fn orders_that_make_no_sense_change_nothing() {
+    let server = Place::new(RAID5, 4).serve(&["--no-delay"]);
+    let mut mirror = Mirror::new(&server);
+    for (order, part) in [
+        (&["fail", "5"][..], "there are: 0, 1, 2, 3, 4"),
+        (&["fail", "0.1"], "there is no drive `0.1`"),
+        (&["restore", "2"], ""),
+        (&["fail", "1", "--export", "other"], "there is no export `other`"),
+    ] {
+        let message = server.ctl_refused(order);
+        assert!(message.contains(part), "{order:?}: {message}");
+    }
+    server.ctl(&["fail", "1"]);
+    server.ctl_refused(&["fail", "1"]);
+    assert_eq!(count(&server.states(), "alive"), 4);
+    mirror.read_all("after refusals");
+    server.stop_well();
+    let alone = Place::new(DISK, 4).serve(&["--no-delay"]);
+    assert!(!alone.ctl_refused(&["fail", "0"]).is_empty());
+    alone.stop_well();
+}
+
+#[test]
+fn a_rebuild_goes_on_where_the_last_server_stood() {
+    for kill in [false, true] {
+        let place = Place::new(RAID5, 4);
+        let store = place.name("store");
+        let server = place.serve(&["--speed", "50", "--store", &store]);
+        let mut mirror = Mirror::new(&server);
+        server.ctl(&["fail", "2"]);
+        server.ctl(&["restore", "2", "--rate", "100KiB"]);
+        mirror.write();
+        assert_eq!(server.states()[2], "rebuilding");
+        if kill {
+            server.kill();
+        } else {
+            server.stop_well();
+        }
+        let server = place.serve_stored();
+        mirror.client = server.client();
+        let begun = Instant::now();
+        server.wait_for_rebuild();
+        assert_eq!(server.states(), ["alive"; 5], "after {:?}", begun.elapsed());
+        mirror.read_all("after the restart");
+        server.scrub();
+        server.ctl(&["fail", "0"]);
+        mirror.read_all("from what was rebuilt");
+        server.stop_well();
+    }
+}

@@ -1,0 +1,245 @@
+//! Records of live runs, and their replay under the virtual clock.
+
+use crate::pattern;
+use crate::server::{Place, Server, fullstroke, success, text};
+use crate::stacks::{self, NESTED, RAID5, RAID6, Volume};
+use fullstroke_nbd::{Command, CommandFlags};
+use fullstroke_table::{ColumnType, Schema, TableReader, TableWriter};
+use fullstroke_trace::native_schema;
+use serde_json::Value;
+use std::path::Path;
+use std::thread;
+
+/// A request of a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    pub arrival_ns: u64,
+    pub operation: String,
+    pub start: u64,
+    pub sectors: u64,
+    pub process: u32,
+    pub completed_ns: u64,
+    pub force_unit_access: bool,
+    pub members: String,
+    completion: u64,
+    decisions: u64,
+}
+
+/// The columns of a record that are not a trace's.
+fn schema() -> Schema {
+    native_schema()
+        .column("force_unit_access", ColumnType::Bool)
+        .column("status", ColumnType::Text)
+        .column("members", ColumnType::Text)
+        .column("late_ns", ColumnType::U64)
+        .column("completion", ColumnType::U64)
+        .column("decisions", ColumnType::U64)
+}
+
+/// All rows of a record.
+pub fn rows(path: &Path) -> Vec<Row> {
+    let schema = schema();
+    let at = |name: &str| schema.position(name).unwrap();
+    let mut table = TableReader::open(path, &schema).unwrap();
+    let mut rows = Vec::new();
+    while let Some(batch) = table.next_batch(1000).unwrap() {
+        rows.extend((0..batch.rows()).map(|row| Row {
+            arrival_ns: batch.u64(0, row),
+            operation: batch.text(1, row).to_owned(),
+            start: batch.u64(2, row),
+            sectors: batch.u64(3, row),
+            process: batch.u32(at("process"), row),
+            completed_ns: batch.optional_u64(7, row).unwrap(),
+            force_unit_access: batch.bool(at("force_unit_access"), row),
+            members: batch.text(at("members"), row).to_owned(),
+            completion: batch.u64(at("completion"), row),
+            decisions: batch.u64(at("decisions"), row),
+        }));
+    }
+    rows
+}
+
+/// Writes a record again with other rows.
+fn rewrite(from: &Path, to: &Path, change: impl Fn(&mut Vec<Row>)) {
+    let schema = schema();
+    let notes = TableReader::open(from, &schema).unwrap();
+    let mut table = TableWriter::create(to, &schema).unwrap();
+    for key in ["stack", "config_digest", "seed", "version", "orders"] {
+        table.note(key, notes.metadata(key).unwrap());
+    }
+    let mut rows = rows(from);
+    change(&mut rows);
+    for row in rows {
+        table.u64(0, row.arrival_ns);
+        table.text(1, &row.operation);
+        table.u64(2, row.start);
+        table.u64(3, row.sectors);
+        table.u32(4, 0);
+        table.u32(5, row.process);
+        table.null(6);
+        table.u64(7, row.completed_ns);
+        table.bool(8, row.force_unit_access);
+        table.text(9, "done");
+        table.text(10, &row.members);
+        table.u64(11, 0);
+        table.u64(12, row.completion);
+        table.u64(13, row.decisions);
+        table.end_row().unwrap();
+    }
+    table.finish().unwrap();
+}
+
+/// Several clients at once, each with several requests on their way.
+fn load(server: &Server, clients: u64, requests: u64) {
+    let streams: Vec<_> = (0..clients).map(|_| server.client()).collect();
+    thread::scope(|scope| {
+        for (number, mut client) in streams.into_iter().enumerate() {
+            scope.spawn(move || {
+                let mut random = pattern::random(&format!("client {number}"));
+                let sectors = client.properties().size_bytes / 512;
+                for request in 0..requests {
+                    let count = 1 + random.below(100);
+                    let (offset, length) = (random.below(sectors - count) * 512, count as u32 * 512);
+                    let (command, flags) = match random.below(12) {
+                        0 => (Command::Flush, CommandFlags::empty()),
+                        1 => (Command::Trim, CommandFlags::empty()),
+                        2 => (Command::WriteZeroes, CommandFlags::NO_HOLE),
+                        3 => (Command::Write, CommandFlags::FORCE_UNIT_ACCESS),
+                        4..7 => (Command::Write, CommandFlags::empty()),
+                        _ => (Command::Read, CommandFlags::empty()),
+                    };
+                    let (offset, length) = if command == Command::Flush { (0, 0) } else { (offset, length) };
+                    let payload = if command == Command::Write { vec![9; length as usize] } else { vec![] };
+                    client.submit(command, offset, length, flags, &payload).unwrap();
+                    while client.in_flight() >= if request + 1 == requests { 1 } else { 8 } {
+                        assert_eq!(client.receive().unwrap().result, Ok(()));
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// A run with a record.
+fn recorded(volume: Volume, pace: &[&str], clients: u64, orders: bool) -> Place {
+    let place = Place::new(volume, 8);
+    let record = place.name("record.parquet");
+    let server = place.serve(&[pace, &["--record", &record]].concat());
+    let requests = 60;
+    load(&server, clients, requests);
+    let mut expected = clients * requests;
+    if orders {
+        let drive = volume.expendable[0];
+        server.ctl(&["fail", drive]);
+        load(&server, clients, requests);
+        server.ctl(&["restore", drive, "--rate", "2MiB"]);
+        load(&server, clients, requests);
+        expected *= 3;
+    }
+    let summary = server.stop_well();
+    assert_eq!(summary["recorded_requests"], expected);
+    place
+}
+
+fn replay(place: &Place, record: &str) -> (Option<i32>, String, String) {
+    let output = fullstroke(&["run", &place.stack(), "--replay-decisions", &place.name(record)]);
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+fn is_decided_again(volume: Volume, pace: &[&str], clients: u64, orders: bool) {
+    let place = recorded(volume, pace, clients, orders);
+    let (status, said, error) = replay(&place, "record.parquet");
+    let case = format!("{} {pace:?}, {clients} clients: {said}{error}", volume.name);
+    assert_eq!(status, Some(0), "{case}");
+    assert!(said.contains("the same decisions in the same order for all"), "{case}");
+    assert_eq!(said.contains("and 2 orders to members"), orders, "{case}");
+}
+
+#[test]
+fn healthy_runs_are_decided_again_alike_at_every_pace() {
+    for pace in [&["--speed", "1"][..], &["--speed", "20"], &["--no-delay"]] {
+        is_decided_again(RAID5, pace, 1, false);
+    }
+    is_decided_again(RAID6, &["--speed", "20"], 4, false);
+    is_decided_again(NESTED, &["--no-delay"], 4, false);
+}
+
+#[test]
+fn runs_with_failures_and_rebuilds_are_decided_again_alike() {
+    is_decided_again(RAID5, &["--speed", "20"], 3, true);
+    is_decided_again(RAID6, &["--no-delay"], 3, true);
+    is_decided_again(NESTED, &["--speed", "20"], 2, true);
+}
+
+#[test]
+fn another_decision_is_named_and_status_1() {
+    let place = recorded(RAID5, &["--no-delay"], 1, false);
+    let record = place.path("record.parquet");
+    rewrite(&record, &place.path("same.parquet"), |_| {});
+    assert_eq!(replay(&place, "same.parquet").0, Some(0));
+    rewrite(&record, &place.path("moved.parquet"), |rows| {
+        let row = rows[10..].iter_mut().find(|row| row.operation == "read").unwrap();
+        row.start = if row.start < 10_000 { row.start + 9_000 } else { row.start - 9_000 };
+    });
+    rewrite(&record, &place.path("later.parquet"), |rows| rows[20].decisions ^= 1);
+    for name in ["moved.parquet", "later.parquet"] {
+        let (status, said, error) = replay(&place, name);
+        assert_eq!((status, error.as_str()), (Some(1), ""), "{said}");
+        assert!(said.contains("the first that was not is request"), "{said}");
+    }
+    assert!(replay(&place, "later.parquet").1.starts_with("59 of 60 requests"));
+}
+
+#[test]
+fn a_record_of_another_stack_is_refused() {
+    let place = recorded(RAID5, &["--no-delay"], 1, false);
+    let other = text(&stacks::write(RAID6, 8, place.stack.parent().unwrap()));
+    let record = place.name("record.parquet");
+    for arguments in [
+        vec!["run", &other, "--replay-decisions", &record],
+        vec!["run", &place.stack(), "--replay-decisions", &record, "--set", "volume.chunk=32KiB"],
+    ] {
+        let error = crate::server::refused(&arguments);
+        assert!(error.contains("record.parquet") && error.contains("raid5"), "{error}");
+    }
+}
+
+#[test]
+fn a_record_is_a_trace_for_every_format_that_can_be_written() {
+    let place = recorded(RAID5, &["--speed", "20"], 2, false);
+    let record = place.name("record.parquet");
+    let told: Value = serde_json::from_str(&success(&["trace", "info", &record, "--json"])).unwrap();
+    assert!(told.to_string().contains("120"), "{told}");
+    for format in fullstroke_trace::OUTPUTS.iter().map(|output| output.name) {
+        let converted = place.name(&format!("as-{format}"));
+        success(&["trace", "convert", &record, &converted, "--to-format", format]);
+        let head = success(&["trace", "head", &converted, "--format", format, "--number", "1000", "--json"]);
+        let rows: Vec<Value> = head.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert!(rows.len() >= 60, "{format}: {} rows", rows.len());
+    }
+}
+
+#[test]
+fn a_record_tells_who_asked_for_what_and_which_drives_worked() {
+    let place = Place::new(RAID5, 8);
+    let record = place.path("record.parquet");
+    let server = place.serve(&["--no-delay", "--record", record.to_str().unwrap()]);
+    let (mut first, mut second) = (server.client(), server.client());
+    first.write(0, &[1; 16 << 10], CommandFlags::FORCE_UNIT_ACCESS).unwrap();
+    second.read(0, &mut [0; 4096]).unwrap();
+    first.flush().unwrap();
+    second.trim(0, 1 << 16).unwrap();
+    drop((first, second));
+    server.stop_well();
+    let rows = rows(&record);
+    let seen: Vec<_> = rows.iter().map(|row| (row.operation.as_str(), row.start, row.sectors)).collect();
+    assert_eq!(seen, [("write", 0, 32), ("read", 0, 8), ("flush", 0, 0), ("discard", 0, 128)]);
+    assert_eq!(rows.iter().map(|row| row.force_unit_access).collect::<Vec<_>>(), [true, false, false, false]);
+    assert!(rows[0].process == rows[2].process && rows[1].process == rows[3].process);
+    assert_ne!(rows[0].process, rows[1].process);
+    // One chunk: its drive, and that of the parity.
+    assert_eq!((rows[0].members.as_str(), rows[1].members.as_str()), ("0 4", "0"));
+    assert!(rows.iter().all(|row| row.completed_ns >= row.arrival_ns));
+    assert_eq!(rows.iter().map(|row| row.completion).collect::<Vec<_>>(), [0, 1, 2, 3]);
+}

@@ -1,0 +1,259 @@
+//! The program, begun and ended.
+
+use crate::stacks::{self, Volume};
+use fullstroke_nbd::client::{Client, Options};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::fs::{self, File};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// No server of these tests takes so long for anything.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs the program to its end.
+pub fn fullstroke(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_fullstroke")).args(arguments).stdin(Stdio::null()).output().unwrap()
+}
+
+/// What the program prints when it succeeds.
+pub fn success(arguments: &[&str]) -> String {
+    let output = fullstroke(arguments);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), error.as_ref()), (Some(0), ""), "{arguments:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The message of a call that must be refused with status 2.
+pub fn refused(arguments: &[&str]) -> String {
+    let output = fullstroke(arguments);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
+    assert!(output.stdout.is_empty(), "{arguments:?} printed something before it failed");
+    assert!(!error.contains("panicked"), "{error}");
+    error
+}
+
+/// A stack in a folder of its own, which servers share one after the other.
+#[derive(Clone, Debug)]
+pub struct Place {
+    folder: Rc<tempfile::TempDir>,
+    pub stack: PathBuf,
+}
+
+impl Place {
+    pub fn new(volume: Volume, disk_mib: u64) -> Place {
+        let folder = Rc::new(tempfile::tempdir().unwrap());
+        let stack = stacks::write(volume, disk_mib, folder.path());
+        Place { folder, stack }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// A path in the folder as text.
+    pub fn name(&self, name: &str) -> String {
+        text(&self.path(name))
+    }
+
+    pub fn stack(&self) -> String {
+        text(&self.stack)
+    }
+
+    /// Serves the stack on a socket in the folder.
+    pub fn serve(&self, options: &[&str]) -> Server {
+        self.serve_stacks(&[&self.stack()], options)
+    }
+
+    /// Serves without waiting, with the bytes in the folder `store`.
+    pub fn serve_stored(&self) -> Server {
+        self.serve(&["--no-delay", "--store", &self.name("store")])
+    }
+
+    pub fn serve_stacks(&self, stacks: &[&str], options: &[&str]) -> Server {
+        let socket = self.name("nbd");
+        let mut arguments = vec!["serve", "--json", "--socket", &socket];
+        arguments.extend(stacks);
+        arguments.extend(options);
+        Server::begin(self.clone(), &arguments)
+    }
+
+    /// Why the stack is not served.
+    pub fn serve_refused(&self, options: &[&str]) -> String {
+        let (stack, socket) = (self.stack(), self.name("nbd"));
+        let mut arguments = vec!["serve", stack.as_str(), "--no-delay", "--socket", &socket];
+        arguments.extend(options);
+        refused(&arguments)
+    }
+}
+
+/// A server that is running. Dropping it kills it.
+pub struct Server {
+    place: Place,
+    child: Child,
+    output: serde_json::StreamDeserializer<'static, serde_json::de::IoRead<ChildStdout>, Value>,
+    /// What it said when clients could come.
+    pub announcement: Value,
+}
+
+/// How a server ended.
+#[derive(Debug)]
+pub struct End {
+    pub status: ExitStatus,
+    /// What it printed at the end.
+    pub summary: Option<Value>,
+    /// Its standard error.
+    pub complaints: String,
+}
+
+impl Server {
+    fn begin(place: Place, arguments: &[&str]) -> Server {
+        let complaints = File::create(place.path("complaints")).unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_fullstroke"))
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(complaints)
+            .spawn()
+            .unwrap();
+        let stdout = child.stdout.take().unwrap();
+        let mut output = serde_json::Deserializer::from_reader(stdout).into_iter();
+        let Some(Ok(announcement)) = output.next() else {
+            let status = child.wait().unwrap();
+            let said = fs::read_to_string(place.path("complaints")).unwrap();
+            panic!("{arguments:?} ended with {status}: {said}");
+        };
+        Server { place, child, output, announcement }
+    }
+
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.place.path("nbd")
+    }
+
+    /// Where clients find the default export.
+    pub fn uri(&self) -> String {
+        format!("nbd+unix:///?socket={}", self.socket().display())
+    }
+
+    /// What the opening of the bytes brought to light.
+    pub fn notes(&self) -> &[Value] {
+        self.announcement["notes"].as_array().unwrap()
+    }
+
+    pub fn connection(&self) -> UnixStream {
+        let stream = UnixStream::connect(self.socket()).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+
+    pub fn client(&self) -> Client<UnixStream> {
+        self.client_with(&Options { structured: true, status: true, ..Options::default() })
+    }
+
+    pub fn client_with(&self, options: &Options) -> Client<UnixStream> {
+        Client::connect(self.connection(), options).unwrap()
+    }
+
+    /// The answer to `ctl`.
+    pub fn ctl(&self, order: &[&str]) -> String {
+        let socket = text(&self.socket());
+        success(&[&["ctl", socket.as_str()], order].concat())
+    }
+
+    pub fn ctl_refused(&self, order: &[&str]) -> String {
+        let socket = text(&self.socket());
+        refused(&[&["ctl", socket.as_str()], order].concat())
+    }
+
+    pub fn status(&self) -> Value {
+        serde_json::from_str(&self.ctl(&["status", "--json"])).unwrap()
+    }
+
+    /// The states of all drives of the first export.
+    pub fn states(&self) -> Vec<String> {
+        let status = self.status();
+        let drives = status["exports"][0]["drives"].as_array().unwrap();
+        drives.iter().map(|drive| drive["state"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// Waits until no drive is being rebuilt.
+    pub fn wait_for_rebuild(&self) {
+        let begun = Instant::now();
+        while self.states().iter().any(|state| state == "rebuilding") {
+            assert!(begun.elapsed() < PATIENCE, "{:?}", self.status());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Requires that all redundancy is right: otherwise the status is not 0.
+    pub fn scrub(&self) {
+        let message = self.ctl(&["scrub"]);
+        assert!(message.contains("sectors compared"), "{message}");
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        let id = Pid::from_raw(self.child.id() as i32).unwrap();
+        kill_process(id, signal).unwrap();
+    }
+
+    /// Asks it to end, and waits for it.
+    pub fn stop(self) -> End {
+        self.signal(Signal::TERM);
+        self.wait()
+    }
+
+    /// Asks it to end, and requires that it does so well; gives its summary.
+    pub fn stop_well(self) -> Value {
+        let end = self.stop();
+        assert_eq!((end.status.code(), end.complaints.as_str()), (Some(0), ""));
+        end.summary.unwrap()
+    }
+
+    /// Kills it.
+    pub fn kill(self) {
+        drop(self);
+    }
+
+    /// Waits until it has ended by itself.
+    pub fn wait(mut self) -> End {
+        let begun = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(begun.elapsed() < PATIENCE, "the server does not end");
+            std::thread::sleep(Duration::from_millis(2));
+        };
+        let summary = self.output.next().and_then(Result::ok);
+        let complaints = fs::read_to_string(self.place.path("complaints")).unwrap();
+        End { status, summary, complaints }
+    }
+
+    /// The most memory that it ever had.
+    pub fn peak_bytes(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub fn text(path: &Path) -> String {
+    path.to_str().unwrap().to_owned()
+}

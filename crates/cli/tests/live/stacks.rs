@@ -1,0 +1,92 @@
+//! The small stacks that are served.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Sectors of each track of the disk that all stacks are made of.
+const TRACK_SECTORS: u64 = 64;
+const SURFACES: u64 = 2;
+
+/// A volume: its `[volume]` table, and how many of its drives may fail.
+#[derive(Clone, Copy, Debug)]
+pub struct Volume {
+    /// The stack file's name, without its ending.
+    pub name: &'static str,
+    table: &'static str,
+    /// Drives that may fail together, by name, one after the other.
+    pub expendable: &'static [&'static str],
+}
+
+pub const DISK: Volume = Volume { name: "alone", table: "drive = \"disk.toml\"", expendable: &[] };
+pub const JBOD: Volume =
+    Volume { name: "jbod", table: "layout = \"jbod\"\ndrive = \"disk.toml\"\ndrives = 3", expendable: &[] };
+pub const RAID0: Volume = Volume {
+    name: "raid0",
+    table: "layout = \"raid0\"\nchunk = \"16KiB\"\ndrive = \"disk.toml\"\ndrives = 3",
+    expendable: &[],
+};
+pub const RAID1: Volume = Volume {
+    name: "raid1",
+    table: "layout = \"raid1\"\ndrive = \"disk.toml\"\ndrives = 2",
+    expendable: &["1"],
+};
+pub const RAID10: Volume = Volume {
+    name: "raid10",
+    table: "layout = \"raid10\"\nchunk = \"16KiB\"\ndrive = \"disk.toml\"\ndrives = 4",
+    expendable: &["2"],
+};
+pub const RAID4: Volume = Volume {
+    name: "raid4",
+    table: "layout = \"raid4\"\nchunk = \"16KiB\"\ndrive = \"disk.toml\"\ndrives = 4",
+    expendable: &["3"],
+};
+pub const RAID5: Volume = Volume {
+    name: "raid5",
+    table: "layout = \"raid5\"\nchunk = \"16KiB\"\ndrive = \"disk.toml\"\ndrives = 5",
+    expendable: &["3"],
+};
+pub const RAID6: Volume = Volume {
+    name: "raid6",
+    table: "layout = \"raid6\"\nchunk = \"16KiB\"\ndrive = \"disk.toml\"\ndrives = 6",
+    expendable: &["0", "4"],
+};
+pub const NESTED: Volume = Volume {
+    name: "raid50",
+    table: "layout = \"raid0\"\nchunk = \"16KiB\"\n[[volume.members]]\nlayout = \"raid5\"\nchunk = \"16KiB\"\n\
+            drive = \"disk.toml\"\ndrives = 3\ncount = 2",
+    expendable: &["1.0"],
+};
+
+pub const REDUNDANT: [Volume; 6] = [RAID1, RAID10, RAID4, RAID5, RAID6, NESTED];
+
+/// Writes the stack, with disks of so many MiB, into a folder; returns the path
+/// of its file.
+pub fn write(volume: Volume, disk_mib: u64, folder: &Path) -> PathBuf {
+    fs::write(folder.join("disk.toml"), disk(disk_mib)).unwrap();
+    let path = folder.join(format!("{}.toml", volume.name));
+    fs::write(&path, format!("seed = 7\n[volume]\n{}\n", volume.table)).unwrap();
+    path
+}
+
+fn disk(mib: u64) -> String {
+    let capacity = mib << 11;
+    let last = capacity / (TRACK_SECTORS * SURFACES) - 1;
+    format!(
+        "title = \"a small disk\"\n\
+         capacity_sectors = {capacity}\n\
+         rpm = 10000\n\
+         surfaces = {SURFACES}\n\
+         zones = [{{ first_cylinder = 0, last_cylinder = {last}, sectors_per_track = {TRACK_SECTORS}, \
+         track_skew = 8, cylinder_skew = 12 }}]\n\
+         [seek]\n\
+         form = \"points\"\n\
+         points = [[1, 0.8], [{last}, 8.0]]\n\
+         [sources]\n\
+         capacity_sectors = \"chosen\"\n\
+         rpm = \"chosen\"\n\
+         surfaces = \"chosen\"\n\
+         zones = \"chosen\"\n\
+         seek = \"chosen\"\n\
+         queue = \"chosen\"\n"
+    )
+}

@@ -1,0 +1,152 @@
+//! What a running server answers to questions and orders.
+
+use crate::clock::Pace;
+use crate::inbox::{Answer, Question};
+use crate::server::Server;
+use crate::status::{DriveStatus, ExportStatus, Status};
+use crate::world::World;
+use fullstroke_units::Bytes;
+
+impl Server {
+    /// Answers a question, or carries an order out.
+    pub(crate) fn ask(&mut self, question: Question) -> Answer {
+        if let Pace::Times(_) = self.pace {
+            let now = self.clock.now();
+            self.worlds.iter_mut().for_each(|world| world.advance(now));
+        }
+        match question {
+            Question::Status => Answer::Status(Box::new(self.status())),
+            Question::Fail { export, drive } => answered(self.fail(export.as_deref(), &drive)),
+            Question::Restore { export, drive, rate } => {
+                answered(self.restore(export.as_deref(), &drive, rate))
+            }
+            Question::Scrub { export } => self.scrub(export.as_deref()),
+        }
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            uptime_s: self.began.elapsed().as_secs_f64(),
+            speed: match self.pace {
+                Pace::Times(speed) => Some(speed),
+                Pace::Immediate => None,
+            },
+            clients: self.clients_now,
+            exports: self.worlds.iter().map(export_status).collect(),
+        }
+    }
+
+    /// The export of that name, or the only one.
+    fn export(&self, name: Option<&str>) -> Result<usize, String> {
+        let names = || self.worlds.iter().map(|world| world.name.as_str()).collect::<Vec<_>>().join(", ");
+        match name {
+            None if self.worlds.len() == 1 => Ok(0),
+            None => Err(format!("say which export: {}", names())),
+            Some(name) => {
+                let found = self.worlds.iter().position(|world| world.name == name);
+                found.ok_or_else(|| format!("there is no export `{name}`; there are: {}", names()))
+            }
+        }
+    }
+
+    fn fail(&mut self, export: Option<&str>, drive: &str) -> Result<String, String> {
+        let (index, path) = self.drive(export, drive)?;
+        let now = self.now(index);
+        self.worlds[index].fail(now, &path).map_err(|refusal| refusal.0)?;
+        Ok(format!("drive {drive} has failed"))
+    }
+
+    fn restore(&mut self, export: Option<&str>, drive: &str, rate: Option<Bytes>) -> Result<String, String> {
+        let (index, path) = self.drive(export, drive)?;
+        let now = self.now(index);
+        self.worlds[index].restore(now, &path, rate).map_err(|refusal| refusal.0)?;
+        let speed =
+            rate.map_or("as fast as it goes".to_owned(), |rate| format!("at {rate} a second at most"));
+        Ok(format!("drive {drive} is empty and being rebuilt, {speed}"))
+    }
+
+    fn scrub(&mut self, export: Option<&str>) -> Answer {
+        let found = self
+            .export(export)
+            .and_then(|index| self.worlds[index].store.scrub().map_err(|error| error.to_string()));
+        match found {
+            Err(message) => Answer::Refused { message },
+            Ok(found) if found.mismatched_sectors == 0 => Answer::Done {
+                message: format!("all redundancy is right ({} sectors compared)", found.compared_sectors),
+            },
+            Ok(found) => Answer::Wrong {
+                message: format!(
+                    "{} sectors of redundancy are wrong ({} compared)",
+                    found.mismatched_sectors, found.compared_sectors
+                ),
+            },
+        }
+    }
+
+    /// The export, and where in it the drive of that name is.
+    fn drive(&self, export: Option<&str>, drive: &str) -> Result<(usize, Vec<usize>), String> {
+        let index = self.export(export)?;
+        let tree = self.worlds[index].machine.tree();
+        match tree.drive_path(drive) {
+            Some(path) => Ok((index, path.to_vec())),
+            None => {
+                let names = tree.drive_names().collect::<Vec<_>>().join(", ");
+                Err(format!("there is no drive `{drive}`; there are: {names}"))
+            }
+        }
+    }
+}
+
+fn answered(result: Result<String, String>) -> Answer {
+    match result {
+        Ok(message) => Answer::Done { message },
+        Err(message) => Answer::Refused { message },
+    }
+}
+
+fn export_status(world: &World) -> ExportStatus {
+    ExportStatus {
+        name: world.name.clone(),
+        layout: world.layout.clone(),
+        usable_bytes: world.store.capacity().bytes().0,
+        world_ns: world.machine.now().as_nanos(),
+        requests: world.machine.submitted(),
+        in_flight: world.machine.in_flight() as u64,
+        operations: world.operations.clone(),
+        lateness: world.lateness.summary(),
+        drives: drives(world),
+    }
+}
+
+fn drives(world: &World) -> Vec<DriveStatus> {
+    let tree = world.machine.tree();
+    let statistics = world.machine.drive_statistics();
+    let members = world.store.status();
+    let rows = tree.drive_names().zip(tree.drive_gauges()).zip(tree.drive_tracks()).zip(statistics);
+    rows.map(|(((name, gauge), tracks), statistics)| {
+        let capacity = tracks.capacity();
+        let last = fullstroke_units::Lbn(capacity.0.saturating_sub(1));
+        let cylinders = tracks.cylinder_of(last).0.max(1);
+        let dotted =
+            tree.drive_path(name).map(|path| path.iter().map(usize::to_string).collect::<Vec<_>>().join("."));
+        let member = members.iter().find(|member| dotted.as_ref() == Some(&member.member));
+        let done = member.and_then(|member| member.done_sectors);
+        let rebuilt_share = done.map(|done| done as f64 / capacity.0.max(1) as f64);
+        DriveStatus {
+            name: name.to_owned(),
+            state: member.map_or("alive", |member| member.state).to_owned(),
+            rebuilt_share,
+            queue_length: gauge.queue_length,
+            head_share: f64::from(gauge.head.0) / f64::from(cylinders),
+            head_cylinder: gauge.head.0,
+            busy: gauge.idle_since.is_none(),
+            busy_s: statistics.busy.as_secs_f64(),
+            ios: statistics.requests(),
+            reads: statistics.reads,
+            bytes: (statistics.sectors_read + statistics.sectors_written).bytes().0,
+            buffer_hits: gauge.buffer_hits,
+        }
+    })
+    .collect()
+}

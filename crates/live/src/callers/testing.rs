@@ -1,0 +1,100 @@
+//! In place of an event loop: a thread that answers from a script.
+
+use crate::inbox::{Address, Answer, Inbox, Question};
+use crate::lateness::LatenessSummary;
+use crate::poll::{Bell, Interest, Poll};
+use crate::status::{DriveStatus, ExportStatus, OperationStatus, Operations, RESPONSE_BUCKETS_S, Status};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// Answers questions until it is dropped.
+pub(crate) struct Answering {
+    pub(crate) address: Address,
+    bell: Arc<Bell>,
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Answering {
+    pub(crate) fn with(answer: impl Fn(Question) -> Answer + Send + 'static) -> Answering {
+        let inbox = Inbox::new().unwrap();
+        let (address, bell) = (inbox.address(), Arc::clone(&inbox.bell));
+        let over = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&over);
+        let thread = thread::spawn(move || {
+            let mut poll = Poll::new().unwrap();
+            poll.add(&*inbox.bell, 0, Interest::READ).unwrap();
+            while !seen.load(Ordering::SeqCst) {
+                poll.wait(Duration::from_secs(1), &mut Vec::new()).unwrap();
+                inbox.bell.silence();
+                while let Some((question, reply)) = inbox.take() {
+                    let _ = reply.send(answer(question));
+                }
+            }
+        });
+        Answering { address, bell, over, thread: Some(thread) }
+    }
+
+    /// Answers every question with what the question is.
+    pub(crate) fn repeating() -> Answering {
+        Answering::with(|question| match question {
+            Question::Status => Answer::Status(Box::new(status())),
+            other => Answer::Done { message: format!("{other:?}") },
+        })
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::SeqCst);
+        self.bell.ring();
+        self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// A server with one export of two drives, the second being rebuilt.
+pub(crate) fn status() -> Status {
+    let mut buckets = vec![0; RESPONSE_BUCKETS_S.len() + 1];
+    (buckets[0], buckets[3], buckets[16]) = (5, 7, 2);
+    let read = OperationStatus { requests: 14, bytes: 14 * 4096, errors: 1, response_s: 9.5, buckets };
+    let late = LatenessSummary {
+        count: 14,
+        mean_us: 20.0,
+        p50_us: 10.0,
+        p99_us: 50.0,
+        p999_us: 90.0,
+        max_us: 100.0,
+    };
+    let rebuilding = DriveStatus { state: "rebuilding".into(), rebuilt_share: Some(0.25), ..drive("1.0") };
+    let export = ExportStatus {
+        name: "a \"quoted\\name\"\nof two lines".into(),
+        layout: "raid1 of 2".into(),
+        usable_bytes: 1 << 40,
+        world_ns: 12_500_000_000,
+        requests: 17,
+        in_flight: 3,
+        operations: Operations { read, ..Operations::default() },
+        lateness: late,
+        drives: vec![drive("0"), rebuilding],
+    };
+    Status { version: "1.2.3".into(), uptime_s: 12.75, speed: Some(1.0), clients: 2, exports: vec![export] }
+}
+
+fn drive(name: &str) -> DriveStatus {
+    DriveStatus {
+        name: name.into(),
+        state: "alive".into(),
+        rebuilt_share: None,
+        queue_length: 4,
+        head_share: 0.5,
+        head_cylinder: 5000,
+        busy: true,
+        busy_s: 6.25,
+        ios: 30,
+        reads: 20,
+        bytes: 30 * 4096,
+        buffer_hits: 9,
+    }
+}

@@ -1,0 +1,129 @@
+//! Questions and orders to a server that is running, from other threads.
+
+use crate::poll::Bell;
+use crate::status::Status;
+use fullstroke_units::Bytes;
+use serde::{Deserialize, Serialize};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// What may be asked of a running server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "ask", deny_unknown_fields)]
+pub enum Question {
+    /// How are you?
+    Status,
+    /// This drive has failed.
+    Fail {
+        /// The export; the only one, unless said.
+        #[serde(default)]
+        export: Option<String>,
+        /// The drive's name: `3`, or `1.0` where volumes nest.
+        drive: String,
+    },
+    /// An empty drive stands in the failed one's place.
+    Restore {
+        /// The export; the only one, unless said.
+        #[serde(default)]
+        export: Option<String>,
+        /// The drive's name.
+        drive: String,
+        /// Fill it with at most so many bytes a second of the world's time.
+        #[serde(default)]
+        rate: Option<Bytes>,
+    },
+    /// Compare all redundancy with what it should be, and change nothing.
+    /// Clients wait meanwhile.
+    Scrub {
+        /// The export; the only one, unless said.
+        #[serde(default)]
+        export: Option<String>,
+    },
+}
+
+/// What a server answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "answer")]
+pub enum Answer {
+    /// To a question for status.
+    Status(Box<Status>),
+    /// The order was carried out, or is being.
+    Done {
+        /// What happens now, for people.
+        message: String,
+    },
+    /// It was carried out, and found something wrong.
+    Wrong {
+        /// What, for people.
+        message: String,
+    },
+    /// It was not, and nothing has changed.
+    Refused {
+        /// Why, for people.
+        message: String,
+    },
+}
+
+/// A question with the place for its answer.
+pub(crate) type Letter = (Question, Sender<Answer>);
+
+/// The server's side.
+pub(crate) struct Inbox {
+    pub(crate) bell: Arc<Bell>,
+    letters: Receiver<Letter>,
+    address: Address,
+}
+
+/// Where questions go. Clones reach the same server.
+#[derive(Clone)]
+pub struct Address {
+    bell: Arc<Bell>,
+    // A mutex makes it shareable; nobody holds it for long.
+    letters: Arc<Mutex<Sender<Letter>>>,
+}
+
+/// A server that does not answer for so long is stuck.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+impl Inbox {
+    pub(crate) fn new() -> std::io::Result<Inbox> {
+        let bell = Arc::new(Bell::new()?);
+        let (sender, letters) = channel();
+        let address = Address { bell: Arc::clone(&bell), letters: Arc::new(Mutex::new(sender)) };
+        Ok(Inbox { bell, letters, address })
+    }
+
+    pub(crate) fn address(&self) -> Address {
+        self.address.clone()
+    }
+
+    /// Nothing is answered any more: whoever waits is told so at once.
+    pub(crate) fn close(&mut self) {
+        (_, self.letters) = channel();
+    }
+
+    pub(crate) fn take(&self) -> Option<Letter> {
+        self.letters.try_recv().ok()
+    }
+}
+
+impl Address {
+    /// Asks, and waits for the answer.
+    pub fn ask(&self, question: Question) -> Answer {
+        let gone = || Answer::Refused { message: "the server has ended".into() };
+        let (sender, answer) = channel();
+        let sent = self.letters.lock().is_ok_and(|letters| letters.send((question, sender)).is_ok());
+        if !sent {
+            return gone();
+        }
+        self.bell.ring();
+        match answer.recv_timeout(PATIENCE) {
+            Ok(answer) => answer,
+            Err(RecvTimeoutError::Disconnected) => gone(),
+            Err(RecvTimeoutError::Timeout) => Answer::Refused {
+                message: format!("the server did not answer within {} s", PATIENCE.as_secs()),
+            },
+        }
+    }
+}

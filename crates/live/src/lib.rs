@@ -1,0 +1,61 @@
+//! A stack under the real clock: a block device that real programs use.
+//!
+//! [`serve`] exports stacks over NBD. The layers are those of the simulation,
+//! driven by the same [`Machine`](fullstroke_engine::Machine); only who tells
+//! the time is another. A request is submitted when it arrives, and answered
+//! when the model says that it has finished: never earlier, and as little later
+//! as the host manages ([`LatenessSummary`]).
+//!
+//! **Time and bytes.** The layers see no bytes. When a request finishes, the
+//! same layout plans it once more for its bytes and the plan is carried out on
+//! them, whole, before anything else happens (`fullstroke-bytes`). So parity is
+//! right at every moment between two requests, whatever fails in between, and a
+//! client that got its answer finds its data.
+//!
+//! **Record and replay.** With a record, every input of a run is kept with a
+//! digest of the decisions it led to; [`replay_decisions`] feeds it to the
+//! virtual clock and compares.
+//!
+//! | file | what |
+//! |---|---|
+//! | `serve.rs` | from stack files and options to a server, and its end |
+//! | `server.rs` | the loop: clients above, worlds below, one thread |
+//! | `answers.rs`, `inbox.rs`, `status.rs` | questions and orders to a running server |
+//! | `control.rs`, `metrics.rs` | the same over a socket, and for Prometheus |
+//! | `callers.rs` | who calls there: a thread each, bounded |
+//! | `client.rs`, `socket.rs`, `poll.rs` | one client, its socket, waiting for many |
+//! | `world.rs`, `watch.rs` | one served stack: layers, bytes, what is on its way |
+//! | `durability.rs` | waiting for the host's disks |
+//! | `clock.rs`, `lateness.rs` | real time |
+//! | `decisions.rs`, `record.rs`, `replay.rs` | what was decided, kept and compared |
+
+mod answers;
+mod callers;
+mod client;
+mod clock;
+pub mod control;
+mod decisions;
+mod durability;
+mod inbox;
+mod lateness;
+mod metrics;
+mod poll;
+mod record;
+mod replay;
+mod serve;
+mod server;
+mod socket;
+mod status;
+mod watch;
+mod world;
+
+pub use clock::Pace;
+pub use control::{ControlError, ControlSocket, ask};
+pub use decisions::Decisions;
+pub use inbox::{Address, Answer, Question};
+pub use lateness::LatenessSummary;
+pub use metrics::MetricsServer;
+pub use replay::{Difference, ReplayError, Verdict, replay_decisions};
+pub use serve::{ServeError, ServeOptions, Serving, Summary, serve};
+pub use socket::Listen;
+pub use status::{DriveStatus, ExportStatus, OperationStatus, Operations, RESPONSE_BUCKETS_S, Status};

@@ -1,0 +1,295 @@
+//! The numbers of a running server for Prometheus: `GET /metrics`.
+
+mod exposition;
+#[cfg(test)]
+mod parser;
+
+use crate::callers::{Caller, Reception, Service};
+use crate::inbox::{Address, Answer, Question};
+use crate::socket::{Listen, Listener};
+use crate::status::{DriveStatus, ExportStatus, OperationStatus, RESPONSE_BUCKETS_S, Status};
+use exposition::{CONTENT_TYPE, Kind, Page};
+use std::io;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// The longest head of a request that is read.
+const HEAD_BYTES_MAX: usize = 8192;
+const HEADERS_MAX: usize = 64;
+/// For a caller to ask, and again to take the answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// For a caller to hang up once it has its answer.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// Serves the numbers over HTTP until it is dropped.
+pub struct MetricsServer {
+    // Dropping it ends its threads.
+    _reception: Reception,
+    address: SocketAddr,
+}
+
+struct Metrics(Address);
+
+/// What an HTTP caller is told.
+struct Response {
+    status: &'static str,
+    content_type: &'static str,
+    body: String,
+}
+
+impl MetricsServer {
+    /// Listens at `at`; port 0 is any that is free.
+    ///
+    /// # Errors
+    /// The host's, if nobody can listen there.
+    pub fn open(at: SocketAddr, server: Address) -> io::Result<MetricsServer> {
+        let mut listeners = Listener::open(&Listen::Tcp(at))?;
+        let listener = listeners.pop().ok_or(io::ErrorKind::AddrNotAvailable)?;
+        let address = match &listener {
+            Listener::Tcp(socket) => socket.local_addr()?,
+            Listener::Unix { .. } => at,
+        };
+        let reception = Reception::open(listener, "metrics", Metrics(server))?;
+        Ok(MetricsServer { _reception: reception, address })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Service for Metrics {
+    fn talk(&self, caller: &Caller) {
+        // Whoever hangs up, or says nothing, needs no answer.
+        let Ok(head) = read_head(caller) else { return };
+        let (response, has_body) = self.respond(&head);
+        if response.send(caller, has_body).is_ok() {
+            linger(caller);
+        }
+    }
+
+    fn turn_away(&self, caller: &Caller) {
+        let _ = Response::text("503 Service Unavailable", "too many connections\n").send(caller, true);
+    }
+}
+
+/// Reads a request as far as the empty line that ends its head, or as much as
+/// is read of any.
+fn read_head(caller: &Caller) -> io::Result<Vec<u8>> {
+    let deadline = Instant::now() + PATIENCE;
+    let mut head = vec![0; HEAD_BYTES_MAX];
+    let mut filled = 0;
+    while filled < head.len() && !head[..filled].windows(4).any(|end| end == b"\r\n\r\n") {
+        match caller.read_by(deadline, &mut head[filled..])? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            count => filled += count,
+        }
+    }
+    head.truncate(filled);
+    Ok(head)
+}
+
+/// Waits until the caller hangs up. A socket that is closed with unread input
+/// (a body that nobody asked for) takes the answer back.
+fn linger(caller: &Caller) {
+    let deadline = Instant::now() + FAREWELL;
+    caller.end_output();
+    let mut unread = [0; 4096];
+    while Instant::now() < deadline && caller.read_by(deadline, &mut unread).is_ok_and(|count| count > 0) {}
+}
+
+impl Metrics {
+    /// The answer to a request, and whether it asks for more than its head.
+    fn respond(&self, head: &[u8]) -> (Response, bool) {
+        let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+        let mut request = httparse::Request::new(&mut headers);
+        match request.parse(head) {
+            Ok(httparse::Status::Complete(_)) => {}
+            Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
+                return (
+                    Response::text("431 Request Header Fields Too Large", "the request is too long\n"),
+                    true,
+                );
+            }
+            Err(error) => {
+                return (Response::text("400 Bad Request", format!("{error}; expected HTTP\n")), true);
+            }
+        }
+        let path = request.path.unwrap_or_default();
+        let path = path.split_once('?').map_or(path, |(path, _)| path);
+        let response = match (request.method.unwrap_or_default(), path) {
+            ("GET" | "HEAD", "/metrics") => self.page(),
+            ("GET" | "HEAD", _) => Response::text("404 Not Found", "the numbers are at /metrics\n"),
+            _ => Response::text("405 Method Not Allowed", "the numbers are read with GET\n"),
+        };
+        (response, request.method != Some("HEAD"))
+    }
+
+    fn page(&self) -> Response {
+        match self.0.ask(Question::Status) {
+            Answer::Status(status) => {
+                Response { status: "200 OK", content_type: CONTENT_TYPE, body: render(&status) }
+            }
+            Answer::Done { message } | Answer::Wrong { message } | Answer::Refused { message } => {
+                Response::text("503 Service Unavailable", format!("{message}\n"))
+            }
+        }
+    }
+}
+
+impl Response {
+    fn text(status: &'static str, body: impl Into<String>) -> Response {
+        Response { status, content_type: "text/plain; charset=utf-8", body: body.into() }
+    }
+
+    fn send(&self, caller: &Caller, has_body: bool) -> io::Result<()> {
+        let Response { status, content_type, body } = self;
+        let length = body.len();
+        let mut message = format!(
+            "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\n\
+             Allow: GET, HEAD\r\nConnection: close\r\n\r\n"
+        );
+        if has_body {
+            message.push_str(body);
+        }
+        caller.write_by(Instant::now() + PATIENCE, message.as_bytes())
+    }
+}
+
+/// The page of numbers.
+fn render(status: &Status) -> String {
+    let mut page = Page::default();
+    page.family("fullstroke_build_info", Kind::Gauge, "1, with the version of the server.")
+        .sample(&[("version", &status.version)], 1u64);
+    page.family("fullstroke_uptime_seconds", Kind::Gauge, "Since the server began, outside of the world.")
+        .sample(&[], status.uptime_s);
+    page.family("fullstroke_clients", Kind::Gauge, "Clients that are connected.").sample(&[], status.clients);
+    if let Some(speed) = status.speed {
+        page.family("fullstroke_speed_ratio", Kind::Gauge, "How fast the world's time passes.")
+            .sample(&[], speed);
+    }
+    exports(&mut page, status);
+    operations(&mut page, status);
+    lateness(&mut page, status);
+    drives(&mut page, status);
+    page.into_text()
+}
+
+fn exports(page: &mut Page, status: &Status) {
+    let mut gauge = |name, help, value: &dyn Fn(&ExportStatus) -> f64| {
+        let mut family = page.family(name, Kind::Gauge, help);
+        for export in &status.exports {
+            family.sample(&[("export", &export.name)], value(export));
+        }
+    };
+    gauge("fullstroke_world_seconds", "The world's time.", &|export| export.world_ns as f64 / 1e9);
+    gauge("fullstroke_usable_bytes", "Bytes that clients can address.", &|export| export.usable_bytes as f64);
+    gauge("fullstroke_in_flight", "Requests that were not answered yet.", &|export| export.in_flight as f64);
+}
+
+fn operations(page: &mut Page, status: &Status) {
+    let mut counter = |name, help, value: &dyn Fn(&OperationStatus) -> u64| {
+        let mut family = page.family(name, Kind::Counter, help);
+        for (export, operation, numbers) in each_operation(status) {
+            family.sample(&[("export", export), ("operation", operation)], value(numbers));
+        }
+    };
+    counter("fullstroke_requests_total", "Answered requests.", &|numbers| numbers.requests);
+    counter("fullstroke_request_bytes_total", "Bytes of answered requests.", &|numbers| numbers.bytes);
+    counter("fullstroke_request_errors_total", "Requests that failed.", &|numbers| numbers.errors);
+    let help = "Response times in the world.";
+    let mut family = page.family("fullstroke_response_seconds", Kind::Histogram, help);
+    for (export, operation, numbers) in each_operation(status) {
+        let labels = [("export", export), ("operation", operation)];
+        family.histogram(&labels, &RESPONSE_BUCKETS_S, &numbers.buckets, numbers.response_s);
+    }
+}
+
+fn each_operation(status: &Status) -> impl Iterator<Item = (&str, &'static str, &OperationStatus)> {
+    status.exports.iter().flat_map(|export| {
+        let operations = &export.operations;
+        let rows = [
+            ("read", &operations.read),
+            ("write", &operations.write),
+            ("flush", &operations.flush),
+            ("discard", &operations.discard),
+        ];
+        rows.map(move |(operation, numbers)| (export.name.as_str(), operation, numbers))
+    })
+}
+
+fn lateness(page: &mut Page, status: &Status) {
+    let help = "How much later than the model the host answered, outside of the world.";
+    let mut family = page.family("fullstroke_lateness_seconds", Kind::Summary, help);
+    for export in &status.exports {
+        let late = &export.lateness;
+        let quantiles = [(0.5, late.p50_us / 1e6), (0.99, late.p99_us / 1e6), (0.999, late.p999_us / 1e6)];
+        let sum = late.mean_us * late.count as f64 / 1e6;
+        family.summary(&[("export", &export.name)], &quantiles, sum, late.count);
+    }
+    let mut family = page.family("fullstroke_lateness_max_seconds", Kind::Gauge, "The latest answer.");
+    for export in &status.exports {
+        family.sample(&[("export", &export.name)], export.lateness.max_us / 1e6);
+    }
+}
+
+fn drives(page: &mut Page, status: &Status) {
+    let mut family = |name, kind, help, value: &dyn Fn(&DriveStatus) -> f64| {
+        let mut family = page.family(name, kind, help);
+        for (export, drive) in each_drive(status) {
+            family.sample(&[("export", export), ("drive", &drive.name)], value(drive));
+        }
+    };
+    family("fullstroke_drive_queue_length", Kind::Gauge, "Requests in the drive.", &|drive| {
+        f64::from(drive.queue_length)
+    });
+    let help = "Where the arm is, from the outside (0) to the inside (1).";
+    family("fullstroke_drive_head_position_ratio", Kind::Gauge, help, &|drive| drive.head_share);
+    let help = "The world's time in which the drive had something to do.";
+    family("fullstroke_drive_busy_seconds_total", Kind::Counter, help, &|drive| drive.busy_s);
+    let help = "How much of the drive is filled again: 1 unless it is being rebuilt, or has failed (0).";
+    family("fullstroke_drive_rebuilt_ratio", Kind::Gauge, help, &rebuilt_ratio);
+    drive_counters(page, status);
+    drive_states(page, status);
+}
+
+fn rebuilt_ratio(drive: &DriveStatus) -> f64 {
+    drive.rebuilt_share.unwrap_or(if drive.state == "failed" { 0.0 } else { 1.0 })
+}
+
+fn drive_counters(page: &mut Page, status: &Status) {
+    let mut counter = |name, help, value: &dyn Fn(&DriveStatus) -> u64| {
+        let mut family = page.family(name, Kind::Counter, help);
+        for (export, drive) in each_drive(status) {
+            family.sample(&[("export", export), ("drive", &drive.name)], value(drive));
+        }
+    };
+    counter("fullstroke_drive_ios_total", "I/O that the drive has served.", &|drive| drive.ios);
+    counter("fullstroke_drive_reads_total", "Reads that the drive has served.", &|drive| drive.reads);
+    counter("fullstroke_drive_bytes_total", "Bytes read and written.", &|drive| drive.bytes);
+    let help = "Requests answered from the drive's buffer.";
+    counter("fullstroke_drive_buffer_hits_total", help, &|drive| drive.buffer_hits);
+}
+
+/// One sample for each state, 1 for that in which the drive is.
+fn drive_states(page: &mut Page, status: &Status) {
+    let mut family =
+        page.family("fullstroke_drive_state", Kind::Gauge, "1 for the state in which the drive is.");
+    for (export, drive) in each_drive(status) {
+        for state in ["alive", "failed", "rebuilding"] {
+            let labels = [("export", export), ("drive", drive.name.as_str()), ("state", state)];
+            family.sample(&labels, u64::from(drive.state == state));
+        }
+    }
+}
+
+fn each_drive(status: &Status) -> impl Iterator<Item = (&str, &DriveStatus)> {
+    status
+        .exports
+        .iter()
+        .flat_map(|export| export.drives.iter().map(move |drive| (export.name.as_str(), drive)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! Prometheus' text format, version 0.0.4, for numbers that are all at hand.
+//!
+//! Client libraries for Prometheus are made for counters that live in the
+//! program, and have no summaries; here a page is written from one snapshot.
+
+use std::fmt::{self, Write as _};
+
+/// The media type of the text format.
+pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// A page under construction.
+#[derive(Debug, Default)]
+pub(super) struct Page(String);
+
+/// What kind of numbers a family has.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind {
+    /// Only grows.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// Counts in buckets, a sum and a count.
+    Histogram,
+    /// Quantiles, a sum and a count.
+    Summary,
+}
+
+/// A family under construction: samples of one name.
+pub(super) struct Family<'page> {
+    page: &'page mut String,
+    name: &'static str,
+}
+
+/// The names and values of a sample's labels.
+pub(super) type Labels<'a> = [(&'static str, &'a str)];
+
+/// A sample's value.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Value {
+    /// A count, written exactly.
+    Whole(u64),
+    /// Anything else.
+    Real(f64),
+}
+
+impl Page {
+    /// Begins a family; its name ends with its unit, a counter's in `_total`.
+    pub(super) fn family(&mut self, name: &'static str, kind: Kind, help: &str) -> Family<'_> {
+        let kind = match kind {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
+            Kind::Summary => "summary",
+        };
+        self.0.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
+        Family { page: &mut self.0, name }
+    }
+
+    /// The page as it is served.
+    pub(super) fn into_text(self) -> String {
+        self.0
+    }
+}
+
+impl Family<'_> {
+    /// One sample of a counter or gauge.
+    pub(super) fn sample(&mut self, labels: &Labels<'_>, value: impl Into<Value>) {
+        self.line("", labels, None, value.into());
+    }
+
+    /// One histogram. `counts` has the observations at most as large as the
+    /// bound of the same index and larger than the one before, and at last
+    /// those larger than all bounds.
+    pub(super) fn histogram(&mut self, labels: &Labels<'_>, bounds: &[f64], counts: &[u64], sum: f64) {
+        let mut total = 0;
+        for (index, bound) in bounds.iter().enumerate() {
+            total += counts.get(index).copied().unwrap_or(0);
+            self.line("_bucket", labels, Some(("le", *bound)), Value::Whole(total));
+        }
+        total += counts.iter().skip(bounds.len()).sum::<u64>();
+        self.line("_bucket", labels, Some(("le", f64::INFINITY)), Value::Whole(total));
+        self.line("_sum", labels, None, Value::Real(sum));
+        self.line("_count", labels, None, Value::Whole(total));
+    }
+
+    /// One summary: its quantiles, each with its value.
+    pub(super) fn summary(&mut self, labels: &Labels<'_>, quantiles: &[(f64, f64)], sum: f64, count: u64) {
+        for &(quantile, value) in quantiles {
+            self.line("", labels, Some(("quantile", quantile)), Value::Real(value));
+        }
+        self.line("_sum", labels, None, Value::Real(sum));
+        self.line("_count", labels, None, Value::Whole(count));
+    }
+
+    fn line(&mut self, suffix: &str, labels: &Labels<'_>, last: Option<(&str, f64)>, value: Value) {
+        let last = last.map(|(name, number)| (name, Value::Real(number).to_string()));
+        let last = last.as_ref().map(|(name, text)| (*name, text.as_str()));
+        self.page.push_str(self.name);
+        self.page.push_str(suffix);
+        let mut separator = '{';
+        for (name, text) in labels.iter().copied().chain(last) {
+            self.page.push(separator);
+            self.page.push_str(name);
+            self.page.push_str("=\"");
+            text.chars().for_each(|letter| self.escape(letter));
+            self.page.push('"');
+            separator = ',';
+        }
+        let end = if separator == ',' { "} " } else { " " };
+        writeln!(self.page, "{end}{value}").expect("a string takes all text");
+    }
+
+    fn escape(&mut self, letter: char) {
+        match letter {
+            '\\' => self.page.push_str("\\\\"),
+            '"' => self.page.push_str("\\\""),
+            '\n' => self.page.push_str("\\n"),
+            letter => self.page.push(letter),
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Value::Whole(count) => write!(f, "{count}"),
+            Value::Real(number) if number.is_nan() => f.write_str("NaN"),
+            Value::Real(f64::INFINITY) => f.write_str("+Inf"),
+            Value::Real(f64::NEG_INFINITY) => f.write_str("-Inf"),
+            Value::Real(number) => write!(f, "{number}"),
+        }
+    }
+}
+
+impl From<u64> for Value {
+    fn from(count: u64) -> Value {
+        Value::Whole(count)
+    }
+}
+impl From<f64> for Value {
+    fn from(number: f64) -> Value {
+        Value::Real(number)
+    }
+}

@@ -1,0 +1,158 @@
+//! The page against a strict reader, and over real connections.
+
+use super::parser::{Families, parse};
+use super::*;
+use crate::callers::CALLERS_MAX;
+use crate::callers::testing::{Answering, status};
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpStream};
+
+fn value(families: &Families, name: &str, labels: &[(&str, &str)]) -> f64 {
+    let family = families.iter().find(|(family, _)| {
+        name.starts_with(family.as_str()) && {
+            families[*family].samples.iter().any(|sample| sample.name == name)
+        }
+    });
+    let (_, family) = family.unwrap_or_else(|| panic!("no {name}"));
+    let has = |sample: &&super::parser::Sample| {
+        sample.name == name
+            && labels
+                .iter()
+                .all(|(label, value)| sample.labels.get(*label).is_some_and(|found| found == value))
+    };
+    let found: Vec<_> = family.samples.iter().filter(has).collect();
+    assert_eq!(found.len(), 1, "{name} {labels:?}: {found:?}");
+    found[0].value
+}
+
+/// A sample's name, labels and value.
+type Expected<'a> = (&'a str, &'a [(&'a str, &'a str)], f64);
+
+#[test]
+fn the_page_says_what_the_status_says() {
+    let status = status();
+    let families = parse(&render(&status));
+    let export = ("export", status.exports[0].name.as_str());
+    let read = [export, ("operation", "read")];
+    let second = [export, ("drive", "1.0")];
+    let expected: &[Expected<'_>] = &[
+        ("fullstroke_build_info", &[("version", "1.2.3")], 1.0),
+        ("fullstroke_clients", &[], 2.0),
+        ("fullstroke_world_seconds", &[export], 12.5),
+        ("fullstroke_in_flight", &[export], 3.0),
+        ("fullstroke_requests_total", &read, 14.0),
+        ("fullstroke_request_bytes_total", &read, 57344.0),
+        ("fullstroke_request_errors_total", &read, 1.0),
+        ("fullstroke_requests_total", &[export, ("operation", "discard")], 0.0),
+        ("fullstroke_response_seconds_sum", &read, 9.5),
+        ("fullstroke_response_seconds_count", &read, 14.0),
+        ("fullstroke_response_seconds_bucket", &[read[0], read[1], ("le", "0.0005")], 5.0),
+        ("fullstroke_response_seconds_bucket", &[read[0], read[1], ("le", "0.001")], 12.0),
+        ("fullstroke_response_seconds_bucket", &[read[0], read[1], ("le", "2.5")], 12.0),
+        ("fullstroke_response_seconds_bucket", &[read[0], read[1], ("le", "+Inf")], 14.0),
+        ("fullstroke_lateness_seconds", &[export, ("quantile", "0.99")], 50e-6),
+        ("fullstroke_lateness_seconds_count", &[export], 14.0),
+        ("fullstroke_lateness_max_seconds", &[export], 100e-6),
+        ("fullstroke_drive_queue_length", &second, 4.0),
+        ("fullstroke_drive_busy_seconds_total", &second, 6.25),
+        ("fullstroke_drive_head_position_ratio", &second, 0.5),
+        ("fullstroke_drive_ios_total", &second, 30.0),
+        ("fullstroke_drive_bytes_total", &second, 122880.0),
+        ("fullstroke_drive_buffer_hits_total", &second, 9.0),
+        ("fullstroke_drive_rebuilt_ratio", &second, 0.25),
+        ("fullstroke_drive_state", &[second[0], second[1], ("state", "rebuilding")], 1.0),
+        ("fullstroke_drive_state", &[second[0], second[1], ("state", "alive")], 0.0),
+    ];
+    for (name, labels, expected) in expected {
+        let found = value(&families, name, labels);
+        assert!((found - expected).abs() < 1e-12, "{name} {labels:?}: {found}, expected {expected}");
+    }
+}
+
+#[test]
+fn a_server_that_has_served_nothing_has_a_page() {
+    let mut status = status();
+    let families = parse(&render(&Status { exports: Vec::new(), speed: None, ..status.clone() }));
+    assert!(!families.contains_key("fullstroke_speed_ratio"));
+    status.exports[0].operations = crate::status::Operations::default();
+    parse(&render(&status));
+}
+
+fn served() -> (MetricsServer, Answering) {
+    let server = Answering::repeating();
+    let metrics = MetricsServer::open((Ipv4Addr::LOCALHOST, 0).into(), server.address.clone()).unwrap();
+    (metrics, server)
+}
+
+fn get(metrics: &MetricsServer, request: &[u8]) -> (String, String) {
+    let mut stream = TcpStream::connect(metrics.address()).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.write_all(request).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+    (head.to_owned(), body.to_owned())
+}
+
+#[test]
+fn the_page_is_served_over_http() {
+    let (metrics, _server) = served();
+    let (head, body) = get(&metrics, b"GET /metrics?x=1 HTTP/1.1\r\nHost: x\r\nAccept: */*\r\n\r\n");
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+    assert!(head.contains("Content-Type: text/plain; version=0.0.4"), "{head}");
+    assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())), "{head}");
+    assert_eq!(body, render(&status()));
+    let (head, body) = get(&metrics, b"HEAD /metrics HTTP/1.0\r\n\r\n");
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && body.is_empty(), "{head}");
+}
+
+#[test]
+fn other_requests_are_told_what_is_here() {
+    let (metrics, _server) = served();
+    let long = [b"GET /metrics HTTP/1.1\r\nX: ".as_slice(), &[b'x'; 9000], b"\r\n\r\n"].concat();
+    let cases: [(&[u8], &str, &str); 5] = [
+        (b"GET / HTTP/1.1\r\n\r\n", "404", "/metrics"),
+        (b"GET /metricsx HTTP/1.1\r\n\r\n", "404", "/metrics"),
+        (b"POST /metrics HTTP/1.1\r\nContent-Length: 4\r\n\r\nabcd", "405", "GET"),
+        (b"\x16\x03\x01\x02\x00\x01\r\n\r\n", "400", "HTTP"),
+        (&long, "431", "too long"),
+    ];
+    for (request, status, says) in cases {
+        let (head, body) = get(&metrics, request);
+        assert!(head.starts_with(&format!("HTTP/1.1 {status} ")) && body.contains(says), "{head}: {body}");
+    }
+}
+
+#[test]
+fn a_server_that_refuses_is_unavailable() {
+    let server = Answering::with(|_| Answer::Refused { message: "the server has ended".into() });
+    let metrics = MetricsServer::open((Ipv4Addr::LOCALHOST, 0).into(), server.address.clone()).unwrap();
+    let (head, body) = get(&metrics, b"GET /metrics HTTP/1.1\r\n\r\n");
+    assert!(head.starts_with("HTTP/1.1 503 ") && body.contains("has ended"), "{head}: {body}");
+}
+
+#[test]
+fn an_address_in_use_is_an_error() {
+    let (metrics, server) = served();
+    let error = MetricsServer::open(metrics.address(), server.address.clone()).err().unwrap();
+    assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+}
+
+#[test]
+fn silent_callers_keep_others_out_only_beyond_the_bound_and_end_with_the_server() {
+    let (metrics, _server) = served();
+    let mut silent: Vec<TcpStream> =
+        (1..CALLERS_MAX).map(|_| TcpStream::connect(metrics.address()).unwrap()).collect();
+    silent.iter_mut().for_each(|stream| stream.write_all(b"GET /met").unwrap());
+    let (head, _) = get(&metrics, b"GET /metrics HTTP/1.1\r\n\r\n");
+    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+    drop(metrics);
+    for stream in &mut silent {
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        // An end, or a reset; no time-out.
+        match stream.read(&mut [0; 16]) {
+            Ok(count) => assert_eq!(count, 0),
+            Err(error) => assert_ne!(error.kind(), io::ErrorKind::WouldBlock, "{error}"),
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! The record of a live run: every request, and what was decided about it.
+//!
+//! A record is a trace in fullstroke's own format (so that every command that
+//! reads traces reads it, and `trace convert` turns it into any other), with
+//! more columns:
+//!
+//! | column | type | what |
+//! |---|---|---|
+//! | `process` | u32 | the client, by number of its connection, from 1 |
+//! | `force_unit_access` | bool | the write had to be durable before the answer |
+//! | `status` | text | `done`, `lost` |
+//! | `members` | text | the drives that worked on it: `0 3 4` |
+//! | `late_ns` | u64 | how much later than at `completed_ns` the host answered |
+//! | `completion` | u64 | its number in the order of completion, from 0 |
+//! | `decisions` | u64 | digest of all decisions up to its completion |
+//!
+//! Rows are in order of arrival. Orders to members stand in the footer's note
+//! `orders`, as JSON. [`replay`](crate::replay) runs a record again.
+
+use crate::watch::Ended;
+use fullstroke_contract::{Operation, Order, Request, Status};
+use fullstroke_table::{ColumnType, Schema, TableError, TableWriter};
+use fullstroke_trace::native_schema;
+use fullstroke_units::{Bytes, Time};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// The columns, by position in [`schema`]; the first eight are the trace's.
+pub(crate) mod column {
+    pub(crate) const ARRIVAL: usize = 0;
+    pub(crate) const OPERATION: usize = 1;
+    pub(crate) const START: usize = 2;
+    pub(crate) const SECTORS: usize = 3;
+    pub(crate) const DEVICE: usize = 4;
+    pub(crate) const PROCESS: usize = 5;
+    pub(crate) const ISSUED: usize = 6;
+    pub(crate) const COMPLETED: usize = 7;
+    pub(crate) const FORCE_UNIT_ACCESS: usize = 8;
+    pub(crate) const STATUS: usize = 9;
+    pub(crate) const MEMBERS: usize = 10;
+    pub(crate) const LATE: usize = 11;
+    pub(crate) const COMPLETION: usize = 12;
+    pub(crate) const DECISIONS: usize = 13;
+}
+
+/// Notes in the footer.
+pub(crate) mod note {
+    pub(crate) const DIGEST: &str = "config_digest";
+    pub(crate) const SEED: &str = "seed";
+    pub(crate) const STACK: &str = "stack";
+    pub(crate) const VERSION: &str = "version";
+    pub(crate) const ORDERS: &str = "orders";
+}
+
+/// The table of a record.
+pub(crate) fn schema() -> Schema {
+    native_schema()
+        .column("force_unit_access", ColumnType::Bool)
+        .column("status", ColumnType::Text)
+        .column("members", ColumnType::Text)
+        .column("late_ns", ColumnType::U64)
+        .column("completion", ColumnType::U64)
+        .column("decisions", ColumnType::U64)
+}
+
+/// An order as it stands in the note.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RecordedOrder {
+    /// The world's time.
+    pub(crate) at_ns: u64,
+    /// Requests that were submitted before it.
+    pub(crate) after_requests: u64,
+    /// Which volume.
+    pub(crate) path: Vec<usize>,
+    /// Which of its members.
+    pub(crate) member: usize,
+    /// `Some` for a restore, with its rate; `None` for a failure.
+    pub(crate) restore: Option<Option<u64>>,
+}
+
+impl RecordedOrder {
+    pub(crate) fn new(at: Time, after_requests: u64, path: &[usize], order: Order) -> RecordedOrder {
+        let (member, restore) = match order {
+            Order::Fail { member } => (member, None),
+            Order::Restore { member, rate } => (member, Some(rate.map(|rate| rate.0))),
+        };
+        RecordedOrder { at_ns: at.as_nanos(), after_requests, path: path.to_vec(), member, restore }
+    }
+
+    pub(crate) fn order(&self) -> Order {
+        match self.restore {
+            None => Order::Fail { member: self.member },
+            Some(rate) => Order::Restore { member: self.member, rate: rate.map(Bytes) },
+        }
+    }
+}
+
+/// What identifies the stack that a record is of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub(crate) name: String,
+    pub(crate) digest: String,
+    pub(crate) seed: u64,
+}
+
+/// Writes a record. Requests wait here until all that arrived before them have
+/// finished. The file appears with [`finish`](Recorder::finish).
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    table: TableWriter,
+    /// Drives' names, in the order of the tree.
+    names: Vec<String>,
+    /// The requests from `first` on, in order of arrival.
+    rows: VecDeque<Row>,
+    first: u64,
+    /// Emptied lists of drives, for reuse.
+    spare: Vec<Vec<u32>>,
+    orders: Vec<RecordedOrder>,
+    members: String,
+    failed: Option<TableError>,
+}
+
+#[derive(Debug)]
+struct Row {
+    arrived: Time,
+    request: Request,
+    issued: Option<Time>,
+    drives: Vec<u32>,
+    end: Option<End>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct End {
+    finished: Time,
+    status: Status,
+    late_ns: u64,
+    completion: u64,
+    decisions: u64,
+}
+
+impl Recorder {
+    pub(crate) fn create(path: &Path, names: &[String], identity: &Identity) -> Result<Recorder, TableError> {
+        let schema = schema()
+            .metadata(note::STACK, &identity.name)
+            .metadata(note::DIGEST, &identity.digest)
+            .metadata(note::SEED, &identity.seed.to_string())
+            .metadata(note::VERSION, env!("CARGO_PKG_VERSION"));
+        Ok(Recorder {
+            table: TableWriter::create(path, &schema)?,
+            names: names.to_vec(),
+            rows: VecDeque::new(),
+            first: 0,
+            spare: Vec::new(),
+            orders: Vec::new(),
+            members: String::new(),
+            failed: None,
+        })
+    }
+
+    pub(crate) fn arrived(&mut self, now: Time, request: &Request) {
+        let drives = self.spare.pop().unwrap_or_default();
+        self.rows.push_back(Row { arrived: now, request: *request, issued: None, drives, end: None });
+    }
+
+    pub(crate) fn ordered(&mut self, order: RecordedOrder) {
+        self.orders.push(order);
+    }
+
+    pub(crate) fn drive_io(&mut self, now: Time, drive: usize, request: &Request) {
+        if request.origin == Request::BACKGROUND {
+            return;
+        }
+        let Some(row) = self.rows.get_mut((request.origin - self.first) as usize) else { return };
+        row.issued.get_or_insert(now);
+        if let Err(place) = row.drives.binary_search(&(drive as u32)) {
+            row.drives.insert(place, drive as u32);
+        }
+    }
+
+    /// A request has been answered, so much later than it finished.
+    pub(crate) fn answered(&mut self, ended: &Ended, late_ns: u64) {
+        let Some(row) = self.rows.get_mut((ended.finished.origin - self.first) as usize) else { return };
+        row.end = Some(End {
+            finished: ended.finished.completion.finished,
+            status: ended.finished.completion.status,
+            late_ns,
+            completion: ended.completion,
+            decisions: ended.decisions,
+        });
+        while let Some(Row { end: Some(end), .. }) = self.rows.front() {
+            let end = *end;
+            let Some(mut row) = self.rows.pop_front() else { break };
+            self.first += 1;
+            if self.failed.is_none() {
+                self.failed = self.put(&row, end).err();
+            }
+            row.drives.clear();
+            self.spare.push(row.drives);
+        }
+    }
+
+    fn put(&mut self, row: &Row, end: End) -> Result<(), TableError> {
+        self.members.clear();
+        for &drive in &row.drives {
+            let separator = if self.members.is_empty() { "" } else { " " };
+            let name = &self.names[drive as usize];
+            write!(self.members, "{separator}{name}").expect("writing to a string cannot fail");
+        }
+        let table = &mut self.table;
+        table.u64(column::ARRIVAL, row.arrived.as_nanos());
+        table.text(column::OPERATION, operation_name(row.request.operation));
+        table.u64(column::START, row.request.extent.start.0);
+        table.u64(column::SECTORS, row.request.extent.sectors.0);
+        table.u32(column::DEVICE, 0);
+        table.u32(column::PROCESS, row.request.hints.process);
+        match row.issued {
+            Some(issued) => table.u64(column::ISSUED, issued.as_nanos()),
+            None => table.null(column::ISSUED),
+        }
+        table.u64(column::COMPLETED, end.finished.as_nanos());
+        table.bool(column::FORCE_UNIT_ACCESS, row.request.hints.force_unit_access);
+        table.text(column::STATUS, if end.status == Status::Done { "done" } else { "lost" });
+        table.text(column::MEMBERS, &self.members);
+        table.u64(column::LATE, end.late_ns);
+        table.u64(column::COMPLETION, end.completion);
+        table.u64(column::DECISIONS, end.decisions);
+        table.end_row()
+    }
+
+    /// Puts the file in its place; returns the number of rows.
+    pub(crate) fn finish(mut self) -> Result<u64, TableError> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        let orders = serde_json::to_string(&self.orders).unwrap_or_else(|_| "[]".into());
+        self.table.note(note::ORDERS, &orders);
+        self.table.finish()
+    }
+}
+
+pub(crate) fn operation_name(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Read => "read",
+        Operation::Write => "write",
+        Operation::Flush => "flush",
+        Operation::Discard => "discard",
+    }
+}
+
+pub(crate) fn operation_named(name: &str) -> Option<Operation> {
+    let all = [Operation::Read, Operation::Write, Operation::Flush, Operation::Discard];
+    all.into_iter().find(|&operation| operation_name(operation) == name)
+}

@@ -1,0 +1,275 @@
+//! A record, run again under the virtual clock.
+//!
+//! The recorded arrivals and orders are the whole input of a live run: the same
+//! layers, given the same at the same times, must decide the same in the same
+//! order. [`replay_decisions`] requires it.
+
+use crate::decisions::Decisions;
+use crate::record::{RecordedOrder, column, note, operation_named, schema};
+use fullstroke_contract::{Extent, Hints, Request};
+use fullstroke_engine::{Above, Finished, Machine, Observer};
+use fullstroke_stack::Stack;
+use fullstroke_table::{Batch, TableError, TableReader};
+use fullstroke_units::Time;
+use serde::Serialize;
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Rows that are in memory at a time, beside the requests in flight.
+const BATCH_ROWS: usize = 4096;
+
+/// How a replay ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    /// Requests in the record.
+    pub requests: u64,
+    /// Orders in the record.
+    pub orders: u64,
+    /// Requests that finished as recorded, with all decisions before them.
+    pub alike: u64,
+    /// The first that did not, in order of completion.
+    pub first_difference: Option<Difference>,
+}
+
+/// Where a replay and its record part.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// The request, by number of arrival.
+    pub request: u64,
+    /// Its number in the order of completion: recorded and replayed.
+    pub completion: [u64; 2],
+    /// When it finished: recorded and replayed.
+    pub finished_ns: [u64; 2],
+}
+
+/// Why a record cannot be replayed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// The table cannot be read.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// It was made with another stack.
+    #[error(
+        "{}: the record is of stack `{recorded_name}` with digest {recorded}, but {given_name} has {given}; \
+         give the stack file that was served, with the same --set", path.display()
+    )]
+    OtherStack {
+        /// The record.
+        path: PathBuf,
+        /// The name of the stack that was served.
+        recorded_name: String,
+        /// Its digest.
+        recorded: String,
+        /// The name of the stack that was given.
+        given_name: String,
+        /// Its digest.
+        given: String,
+    },
+    /// A row or note makes no sense.
+    #[error("{}: {place}: found {found}; expected {expected}", path.display())]
+    Damaged {
+        /// The record.
+        path: PathBuf,
+        /// Where in it.
+        place: String,
+        /// What stands there.
+        found: String,
+        /// What should.
+        expected: &'static str,
+    },
+    /// The stack cannot be built.
+    #[error(transparent)]
+    Stack(#[from] fullstroke_stack::StackError),
+}
+
+/// What a row promises about its request.
+#[derive(Clone, Copy, Debug)]
+struct Promise {
+    completion: u64,
+    finished_ns: u64,
+    decisions: u64,
+}
+
+/// Holds what happens against what was recorded.
+#[derive(Debug, Default)]
+struct Judge {
+    decisions: Decisions,
+    promises: HashMap<u64, Promise>,
+    alike: u64,
+    first_difference: Option<Difference>,
+}
+
+impl Observer for Judge {
+    fn finished(&mut self, finished: &Finished) {
+        let completion = self.decisions.finished_requests();
+        self.decisions.finished(finished);
+        let Some(promise) = self.promises.remove(&finished.origin) else { return };
+        let finished_ns = finished.completion.finished.as_nanos();
+        if promise.decisions == self.decisions.digest() {
+            self.alike += 1;
+        } else if self.first_difference.is_none() {
+            self.first_difference = Some(Difference {
+                request: finished.origin,
+                completion: [promise.completion, completion],
+                finished_ns: [promise.finished_ns, finished_ns],
+            });
+        }
+    }
+
+    fn drive_io(&mut self, now: Time, drive: usize, request: &Request) {
+        self.decisions.drive_io(now, drive, request);
+    }
+}
+
+impl Above for Judge {}
+
+/// Feeds the record at `path` to the layers of `stack` and compares every
+/// decision.
+///
+/// # Errors
+/// The record cannot be read, or is not of this stack.
+pub fn replay_decisions(stack: &Stack, path: &Path) -> Result<Verdict, ReplayError> {
+    let mut record = Record::open(path)?;
+    record.check_identity(stack)?;
+    let mut machine = Machine::new(stack.serve()?.tree);
+    let mut judge = Judge::default();
+    let mut orders = record.orders()?;
+    let count = orders.len() as u64;
+    while let Some((arrival, request, promise)) = record.next()? {
+        give_orders(&mut machine, &mut judge, &mut orders);
+        machine.advance(arrival, &mut judge);
+        judge.promises.insert(machine.submitted(), promise);
+        machine.submit(arrival, request, &mut judge);
+    }
+    give_orders(&mut machine, &mut judge, &mut orders);
+    while machine.in_flight() > 0 {
+        machine.wake(&mut judge);
+    }
+    Ok(Verdict {
+        requests: machine.submitted(),
+        orders: count,
+        alike: judge.alike,
+        first_difference: judge.first_difference,
+    })
+}
+
+/// Gives those orders that came before the next request.
+fn give_orders(machine: &mut Machine, judge: &mut Judge, orders: &mut VecDeque<RecordedOrder>) {
+    let given = machine.submitted();
+    while orders.front().is_some_and(|order| order.after_requests <= given) {
+        let Some(order) = orders.pop_front() else { break };
+        let at = Time::from_nanos(order.at_ns);
+        machine.advance(at, judge);
+        // It was carried out when it was recorded; if not now, decisions differ.
+        let _ = machine.order(at, &order.path, order.order(), judge);
+    }
+}
+
+/// Reads a record row by row.
+struct Record {
+    path: PathBuf,
+    table: TableReader,
+    rows: VecDeque<(Time, Request, Promise)>,
+    rows_read: u64,
+    latest: Time,
+}
+
+impl Record {
+    fn open(path: &Path) -> Result<Record, ReplayError> {
+        let table = TableReader::open(path, &schema())?;
+        Ok(Record { path: path.to_owned(), table, rows: VecDeque::new(), rows_read: 0, latest: Time::ZERO })
+    }
+
+    fn note(&self, key: &str) -> &str {
+        self.table.metadata(key).unwrap_or("(none)")
+    }
+
+    fn damaged(
+        &self,
+        place: impl fmt::Display,
+        found: impl Into<String>,
+        expected: &'static str,
+    ) -> ReplayError {
+        let (path, place, found) = (self.path.clone(), place.to_string(), found.into());
+        ReplayError::Damaged { path, place, found, expected }
+    }
+
+    fn check_identity(&self, stack: &Stack) -> Result<(), ReplayError> {
+        let (recorded, seed) = (self.note(note::DIGEST), self.note(note::SEED));
+        if recorded == stack.digest() && seed == stack.seed().0.to_string() {
+            return Ok(());
+        }
+        Err(ReplayError::OtherStack {
+            path: self.path.clone(),
+            recorded_name: self.note(note::STACK).to_owned(),
+            recorded: format!("{recorded} and seed {seed}"),
+            given_name: stack.name().to_owned(),
+            given: format!("{} and seed {}", stack.digest(), stack.seed().0),
+        })
+    }
+
+    fn orders(&self) -> Result<VecDeque<RecordedOrder>, ReplayError> {
+        let text = self.table.metadata(note::ORDERS).unwrap_or("[]");
+        serde_json::from_str(text)
+            .map_err(|error| self.damaged("note `orders`", error.to_string(), "a list of orders in JSON"))
+    }
+
+    fn next(&mut self) -> Result<Option<(Time, Request, Promise)>, ReplayError> {
+        if self.rows.is_empty() {
+            self.refill()?;
+        }
+        Ok(self.rows.pop_front())
+    }
+
+    fn refill(&mut self) -> Result<(), ReplayError> {
+        let Some(batch) = self.table.next_batch(BATCH_ROWS)? else { return Ok(()) };
+        let mut rows = VecDeque::with_capacity(batch.rows());
+        let mut fault = None;
+        for index in 0..batch.rows() {
+            match row(batch, index) {
+                Ok(row) if row.0 >= self.latest => {
+                    self.latest = row.0;
+                    rows.push_back(row);
+                }
+                Ok(row) => {
+                    fault = Some((
+                        index,
+                        format!("arrival {} ns after {} ns", row.0.as_nanos(), self.latest.as_nanos()),
+                        "rows in order of arrival",
+                    ));
+                    break;
+                }
+                Err(name) => {
+                    fault = Some((index, format!("operation `{name}`"), "read, write, flush or discard"));
+                    break;
+                }
+            }
+        }
+        if let Some((index, found, expected)) = fault {
+            return Err(self.damaged(format!("row {}", self.rows_read + index as u64), found, expected));
+        }
+        self.rows_read += rows.len() as u64;
+        self.rows = rows;
+        Ok(())
+    }
+}
+
+/// One row, or the operation's name if there is no such.
+fn row(batch: &Batch, index: usize) -> Result<(Time, Request, Promise), String> {
+    let name = batch.text(column::OPERATION, index);
+    let operation = operation_named(name).ok_or_else(|| name.escape_debug().to_string())?;
+    let hints = Hints {
+        process: batch.u32(column::PROCESS, index),
+        force_unit_access: batch.bool(column::FORCE_UNIT_ACCESS, index),
+        ..Hints::default()
+    };
+    let extent = Extent::new(batch.u64(column::START, index), batch.u64(column::SECTORS, index));
+    let promise = Promise {
+        completion: batch.u64(column::COMPLETION, index),
+        finished_ns: batch.optional_u64(column::COMPLETED, index).unwrap_or(u64::MAX),
+        decisions: batch.u64(column::DECISIONS, index),
+    };
+    let arrival = Time::from_nanos(batch.u64(column::ARRIVAL, index));
+    Ok((arrival, Request { operation, extent, hints, ..Request::default() }, promise))
+}

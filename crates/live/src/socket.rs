@@ -1,0 +1,178 @@
+//! Where clients come from: unix sockets, TCP, or sockets that whoever started
+//! the server has opened.
+
+use rustix::net::sockopt;
+use std::fmt;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd as _, OwnedFd};
+use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+/// Where to listen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Listen {
+    /// A unix socket at this path.
+    Unix(PathBuf),
+    /// This address and port; port 0 is any that is free.
+    Tcp(SocketAddr),
+    /// The sockets that were passed on as systemd does (`LISTEN_FDS`).
+    Inherited,
+}
+
+/// A socket that accepts clients.
+#[derive(Debug)]
+pub(crate) enum Listener {
+    Unix { socket: UnixListener, path: Option<PathBuf> },
+    Tcp(TcpListener),
+}
+
+/// A client's socket.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+/// The first descriptor that is passed on.
+const FIRST_INHERITED: i32 = 3;
+
+impl Listener {
+    /// Opens what is asked for; inherited sockets may be several.
+    pub(crate) fn open(listen: &Listen) -> io::Result<Vec<Listener>> {
+        let listeners = match listen {
+            Listen::Unix(path) => vec![Listener::unix(path)?],
+            Listen::Tcp(address) => vec![Listener::Tcp(TcpListener::bind(address)?)],
+            Listen::Inherited => inherited()?,
+        };
+        for listener in &listeners {
+            match listener {
+                Listener::Unix { socket, .. } => socket.set_nonblocking(true)?,
+                Listener::Tcp(socket) => socket.set_nonblocking(true)?,
+            }
+        }
+        Ok(listeners)
+    }
+
+    /// A socket file that nobody listens on any more is taken over.
+    fn unix(path: &Path) -> io::Result<Listener> {
+        if fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket()) {
+            match UnixStream::connect(path) {
+                Ok(_) => {
+                    return Err(io::Error::new(io::ErrorKind::AddrInUse, "another server listens there"));
+                }
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path)?,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Listener::Unix { socket: UnixListener::bind(path)?, path: Some(path.to_owned()) })
+    }
+
+    pub(crate) fn accept(&self) -> io::Result<Stream> {
+        match self {
+            Listener::Unix { socket, .. } => {
+                let (stream, _) = socket.accept()?;
+                stream.set_nonblocking(true)?;
+                Ok(Stream::Unix(stream))
+            }
+            Listener::Tcp(socket) => {
+                let (stream, _) = socket.accept()?;
+                stream.set_nonblocking(true)?;
+                stream.set_nodelay(true)?;
+                Ok(Stream::Tcp(stream))
+            }
+        }
+    }
+}
+
+/// Takes the sockets that were passed on to this process.
+fn inherited() -> io::Result<Vec<Listener>> {
+    let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<i32>().ok());
+    let wrong = |message: &str| io::Error::new(io::ErrorKind::InvalidInput, message.to_owned());
+    if number("LISTEN_PID").is_some_and(|pid| pid != std::process::id() as i32) {
+        return Err(wrong("LISTEN_PID names another process"));
+    }
+    let count = number("LISTEN_FDS")
+        .filter(|&count| count > 0)
+        .ok_or_else(|| wrong("no sockets were passed on: LISTEN_FDS is not set"))?;
+    (FIRST_INHERITED..FIRST_INHERITED + count).map(inherit).collect()
+}
+
+#[allow(unsafe_code)]
+fn inherit(descriptor: i32) -> io::Result<Listener> {
+    // SAFETY: whoever sets LISTEN_FDS gives these descriptors to this process,
+    // and nobody else here takes them.
+    let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
+    let domain = sockopt::socket_domain(&descriptor).map_err(|error| {
+        io::Error::new(io::Error::from(error).kind(), "a descriptor that was passed on is no socket")
+    })?;
+    Ok(if domain == rustix::net::AddressFamily::UNIX {
+        Listener::Unix { socket: descriptor.into(), path: None }
+    } else {
+        Listener::Tcp(descriptor.into())
+    })
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Listener::Unix { path: Some(path), .. } = self {
+            // If somebody else was faster, it is gone already.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+impl fmt::Display for Listener {
+    /// As an NBD URI without the export's name.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Listener::Unix { path: Some(path), .. } => write!(f, "nbd+unix:///?socket={}", path.display()),
+            Listener::Unix { path: None, .. } => f.write_str("an inherited unix socket"),
+            Listener::Tcp(socket) => match socket.local_addr() {
+                Ok(address) => write!(f, "nbd://{address}"),
+                Err(_) => f.write_str("an inherited TCP socket"),
+            },
+        }
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Listener::Unix { socket, .. } => socket.as_fd(),
+            Listener::Tcp(socket) => socket.as_fd(),
+        }
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Stream::Unix(stream) => stream.as_fd(),
+            Stream::Tcp(stream) => stream.as_fd(),
+        }
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => stream.read(into),
+            Stream::Tcp(stream) => stream.read(into),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => stream.write(from),
+            Stream::Tcp(stream) => stream.write(from),
+        }
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,122 @@
+//! How a server is.
+
+use crate::lateness::LatenessSummary;
+use serde::{Deserialize, Serialize};
+
+/// A running server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// Of the server's program.
+    pub version: String,
+    /// Since the server began, outside of the world.
+    pub uptime_s: f64,
+    /// How many times as fast as outside the world's time passes; `None` if
+    /// nothing is waited for.
+    pub speed: Option<f64>,
+    /// Clients that are connected.
+    pub clients: u64,
+    /// The exports, in the order of the command line.
+    pub exports: Vec<ExportStatus>,
+}
+
+/// One export.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ExportStatus {
+    /// Its name.
+    pub name: String,
+    /// The layouts, from the top: `raid5 of 5`.
+    pub layout: String,
+    /// Bytes that clients can address.
+    pub usable_bytes: u64,
+    /// The world's time.
+    pub world_ns: u64,
+    /// Requests that have arrived.
+    pub requests: u64,
+    /// Requests that were not answered.
+    pub in_flight: u64,
+    /// What clients have asked for.
+    pub operations: Operations,
+    /// How late the host answered.
+    pub lateness: LatenessSummary,
+    /// The drives, in the order of the stack.
+    pub drives: Vec<DriveStatus>,
+}
+
+/// One kind of requests, or all of them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OperationStatus {
+    /// Answered requests.
+    pub requests: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Requests that failed.
+    pub errors: u64,
+    /// The sum of their response times in the world.
+    pub response_s: f64,
+    /// Requests by response time: how many took at most
+    /// [`RESPONSE_BUCKETS_S`](crate::RESPONSE_BUCKETS_S), each bucket
+    /// without those of the one before; the last entry counts all longer ones.
+    pub buckets: Vec<u64>,
+}
+
+/// What clients have asked for, by kind.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Operations {
+    /// Reads.
+    pub read: OperationStatus,
+    /// Writes, of zeroes as well.
+    pub write: OperationStatus,
+    /// Flushes.
+    pub flush: OperationStatus,
+    /// Trims, and zeroes that need not be allocated.
+    pub discard: OperationStatus,
+}
+
+/// One drive.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DriveStatus {
+    /// Its name: `3`, or `1.0` where volumes nest.
+    pub name: String,
+    /// `alive`, `failed` or `rebuilding`.
+    pub state: String,
+    /// How much of it is filled, while it is rebuilt.
+    pub rebuilt_share: Option<f64>,
+    /// Requests in it.
+    pub queue_length: u32,
+    /// Where the arm is, from the outside (0) to the inside (1).
+    pub head_share: f64,
+    /// The cylinder.
+    pub head_cylinder: u32,
+    /// Whether it has something to do.
+    pub busy: bool,
+    /// The world's time in which it had something to do.
+    pub busy_s: f64,
+    /// I/O that it has served.
+    pub ios: u64,
+    /// Reads among them.
+    pub reads: u64,
+    /// Bytes read and written.
+    pub bytes: u64,
+    /// Requests answered from the buffer.
+    pub buffer_hits: u64,
+}
+
+/// The upper ends of the buckets of response times, in seconds.
+pub const RESPONSE_BUCKETS_S: [f64; 16] = [
+    0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
+];
+
+impl OperationStatus {
+    /// A request was answered.
+    #[inline]
+    pub(crate) fn add(&mut self, bytes: u64, response_s: f64, failed: bool) {
+        if self.buckets.is_empty() {
+            self.buckets = vec![0; RESPONSE_BUCKETS_S.len() + 1];
+        }
+        self.requests += 1;
+        self.bytes += bytes;
+        self.errors += u64::from(failed);
+        self.response_s += response_s;
+        self.buckets[RESPONSE_BUCKETS_S.partition_point(|&end| end < response_s)] += 1;
+    }
+}

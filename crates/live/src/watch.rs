@@ -1,0 +1,56 @@
+//! What stands above the layers of a served stack: it notes what happens.
+
+use crate::decisions::Decisions;
+use crate::record::Recorder;
+use fullstroke_contract::{Request, Signal};
+use fullstroke_engine::{Above, Finished, Observer};
+use fullstroke_units::Time;
+
+/// A request that has finished in the world.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended {
+    pub(crate) finished: Finished,
+    /// Its number in the order of completion, from 0.
+    pub(crate) completion: u64,
+    /// The digest of all decisions up to here.
+    pub(crate) decisions: u64,
+}
+
+/// A signal that a volume has sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Sent {
+    pub(crate) path: Vec<usize>,
+    pub(crate) signal: Signal,
+}
+
+/// Collects what the machine tells until the server has acted on it.
+#[derive(Debug, Default)]
+pub(crate) struct Watch {
+    pub(crate) decisions: Decisions,
+    pub(crate) recorder: Option<Recorder>,
+    pub(crate) ended: Vec<Ended>,
+    pub(crate) sent: Vec<Sent>,
+}
+
+impl Observer for Watch {
+    #[inline]
+    fn finished(&mut self, finished: &Finished) {
+        let completion = self.decisions.finished_requests();
+        self.decisions.finished(finished);
+        self.ended.push(Ended { finished: *finished, completion, decisions: self.decisions.digest() });
+    }
+
+    #[inline]
+    fn drive_io(&mut self, now: Time, drive: usize, request: &Request) {
+        self.decisions.drive_io(now, drive, request);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.drive_io(now, drive, request);
+        }
+    }
+
+    fn signalled(&mut self, _now: Time, path: &[usize], signal: Signal) {
+        self.sent.push(Sent { path: path.to_vec(), signal });
+    }
+}
+
+impl Above for Watch {}

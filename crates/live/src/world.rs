@@ -1,0 +1,320 @@
+//! One served stack: its layers, its bytes, and what is on its way.
+
+use crate::lateness::Lateness;
+use crate::record::{RecordedOrder, Recorder};
+use crate::status::Operations;
+use crate::watch::{Ended, Sent, Watch};
+use fullstroke_bytes::{Store, StoreError};
+use fullstroke_contract::{Extent, Hints, Operation, Order, Refusal, Request, RequestId, Signal, Status};
+use fullstroke_engine::Machine;
+use fullstroke_nbd::{Allocation, Command, CommandFlags, ErrorCode, StatusExtent};
+use fullstroke_units::{Bytes, Lbn, SECTOR_BYTES, Sectors, Time};
+use std::ops::ControlFlow;
+
+/// Extents of status in one answer; a client asks again for the rest.
+const EXTENTS_MAX: usize = 4096;
+
+/// Whom an answer belongs to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ClientId {
+    /// The place of its connection.
+    pub(crate) place: u32,
+    /// How many connections had this place before.
+    pub(crate) generation: u32,
+    /// Its number among all clients, from 1.
+    pub(crate) number: u32,
+}
+
+/// A client's request that is on its way.
+#[derive(Clone, Debug)]
+pub(crate) struct Ticket {
+    pub(crate) client: ClientId,
+    pub(crate) request: fullstroke_nbd::Request,
+    /// What a write brings; empty for all others.
+    pub(crate) payload: Vec<u8>,
+}
+
+/// How a request ended on the bytes.
+#[derive(Debug)]
+pub(crate) enum Carried {
+    /// Read into the buffer, written, or nothing to do.
+    Done,
+    /// Done once what was written before is durable.
+    DoneWhenDurable,
+    /// The data is lost: more members have failed than the layout covers.
+    Lost,
+    /// The host's storage failed.
+    Failed(StoreError),
+}
+
+impl Carried {
+    /// The error that the client is told, with a text for people.
+    pub(crate) fn failure(&self) -> Option<(ErrorCode, String)> {
+        match self {
+            Carried::Done | Carried::DoneWhenDurable => None,
+            Carried::Lost => Some((ErrorCode::InputOutput, "the data was lost with failed drives".into())),
+            Carried::Failed(error) if error.is_out_of_space() => {
+                Some((ErrorCode::NoSpace, error.to_string()))
+            }
+            Carried::Failed(error) => Some((ErrorCode::InputOutput, error.to_string())),
+        }
+    }
+}
+
+/// One served stack.
+pub(crate) struct World {
+    pub(crate) name: String,
+    /// The layouts, from the top.
+    pub(crate) layout: String,
+    pub(crate) machine: Machine,
+    pub(crate) store: Store,
+    pub(crate) watch: Watch,
+    pub(crate) lateness: Lateness,
+    pub(crate) operations: Operations,
+    rebuilding: bool,
+    tickets: Vec<Option<Ticket>>,
+    free: Vec<u32>,
+}
+
+impl World {
+    pub(crate) fn new(
+        name: String,
+        layout: String,
+        machine: Machine,
+        store: Store,
+        recorder: Option<Recorder>,
+    ) -> World {
+        World {
+            name,
+            layout,
+            machine,
+            store,
+            watch: Watch { recorder, ..Watch::default() },
+            lateness: Lateness::new(),
+            operations: Operations::default(),
+            rebuilding: false,
+            tickets: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+
+    /// A client's request arrives.
+    pub(crate) fn submit(&mut self, now: Time, ticket: Ticket) {
+        self.advance(now);
+        let now = self.machine.now();
+        let mut request = timed(&ticket.request);
+        request.hints.process = ticket.client.number;
+        request.id = RequestId(u64::from(self.keep(ticket)));
+        if let Some(recorder) = &mut self.watch.recorder {
+            recorder.arrived(now, &request);
+        }
+        self.machine.submit(now, request, &mut self.watch);
+    }
+
+    /// The member at `path` has failed.
+    pub(crate) fn fail(&mut self, now: Time, path: &[usize]) -> Result<(), Refusal> {
+        self.store.fail_member(path).map_err(refusal)?;
+        self.order(now, path, |member| Order::Fail { member })
+    }
+
+    /// The failed member at `path` was replaced by an empty one.
+    pub(crate) fn restore(&mut self, now: Time, path: &[usize], rate: Option<Bytes>) -> Result<(), Refusal> {
+        self.store.restore_member(path).map_err(refusal)?;
+        let ordered = self.order(now, path, |member| Order::Restore { member, rate });
+        if ordered.is_err() {
+            // The bytes follow the layers. It was a failed member a moment ago.
+            let _ = self.store.fail_member(path);
+        }
+        ordered
+    }
+
+    /// Members that were not whole when the bytes were left are not whole now.
+    pub(crate) fn resume(&mut self) {
+        for member in self.store.status() {
+            let path: Vec<usize> = member.member.split('.').filter_map(|index| index.parse().ok()).collect();
+            if path.is_empty() || member.state == "alive" {
+                continue;
+            }
+            // What the stack file says already is refused, rightly.
+            let _ = self.order(Time::ZERO, &path, |member| Order::Fail { member });
+            if member.state == "rebuilding" {
+                let _ = self.order(Time::ZERO, &path, |member| Order::Restore { member, rate: None });
+            }
+        }
+    }
+
+    /// Whether a volume fills a member.
+    pub(crate) fn is_rebuilding(&self) -> bool {
+        self.rebuilding
+    }
+
+    /// Says something to the layers about the member at `path`.
+    fn order(&mut self, now: Time, path: &[usize], order: impl Fn(usize) -> Order) -> Result<(), Refusal> {
+        let Some((&member, volume)) = path.split_last() else {
+            return Err(Refusal("a single drive is not a member of a volume".into()));
+        };
+        self.advance(now);
+        let (now, order) = (self.machine.now(), order(member));
+        let submitted = self.machine.submitted();
+        self.machine.order(now, volume, order, &mut self.watch)?;
+        if let Some(recorder) = &mut self.watch.recorder {
+            recorder.ordered(RecordedOrder::new(now, submitted, volume, order));
+        }
+        self.rebuilding = self.store.status().iter().any(|member| member.state == "rebuilding");
+        Ok(())
+    }
+
+    /// Lets everything happen that is due by `now`.
+    pub(crate) fn advance(&mut self, now: Time) {
+        self.machine.advance(now.max(self.machine.now()), &mut self.watch);
+    }
+
+    /// Lets the next thing happen, whenever it is due.
+    ///
+    /// # Panics
+    /// If requests are in flight and nothing is due: a layer has lost one.
+    pub(crate) fn hurry(&mut self) {
+        let stuck = self.machine.in_flight() > 0 && self.machine.next_wake() == Time::NEVER;
+        assert!(!stuck, "a layer has lost {} requests", self.machine.in_flight());
+        self.machine.wake(&mut self.watch);
+    }
+
+    /// Carries what the volumes have rebuilt out on the bytes. A member that
+    /// the host cannot fill has failed again.
+    pub(crate) fn carry_signals(&mut self) {
+        if self.watch.sent.is_empty() {
+            return;
+        }
+        for Sent { mut path, signal } in std::mem::take(&mut self.watch.sent) {
+            let Signal::Rebuilt { member, done, .. } = signal else { continue };
+            path.push(member as usize);
+            if let Err(error) = self.store.rebuild_member(&path, done) {
+                eprintln!("fullstroke: member {member} cannot be rebuilt: {error}");
+                // Either may know already.
+                let _ = self.store.fail_member(&path);
+                let _ = self.order(self.machine.now(), &path, |member| Order::Fail { member });
+            }
+        }
+        self.rebuilding = self.store.status().iter().any(|member| member.state == "rebuilding");
+    }
+
+    /// Why a request is not begun at all. A disk zeroes no faster than it
+    /// writes, unless it may deallocate.
+    pub(crate) fn refuses(&self, request: &fullstroke_nbd::Request) -> Option<ErrorCode> {
+        let fast = request.flags.contains(CommandFlags::FAST_ZERO | CommandFlags::NO_HOLE);
+        fast.then_some(ErrorCode::NotSupported)
+    }
+
+    /// Which parts of a range are allocated.
+    pub(crate) fn allocation(&mut self, request: &fullstroke_nbd::Request) -> Vec<StatusExtent> {
+        let Extent { start, sectors } = extent(request);
+        let one = request.flags.contains(CommandFlags::ONE_EXTENT);
+        let mut extents: Vec<StatusExtent> = Vec::new();
+        let found = self.store.allocated(start, sectors, &mut |run, takes_room| {
+            let state = if takes_room { Allocation::empty() } else { Allocation::HOLE | Allocation::ZERO };
+            extents.push(StatusExtent { length_bytes: run.sectors.bytes().0 as u32, state });
+            if one || extents.len() == EXTENTS_MAX {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        });
+        // No extents say that all of it is data, which is never wrong.
+        found.map(|()| extents).unwrap_or_default()
+    }
+
+    /// Counts a request that is answered.
+    pub(crate) fn count(&mut self, request: &fullstroke_nbd::Request, ended: &Ended, failed: bool) {
+        let Ended { finished, .. } = ended;
+        let kind = match finished.operation {
+            Operation::Read => &mut self.operations.read,
+            Operation::Write => &mut self.operations.write,
+            Operation::Flush => &mut self.operations.flush,
+            Operation::Discard => &mut self.operations.discard,
+        };
+        let response = finished.completion.finished.since(finished.arrived);
+        kind.add(request.length_bytes.into(), response.as_secs_f64(), failed);
+    }
+
+    /// Takes the ticket of a request that has ended.
+    pub(crate) fn claim(&mut self, ended: &Ended) -> Option<Ticket> {
+        let place = ended.finished.completion.id.0 as u32;
+        self.free.push(place);
+        self.tickets[place as usize].take()
+    }
+
+    /// Carries a request that has ended out on the bytes; a read into `into`.
+    pub(crate) fn carry(&mut self, ticket: &Ticket, status: Status, into: &mut [u8]) -> Carried {
+        if status != Status::Done {
+            return Carried::Lost;
+        }
+        let Extent { start, sectors } = extent(&ticket.request);
+        let flags = ticket.request.flags;
+        let done = match ticket.request.command {
+            Command::Read => self.store.read(start, into),
+            Command::Write => self.store.write(start, &ticket.payload),
+            Command::WriteZeroes => {
+                self.store.write_zeroes(start, sectors, !flags.contains(CommandFlags::NO_HOLE))
+            }
+            Command::Trim => self.store.discard(start, sectors),
+            Command::Flush | Command::Cache | Command::BlockStatus => Ok(()),
+        };
+        let durable = ticket.request.command == Command::Flush
+            || (ticket.request.command.changes() && flags.contains(CommandFlags::FORCE_UNIT_ACCESS));
+        match done {
+            Err(StoreError::Lost { .. }) => Carried::Lost,
+            Err(error) => Carried::Failed(error),
+            Ok(()) if durable => Carried::DoneWhenDurable,
+            Ok(()) => Carried::Done,
+        }
+    }
+
+    /// The answer to a request has left, so much later than it was due.
+    pub(crate) fn answered(&mut self, ended: &Ended, late_ns: u64) {
+        self.lateness.add(late_ns);
+        if let Some(recorder) = &mut self.watch.recorder {
+            recorder.answered(ended, late_ns);
+        }
+    }
+
+    fn keep(&mut self, ticket: Ticket) -> u32 {
+        if let Some(place) = self.free.pop() {
+            self.tickets[place as usize] = Some(ticket);
+            return place;
+        }
+        self.tickets.push(Some(ticket));
+        self.tickets.len() as u32 - 1
+    }
+}
+
+/// The sectors that a client's request concerns.
+pub(crate) fn extent(request: &fullstroke_nbd::Request) -> Extent {
+    Extent {
+        start: Lbn(request.offset_bytes / SECTOR_BYTES),
+        sectors: Sectors(u64::from(request.length_bytes) / SECTOR_BYTES),
+    }
+}
+
+/// A client's request, as the layers see it. Zeroes that need not be allocated
+/// are a discard (a disk deallocates), those that must be are a write.
+fn timed(request: &fullstroke_nbd::Request) -> Request {
+    let operation = match request.command {
+        Command::Read | Command::Cache | Command::BlockStatus => Operation::Read,
+        Command::Write => Operation::Write,
+        Command::WriteZeroes if request.flags.contains(CommandFlags::NO_HOLE) => Operation::Write,
+        Command::WriteZeroes | Command::Trim => Operation::Discard,
+        Command::Flush => Operation::Flush,
+    };
+    let force_unit_access =
+        operation == Operation::Write && request.flags.contains(CommandFlags::FORCE_UNIT_ACCESS);
+    Request {
+        operation,
+        extent: extent(request),
+        hints: Hints { force_unit_access, ..Hints::default() },
+        ..Request::default()
+    }
+}
+
+fn refusal(error: StoreError) -> Refusal {
+    Refusal(error.to_string())
+}
