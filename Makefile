@@ -3,7 +3,7 @@
 CARGO ?= cargo
 SHELL := /bin/bash
 
-.PHONY: help demo test bench lint docs generate samples fuzz toolchain toolchain-c
+.PHONY: help demo test clients live-check bench lint docs generate samples fuzz toolchain toolchain-c
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -20,7 +20,10 @@ demo: toolchain ## Build, then rank four ways of laying out five disks under a c
 	@$(CARGO) build --release --quiet --package fullstroke
 	target/release/fullstroke compare stacks/demo/*.toml
 
-test: lint docs ## Format, lints, docs, all tests
+clients: ## Install the programs that tests use as clients, if this host allows it
+	@tools/clients.sh
+
+test: clients lint docs ## Format, lints, docs, all tests
 	@mkdir -p target
 	@set -o pipefail; $(CARGO) test --workspace --no-fail-fast 2>&1 | tee target/tests.log; status=$$?; \
 	awk '/^test result:/ { passed += $$4; failed += $$6; skipped += $$8 } \
@@ -38,7 +41,11 @@ bench: toolchain ## Speed and memory of simulation and trace reading, printed
 	@$(CARGO) build --release --quiet --package fullstroke --package fullstroke-bench
 	@target/release/fullstroke-bench
 
-generate: toolchain ## Write again what is generated: JSON schemas, docs/reference.md
+live-check: toolchain clients ## One job under both clocks, and the speed of serve (about 7 minutes)
+	@$(CARGO) build --release --quiet --package fullstroke
+	@tools/live-check.py
+
+generate: toolchain ## Write again what is generated: JSON schemas, docs/reference.md, docs/fio.md
 	FULLSTROKE_GENERATE=1 $(CARGO) test --quiet --package fullstroke-stack --test generated
 
 samples: toolchain ## Capture the sample workloads again (root, Linux, about 20 minutes)
@@ -46,5 +53,5 @@ samples: toolchain ## Capture the sample workloads again (root, Linux, about 20 
 	samples/capture.sh
 
 fuzz: ## Fuzz each reader of foreign files for ten minutes (needs cargo-fuzz)
-	cd fuzz && for target in trace_any trace_detect disksim_parameters disksim_seek disksim_layout; do \
+	cd fuzz && for target in trace_any trace_detect disksim_parameters disksim_seek disksim_layout nbd_server fio_job; do \
 		RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run $$target --fuzz-dir . -- -max_total_time=600 || exit 1; done

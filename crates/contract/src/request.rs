@@ -102,6 +102,24 @@ impl Extent {
 }
 
 impl Operation {
+    /// All of them.
+    pub const ALL: [Operation; 4] = [Operation::Read, Operation::Write, Operation::Flush, Operation::Discard];
+
+    /// Its name in files and messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Operation::Read => "read",
+            Operation::Write => "write",
+            Operation::Flush => "flush",
+            Operation::Discard => "discard",
+        }
+    }
+
+    /// The operation called `name`.
+    pub fn named(name: &str) -> Option<Operation> {
+        Operation::ALL.into_iter().find(|operation| operation.name() == name)
+    }
+
     /// Whether the operation moves data.
     pub const fn transfers(self) -> bool {
         matches!(self, Operation::Read | Operation::Write)

@@ -19,7 +19,7 @@
 //! | file | what |
 //! |---|---|
 //! | `serve.rs` | from stack files and options to a server, and its end |
-//! | `server.rs` | the loop: clients above, worlds below, one thread |
+//! | `server.rs`, `connections.rs` | the loop: clients above, worlds below, one thread |
 //! | `answers.rs`, `inbox.rs`, `status.rs` | questions and orders to a running server |
 //! | `control.rs`, `metrics.rs` | the same over a socket, and for Prometheus |
 //! | `callers.rs` | who calls there: a thread each, bounded |
@@ -33,6 +33,7 @@ mod answers;
 mod callers;
 mod client;
 mod clock;
+mod connections;
 pub mod control;
 mod decisions;
 mod durability;

@@ -18,7 +18,7 @@
 //! `orders`, as JSON. [`replay`](crate::replay) runs a record again.
 
 use crate::watch::Ended;
-use fullstroke_contract::{Operation, Order, Request, Status};
+use fullstroke_contract::{Order, Request, Status};
 use fullstroke_table::{ColumnType, Schema, TableError, TableWriter};
 use fullstroke_trace::native_schema;
 use fullstroke_units::{Bytes, Time};
@@ -29,14 +29,7 @@ use std::path::Path;
 
 /// The columns, by position in [`schema`]; the first eight are the trace's.
 pub(crate) mod column {
-    pub(crate) const ARRIVAL: usize = 0;
-    pub(crate) const OPERATION: usize = 1;
-    pub(crate) const START: usize = 2;
-    pub(crate) const SECTORS: usize = 3;
-    pub(crate) const DEVICE: usize = 4;
-    pub(crate) const PROCESS: usize = 5;
-    pub(crate) const ISSUED: usize = 6;
-    pub(crate) const COMPLETED: usize = 7;
+    pub(crate) use fullstroke_trace::native_column::*;
     pub(crate) const FORCE_UNIT_ACCESS: usize = 8;
     pub(crate) const STATUS: usize = 9;
     pub(crate) const MEMBERS: usize = 10;
@@ -210,7 +203,7 @@ impl Recorder {
         }
         let table = &mut self.table;
         table.u64(column::ARRIVAL, row.arrived.as_nanos());
-        table.text(column::OPERATION, operation_name(row.request.operation));
+        table.text(column::OPERATION, row.request.operation.name());
         table.u64(column::START, row.request.extent.start.0);
         table.u64(column::SECTORS, row.request.extent.sectors.0);
         table.u32(column::DEVICE, 0);
@@ -238,18 +231,4 @@ impl Recorder {
         self.table.note(note::ORDERS, &orders);
         self.table.finish()
     }
-}
-
-pub(crate) fn operation_name(operation: Operation) -> &'static str {
-    match operation {
-        Operation::Read => "read",
-        Operation::Write => "write",
-        Operation::Flush => "flush",
-        Operation::Discard => "discard",
-    }
-}
-
-pub(crate) fn operation_named(name: &str) -> Option<Operation> {
-    let all = [Operation::Read, Operation::Write, Operation::Flush, Operation::Discard];
-    all.into_iter().find(|&operation| operation_name(operation) == name)
 }

@@ -5,8 +5,8 @@
 //! order. [`replay_decisions`] requires it.
 
 use crate::decisions::Decisions;
-use crate::record::{RecordedOrder, column, note, operation_named, schema};
-use fullstroke_contract::{Extent, Hints, Request};
+use crate::record::{RecordedOrder, column, note, schema};
+use fullstroke_contract::{Extent, Hints, Operation, Request};
 use fullstroke_engine::{Above, Finished, Machine, Observer};
 use fullstroke_stack::Stack;
 use fullstroke_table::{Batch, TableError, TableReader};
@@ -258,7 +258,7 @@ impl Record {
 /// One row, or the operation's name if there is no such.
 fn row(batch: &Batch, index: usize) -> Result<(Time, Request, Promise), String> {
     let name = batch.text(column::OPERATION, index);
-    let operation = operation_named(name).ok_or_else(|| name.escape_debug().to_string())?;
+    let operation = Operation::named(name).ok_or_else(|| name.escape_debug().to_string())?;
     let hints = Hints {
         process: batch.u32(column::PROCESS, index),
         force_unit_access: batch.bool(column::FORCE_UNIT_ACCESS, index),

@@ -1,15 +1,15 @@
 //! The loop that serves: clients above, worlds below, one thread.
 
-use crate::client::{Client, Fate};
+use crate::client::Client;
 use crate::clock::{Clock, Pace};
 use crate::durability::{SyncQueue, Syncer, Waiting};
 use crate::inbox::Inbox;
 use crate::poll::{Interest, Poll, Ready};
 use crate::socket::Listener;
 use crate::watch::Ended;
-use crate::world::{Carried, ClientId, Ticket, World};
+use crate::world::{Carried, ClientId, World};
 use fullstroke_bytes::{StoreError, Synced, Tidy};
-use fullstroke_nbd::{Command, Connection, ErrorCode, Event, Exports};
+use fullstroke_nbd::{Command, ErrorCode, Exports};
 use fullstroke_units::Time;
 use std::io;
 use std::sync::Arc;
@@ -19,15 +19,11 @@ use std::time::{Duration, Instant};
 const SIGNALS: u64 = 0;
 const INBOX: u64 = 1;
 const DURABLE: u64 = 2;
-const FIRST_LISTENER: u64 = 16;
+pub(crate) const FIRST_LISTENER: u64 = 16;
 const CLIENT: u64 = 1 << 63;
 
-/// Connections at a time; more are closed at once.
-const CLIENTS_MAX: usize = 4096;
 /// Payloads on their way, over all clients, beyond which nobody is read from.
 const PAYLOAD_BYTES_MAX: u64 = 1 << 30;
-/// Reads from one client before it is the others' turn.
-const TURNS: usize = 16;
 /// How long the loop sleeps if nothing happens.
 const NAP: Duration = Duration::from_secs(1);
 /// How long a client may take to read its last answers when the server ends.
@@ -46,25 +42,25 @@ pub(crate) struct Server {
     pub(crate) inbox: Inbox,
     pub(crate) clients_now: u64,
     pub(crate) began: Instant,
-    exports: Arc<Exports>,
-    poll: Poll,
-    listeners: Vec<Listener>,
+    pub(crate) exports: Arc<Exports>,
+    pub(crate) poll: Poll,
+    pub(crate) listeners: Vec<Listener>,
     /// Listeners rest while no descriptor is free.
-    accepting: bool,
-    clients: Vec<Option<Client>>,
-    generations: Vec<u32>,
-    free: Vec<u32>,
-    clients_so_far: u32,
+    pub(crate) accepting: bool,
+    pub(crate) clients: Vec<Option<Client>>,
+    pub(crate) generations: Vec<u32>,
+    pub(crate) free: Vec<u32>,
+    pub(crate) clients_so_far: u32,
     /// Clients with something to send, or that have just changed.
-    touched: Vec<u32>,
-    payload_bytes: u64,
-    reading: bool,
+    pub(crate) touched: Vec<u32>,
+    pub(crate) payload_bytes: u64,
+    pub(crate) reading: bool,
     syncer: Syncer,
     sync_queues: Vec<SyncQueue>,
     answered: Vec<(usize, Ended)>,
     ended: Vec<Ended>,
     tidy_at: Duration,
-    stopping: Option<Instant>,
+    pub(crate) stopping: Option<Instant>,
 }
 
 impl Server {
@@ -286,7 +282,7 @@ impl Server {
     }
 
     /// The client has something to send, or may take more.
-    fn touch(&mut self, id: ClientId) {
+    pub(crate) fn touch(&mut self, id: ClientId) {
         if let Some(client) = client_of(&mut self.clients, id)
             && !client.unsent
         {
@@ -310,23 +306,6 @@ impl Server {
                 Pace::Immediate => 0,
             };
             self.worlds[index].answered(&ended, late_ns);
-        }
-    }
-
-    fn send_to(&mut self, place: u32) {
-        // Answers, and room in the socket, may let it take what it had received.
-        self.begin_all(place);
-        let Some(client) = &mut self.clients[place as usize] else { return };
-        let sent = client.send();
-        self.begin_all(place);
-        let reads = self.reading && self.stopping.is_none();
-        let Some(client) = &mut self.clients[place as usize] else { return };
-        if self.stopping.is_some() {
-            client.end_input();
-        }
-        let settled = sent.and_then(|()| client.settle(&self.poll, reads));
-        if settled.is_err() || client.fate() == Fate::Ends {
-            self.close(place);
         }
     }
 
@@ -354,131 +333,6 @@ impl Server {
         }
     }
 
-    fn accept(&mut self, index: usize) {
-        loop {
-            let Some(listener) = self.listeners.get(index) else { return };
-            match listener.accept() {
-                Ok(stream) if self.clients_now < CLIENTS_MAX as u64 => {
-                    let place = self.free.pop().unwrap_or_else(|| {
-                        self.clients.push(None);
-                        self.generations.push(0);
-                        self.clients.len() as u32 - 1
-                    });
-                    self.clients_so_far = self.clients_so_far.wrapping_add(1).max(1);
-                    let generation = self.generations[place as usize];
-                    let id = ClientId { place, generation, number: self.clients_so_far };
-                    let connection = Connection::new(Arc::clone(&self.exports));
-                    match Client::new(id, client_key(id), stream, connection, &self.poll) {
-                        Ok(client) => {
-                            self.clients[place as usize] = Some(client);
-                            self.clients_now += 1;
-                            // It begins with a greeting.
-                            self.touched.push(place);
-                        }
-                        Err(_) => self.free.push(place),
-                    }
-                }
-                Ok(_refused) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                Err(_) => return self.rest(),
-            }
-        }
-    }
-
-    /// No descriptor is free: nobody is accepted until a client leaves.
-    fn rest(&mut self) {
-        self.accepting = false;
-        for (key, listener) in (FIRST_LISTENER..).zip(&self.listeners) {
-            let _ = self.poll.modify(listener, key, Interest { readable: false, writable: false });
-        }
-    }
-
-    /// A client's socket is ready.
-    fn hear(&mut self, event: Ready) {
-        let place = event.key as u32;
-        // It may have been told before the client left, and another came.
-        let Some(client) = self.clients.get(place as usize).and_then(Option::as_ref) else { return };
-        if client_key(client.id) != event.key {
-            return;
-        }
-        if event.broken {
-            return self.close(place);
-        }
-        if event.readable {
-            self.take_in(place);
-        }
-        if let Some(client) = &self.clients[place as usize] {
-            self.touch(client.id);
-        }
-    }
-
-    /// Reads what a client has sent, and begins what it asks for.
-    fn take_in(&mut self, place: u32) {
-        for _ in 0..TURNS {
-            let Some(client) = &mut self.clients[place as usize] else { return };
-            let Ok(count) = client.receive() else { return self.close(place) };
-            self.begin_all(place);
-            if count == 0 {
-                break;
-            }
-        }
-        if let Some(client) = &self.clients[place as usize] {
-            self.touch(client.id);
-        }
-    }
-
-    /// Begins all that the client's input asks for. If it broke the protocol,
-    /// what was answered before is sent, and then it is closed.
-    fn begin_all(&mut self, place: u32) {
-        while self.stopping.is_none()
-            && let Some(client) = &mut self.clients[place as usize]
-            && let Ok(Some(event)) = client.next_event()
-        {
-            self.begin(place, event);
-        }
-    }
-
-    fn begin(&mut self, place: u32, event: Event) {
-        let Some(client) = &mut self.clients[place as usize] else { return };
-        match event {
-            Event::Opened { export } => client.export = Some(export),
-            Event::Disconnect => {}
-            Event::Request { request, payload } => {
-                let Some(world) = client.export else { return };
-                if let Some(code) = self.worlds[world].refuses(&request) {
-                    return client.connection.reply_error(
-                        &request,
-                        code,
-                        "zeroing is no faster than writing",
-                    );
-                }
-                if request.command == Command::BlockStatus {
-                    let extents = self.worlds[world].allocation(&request);
-                    return client.connection.reply_status(&request, extents);
-                }
-                self.payload_bytes += payload.len() as u64;
-                let ticket = Ticket { client: client.id, request, payload };
-                let now = self.now(world);
-                self.worlds[world].submit(now, ticket);
-            }
-        }
-    }
-
-    fn close(&mut self, place: u32) {
-        let Some(client) = self.clients[place as usize].take() else { return };
-        client.leave(&self.poll);
-        self.generations[place as usize] = self.generations[place as usize].wrapping_add(1);
-        self.free.push(place);
-        self.clients_now -= 1;
-        if !self.accepting {
-            self.accepting = true;
-            for (key, listener) in (FIRST_LISTENER..).zip(&self.listeners) {
-                let _ = self.poll.modify(listener, key, Interest::READ);
-            }
-        }
-    }
-
     /// Nothing more is begun; what was begun is finished.
     fn stop(&mut self) {
         if self.stopping.is_some() {
@@ -497,7 +351,7 @@ impl Server {
 }
 
 /// The key by which a client's socket is polled; no two clients share one.
-fn client_key(id: ClientId) -> u64 {
+pub(crate) fn client_key(id: ClientId) -> u64 {
     CLIENT | u64::from(id.generation & 0x7FFF_FFFF) << 32 | u64::from(id.place)
 }
 

@@ -1,6 +1,6 @@
 //! Every request as a row of a table.
 
-use fullstroke_contract::{Operation, Request, Status};
+use fullstroke_contract::{Request, Status};
 use fullstroke_engine::{Finished, Observer};
 use fullstroke_table::{ColumnType, Schema, TableError, TableWriter};
 use fullstroke_units::{Duration, Time};
@@ -128,7 +128,7 @@ impl RequestLog {
         table.u64(column::REQUEST, finished.origin);
         table.u64(column::ARRIVED, finished.arrived.as_nanos());
         table.u64(column::FINISHED, completion.finished.as_nanos());
-        table.text(column::OPERATION, operation_name(finished.operation));
+        table.text(column::OPERATION, finished.operation.name());
         table.u64(column::LBN, finished.extent.start.0);
         table.u64(column::SECTORS, finished.extent.sectors.0);
         table.u32(column::PROCESS, finished.process);
@@ -182,15 +182,6 @@ impl Touched {
     }
 }
 
-fn operation_name(operation: Operation) -> &'static str {
-    match operation {
-        Operation::Read => "read",
-        Operation::Write => "write",
-        Operation::Flush => "flush",
-        Operation::Discard => "discard",
-    }
-}
-
 fn status_name(status: Status) -> &'static str {
     match status {
         Status::Done => "done",
@@ -202,7 +193,7 @@ fn status_name(status: Status) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullstroke_contract::{Breakdown, Completion, Extent};
+    use fullstroke_contract::{Breakdown, Completion, Extent, Operation};
     use fullstroke_table::TableReader;
     use fullstroke_units::Time;
 

@@ -1,6 +1,5 @@
 //! The first requests of a trace.
 
-use crate::record::operation_name;
 use crate::{Record, TraceError, TraceReader};
 use comfy_table::{CellAlignment, Table, presets};
 use fullstroke_units::Duration;
@@ -34,7 +33,7 @@ pub fn render_head(records: &[Record]) -> String {
     for record in records {
         table.add_row([
             format!("{:.6}", record.arrival.as_millis_f64()),
-            operation_name(record.operation).to_owned(),
+            record.operation.name().to_owned(),
             record.extent.start.0.to_string(),
             record.extent.sectors.0.to_string(),
             record.device.to_string(),

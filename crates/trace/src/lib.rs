@@ -29,7 +29,7 @@ mod summary;
 pub use convert::{Conversion, convert, output_for};
 pub use error::{Place, TraceError};
 pub use formats::disksim_validate::{CacheOutcome, ValidateReader, ValidateRow};
-pub use formats::native::schema as native_schema;
+pub use formats::native::{column as native_column, schema as native_schema};
 pub use formats::{Confidence, Counted, FORMATS, Format, Head, find_format};
 pub use head::{head, render_head};
 pub use options::{Beyond, Options, SORT_WINDOW_ROWS};

@@ -3,7 +3,7 @@
 use crate::formats::{Format, find_format, recognise};
 use crate::input::{BUFFER_BYTES, Fault, Input, Problem};
 use crate::options::{Beyond, Options};
-use crate::record::{Record, operation_name};
+use crate::record::Record;
 use crate::row::{Parser, Row, check};
 use crate::sort::SortWindow;
 use crate::{Place, TraceError, source};
@@ -312,7 +312,7 @@ impl TraceReader {
         Err(TraceError::BeyondVolume {
             file: self.file.clone(),
             place: self.place(row),
-            operation: operation_name(row.operation),
+            operation: row.operation.name(),
             start: row.start,
             end,
             capacity,

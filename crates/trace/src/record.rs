@@ -36,33 +36,12 @@ impl Record {
     }
 }
 
-/// The operation's name in files and messages.
-pub(crate) fn operation_name(operation: Operation) -> &'static str {
-    match operation {
-        Operation::Read => "read",
-        Operation::Write => "write",
-        Operation::Flush => "flush",
-        Operation::Discard => "discard",
-    }
-}
-
-/// The operation called `name`.
-pub(crate) fn operation_named(name: &str) -> Option<Operation> {
-    match name {
-        "read" => Some(Operation::Read),
-        "write" => Some(Operation::Write),
-        "flush" => Some(Operation::Flush),
-        "discard" => Some(Operation::Discard),
-        _ => None,
-    }
-}
-
 impl Serialize for Record {
     /// The columns of the native format.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = serializer.serialize_struct("Record", 8)?;
         fields.serialize_field("arrival_ns", &self.arrival.as_nanos())?;
-        fields.serialize_field("operation", operation_name(self.operation))?;
+        fields.serialize_field("operation", self.operation.name())?;
         fields.serialize_field("start_sector", &self.extent.start.0)?;
         fields.serialize_field("sectors", &self.extent.sectors.0)?;
         fields.serialize_field("device", &self.device)?;

@@ -1,7 +1,6 @@
 //! What a trace is like.
 
 use crate::footprint::Footprint;
-use crate::record::operation_name;
 use crate::{Record, TraceError, TraceReader};
 use comfy_table::{CellAlignment, Table, presets};
 use fullstroke_contract::Operation;
@@ -350,7 +349,7 @@ impl Collector {
                 .operations
                 .iter()
                 .map(|(&operation, collector)| OperationSummary {
-                    operation: operation_name(operation),
+                    operation: operation.name(),
                     requests: collector.requests,
                     share: share(collector.requests, self.requests),
                     total_gib: collector.sectors as f64 * SECTOR_BYTES as f64 / BYTES_PER_GIB,

@@ -3,7 +3,7 @@
 use super::{Confidence, Counted, Format, Head};
 use crate::Place;
 use crate::input::{Fault, Input};
-use crate::record::operation_named;
+use fullstroke_contract::Operation;
 use crate::row::{Parser, Row};
 use fullstroke_table::{Batch, ColumnType, Schema, TableReader};
 use std::collections::VecDeque;
@@ -33,15 +33,16 @@ const PARQUET_MAGIC: &[u8] = b"PAR1";
 const BATCH_ROWS: usize = 1024;
 
 /// The table's columns, in the order of [`schema`].
-pub(crate) mod column {
-    pub(crate) const ARRIVAL: usize = 0;
-    pub(crate) const OPERATION: usize = 1;
-    pub(crate) const START: usize = 2;
-    pub(crate) const SECTORS: usize = 3;
-    pub(crate) const DEVICE: usize = 4;
-    pub(crate) const PROCESS: usize = 5;
-    pub(crate) const ISSUED: usize = 6;
-    pub(crate) const COMPLETED: usize = 7;
+#[allow(missing_docs)] // Their names are in the schema.
+pub mod column {
+    pub const ARRIVAL: usize = 0;
+    pub const OPERATION: usize = 1;
+    pub const START: usize = 2;
+    pub const SECTORS: usize = 3;
+    pub const DEVICE: usize = 4;
+    pub const PROCESS: usize = 5;
+    pub const ISSUED: usize = 6;
+    pub const COMPLETED: usize = 7;
 }
 
 /// The native format's table, as documented in `docs/traces.md`.
@@ -133,7 +134,7 @@ fn spooled(input: &mut Input<'_>) -> io::Result<File> {
 fn row(batch: &Batch, index: usize, place: u64) -> Result<Row, Fault> {
     let damaged = |found: String, expected: &str| Err(Fault::row(Place::Row(place), found, expected));
     let name = batch.text(column::OPERATION, index);
-    let Some(operation) = operation_named(name) else {
+    let Some(operation) = Operation::named(name) else {
         return damaged(format!("operation `{}`", name.escape_debug()), "read, write, flush or discard");
     };
     let arrival = batch.u64(column::ARRIVAL, index);

@@ -3,7 +3,6 @@
 use super::text::PACKINGS;
 use super::{Output, RecordWriter};
 use crate::formats::native::{column, schema};
-use crate::record::operation_name;
 use crate::{Record, TraceError};
 use fullstroke_table::TableWriter;
 use fullstroke_units::Time;
@@ -36,7 +35,7 @@ impl RecordWriter for Native {
     fn write(&mut self, record: &Record) -> Result<bool, TraceError> {
         let table = &mut self.0;
         table.u64(column::ARRIVAL, record.arrival.as_nanos());
-        table.text(column::OPERATION, operation_name(record.operation));
+        table.text(column::OPERATION, record.operation.name());
         table.u64(column::START, record.extent.start.0);
         table.u64(column::SECTORS, record.extent.sectors.0);
         table.u32(column::DEVICE, record.device);
