@@ -49,22 +49,24 @@ impl Client {
         })
     }
 
-    /// Reads once. `Ok(0)` if there is nothing (or no room) now.
-    pub(crate) fn receive(&mut self) -> io::Result<usize> {
+    /// Reads once. Answers whether there may be more at once: a read that did
+    /// not fill its room has taken all that there was.
+    pub(crate) fn receive(&mut self) -> io::Result<bool> {
         let space = self.connection.space();
-        if space.is_empty() {
-            return Ok(0);
+        let room = space.len();
+        if room == 0 {
+            return Ok(false);
         }
         match self.stream.read(space) {
             Ok(0) => {
                 self.finished_sending = true;
-                Ok(0)
+                Ok(false)
             }
             Ok(count) => {
                 self.connection.filled(count);
-                Ok(count)
+                Ok(count == room)
             }
-            Err(error) if is_transient(&error) => Ok(0),
+            Err(error) if is_transient(&error) => Ok(false),
             Err(error) => Err(error),
         }
     }

@@ -94,9 +94,9 @@ impl Server {
     fn take_in(&mut self, place: u32) {
         for _ in 0..TURNS {
             let Some(client) = &mut self.clients[place as usize] else { return };
-            let Ok(count) = client.receive() else { return self.close(place) };
+            let Ok(more) = client.receive() else { return self.close(place) };
             self.begin_all(place);
-            if count == 0 {
+            if !more {
                 break;
             }
         }

@@ -131,8 +131,6 @@ pub fn serve(
     let exports = stacks.iter().zip(&worlds).map(|(stack, world)| export(stack, world, options)).collect();
     let exports = Arc::new(Exports::new(exports)?);
     let listeners = listeners(&options.listen)?;
-    // Short sleeps are to end when they should; an old kernel may not know how.
-    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     let uris = listeners.iter().map(ToString::to_string).collect();
     let mut server = Server::new(worlds, exports, listeners, &signals, options.pace)
         .map_err(ServeError::host("event loop"))?;

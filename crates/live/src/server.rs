@@ -24,6 +24,8 @@ const CLIENT: u64 = 1 << 63;
 
 /// Payloads on their way, over all clients, beyond which nobody is read from.
 const PAYLOAD_BYTES_MAX: u64 = 1 << 30;
+/// The niceness of a thread that keeps the model's time: before all others.
+const NICENESS: i32 = -20;
 /// How long the loop sleeps if nothing happens.
 const NAP: Duration = Duration::from_secs(1);
 /// How long a client may take to read its last answers when the server ends.
@@ -113,6 +115,7 @@ impl Server {
 
     /// Serves until a signal says stop, and everything that was begun is done.
     pub(crate) fn run(&mut self) -> io::Result<()> {
+        self.ask_for_punctuality();
         let mut ready = Vec::new();
         while !self.is_over() {
             self.go_on();
@@ -126,6 +129,17 @@ impl Server {
             }
         }
         Ok(())
+    }
+
+    /// Sleeps are to end when they should, and to be followed by a turn at once:
+    /// whoever waits for the model's time should not wait for the host's other
+    /// work. What the host does not allow, it does not allow.
+    fn ask_for_punctuality(&self) {
+        if let Pace::Times(_) = self.pace {
+            let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+            // On Linux, the process of nobody is this thread.
+            let _ = rustix::process::setpriority_process(None, NICENESS);
+        }
     }
 
     fn is_over(&self) -> bool {
