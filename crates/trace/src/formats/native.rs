@@ -3,8 +3,8 @@
 use super::{Confidence, Counted, Format, Head};
 use crate::Place;
 use crate::input::{Fault, Input};
-use fullstroke_contract::Operation;
 use crate::row::{Parser, Row};
+use fullstroke_contract::Operation;
 use fullstroke_table::{Batch, ColumnType, Schema, TableReader};
 use std::collections::VecDeque;
 use std::fs::File;
