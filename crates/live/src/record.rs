@@ -162,10 +162,9 @@ impl Recorder {
     }
 
     pub(crate) fn drive_io(&mut self, now: Time, drive: usize, request: &Request) {
-        if request.origin == Request::BACKGROUND {
-            return;
-        }
-        let Some(row) = self.rows.get_mut((request.origin - self.first) as usize) else { return };
+        // What a layer does on its own account is nobody's, and what it does for a
+        // request that was answered before came too late for the record.
+        let Some(row) = self.row(request.origin) else { return };
         row.issued.get_or_insert(now);
         if let Err(place) = row.drives.binary_search(&(drive as u32)) {
             row.drives.insert(place, drive as u32);
@@ -174,7 +173,7 @@ impl Recorder {
 
     /// A request has been answered, so much later than it finished.
     pub(crate) fn answered(&mut self, ended: &Ended, late_ns: u64) {
-        let Some(row) = self.rows.get_mut((ended.finished.origin - self.first) as usize) else { return };
+        let Some(row) = self.row(ended.finished.origin) else { return };
         row.end = Some(End {
             finished: ended.finished.completion.finished,
             status: ended.finished.completion.status,
@@ -192,6 +191,11 @@ impl Recorder {
             row.drives.clear();
             self.spare.push(row.drives);
         }
+    }
+
+    /// The row of a request that is not written yet.
+    fn row(&mut self, origin: u64) -> Option<&mut Row> {
+        self.rows.get_mut(origin.checked_sub(self.first)? as usize)
     }
 
     fn put(&mut self, row: &Row, end: End) -> Result<(), TableError> {
