@@ -1,6 +1,6 @@
 //! What may be read from the layers below.
 
-use fullstroke_units::{Angle, Cylinder, Lbn, Sectors, Time};
+use fullstroke_units::{Angle, Cylinder, Duration, Lbn, Sectors, Time};
 use std::sync::Arc;
 
 /// The readings of one layer, published by the driver after each call to it.
@@ -61,6 +61,27 @@ pub trait TrackTable: Send + Sync {
     fn cylinder_of(&self, lbn: Lbn) -> Cylinder;
     /// The rotational position of the medium at `now`.
     fn angle_at(&self, now: Time) -> Angle;
+    /// Seek and rotation before a transfer could begin at `lbn`, for an arm that
+    /// leaves the cylinder `head` at `now`; beyond the end, at the last address. A
+    /// table that knows of no times says zero.
+    fn positioning(&self, _now: Time, _head: Cylinder, _lbn: Lbn, _write: bool) -> Duration {
+        Duration::ZERO
+    }
+    /// What no seek over so many cylinders or more falls short of.
+    fn seek_at_least(&self, _cylinders: u32) -> Duration {
+        Duration::ZERO
+    }
+}
+
+/// The other gauge that never changes: how the addresses of a striped volume lie
+/// on its members.
+pub trait Stripes: Send {
+    /// Addresses that lie together on one member: runs of so many, from address
+    /// 0 on.
+    fn unit(&self) -> Sectors;
+    /// The member that holds (the first copy of) `lbn`; beyond the end, that of
+    /// the last address.
+    fn member_of(&self, lbn: Lbn) -> u32;
 }
 
 /// The window of a layer on the layers directly below it, by member index.

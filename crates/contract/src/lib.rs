@@ -25,7 +25,7 @@ mod statistics;
 
 pub use breakdown::Breakdown;
 pub use error::ConfigError;
-pub use gauge::{Below, Gauge, Track, TrackTable};
+pub use gauge::{Below, Gauge, Stripes, Track, TrackTable};
 pub use hints::{Hints, PriorityClass};
 pub use layer::{Effect, Layer, Out};
 pub use order::{MemberState, Order, Refusal};

@@ -117,10 +117,9 @@ impl Model {
 
     /// How addresses lie.
     pub fn tracks(&self) -> Arc<dyn TrackTable> {
-        let geometry = Arc::clone(self.mechanics.geometry());
         match self.config.actuators {
-            1 => geometry,
-            actuators => Arc::new(Shares { geometry, actuators }),
+            1 => Arc::clone(&self.mechanics) as Arc<dyn TrackTable>,
+            actuators => Arc::new(Shares { geometry: Arc::clone(self.mechanics.geometry()), actuators }),
         }
     }
 

@@ -11,7 +11,7 @@
 use crate::config::{DriveConfig, ZeroLatency};
 use crate::geometry::{Geometry, Position};
 use crate::seek::SeekTable;
-use fullstroke_contract::{ConfigError, Extent};
+use fullstroke_contract::{ConfigError, Extent, Track, TrackTable};
 use fullstroke_units::{Angle, Cylinder, Duration, Lbn, Sectors, Spindle, Time};
 use std::sync::Arc;
 
@@ -275,6 +275,38 @@ impl Mechanics {
         let passed = self.geometry.passed(position, sectors);
         let exact = u128::from(position.sector_angle.0) * u128::from(passed);
         Angle(u64::try_from(exact).unwrap_or(u64::MAX))
+    }
+}
+
+/// The table of the geometry, and the times that only the mechanics know.
+impl TrackTable for Mechanics {
+    fn capacity(&self) -> Sectors {
+        self.geometry.capacity()
+    }
+
+    fn track_at(&self, lbn: Lbn) -> Track {
+        self.geometry.track_at(lbn)
+    }
+
+    fn cylinder_of(&self, lbn: Lbn) -> Cylinder {
+        self.geometry.cylinder_of(lbn)
+    }
+
+    fn angle_at(&self, now: Time) -> Angle {
+        self.geometry.angle_at(now)
+    }
+
+    /// The arm is taken to stand on the surface of its target: a gauge does not
+    /// tell which one it is on.
+    fn positioning(&self, now: Time, head: Cylinder, lbn: Lbn, write: bool) -> Duration {
+        let position = self.geometry.locate(Lbn(lbn.0.min(self.geometry.capacity().0 - 1)));
+        let head = Head { cylinder: head, surface: position.surface, wrote: false };
+        let seek = self.seek(head, position.cylinder, position.surface, write);
+        seek + self.rotation(now + seek, position.angle, self.span(&position, Sectors(1)), write)
+    }
+
+    fn seek_at_least(&self, cylinders: u32) -> Duration {
+        self.seek.at_least(cylinders)
     }
 }
 

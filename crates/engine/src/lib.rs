@@ -66,7 +66,9 @@ pub struct Outcome {
     pub skipped_rows: u64,
     /// The instant of the last completion.
     pub end: Time,
-    /// What each drive counted, in the order of the tree.
+    /// What each drive counted until then, in the order of the tree. What layers
+    /// do later on their own account, such as writing back what they hold, is
+    /// carried out but not counted.
     pub drives: Vec<MemberStatistics>,
 }
 
@@ -113,9 +115,13 @@ impl Engine {
     /// If a layer loses a request: nothing is in flight in any drive, and yet
     /// not every request has finished.
     pub fn run<O: Observer>(mut self, observer: &mut O) -> Result<Outcome, SourceError> {
+        let mut drives = None;
         loop {
             let arrival = self.source.next_wake();
             let due = self.machine.next_wake();
+            if arrival == Time::NEVER && self.machine.in_flight() == 0 && drives.is_none() {
+                drives = Some(self.machine.drive_statistics());
+            }
             if arrival.min(due) == Time::NEVER {
                 break;
             }
@@ -133,7 +139,7 @@ impl Engine {
         assert_eq!(lost, 0, "a layer has lost {lost} requests");
         self.outcome.requests = self.machine.submitted();
         self.outcome.skipped_rows = self.source.skipped_rows();
-        self.outcome.drives = self.machine.drive_statistics();
+        self.outcome.drives = drives.unwrap_or_default();
         Ok(self.outcome)
     }
 }

@@ -35,6 +35,14 @@ impl Node {
     pub fn over(layer: Box<dyn Layer>, member: Node) -> Node {
         Node { layer, members: vec![member], kind: Kind::Cover }
     }
+    /// How addresses lie on it: a drive's table is also that of what covers it.
+    fn tracks(&self) -> Option<Arc<dyn TrackTable>> {
+        match &self.kind {
+            Kind::Drive(table) => Some(Arc::clone(table)),
+            Kind::Volume => None,
+            Kind::Cover => self.members[0].tracks(),
+        }
+    }
 }
 
 /// The layers of a stack. They are numbered so that the members of one layer
@@ -56,6 +64,11 @@ struct Link {
     members: u32,
     drive: Option<u32>,
     volume: bool,
+    /// Whether the layer adds nothing to the place of its one member, and shows
+    /// that member's arm as its own.
+    cover: bool,
+    /// Whether the layer above is such a one.
+    covered: bool,
 }
 
 impl Tree {
@@ -79,6 +92,7 @@ impl Tree {
             let first_of_next = tree.layers.len() + level.len();
             for (node, parent, path, name) in level {
                 let index = tree.layers.len();
+                let tracks = node.tracks();
                 let first_member = (first_of_next + next.len()) as u32;
                 let members = node.members.len() as u32;
                 let volume = matches!(node.kind, Kind::Volume);
@@ -88,12 +102,12 @@ impl Tree {
                     (child, Some((index as u32, member as u32)), within, named)
                 });
                 next.extend(below);
-                let mut link = Link { parent, first_member, members, drive: None, volume };
-                let mut tracks = None;
-                if let Kind::Drive(table) = node.kind {
+                let cover = matches!(node.kind, Kind::Cover);
+                let covered = parent.is_some_and(|(above, _): (u32, u32)| tree.links[above as usize].cover);
+                let mut link = Link { parent, first_member, members, drive: None, volume, cover, covered };
+                if let Kind::Drive(_) = node.kind {
                     link.drive = Some(tree.drives.len() as u32);
                     tree.drives.push((index, if name.is_empty() { "0".into() } else { name }));
-                    tracks = Some(table);
                 }
                 tree.links.push(link);
                 tree.gauges.push(node.layer.gauge());
@@ -185,7 +199,25 @@ impl Tree {
         let layer = &mut *self.layers[node];
         event(layer, below);
         self.gauges[node] = layer.gauge();
-        layer.next_wake()
+        let next_wake = layer.next_wake();
+        if link.cover || link.covered {
+            self.show_arm(node);
+        }
+        next_wake
+    }
+
+    /// A cover shows the arm of what it covers, at any time.
+    fn show_arm(&mut self, node: usize) {
+        let mut link = self.links[node];
+        if link.cover {
+            self.gauges[node].head = self.gauges[link.first_member as usize].head;
+        }
+        let mut at = node;
+        while let (true, Some((above, _))) = (link.covered, link.parent) {
+            self.gauges[above as usize].head = self.gauges[at].head;
+            at = above as usize;
+            link = self.links[at];
+        }
     }
 
     pub(crate) fn drive_statistics(&self) -> Vec<MemberStatistics> {

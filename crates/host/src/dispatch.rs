@@ -1,19 +1,9 @@
 //! The dispatch queue: requests beyond a depth wait in the host, in order of
 //! arrival.
 
-use fullstroke_contract::{Below, Completion, ConfigError, Gauge, Layer, Out, Request, Slots};
+use fullstroke_contract::{Below, Completion, Gauge, Layer, Out, Request, Slots};
 use fullstroke_units::Time;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
-
-/// The keys of the host.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct HostConfig {
-    /// Requests that the volume below is given at once; no limit unless said.
-    pub queue_depth: Option<u32>,
-}
 
 /// The layer.
 ///
@@ -33,27 +23,18 @@ struct Slot {
     submitted: Time,
 }
 
-impl HostConfig {
-    /// The layer, if the configuration needs one.
-    ///
-    /// # Errors
-    /// A depth of 0.
-    pub fn build(&self) -> Result<Option<DispatchQueue>, ConfigError> {
-        match self.queue_depth {
-            None => Ok(None),
-            Some(0) => Err(ConfigError::new("queue_depth", "found 0; expected at least 1, or leave it out")),
-            Some(depth) => Ok(Some(DispatchQueue {
-                depth,
-                issued: 0,
-                slots: Slots::default(),
-                waiting: VecDeque::new(),
-                idle_since: Time::ZERO,
-            })),
+impl DispatchQueue {
+    /// A queue with nothing in it, that lets `depth` requests through at once.
+    pub fn new(depth: u32) -> DispatchQueue {
+        DispatchQueue {
+            depth,
+            issued: 0,
+            slots: Slots::default(),
+            waiting: VecDeque::new(),
+            idle_since: Time::ZERO,
         }
     }
-}
 
-impl DispatchQueue {
     fn issue(&mut self, slot: u32, out: &mut Out) {
         self.issued += 1;
         let mut request = self.slots[slot].request;
@@ -109,7 +90,7 @@ mod tests {
 
     #[test]
     fn requests_beyond_the_depth_wait_in_order_and_their_wait_is_queue_time() {
-        let mut host = HostConfig { queue_depth: Some(1) }.build().unwrap().unwrap();
+        let mut host = DispatchQueue::new(1);
         let mut out = Out::new();
         for id in [70, 71, 72] {
             host.submit(Time::ZERO, request(id), Below::NOTHING, &mut out);
@@ -134,10 +115,5 @@ mod tests {
             order.push(done.id.0);
         }
         assert_eq!(order, [70, 71, 72]);
-    }
-
-    #[test]
-    fn a_depth_of_nothing_is_refused() {
-        assert_eq!(HostConfig { queue_depth: Some(0) }.build().err().unwrap().key, "queue_depth");
     }
 }

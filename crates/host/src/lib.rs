@@ -1,9 +1,16 @@
-//! The host between workload and volume: its dispatch queue.
+//! The host between workload and volume: its block layer.
 //!
 //! | file | what |
 //! |---|---|
-//! | `dispatch.rs` | how many requests the host lets the volume see at once |
+//! | `config.rs` | the keys of `[host]`, and the layer that they ask for |
+//! | `dispatch.rs` | without an elevator: how many requests the volume sees at once |
+//! | `block/` | the block layer: plugging, merging, waiting for a free request |
+//! | `elevator/` | which request goes to the device next, and when |
 
+pub mod block;
+mod config;
 mod dispatch;
+pub mod elevator;
 
-pub use dispatch::{DispatchQueue, HostConfig};
+pub use config::{HostConfig, HostKeys, Underneath};
+pub use dispatch::DispatchQueue;

@@ -1,0 +1,333 @@
+//! The layer.
+
+use super::gate::{Gate, Piece};
+use super::neighbours::{Limits, Neighbours};
+use super::originals::Originals;
+use super::plug::{Plug, Plugging};
+use super::request::{Join, Queued, Requests};
+use crate::elevator::{Context, Elevator};
+use fullstroke_contract::{
+    Below, Completion, Extent, Gauge, Layer, Operation, Out, Request, RequestId, Stripes,
+};
+use fullstroke_units::{Duration, Sectors, Time};
+
+/// The id of a flush below; others are slots.
+const FLUSH: RequestId = RequestId(u64::MAX);
+
+/// What a block layer is set to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Requests that the device may have at once.
+    pub queue_depth: u32,
+    /// Requests that may wait or be with the device, in each direction.
+    pub nr_requests: u32,
+    /// The longest request.
+    pub sectors_max: Sectors,
+    /// How requests are held back.
+    pub plug: Plugging,
+    /// Requests that pull the plug.
+    pub unplug_threshold: u32,
+    /// The time after which the plug is pulled.
+    pub unplug_delay: Duration,
+    /// Addresses of the device.
+    pub capacity: Sectors,
+    /// Whether requests that meet on the boundary of a stripe unit stay apart.
+    pub stripe_aware_merging: bool,
+    /// Whether the elevator is told which member an address lies on.
+    pub per_member_anticipation: bool,
+}
+
+/// The layer.
+///
+/// - **Events in**: `submit`, `completed`, `wake`.
+/// - **Effects out**: `issue` to the one member, `complete`.
+///
+/// Every submitted request completes once, with the time from its own
+/// submission on; if several were served as one, they end alike.
+pub struct BlockLayer {
+    elevator: Box<dyn Elevator>,
+    limits: Limits,
+    queue_depth: u32,
+    stripes: Option<Box<dyn Stripes>>,
+    gate: Gate,
+    plug: Plug,
+    originals: Originals,
+    requests: Requests,
+    neighbours: Neighbours,
+    /// Requests in the elevator.
+    waiting: u32,
+    /// Requests with the device.
+    issued: u32,
+    idle_since: Time,
+}
+
+impl BlockLayer {
+    /// A layer with nothing in it. `stripes` says how the device's addresses lie
+    /// on its members; the two settings that go by it do nothing without.
+    pub fn new(
+        elevator: Box<dyn Elevator>,
+        settings: &Settings,
+        stripes: Option<Box<dyn Stripes>>,
+    ) -> BlockLayer {
+        let stripe_unit =
+            stripes.as_ref().filter(|_| settings.stripe_aware_merging).map(|stripes| stripes.unit());
+        BlockLayer {
+            elevator,
+            limits: Limits { sectors_max: settings.sectors_max, capacity: settings.capacity, stripe_unit },
+            queue_depth: settings.queue_depth,
+            stripes: stripes.filter(|_| settings.per_member_anticipation),
+            gate: Gate::new(settings.nr_requests),
+            plug: Plug::new(settings.plug, settings.unplug_threshold, settings.unplug_delay),
+            originals: Originals::default(),
+            requests: Requests::default(),
+            neighbours: Neighbours::default(),
+            waiting: 0,
+            issued: 0,
+            idle_since: Time::ZERO,
+        }
+    }
+
+    /// Cuts a request into pieces that are not too long, and lets them in.
+    fn arrive(&mut self, now: Time, request: Request) {
+        let Extent { start, sectors } = request.extent;
+        let most = self.limits.sectors_max.0;
+        // What lies beyond the device is left whole for the device to refuse.
+        let cut =
+            request.operation.transfers() && sectors.0 > most && request.extent.within(self.limits.capacity);
+        let pieces = if cut { sectors.0.div_ceil(most) } else { 1 };
+        let original = self.originals.open(now, request, pieces as u32);
+        if !cut {
+            return self.let_in(now, original, request.extent);
+        }
+        for piece in 0..pieces {
+            let offset = piece * most;
+            let extent =
+                Extent { start: start + Sectors(offset), sectors: Sectors(most.min(sectors.0 - offset)) };
+            self.let_in(now, original, extent);
+        }
+    }
+
+    fn let_in(&mut self, now: Time, original: u32, extent: Extent) {
+        let direction = usize::from(self.originals.request(original).operation != Operation::Read);
+        let piece = self.gate.piece(original, extent);
+        if !self.gate.is_open(direction) || !self.admit(now, piece) {
+            self.gate.wait(direction, piece);
+            // Who waits wants the others to be served.
+            self.plug.pull();
+        }
+    }
+
+    /// Lets in whoever has waited and need not any more.
+    fn admit_waiting(&mut self, now: Time) {
+        let mut which = [true; 2];
+        while let Some((direction, piece)) = self.gate.first(which) {
+            which[direction] = self.admit(now, piece);
+            if which[direction] {
+                self.gate.pass(direction);
+            }
+        }
+    }
+
+    /// A piece joins a waiting request or becomes one; `false` if it must wait.
+    fn admit(&mut self, now: Time, piece: Piece) -> bool {
+        let arrival = self.queued(now, &piece);
+        if Neighbours::concern(&arrival) && self.join(now, &piece, &arrival) {
+            return true;
+        }
+        if !self.gate.take(usize::from(arrival.writes())) {
+            return false;
+        }
+        let arrival = Queued { parts: self.originals.part(piece.original), ..arrival };
+        let slot = self.requests.keep(arrival);
+        self.neighbours.insert(slot, &arrival);
+        self.elevator.add(now, slot, &self.requests);
+        self.plug.added(now, self.waiting, arrival.synchronous);
+        self.waiting += 1;
+        true
+    }
+
+    fn queued(&self, now: Time, piece: &Piece) -> Queued {
+        let Request { operation, hints, .. } = self.originals.request(piece.original);
+        Queued {
+            extent: piece.extent,
+            operation: *operation,
+            process: hints.process,
+            class: hints.class,
+            level: hints.level,
+            synchronous: *operation == Operation::Read || hints.synchronous,
+            force_unit_access: hints.force_unit_access,
+            queued: now,
+            dispatched: Time::NEVER,
+            parts: (0, 0),
+        }
+    }
+
+    /// Makes a piece part of a waiting request, if there is one that it can
+    /// join: one that ends where it begins, else one that begins where it ends.
+    fn join(&mut self, now: Time, piece: &Piece, arrival: &Queued) -> bool {
+        let behind = self.neighbours.ending_at(arrival.extent.start, arrival.operation);
+        if let Some(slot) = behind.filter(|&slot| self.may_join(slot, arrival, Join::Back)) {
+            self.grow(now, slot, piece, arrival, Join::Back);
+            let end = self.requests[slot].extent.end();
+            self.coalesce(now, Some(slot), self.neighbours.starting_at(end, arrival.operation));
+            return true;
+        }
+        let before = self.neighbours.starting_at(arrival.extent.end(), arrival.operation);
+        if let Some(slot) = before.filter(|&slot| self.may_join(slot, arrival, Join::Front)) {
+            self.grow(now, slot, piece, arrival, Join::Front);
+            let start = self.requests[slot].extent.start;
+            self.coalesce(now, self.neighbours.ending_at(start, arrival.operation), Some(slot));
+            return true;
+        }
+        false
+    }
+
+    fn may_join(&self, slot: u32, other: &Queued, join: Join) -> bool {
+        let kept = &self.requests[slot];
+        let allowed = match join {
+            Join::Front => self.limits.allow(other, kept),
+            Join::Back | Join::Coalesce => self.limits.allow(kept, other),
+        };
+        allowed && self.elevator.may_join(kept, other, join)
+    }
+
+    fn grow(&mut self, now: Time, slot: u32, piece: &Piece, arrival: &Queued, join: Join) {
+        let before = self.requests[slot];
+        let part = self.originals.part(piece.original);
+        let mut after = before;
+        after.extent.sectors += arrival.extent.sectors;
+        if join == Join::Front {
+            after.extent.start = arrival.extent.start;
+            after.parts = self.originals.concatenate(part, before.parts);
+        } else {
+            after.parts = self.originals.concatenate(before.parts, part);
+        }
+        self.replace(slot, &before, after);
+        self.elevator.grown(now, slot, join, &before, arrival, &self.requests);
+        self.plug.joined(now, arrival.synchronous);
+    }
+
+    /// Makes two waiting requests that have become neighbours one.
+    fn coalesce(&mut self, now: Time, first: Option<u32>, second: Option<u32>) {
+        let (Some(kept), Some(gone)) = (first, second) else { return };
+        let second = self.requests[gone];
+        if !self.may_join(kept, &second, Join::Coalesce) {
+            return;
+        }
+        let before = self.requests[kept];
+        let mut after = before;
+        after.extent.sectors += second.extent.sectors;
+        after.parts = self.originals.concatenate(before.parts, second.parts);
+        self.neighbours.remove(gone, &second);
+        self.replace(kept, &before, after);
+        self.elevator.coalesced(now, kept, gone, &self.requests);
+        self.requests.take(gone);
+        self.gate.release(usize::from(second.writes()));
+        self.plug.coalesced();
+        self.waiting -= 1;
+    }
+
+    fn replace(&mut self, slot: u32, before: &Queued, after: Queued) {
+        self.neighbours.remove(slot, before);
+        self.neighbours.insert(slot, &after);
+        self.requests[slot] = after;
+    }
+
+    /// Gives the device what it has room for.
+    fn dispatch(&mut self, now: Time, below: Below<'_>, out: &mut Out) {
+        if self.gate.has_barrier() {
+            self.plug.pull();
+        }
+        while self.waiting > 0 && self.issued < self.queue_depth && self.plug.due().is_none() {
+            let context = Context {
+                requests: &self.requests,
+                waiting: self.waiting,
+                issued: self.issued,
+                queue_depth: self.queue_depth,
+                device: below.gauge(0),
+                tracks: below.tracks(0),
+                stripes: self.stripes.as_deref(),
+            };
+            let Some(slot) = self.elevator.dispatch(now, &context) else {
+                debug_assert!(self.will_ask_again(now), "an elevator declined, and named no later instant");
+                return;
+            };
+            self.issue(now, slot, out);
+        }
+        if let Some(original) = self.gate.flush() {
+            let request = *self.originals.request(original);
+            out.issue(0, Request { id: FLUSH, ..request });
+        }
+    }
+
+    fn will_ask_again(&self, now: Time) -> bool {
+        let wake = self.elevator.next_wake();
+        wake > now && (self.issued > 0 || wake != Time::NEVER)
+    }
+
+    fn issue(&mut self, now: Time, slot: u32, out: &mut Out) {
+        let request = &mut self.requests[slot];
+        request.dispatched = now;
+        let Queued { extent, operation, parts, .. } = *request;
+        self.neighbours.remove(slot, &self.requests[slot]);
+        self.waiting -= 1;
+        self.issued += 1;
+        let (hints, origin) = self.originals.hints(parts);
+        out.issue(0, Request { id: RequestId(u64::from(slot)), origin, operation, extent, hints });
+    }
+
+    fn finish(&mut self, now: Time, completion: &Completion, out: &mut Out) {
+        if completion.id == FLUSH {
+            let original = self.gate.flushed();
+            return self.originals.piece_finished(original, completion, out);
+        }
+        let slot = completion.id.0 as u32;
+        self.elevator.completed(now, slot, &self.requests);
+        let request = self.requests.take(slot);
+        self.issued -= 1;
+        self.gate.release(usize::from(request.writes()));
+        self.originals.finish(request.parts, completion, out);
+        self.plug.completed();
+    }
+}
+
+impl Layer for BlockLayer {
+    fn submit(&mut self, now: Time, request: Request, below: Below<'_>, out: &mut Out) {
+        if request.operation == Operation::Flush {
+            let original = self.originals.open(now, request, 1);
+            self.gate.close(original);
+        } else {
+            self.arrive(now, request);
+            // A join may have set a request free.
+            self.admit_waiting(now);
+        }
+        self.dispatch(now, below, out);
+    }
+
+    fn completed(&mut self, now: Time, _: usize, completion: Completion, below: Below<'_>, out: &mut Out) {
+        self.finish(now, &completion, out);
+        self.admit_waiting(now);
+        if self.originals.len() == 0 {
+            self.idle_since = now;
+        }
+        self.dispatch(now, below, out);
+    }
+
+    fn wake(&mut self, now: Time, below: Below<'_>, out: &mut Out) {
+        self.plug.wake(now);
+        self.dispatch(now, below, out);
+    }
+
+    fn next_wake(&self) -> Time {
+        match self.plug.due() {
+            Some(due) => due,
+            None if self.waiting > 0 && self.issued < self.queue_depth => self.elevator.next_wake(),
+            None => Time::NEVER,
+        }
+    }
+
+    fn gauge(&self) -> Gauge {
+        let held = self.originals.len() as u32;
+        Gauge { queue_length: held, idle_since: (held == 0).then_some(self.idle_since), ..Gauge::default() }
+    }
+}

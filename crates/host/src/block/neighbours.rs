@@ -1,0 +1,204 @@
+//! Which waiting requests a new one could join: by where they end, and by where
+//! they begin.
+
+use super::request::Queued;
+use fullstroke_contract::{Extent, Operation};
+use fullstroke_units::{Lbn, Sectors};
+
+/// No slot.
+const NONE: u32 = u32::MAX;
+
+/// The waiting requests by both of their ends.
+#[derive(Debug, Default)]
+pub(super) struct Neighbours {
+    ends: Chains,
+    starts: Chains,
+}
+
+impl Neighbours {
+    /// Whether a request can have neighbours at all: it moves data, and need
+    /// not be on the medium by itself.
+    pub(super) fn concern(request: &Queued) -> bool {
+        request.operation.transfers() && !request.force_unit_access && request.extent.sectors.0 > 0
+    }
+
+    pub(super) fn insert(&mut self, slot: u32, request: &Queued) {
+        if Neighbours::concern(request) {
+            self.ends.insert(key(request.extent.end(), request.operation), slot);
+            self.starts.insert(key(request.extent.start, request.operation), slot);
+        }
+    }
+
+    pub(super) fn remove(&mut self, slot: u32, request: &Queued) {
+        if Neighbours::concern(request) {
+            self.ends.remove(slot);
+            self.starts.remove(slot);
+        }
+    }
+
+    /// The latest request of this kind that ends at `lbn`.
+    pub(super) fn ending_at(&self, lbn: Lbn, operation: Operation) -> Option<u32> {
+        self.ends.find(key(lbn, operation))
+    }
+
+    /// The latest request of this kind that begins at `lbn`.
+    pub(super) fn starting_at(&self, lbn: Lbn, operation: Operation) -> Option<u32> {
+        self.starts.find(key(lbn, operation))
+    }
+}
+
+fn key(lbn: Lbn, operation: Operation) -> u64 {
+    lbn.0 << 1 | u64::from(operation == Operation::Write)
+}
+
+/// What may not become one request, whatever the elevator says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// The longest request.
+    pub(super) sectors_max: Sectors,
+    /// Addresses of the device. A request that lies beyond them must not take
+    /// another with it.
+    pub(super) capacity: Sectors,
+    /// Requests that meet on a boundary of this unit stay apart.
+    pub(super) stripe_unit: Option<Sectors>,
+}
+
+impl Limits {
+    /// Whether `first` and `second` may be one request: the second begins where
+    /// the first ends, and nothing keeps them apart.
+    pub(super) fn allow(&self, first: &Queued, second: &Queued) -> bool {
+        let Extent { start, sectors } = second.extent;
+        let adjacent = first.extent.end() == start;
+        let alike = (first.class, first.level) == (second.class, second.level);
+        let apart = self.stripe_unit.is_some_and(|unit| start.0 % unit.0 == 0);
+        adjacent
+            && alike
+            && !apart
+            && first.extent.sectors.0 + sectors.0 <= self.sectors_max.0
+            && second.extent.within(self.capacity)
+    }
+}
+
+/// A hash table from addresses to slots. Chains run through links by slot, so
+/// that nothing is allocated once the most slots have been seen.
+#[derive(Debug, Default)]
+struct Chains {
+    /// The first slot of each chain; their number is a power of two.
+    heads: Vec<u32>,
+    links: Vec<Link>,
+    length: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    key: u64,
+    before: u32,
+    behind: u32,
+}
+
+impl Chains {
+    fn insert(&mut self, key: u64, slot: u32) {
+        if self.length >= self.heads.len() {
+            self.grow();
+        }
+        if self.links.len() <= slot as usize {
+            self.links.resize(slot as usize + 1, Link { key: 0, before: NONE, behind: NONE });
+        }
+        self.links[slot as usize].key = key;
+        self.push(slot);
+        self.length += 1;
+    }
+
+    fn remove(&mut self, slot: u32) {
+        let Link { key, before, behind } = self.links[slot as usize];
+        match before {
+            NONE => {
+                let chain = self.chain(key);
+                self.heads[chain] = behind;
+            }
+            _ => self.links[before as usize].behind = behind,
+        }
+        if behind != NONE {
+            self.links[behind as usize].before = before;
+        }
+        self.length -= 1;
+    }
+
+    fn find(&self, key: u64) -> Option<u32> {
+        let mut slot = *self.heads.get(self.chain(key))?;
+        while slot != NONE && self.links[slot as usize].key != key {
+            slot = self.links[slot as usize].behind;
+        }
+        (slot != NONE).then_some(slot)
+    }
+
+    /// Puts a slot at the head of the chain of its key.
+    fn push(&mut self, slot: u32) {
+        let chain = self.chain(self.links[slot as usize].key);
+        let behind = std::mem::replace(&mut self.heads[chain], slot);
+        let link = &mut self.links[slot as usize];
+        (link.before, link.behind) = (NONE, behind);
+        if behind != NONE {
+            self.links[behind as usize].before = slot;
+        }
+    }
+
+    /// Doubles the chains. Slots are moved from the last of a chain to its
+    /// first, so that those of one key keep their order.
+    fn grow(&mut self) {
+        let wider = (self.heads.len() * 2).max(64);
+        let old = std::mem::replace(&mut self.heads, vec![NONE; wider]);
+        for head in old.into_iter().filter(|&head| head != NONE) {
+            let mut slot = head;
+            while self.links[slot as usize].behind != NONE {
+                slot = self.links[slot as usize].behind;
+            }
+            while slot != NONE {
+                let before = self.links[slot as usize].before;
+                self.push(slot);
+                slot = before;
+            }
+        }
+    }
+
+    /// Fibonacci hashing: the upper bits of a product.
+    #[inline]
+    fn chain(&self, key: u64) -> usize {
+        let bits = self.heads.len().trailing_zeros();
+        (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32 >> 32u32.saturating_sub(bits)) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn chains_find_the_latest_slot_of_a_key(
+            steps in prop::collection::vec((any::<bool>(), 0u32..300, 0u64..40), 1..600),
+        ) {
+            let mut chains = Chains::default();
+            let mut model: Vec<(u64, u32)> = Vec::new();
+            for (add, slot, key) in steps {
+                let held = model.iter().position(|&(_, other)| other == slot);
+                match (add, held) {
+                    (true, None) => {
+                        chains.insert(key, slot);
+                        model.push((key, slot));
+                    }
+                    (false, Some(index)) => {
+                        chains.remove(slot);
+                        model.remove(index);
+                    }
+                    _ => {}
+                }
+                for key in 0..40 {
+                    let latest = model.iter().rev().find(|&&(other, _)| other == key);
+                    prop_assert_eq!(chains.find(key), latest.map(|&(_, slot)| slot));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! What the layer does with requests, whatever the elevator.
+
+use super::{BlockLayer, Plugging, Settings};
+use crate::elevator::testing::{CAPACITY, build, settings};
+use crate::elevator::{Elevator, REGISTRY};
+use fullstroke_contract::registry::find;
+use fullstroke_contract::{
+    Below, Breakdown, Completion, Effect, Extent, Hints, Layer, Operation, Out, PriorityClass, Request,
+    RequestId, Status, Stripes,
+};
+use fullstroke_units::{Duration, Lbn, Sectors, Time};
+
+/// A layer and what it has sent and answered.
+struct Trial {
+    layer: BlockLayer,
+    out: Out,
+    now: Time,
+    sent: Vec<Request>,
+    done: Vec<Completion>,
+}
+
+fn ms(milliseconds: u64) -> Time {
+    Time::ZERO + Duration::from_millis(milliseconds)
+}
+
+fn elevator(name: &str) -> Box<dyn Elevator> {
+    build(find("elevator", REGISTRY, "", name).unwrap(), "{}", 1)
+}
+
+fn unplugged(queue_depth: u32) -> Settings {
+    Settings { plug: Plugging::None, ..settings(queue_depth) }
+}
+
+fn plugged_queue() -> Settings {
+    let delay = Duration::from_millis(3);
+    Settings { plug: Plugging::Queue, unplug_threshold: 4, unplug_delay: delay, ..settings(8) }
+}
+
+impl Trial {
+    fn new(name: &str, settings: Settings) -> Trial {
+        Trial::over(name, settings, None)
+    }
+
+    fn over(name: &str, settings: Settings, stripes: Option<Box<dyn Stripes>>) -> Trial {
+        let layer = BlockLayer::new(elevator(name), &settings, stripes);
+        Trial { layer, out: Out::new(), now: Time::ZERO, sent: Vec::new(), done: Vec::new() }
+    }
+
+    fn at(&mut self, now: Time) -> &mut Trial {
+        while self.layer.next_wake() <= now {
+            let due = self.layer.next_wake();
+            self.layer.wake(due, Below::NOTHING, &mut self.out);
+            self.collect();
+        }
+        self.now = now;
+        self
+    }
+
+    fn submit(&mut self, id: u64, operation: Operation, start: u64, sectors: u64) -> &mut Trial {
+        let request = Request { operation, extent: Extent::new(start, sectors), ..Request::default() };
+        self.submit_request(Request { id: RequestId(id), origin: id, ..request })
+    }
+
+    fn submit_request(&mut self, request: Request) -> &mut Trial {
+        self.layer.submit(self.now, request, Below::NOTHING, &mut self.out);
+        self.collect();
+        self
+    }
+
+    /// The device completes what was sent as number `index`.
+    fn complete(&mut self, index: usize, submitted: Time, status: Status) -> &mut Trial {
+        let breakdown = Breakdown { transfer: self.now.since(submitted), ..Breakdown::default() };
+        let id = self.sent[index].id;
+        let completion = Completion { id, submitted, finished: self.now, status, breakdown };
+        self.layer.completed(self.now, 0, completion, Below::NOTHING, &mut self.out);
+        self.collect();
+        self
+    }
+
+    fn collect(&mut self) {
+        for effect in self.out.drain() {
+            match effect {
+                Effect::Issue { request, .. } => self.sent.push(request),
+                Effect::Complete(completion) => {
+                    let response = completion.finished.since(completion.submitted);
+                    assert_eq!(completion.breakdown.response(), response);
+                    self.done.push(completion);
+                }
+                Effect::Signal(signal) => panic!("{signal:?}"),
+            }
+        }
+    }
+
+    fn extents(&self) -> Vec<(u64, u64)> {
+        self.sent.iter().map(|request| (request.extent.start.0, request.extent.sectors.0)).collect()
+    }
+
+    fn ids(&self) -> Vec<u64> {
+        self.done.iter().map(|completion| completion.id.0).collect()
+    }
+}
+
+use Operation::{Discard, Flush, Read, Write};
+
+#[test]
+fn a_merged_request_completes_each_part_with_its_own_time() {
+    let mut trial = Trial::new("sstf", unplugged(1));
+    trial.submit(70, Read, 5000, 8);
+    trial.at(ms(1)).submit(71, Read, 100, 8);
+    trial.at(ms(2)).submit(72, Read, 108, 8);
+    trial.at(ms(3)).submit(73, Read, 92, 8);
+    trial.at(ms(5)).complete(0, ms(0), Status::Done);
+    assert_eq!(trial.extents(), [(5000, 8), (92, 24)]);
+    trial.at(ms(9)).complete(1, ms(5), Status::Done);
+    let responses: Vec<(u64, Duration, Duration)> = trial
+        .done
+        .iter()
+        .map(|done| (done.id.0, done.finished.since(done.submitted), done.breakdown.queue))
+        .collect();
+    let of = Duration::from_millis;
+    assert_eq!(responses, [(70, of(5), of(0)), (73, of(6), of(2)), (71, of(8), of(4)), (72, of(7), of(3))]);
+}
+
+#[test]
+fn two_waiting_requests_coalesce_when_a_third_closes_the_gap() {
+    let mut trial = Trial::new("sstf", unplugged(1));
+    trial.submit(0, Read, 5000, 8).submit(1, Read, 100, 8).submit(2, Read, 116, 8).submit(3, Read, 108, 8);
+    trial.at(ms(1)).complete(0, ms(0), Status::Done);
+    assert_eq!(trial.extents(), [(5000, 8), (100, 24)]);
+    trial.at(ms(2)).complete(1, ms(1), Status::Done);
+    assert_eq!(trial.ids(), [0, 1, 3, 2]);
+}
+
+#[test]
+fn what_differs_in_kind_or_priority_is_not_merged() {
+    let mut trial = Trial::new("sstf", unplugged(1));
+    trial.submit(0, Read, 5000, 8).submit(1, Read, 100, 8).submit(2, Write, 108, 8).submit(3, Discard, 92, 8);
+    let real_time = Hints { class: PriorityClass::RealTime, ..Hints::default() };
+    let forced = Hints { force_unit_access: true, ..Hints::default() };
+    for (id, operation, start, hints) in [(4, Read, 108, real_time), (5, Write, 116, forced)] {
+        let request = Request { id: RequestId(id), operation, hints, ..Request::default() };
+        trial.submit_request(Request { extent: Extent::new(start, 8), ..request });
+    }
+    for index in 0..6 {
+        trial.at(ms(index as u64 + 1)).complete(index, ms(index as u64), Status::Done);
+    }
+    assert!(trial.extents().iter().all(|&(_, sectors)| sectors == 8), "{:?}", trial.extents());
+}
+
+#[test]
+fn a_request_that_is_too_long_is_cut_and_completes_once() {
+    let mut trial = Trial::new("noop", unplugged(8));
+    trial.submit(7, Read, 1000, 2500);
+    assert_eq!(trial.extents(), [(1000, 1024), (2024, 1024), (3048, 452)]);
+    trial.at(ms(1)).complete(1, ms(0), Status::Done);
+    trial.at(ms(2)).complete(0, ms(0), Status::Lost);
+    assert!(trial.done.is_empty());
+    trial.at(ms(3)).complete(2, ms(0), Status::Done);
+    assert_eq!((trial.ids(), trial.done[0].status), (vec![7], Status::Lost));
+    assert_eq!((trial.done[0].submitted, trial.done[0].finished), (ms(0), ms(3)));
+}
+
+#[test]
+fn merging_ends_at_the_longest_request_and_at_the_end_of_the_device() {
+    let mut trial = Trial::new("noop", unplugged(1));
+    trial.submit(0, Read, 0, 8).submit(1, Read, 5000, 1020).submit(2, Read, 6020, 8);
+    let end = CAPACITY.0;
+    trial.submit(3, Read, end - 8, 8).submit(4, Read, end, 8).submit(5, Read, end + 8, 1 << 40);
+    for index in 0..6 {
+        trial.at(ms(index as u64 + 1)).complete(index, ms(index as u64), Status::Done);
+    }
+    let expected = [(0, 8), (5000, 1020), (6020, 8), (end - 8, 8), (end, 8), (end + 8, 1 << 40)];
+    assert_eq!(trial.extents(), expected);
+}
+
+struct Units;
+
+impl Stripes for Units {
+    fn unit(&self) -> Sectors {
+        Sectors(128)
+    }
+    fn member_of(&self, lbn: Lbn) -> u32 {
+        (lbn.0 / 128 % 4) as u32
+    }
+}
+
+#[test]
+fn stripe_aware_merging_keeps_units_apart() {
+    for (stripe_aware_merging, expected) in [(true, vec![(64, 64), (128, 64)]), (false, vec![(64, 128)])] {
+        let settings = Settings { stripe_aware_merging, ..unplugged(1) };
+        let mut trial = Trial::over("noop", settings, Some(Box::new(Units)));
+        trial.submit(0, Read, 5000, 8);
+        trial.submit(1, Read, 64, 32).submit(2, Read, 96, 32).submit(3, Read, 128, 64);
+        for index in 0..=expected.len() {
+            trial.at(ms(index as u64 + 1)).complete(index, ms(index as u64), Status::Done);
+        }
+        assert_eq!(trial.extents()[1..], expected);
+    }
+}
+
+#[test]
+fn submitters_wait_for_a_free_request_of_their_direction_in_order() {
+    let mut trial = Trial::new("fifo", Settings { nr_requests: 2, ..unplugged(1) });
+    for id in 0..5 {
+        trial.submit(id, Read, id * 1000, 8);
+    }
+    trial.submit(5, Write, 90_000, 8);
+    assert_eq!(trial.layer.gauge().queue_length, 6);
+    for index in 0..6 {
+        trial.at(ms(index as u64 + 1)).complete(index, ms(index as u64), Status::Done);
+    }
+    // The write found a free request of its own; the reads 2 to 4 did not.
+    assert_eq!(trial.ids(), [0, 1, 5, 2, 3, 4]);
+    assert_eq!(trial.done[5].breakdown.queue, Duration::from_millis(5));
+}
+
+#[test]
+fn a_waiting_submitter_is_let_in_by_a_merge_that_it_fits() {
+    let mut trial = Trial::new("noop", Settings { nr_requests: 2, ..unplugged(1) });
+    trial.submit(0, Read, 5000, 8).submit(1, Read, 100, 8).submit(2, Read, 9000, 8).submit(3, Read, 9008, 8);
+    trial.at(ms(1)).complete(0, ms(0), Status::Done);
+    // Request 2 has taken what 0 left free; 3, behind it, has joined it.
+    trial.at(ms(2)).complete(1, ms(1), Status::Done);
+    assert_eq!(trial.extents(), [(5000, 8), (100, 8), (9000, 16)]);
+}
+
+#[test]
+fn a_flush_drains_and_nothing_passes_it() {
+    let mut trial = Trial::new("sstf", unplugged(4));
+    trial.submit(0, Write, 0, 8).submit(1, Write, 5000, 8).submit(2, Flush, 0, 0).submit(3, Read, 64, 8);
+    assert_eq!(trial.sent.len(), 2);
+    trial.at(ms(1)).complete(1, ms(0), Status::Done);
+    assert_eq!(trial.sent.len(), 2);
+    trial.at(ms(2)).complete(0, ms(0), Status::Done);
+    assert_eq!(trial.sent.last().unwrap().operation, Flush);
+    assert_eq!(trial.sent.len(), 3);
+    trial.at(ms(4)).complete(2, ms(2), Status::Done);
+    assert_eq!(trial.sent.len(), 4);
+    trial.at(ms(5)).complete(3, ms(4), Status::Done);
+    assert_eq!(trial.ids(), [1, 0, 2, 3]);
+}
+
+#[test]
+fn a_queue_plug_waits_for_the_threshold_or_the_delay() {
+    let asynchronous = Hints { synchronous: false, ..Hints::default() };
+    let write = |trial: &mut Trial, id: u64| {
+        let extent = Extent::new(id * 1000, 8);
+        let request = Request { operation: Write, extent, hints: asynchronous, ..Request::default() };
+        trial.submit_request(Request { id: RequestId(id), ..request });
+    };
+    let mut trial = Trial::new("noop", plugged_queue());
+    (0..3).for_each(|id| write(&mut trial, id));
+    assert_eq!((trial.sent.len(), trial.layer.next_wake()), (0, ms(3)));
+    write(&mut trial, 3);
+    assert_eq!(trial.sent.len(), 4);
+
+    let mut trial = Trial::new("noop", plugged_queue());
+    write(&mut trial, 0);
+    trial.at(ms(2));
+    assert_eq!(trial.sent.len(), 0);
+    trial.at(ms(3));
+    assert_eq!(trial.sent.len(), 1);
+}
+
+#[test]
+fn a_submitter_that_must_wait_pulls_the_plug() {
+    let mut trial = Trial::new("fifo", Settings { nr_requests: 2, ..settings(8) });
+    trial.submit(0, Read, 100, 8).submit(1, Read, 200, 8);
+    assert_eq!(trial.sent.len(), 0);
+    trial.submit(2, Read, 300, 8);
+    assert_eq!(trial.extents(), [(100, 8), (200, 8)]);
+}
+
+#[test]
+fn who_waits_pulls_the_queue_plug_when_all_of_the_instant_is_there() {
+    let mut trial = Trial::new("noop", plugged_queue());
+    trial.submit(0, Read, 100, 8);
+    assert_eq!((trial.sent.len(), trial.layer.next_wake()), (0, ms(0)));
+    trial.submit(1, Read, 108, 8).at(ms(0));
+    assert_eq!(trial.extents(), [(100, 16)]);
+}
+
+#[test]
+fn a_task_plug_holds_what_comes_in_one_go() {
+    let mut trial = Trial::new("noop", Settings { unplug_threshold: 3, ..settings(8) });
+    trial.submit(0, Write, 100, 8).submit(1, Write, 108, 8);
+    assert_eq!(trial.sent.len(), 0);
+    trial.at(ms(0));
+    assert_eq!(trial.extents(), [(100, 16)]);
+    trial.at(ms(1)).submit(2, Write, 1000, 8).submit(3, Write, 2000, 8).submit(4, Write, 3000, 8);
+    assert_eq!(trial.sent.len(), 4, "as many as the threshold are not held back");
+}
+
+#[test]
+fn hints_of_parts_are_joined() {
+    let mut trial = Trial::new("noop", unplugged(1));
+    trial.submit(0, Read, 0, 8);
+    for (id, start, deadline, stripe) in [(1, 100, 9, Some(4)), (2, 108, 7, Some(5))] {
+        let hints = Hints { deadline: ms(deadline), stripe, process: id, ..Hints::default() };
+        let extent = Extent::new(start, 8);
+        let request = Request { extent, hints, origin: u64::from(id) + 10, ..Request::default() };
+        trial.submit_request(Request { id: RequestId(u64::from(id)), ..request });
+    }
+    trial.at(ms(1)).complete(0, ms(0), Status::Done);
+    let sent = trial.sent[1];
+    assert_eq!((sent.hints.deadline, sent.hints.stripe, sent.hints.process), (ms(7), None, 1));
+    assert_eq!(sent.origin, 11);
+}

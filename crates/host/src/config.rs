@@ -1,0 +1,279 @@
+//! The keys of the host, and the layer that they ask for.
+
+use crate::DispatchQueue;
+use crate::block::{BlockLayer, Plugging, Settings};
+use crate::elevator::{BuildElevator, REGISTRY, Site};
+use fullstroke_contract::registry::{Entry, Keys, check_known, find, known_keys, read, schema_of};
+use fullstroke_contract::{ConfigError, Layer, Stripes};
+use fullstroke_units::{Duration, Sectors};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The keys of the host that are not an elevator's. Without `elevator` the host
+/// has a plain dispatch queue, if `queue_depth` is given.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostKeys {
+    /// Requests that the volume below is given at once. With an elevator 32,
+    /// without one no limit, unless said.
+    pub queue_depth: Option<u32>,
+    /// How waiting requests are merged and ordered; not at all unless said.
+    pub elevator: Option<String>,
+    /// Requests that may wait or be with the device, in each direction; whoever
+    /// submits more waits. 128 unless said.
+    pub nr_requests: Option<u32>,
+    /// The longest request in KiB: merging stops there, and longer ones are cut.
+    /// 512 unless said.
+    pub max_sectors_kb: Option<u32>,
+    /// How requests are held back until neighbours have arrived. task unless
+    /// said.
+    pub plug: Option<Plugging>,
+    /// Held back requests that pull the plug: 4 with plug = "queue", 32 with
+    /// plug = "task", unless said.
+    pub unplug_threshold: Option<u32>,
+    /// How long plug = "queue" holds back requests that nobody waits for; 3ms
+    /// unless said.
+    pub unplug_delay: Option<Duration>,
+    /// Whether requests that meet on the boundary of a stripe unit stay apart.
+    pub stripe_aware_merging: Option<bool>,
+    /// Whether an elevator that waits for one member's next request lets the
+    /// others work.
+    pub per_member_anticipation: Option<bool>,
+    /// A host table of its own for each drive of a volume of several: two levels.
+    pub members: Option<Keys>,
+}
+
+/// What the host is to be.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HostConfig {
+    keys: HostKeys,
+    /// The elevator's own keys.
+    tunables: Keys,
+    members: Option<Box<HostConfig>>,
+}
+
+/// What lies below a host's layer.
+pub struct Underneath {
+    /// Its addresses.
+    pub capacity: Sectors,
+    /// Whether it is a single drive.
+    pub drive: bool,
+    /// How its addresses lie on members, if they are striped.
+    pub stripes: Option<Box<dyn Stripes>>,
+}
+
+impl HostConfig {
+    /// Reads a `[host]` table.
+    ///
+    /// # Errors
+    /// A key that neither the host nor its elevator has, an unknown elevator, a
+    /// key without effect beside the others.
+    pub fn read(table: &Keys) -> Result<HostConfig, ConfigError> {
+        let config = HostConfig::read_level(table)?;
+        match &config.keys.members {
+            None => Ok(config),
+            Some(members) => {
+                let members = HostConfig::read_members(members).map_err(|error| error.below("members"))?;
+                Ok(HostConfig { members: Some(Box::new(members)), ..config })
+            }
+        }
+    }
+
+    fn read_members(table: &Keys) -> Result<HostConfig, ConfigError> {
+        if table.contains_key("members") {
+            return Err(ConfigError::new("members", "a drive has no members; leave it out"));
+        }
+        HostConfig::read_level(table)
+    }
+
+    fn read_level(table: &Keys) -> Result<HostConfig, ConfigError> {
+        let own = known_keys(&schema_of::<HostKeys>());
+        let elevator = match table.get("elevator") {
+            Some(Value::String(name)) => Some(find("elevator", REGISTRY, "elevator", name)?),
+            _ => None,
+        };
+        let tunables = elevator.map(|entry| known_keys(&(entry.schema)())).unwrap_or_default();
+        check_known(table, &[&own[..], &tunables].concat())?;
+        let (keys, tunables): (Keys, Keys) =
+            table.clone().into_iter().partition(|(key, _)| own.contains(key));
+        let config = HostConfig { keys: read(&keys)?, tunables, members: None };
+        config.check(elevator)?;
+        Ok(config)
+    }
+
+    /// What contradicts itself, or would have no effect.
+    fn check(&self, elevator: Option<&Entry<BuildElevator>>) -> Result<(), ConfigError> {
+        let HostKeys { queue_depth, nr_requests, max_sectors_kb, unplug_threshold, .. } = self.keys;
+        let counts = [
+            ("queue_depth", queue_depth),
+            ("nr_requests", nr_requests),
+            ("max_sectors_kb", max_sectors_kb),
+            ("unplug_threshold", unplug_threshold),
+        ];
+        if let Some((key, _)) = counts.iter().find(|(_, count)| *count == Some(0)) {
+            return Err(ConfigError::new(*key, "found 0; expected at least 1, or leave it out"));
+        }
+        let Some(entry) = elevator else { return self.check_plain() };
+        let plug = self.keys.plug.unwrap_or_default();
+        let needs_a_queue_plug = |key: &str| {
+            let message = format!(
+                "has no effect with plug = \"{}\"; say plug = \"queue\", or leave it out",
+                plug.name()
+            );
+            Err(ConfigError::new(key, message))
+        };
+        if self.keys.unplug_delay.is_some() && plug != Plugging::Queue {
+            return needs_a_queue_plug("unplug_delay");
+        }
+        if unplug_threshold.is_some() && plug == Plugging::None {
+            return needs_a_queue_plug("unplug_threshold");
+        }
+        let site = Site { capacity: Sectors(u64::MAX), drive: true, ..self.site() };
+        let anticipates = (entry.build)(&self.tunables, &site)?.anticipates();
+        if self.keys.per_member_anticipation == Some(true) && !anticipates {
+            let message = format!("the elevator `{}` does not anticipate; leave it out", entry.name);
+            return Err(ConfigError::new("per_member_anticipation", message));
+        }
+        Ok(())
+    }
+
+    /// Without an elevator only the depth means something.
+    fn check_plain(&self) -> Result<(), ConfigError> {
+        let given = serde_json::to_value(&self.keys).unwrap_or_default();
+        let without_effect = given
+            .as_object()
+            .into_iter()
+            .flatten()
+            .find(|(key, value)| !value.is_null() && !["queue_depth", "members"].contains(&key.as_str()));
+        match without_effect {
+            None => Ok(()),
+            Some((key, _)) => Err(ConfigError::new(
+                key.as_str(),
+                "has no effect without an elevator; say elevator = \"noop\" or another, or leave it out",
+            )),
+        }
+    }
+
+    /// What each drive of the volume has above it.
+    pub fn members(&self) -> Option<&HostConfig> {
+        self.members.as_deref()
+    }
+
+    /// The layer, if the configuration needs one.
+    ///
+    /// # Errors
+    /// What does not suit the volume below.
+    pub fn build(&self, below: Underneath) -> Result<Option<Box<dyn Layer>>, ConfigError> {
+        let Some(name) = &self.keys.elevator else {
+            return Ok(self
+                .keys
+                .queue_depth
+                .map(|depth| Box::new(DispatchQueue::new(depth)) as Box<dyn Layer>));
+        };
+        let HostKeys { stripe_aware_merging, per_member_anticipation, .. } = self.keys;
+        let by_stripe = [
+            ("stripe_aware_merging", stripe_aware_merging),
+            ("per_member_anticipation", per_member_anticipation),
+        ];
+        if let Some((key, _)) = by_stripe.iter().find(|(_, on)| *on == Some(true))
+            && below.stripes.is_none()
+        {
+            return Err(ConfigError::new(*key, "below is nothing that is striped; leave it out"));
+        }
+        let site = Site { capacity: below.capacity, drive: below.drive, ..self.site() };
+        let entry = find("elevator", REGISTRY, "elevator", name)?;
+        let elevator = (entry.build)(&self.tunables, &site)?;
+        Ok(Some(Box::new(BlockLayer::new(elevator, &self.settings(below.capacity), below.stripes))))
+    }
+
+    fn site(&self) -> Site {
+        Site {
+            queue_depth: self.keys.queue_depth.unwrap_or(32),
+            nr_requests: self.keys.nr_requests.unwrap_or(128),
+            capacity: Sectors::ZERO,
+            drive: false,
+        }
+    }
+
+    fn settings(&self, capacity: Sectors) -> Settings {
+        let Site { queue_depth, nr_requests, .. } = self.site();
+        let plug = self.keys.plug.unwrap_or_default();
+        let usual_threshold = if plug == Plugging::Queue { 4 } else { 32 };
+        Settings {
+            queue_depth,
+            nr_requests,
+            sectors_max: Sectors(u64::from(self.keys.max_sectors_kb.unwrap_or(512)) * 2),
+            plug,
+            unplug_threshold: self.keys.unplug_threshold.unwrap_or(usual_threshold),
+            unplug_delay: self.keys.unplug_delay.unwrap_or(Duration::from_millis(3)),
+            capacity,
+            stripe_aware_merging: self.keys.stripe_aware_merging.unwrap_or(false),
+            per_member_anticipation: self.keys.per_member_anticipation.unwrap_or(false),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn config(table: Value) -> Result<HostConfig, ConfigError> {
+        let Value::Object(table) = table else { panic!("{table}") };
+        HostConfig::read(&table)
+    }
+
+    fn drive() -> Underneath {
+        Underneath { capacity: Sectors(1_000_000), drive: true, stripes: None }
+    }
+
+    fn refused(table: Value) -> ConfigError {
+        match config(table.clone()).and_then(|config| config.build(drive())) {
+            Ok(_) => panic!("{table} was accepted"),
+            Err(error) => error,
+        }
+    }
+
+    #[test]
+    fn a_layer_is_built_where_the_keys_ask_for_one() {
+        let built = |table| config(table).unwrap().build(drive()).unwrap().is_some();
+        assert!(!built(json!({})));
+        assert!(built(json!({ "queue_depth": 4 })));
+        assert!(built(json!({ "elevator": "noop" })));
+        assert!(built(
+            json!({ "elevator": "v-r", "rev_penalty": 1, "plug": "queue", "unplug_delay": "1ms" })
+        ));
+    }
+
+    #[test]
+    fn what_cannot_be_or_has_no_effect_is_refused_at_its_key() {
+        for (table, key) in [
+            (json!({ "queue_depth": 0 }), "queue_depth"),
+            (json!({ "elevator": "noop", "nr_requests": 0 }), "nr_requests"),
+            (json!({ "nr_requests": 64 }), "nr_requests"),
+            (json!({ "rev_penalty": 1 }), "rev_penalty"),
+            (json!({ "elevator": "noop", "rev_penalty": 1 }), "rev_penalty"),
+            (json!({ "elevator": 7 }), "elevator"),
+            (json!({ "elevator": "v-r", "fifo_batch": 0 }), "fifo_batch"),
+            (json!({ "elevator": "v-r", "fifo_batch": "many" }), "fifo_batch"),
+            (json!({ "elevator": "noop", "unplug_delay": "1ms" }), "unplug_delay"),
+            (json!({ "elevator": "noop", "plug": "none", "unplug_threshold": 2 }), "unplug_threshold"),
+            (json!({ "elevator": "noop", "plug": "socket" }), "plug"),
+            (json!({ "elevator": "noop", "stripe_aware_merging": true }), "stripe_aware_merging"),
+            (json!({ "elevator": "noop", "per_member_anticipation": true }), "per_member_anticipation"),
+            (json!({ "members": { "elevator": "noop", "fifo_batch": 1 } }), "members.fifo_batch"),
+            (json!({ "members": { "members": {} } }), "members.members"),
+        ] {
+            assert_eq!(refused(table.clone()).key, key, "{table}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_refused_with_the_nearest_one() {
+        let elevator = refused(json!({ "elevator": "nop" }));
+        assert!(elevator.message.contains("did you mean `noop`"), "{elevator}");
+        let key = refused(json!({ "elevator": "v-r", "fifo_batches": 1 }));
+        assert!(key.message.contains("did you mean `fifo_batch`"), "{key}");
+    }
+}

@@ -1,0 +1,377 @@
+//! `anticipatory`, as in Linux 2.6.24: synchronous and asynchronous requests in
+//! batches of time, and within a synchronous batch a pause where the process
+//! that was served last is likely to ask for something near by (Iyer & Druschel,
+//! "Anticipatory scheduling", SOSP 2001; Carroll's thesis, section 2.4.4, with
+//! the defaults of his table 2.3).
+//!
+//! | file | what |
+//! |---|---|
+//! | `anticipatory.rs` | keys; which request is next |
+//! | `anticipatory/batch.rs` | the batch that is under way |
+//! | `anticipatory/arm.rs` | what is anticipated, at each arm |
+//! | `anticipatory/processes.rs` | what is known of each process |
+//! | `anticipatory/waiting.rs` | the waiting requests of one kind |
+//! | `anticipatory/tests.rs` | |
+
+mod arm;
+mod batch;
+mod processes;
+#[cfg(test)]
+mod tests;
+mod waiting;
+
+use super::back_seek::BackSeek;
+use super::fifos::Fifos;
+use super::forest::Forest;
+use super::{Context, Elevator, Site};
+use crate::block::{Join, Queued, Requests};
+use arm::{Arm, Wait};
+use batch::Batch;
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Keys, read};
+use fullstroke_units::{Bytes, Duration, Time};
+use processes::Processes;
+use schemars::JsonSchema;
+use serde::Deserialize;
+#[cfg(test)]
+pub(super) use tests::tunables;
+use waiting::Waiting;
+
+pub(super) const SUMMARY: &str =
+    "Linux 2.6.24's anticipatory: batches of time, with pauses for the process that was served last";
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Config {
+    /// Expiry of synchronous requests; default 125ms. Expired ones are looked
+    /// for once in such a time.
+    #[serde(default = "read_expire")]
+    read_expire: Duration,
+    /// Expiry of asynchronous requests; default 250ms. Expired ones are looked
+    /// for once in such a time.
+    #[serde(default = "write_expire")]
+    write_expire: Duration,
+    /// How long synchronous requests go before asynchronous ones that wait;
+    /// default 500ms.
+    #[serde(default = "read_batch_expire")]
+    read_batch_expire: Duration,
+    /// How long asynchronous requests go before synchronous ones that wait;
+    /// default 125ms. How many are sent at a time adapts to it.
+    #[serde(default = "write_batch_expire")]
+    write_batch_expire: Duration,
+    /// The longest pause; default 6.7ms. 0s = no anticipation.
+    #[serde(default = "antic_expire")]
+    antic_expire: Duration,
+    /// The longest seek back, which counts as twice its length; default 1MiB.
+    /// (The thesis says 1 MiB; the kernel's own limit, 1 048 576, is in sectors
+    /// of 512 bytes: "512MiB".)
+    #[serde(default = "back_seek_max")]
+    back_seek_max: Bytes,
+    /// Whether asynchronous requests have their time even if synchronous ones
+    /// were in flight when their turn came; default true. With false, as in
+    /// Linux before 2.6.30, such a batch ends before it has begun, and behind a
+    /// deep queue asynchronous requests may starve.
+    #[serde(default = "yes")]
+    batch_switch_fix: bool,
+}
+
+fn read_expire() -> Duration {
+    Duration::from_millis(125)
+}
+
+fn write_expire() -> Duration {
+    Duration::from_millis(250)
+}
+
+fn read_batch_expire() -> Duration {
+    Duration::from_millis(500)
+}
+
+fn write_batch_expire() -> Duration {
+    Duration::from_millis(125)
+}
+
+fn antic_expire() -> Duration {
+    Duration::from_micros(6_700)
+}
+
+fn back_seek_max() -> Bytes {
+    Bytes(1 << 20)
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// The two kinds of request.
+const ASYNC: usize = 0;
+const SYNC: usize = 1;
+
+/// What is known of a request, by slot.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    process: u32,
+    /// The arm that it was sent to.
+    arm: u32,
+}
+
+struct Anticipatory {
+    config: Config,
+    back_seek: BackSeek,
+    waiting: [Waiting; 2],
+    forest: Forest,
+    links: Fifos,
+    places: Vec<Place>,
+    processes: Processes,
+    arms: Vec<Arm>,
+    batch: Batch,
+    /// Requests with the device.
+    in_flight: u32,
+}
+
+/// What to do next.
+enum Choice {
+    Send(u32),
+    /// Wait for a better one.
+    Hold,
+    /// There is no such request.
+    Nothing,
+}
+
+pub(super) fn build(keys: &Keys, _: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
+    let config: Config = read(keys)?;
+    Ok(Box::new(Anticipatory {
+        config,
+        back_seek: BackSeek { sectors_max: config.back_seek_max.0 / 512, penalty: 2 },
+        waiting: [Waiting::new(config.write_expire), Waiting::new(config.read_expire)],
+        forest: Forest::default(),
+        links: Fifos::default(),
+        places: Vec::new(),
+        processes: Processes::default(),
+        arms: vec![Arm::default()],
+        batch: Batch::new(&config),
+        in_flight: 0,
+    }))
+}
+
+impl Anticipatory {
+    /// The pauses that are over, are over.
+    fn end_pauses(&mut self, now: Time) {
+        let antic_expire = self.config.antic_expire;
+        for arm in &mut self.arms {
+            if arm.wait == Wait::Next && arm.since + antic_expire <= now {
+                arm.wait = Wait::Over;
+                self.processes.waited_in_vain(arm.process);
+            }
+        }
+    }
+
+    /// The arm that serves a request: without `per_member_anticipation` there
+    /// is one.
+    fn arm_of(&mut self, slot: u32, context: &Context<'_>) -> u32 {
+        let arm = context.member_of(context.requests[slot].extent.start).unwrap_or(0);
+        if self.arms.len() <= arm as usize {
+            self.arms.resize(arm as usize + 1, Arm::default());
+        }
+        arm
+    }
+
+    /// Whether it is better to wait at this arm than to send `candidate`; then
+    /// it does.
+    fn holds(&mut self, now: Time, arm: u32, candidate: Option<&Queued>) -> bool {
+        let arm = &mut self.arms[arm as usize];
+        if !arm.waits() && arm.should_wait(now, candidate, &self.config, &mut self.processes) {
+            arm.wait = if arm.completed { Wait::Next } else { Wait::Completion };
+        }
+        arm.waits()
+    }
+
+    /// The synchronous request that is next, unless it is better to wait.
+    fn anticipate(&mut self, now: Time, context: &Context<'_>) -> Choice {
+        if context.stripes.is_none() && self.arms[0].waits() {
+            return Choice::Hold;
+        }
+        if let Some(expired) = self.waiting[SYNC].expired(now) {
+            let arm = self.arm_of(expired, context);
+            if !self.arms[arm as usize].waits() {
+                return Choice::Send(expired);
+            }
+        }
+        let Some(cheapest) = self.cheapest(SYNC) else {
+            let held = (0..self.arms.len() as u32).filter(|&arm| self.holds(now, arm, None)).count();
+            return if held > 0 { Choice::Hold } else { Choice::Nothing };
+        };
+        // With one arm the first answer is the answer. With several, holding
+        // one back is no reason to leave the others idle.
+        let mut candidate = cheapest;
+        loop {
+            let arm = self.arm_of(candidate, context);
+            if !self.holds(now, arm, Some(&context.requests[candidate])) {
+                return Choice::Send(candidate);
+            }
+            candidate = match self.forest.next(candidate) {
+                Some(next) => next,
+                None => self.forest.first(&self.waiting[SYNC].sorted).unwrap_or(cheapest),
+            };
+            if context.stripes.is_none() || candidate == cheapest {
+                return Choice::Hold;
+            }
+        }
+    }
+
+    fn cheapest(&self, kind: usize) -> Option<u32> {
+        let Waiting { sorted, here, .. } = &self.waiting[kind];
+        self.back_seek.cheapest(&self.forest, sorted, *here)
+    }
+
+    /// The next request of the batch that is under way.
+    fn continued(&mut self, now: Time, context: &Context<'_>) -> Choice {
+        if self.batch.kind == SYNC && self.config.antic_expire > Duration::ZERO {
+            return self.anticipate(now, context);
+        }
+        self.cheapest(self.batch.kind).map_or(Choice::Nothing, Choice::Send)
+    }
+
+    /// Begins a batch: of the other kind, if both wait. Its first request.
+    fn begin(&mut self, now: Time) -> Option<u32> {
+        let both = self.waiting.iter().all(|waiting| !waiting.is_empty());
+        let kind = match (both, self.waiting[SYNC].is_empty()) {
+            (true, _) => 1 - self.batch.kind,
+            (false, true) => ASYNC,
+            (false, false) => SYNC,
+        };
+        self.batch.begin(kind);
+        self.waiting[kind].looked_at = now;
+        self.waiting[kind].arrived.front()
+    }
+
+    /// Sends a request.
+    fn send(&mut self, slot: u32, context: &Context<'_>) -> u32 {
+        let request = &context.requests[slot];
+        let kind = usize::from(request.synchronous);
+        let (arm, end) = (self.arm_of(slot, context), request.extent.end().0);
+        let place = &mut self.places[slot as usize];
+        place.arm = arm;
+        let process = (kind == SYNC).then_some(place.process);
+        self.processes[place.process].waiting -= 1;
+        self.arms[arm as usize] = Arm { process, here: end, ..Arm::default() };
+        self.batch.sent(kind);
+        self.waiting[kind].remove(slot, &mut self.forest, &mut self.links);
+        self.waiting[kind].here = end;
+        self.in_flight += 1;
+        slot
+    }
+
+    /// What is waited for may have come.
+    fn interrupt(&mut self, now: Time, request: &Queued) {
+        for arm in &mut self.arms {
+            if arm.waits() && !arm.should_wait(now, Some(request), &self.config, &mut self.processes) {
+                arm.wait = Wait::Over;
+            }
+        }
+    }
+}
+
+impl Elevator for Anticipatory {
+    fn add(&mut self, now: Time, slot: u32, requests: &Requests) {
+        self.end_pauses(now);
+        let request = &requests[slot];
+        let process = self.processes.find(request.process);
+        if request.synchronous {
+            self.processes.asks(now, process, request.extent);
+        }
+        self.processes[process].waiting += 1;
+        if self.places.len() <= slot as usize {
+            self.places.resize(slot as usize + 1, Place::default());
+        }
+        self.places[slot as usize].process = process;
+        let waiting = &mut self.waiting[usize::from(request.synchronous)];
+        waiting.add(now, slot, request, &mut self.forest, &mut self.links);
+        self.interrupt(now, request);
+    }
+
+    fn grown(&mut self, _: Time, slot: u32, join: Join, _: &Queued, _: &Queued, requests: &Requests) {
+        if join == Join::Front {
+            let request = &requests[slot];
+            self.waiting[usize::from(request.synchronous)].moved(slot, request, &mut self.forest);
+        }
+    }
+
+    fn coalesced(&mut self, now: Time, kept: u32, gone: u32, requests: &Requests) {
+        self.end_pauses(now);
+        let kinds = [kept, gone].map(|slot| usize::from(requests[slot].synchronous));
+        self.processes[self.places[gone as usize].process].waiting -= 1;
+        let waiting = &mut self.waiting[kinds[1]];
+        if kinds[0] == kinds[1] {
+            waiting.inherit(kept, gone, &mut self.forest, &mut self.links);
+        } else {
+            waiting.remove(gone, &mut self.forest, &mut self.links);
+        }
+    }
+
+    fn dispatch(&mut self, now: Time, context: &Context<'_>) -> Option<u32> {
+        self.end_pauses(now);
+        let [writes, reads] = self.waiting.each_ref().map(|waiting| !waiting.is_empty());
+        if !reads {
+            self.batch.alone();
+        }
+        if self.batch.draining {
+            return None;
+        }
+        let mut chosen = None;
+        if !(reads && writes && self.batch.is_over(now)) {
+            match self.continued(now, context) {
+                Choice::Send(slot) => chosen = Some(slot),
+                Choice::Hold => return None,
+                Choice::Nothing => {}
+            }
+            if reads && !writes && chosen.is_some() {
+                self.batch.extend(now);
+            }
+        } else if self.arms.iter().any(Arm::waits) {
+            return None;
+        }
+        let slot = match chosen {
+            Some(slot) => slot,
+            None => self.begin(now)?,
+        };
+        let slot = self.waiting[self.batch.kind].expired(now).unwrap_or(slot);
+        if self.batch.draining {
+            if self.in_flight > 0 {
+                return None;
+            }
+            self.batch.drained(now, true);
+        }
+        Some(self.send(slot, context))
+    }
+
+    fn completed(&mut self, now: Time, slot: u32, requests: &Requests) {
+        self.end_pauses(now);
+        let synchronous = requests[slot].synchronous;
+        self.in_flight -= 1;
+        if self.batch.draining && self.in_flight == 0 {
+            self.batch.drained(now, false);
+        }
+        if synchronous {
+            self.batch.served(now);
+        }
+        let Place { process, arm } = self.places[slot as usize];
+        self.arms[arm as usize].completes(now, process);
+        if synchronous {
+            self.processes.served(now, process);
+        }
+    }
+
+    fn next_wake(&self) -> Time {
+        let pauses = self.arms.iter().filter(|arm| arm.wait == Wait::Next);
+        pauses.map(|arm| arm.since + self.config.antic_expire).min().unwrap_or(Time::NEVER)
+    }
+
+    fn anticipates(&self) -> bool {
+        self.config.antic_expire > Duration::ZERO
+    }
+
+    fn starves(&self) -> bool {
+        !self.config.batch_switch_fix
+    }
+}

@@ -1,0 +1,110 @@
+//! The batch that is under way: requests of one kind, for a time.
+
+use super::{ASYNC, Config, SYNC};
+use fullstroke_units::{Duration, Time};
+
+/// Synchronous and asynchronous batches alternate while both kinds wait.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Batch {
+    pub(super) kind: usize,
+    expires: Time,
+    /// It must not begin before what the device has of the other kind is done.
+    pub(super) draining: bool,
+    /// It is synchronous, and counts from its first completion on.
+    unstarted: bool,
+    /// Requests that an asynchronous batch may still send.
+    left: u32,
+    /// How many it may send: adapted so that they take their time.
+    size: u32,
+    /// Nothing else waited at its end, which so says nothing about the time
+    /// that its requests take.
+    uncontended: bool,
+    /// How long each kind may go.
+    lengths: [Duration; 2],
+    /// Whether a batch that had to wait for the device has its time.
+    has_time_after_draining: bool,
+}
+
+impl Batch {
+    pub(super) fn new(config: &Config) -> Batch {
+        // Ten milliseconds each, to begin with.
+        let size = config.write_batch_expire.as_nanos() / 10_000_000;
+        Batch {
+            kind: SYNC,
+            expires: Time::ZERO + config.read_batch_expire,
+            draining: false,
+            unstarted: false,
+            left: 0,
+            size: u32::try_from(size).unwrap_or(u32::MAX).max(2),
+            uncontended: false,
+            lengths: [config.write_batch_expire, config.read_batch_expire],
+            has_time_after_draining: config.batch_switch_fix,
+        }
+    }
+
+    pub(super) fn is_over(&self, now: Time) -> bool {
+        !self.unstarted && (self.expires < now || self.kind == ASYNC && self.left == 0)
+    }
+
+    /// Only asynchronous requests wait.
+    pub(super) fn alone(&mut self) {
+        self.uncontended |= self.kind == ASYNC && self.left == 0;
+    }
+
+    /// Only synchronous requests wait: the time for others does not run.
+    pub(super) fn extend(&mut self, now: Time) {
+        self.expires = now + self.lengths[SYNC];
+    }
+
+    /// A batch of this kind begins, when the device has nothing left of the
+    /// other.
+    pub(super) fn begin(&mut self, kind: usize) {
+        self.draining |= self.kind != kind;
+        self.kind = kind;
+        if kind == ASYNC {
+            self.unstarted = false;
+            self.left = self.size;
+            self.uncontended = false;
+        }
+    }
+
+    /// The device has nothing left of the other kind; `at_once` if it never had.
+    pub(super) fn drained(&mut self, now: Time, at_once: bool) {
+        self.draining = false;
+        if self.kind == SYNC {
+            self.unstarted = true;
+        } else if at_once || self.has_time_after_draining {
+            self.expires = now + self.lengths[ASYNC];
+        }
+    }
+
+    /// A request of this kind has been sent.
+    pub(super) fn sent(&mut self, kind: usize) {
+        if kind == ASYNC {
+            self.left = self.left.saturating_sub(1);
+        }
+    }
+
+    /// A synchronous request has completed.
+    pub(super) fn served(&mut self, now: Time) {
+        if self.unstarted {
+            self.resize(now);
+            self.extend(now);
+            self.unstarted = false;
+        }
+    }
+
+    /// Adapts the size of asynchronous batches to the time that the last one
+    /// took: from its beginning to the first completion behind it.
+    fn resize(&mut self, now: Time) {
+        let wanted = self.lengths[ASYNC];
+        let taken = (now + wanted).since(self.expires);
+        if taken > wanted && !self.uncontended {
+            self.size = if taken > wanted * 3 { self.size / 2 } else { self.size - 1 };
+        } else if taken < wanted && self.left == 0 {
+            let doubles = wanted > taken * 3;
+            self.size = self.size.saturating_add(if doubles { self.size } else { 1 });
+        }
+        self.size = self.size.max(1);
+    }
+}

@@ -1,0 +1,90 @@
+//! The waiting requests of one kind, synchronous or asynchronous: by address
+//! and by expiry.
+
+use super::super::fifos::{Fifo, Fifos};
+use super::super::forest::{Forest, Tree};
+use crate::block::Queued;
+use fullstroke_units::{Duration, Time};
+
+/// Where the requests of both kinds are linked is handed in.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) sorted: Tree,
+    pub(super) arrived: Fifo,
+    /// Where the last one sent of this kind ended.
+    pub(super) here: u64,
+    /// When expired ones were last looked for.
+    pub(super) looked_at: Time,
+    expire: Duration,
+    /// By slot.
+    deadlines: Vec<Time>,
+}
+
+impl Waiting {
+    pub(super) fn new(expire: Duration) -> Waiting {
+        Waiting {
+            sorted: Tree::default(),
+            arrived: Fifo::default(),
+            here: 0,
+            looked_at: Time::ZERO,
+            expire,
+            deadlines: Vec::new(),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.arrived.is_empty()
+    }
+
+    pub(super) fn add(
+        &mut self,
+        now: Time,
+        slot: u32,
+        request: &Queued,
+        forest: &mut Forest,
+        links: &mut Fifos,
+    ) {
+        forest.insert(&mut self.sorted, request.extent.start.0, slot);
+        links.push_back(&mut self.arrived, slot);
+        if self.deadlines.len() <= slot as usize {
+            self.deadlines.resize(slot as usize + 1, Time::NEVER);
+        }
+        self.deadlines[slot as usize] = now + self.expire;
+    }
+
+    /// Its start has moved.
+    pub(super) fn moved(&mut self, slot: u32, request: &Queued, forest: &mut Forest) {
+        forest.remove(&mut self.sorted, slot);
+        forest.insert(&mut self.sorted, request.extent.start.0, slot);
+    }
+
+    pub(super) fn remove(&mut self, slot: u32, forest: &mut Forest, links: &mut Fifos) {
+        forest.remove(&mut self.sorted, slot);
+        links.remove(&mut self.arrived, slot);
+    }
+
+    /// `gone` has become part of `kept`, which takes the earlier deadline of the
+    /// two, and its place.
+    pub(super) fn inherit(&mut self, kept: u32, gone: u32, forest: &mut Forest, links: &mut Fifos) {
+        let deadline = self.deadlines[gone as usize];
+        if deadline < self.deadlines[kept as usize] {
+            self.deadlines[kept as usize] = deadline;
+            forest.remove(&mut self.sorted, gone);
+            links.remove(&mut self.arrived, kept);
+            links.replace(&mut self.arrived, gone, kept);
+        } else {
+            self.remove(gone, forest, links);
+        }
+    }
+
+    /// The oldest, if it has expired; looked for once in the time in which
+    /// requests expire, lest too many expired ones turn everything into first
+    /// come, first served.
+    pub(super) fn expired(&mut self, now: Time) -> Option<u32> {
+        if now.since(self.looked_at) < self.expire {
+            return None;
+        }
+        self.looked_at = now;
+        self.arrived.front().filter(|&slot| self.deadlines[slot as usize] < now)
+    }
+}

@@ -1,0 +1,61 @@
+//! The order of address that anticipatory and CFQ go by: onwards, with short
+//! seeks back where that is cheaper.
+
+use super::forest::{Forest, Tree};
+
+/// How far back, and at what cost.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BackSeek {
+    /// The longest seek back, in sectors.
+    pub(super) sectors_max: u64,
+    /// What a distance back is multiplied by.
+    pub(super) penalty: u64,
+}
+
+impl BackSeek {
+    /// The request that is cheapest from `here` on, in a tree by first address.
+    /// If nothing lies ahead or within reach behind, the lowest: one long seek
+    /// back, and then onwards again.
+    pub(super) fn cheapest(&self, forest: &Forest, tree: &Tree, here: u64) -> Option<u32> {
+        let cost_onwards = |slot: u32| (forest.key(slot) - here, slot);
+        let cost_back = |slot: u32| {
+            let distance = here - forest.key(slot);
+            (distance <= self.sectors_max).then(|| (distance.saturating_mul(self.penalty), slot))
+        };
+        let ahead = forest.at_or_after(tree, here).map(cost_onwards);
+        let behind = forest.before(tree, here).and_then(cost_back);
+        match (ahead, behind) {
+            (Some(ahead), Some(behind)) if behind.0 < ahead.0 => Some(behind.1),
+            (None, None) => forest.first(tree),
+            (ahead, behind) => ahead.or(behind).map(|(_, slot)| slot),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_cheapest_of_all_is_found(
+            starts in prop::collection::btree_set(0u64..2000, 1..40),
+            here in 0u64..2000, sectors_max in 0u64..500, penalty in 1u64..4,
+        ) {
+            let (mut forest, mut tree) = (Forest::default(), Tree::default());
+            for (slot, &start) in (0..).zip(&starts) {
+                forest.insert(&mut tree, start, slot);
+            }
+            // Beyond reach: after everything else, from the lowest on.
+            let cost = |start: u64| match start.checked_sub(here) {
+                Some(onwards) => (0, onwards),
+                None if here - start <= sectors_max => (0, (here - start) * penalty),
+                None => (1, start),
+            };
+            let found = BackSeek { sectors_max, penalty }.cheapest(&forest, &tree, here).unwrap();
+            let least = starts.iter().map(|&start| cost(start)).min().unwrap();
+            prop_assert_eq!(cost(forest.key(found)), least);
+        }
+    }
+}

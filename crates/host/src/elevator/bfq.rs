@@ -1,0 +1,276 @@
+//! `bfq`, as in Linux 6: budget fair queueing. Each process has a queue, each
+//! queue a weight by its I/O priority, and in turn a budget of sectors; over time
+//! queues get sectors in proportion to weight, slow ones time. The device is left
+//! idle for a process whose next request is worth waiting for, and processes that
+//! start something or pace themselves are favoured (Valente & Avanzini,
+//! "Evolution of the BFQ storage I/O scheduler", 2015;
+//! Documentation/block/bfq-iosched.rst, whose names and defaults these are).
+//!
+//! The device is taken to rotate. Not here: groups; queues shared by processes
+//! that turn out to work together, or to wait for each other. Where anticipation
+//! is to go by member, others' requests for other members do not wait.
+//!
+//! | file | what |
+//! |---|---|
+//! | `bfq/config.rs` | the keys |
+//! | `bfq/service.rs` | B-WF2Q+: whose turn it is |
+//! | `bfq/queue.rs` | a queue, and what is learnt about it |
+//! | `bfq/raising.rs` | who is favoured, and for how long |
+//! | `bfq/rate.rs` | how fast the device is |
+//! | `bfq/arrivals.rs` | a request comes |
+//! | `bfq/turns.rs` | turns begin and end, and what that costs |
+//! | `bfq/idling.rs` | whether to wait for the next request |
+//! | `bfq/injection.rs` | what to send meanwhile |
+//! | `bfq/tests.rs` | all of it together, in virtual time |
+
+mod arrivals;
+mod config;
+mod idling;
+mod injection;
+mod queue;
+mod raising;
+mod rate;
+mod service;
+#[cfg(test)]
+mod tests;
+mod turns;
+
+use super::fifos::Fifos;
+use super::forest::Forest;
+use super::{Context, Elevator, Site};
+use crate::block::{Join, Queued, Requests};
+pub(super) use config::Config;
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Keys, read};
+use fullstroke_units::{SECTOR_BYTES, Time};
+use idling::{Population, Queueing};
+use injection::Injection;
+use queue::{Owner, Queue};
+use raising::Burst;
+use rate::PeakRate;
+use service::Service;
+use std::collections::BTreeMap;
+
+pub(super) const SUMMARY: &str =
+    "today's bfq: sectors in proportion to weight, budget by budget; favours who starts or paces itself";
+
+/// Budgets are of so many sectors before the device has been measured.
+const BUDGET_MAX: u64 = 16 * 1024;
+
+struct Bfq {
+    config: Config,
+    owners: BTreeMap<Owner, u32>,
+    queues: Vec<Queue>,
+    service: Service,
+    forest: Forest,
+    links: Fifos,
+    /// By slot: the queue of a request, and when it goes before others.
+    holders: Vec<u32>,
+    deadlines: Vec<Time>,
+    population: Population,
+    burst: Burst,
+    /// Requests that wait, and that the device has.
+    waiting: u32,
+    in_driver: u32,
+    queueing: Queueing,
+    injection: Injection,
+    rate: PeakRate,
+    /// The largest budget, and how surely it is known, 0 to 256.
+    budget_max: u64,
+    budgets_assigned: u32,
+    /// Where the last dispatched request ends.
+    position: u64,
+    last_completion: Time,
+    turn_began: Time,
+    /// Since when and until when the device is left idle; NEVER if it is not.
+    idle_since: Time,
+    idle_until: Time,
+}
+
+pub(super) fn build(keys: &Keys, _: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
+    let config: Config = read(keys)?;
+    config.check(keys)?;
+    Ok(Box::new(Bfq {
+        config,
+        owners: BTreeMap::new(),
+        queues: Vec::new(),
+        service: Service::default(),
+        forest: Forest::default(),
+        links: Fifos::default(),
+        holders: Vec::new(),
+        deadlines: Vec::new(),
+        population: Population::default(),
+        burst: Burst::default(),
+        waiting: 0,
+        in_driver: 0,
+        queueing: Queueing::default(),
+        injection: Injection::default(),
+        rate: PeakRate::default(),
+        budget_max: if config.max_budget == 0 { BUDGET_MAX } else { config.max_budget },
+        budgets_assigned: 0,
+        position: 0,
+        last_completion: Time::ZERO,
+        turn_began: Time::ZERO,
+        idle_since: Time::ZERO,
+        idle_until: Time::NEVER,
+    }))
+}
+
+impl Bfq {
+    fn queue(&self, queue: u32) -> &Queue {
+        &self.queues[queue as usize]
+    }
+
+    fn queue_mut(&mut self, queue: u32) -> &mut Queue {
+        &mut self.queues[queue as usize]
+    }
+
+    /// The cheaper of two requests of a queue, seen from `here`: onwards, or a
+    /// short way back, or else the one that lies furthest back.
+    fn cheaper(&self, one: Option<u32>, other: Option<u32>, here: u64) -> Option<u32> {
+        let reach = self.config.back_seek_max.0 / SECTOR_BYTES;
+        let penalty = u64::from(self.config.back_seek_penalty);
+        let cost = |&slot: &u32| {
+            let start = self.forest.key(slot);
+            match start.checked_sub(here) {
+                Some(onwards) => (0, onwards, u64::MAX - start),
+                None if here - start <= reach => {
+                    (0, (here - start).saturating_mul(penalty), u64::MAX - start)
+                }
+                None => (1, start, 0),
+            }
+        };
+        one.into_iter().chain(other).min_by_key(cost)
+    }
+
+    /// What follows `slot`, which is about to leave the queue: once a turn the
+    /// oldest if it is old enough, else the cheapest.
+    fn after(&mut self, now: Time, queue: u32, slot: u32) -> Option<u32> {
+        let Queue { sorted, arrived, looked_at_age, .. } = &mut self.queues[queue as usize];
+        if !std::mem::replace(looked_at_age, true) {
+            let aged = |&oldest: &u32| oldest != slot && self.deadlines[oldest as usize] <= now;
+            if let Some(oldest) = arrived.front().filter(aged) {
+                return Some(oldest);
+            }
+        }
+        let first = self.forest.first(sorted).filter(|&first| first != slot);
+        let onwards = self.forest.next(slot).or(first);
+        self.cheaper(onwards, self.forest.previous(slot), self.forest.key(slot))
+    }
+
+    /// Takes a request out of its queue.
+    fn remove(&mut self, now: Time, slot: u32, requests: &Requests) {
+        let queue = self.holders[slot as usize];
+        if self.queue(queue).next == Some(slot) {
+            let next = self.after(now, queue, slot);
+            self.queue_mut(queue).next = next;
+            self.next_changed(queue, requests);
+        }
+        let held = &mut self.queues[queue as usize];
+        self.forest.remove(&mut held.sorted, slot);
+        self.links.remove(&mut held.arrived, slot);
+        self.waiting -= 1;
+        if held.sorted.is_empty() && held.busy && self.service.serving() != Some(queue) {
+            held.busy = false;
+            self.service.deactivate(queue);
+            let entity = self.service.entity_mut(queue);
+            (entity.budget, entity.service) = (0, 0);
+            self.recount(queue);
+        }
+    }
+
+    /// Sends the next request of a queue, which may not have its turn.
+    fn send_from(&mut self, now: Time, queue: u32, requests: &Requests) -> Option<u32> {
+        let slot = self.queue(queue).next?;
+        let extent = requests[slot].extent;
+        let charge = self.charge(queue, slot, requests);
+        self.served(queue, charge);
+        self.queue_mut(queue).dispatched += 1;
+        let dispatch = rate::Dispatch {
+            sectors: extent.sectors.0,
+            far: queue::is_far(self.position, extent),
+            in_driver: self.in_driver,
+            last_completion: self.last_completion,
+        };
+        if self.rate.dispatched(now, &dispatch) {
+            self.retune();
+        }
+        self.position = extent.end().0;
+        self.remove(now, slot, requests);
+        self.in_driver += 1;
+        self.recount(queue);
+        if self.service.serving() == Some(queue) {
+            self.follow(slot);
+            self.review_turn(now, queue, requests);
+        }
+        Some(slot)
+    }
+}
+
+impl Elevator for Bfq {
+    fn may_join(&self, kept: &Queued, other: &Queued, _: Join) -> bool {
+        Owner::of(kept) == Owner::of(other)
+    }
+
+    fn add(&mut self, now: Time, slot: u32, requests: &Requests) {
+        self.tick(now, requests);
+        self.arrive(now, slot, requests);
+    }
+
+    fn grown(&mut self, _: Time, slot: u32, join: Join, _: &Queued, arrival: &Queued, requests: &Requests) {
+        let queue = self.holders[slot as usize];
+        let held = &mut self.queues[queue as usize];
+        held.habits.position = arrival.extent.end().0;
+        if join == Join::Front {
+            self.forest.remove(&mut held.sorted, slot);
+            self.forest.insert(&mut held.sorted, requests[slot].extent.start.0, slot);
+            self.consider_next(queue, slot, requests);
+        }
+    }
+
+    /// What is left has the age and the place of the older of the two.
+    fn coalesced(&mut self, now: Time, kept: u32, gone: u32, requests: &Requests) {
+        let held = &mut self.queues[self.holders[gone as usize] as usize];
+        let deadline = self.deadlines[gone as usize];
+        if deadline < self.deadlines[kept as usize] {
+            self.links.remove(&mut held.arrived, kept);
+            self.links.replace(&mut held.arrived, gone, kept);
+            // Anywhere, to be removed with the rest of it.
+            self.links.push_back(&mut held.arrived, gone);
+            self.deadlines[kept as usize] = deadline;
+        }
+        if held.next == Some(gone) {
+            held.next = Some(kept);
+        }
+        self.remove(now, gone, requests);
+    }
+
+    fn dispatch(&mut self, now: Time, context: &Context<'_>) -> Option<u32> {
+        self.tick(now, context.requests);
+        if self.config.strict_guarantees && self.in_driver > 0 {
+            return None;
+        }
+        let queue = self.select(now, context.requests).or_else(|| self.inject(now, context))?;
+        self.send_from(now, queue, context.requests)
+    }
+
+    fn completed(&mut self, now: Time, slot: u32, requests: &Requests) {
+        self.tick(now, requests);
+        self.finish(now, slot, requests);
+    }
+
+    fn next_wake(&self) -> Time {
+        self.idle_until
+    }
+
+    fn anticipates(&self) -> bool {
+        true
+    }
+
+    fn starves(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+pub(super) use tests::tunables;

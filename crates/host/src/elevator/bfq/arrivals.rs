@@ -1,0 +1,246 @@
+//! A request comes: whose it is, what that says about its queue, and whether the
+//! queue whose turn it is must give way.
+
+use super::queue::{Owner, Queue, weight};
+use super::raising::Found;
+use super::turns::End;
+use super::{BUDGET_MAX, Bfq};
+use crate::block::Requests;
+use fullstroke_units::{Duration, Time};
+
+/// A queue that has been idle for so long has nothing to do with the burst that
+/// it came with.
+const BURST_FORGOTTEN: Duration = Duration::from_secs(10);
+/// The level of a process that has not been given another: only those are
+/// favoured, for the others' shares are as somebody wanted them.
+const DEFAULT_LEVEL: u8 = 4;
+/// Each budget given out takes an eighth of what is missing to 256; from here on
+/// the device is believed to be known.
+const BUDGETS_KNOWN: u32 = 194;
+
+impl Bfq {
+    /// The request in `slot` is new.
+    pub(super) fn arrive(&mut self, now: Time, slot: u32, requests: &Requests) {
+        let queue = self.queue_of(now, slot, requests);
+        self.learn(now, queue, slot, requests);
+        let held = &mut self.queues[queue as usize];
+        self.forest.insert(&mut held.sorted, requests[slot].extent.start.0, slot);
+        self.links.push_back(&mut held.arrived, slot);
+        self.waiting += 1;
+        let was_raised = held.raising.is_raised();
+        let mut interactive = false;
+        if held.busy {
+            self.one_more(now, queue, slot, requests);
+        } else {
+            held.next = Some(slot);
+            interactive = self.awake(now, queue, requests);
+        }
+        if self.config.low_latency {
+            self.queue_mut(queue).raising.arrived(now, was_raised, interactive);
+        }
+        if self.service.serving() == Some(queue) && self.idle_until != Time::NEVER {
+            self.idle_until = Time::NEVER;
+            if self.queue(queue).turn_ends <= now {
+                self.end_turn(now, now, End::TimedOut, requests);
+            }
+        }
+    }
+
+    /// The queue that a request belongs to.
+    fn queue_of(&mut self, now: Time, slot: u32, requests: &Requests) -> u32 {
+        let request = &requests[slot];
+        let owner = Owner::of(request);
+        let queue = match self.owners.get(&owner) {
+            Some(&queue) => queue,
+            None => self.open(now, owner),
+        };
+        if self.holders.len() <= slot as usize {
+            self.holders.resize(slot as usize + 1, 0);
+            self.deadlines.resize(slot as usize + 1, Time::NEVER);
+        }
+        self.holders[slot as usize] = queue;
+        let expire =
+            if request.synchronous { self.config.fifo_expire_sync } else { self.config.fifo_expire_async };
+        self.deadlines[slot as usize] = now + expire;
+        queue
+    }
+
+    fn open(&mut self, now: Time, owner: Owner) -> u32 {
+        let queue = self.queues.len() as u32;
+        let held = Queue::new(owner, now, 2 * self.known_budget_max() / 3);
+        self.service.push(held.class as usize, weight(held.level), held.max_budget);
+        let synchronous = held.synchronous;
+        self.owners.insert(owner, queue);
+        self.queues.push(held);
+        let active = self.population.busy();
+        if synchronous && self.burst.concerns(active) {
+            for member in self.burst.join(now, queue, active) {
+                self.queue_mut(member).in_large_burst = true;
+            }
+        }
+        queue
+    }
+
+    fn learn(&mut self, now: Time, queue: u32, slot: u32, requests: &Requests) {
+        let slice_idle = self.config.slice_idle;
+        let held = &mut self.queues[queue as usize];
+        if !held.busy && held.dispatched == 0 {
+            held.habits.thought(now, slice_idle);
+        }
+        let waited_for = held.synchronous && held.class != fullstroke_contract::PriorityClass::Idle;
+        if waited_for && slice_idle > Duration::ZERO {
+            let shortly = !held.habits.thinks_longer_than_half(slice_idle);
+            if std::mem::replace(&mut held.habits.thinks_shortly, shortly) != shortly {
+                self.thinking_changed(now, queue);
+            }
+        }
+        let held = &mut self.queues[queue as usize];
+        let drained = held.sorted.is_empty() && held.dispatched == 0;
+        held.habits.arrived(now, requests[slot].extent, drained, held.new);
+        let paced = held.raising.favour == Some(super::raising::Favour::SoftRealTime);
+        if paced && held.habits.is_totally_seeky() {
+            held.raising.end(now);
+            self.reweigh(queue);
+        }
+        if drained && self.queue(queue).synchronous {
+            self.measure_if_due(now, queue);
+        }
+    }
+
+    /// A queue that has requests, or has its turn, gets one more.
+    fn one_more(&mut self, now: Time, queue: u32, slot: u32, requests: &Requests) {
+        if self.config.low_latency && !requests[slot].synchronous {
+            let longest = self.raising_time();
+            self.queue_mut(queue).raising.async_arrived(now, longest);
+            self.reweigh(queue);
+        }
+        self.consider_next(queue, slot, requests);
+    }
+
+    /// `slot`, new or in a new place, may be the next request of its queue.
+    pub(super) fn consider_next(&mut self, queue: u32, slot: u32, requests: &Requests) {
+        let before = self.queue(queue).next;
+        let next = self.cheaper(before, Some(slot), self.position);
+        self.queue_mut(queue).next = next;
+        if next != before {
+            self.next_changed(queue, requests);
+        }
+    }
+
+    /// A queue that waits needs a budget for its next request.
+    pub(super) fn next_changed(&mut self, queue: u32, requests: &Requests) {
+        let held = self.queue(queue);
+        let Some(next) = held.next.filter(|_| held.busy && self.service.serving() != Some(queue)) else {
+            return;
+        };
+        let entity = self.service.entity(queue);
+        let budget = held.max_budget.max(self.charge(queue, next, requests)).max(entity.service);
+        if budget != entity.budget {
+            self.service.entity_mut(queue).budget = budget;
+            self.service.reposition(queue);
+        }
+    }
+
+    /// A queue has got requests again. Whether it is found to be interactive.
+    fn awake(&mut self, now: Time, queue: u32, requests: &Requests) -> bool {
+        let held = self.queue(queue);
+        let idle_for_long = held.is_idle_for(now, self.config.wr_min_idle_time);
+        let in_time = held.habits.comes_in_time(now, self.config.slice_idle);
+        let favoured_at_all = !held.in_large_burst && held.level == DEFAULT_LEVEL;
+        let found = Found {
+            interactive: favoured_at_all && idle_for_long,
+            soft_real_time: favoured_at_all && self.paces_itself(now, queue),
+            in_large_burst: held.in_large_burst,
+            synchronous: held.synchronous,
+        };
+        let resumes = self.renew_budget(queue, in_time, requests);
+        self.leave_burst(now, queue);
+        if self.config.low_latency {
+            let (longest, config, budget_min) = (self.raising_time(), self.config, self.budget_min());
+            if self.queue_mut(queue).raising.awoken(now, found, longest, &config) {
+                // Near to what it has to do, so that its share is exact.
+                let entity = self.service.entity_mut(queue);
+                entity.budget = entity.budget.min(2 * budget_min);
+            }
+        }
+        self.queue_mut(queue).raising.backlogged(now);
+        self.join_service(queue);
+        self.preempt(now, queue, resumes, requests);
+        found.interactive
+    }
+
+    fn paces_itself(&self, now: Time, queue: u32) -> bool {
+        let held = self.queue(queue);
+        self.config.wr_max_softrt_rate > 0
+            && !held.habits.is_totally_seeky()
+            && held.raising.is_paced(now)
+            && held.dispatched == 0
+    }
+
+    /// The budget of a queue that had no requests. Whether it goes on with the
+    /// one that it had: it would not have lost its turn, had it been waited for.
+    fn renew_budget(&mut self, queue: u32, in_time: bool, requests: &Requests) -> bool {
+        let held = self.queue(queue);
+        let left = self.service.entity(queue).left();
+        let resumes = held.may_resume && in_time && left > 0;
+        let needed = held.next.map_or(0, |next| self.charge(queue, next, requests));
+        let max_budget = held.max_budget;
+        let entity = self.service.entity_mut(queue);
+        entity.service = 0;
+        entity.budget = if resumes { left.min(max_budget) } else { max_budget.max(needed) };
+        self.queue_mut(queue).may_resume &= resumes;
+        resumes
+    }
+
+    fn leave_burst(&mut self, now: Time, queue: u32) {
+        let held = &mut self.queues[queue as usize];
+        if !held.new && held.is_idle_for(now, BURST_FORGOTTEN) {
+            self.burst.leave(queue);
+            held.in_large_burst = false;
+        }
+        held.new = false;
+    }
+
+    fn join_service(&mut self, queue: u32) {
+        let factor = self.queue(queue).raising.factor(&self.config);
+        let held = &mut self.queues[queue as usize];
+        held.busy = true;
+        let recovers = std::mem::take(&mut held.may_resume).then_some(factor);
+        self.reweigh(queue);
+        self.service.activate(queue, recovers);
+    }
+
+    /// Ends the turn of another queue if this one is more urgent, or if there is
+    /// nothing to be had from that turn any more.
+    fn preempt(&mut self, now: Time, queue: u32, resumes: bool, requests: &Requests) {
+        let Some(serving) = self.service.serving() else { return };
+        let (held, other) = (self.queue(queue), self.queue(serving));
+        let [factor, others] = [held, other].map(|queue| queue.raising.factor(&self.config));
+        let higher = held.class < other.class || weight(held.level) * factor > weight(other.level) * others;
+        if (resumes && factor >= others) || higher || !self.better_to_idle(serving) {
+            self.end_turn(now, now, End::Preempted, requests);
+        }
+    }
+
+    /// Whether budgets have been given out for long enough to know the device.
+    pub(super) fn knows_budgets(&self) -> bool {
+        self.budgets_assigned >= BUDGETS_KNOWN
+    }
+
+    /// The largest budget, as far as it is known.
+    fn known_budget_max(&self) -> u64 {
+        if self.knows_budgets() { self.budget_max } else { BUDGET_MAX }
+    }
+
+    pub(super) fn budget_min(&self) -> u64 {
+        (self.known_budget_max() / 32).max(1)
+    }
+
+    /// How long an interactive queue is favoured.
+    pub(super) fn raising_time(&self) -> Duration {
+        match self.config.wr_max_time {
+            Duration::ZERO => self.rate.raising(),
+            time => time,
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The keys: names and defaults are the kernel's.
+
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::Keys;
+use fullstroke_units::{Bytes, Duration};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// The keys.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::elevator) struct Config {
+    /// How long the device is left idle for the next request of a process;
+    /// default 8ms; 0s = never.
+    #[serde(default = "slice_idle")]
+    pub(super) slice_idle: Duration,
+    /// Whether the device has one request at a time and always waits for the
+    /// next, so that shares are exact; default false.
+    #[serde(default)]
+    pub(super) strict_guarantees: bool,
+    /// The largest budget in sectors; default 0 = what the device moves in
+    /// `timeout_sync`, as measured.
+    #[serde(default)]
+    pub(super) max_budget: u64,
+    /// The longest turn of a queue that is not favoured; default 125ms.
+    #[serde(default = "timeout_sync")]
+    pub(super) timeout_sync: Duration,
+    /// Age at which a synchronous request goes before others of its queue, once
+    /// a turn; default 125ms.
+    #[serde(default = "fifo_expire_sync")]
+    pub(super) fifo_expire_sync: Duration,
+    /// The same of asynchronous requests; default 250ms.
+    #[serde(default = "fifo_expire_async")]
+    pub(super) fifo_expire_async: Duration,
+    /// The longest seek back that is made before everything ahead is done;
+    /// default "16 MiB".
+    #[serde(default = "back_seek_max")]
+    pub(super) back_seek_max: Bytes,
+    /// What the distance of a seek back is multiplied by; default 2.
+    #[serde(default = "back_seek_penalty")]
+    pub(super) back_seek_penalty: u32,
+    /// Whether interactive and soft real-time processes are favoured; default
+    /// true.
+    #[serde(default = "low_latency")]
+    pub(super) low_latency: bool,
+    /// What the weight of interactive processes is multiplied by, and that of
+    /// soft real-time ones a hundred times; default 30, today's kernel's fixed
+    /// value, as with all that begins with `wr_`.
+    #[serde(default = "wr_coeff")]
+    pub(super) wr_coeff: u32,
+    /// How long an interactive process is favoured; default 0s = 3 to 25
+    /// seconds, the longer the slower the device.
+    #[serde(default)]
+    pub(super) wr_max_time: Duration,
+    /// How long a process must have been idle to be interactive; default 2s.
+    #[serde(default = "wr_min_idle_time")]
+    pub(super) wr_min_idle_time: Duration,
+    /// How long a soft real-time process is favoured; default 300ms.
+    #[serde(default = "wr_rt_max_time")]
+    pub(super) wr_rt_max_time: Duration,
+    /// Sectors a second that a soft real-time process needs at most; default
+    /// 7000; 0 = none is soft real-time.
+    #[serde(default = "wr_max_softrt_rate")]
+    pub(super) wr_max_softrt_rate: u64,
+}
+
+fn slice_idle() -> Duration {
+    Duration::from_millis(8)
+}
+
+fn timeout_sync() -> Duration {
+    Duration::from_millis(125)
+}
+
+fn fifo_expire_sync() -> Duration {
+    Duration::from_millis(125)
+}
+
+fn fifo_expire_async() -> Duration {
+    Duration::from_millis(250)
+}
+
+fn back_seek_max() -> Bytes {
+    Bytes(16 << 20)
+}
+
+fn back_seek_penalty() -> u32 {
+    2
+}
+
+fn low_latency() -> bool {
+    true
+}
+
+fn wr_coeff() -> u32 {
+    30
+}
+
+fn wr_min_idle_time() -> Duration {
+    Duration::from_secs(2)
+}
+
+fn wr_rt_max_time() -> Duration {
+    Duration::from_millis(300)
+}
+
+fn wr_max_softrt_rate() -> u64 {
+    7000
+}
+
+impl Config {
+    /// Refuses values that mean nothing, and such as contradict each other.
+    pub(super) fn check(&self, keys: &Keys) -> Result<(), ConfigError> {
+        let refuse = |key: &str, message: &str| Err(ConfigError::new(key, message));
+        if self.timeout_sync == Duration::ZERO {
+            return refuse("timeout_sync", "found 0s; expected a time above it, as \"125ms\"");
+        }
+        if self.back_seek_penalty == 0 {
+            return refuse("back_seek_penalty", "found 0; expected at least 1");
+        }
+        if !(2..=1000).contains(&self.wr_coeff) {
+            let message = format!("found {}; expected 2 to 1000", self.wr_coeff);
+            return Err(ConfigError::new("wr_coeff", message));
+        }
+        if self.strict_guarantees && self.slice_idle == Duration::ZERO {
+            return refuse("strict_guarantees", "waits for each process; it needs a `slice_idle` above 0s");
+        }
+        let raising = keys.keys().find(|key| key.starts_with("wr_"));
+        match raising.filter(|_| !self.low_latency) {
+            Some(key) => refuse(key, "has no effect with `low_latency = false`; leave one of the two out"),
+            None => Ok(()),
+        }
+    }
+}

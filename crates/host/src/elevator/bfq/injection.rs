@@ -1,0 +1,210 @@
+//! Injection: requests of others that are sent while the device is kept for a
+//! queue that has none. As many as do not make that queue's own requests slower:
+//! the time from the arrival of the first request after a pause to its
+//! completion is measured with and without them.
+
+use super::Bfq;
+use super::Context;
+use super::queue::Owner;
+use crate::block::Requests;
+use fullstroke_units::{Duration, Lbn, Time};
+
+/// Queues that are looked at for a request to inject.
+const REACH: usize = 16;
+/// After this the load may have changed, and all is measured anew.
+const FORGET: Duration = Duration::from_secs(1);
+/// After a step back, so long nothing is measured.
+const SETTLE: Duration = Duration::from_millis(10);
+/// Whether a process thinks shortly is not believed to have changed to yes
+/// within so long.
+const DOUBT: Duration = Duration::from_millis(100);
+
+/// How much a queue bears.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tolerance {
+    /// Requests that the device may have when another is sent.
+    limit: u32,
+    /// How long its requests take without others.
+    undisturbed: Option<Duration>,
+    /// When the limit was lowered or reset.
+    lowered: Time,
+}
+
+impl Tolerance {
+    /// At first none for those whose next request is likely to come soon: one
+    /// of others takes longer than that, as a rule.
+    pub(super) fn new(now: Time, thinks_shortly: bool) -> Tolerance {
+        Tolerance { limit: u32::from(!thinks_shortly), undisturbed: None, lowered: now }
+    }
+
+    /// A request took so long, `disturbed` by those of others or not, and
+    /// `alone` in the device in the end. `most` is the most that the device is
+    /// known to have had.
+    fn measured(&mut self, now: Time, time: Duration, disturbed: bool, alone: bool, most: u32) {
+        let limit = self.limit;
+        if let Some(undisturbed) = self.undisturbed.filter(|_| disturbed) {
+            let bearable = time < undisturbed * 3 / 2;
+            if !bearable && limit > 0 {
+                self.limit -= 1;
+                self.lowered = now;
+            } else if bearable && limit <= most {
+                self.limit += 1;
+            }
+        }
+        match self.undisturbed {
+            None if alone => {
+                self.limit = limit.max(1);
+                self.undisturbed = Some(time);
+            }
+            Some(undisturbed) if time < undisturbed || (alone && !disturbed) => self.undisturbed = Some(time),
+            _ => {}
+        }
+    }
+}
+
+/// The measurement that is under way.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Injection {
+    /// Others' requests have been sent since the queue had none.
+    injected: bool,
+    /// When the first request after a pause arrived, until it is sent.
+    arrived: Option<Time>,
+    /// That request, with the device, and when it arrived.
+    measured: Option<(u32, Time)>,
+}
+
+impl Bfq {
+    /// A request has come for a queue that had none, nor any in flight.
+    pub(super) fn measure_if_due(&mut self, now: Time, queue: u32) {
+        let held = &mut self.queues[queue as usize];
+        if held.tolerance.lowered + FORGET <= now {
+            held.tolerance = Tolerance::new(now, held.habits.thinks_shortly);
+            self.injection.measured = None;
+        }
+        let disturbed = held.tolerance.undisturbed.is_some() && self.injection.injected;
+        let telling = self.in_driver == 0 || disturbed;
+        if self.service.serving() == Some(queue) && telling && held.tolerance.lowered + SETTLE <= now {
+            self.injection.arrived = Some(now);
+            self.injection.injected &= self.in_driver > 0;
+        }
+    }
+
+    /// Whether the process thinks shortly has changed.
+    pub(super) fn thinking_changed(&mut self, now: Time, queue: u32) {
+        let held = &mut self.queues[queue as usize];
+        let shortly = held.habits.thinks_shortly;
+        if held.tolerance.undisturbed.is_none() && (!shortly || held.tolerance.lowered + DOUBT <= now) {
+            held.tolerance = Tolerance::new(now, shortly);
+            self.injection.measured = None;
+        }
+    }
+
+    /// `slot`, of the queue whose turn it is, goes to the device.
+    pub(super) fn follow(&mut self, slot: u32) {
+        if let Some(arrived) = self.injection.arrived.take() {
+            self.injection.measured = Some((slot, arrived));
+        }
+    }
+
+    /// `slot` of the queue has completed, and counts as with the device still.
+    pub(super) fn conclude(&mut self, now: Time, queue: u32, slot: u32) {
+        let Some((_, arrived)) = self.injection.measured.filter(|&(measured, _)| measured == slot) else {
+            return;
+        };
+        let (disturbed, alone) = (self.injection.injected, self.in_driver == 1);
+        let most = self.queueing.most();
+        self.queue_mut(queue).tolerance.measured(now, now.since(arrived), disturbed, alone, most);
+        self.injection.measured = None;
+        self.injection.injected = false;
+    }
+
+    /// While the device is kept for a queue: another whose request may go.
+    pub(super) fn inject(&mut self, now: Time, context: &Context<'_>) -> Option<u32> {
+        let serving = self.service.serving()?;
+        self.own_async(serving, context.requests)
+            .or_else(|| self.elsewhere(serving, context))
+            .or_else(|| self.tolerated(now, serving, context.requests))
+    }
+
+    /// The asynchronous queue of the same priority, if its next request is of the
+    /// same process.
+    fn own_async(&self, serving: u32, requests: &Requests) -> Option<u32> {
+        let held = self.queue(serving);
+        let queue = *self.owners.get(&Owner::Everybody(held.class, held.level))?;
+        let next = self.queue(queue).next?;
+        let own = held.owner == Owner::Process(requests[next].process, held.class, held.level);
+        (own && self.can_be_sent(queue, requests)).then_some(queue)
+    }
+
+    /// A queue whose next request lies on another member than the one that the
+    /// process was on.
+    fn elsewhere(&self, serving: u32, context: &Context<'_>) -> Option<u32> {
+        let end = self.queue(serving).habits.position;
+        let awaited = context.member_of(Lbn(end))?;
+        self.service.candidates().take(REACH).find(|&queue| {
+            let member = self.queue(queue).next.map(|slot| context.requests[slot].extent.start);
+            member.and_then(|start| context.member_of(start)).is_some_and(|member| member != awaited)
+                && self.can_be_sent(queue, context.requests)
+        })
+    }
+
+    /// A queue whose request the other bears.
+    fn tolerated(&mut self, now: Time, serving: u32, requests: &Requests) -> Option<u32> {
+        let held = self.queue(serving);
+        let (raised, shortly) = (held.raising.is_raised(), held.habits.thinks_shortly);
+        let alone = raised && shortly && self.population.raised() < 2;
+        if self.idling_raises_throughput(serving) || alone {
+            return None;
+        }
+        let Tolerance { limit, undisturbed, .. } = held.tolerance;
+        let waited_long = self.idle_until != Time::NEVER && self.idle_since + self.config.slice_idle <= now;
+        let limit = if undisturbed.is_none() && waited_long { limit.max(1) } else { limit };
+        if self.in_driver >= limit {
+            return None;
+        }
+        let only_raised = raised && shortly;
+        let found = self.service.candidates().take(REACH).find(|&queue| {
+            (!only_raised || self.queue(queue).raising.is_raised()) && self.can_be_sent(queue, requests)
+        });
+        self.injection.injected |= found.is_some();
+        found
+    }
+
+    fn can_be_sent(&self, queue: u32, requests: &Requests) -> bool {
+        let next = self.queue(queue).next;
+        next.is_some_and(|slot| self.charge(queue, slot, requests) <= self.service.entity(queue).left())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Time = Time::from_nanos(1_000_000_000);
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn the_limit_rises_while_others_do_no_harm_and_falls_when_they_do() {
+        let mut tolerance = Tolerance::new(Time::ZERO, true);
+        assert_eq!(tolerance.limit, 0);
+        tolerance.measured(NOW, ms(10), false, true, 8);
+        assert_eq!((tolerance.limit, tolerance.undisturbed), (1, Some(ms(10))));
+        tolerance.measured(NOW, ms(14), true, false, 8);
+        assert_eq!(tolerance.limit, 2);
+        tolerance.measured(NOW, ms(15), true, false, 8);
+        assert_eq!((tolerance.limit, tolerance.lowered), (1, NOW));
+        // A better value holds at once, a worse one if nobody disturbed.
+        tolerance.measured(NOW, ms(8), true, false, 8);
+        assert_eq!(tolerance.undisturbed, Some(ms(8)));
+        tolerance.measured(NOW, ms(12), false, true, 8);
+        assert_eq!(tolerance.undisturbed, Some(ms(12)));
+    }
+
+    #[test]
+    fn those_who_think_long_bear_one_request_from_the_start() {
+        assert_eq!(Tolerance::new(NOW, false).limit, 1);
+    }
+}

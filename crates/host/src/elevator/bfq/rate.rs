@@ -1,0 +1,195 @@
+//! How fast the device is at its best, estimated from what was dispatched in
+//! about a second: what a full budget is, and how long a starting application
+//! is favoured, follow from it.
+
+use fullstroke_units::{Duration, Time};
+
+/// Rates are in sectors a microsecond, shifted left by so many bits.
+const SHIFT: u32 = 16;
+/// A rotating device is taken to be about so fast, 109 MB/s, before it is
+/// measured, less a third; and on one of this speed the largest application that
+/// BFQ's authors tried takes so long to start.
+const REFERENCE: u64 = 14_000;
+const REFERENCE_RAISING: Duration = Duration::from_secs(7);
+/// Bounds of what the estimate makes of that.
+const RAISING_MIN: Duration = Duration::from_secs(3);
+const RAISING_MAX: Duration = Duration::from_secs(25);
+
+const SAMPLES_MIN: u32 = 32;
+const SPAN_MIN: Duration = Duration::from_millis(300);
+const SPAN: Duration = Duration::from_secs(1);
+/// A device that was idle for so long was not at its best.
+const PAUSE: Duration = Duration::from_millis(100);
+/// The fastest rate that is believed, 20 sectors a microsecond.
+const RATE_MAX: u64 = 20 << SHIFT;
+/// Below a 1024th of a sector a microsecond a request was certainly slow.
+const RATE_SLOW: u64 = 1 << (SHIFT - 10);
+
+/// Two requests that are not further apart in time may be one stream.
+pub(super) const IMMEDIATE: Duration = Duration::from_millis(2);
+
+/// The estimate, and the dispatches from which the next one comes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PeakRate {
+    rate: u64,
+    samples: u32,
+    /// Of these, those that began near the end of the one before, without pause.
+    sequential: u32,
+    sectors: u64,
+    largest: u64,
+    first: Time,
+    last: Time,
+    span: Duration,
+}
+
+/// What is dispatched.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Dispatch {
+    pub(super) sectors: u64,
+    /// Whether it is far from the last one.
+    pub(super) far: bool,
+    /// Requests that the device has without it.
+    pub(super) in_driver: u32,
+    /// When it last completed one.
+    pub(super) last_completion: Time,
+}
+
+impl Default for PeakRate {
+    fn default() -> PeakRate {
+        PeakRate {
+            rate: REFERENCE * 2 / 3,
+            samples: 0,
+            sequential: 0,
+            sectors: 0,
+            largest: 0,
+            first: Time::ZERO,
+            last: Time::ZERO,
+            span: Duration::ZERO,
+        }
+    }
+}
+
+impl PeakRate {
+    /// Sectors that the device moves in `time` at its best.
+    pub(super) fn sectors_in(&self, time: Duration) -> u64 {
+        (self.rate * (time.as_nanos() / 1000)) >> SHIFT
+    }
+
+    /// How long an interactive process is favoured.
+    pub(super) fn raising(&self) -> Duration {
+        let duration = REFERENCE_RAISING * REFERENCE / self.rate;
+        duration.clamp(RAISING_MIN, RAISING_MAX)
+    }
+
+    /// A request goes to the device. Whether there is a new estimate.
+    pub(super) fn dispatched(&mut self, now: Time, dispatch: &Dispatch) -> bool {
+        let mut complete = false;
+        if self.samples == 0 {
+            self.begin(now, dispatch.sectors);
+        } else if now.since(self.last) > PAUSE && dispatch.in_driver == 0 {
+            complete = self.conclude(dispatch.last_completion);
+            self.begin(now, dispatch.sectors);
+        } else {
+            self.sample(now, dispatch);
+            if self.span >= SPAN {
+                complete = self.conclude(dispatch.last_completion);
+                self.begin(now, dispatch.sectors);
+            }
+        }
+        self.last = now;
+        complete
+    }
+
+    /// A request has completed, so long after the one before. If that was slow
+    /// the observation ends. Whether there is a new estimate.
+    pub(super) fn completed(&mut self, since_last: Duration, last_completion: Time) -> bool {
+        let micros = since_last.as_nanos() / 1000;
+        let slow = since_last > IMMEDIATE && (self.largest << SHIFT) / micros < RATE_SLOW;
+        if !slow {
+            return false;
+        }
+        let concluded = self.conclude(last_completion);
+        self.samples = 0;
+        concluded
+    }
+
+    fn begin(&mut self, now: Time, sectors: u64) {
+        let PeakRate { rate, last, .. } = *self;
+        *self = PeakRate {
+            rate,
+            last,
+            samples: 1,
+            sequential: 0,
+            sectors,
+            largest: sectors,
+            first: now,
+            span: Duration::ZERO,
+        };
+    }
+
+    fn sample(&mut self, now: Time, dispatch: &Dispatch) {
+        let Dispatch { sectors, far, in_driver, last_completion } = *dispatch;
+        self.samples += 1;
+        let immediate = in_driver > 0 || now.since(last_completion) < IMMEDIATE;
+        self.sequential += u32::from(immediate && !far);
+        self.sectors += sectors;
+        // What was large long ago does not matter any more.
+        let forgets = self.samples.is_multiple_of(32);
+        self.largest = if forgets { sectors } else { self.largest.max(sectors) };
+        self.span = now.since(self.first);
+    }
+
+    /// Makes an estimate of what was seen, if that is enough and is to be
+    /// believed: the more sequential and the longer it was, the more it counts.
+    fn conclude(&mut self, last_completion: Time) -> bool {
+        if self.samples < SAMPLES_MIN || self.span < SPAN_MIN {
+            return false;
+        }
+        let span = self.span.max(last_completion.since(self.first));
+        let rate = (self.sectors << SHIFT) / (span.as_nanos() / 1000);
+        let mostly_sequential = self.sequential >= 3 * self.samples / 4;
+        if (!mostly_sequential && rate <= self.rate) || rate > RATE_MAX {
+            return false;
+        }
+        let sequential = u64::from(9 * self.sequential / self.samples);
+        let weight = (sequential * span.as_nanos() / SPAN.as_nanos()).min(8);
+        let divisor = 10 - weight;
+        self.rate = (self.rate * (divisor - 1) / divisor + rate / divisor).max(1);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Requests of so many sectors, one in so many microseconds, for ten seconds.
+    fn measured(sectors: u64, micros: u64, far: bool) -> PeakRate {
+        let mut rate = PeakRate::default();
+        let mut now = Time::ZERO;
+        while now < Time::from_nanos(10_000_000_000) {
+            rate.dispatched(now, &Dispatch { sectors, far, in_driver: 1, last_completion: now });
+            now += Duration::from_micros(micros);
+            rate.completed(Duration::from_micros(micros), now);
+        }
+        rate
+    }
+
+    #[test]
+    fn a_stream_is_measured_and_scattered_requests_are_not_mistaken_for_the_peak() {
+        // 256 sectors in 1.28 ms are 0.2 a microsecond, 25 000 in 125 ms.
+        let stream = measured(256, 1280, false).sectors_in(Duration::from_millis(125));
+        assert!((24_500..25_200).contains(&stream), "{stream}");
+        let before = PeakRate::default().sectors_in(Duration::from_millis(125));
+        let scattered = measured(8, 5000, true).sectors_in(Duration::from_millis(125));
+        assert_eq!(scattered, before);
+        assert_eq!(before, 9333 * 125_000 / 65_536);
+    }
+
+    #[test]
+    fn the_slower_the_device_the_longer_applications_start() {
+        assert_eq!(PeakRate::default().raising(), Duration::from_nanos(7_000_000_000 * 14_000 / 9333));
+        assert_eq!(measured(256, 160, false).raising(), RAISING_MIN);
+        assert_eq!(measured(64, 1280, false).raising(), RAISING_MAX);
+    }
+}

@@ -1,0 +1,260 @@
+//! Turns: who has the device, until when, what that is counted as, and what the
+//! next budget is.
+
+use super::Bfq;
+use super::injection::Injection;
+use super::queue::Queue;
+use super::raising::Favour;
+use crate::block::Requests;
+use fullstroke_contract::PriorityClass;
+use fullstroke_units::{Duration, Time};
+
+/// Why a turn ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// The device was left idle for long enough.
+    TooIdle,
+    /// It took too long.
+    TimedOut,
+    /// The budget does not suffice for the next request.
+    Exhausted,
+    /// There are no requests, and none is waited for.
+    NothingMore,
+    /// Another queue is more urgent.
+    Preempted,
+}
+
+/// A turn shorter than this says nothing of a queue's speed...
+const SHORT: Duration = Duration::from_millis(1);
+/// ...and is counted as one seek.
+const SEEK: Duration = Duration::from_millis(8);
+/// A turn longer than this says how fast the queue is.
+const TELLING: Duration = Duration::from_millis(20);
+
+impl Bfq {
+    /// Ends the turn of a queue that has been waited for in vain.
+    pub(super) fn tick(&mut self, now: Time, requests: &Requests) {
+        let Some(queue) = self.service.serving().filter(|_| self.idle_until <= now) else { return };
+        let at = self.idle_until;
+        let end = if self.queue(queue).turn_ends <= at { End::TimedOut } else { End::TooIdle };
+        // The time it was waited for is not counted.
+        self.end_turn(at, self.idle_since, end, requests);
+    }
+
+    /// The queue of the next request; `None` if one that has none is waited for.
+    pub(super) fn select(&mut self, now: Time, requests: &Requests) -> Option<u32> {
+        if let Some(queue) = self.service.serving()
+            && self.may_time_out(now, queue)
+            && !self.must_idle(queue)
+        {
+            self.end_turn(now, now, End::TimedOut, requests);
+        }
+        loop {
+            let queue = match self.service.serving() {
+                Some(queue) => queue,
+                None => self.begin_turn(now)?,
+            };
+            let held = self.queue(queue);
+            match held.next {
+                Some(next) if self.charge(queue, next, requests) <= self.service.entity(queue).left() => {
+                    self.idle_until = Time::NEVER;
+                    return Some(queue);
+                }
+                Some(_) => self.end_turn(now, now, End::Exhausted, requests),
+                None if self.idle_until != Time::NEVER => return None,
+                None if held.dispatched > 0 && self.better_to_idle(queue) => return None,
+                None => self.end_turn(now, now, End::NothingMore, requests),
+            }
+        }
+    }
+
+    /// Whether the turn has lasted too long. One that is waited for may finish,
+    /// unless it has made little of its budget.
+    fn may_time_out(&self, now: Time, queue: u32) -> bool {
+        let entity = self.service.entity(queue);
+        let slow = entity.left() >= entity.budget / 3;
+        (self.idle_until == Time::NEVER || slow) && self.queue(queue).turn_ends <= now
+    }
+
+    fn begin_turn(&mut self, now: Time) -> Option<u32> {
+        let queue = self.service.take_next(now)?;
+        self.budgets_assigned = (7 * self.budgets_assigned + 256) / 8;
+        let timeout = self.config.timeout_sync;
+        let config = self.config;
+        let Queue { raising, looked_at_age, left_service, turn_ends, .. } = self.queue_mut(queue);
+        *looked_at_age = false;
+        raising.turn_begins(now, *left_service);
+        let longer = match raising.favour {
+            Some(Favour::SoftRealTime) => 1,
+            _ => raising.factor(&config),
+        };
+        *turn_ends = now + timeout * u64::from(longer);
+        self.turn_began = now;
+        Some(queue)
+    }
+
+    /// The queue has had so many sectors.
+    pub(super) fn served(&mut self, queue: u32, sectors: u64) {
+        self.queue_mut(queue).raising.served(sectors);
+        self.service.serve(queue, sectors);
+    }
+
+    /// After a request of the queue whose turn it is: whether it is still
+    /// favoured; and the idle class has one request at a time beside others.
+    pub(super) fn review_turn(&mut self, now: Time, queue: u32, requests: &Requests) {
+        let longest = self.raising_time();
+        let Queue { raising, in_large_burst, class, .. } = self.queue_mut(queue);
+        raising.review(now, *in_large_burst, longest);
+        let idle_class = *class == PriorityClass::Idle;
+        self.reweigh(queue);
+        if idle_class && self.population.busy() > 1 {
+            self.end_turn(now, now, End::Exhausted, requests);
+        }
+    }
+
+    /// Ends the turn that is under way. `worked_until` is when the queue had
+    /// something to do last.
+    pub(super) fn end_turn(&mut self, now: Time, worked_until: Time, end: End, requests: &Requests) {
+        let Some(queue) = self.service.serving() else { return };
+        self.charge_time(worked_until, queue, end);
+        let config = self.config;
+        let held = self.queue_mut(queue);
+        let empty = held.sorted.is_empty();
+        if config.low_latency {
+            held.raising.turn_ends(now, empty, held.dispatched > 0, &config);
+        }
+        held.left_service = now;
+        self.injection = Injection::default();
+        self.adapt_budget(queue, end, requests);
+        self.idle_until = Time::NEVER;
+        if empty && !(end == End::Preempted && self.idling_keeps_shares(queue)) {
+            let held = self.queue_mut(queue);
+            held.busy = false;
+            if held.dispatched == 0 {
+                held.idle_since = Some(now);
+            }
+            self.service.deactivate(queue);
+            self.recount(queue);
+        } else {
+            self.service.requeue(queue);
+        }
+        let held = &mut self.queues[queue as usize];
+        held.may_resume = !held.busy && !matches!(end, End::TimedOut | End::Exhausted);
+        if !held.may_resume {
+            self.service.entity_mut(queue).service = 0;
+        }
+    }
+
+    /// Who was slow is charged for the time it took, as if the device had been
+    /// at its best: so the slow share time, and the fast sectors. (The kernel
+    /// leaves out who took the whole of `timeout_sync`, and so the slowest.)
+    fn charge_time(&mut self, worked_until: Time, queue: u32, end: End) {
+        let (held, entity) = (self.queue(queue), self.service.entity(queue));
+        let (slow, time) = self.speed(worked_until, queue);
+        let late = end == End::TimedOut && entity.left() >= entity.budget / 3;
+        if held.raising.is_raised() || !(slow || late) {
+            return;
+        }
+        let timeout = self.config.timeout_sync;
+        let mut charge = entity.service;
+        charge = charge.max(self.budget_max * time.min(timeout).as_nanos() / timeout.as_nanos());
+        let missing = charge - entity.service;
+        let entity = self.service.entity_mut(queue);
+        entity.budget = entity.budget.max(charge);
+        self.served(queue, missing);
+    }
+
+    /// Whether the queue was slow in this turn, and how long that took.
+    fn speed(&self, worked_until: Time, queue: u32) -> (bool, Duration) {
+        let held = self.queue(queue);
+        let time = worked_until.since(self.turn_began);
+        if !held.synchronous {
+            return (false, Duration::ZERO);
+        }
+        if time < SHORT {
+            return (held.habits.is_seeky(), SEEK);
+        }
+        let slow = if time > TELLING {
+            self.service.entity(queue).service < self.budget_max / 2
+        } else {
+            held.habits.is_seeky()
+        };
+        (slow, time)
+    }
+
+    /// The next budget: more for who could have used more, less for who did not
+    /// use it. The favoured have small ones, to be back soon.
+    fn adapt_budget(&mut self, queue: u32, end: End, requests: &Requests) {
+        let (held, min, max) = (self.queue(queue), self.budget_min(), self.budget_max);
+        let mut budget = if held.raising.is_raised() { 2 * min } else { held.max_budget };
+        if !held.synchronous {
+            budget = max;
+        } else if !held.raising.is_raised() {
+            budget = match end {
+                End::TooIdle if held.dispatched > 0 => (2 * budget).min(max),
+                End::TooIdle if budget > 5 * min => budget - 4 * min,
+                End::TooIdle => min,
+                End::TimedOut => (2 * budget).min(max),
+                End::Exhausted => (4 * budget).min(max),
+                End::NothingMore => self.service.entity(queue).service.max(min),
+                End::Preempted => return,
+            };
+        }
+        if self.knows_budgets() && self.config.max_budget == 0 {
+            budget = budget.min(max);
+        }
+        let needed = held.next.map(|next| self.charge(queue, next, requests));
+        self.queue_mut(queue).max_budget = budget;
+        if let Some(needed) = needed {
+            self.service.entity_mut(queue).budget = budget.max(needed);
+        }
+    }
+
+    /// The device has been measured anew.
+    pub(super) fn retune(&mut self) {
+        if self.config.max_budget == 0 {
+            self.budget_max = self.rate.sectors_in(self.config.timeout_sync).max(1);
+        }
+    }
+
+    /// The request in `slot` has completed.
+    pub(super) fn finish(&mut self, now: Time, slot: u32, requests: &Requests) {
+        let queue = self.holders[slot as usize];
+        self.conclude(now, queue, slot);
+        self.sample_queueing();
+        self.in_driver -= 1;
+        let config = self.config;
+        let held = &mut self.queues[queue as usize];
+        held.dispatched -= 1;
+        held.habits.completed = Some(now);
+        if held.dispatched == 0 && !held.busy {
+            held.idle_since = Some(now);
+        }
+        if held.dispatched == 0 && held.sorted.is_empty() {
+            held.raising.drained(now, &config);
+        }
+        self.recount(queue);
+        if self.rate.completed(now.since(self.last_completion), self.last_completion) {
+            self.retune();
+        }
+        self.last_completion = now;
+        if self.service.serving() == Some(queue) {
+            self.go_on_or_end(now, queue, requests);
+        }
+    }
+
+    /// After a completion of the queue whose turn it is.
+    fn go_on_or_end(&mut self, now: Time, queue: u32, requests: &Requests) {
+        let held = self.queue(queue);
+        let (empty, drained) = (held.sorted.is_empty(), held.dispatched == 0);
+        if self.must_idle(queue) {
+            if drained {
+                self.begin_to_idle(now, queue);
+            }
+        } else if self.may_time_out(now, queue) {
+            self.end_turn(now, now, End::TimedOut, requests);
+        } else if empty {
+            self.end_turn(now, now, End::NothingMore, requests);
+        }
+    }
+}

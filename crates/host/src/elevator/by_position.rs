@@ -1,0 +1,68 @@
+//! Waiting requests sorted by address, and where the last one ended: what the
+//! classic disciplines choose from.
+
+use super::forest::{Forest, Tree};
+use crate::block::{Join, Requests};
+use fullstroke_units::Lbn;
+
+/// Requests by their first address. "Here" is the end of the last one that was
+/// taken: the only position that a host knows of.
+#[derive(Debug, Default)]
+pub(super) struct ByPosition {
+    forest: Forest,
+    tree: Tree,
+    here: u64,
+}
+
+/// A request and its distance from here, in sectors.
+pub(super) type Neighbour = (u64, u32);
+
+impl ByPosition {
+    pub(super) fn add(&mut self, slot: u32, requests: &Requests) {
+        self.forest.insert(&mut self.tree, requests[slot].extent.start.0, slot);
+    }
+
+    /// A front join has moved the start.
+    pub(super) fn grown(&mut self, slot: u32, join: Join, requests: &Requests) {
+        if join == Join::Front {
+            self.forget(slot);
+            self.add(slot, requests);
+        }
+    }
+
+    /// Takes a request out without going there.
+    pub(super) fn forget(&mut self, slot: u32) {
+        self.forest.remove(&mut self.tree, slot);
+    }
+
+    /// Takes a request out; its end is here now.
+    pub(super) fn take(&mut self, slot: u32, requests: &Requests) -> u32 {
+        self.forget(slot);
+        self.here = requests[slot].extent.end().0;
+        slot
+    }
+
+    /// The end of the last request taken.
+    pub(super) fn here(&self) -> Lbn {
+        Lbn(self.here)
+    }
+
+    /// The request of the lowest address.
+    pub(super) fn lowest(&self) -> Option<u32> {
+        self.forest.first(&self.tree)
+    }
+
+    /// The nearest request that begins here or further on.
+    pub(super) fn ahead(&self) -> Option<Neighbour> {
+        self.forest.at_or_after(&self.tree, self.here).map(|slot| self.with_distance(slot))
+    }
+
+    /// The nearest request that begins before here.
+    pub(super) fn behind(&self) -> Option<Neighbour> {
+        self.forest.before(&self.tree, self.here).map(|slot| self.with_distance(slot))
+    }
+
+    fn with_distance(&self, slot: u32) -> Neighbour {
+        (self.forest.key(slot).abs_diff(self.here), slot)
+    }
+}

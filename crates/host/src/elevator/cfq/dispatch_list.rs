@@ -1,0 +1,98 @@
+//! What a round has chosen, on its way to the device: sorted onwards from where
+//! the device is, and out of reach of merges and slices.
+
+use super::super::forest::{Forest, Tree};
+use std::collections::VecDeque;
+
+/// Requests of one direction, chosen one after the other.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    writes: bool,
+    sorted: Tree,
+}
+
+/// A list that is filled when it is empty, and then emptied.
+#[derive(Debug, Default)]
+pub(super) struct DispatchList {
+    runs: VecDeque<Run>,
+    forest: Forest,
+    /// Where the device is when the list is filled.
+    origin: u64,
+}
+
+impl DispatchList {
+    pub(super) fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// The list, which is empty, is filled now; the device is at `origin`.
+    pub(super) fn begin(&mut self, origin: u64) {
+        self.origin = origin;
+    }
+
+    /// Adds a request: among the others of its direction, if those were chosen
+    /// last, by distance onwards from the origin; what lies before that comes
+    /// after the rest.
+    pub(super) fn push(&mut self, slot: u32, start: u64, writes: bool) {
+        let key = self.key(start);
+        if self.runs.back().is_none_or(|run| run.writes != writes) {
+            self.runs.push_back(Run { writes, sorted: Tree::default() });
+        }
+        if let Some(run) = self.runs.back_mut() {
+            self.forest.insert(&mut run.sorted, key, slot);
+        }
+    }
+
+    /// Takes out the next one.
+    pub(super) fn pop(&mut self) -> Option<u32> {
+        let run = self.runs.front_mut()?;
+        let slot = self.forest.first(&run.sorted)?;
+        self.forest.remove(&mut run.sorted, slot);
+        if run.sorted.is_empty() {
+            self.runs.pop_front();
+        }
+        Some(slot)
+    }
+
+    /// Whether a request that begins at `start` is in the list.
+    pub(super) fn holds(&self, start: u64) -> bool {
+        let key = self.key(start);
+        let found = |run: &Run| self.forest.at_or_after(&run.sorted, key);
+        self.runs.iter().filter_map(found).any(|slot| self.forest.key(slot) == key)
+    }
+
+    /// Addresses below the origin wrap, and so come last.
+    fn key(&self, start: u64) -> u64 {
+        start.wrapping_sub(self.origin)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn each_run_of_a_direction_goes_once_around_from_the_origin(
+            chosen in prop::collection::vec((0u64..1000, any::<bool>()), 1..60), origin in 0u64..1000,
+        ) {
+            let mut list = DispatchList::default();
+            list.begin(origin);
+            for (slot, &(start, writes)) in (0..).zip(&chosen) {
+                list.push(slot, start, writes);
+            }
+            let mut expected: Vec<u32> = Vec::new();
+            let all: Vec<u32> = (0..chosen.len() as u32).collect();
+            for run in all.chunk_by(|&one, &other| chosen[one as usize].1 == chosen[other as usize].1) {
+                let mut run = run.to_vec();
+                run.sort_by_key(|&slot| (chosen[slot as usize].0 < origin, chosen[slot as usize].0));
+                expected.extend(run);
+            }
+            prop_assert!(chosen.iter().all(|&(start, _)| list.holds(start)));
+            let popped: Vec<u32> = std::iter::from_fn(|| list.pop()).collect();
+            prop_assert_eq!(popped, expected);
+            prop_assert!(list.is_empty() && !list.holds(chosen[0].0));
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The queues: one for the synchronous requests of each process, and seventeen
+//! for the asynchronous ones of all, by class and level.
+
+use super::super::fifos::{Fifo, Fifos};
+use super::super::forest::{Forest, Tree};
+use super::super::habits::Habits;
+use crate::block::Queued;
+use fullstroke_contract::PriorityClass;
+use fullstroke_units::Time;
+use std::collections::BTreeMap;
+use std::ops::{Index, IndexMut};
+
+/// Levels of a class.
+const LEVELS: usize = 8;
+
+/// One queue.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Queue {
+    pub(super) synchronous: bool,
+    pub(super) class: PriorityClass,
+    pub(super) level: u8,
+    /// Its waiting requests by address.
+    pub(super) sorted: Tree,
+    /// Its waiting requests in order of arrival.
+    pub(super) arrived: Fifo,
+    /// Its requests on their way to the device, and with it.
+    pub(super) in_flight: u32,
+    /// Whether its slices wait for its next request.
+    pub(super) idles: bool,
+    /// What its last slice fell short of its length by when it was taken away, in
+    /// nanoseconds; negative if it was too long.
+    pub(super) residue_ns: i64,
+    /// Under which class it waits for its turn.
+    ordered: Option<usize>,
+}
+
+/// A process.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Process {
+    pub(super) habits: Habits,
+    /// The queue of its synchronous requests.
+    queue: Option<u32>,
+}
+
+/// All queues and processes.
+#[derive(Debug, Default)]
+pub(super) struct Queues {
+    pub(super) all: Vec<Queue>,
+    pub(super) processes: Vec<Process>,
+    by_id: BTreeMap<u32, u32>,
+    asynchronous: [Option<u32>; 2 * LEVELS + 1],
+    /// Requests by address, one tree a queue.
+    pub(super) sorted: Forest,
+    links: Fifos,
+    /// Queues in which requests wait, by class, in the order of their turns.
+    turns: [Tree; 3],
+    order: Forest,
+    busy: u32,
+}
+
+impl Index<u32> for Queues {
+    type Output = Queue;
+    fn index(&self, queue: u32) -> &Queue {
+        &self.all[queue as usize]
+    }
+}
+
+impl IndexMut<u32> for Queues {
+    fn index_mut(&mut self, queue: u32) -> &mut Queue {
+        &mut self.all[queue as usize]
+    }
+}
+
+impl Queue {
+    pub(super) fn is_empty(&self) -> bool {
+        self.arrived.is_empty()
+    }
+
+    /// The priority of its next requests. There are no levels in the idle class.
+    fn set_priority(&mut self, class: PriorityClass, level: u8) {
+        let becomes_idle = class == PriorityClass::Idle && self.class != class;
+        self.idles &= !becomes_idle;
+        self.class = class;
+        self.level =
+            if class == PriorityClass::Idle { LEVELS as u8 - 1 } else { level.min(LEVELS as u8 - 1) };
+    }
+}
+
+impl Queues {
+    /// The index of the process called `id`.
+    pub(super) fn process(&mut self, now: Time, id: u32) -> u32 {
+        *self.by_id.entry(id).or_insert_with(|| {
+            let mut habits = Habits::default();
+            habits.completed = now;
+            self.processes.push(Process { habits, queue: None });
+            self.processes.len() as u32 - 1
+        })
+    }
+
+    /// The queue for a request of `process`.
+    pub(super) fn queue(&mut self, process: u32, request: &Queued) -> u32 {
+        let level = usize::from(request.level).min(LEVELS - 1);
+        let known = match request.class {
+            _ if request.synchronous => &mut self.processes[process as usize].queue,
+            PriorityClass::RealTime => &mut self.asynchronous[level],
+            PriorityClass::BestEffort => &mut self.asynchronous[LEVELS + level],
+            PriorityClass::Idle => &mut self.asynchronous[2 * LEVELS],
+        };
+        let queue = *known.get_or_insert_with(|| {
+            self.all.push(Queue {
+                synchronous: request.synchronous,
+                class: PriorityClass::BestEffort,
+                level: 0,
+                sorted: Tree::default(),
+                arrived: Fifo::default(),
+                in_flight: 0,
+                idles: request.synchronous,
+                residue_ns: 0,
+                ordered: None,
+            });
+            self.all.len() as u32 - 1
+        });
+        self[queue].set_priority(request.class, request.level);
+        queue
+    }
+
+    /// Adds a waiting request; whether it is the only one of its queue.
+    pub(super) fn insert(&mut self, slot: u32, queue: u32, request: &Queued) -> bool {
+        let Queue { sorted, arrived, .. } = &mut self.all[queue as usize];
+        self.sorted.insert(sorted, request.extent.start.0, slot);
+        self.links.push_back(arrived, slot);
+        let only = arrived.len() == 1;
+        self.busy += u32::from(only);
+        only
+    }
+
+    /// Its start has moved.
+    pub(super) fn moved(&mut self, slot: u32, queue: u32, request: &Queued) {
+        let sorted = &mut self.all[queue as usize].sorted;
+        self.sorted.remove(sorted, slot);
+        self.sorted.insert(sorted, request.extent.start.0, slot);
+    }
+
+    /// Takes a waiting request out. A queue without any has no turn.
+    pub(super) fn remove(&mut self, slot: u32, queue: u32) {
+        let Queue { sorted, arrived, .. } = &mut self.all[queue as usize];
+        self.sorted.remove(sorted, slot);
+        self.links.remove(arrived, slot);
+        if arrived.is_empty() {
+            self.busy -= 1;
+            self.dequeue(queue);
+        }
+    }
+
+    /// `gone` has become part of `kept`, of the same queue, which takes its
+    /// place in the order of arrival.
+    pub(super) fn inherit(&mut self, kept: u32, gone: u32, queue: u32) {
+        let Queue { sorted, arrived, .. } = &mut self.all[queue as usize];
+        self.sorted.remove(sorted, gone);
+        self.links.remove(arrived, kept);
+        self.links.replace(arrived, gone, kept);
+    }
+
+    /// Queues in which requests wait.
+    pub(super) fn busy(&self) -> u32 {
+        self.busy
+    }
+
+    /// Gives a queue its turn, by `key` within its class.
+    pub(super) fn enqueue(&mut self, queue: u32, key: u64) {
+        self.dequeue(queue);
+        let class = self[queue].class as usize;
+        self[queue].ordered = Some(class);
+        self.order.insert(&mut self.turns[class], key, queue);
+    }
+
+    fn dequeue(&mut self, queue: u32) {
+        if let Some(class) = self[queue].ordered.take() {
+            self.order.remove(&mut self.turns[class], queue);
+        }
+    }
+
+    /// The queue whose turn it is.
+    pub(super) fn first(&self) -> Option<u32> {
+        self.turns.iter().find_map(|tree| self.order.first(tree))
+    }
+
+    /// The queues of requests that are not of the idle class, in the order of
+    /// their turns.
+    pub(super) fn in_order(&self) -> impl Iterator<Item = u32> + '_ {
+        self.turns[..2].iter().flat_map(|tree| self.order.iter(tree))
+    }
+}

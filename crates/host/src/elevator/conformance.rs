@@ -1,0 +1,216 @@
+//! What every elevator is held to: each request dispatched once, none lost and
+//! none invented, flushes kept in order, no starvation where none is promised,
+//! and every key with an effect.
+
+use super::testing::{Bench, Load, Process, Ran, build, run_entry, settings};
+use super::{BuildElevator, REGISTRY, TUNABLES, worked_example};
+use crate::block::BlockLayer;
+use fullstroke_contract::registry::{Entry, Keys, known_keys, schema_of};
+use fullstroke_contract::{Operation, PriorityClass};
+use fullstroke_units::{Duration, Time};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+const EXAMPLE: Entry<BuildElevator> = Entry {
+    name: "lcfs",
+    summary: worked_example::SUMMARY,
+    schema: schema_of::<worked_example::Config>,
+    build: worked_example::build,
+};
+
+fn every() -> impl Iterator<Item = &'static Entry<BuildElevator>> {
+    REGISTRY.iter().chain(&[EXAMPLE])
+}
+
+fn classes() -> impl Strategy<Value = PriorityClass> {
+    use PriorityClass::{BestEffort, Idle, RealTime};
+    prop::sample::select(vec![RealTime, BestEffort, BestEffort, BestEffort, Idle])
+}
+
+/// Processes whose requests often touch each other.
+fn processes() -> impl Strategy<Value = Vec<Process>> {
+    let shape = (0u64..6, prop::sample::select(vec![-8i64, 0, 8, 16, 2000]), 0u64..2, 1u32..12);
+    let times = (0u64..3_000_000, prop::sample::select(vec![0u64, 0, 400_000, 9_000_000]), 1u32..30);
+    let operation =
+        prop::sample::select(vec![Operation::Read, Operation::Read, Operation::Write, Operation::Discard]);
+    let kind = (operation, any::<bool>(), classes(), 0u8..8);
+    let process = (shape, times, kind).prop_map(
+        |(
+            (start, stride, scatter, outstanding),
+            (begins, think, count),
+            (operation, synchronous, class, level),
+        )| {
+            Process {
+                class,
+                level,
+                operation,
+                synchronous,
+                begins: Time::from_nanos(begins),
+                start: 40_000 + start * 8,
+                stride,
+                span: scatter * 50_000_000,
+                outstanding,
+                think: Duration::from_nanos(think),
+                count,
+                ..Process::default()
+            }
+        },
+    );
+    prop::collection::vec(process, 1..6).prop_map(numbered)
+}
+
+fn numbered(mut processes: Vec<Process>) -> Vec<Process> {
+    (1..).zip(&mut processes).for_each(|(number, process)| process.process = number);
+    processes
+}
+
+/// How often each sector is covered: the changes, by operation and address.
+type Coverage = BTreeMap<(Operation, u64), i64>;
+
+fn cover(coverage: &mut Coverage, operation: Operation, start: u64, sectors: u64) {
+    *coverage.entry((operation, start)).or_default() += 1;
+    *coverage.entry((operation, start + sectors)).or_default() -= 1;
+}
+
+fn without_zeros(mut coverage: Coverage) -> Coverage {
+    coverage.retain(|_, change| *change != 0);
+    coverage
+}
+
+/// Each submitted request has completed once, and what went to the device
+/// covers the same sectors as often.
+fn nothing_is_lost_or_invented(load: &Load, ran: &Ran) -> Result<(), TestCaseError> {
+    let mut done: Vec<(u32, u32)> = ran.done.iter().map(|&(process, number, _)| (process, number)).collect();
+    done.sort_unstable();
+    let wanted: Vec<(u32, u32)> = load
+        .processes
+        .iter()
+        .flat_map(|process| (0..process.count).map(|number| (process.process, number)))
+        .collect();
+    prop_assert_eq!(done, wanted);
+    let (mut submitted, mut sent) = (Coverage::new(), Coverage::new());
+    for process in &load.processes {
+        for extent in (0..process.count).map(|number| process.extent(number)) {
+            cover(&mut submitted, process.operation, extent.start.0, extent.sectors.0);
+        }
+    }
+    for piece in &ran.sent {
+        cover(&mut sent, piece.operation, piece.extent.start.0, piece.extent.sectors.0);
+    }
+    prop_assert_eq!(without_zeros(sent), without_zeros(submitted));
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn every_elevator_serves_each_request_once(processes in processes(), queue_depth in 1u32..9) {
+        let load = Load { queue_depth, processes };
+        for entry in every() {
+            let ran = run_entry(entry, "{}", &load);
+            nothing_is_lost_or_invented(&load, &ran)?;
+        }
+    }
+
+    #[test]
+    fn every_elevator_keeps_flushes_in_order(
+        processes in processes(), queue_depth in 1u32..9, flushes in 1u32..6, think in 0u64..20_000_000,
+    ) {
+        let think = Duration::from_nanos(think);
+        let flusher = Process { operation: Operation::Flush, count: flushes, think, ..Process::default() };
+        let load = Load { queue_depth, processes: numbered([&processes[..], &[flusher]].concat()) };
+        for entry in every() {
+            let ran = run_entry(entry, "{}", &load);
+            nothing_is_lost_or_invented(&load, &ran)?;
+        }
+    }
+
+    #[test]
+    fn every_elevator_repeats_to_the_bit(processes in processes(), queue_depth in 1u32..9) {
+        let load = Load { queue_depth, processes };
+        for entry in every() {
+            prop_assert_eq!(run_entry(entry, "{}", &load).sent, run_entry(entry, "{}", &load).sent);
+        }
+    }
+}
+
+/// Readers that never pause: one sequential, others close to it.
+fn hostile_readers() -> Vec<Process> {
+    let sequential = Process { count: u32::MAX, ..Process::default() };
+    let close = Process { count: u32::MAX, span: 20_000, ..Process::default() };
+    numbered([vec![sequential], vec![close; 7]].concat())
+}
+
+/// Writers that never pause, many requests each.
+fn hostile_writers() -> Vec<Process> {
+    let write = |process: Process| Process {
+        operation: Operation::Write,
+        synchronous: false,
+        outstanding: 8,
+        ..process
+    };
+    hostile_readers().into_iter().map(write).collect()
+}
+
+#[test]
+fn no_request_starves_where_the_elevator_promises_it() {
+    let victim = Process {
+        process: 99,
+        start: 90_000_000,
+        count: 1,
+        begins: Time::from_nanos(50_000_000),
+        ..Process::default()
+    };
+    let writer = Process { operation: Operation::Write, synchronous: false, ..victim };
+    let end = Time::from_nanos(60_000_000_000);
+    for entry in every().filter(|entry| !build(entry, "{}", 1).starves()) {
+        for hostile in [hostile_readers(), hostile_writers()] {
+            for victim in [victim, writer] {
+                let processes = [&hostile[..], &[victim]].concat();
+                let layer = BlockLayer::new(build(entry, "{}", 1), &settings(1), None);
+                let served = Bench::new(layer, &Load { queue_depth: 1, processes }).serves(99, end);
+                let kind = (victim.operation, hostile[0].operation);
+                assert!(
+                    served,
+                    "{}: a {:?} beside {:?}s has waited for a minute",
+                    entry.name, kind.0, kind.1
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn every_key_has_a_description_and_an_effect() {
+    for (entry, tunables) in REGISTRY.iter().zip(TUNABLES) {
+        let schema = (entry.schema)();
+        let tunables = tunables();
+        for key in known_keys(&schema) {
+            let described = schema.get("properties").is_some_and(|all| all[&key]["description"].is_string());
+            assert!(described, "{}: `{key}` has no description", entry.name);
+            let tried = tunables.iter().any(|tunable| tunable.key == key);
+            assert!(tried, "{}: no test shows what `{key}` does; add it to `tunables`", entry.name);
+        }
+        for tunable in tunables {
+            let sent = tunable.values.map(|value| {
+                let mut keys: Keys = serde_json::from_str(tunable.others).unwrap();
+                keys.insert(tunable.key.to_owned(), serde_json::from_str(value).unwrap());
+                run_entry(entry, &serde_json::to_string(&keys).unwrap(), &tunable.load).sent
+            });
+            let [one, other] = tunable.values;
+            assert_ne!(sent[0], sent[1], "{}: `{}` = {one} and {other} do the same", entry.name, tunable.key);
+        }
+    }
+}
+
+#[test]
+fn every_elevator_refuses_keys_that_it_does_not_have() {
+    let keys: Keys = serde_json::from_str(r#"{ "no_such_key": 1 }"#).unwrap();
+    let site =
+        super::Site { queue_depth: 1, nr_requests: 128, capacity: super::testing::CAPACITY, drive: true };
+    for entry in every() {
+        let error = (entry.build)(&keys, &site).err().unwrap_or_else(|| panic!("{} took it", entry.name));
+        assert_eq!(error.key, "no_such_key");
+    }
+}

@@ -1,0 +1,286 @@
+//! `deadline`, as in Linux 2.6.24: reads before writes, each direction in
+//! batches of consecutive requests; requests expire, and a new batch begins with
+//! the one that has expired. With the two faults of 2.6.23 that Carroll found
+//! and mended (his thesis, section 3.4) as options, and with expiries that grow
+//! with the latency, which he proposes (6.4). Defaults: his table 2.2.
+
+#[cfg(test)]
+mod tests;
+
+use super::fifos::{Fifo, Fifos};
+use super::forest::{Forest, Tree};
+use super::{Context, Elevator, Site};
+use crate::block::{Join, Queued, Requests};
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Keys, read};
+use fullstroke_units::{Duration, Time};
+use schemars::JsonSchema;
+use serde::Deserialize;
+#[cfg(test)]
+pub(super) use tests::tunables;
+
+pub(super) const SUMMARY: &str =
+    "Linux 2.6.24's deadline: batches by address, reads before writes, the expired first";
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Config {
+    /// Expiry of reads; default 500ms.
+    #[serde(default = "read_expire")]
+    read_expire: Duration,
+    /// Expiry of writes; default 5s.
+    #[serde(default = "write_expire")]
+    write_expire: Duration,
+    /// The most requests of a batch; default 16. A batch ends earlier where the
+    /// next request does not begin where the last one ended.
+    #[serde(default = "fifo_batch")]
+    fifo_batch: u32,
+    /// Batches of reads that may go before writes that wait; default 2.
+    #[serde(default = "writes_starved")]
+    writes_starved: u32,
+    /// Whether a request may join one that begins where it ends; default true.
+    #[serde(default = "yes")]
+    front_merges: bool,
+    /// Whether every batch has `fifo_batch` requests; default true. With false,
+    /// as in Linux 2.6.23, a batch of the same direction as the one before it
+    /// goes on with its count, and so is one request.
+    #[serde(default = "yes")]
+    batch_count_fix: bool,
+    /// Whether a direction that takes over, or has come to its end, begins with
+    /// its oldest request; default true. With false, as in Linux 2.6.23, it
+    /// begins with its lowest address.
+    #[serde(default = "yes")]
+    start_sector_fix: bool,
+    /// Whether expiries are multiplied by the mean latency over
+    /// `scale_reference`; default false. The mean is over requests from their
+    /// entry into the elevator to their completion; each completion makes up a
+    /// 64th of it; it starts at `scale_reference`.
+    #[serde(default)]
+    scale_expiries: bool,
+    /// With `scale_expiries`: the mean latency at which expiries are as given;
+    /// default 50ms.
+    #[serde(default)]
+    scale_reference: Option<Duration>,
+}
+
+fn read_expire() -> Duration {
+    Duration::from_millis(500)
+}
+
+fn write_expire() -> Duration {
+    Duration::from_secs(5)
+}
+
+fn fifo_batch() -> u32 {
+    16
+}
+
+fn writes_starved() -> u32 {
+    2
+}
+
+fn yes() -> bool {
+    true
+}
+
+const READ: usize = 0;
+const WRITE: usize = 1;
+
+/// The requests of one direction.
+#[derive(Clone, Copy, Debug, Default)]
+struct Direction {
+    sorted: Tree,
+    arrived: Fifo,
+    /// Behind the last one sent, if that was of this direction.
+    next: Option<u32>,
+}
+
+/// The running mean of latencies, by which expiries are scaled.
+#[derive(Clone, Copy, Debug)]
+struct Scale {
+    reference: Duration,
+    mean_ns: u64,
+}
+
+impl Scale {
+    /// What a new latency counts in the mean: one part of so many.
+    const INERTIA: i64 = 64;
+
+    fn add(&mut self, latency: Duration) {
+        let change = (latency.as_nanos() as i64 - self.mean_ns as i64) / Scale::INERTIA;
+        self.mean_ns = self.mean_ns.saturating_add_signed(change);
+    }
+
+    fn of(&self, expiry: Duration) -> Duration {
+        let scaled = u128::from(expiry.as_nanos()) * u128::from(self.mean_ns);
+        Duration::from_nanos(
+            u64::try_from(scaled / u128::from(self.reference.as_nanos())).unwrap_or(u64::MAX),
+        )
+    }
+}
+
+struct Deadline {
+    config: Config,
+    directions: [Direction; 2],
+    forest: Forest,
+    links: Fifos,
+    /// By slot: since when its oldest part waits.
+    since: Vec<Time>,
+    /// Requests of the present batch.
+    batched: u32,
+    /// Batches of reads since the last of writes, while writes waited.
+    starved: u32,
+    /// Where the last request ended.
+    here: u64,
+    scale: Option<Scale>,
+}
+
+pub(super) fn build(keys: &Keys, _: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
+    let config: Config = read(keys)?;
+    if config.fifo_batch == 0 {
+        return Err(ConfigError::new("fifo_batch", "found 0; expected at least 1"));
+    }
+    let reference = config.scale_reference;
+    if reference.is_some() && !config.scale_expiries {
+        let message = "has no effect without `scale_expiries = true`; set that, or leave this out";
+        return Err(ConfigError::new("scale_reference", message));
+    }
+    let reference = reference.unwrap_or(Duration::from_millis(50));
+    if reference == Duration::ZERO {
+        return Err(ConfigError::new(
+            "scale_reference",
+            "found 0s; expected a latency above it, as \"50ms\"",
+        ));
+    }
+    let scale = Scale { reference, mean_ns: reference.as_nanos() };
+    Ok(Box::new(Deadline {
+        config,
+        directions: Default::default(),
+        forest: Forest::default(),
+        links: Fifos::default(),
+        since: Vec::new(),
+        batched: 0,
+        starved: 0,
+        here: 0,
+        scale: config.scale_expiries.then_some(scale),
+    }))
+}
+
+impl Deadline {
+    fn expiry(&self, direction: usize) -> Duration {
+        let expiry = if direction == READ { self.config.read_expire } else { self.config.write_expire };
+        self.scale.map_or(expiry, |scale| scale.of(expiry))
+    }
+
+    fn has_expired(&self, now: Time, direction: usize, slot: u32) -> bool {
+        self.since[slot as usize] + self.expiry(direction) <= now
+    }
+
+    /// The next request of the batch that is under way.
+    fn continued(&mut self, requests: &Requests) -> Option<u32> {
+        let slot = self.directions[WRITE].next.or(self.directions[READ].next)?;
+        if requests[slot].extent.start.0 != self.here {
+            self.batched = self.batched.saturating_add(self.config.fifo_batch);
+        }
+        (self.batched < self.config.fifo_batch).then_some(slot)
+    }
+
+    /// The direction of a new batch.
+    fn direction(&mut self) -> usize {
+        let waits = self.directions.map(|direction| !direction.arrived.is_empty());
+        if waits == [true; 2] && self.starved < self.config.writes_starved {
+            self.starved += 1;
+            return READ;
+        }
+        if waits[WRITE] {
+            self.starved = 0;
+            return WRITE;
+        }
+        READ
+    }
+
+    /// The first request of a new batch.
+    fn begin(&mut self, now: Time) -> Option<u32> {
+        let index = self.direction();
+        let Direction { sorted, arrived, next } = self.directions[index];
+        let oldest = arrived.front()?;
+        let expired = self.has_expired(now, index, oldest);
+        if let Some(next) = next.filter(|_| !expired) {
+            if self.config.batch_count_fix {
+                self.batched = 0;
+            }
+            return Some(next);
+        }
+        self.batched = 0;
+        let from_the_lowest = !expired && !self.config.start_sector_fix;
+        if from_the_lowest { self.forest.first(&sorted) } else { Some(oldest) }
+    }
+}
+
+impl Elevator for Deadline {
+    fn may_join(&self, _: &Queued, _: &Queued, join: Join) -> bool {
+        join != Join::Front || self.config.front_merges
+    }
+
+    fn add(&mut self, now: Time, slot: u32, requests: &Requests) {
+        let direction = &mut self.directions[usize::from(requests[slot].writes())];
+        self.forest.insert(&mut direction.sorted, requests[slot].extent.start.0, slot);
+        self.links.push_back(&mut direction.arrived, slot);
+        if self.since.len() <= slot as usize {
+            self.since.resize(slot as usize + 1, Time::ZERO);
+        }
+        self.since[slot as usize] = now;
+    }
+
+    fn grown(&mut self, _: Time, slot: u32, join: Join, _: &Queued, _: &Queued, requests: &Requests) {
+        if join == Join::Front {
+            let direction = &mut self.directions[usize::from(requests[slot].writes())];
+            self.forest.remove(&mut direction.sorted, slot);
+            self.forest.insert(&mut direction.sorted, requests[slot].extent.start.0, slot);
+        }
+    }
+
+    /// What is left has waited since the older of the two came, and has its
+    /// place.
+    fn coalesced(&mut self, _: Time, kept: u32, gone: u32, requests: &Requests) {
+        let direction = &mut self.directions[usize::from(requests[kept].writes())];
+        if direction.next == Some(gone) {
+            direction.next = self.forest.next(gone);
+        }
+        self.forest.remove(&mut direction.sorted, gone);
+        let older = self.since[gone as usize];
+        if older < self.since[kept as usize] {
+            self.since[kept as usize] = older;
+            self.links.remove(&mut direction.arrived, kept);
+            self.links.replace(&mut direction.arrived, gone, kept);
+        } else {
+            self.links.remove(&mut direction.arrived, gone);
+        }
+    }
+
+    fn dispatch(&mut self, now: Time, context: &Context<'_>) -> Option<u32> {
+        let slot = match self.continued(context.requests) {
+            Some(slot) => slot,
+            None => self.begin(now)?,
+        };
+        let taken = &context.requests[slot];
+        self.directions.iter_mut().for_each(|direction| direction.next = None);
+        let direction = &mut self.directions[usize::from(taken.writes())];
+        direction.next = self.forest.next(slot);
+        self.forest.remove(&mut direction.sorted, slot);
+        self.links.remove(&mut direction.arrived, slot);
+        self.batched += 1;
+        self.here = taken.extent.end().0;
+        Some(slot)
+    }
+
+    fn completed(&mut self, now: Time, slot: u32, requests: &Requests) {
+        if let Some(scale) = &mut self.scale {
+            scale.add(now.since(requests[slot].queued));
+        }
+    }
+
+    fn starves(&self) -> bool {
+        false
+    }
+}

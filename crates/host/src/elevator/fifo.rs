@@ -1,0 +1,54 @@
+//! `fifo`: in order of arrival, and nothing is ever merged: what merging is
+//! worth shows beside `noop` (thesis of Carroll, section 3.1).
+
+use super::fifos::{Fifo, Fifos};
+use super::{Context, Elevator, NoKeys, Site};
+use crate::block::{Join, Queued, Requests};
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Keys, read};
+use fullstroke_units::Time;
+
+pub(super) const SUMMARY: &str = "in order of arrival; never merges";
+pub(super) type Config = NoKeys;
+
+#[derive(Default)]
+struct InOrder {
+    waiting: Fifo,
+    links: Fifos,
+}
+
+pub(super) fn build(keys: &Keys, _: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
+    let NoKeys {} = read(keys)?;
+    Ok(Box::new(InOrder::default()))
+}
+
+impl Elevator for InOrder {
+    fn may_join(&self, _: &Queued, _: &Queued, _: Join) -> bool {
+        false
+    }
+
+    fn add(&mut self, _: Time, slot: u32, _: &Requests) {
+        self.links.push_back(&mut self.waiting, slot);
+    }
+
+    fn grown(&mut self, _: Time, _: u32, _: Join, _: &Queued, _: &Queued, _: &Requests) {
+        unreachable!("nothing joins a request here")
+    }
+
+    fn coalesced(&mut self, _: Time, _: u32, _: u32, _: &Requests) {
+        unreachable!("nothing joins a request here")
+    }
+
+    fn dispatch(&mut self, _: Time, _: &Context<'_>) -> Option<u32> {
+        self.links.pop_front(&mut self.waiting)
+    }
+
+    fn starves(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+pub(super) fn tunables() -> Vec<super::testing::Tunable> {
+    Vec::new()
+}

@@ -1,0 +1,170 @@
+//! Requests in order of arrival: lists whose links live in one place, so that
+//! a request leaves from the middle at no cost and nothing is allocated.
+
+/// No slot.
+const NONE: u32 = u32::MAX;
+
+/// The links of any number of lists. A slot is in at most one list of one
+/// `Fifos`; who needs two orders keeps two.
+#[derive(Clone, Debug, Default)]
+pub struct Fifos {
+    links: Vec<Link>,
+}
+
+/// One list: its ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fifo {
+    first: u32,
+    last: u32,
+    length: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    before: u32,
+    behind: u32,
+}
+
+impl Default for Fifo {
+    fn default() -> Fifo {
+        Fifo { first: NONE, last: NONE, length: 0 }
+    }
+}
+
+impl Fifo {
+    /// The slot that came first.
+    pub fn front(&self) -> Option<u32> {
+        (self.first != NONE).then_some(self.first)
+    }
+
+    /// The slot that came last.
+    pub fn back(&self) -> Option<u32> {
+        (self.last != NONE).then_some(self.last)
+    }
+
+    /// Slots in the list.
+    pub fn len(&self) -> usize {
+        self.length as usize
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+}
+
+impl Fifos {
+    /// Adds `slot`, which is in no list of these, at the end.
+    pub fn push_back(&mut self, fifo: &mut Fifo, slot: u32) {
+        let before = fifo.last;
+        self.put(fifo, slot, Link { before, behind: NONE });
+    }
+
+    /// Adds `slot`, which is in no list of these, at the beginning.
+    pub fn push_front(&mut self, fifo: &mut Fifo, slot: u32) {
+        let behind = fifo.first;
+        self.put(fifo, slot, Link { before: NONE, behind });
+    }
+
+    /// Takes out the slot that came first.
+    pub fn pop_front(&mut self, fifo: &mut Fifo) -> Option<u32> {
+        let slot = fifo.front()?;
+        self.remove(fifo, slot);
+        Some(slot)
+    }
+
+    /// Takes `slot`, which is in this list, out of it.
+    pub fn remove(&mut self, fifo: &mut Fifo, slot: u32) {
+        let Link { before, behind } = self.links[slot as usize];
+        self.join(fifo, before, behind);
+        fifo.length -= 1;
+    }
+
+    /// Puts `slot`, which is in no list of these, where `other` is, and takes
+    /// `other` out: the place of an earlier arrival passes to what it has
+    /// become part of.
+    pub fn replace(&mut self, fifo: &mut Fifo, other: u32, slot: u32) {
+        let link = self.links[other as usize];
+        self.remove(fifo, other);
+        self.put(fifo, slot, link);
+    }
+
+    /// The slot that came next after `slot`, which is in a list.
+    pub fn behind(&self, slot: u32) -> Option<u32> {
+        let behind = self.links[slot as usize].behind;
+        (behind != NONE).then_some(behind)
+    }
+
+    /// The slots of a list, in order.
+    pub fn iter(&self, fifo: &Fifo) -> impl Iterator<Item = u32> + '_ {
+        std::iter::successors(fifo.front(), |&slot| self.behind(slot))
+    }
+
+    fn put(&mut self, fifo: &mut Fifo, slot: u32, link: Link) {
+        if self.links.len() <= slot as usize {
+            self.links.resize(slot as usize + 1, Link { before: NONE, behind: NONE });
+        }
+        self.links[slot as usize] = link;
+        self.join(fifo, link.before, slot);
+        self.join(fifo, slot, link.behind);
+        fifo.length += 1;
+    }
+
+    /// Makes `first` and `second`, either of which may be an end, neighbours.
+    fn join(&mut self, fifo: &mut Fifo, first: u32, second: u32) {
+        match first {
+            NONE => fifo.first = second,
+            slot => self.links[slot as usize].behind = second,
+        }
+        match second {
+            NONE => fifo.last = first,
+            slot => self.links[slot as usize].before = first,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn lists_of_one_arena_behave_as_vectors(steps in prop::collection::vec((0u8..5, 0u32..20, 0usize..2), 1..200)) {
+            let mut links = Fifos::default();
+            let mut fifos = [Fifo::default(); 2];
+            let mut model: [Vec<u32>; 2] = Default::default();
+            for (step, slot, which) in steps {
+                let held = model.iter().position(|list| list.contains(&slot));
+                match (step, held) {
+                    (0 | 1, None) => {
+                        links.push_back(&mut fifos[which], slot);
+                        model[which].push(slot);
+                    }
+                    (2, None) => {
+                        links.push_front(&mut fifos[which], slot);
+                        model[which].insert(0, slot);
+                    }
+                    (3, None) if !model[which].is_empty() => {
+                        let index = slot as usize % model[which].len();
+                        links.replace(&mut fifos[which], model[which][index], slot);
+                        model[which][index] = slot;
+                    }
+                    (4, _) => {
+                        let first = (!model[which].is_empty()).then(|| model[which].remove(0));
+                        prop_assert_eq!(links.pop_front(&mut fifos[which]), first);
+                    }
+                    (_, Some(list)) => {
+                        links.remove(&mut fifos[list], slot);
+                        model[list].retain(|&other| other != slot);
+                    }
+                    _ => {}
+                }
+                for (fifo, list) in fifos.iter().zip(&model) {
+                    prop_assert_eq!(&links.iter(fifo).collect::<Vec<_>>(), list);
+                    prop_assert_eq!((fifo.len(), fifo.back()), (list.len(), list.last().copied()));
+                }
+            }
+        }
+    }
+}

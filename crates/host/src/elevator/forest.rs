@@ -1,0 +1,270 @@
+//! Requests sorted by a key: search trees whose nodes live in one place, so
+//! that a request enters and leaves in O(log n) and nothing is allocated.
+//!
+//! The trees are treaps (Seidel & Aragon, "Randomized search trees",
+//! Algorithmica 1996). The priority of a node is a scrambled number of its
+//! slot: no generator is needed, and a run repeats to the bit.
+
+/// No slot.
+const NONE: u32 = u32::MAX;
+
+/// The nodes of any number of trees. A slot is in at most one tree of one
+/// `Forest`; who needs two orders keeps two.
+#[derive(Clone, Debug, Default)]
+pub struct Forest {
+    nodes: Vec<Node>,
+}
+
+/// One tree: slots in ascending order of key, then of arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tree {
+    root: u32,
+    length: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    key: u64,
+    parent: u32,
+    /// Smaller keys, larger keys.
+    children: [u32; 2],
+}
+
+const SMALLER: usize = 0;
+const LARGER: usize = 1;
+
+impl Default for Tree {
+    fn default() -> Tree {
+        Tree { root: NONE, length: 0 }
+    }
+}
+
+impl Tree {
+    /// Slots in the tree.
+    pub fn len(&self) -> usize {
+        self.length as usize
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+}
+
+impl Forest {
+    /// Adds `slot`, which is in no tree of these, behind those of equal key.
+    pub fn insert(&mut self, tree: &mut Tree, key: u64, slot: u32) {
+        if self.nodes.len() <= slot as usize {
+            let unused = Node { key: 0, parent: NONE, children: [NONE; 2] };
+            self.nodes.resize(slot as usize + 1, unused);
+        }
+        let (mut parent, mut side, mut next) = (NONE, SMALLER, tree.root);
+        while next != NONE {
+            parent = next;
+            side = usize::from(self.node(next).key <= key);
+            next = self.node(next).children[side];
+        }
+        self.nodes[slot as usize] = Node { key, parent, children: [NONE; 2] };
+        match parent {
+            NONE => tree.root = slot,
+            _ => self.nodes[parent as usize].children[side] = slot,
+        }
+        while self.node(slot).parent != NONE && priority(slot) > priority(self.node(slot).parent) {
+            self.raise(tree, slot);
+        }
+        tree.length += 1;
+    }
+
+    /// Takes `slot`, which is in this tree, out of it.
+    pub fn remove(&mut self, tree: &mut Tree, slot: u32) {
+        let single = loop {
+            match self.node(slot).children {
+                [NONE, only] | [only, NONE] => break only,
+                [smaller, larger] if priority(smaller) > priority(larger) => self.raise(tree, smaller),
+                [_, larger] => self.raise(tree, larger),
+            }
+        };
+        let parent = self.node(slot).parent;
+        self.hang(tree, parent, slot, single);
+        tree.length -= 1;
+    }
+
+    /// The key of `slot`, which is in a tree.
+    pub fn key(&self, slot: u32) -> u64 {
+        self.node(slot).key
+    }
+
+    /// The slot of the least key.
+    pub fn first(&self, tree: &Tree) -> Option<u32> {
+        self.outermost(tree.root, SMALLER)
+    }
+
+    /// The slot of the greatest key.
+    pub fn last(&self, tree: &Tree) -> Option<u32> {
+        self.outermost(tree.root, LARGER)
+    }
+
+    /// The slot behind `slot`, which is in a tree.
+    pub fn next(&self, slot: u32) -> Option<u32> {
+        self.neighbour(slot, LARGER)
+    }
+
+    /// The slot before `slot`, which is in a tree.
+    pub fn previous(&self, slot: u32) -> Option<u32> {
+        self.neighbour(slot, SMALLER)
+    }
+
+    /// The first slot whose key is `key` or more.
+    pub fn at_or_after(&self, tree: &Tree, key: u64) -> Option<u32> {
+        let (mut found, mut next) = (None, tree.root);
+        while next != NONE {
+            let node = self.node(next);
+            if node.key >= key {
+                (found, next) = (Some(next), node.children[SMALLER]);
+            } else {
+                next = node.children[LARGER];
+            }
+        }
+        found
+    }
+
+    /// The last slot whose key is less than `key`.
+    pub fn before(&self, tree: &Tree, key: u64) -> Option<u32> {
+        let (mut found, mut next) = (None, tree.root);
+        while next != NONE {
+            let node = self.node(next);
+            if node.key < key {
+                (found, next) = (Some(next), node.children[LARGER]);
+            } else {
+                next = node.children[SMALLER];
+            }
+        }
+        found
+    }
+
+    /// The slots of a tree, in order.
+    pub fn iter(&self, tree: &Tree) -> impl Iterator<Item = u32> + '_ {
+        std::iter::successors(self.first(tree), |&slot| self.next(slot))
+    }
+
+    #[inline]
+    fn node(&self, slot: u32) -> &Node {
+        &self.nodes[slot as usize]
+    }
+
+    fn outermost(&self, root: u32, side: usize) -> Option<u32> {
+        let mut found = root;
+        if found == NONE {
+            return None;
+        }
+        while self.node(found).children[side] != NONE {
+            found = self.node(found).children[side];
+        }
+        Some(found)
+    }
+
+    fn neighbour(&self, slot: u32, side: usize) -> Option<u32> {
+        if let Some(found) = self.outermost(self.node(slot).children[side], 1 - side) {
+            return Some(found);
+        }
+        let (mut below, mut above) = (slot, self.node(slot).parent);
+        while above != NONE && self.node(above).children[side] == below {
+            (below, above) = (above, self.node(above).parent);
+        }
+        (above != NONE).then_some(above)
+    }
+
+    /// Puts `slot` in the place of its parent, which becomes its child.
+    fn raise(&mut self, tree: &mut Tree, slot: u32) {
+        let parent = self.node(slot).parent;
+        let side = usize::from(self.node(parent).children[LARGER] == slot);
+        let between = self.node(slot).children[1 - side];
+        let above = self.node(parent).parent;
+        self.hang(tree, above, parent, slot);
+        self.nodes[slot as usize].children[1 - side] = parent;
+        self.nodes[parent as usize].parent = slot;
+        self.nodes[parent as usize].children[side] = between;
+        if between != NONE {
+            self.nodes[between as usize].parent = parent;
+        }
+    }
+
+    /// Lets `new`, if it is one, be the child of `parent` that `old` was.
+    fn hang(&mut self, tree: &mut Tree, parent: u32, old: u32, new: u32) {
+        match parent {
+            NONE => tree.root = new,
+            _ => {
+                let children = &mut self.nodes[parent as usize].children;
+                children[usize::from(children[LARGER] == old)] = new;
+            }
+        }
+        if new != NONE {
+            self.nodes[new as usize].parent = parent;
+        }
+    }
+}
+
+/// A scrambled slot (the finaliser of MurmurHash3; one-to-one, so no two are
+/// equal).
+#[inline]
+fn priority(slot: u32) -> u32 {
+    let mut bits = slot.wrapping_add(0x9e37_79b9);
+    bits = (bits ^ (bits >> 16)).wrapping_mul(0x85eb_ca6b);
+    bits = (bits ^ (bits >> 13)).wrapping_mul(0xc2b2_ae35);
+    bits ^ (bits >> 16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn trees_of_one_forest_behave_as_sorted_vectors(
+            steps in prop::collection::vec((0u8..3, 0u32..40, 0u64..30, 0usize..2), 1..300),
+        ) {
+            let mut forest = Forest::default();
+            let mut trees = [Tree::default(); 2];
+            let mut model: [Vec<(u64, u32)>; 2] = Default::default();
+            for (step, slot, key, which) in steps {
+                let held = model.iter().position(|list| list.iter().any(|&(_, other)| other == slot));
+                match (step, held) {
+                    (0 | 1, None) => {
+                        forest.insert(&mut trees[which], key, slot);
+                        let at = model[which].partition_point(|&(other, _)| other <= key);
+                        model[which].insert(at, (key, slot));
+                    }
+                    (2, Some(tree)) => {
+                        forest.remove(&mut trees[tree], slot);
+                        model[tree].retain(|&(_, other)| other != slot);
+                    }
+                    _ => {}
+                }
+                for (tree, list) in trees.iter().zip(&model) {
+                    let slots: Vec<u32> = list.iter().map(|&(_, slot)| slot).collect();
+                    prop_assert_eq!(&forest.iter(tree).collect::<Vec<_>>(), &slots);
+                    let backwards: Vec<u32> =
+                        std::iter::successors(forest.last(tree), |&slot| forest.previous(slot)).collect();
+                    prop_assert_eq!(backwards, slots.iter().rev().copied().collect::<Vec<_>>());
+                    let at = list.partition_point(|&(other, _)| other < key);
+                    prop_assert_eq!(forest.at_or_after(tree, key), slots.get(at).copied());
+                    let before = at.checked_sub(1).map(|at| slots[at]);
+                    prop_assert_eq!(forest.before(tree, key), before);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_tree_filled_in_order_stays_shallow() {
+        let (mut forest, mut tree) = (Forest::default(), Tree::default());
+        (0..100_000).for_each(|slot| forest.insert(&mut tree, u64::from(slot), slot));
+        let depth = |slot: u32| {
+            let above = |&slot: &u32| Some(forest.node(slot).parent).filter(|&parent| parent != NONE);
+            std::iter::successors(Some(slot), above).count()
+        };
+        let deepest = (0..100_000).map(depth).max().unwrap();
+        assert!(deepest < 60, "{deepest} levels for 2^17 slots");
+    }
+}

@@ -1,0 +1,298 @@
+//! `kyber`, as in Linux 6: reads, writes and discards each have so many tokens
+//! for the device, and the measured latencies say how many.
+//!
+//! Within a domain requests go in order of arrival; the domains take turns in
+//! batches. Ten times a second at most the latencies since the last time are
+//! looked at: if a tenth of those of any domain, counted from dispatch, miss its
+//! target, the device is congested, and the domains that meet theirs give tokens
+//! away; a domain that misses its target gets some back. Names, defaults and
+//! fixed numbers are the kernel's (Documentation/block/kyber-iosched.rst and the
+//! scheduler itself). Its fourth domain, for flushes and the like, has nothing
+//! to hold here: they pass the elevator by. `kyber/domain.rs` has a domain and
+//! its latencies.
+
+mod domain;
+
+use super::fifos::Fifos;
+use super::throttle::Throttle;
+use super::{Context, Elevator, Site};
+use crate::block::{Join, Queued, Requests};
+use domain::Domain;
+use fullstroke_contract::registry::{Keys, read};
+use fullstroke_contract::{ConfigError, Operation};
+use fullstroke_units::{Duration, Time};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub(super) const SUMMARY: &str =
+    "today's kyber: tokens for reads, writes and discards, as many as their latencies allow";
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Config {
+    /// Latency in nanoseconds that reads should meet; default 2000000 (2 ms).
+    #[serde(default = "read_lat_nsec")]
+    read_lat_nsec: u64,
+    /// Latency in nanoseconds that writes should meet; default 10000000 (10 ms).
+    #[serde(default = "write_lat_nsec")]
+    write_lat_nsec: u64,
+}
+
+fn read_lat_nsec() -> u64 {
+    2_000_000
+}
+
+fn write_lat_nsec() -> u64 {
+    10_000_000
+}
+
+const DISCARD_LATENCY_NS: u64 = 5_000_000_000;
+/// Of the requests of the layer, those that asynchronous ones may take.
+const ASYNC_PERCENT: u32 = 75;
+/// Latencies are looked at so long after the first completion.
+const INTERVAL: Duration = Duration::from_millis(100);
+struct Kyber {
+    /// Reads, writes, discards.
+    domains: [Domain; 3],
+    links: Fifos,
+    /// The domain that has its turn, and the requests of its batch.
+    current: usize,
+    batched: u32,
+    throttle: Throttle,
+    /// By slot: since when it is taken.
+    since: Vec<Time>,
+    /// When latencies are looked at.
+    due: Time,
+}
+
+pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
+    let Config { read_lat_nsec, write_lat_nsec } = read(keys)?;
+    for (key, target) in [("read_lat_nsec", read_lat_nsec), ("write_lat_nsec", write_lat_nsec)] {
+        if target == 0 {
+            return Err(ConfigError::new(key, "found 0; expected a latency in nanoseconds, as 2000000"));
+        }
+    }
+    Ok(Box::new(Kyber {
+        domains: [
+            Domain::new(256, 16, read_lat_nsec),
+            Domain::new(128, 8, write_lat_nsec),
+            Domain::new(64, 1, DISCARD_LATENCY_NS),
+        ],
+        links: Fifos::default(),
+        current: 0,
+        batched: 0,
+        throttle: Throttle::new((site.nr_requests * ASYNC_PERCENT / 100).max(1)),
+        since: Vec::new(),
+        due: Time::NEVER,
+    }))
+}
+
+fn domain_of(request: &Queued) -> usize {
+    match request.operation {
+        Operation::Read => 0,
+        Operation::Discard => 2,
+        _ => 1,
+    }
+}
+
+impl Kyber {
+    fn take_in(&mut self, now: Time, slot: u32, requests: &Requests) {
+        self.since[slot as usize] = now;
+        self.links.push_back(&mut self.domains[domain_of(&requests[slot])].waiting, slot);
+    }
+
+    fn release(&mut self, now: Time, slot: u32, requests: &Requests) {
+        if let Some(next) = self.throttle.leaves(slot) {
+            self.take_in(now, next, requests);
+        }
+    }
+
+    /// Looks at the latencies if it is time.
+    fn tick(&mut self, now: Time) {
+        if now < self.due {
+            return;
+        }
+        let due = std::mem::replace(&mut self.due, Time::NEVER);
+        let mut congested = false;
+        for domain in &mut self.domains {
+            congested |= domain.is_congested(due);
+        }
+        for domain in &mut self.domains {
+            domain.adjust(due, congested);
+        }
+    }
+
+    /// The domain of the next request: the present one until its batch is
+    /// complete, then the next that can.
+    fn turn(&mut self) -> Option<usize> {
+        let present = &self.domains[self.current];
+        if self.batched < present.batch && present.is_ready() {
+            return Some(self.current);
+        }
+        self.batched = 0;
+        for _ in 0..self.domains.len() {
+            self.current = (self.current + 1) % self.domains.len();
+            if self.domains[self.current].is_ready() {
+                return Some(self.current);
+            }
+        }
+        None
+    }
+}
+
+impl Elevator for Kyber {
+    fn add(&mut self, now: Time, slot: u32, requests: &Requests) {
+        self.tick(now);
+        if self.since.len() <= slot as usize {
+            self.since.resize(slot as usize + 1, Time::ZERO);
+        }
+        if self.throttle.enters(slot, !requests[slot].synchronous) {
+            self.take_in(now, slot, requests);
+        }
+    }
+
+    fn grown(&mut self, _: Time, _: u32, _: Join, _: &Queued, _: &Queued, _: &Requests) {}
+
+    fn coalesced(&mut self, now: Time, _: u32, gone: u32, requests: &Requests) {
+        if !self.throttle.keeps_out(gone) {
+            self.links.remove(&mut self.domains[domain_of(&requests[gone])].waiting, gone);
+        }
+        self.release(now, gone, requests);
+    }
+
+    fn dispatch(&mut self, now: Time, _: &Context<'_>) -> Option<u32> {
+        self.tick(now);
+        let turn = self.turn()?;
+        let domain = &mut self.domains[turn];
+        let slot = self.links.pop_front(&mut domain.waiting)?;
+        domain.issued += 1;
+        self.batched += 1;
+        Some(slot)
+    }
+
+    fn completed(&mut self, now: Time, slot: u32, requests: &Requests) {
+        self.tick(now);
+        let request = &requests[slot];
+        let latency = now.since(self.since[slot as usize]);
+        self.domains[domain_of(request)].completed(now.since(request.dispatched), latency);
+        if self.due == Time::NEVER {
+            self.due = now + INTERVAL;
+        }
+        self.release(now, slot, requests);
+    }
+
+    fn next_wake(&self) -> Time {
+        self.due
+    }
+
+    fn starves(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+pub(super) fn tunables() -> Vec<super::testing::Tunable> {
+    use super::testing::{Load, Tunable};
+    let load = || Load { queue_depth: 64, processes: tests::reader_and_writer() };
+    let values = ["1000", "10000000000"];
+    vec![
+        Tunable { key: "read_lat_nsec", values, others: "{}", load: load() },
+        Tunable { key: "write_lat_nsec", values, others: "{}", load: load() },
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::REGISTRY;
+    use super::super::testing::{CAPACITY, Load, Process, Sent, run, run_entry};
+    use super::*;
+    use fullstroke_contract::registry::find;
+
+    pub(super) fn reader_and_writer() -> Vec<Process> {
+        let reader = Process { span: 90_000_000, outstanding: 32, count: 3000, ..Process::default() };
+        let writer = Process { process: 2, operation: Operation::Write, synchronous: false, ..reader };
+        vec![reader, writer]
+    }
+
+    fn lengths(sent: &[Sent]) -> Vec<(Operation, usize)> {
+        sent.chunk_by(|one, other| one.operation == other.operation)
+            .map(|run| (run[0].operation, run.len()))
+            .collect()
+    }
+
+    #[test]
+    fn domains_take_turns_in_batches_of_16_8_and_1() {
+        let [reader, writer]: [Process; 2] = reader_and_writer().try_into().unwrap();
+        let discarder = Process { process: 3, operation: Operation::Discard, ..writer };
+        let load = Load { queue_depth: 1, processes: vec![reader, writer, discarder] };
+        let runs = lengths(&run("kyber", "{}", &load));
+        let round = [(Operation::Read, 16), (Operation::Write, 8), (Operation::Discard, 1)];
+        assert_eq!(runs[..6], [round, round].concat());
+    }
+
+    /// The mean time in ms between a read's submission and its completion, over
+    /// the second half of 400 reads one at a time beside a flood of writes.
+    fn read_latency_ms(keys: &str) -> f64 {
+        let reader = Process { span: 90_000_000, count: 400, ..Process::default() };
+        let writer = Process {
+            process: 2,
+            operation: Operation::Write,
+            synchronous: false,
+            outstanding: 64,
+            count: 100_000,
+            ..reader
+        };
+        let entry = find("elevator", REGISTRY, "elevator", "kyber").unwrap();
+        let load = Load { queue_depth: 64, processes: vec![reader, writer] };
+        let layer = crate::block::BlockLayer::new(
+            super::super::testing::build(entry, keys, 64),
+            &super::super::testing::settings(64),
+            None,
+        );
+        let ran = super::super::testing::Bench::new(layer, &load).run(Time::from_nanos(40_000_000_000));
+        let done: Vec<Time> = ran.done.iter().filter(|done| done.0 == 1).map(|done| done.2).collect();
+        let half = done.len() / 2;
+        done[done.len() - 1].since(done[half]).as_millis_f64() / (done.len() - 1 - half) as f64
+    }
+
+    #[test]
+    fn writes_that_have_time_leave_the_device_to_reads() {
+        let patient = read_latency_ms(r#"{ "write_lat_nsec": 10000000000 }"#);
+        let both_late = read_latency_ms("{}");
+        assert!(patient < 20.0, "one write at a time in front of a read: {patient} ms");
+        assert!(both_late > 100.0, "both miss their targets, nobody is throttled: {both_late} ms");
+    }
+
+    #[test]
+    fn a_quarter_of_the_requests_is_kept_for_synchronous_ones() {
+        let flood = Process {
+            operation: Operation::Write,
+            synchronous: false,
+            span: 90_000_000,
+            outstanding: 120,
+            count: 120,
+            ..Process::default()
+        };
+        let sync = Process {
+            process: 2,
+            synchronous: true,
+            outstanding: 1,
+            count: 1,
+            begins: Time::from_nanos(1),
+            ..flood
+        };
+        let entry = find("elevator", REGISTRY, "elevator", "kyber").unwrap();
+        let ran = run_entry(entry, "{}", &Load { queue_depth: 1, processes: vec![flood, sync] });
+        // Of 128 requests 96, the first of which has been dispatched.
+        assert_eq!(ran.sent.iter().position(|sent| sent.process == 2), Some(96));
+    }
+
+    #[test]
+    fn a_target_of_0_is_refused() {
+        let site = Site { queue_depth: 1, nr_requests: 128, capacity: CAPACITY, drive: true };
+        for key in ["read_lat_nsec", "write_lat_nsec"] {
+            let keys: Keys = serde_json::from_str(&format!(r#"{{ "{key}": 0 }}"#)).unwrap();
+            assert_eq!(build(&keys, &site).err().unwrap().key, key);
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! `mq-deadline`, as in Linux 6: what `deadline` does, once for each class of
+//! I/O priority.
+//!
+//! A class is served only while no higher one has a request, waiting or with the
+//! device; what has waited for `prio_aging_expire` goes before everything else.
+//! Within a class each direction is sorted by address, and batches go on from
+//! where the class was last served in that direction. Names and defaults are the
+//! kernel's (Documentation/block/deadline-iosched.rst, ioprio.rst).
+
+#[cfg(test)]
+mod tests;
+
+use super::fifos::{Fifo, Fifos};
+use super::forest::{Forest, Tree};
+use super::throttle::Throttle;
+use super::{Context, Elevator, Site};
+use crate::block::{Join, Queued, Requests};
+use fullstroke_contract::registry::{Keys, read};
+use fullstroke_contract::{ConfigError, PriorityClass};
+use fullstroke_units::{Duration, Time};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub(super) const SUMMARY: &str =
+    "today's mq-deadline: deadline for each class of I/O priority, lower classes by age";
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Config {
+    /// Expiry of reads; default 500ms.
+    #[serde(default = "read_expire")]
+    read_expire: Duration,
+    /// Expiry of writes; default 5s.
+    #[serde(default = "write_expire")]
+    write_expire: Duration,
+    /// Requests of a batch, during which expired ones are not looked for;
+    /// default 16.
+    #[serde(default = "fifo_batch")]
+    fifo_batch: u32,
+    /// Batches of reads that may go before writes that wait; default 2.
+    #[serde(default = "writes_starved")]
+    writes_starved: u32,
+    /// Whether a request may join one that begins where it ends; default true.
+    #[serde(default = "front_merges")]
+    front_merges: bool,
+    /// Requests other than synchronous reads that the elevator takes, waiting and
+    /// with the device; further ones are not sorted before one of those has
+    /// completed; default: `nr_requests` of the layer.
+    async_depth: Option<u32>,
+    /// Age at which a request goes before those of higher classes; default 10s.
+    #[serde(default = "prio_aging_expire")]
+    prio_aging_expire: Duration,
+}
+
+fn read_expire() -> Duration {
+    Duration::from_millis(500)
+}
+
+fn write_expire() -> Duration {
+    Duration::from_secs(5)
+}
+
+fn fifo_batch() -> u32 {
+    16
+}
+
+fn writes_starved() -> u32 {
+    2
+}
+
+fn front_merges() -> bool {
+    true
+}
+
+fn prio_aging_expire() -> Duration {
+    Duration::from_secs(10)
+}
+
+const READ: usize = 0;
+const WRITE: usize = 1;
+
+/// The requests of one class.
+#[derive(Debug, Default)]
+struct Class {
+    /// By direction: by address, and by expiry.
+    sorted: [Tree; 2],
+    expiring: [Fifo; 2],
+    /// By direction: where the last request sent began.
+    positions: [u64; 2],
+    /// Requests that the elevator or the device has.
+    held: u32,
+}
+
+struct MqDeadline {
+    config: Config,
+    /// Real-time, best effort, idle.
+    classes: [Class; 3],
+    /// That of the last batch.
+    direction: usize,
+    /// Requests of the present batch.
+    batched: u32,
+    /// Batches of reads since the last of writes, while writes waited.
+    starved: u32,
+    forest: Forest,
+    links: Fifos,
+    /// By slot: since when it is taken.
+    since: Vec<Time>,
+    throttle: Throttle,
+}
+
+pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
+    let config: Config = read(keys)?;
+    if config.fifo_batch == 0 {
+        return Err(ConfigError::new("fifo_batch", "found 0; expected at least 1"));
+    }
+    let async_depth = config.async_depth.unwrap_or(site.nr_requests);
+    if async_depth == 0 || async_depth > site.nr_requests {
+        let message = format!(
+            "found {async_depth}; expected 1 to the {} requests of the layer, its `nr_requests`",
+            site.nr_requests
+        );
+        return Err(ConfigError::new("async_depth", message));
+    }
+    Ok(Box::new(MqDeadline {
+        config,
+        classes: Default::default(),
+        direction: READ,
+        batched: 0,
+        starved: 0,
+        forest: Forest::default(),
+        links: Fifos::default(),
+        since: Vec::new(),
+        throttle: Throttle::new(async_depth),
+    }))
+}
+
+fn direction(request: &Queued) -> usize {
+    if request.writes() { WRITE } else { READ }
+}
+
+impl MqDeadline {
+    /// Takes a request that nothing keeps out.
+    fn take_in(&mut self, now: Time, slot: u32, requests: &Requests) {
+        let request = &requests[slot];
+        let direction = direction(request);
+        let class = &mut self.classes[request.class as usize];
+        self.forest.insert(&mut class.sorted[direction], request.extent.start.0, slot);
+        self.links.push_back(&mut class.expiring[direction], slot);
+        class.held += 1;
+        self.since[slot as usize] = now;
+    }
+
+    /// A request has left, and another may come in.
+    fn release(&mut self, now: Time, slot: u32, requests: &Requests) {
+        if let Some(next) = self.throttle.leaves(slot) {
+            self.take_in(now, next, requests);
+        }
+    }
+
+    fn unsort(&mut self, slot: u32, requests: &Requests) {
+        let request = &requests[slot];
+        let sorted = &mut self.classes[request.class as usize].sorted[direction(request)];
+        self.forest.remove(sorted, slot);
+    }
+
+    fn expiry(&self, direction: usize) -> Duration {
+        if direction == READ { self.config.read_expire } else { self.config.write_expire }
+    }
+
+    /// The next request of a direction in order of address.
+    fn onwards(&self, class: usize, direction: usize) -> Option<u32> {
+        let Class { sorted, positions, .. } = &self.classes[class];
+        self.forest.at_or_after(&sorted[direction], positions[direction])
+    }
+
+    /// The direction of a new batch, if anything waits.
+    fn next_direction(&mut self, class: usize) -> Option<usize> {
+        let waits = self.classes[class].expiring.map(|fifo| !fifo.is_empty());
+        if waits[READ] && waits[WRITE] && self.starved < self.config.writes_starved {
+            self.starved += 1;
+            return Some(READ);
+        }
+        if waits[WRITE] {
+            self.starved = 0;
+            return Some(WRITE);
+        }
+        waits[READ].then_some(READ)
+    }
+
+    /// The first request of a new batch: the oldest if that has expired or
+    /// nothing lies ahead.
+    fn begin(&mut self, now: Time, class: usize) -> Option<u32> {
+        let direction = self.next_direction(class)?;
+        let oldest = self.classes[class].expiring[direction].front()?;
+        let expired = self.since[oldest as usize] + self.expiry(direction) <= now;
+        let onwards = self.onwards(class, direction).filter(|_| !expired);
+        self.direction = direction;
+        self.batched = 0;
+        Some(onwards.unwrap_or(oldest))
+    }
+
+    /// The request of a class that is next, if it is old enough. As in the
+    /// kernel a batch may begin here although its first request is not.
+    fn choose(&mut self, now: Time, class: usize, age: Duration) -> Option<u32> {
+        let going_on = self.onwards(class, self.direction);
+        let slot = match going_on.filter(|_| self.batched < self.config.fifo_batch) {
+            Some(slot) => slot,
+            None => self.begin(now, class)?,
+        };
+        (self.since[slot as usize] + age <= now).then_some(slot)
+    }
+
+    /// A request that higher classes have kept waiting for too long.
+    fn aged(&mut self, now: Time) -> Option<u32> {
+        if self.classes.iter().filter(|class| class.held > 0).count() < 2 {
+            return None;
+        }
+        let lower = [PriorityClass::BestEffort, PriorityClass::Idle];
+        lower.into_iter().find_map(|class| self.choose(now, class as usize, self.config.prio_aging_expire))
+    }
+}
+
+impl Elevator for MqDeadline {
+    fn may_join(&self, _: &Queued, _: &Queued, join: Join) -> bool {
+        join != Join::Front || self.config.front_merges
+    }
+
+    fn add(&mut self, now: Time, slot: u32, requests: &Requests) {
+        if self.since.len() <= slot as usize {
+            self.since.resize(slot as usize + 1, Time::ZERO);
+        }
+        if self.throttle.enters(slot, requests[slot].writes()) {
+            self.take_in(now, slot, requests);
+        }
+    }
+
+    fn grown(&mut self, _: Time, slot: u32, join: Join, _: &Queued, _: &Queued, requests: &Requests) {
+        if join == Join::Front && !self.throttle.keeps_out(slot) {
+            let request = &requests[slot];
+            let sorted = &mut self.classes[request.class as usize].sorted[direction(request)];
+            self.forest.remove(sorted, slot);
+            self.forest.insert(sorted, request.extent.start.0, slot);
+        }
+    }
+
+    /// What is left has the place of the older of the two.
+    fn coalesced(&mut self, now: Time, kept: u32, gone: u32, requests: &Requests) {
+        if !self.throttle.keeps_out(gone) {
+            self.unsort(gone, requests);
+            let class = &mut self.classes[requests[gone].class as usize];
+            let expiring = &mut class.expiring[direction(&requests[gone])];
+            let older = self.since[gone as usize] < self.since[kept as usize];
+            if older && !self.throttle.keeps_out(kept) {
+                self.links.remove(expiring, kept);
+                self.links.replace(expiring, gone, kept);
+                self.since[kept as usize] = self.since[gone as usize];
+            } else {
+                self.links.remove(expiring, gone);
+            }
+            class.held -= 1;
+        }
+        self.release(now, gone, requests);
+    }
+
+    fn dispatch(&mut self, now: Time, context: &Context<'_>) -> Option<u32> {
+        let mut chosen = self.aged(now);
+        for class in 0..self.classes.len() {
+            if chosen.is_some() {
+                break;
+            }
+            chosen = self.choose(now, class, Duration::ZERO);
+            if self.classes[class].held > 0 {
+                break;
+            }
+        }
+        let slot = chosen?;
+        let request = &context.requests[slot];
+        self.unsort(slot, context.requests);
+        self.batched += 1;
+        let class = &mut self.classes[request.class as usize];
+        class.positions[direction(request)] = request.extent.start.0;
+        self.links.remove(&mut class.expiring[direction(request)], slot);
+        Some(slot)
+    }
+
+    fn completed(&mut self, now: Time, slot: u32, requests: &Requests) {
+        self.classes[requests[slot].class as usize].held -= 1;
+        self.release(now, slot, requests);
+    }
+
+    fn starves(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+pub(super) fn tunables() -> Vec<super::testing::Tunable> {
+    use super::testing::{Load, Process, Tunable};
+    let load = |processes| Load { queue_depth: 1, processes };
+    let joining = Process { start: 50_000, stride: -8, outstanding: 8, ..Process::default() };
+    let urgent = Process { process: 3, class: PriorityClass::RealTime, ..tests::scattered(4) };
+    let tunable = |key, values, processes| Tunable { key, values, others: "{}", load: load(processes) };
+    let both = || vec![tests::scattered(64), tests::writing(tests::scattered(64))];
+    let writers = || vec![tests::writing(tests::scattered(32))];
+    vec![
+        tunable("read_expire", [r#""1ms""#, r#""10s""#], vec![tests::scattered(8)]),
+        tunable("write_expire", [r#""1ms""#, r#""10s""#], writers()),
+        tunable("fifo_batch", ["2", "16"], both()),
+        tunable("writes_starved", ["1", "4"], both()),
+        tunable("front_merges", ["true", "false"], vec![joining]),
+        tunable("async_depth", ["2", "32"], writers()),
+        tunable("prio_aging_expire", [r#""20ms""#, r#""10s""#], vec![urgent, tests::scattered(1)]),
+    ]
+}

@@ -1,0 +1,172 @@
+//! `satf`: the shortest access, seek and rotation together, from what the
+//! gauges of a single drive tell: its track table and where the arm will be.
+//!
+//! The host sees the arm as it is when a request is to be sent; a request that
+//! waits in the drive as well is not seen. So it is exact, but for the drive's
+//! command overhead, with a queue depth of 1.
+
+use super::fifos::{Fifo, Fifos};
+use super::forest::{Forest, Tree};
+use super::{Context, Elevator, NoKeys, Site};
+use crate::block::{Join, Queued, Requests};
+use fullstroke_contract::registry::{Keys, read};
+use fullstroke_contract::{ConfigError, TrackTable};
+use fullstroke_units::{Duration, Time};
+
+pub(super) const SUMMARY: &str = "the shortest access, if a single drive is below; may starve";
+pub(super) type Config = NoKeys;
+
+#[derive(Default)]
+struct Satf {
+    /// What has come since the last dispatch, which alone sees the track table.
+    fresh: Fifo,
+    links: Fifos,
+    /// The others, by cylinder.
+    placed: Tree,
+    forest: Forest,
+    /// By slot: whether it is among the placed.
+    is_placed: Vec<bool>,
+}
+
+pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
+    let NoKeys {} = read(keys)?;
+    if !site.drive {
+        return Err(ConfigError::new(
+            "elevator",
+            "`satf` needs the track table of a single drive, and below is a volume of several; \
+             give it to the members, or let the drives' own queues do it",
+        ));
+    }
+    Ok(Box::new(Satf::default()))
+}
+
+impl Satf {
+    fn forget(&mut self, slot: u32) {
+        if self.is_placed[slot as usize] {
+            self.forest.remove(&mut self.placed, slot);
+        } else {
+            self.links.remove(&mut self.fresh, slot);
+        }
+    }
+
+    fn place(&mut self, tracks: &dyn TrackTable, requests: &Requests) {
+        while let Some(slot) = self.links.pop_front(&mut self.fresh) {
+            let cylinder = tracks.cylinder_of(requests[slot].extent.start);
+            self.forest.insert(&mut self.placed, u64::from(cylinder.0), slot);
+            self.is_placed[slot as usize] = true;
+        }
+    }
+
+    /// The request of the shortest access. From the arm outward on both sides
+    /// the seek alone only grows: the search ends where it passes the best.
+    fn nearest(&self, now: Time, tracks: &dyn TrackTable, context: &Context<'_>) -> Option<u32> {
+        let head = context.device.head;
+        let distance = |slot: u32| self.forest.key(slot).abs_diff(u64::from(head.0)) as u32;
+        let mut inward = self.forest.at_or_after(&self.placed, u64::from(head.0));
+        let mut outward = self.forest.before(&self.placed, u64::from(head.0));
+        let mut best: Option<(Duration, u32)> = None;
+        loop {
+            let slot = match (inward, outward) {
+                (Some(inner), outer) if outer.is_none_or(|outer| distance(inner) <= distance(outer)) => {
+                    inward = self.forest.next(inner);
+                    inner
+                }
+                (_, Some(outer)) => {
+                    outward = self.forest.previous(outer);
+                    outer
+                }
+                _ => break,
+            };
+            if best.is_some_and(|(least, _)| tracks.seek_at_least(distance(slot)) > least) {
+                break;
+            }
+            let request = &context.requests[slot];
+            let access = tracks.positioning(now, head, request.extent.start, request.writes());
+            if best.is_none_or(|(least, _)| access < least) {
+                best = Some((access, slot));
+            }
+        }
+        best.map(|(_, slot)| slot)
+    }
+}
+
+impl Elevator for Satf {
+    fn add(&mut self, _: Time, slot: u32, _: &Requests) {
+        if self.is_placed.len() <= slot as usize {
+            self.is_placed.resize(slot as usize + 1, false);
+        }
+        self.is_placed[slot as usize] = false;
+        self.links.push_back(&mut self.fresh, slot);
+    }
+
+    fn grown(&mut self, now: Time, slot: u32, join: Join, _: &Queued, _: &Queued, requests: &Requests) {
+        if join == Join::Front {
+            self.forget(slot);
+            self.add(now, slot, requests);
+        }
+    }
+
+    fn coalesced(&mut self, _: Time, _: u32, gone: u32, _: &Requests) {
+        self.forget(gone);
+    }
+
+    fn dispatch(&mut self, now: Time, context: &Context<'_>) -> Option<u32> {
+        let tracks = context.tracks?;
+        self.place(tracks, context.requests);
+        let slot = self.nearest(now, tracks, context)?;
+        self.forget(slot);
+        Some(slot)
+    }
+
+    fn starves(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+pub(super) fn tunables() -> Vec<super::testing::Tunable> {
+    Vec::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{CAPACITY, ModelTracks};
+    use super::*;
+    use fullstroke_contract::{Extent, Gauge};
+    use fullstroke_units::Cylinder;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn it_takes_what_a_look_at_every_request_would(
+            starts in prop::collection::vec(0..CAPACITY.0, 1..60), head in 0u32..100_000, now in 0u64..1_000_000_000,
+        ) {
+            let mut requests = Requests::default();
+            let mut satf = Satf::default();
+            for &start in &starts {
+                let slot = requests.keep(Queued { extent: Extent::new(start, 8), ..Queued::default() });
+                satf.add(Time::ZERO, slot, &requests);
+            }
+            let (now, head) = (Time::from_nanos(now), Cylinder(head));
+            let cost = |start: u64| ModelTracks.positioning(now, head, fullstroke_units::Lbn(start), false);
+            let context = Context {
+                requests: &requests,
+                waiting: starts.len() as u32,
+                issued: 0,
+                queue_depth: 1,
+                device: Gauge { head, ..Gauge::default() },
+                tracks: Some(&ModelTracks),
+                stripes: None,
+            };
+            let chosen = satf.dispatch(now, &context).unwrap();
+            let best = starts.iter().map(|&start| cost(start)).min().unwrap();
+            prop_assert_eq!(cost(requests[chosen].extent.start.0), best);
+        }
+    }
+
+    #[test]
+    fn it_refuses_a_volume_of_several_drives() {
+        let site = Site { queue_depth: 1, nr_requests: 128, capacity: CAPACITY, drive: false };
+        assert_eq!(build(&Keys::new(), &site).err().unwrap().key, "elevator");
+    }
+}

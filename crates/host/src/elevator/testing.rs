@@ -1,0 +1,386 @@
+//! A device and closed loops to try an elevator with.
+
+use super::{BuildElevator, Elevator, REGISTRY, Site};
+use crate::block::{BlockLayer, Plugging, Settings};
+use fullstroke_contract::registry::{Entry, Keys, find};
+use fullstroke_contract::{
+    Below, Breakdown, Completion, Effect, Extent, Gauge, Hints, Layer, Operation, Out, PriorityClass,
+    Request, RequestId, Status, Track, TrackTable,
+};
+use fullstroke_units::{Angle, Cylinder, Duration, Lbn, Sectors, Time};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// Addresses of the model device.
+pub(crate) const CAPACITY: Sectors = Sectors(100_000_000);
+
+/// One key of an elevator, two values of it, and a load under which they must
+/// lead to different orders or times.
+pub(crate) struct Tunable {
+    /// The key.
+    pub(crate) key: &'static str,
+    /// The two values, as JSON.
+    pub(crate) values: [&'static str; 2],
+    /// The elevator's other keys that this needs, as a JSON object.
+    pub(crate) others: &'static str,
+    /// The load.
+    pub(crate) load: Load,
+}
+
+/// Processes, and the depth of the device that they share.
+#[derive(Clone, Debug)]
+pub(crate) struct Load {
+    /// Requests that the device may have at once.
+    pub(crate) queue_depth: u32,
+    /// Who loads it.
+    pub(crate) processes: Vec<Process>,
+}
+
+/// A closed loop: so many requests outstanding, each followed by another after
+/// the think time, `count` in all. The start of each lies `stride` sectors
+/// behind that of the one before, or, if `span` is given, at scattered places
+/// within so many sectors from `start` on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Process {
+    pub(crate) process: u32,
+    pub(crate) class: PriorityClass,
+    pub(crate) level: u8,
+    pub(crate) operation: Operation,
+    pub(crate) synchronous: bool,
+    pub(crate) begins: Time,
+    pub(crate) start: u64,
+    pub(crate) stride: i64,
+    pub(crate) span: u64,
+    pub(crate) sectors: u64,
+    pub(crate) outstanding: u32,
+    pub(crate) think: Duration,
+    pub(crate) count: u32,
+}
+
+impl Default for Process {
+    fn default() -> Process {
+        Process {
+            process: 1,
+            class: PriorityClass::BestEffort,
+            level: 4,
+            operation: Operation::Read,
+            synchronous: true,
+            begins: Time::ZERO,
+            start: 0,
+            stride: 8,
+            span: 0,
+            sectors: 8,
+            outstanding: 1,
+            think: Duration::ZERO,
+            count: 100,
+        }
+    }
+}
+
+impl Process {
+    pub(crate) fn extent(&self, number: u32) -> Extent {
+        if self.operation == Operation::Flush {
+            return Extent::default();
+        }
+        let offset = match self.span {
+            0 => i64::from(number) * self.stride,
+            span => ((scramble(u64::from(self.process) << 32 | u64::from(number)) % span) & !7) as i64,
+        };
+        Extent::new(self.start.saturating_add_signed(offset) % (CAPACITY.0 - self.sectors), self.sectors)
+    }
+
+    fn request(&self, number: u32) -> Request {
+        let Process { process, class, level, synchronous, .. } = *self;
+        Request {
+            operation: self.operation,
+            extent: self.extent(number),
+            hints: Hints { process, class, level, synchronous, ..Hints::default() },
+            ..Request::default()
+        }
+    }
+}
+
+fn scramble(number: u64) -> u64 {
+    let mut bits = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
+/// A request that went to the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sent {
+    pub(crate) at: Time,
+    pub(crate) extent: Extent,
+    pub(crate) operation: Operation,
+    /// The process of its first part.
+    pub(crate) process: u32,
+}
+
+/// What a run amounted to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ran {
+    /// What went to the device, in order.
+    pub(crate) sent: Vec<Sent>,
+    /// Who completed, in order: process, number of its request, when.
+    pub(crate) done: Vec<(u32, u32, Time)>,
+    /// Requests submitted.
+    pub(crate) submitted: usize,
+}
+
+/// What `name` with these keys (a JSON object) sends under a load.
+pub(crate) fn run(name: &str, keys: &str, load: &Load) -> Vec<Sent> {
+    run_entry(find("elevator", REGISTRY, "elevator", name).unwrap(), keys, load).sent
+}
+
+/// The starts of the requests that `name` sends, in order, if a first one ends
+/// at `here` and the others come while the device has it.
+pub(crate) fn order(name: &str, keys: &str, starts: &[u64], here: u64) -> Vec<u64> {
+    let one = |start: u64, begins: u64| Process {
+        start,
+        sectors: 8,
+        count: 1,
+        begins: Time::from_nanos(begins),
+        ..Process::default()
+    };
+    let first = one(here - 8, 0);
+    let others = starts.iter().map(|&start| one(start, 1));
+    let load = Load { queue_depth: 1, processes: std::iter::once(first).chain(others).collect() };
+    run(name, keys, &load).iter().skip(1).map(|sent| sent.extent.start.0).collect()
+}
+
+/// A whole run of an elevator with these keys.
+pub(crate) fn run_entry(entry: &Entry<BuildElevator>, keys: &str, load: &Load) -> Ran {
+    let layer = BlockLayer::new(build(entry, keys, load.queue_depth), &settings(load.queue_depth), None);
+    Bench::new(layer, load).run(Time::NEVER)
+}
+
+/// An elevator for the model device, with these keys.
+pub(crate) fn build(entry: &Entry<BuildElevator>, keys: &str, queue_depth: u32) -> Box<dyn Elevator> {
+    let keys: Keys = serde_json::from_str(keys).unwrap();
+    let site = Site { queue_depth, nr_requests: 128, capacity: CAPACITY, drive: true };
+    (entry.build)(&keys, &site).unwrap_or_else(|error| panic!("{}: {error}", entry.name))
+}
+
+/// The settings of a layer over the model device.
+pub(crate) fn settings(queue_depth: u32) -> Settings {
+    Settings {
+        queue_depth,
+        nr_requests: 128,
+        sectors_max: Sectors(1024),
+        plug: Plugging::Task,
+        unplug_threshold: 32,
+        unplug_delay: Duration::ZERO,
+        capacity: CAPACITY,
+        stripe_aware_merging: false,
+        per_member_anticipation: false,
+    }
+}
+
+/// How addresses lie on the model device: tracks of a thousand sectors, one a
+/// cylinder, that turn once in 6 ms.
+pub(crate) struct ModelTracks;
+
+const TRACK: u64 = 1000;
+const REVOLUTION_NS: u64 = 6_000_000;
+
+/// A seek of up to 8 ms that grows with the root of the distance.
+fn seek(sectors: u64) -> Duration {
+    Duration::from_millis_f64((sectors as f64 / CAPACITY.0 as f64).sqrt() * 8.0)
+}
+
+impl TrackTable for ModelTracks {
+    fn capacity(&self) -> Sectors {
+        CAPACITY
+    }
+    fn track_at(&self, lbn: Lbn) -> Track {
+        let first = Lbn(lbn.0 / TRACK * TRACK);
+        Track { first, sectors: Sectors(TRACK), cylinder: self.cylinder_of(lbn), surface: 0 }
+    }
+    fn cylinder_of(&self, lbn: Lbn) -> Cylinder {
+        Cylinder((lbn.0.min(CAPACITY.0 - 1) / TRACK) as u32)
+    }
+    fn angle_at(&self, _: Time) -> Angle {
+        Angle::default()
+    }
+    fn positioning(&self, now: Time, head: Cylinder, lbn: Lbn, _: bool) -> Duration {
+        let seek = self.seek_at_least(self.cylinder_of(lbn).0.abs_diff(head.0));
+        let landing = (now + seek).as_nanos() % REVOLUTION_NS;
+        let start = lbn.0 % TRACK * REVOLUTION_NS / TRACK;
+        seek + Duration::from_nanos((start + REVOLUTION_NS - landing) % REVOLUTION_NS)
+    }
+    fn seek_at_least(&self, cylinders: u32) -> Duration {
+        seek(u64::from(cylinders) * TRACK)
+    }
+}
+
+/// A layer, the device below it and the processes above it.
+///
+/// The device has one arm and serves what it has in order of arrival: 0.2 ms,
+/// a seek of up to 8 ms that grows with the root of the distance, and 5 us a
+/// sector.
+pub(crate) struct Bench {
+    layer: BlockLayer,
+    processes: Vec<Process>,
+    next_number: Vec<u32>,
+    /// Arrivals by time and order: process.
+    arrivals: BTreeMap<(Time, u64), usize>,
+    order: u64,
+    /// By id: the index of the process, and the number of its request.
+    open: BTreeMap<u64, (usize, u32)>,
+    device: VecDeque<(Request, Time)>,
+    /// The request in service, since when, until when.
+    serving: Option<(Request, Time, Time)>,
+    head: u64,
+    tables: [Option<Arc<dyn TrackTable>>; 1],
+    /// The run ends as soon as this process has been served.
+    awaited: Option<u32>,
+    ran: Ran,
+}
+
+impl Bench {
+    pub(crate) fn new(layer: BlockLayer, load: &Load) -> Bench {
+        let mut bench = Bench {
+            layer,
+            processes: load.processes.clone(),
+            next_number: vec![0; load.processes.len()],
+            arrivals: BTreeMap::new(),
+            order: 0,
+            open: BTreeMap::new(),
+            device: VecDeque::new(),
+            serving: None,
+            head: 0,
+            tables: [Some(Arc::new(ModelTracks))],
+            awaited: None,
+            ran: Ran::default(),
+        };
+        for (index, process) in load.processes.iter().enumerate() {
+            for _ in 0..process.outstanding {
+                bench.plan(index, process.begins);
+            }
+        }
+        bench
+    }
+
+    /// Runs until everything is done, or until `end`, and says whether a
+    /// request of `process` was done by then.
+    pub(crate) fn serves(mut self, process: u32, end: Time) -> bool {
+        self.awaited = Some(process);
+        self.run(end).done.iter().any(|&(done, ..)| done == process)
+    }
+
+    /// Runs until everything is done, or until `end`.
+    pub(crate) fn run(mut self, end: Time) -> Ran {
+        let mut out = Out::new();
+        loop {
+            let arrival = self.arrivals.keys().next().map_or(Time::NEVER, |&(at, _)| at);
+            let device = self.serving.map_or(Time::NEVER, |(_, _, until)| until);
+            let wake = self.layer.next_wake();
+            let now = arrival.min(device).min(wake);
+            let served = |process| self.ran.done.last().is_some_and(|&(done, ..)| done == process);
+            if now == Time::NEVER || now > end || self.awaited.is_some_and(served) {
+                break;
+            }
+            if arrival == now {
+                self.submit(now, &mut out);
+            } else if wake == now {
+                let gauges = self.gauges();
+                self.layer.wake(now, Below::new(&gauges, &self.tables), &mut out);
+            } else {
+                self.serve(now, &mut out);
+            }
+            self.collect(now, &mut out);
+        }
+        if end == Time::NEVER {
+            assert_eq!(self.layer.gauge().queue_length, 0, "the layer has lost a request");
+        }
+        self.ran
+    }
+
+    fn gauges(&self) -> [Gauge; 1] {
+        let head = ModelTracks.cylinder_of(Lbn(self.head));
+        [Gauge { queue_length: self.device.len() as u32, head, ..Gauge::default() }]
+    }
+
+    fn plan(&mut self, index: usize, at: Time) {
+        if self.next_number[index] < self.processes[index].count {
+            self.next_number[index] += 1;
+            self.order += 1;
+            self.arrivals.insert((at, self.order), index);
+        }
+    }
+
+    fn submit(&mut self, now: Time, out: &mut Out) {
+        let (_, index) = self.arrivals.pop_first().unwrap();
+        let id = self.ran.submitted as u64;
+        let number = self.open_number(index);
+        self.open.insert(id, (index, number));
+        self.ran.submitted += 1;
+        let request = Request { id: RequestId(id), origin: id, ..self.processes[index].request(number) };
+        let gauges = self.gauges();
+        self.layer.submit(now, request, Below::new(&gauges, &self.tables), out);
+    }
+
+    /// Requests of one process arrive in the order of their numbers.
+    fn open_number(&self, index: usize) -> u32 {
+        let ahead = self.arrivals.values().filter(|&&other| other == index).count() as u32;
+        self.next_number[index] - 1 - ahead
+    }
+
+    fn serve(&mut self, now: Time, out: &mut Out) {
+        let (request, since, _) = self.serving.take().unwrap();
+        let (_, submitted) = self.device.pop_front().unwrap();
+        let breakdown =
+            Breakdown { queue: since.since(submitted), transfer: now.since(since), ..Breakdown::default() };
+        let completion =
+            Completion { id: request.id, submitted, finished: now, status: Status::Done, breakdown };
+        let gauges = self.gauges();
+        self.layer.completed(now, 0, completion, Below::new(&gauges, &self.tables), out);
+        self.start(now);
+    }
+
+    fn start(&mut self, now: Time) {
+        if let (None, Some(&(request, _))) = (self.serving, self.device.front()) {
+            let distance = self.head.abs_diff(request.extent.start.0);
+            let transfer = Duration::from_micros(5) * request.extent.sectors.0;
+            self.head = request.extent.end().0;
+            self.serving = Some((request, now, now + Duration::from_micros(200) + seek(distance) + transfer));
+        }
+    }
+
+    /// A flush has the device to itself, everything before it has completed, and
+    /// nothing behind it has begun.
+    fn check_order(&self, request: &Request) {
+        if request.operation == Operation::Flush {
+            assert!(self.device.is_empty(), "a flush met requests in the device");
+            assert!(self.open.range(..request.origin).next().is_none(), "a flush passed a request");
+            let behind = self.ran.submitted as u64 - request.origin;
+            assert_eq!(self.open.range(request.origin..).count() as u64, behind, "a request passed a flush");
+        } else {
+            let flushing = |(other, _): &(Request, Time)| other.operation == Operation::Flush;
+            assert!(!self.device.iter().any(flushing), "a request was sent while a flush was under way");
+        }
+    }
+
+    fn collect(&mut self, now: Time, out: &mut Out) {
+        for effect in out.drain().collect::<Vec<_>>() {
+            match effect {
+                Effect::Issue { request, .. } => {
+                    self.check_order(&request);
+                    self.device.push_back((request, now));
+                    let Request { extent, operation, hints, .. } = request;
+                    self.ran.sent.push(Sent { at: now, extent, operation, process: hints.process });
+                }
+                Effect::Complete(completion) => {
+                    let (index, number) = self.open.remove(&completion.id.0).expect("completed once");
+                    let process = self.processes[index];
+                    assert_eq!(completion.breakdown.response(), now.since(completion.submitted));
+                    self.ran.done.push((process.process, number, now));
+                    self.plan(index, now + process.think);
+                }
+                Effect::Signal(signal) => panic!("{signal:?}"),
+            }
+        }
+        self.start(now);
+    }
+}

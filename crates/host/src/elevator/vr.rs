@@ -1,0 +1,228 @@
+//! `v-r`: V(R) as Carroll redefined it for Linux (his thesis, section 3.2), with
+//! the defaults of his table 3.1.
+//!
+//! Reads and writes are sorted together. The nearest request is next, where the
+//! distance of one that lies against the present direction is multiplied by
+//! `rev_penalty`. Requests expire; the expired are looked at between batches
+//! only, lest a deadline avalanche turn everything into first come, first
+//! served.
+
+use super::by_position::{ByPosition, Neighbour};
+use super::fifos::{Fifo, Fifos};
+use super::{Context, Elevator, Site};
+use crate::block::{Join, Queued, Requests};
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Keys, read};
+use fullstroke_units::{Duration, Time};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub(super) const SUMMARY: &str =
+    "V(R): the nearest, where a reversal multiplies the distance; requests expire between batches";
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Config {
+    /// Expiry of synchronous requests; 0s = they do not expire.
+    #[serde(default = "sync_expire")]
+    sync_expire: Duration,
+    /// Expiry of asynchronous requests; 0s = they do not expire.
+    #[serde(default = "async_expire")]
+    async_expire: Duration,
+    /// Requests of a batch: expired ones are looked for between batches.
+    #[serde(default = "fifo_batch")]
+    fifo_batch: u32,
+    /// What a reversal of direction multiplies the distance by: 1 is SSTF; 0
+    /// never turns while anything lies ahead, which is SCAN.
+    #[serde(default = "rev_penalty")]
+    rev_penalty: u32,
+}
+
+fn sync_expire() -> Duration {
+    Duration::from_millis(500)
+}
+
+fn async_expire() -> Duration {
+    Duration::from_secs(5)
+}
+
+fn fifo_batch() -> u32 {
+    16
+}
+
+fn rev_penalty() -> u32 {
+    10
+}
+
+struct Vr {
+    config: Config,
+    waiting: ByPosition,
+    downwards: bool,
+    /// Requests dispatched since expired ones were looked for.
+    batched: u32,
+    /// By kind, asynchronous and synchronous: in order of expiry.
+    expiring: [Fifo; 2],
+    links: Fifos,
+    /// By slot.
+    deadlines: Vec<Time>,
+}
+
+pub(super) fn build(keys: &Keys, _: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
+    let config: Config = read(keys)?;
+    if config.fifo_batch == 0 {
+        return Err(ConfigError::new("fifo_batch", "found 0; expected at least 1"));
+    }
+    Ok(Box::new(Vr {
+        config,
+        waiting: ByPosition::default(),
+        downwards: false,
+        batched: 0,
+        expiring: [Fifo::default(); 2],
+        links: Fifos::default(),
+        deadlines: Vec::new(),
+    }))
+}
+
+impl Vr {
+    fn expiry(&self, synchronous: bool) -> Duration {
+        if synchronous { self.config.sync_expire } else { self.config.async_expire }
+    }
+
+    fn deadline(&self, slot: u32) -> Time {
+        self.deadlines[slot as usize]
+    }
+
+    /// The request whose deadline has passed for longest.
+    fn expired(&self, now: Time) -> Option<u32> {
+        let fronts = self.expiring.iter().filter_map(Fifo::front);
+        fronts.min_by_key(|&slot| self.deadline(slot)).filter(|&slot| self.deadline(slot) <= now)
+    }
+
+    /// The nearest request, as `rev_penalty` sees it.
+    fn nearest(&self) -> Option<u32> {
+        let (ahead, behind) = (self.waiting.ahead(), self.waiting.behind());
+        let (onwards, back) = if self.downwards { (behind, ahead) } else { (ahead, behind) };
+        let turns = |onwards: &Neighbour, back: &Neighbour| {
+            let penalty = u64::from(self.config.rev_penalty);
+            penalty > 0 && back.0.saturating_mul(penalty) < onwards.0
+        };
+        match (onwards, back) {
+            (Some(onwards), Some(back)) if turns(&onwards, &back) => Some(back.1),
+            (onwards, back) => onwards.or(back).map(|(_, slot)| slot),
+        }
+    }
+
+    fn forget(&mut self, slot: u32, requests: &Requests) {
+        let fifo = &mut self.expiring[usize::from(requests[slot].synchronous)];
+        self.links.remove(fifo, slot);
+    }
+}
+
+impl Elevator for Vr {
+    fn add(&mut self, now: Time, slot: u32, requests: &Requests) {
+        let synchronous = requests[slot].synchronous;
+        let expiry = self.expiry(synchronous);
+        if self.deadlines.len() <= slot as usize {
+            self.deadlines.resize(slot as usize + 1, Time::NEVER);
+        }
+        self.deadlines[slot as usize] = if expiry == Duration::ZERO { Time::NEVER } else { now + expiry };
+        self.links.push_back(&mut self.expiring[usize::from(synchronous)], slot);
+        self.waiting.add(slot, requests);
+    }
+
+    fn grown(&mut self, _: Time, slot: u32, join: Join, _: &Queued, _: &Queued, requests: &Requests) {
+        self.waiting.grown(slot, join, requests);
+    }
+
+    /// What is left takes the earlier deadline of the two, and its place.
+    fn coalesced(&mut self, _: Time, kept: u32, gone: u32, requests: &Requests) {
+        self.waiting.forget(gone);
+        let alike = requests[kept].synchronous == requests[gone].synchronous;
+        if alike && self.deadline(gone) < self.deadline(kept) {
+            self.forget(kept, requests);
+            let fifo = &mut self.expiring[usize::from(requests[gone].synchronous)];
+            self.links.replace(fifo, gone, kept);
+            self.deadlines[kept as usize] = self.deadlines[gone as usize];
+        } else {
+            self.forget(gone, requests);
+        }
+    }
+
+    fn dispatch(&mut self, now: Time, context: &Context<'_>) -> Option<u32> {
+        let mut expired = None;
+        if self.batched >= self.config.fifo_batch {
+            self.batched = 0;
+            expired = self.expired(now);
+        }
+        let slot = expired.or_else(|| self.nearest())?;
+        self.batched += 1;
+        self.downwards = context.requests[slot].extent.start < self.waiting.here();
+        self.forget(slot, context.requests);
+        Some(self.waiting.take(slot, context.requests))
+    }
+
+    fn starves(&self) -> bool {
+        self.config.sync_expire == Duration::ZERO || self.config.async_expire == Duration::ZERO
+    }
+}
+
+#[cfg(test)]
+pub(super) fn tunables() -> Vec<super::testing::Tunable> {
+    use super::testing::{Load, Process, Tunable};
+    use fullstroke_contract::Operation;
+    let crowd = |process| Process { process, outstanding: 8, span: 40_000, count: 400, ..Process::default() };
+    let far = Process { process: 9, start: 90_000_000, count: 1, ..Process::default() };
+    let far_write = Process { operation: Operation::Write, synchronous: false, ..far };
+    let load = |last| Load { queue_depth: 1, processes: vec![crowd(1), crowd(2), last] };
+    let scattered = Process { process: 1, outstanding: 8, span: 90_000_000, ..Process::default() };
+    let tunable = |key, values, last| Tunable { key, values, others: "{}", load: load(last) };
+    vec![
+        tunable("sync_expire", [r#""20ms""#, r#""10s""#], far),
+        tunable("async_expire", [r#""20ms""#, r#""10s""#], far_write),
+        Tunable {
+            key: "fifo_batch",
+            values: ["1", "100"],
+            others: r#"{ "sync_expire": "20ms" }"#,
+            load: load(far),
+        },
+        Tunable {
+            key: "rev_penalty",
+            values: ["1", "10"],
+            others: "{}",
+            load: Load { queue_depth: 1, processes: vec![scattered] },
+        },
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Load, Process, order, run};
+
+    const STARTS: [u64; 5] = [500, 90, 10, 120, 1300];
+
+    #[test]
+    fn a_penalty_of_1_is_sstf_and_of_0_is_scan() {
+        let at = |penalty: u32| order("v-r", &format!(r#"{{ "rev_penalty": {penalty} }}"#), &STARTS, 100);
+        assert_eq!(at(1), order("sstf", "{}", &STARTS, 100));
+        assert_eq!(at(0), order("scan", "{}", &STARTS, 100));
+        // At 128, 38 sectors back to 90 are less than 372 on to 500, nine times
+        // as well; ten times they are more.
+        assert_eq!(at(9), [120, 90, 10, 500, 1300]);
+        assert_eq!(at(10), [120, 500, 1300, 90, 10]);
+    }
+
+    /// When the request at 90 000 000 is sent, counted in requests.
+    fn turn_of_the_far_one(keys: &str) -> usize {
+        let near = Process { outstanding: 8, span: 40_000, count: 200, ..Process::default() };
+        let far = Process { process: 9, start: 90_000_000, count: 1, ..Process::default() };
+        let sent = run("v-r", keys, &Load { queue_depth: 1, processes: vec![near, far] });
+        sent.iter().position(|sent| sent.process == 9).unwrap()
+    }
+
+    #[test]
+    fn an_expired_request_begins_a_batch_and_does_not_break_one() {
+        let expired_at_once = r#"{ "sync_expire": "1ns", "fifo_batch": 16 }"#;
+        assert_eq!(turn_of_the_far_one(expired_at_once) % 16, 0);
+        assert!(turn_of_the_far_one(r#"{ "sync_expire": "0s" }"#) > 150);
+    }
+}

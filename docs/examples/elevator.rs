@@ -1,0 +1,44 @@
+//! Last come, first served: what arrived last is next. It starves, of course.
+
+use super::fifos::{Fifo, Fifos};
+use super::{Context, Elevator, NoKeys, Site};
+use crate::block::{Join, Queued, Requests};
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Keys, read};
+use fullstroke_units::Time;
+
+pub(super) const SUMMARY: &str = "last come, first served; starves";
+pub(super) type Config = NoKeys;
+
+#[derive(Default)]
+struct Lcfs {
+    waiting: Fifo,
+    links: Fifos,
+}
+
+pub(super) fn build(keys: &Keys, _: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
+    let NoKeys {} = read(keys)?;
+    Ok(Box::new(Lcfs::default()))
+}
+
+impl Elevator for Lcfs {
+    fn add(&mut self, _: Time, slot: u32, _: &Requests) {
+        self.links.push_back(&mut self.waiting, slot);
+    }
+
+    fn grown(&mut self, _: Time, _: u32, _: Join, _: &Queued, _: &Queued, _: &Requests) {}
+
+    fn coalesced(&mut self, _: Time, _: u32, gone: u32, _: &Requests) {
+        self.links.remove(&mut self.waiting, gone);
+    }
+
+    fn dispatch(&mut self, _: Time, _: &Context<'_>) -> Option<u32> {
+        let last = self.waiting.back()?;
+        self.links.remove(&mut self.waiting, last);
+        Some(last)
+    }
+
+    fn starves(&self) -> bool {
+        true
+    }
+}
