@@ -8,12 +8,12 @@
 //! | file | what |
 //! |---|---|
 //! | `measurement.rs` | what is counted, a request at a time |
-//! | `spread.rs` | exact moments and percentiles of one quantity |
+//! | `moments.rs`, `spread.rs` | exact moments, and percentiles, of one quantity |
 //! | `batches.rs` | the same requests in batches by arrival number |
 //! | `interval.rs` | confidence intervals from batches |
 //! | `difference.rs` | two runs of one workload, batch by batch |
 //! | `metric.rs` | the numbers of a report by their dotted names |
-//! | `report.rs`, `members.rs` | what is handed over, as JSON |
+//! | `report.rs`, `members.rs`, `processes.rs` | what is handed over, as JSON |
 //! | `render.rs` | the same for people |
 //! | `log.rs` | every request as a row of a table |
 //! | `recorder.rs` | measurement, log and progress side by side |
@@ -61,6 +61,8 @@ mod log;
 mod measurement;
 mod members;
 mod metric;
+mod moments;
+mod processes;
 mod recorder;
 mod render;
 mod report;
@@ -73,6 +75,7 @@ pub use log::RequestLog;
 pub use measurement::{Identity, Measured, Measurement, WarmUp};
 pub use members::MemberReport;
 pub use metric::{Metric, UnknownMetric};
+pub use processes::{Across, GroupReport, Latency, ProcessReport};
 pub use recorder::{Progress, Recorder};
 pub use render::{number, table};
 pub use report::{BatchReport, Distribution, OperationReport, Quantity, Report, TimeParts};

@@ -4,6 +4,7 @@ use crate::batches::Batches;
 use crate::interval::interval;
 use crate::members::member_reports;
 use crate::metric::{CONFIDENCE, Metric};
+use crate::processes::{Across, Processes, fairness};
 use crate::report::{BatchReport, OperationReport, Quantity, Report, TimeParts};
 use crate::spread::Spread;
 use fullstroke_contract::{Operation, Status};
@@ -60,6 +61,7 @@ pub struct Measurement {
     queue: Spread,
     service: Spread,
     batches: Batches,
+    processes: Processes,
 }
 
 /// The operations that move data.
@@ -107,7 +109,15 @@ impl Measurement {
             queue: Spread::new(),
             service: Spread::new(),
             batches: Batches::default(),
+            processes: Processes::default(),
         }
+    }
+
+    /// Counts for each process as well: those of these names, numbered from 1.
+    #[must_use]
+    pub fn with_processes(mut self, names: Vec<String>) -> Measurement {
+        self.processes = Processes::new(names);
+        self
     }
 
     /// The numbers of the run that ended as `outcome`; `drives` are the drives'
@@ -123,6 +133,8 @@ impl Measurement {
         let operation =
             |class: Class| self.operation_report(class, total.classes[class as usize].sectors, simulated_s);
         let members = member_reports(&outcome.drives, drives, whole_s);
+        let processes = self.processes.each(simulated_s);
+        let bandwidths: Vec<f64> = processes.iter().map(|process| process.mb_per_s).collect();
         let mut report = Report {
             name: identity.name,
             requests: outcome.requests,
@@ -146,6 +158,11 @@ impl Measurement {
             flushes_and_discards: self.others,
             zero_seek_share: share(&outcome.drives),
             batches: BatchReport { count: self.batches.count(), requests_per_batch: self.batches.size() },
+            read_write_ratio: ratio(total.classes[0].sectors, total.classes[1].sectors),
+            fairness: fairness(&bandwidths),
+            process_mb_per_s: Across::new(&bandwidths),
+            groups: self.processes.groups(simulated_s),
+            processes,
             members,
             seed: identity.seed,
             config_digest: identity.config_digest,
@@ -206,6 +223,7 @@ impl Observer for Measurement {
             finished: finished.completion.finished,
         };
         batch.record(class, &sample);
+        self.processes.record(finished.process, class, &sample);
         self.responses[class as usize].record(sample.response);
         self.queue.record(parts.queue.as_nanos());
         self.service.record(parts.service().as_nanos());
@@ -238,6 +256,11 @@ pub(crate) fn rate(amount: f64, seconds: f64) -> f64 {
 /// Megabytes (10^6) a second.
 pub(crate) fn megabytes(sectors: u64, seconds: f64) -> f64 {
     rate(sectors as f64 * SECTOR_BYTES as f64 / 1e6, seconds)
+}
+
+/// `one` over `other`; not a number where there is no `other`.
+fn ratio(one: u64, other: u64) -> f64 {
+    if other == 0 { f64::NAN } else { one as f64 / other as f64 }
 }
 
 /// Member requests that needed no seek, of all.

@@ -23,6 +23,8 @@ enum Kind {
     ClassTime(Class, Statistic),
     Part(usize),
     Rate(Option<Class>, Unit),
+    ReadWriteRatio,
+    Process(usize),
     Member(usize),
 }
 
@@ -56,7 +58,7 @@ pub struct UnknownMetric {
 /// How a batch shows a metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum View {
-    /// A sum over requests, over their number.
+    /// A sum over requests, over their number or another sum.
     Mean,
     /// An amount, over the seconds that the batch took.
     Rate,
@@ -97,6 +99,18 @@ const MEMBERS: [MemberMetric; 9] = [
     ("mb_per_s", |member| member.mb_per_s, true),
 ];
 
+/// A number about processes: its name, how it is read, and whether more is
+/// better.
+type ProcessMetric = (&'static str, fn(&Report) -> f64, bool);
+
+const PROCESSES: [ProcessMetric; 5] = [
+    ("fairness", |report| report.fairness, true),
+    ("process_mb_per_s.mean", |report| report.process_mb_per_s.mean, true),
+    ("process_mb_per_s.stddev", |report| report.process_mb_per_s.stddev, false),
+    ("process_mb_per_s.min", |report| report.process_mb_per_s.min, true),
+    ("process_mb_per_s.max", |report| report.process_mb_per_s.max, true),
+];
+
 impl Metric {
     /// Every metric, in the order of the report.
     pub fn all() -> Vec<Metric> {
@@ -110,8 +124,10 @@ impl Metric {
             let times = STATISTICS.map(|(_, statistic)| Kind::ClassTime(class, statistic));
             times.into_iter().chain(units.map(|unit| Kind::Rate(Some(class), unit)))
         });
+        let processes = (0..PROCESSES.len()).map(Kind::Process);
         let members = (0..MEMBERS.len()).map(Kind::Member);
-        times.chain(parts).chain(rates).chain(classes).chain(members).map(Metric).collect()
+        let shares = [Kind::ReadWriteRatio].into_iter().chain(processes);
+        times.chain(parts).chain(rates).chain(classes).chain(shares).chain(members).map(Metric).collect()
     }
 
     /// The mean response time.
@@ -151,14 +167,18 @@ impl Metric {
             Kind::Part(part) => format!("time_ms.{}", PARTS[part]),
             Kind::Rate(None, unit) => unit.name().to_owned(),
             Kind::Rate(Some(class), unit) => format!("{}.{}", label(&CLASSES, class), unit.name()),
+            Kind::ReadWriteRatio => "read_write_ratio".to_owned(),
+            Kind::Process(process) => PROCESSES[process].0.to_owned(),
             Kind::Member(member) => format!("members.{}", MEMBERS[member].0),
         }
     }
 
-    /// Whether a larger value is the better one: for rates, not for times.
+    /// Whether a larger value is the better one: for rates, not for times. The
+    /// ratio of reads to writes counts as one.
     pub fn more_is_better(&self) -> bool {
         match self.0 {
-            Kind::Rate(..) => true,
+            Kind::Rate(..) | Kind::ReadWriteRatio => true,
+            Kind::Process(process) => PROCESSES[process].2,
             Kind::Member(member) => MEMBERS[member].2,
             Kind::Time(..) | Kind::ClassTime(..) | Kind::Part(_) => false,
         }
@@ -182,6 +202,8 @@ impl Metric {
                 Unit::Requests => operation.iops,
                 Unit::Megabytes => operation.mb_per_s,
             }),
+            Kind::ReadWriteRatio => report.read_write_ratio,
+            Kind::Process(process) => PROCESSES[process].1(report),
             Kind::Member(member) => {
                 let of = MEMBERS[member].1;
                 report.members.iter().map(of).sum::<f64>() / report.members.len() as f64
@@ -193,12 +215,13 @@ impl Metric {
     /// be given.
     pub(crate) fn view(&self) -> Option<View> {
         match self.0 {
-            Kind::Time(_, Statistic::Mean) | Kind::ClassTime(_, Statistic::Mean) | Kind::Part(_) => {
-                Some(View::Mean)
-            }
+            Kind::Time(_, Statistic::Mean)
+            | Kind::ClassTime(_, Statistic::Mean)
+            | Kind::Part(_)
+            | Kind::ReadWriteRatio => Some(View::Mean),
             Kind::Time(Quantity::Response, statistic) => statistic.quantile().map(View::Quantile),
             Kind::Rate(..) => Some(View::Rate),
-            Kind::Time(..) | Kind::ClassTime(..) | Kind::Member(_) => None,
+            Kind::Time(..) | Kind::ClassTime(..) | Kind::Process(_) | Kind::Member(_) => None,
         }
     }
 
@@ -219,7 +242,11 @@ impl Metric {
             Kind::Part(part) => (parts(part..part + 1), requests),
             Kind::Rate(class, Unit::Requests) => (of(class).requests as f64, 0.0),
             Kind::Rate(class, Unit::Megabytes) => (of(class).sectors as f64 * SECTOR_BYTES as f64 / 1e6, 0.0),
-            Kind::Member(_) => (0.0, 0.0),
+            Kind::ReadWriteRatio => {
+                let [reads, writes] = batch.classes;
+                (reads.sectors as f64, writes.sectors as f64)
+            }
+            Kind::Process(_) | Kind::Member(_) => (0.0, 0.0),
         }
     }
 }
@@ -266,6 +293,7 @@ fn known() -> String {
     for metric in Metric::all() {
         let name = metric.name();
         match name.strip_suffix(".mean") {
+            Some(_) if matches!(metric.0, Kind::Process(_)) => names.push(name),
             Some(time) => names.push(format!("{time}.{{{statistics}}}")),
             None if matches!(metric.0, Kind::Time(..) | Kind::ClassTime(..)) => {}
             None => names.push(name),
@@ -310,5 +338,7 @@ mod tests {
         assert!(Metric::parse("reads.mb_per_s").unwrap().more_is_better());
         assert!(!Metric::parse("response_ms.p99").unwrap().more_is_better());
         assert!(!Metric::parse("members.utilisation").unwrap().more_is_better());
+        assert!(Metric::parse("fairness").unwrap().more_is_better());
+        assert!(!Metric::parse("process_mb_per_s.stddev").unwrap().more_is_better());
     }
 }

@@ -1,8 +1,11 @@
 //! A report for people.
 
-use crate::{Distribution, MemberReport, Report};
+use crate::{Across, Distribution, GroupReport, MemberReport, ProcessReport, Report};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, presets};
 use std::fmt;
+
+/// Processes that a report for people shows one by one, at most.
+const PROCESSES_SHOWN: usize = 32;
 
 /// A table in the house's style: a line below the header, the columns at the
 /// positions `texts` to the left, numbers to the right.
@@ -39,6 +42,12 @@ impl fmt::Display for Report {
         self.write_heading(f)?;
         writeln!(f, "\n{}", self.times().trim_fmt())?;
         writeln!(f, "\n{}", self.parts().trim_fmt())?;
+        if !self.groups.is_empty() {
+            writeln!(f, "\n{}", groups(&self.groups).trim_fmt())?;
+        }
+        if self.processes.len() > self.groups.len() {
+            self.write_processes(f)?;
+        }
         writeln!(f, "\n{}", members(&self.members).trim_fmt())?;
         self.write_footing(f)
     }
@@ -97,6 +106,14 @@ impl Report {
         table
     }
 
+    /// Each process, if they are few enough to be read.
+    fn write_processes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.processes.len() > PROCESSES_SHOWN {
+            return writeln!(f, "{} processes; --json tells of each", self.processes.len());
+        }
+        writeln!(f, "\n{}", processes(&self.processes).trim_fmt())
+    }
+
     fn write_footing(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "\nseed {}, configuration {}, version {}", self.seed, self.config_digest, self.version)?;
         if let (Some(wall_s), Some(rate)) = (self.wall_s, self.requests_per_wall_s) {
@@ -107,6 +124,48 @@ impl Report {
         }
         Ok(())
     }
+}
+
+fn groups(groups: &[GroupReport]) -> Table {
+    let header = [
+        "processes",
+        "number",
+        "reads",
+        "writes",
+        "MB/s",
+        "MB/s each",
+        "stddev",
+        "least",
+        "most",
+        "fairness",
+        "response ms",
+        "stddev",
+        "max",
+    ];
+    let mut table = table(header, &[0]);
+    for group in groups {
+        let Across { mean, stddev, min, max } = group.process_mb_per_s;
+        let response = &group.response_ms;
+        let mut row = vec![group.name.clone(), group.processes.to_string()];
+        row.extend([group.reads, group.writes].map(|count| count.to_string()));
+        row.extend([group.mb_per_s, mean, stddev, min, max, group.fairness].map(number));
+        row.extend([response.mean, response.stddev, response.max].map(number));
+        table.add_row(row);
+    }
+    table
+}
+
+fn processes(processes: &[ProcessReport]) -> Table {
+    let header = ["process", "name", "reads", "writes", "MB/s", "response ms", "stddev", "max"];
+    let mut table = table(header, &[1]);
+    for process in processes {
+        let response = &process.response_ms;
+        let mut row = vec![process.process.to_string(), process.name.clone()];
+        row.extend([process.reads, process.writes].map(|count| count.to_string()));
+        row.extend([process.mb_per_s, response.mean, response.stddev, response.max].map(number));
+        table.add_row(row);
+    }
+    table
 }
 
 fn members(members: &[MemberReport]) -> Table {

@@ -1,6 +1,6 @@
 //! What a run is reported as. Every field has its unit in its name.
 
-use crate::MemberReport;
+use crate::{Across, GroupReport, MemberReport, ProcessReport};
 use serde::Serialize;
 
 /// The numbers of one run; what `run --json` prints.
@@ -52,6 +52,17 @@ pub struct Report {
     pub zero_seek_share: f64,
     /// The batches behind the intervals.
     pub batches: BatchReport,
+    /// Bytes read for each byte written; not a number if none was written.
+    pub read_write_ratio: f64,
+    /// Jain's index of the processes' bandwidths; not a number where the
+    /// workload names no processes.
+    pub fairness: f64,
+    /// Read and written by each process, in 10^6 bytes a second.
+    pub process_mb_per_s: Across,
+    /// The processes by name; empty where the workload names none.
+    pub groups: Vec<GroupReport>,
+    /// The processes, in the order of their numbers.
+    pub processes: Vec<ProcessReport>,
     /// The drives, in the order of the tree.
     pub members: Vec<MemberReport>,
     /// The seed of all randomness.

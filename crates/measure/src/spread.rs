@@ -1,6 +1,7 @@
 //! Exact moments and percentiles of one quantity.
 
 use crate::Distribution;
+use crate::moments::Moments;
 use hdrhistogram::{Counter, Histogram};
 
 /// Significant digits that the percentiles of a whole run keep.
@@ -11,57 +12,38 @@ const DIGITS: u8 = 3;
 /// significant digits. Memory does not grow with the number of values.
 #[derive(Clone, Debug)]
 pub(crate) struct Spread {
-    sum: u128,
-    /// Sum of squares; saturates only beyond 10^20 values of ten seconds.
-    squares: u128,
-    max: u64,
+    moments: Moments,
     histogram: Histogram<u64>,
 }
 
 impl Spread {
     pub(crate) fn new() -> Spread {
-        Spread { sum: 0, squares: 0, max: 0, histogram: histogram(DIGITS) }
+        Spread { moments: Moments::default(), histogram: histogram(DIGITS) }
     }
 
     #[inline]
     pub(crate) fn record(&mut self, value: u64) {
-        let wide = u128::from(value);
-        self.sum += wide;
-        self.squares = self.squares.saturating_add(wide * wide);
-        self.max = self.max.max(value);
+        self.moments.record(value);
         self.histogram.saturating_record(value);
     }
 
     pub(crate) fn add(&mut self, other: &Spread) {
-        self.sum += other.sum;
-        self.squares = self.squares.saturating_add(other.squares);
-        self.max = self.max.max(other.max);
+        self.moments.add(&other.moments);
         self.histogram.add(&other.histogram).expect("both histograms have the same bounds");
     }
 
     pub(crate) fn count(&self) -> u64 {
-        self.histogram.len()
+        self.moments.count()
     }
 
     /// The mean in nanoseconds; not a number where there was no value.
     pub(crate) fn mean(&self) -> f64 {
-        self.sum as f64 / self.count() as f64
+        self.moments.mean()
     }
 
-    /// The standard deviation (of a sample: over `n - 1`) in nanoseconds; zero
-    /// for a single value.
+    /// The standard deviation in nanoseconds, as [`Moments::deviation`] has it.
     pub(crate) fn deviation(&self) -> f64 {
-        let count = u128::from(self.count());
-        if count == 0 {
-            return f64::NAN;
-        }
-        // About the whole-numbered mean first, in integers: the squares alone
-        // would lose their difference to rounding.
-        let (mean, rest) = (self.sum / count, self.sum % count);
-        let about_mean = self.squares.saturating_sub(mean.saturating_mul(self.sum + rest));
-        let correction = rest as f64 * (rest as f64 / count as f64);
-        let variance = (about_mean as f64 - correction).max(0.0) / (count - 1).max(1) as f64;
-        variance.sqrt()
+        self.moments.deviation()
     }
 
     /// The smallest value that at least `quantile` of all values do not exceed,
@@ -70,7 +52,7 @@ impl Spread {
         if self.count() == 0 {
             return f64::NAN;
         }
-        middle_at_quantile(&self.histogram, quantile).min(self.max as f64)
+        middle_at_quantile(&self.histogram, quantile).min(self.moments.max())
     }
 
     pub(crate) fn distribution(&self) -> Distribution {
@@ -83,7 +65,7 @@ impl Spread {
             p95: at(0.95),
             p99: at(0.99),
             p999: at(0.999),
-            max: if self.count() == 0 { f64::NAN } else { self.max as f64 / 1e6 },
+            max: self.moments.max() / 1e6,
             ci95_half_width: None,
         }
     }

@@ -1,12 +1,13 @@
 //! What a whole run on a drive is reported as.
 
-use fullstroke_contract::{Completion, Extent, Operation, Request, RequestId, Source, SourceError};
+use fullstroke_contract::{Completion, Extent, Hints, Operation, Request, RequestId, Source, SourceError};
 use fullstroke_drive::{DriveConfig, Model};
 use fullstroke_engine::{Engine, Node, Tree};
 use fullstroke_measure::{Identity, Measured, Measurement, Metric, Recorder, WarmUp};
 use fullstroke_units::{Random, Seed, Time};
 
-/// Keeps `outstanding` random requests of 8 sectors in flight.
+/// Keeps `outstanding` random requests of 8 sectors in flight, of three
+/// processes in turn.
 struct Closed {
     left: u64,
     outstanding: u64,
@@ -26,6 +27,7 @@ impl Closed {
             id: RequestId(self.left),
             operation,
             extent: Extent::new(self.random.below(self.capacity - 8), 8),
+            hints: Hints { process: (self.left % 3) as u32 + 1, ..Hints::default() },
             ..Request::default()
         });
     }
@@ -69,7 +71,9 @@ fn measured(requests: u64, warm_up: WarmUp) -> Measured {
         random: Seed(1).stream("workload"),
         started: false,
     };
-    let mut recorder = Recorder::new(Measurement::new(warm_up), None, None);
+    let processes = ["reader", "writer", "reader"].map(str::to_owned).into();
+    let measurement = Measurement::new(warm_up).with_processes(processes);
+    let mut recorder = Recorder::new(measurement, None, None);
     let outcome = Engine::new(tree, Box::new(source)).run(&mut recorder).unwrap();
     recorder.measurement.finish(&outcome, &names, Identity::default())
 }
@@ -162,6 +166,39 @@ fn every_metric_has_its_value_in_the_json_under_its_name() {
             json.pointer(&pointer).and_then(serde_json::Value::as_f64).unwrap_or_else(|| panic!("{pointer}"));
         assert_eq!(value, metric.value(&report), "{pointer}");
     }
+}
+
+#[test]
+fn processes_and_groups_make_up_the_whole() {
+    let report = measured(5_000, WarmUp { requests: 500, until: Time::ZERO }).report;
+    let counted = report.completed - report.warm_up_requests;
+    let each: u64 = report.processes.iter().map(|process| process.reads + process.writes).sum();
+    let groups: u64 = report.groups.iter().map(|group| group.reads + group.writes).sum();
+    assert_eq!((each, groups), (counted, counted));
+    let bandwidth: f64 = report.processes.iter().map(|process| process.mb_per_s).sum();
+    assert!((bandwidth - report.mb_per_s).abs() < 1e-9);
+    let slowest = report.processes.iter().map(|process| process.response_ms.max).fold(0.0, f64::max);
+    assert_eq!(slowest, report.response_ms.max);
+    assert_eq!(report.groups.iter().map(|group| group.processes).collect::<Vec<_>>(), [2, 1]);
+    assert!(report.fairness > 0.99, "{}", report.fairness);
+}
+
+#[test]
+fn the_ratio_of_reads_to_writes_is_one_of_bytes_and_has_an_interval() {
+    let measured = measured(5_000, WarmUp::default());
+    let (reads, writes) = (measured.report.reads.unwrap(), measured.report.writes.unwrap());
+    let ratio = measured.report.read_write_ratio;
+    assert!((ratio - reads.mb_per_s / writes.mb_per_s).abs() < 1e-9);
+    // Each request is a write with probability 0.3, whatever came before.
+    let half_width = measured.half_width(Metric::parse("read_write_ratio").unwrap(), 0.95).unwrap();
+    assert!((ratio - 7.0 / 3.0).abs() < 2.0 * half_width && half_width < 0.3, "{ratio} ± {half_width}");
+}
+
+#[test]
+fn a_report_for_people_shows_processes_and_their_groups() {
+    let text = measured(2_000, WarmUp::default()).report.to_string();
+    assert!(text.lines().any(|line| line.starts_with("reader") && line.contains(" 2 ")), "{text}");
+    assert!(text.contains("fairness"), "{text}");
 }
 
 #[test]

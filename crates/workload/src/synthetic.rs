@@ -1,7 +1,8 @@
 //! A load made of an arrival process, an address pattern, sizes and a mix.
 
-use crate::addresses::{self, Addresses, Region};
+use crate::addresses::{self, Addresses};
 use crate::arrivals::{self, Arrivals};
+use crate::region::{RegionKeys, region};
 use crate::sizes::{SizeConfig, Sizes};
 use fullstroke_contract::registry::{Keys, find};
 use fullstroke_contract::{
@@ -68,11 +69,11 @@ impl Default for AddressesConfig {
     }
 }
 
-fn all_reads() -> f64 {
+pub(crate) fn all_reads() -> f64 {
     1.0
 }
 
-fn four_kib() -> SizeConfig {
+pub(crate) fn four_kib() -> SizeConfig {
     SizeConfig::Fixed(Bytes(4096))
 }
 
@@ -111,7 +112,11 @@ impl Synthetic {
             ));
         }
         let sizes = Sizes::new(&config.size)?;
-        let region = region(config, &sizes, capacity)?;
+        let region = region(
+            RegionKeys { start: config.region_start, size: config.region_size, alignment: config.alignment },
+            &sizes,
+            capacity,
+        )?;
         let pattern = find("address pattern", addresses::REGISTRY, "pattern", &config.addresses.pattern)
             .and_then(|entry| (entry.build)(&config.addresses.keys, &region))
             .map_err(|error| error.below("addresses"))?;
@@ -154,35 +159,6 @@ impl Synthetic {
             ..Request::default()
         });
     }
-}
-
-/// The addressed part of the volume.
-fn region(config: &SyntheticConfig, sizes: &Sizes, capacity: Sectors) -> Result<Region, ConfigError> {
-    let sectors = |key: &str, bytes: Bytes| {
-        bytes
-            .sectors()
-            .ok_or_else(|| ConfigError::new(key, format!("found {bytes}; expected a multiple of 512B")))
-    };
-    let start = sectors("region_start", config.region_start)?;
-    let rest = Sectors(capacity.0.saturating_sub(start.0));
-    let length = config.region_size.map_or(Ok(rest), |size| sectors("region_size", size))?;
-    if length > rest {
-        return Err(ConfigError::new(
-            "region_size",
-            format!("the region ends behind the volume of {capacity}"),
-        ));
-    }
-    if length < sizes.largest() {
-        return Err(ConfigError::new(
-            "size",
-            format!("a request of {} does not fit into {length}", sizes.largest()),
-        ));
-    }
-    let alignment = config.alignment.map_or(Ok(sizes.smallest()), |bytes| sectors("alignment", bytes))?;
-    if alignment == Sectors::ZERO {
-        return Err(ConfigError::new("alignment", "found 0; expected a positive multiple of 512B"));
-    }
-    Ok(Region { start, length, alignment, largest: sizes.largest() })
 }
 
 impl Source for Synthetic {

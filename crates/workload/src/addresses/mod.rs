@@ -2,6 +2,7 @@
 
 mod local;
 mod random;
+mod runs;
 mod sequential;
 mod zipf;
 
@@ -40,6 +41,17 @@ impl Region {
 pub trait Addresses: Send {
     /// Where the next request, of `sectors`, begins.
     fn next(&mut self, sectors: Sectors, random: &mut Random) -> Lbn;
+
+    /// How many sequential streams the pattern consists of; 0 if its requests
+    /// do not follow each other.
+    fn streams(&self) -> u32 {
+        0
+    }
+
+    /// The stream to which the latest request belongs, from 0.
+    fn stream(&self) -> u32 {
+        0
+    }
 }
 
 /// Builds a pattern from its keys.
@@ -58,6 +70,12 @@ pub const REGISTRY: &[Entry<BuildAddresses>] = &[
         summary: sequential::SUMMARY,
         schema: schema_of::<sequential::Config>,
         build: sequential::build,
+    },
+    Entry {
+        name: "sequential-runs",
+        summary: runs::SUMMARY,
+        schema: schema_of::<runs::Config>,
+        build: runs::build,
     },
     Entry { name: "zipf", summary: zipf::SUMMARY, schema: schema_of::<zipf::Config>, build: zipf::build },
     Entry { name: "local", summary: local::SUMMARY, schema: schema_of::<local::Config>, build: local::build },

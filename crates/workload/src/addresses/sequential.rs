@@ -28,7 +28,10 @@ struct Sequential {
     part: u64,
     /// Distance of each stream's next request from the start of its part.
     offsets: Vec<u64>,
+    /// The stream whose turn is next.
     turn: usize,
+    /// The stream of the latest request.
+    latest: usize,
 }
 
 pub(super) fn build(keys: &Keys, region: &Region) -> Result<Box<dyn Addresses>, ConfigError> {
@@ -43,13 +46,14 @@ pub(super) fn build(keys: &Keys, region: &Region) -> Result<Box<dyn Addresses>, 
             ),
         ));
     }
-    Ok(Box::new(Sequential { region: *region, part, offsets: vec![0; streams as usize], turn: 0 }))
+    Ok(Box::new(Sequential { region: *region, part, offsets: vec![0; streams as usize], turn: 0, latest: 0 }))
 }
 
 impl Addresses for Sequential {
     fn next(&mut self, sectors: Sectors, _: &mut Random) -> Lbn {
         let stream = self.turn;
         self.turn = (self.turn + 1) % self.offsets.len();
+        self.latest = stream;
         let offset = &mut self.offsets[stream];
         if *offset + sectors.0 > self.part {
             *offset = 0;
@@ -57,5 +61,12 @@ impl Addresses for Sequential {
         let start = *offset;
         *offset = (start + sectors.0).next_multiple_of(self.region.alignment.0);
         Lbn(self.region.start.0 + stream as u64 * self.part + start)
+    }
+    fn streams(&self) -> u32 {
+        self.offsets.len() as u32
+    }
+
+    fn stream(&self) -> u32 {
+        self.latest as u32
     }
 }

@@ -1,0 +1,311 @@
+//! The layer.
+
+use crate::command::Command;
+use crate::config::{ControllerConfig, Plan};
+use crate::discipline::Discipline;
+use crate::io::{Io, Purpose};
+use crate::memory::Memory;
+use crate::resource::Resource;
+use crate::streams::Streams;
+use fullstroke_contract::{
+    Below, Completion, ConfigError, Gauge, Layer, Operation, Out, Request, RequestId, Slots,
+};
+use fullstroke_units::{Duration, Lbn, SECTOR_BYTES, Sectors, Time};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// A RAID controller above its array, which is its one member.
+///
+/// - **Events in**: `submit`, `completed`, `wake`.
+/// - **Effects out**: `issue` to the array, `complete`.
+///
+/// What is inside follows its own timeline: each event first lets everything
+/// happen that was due before.
+pub struct Controller {
+    pub(crate) config: ControllerConfig,
+    pub(crate) capacity: Sectors,
+    pub(crate) plan: Limits,
+    pub(crate) memory: Memory,
+    pub(crate) streams: Streams,
+    processor: Resource,
+    link: Resource,
+    pub(crate) commands: Slots<Command>,
+    /// Commands beyond the depth, in order of arrival.
+    outside: VecDeque<u32>,
+    held: u32,
+    /// What happens inside, and when; the number keeps the order of those that
+    /// happen at once.
+    due: BinaryHeap<Reverse<(Time, u64, u32, Step)>>,
+    steps: u64,
+    /// Writes whose data wait for room in memory, in order.
+    pub(crate) writers: VecDeque<u32>,
+    /// Flushes, and the epoch that each waits for.
+    pub(crate) drains: VecDeque<(u32, u64)>,
+    ios: Slots<Io>,
+    waiting: Box<dyn Discipline>,
+    issued: u32,
+    position: Lbn,
+    pub(crate) destaging: u32,
+    /// Whether destaging goes on until the low watermark.
+    pub(crate) pressed: bool,
+    /// Since when the host has asked for nothing.
+    pub(crate) host_idle_since: Option<Time>,
+    idle_since: Option<Time>,
+    pub(crate) hits: u64,
+    now: Time,
+    below: Gauge,
+}
+
+/// Numbers that do not change.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    array_depth: u32,
+    pub(crate) write_back: bool,
+    pub(crate) high_blocks: usize,
+    pub(crate) low_blocks: usize,
+    pub(crate) unit_blocks: u64,
+}
+
+/// What happens to a command inside the controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Step {
+    /// The processor knows what it asks.
+    Understood,
+    /// The data of a write have come over the link.
+    Arrived,
+    /// The data of a read have gone over the link.
+    Delivered,
+}
+
+impl Controller {
+    /// A controller of an array of `capacity`, whose full stripe holds `stripe`
+    /// (if it has stripes), with an empty memory.
+    ///
+    /// # Errors
+    /// Names the key that cannot be.
+    pub fn new(
+        config: &ControllerConfig,
+        capacity: Sectors,
+        stripe: Option<Sectors>,
+    ) -> Result<Controller, ConfigError> {
+        let plan = config.plan(stripe)?;
+        let Plan { array_depth, write_back, high_blocks, low_blocks, unit_blocks, .. } = plan;
+        Ok(Controller {
+            config: config.clone(),
+            capacity,
+            plan: Limits { array_depth, write_back, high_blocks, low_blocks, unit_blocks },
+            memory: Memory::new(plan.block_sectors, plan.read_blocks, plan.write_blocks),
+            streams: Streams::new(config.streams, config.sequential_after, plan.read_ahead, capacity),
+            processor: Resource::FREE,
+            link: Resource::FREE,
+            commands: Slots::default(),
+            outside: VecDeque::new(),
+            held: 0,
+            due: BinaryHeap::new(),
+            steps: 0,
+            writers: VecDeque::new(),
+            drains: VecDeque::new(),
+            ios: Slots::default(),
+            waiting: plan.discipline,
+            issued: 0,
+            position: Lbn(0),
+            destaging: 0,
+            pressed: false,
+            host_idle_since: Some(Time::ZERO),
+            idle_since: Some(Time::ZERO),
+            hits: 0,
+            now: Time::ZERO,
+            below: Gauge::default(),
+        })
+    }
+
+    /// A command gets one of the places, and the processor's attention.
+    fn accept(&mut self, slot: u32, now: Time) {
+        self.held += 1;
+        self.host_idle_since = None;
+        let used = self.processor.take(now, self.config.command_overhead);
+        let command = &mut self.commands[slot];
+        command.waited(used.begins);
+        command.worked(self.config.command_overhead);
+        self.at(used.ends, slot, Step::Understood);
+    }
+
+    fn at(&mut self, time: Time, slot: u32, step: Step) {
+        self.steps += 1;
+        self.due.push(Reverse((time, self.steps, slot, step)));
+    }
+
+    /// The data of a read are in memory: they go to the host.
+    pub(crate) fn deliver(&mut self, slot: u32, now: Time) {
+        self.carry(slot, now, Step::Delivered);
+    }
+
+    fn carry(&mut self, slot: u32, now: Time, step: Step) {
+        let span = self.span_on_link(self.commands[slot].request.extent.sectors);
+        let used = self.link.take(now, span);
+        let command = &mut self.commands[slot];
+        command.waited(used.begins);
+        command.worked(span);
+        self.at(used.ends, slot, step);
+    }
+
+    fn span_on_link(&self, sectors: Sectors) -> Duration {
+        let seconds =
+            |rate: f64| Duration::from_secs_f64(sectors.0 as f64 * SECTOR_BYTES as f64 / (rate * 1e6));
+        self.config.link_mb_per_s.map_or(Duration::ZERO, seconds)
+    }
+
+    fn step(&mut self, slot: u32, step: Step, now: Time, out: &mut Out) {
+        let request = self.commands[slot].request;
+        let addressed = request.extent.sectors > Sectors::ZERO && request.extent.within(self.capacity);
+        match (step, request.operation) {
+            (Step::Delivered, _) => self.finish(slot, now, out),
+            (Step::Arrived, _) => self.write(slot),
+            (Step::Understood, Operation::Flush) => self.flush(slot, now, out),
+            (Step::Understood, _) if !addressed => self.through(slot),
+            (Step::Understood, Operation::Read) => self.read(slot, now),
+            (Step::Understood, Operation::Write) => self.carry(slot, now, Step::Arrived),
+            (Step::Understood, Operation::Discard) => self.discard(slot),
+        }
+    }
+
+    /// A command has ended at `now`; its place goes to the next.
+    pub(crate) fn finish(&mut self, slot: u32, now: Time, out: &mut Out) {
+        let mut command = self.commands.take(slot);
+        command.waited(now);
+        out.complete(command.completion());
+        self.held -= 1;
+        match self.outside.pop_front() {
+            Some(next) => self.accept(next, now),
+            None if self.held == 0 => self.host_idle_since = Some(now),
+            None => {}
+        }
+    }
+
+    /// A command is handed through to the array as it is.
+    pub(crate) fn through(&mut self, slot: u32) {
+        let request = self.commands[slot].request;
+        self.ask(Io::of_command(Purpose::Through { command: slot }, request, request.extent));
+    }
+
+    /// The array is to be asked; the I/O's slot.
+    pub(crate) fn ask(&mut self, io: Io) -> u32 {
+        let slot = self.ios.keep(io);
+        self.waiting.insert(slot, io.request.extent.start);
+        slot
+    }
+
+    /// Another command waits for what `io` fetches.
+    pub(crate) fn wait_for(&mut self, io: u32, command: u32) {
+        self.commands[command].next_waiter = self.ios[io].waiters;
+        self.ios[io].waiters = command;
+    }
+
+    /// What the I/O in `slot` reads or writes.
+    pub(crate) fn extent_of(&self, slot: u32) -> fullstroke_contract::Extent {
+        self.ios[slot].request.extent
+    }
+
+    /// Gives the array as many I/Os as it may have.
+    fn dispatch(&mut self, out: &mut Out) {
+        while self.issued < self.plan.array_depth
+            && let Some(slot) = self.waiting.take(self.position)
+        {
+            self.issued += 1;
+            let request = self.ios[slot].request;
+            self.position = request.extent.end();
+            out.issue(0, Request { id: RequestId(u64::from(slot)), ..request });
+        }
+    }
+
+    /// What follows from an event: data find room, flushes end, destaging
+    /// begins, the array is asked.
+    fn settle(&mut self, now: Time, out: &mut Out) {
+        self.absorb(now, out);
+        self.end_drains();
+        self.destage(now);
+        self.dispatch(out);
+        let busy = self.commands.len() + self.ios.len() > 0;
+        self.idle_since = if busy { None } else { self.idle_since.or(Some(now)) };
+    }
+
+    /// Lets everything happen that is due until `now`, each at its instant.
+    fn catch_up(&mut self, now: Time, below: Below<'_>, out: &mut Out) {
+        self.below = below.gauge(0);
+        loop {
+            let due = self.next_wake();
+            if due > now {
+                break;
+            }
+            self.now = due;
+            if let Some(&Reverse((time, _, slot, step))) = self.due.peek()
+                && time <= due
+            {
+                self.due.pop();
+                self.step(slot, step, time, out);
+            }
+            self.settle(due, out);
+        }
+        self.now = self.now.max(now);
+    }
+
+    fn array_answered(&mut self, slot: u32, completion: &Completion, out: &mut Out) {
+        let io = self.ios.take(slot);
+        self.issued -= 1;
+        match io.purpose {
+            Purpose::Fetch { command } => self.fetched(slot, &io, Some(command), completion, out),
+            Purpose::Ahead => self.fetched(slot, &io, None, completion, out),
+            Purpose::Through { command } => self.went_through(command, &io, completion, out),
+            Purpose::Destage => self.destaged(&io, completion),
+        }
+    }
+}
+
+impl Layer for Controller {
+    fn submit(&mut self, now: Time, request: Request, below: Below<'_>, out: &mut Out) {
+        self.catch_up(now, below, out);
+        let slot = self.commands.keep(Command::new(now, request));
+        if self.held < self.config.queue_depth {
+            self.accept(slot, now);
+        } else {
+            self.outside.push_back(slot);
+        }
+        self.settle(now, out);
+        self.catch_up(now, below, out);
+    }
+
+    fn completed(&mut self, now: Time, _: usize, completion: Completion, below: Below<'_>, out: &mut Out) {
+        self.catch_up(now, below, out);
+        self.array_answered(completion.id.0 as u32, &completion, out);
+        self.settle(now, out);
+        self.catch_up(now, below, out);
+    }
+
+    fn wake(&mut self, now: Time, below: Below<'_>, out: &mut Out) {
+        self.catch_up(now, below, out);
+    }
+
+    fn next_wake(&self) -> Time {
+        let step = self.due.peek().map_or(Time::NEVER, |&Reverse((time, ..))| time);
+        step.min(self.idle_destage_due(self.now))
+    }
+
+    fn gauge(&self) -> Gauge {
+        Gauge {
+            queue_length: (self.commands.len() + self.ios.len()) as u32,
+            head: self.below.head,
+            idle_since: self.idle_since,
+            free_segments: self.memory.room() as u32,
+            buffer_hits: self.hits,
+            alive: self.below.alive,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "controller_tests.rs"]
+mod tests;
+
+#[cfg(test)]
+#[path = "properties.rs"]
+mod properties;

@@ -1,0 +1,49 @@
+//! Lists through blocks, in order of use.
+
+use crate::block::{Block, NONE};
+
+/// A list; the links are in the blocks. A block is in one list at most.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct List {
+    first: u32,
+    last: u32,
+    length: usize,
+}
+
+impl List {
+    pub(crate) const EMPTY: List = List { first: NONE, last: NONE, length: 0 };
+
+    /// The block that has been in it longest.
+    pub(crate) fn first(&self) -> Option<u32> {
+        (self.first != NONE).then_some(self.first)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.length
+    }
+
+    pub(crate) fn push(&mut self, blocks: &mut [Block], index: u32) {
+        blocks[index as usize].previous = self.last;
+        blocks[index as usize].next = NONE;
+        match self.last {
+            NONE => self.first = index,
+            last => blocks[last as usize].next = index,
+        }
+        self.last = index;
+        self.length += 1;
+    }
+
+    /// Takes a block out of the list that it is in.
+    pub(crate) fn remove(&mut self, blocks: &mut [Block], index: u32) {
+        let Block { previous, next, .. } = blocks[index as usize];
+        match previous {
+            NONE => self.first = next,
+            previous => blocks[previous as usize].next = next,
+        }
+        match next {
+            NONE => self.last = previous,
+            next => blocks[next as usize].previous = previous,
+        }
+        self.length -= 1;
+    }
+}

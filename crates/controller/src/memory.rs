@@ -1,0 +1,296 @@
+//! The controller's memory: a table of blocks, clean and dirty.
+//!
+//! Every block is found in constant time, and nothing is allocated once as many
+//! blocks have been in use as the memory holds.
+
+use crate::block::{Block, NONE, Span};
+use crate::epochs::Epochs;
+use crate::lists::List;
+use fullstroke_contract::Extent;
+
+/// Read cache and write buffer.
+pub(crate) struct Memory {
+    block_sectors: u64,
+    pub(crate) read_blocks: usize,
+    pub(crate) write_blocks: usize,
+    pub(crate) read_used: usize,
+    pub(crate) write_used: usize,
+    pub(crate) blocks: Vec<Block>,
+    pub(crate) free: Vec<u32>,
+    /// The first block of each chain; a power of two of them.
+    pub(crate) table: Vec<u32>,
+    /// Blocks of the read cache that may go, the least recently used first.
+    pub(crate) clean: List,
+    /// Blocks that can be written, the one that became dirty first in front.
+    dirty: List,
+    epochs: Epochs,
+}
+
+impl Memory {
+    pub(crate) fn new(block_sectors: u64, read_blocks: usize, write_blocks: usize) -> Memory {
+        let chains = (read_blocks + write_blocks).next_power_of_two().max(2);
+        Memory {
+            block_sectors,
+            read_blocks,
+            write_blocks,
+            read_used: 0,
+            write_used: 0,
+            blocks: Vec::new(),
+            free: Vec::new(),
+            table: vec![NONE; chains],
+            clean: List::EMPTY,
+            dirty: List::EMPTY,
+            epochs: Epochs::default(),
+        }
+    }
+
+    /// Blocks of the write buffer in use: dirty, or being written.
+    pub(crate) fn buffered(&self) -> usize {
+        self.write_used
+    }
+
+    /// Blocks of the write buffer that are free.
+    pub(crate) fn room(&self) -> usize {
+        self.write_blocks - self.write_used
+    }
+
+    /// Blocks that could be written now.
+    pub(crate) fn writable(&self) -> usize {
+        self.dirty.len()
+    }
+
+    /// Ends the epoch of what is dirty now, and names it.
+    pub(crate) fn end_epoch(&mut self) -> u64 {
+        self.epochs.end()
+    }
+
+    /// Whether all that became dirty in `epoch` or before is with the array.
+    pub(crate) fn epoch_over(&self, epoch: u64) -> bool {
+        self.epochs.over(epoch)
+    }
+
+    /// The blocks of an extent, and which of their sectors it covers.
+    fn pieces(&self, extent: Extent) -> impl Iterator<Item = (u64, Span)> + use<> {
+        let size = self.block_sectors;
+        let (start, end) = (extent.start.0, extent.end().0);
+        let numbers = if start < end { start / size..(end - 1) / size + 1 } else { 0..0 };
+        numbers.map(move |number| {
+            let first = number * size;
+            let from = start.max(first) - first;
+            let to = end.min(first + size) - first;
+            (number, Span { from: from as u32, to: to as u32 })
+        })
+    }
+
+    /// From the first to the last sector of `extent` that is not here; `None`
+    /// if all are.
+    pub(crate) fn missing(&self, extent: Extent) -> Option<Extent> {
+        let mut found: Option<(u64, u64)> = None;
+        for (number, span) in self.pieces(extent) {
+            let valid = self.find(number).map_or(0, |index| self.blocks[index as usize].valid);
+            let missing = span.bits() & !valid;
+            if missing != 0 {
+                let first = number * self.block_sectors;
+                let start = first + u64::from(missing.trailing_zeros());
+                let end = first + u64::from(64 - missing.leading_zeros());
+                found = Some((found.map_or(start, |(start, _)| start), end));
+            }
+        }
+        found.map(|(start, end)| Extent::new(start, end - start))
+    }
+
+    /// The I/O, plus one, that fetches the block of a sector; 0 = none.
+    pub(crate) fn fetch_of(&self, sector: u64) -> u32 {
+        self.find(sector / self.block_sectors).map_or(0, |index| self.blocks[index as usize].fetch)
+    }
+
+    /// The extent was used.
+    pub(crate) fn touch(&mut self, extent: Extent) {
+        for (number, _) in self.pieces(extent) {
+            if let Some(index) = self.find(number) {
+                let block = &self.blocks[index as usize];
+                if !block.is_buffered() && block.fetch == 0 {
+                    self.clean.remove(&mut self.blocks, index);
+                    self.clean.push(&mut self.blocks, index);
+                }
+            }
+        }
+    }
+
+    /// `fetch` brings the extent. What finds no place will not be kept.
+    pub(crate) fn begin_fetch(&mut self, extent: Extent, fetch: u32) {
+        for (number, _) in self.pieces(extent) {
+            let Some(index) = self.find(number).or_else(|| self.place_for_read(number)) else { continue };
+            let block = &mut self.blocks[index as usize];
+            if block.fetch == 0 {
+                block.fetch = fetch;
+                if !block.is_buffered() {
+                    self.clean.remove(&mut self.blocks, index);
+                }
+            }
+        }
+    }
+
+    /// `fetch` has brought the extent, or (if not `done`) could not. Blocks that
+    /// were written over past the controller no longer wait for it.
+    pub(crate) fn end_fetch(&mut self, extent: Extent, fetch: u32, done: bool) {
+        for (number, span) in self.pieces(extent) {
+            let Some(index) = self.find(number) else { continue };
+            let block = &mut self.blocks[index as usize];
+            if block.fetch != fetch {
+                continue;
+            }
+            block.fetch = 0;
+            block.valid |= if done { span.bits() } else { 0 };
+            if !block.is_buffered() {
+                self.clean.push(&mut self.blocks, index);
+                self.drop_if_empty(index);
+            }
+        }
+    }
+
+    /// Takes the part of `extent` from its sector `from` on, block by block, as
+    /// far as there is room; the sector (from the extent's start) at which it
+    /// stopped.
+    pub(crate) fn write(&mut self, extent: Extent, from: u64) -> u64 {
+        let rest = Extent::new(extent.start.0 + from, extent.sectors.0 - from);
+        let mut written = from;
+        for (number, span) in self.pieces(rest) {
+            if !self.write_block(number, span) {
+                break;
+            }
+            written += u64::from(span.to - span.from);
+        }
+        written
+    }
+
+    fn write_block(&mut self, number: u64, span: Span) -> bool {
+        let Some(index) = self.place_for_write(number) else { return false };
+        let block = &mut self.blocks[index as usize];
+        block.valid |= span.bits();
+        if block.dirty == 0 {
+            block.dirty_epoch = self.epochs.enter();
+        }
+        let waits = block.can_be_written();
+        block.dirty |= span.bits();
+        if !waits && block.can_be_written() {
+            self.dirty.push(&mut self.blocks, index);
+        }
+        true
+    }
+
+    /// What is written to the array next: the block that has been dirty longest,
+    /// and its neighbours within an aligned unit of `unit_blocks`. It counts as
+    /// on its way from now on.
+    pub(crate) fn take_dirty(&mut self, unit_blocks: u64) -> Option<Extent> {
+        let oldest = self.dirty.first()?;
+        let number = self.blocks[oldest as usize].number;
+        let unit = number / unit_blocks * unit_blocks..number / unit_blocks * unit_blocks + unit_blocks;
+        let size = self.block_sectors as u32;
+        let span = self.take_block(oldest);
+        let (mut lowest, mut start) = (number, span.from);
+        while start == 0 && lowest > unit.start {
+            let Some(below) = self.writable_at(lowest - 1, |span| span.to == size) else { break };
+            lowest -= 1;
+            start = self.take_block(below).from;
+        }
+        let (mut highest, mut end) = (number, span.to);
+        while end == size && highest + 1 < unit.end {
+            let Some(above) = self.writable_at(highest + 1, |span| span.from == 0) else { break };
+            highest += 1;
+            end = self.take_block(above).to;
+        }
+        let start = lowest * self.block_sectors + u64::from(start);
+        Some(Extent::new(start, highest * self.block_sectors + u64::from(end) - start))
+    }
+
+    fn writable_at(&self, number: u64, fits: impl Fn(Span) -> bool) -> Option<u32> {
+        let index = self.find(number)?;
+        let block = &self.blocks[index as usize];
+        (block.can_be_written() && fits(block.writable())).then_some(index)
+    }
+
+    fn take_block(&mut self, index: u32) -> Span {
+        self.dirty.remove(&mut self.blocks, index);
+        let block = &mut self.blocks[index as usize];
+        let span = block.writable();
+        block.writing = block.dirty & span.bits();
+        block.dirty &= !span.bits();
+        block.writing_epoch = block.dirty_epoch;
+        if block.dirty != 0 {
+            self.epochs.enter_again(block.dirty_epoch);
+        }
+        span
+    }
+
+    /// The array has what [`take_dirty`](Memory::take_dirty) gave, or (if not
+    /// `done`) has lost it.
+    pub(crate) fn written(&mut self, extent: Extent, done: bool) {
+        for (number, _) in self.pieces(extent) {
+            let Some(index) = self.find(number) else { continue };
+            let block = &mut self.blocks[index as usize];
+            if block.writing == 0 {
+                continue;
+            }
+            if !done {
+                block.valid &= !block.writing | block.dirty;
+            }
+            block.writing = 0;
+            self.epochs.leave(block.writing_epoch);
+            if block.dirty != 0 {
+                self.dirty.push(&mut self.blocks, index);
+            } else {
+                self.turn_clean(index);
+            }
+        }
+    }
+
+    /// What is here of the extent no longer counts, and what is being fetched
+    /// of it will not be kept.
+    pub(crate) fn forget(&mut self, extent: Extent) {
+        if extent.sectors.0 / self.block_sectors > self.blocks.len() as u64 {
+            for index in 0..self.blocks.len() {
+                let number = self.blocks[index].number;
+                let (first, size) = (number * self.block_sectors, self.block_sectors);
+                let start = extent.start.0.max(first);
+                let end = extent.end().0.min(first + size);
+                if start < end && self.find(number) == Some(index as u32) {
+                    self.forget_within(Extent::new(start, end - start));
+                }
+            }
+        } else {
+            self.forget_within(extent);
+        }
+    }
+
+    fn forget_within(&mut self, extent: Extent) {
+        for (number, span) in self.pieces(extent) {
+            let Some(index) = self.find(number) else { continue };
+            let block = &mut self.blocks[index as usize];
+            let (was_writable, was_dirty) = (block.can_be_written(), block.dirty != 0);
+            let (was_listed, was_buffered) = (!block.is_buffered() && block.fetch == 0, block.is_buffered());
+            block.valid &= !span.bits();
+            block.dirty &= !span.bits();
+            block.fetch = 0;
+            let block = *block;
+            if was_dirty && block.dirty == 0 {
+                self.epochs.leave(block.dirty_epoch);
+            }
+            if was_writable && !block.can_be_written() {
+                self.dirty.remove(&mut self.blocks, index);
+            }
+            if was_buffered && !block.is_buffered() {
+                self.turn_clean(index);
+            } else if !was_buffered {
+                if !was_listed {
+                    self.clean.push(&mut self.blocks, index);
+                }
+                self.drop_if_empty(index);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "memory_tests.rs"]
+mod tests;

@@ -1,0 +1,120 @@
+//! How blocks get their place in memory, lose it, and are found.
+
+use crate::block::{Block, NONE};
+use crate::memory::Memory;
+
+impl Memory {
+    /// A block of the write buffer that holds nothing dirty any more goes to the
+    /// read cache, if that has a place for it.
+    pub(crate) fn turn_clean(&mut self, index: u32) {
+        self.write_used -= 1;
+        let fetched = self.blocks[index as usize].fetch != 0;
+        let empty = self.blocks[index as usize].valid == 0 && !fetched;
+        if empty || !self.make_room_for_read() {
+            self.release(index);
+            return;
+        }
+        self.read_used += 1;
+        if !fetched {
+            self.clean.push(&mut self.blocks, index);
+        }
+    }
+
+    /// A block of the read cache without data goes.
+    pub(crate) fn drop_if_empty(&mut self, index: u32) {
+        if self.blocks[index as usize].valid == 0 {
+            self.clean.remove(&mut self.blocks, index);
+            self.read_used -= 1;
+            self.release(index);
+        }
+    }
+
+    /// Whether the read cache has a place; the least recently used block goes
+    /// for it.
+    fn make_room_for_read(&mut self) -> bool {
+        if self.read_used < self.read_blocks {
+            return true;
+        }
+        let Some(oldest) = self.clean.first() else { return false };
+        self.clean.remove(&mut self.blocks, oldest);
+        self.read_used -= 1;
+        self.release(oldest);
+        true
+    }
+
+    /// A new block of the read cache, still without data.
+    pub(crate) fn place_for_read(&mut self, number: u64) -> Option<u32> {
+        if !self.make_room_for_read() {
+            return None;
+        }
+        self.read_used += 1;
+        let index = self.add(number);
+        self.clean.push(&mut self.blocks, index);
+        Some(index)
+    }
+
+    /// The block of the write buffer with this number, which may be new there;
+    /// `None` if there is no room.
+    pub(crate) fn place_for_write(&mut self, number: u64) -> Option<u32> {
+        let known = self.find(number);
+        if let Some(index) = known.filter(|&index| self.blocks[index as usize].is_buffered()) {
+            return Some(index);
+        }
+        if self.room() == 0 {
+            return None;
+        }
+        self.write_used += 1;
+        let Some(index) = known else { return Some(self.add(number)) };
+        self.read_used -= 1;
+        if self.blocks[index as usize].fetch == 0 {
+            self.clean.remove(&mut self.blocks, index);
+        }
+        Some(index)
+    }
+
+    fn chain_of(&self, number: u64) -> usize {
+        let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> (64 - self.table.len().trailing_zeros())) as usize
+    }
+
+    pub(crate) fn find(&self, number: u64) -> Option<u32> {
+        let mut index = self.table[self.chain_of(number)];
+        while index != NONE && self.blocks[index as usize].number != number {
+            index = self.blocks[index as usize].chain;
+        }
+        (index != NONE).then_some(index)
+    }
+
+    fn add(&mut self, number: u64) -> u32 {
+        let chain = self.chain_of(number);
+        let block = Block { chain: self.table[chain], ..Block::new(number) };
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.blocks[index as usize] = block;
+                index
+            }
+            None => {
+                self.blocks.push(block);
+                self.blocks.len() as u32 - 1
+            }
+        };
+        self.table[chain] = index;
+        index
+    }
+
+    /// Takes a block that is in no list out of the table.
+    fn release(&mut self, index: u32) {
+        let Block { number, chain: rest, .. } = self.blocks[index as usize];
+        let chain = self.chain_of(number);
+        let mut at = self.table[chain];
+        if at == index {
+            self.table[chain] = rest;
+        } else {
+            while self.blocks[at as usize].chain != index {
+                at = self.blocks[at as usize].chain;
+            }
+            self.blocks[at as usize].chain = rest;
+        }
+        self.free.push(index);
+    }
+}

@@ -1,0 +1,87 @@
+//! Reads: hits, fetches, read-ahead.
+
+use crate::block::NONE;
+use crate::controller::Controller;
+use crate::io::{Io, Purpose};
+use fullstroke_contract::{Completion, Extent, Operation, Out, Status};
+use fullstroke_units::Time;
+
+impl Controller {
+    /// A read is known: it is answered, or its data are fetched.
+    pub(crate) fn read(&mut self, slot: u32, now: Time) {
+        let extent = self.commands[slot].request.extent;
+        if self.look_up(slot, now) {
+            self.hits += 1;
+        }
+        if let Some(ahead) = self.streams.observe(extent) {
+            self.read_ahead(ahead);
+        }
+    }
+
+    /// Whether a read is answered from memory. If not, what it misses is being
+    /// fetched, by an I/O of its own or by one that is on its way.
+    fn look_up(&mut self, slot: u32, now: Time) -> bool {
+        let request = self.commands[slot].request;
+        let Some(missing) = self.memory.missing(request.extent) else {
+            self.memory.touch(request.extent);
+            self.deliver(slot, now);
+            return true;
+        };
+        match self.memory.fetch_of(missing.start.0).checked_sub(1) {
+            Some(io) if covers(self.extent_of(io), missing) => self.wait_for(io, slot),
+            _ => {
+                let io = self.ask(Io::of_command(Purpose::Fetch { command: slot }, request, missing));
+                self.memory.begin_fetch(missing, io + 1);
+            }
+        }
+        false
+    }
+
+    fn read_ahead(&mut self, ahead: Extent) {
+        if let Some(missing) = self.memory.missing(ahead)
+            && self.memory.fetch_of(missing.start.0) == 0
+        {
+            let io = self.ask(Io::own(Purpose::Ahead, Operation::Read, missing));
+            self.memory.begin_fetch(missing, io + 1);
+        }
+    }
+
+    /// A fetch has ended. Its own command has its data; those that waited for
+    /// it look again.
+    pub(crate) fn fetched(
+        &mut self,
+        slot: u32,
+        io: &Io,
+        command: Option<u32>,
+        completion: &Completion,
+        out: &mut Out,
+    ) {
+        let now = completion.finished;
+        let done = completion.status == Status::Done;
+        self.memory.end_fetch(io.request.extent, slot + 1, done);
+        if let Some(command) = command {
+            self.commands[command].served(completion);
+            if done { self.deliver(command, now) } else { self.finish(command, now, out) }
+        }
+        // The last that came is the first of the chain; they are turned round,
+        // so that they look in the order in which they came.
+        let mut turned = NONE;
+        let mut waiter = io.waiters;
+        while waiter != NONE {
+            let next = self.commands[waiter].next_waiter;
+            self.commands[waiter].next_waiter = turned;
+            turned = waiter;
+            waiter = next;
+        }
+        while turned != NONE {
+            let next = self.commands[turned].next_waiter;
+            self.commands[turned].next_waiter = NONE;
+            self.look_up(turned, now);
+            turned = next;
+        }
+    }
+}
+
+fn covers(outer: Extent, inner: Extent) -> bool {
+    outer.start <= inner.start && inner.end() <= outer.end()
+}

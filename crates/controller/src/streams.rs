@@ -1,0 +1,113 @@
+//! Sequential readers, found by their addresses.
+
+use fullstroke_contract::Extent;
+use fullstroke_units::Sectors;
+
+/// A reader that may be sequential.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stream {
+    /// Where its next read would begin.
+    next: u64,
+    /// Reads so far, each where the one before ended.
+    reads: u32,
+    /// What was read ahead ends here.
+    ahead: u64,
+    /// The tick of its last read.
+    used: u64,
+}
+
+/// The readers seen last. Looking one up goes through all of them: they are a
+/// few dozen.
+#[derive(Clone, Debug)]
+pub(crate) struct Streams {
+    streams: Vec<Stream>,
+    sequential_after: u32,
+    read_ahead: u64,
+    capacity: u64,
+    tick: u64,
+}
+
+impl Streams {
+    /// Room for `count` readers of a volume of `capacity`.
+    pub(crate) fn new(count: u32, sequential_after: u32, read_ahead: Sectors, capacity: Sectors) -> Streams {
+        Streams {
+            streams: vec![Stream::default(); count as usize],
+            sequential_after,
+            read_ahead: read_ahead.0,
+            capacity: capacity.0,
+            tick: 0,
+        }
+    }
+
+    /// A read has come; what should be read ahead of it, if anything. As long
+    /// as half of what was read ahead is left, nothing more is.
+    pub(crate) fn observe(&mut self, read: Extent) -> Option<Extent> {
+        if self.read_ahead == 0 {
+            return None;
+        }
+        self.tick += 1;
+        let (start, end) = (read.start.0, read.end().0);
+        let known = self.streams.iter_mut().find(|stream| stream.used > 0 && stream.next == start);
+        let Some(stream) = known else {
+            let stream = self.streams.iter_mut().min_by_key(|stream| stream.used)?;
+            *stream = Stream { next: end, reads: 1, ahead: end, used: self.tick };
+            return None;
+        };
+        stream.used = self.tick;
+        stream.next = end;
+        stream.reads = stream.reads.saturating_add(1);
+        stream.ahead = stream.ahead.max(end);
+        let enough = stream.ahead - end >= self.read_ahead.div_ceil(2);
+        let limit = (end + self.read_ahead).min(self.capacity);
+        if stream.reads < self.sequential_after || enough || limit <= stream.ahead {
+            return None;
+        }
+        let extent = Extent::new(stream.ahead, limit - stream.ahead);
+        stream.ahead = limit;
+        Some(extent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn streams(count: u32) -> Streams {
+        Streams::new(count, 2, Sectors(64), Sectors(1000))
+    }
+
+    #[test]
+    fn the_second_read_in_a_row_is_read_ahead_of() {
+        let mut streams = streams(4);
+        assert_eq!(streams.observe(Extent::new(100, 8)), None);
+        assert_eq!(streams.observe(Extent::new(108, 8)), Some(Extent::new(116, 64)));
+        // More only when half of it is used up.
+        for read in 0..3 {
+            assert_eq!(streams.observe(Extent::new(116 + 8 * read, 8)), None);
+        }
+        assert_eq!(streams.observe(Extent::new(140, 8)), None);
+        assert_eq!(streams.observe(Extent::new(148, 8)), Some(Extent::new(180, 40)));
+    }
+
+    #[test]
+    fn readers_side_by_side_are_told_apart_up_to_their_number() {
+        let reads = |count| {
+            let mut streams = streams(count);
+            let ahead = |round: u64, reader: u64, streams: &mut Streams| {
+                streams.observe(Extent::new(reader * 200 + 8 * round, 8)).is_some()
+            };
+            (0..2)
+                .map(|round| (0..3).filter(|&reader| ahead(round, reader, &mut streams)).count())
+                .sum::<usize>()
+        };
+        assert_eq!((reads(3), reads(2)), (3, 0));
+    }
+
+    #[test]
+    fn nothing_is_read_ahead_beyond_the_end() {
+        let mut streams = streams(1);
+        streams.observe(Extent::new(976, 8));
+        assert_eq!(streams.observe(Extent::new(984, 8)), Some(Extent::new(992, 8)));
+        assert_eq!(streams.observe(Extent::new(992, 8)), None);
+    }
+}

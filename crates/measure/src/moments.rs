@@ -1,0 +1,59 @@
+//! Exact mean, deviation and maximum of one quantity.
+
+/// Sums over values in nanoseconds; exact, whatever the order of the values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Moments {
+    count: u64,
+    sum: u128,
+    /// Sum of squares; saturates only beyond 10^20 values of ten seconds.
+    squares: u128,
+    max: u64,
+}
+
+impl Moments {
+    #[inline]
+    pub(crate) fn record(&mut self, value: u64) {
+        let wide = u128::from(value);
+        self.count += 1;
+        self.sum += wide;
+        self.squares = self.squares.saturating_add(wide * wide);
+        self.max = self.max.max(value);
+    }
+
+    pub(crate) fn add(&mut self, other: &Moments) {
+        self.count += other.count;
+        self.sum += other.sum;
+        self.squares = self.squares.saturating_add(other.squares);
+        self.max = self.max.max(other.max);
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The mean in nanoseconds; not a number where there was no value.
+    pub(crate) fn mean(&self) -> f64 {
+        self.sum as f64 / self.count as f64
+    }
+
+    /// The largest in nanoseconds; not a number where there was no value.
+    pub(crate) fn max(&self) -> f64 {
+        if self.count == 0 { f64::NAN } else { self.max as f64 }
+    }
+
+    /// The standard deviation (of a sample: over `n - 1`) in nanoseconds; zero
+    /// for a single value.
+    pub(crate) fn deviation(&self) -> f64 {
+        let count = u128::from(self.count);
+        if count == 0 {
+            return f64::NAN;
+        }
+        // About the whole-numbered mean first, in integers: the squares alone
+        // would lose their difference to rounding.
+        let (mean, rest) = (self.sum / count, self.sum % count);
+        let about_mean = self.squares.saturating_sub(mean.saturating_mul(self.sum + rest));
+        let correction = rest as f64 * (rest as f64 / count as f64);
+        let variance = (about_mean as f64 - correction).max(0.0) / (count - 1).max(1) as f64;
+        variance.sqrt()
+    }
+}

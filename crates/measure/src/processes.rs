@@ -1,0 +1,251 @@
+//! What each process got, and how evenly.
+
+use crate::measurement::{Class, Sample, megabytes};
+use crate::moments::Moments;
+use serde::Serialize;
+
+/// One process. Its number is that of its requests' hints.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ProcessReport {
+    /// From 1.
+    pub process: u32,
+    /// The name that it shares with its group.
+    pub name: String,
+    /// Reads that were done.
+    pub reads: u64,
+    /// Writes that were done.
+    pub writes: u64,
+    /// Read and written, in 10^6 bytes for each second of the run.
+    pub mb_per_s: f64,
+    /// Read.
+    pub read_mb_per_s: f64,
+    /// Written.
+    pub write_mb_per_s: f64,
+    /// From arrival to completion, over reads and writes.
+    pub response_ms: Latency,
+}
+
+/// The processes of one name.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GroupReport {
+    /// The name.
+    pub name: String,
+    /// How many they are.
+    pub processes: usize,
+    /// Reads that were done.
+    pub reads: u64,
+    /// Writes that were done.
+    pub writes: u64,
+    /// Read and written by all of them together, in 10^6 bytes a second.
+    pub mb_per_s: f64,
+    /// Read and written by each.
+    pub process_mb_per_s: Across,
+    /// Jain's index of their bandwidths: 1 if all got the same, `1 / n` if one
+    /// got everything (Jain, Chiu & Hawe, DEC-TR-301, 1984).
+    pub fairness: f64,
+    /// From arrival to completion, over all their requests.
+    pub response_ms: Latency,
+}
+
+/// Response times, exact. Not a number where nothing was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Latency {
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Standard deviation of the sample.
+    pub stddev: f64,
+    /// The largest.
+    pub max: f64,
+}
+
+/// One number of each process, over all of them. Not a number where there is
+/// no process.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Across {
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Standard deviation of the sample (over `n - 1`); zero for one process.
+    pub stddev: f64,
+    /// That of the process that got least.
+    pub min: f64,
+    /// That of the process that got most.
+    pub max: f64,
+}
+
+/// Counts for each process in memory of fixed size.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Processes {
+    names: Vec<String>,
+    counts: Vec<Counts>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    requests: [u64; 2],
+    sectors: [u64; 2],
+    response: Moments,
+}
+
+impl Processes {
+    /// Counters for processes 1, 2, ... of these names.
+    pub(crate) fn new(names: Vec<String>) -> Processes {
+        Processes { counts: vec![Counts::default(); names.len()], names }
+    }
+
+    /// A request of `process`; unknown ones are not counted here.
+    #[inline]
+    pub(crate) fn record(&mut self, process: u32, class: Class, sample: &Sample) {
+        let index = (process as usize).wrapping_sub(1);
+        if let Some(counts) = self.counts.get_mut(index) {
+            counts.requests[class as usize] += 1;
+            counts.sectors[class as usize] += sample.sectors;
+            counts.response.record(sample.response);
+        }
+    }
+
+    /// A report for each process over a run of `seconds`.
+    pub(crate) fn each(&self, seconds: f64) -> Vec<ProcessReport> {
+        let report = |(index, (counts, name)): (usize, (&Counts, &String))| ProcessReport {
+            process: index as u32 + 1,
+            name: name.clone(),
+            reads: counts.requests[Class::Read as usize],
+            writes: counts.requests[Class::Write as usize],
+            mb_per_s: counts.bandwidth(seconds),
+            read_mb_per_s: megabytes(counts.sectors[Class::Read as usize], seconds),
+            write_mb_per_s: megabytes(counts.sectors[Class::Write as usize], seconds),
+            response_ms: Latency::new(&counts.response),
+        };
+        self.counts.iter().zip(&self.names).enumerate().map(report).collect()
+    }
+
+    /// A report for each name, in the order in which they first occur.
+    pub(crate) fn groups(&self, seconds: f64) -> Vec<GroupReport> {
+        let mut names: Vec<&String> = Vec::new();
+        for name in &self.names {
+            if names.last() != Some(&name) && !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names.into_iter().map(|name| self.group(name, seconds)).collect()
+    }
+
+    fn group(&self, name: &String, seconds: f64) -> GroupReport {
+        let members = || self.counts.iter().zip(&self.names).filter(|(_, other)| *other == name);
+        let mut sum = Counts::default();
+        members().for_each(|(counts, _)| sum.add(counts));
+        let each: Vec<f64> = members().map(|(counts, _)| counts.bandwidth(seconds)).collect();
+        GroupReport {
+            name: name.clone(),
+            processes: each.len(),
+            reads: sum.requests[Class::Read as usize],
+            writes: sum.requests[Class::Write as usize],
+            mb_per_s: sum.bandwidth(seconds),
+            process_mb_per_s: Across::new(&each),
+            fairness: fairness(&each),
+            response_ms: Latency::new(&sum.response),
+        }
+    }
+}
+
+impl Counts {
+    fn add(&mut self, other: &Counts) {
+        for class in [Class::Read as usize, Class::Write as usize] {
+            self.requests[class] += other.requests[class];
+            self.sectors[class] += other.sectors[class];
+        }
+        self.response.add(&other.response);
+    }
+
+    fn bandwidth(&self, seconds: f64) -> f64 {
+        megabytes(self.sectors.iter().sum(), seconds)
+    }
+}
+
+impl Latency {
+    fn new(moments: &Moments) -> Latency {
+        Latency { mean: moments.mean() / 1e6, stddev: moments.deviation() / 1e6, max: moments.max() / 1e6 }
+    }
+}
+
+impl Across {
+    pub(crate) fn new(values: &[f64]) -> Across {
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        Across {
+            mean,
+            stddev: if values.is_empty() { f64::NAN } else { (squares / (count - 1.0).max(1.0)).sqrt() },
+            min: values.iter().copied().fold(f64::NAN, f64::min),
+            max: values.iter().copied().fold(f64::NAN, f64::max),
+        }
+    }
+}
+
+/// Jain's index; not a number if nobody got anything.
+pub(crate) fn fairness(values: &[f64]) -> f64 {
+    let sum: f64 = values.iter().sum();
+    let squares: f64 = values.iter().map(|value| value * value).sum();
+    sum * sum / (values.len() as f64 * squares)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullstroke_units::Time;
+    use proptest::prelude::*;
+
+    fn sample(response_ms: u64, sectors: u64) -> Sample {
+        Sample { response: response_ms * 1_000_000, parts: [0; 6], sectors, finished: Time::ZERO }
+    }
+
+    #[test]
+    fn fairness_is_one_for_equals_and_one_nth_for_a_monopoly() {
+        assert_eq!(fairness(&[3.0; 7]), 1.0);
+        assert_eq!(fairness(&[0.0, 5.0, 0.0, 0.0]), 0.25);
+        // The example of Jain's report: a fraction of the users gets everything.
+        assert_eq!(fairness(&[1.0, 1.0, 0.0, 0.0, 0.0]), 0.4);
+        assert!(fairness(&[]).is_nan() && fairness(&[0.0, 0.0]).is_nan());
+    }
+
+    #[test]
+    fn processes_are_counted_one_by_one_and_by_name() {
+        let names = ["reader", "reader", "writer"].map(str::to_owned).into();
+        let mut processes = Processes::new(names);
+        // 1000 sectors a second are 0.512 MB/s.
+        for _ in 0..3 {
+            processes.record(1, Class::Read, &sample(2, 1000));
+        }
+        processes.record(2, Class::Read, &sample(8, 1000));
+        processes.record(3, Class::Write, &sample(5, 2000));
+        processes.record(0, Class::Read, &sample(99, 9));
+        processes.record(4, Class::Read, &sample(99, 9));
+        let each = processes.each(1.0);
+        let bandwidths: Vec<f64> = each.iter().map(|process| process.mb_per_s).collect();
+        assert_eq!(bandwidths, [1.536, 0.512, 1.024]);
+        assert_eq!((each[2].read_mb_per_s, each[2].write_mb_per_s), (0.0, 1.024));
+        let groups = processes.groups(1.0);
+        assert_eq!(groups.iter().map(|group| group.name.as_str()).collect::<Vec<_>>(), ["reader", "writer"]);
+        let readers = &groups[0];
+        assert_eq!((readers.processes, readers.reads, readers.mb_per_s), (2, 4, 2.048));
+        assert_eq!((readers.process_mb_per_s.min, readers.process_mb_per_s.max), (0.512, 1.536));
+        assert!((readers.fairness - 0.8).abs() < 1e-12);
+        assert_eq!(readers.response_ms, Latency { mean: 3.5, stddev: 3.0, max: 8.0 });
+        assert_eq!(groups[1].process_mb_per_s.stddev, 0.0);
+    }
+
+    #[test]
+    fn a_process_that_starved_counts_as_unfairness() {
+        let mut processes = Processes::new(vec!["reader".into(); 2]);
+        processes.record(1, Class::Read, &sample(2, 1000));
+        assert_eq!(processes.groups(1.0)[0].fairness, 0.5);
+        assert!(processes.each(1.0)[1].response_ms.mean.is_nan());
+    }
+
+    proptest! {
+        #[test]
+        fn fairness_lies_between_one_nth_and_one(values in prop::collection::vec(0.001f64..1e3, 1..50)) {
+            let index = fairness(&values);
+            prop_assert!(index <= 1.0 + 1e-12 && index >= 1.0 / values.len() as f64 - 1e-12, "{}", index);
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Sequential runs: a stretch of neighbouring requests, then another.
+
+use super::{Addresses, Region};
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Keys, read};
+use fullstroke_units::{Bytes, Lbn, Random, Sectors};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(super) const SUMMARY: &str =
+    "runs of neighbouring requests, each run at a random place or where the one before ended";
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Config {
+    /// How much is addressed before the next run begins; no more than the
+    /// region holds.
+    #[serde(default = "eight_mib")]
+    length: Bytes,
+    /// Where the next run begins.
+    #[serde(default)]
+    order: Order,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Order {
+    /// At an aligned place of the region, uniformly.
+    #[default]
+    Random,
+    /// Where the one before ended; behind the region's end, at its beginning.
+    Consecutive,
+}
+
+fn eight_mib() -> Bytes {
+    Bytes(8 << 20)
+}
+
+struct Runs {
+    region: Region,
+    length: u64,
+    order: Order,
+    /// Distance of the next request from the region's beginning.
+    offset: u64,
+    /// Where the present run ends, as such a distance.
+    end: u64,
+}
+
+pub(super) fn build(keys: &Keys, region: &Region) -> Result<Box<dyn Addresses>, ConfigError> {
+    let Config { length, order } = read(keys)?;
+    let Some(sectors) = length.sectors().filter(|&sectors| sectors >= region.largest) else {
+        let message =
+            format!("found {length}; expected a multiple of 512B, at least a request of {}", region.largest);
+        return Err(ConfigError::new("length", message));
+    };
+    let sectors = sectors.min(region.length);
+    Ok(Box::new(Runs { region: *region, length: sectors.0, order, offset: 0, end: 0 }))
+}
+
+impl Runs {
+    /// Begins a run that lies within the region as a whole.
+    fn begin(&mut self, random: &mut Random) {
+        let places = self.region.places(Sectors(self.length));
+        let place = match self.order {
+            Order::Random => random.below(places),
+            Order::Consecutive => self.end.div_ceil(self.region.alignment.0),
+        };
+        let place = if place < places { place } else { 0 };
+        self.offset = place * self.region.alignment.0;
+        self.end = self.offset + self.length;
+    }
+}
+
+impl Addresses for Runs {
+    fn next(&mut self, sectors: Sectors, random: &mut Random) -> Lbn {
+        if self.offset + sectors.0 > self.end {
+            self.begin(random);
+        }
+        let start = self.offset;
+        self.offset = (start + sectors.0).next_multiple_of(self.region.alignment.0);
+        Lbn(self.region.start.0 + start)
+    }
+
+    fn streams(&self) -> u32 {
+        1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullstroke_units::Seed;
+    use serde_json::json;
+
+    const REGION: Region =
+        Region { start: Sectors(1000), length: Sectors(512), alignment: Sectors(8), largest: Sectors(8) };
+
+    fn starts(keys: &serde_json::Value, count: usize) -> Vec<u64> {
+        let mut runs = build(keys.as_object().unwrap(), &REGION).unwrap();
+        let mut random = Seed(3).stream("runs");
+        (0..count).map(|_| runs.next(Sectors(8), &mut random).0).collect()
+    }
+
+    #[test]
+    fn a_run_is_sequential_and_the_next_begins_elsewhere() {
+        let starts = starts(&json!({ "length": "32KiB" }), 24);
+        let runs: Vec<&[u64]> = starts.chunks(8).collect();
+        for run in &runs {
+            assert!(run.windows(2).all(|pair| pair[1] == pair[0] + 8), "{run:?}");
+        }
+        assert!(runs.windows(2).all(|pair| pair[1][0] != pair[0][7] + 8), "{starts:?}");
+    }
+
+    #[test]
+    fn consecutive_runs_go_through_the_region_and_begin_again() {
+        let starts = starts(&json!({ "length": "32KiB", "order": "consecutive" }), 65);
+        assert!(starts[..64].windows(2).all(|pair| pair[1] == pair[0] + 8), "{starts:?}");
+        assert_eq!((starts[63], starts[64]), (1000 + 504, 1000));
+    }
+
+    #[test]
+    fn a_run_shorter_than_a_request_is_refused() {
+        let keys = json!({ "length": "2KiB" });
+        assert_eq!(build(keys.as_object().unwrap(), &REGION).err().unwrap().key, "length");
+    }
+}

@@ -1,0 +1,126 @@
+//! One process: its requests and its pauses.
+
+use crate::addresses::{self, Addresses};
+use crate::process_config::ProcessConfig;
+use crate::region::{RegionKeys, region, sectors};
+use crate::sizes::Sizes;
+use fullstroke_contract::registry::find;
+use fullstroke_contract::{ConfigError, Extent, Hints, Operation, Request, RequestId};
+use fullstroke_units::{Bytes, Duration, Random, Sectors, Seed};
+
+/// A closed loop.
+pub(crate) struct Process {
+    addresses: Box<dyn Addresses>,
+    sizes: Sizes,
+    read_share: f64,
+    waits_for_writes: bool,
+    think_time: Duration,
+    exponential: bool,
+    /// The hints of every request, but for what differs from one to the next.
+    hints: Hints,
+    /// The number of its first stream; 0 if it has none.
+    first_stream: u32,
+    issued: u32,
+    pause: Random,
+    place: Random,
+    mix: Random,
+}
+
+/// What tells one process from the others.
+pub(crate) struct Identity {
+    /// From 1.
+    pub(crate) number: u32,
+    /// Its place among the processes of its entry, from 0.
+    pub(crate) within_entry: u32,
+    /// Its place among the processes of its name, from 1.
+    pub(crate) within_name: u32,
+    /// The number that its first stream gets.
+    pub(crate) first_stream: u32,
+}
+
+impl Process {
+    /// # Errors
+    /// Names the key that cannot be.
+    pub(crate) fn new(
+        config: &ProcessConfig,
+        identity: &Identity,
+        capacity: Sectors,
+        seed: Seed,
+    ) -> Result<Process, ConfigError> {
+        let sizes = Sizes::new(&config.size)?;
+        let start = start_of(config, identity.within_entry, capacity)?;
+        let keys = RegionKeys { start, size: config.region_size, alignment: config.alignment };
+        let region = region(keys, &sizes, capacity)?;
+        let addresses = find("address pattern", addresses::REGISTRY, "pattern", &config.addresses.pattern)
+            .and_then(|entry| (entry.build)(&config.addresses.keys, &region))
+            .map_err(|error| error.below("addresses"))?;
+        let stream =
+            |of: &str| seed.stream(&format!("process {} {} {of}", config.name, identity.within_name));
+        Ok(Process {
+            first_stream: if addresses.streams() == 0 { 0 } else { identity.first_stream },
+            addresses,
+            sizes,
+            read_share: config.read_share,
+            waits_for_writes: config.waits_for_writes(),
+            think_time: config.think_time,
+            exponential: config.exponential,
+            hints: Hints {
+                process: identity.number,
+                class: config.class,
+                level: config.level,
+                ..Hints::default()
+            },
+            issued: 0,
+            pause: stream("think time"),
+            place: stream("addresses"),
+            mix: stream("mix"),
+        })
+    }
+
+    /// Sequential streams that it reads or writes.
+    pub(crate) fn streams(&self) -> u32 {
+        self.addresses.streams()
+    }
+
+    /// Its next request.
+    pub(crate) fn next(&mut self) -> Request {
+        let sectors = self.sizes.draw(&mut self.mix);
+        let start = self.addresses.next(sectors, &mut self.place);
+        let read = self.read_share >= 1.0 || self.mix.chance(self.read_share);
+        self.issued = self.issued.wrapping_add(1);
+        let stream = if self.first_stream == 0 { 0 } else { self.first_stream + self.addresses.stream() };
+        Request {
+            id: RequestId(u64::from(self.hints.process) << 32 | u64::from(self.issued)),
+            operation: if read { Operation::Read } else { Operation::Write },
+            extent: Extent { start, sectors },
+            hints: Hints { stream, synchronous: read || self.waits_for_writes, ..self.hints },
+            ..Request::default()
+        }
+    }
+
+    /// How long it thinks before the next request.
+    pub(crate) fn think(&mut self) -> Duration {
+        if self.exponential { self.pause.exponential(self.think_time) } else { self.think_time }
+    }
+}
+
+/// The process that a request came from, from 1.
+pub(crate) fn number_of(id: RequestId) -> u32 {
+    (id.0 >> 32) as u32
+}
+
+/// Where the region of the process number `index` of an entry begins.
+fn start_of(config: &ProcessConfig, index: u32, capacity: Sectors) -> Result<Bytes, ConfigError> {
+    sectors("region_increment", config.region_increment)?;
+    let start = config
+        .region_increment
+        .0
+        .checked_mul(u64::from(index))
+        .and_then(|distance| distance.checked_add(config.region_start.0))
+        .filter(|&start| start < capacity.bytes().0);
+    start.map(Bytes).ok_or_else(|| {
+        let key = if index == 0 { "region_start" } else { "region_increment" };
+        let message = format!("process {} would begin behind the volume of {capacity}", index + 1);
+        ConfigError::new(key, message)
+    })
+}

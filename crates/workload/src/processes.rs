@@ -1,0 +1,103 @@
+//! Many processes as one source.
+
+use crate::process::{Identity, Process, number_of};
+use crate::process_config::ProcessesConfig;
+use fullstroke_contract::{Completion, ConfigError, Request, Source, SourceError};
+use fullstroke_units::{Duration, Sectors, Seed, Time};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+/// The source.
+///
+/// Processes are numbered from 1 in the order of the file; the number is the
+/// `process` of their requests' hints. Each draws from random streams that bear
+/// its name and its place among the processes of that name, so that another
+/// entry, or one process more, leaves the others' requests as they are.
+pub struct Processes {
+    processes: Vec<Process>,
+    /// When a process that thinks issues its next request, and its index.
+    thinking: BinaryHeap<Reverse<(Time, u32)>>,
+    left: u64,
+    end: Time,
+    expected: Option<u64>,
+}
+
+impl Processes {
+    /// The processes on a volume of `capacity`.
+    ///
+    /// # Errors
+    /// Names the key that cannot be.
+    pub fn new(config: &ProcessesConfig, capacity: Sectors, seed: Seed) -> Result<Processes, ConfigError> {
+        config.check()?;
+        let mut processes = Vec::new();
+        let mut thinking = BinaryHeap::new();
+        let mut of_name: BTreeMap<&str, u32> = BTreeMap::new();
+        let mut first_stream = 1;
+        for (entry, kind) in config.processes.iter().enumerate() {
+            for within_entry in 0..kind.count {
+                let within_name = of_name.entry(&kind.name).or_default();
+                *within_name += 1;
+                let index = processes.len() as u32;
+                let identity =
+                    Identity { number: index + 1, within_entry, within_name: *within_name, first_stream };
+                let process = Process::new(kind, &identity, capacity, seed)
+                    .map_err(|error| error.below(&format!("processes[{entry}]")))?;
+                first_stream += process.streams();
+                processes.push(process);
+                thinking.extend((0..kind.depth).map(|_| Reverse((Time::ZERO, index))));
+            }
+        }
+        Ok(Processes {
+            processes,
+            thinking,
+            left: config.requests.unwrap_or(u64::MAX),
+            end: config.duration.map_or(Time::NEVER, |duration| Time::ZERO + duration),
+            expected: config.requests.filter(|_| config.duration.is_none()),
+        })
+    }
+
+    fn issue(&mut self, index: u32, out: &mut Vec<Request>) {
+        self.left -= 1;
+        out.push(self.processes[index as usize].next());
+    }
+}
+
+impl Source for Processes {
+    fn wake(&mut self, now: Time, out: &mut Vec<Request>) -> Result<(), SourceError> {
+        while let Some(&Reverse((due, index))) = self.thinking.peek()
+            && due <= now
+            && due < self.end
+            && self.left > 0
+        {
+            self.thinking.pop();
+            self.issue(index, out);
+        }
+        Ok(())
+    }
+
+    fn completed(&mut self, now: Time, completion: &Completion, out: &mut Vec<Request>) {
+        if self.left == 0 || now >= self.end {
+            return;
+        }
+        let index = number_of(completion.id) - 1;
+        match self.processes[index as usize].think() {
+            Duration::ZERO => self.issue(index, out),
+            pause => self.thinking.push(Reverse((now + pause, index))),
+        }
+    }
+
+    fn next_wake(&self) -> Time {
+        match self.thinking.peek() {
+            Some(&Reverse((due, _))) if self.left > 0 && due < self.end => due,
+            _ => Time::NEVER,
+        }
+    }
+
+    fn expected_requests(&self) -> Option<u64> {
+        self.expected
+    }
+}
+
+#[cfg(test)]
+#[path = "processes_tests.rs"]
+mod tests;
