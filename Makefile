@@ -3,7 +3,7 @@
 CARGO ?= cargo
 SHELL := /bin/bash
 
-.PHONY: help demo test clients live-check bench lint docs generate samples fuzz toolchain toolchain-c
+.PHONY: help demo test clients live-check bench lint docs generate samples fuzz toolchain toolchain-c studies
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -51,6 +51,10 @@ generate: toolchain ## Write again what is generated: JSON schemas, docs/referen
 samples: toolchain ## Capture the sample workloads again (root, Linux, about 20 minutes)
 	@$(CARGO) build --release --quiet --package fullstroke
 	samples/capture.sh
+
+studies: toolchain ## Run the studies and write their tables into their README files (Python 3.11; minutes)
+	@$(CARGO) build --release --quiet --package fullstroke
+	studies/carroll-2008/table.py --write
 
 fuzz: ## Fuzz each reader of foreign files for ten minutes (needs cargo-fuzz)
 	cd fuzz && for target in trace_any trace_detect disksim_parameters disksim_seek disksim_layout nbd_server fio_job; do \

@@ -12,6 +12,7 @@ mod compare;
 mod completions;
 mod ctl;
 mod drive;
+mod explain;
 mod man;
 mod memory;
 mod options;
@@ -67,6 +68,9 @@ enum Command {
     /// Check stack files, or print their schema.
     #[command(subcommand)]
     Stack(stack::Command),
+    /// Work out what needs no simulation.
+    #[command(subcommand)]
+    Explain(explain::Command),
     Validate(validate::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
@@ -91,6 +95,7 @@ fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
         Command::Trace(command) => trace::execute(command, output),
         Command::Drive(command) => drive::execute(command, output),
         Command::Stack(command) => stack::execute(command, output),
+        Command::Explain(command) => explain::execute(command, output),
         Command::Validate(arguments) => validate::execute(arguments, output),
         Command::Completions(arguments) => completions::execute(arguments, output),
         Command::Man(arguments) => man::execute(arguments, output),

@@ -295,3 +295,100 @@ fn a_reader_that_leaves_is_no_error() {
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
 }
+
+const PROCESSES: &str = r#"seed = 3
+
+[workload]
+kind = "processes"
+requests = 3000
+
+[[workload.processes]]
+name = "reader"
+count = 4
+size = "16KiB"
+
+[[workload.processes]]
+name = "writer"
+size = "16KiB"
+read_share = 0.0
+depth = 4
+
+[host]
+queue_depth = 8
+
+[controller]
+memory = "4MiB"
+
+[volume]
+layout = "raid5"
+drive = "seagate-cheetah-9lp"
+drives = 4
+"#;
+
+#[test]
+fn processes_are_reported_one_by_one_and_by_name() {
+    let folder = Folder::new();
+    let stack = folder.put("stack.toml", PROCESSES);
+    let report = json(&["run", &stack, "--json"]);
+    let counts = |of: &str| -> u64 {
+        let each = report[of].as_array().unwrap().iter();
+        each.map(|one| one["reads"].as_u64().unwrap() + one["writes"].as_u64().unwrap()).sum()
+    };
+    assert_eq!((counts("processes"), counts("groups")), (3000, 3000));
+    assert_eq!(report["groups"][0]["name"], "reader");
+    assert_eq!(
+        (&report["processes"][4]["name"], &report["processes"][4]["process"]),
+        (&"writer".into(), &5.into())
+    );
+    let fairness = report["groups"][0]["fairness"].as_f64().unwrap();
+    assert!((0.9..=1.0).contains(&fairness), "{fairness}");
+    // Destaging goes on after the last completion, and is not part of the run.
+    for member in report["members"].as_array().unwrap() {
+        assert!(member["utilisation"].as_f64().unwrap() < 1.01, "{member}");
+    }
+    let text = success(&["run", &stack]);
+    assert!(text.contains("fairness") && text.contains("writer"), "{text}");
+}
+
+#[test]
+fn stacks_are_ranked_by_fairness_and_by_the_ratio_of_reads_to_writes() {
+    let folder = Folder::new();
+    let stack = folder.put("stack.toml", PROCESSES);
+    for metric in ["fairness", "process_mb_per_s.stddev", "read_write_ratio"] {
+        let vary = "workload.processes[1].depth=1,16";
+        let ranking = json(&["compare", &stack, "--vary", vary, "--by", metric, "--json"]);
+        assert_eq!(ranking["by"], metric);
+        assert_ne!(ranking["candidates"][0]["value"], ranking["candidates"][1]["value"], "{metric}");
+    }
+}
+
+#[test]
+fn what_processes_and_controllers_cannot_be_is_refused_with_its_place() {
+    let folder = Folder::new();
+    for (from, to, place, says) in [
+        ("count = 4", "cuont = 4", ":9:", "did you mean `count`"),
+        ("depth = 4", "depth = 0", ":16:", "workload.processes[1].depth"),
+        ("read_share = 0.0", "level = 9", ":15:", "workload.processes[1].level"),
+        ("memory = \"4MiB\"", "memory = \"1KiB\"", ":22:", "controller.memory"),
+        ("memory = \"4MiB\"", "write_share = 0.7", ":22:", "more than the memory"),
+        ("memory = \"4MiB\"", "queue_depht = 2", ":22:", "did you mean `queue_depth`"),
+        ("memory = \"4MiB\"", "destage = { unti = 2 }", ":22:", "did you mean `unit`"),
+        ("memory = \"4MiB\"", "discipline = \"sttf\"", ":22:", "did you mean `sstf`"),
+    ] {
+        let stack = folder.put("stack.toml", &PROCESSES.replace(from, to));
+        let error = refused(&["run", &stack]);
+        assert!(error.contains(place) && error.contains(says), "{to}: {error}");
+    }
+}
+
+#[test]
+fn closed_formulas_are_explained() {
+    let idle = json(&["explain", "idle-members", "--requests", "32", "--disks", "8", "--json"]);
+    assert_eq!(format!("{:.2}", idle["any_idle_probability"].as_f64().unwrap()), "0.11");
+    assert!(success(&["explain", "idle-members", "--requests", "8", "--disks", "2"]).contains("0.7812 %"));
+    let merge = success(&["explain", "merge-chance", "--requests", "32", "--capacity", "100GiB"]);
+    assert!(merge.contains("0.008041 %"), "{merge}");
+    refused(&["explain", "idle-members", "--requests", "8", "--disks", "0"]);
+    let error = refused(&["explain", "merge-chance", "--requests", "8", "--capacity", "1KiB"]);
+    assert!(error.contains("--size 16KiB"), "{error}");
+}

@@ -1,15 +1,18 @@
 //! From a checked stack to layers and a source.
 
 use crate::config::{Stack, WorkloadConfig, digest};
+use crate::stripes::Striped;
 use crate::{StackError, replay};
 use fullstroke_contract::registry::{Entry, Keys};
-use fullstroke_contract::{ConfigError, Source};
+use fullstroke_contract::{ConfigError, Source, Stripes};
+use fullstroke_controller::Controller;
 use fullstroke_drive::Model;
 use fullstroke_engine::{Node, Tree};
 use fullstroke_fio::FioResults;
+use fullstroke_host::{HostConfig, Underneath};
 use fullstroke_units::{Bytes, Sectors};
 use fullstroke_volume::{BuildLayout, Layout, Shape, Volume};
-use fullstroke_workload::Synthetic;
+use fullstroke_workload::{Processes, Synthetic};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -59,12 +62,16 @@ impl Run {
     pub(crate) fn new(stack: &Stack) -> Result<Run, StackError> {
         let summary = stack.summary()?;
         let fail = |error: ConfigError| stack.document.error(error);
-        let root = root(stack).map_err(fail)?;
+        let root = stack.layers()?;
         let capacity = stack.volume.capacity().map_err(fail)?;
         let mut fio = None;
         let source: Box<dyn Source> = match &stack.workload {
             WorkloadConfig::Synthetic(config) => Box::new(
                 Synthetic::new(config, capacity, stack.seed())
+                    .map_err(|error| fail(error.below("workload")))?,
+            ),
+            WorkloadConfig::Processes(config) => Box::new(
+                Processes::new(config, capacity, stack.seed())
                     .map_err(|error| fail(error.below("workload")))?,
             ),
             WorkloadConfig::Trace(config) => replay(config, &stack.folder, capacity)?,
@@ -90,16 +97,6 @@ pub struct Service {
     pub summary: VolumeSummary,
 }
 
-/// All layers of a stack.
-fn root(stack: &Stack) -> Result<Node, ConfigError> {
-    let volume = stack.volume.node()?;
-    let host = stack.host.build().map_err(|error| error.below("host"))?;
-    Ok(match host {
-        Some(host) => Node::over(Box::new(host), volume),
-        None => volume,
-    })
-}
-
 impl Stack {
     /// Layers, fresh, at time 0, and the shape of the bytes below them.
     ///
@@ -107,9 +104,8 @@ impl Stack {
     /// The layout's, at the line of the key.
     pub fn serve(&self) -> Result<Service, StackError> {
         let summary = self.summary()?;
-        let built = || -> Result<_, ConfigError> { Ok((root(self)?, self.volume.shape()?)) };
-        let (root, shape) = built().map_err(|error| self.document.error(error))?;
-        Ok(Service { tree: Tree::new(root), shape, summary })
+        let shape = self.volume.shape().map_err(|error| self.document.error(error))?;
+        Ok(Service { tree: Tree::new(self.layers()?), shape, summary })
     }
 
     /// Sixteen hexadecimal digits that differ where the bytes of two volumes lie
@@ -117,6 +113,43 @@ impl Stack {
     /// and who reads which copy do not count.
     pub fn volume_digest(&self) -> String {
         digest(&self.volume.identity())
+    }
+
+    /// The layers, from the host down.
+    pub(crate) fn layers(&self) -> Result<Node, StackError> {
+        let layers = || -> Result<Node, ConfigError> {
+            let volume = self.volume.node(self.host.members())?;
+            if self.host.members().is_some() && self.volume.is_drive() {
+                let message =
+                    "the volume is a single drive and has no members; give the keys to [host] itself";
+                return Err(ConfigError::new("host.members", message));
+            }
+            let array = match self.controller()? {
+                Some(controller) => Node::over(Box::new(controller), volume),
+                None => volume,
+            };
+            let mut underneath = self.volume.underneath()?;
+            underneath.drive &= self.controller.is_none();
+            let host = self.host.build(underneath).map_err(|error| error.below("host"))?;
+            Ok(match host {
+                Some(host) => Node::over(host, array),
+                None => array,
+            })
+        };
+        layers().map_err(|error| self.document.error(error))
+    }
+
+    /// The controller between host and volume, if there is one.
+    fn controller(&self) -> Result<Option<Controller>, ConfigError> {
+        let Some(config) = &self.controller else { return Ok(None) };
+        if self.host.members().is_some() {
+            let message = "the members stand behind a controller, which the host cannot pass; \
+                           leave [controller] or these keys out";
+            return Err(ConfigError::new("host.members", message));
+        }
+        Controller::new(config, self.volume.capacity()?, self.volume.full_stripe()?)
+            .map(Some)
+            .map_err(|error| error.below("controller"))
     }
 
     /// What the volume amounts to.
@@ -144,18 +177,26 @@ impl Stack {
 }
 
 impl VolumeSpec {
-    /// The layer and, below it, its members.
-    fn node(&self) -> Result<Node, ConfigError> {
+    /// The layer and, below it, its members; above each drive, if they are said
+    /// to have one, a host's layer.
+    fn node(&self, host: Option<&HostConfig>) -> Result<Node, ConfigError> {
         match self {
-            VolumeSpec::Drive(model) => Ok(Node::drive(model.layer()?, model.tracks())),
-            // A concatenation of one is its member.
-            VolumeSpec::Volume { layout, members, .. } if layout.name == "jbod" && members.len() == 1 => {
+            VolumeSpec::Drive(model) => {
+                let drive = Node::drive(model.layer()?, model.tracks());
+                let Some(host) = host else { return Ok(drive) };
+                let above = host.build(self.underneath()?).map_err(|error| error.below("host.members"))?;
+                Ok(match above {
+                    Some(layer) => Node::over(layer, drive),
+                    None => drive,
+                })
+            }
+            VolumeSpec::Volume { members, .. } if self.is_only_its_member() => {
                 self.layout()?;
-                members[0].node()
+                members[0].node(host)
             }
             VolumeSpec::Volume { members, .. } => Ok(Node::volume(
                 Box::new(Volume::new(self.layout()?)),
-                members.iter().map(VolumeSpec::node).collect::<Result<_, _>>()?,
+                members.iter().map(|member| member.node(host)).collect::<Result<_, _>>()?,
             )),
         }
     }
@@ -177,14 +218,45 @@ impl VolumeSpec {
     fn shape(&self) -> Result<Shape, ConfigError> {
         match self {
             VolumeSpec::Drive(model) => Ok(Shape::Drive(model.config().capacity_sectors)),
-            VolumeSpec::Volume { layout, members, .. } if layout.name == "jbod" && members.len() == 1 => {
-                members[0].shape()
-            }
+            VolumeSpec::Volume { members, .. } if self.is_only_its_member() => members[0].shape(),
             VolumeSpec::Volume { members, .. } => Ok(Shape::Volume {
                 layout: self.layout()?,
                 members: members.iter().map(VolumeSpec::shape).collect::<Result<_, _>>()?,
             }),
         }
+    }
+
+    /// A concatenation of one is its member.
+    fn is_only_its_member(&self) -> bool {
+        matches!(self, VolumeSpec::Volume { layout, members, .. } if layout.name == "jbod" && members.len() == 1)
+    }
+
+    /// Whether it comes down to a single drive.
+    fn is_drive(&self) -> bool {
+        match self {
+            VolumeSpec::Drive(_) => true,
+            VolumeSpec::Volume { members, .. } => self.is_only_its_member() && members[0].is_drive(),
+        }
+    }
+
+    /// What a host's layer above may know.
+    fn underneath(&self) -> Result<Underneath, ConfigError> {
+        let drive = self.is_drive();
+        let stripes = if drive { None } else { Striped::of(self.layout()?) };
+        let stripes = stripes.map(|striped| Box::new(striped) as Box<dyn Stripes>);
+        Ok(Underneath { capacity: self.capacity()?, drive, stripes })
+    }
+
+    /// How much data a row of its chunks holds, if it is striped.
+    fn full_stripe(&self) -> Result<Option<Sectors>, ConfigError> {
+        if self.is_drive() {
+            return Ok(None);
+        }
+        let layout = self.layout()?;
+        let (capacity, used) = (layout.capacity(), layout.member_used(0));
+        let unit = Striped::of(layout).map(|striped| striped.unit());
+        let whole = used > Sectors::ZERO && capacity.0 % used.0 == 0;
+        Ok(unit.filter(|_| whole).map(|unit| Sectors(unit.0 * (capacity.0 / used.0))))
     }
 
     fn layout(&self) -> Result<Box<dyn Layout>, ConfigError> {

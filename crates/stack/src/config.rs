@@ -5,11 +5,12 @@ use crate::document::Document;
 use crate::{FioConfig, StackError, drives, schema};
 use fullstroke_contract::registry::{self, Keys, check_known, find, read};
 use fullstroke_contract::{ConfigError, Operation};
+use fullstroke_controller::{ControllerConfig, DestageConfig};
 use fullstroke_fio::JobSet;
 use fullstroke_host::HostConfig;
 use fullstroke_trace::{Beyond, Options};
 use fullstroke_units::{Duration, Seed};
-use fullstroke_workload::SyntheticConfig;
+use fullstroke_workload::{ProcessConfig, ProcessesConfig, SyntheticConfig};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -103,6 +104,7 @@ pub struct MeasurementConfig {
 pub(crate) enum WorkloadConfig {
     Trace(TraceConfig),
     Synthetic(SyntheticConfig),
+    Processes(ProcessesConfig),
     Fio(FioConfig),
     /// None in the file: whoever serves the stack has clients.
     Clients,
@@ -117,6 +119,7 @@ pub struct Stack {
     /// The jobs of a workload of fio's.
     pub(crate) jobs: Option<JobSet>,
     pub(crate) host: HostConfig,
+    pub(crate) controller: Option<ControllerConfig>,
     pub(crate) volume: VolumeSpec,
     name: String,
     title: String,
@@ -125,7 +128,7 @@ pub struct Stack {
     digest: String,
 }
 
-const KEYS: &[&str] = &["title", "seed", "workload", "host", "volume", "measurement"];
+const KEYS: &[&str] = &["title", "seed", "workload", "host", "controller", "volume", "measurement"];
 
 impl Stack {
     /// Reads and checks a stack file.
@@ -135,7 +138,9 @@ impl Stack {
     pub fn load(path: &Path, overrides: &Overrides) -> Result<Stack, StackError> {
         let stack = Stack::read(path, overrides)?;
         match stack.workload {
-            WorkloadConfig::Synthetic(_) | WorkloadConfig::Fio(_) => stack.build().map(|_| ())?,
+            WorkloadConfig::Synthetic(_) | WorkloadConfig::Processes(_) | WorkloadConfig::Fio(_) => {
+                stack.build().map(|_| ())?;
+            }
             WorkloadConfig::Clients => return Err(stack.document.error(no_workload().below("workload"))),
             WorkloadConfig::Trace(_) => {}
         }
@@ -160,14 +165,15 @@ impl Stack {
         let at = |section: &'static str| move |error: ConfigError| error.below(section);
         let read_all = || -> Result<_, ConfigError> {
             let workload = read_workload(&section(&document, "workload")?).map_err(at("workload"))?;
-            let host: HostConfig = read(&section(&document, "host")?).map_err(at("host"))?;
-            host.build().map_err(at("host"))?;
+            let host = HostConfig::read(&section(&document, "host")?).map_err(at("host"))?;
+            let controller = read_controller(&document)?;
             let measurement = read(&section(&document, "measurement")?).map_err(at("measurement"))?;
             let title = scalar(&document, "title", Value::as_str)?.map(str::to_owned);
             let seed = scalar(&document, "seed", Value::as_u64)?.unwrap_or(0);
-            Ok((workload, host, measurement, title, Seed(seed)))
+            Ok((workload, host, controller, measurement, title, Seed(seed)))
         };
-        let (workload, host, measurement, title, seed) = read_all().map_err(|error| document.error(error))?;
+        let (workload, host, controller, measurement, title, seed) =
+            read_all().map_err(|error| document.error(error))?;
         let jobs = match &workload {
             WorkloadConfig::Fio(config) => Some(config.read(&folder)?),
             _ => None,
@@ -184,6 +190,7 @@ impl Stack {
             workload,
             jobs,
             host,
+            controller,
             volume,
             name,
             seed,
@@ -191,6 +198,7 @@ impl Stack {
         };
         stack.digest = stack.compute_digest();
         stack.summary()?;
+        stack.layers()?;
         Ok(stack)
     }
 
@@ -214,8 +222,17 @@ impl Stack {
         self.measurement
     }
 
+    /// The names of the workload's processes by their number, which is one more
+    /// than the index here; empty where the workload names none.
+    pub fn process_names(&self) -> Vec<String> {
+        match &self.workload {
+            WorkloadConfig::Processes(processes) => processes.names().map(str::to_owned).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Sixteen hexadecimal digits that differ where two stacks do: workload,
-    /// host, volume, every number of every drive. Title and seed do not count.
+    /// host, controller, volume, every number of every drive. Title and seed do not count.
     pub fn digest(&self) -> &str {
         &self.digest
     }
@@ -327,6 +344,9 @@ fn scalar<'a, T>(
     }
 }
 
+/// The kinds of workload.
+const WORKLOADS: &[&str] = &["trace", "synthetic", "processes", "fio"];
+
 fn read_workload(keys: &Keys) -> Result<WorkloadConfig, ConfigError> {
     let mut keys = keys.clone();
     match keys.remove("kind").as_ref().and_then(Value::as_str) {
@@ -337,12 +357,14 @@ fn read_workload(keys: &Keys) -> Result<WorkloadConfig, ConfigError> {
             trace => Ok(WorkloadConfig::Trace(trace)),
         },
         Some("synthetic") => read(&keys).map(WorkloadConfig::Synthetic),
+        Some("processes") => read_processes(&keys).map(WorkloadConfig::Processes),
         Some("fio") => read(&keys).map(WorkloadConfig::Fio),
         Some(other) => Err(ConfigError::new(
             "kind",
             format!(
-                "there is no workload `{other}`{}; known: trace, synthetic, fio",
-                registry::nearest(other, &["trace", "synthetic", "fio"])
+                "there is no workload `{other}`{}; known: {}",
+                registry::nearest(other, WORKLOADS),
+                WORKLOADS.join(", ")
             ),
         )),
         None if keys.is_empty() => Ok(WorkloadConfig::Clients),
@@ -351,10 +373,35 @@ fn read_workload(keys: &Keys) -> Result<WorkloadConfig, ConfigError> {
 }
 
 fn no_workload() -> ConfigError {
-    ConfigError::new(
-        "kind",
-        "the stack has no workload; say kind = \"trace\", \"synthetic\" or \"fio\", or give --trace or --fio",
-    )
+    let kinds = WORKLOADS.join(", ");
+    let message = format!("the stack has no workload; say kind = one of {kinds}, or give --trace or --fio");
+    ConfigError::new("kind", message)
+}
+
+/// The controller, if the file describes one.
+fn read_controller(document: &Document) -> Result<Option<ControllerConfig>, ConfigError> {
+    if !document.values().contains_key("controller") {
+        return Ok(None);
+    }
+    let keys = section(document, "controller")?;
+    if let Some(Value::Object(destage)) = keys.get("destage") {
+        let known = registry::known_keys(&registry::schema_of::<DestageConfig>());
+        check_known(destage, &known).map_err(|error| error.below("controller.destage"))?;
+    }
+    read(&keys).map(Some).map_err(|error: ConfigError| error.below("controller"))
+}
+
+/// Reads a load of processes entry by entry, so that an unknown key names the
+/// nearest one.
+fn read_processes(keys: &Keys) -> Result<ProcessesConfig, ConfigError> {
+    if let Some(Value::Array(entries)) = keys.get("processes") {
+        for (index, entry) in entries.iter().enumerate() {
+            if let Value::Object(entry) = entry {
+                read::<ProcessConfig>(entry).map_err(|error| error.below(&format!("processes[{index}]")))?;
+            }
+        }
+    }
+    read(keys)
 }
 
 /// Drive keys that a volume hands down to the volumes within it.

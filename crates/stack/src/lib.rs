@@ -7,6 +7,7 @@
 //! | `config.rs` | the stack file |
 //! | `build.rs` | from a stack file to layers and a source |
 //! | `fio.rs` | a job file of fio's as a workload |
+//! | `stripes.rs` | how a volume's addresses lie on its members, for the host above |
 //! | `replay.rs` | a trace as a source of requests |
 //! | `schema.rs` | the JSON schemas of stack and drive files |
 //! | `reference.rs` | the reference page |
@@ -20,6 +21,7 @@ mod fio;
 mod reference;
 mod replay;
 mod schema;
+mod stripes;
 
 pub use build::{Run, Service, VolumeSummary};
 pub use config::{MeasurementConfig, Overrides, Stack, TraceConfig};

@@ -4,9 +4,10 @@ use crate::config::{MeasurementConfig, TraceConfig};
 use crate::schema;
 use crate::{FioConfig, drives};
 use fullstroke_contract::registry::{Entry, schema_of};
+use fullstroke_controller::{ControllerConfig, DestageConfig};
 use fullstroke_drive::DriveConfig;
-use fullstroke_host::HostConfig;
-use fullstroke_workload::{SyntheticConfig, addresses, arrivals};
+use fullstroke_host::{HostKeys, elevator};
+use fullstroke_workload::{ProcessConfig, ProcessesConfig, SyntheticConfig, addresses, arrivals};
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -14,7 +15,7 @@ use std::fmt::Write as _;
 pub fn reference() -> String {
     let mut page = String::from(
         "# Reference\n\n<!-- Written by `make generate`; a test holds it to the code. -->\n\n\
-         A stack file has the tables `[workload]`, `[host]`, `[volume]` and `[measurement]`, and the keys `title` and `seed`.\n\
+         A stack file has the tables `[workload]`, `[host]`, `[controller]`, `[volume]` and `[measurement]`, and the keys `title` and `seed`.\n\
          Sizes are written `64KiB` (1024) or `64KB` (1000), times `3.5ms`. `--set volume.chunk=256KiB` replaces any key.\n",
     );
     section(&mut page, "[volume]", "Every volume has these keys, and those of its layout.");
@@ -35,10 +36,33 @@ pub fn reference() -> String {
         "A job file of fio's. Its options: [fio.md](fio.md).",
     );
     keys(&mut page, schema_of::<FioConfig>().as_value());
+    section(
+        &mut page,
+        "[workload] with kind = \"processes\"",
+        "Closed loops side by side, each with results of its own.",
+    );
+    keys(&mut page, schema_of::<ProcessesConfig>().as_value());
+    section(&mut page, "[[workload.processes]]", "");
+    keys(&mut page, schema_of::<ProcessConfig>().as_value());
     policies(&mut page, "Arrival processes: `arrivals = { process = ... }`", arrivals::REGISTRY);
     policies(&mut page, "Address patterns: `addresses = { pattern = ... }`", addresses::REGISTRY);
     section(&mut page, "[host]", "");
-    keys(&mut page, schema_of::<HostConfig>().as_value());
+    keys(&mut page, schema_of::<HostKeys>().as_value());
+    policies(&mut page, "Elevators: `elevator = ...` in `[host]` or `[host.members]`", elevator::REGISTRY);
+    section(
+        &mut page,
+        "[controller]",
+        "A hardware RAID controller between host and volume; without the table there is none. Write caches of its drives are \
+         theirs: `drive_settings = { buffer = { write_back = ... } }`.",
+    );
+    keys(&mut page, schema_of::<ControllerConfig>().as_value());
+    section(&mut page, "[controller.destage]", "");
+    keys(&mut page, schema_of::<DestageConfig>().as_value());
+    policies(
+        &mut page,
+        "Disciplines: `discipline = ...` in `[controller]`",
+        fullstroke_controller::discipline::REGISTRY,
+    );
     section(&mut page, "[measurement]", "");
     keys(&mut page, schema_of::<MeasurementConfig>().as_value());
     section(

@@ -3,9 +3,10 @@
 use crate::config::{MeasurementConfig, TraceConfig};
 use crate::{FioConfig, drives};
 use fullstroke_contract::registry::{Entry, schema_of};
+use fullstroke_controller::ControllerConfig;
 use fullstroke_drive::DriveConfig;
-use fullstroke_host::HostConfig;
-use fullstroke_workload::{SyntheticConfig, addresses, arrivals};
+use fullstroke_host::{HostKeys, elevator};
+use fullstroke_workload::{ProcessesConfig, SyntheticConfig, addresses, arrivals};
 use serde_json::{Map, Value, json};
 
 /// The whole schema. Policies contribute their own keys.
@@ -23,7 +24,16 @@ pub(crate) fn stack() -> Value {
     trace["properties"]["kind"] = json!({ "const": "trace" });
     let mut fio = hoisted(schema_of::<FioConfig>().into(), &mut definitions);
     fio["properties"]["kind"] = json!({ "const": "fio" });
+    let mut processes = hoisted(schema_of::<ProcessesConfig>().into(), &mut definitions);
+    processes["properties"]["kind"] = json!({ "const": "processes" });
+    let pattern = choice(addresses::REGISTRY, "pattern", &mut definitions);
+    definitions.insert("AddressesConfig".into(), pattern);
     definitions.insert("Volume".into(), json!({ "anyOf": layouts }));
+    let mut controller = hoisted(schema_of::<ControllerConfig>().into(), &mut definitions);
+    let disciplines = fullstroke_controller::discipline::REGISTRY.iter().map(|entry| entry.name);
+    controller["properties"]["discipline"]["enum"] = disciplines.collect();
+    let host = host(&mut definitions);
+    definitions.insert("Host".into(), host);
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "a fullstroke stack",
@@ -32,14 +42,29 @@ pub(crate) fn stack() -> Value {
         "properties": {
             "title": { "type": "string", "description": "one line for people" },
             "seed": { "type": "integer", "minimum": 0, "description": "the seed of all randomness" },
-            "workload": { "anyOf": [trace, synthetic, fio] },
-            "host": hoisted(schema_of::<HostConfig>().into(), &mut definitions),
+            "workload": { "anyOf": [trace, synthetic, processes, fio] },
+            "host": { "$ref": "#/$defs/Host" },
+            "controller": controller,
             "volume": { "$ref": "#/$defs/Volume" },
             "measurement": hoisted(schema_of::<MeasurementConfig>().into(), &mut definitions),
         },
         "required": ["workload", "volume"],
         "$defs": definitions,
     })
+}
+
+/// A host without an elevator, or with one and its keys.
+fn host(definitions: &mut Map<String, Value>) -> Value {
+    let mut plain = hoisted(schema_of::<HostKeys>().into(), definitions);
+    plain["properties"]["members"] = json!({ "$ref": "#/$defs/Host" });
+    let keys = plain["properties"].as_object().cloned().unwrap_or_default();
+    let with_elevator =
+        elevator::REGISTRY.iter().map(|entry| policy(entry, "elevator", keys.clone(), definitions));
+    let mut each: Vec<Value> = with_elevator.collect();
+    let without = ["queue_depth", "members"].map(|key| (key.to_owned(), keys[key].clone()));
+    plain["properties"] = Value::Object(without.into_iter().collect());
+    each.insert(0, plain);
+    json!({ "anyOf": each })
 }
 
 /// A choice among the policies of a registry.

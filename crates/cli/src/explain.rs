@@ -1,0 +1,144 @@
+//! `fullstroke explain`: what needs no simulation.
+
+use crate::output::{Failure, Output};
+use clap::{Args, Subcommand};
+use fullstroke_predict::{idle_members, merge_chance};
+use fullstroke_units::Bytes;
+use serde::Serialize;
+use std::fmt;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    IdleMembers(IdleMembers),
+    MergeChance(MergeChance),
+}
+
+/// How likely a random set of requests leaves a disk of an array idle.
+#[derive(Debug, Args)]
+pub(crate) struct IdleMembers {
+    /// Requests that the array holds at once, each to one disk.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(..=100_000))]
+    requests: u32,
+
+    /// Disks among which they are spread.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    disks: u32,
+}
+
+/// How likely a random set of requests holds neighbours, which could be merged.
+#[derive(Debug, Args)]
+pub(crate) struct MergeChance {
+    /// Requests that wait at once.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(..=20_000))]
+    requests: u32,
+
+    /// What they address, such as 100GiB.
+    #[arg(long, value_name = "SIZE")]
+    capacity: Bytes,
+
+    /// The size of each, at multiples of which it begins.
+    #[arg(long, value_name = "SIZE", default_value = "16KiB")]
+    size: Bytes,
+}
+
+/// What `explain idle-members --json` prints.
+#[derive(Debug, Serialize)]
+struct Idle {
+    requests: u32,
+    disks: u32,
+    any_idle_probability: f64,
+    mean_idle_disks: f64,
+    idle_share: f64,
+}
+
+/// What `explain merge-chance --json` prints.
+#[derive(Debug, Serialize)]
+struct Merge {
+    requests: u32,
+    blocks: u64,
+    any_adjacent_probability: f64,
+    mean_adjacent_pairs: f64,
+    probability_by_carrolls_formula: f64,
+}
+
+pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
+    match command {
+        Command::IdleMembers(arguments) => {
+            let found = idle(arguments)?;
+            output.show(&found, &found)
+        }
+        Command::MergeChance(arguments) => {
+            let found = merge(arguments)?;
+            output.show(&found, &found)
+        }
+    }
+}
+
+fn idle(arguments: &IdleMembers) -> Result<Idle, Failure> {
+    let IdleMembers { requests, disks } = *arguments;
+    let found = idle_members(requests, disks)
+        .ok_or_else(|| Failure::input("--disks 0: there is no disk; expected at least 1"))?;
+    Ok(Idle {
+        requests,
+        disks,
+        any_idle_probability: found.any_idle,
+        mean_idle_disks: found.mean_idle,
+        idle_share: found.idle_share,
+    })
+}
+
+fn merge(arguments: &MergeChance) -> Result<Merge, Failure> {
+    let MergeChance { requests, capacity, size } = *arguments;
+    let blocks = capacity.0.checked_div(size.0).unwrap_or(0);
+    let found = merge_chance(requests, blocks).ok_or_else(|| {
+        Failure::input(format!(
+            "--size {size}: expected more than 0 and no more than the capacity of {capacity}"
+        ))
+    })?;
+    Ok(Merge {
+        requests,
+        blocks,
+        any_adjacent_probability: found.any_adjacent,
+        mean_adjacent_pairs: found.mean_pairs,
+        probability_by_carrolls_formula: found.as_published,
+    })
+}
+
+impl fmt::Display for Idle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} requests, each to one of {} disks at random:", self.requests, self.disks)?;
+        writeln!(f, "  some disk is idle     {}", percent(self.any_idle_probability))?;
+        writeln!(f, "  disks idle on average {:.3}", self.mean_idle_disks)?;
+        write!(f, "  bandwidth left unused {}", percent(self.idle_share))
+    }
+}
+
+impl fmt::Display for Merge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} requests, each to one of {} blocks at random:", self.requests, self.blocks)?;
+        writeln!(f, "  some two are neighbours    {}", percent(self.any_adjacent_probability))?;
+        writeln!(f, "  pairs of neighbours        {:.6}", self.mean_adjacent_pairs)?;
+        writeln!(f, "  Carroll's formula          {}", percent(self.probability_by_carrolls_formula))?;
+        write!(f, "  (that of two requests to one block; a block has two neighbours)")
+    }
+}
+
+/// A probability with four significant digits: `10.87 %`.
+fn percent(probability: f64) -> String {
+    let percent = 100.0 * probability;
+    let digits = if percent > 0.0 { (3.0 - percent.log10().floor()).clamp(0.0, 12.0) } else { 0.0 };
+    format!("{percent:.*} %", digits as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentages_keep_four_digits() {
+        assert_eq!(percent(0.10866), "10.87 %");
+        assert_eq!(percent(0.0078125), "0.7812 %");
+        assert_eq!(percent(0.000080413), "0.008041 %");
+        assert_eq!((percent(1.0), percent(0.0)), ("100.0 %".to_owned(), "0 %".to_owned()));
+    }
+}

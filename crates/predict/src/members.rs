@@ -1,0 +1,104 @@
+//! Whether members of an array stand idle.
+
+use crate::occupancy::distinct_places;
+
+/// What a random set of requests leaves idle.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct IdleMembers {
+    /// The probability that at least one member has no request.
+    pub any_idle: f64,
+    /// How many members have none, on average.
+    pub mean_idle: f64,
+    /// The same as a share of all members: what idleness costs in bandwidth.
+    pub idle_share: f64,
+}
+
+/// What `requests`, each to one of `members` with equal probability and
+/// independent of the others, leave idle. `None` without members.
+///
+/// With `S` for Stirling's number of the second kind, no member is idle with
+/// probability `members! x S(requests, members) / members^requests`, and each
+/// is with `(1 - 1 / members)^requests`. Carroll, "I/O scheduling on RAID",
+/// section 4.3.2, has the same from a simulation.
+pub fn idle_members(requests: u32, members: u32) -> Option<IdleMembers> {
+    if members == 0 {
+        return None;
+    }
+    let reached = distinct_places(requests, u64::from(members));
+    let any_idle = reached.iter().take(members as usize).sum();
+    let idle_share = (1.0 - 1.0 / f64::from(members)).powf(f64::from(requests));
+    Some(IdleMembers { any_idle, mean_idle: f64::from(members) * idle_share, idle_share })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullstroke_units::Seed;
+
+    /// The number of ways in which some of `members` get nothing, by inclusion
+    /// and exclusion in whole numbers, and the number of all ways.
+    fn ways(requests: u32, members: u32) -> (u128, u128) {
+        let all = u128::from(members).pow(requests);
+        let (mut choose, mut onto) = (1i128, 0i128);
+        for left_out in 0..=members {
+            let each = i128::from(members - left_out).pow(requests) * choose;
+            onto += if left_out % 2 == 0 { each } else { -each };
+            choose = choose * i128::from(members - left_out) / i128::from(left_out + 1);
+        }
+        (all - onto as u128, all)
+    }
+
+    #[test]
+    fn thirty_two_requests_leave_one_of_eight_disks_idle_in_eleven_cases_of_a_hundred() {
+        let (some, all) = ways(32, 8);
+        let found = idle_members(32, 8).unwrap();
+        assert!((found.any_idle / (some as f64 / all as f64) - 1.0).abs() < 1e-13);
+        assert_eq!(format!("{:.4}", found.any_idle), "0.1087");
+        // "approximately 1.5 % lost bandwidth"
+        assert_eq!(format!("{:.4}", found.idle_share), "0.0139");
+    }
+
+    #[test]
+    fn eight_requests_leave_one_of_two_disks_idle_in_one_case_of_a_hundred() {
+        // All eight on either: 2 of 256.
+        assert_eq!(idle_members(8, 2).unwrap().any_idle, 2.0 / 256.0);
+    }
+
+    #[test]
+    fn the_formula_is_that_of_whole_numbers_wherever_they_reach() {
+        for members in 1..=9 {
+            for requests in 0..=30 {
+                let (some, all) = ways(requests, members);
+                let expected = some as f64 / all as f64;
+                let found = idle_members(requests, members).unwrap().any_idle;
+                assert!((found - expected).abs() < 1e-14, "{requests} {members}: {found} {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_simulation_agrees_within_its_error() {
+        let mut random = Seed(8).stream("idle members");
+        let trials = 200_000;
+        for (requests, members) in [(32u32, 8u32), (8, 2), (10, 5)] {
+            let idle = (0..trials)
+                .filter(|_| {
+                    let reached = (0..requests).fold(0u64, |met, _| met | 1 << random.below(members.into()));
+                    reached.count_ones() < members
+                })
+                .count();
+            let expected = idle_members(requests, members).unwrap().any_idle;
+            let error = (expected * (1.0 - expected) / f64::from(trials)).sqrt();
+            let found = idle as f64 / f64::from(trials);
+            assert!((found - expected).abs() < 4.0 * error, "{requests} {members}: {found} {expected}");
+        }
+    }
+
+    #[test]
+    fn without_requests_all_are_idle_and_without_members_nothing_can_be_said() {
+        let nothing = idle_members(0, 3).unwrap();
+        assert_eq!((nothing.any_idle, nothing.mean_idle), (1.0, 3.0));
+        assert_eq!(idle_members(5, 1).unwrap().any_idle, 0.0);
+        assert_eq!(idle_members(5, 0), None);
+    }
+}
