@@ -61,19 +61,20 @@ class Gains:
         return max((think for think in THINK_US for load in LOADS if self.pays(array, think, load)), default=0)
 
     def stops_at(self, array, think):
-        """The load at which both are equal: where the line behind the last load at which pauses pay crosses zero.
+        """The load at which both are equal: where the line behind the loads at which pauses pay crosses zero.
 
         The next load, if they are alike there; 0 if pauses never pay.
         """
-        paying = [load for load in LOADS if self.pays(array, think, load)]
-        if not paying:
+        pays = [self.pays(array, think, load) for load in LOADS]
+        if True not in pays:
             return 0
-        last = max(paying)
-        if last == LOADS[-1]:
-            return last
-        following = LOADS[LOADS.index(last) + 1]
-        gain, loss = self.share(array, think, last), min(self.share(array, think, following), 0)
-        return last + (following - last) * gain / (gain - loss)
+        first = pays.index(True)
+        if False not in pays[first:]:
+            return LOADS[-1]
+        following = pays.index(False, first)
+        last, beyond = LOADS[following - 1], LOADS[following]
+        gain, loss = self.share(array, think, last), min(self.share(array, think, beyond), 0)
+        return last + (beyond - last) * gain / (gain - loss)
 
 
 def rows(laboratory):
@@ -108,6 +109,7 @@ def wrong_costs(gains):
     }
     disk = min(worst[DISK_ON_HOST], worst[DISK_ON_CONTROLLER])
     arrays = {array: share for array, share in worst.items() if array.drives > 1}
-    obtained = f"one disk {100 * disk:.0f} %, arrays {100 * max(arrays.values()):.0f} to {100 * min(arrays.values()):.0f} %"
+    least, most = max(arrays.values()), min(arrays.values())
+    obtained = f"one disk {100 * disk:.0f} %, arrays {100 * least:.0f} to {100 * most:.0f} %"
     return Row(CLAIM, "largest loss by wrong anticipation", "more on arrays than on one disk", obtained,
                all(share < disk for share in arrays.values()))
