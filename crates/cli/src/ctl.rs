@@ -82,10 +82,15 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
 
 /// The socket on which the server takes orders, whichever of the two is said.
 pub(crate) fn control_path(socket: &Path) -> PathBuf {
-    let mut beside = socket.as_os_str().to_owned();
-    beside.push(".control");
-    let beside = PathBuf::from(beside);
+    let beside = beside(socket);
     if beside.exists() { beside } else { socket.to_owned() }
+}
+
+/// Where a server takes orders unless it is told: beside its clients' socket.
+pub(crate) fn beside(socket: &Path) -> PathBuf {
+    let mut path = socket.as_os_str().to_owned();
+    path.push(".control");
+    path.into()
 }
 
 impl Order {

@@ -1,5 +1,6 @@
 //! `fullstroke serve`: stacks as block devices.
 
+use crate::ctl;
 use crate::output::{Failure, Output};
 use clap::Args;
 use fullstroke_live::{LatenessSummary, Listen, Pace, ServeOptions, Serving, Summary, serve};
@@ -110,11 +111,7 @@ impl Arguments {
                 "say where to listen: --socket PATH, --tcp PORT, or --inherit for sockets that were passed on",
             ));
         }
-        let beside = || {
-            let mut path = self.socket.clone()?.into_os_string();
-            path.push(".control");
-            Some(PathBuf::from(path))
-        };
+        let beside = || self.socket.as_deref().map(ctl::beside);
         Ok(ServeOptions {
             listen,
             store: self.store.clone(),

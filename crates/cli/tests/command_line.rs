@@ -1,9 +1,12 @@
 //! The program as its users call it.
 
+mod common;
+
+use common::{fullstroke, refused, success};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 const STACK: &str = r#"title = "a test"
 seed = 7
@@ -20,29 +23,6 @@ layout = "raid5"
 drive = "seagate-cheetah-9lp"
 drives = 5
 "#;
-
-fn fullstroke(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_fullstroke")).args(arguments).output().unwrap()
-}
-
-/// Standard output of a call that must succeed.
-fn success(arguments: &[&str]) -> String {
-    let output = fullstroke(arguments);
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {error}");
-    assert_eq!(error, "", "{arguments:?} wrote to standard error");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-/// The message of a call that must be refused with status 2.
-fn refused(arguments: &[&str]) -> String {
-    let output = fullstroke(arguments);
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-    assert!(output.stdout.is_empty(), "{arguments:?} printed something before it failed");
-    let error = String::from_utf8(output.stderr).unwrap();
-    assert!(!error.contains("panicked"), "{error}");
-    error
-}
 
 fn json(arguments: &[&str]) -> Value {
     serde_json::from_str(&success(arguments)).unwrap()

@@ -1,8 +1,10 @@
 //! Job files of fio's as users run them.
 
+mod common;
+
+use common::{fullstroke, refused};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 
 const STACK: &str = "seed = 7\n[volume]\nlayout = \"raid5\"\ndrive = \"seagate-cheetah-9lp\"\ndrives = 5\n";
 const JOB: &str = "[global]\nfilename=/dev/sdz\ndirect=1\nioengine=libaio\nbs=4k\nsize=1g\n\
@@ -21,21 +23,10 @@ impl Folder {
     }
 }
 
-fn fullstroke(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_fullstroke")).args(arguments).output().unwrap()
-}
-
 fn success(arguments: &[&str]) -> String {
     let output = fullstroke(arguments);
     assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
-}
-
-fn refused(arguments: &[&str]) -> String {
-    let output = fullstroke(arguments);
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-    assert!(output.stdout.is_empty(), "{arguments:?} printed something before it failed");
-    String::from_utf8(output.stderr).unwrap()
 }
 
 #[test]

@@ -1,11 +1,14 @@
 //! `ctl` and `top` as their users call them, against a server that answers from
 //! a script.
 
+mod common;
+
+use common::{refused, success};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -70,24 +73,6 @@ fn status() -> Value {
             "drives": [drive("0", "alive", Value::Null), drive("1", "rebuilding", json!(0.25))]
         }]
     })
-}
-
-fn fullstroke(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_fullstroke")).args(arguments).output().unwrap()
-}
-
-fn success(arguments: &[&str]) -> String {
-    let output = fullstroke(arguments);
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert_eq!((output.status.code(), error.as_ref()), (Some(0), ""), "{arguments:?}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-fn refused(arguments: &[&str]) -> String {
-    let output = fullstroke(arguments);
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-    assert!(output.stdout.is_empty(), "{arguments:?} printed something before it failed");
-    String::from_utf8(output.stderr).unwrap()
 }
 
 #[test]

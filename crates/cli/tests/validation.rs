@@ -1,8 +1,10 @@
 //! `fullstroke validate` and `fullstroke drive plot` as their users call them.
 
+mod common;
+
+use common::{fullstroke, refused};
 use serde_json::Value;
 use std::fs;
-use std::process::{Command, Output};
 
 const TRACE: &str = "\
 R Miss 1000 8 9500.500 1000.0
@@ -13,26 +15,12 @@ W Miss 44 8 9000 0
 ";
 const DRIVE: &str = "seagate-cheetah-9lp";
 
-fn fullstroke(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_fullstroke")).args(arguments).output().unwrap()
-}
-
 /// Standard output of a call that must succeed, and standard error.
 fn success(arguments: &[&str]) -> (String, String) {
     let output = fullstroke(arguments);
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(0), "{arguments:?}: {error}");
     (String::from_utf8(output.stdout).unwrap(), error)
-}
-
-/// The message of a call that must be refused with status 2.
-fn refused(arguments: &[&str]) -> String {
-    let output = fullstroke(arguments);
-    let error = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
-    assert!(output.stdout.is_empty(), "{arguments:?} printed something before it failed");
-    assert!(!error.contains("panicked"), "{error}");
-    error
 }
 
 struct Folder(tempfile::TempDir);

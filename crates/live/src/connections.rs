@@ -58,16 +58,17 @@ impl Server {
                 Ok(_refused) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                Err(_) => return self.rest(),
+                // No descriptor is free: nobody is accepted until a client leaves.
+                Err(_) => return self.listen(false),
             }
         }
     }
 
-    /// No descriptor is free: nobody is accepted until a client leaves.
-    fn rest(&mut self) {
-        self.accepting = false;
+    /// Whether listeners are heard from now on.
+    fn listen(&mut self, readable: bool) {
+        self.accepting = readable;
         for (key, listener) in (FIRST_LISTENER..).zip(&self.listeners) {
-            let _ = self.poll.modify(listener, key, Interest { readable: false, writable: false });
+            let _ = self.poll.modify(listener, key, Interest { readable, writable: false });
         }
     }
 
@@ -149,10 +150,7 @@ impl Server {
         self.free.push(place);
         self.clients_now -= 1;
         if !self.accepting {
-            self.accepting = true;
-            for (key, listener) in (FIRST_LISTENER..).zip(&self.listeners) {
-                let _ = self.poll.modify(listener, key, Interest::READ);
-            }
+            self.listen(true);
         }
     }
 }

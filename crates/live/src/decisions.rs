@@ -1,6 +1,6 @@
 //! What a stack decided, in one number that grows with every decision.
 
-use fullstroke_contract::{Operation, Request};
+use fullstroke_contract::Request;
 use fullstroke_engine::Finished;
 use fullstroke_units::Time;
 
@@ -28,7 +28,7 @@ impl Decisions {
     #[inline]
     pub fn drive_io(&mut self, now: Time, drive: usize, request: &Request) {
         self.mix(now.as_nanos());
-        self.mix((drive as u64) << 8 | operation_number(request.operation));
+        self.mix((drive as u64) << 8 | request.operation as u64);
         self.mix(request.origin);
         self.mix(request.extent.start.0);
         self.mix(request.extent.sectors.0);
@@ -50,15 +50,6 @@ impl Decisions {
         const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
         let mixed = (self.digest.rotate_left(23) ^ word).wrapping_mul(ODD);
         self.digest = mixed ^ (mixed >> 29);
-    }
-}
-
-fn operation_number(operation: Operation) -> u64 {
-    match operation {
-        Operation::Read => 0,
-        Operation::Write => 1,
-        Operation::Flush => 2,
-        Operation::Discard => 3,
     }
 }
 

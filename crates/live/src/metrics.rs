@@ -208,14 +208,10 @@ fn operations(page: &mut Page, status: &Status) {
 
 fn each_operation(status: &Status) -> impl Iterator<Item = (&str, &'static str, &OperationStatus)> {
     status.exports.iter().flat_map(|export| {
-        let operations = &export.operations;
-        let rows = [
-            ("read", &operations.read),
-            ("write", &operations.write),
-            ("flush", &operations.flush),
-            ("discard", &operations.discard),
-        ];
-        rows.map(move |(operation, numbers)| (export.name.as_str(), operation, numbers))
+        export
+            .operations
+            .by_name()
+            .map(move |(operation, numbers)| (export.name.as_str(), operation, numbers))
     })
 }
 

@@ -60,7 +60,6 @@ pub(crate) struct Server {
     syncer: Syncer,
     sync_queues: Vec<SyncQueue>,
     answered: Vec<(usize, Ended)>,
-    ended: Vec<Ended>,
     tidy_at: Duration,
     pub(crate) stopping: Option<Instant>,
 }
@@ -107,7 +106,6 @@ impl Server {
             reading: true,
             syncer,
             answered: Vec::new(),
-            ended: Vec::new(),
             tidy_at: NAP,
             stopping: None,
         })
@@ -189,12 +187,12 @@ impl Server {
                 }
             }
             world.carry_signals();
-            std::mem::swap(&mut self.ended, &mut world.watch.ended);
-            let mut ended = std::mem::take(&mut self.ended);
+            // Answering ends no request: the room goes back as it was.
+            let mut ended = std::mem::take(&mut world.watch.ended);
             for one in ended.drain(..) {
                 self.answer(index, one);
             }
-            self.ended = ended;
+            self.worlds[index].watch.ended = ended;
         }
     }
 

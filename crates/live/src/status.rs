@@ -1,6 +1,7 @@
 //! How a server is.
 
 use crate::lateness::LatenessSummary;
+use fullstroke_contract::Operation;
 use serde::{Deserialize, Serialize};
 
 /// A running server.
@@ -105,6 +106,21 @@ pub struct DriveStatus {
 pub const RESPONSE_BUCKETS_S: [f64; 16] = [
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
 ];
+
+impl Operations {
+    /// All kinds, with their names.
+    pub fn by_name(&self) -> [(&'static str, &OperationStatus); 4] {
+        Operation::ALL.map(|operation| {
+            let status = match operation {
+                Operation::Read => &self.read,
+                Operation::Write => &self.write,
+                Operation::Flush => &self.flush,
+                Operation::Discard => &self.discard,
+            };
+            (operation.name(), status)
+        })
+    }
+}
 
 impl OperationStatus {
     /// A request was answered.

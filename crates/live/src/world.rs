@@ -148,6 +148,10 @@ impl World {
         self.rebuilding
     }
 
+    fn note_rebuilding(&mut self) {
+        self.rebuilding = self.store.status().iter().any(|member| member.state == "rebuilding");
+    }
+
     /// Says something to the layers about the member at `path`.
     fn order(&mut self, now: Time, path: &[usize], order: impl Fn(usize) -> Order) -> Result<(), Refusal> {
         let Some((&member, volume)) = path.split_last() else {
@@ -160,7 +164,7 @@ impl World {
         if let Some(recorder) = &mut self.watch.recorder {
             recorder.ordered(RecordedOrder::new(now, submitted, volume, order));
         }
-        self.rebuilding = self.store.status().iter().any(|member| member.state == "rebuilding");
+        self.note_rebuilding();
         Ok(())
     }
 
@@ -195,7 +199,7 @@ impl World {
                 let _ = self.order(self.machine.now(), &path, |member| Order::Fail { member });
             }
         }
-        self.rebuilding = self.store.status().iter().any(|member| member.state == "rebuilding");
+        self.note_rebuilding();
     }
 
     /// Why a request is not begun at all. A disk zeroes no faster than it

@@ -291,9 +291,7 @@ impl VolumeSpec {
     fn describe(&self) -> String {
         match self {
             VolumeSpec::Drive(_) => "drive".into(),
-            VolumeSpec::Volume { layout, members, .. } if layout.name == "jbod" && members.len() == 1 => {
-                members[0].describe()
-            }
+            VolumeSpec::Volume { members, .. } if self.is_only_its_member() => members[0].describe(),
             VolumeSpec::Volume { layout, members, .. } => match &members[0] {
                 VolumeSpec::Drive(_) => format!("{} of {}", layout.name, members.len()),
                 inner => format!("{} of {} x {}", layout.name, members.len(), inner.describe()),

@@ -34,14 +34,7 @@ fn export_text(export: &ExportStatus) -> String {
 
 fn operations(export: &ExportStatus) -> String {
     let mut table = table(["operation", "requests", "MB", "errors", "mean ms"], &[0]);
-    let operations = &export.operations;
-    let rows = [
-        ("read", &operations.read),
-        ("write", &operations.write),
-        ("flush", &operations.flush),
-        ("discard", &operations.discard),
-    ];
-    for (name, operation) in rows {
+    for (name, operation) in export.operations.by_name() {
         let OperationStatus { requests, bytes, errors, response_s, .. } = operation;
         table.add_row([
             name.to_owned(),

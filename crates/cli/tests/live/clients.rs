@@ -1,8 +1,9 @@
 //! Clients of others, each doing what it does best.
 
+use crate::common::success;
 use crate::pattern;
 use crate::programs::{installed, output, run};
-use crate::server::{Place, Server, success};
+use crate::server::{Place, Server};
 use crate::stacks::{self, DISK, NESTED, RAID5, RAID6, RAID10, Volume};
 use serde_json::Value;
 use std::fs;

@@ -1,8 +1,9 @@
 //! How servers end, and why they do not begin.
 
+use crate::common::refused;
 use crate::pattern;
 use crate::programs::installed;
-use crate::server::{Place, refused};
+use crate::server::Place;
 use crate::stacks::{self, JBOD, RAID0, RAID5, RAID6};
 use fullstroke_nbd::client::Client;
 use fullstroke_nbd::{Command, CommandFlags};

@@ -20,6 +20,8 @@
 //! Tests that need a program which is not installed say so and pass.
 
 mod clients;
+#[path = "../common/mod.rs"]
+mod common;
 mod ends;
 mod file_systems;
 mod hostile;

@@ -120,7 +120,7 @@ fn what_is_lost_is_an_error_and_never_wrong() {
         let mut mirror = Mirror::new(&server);
         let refused = drives.iter().any(|drive| {
             let answer =
-                crate::server::fullstroke(&["ctl", server.socket().to_str().unwrap(), "fail", drive]);
+                crate::common::fullstroke(&["ctl", server.socket().to_str().unwrap(), "fail", drive]);
             answer.status.code() != Some(0)
         });
         if refused {

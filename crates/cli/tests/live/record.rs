@@ -1,7 +1,8 @@
 //! Records of live runs, and their replay under the virtual clock.
 
+use crate::common::{fullstroke, success};
 use crate::pattern;
-use crate::server::{Place, Server, fullstroke, success, text};
+use crate::server::{Place, Server, text};
 use crate::stacks::{self, NESTED, RAID5, RAID6, Volume};
 use fullstroke_nbd::{Command, CommandFlags};
 use fullstroke_table::{ColumnType, Schema, TableReader, TableWriter};
@@ -200,7 +201,7 @@ fn a_record_of_another_stack_is_refused() {
         vec!["run", &other, "--replay-decisions", &record],
         vec!["run", &place.stack(), "--replay-decisions", &record, "--set", "volume.chunk=32KiB"],
     ] {
-        let error = crate::server::refused(&arguments);
+        let error = crate::common::refused(&arguments);
         assert!(error.contains("record.parquet") && error.contains("raid5"), "{error}");
     }
 }

@@ -1,5 +1,6 @@
 //! The program, begun and ended.
 
+use crate::common::{refused, success};
 use crate::stacks::{self, Volume};
 use fullstroke_nbd::client::{Client, Options};
 use rustix::process::{Pid, Signal, kill_process};
@@ -7,35 +8,12 @@ use serde_json::Value;
 use std::fs::{self, File};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// No server of these tests takes so long for anything.
 pub const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Runs the program to its end.
-pub fn fullstroke(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_fullstroke")).args(arguments).stdin(Stdio::null()).output().unwrap()
-}
-
-/// What the program prints when it succeeds.
-pub fn success(arguments: &[&str]) -> String {
-    let output = fullstroke(arguments);
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert_eq!((output.status.code(), error.as_ref()), (Some(0), ""), "{arguments:?}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-/// The message of a call that must be refused with status 2.
-pub fn refused(arguments: &[&str]) -> String {
-    let output = fullstroke(arguments);
-    let error = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
-    assert!(output.stdout.is_empty(), "{arguments:?} printed something before it failed");
-    assert!(!error.contains("panicked"), "{error}");
-    error
-}
 
 /// A stack in a folder of its own, which servers share one after the other.
 #[derive(Clone, Debug)]

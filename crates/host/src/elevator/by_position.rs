@@ -1,9 +1,10 @@
 //! Waiting requests sorted by address, and where the last one ended: what the
-//! classic disciplines choose from.
+//! classic disciplines choose from; and all of such a discipline but its choice.
 
 use super::forest::{Forest, Tree};
-use crate::block::{Join, Requests};
-use fullstroke_units::Lbn;
+use super::{Context, Elevator};
+use crate::block::{Join, Queued, Requests};
+use fullstroke_units::{Lbn, Time};
 
 /// Requests by their first address. "Here" is the end of the last one that was
 /// taken: the only position that a host knows of.
@@ -64,5 +65,44 @@ impl ByPosition {
 
     fn with_distance(&self, slot: u32) -> Neighbour {
         (self.forest.key(slot).abs_diff(self.here), slot)
+    }
+}
+
+/// The rule of a discipline that knows nothing but addresses.
+pub(super) trait Choice: Default + Send {
+    /// As [`Elevator::starves`].
+    const STARVES: bool;
+
+    /// Which of the waiting requests is next.
+    fn choose(&mut self, waiting: &ByPosition) -> Option<u32>;
+}
+
+/// The elevator of such a rule.
+#[derive(Debug, Default)]
+pub(super) struct Positional<C> {
+    waiting: ByPosition,
+    choice: C,
+}
+
+impl<C: Choice> Elevator for Positional<C> {
+    fn add(&mut self, _: Time, slot: u32, requests: &Requests) {
+        self.waiting.add(slot, requests);
+    }
+
+    fn grown(&mut self, _: Time, slot: u32, join: Join, _: &Queued, _: &Queued, requests: &Requests) {
+        self.waiting.grown(slot, join, requests);
+    }
+
+    fn coalesced(&mut self, _: Time, _: u32, gone: u32, _: &Requests) {
+        self.waiting.forget(gone);
+    }
+
+    fn dispatch(&mut self, _: Time, context: &Context<'_>) -> Option<u32> {
+        let slot = self.choice.choose(&self.waiting)?;
+        Some(self.waiting.take(slot, context.requests))
+    }
+
+    fn starves(&self) -> bool {
+        C::STARVES
     }
 }

@@ -1,46 +1,26 @@
 //! `c-scan`: upwards until nothing is left there, then from the lowest address.
 
-use super::by_position::ByPosition;
-use super::{Context, Elevator, NoKeys, Site};
-use crate::block::{Join, Queued, Requests};
+use super::by_position::{ByPosition, Choice, Positional};
+use super::{Elevator, NoKeys, Site};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
-use fullstroke_units::Time;
 
 pub(super) const SUMMARY: &str = "upwards until nothing waits there, then from the lowest address";
 pub(super) type Config = NoKeys;
 
 #[derive(Default)]
-struct CircularScan {
-    waiting: ByPosition,
-}
+struct CircularScan;
 
 pub(super) fn build(keys: &Keys, _: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
     let NoKeys {} = read(keys)?;
-    Ok(Box::new(CircularScan::default()))
+    Ok(Box::new(Positional::<CircularScan>::default()))
 }
 
-impl Elevator for CircularScan {
-    fn add(&mut self, _: Time, slot: u32, requests: &Requests) {
-        self.waiting.add(slot, requests);
-    }
+impl Choice for CircularScan {
+    const STARVES: bool = false;
 
-    fn grown(&mut self, _: Time, slot: u32, join: Join, _: &Queued, _: &Queued, requests: &Requests) {
-        self.waiting.grown(slot, join, requests);
-    }
-
-    fn coalesced(&mut self, _: Time, _: u32, gone: u32, _: &Requests) {
-        self.waiting.forget(gone);
-    }
-
-    fn dispatch(&mut self, _: Time, context: &Context<'_>) -> Option<u32> {
-        let ahead = self.waiting.ahead().map(|(_, slot)| slot);
-        let slot = ahead.or_else(|| self.waiting.lowest())?;
-        Some(self.waiting.take(slot, context.requests))
-    }
-
-    fn starves(&self) -> bool {
-        false
+    fn choose(&mut self, waiting: &ByPosition) -> Option<u32> {
+        waiting.ahead().map(|(_, slot)| slot).or_else(|| waiting.lowest())
     }
 }
 

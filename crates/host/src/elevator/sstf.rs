@@ -1,48 +1,30 @@
 //! `sstf`: the nearest request on either side, by address.
 
-use super::by_position::ByPosition;
-use super::{Context, Elevator, NoKeys, Site};
-use crate::block::{Join, Queued, Requests};
+use super::by_position::{ByPosition, Choice, Positional};
+use super::{Elevator, NoKeys, Site};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
-use fullstroke_units::Time;
 
 pub(super) const SUMMARY: &str = "the nearest request on either side; may starve the edges";
 pub(super) type Config = NoKeys;
 
 #[derive(Default)]
-struct Sstf {
-    waiting: ByPosition,
-}
+struct Sstf;
 
 pub(super) fn build(keys: &Keys, _: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
     let NoKeys {} = read(keys)?;
-    Ok(Box::new(Sstf::default()))
+    Ok(Box::new(Positional::<Sstf>::default()))
 }
 
-impl Elevator for Sstf {
-    fn add(&mut self, _: Time, slot: u32, requests: &Requests) {
-        self.waiting.add(slot, requests);
-    }
+impl Choice for Sstf {
+    const STARVES: bool = true;
 
-    fn grown(&mut self, _: Time, slot: u32, join: Join, _: &Queued, _: &Queued, requests: &Requests) {
-        self.waiting.grown(slot, join, requests);
-    }
-
-    fn coalesced(&mut self, _: Time, _: u32, gone: u32, _: &Requests) {
-        self.waiting.forget(gone);
-    }
-
-    fn dispatch(&mut self, _: Time, context: &Context<'_>) -> Option<u32> {
-        let next = match (self.waiting.behind(), self.waiting.ahead()) {
+    fn choose(&mut self, waiting: &ByPosition) -> Option<u32> {
+        let next = match (waiting.behind(), waiting.ahead()) {
             (Some(behind), Some(ahead)) if behind.0 < ahead.0 => behind,
             (behind, ahead) => ahead.or(behind)?,
         };
-        Some(self.waiting.take(next.1, context.requests))
-    }
-
-    fn starves(&self) -> bool {
-        true
+        Some(next.1)
     }
 }
 
