@@ -75,9 +75,9 @@ fn fails_and_is_rebuilt(volume: Volume) {
         (0..50).for_each(|_| mirror.write());
         mirror.read_all(&format!("{} written without {drive}", volume.name));
     }
-    // 4 MiB take 20 s of the world's time, and 0.1 s of ours.
+    // 4 MiB take 20 s of the world's time, and 0.1 s of ours: long enough for requests in between, unless this host pauses.
     volume.expendable.iter().for_each(|drive| drop(server.ctl(&["restore", drive, "--rate", "200KiB"])));
-    assert_eq!(count(&server.states(), "rebuilding"), volume.expendable.len());
+    assert_eq!(count(&server.states(), "failed"), 0);
     while count(&server.states(), "alive") < server.states().len() {
         for _ in 0..10 {
             mirror.write();
