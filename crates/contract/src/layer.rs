@@ -1,6 +1,6 @@
 //! The shape of every layer: a state machine that never looks at a clock.
 
-use crate::{Below, Completion, Gauge, MemberStatistics, Order, Refusal, Request, Signal};
+use crate::{Below, Completion, Gauge, LayerReadings, MemberStatistics, Order, Refusal, Request, Signal};
 use fullstroke_units::Time;
 
 /// One layer of a stack.
@@ -11,7 +11,7 @@ use fullstroke_units::Time;
 /// - **Effects out**: pushed into `out`; the driver drains it before it calls
 ///   any layer again.
 /// - **Getters**: [`next_wake`](Layer::next_wake), [`gauge`](Layer::gauge),
-///   [`statistics`](Layer::statistics).
+///   [`statistics`](Layer::statistics), [`readings`](Layer::readings).
 ///
 /// The polling rule, once: after each event the driver drains `out`, then asks
 /// `next_wake`. Time is monotonic over all calls to a layer. Waking early is
@@ -65,6 +65,10 @@ pub trait Layer: Send {
     fn statistics(&self) -> Option<MemberStatistics> {
         None
     }
+
+    /// What the layer has counted until `now`, if it is not a drive: pushed into
+    /// `out`.
+    fn readings(&self, _now: Time, _out: &mut Vec<LayerReadings>) {}
 }
 
 /// What a layer does in answer to an event.

@@ -2,13 +2,14 @@
 
 use crate::command::Command;
 use crate::config::{ControllerConfig, Plan};
+use crate::counts::Counts;
 use crate::discipline::Discipline;
 use crate::io::{Io, Purpose};
 use crate::memory::Memory;
 use crate::resource::Resource;
 use crate::streams::Streams;
 use fullstroke_contract::{
-    Below, Completion, ConfigError, Gauge, Layer, Operation, Out, Request, RequestId, Slots,
+    Below, Completion, ConfigError, Gauge, Layer, LayerReadings, Operation, Out, Request, RequestId, Slots,
 };
 use fullstroke_units::{Duration, Lbn, SECTOR_BYTES, Sectors, Time};
 use std::cmp::Reverse;
@@ -51,7 +52,7 @@ pub struct Controller {
     /// Since when the host has asked for nothing.
     pub(crate) host_idle_since: Option<Time>,
     idle_since: Option<Time>,
-    pub(crate) hits: u64,
+    pub(crate) counts: Counts,
     now: Time,
     below: Gauge,
 }
@@ -113,7 +114,7 @@ impl Controller {
             pressed: false,
             host_idle_since: Some(Time::ZERO),
             idle_since: Some(Time::ZERO),
-            hits: 0,
+            counts: Counts::default(),
             now: Time::ZERO,
             below: Gauge::default(),
         })
@@ -296,9 +297,13 @@ impl Layer for Controller {
             head: self.below.head,
             idle_since: self.idle_since,
             free_segments: self.memory.room() as u32,
-            buffer_hits: self.hits,
+            buffer_hits: self.counts.hits,
             alive: self.below.alive,
         }
+    }
+
+    fn readings(&self, _: Time, out: &mut Vec<LayerReadings>) {
+        out.push(self.counts.readings());
     }
 }
 

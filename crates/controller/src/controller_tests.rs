@@ -133,6 +133,14 @@ fn a_read_of_what_memory_holds_does_not_ask_the_array() {
     let own = bench.submit(7_000, Read, 200, 8);
     assert!(bench.finished(own).is_some() && bench.asked().is_empty());
     assert_eq!(bench.controller.gauge().buffer_hits, 2);
+    // The write is destaged when the host has been idle.
+    bench.until(60_000);
+    let counts = bench.controller.counts;
+    assert_eq!((counts.reads, counts.hits, counts.absorbed, counts.read_aheads), (3, 2, 1, 0));
+    assert_eq!((counts.destages, counts.destaged), (1, Sectors(8)));
+    let mut readings = Vec::new();
+    bench.controller.readings(at(60_000), &mut readings);
+    assert_eq!(readings, [counts.readings()]);
 }
 
 #[test]
@@ -299,6 +307,7 @@ fn a_sequential_reader_is_read_ahead_of() {
     assert_eq!(bench.finished(third).unwrap().finished, at(2_500));
     let fourth = bench.submit(2_600, Read, 96, 32);
     assert_eq!(bench.finished(fourth).unwrap().finished, at(2_600));
+    assert_eq!(bench.controller.counts.read_aheads, 1);
 }
 
 #[test]

@@ -11,6 +11,8 @@ impl Controller {
         while self.destaging < self.config.destage.depth && self.is_time_to_destage(now) {
             let Some(extent) = self.memory.take_dirty(self.plan.unit_blocks) else { break };
             self.destaging += 1;
+            self.counts.destages += 1;
+            self.counts.destaged += extent.sectors;
             self.ask(Io::own(Purpose::Destage, Operation::Write, extent));
         }
     }

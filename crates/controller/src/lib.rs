@@ -20,6 +20,7 @@
 //! | `epochs.rs` | what a flush has to wait for |
 //! | `resource.rs` | the processor and the link, one user at a time |
 //! | `streams.rs` | sequential readers, found by their addresses |
+//! | `counts.rs` | what is counted, for reports |
 //! | `discipline/` | which I/O the array is given next |
 //!
 //! # What it promises
@@ -45,6 +46,7 @@ mod block;
 mod command;
 mod config;
 mod controller;
+mod counts;
 mod destage;
 pub mod discipline;
 mod epochs;

@@ -10,8 +10,9 @@ impl Controller {
     /// A read is known: it is answered, or its data are fetched.
     pub(crate) fn read(&mut self, slot: u32, now: Time) {
         let extent = self.commands[slot].request.extent;
+        self.counts.reads += 1;
         if self.look_up(slot, now) {
-            self.hits += 1;
+            self.counts.hits += 1;
         }
         if let Some(ahead) = self.streams.observe(extent) {
             self.read_ahead(ahead);
@@ -41,6 +42,7 @@ impl Controller {
         if let Some(missing) = self.memory.missing(ahead)
             && self.memory.fetch_of(missing.start.0) == 0
         {
+            self.counts.read_aheads += 1;
             let io = self.ask(Io::own(Purpose::Ahead, Operation::Read, missing));
             self.memory.begin_fetch(missing, io + 1);
         }

@@ -27,6 +27,7 @@ impl Controller {
                 return;
             }
             self.writers.pop_front();
+            self.counts.absorbed += 1;
             if hints.force_unit_access && !self.config.battery {
                 self.drain(slot);
             } else {

@@ -14,7 +14,7 @@ mod tree;
 pub use machine::{Above, Machine};
 pub use tree::{MemberName, Node, Tree};
 
-use fullstroke_contract::{Completion, Extent, MemberStatistics, Operation, Request, Signal};
+use fullstroke_contract::{Completion, Extent, LayerReadings, MemberStatistics, Operation, Request, Signal};
 use fullstroke_contract::{Source, SourceError, Status};
 use fullstroke_units::Time;
 
@@ -52,7 +52,7 @@ pub trait Observer {
 impl Observer for () {}
 
 /// What a run amounted to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// Requests that arrived.
     pub requests: u64,
@@ -70,6 +70,8 @@ pub struct Outcome {
     /// do later on their own account, such as writing back what they hold, is
     /// carried out but not counted.
     pub drives: Vec<MemberStatistics>,
+    /// What other layers counted until then, in the order of the tree.
+    pub layers: Vec<LayerReadings>,
 }
 
 /// Runs one source on one tree of layers.
@@ -102,6 +104,7 @@ impl Engine {
                 skipped_rows: 0,
                 end: Time::ZERO,
                 drives: Vec::new(),
+                layers: Vec::new(),
             },
         }
     }
@@ -115,12 +118,12 @@ impl Engine {
     /// If a layer loses a request: nothing is in flight in any drive, and yet
     /// not every request has finished.
     pub fn run<O: Observer>(mut self, observer: &mut O) -> Result<Outcome, SourceError> {
-        let mut drives = None;
+        let mut counted = None;
         loop {
             let arrival = self.source.next_wake();
             let due = self.machine.next_wake();
-            if arrival == Time::NEVER && self.machine.in_flight() == 0 && drives.is_none() {
-                drives = Some(self.machine.drive_statistics());
+            if arrival == Time::NEVER && self.machine.in_flight() == 0 && counted.is_none() {
+                counted = Some((self.machine.drive_statistics(), self.machine.layer_readings()));
             }
             if arrival.min(due) == Time::NEVER {
                 break;
@@ -139,7 +142,7 @@ impl Engine {
         assert_eq!(lost, 0, "a layer has lost {lost} requests");
         self.outcome.requests = self.machine.submitted();
         self.outcome.skipped_rows = self.source.skipped_rows();
-        self.outcome.drives = drives.unwrap_or_default();
+        (self.outcome.drives, self.outcome.layers) = counted.unwrap_or_default();
         Ok(self.outcome)
     }
 }

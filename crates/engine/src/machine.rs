@@ -6,7 +6,7 @@ use crate::flight::Flights;
 use crate::tree::Tree;
 use crate::{Finished, Observer};
 use fullstroke_contract::{
-    Below, Completion, Effect, Layer, MemberStatistics, Order, Out, Refusal, Request, Signal,
+    Below, Completion, Effect, Layer, LayerReadings, MemberStatistics, Order, Out, Refusal, Request, Signal,
 };
 use fullstroke_units::Time;
 use std::collections::VecDeque;
@@ -106,6 +106,11 @@ impl Machine {
     /// What each drive has counted, in the order of the tree.
     pub fn drive_statistics(&self) -> Vec<MemberStatistics> {
         self.tree.drive_statistics()
+    }
+
+    /// What other layers have counted, in the order of the tree.
+    pub fn layer_readings(&self) -> Vec<LayerReadings> {
+        self.tree.readings(self.now)
     }
 
     /// A request from above. Its id comes back in [`Finished`]; its origin is

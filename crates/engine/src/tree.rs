@@ -1,6 +1,6 @@
 //! The layers of a stack and who stands above whom.
 
-use fullstroke_contract::{Below, Gauge, Layer, MemberStatistics, Refusal, TrackTable};
+use fullstroke_contract::{Below, Gauge, Layer, LayerReadings, MemberStatistics, Refusal, TrackTable};
 use fullstroke_units::Time;
 use std::sync::Arc;
 
@@ -218,6 +218,21 @@ impl Tree {
             at = above as usize;
             link = self.links[at];
         }
+    }
+
+    /// What layers have counted until `now`. Below the uppermost volume a layer's
+    /// name ends in its place: `link fc-al, member 2`.
+    pub(crate) fn readings(&self, now: Time) -> Vec<LayerReadings> {
+        let mut all = Vec::new();
+        for (layer, path) in self.layers.iter().zip(&self.paths) {
+            let own = all.len();
+            layer.readings(now, &mut all);
+            let place = path.iter().fold(MemberName::new(), |name, &member| member_name(&name, member));
+            for readings in all[own..].iter_mut().filter(|_| !place.is_empty()) {
+                readings.layer = format!("{}, member {place}", readings.layer);
+            }
+        }
+        all
     }
 
     pub(crate) fn drive_statistics(&self) -> Vec<MemberStatistics> {

@@ -191,6 +191,22 @@ fn a_candidate_that_measured_nothing_ranks_last() {
 }
 
 #[test]
+fn candidates_are_ranked_by_what_their_links_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = [write(folder.path(), "raid5", "raid5", 5), write(folder.path(), "raid0", "raid0", 5)];
+    for file in &files {
+        let text = fs::read_to_string(file).unwrap();
+        fs::write(file, format!("{text}[link]\nkind = \"fc-al\"\n")).unwrap();
+    }
+    let ranking = ranking(&load(&files, &[]), 2, "link_utilisation");
+    let [best, other] = &ranking.candidates[..] else { panic!("{ranking}") };
+    assert_eq!((ranking.by.as_str(), best.name.as_str()), ("layers.link_utilisation", "raid0"));
+    // A third writes, each with two reads and two writes where one would do.
+    assert!(other.value > 1.8 * best.value && best.value > 0.0, "{ranking}");
+    assert!(best.report.to_string().contains("link fc-al"));
+}
+
+#[test]
 fn a_small_difference_of_alike_candidates_is_called_not_significant() {
     let folder = tempfile::tempdir().unwrap();
     let files = [write(folder.path(), "raid5", "raid5", 5)];

@@ -105,6 +105,7 @@ mod tests {
             skipped_rows: 0,
             end,
             drives: Vec::new(),
+            layers: Vec::new(),
         };
         measurement.finish(&outcome, &[], Identity::default())
     }

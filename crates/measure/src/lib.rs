@@ -13,7 +13,7 @@
 //! | `interval.rs` | confidence intervals from batches |
 //! | `difference.rs` | two runs of one workload, batch by batch |
 //! | `metric.rs` | the numbers of a report by their dotted names |
-//! | `report.rs`, `members.rs`, `processes.rs` | what is handed over, as JSON |
+//! | `report.rs`, `members.rs`, `layers.rs`, `processes.rs` | what is handed over, as JSON |
 //! | `render.rs` | the same for people |
 //! | `log.rs` | every request as a row of a table |
 //! | `recorder.rs` | measurement, log and progress side by side |
@@ -57,6 +57,7 @@
 mod batches;
 mod difference;
 mod interval;
+mod layers;
 mod log;
 mod measurement;
 mod members;
@@ -71,6 +72,7 @@ mod spread;
 pub use batches::Batches;
 pub use difference::{Difference, Significance, paired_difference};
 pub use interval::BATCHES_FOR_INTERVAL;
+pub use layers::LayerReport;
 pub use log::RequestLog;
 pub use measurement::{Identity, Measured, Measurement, WarmUp};
 pub use members::MemberReport;

@@ -2,6 +2,7 @@
 
 use crate::batches::Batches;
 use crate::interval::interval;
+use crate::layers::layer_reports;
 use crate::members::member_reports;
 use crate::metric::{CONFIDENCE, Metric};
 use crate::processes::{Across, Processes, fairness};
@@ -164,6 +165,7 @@ impl Measurement {
             groups: self.processes.groups(simulated_s),
             processes,
             members,
+            layers: layer_reports(&outcome.layers),
             seed: identity.seed,
             config_digest: identity.config_digest,
             version: identity.version,

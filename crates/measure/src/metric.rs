@@ -3,7 +3,8 @@
 use crate::batches::Batch;
 use crate::measurement::Class;
 use crate::report::{Distribution, Quantity, Report};
-use crate::{MemberReport, TimeParts};
+use crate::{LayerReport, MemberReport, TimeParts};
+use fullstroke_contract::READINGS;
 use fullstroke_contract::registry::nearest;
 use fullstroke_units::SECTOR_BYTES;
 use thiserror::Error;
@@ -13,7 +14,9 @@ pub(crate) const CONFIDENCE: f64 = 0.95;
 
 /// One number of a [`Report`], by which runs can be compared. Its name is the
 /// path in the report's JSON: `response_ms.p99`, `iops`, `reads.response_ms.mean`,
-/// `members.utilisation` (the mean over all members).
+/// `members.utilisation` (the mean over all members), `layers.link_utilisation`
+/// (the mean over the layers that have such a reading; `link_utilisation` means
+/// the same).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric(Kind);
 
@@ -26,6 +29,7 @@ enum Kind {
     ReadWriteRatio,
     Process(usize),
     Member(usize),
+    Layer(usize),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,8 +130,10 @@ impl Metric {
         });
         let processes = (0..PROCESSES.len()).map(Kind::Process);
         let members = (0..MEMBERS.len()).map(Kind::Member);
+        let layers = (0..READINGS.len()).map(Kind::Layer);
         let shares = [Kind::ReadWriteRatio].into_iter().chain(processes);
-        times.chain(parts).chain(rates).chain(classes).chain(shares).chain(members).map(Metric).collect()
+        let requests = times.chain(parts).chain(rates).chain(classes);
+        requests.chain(shares).chain(members).chain(layers).map(Metric).collect()
     }
 
     /// The mean response time.
@@ -141,14 +147,15 @@ impl Metric {
         Metric(Kind::ClassTime(class, Statistic::Mean))
     }
 
-    /// The metric called `name`. A time alone (`response_ms`) means its mean.
+    /// The metric called `name`. A time alone (`response_ms`) means its mean; a
+    /// reading alone is found among the layers.
     ///
     /// # Errors
     /// Names the nearest metric.
     pub fn parse(name: &str) -> Result<Metric, UnknownMetric> {
         let all = Metric::all();
-        let mean = format!("{name}.mean");
-        all.iter().find(|metric| metric.name() == name || metric.name() == mean).copied().ok_or_else(|| {
+        let short = [name.to_owned(), format!("{name}.mean"), format!("layers.{name}")];
+        all.iter().find(|metric| short.contains(&metric.name())).copied().ok_or_else(|| {
             let names: Vec<String> = all.iter().map(Metric::name).collect();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             UnknownMetric { name: name.to_owned(), nearest: nearest(name, &names), known: known() }
@@ -170,6 +177,7 @@ impl Metric {
             Kind::ReadWriteRatio => "read_write_ratio".to_owned(),
             Kind::Process(process) => PROCESSES[process].0.to_owned(),
             Kind::Member(member) => format!("members.{}", MEMBERS[member].0),
+            Kind::Layer(reading) => format!("layers.{}", READINGS[reading].name),
         }
     }
 
@@ -180,6 +188,7 @@ impl Metric {
             Kind::Rate(..) | Kind::ReadWriteRatio => true,
             Kind::Process(process) => PROCESSES[process].2,
             Kind::Member(member) => MEMBERS[member].2,
+            Kind::Layer(reading) => READINGS[reading].more_is_better,
             Kind::Time(..) | Kind::ClassTime(..) | Kind::Part(_) => false,
         }
     }
@@ -208,6 +217,15 @@ impl Metric {
                 let of = MEMBERS[member].1;
                 report.members.iter().map(of).sum::<f64>() / report.members.len() as f64
             }
+            Kind::Layer(reading) => {
+                let of = |layer: &LayerReport| layer.value(READINGS[reading].name);
+                let (sum, count) = report
+                    .layers
+                    .iter()
+                    .filter_map(of)
+                    .fold((0.0, 0.0), |(sum, count), one| (sum + one, count + 1.0));
+                sum / count
+            }
         }
     }
 
@@ -221,7 +239,9 @@ impl Metric {
             | Kind::ReadWriteRatio => Some(View::Mean),
             Kind::Time(Quantity::Response, statistic) => statistic.quantile().map(View::Quantile),
             Kind::Rate(..) => Some(View::Rate),
-            Kind::Time(..) | Kind::ClassTime(..) | Kind::Process(_) | Kind::Member(_) => None,
+            Kind::Time(..) | Kind::ClassTime(..) | Kind::Process(_) | Kind::Member(_) | Kind::Layer(_) => {
+                None
+            }
         }
     }
 
@@ -246,7 +266,7 @@ impl Metric {
                 let [reads, writes] = batch.classes;
                 (reads.sectors as f64, writes.sectors as f64)
             }
-            Kind::Process(_) | Kind::Member(_) => (0.0, 0.0),
+            Kind::Process(_) | Kind::Member(_) | Kind::Layer(_) => (0.0, 0.0),
         }
     }
 }
@@ -340,5 +360,7 @@ mod tests {
         assert!(!Metric::parse("members.utilisation").unwrap().more_is_better());
         assert!(Metric::parse("fairness").unwrap().more_is_better());
         assert!(!Metric::parse("process_mb_per_s.stddev").unwrap().more_is_better());
+        assert!(!Metric::parse("link_utilisation").unwrap().more_is_better());
+        assert!(Metric::parse("layers.controller_read_hits").unwrap().more_is_better());
     }
 }

@@ -1,6 +1,6 @@
 //! A report for people.
 
-use crate::{Across, Distribution, GroupReport, MemberReport, ProcessReport, Report};
+use crate::{Across, Distribution, GroupReport, LayerReport, MemberReport, ProcessReport, Report};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, presets};
 use std::fmt;
 
@@ -49,6 +49,9 @@ impl fmt::Display for Report {
             self.write_processes(f)?;
         }
         writeln!(f, "\n{}", members(&self.members).trim_fmt())?;
+        if !self.layers.is_empty() {
+            writeln!(f, "\n{}", layers(&self.layers).trim_fmt())?;
+        }
         self.write_footing(f)
     }
 }
@@ -197,6 +200,17 @@ fn members(members: &[MemberReport]) -> Table {
             number(member.transfer_ms),
             number(member.mb_per_s),
         ]);
+    }
+    table
+}
+
+fn layers(layers: &[LayerReport]) -> Table {
+    let mut table = table(["layer", "reading", "value"], &[0, 1]);
+    for layer in layers {
+        for (index, reading) in layer.readings.iter().enumerate() {
+            let name = if index == 0 { layer.layer.as_str() } else { "" };
+            table.add_row([name, reading.name, &number(reading.value)]);
+        }
     }
     table
 }

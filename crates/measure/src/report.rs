@@ -1,6 +1,6 @@
 //! What a run is reported as. Every field has its unit in its name.
 
-use crate::{Across, GroupReport, MemberReport, ProcessReport};
+use crate::{Across, GroupReport, LayerReport, MemberReport, ProcessReport};
 use serde::Serialize;
 
 /// The numbers of one run; what `run --json` prints.
@@ -65,6 +65,8 @@ pub struct Report {
     pub processes: Vec<ProcessReport>,
     /// The drives, in the order of the tree.
     pub members: Vec<MemberReport>,
+    /// The layers between host and drives that count something.
+    pub layers: Vec<LayerReport>,
     /// The seed of all randomness.
     pub seed: u64,
     /// A digest of the whole configuration.

@@ -1,6 +1,9 @@
 //! What a whole run on a drive is reported as.
 
-use fullstroke_contract::{Completion, Extent, Hints, Operation, Request, RequestId, Source, SourceError};
+use fullstroke_contract::{
+    Completion, Extent, Hints, LayerReadings, Operation, READINGS, Request, RequestId,
+};
+use fullstroke_contract::{Source, SourceError};
 use fullstroke_drive::{DriveConfig, Model};
 use fullstroke_engine::{Engine, Node, Tree};
 use fullstroke_measure::{Identity, Measured, Measurement, Metric, Recorder, WarmUp};
@@ -74,7 +77,14 @@ fn measured(requests: u64, warm_up: WarmUp) -> Measured {
     let processes = ["reader", "writer", "reader"].map(str::to_owned).into();
     let measurement = Measurement::new(warm_up).with_processes(processes);
     let mut recorder = Recorder::new(measurement, None, None);
-    let outcome = Engine::new(tree, Box::new(source)).run(&mut recorder).unwrap();
+    let mut outcome = Engine::new(tree, Box::new(source)).run(&mut recorder).unwrap();
+    // As if there had been two layers that count all that layers may.
+    let readings = |first: f64| {
+        let values = (0..READINGS.len()).map(|index| (READINGS[index].name, first + index as f64));
+        values.collect::<Vec<_>>()
+    };
+    outcome.layers =
+        vec![LayerReadings::new("one", &readings(10.0)), LayerReadings::new("other", &readings(20.0))];
     recorder.measurement.finish(&outcome, &names, Identity::default())
 }
 
@@ -158,10 +168,12 @@ fn the_json_of_a_report_has_the_promised_keys() {
 
 #[test]
 fn every_metric_has_its_value_in_the_json_under_its_name() {
-    let report = measured(2_000, WarmUp::default()).report;
+    let mut report = measured(2_000, WarmUp::default()).report;
+    report.layers.truncate(1);
     let json = serde_json::to_value(&report).unwrap();
     for metric in Metric::all() {
-        let pointer = format!("/{}", metric.name().replace("members.", "members.0.").replace('.', "/"));
+        let path = metric.name().replace("members.", "members.0.").replace("layers.", "layers.0.readings.");
+        let pointer = format!("/{}", path.replace('.', "/"));
         let value =
             json.pointer(&pointer).and_then(serde_json::Value::as_f64).unwrap_or_else(|| panic!("{pointer}"));
         assert_eq!(value, metric.value(&report), "{pointer}");
@@ -199,6 +211,26 @@ fn a_report_for_people_shows_processes_and_their_groups() {
     let text = measured(2_000, WarmUp::default()).report.to_string();
     assert!(text.lines().any(|line| line.starts_with("reader") && line.contains(" 2 ")), "{text}");
     assert!(text.contains("fairness"), "{text}");
+}
+
+#[test]
+fn a_reading_is_the_mean_over_the_layers_that_have_it() {
+    let mut report = measured(2_000, WarmUp::default()).report;
+    let second = Metric::parse(READINGS[1].name).unwrap();
+    assert_eq!(second, Metric::parse(&format!("layers.{}", READINGS[1].name)).unwrap());
+    assert_eq!(second.value(&report), 16.0);
+    report.layers[0].readings.clear();
+    assert_eq!(second.value(&report), 21.0);
+    report.layers.clear();
+    assert!(second.value(&report).is_nan());
+}
+
+#[test]
+fn a_report_for_people_shows_layers_by_name() {
+    let text = measured(2_000, WarmUp::default()).report.to_string();
+    let shown = |line: &str, name| line.contains(name) && line.contains(READINGS[0].name);
+    assert!(text.lines().any(|line| shown(line, "one")), "{text}");
+    assert!(text.lines().any(|line| shown(line, "other")), "{text}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! From a checked stack to layers and a source.
 
 use crate::config::{Stack, WorkloadConfig, digest};
+use crate::link::LinkSpec;
 use crate::stripes::Striped;
 use crate::{StackError, replay};
 use fullstroke_contract::registry::{Entry, Keys};
@@ -118,12 +119,8 @@ impl Stack {
     /// The layers, from the host down.
     pub(crate) fn layers(&self) -> Result<Node, StackError> {
         let layers = || -> Result<Node, ConfigError> {
-            let volume = self.volume.node(self.host.members())?;
-            if self.host.members().is_some() && self.volume.is_drive() {
-                let message =
-                    "the volume is a single drive and has no members; give the keys to [host] itself";
-                return Err(ConfigError::new("host.members", message));
-            }
+            self.check_members_of_host()?;
+            let volume = self.volume.node(self.host.members(), self.link.as_ref())?;
             let array = match self.controller()? {
                 Some(controller) => Node::over(Box::new(controller), volume),
                 None => volume,
@@ -139,14 +136,27 @@ impl Stack {
         layers().map_err(|error| self.document.error(error))
     }
 
+    /// Whether the host can have a layer above each drive.
+    fn check_members_of_host(&self) -> Result<(), ConfigError> {
+        if self.host.members().is_none() {
+            return Ok(());
+        }
+        let message = if self.volume.is_drive() {
+            "the volume is a single drive and has no members; give the keys to [host] itself"
+        } else if self.controller.is_some() {
+            "the members stand behind a controller, which the host cannot pass; \
+             leave [controller] or these keys out"
+        } else if self.link.is_some() {
+            "these layers would stand between the link and the drives; leave [link] or these keys out"
+        } else {
+            return Ok(());
+        };
+        Err(ConfigError::new("host.members", message))
+    }
+
     /// The controller between host and volume, if there is one.
     fn controller(&self) -> Result<Option<Controller>, ConfigError> {
         let Some(config) = &self.controller else { return Ok(None) };
-        if self.host.members().is_some() {
-            let message = "the members stand behind a controller, which the host cannot pass; \
-                           leave [controller] or these keys out";
-            return Err(ConfigError::new("host.members", message));
-        }
         Controller::new(config, self.volume.capacity()?, self.volume.full_stripe()?)
             .map(Some)
             .map_err(|error| error.below("controller"))
@@ -178,8 +188,9 @@ impl Stack {
 
 impl VolumeSpec {
     /// The layer and, below it, its members; above each drive, if they are said
-    /// to have one, a host's layer.
-    fn node(&self, host: Option<&HostConfig>) -> Result<Node, ConfigError> {
+    /// to have one, a host's layer; between a volume and its drives, if there is
+    /// one, a link.
+    fn node(&self, host: Option<&HostConfig>, link: Option<&LinkSpec>) -> Result<Node, ConfigError> {
         match self {
             VolumeSpec::Drive(model) => {
                 let drive = Node::drive(model.layer()?, model.tracks());
@@ -191,14 +202,48 @@ impl VolumeSpec {
                 })
             }
             VolumeSpec::Volume { members, .. } if self.is_only_its_member() => {
-                self.layout()?;
-                members[0].node(host)
+                let layout = self.layout()?;
+                let member = members[0].node(host, link)?;
+                Ok(match link.filter(|_| self.has_drives()) {
+                    Some(link) => Node::over(link.over(Box::new(Volume::new(layout)), 1)?, member),
+                    None => member,
+                })
             }
-            VolumeSpec::Volume { members, .. } => Ok(Node::volume(
-                Box::new(Volume::new(self.layout()?)),
-                members.iter().map(|member| member.node(host)).collect::<Result<_, _>>()?,
-            )),
+            VolumeSpec::Volume { members, .. } => {
+                let layer = Box::new(Volume::new(self.layout()?));
+                let below = members.iter().map(|member| member.node(host, link)).collect::<Result<_, _>>()?;
+                Ok(match link {
+                    Some(link) if self.has_drives() => {
+                        self.check_all_are_drives()?;
+                        Node::volume(link.over(layer, members.len())?, below)
+                    }
+                    _ => Node::volume(layer, below),
+                })
+            }
         }
+    }
+
+    /// Whether one of its members, at least, is a drive.
+    fn has_drives(&self) -> bool {
+        match self {
+            VolumeSpec::Drive(_) => false,
+            VolumeSpec::Volume { members, .. } => {
+                members.iter().any(|member| matches!(member, VolumeSpec::Drive(_)))
+            }
+        }
+    }
+
+    /// A link joins drives: among them there is no volume.
+    fn check_all_are_drives(&self) -> Result<(), ConfigError> {
+        let VolumeSpec::Volume { members, path, .. } = self else { return Ok(()) };
+        if members.iter().all(|member| matches!(member, VolumeSpec::Drive(_))) {
+            return Ok(());
+        }
+        let message = format!(
+            "the members of `{path}` are drives and volumes, and a link joins drives; \
+             make the drives volumes of one drive, which then have links of their own, or leave [link] out"
+        );
+        Err(ConfigError::new("link", message))
     }
 
     /// What says where its bytes lie.

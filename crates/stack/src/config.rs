@@ -2,6 +2,7 @@
 
 use crate::build::{Run, VolumeSpec};
 use crate::document::Document;
+use crate::link::LinkSpec;
 use crate::{FioConfig, StackError, drives, schema};
 use fullstroke_contract::registry::{self, Keys, check_known, find, read};
 use fullstroke_contract::{ConfigError, Operation};
@@ -120,6 +121,7 @@ pub struct Stack {
     pub(crate) jobs: Option<JobSet>,
     pub(crate) host: HostConfig,
     pub(crate) controller: Option<ControllerConfig>,
+    pub(crate) link: Option<LinkSpec>,
     pub(crate) volume: VolumeSpec,
     name: String,
     title: String,
@@ -128,7 +130,7 @@ pub struct Stack {
     digest: String,
 }
 
-const KEYS: &[&str] = &["title", "seed", "workload", "host", "controller", "volume", "measurement"];
+const KEYS: &[&str] = &["title", "seed", "workload", "host", "controller", "link", "volume", "measurement"];
 
 impl Stack {
     /// Reads and checks a stack file.
@@ -167,12 +169,16 @@ impl Stack {
             let workload = read_workload(&section(&document, "workload")?).map_err(at("workload"))?;
             let host = HostConfig::read(&section(&document, "host")?).map_err(at("host"))?;
             let controller = read_controller(&document)?;
+            let link = match document.values().contains_key("link") {
+                true => Some(LinkSpec::read(section(&document, "link")?).map_err(at("link"))?),
+                false => None,
+            };
             let measurement = read(&section(&document, "measurement")?).map_err(at("measurement"))?;
             let title = scalar(&document, "title", Value::as_str)?.map(str::to_owned);
             let seed = scalar(&document, "seed", Value::as_u64)?.unwrap_or(0);
-            Ok((workload, host, controller, measurement, title, Seed(seed)))
+            Ok((workload, host, controller, link, measurement, title, Seed(seed)))
         };
-        let (workload, host, controller, measurement, title, seed) =
+        let (workload, host, controller, link, measurement, title, seed) =
             read_all().map_err(|error| document.error(error))?;
         let jobs = match &workload {
             WorkloadConfig::Fio(config) => Some(config.read(&folder)?),
@@ -191,6 +197,7 @@ impl Stack {
             jobs,
             host,
             controller,
+            link,
             volume,
             name,
             seed,
@@ -232,7 +239,7 @@ impl Stack {
     }
 
     /// Sixteen hexadecimal digits that differ where two stacks do: workload,
-    /// host, controller, volume, every number of every drive. Title and seed do not count.
+    /// host, controller, link, volume, every number of every drive. Title and seed do not count.
     pub fn digest(&self) -> &str {
         &self.digest
     }

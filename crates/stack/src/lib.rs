@@ -6,6 +6,7 @@
 //! | `drives.rs` | the drive library and drive files |
 //! | `config.rs` | the stack file |
 //! | `build.rs` | from a stack file to layers and a source |
+//! | `link.rs` | the link between a volume and its drives |
 //! | `fio.rs` | a job file of fio's as a workload |
 //! | `stripes.rs` | how a volume's addresses lie on its members, for the host above |
 //! | `replay.rs` | a trace as a source of requests |
@@ -18,6 +19,7 @@ mod document;
 pub mod drives;
 mod error;
 mod fio;
+mod link;
 mod reference;
 mod replay;
 mod schema;

@@ -3,6 +3,7 @@
 use crate::config::{MeasurementConfig, TraceConfig};
 use crate::schema;
 use crate::{FioConfig, drives};
+use fullstroke_contract::READINGS;
 use fullstroke_contract::registry::{Entry, schema_of};
 use fullstroke_controller::{ControllerConfig, DestageConfig};
 use fullstroke_drive::DriveConfig;
@@ -15,7 +16,7 @@ use std::fmt::Write as _;
 pub fn reference() -> String {
     let mut page = String::from(
         "# Reference\n\n<!-- Written by `make generate`; a test holds it to the code. -->\n\n\
-         A stack file has the tables `[workload]`, `[host]`, `[controller]`, `[volume]` and `[measurement]`, and the keys `title` and `seed`.\n\
+         A stack file has the tables `[workload]`, `[host]`, `[controller]`, `[link]`, `[volume]` and `[measurement]`, and the keys `title` and `seed`.\n\
          Sizes are written `64KiB` (1024) or `64KB` (1000), times `3.5ms`. `--set volume.chunk=256KiB` replaces any key.\n",
     );
     section(&mut page, "[volume]", "Every volume has these keys, and those of its layout.");
@@ -63,6 +64,23 @@ pub fn reference() -> String {
         "Disciplines: `discipline = ...` in `[controller]`",
         fullstroke_controller::discipline::REGISTRY,
     );
+    policies_with(
+        &mut page,
+        "Links: `kind = ...` in `[link]`",
+        "What a volume's commands and data pass on their way to its drives and back; without the table it takes no time. Each volume whose members \
+         are drives has a link of its own. A drive holds what it reads until all of it is there. Drive files may describe a bus as well \
+         (`electronics`): that comes on top.",
+        fullstroke_link::REGISTRY,
+    );
+    section(
+        &mut page,
+        "Readings of layers",
+        "What links and controllers count over a whole run, the warm-up included: `layers` in the report, and `compare --by link_utilisation`.",
+    );
+    page.push_str("| reading | meaning |\n|---|---|\n");
+    for reading in READINGS {
+        let _ = writeln!(page, "| `{}` | {} |", reading.name, reading.meaning);
+    }
     section(&mut page, "[measurement]", "");
     keys(&mut page, schema_of::<MeasurementConfig>().as_value());
     section(
@@ -95,7 +113,11 @@ fn section(page: &mut String, title: &str, text: &str) {
 
 /// One entry for each policy of a registry.
 fn policies<F>(page: &mut String, title: &str, registry: &[Entry<F>]) {
-    section(page, title, "");
+    policies_with(page, title, "", registry);
+}
+
+fn policies_with<F>(page: &mut String, title: &str, text: &str, registry: &[Entry<F>]) {
+    section(page, title, text);
     for entry in registry {
         let _ = write!(page, "### {}\n\n{}.\n\n", entry.name, entry.summary);
         keys(page, (entry.schema)().as_value());

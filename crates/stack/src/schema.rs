@@ -32,6 +32,7 @@ pub(crate) fn stack() -> Value {
     let mut controller = hoisted(schema_of::<ControllerConfig>().into(), &mut definitions);
     let disciplines = fullstroke_controller::discipline::REGISTRY.iter().map(|entry| entry.name);
     controller["properties"]["discipline"]["enum"] = disciplines.collect();
+    let link = choice(fullstroke_link::REGISTRY, "kind", &mut definitions);
     let host = host(&mut definitions);
     definitions.insert("Host".into(), host);
     json!({
@@ -45,6 +46,7 @@ pub(crate) fn stack() -> Value {
             "workload": { "anyOf": [trace, synthetic, processes, fio] },
             "host": { "$ref": "#/$defs/Host" },
             "controller": controller,
+            "link": link,
             "volume": { "$ref": "#/$defs/Volume" },
             "measurement": hoisted(schema_of::<MeasurementConfig>().into(), &mut definitions),
         },

@@ -1,0 +1,75 @@
+//! What a layer has counted, by name, for reports.
+
+/// The names that readings may have, one line each; reports and metrics derive
+/// from this list. Units stand last in a name.
+#[rustfmt::skip]
+pub const READINGS: &[ReadingName] = &[
+    less("link_utilisation", "share of the time in which a lane was busy, on average over lanes"),
+    less("link_wait_ms_mean", "mean time between a transfer's offer and its begin"),
+    less("link_wait_ms_max", "the longest of these times"),
+    less("link_transfers", "commands, readinesses, data and statuses"),
+    less("link_tenancies", "how often a port won the link"),
+    less("link_payload_mb", "data, in 10^6 bytes"),
+    less("link_overhead_mb", "everything else that was sent"),
+    less("link_to_members_mb", "data from the host to members"),
+    less("link_to_host_mb", "data from members to the host"),
+    less("link_between_members_mb", "data from member to member"),
+    less("controller_reads", "reads of addresses that there are"),
+    more("controller_read_hits", "those that memory answered at once"),
+    more("controller_read_hit_share", "their share, 0 to 1"),
+    more("controller_writes_absorbed", "writes that memory took"),
+    less("controller_read_aheads", "I/Os that read ahead"),
+    less("controller_destages", "I/Os that write what is dirty"),
+    less("controller_destaged_mb", "what they write, in 10^6 bytes"),
+];
+
+/// The name of a reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadingName {
+    /// As reports have it.
+    pub name: &'static str,
+    /// What it counts, for the reference page.
+    pub meaning: &'static str,
+    /// Whether a larger value is the better one.
+    pub more_is_better: bool,
+}
+
+/// One number that a layer has counted since the beginning of the run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reading {
+    /// One of [`READINGS`].
+    pub name: &'static str,
+    /// In the unit of the name.
+    pub value: f64,
+}
+
+/// What one layer has counted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LayerReadings {
+    /// What kind of layer it is, such as `link fc-al`.
+    pub layer: String,
+    /// Its numbers, in the order in which they are shown.
+    pub readings: Vec<Reading>,
+}
+
+impl LayerReadings {
+    /// The readings of `layer`.
+    ///
+    /// # Panics
+    /// If one of the names is not in [`READINGS`].
+    pub fn new(layer: impl Into<String>, readings: &[(&'static str, f64)]) -> LayerReadings {
+        let reading = |&(name, value): &(&'static str, f64)| {
+            assert!(READINGS.iter().any(|known| known.name == name), "`{name}` is not among the readings");
+            Reading { name, value }
+        };
+        LayerReadings { layer: layer.into(), readings: readings.iter().map(reading).collect() }
+    }
+}
+
+const fn less(name: &'static str, meaning: &'static str) -> ReadingName {
+    ReadingName { name, meaning, more_is_better: false }
+}
+
+const fn more(name: &'static str, meaning: &'static str) -> ReadingName {
+    ReadingName { name, meaning, more_is_better: true }
+}

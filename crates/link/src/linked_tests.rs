@@ -1,0 +1,253 @@
+//! A volume behind a link, above members that answer when they are told to.
+
+use super::*;
+use crate::REGISTRY;
+use fullstroke_contract::registry::Keys;
+use fullstroke_contract::{Breakdown, Extent};
+use fullstroke_units::Duration;
+use proptest::prelude::*;
+use std::collections::VecDeque;
+
+const MEMBERS: usize = 4;
+
+/// Longer than anything waits for the link.
+const SERVICE: Duration = Duration::from_millis(400);
+
+/// Gives each request, after a while, to the member that its address names.
+#[derive(Default)]
+struct Slow {
+    waiting: VecDeque<(Time, Request)>,
+    /// Of what lies below, as seen when requests came.
+    queue_length: u32,
+    now: Time,
+}
+
+/// Notes the time of a call, which is not before that of the last.
+fn pass(now: &mut Time, at: Time) {
+    assert!(*now <= at, "called at {at:?} after {now:?}");
+    *now = at;
+}
+
+/// A link that wants its calls in order of time.
+struct Strict(Box<dyn Link>, Time);
+
+impl Link for Strict {
+    fn offer(&mut self, now: Time, transfer: Transfer) {
+        pass(&mut self.1, now);
+        self.0.offer(now, transfer);
+    }
+    fn next_wake(&self) -> Time {
+        self.0.next_wake()
+    }
+    fn advance(&mut self, now: Time, delivered: &mut Vec<Delivered>) {
+        pass(&mut self.1, now);
+        self.0.advance(now, delivered);
+    }
+    fn statistics(&self) -> crate::LinkStatistics {
+        self.0.statistics()
+    }
+}
+
+impl Slow {
+    const WHILE: Duration = Duration::from_micros(30);
+}
+
+impl Layer for Slow {
+    fn submit(&mut self, now: Time, request: Request, below: Below<'_>, _: &mut Out) {
+        pass(&mut self.now, now);
+        self.queue_length = below.gauge(1).queue_length;
+        self.waiting.push_back((now + Slow::WHILE, request));
+    }
+    fn completed(&mut self, now: Time, _: usize, completion: Completion, _: Below<'_>, out: &mut Out) {
+        pass(&mut self.now, now);
+        assert_eq!(now, completion.finished);
+        out.complete(completion);
+    }
+    fn wake(&mut self, now: Time, _: Below<'_>, out: &mut Out) {
+        pass(&mut self.now, now);
+        while let Some(&(due, request)) = self.waiting.front()
+            && due <= now
+        {
+            self.waiting.pop_front();
+            out.issue(request.extent.start.0 as usize % MEMBERS, request);
+        }
+    }
+    fn ordered(&mut self, _: Time, _: Order, _: Below<'_>, out: &mut Out) -> Result<(), Refusal> {
+        out.signal(Signal::Failed);
+        Ok(())
+    }
+    fn next_wake(&self) -> Time {
+        self.waiting.front().map_or(Time::NEVER, |&(due, _)| due)
+    }
+    fn gauge(&self) -> Gauge {
+        Gauge { queue_length: self.queue_length, ..Gauge::default() }
+    }
+}
+
+fn linked(kind: usize) -> Linked {
+    let entry = &REGISTRY[kind];
+    let link = Strict((entry.build)(&Keys::new(), MEMBERS).unwrap(), Time::ZERO);
+    Linked::new(Box::<Slow>::default(), Box::new(link), entry.name)
+}
+
+/// Gap, address, sectors, operation.
+type Ask = (u64, u64, u64, usize);
+
+fn request(id: usize, &(_, start, sectors, operation): &Ask) -> Request {
+    let operation = Operation::ALL[operation];
+    let sectors = if operation == Operation::Flush { 0 } else { sectors };
+    Request { id: RequestId(id as u64), operation, extent: Extent::new(start, sectors), ..Request::default() }
+}
+
+/// A request at its member, which answers at an instant that does not depend on
+/// when the request came.
+struct Served {
+    due: Time,
+    member: usize,
+    submitted: Time,
+    request: Request,
+}
+
+/// Runs all; wake-ups come `late` after they are due.
+fn run(kind: usize, asks: &[Ask], late: u64) -> Vec<Completion> {
+    let late = Duration::from_nanos(late);
+    let mut layer = linked(kind);
+    let mut out = Out::new();
+    let mut arrivals = VecDeque::new();
+    let mut now = Time::ZERO;
+    for (id, ask) in asks.iter().enumerate() {
+        now += Duration::from_nanos(ask.0);
+        arrivals.push_back((now, request(id, ask)));
+    }
+    let arrived: Vec<Time> = arrivals.iter().map(|&(at, _)| at).collect();
+    let (mut served, mut done): (Vec<Served>, Vec<Completion>) = Default::default();
+    loop {
+        let asked = arrivals.front().map_or(Time::NEVER, |&(at, _)| at);
+        let answered = served.iter().map(|one| one.due).min().unwrap_or(Time::NEVER);
+        let woken = if layer.next_wake() == Time::NEVER { Time::NEVER } else { layer.next_wake() + late };
+        let now = asked.min(answered).min(woken);
+        if now == Time::NEVER {
+            return done;
+        }
+        if asked == now {
+            let (_, request) = arrivals.pop_front().unwrap();
+            layer.submit(now, request, Below::NOTHING, &mut out);
+        } else if answered == now {
+            let index = served.iter().position(|one| one.due == now).unwrap();
+            let Served { member, submitted, request, .. } = served.remove(index);
+            let breakdown = Breakdown { seek: now.since(submitted), ..Breakdown::default() };
+            let answer =
+                Completion { id: request.id, submitted, finished: now, breakdown, ..Completion::default() };
+            layer.completed(now, member, answer, Below::NOTHING, &mut out);
+        } else {
+            layer.wake(now, Below::NOTHING, &mut out);
+        }
+        for effect in out.drain() {
+            match effect {
+                Effect::Issue { member, request } => {
+                    let due = arrived[request.extent.start.0 as usize / MEMBERS] + SERVICE;
+                    assert!(due > now);
+                    served.push(Served { due, member: member as usize, submitted: now, request });
+                }
+                Effect::Complete(completion) => done.push(completion),
+                Effect::Signal(signal) => panic!("nobody sent {signal:?}"),
+            }
+        }
+    }
+}
+
+fn asks() -> impl Strategy<Value = Vec<Ask>> {
+    let one = (1u64..300_000, 0..MEMBERS as u64, 1u64..64, 0..Operation::ALL.len());
+    prop::collection::vec(one, 1..80).prop_map(|mut asks| {
+        // An address names the request as well as the member.
+        let number = |(index, ask): (usize, &mut Ask)| ask.1 += (index * MEMBERS) as u64;
+        asks.iter_mut().enumerate().for_each(number);
+        asks
+    })
+}
+
+proptest! {
+    #[test]
+    fn every_io_completes_once_and_its_parts_add_up(kind in 0..REGISTRY.len(), asks in asks()) {
+        let done = run(kind, &asks, 0);
+        let mut ids: Vec<u64> = done.iter().map(|completion| completion.id.0).collect();
+        ids.sort_unstable();
+        prop_assert_eq!(ids, (0..asks.len() as u64).collect::<Vec<_>>());
+        for completion in done {
+            prop_assert_eq!(completion.finished.since(completion.submitted), completion.breakdown.response());
+            prop_assert!(completion.breakdown.overhead > Duration::ZERO);
+        }
+    }
+
+    #[test]
+    fn late_wake_ups_do_not_move_the_timeline(
+        kind in 0..REGISTRY.len(), asks in asks(), late in 0u64..5_000_000,
+    ) {
+        let timeline = |late| {
+            let done = run(kind, &asks, late).into_iter();
+            done.map(|completion| (completion.id, completion.submitted, completion.finished)).collect::<Vec<_>>()
+        };
+        prop_assert_eq!(timeline(0), timeline(late));
+    }
+}
+
+#[test]
+fn what_passes_over_the_link_is_counted_by_direction() {
+    let mut layer = linked(0);
+    let mut out = Out::new();
+    for (id, operation) in [(0, 0), (1, 1), (2, 2), (3, 3)] {
+        layer.submit(Time::ZERO, request(id, &(0, 0, 8, operation)), Below::NOTHING, &mut out);
+    }
+    let mut at = Time::ZERO;
+    while layer.next_wake() != Time::NEVER {
+        at = layer.next_wake();
+        layer.wake(at, Below::NOTHING, &mut out);
+        let issued: Vec<Effect> = out.drain().collect();
+        for effect in issued {
+            if let Effect::Issue { member, request } = effect {
+                let answer =
+                    Completion { id: request.id, submitted: at, finished: at, ..Completion::default() };
+                layer.completed(at, member as usize, answer, Below::NOTHING, &mut out);
+            }
+        }
+    }
+    let counted = layer.link.statistics();
+    // Four commands and the data of a write; a readiness, the data of a read, four
+    // statuses, of which one shares the data's circuit.
+    assert_eq!((counted.to_members.transfers, counted.to_members.payload), (5, Bytes(4096)));
+    assert_eq!((counted.to_host.transfers, counted.to_host.payload), (6, Bytes(4096)));
+    assert_eq!(counted.tenancies, 10);
+    let mut readings = Vec::new();
+    layer.readings(at, &mut readings);
+    assert_eq!(readings[0].layer, "link fc-al");
+    let reading = |name| readings[0].readings.iter().find(|reading| reading.name == name).unwrap().value;
+    assert_eq!(reading("link_payload_mb"), 0.008_192);
+    assert!(reading("link_utilisation") > 0.5 && reading("link_utilisation") <= 1.0);
+}
+
+#[test]
+fn windows_pass_through_in_both_directions() {
+    let mut layer = linked(0);
+    let mut out = Out::new();
+    let gauges = [Gauge::default(), Gauge { queue_length: 77, ..Gauge::default() }];
+    layer.submit(Time::ZERO, request(0, &(0, 0, 8, 0)), Below::new(&gauges, &[None, None]), &mut out);
+    assert_eq!(layer.gauge().queue_length, 77);
+    layer.signalled(Time::ZERO, 0, Signal::SpunUp, Below::NOTHING, &mut out);
+    layer.ordered(Time::ZERO, Order::Fail { member: 0 }, Below::NOTHING, &mut out).unwrap();
+    let effects: Vec<Effect> = out.drain().collect();
+    assert_eq!(effects, [Effect::Signal(Signal::SpunUp), Effect::Signal(Signal::Failed)]);
+}
+
+#[test]
+fn a_read_takes_the_sum_of_its_steps() {
+    let done = run(2, &[(0, 0, 8, 0)], 0)[0];
+    // The member answers at 400 ms. A word takes 40/3 ns: 11 of them, and three
+    // times 100 ns, to open; 1024 and four times 9; 6 and 9.
+    let (opening, data, status) = (147 + 300, (1060 * 40_u64).div_ceil(3), (15 * 40_u64).div_ceil(3));
+    let after = Duration::from_nanos(opening + data + status);
+    assert_eq!(done.finished, Time::ZERO + SERVICE + after);
+    assert_eq!(done.submitted, Time::ZERO + Slow::WHILE);
+    // Seven words of a command, and a frame around them.
+    let before = Duration::from_nanos(opening + (16 * 40_u64).div_ceil(3));
+    assert_eq!(done.breakdown.overhead, before + after);
+}

@@ -1,0 +1,74 @@
+//! What the ports of a shared medium wait to send.
+
+use crate::transfer::Transfer;
+use fullstroke_contract::Slots;
+use fullstroke_units::Time;
+
+/// Ranks are the bits of a word.
+const RANKS: usize = 128;
+
+/// A transfer that waits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiting {
+    pub(crate) offered: Time,
+    pub(crate) transfer: Transfer,
+}
+
+/// A queue for each rank, first in, first out; all in one store, so that nothing
+/// is allocated once it has grown.
+#[derive(Clone, Debug)]
+pub(crate) struct Queues {
+    places: Slots<Place>,
+    queues: Vec<Option<Ends>>,
+    /// The ranks whose queues hold something, as bits.
+    occupied: u128,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    waiting: Waiting,
+    next: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Ends {
+    first: u32,
+    last: u32,
+}
+
+impl Queues {
+    pub(crate) fn new() -> Queues {
+        Queues { places: Slots::default(), queues: vec![None; RANKS], occupied: 0 }
+    }
+
+    pub(crate) fn occupied(&self) -> u128 {
+        self.occupied
+    }
+
+    pub(crate) fn push(&mut self, rank: u32, waiting: Waiting) {
+        let place = self.places.keep(Place { waiting, next: None });
+        let queue = &mut self.queues[rank as usize];
+        *queue = match *queue {
+            None => Some(Ends { first: place, last: place }),
+            Some(Ends { first, last }) => {
+                self.places[last].next = Some(place);
+                Some(Ends { first, last: place })
+            }
+        };
+        self.occupied |= 1 << rank;
+    }
+
+    pub(crate) fn first(&self, rank: u32) -> Option<&Waiting> {
+        self.queues[rank as usize].map(|ends| &self.places[ends.first].waiting)
+    }
+
+    pub(crate) fn pop(&mut self, rank: u32) -> Option<Waiting> {
+        let Ends { first, last } = self.queues[rank as usize]?;
+        let Place { waiting, next } = self.places.take(first);
+        self.queues[rank as usize] = next.map(|first| Ends { first, last });
+        if next.is_none() {
+            self.occupied &= !(1 << rank);
+        }
+        Some(waiting)
+    }
+}

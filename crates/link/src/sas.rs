@@ -1,0 +1,191 @@
+//! `sas`: a serial point-to-point connection for each member.
+
+use crate::LinkStatistics;
+use crate::transfer::{Delivered, Link, Port, Transfer};
+use crate::wire::{Framing, Span, frame_payload};
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Keys, read};
+use fullstroke_units::{Bytes, Duration, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+pub(crate) const SUMMARY: &str = "Serial Attached SCSI: a lane to and a lane from each member, which the host serves all at once; members reach each other through an expander";
+
+/// Keys of `sas`.
+///
+/// Each member has a lane pair to a phy of the host's. A sender opens a
+/// connection, sends its frames (SSP), and closes it when they are acknowledged;
+/// to and from the host go on at once. From member to member a connection leads
+/// through an expander and holds both lanes of both members. Each lane serves
+/// what was offered first (SAS lets the oldest request win).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SasConfig {
+    /// Bits on a lane, in 10^9 a second; a byte takes ten.
+    #[serde(default = "three")]
+    pub rate_gbaud: f64,
+    /// From a phy to the one at the other end: cable, elasticity buffer, decoding.
+    #[serde(default = "hundred_ns")]
+    pub latency: Duration,
+    /// What the expander adds to it, between members.
+    #[serde(default = "hundred_ns")]
+    pub expander_latency: Duration,
+    /// Data of a frame at most.
+    #[serde(default = "largest_frame")]
+    pub frame_payload: Bytes,
+}
+
+fn three() -> f64 {
+    3.0
+}
+fn hundred_ns() -> Duration {
+    Duration::from_nanos(100)
+}
+fn largest_frame() -> Bytes {
+    Bytes(1024)
+}
+
+/// Start of frame, header of six words, CRC, end of frame.
+const EXTRA_WORDS: u64 = 1 + 6 + 1 + 1;
+
+/// An OPEN address frame of eight words with its delimiters, and the word that
+/// accepts it.
+const OPEN_WORDS: u64 = 8 + 2 + 1;
+
+/// The last acknowledgement, DONE from both sides, CLOSE.
+const CLOSE_WORDS: u64 = 4;
+
+struct Lanes {
+    word: Span,
+    framing: Framing,
+    latency: Duration,
+    expander_latency: Duration,
+    /// To member 0, from member 0, to member 1, ...
+    lanes: Vec<Lane>,
+    under_way: BinaryHeap<Reverse<UnderWay>>,
+    statistics: LinkStatistics,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Lane {
+    /// What it carried last.
+    last: Option<Transfer>,
+    /// When that is with its receiver.
+    arrives: Time,
+    /// When the lane is free after it.
+    free: Time,
+}
+
+/// A transfer on its way; the first to arrive is the least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct UnderWay {
+    finished: Time,
+    /// Keeps the order of offers among those that arrive at once.
+    number: u64,
+    delivered: Delivered,
+    /// For how long it kept its lanes busy, with what they had to close before.
+    busy: Duration,
+}
+
+pub(crate) fn build(keys: &Keys, members: usize) -> Result<Box<dyn Link>, ConfigError> {
+    let config: SasConfig = read(keys)?;
+    let framing = Framing {
+        payload: frame_payload("frame_payload", config.frame_payload.0, 1024)?,
+        extra_words: EXTRA_WORDS,
+        command: 28,
+        transfer_ready: 12,
+        status: 24,
+    };
+    Ok(Box::new(Lanes {
+        word: Span::word("rate_gbaud", config.rate_gbaud)?,
+        framing,
+        latency: config.latency,
+        expander_latency: config.expander_latency,
+        lanes: vec![Lane::default(); 2 * members],
+        under_way: BinaryHeap::new(),
+        statistics: LinkStatistics { lanes: 2 * members as u32, ..LinkStatistics::default() },
+    }))
+}
+
+/// The lanes that a connection holds: one, or both of both members.
+fn lanes(from: Port, to: Port) -> ([usize; 4], usize) {
+    match (from.member(), to.member()) {
+        (None, Some(to)) => ([2 * to, 0, 0, 0], 1),
+        (Some(from), None) => ([2 * from + 1, 0, 0, 0], 1),
+        (Some(from), Some(to)) => ([2 * from, 2 * from + 1, 2 * to, 2 * to + 1], 4),
+        (None, None) => unreachable!("a port does not send to itself"),
+    }
+}
+
+impl Lanes {
+    /// One way between two ports.
+    fn latency(&self, from: Port, to: Port) -> Duration {
+        match from.member().and(to.member()) {
+            None => self.latency,
+            Some(_) => self.latency * 2 + self.expander_latency,
+        }
+    }
+
+    fn words(&self, count: u64) -> Duration {
+        self.word.times(count).duration()
+    }
+}
+
+impl Link for Lanes {
+    /// Each lane's turn is known when a transfer is offered: it comes behind all
+    /// that was offered before.
+    fn offer(&mut self, now: Time, transfer: Transfer) {
+        let Transfer { token, from, to, payload } = transfer;
+        assert_ne!(from, to, "a port does not send to itself");
+        let (held, count) = lanes(from, to);
+        let held = &held[..count];
+        let latency = self.latency(from, to);
+        let frames = self.words(self.framing.words(payload));
+        // The connection of one exchange stays open while something is on its way.
+        let first = &self.lanes[held[0]];
+        let goes_on = now < first.arrives && first.last.is_some_and(|last| transfer.continues(&last));
+        let (began, finished) = if goes_on {
+            (first.arrives, first.arrives + frames)
+        } else {
+            let free = held.iter().fold(now, |free, &lane| free.max(self.lanes[lane].free));
+            (free, free + self.words(OPEN_WORDS) + latency * 3 + frames)
+        };
+        let closing = latency * 2 + self.words(CLOSE_WORDS);
+        let mut busy = finished.since(began) * count as u64;
+        for &lane in held {
+            let lane = &mut self.lanes[lane];
+            if !goes_on {
+                busy += lane.free.since(lane.arrives);
+            }
+            *lane = Lane { last: Some(transfer), arrives: finished, free: finished + closing };
+        }
+        let statistics = &mut self.statistics;
+        statistics.tenancies += u64::from(!goes_on);
+        statistics.count(&transfer, self.framing.overhead(payload), began.since(now));
+        let delivered = Delivered { token, offered: now, began, finished };
+        let number = statistics.transfers();
+        self.under_way.push(Reverse(UnderWay { finished, number, delivered, busy }));
+    }
+
+    fn next_wake(&self) -> Time {
+        self.under_way.peek().map_or(Time::NEVER, |Reverse(first)| first.finished)
+    }
+
+    fn advance(&mut self, now: Time, delivered: &mut Vec<Delivered>) {
+        while let Some(&Reverse(first)) = self.under_way.peek()
+            && first.finished <= now
+        {
+            self.under_way.pop();
+            self.statistics.busy += first.busy;
+            delivered.push(first.delivered);
+        }
+    }
+
+    /// A lane's busy time is counted when its transfer has arrived, that of a
+    /// closing with the next one.
+    fn statistics(&self) -> LinkStatistics {
+        self.statistics
+    }
+}

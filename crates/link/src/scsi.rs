@@ -1,0 +1,171 @@
+//! `scsi`: a parallel SCSI bus.
+
+use crate::shared::{Protocol, Shared};
+use crate::transfer::{Link, Payload, Port, Transfer};
+use crate::wire::Span;
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Keys, read};
+use fullstroke_units::Duration;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(crate) const SUMMARY: &str =
+    "a parallel SCSI bus: one connection at a time, the host and up to 15 members";
+
+/// Devices of a wide bus.
+const PORTS_MAX: usize = 16;
+
+/// The host's id, which has the highest priority.
+const HOST_ID: u32 = 7;
+
+/// Keys of `scsi`.
+///
+/// The host selects a member, sends a command, and is disconnected; the member
+/// reselects it for data and for the status, which follows read data in the same
+/// connection (SCSI-2, SPI). Data go at the synchronous rate, all else byte by
+/// byte. The host has id 7, the members those that are left, in order from 0;
+/// 7 to 0 go before 15 to 8, and no fairness holds the high ones back.
+///
+/// A member that is ready for the data of a write reselects the host with its
+/// `TransferReady`; the data then need no arbitration of their own. What the host
+/// had offered before goes before them, although the connection is theirs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScsiConfig {
+    /// Data, in 10^6 bytes a second: 40 is Ultra-Wide.
+    #[serde(default = "ultra_wide")]
+    pub rate_mb_per_s: f64,
+    /// A byte of a command, a message or a status, by request and acknowledge.
+    #[serde(default = "fast_handshake")]
+    pub asynchronous_byte: Duration,
+    /// From a free bus to its winner: bus settle, bus free, arbitration, bus
+    /// clear and bus settle delays.
+    #[serde(default = "all_delays")]
+    pub arbitration: Duration,
+    /// Selection or reselection: two deskew delays, the answer, a bus settle
+    /// delay.
+    #[serde(default = "quick_answer")]
+    pub selection: Duration,
+}
+
+fn ultra_wide() -> f64 {
+    40.0
+}
+fn fast_handshake() -> Duration {
+    Duration::from_nanos(200)
+}
+fn all_delays() -> Duration {
+    Duration::from_nanos(4800)
+}
+fn quick_answer() -> Duration {
+    Duration::from_nanos(490)
+}
+
+/// IDENTIFY.
+const IDENTIFY: u64 = 1;
+/// The kind of a queue tag, and the tag.
+const TAG: u64 = 2;
+/// A command of ten bytes.
+const COMMAND: u64 = 10;
+/// A status.
+const STATUS: u64 = 1;
+/// DISCONNECT, or COMMAND COMPLETE.
+const LAST_MESSAGE: u64 = 1;
+
+struct Bus {
+    ports: usize,
+    data_byte: Span,
+    config: ScsiConfig,
+}
+
+pub(crate) fn build(keys: &Keys, members: usize) -> Result<Box<dyn Link>, ConfigError> {
+    let config: ScsiConfig = read(keys)?;
+    let ports = members + 1;
+    if ports > PORTS_MAX {
+        let message = format!("found {members} members; a bus has {} beside the host", PORTS_MAX - 1);
+        return Err(ConfigError::new("kind", message));
+    }
+    let data_byte = Span::byte("rate_mb_per_s", config.rate_mb_per_s)?;
+    Ok(Box::new(Shared::new(Bus { ports, data_byte, config })))
+}
+
+/// The id of a port.
+fn id(port: Port) -> u32 {
+    match port.member() {
+        None => HOST_ID,
+        Some(member) if (member as u32) < HOST_ID => member as u32,
+        Some(member) => member as u32 + 1,
+    }
+}
+
+/// Whether the host sends data into the connection that a member's readiness
+/// has made.
+fn is_asked_for(transfer: &Transfer) -> bool {
+    transfer.from == Port::HOST && matches!(transfer.payload, Payload::Data(_))
+}
+
+/// Bytes of messages that a new connection begins with.
+fn greeting(transfer: &Transfer) -> u64 {
+    match transfer.payload {
+        _ if is_asked_for(transfer) => 0,
+        Payload::TransferReady => IDENTIFY,
+        _ => IDENTIFY + TAG,
+    }
+}
+
+/// Bytes that are sent one by one, and are what the transfer is about.
+fn body(payload: Payload) -> u64 {
+    match payload {
+        Payload::Command => COMMAND,
+        Payload::Status => STATUS,
+        Payload::TransferReady | Payload::Data(_) => 0,
+    }
+}
+
+/// Bytes of messages behind it.
+fn farewell(payload: Payload) -> u64 {
+    match payload {
+        Payload::TransferReady => TAG,
+        _ => LAST_MESSAGE,
+    }
+}
+
+impl Protocol for Bus {
+    fn ports(&self) -> usize {
+        self.ports
+    }
+
+    fn rank(&self, port: Port) -> u32 {
+        match id(port) {
+            high @ 0..8 => HOST_ID - high,
+            low => 8 + (15 - low),
+        }
+    }
+
+    fn is_fair(&self) -> bool {
+        false
+    }
+
+    fn arbitration(&self, _: Option<Port>, transfer: &Transfer) -> Duration {
+        if is_asked_for(transfer) { Duration::ZERO } else { self.config.arbitration }
+    }
+
+    fn carry(&self, transfer: &Transfer, goes_on: bool) -> Duration {
+        let connection = match goes_on || is_asked_for(transfer) {
+            true => Duration::ZERO,
+            false => self.config.selection + self.config.asynchronous_byte * greeting(transfer),
+        };
+        let data = self.data_byte.times(transfer.payload.data().0).duration();
+        connection + self.config.asynchronous_byte * body(transfer.payload) + data
+    }
+
+    fn closing(&self, transfer: &Transfer) -> Duration {
+        self.config.asynchronous_byte * farewell(transfer.payload)
+    }
+
+    /// What goes on takes over the last message from what went before.
+    fn overhead(&self, transfer: &Transfer, goes_on: bool) -> u64 {
+        let messages = if goes_on { 0 } else { greeting(transfer) + farewell(transfer.payload) };
+        body(transfer.payload) + messages
+    }
+}

@@ -1,0 +1,88 @@
+//! What a link has counted.
+
+use crate::transfer::{Port, Transfer};
+use fullstroke_units::{Bytes, Duration};
+
+/// Totals of a link since the beginning of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkStatistics {
+    /// What can be busy at once: 1 on a shared medium, both lanes of each member
+    /// where each has its own.
+    pub lanes: u32,
+    /// Time in which a lane was not free for others, summed over lanes:
+    /// arbitration, opening, what was sent, closing.
+    pub busy: Duration,
+    /// How often a port won the link.
+    pub tenancies: u64,
+    /// From the host to members.
+    pub to_members: Traffic,
+    /// From members to the host.
+    pub to_host: Traffic,
+    /// From member to member.
+    pub between_members: Traffic,
+    /// Sum over transfers of the time between offer and begin.
+    pub waiting: Duration,
+    /// The longest of these times.
+    pub waiting_max: Duration,
+}
+
+/// What went in one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Transfers.
+    pub transfers: u64,
+    /// Data.
+    pub payload: Bytes,
+    /// Everything else that was sent: headers, delimiters, words between frames,
+    /// commands, messages, status.
+    pub overhead: Bytes,
+}
+
+impl LinkStatistics {
+    /// Transfers in all directions.
+    pub fn transfers(&self) -> u64 {
+        self.directions().iter().map(|traffic| traffic.transfers).sum()
+    }
+
+    /// Data in all directions.
+    pub fn payload(&self) -> Bytes {
+        Bytes(self.directions().iter().map(|traffic| traffic.payload.0).sum())
+    }
+
+    /// Everything else in all directions.
+    pub fn overhead(&self) -> Bytes {
+        Bytes(self.directions().iter().map(|traffic| traffic.overhead.0).sum())
+    }
+
+    /// Mean time between offer and begin; zero if nothing was sent.
+    pub fn waiting_mean(&self) -> Duration {
+        self.waiting / self.transfers().max(1)
+    }
+
+    /// Share of `elapsed` in which a lane was busy, on average over lanes, 0 to 1.
+    pub fn utilisation(&self, elapsed: Duration) -> f64 {
+        match elapsed.as_secs_f64() * f64::from(self.lanes) {
+            whole if whole > 0.0 => self.busy.as_secs_f64() / whole,
+            _ => 0.0,
+        }
+    }
+
+    /// Counts a transfer that took `overhead` besides its data and waited for
+    /// `waited`.
+    pub(crate) fn count(&mut self, transfer: &Transfer, overhead: u64, waited: Duration) {
+        let traffic = match (transfer.from, transfer.to) {
+            (Port::HOST, _) => &mut self.to_members,
+            (_, Port::HOST) => &mut self.to_host,
+            _ => &mut self.between_members,
+        };
+        traffic.transfers += 1;
+        traffic.payload.0 += transfer.payload.data().0;
+        traffic.overhead.0 += overhead;
+        self.waiting += waited;
+        self.waiting_max = self.waiting_max.max(waited);
+    }
+
+    fn directions(&self) -> [Traffic; 3] {
+        [self.to_members, self.to_host, self.between_members]
+    }
+}

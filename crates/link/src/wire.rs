@@ -1,0 +1,152 @@
+//! Words on a wire: frames, and how long they take.
+
+use crate::transfer::Payload;
+use fullstroke_contract::ConfigError;
+use fullstroke_units::Duration;
+
+/// Femtoseconds of a nanosecond.
+const FEMTOSECONDS: u64 = 1_000_000;
+
+/// Bits of a word of four bytes in 8b/10b.
+const WORD_BITS: f64 = 40.0;
+
+/// Bytes of a word.
+pub(crate) const WORD: u64 = 4;
+
+/// A span in femtoseconds, which words and bytes are whole multiples of; it ends
+/// at 5 hours, saturating.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span(u64);
+
+impl Span {
+    pub(crate) const ZERO: Span = Span(0);
+
+    /// # Errors
+    /// At `key`: not a span of time, from 0 to a second.
+    pub(crate) fn from_nanos(key: &str, nanoseconds: f64) -> Result<Span, ConfigError> {
+        if !(0.0..=1e9).contains(&nanoseconds) {
+            let message = format!("found {nanoseconds}; expected nanoseconds, from 0 to 10^9");
+            return Err(ConfigError::new(key, message));
+        }
+        Ok(Span((nanoseconds * FEMTOSECONDS as f64).round() as u64))
+    }
+
+    /// A word at so many 10^9 bits a second.
+    ///
+    /// # Errors
+    /// At `key`: no rate, from 0.001 to 1000.
+    pub(crate) fn word(key: &str, gigabits: f64) -> Result<Span, ConfigError> {
+        rate(key, gigabits, 0.001, 1000.0, "10^9 bits a second")?;
+        Span::from_nanos(key, WORD_BITS / gigabits)
+    }
+
+    /// A byte at so many 10^6 bytes a second.
+    ///
+    /// # Errors
+    /// At `key`: no rate, from 0.1 to 10000.
+    pub(crate) fn byte(key: &str, megabytes: f64) -> Result<Span, ConfigError> {
+        rate(key, megabytes, 0.1, 10_000.0, "10^6 bytes a second")?;
+        Span::from_nanos(key, 1000.0 / megabytes)
+    }
+
+    pub(crate) fn times(self, count: u64) -> Span {
+        Span(self.0.saturating_mul(count))
+    }
+
+    pub(crate) fn plus(self, other: Span) -> Span {
+        Span(self.0.saturating_add(other.0))
+    }
+
+    /// The same in whole nanoseconds, rounded up.
+    pub(crate) fn duration(self) -> Duration {
+        Duration::from_nanos(self.0.div_ceil(FEMTOSECONDS))
+    }
+}
+
+fn rate(key: &str, found: f64, least: f64, most: f64, unit: &str) -> Result<(), ConfigError> {
+    if (least..=most).contains(&found) {
+        return Ok(());
+    }
+    Err(ConfigError::new(key, format!("found {found}; expected {unit}, from {least} to {most}")))
+}
+
+/// How a protocol packs information units into frames.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Framing {
+    /// Bytes of an information unit that a frame holds, a multiple of a word.
+    pub(crate) payload: u64,
+    /// Words of a frame besides, and those between it and the next.
+    pub(crate) extra_words: u64,
+    /// Bytes of a command, of the readiness for data, of a status.
+    pub(crate) command: u64,
+    pub(crate) transfer_ready: u64,
+    pub(crate) status: u64,
+}
+
+impl Framing {
+    /// Words of a payload on the wire.
+    pub(crate) fn words(&self, payload: Payload) -> u64 {
+        let bytes = match payload {
+            Payload::Command => self.command,
+            Payload::TransferReady => self.transfer_ready,
+            Payload::Status => self.status,
+            Payload::Data(bytes) => bytes.0,
+        };
+        let frames = bytes.div_ceil(self.payload).max(1);
+        bytes.div_ceil(WORD) + frames * self.extra_words
+    }
+
+    /// Bytes on the wire that are no data.
+    pub(crate) fn overhead(&self, payload: Payload) -> u64 {
+        self.words(payload) * WORD - payload.data().0
+    }
+}
+
+/// # Errors
+/// At `key`: no size of a frame's payload.
+pub(crate) fn frame_payload(key: &str, found: u64, most: u64) -> Result<u64, ConfigError> {
+    if (WORD..=most).contains(&found) && found.is_multiple_of(WORD) {
+        return Ok(found);
+    }
+    Err(ConfigError::new(key, format!("found {found} bytes; expected a multiple of {WORD}, up to {most}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullstroke_units::Bytes;
+
+    #[test]
+    fn data_fill_frames_and_the_last_holds_the_rest() {
+        let framing = Framing { payload: 2112, extra_words: 15, command: 32, transfer_ready: 12, status: 24 };
+        for (payload, words) in [
+            (Payload::Command, 8 + 15),
+            (Payload::TransferReady, 3 + 15),
+            (Payload::Status, 6 + 15),
+            (Payload::Data(Bytes(0)), 15),
+            (Payload::Data(Bytes(2112)), 528 + 15),
+            (Payload::Data(Bytes(2113)), 529 + 30),
+            (Payload::Data(Bytes(4096)), 1024 + 30),
+        ] {
+            assert_eq!(framing.words(payload), words, "{payload:?}");
+        }
+        assert_eq!(framing.overhead(Payload::Data(Bytes(4096))), 120);
+        assert_eq!(framing.overhead(Payload::Data(Bytes(2113))), 123);
+        assert_eq!(framing.overhead(Payload::Status), 84);
+    }
+
+    #[test]
+    fn spans_are_rounded_up_once() {
+        let word = Span::word("rate", 1.0625).unwrap();
+        assert_eq!(word.duration(), Duration::from_nanos(38));
+        assert_eq!(word.times(1000).duration(), Duration::from_nanos(37_648));
+        assert_eq!(
+            Span::byte("rate", 40.0).unwrap().times(4096).duration(),
+            Duration::from_micros(102) + Duration::from_nanos(400)
+        );
+        assert_eq!(word.times(u64::MAX).duration().as_nanos(), u64::MAX.div_ceil(FEMTOSECONDS));
+        for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(Span::word("rate", wrong).unwrap_err().message.contains("expected 10^9 bits"), "{wrong}");
+        }
+    }
+}

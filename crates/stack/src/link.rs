@@ -1,0 +1,48 @@
+//! The link of a stack: between a volume and its drives.
+
+use fullstroke_contract::registry::{Entry, Keys, check_known, find, known_keys};
+use fullstroke_contract::{ConfigError, Layer};
+use fullstroke_link::{BuildLink, Linked, REGISTRY};
+use serde_json::Value;
+
+/// A link, as described.
+#[derive(Clone)]
+pub(crate) struct LinkSpec {
+    entry: &'static Entry<BuildLink>,
+    keys: Keys,
+}
+
+impl LinkSpec {
+    /// Reads the table `[link]`.
+    ///
+    /// # Errors
+    /// There is no such link, or not such a key.
+    pub(crate) fn read(mut keys: Keys) -> Result<LinkSpec, ConfigError> {
+        let names = || REGISTRY.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
+        let name = match keys.remove("kind") {
+            Some(Value::String(name)) => name,
+            Some(other) => {
+                let message = format!("found {other}; expected the name of a link: {}", names());
+                return Err(ConfigError::new("kind", message));
+            }
+            None => {
+                return Err(ConfigError::new(
+                    "kind",
+                    format!("the link has no kind; say one of {}", names()),
+                ));
+            }
+        };
+        let entry = find("link", REGISTRY, "kind", &name)?;
+        check_known(&keys, &known_keys(&(entry.schema)()))?;
+        Ok(LinkSpec { entry, keys })
+    }
+
+    /// `volume`, which stands behind a link of its own with so many members.
+    ///
+    /// # Errors
+    /// The link's, at its key.
+    pub(crate) fn over(&self, volume: Box<dyn Layer>, members: usize) -> Result<Box<dyn Layer>, ConfigError> {
+        let link = (self.entry.build)(&self.keys, members).map_err(|error| error.below("link"))?;
+        Ok(Box::new(Linked::new(volume, link, self.entry.name)))
+    }
+}
