@@ -7,9 +7,11 @@ use crate::output::{Failure, Output};
 use crate::replay;
 use clap::{Args, ValueEnum};
 use fullstroke_fio::FioReport;
-use fullstroke_lab::{Ran, candidates, run};
+use fullstroke_lab::{Ran, Search, candidates, most_streams, run};
 use std::io::Write as _;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
+use std::thread::available_parallelism;
 
 /// Run one stack and report response times, rates and what each drive did.
 #[derive(Debug, Args)]
@@ -32,8 +34,30 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FORMAT", default_value = "normal", conflicts_with = "json")]
     output_format: OutputFormat,
 
+    /// Find the most of something that the stack bears, in place of one run.
+    #[arg(long, value_name = "WHAT", conflicts_with_all = ["log", "trace", "fio", "replay_decisions"])]
+    find: Option<Find>,
+
+    /// The confidence with which --find states its result.
+    #[arg(long, value_name = "SHARE", default_value = "0.95", requires = "find", value_parser = confidence)]
+    confidence: f64,
+
+    /// Runs of --find at each step, each with a seed of its own.
+    #[arg(long, value_name = "NUMBER", default_value = "10", requires = "find")]
+    replications: NonZeroU32,
+
+    /// Runs of --find at a time; as many as there are cores unless said.
+    #[arg(long, value_name = "NUMBER", requires = "find")]
+    jobs: Option<NonZeroUsize>,
+
     #[command(flatten)]
     changes: Changes,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Find {
+    /// Media streams that play without an underrun.
+    Streams,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -47,6 +71,9 @@ enum OutputFormat {
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
     if let Some(record) = &arguments.replay_decisions {
         return replay::execute(&arguments.stack, &arguments.changes.overrides(), record, output);
+    }
+    if let Some(Find::Streams) = arguments.find {
+        return find_streams(arguments, output);
     }
     let files = std::slice::from_ref(&arguments.stack);
     let candidates = candidates(files, &arguments.changes.overrides(), &[]).map_err(Failure::input)?;
@@ -64,6 +91,26 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         show(&ran, arguments.output_format, output)?;
     }
     Ok(())
+}
+
+fn find_streams(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    let jobs = arguments.jobs.or_else(|| available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+    let search =
+        Search { confidence: arguments.confidence, replications: arguments.replications.get(), jobs };
+    let name = arguments.stack.display().to_string();
+    let bars = Bars::new([name.as_str()], output);
+    let overrides = arguments.changes.overrides();
+    let found = most_streams(&arguments.stack, &overrides, search, &|simulated| {
+        bars.advance(0, simulated, None);
+    });
+    bars.clear();
+    let found = found.map_err(Failure::input)?;
+    output.show(&found, &found)
+}
+
+fn confidence(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| *share > 0.0 && *share < 1.0);
+    share.ok_or_else(|| "expected a share above 0 and below 1, such as 0.95".to_owned())
 }
 
 fn show(ran: &Ran, format: OutputFormat, output: &Output) -> Result<(), Failure> {

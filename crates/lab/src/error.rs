@@ -26,6 +26,12 @@ pub enum LabError {
     /// The metric is not known.
     #[error(transparent)]
     Metric(#[from] UnknownMetric),
+    /// There are no streams to be found.
+    #[error("{candidate}: --find streams needs [workload] with kind = \"streams\"")]
+    NoStreams {
+        /// The candidate's name.
+        candidate: String,
+    },
     /// `--vary` was not understood.
     #[error(
         "--vary `{argument}`: {problem}; write --vary key=value,value as in --vary volume.chunk=64KiB,256KiB"

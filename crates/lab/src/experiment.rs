@@ -3,8 +3,10 @@
 use crate::{Candidate, LabError};
 use fullstroke_engine::{Engine, Outcome};
 use fullstroke_fio::{FioReport, FioResults};
-use fullstroke_measure::{Identity, Measured, Measurement, Progress, Recorder, RequestLog, WarmUp};
-use fullstroke_stack::VolumeSummary;
+use fullstroke_measure::{
+    Identity, Measured, Measurement, Progress, Recorder, RequestLog, StreamsReport, WarmUp,
+};
+use fullstroke_stack::{VolumeSummary, WorkloadResults};
 use fullstroke_units::Time;
 use serde::Serialize;
 use std::path::Path;
@@ -103,7 +105,14 @@ pub fn run(
     let mut measured = recorder.measurement.finish(&outcome, &drives, identity);
     measured.report.wall_s = Some(wall_s);
     measured.report.requests_per_wall_s = Some(outcome.requests as f64 / wall_s.max(f64::MIN_POSITIVE));
-    let fio = run.fio.map(|results| fio_report(&results, &outcome, &drives));
+    let fio = match run.results {
+        Some(WorkloadResults::Fio(results)) => Some(fio_report(&results, &outcome, &drives)),
+        Some(WorkloadResults::Streams(results)) => {
+            measured.report.streams = Some(StreamsReport::new(&results));
+            None
+        }
+        None => None,
+    };
     Ok(Ran { measured, volume: VolumeReport::from(&run.summary), fio })
 }
 

@@ -4,7 +4,8 @@
 //! runs many on all cores, each on one thread, with the results of one thread
 //! alone: a run depends on its stack and seed and on nothing else.
 //! [`Ranking`] orders what came out by one metric and says by how much the best
-//! one wins and how sure that is.
+//! one wins and how sure that is. [`most_streams`] finds how many media streams
+//! a stack plays.
 //!
 //! | file | what |
 //! |---|---|
@@ -12,12 +13,14 @@
 //! | `vary.rs` | one stack at several values of a key |
 //! | `experiment.rs` | one run, or many |
 //! | `ranking.rs` | the order, and how sure it is |
+//! | `find.rs` | the most streams that play without an underrun |
 //! | `render.rs` | the same for people |
 //! | `error.rs` | what can go wrong |
 
 mod candidate;
 mod error;
 mod experiment;
+mod find;
 mod ranking;
 mod render;
 mod vary;
@@ -25,6 +28,7 @@ mod vary;
 pub use candidate::{Candidate, candidates};
 pub use error::LabError;
 pub use experiment::{Event, Ran, VolumeReport, run, run_all};
+pub use find::{Found, Search, Tried, most_streams};
 pub use ranking::{Ranked, Ranking};
 pub use render::capacity;
 pub use vary::Vary;

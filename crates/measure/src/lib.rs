@@ -14,6 +14,7 @@
 //! | `difference.rs` | two runs of one workload, batch by batch |
 //! | `metric.rs` | the numbers of a report by their dotted names |
 //! | `report.rs`, `members.rs`, `layers.rs`, `processes.rs` | what is handed over, as JSON |
+//! | `streams.rs` | what the clients of media streams saw |
 //! | `render.rs` | the same for people |
 //! | `log.rs` | every request as a row of a table |
 //! | `recorder.rs` | measurement, log and progress side by side |
@@ -68,6 +69,7 @@ mod recorder;
 mod render;
 mod report;
 mod spread;
+mod streams;
 
 pub use batches::Batches;
 pub use difference::{Difference, Significance, paired_difference};
@@ -81,3 +83,4 @@ pub use processes::{Across, GroupReport, Latency, ProcessReport};
 pub use recorder::{Progress, Recorder};
 pub use render::{number, table};
 pub use report::{BatchReport, Distribution, OperationReport, Quantity, Report, TimeParts};
+pub use streams::{StreamReport, StreamsReport};

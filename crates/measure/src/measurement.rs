@@ -162,6 +162,7 @@ impl Measurement {
             read_write_ratio: ratio(total.classes[0].sectors, total.classes[1].sectors),
             fairness: fairness(&bandwidths),
             process_mb_per_s: Across::new(&bandwidths),
+            streams: None,
             groups: self.processes.groups(simulated_s),
             processes,
             members,

@@ -3,7 +3,7 @@
 use crate::batches::Batch;
 use crate::measurement::Class;
 use crate::report::{Distribution, Quantity, Report};
-use crate::{LayerReport, MemberReport, TimeParts};
+use crate::{LayerReport, MemberReport, StreamsReport, TimeParts};
 use fullstroke_contract::READINGS;
 use fullstroke_contract::registry::nearest;
 use fullstroke_units::SECTOR_BYTES;
@@ -28,6 +28,7 @@ enum Kind {
     Rate(Option<Class>, Unit),
     ReadWriteRatio,
     Process(usize),
+    Stream(usize),
     Member(usize),
     Layer(usize),
 }
@@ -115,6 +116,23 @@ const PROCESSES: [ProcessMetric; 5] = [
     ("process_mb_per_s.max", |report| report.process_mb_per_s.max, true),
 ];
 
+/// A number about media streams: its name, how it is read, and whether more is
+/// better.
+type StreamMetric = (&'static str, fn(&StreamsReport) -> f64, bool);
+
+const STREAMS: [StreamMetric; 10] = [
+    ("playing", |streams| streams.playing as f64, true),
+    ("mbit_per_s", |streams| streams.mbit_per_s, true),
+    ("within_latency", |streams| streams.within_latency.map_or(f64::NAN, |streams| streams as f64), true),
+    ("underruns", |streams| streams.underruns as f64, false),
+    ("with_underruns", |streams| streams.with_underruns as f64, false),
+    ("deadlines_missed_share", |streams| streams.deadlines_missed_share, false),
+    ("longest_stall_ms", |streams| streams.longest_stall_ms, false),
+    ("start_up_ms.mean", |streams| streams.start_up_ms.mean, false),
+    ("start_up_ms.p99", |streams| streams.start_up_ms.p99, false),
+    ("start_up_ms.max", |streams| streams.start_up_ms.max, false),
+];
+
 impl Metric {
     /// Every metric, in the order of the report.
     pub fn all() -> Vec<Metric> {
@@ -131,7 +149,8 @@ impl Metric {
         let processes = (0..PROCESSES.len()).map(Kind::Process);
         let members = (0..MEMBERS.len()).map(Kind::Member);
         let layers = (0..READINGS.len()).map(Kind::Layer);
-        let shares = [Kind::ReadWriteRatio].into_iter().chain(processes);
+        let streams = (0..STREAMS.len()).map(Kind::Stream);
+        let shares = [Kind::ReadWriteRatio].into_iter().chain(processes).chain(streams);
         let requests = times.chain(parts).chain(rates).chain(classes);
         requests.chain(shares).chain(members).chain(layers).map(Metric).collect()
     }
@@ -176,6 +195,7 @@ impl Metric {
             Kind::Rate(Some(class), unit) => format!("{}.{}", label(&CLASSES, class), unit.name()),
             Kind::ReadWriteRatio => "read_write_ratio".to_owned(),
             Kind::Process(process) => PROCESSES[process].0.to_owned(),
+            Kind::Stream(stream) => format!("streams.{}", STREAMS[stream].0),
             Kind::Member(member) => format!("members.{}", MEMBERS[member].0),
             Kind::Layer(reading) => format!("layers.{}", READINGS[reading].name),
         }
@@ -187,6 +207,7 @@ impl Metric {
         match self.0 {
             Kind::Rate(..) | Kind::ReadWriteRatio => true,
             Kind::Process(process) => PROCESSES[process].2,
+            Kind::Stream(stream) => STREAMS[stream].2,
             Kind::Member(member) => MEMBERS[member].2,
             Kind::Layer(reading) => READINGS[reading].more_is_better,
             Kind::Time(..) | Kind::ClassTime(..) | Kind::Part(_) => false,
@@ -213,6 +234,7 @@ impl Metric {
             }),
             Kind::ReadWriteRatio => report.read_write_ratio,
             Kind::Process(process) => PROCESSES[process].1(report),
+            Kind::Stream(stream) => report.streams.as_ref().map_or(f64::NAN, STREAMS[stream].1),
             Kind::Member(member) => {
                 let of = MEMBERS[member].1;
                 report.members.iter().map(of).sum::<f64>() / report.members.len() as f64
@@ -239,9 +261,12 @@ impl Metric {
             | Kind::ReadWriteRatio => Some(View::Mean),
             Kind::Time(Quantity::Response, statistic) => statistic.quantile().map(View::Quantile),
             Kind::Rate(..) => Some(View::Rate),
-            Kind::Time(..) | Kind::ClassTime(..) | Kind::Process(_) | Kind::Member(_) | Kind::Layer(_) => {
-                None
-            }
+            Kind::Time(..)
+            | Kind::ClassTime(..)
+            | Kind::Process(_)
+            | Kind::Stream(_)
+            | Kind::Member(_)
+            | Kind::Layer(_) => None,
         }
     }
 
@@ -266,7 +291,7 @@ impl Metric {
                 let [reads, writes] = batch.classes;
                 (reads.sectors as f64, writes.sectors as f64)
             }
-            Kind::Process(_) | Kind::Member(_) | Kind::Layer(_) => (0.0, 0.0),
+            Kind::Process(_) | Kind::Stream(_) | Kind::Member(_) | Kind::Layer(_) => (0.0, 0.0),
         }
     }
 }
@@ -313,7 +338,7 @@ fn known() -> String {
     for metric in Metric::all() {
         let name = metric.name();
         match name.strip_suffix(".mean") {
-            Some(_) if matches!(metric.0, Kind::Process(_)) => names.push(name),
+            Some(_) if matches!(metric.0, Kind::Process(_) | Kind::Stream(_)) => names.push(name),
             Some(time) => names.push(format!("{time}.{{{statistics}}}")),
             None if matches!(metric.0, Kind::Time(..) | Kind::ClassTime(..)) => {}
             None => names.push(name),

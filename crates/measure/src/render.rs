@@ -1,6 +1,8 @@
 //! A report for people.
 
-use crate::{Across, Distribution, GroupReport, LayerReport, MemberReport, ProcessReport, Report};
+use crate::{
+    Across, Distribution, GroupReport, LayerReport, MemberReport, ProcessReport, Report, StreamsReport,
+};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, presets};
 use std::fmt;
 
@@ -47,6 +49,9 @@ impl fmt::Display for Report {
         }
         if self.processes.len() > self.groups.len() {
             self.write_processes(f)?;
+        }
+        if let Some(streams) = &self.streams {
+            writeln!(f, "\n{}", self::streams(streams).trim_fmt())?;
         }
         writeln!(f, "\n{}", members(&self.members).trim_fmt())?;
         if !self.layers.is_empty() {
@@ -168,6 +173,39 @@ fn processes(processes: &[ProcessReport]) -> Table {
         row.extend([process.mb_per_s, response.mean, response.stddev, response.max].map(number));
         table.add_row(row);
     }
+    table
+}
+
+fn streams(streams: &StreamsReport) -> Table {
+    let header = [
+        "streams",
+        "playing",
+        "Mbit/s",
+        "underruns",
+        "streams with any",
+        "deadlines missed",
+        "longest stall ms",
+        "start-up ms",
+        "p99",
+        "max",
+    ];
+    let mut table = table(header, &[]);
+    let start_up = &streams.start_up_ms;
+    table.add_row([
+        match streams.within_latency {
+            Some(within) => format!("{within} in time, {} started", streams.started),
+            None => format!("{} started", streams.started),
+        },
+        streams.playing.to_string(),
+        number(streams.mbit_per_s),
+        streams.underruns.to_string(),
+        streams.with_underruns.to_string(),
+        format!("{} %", number(100.0 * streams.deadlines_missed_share)),
+        number(streams.longest_stall_ms),
+        number(start_up.mean),
+        number(start_up.p99),
+        number(start_up.max),
+    ]);
     table
 }
 

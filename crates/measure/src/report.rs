@@ -1,6 +1,6 @@
 //! What a run is reported as. Every field has its unit in its name.
 
-use crate::{Across, GroupReport, LayerReport, MemberReport, ProcessReport};
+use crate::{Across, GroupReport, LayerReport, MemberReport, ProcessReport, StreamsReport};
 use serde::Serialize;
 
 /// The numbers of one run; what `run --json` prints.
@@ -63,6 +63,8 @@ pub struct Report {
     pub groups: Vec<GroupReport>,
     /// The processes, in the order of their numbers.
     pub processes: Vec<ProcessReport>,
+    /// The media streams; `null` where the workload has none.
+    pub streams: Option<StreamsReport>,
     /// The drives, in the order of the tree.
     pub members: Vec<MemberReport>,
     /// The layers between host and drives that count something.

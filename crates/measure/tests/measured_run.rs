@@ -6,8 +6,9 @@ use fullstroke_contract::{
 use fullstroke_contract::{Source, SourceError};
 use fullstroke_drive::{DriveConfig, Model};
 use fullstroke_engine::{Engine, Node, Tree};
-use fullstroke_measure::{Identity, Measured, Measurement, Metric, Recorder, WarmUp};
+use fullstroke_measure::{Identity, Measured, Measurement, Metric, Recorder, StreamsReport, WarmUp};
 use fullstroke_units::{Random, Seed, Time};
+use fullstroke_workload::Streams;
 
 /// Keeps `outstanding` random requests of 8 sectors in flight, of three
 /// processes in turn.
@@ -166,10 +167,40 @@ fn the_json_of_a_report_has_the_promised_keys() {
     }
 }
 
+/// Media streams on the same drive, more and more of them until one waits for
+/// more than half a second.
+fn streams() -> StreamsReport {
+    let config = serde_json::json!({
+        "streams": 500, "bit_rate": "2Mbit/s", "duration": "2s", "start_interval": "20ms",
+        "until_start_up_latency": "500ms", "file_size": "64KiB", "placement": "random",
+    });
+    let drive = drive();
+    let capacity = drive.config().capacity_sectors;
+    let (source, results) =
+        Streams::new(&serde_json::from_value(config).unwrap(), capacity, Seed(3)).unwrap();
+    let tree = Tree::new(Node::drive(drive.layer().unwrap(), drive.tracks()));
+    Engine::new(tree, Box::new(source)).run(&mut ()).unwrap();
+    StreamsReport::new(&results)
+}
+
+#[test]
+fn a_ramp_of_streams_says_how_many_started_in_time() {
+    let streams = streams();
+    let within = streams.within_latency.unwrap();
+    assert!(within < streams.started && streams.started < 500, "{streams:?}");
+    let late = |stream: usize| streams.each[stream].start_up_ms.is_none_or(|latency| latency > 500.0);
+    assert!(late(within) && !(0..within).any(late));
+    assert!(streams.underruns > 0 && streams.longest_stall_ms > 0.0);
+    let stalled = streams.each.iter().filter(|each| each.underruns > 0).count();
+    assert_eq!(streams.with_underruns, stalled);
+    assert!(streams.each.iter().all(|each| each.stalled_ms >= each.longest_stall_ms));
+}
+
 #[test]
 fn every_metric_has_its_value_in_the_json_under_its_name() {
     let mut report = measured(2_000, WarmUp::default()).report;
     report.layers.truncate(1);
+    report.streams = Some(streams());
     let json = serde_json::to_value(&report).unwrap();
     for metric in Metric::all() {
         let path = metric.name().replace("members.", "members.0.").replace("layers.", "layers.0.readings.");

@@ -13,7 +13,7 @@ use fullstroke_fio::FioResults;
 use fullstroke_host::{HostConfig, Underneath};
 use fullstroke_units::{Bytes, Sectors};
 use fullstroke_volume::{BuildLayout, Layout, Shape, Volume};
-use fullstroke_workload::{Processes, Synthetic};
+use fullstroke_workload::{Processes, Streams, StreamsResults, Synthetic};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -25,8 +25,16 @@ pub struct Run {
     pub source: Box<dyn Source>,
     /// What the volume amounts to.
     pub summary: VolumeSummary,
-    /// Where the results of a workload of fio's will be.
-    pub fio: Option<FioResults>,
+    /// Where the results will be that the workload counts itself, if it does.
+    pub results: Option<WorkloadResults>,
+}
+
+/// Where a workload's own results are, once its run is over.
+pub enum WorkloadResults {
+    /// Those of fio's jobs.
+    Fio(FioResults),
+    /// Those of the clients of media streams.
+    Streams(StreamsResults),
 }
 
 /// What a volume amounts to.
@@ -65,7 +73,7 @@ impl Run {
         let fail = |error: ConfigError| stack.document.error(error);
         let root = stack.layers()?;
         let capacity = stack.volume.capacity().map_err(fail)?;
-        let mut fio = None;
+        let mut results = None;
         let source: Box<dyn Source> = match &stack.workload {
             WorkloadConfig::Synthetic(config) => Box::new(
                 Synthetic::new(config, capacity, stack.seed())
@@ -75,16 +83,22 @@ impl Run {
                 Processes::new(config, capacity, stack.seed())
                     .map_err(|error| fail(error.below("workload")))?,
             ),
+            WorkloadConfig::Streams(config) => {
+                let (source, counted) = Streams::new(config, capacity, stack.seed())
+                    .map_err(|error| fail(error.below("workload")))?;
+                results = Some(WorkloadResults::Streams(counted));
+                Box::new(source)
+            }
             WorkloadConfig::Trace(config) => replay(config, &stack.folder, capacity)?,
             WorkloadConfig::Fio(config) => {
                 let jobs = stack.jobs.as_ref().expect("`Stack::read` reads the jobs of such a workload");
-                let (source, results) = config.source(jobs, capacity, stack.seed())?;
-                fio = Some(results);
+                let (source, counted) = config.source(jobs, capacity, stack.seed())?;
+                results = Some(WorkloadResults::Fio(counted));
                 Box::new(source)
             }
             WorkloadConfig::Clients => unreachable!("`Stack::load` refuses a stack without a workload"),
         };
-        Ok(Run { tree: Tree::new(root), source, summary, fio })
+        Ok(Run { tree: Tree::new(root), source, summary, results })
     }
 }
 

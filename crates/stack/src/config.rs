@@ -3,6 +3,7 @@
 use crate::build::{Run, VolumeSpec};
 use crate::document::Document;
 use crate::link::LinkSpec;
+use crate::streams::read_streams;
 use crate::{FioConfig, StackError, drives, schema};
 use fullstroke_contract::registry::{self, Keys, check_known, find, read};
 use fullstroke_contract::{ConfigError, Operation};
@@ -11,7 +12,7 @@ use fullstroke_fio::JobSet;
 use fullstroke_host::HostConfig;
 use fullstroke_trace::{Beyond, Options};
 use fullstroke_units::{Duration, Seed};
-use fullstroke_workload::{ProcessConfig, ProcessesConfig, SyntheticConfig};
+use fullstroke_workload::{ProcessConfig, ProcessesConfig, StreamsConfig, SyntheticConfig};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -106,6 +107,7 @@ pub(crate) enum WorkloadConfig {
     Trace(TraceConfig),
     Synthetic(SyntheticConfig),
     Processes(ProcessesConfig),
+    Streams(StreamsConfig),
     Fio(FioConfig),
     /// None in the file: whoever serves the stack has clients.
     Clients,
@@ -140,7 +142,10 @@ impl Stack {
     pub fn load(path: &Path, overrides: &Overrides) -> Result<Stack, StackError> {
         let stack = Stack::read(path, overrides)?;
         match stack.workload {
-            WorkloadConfig::Synthetic(_) | WorkloadConfig::Processes(_) | WorkloadConfig::Fio(_) => {
+            WorkloadConfig::Synthetic(_)
+            | WorkloadConfig::Processes(_)
+            | WorkloadConfig::Streams(_)
+            | WorkloadConfig::Fio(_) => {
                 stack.build().map(|_| ())?;
             }
             WorkloadConfig::Clients => return Err(stack.document.error(no_workload().below("workload"))),
@@ -249,6 +254,14 @@ impl Stack {
         self.jobs.is_some()
     }
 
+    /// How many media streams the workload starts, if it is one of streams.
+    pub fn streams(&self) -> Option<u32> {
+        match &self.workload {
+            WorkloadConfig::Streams(config) => Some(config.streams),
+            _ => None,
+        }
+    }
+
     /// The JSON schema of stack files, for editors.
     pub fn schema() -> Value {
         schema::stack()
@@ -352,7 +365,7 @@ fn scalar<'a, T>(
 }
 
 /// The kinds of workload.
-const WORKLOADS: &[&str] = &["trace", "synthetic", "processes", "fio"];
+const WORKLOADS: &[&str] = &["trace", "synthetic", "processes", "streams", "fio"];
 
 fn read_workload(keys: &Keys) -> Result<WorkloadConfig, ConfigError> {
     let mut keys = keys.clone();
@@ -365,6 +378,7 @@ fn read_workload(keys: &Keys) -> Result<WorkloadConfig, ConfigError> {
         },
         Some("synthetic") => read(&keys).map(WorkloadConfig::Synthetic),
         Some("processes") => read_processes(&keys).map(WorkloadConfig::Processes),
+        Some("streams") => read_streams(&keys).map(WorkloadConfig::Streams),
         Some("fio") => read(&keys).map(WorkloadConfig::Fio),
         Some(other) => Err(ConfigError::new(
             "kind",

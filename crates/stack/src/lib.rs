@@ -8,6 +8,7 @@
 //! | `build.rs` | from a stack file to layers and a source |
 //! | `link.rs` | the link between a volume and its drives |
 //! | `fio.rs` | a job file of fio's as a workload |
+//! | `streams.rs` | media streams as a workload, read key by key |
 //! | `stripes.rs` | how a volume's addresses lie on its members, for the host above |
 //! | `replay.rs` | a trace as a source of requests |
 //! | `schema.rs` | the JSON schemas of stack and drive files |
@@ -23,9 +24,10 @@ mod link;
 mod reference;
 mod replay;
 mod schema;
+mod streams;
 mod stripes;
 
-pub use build::{Run, Service, VolumeSummary};
+pub use build::{Run, Service, VolumeSummary, WorkloadResults};
 pub use config::{MeasurementConfig, Overrides, Stack, TraceConfig};
 pub use error::StackError;
 pub use fio::FioConfig;

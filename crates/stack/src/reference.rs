@@ -8,7 +8,9 @@ use fullstroke_contract::registry::{Entry, schema_of};
 use fullstroke_controller::{ControllerConfig, DestageConfig};
 use fullstroke_drive::DriveConfig;
 use fullstroke_host::{HostKeys, elevator};
-use fullstroke_workload::{ProcessConfig, ProcessesConfig, SyntheticConfig, addresses, arrivals};
+use fullstroke_workload::{
+    ProcessConfig, ProcessesConfig, StreamsConfig, SyntheticConfig, VariationConfig, addresses, arrivals,
+};
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -45,6 +47,15 @@ pub fn reference() -> String {
     keys(&mut page, schema_of::<ProcessesConfig>().as_value());
     section(&mut page, "[[workload.processes]]", "");
     keys(&mut page, schema_of::<ProcessConfig>().as_value());
+    section(
+        &mut page,
+        "[workload] with kind = \"streams\"",
+        "A media server and its clients. Each client begins to play when it has its start-up buffer, and plays at its bit rate; \
+         a byte that is not there when it is needed is an underrun.",
+    );
+    keys(&mut page, schema_of::<StreamsConfig>().as_value());
+    section(&mut page, "[workload.variation]", "");
+    keys(&mut page, schema_of::<VariationConfig>().as_value());
     policies(&mut page, "Arrival processes: `arrivals = { process = ... }`", arrivals::REGISTRY);
     policies(&mut page, "Address patterns: `addresses = { pattern = ... }`", addresses::REGISTRY);
     section(&mut page, "[host]", "");

@@ -6,7 +6,7 @@ use fullstroke_contract::registry::{Entry, schema_of};
 use fullstroke_controller::ControllerConfig;
 use fullstroke_drive::DriveConfig;
 use fullstroke_host::{HostKeys, elevator};
-use fullstroke_workload::{ProcessesConfig, SyntheticConfig, addresses, arrivals};
+use fullstroke_workload::{ProcessesConfig, StreamsConfig, SyntheticConfig, addresses, arrivals};
 use serde_json::{Map, Value, json};
 
 /// The whole schema. Policies contribute their own keys.
@@ -26,6 +26,8 @@ pub(crate) fn stack() -> Value {
     fio["properties"]["kind"] = json!({ "const": "fio" });
     let mut processes = hoisted(schema_of::<ProcessesConfig>().into(), &mut definitions);
     processes["properties"]["kind"] = json!({ "const": "processes" });
+    let mut streams = hoisted(schema_of::<StreamsConfig>().into(), &mut definitions);
+    streams["properties"]["kind"] = json!({ "const": "streams" });
     let pattern = choice(addresses::REGISTRY, "pattern", &mut definitions);
     definitions.insert("AddressesConfig".into(), pattern);
     definitions.insert("Volume".into(), json!({ "anyOf": layouts }));
@@ -43,7 +45,7 @@ pub(crate) fn stack() -> Value {
         "properties": {
             "title": { "type": "string", "description": "one line for people" },
             "seed": { "type": "integer", "minimum": 0, "description": "the seed of all randomness" },
-            "workload": { "anyOf": [trace, synthetic, processes, fio] },
+            "workload": { "anyOf": [trace, synthetic, processes, streams, fio] },
             "host": { "$ref": "#/$defs/Host" },
             "controller": controller,
             "link": link,

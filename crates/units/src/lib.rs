@@ -6,6 +6,7 @@
 //! | [`Time`], [`Duration`] | nanoseconds, integer | 584 years |
 //! | [`Lbn`], [`Sectors`] | 512-byte sectors | 2^64 |
 //! | [`Bytes`] | bytes | 2^64 |
+//! | [`BitRate`] | bits a second | 2^64 |
 //! | [`Cylinder`] | tracks from the outer edge | 2^32 |
 //! | [`Angle`] | 2^-64 of a revolution, wrapping | one revolution |
 //! | [`Watts`], [`Joules`] | SI | f64 |
@@ -13,11 +14,13 @@
 mod angle;
 mod quantity;
 mod random;
+mod rate;
 mod space;
 mod time;
 
 pub use angle::{Angle, Spindle};
-pub use quantity::{QuantityError, format_bytes, parse_bytes, parse_duration};
+pub use quantity::{QuantityError, format_bytes, parse_bit_rate, parse_bytes, parse_duration};
 pub use random::{Random, Seed};
+pub use rate::BitRate;
 pub use space::{Bytes, Cylinder, Joules, Lbn, SECTOR_BYTES, Sectors, Watts};
 pub use time::{Duration, Time};

@@ -49,6 +49,9 @@ const TIME_UNITS: &[(&str, u64)] = &[
     ("H", 3_600_000_000_000),
 ];
 
+const RATE_UNITS: &[(&str, u64)] =
+    &[("BIT/S", 1), ("KBIT/S", 1_000), ("MBIT/S", 1_000_000), ("GBIT/S", 1_000_000_000)];
+
 /// Reads a size: `64KiB`, `1.5GiB`, `20TB`, `512`. A bare letter is binary
 /// (`4K` = 4096), as fio and the kernel have it.
 pub fn parse_bytes(text: &str) -> Result<u64, QuantityError> {
@@ -59,6 +62,12 @@ pub fn parse_bytes(text: &str) -> Result<u64, QuantityError> {
 /// required: a bare number of what?
 pub fn parse_duration(text: &str) -> Result<Duration, QuantityError> {
     parse(text, TIME_UNITS, "ns, us, ms, s, min, h").map(Duration::from_nanos)
+}
+
+/// Reads bits a second: `200kbit/s`, `25Mbit/s`. The unit is required: bits and
+/// bytes are too easily mistaken for each other.
+pub fn parse_bit_rate(text: &str) -> Result<u64, QuantityError> {
+    parse(text, RATE_UNITS, "bit/s, kbit/s, Mbit/s, Gbit/s")
 }
 
 fn parse(text: &str, units: &[(&str, u64)], expected: &'static str) -> Result<u64, QuantityError> {

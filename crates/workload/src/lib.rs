@@ -5,6 +5,8 @@
 //! process and each pattern is one file and one line in its registry.
 //! [`Processes`] are closed loops side by side, each with a pattern, a priority
 //! and randomness of its own.
+//! [`Streams`] are a media server and its clients, each of which plays at its
+//! bit rate.
 //!
 //! | file | what |
 //! |---|---|
@@ -12,6 +14,12 @@
 //! | `process_config.rs` | what a stack file says about processes |
 //! | `process.rs` | one process: its requests and its pauses |
 //! | `processes.rs` | many processes as one source |
+//! | `streams_config.rs` | what a stack file says about media streams |
+//! | `media_files.rs` | where their files lie |
+//! | `playout.rs` | when each byte of a stream is played |
+//! | `stream.rs` | one stream: what the server has read, what the client has played |
+//! | `streams.rs` | many streams as one source |
+//! | `streams_results.rs` | what each client saw |
 //! | `arrivals/` | when requests arrive |
 //! | `addresses/` | where they go |
 //! | `sizes.rs` | how large they are |
@@ -19,14 +27,23 @@
 
 pub mod addresses;
 pub mod arrivals;
+mod media_files;
+mod playout;
 mod process;
 mod process_config;
 mod processes;
 mod region;
 mod sizes;
+mod stream;
+mod streams;
+mod streams_config;
+mod streams_results;
 mod synthetic;
 
 pub use process_config::{ProcessConfig, ProcessesConfig};
 pub use processes::Processes;
 pub use sizes::{SizeConfig, WeightedSize};
+pub use streams::Streams;
+pub use streams_config::{StreamsConfig, VariationConfig, WeightedBitRate};
+pub use streams_results::{StreamTally, StreamsResults};
 pub use synthetic::{AddressesConfig, ArrivalsConfig, Synthetic, SyntheticConfig};

@@ -1,0 +1,140 @@
+//! When each byte of a stream is played.
+
+use crate::streams_config::{Variability, VariationConfig};
+use fullstroke_units::{BitRate, Bytes, Duration, Random};
+use rand_distr::{Distribution as _, StandardNormal};
+
+/// The playing time of a stream's bytes, asked for in ascending order. What one
+/// place is asked does not move another: a copy has the same answers.
+#[derive(Clone, Debug)]
+pub(crate) struct Playout {
+    rate: BitRate,
+    segment: Option<Box<Segment>>,
+}
+
+/// The part of a stream of variable rate in which the latest byte lies.
+#[derive(Clone, Debug)]
+struct Segment {
+    variation: VariationConfig,
+    random: Random,
+    number: u64,
+    first: u64,
+    bytes: u64,
+}
+
+impl Playout {
+    /// A stream whose mean rate is `rate`; `random` draws its segments.
+    pub(crate) fn new(rate: BitRate, variation: Option<VariationConfig>, random: Random) -> Playout {
+        let segment = variation.map(|variation| {
+            let mut segment = Segment { variation, random, number: 0, first: 0, bytes: 0 };
+            segment.bytes = segment.draw(rate);
+            Box::new(segment)
+        });
+        Playout { rate, segment }
+    }
+
+    /// The time from the first byte of the stream to byte number `byte`, playing
+    /// without a break, to the next nanosecond above. Counted from the beginning
+    /// of the stream, or of the byte's segment, so that nothing adds up.
+    #[inline]
+    pub(crate) fn at(&mut self, byte: u64) -> Duration {
+        match &mut self.segment {
+            None => self.rate.span(Bytes(byte)),
+            Some(segment) => segment.at(byte, self.rate),
+        }
+    }
+}
+
+impl Segment {
+    fn at(&mut self, byte: u64, rate: BitRate) -> Duration {
+        while byte - self.first >= self.bytes {
+            self.number += 1;
+            self.first += self.bytes;
+            self.bytes = self.draw(rate);
+        }
+        let plays = u128::from(self.variation.segment.as_nanos());
+        let within = (u128::from(byte - self.first) * plays).div_ceil(u128::from(self.bytes));
+        self.variation.segment * self.number + Duration::from_nanos(within as u64)
+    }
+
+    /// The bytes of the next segment; at least one, so that every segment ends.
+    fn draw(&mut self, rate: BitRate) -> u64 {
+        let VariationConfig { distribution, share, segment } = self.variation;
+        let mean = rate.0 as f64 / 8.0 * segment.as_secs_f64();
+        let factor = match distribution {
+            Variability::Uniform => 1.0 + share * (2.0 * self.random.unit() - 1.0),
+            Variability::LogNormal => {
+                // With this variance and this mean of the logarithm the mean is
+                // 1 and the deviation `share`.
+                let variance = (share * share).ln_1p();
+                let normal: f64 = StandardNormal.sample(self.random.generator());
+                (variance.sqrt() * normal - variance / 2.0).exp()
+            }
+        };
+        ((mean * factor).round() as u64).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullstroke_units::Seed;
+    use proptest::prelude::*;
+
+    fn variation(distribution: Variability, share: f64) -> Option<VariationConfig> {
+        Some(VariationConfig { distribution, share, segment: Duration::from_millis(500) })
+    }
+
+    fn playout(variation: Option<VariationConfig>) -> Playout {
+        Playout::new(BitRate(700_000), variation, Seed(3).stream("rate"))
+    }
+
+    #[test]
+    fn a_constant_rate_does_not_drift_in_a_year() {
+        let year = Duration::from_secs(365 * 86_400);
+        let bytes = 87_500 * 365 * 86_400;
+        assert_eq!(playout(None).at(bytes), year);
+        assert_eq!(playout(None).at(bytes + 1), year + Duration::from_nanos(11_429));
+    }
+
+    #[test]
+    fn a_variable_rate_keeps_its_mean() {
+        for (distribution, share) in
+            [(Variability::Uniform, 0.8), (Variability::LogNormal, 0.3), (Variability::LogNormal, 1.0)]
+        {
+            let mut playout = playout(variation(distribution, share));
+            let seconds = 20_000;
+            let ratio = playout.at(87_500 * seconds).as_secs_f64() / seconds as f64;
+            assert!((ratio - 1.0).abs() < 0.02, "{distribution:?} {share}: {ratio}");
+        }
+    }
+
+    #[test]
+    fn a_variable_rate_deviates_as_said() {
+        for (distribution, share, expected) in
+            [(Variability::Uniform, 0.6, 0.6 / 3f64.sqrt()), (Variability::LogNormal, 0.5, 0.5)]
+        {
+            let playout = playout(variation(distribution, share));
+            let mut segment = playout.segment.unwrap();
+            let draws: Vec<f64> = (0..50_000).map(|_| segment.draw(playout.rate) as f64 / 43_750.0).collect();
+            let squares: f64 = draws.iter().map(|draw| (draw - 1.0).powi(2)).sum();
+            let deviation = (squares / draws.len() as f64).sqrt();
+            assert!((deviation / expected - 1.0).abs() < 0.05, "{distribution:?}: {deviation}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_are_played_in_order_and_whoever_asks(
+            mut bytes in prop::collection::vec(0u64..2_000_000, 1..40), share in 0.1f64..1.0,
+        ) {
+            bytes.sort_unstable();
+            let mut one = playout(variation(Variability::Uniform, share));
+            let answers: Vec<Duration> = bytes.iter().map(|&byte| one.at(byte)).collect();
+            prop_assert!(answers.is_sorted());
+            for (&byte, &answer) in bytes.iter().zip(&answers) {
+                prop_assert_eq!(playout(variation(Variability::Uniform, share)).at(byte), answer);
+            }
+        }
+    }
+}

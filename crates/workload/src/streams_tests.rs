@@ -1,0 +1,340 @@
+use super::*;
+use fullstroke_units::{Bytes, Lbn};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+const CAPACITY: Sectors = Sectors(1 << 24);
+
+fn config(keys: &Value) -> StreamsConfig {
+    let mut all = json!({ "streams": 1, "bit_rate": "1Mbit/s", "duration": "20s" });
+    all.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
+    if all.get("bit_rates").is_some() {
+        all.as_object_mut().unwrap().remove("bit_rate");
+    }
+    serde_json::from_value(all).unwrap()
+}
+
+/// A read as a volume sees it; times in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Read {
+    request: Request,
+    issued: u64,
+    came: u64,
+}
+
+/// The reads of each stream, and what was counted, on a volume that has done a
+/// read that was issued at some instant at the instant that `done` says.
+fn play(
+    keys: &Value,
+    seed: u64,
+    mut done: impl FnMut(u64, &Request) -> u64,
+) -> (BTreeMap<u32, Vec<Read>>, Vec<StreamTally>) {
+    let (mut source, results) = Streams::new(&config(keys), CAPACITY, Seed(seed)).unwrap();
+    let room = source.room.capacity();
+    let mut reads: BTreeMap<u32, Vec<Read>> = BTreeMap::new();
+    let mut in_flight: BTreeMap<(u64, u64), Request> = BTreeMap::new();
+    let mut out = Vec::new();
+    for number in 0.. {
+        let due = source.next_wake().as_nanos();
+        let next = in_flight.first_key_value().map_or(u64::MAX, |(&(at, _), _)| at);
+        let now = next.min(due);
+        if now == u64::MAX {
+            break;
+        }
+        if next <= due {
+            let (_, request) = in_flight.pop_first().unwrap();
+            let completion = Completion { id: request.id, ..Completion::default() };
+            source.completed(Time::from_nanos(now), &completion, &mut out);
+        } else {
+            source.wake(Time::from_nanos(now), &mut out).unwrap();
+        }
+        for (place, request) in out.drain(..).enumerate() {
+            let came = done(now, &request);
+            reads.entry(request.hints.stream).or_default().push(Read { request, issued: now, came });
+            in_flight.insert((came, number << 20 | place as u64), request);
+        }
+    }
+    assert_eq!(source.room.capacity(), room, "alarms have no more room than they began with");
+    (reads, results.tallies())
+}
+
+/// What a client sees that plays read by read, told when each came.
+struct Client {
+    playout: Playout,
+    read: u64,
+    /// For each read, when its first byte is played; empty until it plays.
+    played: Vec<u64>,
+    first_played: u64,
+    stalls: Vec<u64>,
+    until_then: u64,
+}
+
+impl Client {
+    fn new(keys: &Value, rate: BitRate, reads: &[Read]) -> Client {
+        let config = config(keys);
+        let read = config.read_size.0;
+        let playout = Playout::new(rate, config.variation, Seed(7).stream("stream 1 variation"));
+        let mut times = playout.clone();
+        let mut there = 0;
+        let mut played: Vec<u64> = Vec::new();
+        let mut stalls = Vec::new();
+        let mut first_played = u64::MAX;
+        for (number, each) in (0u64..).zip(reads) {
+            there = each.came.max(there);
+            if first_played == u64::MAX && (number + 1) * read >= config.start_up_bytes().0 {
+                first_played = there;
+                // What is there already is played in its turn.
+                let mut again = playout.clone();
+                played = (0..=number).map(|k| there + again.at(k * read).as_nanos()).collect();
+            } else if first_played != u64::MAX {
+                let lost: u64 = stalls.iter().sum();
+                let needed = first_played + times.at(number * read).as_nanos() + lost;
+                stalls.extend((there > needed).then(|| there - needed));
+                played.push(needed.max(there));
+            }
+        }
+        let until_then = played.last().copied().unwrap_or(0);
+        Client { playout, read, played, first_played, stalls, until_then }
+    }
+
+    /// Bytes that are needed before `at`.
+    fn bytes_before(&self, at: u64) -> u64 {
+        let Some(number) = self.played.partition_point(|&first| first < at).checked_sub(1) else { return 0 };
+        let begin = self.playout.clone().at(number as u64 * self.read).as_nanos();
+        let within = |bytes: u64| {
+            let byte = number as u64 * self.read + bytes;
+            self.playout.clone().at(byte).as_nanos() - begin + self.played[number] < at
+        };
+        let (mut low, mut high) = (0, self.read);
+        while low < high {
+            let middle = (low + high) / 2;
+            if within(middle) { low = middle + 1 } else { high = middle }
+        }
+        number as u64 * self.read + low
+    }
+}
+
+fn keys() -> impl Strategy<Value = Value> {
+    let variation = prop_oneof![
+        Just(Value::Null),
+        Just(json!({ "distribution": "uniform", "share": 0.9, "segment": "300ms" })),
+        Just(json!({ "distribution": "log-normal", "share": 0.6 })),
+    ];
+    (1u64..40, 1u32..9, 1u64..200_000, 0u64..300_000, 64_000u64..4_000_000, variation).prop_map(
+        |(pages, read_ahead, start_up, more, rate, variation)| {
+            json!({
+                "read_size": pages * 4096, "read_ahead": read_ahead, "bit_rate": format!("{rate}bit/s"),
+                "start_up_buffer": start_up, "client_buffer": start_up + more, "variation": variation,
+            })
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn an_infinitely_fast_volume_never_lets_a_client_wait(keys in keys()) {
+        let (reads, tallies) = play(&keys, 7, |now, _| now);
+        let tally = tallies[0];
+        prop_assert_eq!((tally.underruns, tally.stalled), (0, Duration::ZERO));
+        prop_assert_eq!(tally.start_up_latency(), Some(Duration::ZERO));
+        prop_assert_eq!(tally.reads, reads[&1].len() as u64);
+    }
+
+    #[test]
+    fn a_volume_slower_than_the_rate_always_does(keys in keys(), percent in 101u64..150) {
+        let mut keys = keys;
+        keys.as_object_mut().unwrap().remove("variation");
+        keys["duration"] = json!("1h");
+        let StreamsConfig { bit_rate, read_size, .. } = config(&keys);
+        let plays = bit_rate.unwrap().span(read_size).as_nanos();
+        let mut idle = 0;
+        let (_, tallies) = play(&keys, 7, |now, _| {
+            idle = now.max(idle) + plays * percent / 100 + 1;
+            idle
+        });
+        prop_assert!(tallies[0].underruns > 0, "{:?}", tallies[0]);
+    }
+
+    /// Whatever order reads come in, the client plays every byte once and in
+    /// its time, and the server never has more than it and the client hold.
+    #[test]
+    fn what_is_delivered_is_what_is_played(keys in keys(), services in prop::collection::vec(0u64..900_000_000, 1..50)) {
+        let mut service = services.iter().cycle();
+        let (reads, tallies) = play(&keys, 7, |now, _| now + service.next().unwrap());
+        let (reads, tally) = (&reads[&1], tallies[0]);
+        let client = Client::new(&keys, tally.bit_rate, reads);
+        prop_assert_eq!(tally.plays_from.map_or(u64::MAX, Time::as_nanos), client.first_played);
+        let ends = 20_000_000_000;
+        if client.until_then < ends {
+            let stalled: u64 = client.stalls.iter().sum();
+            prop_assert_eq!(tally.underruns, client.stalls.len() as u64);
+            prop_assert_eq!(tally.stalled.as_nanos(), stalled);
+            prop_assert_eq!(tally.longest_stall.as_nanos(), client.stalls.iter().copied().max().unwrap_or(0));
+        }
+        prop_assert_eq!(tally.reads, reads.len() as u64);
+        let config = config(&keys);
+        let (read, ahead) = (config.read_size.0, u64::from(config.read_ahead));
+        for (number, each) in (1u64..).zip(reads) {
+            let behind = number as usize - 1;
+            let there = reads[..behind].iter().take_while(|other| other.came <= each.issued).count() as u64;
+            let taken = (client.bytes_before(each.issued) + config.client_bytes().0).min(there * read);
+            prop_assert!(number * read <= taken + ahead * read, "read {}: {} taken", number, taken);
+        }
+    }
+
+    #[test]
+    fn deadlines_of_a_stream_never_go_back(keys in keys(), services in prop::collection::vec(0u64..900_000_000, 1..50)) {
+        let mut keys = keys;
+        keys["streams"] = json!(3);
+        let mut service = services.iter().cycle();
+        let (reads, _) = play(&keys, 7, |now, _| now + service.next().unwrap());
+        for reads in reads.values() {
+            prop_assert!(reads.iter().map(|read| read.request.hints.deadline).is_sorted());
+        }
+    }
+
+    #[test]
+    fn a_load_repeats_and_another_seed_differs(seed: u64) {
+        let keys = json!({
+            "streams": 20, "start_interval": "100ms", "exponential": true, "start_position": "random",
+            "bit_rates": [{ "bit_rate": "1Mbit/s", "weight": 3 }, { "bit_rate": "4Mbit/s", "weight": 1 }],
+        });
+        let played = |seed| play(&keys, seed, |now, _| now + 1_000_000);
+        prop_assert_eq!(played(seed), played(seed));
+        prop_assert_ne!(played(seed), played(seed ^ 1));
+    }
+}
+
+#[test]
+fn one_stream_more_leaves_the_rates_and_starts_of_the_others() {
+    let keys = |streams: u32| {
+        json!({ "streams": streams, "exponential": true,
+            "bit_rates": [{ "bit_rate": "1Mbit/s", "weight": 1 }, { "bit_rate": "2Mbit/s", "weight": 1 }] })
+    };
+    let told = |streams| play(&keys(streams), 3, |now, _| now).1;
+    let first = |tally: &StreamTally| (tally.bit_rate, tally.started);
+    let (few, more) = (told(30), told(31));
+    assert!(few.iter().map(first).eq(more[..30].iter().map(first)));
+    assert!(few.iter().any(|tally| tally.bit_rate != few[0].bit_rate));
+}
+
+#[test]
+fn a_read_needs_its_first_byte_and_the_client_plays_on_when_it_is_there() {
+    // 64 KiB play for 524.288 ms. The fourth read comes 400 ms late.
+    let mut number = 0;
+    let (reads, tallies) = play(&json!({ "read_ahead": 1 }), 1, |now, _| {
+        number += 1;
+        now + if number == 4 { 924_288_000 + 524_288_000 } else { 1_000_000 }
+    });
+    let tally = tallies[0];
+    assert_eq!(tally.start_up_latency(), Some(Duration::from_millis(1)));
+    // It is asked for when the second begins to be played: the client holds two.
+    assert_eq!((tally.underruns, tally.stalled), (1, Duration::from_millis(400)));
+    assert_eq!(tally.longest_stall, tally.stalled);
+    let deadlines: Vec<u64> =
+        reads[&1].iter().map(|read| read.request.hints.deadline.as_nanos()).take(6).collect();
+    let plays = 524_288_000;
+    let late = 1_000_000 + 400_000_000;
+    assert_eq!(
+        deadlines,
+        [
+            0,
+            1_000_000 + plays,
+            1_000_000 + 2 * plays,
+            1_000_000 + 3 * plays,
+            late + 4 * plays,
+            late + 5 * plays
+        ]
+    );
+}
+
+#[test]
+fn a_ramp_ends_when_a_stream_waits_too_long() {
+    // The first read of stream n takes n half seconds.
+    let keys = json!({ "streams": 100, "until_start_up_latency": "3s", "duration": "10s" });
+    let (reads, tallies) = play(&keys, 1, |now, request| {
+        let first = request.id.0 as u32 == 1;
+        now + if first { 500_000_000 * u64::from(request.hints.stream) } else { 1_000_000 }
+    });
+    // The seventh waits 3.5 s from second 6 on, which is seen when the eleventh would start.
+    assert_eq!(tallies.iter().filter(|tally| tally.started.is_some()).count(), 10);
+    assert_eq!(tallies[6].start_up_latency(), Some(Duration::from_millis(3500)));
+    let last = reads.values().flatten().map(|read| read.issued).max().unwrap();
+    assert!((19_000_000_000..20_000_000_000).contains(&last), "{last}");
+}
+
+#[test]
+fn a_stream_goes_through_its_file_and_on() {
+    let keys = json!({ "streams": 2, "files": 2, "file_size": "192KiB", "start_position": "random" });
+    let (reads, _) = play(&keys, 5, |now, _| now);
+    for reads in reads.values() {
+        let places: Vec<Lbn> = reads.iter().map(|read| read.request.extent.start).collect();
+        let (first, last) = (*places.iter().min().unwrap(), *places.iter().max().unwrap());
+        assert_eq!(last.since(first), Sectors(256));
+        for pair in places.windows(2) {
+            assert_eq!(pair[1], if pair[0] == last { first } else { pair[0] + Sectors(128) });
+        }
+    }
+    let keys = json!({ "files": 50, "file_size": "64KiB", "at_end": "another" });
+    let (reads, _) = play(&keys, 5, |now, _| now);
+    let places: std::collections::BTreeSet<u64> =
+        reads[&1].iter().map(|read| read.request.extent.start.0).collect();
+    assert!(places.len() > 10, "{places:?}");
+}
+
+#[test]
+fn files_and_servers_are_dealt_out_evenly() {
+    let keys = json!({ "streams": 12, "files": 4, "file_size": "64MiB", "servers": 3 });
+    let (reads, _) = play(&keys, 5, |now, _| now);
+    let mut plays: BTreeMap<u64, u32> = BTreeMap::new();
+    for (stream, reads) in &reads {
+        *plays.entry(reads[0].request.extent.start.0).or_default() += 1;
+        assert!(reads.iter().all(|read| read.request.hints.process == (stream - 1) % 3 + 1));
+    }
+    assert_eq!(plays.values().copied().collect::<Vec<u32>>(), [3, 3, 3, 3]);
+}
+
+#[test]
+fn a_load_ends_after_its_requests_or_its_duration() {
+    let (reads, tallies) = play(&json!({ "requests": 7 }), 1, |now, _| now);
+    assert_eq!((reads[&1].len(), tallies[0].underruns), (7, 0));
+    let (reads, tallies) = play(&json!({ "streams": 4, "duration": "5s" }), 1, |now, _| now + 60_000_000_000);
+    assert_eq!(reads.values().map(Vec::len).sum::<usize>(), 4);
+    assert!(tallies.iter().all(|tally| (tally.underruns, tally.deadlines) == (0, 0)));
+    assert!(reads.values().flatten().all(|read| read.issued < 8_000_000_000));
+}
+
+#[test]
+fn what_cannot_be_is_refused_at_its_key() {
+    for (keys, key) in [
+        (json!({ "streams": 0 }), "streams"),
+        (json!({ "streams": 2_000_000 }), "streams"),
+        (json!({ "bit_rate": "0bit/s" }), "bit_rate"),
+        (json!({ "bit_rate": "1000Gbit/s" }), "bit_rate"),
+        (json!({ "bit_rate": null }), "bit_rate"),
+        (json!({ "bit_rates": [{ "bit_rate": "0bit/s", "weight": 1 }] }), "bit_rates"),
+        (json!({ "bit_rates": [{ "bit_rate": "1bit/s", "weight": 0 }] }), "bit_rates"),
+        (json!({ "variation": { "distribution": "uniform", "share": 1.5 } }), "variation.share"),
+        (
+            json!({ "variation": { "distribution": "log-normal", "share": 0.5, "segment": "1us" } }),
+            "variation.segment",
+        ),
+        (json!({ "duration": "0s" }), "duration"),
+        (json!({ "requests": 0 }), "requests"),
+        (json!({ "read_size": 0 }), "read_size"),
+        (json!({ "read_size": 1000 }), "read_size"),
+        (json!({ "read_ahead": 0 }), "read_ahead"),
+        (json!({ "read_ahead": 65 }), "read_ahead"),
+        (json!({ "start_up_buffer": "1MiB", "client_buffer": "512KiB" }), "start_up_buffer"),
+        (json!({ "start_up_buffer": 0, "client_buffer": 0 }), "client_buffer"),
+        (json!({ "until_start_up_latency": "0s" }), "until_start_up_latency"),
+        (json!({ "until_start_up_latency": "3s", "start_interval": "0s" }), "start_interval"),
+        (json!({ "file_size": "1TiB" }), "file_size"),
+        (json!({ "servers": 0 }), "servers"),
+    ] {
+        let error = Streams::new(&config(&keys), CAPACITY, Seed(1)).err().unwrap();
+        assert_eq!(error.key, key, "{keys}: {error}");
+    }
+    assert_eq!(config(&json!({})).client_bytes(), Bytes(128 << 10));
+}
