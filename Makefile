@@ -46,16 +46,18 @@ live-check: toolchain clients ## One job under both clocks, and the speed of ser
 	@tools/live-check.py
 
 generate: toolchain ## Write again what is generated: JSON schemas, docs/reference.md, docs/fio.md
-	FULLSTROKE_GENERATE=1 $(CARGO) test --quiet --package fullstroke-stack --test generated
+	FULLSTROKE_GENERATE=1 $(CARGO) test --quiet --package fullstroke-stack --package fullstroke-study --test generated
 
 samples: toolchain ## Capture the sample workloads again (root, Linux, about 20 minutes)
 	@$(CARGO) build --release --quiet --package fullstroke
 	samples/capture.sh
 
-studies: toolchain ## Run the studies and write their tables into their README files (Python 3.11; minutes)
+studies: toolchain ## Run all studies, write their RESULTS.md, check their claims (minutes to hours; goes on where it was)
 	@$(CARGO) build --release --quiet --package fullstroke
-	studies/carroll-2008/table.py --write
+	target/release/fullstroke study run
+	target/release/fullstroke study results --write
+	target/release/fullstroke study check
 
 fuzz: ## Fuzz each reader of foreign files for ten minutes (needs cargo-fuzz)
-	cd fuzz && for target in trace_any trace_detect disksim_parameters disksim_seek disksim_layout nbd_server fio_job; do \
+	cd fuzz && for target in trace_any trace_detect disksim_parameters disksim_seek disksim_layout nbd_server fio_job study_expression; do \
 		RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run $$target --fuzz-dir . -- -max_total_time=600 || exit 1; done

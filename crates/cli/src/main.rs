@@ -4,8 +4,8 @@
 //! `output.rs` (what is printed, and how errors end), `bars.rs` (progress) and
 //! `memory.rs`.
 //!
-//! Exit status: 0 on success, 1 if `drive check` finds a description that does
-//! not hold, 2 for input that cannot be used.
+//! Exit status: 0 on success, 1 if `drive check` finds a description, or `study
+//! check` a claim, that does not hold, 2 for input that cannot be used.
 
 mod bars;
 mod compare;
@@ -21,6 +21,7 @@ mod replay;
 mod run;
 mod serve;
 mod stack;
+mod study;
 mod top;
 mod trace;
 mod validate;
@@ -68,6 +69,9 @@ enum Command {
     /// Check stack files, or print their schema.
     #[command(subcommand)]
     Stack(stack::Command),
+    /// Published studies: their points are run, their claims checked.
+    #[command(subcommand)]
+    Study(study::Command),
     /// Work out what needs no simulation.
     #[command(subcommand)]
     Explain(explain::Command),
@@ -95,6 +99,7 @@ fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
         Command::Trace(command) => trace::execute(command, output),
         Command::Drive(command) => drive::execute(command, output),
         Command::Stack(command) => stack::execute(command, output),
+        Command::Study(command) => study::execute(command, output),
         Command::Explain(command) => explain::execute(command, output),
         Command::Validate(arguments) => validate::execute(arguments, output),
         Command::Completions(arguments) => completions::execute(arguments, output),

@@ -249,6 +249,14 @@ impl Stack {
         &self.digest
     }
 
+    /// The trace that is replayed, where the workload is one.
+    pub fn trace_file(&self) -> Option<PathBuf> {
+        match &self.workload {
+            WorkloadConfig::Trace(trace) => Some(self.folder.join(&trace.path)),
+            _ => None,
+        }
+    }
+
     /// Whether the workload is a job file of fio's.
     pub fn has_job_file(&self) -> bool {
         self.jobs.is_some()

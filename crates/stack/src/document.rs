@@ -11,7 +11,7 @@ use toml::de::{DeTable, DeValue};
 
 /// The parsed file.
 #[derive(Clone, Debug)]
-pub(crate) struct Document {
+pub struct Document {
     file: String,
     values: Map<String, Value>,
     /// Where each key was set: a dotted path, with `[n]` for items of arrays.
@@ -26,7 +26,10 @@ enum Place {
 
 impl Document {
     /// Reads a file.
-    pub(crate) fn read(path: &Path) -> Result<Document, StackError> {
+    ///
+    /// # Errors
+    /// Names the line where it is no TOML.
+    pub fn read(path: &Path) -> Result<Document, StackError> {
         let file = path.display().to_string();
         let text = std::fs::read_to_string(path)
             .map_err(|error| StackError::whole(&file, format!("cannot be read: {error}")))?;
@@ -53,7 +56,7 @@ impl Document {
     }
 
     /// All values.
-    pub(crate) fn values(&self) -> &Map<String, Value> {
+    pub fn values(&self) -> &Map<String, Value> {
         &self.values
     }
 
@@ -98,7 +101,7 @@ impl Document {
 
     /// `error` with the file and the line of its key, or of the nearest table
     /// around it.
-    pub(crate) fn error(&self, error: ConfigError) -> StackError {
+    pub fn error(&self, error: ConfigError) -> StackError {
         let mut key = error.key.as_str();
         let place = loop {
             if let Some(place) = self.places.get(key) {

@@ -29,6 +29,7 @@ mod stripes;
 
 pub use build::{Run, Service, VolumeSummary, WorkloadResults};
 pub use config::{MeasurementConfig, Overrides, Stack, TraceConfig};
+pub use document::Document;
 pub use error::StackError;
 pub use fio::FioConfig;
 pub use reference::reference;

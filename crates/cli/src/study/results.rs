@@ -1,0 +1,134 @@
+//! `fullstroke study results`: pages of results, and the best value of an axis.
+
+use super::{Loaded, Selection};
+use crate::output::{Failure, Output};
+use clap::Args;
+use fullstroke_measure::{Metric, number, table};
+use fullstroke_study::{Best, Study, best, drifted, write_pages};
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// Write RESULTS.md and the figures of studies from the results that there are,
+/// check that they are up to date, or find the best value of an axis.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    selection: Selection,
+
+    /// Write RESULTS.md and figures beside the study files.
+    #[arg(long)]
+    write: bool,
+
+    /// Check that RESULTS.md is what the studies and their results give; status
+    /// 1 if it is not.
+    #[arg(long, conflicts_with = "write")]
+    check: bool,
+
+    /// Find the value of an axis with the best metric, for each combination of
+    /// the other axes.
+    #[arg(long, value_name = "METRIC", value_parser = Metric::parse, conflicts_with_all = ["write", "check"])]
+    best: Option<Metric>,
+
+    /// The axis that --best is about; the only one unless said.
+    #[arg(long, value_name = "AXIS", requires = "best")]
+    over: Option<String>,
+
+    /// As of `study run`: look at results that were made with these keys.
+    #[arg(long, value_name = "KEY=VALUE", requires = "best")]
+    set: Vec<String>,
+}
+
+/// What `study results --json` prints without --best.
+#[derive(Debug, Serialize)]
+struct Pages {
+    written: Vec<PathBuf>,
+    drifted: Vec<String>,
+    /// Those of the chosen studies; 0 where there are no results at all.
+    runs: usize,
+    runs_missing: usize,
+}
+
+/// What `study results --best --json` prints, for each study.
+#[derive(Debug, Serialize)]
+struct Found<'a> {
+    study: &'a str,
+    by: String,
+    best: Vec<Best>,
+}
+
+pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    let loaded = arguments.selection.load(&arguments.set)?;
+    match arguments.best {
+        Some(metric) => show_best(&loaded, metric, arguments.over.as_deref(), output),
+        None => pages(&loaded, arguments, output),
+    }
+}
+
+fn pages(loaded: &Loaded, arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    let Loaded { studies, plan, results, .. } = loaded;
+    let written = match arguments.write {
+        true => write_pages(studies, plan, results).map_err(Failure::input)?,
+        false => Vec::new(),
+    };
+    let drifted = drifted(studies, plan, results).map_err(Failure::input)?;
+    let pages = Pages { written, drifted, runs_missing: plan.missing(results).len(), runs: plan.tasks.len() };
+    let mut lines: Vec<String> =
+        pages.written.iter().map(|path| format!("written: {}", path.display())).collect();
+    lines.extend(pages.drifted.iter().cloned());
+    lines.push(match (pages.runs, pages.runs_missing) {
+        (0, _) => "no runs have results here".to_owned(),
+        (runs, 0) => format!("{runs} runs, all done"),
+        (runs, missing) => format!("{missing} of {runs} runs have no results here; `fullstroke study run`"),
+    });
+    output.show(&pages, lines.join("\n"))?;
+    if arguments.check && !pages.drifted.is_empty() { Err(Failure::Checks) } else { Ok(()) }
+}
+
+fn show_best(loaded: &Loaded, metric: Metric, over: Option<&str>, output: &Output) -> Result<(), Failure> {
+    let mut found = Vec::new();
+    for (index, study) in loaded.studies.iter().enumerate() {
+        found.push(of_study(index, study, loaded, metric, over)?);
+    }
+    let text: Vec<String> = found.iter().map(text).collect();
+    output.show(&found, text.join("\n\n"))
+}
+
+fn of_study<'a>(
+    index: usize,
+    study: &'a Study,
+    loaded: &Loaded,
+    metric: Metric,
+    over: Option<&str>,
+) -> Result<Found<'a>, Failure> {
+    let results = loaded.plan.table(index, study, None, &loaded.results);
+    let best = best(study, &results, metric, over).map_err(Failure::input)?;
+    Ok(Found { study: &study.id, by: metric.name(), best })
+}
+
+fn text(found: &Found<'_>) -> String {
+    if found.best.is_empty() {
+        return format!("{}: nothing to compare was run yet; `fullstroke study run`", found.study);
+    }
+    let mut table =
+        table(["at", "best", &found.by, "± 95 %", "next", "behind by", "± 95 %", ""], &[0, 1, 4, 7]);
+    let width = |width: Option<f64>| width.map_or_else(|| "-".to_owned(), number);
+    for best in &found.best {
+        let mut row =
+            vec![best.others.clone(), best.best.clone(), number(best.value), width(best.ci95_half_width)];
+        match &best.runner_up {
+            Some(next) => row.extend([
+                next.name.clone(),
+                number(next.difference),
+                width(next.ci95_half_width),
+                match next.significant {
+                    Some(true) => String::new(),
+                    Some(false) => "may be chance".to_owned(),
+                    None => "no interval".to_owned(),
+                },
+            ]),
+            None => row.extend(["-".to_owned(), String::new(), String::new(), String::new()]),
+        }
+        table.add_row(row);
+    }
+    format!("{}\n{}", found.study, table.trim_fmt())
+}

@@ -1,0 +1,78 @@
+//! `fullstroke study run`: the points that have no results yet.
+
+use super::{Selection, jobs};
+use crate::bars::Bars;
+use crate::output::{Failure, Output};
+use clap::Args;
+use fullstroke_study::{Plan, VERSION, run_tasks};
+use serde::Serialize;
+use std::num::NonZeroUsize;
+use std::time::Instant;
+
+/// Run the points of studies that have no results yet. Each result is kept as
+/// soon as it is there: interrupt it at any time, it goes on where it was.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    selection: Selection,
+
+    /// Runs at a time; as many as there are cores unless said.
+    #[arg(long, value_name = "NUMBER")]
+    jobs: Option<NonZeroUsize>,
+
+    /// Set a key in every stack, as in workload.duration=2s: for a quick look,
+    /// whose results are kept apart (may be repeated).
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+}
+
+/// What `study run --json` prints.
+#[derive(Debug, Serialize)]
+struct Done {
+    studies: usize,
+    runs: usize,
+    runs_done_before: usize,
+    results_of_other_builds: usize,
+    wall_s: f64,
+    version: &'static str,
+}
+
+pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    let began = Instant::now();
+    let (studies, store) = (arguments.selection.find()?, arguments.selection.store());
+    let jobs = jobs(arguments.jobs);
+    let plan = Plan::new(&studies, &arguments.set, jobs).map_err(Failure::input)?;
+    let read = || store.read(&plan.keys()).map_err(Failure::input);
+    let mut missing = plan.missing(&read()?);
+    if !missing.is_empty() {
+        let writer = store.writer().map_err(Failure::input)?;
+        // Another run may have ended since the results were read.
+        missing = plan.missing(&read()?);
+        let bars = Bars::new(["runs"], output);
+        let all = missing.len() as u64;
+        bars.advance(0, 0, Some(all));
+        let ran = run_tasks(&missing, jobs, writer, &|done| {
+            bars.advance(0, done as u64, Some(all));
+        });
+        bars.clear();
+        ran.map_err(Failure::input)?;
+    }
+    let done = Done {
+        studies: studies.len(),
+        runs: missing.len(),
+        runs_done_before: plan.tasks.len() - missing.len(),
+        results_of_other_builds: store.other_builds(),
+        wall_s: began.elapsed().as_secs_f64(),
+        version: VERSION,
+    };
+    let others = match done.results_of_other_builds {
+        0 => String::new(),
+        1 => "; the results of another build stand beside them".to_owned(),
+        many => format!("; the results of {many} other builds stand beside them"),
+    };
+    let text = format!(
+        "{} runs in {:.1} s, {} were done before{others}",
+        done.runs, done.wall_s, done.runs_done_before
+    );
+    output.show(&done, text)
+}

@@ -1,0 +1,71 @@
+//! `fullstroke study show`: what a study asks, varies and claims.
+
+use super::Selection;
+use crate::output::{Failure, Output};
+use clap::Args;
+use fullstroke_study::{Axis, Study, StudyConfig};
+use serde::Serialize;
+use std::fmt;
+
+/// Show what studies ask, what varies in them, and what they claim.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    selection: Selection,
+}
+
+/// One study.
+#[derive(Debug, Serialize)]
+struct Shown<'a> {
+    id: &'a str,
+    file: String,
+    digest: &'a str,
+    points: Vec<String>,
+    #[serde(flatten)]
+    config: &'a StudyConfig,
+    #[serde(skip)]
+    axes: &'a [Axis],
+}
+
+pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    let studies = arguments.selection.find()?;
+    let shown: Vec<Shown<'_>> = studies.iter().map(Shown::new).collect();
+    let text: Vec<String> = shown.iter().map(ToString::to_string).collect();
+    output.show(&shown, text.join("\n\n"))
+}
+
+impl<'a> Shown<'a> {
+    fn new(study: &'a Study) -> Shown<'a> {
+        Shown {
+            id: &study.id,
+            file: study.file.display().to_string(),
+            digest: &study.digest,
+            points: study.matrix.points().iter().map(|point| study.matrix.describe(point)).collect(),
+            config: &study.config,
+            axes: &study.matrix.axes,
+        }
+    }
+}
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let config = self.config;
+        writeln!(f, "{}: {}", self.id, config.title)?;
+        writeln!(f, "  {}", config.question)?;
+        writeln!(f, "  source: {}", config.source)?;
+        let seeds = if config.replications == 1 { "seed" } else { "seeds" };
+        write!(f, "  {} points, {} {seeds} each", self.points.len(), config.replications)?;
+        for axis in self.axes {
+            let names: Vec<&str> = axis.values.iter().map(|value| value.name.as_str()).collect();
+            write!(f, "\n  {}: {}", axis.name, names.join(", "))?;
+        }
+        for claim in &config.claims {
+            write!(f, "\n  {}: {}", claim.id, claim.says)?;
+            write!(f, "\n      {}", claim.obtained)?;
+        }
+        for variant in &config.variants {
+            write!(f, "\n  changed: {} ({})", variant.title, variant.claims.join(", "))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,310 @@
+//! `fullstroke study`: run, interrupted, resumed, checked, written down.
+
+mod common;
+
+use common::{fullstroke, refused, success};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const STACK: &str = r#"title = "a test"
+
+[workload]
+kind = "synthetic"
+requests = 1000
+size = "4KiB"
+arrivals = { process = "poisson", rate_per_s = 100 }
+
+[volume]
+layout = "raid5"
+drive = "seagate-cheetah-9lp"
+drives = 5
+"#;
+
+const STUDY: &str = r#"title = "disciplines"
+question = "Is SATF faster than FCFS?"
+source = "A test (2020), table 1"
+stack = "stacks/base.toml"
+replications = 3
+metrics = ["response_ms.mean", "members[0].utilisation"]
+
+[[axes]]
+name = "policy"
+key = "volume.drive_settings.queue.discipline"
+values = ["fcfs", "satf"]
+
+[[axes]]
+name = "rate"
+key = "workload.arrivals.rate_per_s"
+values = [100, 250]
+
+[[claims]]
+id = "T-1"
+says = "SATF is faster under load"
+published = "yes"
+kind = "shape"
+obtained = "1 - mean(policy=satf, rate=250) / mean(policy=fcfs, rate=250)"
+holds = "low(obtained) > 0"
+
+[[figures]]
+id = "means"
+title = "Response time"
+x = "rate"
+series = "policy"
+y = "response_ms.mean"
+published = [{ series = "fcfs", points = [[100, 17.5]] }]
+"#;
+
+/// A folder of studies with one study in it.
+struct Studies(tempfile::TempDir);
+
+impl Studies {
+    fn new(study: &str) -> Studies {
+        let studies = Studies(tempfile::tempdir().unwrap());
+        fs::create_dir_all(studies.path("test-2020/stacks")).unwrap();
+        fs::write(studies.path("test-2020/stacks/base.toml"), STACK).unwrap();
+        fs::write(studies.path("test-2020/disciplines.toml"), study).unwrap();
+        studies
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn arguments<'a>(&'a self, words: &[&'a str]) -> Vec<&'a str> {
+        [&["study"], words, &["--studies", self.0.path().to_str().unwrap()]].concat()
+    }
+
+    fn json(&self, words: &[&str]) -> Value {
+        serde_json::from_str(&success(&[&self.arguments(words)[..], &["--json"]].concat())).unwrap()
+    }
+
+    /// The results' files.
+    fn files(&self) -> Vec<PathBuf> {
+        let mut files = Vec::new();
+        for build in fs::read_dir(self.path("results")).into_iter().flatten() {
+            let entries = fs::read_dir(build.unwrap().path()).unwrap();
+            files.extend(entries.map(|entry| entry.unwrap().path()));
+        }
+        files.retain(|file| file.extension().is_some_and(|extension| extension == "parquet"));
+        files
+    }
+}
+
+#[test]
+fn points_are_run_once_and_claims_are_judged_on_them() {
+    let studies = Studies::new(STUDY);
+    let status = fullstroke(&studies.arguments(&["check"])).status;
+    assert_eq!(status.code(), Some(1), "what was not run does not hold");
+    let done = studies.json(&["run"]);
+    assert_eq!((&done["runs"], &done["runs_done_before"]), (&12.into(), &0.into()));
+    let again = studies.json(&["run"]);
+    assert_eq!((&again["runs"], &again["runs_done_before"]), (&0.into(), &12.into()));
+    let checked = studies.json(&["check", "test"]);
+    let claim = &checked[0]["claims"][0];
+    assert_eq!((&claim["id"], &claim["verdict"]), (&"T-1".into(), &"holds".into()));
+    assert!(claim["obtained"].as_f64().unwrap() > claim["ci95_half_width"].as_f64().unwrap());
+    assert_eq!(studies.files().len(), 1, "results are merged at the end of a run");
+}
+
+#[test]
+fn studies_with_a_point_in_common_share_it() {
+    let studies = Studies::new(STUDY);
+    studies.json(&["run"]);
+    let other = STUDY.replace("values = [100, 250]", "values = [250, 300]").replace("100, 17.5", "250, 17.5");
+    fs::write(studies.path("test-2020/rates.toml"), other).unwrap();
+    let done = studies.json(&["run", "test-2020/rates"]);
+    assert_eq!((&done["runs"], &done["runs_done_before"]), (&6.into(), &6.into()));
+}
+
+#[test]
+fn a_run_that_is_killed_loses_nothing_and_goes_on() {
+    let slow = STUDY.replace("[100, 250]", "[100, 120, 140, 160, 180, 250]");
+    let studies = Studies::new(&slow);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_fullstroke"))
+        .args(studies.arguments(&["run", "--jobs", "1", "--set", "workload.requests=4000"]))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let began = Instant::now();
+    while studies.files().len() < 3 && child.try_wait().unwrap().is_none() {
+        assert!(began.elapsed() < Duration::from_secs(300), "no results appear");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // SIGKILL.
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let kept = studies.files().len();
+    assert!((3..36).contains(&kept), "{kept} of 36 were done when it was killed");
+    // What a kill in the middle of a file leaves.
+    let partial = studies.files()[0].with_extension("parquet.partial");
+    fs::write(&partial, "half").unwrap();
+    let rest = studies.json(&["run", "--set", "workload.requests=4000"]);
+    assert_eq!(rest["runs_done_before"], kept);
+    assert_eq!(rest["runs"], 36 - kept);
+    assert!(!partial.exists());
+}
+
+#[test]
+fn a_second_run_on_the_same_results_is_refused_while_the_first_goes_on() {
+    let studies = Studies::new(STUDY);
+    studies.json(&["run"]);
+    let lock = studies.files()[0].with_file_name("lock");
+    let held = fs::OpenOptions::new().write(true).open(lock).unwrap();
+    held.lock().unwrap();
+    let error = refused(&studies.arguments(&["run", "--set", "workload.requests=50"]));
+    assert!(error.contains("another run is writing"), "{error}");
+    // Reading needs no lock.
+    success(&studies.arguments(&["check"]));
+    drop(held);
+    success(&studies.arguments(&["run", "--set", "workload.requests=50"]));
+}
+
+#[test]
+fn results_of_another_build_are_kept_and_not_used() {
+    let studies = Studies::new(STUDY);
+    studies.json(&["run"]);
+    let ours = studies.files()[0].parent().unwrap().to_owned();
+    let other = ours.with_file_name("0.0.9-0123456789ab");
+    fs::rename(&ours, &other).unwrap();
+    let done = studies.json(&["run"]);
+    assert_eq!((&done["runs"], &done["results_of_other_builds"]), (&12.into(), &1.into()));
+    assert!(fs::read_dir(&other).unwrap().count() >= 2 && ours.exists());
+}
+
+#[test]
+fn a_damaged_results_file_is_named() {
+    let studies = Studies::new(STUDY);
+    studies.json(&["run"]);
+    let file = studies.files()[0].clone();
+    fs::write(&file, "no Parquet").unwrap();
+    let error = refused(&studies.arguments(&["check"]));
+    assert!(error.contains(file.to_str().unwrap()), "{error}");
+}
+
+#[test]
+fn the_page_is_written_and_its_drift_is_found() {
+    let studies = Studies::new(STUDY);
+    success(&studies.arguments(&["results", "--write"]));
+    let page = studies.path("test-2020/RESULTS.md");
+    assert!(fs::read_to_string(&page).unwrap().contains("Not run yet"));
+    studies.json(&["run"]);
+    success(&studies.arguments(&["results", "--write"]));
+    success(&studies.arguments(&["results", "--check"]));
+    let written = fs::read_to_string(&page).unwrap();
+    assert!(written.contains("| T-1 | SATF is faster under load | yes |"), "{written}");
+    let figure = fs::read_to_string(studies.path("test-2020/figures/disciplines-means.svg")).unwrap();
+    assert!(figure.starts_with("<svg") && figure.contains("published"));
+
+    let fails = || fullstroke(&studies.arguments(&["results", "--check"])).status.code() == Some(1);
+    fs::write(&page, written.replace("holds", "fails")).unwrap();
+    assert!(fails(), "the text was changed");
+    fs::write(&page, &written).unwrap();
+    fs::write(studies.path("test-2020/disciplines.toml"), STUDY.replace("> 0", "> 0.5")).unwrap();
+    assert!(fails(), "the study was changed");
+}
+
+#[test]
+fn claims_that_differ_with_an_explanation_pass_and_stale_ones_are_told() {
+    let explained = |holds: &str| {
+        let study = STUDY.replace("low(obtained) > 0", holds);
+        Studies::new(&study.replace("id = \"T-1\"", "id = \"T-1\"\nexplained = \"the drive is another\""))
+    };
+    for (holds, verdict) in
+        [("obtained > 9", "differs-explained"), ("obtained > 0", "holds-though-explained")]
+    {
+        let studies = explained(holds);
+        studies.json(&["run"]);
+        assert_eq!(studies.json(&["check"])[0]["claims"][0]["verdict"], verdict);
+    }
+    let studies = Studies::new(&STUDY.replace("low(obtained) > 0", "obtained > 9"));
+    studies.json(&["run"]);
+    assert_eq!(fullstroke(&studies.arguments(&["check"])).status.code(), Some(1));
+}
+
+#[test]
+fn the_best_value_of_an_axis_is_found_for_each_combination_of_the_others() {
+    let studies = Studies::new(STUDY);
+    studies.json(&["run"]);
+    let found = studies.json(&["results", "--best", "response_ms.mean", "--over", "policy"]);
+    let best = found[0]["best"].as_array().unwrap();
+    assert_eq!(best.len(), 2);
+    assert_eq!((&best[1]["others"], &best[1]["best"]), (&"rate=250".into(), &"satf".into()));
+    let next = &best[1]["runner_up"];
+    assert_eq!((&next["name"], &next["significant"]), (&"fcfs".into(), &true.into()));
+    let error = refused(&studies.arguments(&["results", "--best", "response_ms.mean"]));
+    assert!(error.contains("policy, rate"), "{error}");
+}
+
+#[test]
+fn what_is_wrong_in_a_study_is_named_before_anything_is_run() {
+    for (from, to, words) in [
+        (
+            "policy=satf, rate=250",
+            "policy=sstf, rate=250",
+            &["disciplines.toml:23:", "claims[0].obtained", "no value `sstf`"][..],
+        ),
+        (
+            "policy=satf, rate=250",
+            "polcy=satf, rate=250",
+            &["no axis `polcy` (did you mean `policy`?)", "    ^"][..],
+        ),
+        ("mean(policy=satf", "response_ms.p9(policy=satf", &["did you mean `response_ms.p9"][..]),
+        (
+            "rate_per_s\"",
+            "rate_pers\"",
+            &["test-2020/disciplines, policy=fcfs", "did you mean `rate_per_s`?"][..],
+        ),
+        ("key = \"volume", "key = \"volum", &["did you mean `volume`?"][..]),
+        ("members[0]", "members[9]", &["metrics", "there is no `9`"][..]),
+        ("holds =", "hold =", &["hold", "holds"][..]),
+        ("x = \"rate\"", "x = \"rat\"", &["figures[0].x", "did you mean `rate`?"][..]),
+        ("replications = 3", "replications = 0", &["replications", "at least 1"][..]),
+        (
+            "[[claims]]",
+            "exclude = [{ policy = \"satf\", rate = 250 }]\n[[claims]]",
+            &["axes[1]", "exclude"][..],
+        ),
+        (
+            "title = \"disciplines\"",
+            "exclude = [{ policy = \"satf\" }]\ntitle = \"disciplines\"",
+            &["no point with these values"][..],
+        ),
+        ("question =", "questions =", &["did you mean `question`?"][..]),
+    ] {
+        let studies = Studies::new(&STUDY.replacen(from, to, 1));
+        let error = refused(&studies.arguments(&["run"]));
+        for word in words {
+            assert!(error.contains(word), "{to}: {error}");
+        }
+        assert!(!studies.path("results").exists(), "{to}");
+    }
+    let studies = Studies::new(STUDY);
+    let error = refused(&studies.arguments(&["check", "test-202O"]));
+    assert!(error.contains("there is no study") && error.contains("test-2020/disciplines"), "{error}");
+}
+
+/// The studies of this repository.
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies")
+}
+
+#[test]
+fn every_page_of_results_belongs_to_its_studies() {
+    let nothing = tempfile::tempdir().unwrap();
+    let (studies, results) = (repository(), nothing.path().to_str().unwrap().to_owned());
+    success(&["study", "results", "--check", "--studies", studies.to_str().unwrap(), "--results", &results]);
+}
+
+#[test]
+fn short_studies_give_what_their_pages_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let (studies, results) = (repository(), folder.path().to_str().unwrap().to_owned());
+    for what in [&["run"][..], &["check"], &["results", "--check"]] {
+        let place = ["--short", "--studies", studies.to_str().unwrap(), "--results", &results];
+        success(&[&["study"], what, &place].concat());
+    }
+}

@@ -1,0 +1,272 @@
+//! The axes of a study, and the points that they span.
+
+use crate::config::{AxisConfig, StudyConfig, ValueConfig};
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Keys, nearest, read};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// More points than this are taken for a mistake.
+const POINTS_MAX: usize = 100_000;
+
+/// One thing that varies.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    /// Its name in expressions.
+    pub name: String,
+    /// What it takes in turn.
+    pub values: Vec<AxisValue>,
+}
+
+/// One value of an axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AxisValue {
+    /// Its name in expressions.
+    pub name: String,
+    /// What it counts as in arithmetic.
+    pub number: Option<f64>,
+    /// A stack in place of the base stack.
+    pub stack: Option<PathBuf>,
+    /// Keys of the stack file, as by `--set`.
+    pub set: Vec<String>,
+}
+
+/// A name for some values of an axis.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedSet {
+    /// Its name in expressions.
+    pub name: String,
+    /// The axis' index.
+    pub axis: usize,
+    /// Indices of its values.
+    pub values: Vec<usize>,
+}
+
+/// The axes, names for parts of them, and the points of a study: for each, the
+/// index of its value on every axis.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Matrix {
+    /// The axes.
+    pub axes: Vec<Axis>,
+    /// Names for some values of an axis.
+    pub sets: Vec<NamedSet>,
+    points: Vec<Vec<usize>>,
+    index: BTreeMap<Vec<usize>, usize>,
+}
+
+/// Some points: for each axis the values that are meant, `None` for all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pattern(Vec<Option<Vec<usize>>>);
+
+impl Pattern {
+    pub(crate) fn matches(&self, point: &[usize]) -> bool {
+        self.0
+            .iter()
+            .zip(point)
+            .all(|(meant, value)| meant.as_ref().is_none_or(|meant| meant.contains(value)))
+    }
+}
+
+impl Matrix {
+    /// The points that a study file describes.
+    pub(crate) fn new(config: &StudyConfig) -> Result<Matrix, ConfigError> {
+        let mut matrix = Matrix::default();
+        for (index, axis) in config.axes.iter().enumerate() {
+            let below = |error: ConfigError| error.below(&format!("axes[{index}]"));
+            if matrix.axes.iter().any(|other| other.name == axis.name) {
+                return Err(below(twice("axis", &axis.name)));
+            }
+            matrix.axes.push(Axis::new(axis).map_err(below)?);
+        }
+        for (index, set) in config.sets.iter().enumerate() {
+            let below = |error: ConfigError| error.below(&format!("sets[{index}]"));
+            let known = matrix.axes.iter().any(|axis| axis.name == set.name)
+                || matrix.sets.iter().any(|other| other.name == set.name);
+            if known {
+                return Err(below(twice("axis or set", &set.name)));
+            }
+            let axis = matrix.axis(&set.axis).map_err(|message| below(ConfigError::new("axis", message)))?;
+            let values = matrix.axes[axis].indices(&Value::Array(set.values.clone()));
+            let values = values.map_err(|message| below(ConfigError::new("values", message)))?;
+            matrix.sets.push(NamedSet { name: set.name.clone(), axis, values });
+        }
+        matrix.fill(config)?;
+        Ok(matrix)
+    }
+
+    fn fill(&mut self, config: &StudyConfig) -> Result<(), ConfigError> {
+        if config.stack.is_none() {
+            return match config.axes.is_empty() {
+                true => Ok(()),
+                false => Err(ConfigError::new("stack", "a study with axes needs a stack")),
+            };
+        }
+        let wanted = self.patterns("points", &config.points)?;
+        let unwanted = self.patterns("exclude", &config.exclude)?;
+        let count = self.axes.iter().map(|axis| axis.values.len()).try_fold(1usize, usize::checked_mul);
+        if count.is_none_or(|count| count > POINTS_MAX) {
+            let message = format!("the axes span more than {POINTS_MAX} points; divide the study");
+            return Err(ConfigError::new("axes", message));
+        }
+        let mut point = vec![0; self.axes.len()];
+        loop {
+            let listed = wanted.is_empty() || wanted.iter().any(|pattern| pattern.matches(&point));
+            if listed && !unwanted.iter().any(|pattern| pattern.matches(&point)) {
+                self.index.insert(point.clone(), self.points.len());
+                self.points.push(point.clone());
+            }
+            // The next combination; the last axis varies fastest.
+            let Some(turning) =
+                (0..point.len()).rev().find(|&axis| point[axis] + 1 < self.axes[axis].values.len())
+            else {
+                return Ok(());
+            };
+            point[turning] += 1;
+            point[turning + 1..].fill(0);
+        }
+    }
+
+    fn patterns(&self, key: &str, patterns: &[Keys]) -> Result<Vec<Pattern>, ConfigError> {
+        let read = |(index, pattern): (usize, &Keys)| {
+            self.pattern(pattern).map_err(|error| error.below(&format!("{key}[{index}]")))
+        };
+        patterns.iter().enumerate().map(read).collect()
+    }
+
+    /// The points that a table of axis = value, list of values or name of a set
+    /// stands for.
+    pub(crate) fn pattern(&self, keys: &Keys) -> Result<Pattern, ConfigError> {
+        let mut meant = vec![None; self.axes.len()];
+        for (name, value) in keys {
+            let fail = |message| ConfigError::new(name, message);
+            let axis = self.axis(name).map_err(fail)?;
+            let set =
+                self.sets.iter().find(|set| set.axis == axis && Some(set.name.as_str()) == value.as_str());
+            meant[axis] = Some(match set {
+                Some(set) => set.values.clone(),
+                None => self.axes[axis].indices(value).map_err(fail)?,
+            });
+        }
+        Ok(Pattern(meant))
+    }
+
+    /// The points, each by the index of its value on every axis.
+    pub fn points(&self) -> &[Vec<usize>] {
+        &self.points
+    }
+
+    /// The number of the point with these values, if it is one.
+    pub fn point(&self, values: &[usize]) -> Option<usize> {
+        self.index.get(values).copied()
+    }
+
+    /// Whether a point has these values, each given with its axis.
+    pub(crate) fn holds_any(&self, chosen: &[(usize, usize)]) -> bool {
+        let all: usize = self.axes.iter().map(|axis| axis.values.len()).product();
+        let fits = |point: &Vec<usize>| chosen.iter().all(|&(axis, value)| point[axis] == value);
+        self.points.len() == all || self.points.iter().any(fits)
+    }
+
+    /// The index of the axis called `name`, or what is wrong.
+    pub(crate) fn axis(&self, name: &str) -> Result<usize, String> {
+        self.axes.iter().position(|axis| axis.name == name).ok_or_else(|| {
+            let names: Vec<&str> = self.axes.iter().map(|axis| axis.name.as_str()).collect();
+            format!("there is no axis `{name}`{}; known: {}", nearest(name, &names), names.join(", "))
+        })
+    }
+
+    /// The axis and the values that the name of an axis or set stands for.
+    pub(crate) fn domain(&self, name: &str) -> Result<(usize, Vec<usize>), String> {
+        if let Some(set) = self.sets.iter().find(|set| set.name == name) {
+            return Ok((set.axis, set.values.clone()));
+        }
+        if let Some(axis) = self.axes.iter().position(|axis| axis.name == name) {
+            return Ok((axis, (0..self.axes[axis].values.len()).collect()));
+        }
+        let axes = self.axes.iter().map(|axis| axis.name.as_str());
+        let names: Vec<&str> = axes.chain(self.sets.iter().map(|set| set.name.as_str())).collect();
+        Err(format!("there is no axis or set `{name}`{}; known: {}", nearest(name, &names), names.join(", ")))
+    }
+
+    /// A point's values for people: `policy=greedy segments=8`.
+    pub fn describe(&self, values: &[usize]) -> String {
+        let each = self.axes.iter().zip(values);
+        let each = each.map(|(axis, &value)| format!("{}={}", axis.name, axis.values[value].name));
+        each.collect::<Vec<_>>().join(" ")
+    }
+}
+
+impl Axis {
+    fn new(config: &AxisConfig) -> Result<Axis, ConfigError> {
+        let mut values: Vec<AxisValue> = Vec::new();
+        for (index, value) in config.values.iter().enumerate() {
+            let key = format!("values[{index}]");
+            let value = AxisValue::new(config, value).map_err(|error| error.below(&key))?;
+            if values.iter().any(|other| other.name == value.name) {
+                return Err(twice("value", &value.name).below(&key));
+            }
+            values.push(value);
+        }
+        if values.is_empty() {
+            return Err(ConfigError::new("values", "found none; expected at least one"));
+        }
+        Ok(Axis { name: config.name.clone(), values })
+    }
+
+    /// The index of the value called `name`, or what is wrong.
+    pub(crate) fn index(&self, name: &str) -> Result<usize, String> {
+        self.values.iter().position(|value| value.name == name).ok_or_else(|| {
+            let names: Vec<&str> = self.values.iter().map(|value| value.name.as_str()).collect();
+            let near = nearest(name, &names);
+            format!("axis `{}` has no value `{name}`{near}; its values are {}", self.name, names.join(", "))
+        })
+    }
+
+    /// The indices of a value, or of a list of values, of a study file.
+    fn indices(&self, value: &Value) -> Result<Vec<usize>, String> {
+        match value {
+            Value::Array(values) => values.iter().map(|value| self.index(&label(value))).collect(),
+            value => Ok(vec![self.index(&label(value))?]),
+        }
+    }
+}
+
+impl AxisValue {
+    fn new(axis: &AxisConfig, value: &Value) -> Result<AxisValue, ConfigError> {
+        match value {
+            Value::Object(keys) => {
+                let ValueConfig { name, number, stack, set } = read(keys)?;
+                Ok(AxisValue { name, number, stack, set })
+            }
+            Value::Number(_) | Value::String(_) | Value::Bool(_) => {
+                let Some(first) = &axis.key else {
+                    return Err(ConfigError::new(
+                        "",
+                        format!(
+                            "found {value}; give the axis `{}` a key, or write {{ name = ..., set = [...] }}",
+                            axis.name
+                        ),
+                    ));
+                };
+                let text = match &axis.unit {
+                    Some(unit) => format!("\"{}{unit}\"", label(value)),
+                    None => value.to_string(),
+                };
+                let keys = [first].into_iter().chain(&axis.keys);
+                let set = keys.map(|key| format!("{key}={text}")).collect();
+                Ok(AxisValue { name: label(value), number: value.as_f64(), stack: None, set })
+            }
+            other => Err(ConfigError::new("", format!("found {other}; expected a number, text or table"))),
+        }
+    }
+}
+
+/// A value as expressions name it.
+pub(crate) fn label(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn twice(what: &str, name: &str) -> ConfigError {
+    ConfigError::new("name", format!("there are two of the name `{name}`; expected one {what} of each name"))
+}

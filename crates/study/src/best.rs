@@ -1,0 +1,114 @@
+//! Which value of an axis is best, for each combination of the others.
+
+use crate::expression::{Data, Estimate};
+use crate::study::Study;
+use fullstroke_contract::ConfigError;
+use fullstroke_measure::Metric;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The best value of an axis at one combination of the others.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Best {
+    /// The values of the other axes: `policy=greedy segments=8`; empty if there
+    /// are none.
+    pub others: String,
+    /// The value that gives the best metric.
+    pub best: String,
+    /// The metric there.
+    pub value: f64,
+    /// Half the width of its 95 % interval, if there is one.
+    pub ci95_half_width: Option<f64>,
+    /// The next best value, and how far it is behind.
+    pub runner_up: Option<RunnerUp>,
+}
+
+/// The value that comes next.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunnerUp {
+    /// Its name.
+    pub name: String,
+    /// Its metric less the best one.
+    pub difference: f64,
+    /// Half the width of the 95 % interval of the difference, seed by seed; it
+    /// does not allow for the best having been picked after the fact.
+    pub ci95_half_width: Option<f64>,
+    /// Whether the interval leaves zero out; `None` without an interval.
+    pub significant: Option<bool>,
+}
+
+/// The best value of the axis `over` by `metric`, for each combination of the
+/// other axes of which every point was run. Without a name the study's only
+/// axis of more than one value is meant.
+///
+/// # Errors
+/// If there is no such axis.
+pub fn best(
+    study: &Study,
+    data: &dyn Data,
+    metric: Metric,
+    over: Option<&str>,
+) -> Result<Vec<Best>, ConfigError> {
+    let matrix = &study.matrix;
+    let over = match over {
+        Some(name) => matrix.axis(name).map_err(|message| ConfigError::new("--over", message))?,
+        None => {
+            let mut varying = (0..matrix.axes.len()).filter(|&axis| matrix.axes[axis].values.len() > 1);
+            match (varying.next(), varying.next()) {
+                (Some(axis), None) => axis,
+                _ => {
+                    let names: Vec<&str> = matrix.axes.iter().map(|axis| axis.name.as_str()).collect();
+                    let message = format!("say over which axis of {}: {}", study.id, names.join(", "));
+                    return Err(ConfigError::new("--over", message));
+                }
+            }
+        }
+    };
+    let name = metric.name();
+    let index = study.metrics.iter().position(|known| *known == name).unwrap_or(0);
+    let mut groups: BTreeMap<Vec<usize>, Vec<(usize, Option<Estimate>)>> = BTreeMap::new();
+    for (point, values) in matrix.points().iter().enumerate() {
+        let mut others = values.clone();
+        others.remove(over);
+        groups.entry(others).or_default().push((values[over], data.value(point, index)));
+    }
+    let sign = if metric.more_is_better() { -1.0 } else { 1.0 };
+    let mut all = Vec::new();
+    for (others, candidates) in groups {
+        let run: Option<Vec<(usize, Estimate)>> =
+            candidates.into_iter().map(|(value, found)| found.map(|found| (value, found))).collect();
+        let Some(mut run) = run else { continue };
+        run.retain(|(_, estimate)| !estimate.mean().is_nan());
+        run.sort_by(|one, other| (sign * one.1.mean()).total_cmp(&(sign * other.1.mean())));
+        let label = |value: usize| matrix.axes[over].values[value].name.clone();
+        let Some((value, estimate)) = run.first() else { continue };
+        all.push(Best {
+            others: describe(study, over, &others),
+            best: label(*value),
+            value: estimate.mean(),
+            ci95_half_width: estimate.half_width(),
+            runner_up: run.get(1).map(|(value, next)| RunnerUp::new(label(*value), next, estimate)),
+        });
+    }
+    Ok(all)
+}
+
+impl RunnerUp {
+    fn new(name: String, next: &Estimate, best: &Estimate) -> RunnerUp {
+        let difference = next.subtract(best);
+        let half_width = difference.half_width();
+        RunnerUp {
+            name,
+            difference: difference.mean(),
+            ci95_half_width: half_width,
+            significant: half_width.map(|width| difference.mean().abs() > width),
+        }
+    }
+}
+
+fn describe(study: &Study, over: usize, others: &[usize]) -> String {
+    let axes = study.matrix.axes.iter().enumerate().filter(|(axis, _)| *axis != over);
+    let each =
+        axes.zip(others).map(|((_, axis), &value)| format!("{}={}", axis.name, axis.values[value].name));
+    each.collect::<Vec<_>>().join(" ")
+}

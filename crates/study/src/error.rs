@@ -1,0 +1,82 @@
+//! What can go wrong with a study.
+
+use fullstroke_lab::LabError;
+use fullstroke_stack::StackError;
+use fullstroke_table::TableError;
+use std::io;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Why studies could not be read, run or shown.
+#[derive(Debug, Error)]
+pub enum StudyError {
+    /// A study or stack file cannot be used.
+    #[error(transparent)]
+    File(#[from] StackError),
+    /// A point of a study has a stack that cannot be used.
+    #[error("{study}, {point}: {error}")]
+    Point {
+        /// The study's id.
+        study: String,
+        /// The point's values.
+        point: String,
+        /// What is wrong with its stack.
+        error: Box<StackError>,
+    },
+    /// No study is called so.
+    #[error("there is no study `{name}` in {}{nearest}; known: {known}", folder.display())]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// Where studies are looked for.
+        folder: PathBuf,
+        /// The nearest one.
+        nearest: String,
+        /// All that there are.
+        known: String,
+    },
+    /// A run broke off.
+    #[error(transparent)]
+    Lab(#[from] LabError),
+    /// A results file cannot be read or written.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// A path among the metrics leads nowhere.
+    #[error("{study}: `metrics`: {message}")]
+    Metric {
+        /// The study's id.
+        study: String,
+        /// What was found, what was expected.
+        message: String,
+    },
+    /// Another process is writing.
+    #[error("another run is writing to {}; wait until it has ended, or give another folder by --results", folder.display())]
+    InUse {
+        /// The results' folder.
+        folder: PathBuf,
+    },
+    /// The host refused.
+    #[error("cannot {what} `{}`: {source}", path.display())]
+    Host {
+        /// What was tried.
+        what: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A chart could not be drawn.
+    #[error("cannot draw {figure}: {message}")]
+    Figure {
+        /// Which one.
+        figure: String,
+        /// What the chart library said.
+        message: String,
+    },
+}
+
+impl StudyError {
+    pub(crate) fn host(what: &'static str, path: &Path, source: io::Error) -> StudyError {
+        StudyError::Host { what, path: path.to_owned(), source }
+    }
+}

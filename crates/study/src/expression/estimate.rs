@@ -1,0 +1,141 @@
+//! Numbers with their intervals.
+
+use statrs::distribution::{ContinuousCDF as _, StudentsT};
+
+/// The confidence of every interval.
+const CONFIDENCE: f64 = 0.95;
+
+/// A number: one value for each seed, or one alone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Estimate {
+    values: Vec<f64>,
+    /// Half the width of the 95 % interval within the run, where there is but one.
+    within: Option<f64>,
+}
+
+impl Estimate {
+    /// A number that is known.
+    pub fn exact(value: f64) -> Estimate {
+        Estimate { values: vec![value], within: Some(0.0) }
+    }
+
+    /// A number of one run, with half the width of its 95 % interval, if there
+    /// is one.
+    pub fn of_run(value: f64, half_width: Option<f64>) -> Estimate {
+        Estimate { values: vec![value], within: half_width }
+    }
+
+    /// A number of several runs, which differ in their seeds.
+    pub fn of_seeds(values: Vec<f64>) -> Estimate {
+        Estimate { values, within: None }
+    }
+
+    /// The mean over the seeds.
+    pub fn mean(&self) -> f64 {
+        self.values.iter().sum::<f64>() / self.values.len() as f64
+    }
+
+    /// Half the width of the 95 % interval: Student's t over the seeds; within
+    /// the run where there is one. `None` where none can be claimed.
+    pub fn half_width(&self) -> Option<f64> {
+        let count = self.values.len() as f64;
+        if self.values.len() < 2 {
+            return self.within.filter(|width| width.is_finite());
+        }
+        let mean = self.mean();
+        let squares: f64 = self.values.iter().map(|value| (value - mean).powi(2)).sum();
+        let deviation = (squares / (count - 1.0)).sqrt();
+        let student = StudentsT::new(0.0, 1.0, count - 1.0).ok()?;
+        Some(student.inverse_cdf(0.5 + CONFIDENCE / 2.0) * deviation / count.sqrt())
+            .filter(|width| width.is_finite())
+    }
+
+    /// One value for each seed, or one alone.
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// `convert` of each value; the interval scales with `slope`.
+    pub(super) fn map(&self, convert: impl Fn(f64) -> f64, slope: Option<f64>) -> Estimate {
+        let within = self.within.zip(slope).map(|(width, slope)| (width * slope).abs());
+        Estimate { values: self.values.iter().map(|&value| convert(value)).collect(), within }
+    }
+
+    /// Seed by seed. What each of the two adds to the interval of a single run
+    /// is given by `slopes`; they are taken as independent.
+    fn combine(
+        &self,
+        other: &Estimate,
+        operate: impl Fn(f64, f64) -> f64,
+        slopes: impl Fn(f64, f64) -> (f64, f64),
+    ) -> Estimate {
+        let count = self.values.len().max(other.values.len());
+        // What does not vary with the seed is the same for all.
+        let at = |values: &[f64], seed: usize| {
+            values.get(seed).or_else(|| values.last()).copied().unwrap_or(f64::NAN)
+        };
+        let values =
+            (0..count).map(|seed| operate(at(&self.values, seed), at(&other.values, seed))).collect();
+        let (one, two) = slopes(at(&self.values, 0), at(&other.values, 0));
+        // A width of nothing stays nothing, also at a slope that is infinite.
+        let part = |width: f64, slope: f64| if width == 0.0 { 0.0 } else { width * slope };
+        let within = self.within.zip(other.within).map(|(a, b)| part(a, one).hypot(part(b, two)));
+        Estimate { values, within }
+    }
+
+    pub(super) fn add(&self, other: &Estimate) -> Estimate {
+        self.combine(other, |a, b| a + b, |_, _| (1.0, 1.0))
+    }
+
+    /// Less another, seed by seed.
+    pub fn subtract(&self, other: &Estimate) -> Estimate {
+        self.combine(other, |a, b| a - b, |_, _| (1.0, 1.0))
+    }
+
+    pub(super) fn multiply(&self, other: &Estimate) -> Estimate {
+        self.combine(other, |a, b| a * b, |a, b| (b, a))
+    }
+
+    pub(super) fn divide(&self, other: &Estimate) -> Estimate {
+        self.combine(other, |a, b| a / b, |a, b| (1.0 / b, a / (b * b)))
+    }
+
+    pub(super) fn negate(&self) -> Estimate {
+        self.map(|value| -value, Some(1.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(found: f64, expected: f64) {
+        assert!((found - expected).abs() < 1e-4 * expected.abs().max(1e-9), "{found} {expected}");
+    }
+
+    #[test]
+    fn the_interval_over_seeds_is_students() {
+        // Mean 3, deviation sqrt(2.5), t(0.975, 4) = 2.7764.
+        let five = Estimate::of_seeds(vec![1.0, 2.0, 3.0, 4.0, 5.0]);
+        close(five.mean(), 3.0);
+        close(five.half_width().unwrap(), 2.776_445 * 2.5f64.sqrt() / 5f64.sqrt());
+    }
+
+    #[test]
+    fn what_two_points_of_one_seed_share_drops_out() {
+        let one = Estimate::of_seeds(vec![10.0, 20.0, 30.0]);
+        let other = Estimate::of_seeds(vec![11.0, 21.0, 31.0]);
+        let difference = other.subtract(&one);
+        assert_eq!((difference.mean(), difference.half_width()), (1.0, Some(0.0)));
+        assert!(one.half_width().unwrap() > 10.0);
+    }
+
+    #[test]
+    fn intervals_of_single_runs_add_up_as_independent() {
+        let (one, other) = (Estimate::of_run(6.0, Some(0.3)), Estimate::of_run(2.0, Some(0.4)));
+        close(one.subtract(&other).half_width().unwrap(), 0.5);
+        close(one.divide(&other).half_width().unwrap(), 3.0 * (0.05f64.hypot(0.2)));
+        close(one.multiply(&Estimate::exact(2.0)).half_width().unwrap(), 0.6);
+        assert_eq!(one.add(&Estimate::of_run(1.0, None)).half_width(), None);
+    }
+}

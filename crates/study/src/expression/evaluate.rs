@@ -1,0 +1,351 @@
+//! From a tree to a value.
+
+use super::functions::FUNCTIONS;
+use super::{Aggregate, Definition, Each, Estimate, Expression, ExpressionError, Kind, Node, Operator};
+use crate::axes::Matrix;
+use std::cell::Cell;
+use std::ops::Range;
+
+/// Definitions may use each other this deep.
+const DEPTH_MAX: usize = 16;
+
+/// An expression that takes more steps than this is refused.
+const STEPS_MAX: u64 = 2_000_000;
+
+/// What an expression amounts to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A number.
+    Number(Estimate),
+    /// True or false.
+    Truth(bool),
+    /// The value of an axis, by the indices of both.
+    Label(usize, usize),
+    /// A text.
+    Text(String),
+}
+
+/// Why there is no value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Problem {
+    /// The expression cannot be evaluated.
+    Wrong(ExpressionError),
+    /// A point has no results yet.
+    Missing,
+}
+
+/// Names that have a value.
+pub type Bindings = Vec<(String, Value)>;
+
+/// Where results come from.
+pub trait Data {
+    /// A metric, by its index among the evaluator's, at a point of the matrix;
+    /// `None` if it was not run yet.
+    fn value(&self, point: usize, metric: usize) -> Option<Estimate>;
+}
+
+/// Evaluates expressions over results.
+pub struct Evaluator<'a> {
+    /// Axes, sets and points.
+    pub matrix: &'a Matrix,
+    /// Names for expressions.
+    pub definitions: &'a [Definition],
+    /// The metrics' names.
+    pub metrics: &'a [String],
+    /// The metric that aggregates without an expression mean, by its index.
+    pub first_metric: usize,
+    /// The results.
+    pub data: &'a dyn Data,
+    /// Whether every branch is evaluated, also where it makes no difference: to
+    /// find mistakes before there are results.
+    pub thorough: bool,
+}
+
+/// Where an expression is evaluated.
+pub(super) struct Scope<'a> {
+    /// The expression under evaluation.
+    text: &'a str,
+    bindings: Bindings,
+    depth: usize,
+    steps: &'a Cell<u64>,
+}
+
+impl Scope<'_> {
+    pub(super) fn wrong(&self, span: &Range<usize>, message: impl Into<String>) -> Problem {
+        Problem::Wrong(ExpressionError::new(self.text, span.clone(), message))
+    }
+
+    pub(super) fn variable(&self, name: &str) -> Option<&Value> {
+        self.bindings.iter().rev().find(|(bound, _)| bound == name).map(|(_, value)| value)
+    }
+}
+
+impl Evaluator<'_> {
+    /// The value of `expression`, in which `bindings` have values.
+    ///
+    /// # Errors
+    /// What is wrong, or that results are missing.
+    pub fn evaluate(&self, expression: &Expression, bindings: &Bindings) -> Result<Value, Problem> {
+        let steps = Cell::new(0);
+        let mut scope = Scope { text: &expression.text, bindings: bindings.clone(), depth: 0, steps: &steps };
+        self.value(&expression.root, &mut scope)
+    }
+
+    pub(super) fn value(&self, node: &Node, scope: &mut Scope<'_>) -> Result<Value, Problem> {
+        scope.steps.set(scope.steps.get() + 1);
+        if scope.steps.get() > STEPS_MAX {
+            return Err(scope.wrong(&node.span, "this takes too long; loop over less"));
+        }
+        match &node.kind {
+            Kind::Number(number) => Ok(Value::Number(Estimate::exact(*number))),
+            Kind::Text(text) => Ok(Value::Text(text.clone())),
+            Kind::Truth(truth) => Ok(Value::Truth(*truth)),
+            Kind::Name(name) => match scope.variable(name) {
+                Some(value) => Ok(value.clone()),
+                None => self.named(name, &[], node, scope),
+            },
+            Kind::Negate(inner) => Ok(Value::Number(self.number(inner, scope)?.negate())),
+            Kind::Not(inner) => Ok(Value::Truth(!self.truth(inner, scope)?)),
+            Kind::Binary(operator, one, other) => self.binary(*operator, one, other, scope),
+            Kind::Call(name, arguments) => self.call(name, arguments, node, scope),
+            Kind::Select(name, selectors) => self.named(name, selectors, node, scope),
+            Kind::Each(each) => self.each(each, node, scope),
+        }
+    }
+
+    fn number(&self, node: &Node, scope: &mut Scope<'_>) -> Result<Estimate, Problem> {
+        let value = self.value(node, scope)?;
+        self.as_number(&value).ok_or_else(|| {
+            scope.wrong(&node.span, format!("this is {}; expected a number", self.describe(&value)))
+        })
+    }
+
+    fn truth(&self, node: &Node, scope: &mut Scope<'_>) -> Result<bool, Problem> {
+        match self.value(node, scope)? {
+            Value::Truth(truth) => Ok(truth),
+            value => {
+                let found = self.describe(&value);
+                Err(scope.wrong(&node.span, format!("this is {found}; expected a comparison")))
+            }
+        }
+    }
+
+    fn as_number(&self, value: &Value) -> Option<Estimate> {
+        match value {
+            Value::Number(number) => Some(number.clone()),
+            Value::Label(axis, value) => self.matrix.axes[*axis].values[*value].number.map(Estimate::exact),
+            Value::Truth(_) | Value::Text(_) => None,
+        }
+    }
+
+    /// A value for messages.
+    pub(super) fn describe(&self, value: &Value) -> String {
+        match value {
+            Value::Number(number) => format!("the number {}", number.mean()),
+            Value::Truth(truth) => format!("{truth}"),
+            Value::Text(text) => format!("the text `{text}`"),
+            Value::Label(axis, value) => format!("the value `{}` of an axis", self.label(*axis, *value)),
+        }
+    }
+
+    pub(super) fn label(&self, axis: usize, value: usize) -> &str {
+        &self.matrix.axes[axis].values[value].name
+    }
+
+    fn binary(
+        &self,
+        operator: Operator,
+        one: &Node,
+        other: &Node,
+        scope: &mut Scope<'_>,
+    ) -> Result<Value, Problem> {
+        let operate = match operator {
+            Operator::And | Operator::Or => {
+                let decided = operator == Operator::Or;
+                let first = self.truth(one, scope)?;
+                if first == decided && !self.thorough {
+                    return Ok(Value::Truth(first));
+                }
+                let second = self.truth(other, scope)?;
+                return Ok(Value::Truth(if first == decided { first } else { second }));
+            }
+            Operator::Equal | Operator::Unequal => {
+                let equal = self.equal(one, other, scope)?;
+                return Ok(Value::Truth(equal == (operator == Operator::Equal)));
+            }
+            Operator::Add => Estimate::add,
+            Operator::Subtract => Estimate::subtract,
+            Operator::Multiply => Estimate::multiply,
+            Operator::Divide => Estimate::divide,
+            Operator::Less | Operator::LessOrEqual | Operator::Greater | Operator::GreaterOrEqual => {
+                let (one, other) = (self.number(one, scope)?.mean(), self.number(other, scope)?.mean());
+                return Ok(Value::Truth(match operator {
+                    Operator::Less => one < other,
+                    Operator::LessOrEqual => one <= other,
+                    Operator::Greater => one > other,
+                    _ => one >= other,
+                }));
+            }
+        };
+        Ok(Value::Number(operate(&self.number(one, scope)?, &self.number(other, scope)?)))
+    }
+
+    fn equal(&self, one: &Node, other: &Node, scope: &mut Scope<'_>) -> Result<bool, Problem> {
+        let (first, second) = (self.value(one, scope)?, self.value(other, scope)?);
+        let text = |value: &Value| match value {
+            Value::Text(text) => Some(text.clone()),
+            Value::Label(axis, value) => Some(self.label(*axis, *value).to_owned()),
+            _ => None,
+        };
+        if let (Value::Truth(first), Value::Truth(second)) = (&first, &second) {
+            return Ok(first == second);
+        }
+        if let (Some(first), Some(second)) = (text(&first), text(&second)) {
+            return Ok(first == second);
+        }
+        match (self.as_number(&first), self.as_number(&second)) {
+            (Some(first), Some(second)) => Ok(first.mean() == second.mean()),
+            _ => {
+                let (first, second) = (self.describe(&first), self.describe(&second));
+                let message = format!("{first} cannot be compared with {second}");
+                Err(scope.wrong(&(one.span.start..other.span.end), message))
+            }
+        }
+    }
+
+    fn call(
+        &self,
+        name: &str,
+        arguments: &[Node],
+        node: &Node,
+        scope: &mut Scope<'_>,
+    ) -> Result<Value, Problem> {
+        let takes = |count: usize, scope: &Scope<'_>| {
+            let message = format!("`{name}` takes {count} arguments; found {}", arguments.len());
+            if arguments.len() == count { Ok(()) } else { Err(scope.wrong(&node.span, message)) }
+        };
+        if name == "if" {
+            takes(3, scope)?;
+            let chosen = if self.truth(&arguments[0], scope)? { 1 } else { 2 };
+            if self.thorough {
+                self.value(&arguments[3 - chosen], scope)?;
+            }
+            return self.value(&arguments[chosen], scope);
+        }
+        if name == "exists" {
+            takes(1, scope)?;
+            return Ok(Value::Truth(!self.number(&arguments[0], scope)?.mean().is_nan()));
+        }
+        if let Some(definition) = self.definitions.iter().find(|definition| definition.name == name) {
+            takes(definition.parameters.len(), scope)?;
+            let values: Result<Vec<Value>, Problem> =
+                arguments.iter().map(|argument| self.value(argument, scope)).collect();
+            return self.expand(definition, values?, node, scope);
+        }
+        if let Some(function) = FUNCTIONS.iter().find(|function| function.name == name) {
+            takes(function.arguments, scope)?;
+            let numbers: Result<Vec<Estimate>, Problem> =
+                arguments.iter().map(|argument| self.number(argument, scope)).collect();
+            return Ok(Value::Number((function.call)(&numbers?)));
+        }
+        let aggregate = Aggregate::find(name)
+            .map_err(|_| scope.wrong(&node.span, format!("there is no function or definition `{name}`")))?;
+        let mut items = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            let value = match aggregate.takes_numbers() {
+                true => Value::Number(self.number(argument, scope)?),
+                false => self.value(argument, scope)?,
+            };
+            items.push((value.clone(), value));
+        }
+        self.aggregate(aggregate, items, node, scope)
+    }
+
+    pub(super) fn aggregate(
+        &self,
+        aggregate: Aggregate,
+        items: Vec<(Value, Value)>,
+        node: &Node,
+        scope: &Scope<'_>,
+    ) -> Result<Value, Problem> {
+        let wrong = |expected| scope.wrong(&node.span, format!("expected each to be {expected}"));
+        aggregate.of(items).map_err(wrong)
+    }
+
+    pub(super) fn expand(
+        &self,
+        definition: &Definition,
+        values: Vec<Value>,
+        node: &Node,
+        scope: &Scope<'_>,
+    ) -> Result<Value, Problem> {
+        if scope.depth == DEPTH_MAX {
+            let message = format!("`{}` is defined by itself, or too deeply", definition.name);
+            return Err(scope.wrong(&node.span, message));
+        }
+        let mut inner = Scope {
+            text: &definition.body.text,
+            bindings: definition.parameters.iter().cloned().zip(values).collect(),
+            depth: scope.depth + 1,
+            steps: scope.steps,
+        };
+        self.value(&definition.body.root, &mut inner)
+    }
+
+    fn each(&self, each: &Each, node: &Node, scope: &mut Scope<'_>) -> Result<Value, Problem> {
+        let mut domains = Vec::with_capacity(each.loops.len());
+        for bound in &each.loops {
+            let domain =
+                self.matrix.domain(&bound.domain).map_err(|message| scope.wrong(&bound.span, message))?;
+            domains.push(domain);
+        }
+        if matches!(each.aggregate, Aggregate::Argmin | Aggregate::Argmax) && domains.len() != 1 {
+            return Err(scope.wrong(&node.span, "this takes one variable: its value is the result"));
+        }
+        let mut items = Vec::new();
+        let outer = scope.bindings.len();
+        let mut turn = vec![0; domains.len()];
+        loop {
+            for ((bound, (axis, values)), &at) in each.loops.iter().zip(&domains).zip(&turn) {
+                scope.bindings.push((bound.variable.clone(), Value::Label(*axis, values[at])));
+            }
+            let item = self.item(each, &domains, &turn, scope);
+            let variable = scope.bindings[outer].1.clone();
+            scope.bindings.truncate(outer);
+            items.extend(item?.map(|value| (variable, value)));
+            let Some(turning) = (0..turn.len()).rev().find(|&at| turn[at] + 1 < domains[at].1.len()) else {
+                break;
+            };
+            turn[turning] += 1;
+            turn[turning + 1..].fill(0);
+        }
+        self.aggregate(each.aggregate, items, node, scope)
+    }
+
+    /// The body at one combination, unless there is no such point or the
+    /// condition leaves it out.
+    fn item(
+        &self,
+        each: &Each,
+        domains: &[(usize, Vec<usize>)],
+        turn: &[usize],
+        scope: &mut Scope<'_>,
+    ) -> Result<Option<Value>, Problem> {
+        let chosen: Vec<(usize, usize)> =
+            domains.iter().zip(turn).map(|((axis, values), &at)| (*axis, values[at])).collect();
+        let once = |at: usize| chosen[..at].iter().all(|(axis, _)| *axis != chosen[at].0);
+        if (0..chosen.len()).all(once) && !self.matrix.holds_any(&chosen) {
+            return Ok(None);
+        }
+        if let Some(condition) = &each.condition
+            && !self.truth(condition, scope)?
+        {
+            return Ok(None);
+        }
+        let value = match each.aggregate.takes_numbers() {
+            true => Value::Number(self.number(&each.body, scope)?),
+            false => self.value(&each.body, scope)?,
+        };
+        Ok(Some(value))
+    }
+}

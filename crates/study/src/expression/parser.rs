@@ -1,0 +1,347 @@
+//! From tokens to a tree, by recursive descent.
+
+use super::lexer::{Token, tokens};
+use super::{Aggregate, Each, Expression, ExpressionError, Kind, Loop, Node, Operator, Selector};
+use std::ops::Range;
+
+/// Deeper trees are refused, so that no expression exhausts the stack.
+const DEPTH_MAX: usize = 48;
+
+/// Longer expressions are refused: chains of operators are deep trees, too.
+const NODES_MAX: usize = 1000;
+
+/// Operators that bind alike, from the loosest to the tightest.
+const LEVELS: [&[(&str, Operator)]; 5] = [
+    &[("or", Operator::Or)],
+    &[("and", Operator::And)],
+    &[
+        ("<=", Operator::LessOrEqual),
+        (">=", Operator::GreaterOrEqual),
+        ("==", Operator::Equal),
+        ("!=", Operator::Unequal),
+        ("<", Operator::Less),
+        (">", Operator::Greater),
+    ],
+    &[("+", Operator::Add), ("-", Operator::Subtract)],
+    &[("*", Operator::Multiply), ("/", Operator::Divide)],
+];
+
+const NOT_LEVEL: usize = 2;
+const SUM_LEVEL: usize = 3;
+
+const RESERVED: &[&str] = &["and", "or", "not", "in", "where", "true", "false"];
+
+/// Reads an expression.
+///
+/// # Errors
+/// Names the column, what was found and what was expected.
+pub fn parse(text: &str) -> Result<Expression, ExpressionError> {
+    let mut parser = Parser { text, tokens: tokens(text)?, at: 0, depth: 0, nodes: 0 };
+    let root = parser.level(0)?;
+    parser.end()?;
+    Ok(Expression { text: text.to_owned(), root })
+}
+
+/// Reads the left side of a definition: `alike` or `gain(array, load)`.
+///
+/// # Errors
+/// As of [`parse`].
+pub fn parse_signature(text: &str) -> Result<(String, Vec<String>), ExpressionError> {
+    let mut parser = Parser { text, tokens: tokens(text)?, at: 0, depth: 0, nodes: 0 };
+    let name = parser.plain_name("a name")?;
+    let mut parameters = Vec::new();
+    if parser.take("(") {
+        loop {
+            parameters.push(parser.plain_name("the name of a parameter")?);
+            if !parser.take(",") {
+                break;
+            }
+        }
+        parser.expect(")")?;
+    }
+    parser.end()?;
+    Ok((name, parameters))
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    tokens: Vec<(Token, Range<usize>)>,
+    at: usize,
+    depth: usize,
+    nodes: usize,
+}
+
+impl Parser<'_> {
+    fn level(&mut self, level: usize) -> Result<Node, ExpressionError> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX * (LEVELS.len() + 1) {
+            return Err(self.fail("brackets are nested too deeply; divide it by [define]"));
+        }
+        let node = self.operators(level);
+        self.depth -= 1;
+        node
+    }
+
+    fn operators(&mut self, level: usize) -> Result<Node, ExpressionError> {
+        let Some(operators) = LEVELS.get(level) else { return self.unary() };
+        let start = self.span().start;
+        if level == NOT_LEVEL && self.take("not") {
+            let inner = self.level(level)?;
+            return self.node(Kind::Not(Box::new(inner)), start);
+        }
+        let mut left = self.level(level + 1)?;
+        while let Some(&(_, operator)) = operators.iter().find(|(sign, _)| self.peek(sign)) {
+            self.at += 1;
+            let right = self.level(level + 1)?;
+            left = self.node(Kind::Binary(operator, Box::new(left), Box::new(right)), start)?;
+            // `a < b < c` would compare a truth.
+            if level == NOT_LEVEL {
+                break;
+            }
+        }
+        Ok(left)
+    }
+
+    fn unary(&mut self) -> Result<Node, ExpressionError> {
+        let start = self.span().start;
+        if self.take("-") {
+            let inner = self.level(LEVELS.len())?;
+            return self.node(Kind::Negate(Box::new(inner)), start);
+        }
+        let (token, _) = self.tokens[self.at].clone();
+        match token {
+            Token::Number(number) => self.leaf(Kind::Number(number), start),
+            Token::Text(text) => self.leaf(Kind::Text(text), start),
+            Token::Sign("(") => {
+                self.at += 1;
+                let inner = self.level(0)?;
+                self.expect(")")?;
+                Ok(inner)
+            }
+            Token::Name(name) => match name.as_str() {
+                "true" => self.leaf(Kind::Truth(true), start),
+                "false" => self.leaf(Kind::Truth(false), start),
+                name if RESERVED.contains(&name) => {
+                    Err(self.fail(format!("found `{name}`; expected a value")))
+                }
+                _ => self.named(name, start),
+            },
+            _ => Err(self.unexpected("a value")),
+        }
+    }
+
+    fn leaf(&mut self, kind: Kind, start: usize) -> Result<Node, ExpressionError> {
+        self.at += 1;
+        self.node(kind, start)
+    }
+
+    fn named(&mut self, name: String, start: usize) -> Result<Node, ExpressionError> {
+        self.at += 1;
+        if !self.take("(") {
+            return self.node(Kind::Name(name), start);
+        }
+        let second = self.tokens.get(self.at + 1).map(|(token, _)| token.clone());
+        let first_is_name = matches!(self.tokens[self.at].0, Token::Name(_));
+        let kind = match second {
+            Some(Token::Sign("=")) if first_is_name => Kind::Select(name, self.selectors()?),
+            Some(Token::Name(word)) if first_is_name && word == "in" => self.each(&name, start)?,
+            _ if self.peek(")") => Kind::Select(name, Vec::new()),
+            _ => Kind::Call(name, self.arguments()?),
+        };
+        self.expect(")")?;
+        self.node(kind, start)
+    }
+
+    fn selectors(&mut self) -> Result<Vec<Selector>, ExpressionError> {
+        let mut selectors: Vec<Selector> = Vec::new();
+        loop {
+            let span = self.span();
+            let axis = self.plain_name("the name of an axis")?;
+            if selectors.iter().any(|other| other.axis == axis) {
+                let message = format!("`{axis}` stands there twice");
+                return Err(ExpressionError::new(self.text, span, message));
+            }
+            self.expect("=")?;
+            let value = self.level(SUM_LEVEL)?;
+            selectors.push(Selector { axis, span, value });
+            if !self.take(",") {
+                return Ok(selectors);
+            }
+        }
+    }
+
+    fn each(&mut self, name: &str, start: usize) -> Result<Kind, ExpressionError> {
+        let aggregate = Aggregate::find(name)
+            .map_err(|message| ExpressionError::new(self.text, start..start + name.len(), message))?;
+        let mut loops = Vec::new();
+        loop {
+            let span = self.span();
+            let variable = self.plain_name("the name of a variable")?;
+            self.expect("in")?;
+            let domain = self.plain_name("an axis or a set")?;
+            loops.push(Loop { variable, domain, span: span.start..self.before() });
+            if !self.take(",") {
+                break;
+            }
+        }
+        let condition = if self.take("where") { Some(self.level(0)?) } else { None };
+        let here = self.span().start;
+        let body = match aggregate {
+            // `count(l in load where ...)` counts all that are left.
+            Aggregate::Count if self.peek(")") => self.node(Kind::Truth(true), here)?,
+            _ => {
+                self.expect(":")?;
+                self.level(0)?
+            }
+        };
+        Ok(Kind::Each(Box::new(Each { aggregate, loops, condition, body })))
+    }
+
+    fn arguments(&mut self) -> Result<Vec<Node>, ExpressionError> {
+        let mut arguments = vec![self.level(0)?];
+        while self.take(",") {
+            arguments.push(self.level(0)?);
+        }
+        Ok(arguments)
+    }
+
+    fn plain_name(&mut self, expected: &str) -> Result<String, ExpressionError> {
+        match &self.tokens[self.at].0 {
+            Token::Name(name) if !RESERVED.contains(&name.as_str()) && !name.contains(['.', '[']) => {
+                let name = name.clone();
+                self.at += 1;
+                Ok(name)
+            }
+            _ => Err(self.unexpected(expected)),
+        }
+    }
+
+    fn node(&mut self, kind: Kind, start: usize) -> Result<Node, ExpressionError> {
+        self.nodes += 1;
+        let span = start..self.before().max(start);
+        if self.nodes > NODES_MAX {
+            return Err(ExpressionError::new(
+                self.text,
+                span,
+                "the expression is too long; divide it by [define]",
+            ));
+        }
+        Ok(Node { kind, span })
+    }
+
+    fn peek(&self, sign: &str) -> bool {
+        match &self.tokens[self.at].0 {
+            Token::Sign(found) => *found == sign,
+            Token::Name(word) => word == sign && RESERVED.contains(&sign),
+            _ => false,
+        }
+    }
+
+    fn take(&mut self, sign: &str) -> bool {
+        let found = self.peek(sign);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn expect(&mut self, sign: &str) -> Result<(), ExpressionError> {
+        if self.take(sign) { Ok(()) } else { Err(self.unexpected(&format!("`{sign}`"))) }
+    }
+
+    fn end(&self) -> Result<(), ExpressionError> {
+        match self.tokens[self.at].0 {
+            Token::End => Ok(()),
+            _ => Err(self.unexpected("an operator or the end")),
+        }
+    }
+
+    fn span(&self) -> Range<usize> {
+        self.tokens[self.at].1.clone()
+    }
+
+    /// Where the last token ended.
+    fn before(&self) -> usize {
+        self.at.checked_sub(1).map_or(0, |before| self.tokens[before].1.end)
+    }
+
+    fn unexpected(&self, expected: &str) -> ExpressionError {
+        let found = match self.text.get(self.span()) {
+            Some("") | None => "the end".to_owned(),
+            Some(found) => format!("`{found}`"),
+        };
+        self.fail(format!("found {found}; expected {expected}"))
+    }
+
+    fn fail(&self, message: impl Into<String>) -> ExpressionError {
+        ExpressionError::new(self.text, self.span(), message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn operators_bind_as_usual() {
+        for (text, alike) in [
+            ("1 - 2 * 3 - 4", "((1 - (2 * 3)) - 4)"),
+            ("-1 + 2", "((-1) + 2)"),
+            ("1 < 2 and 3 >= 4 or not 5 == 6", "(((1 < 2) and (3 >= 4)) or (not (5 == 6)))"),
+        ] {
+            // Spans differ by the brackets.
+            let shape = |text| format!("{:?}", parse(text).unwrap().root).replace(char::is_numeric, "");
+            let shape = |text| shape(text).replace("span: ..", "").replace(". ", " ");
+            assert_eq!(shape(text), shape(alike), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_pointed_at() {
+        for (text, column, words) in [
+            ("1 +", 4, "found the end; expected a value"),
+            ("mean(policy=)", 13, "found `)`; expected a value"),
+            ("mean(policy=a, policy=b)", 16, "twice"),
+            ("median(a in array: 1)", 1, "there is no aggregate `median`"),
+            ("min(a in array 1)", 16, "expected `:`"),
+            ("1 < 2 < 3", 7, "expected an operator or the end"),
+            ("1 # 2", 3, "found `#`"),
+            ("\"open", 1, "does not end"),
+            ("a and", 6, "found the end"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert_eq!(error.column(), column, "{error}");
+            assert!(error.message.contains(words), "{error}");
+            let caret = error.to_string().lines().last().unwrap().find('^');
+            assert_eq!(caret, Some(column + 3), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_expression_that_is_too_deep_or_too_long_is_refused() {
+        let deep = format!("{}1{}", "(".repeat(5000), ")".repeat(5000));
+        assert!(parse(&deep).unwrap_err().message.contains("nested"));
+        assert!(parse(&"-".repeat(100_000)).unwrap_err().message.contains("nested"));
+        assert!(parse(&vec!["1"; 5000].join("+")).unwrap_err().message.contains("too long"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "\\PC*") {
+            let _ = parse(&text).map_err(|error| error.to_string());
+            let _ = parse_signature(&text).map_err(|error| error.to_string());
+        }
+
+        #[test]
+        fn no_mixture_of_its_words_makes_it_panic(
+            words in prop::collection::vec(
+                prop::sample::select(vec![
+                    "min", "(", ")", "a", "in", "array", ",", "where", ":", "=", "<", "-", "1.5", "not", "and", "é", "\"", "x[",
+                ]),
+                0..40,
+            ),
+        ) {
+            let _ = parse(&words.join(" ")).map_err(|error| error.to_string());
+            let _ = parse(&words.concat()).map_err(|error| error.to_string());
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Published studies as files: a question, the points that answer it, and claims.
+//!
+//! A [`Study`] is read from one TOML file and checked whole: names, points,
+//! expressions. A [`Plan`] lists the runs that studies need, each once;
+//! [`run_tasks`] runs what the [`Store`] lacks; claims are judged on what it has.
+//!
+//! | file | what |
+//! |---|---|
+//! | `config.rs` | the study file, as it is written |
+//! | `axes.rs` | axes, and the points that they span |
+//! | `study.rs` | a study file, checked |
+//! | `expression/` | the language of claims |
+//! | `metrics.rs` | what is kept of a run |
+//! | `plan.rs` | which runs studies need |
+//! | `store.rs`, `version.rs` | where results are kept, and of which build |
+//! | `runner.rs` | runs what is missing |
+//! | `claims.rs`, `text.rs` | what holds, and how it is written |
+//! | `best.rs` | which value of an axis is best |
+//! | `figure.rs`, `page.rs` | charts, and the page of results |
+//! | `schema.rs` | the JSON schema of study files |
+//! | `error.rs` | what can go wrong |
+
+mod axes;
+mod best;
+mod claims;
+mod config;
+mod error;
+pub mod expression;
+mod figure;
+mod metrics;
+mod page;
+mod plan;
+mod runner;
+mod schema;
+mod store;
+mod study;
+mod text;
+mod version;
+
+pub use axes::{Axis, AxisValue, Matrix, NamedSet};
+pub use best::{Best, RunnerUp, best};
+pub use claims::{Claim, Judged, Verdict};
+pub use config::{ClaimKind, StudyConfig};
+pub use error::StudyError;
+pub use page::{drifted, write_pages};
+pub use plan::{Plan, StudyTable, Task};
+pub use runner::run_tasks;
+pub use schema::schema;
+pub use store::{Key, Results, Store, StoreWriter};
+pub use study::{Study, Variant, find};
+pub use version::VERSION;

@@ -1,0 +1,172 @@
+//! What is kept of a run: every metric, and numbers by their path in the report.
+
+use fullstroke_contract::MemberStatistics;
+use fullstroke_contract::registry::nearest;
+use fullstroke_engine::Outcome;
+use fullstroke_lab::Ran;
+use fullstroke_measure::{Identity, Measurement, Metric, Report, WarmUp};
+use fullstroke_stack::{Stack, StackError};
+use fullstroke_units::Time;
+use serde_json::Value;
+
+/// The confidence of the intervals within a run.
+const CONFIDENCE: f64 = 0.95;
+
+/// One number of a run. It is not a number where nothing was measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kept {
+    /// The metric's name, or its path in the report.
+    pub metric: String,
+    /// Its value.
+    pub value: f64,
+    /// Half the width of its 95 % interval within the run, if there is one.
+    pub half_width: Option<f64>,
+}
+
+/// The names of all metrics that need no path.
+pub(crate) fn standard() -> Vec<String> {
+    Metric::all().iter().map(Metric::name).collect()
+}
+
+/// Everything that is kept of a run.
+pub(crate) fn keep(ran: &Ran, paths: &[String]) -> Result<Vec<Kept>, String> {
+    let report = &ran.measured.report;
+    let mut kept: Vec<Kept> = Metric::all()
+        .into_iter()
+        .map(|metric| Kept {
+            metric: metric.name(),
+            value: metric.value(report),
+            half_width: ran.measured.half_width(metric, CONFIDENCE),
+        })
+        .collect();
+    if !paths.is_empty() {
+        let report = json(report);
+        for path in paths {
+            let value = find(&report, path)?.as_f64().unwrap_or(f64::NAN);
+            kept.push(Kept { metric: path.clone(), value, half_width: None });
+        }
+    }
+    Ok(kept)
+}
+
+/// Whether each path leads to a number in the reports on `stack`, without
+/// running it.
+pub(crate) fn check(stack: &Stack, paths: &[String]) -> Result<Result<(), String>, StackError> {
+    if paths.is_empty() {
+        return Ok(Ok(()));
+    }
+    let run = stack.build()?;
+    let drives: Vec<String> = run.tree.drive_names().map(str::to_owned).collect();
+    let nothing = Outcome {
+        requests: 0,
+        completed: 0,
+        lost: 0,
+        out_of_range: 0,
+        skipped_rows: 0,
+        end: Time::ZERO,
+        drives: vec![MemberStatistics::default(); drives.len()],
+    };
+    let measurement = Measurement::new(WarmUp::default()).with_processes(stack.process_names());
+    let report = json(&measurement.finish(&nothing, &drives, Identity::default()).report);
+    Ok(paths.iter().try_for_each(|path| match find(&report, path)? {
+        Value::Number(_) | Value::Null => Ok(()),
+        other => Err(format!("`{path}` is no number but {}", kind(other))),
+    }))
+}
+
+fn json(report: &Report) -> Value {
+    // A report has nothing that JSON has not; NaN becomes null.
+    serde_json::to_value(report).unwrap_or(Value::Null)
+}
+
+/// The value at `path`: names with dots between them, and behind lists a number
+/// from 0 or a name in `[ ]`.
+fn find<'a>(report: &'a Value, path: &str) -> Result<&'a Value, String> {
+    let mut at = report;
+    for part in parts(path)? {
+        at = match (part, at) {
+            // Nothing of that kind was measured.
+            (_, Value::Null) => return Ok(at),
+            (Part::Key(key), Value::Object(table)) => table.get(key).ok_or_else(|| {
+                let names: Vec<&str> = table.keys().map(String::as_str).collect();
+                let near = nearest(key, &names);
+                format!("`{path}`: there is no `{key}`{near}; known there: {}", names.join(", "))
+            })?,
+            (Part::Item(item), Value::Array(items)) => {
+                let named = |value: &&Value| value.get("name").and_then(Value::as_str) == Some(item);
+                let by_number = item.parse().ok().and_then(|index: usize| items.get(index));
+                by_number.or_else(|| items.iter().find(named)).ok_or_else(|| {
+                    let names: Vec<&str> =
+                        items.iter().filter_map(|value| value.get("name").and_then(Value::as_str)).collect();
+                    let near = nearest(item, &names);
+                    format!("`{path}`: there is no `{item}`{near} among {} items", items.len())
+                })?
+            }
+            (Part::Key(key), other) => {
+                return Err(format!("`{path}`: `{key}` stands behind {}", kind(other)));
+            }
+            (Part::Item(item), other) => {
+                return Err(format!("`{path}`: `[{item}]` stands behind {}", kind(other)));
+            }
+        };
+    }
+    Ok(at)
+}
+
+enum Part<'a> {
+    Key(&'a str),
+    Item(&'a str),
+}
+
+fn parts(path: &str) -> Result<Vec<Part<'_>>, String> {
+    let mut parts = Vec::new();
+    let mut rest = path;
+    while !rest.is_empty() {
+        if let Some(choice) = rest.strip_prefix('[') {
+            let (item, after) =
+                choice.split_once(']').ok_or_else(|| format!("`{path}`: a bracket is not closed"))?;
+            parts.push(Part::Item(item));
+            rest = after;
+        } else {
+            let end = rest.find(['.', '[']).unwrap_or(rest.len());
+            parts.push(Part::Key(&rest[..end]));
+            rest = &rest[end..];
+        }
+        rest = rest.strip_prefix('.').unwrap_or(rest);
+    }
+    Ok(parts)
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Object(_) => "a table",
+        Value::Array(_) => "a list",
+        Value::String(_) => "a text",
+        _ => "a number",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_path_leads_through_tables_and_lists() {
+        let report =
+            json!({ "groups": [{ "name": "random reader", "response_ms": { "max": 7.5 } }], "reads": null });
+        for path in ["groups[random reader].response_ms.max", "groups[0].response_ms.max"] {
+            assert_eq!(find(&report, path), Ok(&json!(7.5)), "{path}");
+        }
+        assert_eq!(find(&report, "reads.iops"), Ok(&Value::Null));
+        for (path, words) in [
+            ("groups[random writer].mb_per_s", "did you mean `random reader`?"),
+            ("groups[0].response_ms.maxx", "did you mean `max`?"),
+            ("groups.response_ms", "stands behind a list"),
+            ("groups[0", "not closed"),
+        ] {
+            let error = find(&report, path).unwrap_err();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! Where results are kept: Parquet files in a folder of the build that made them.
+//!
+//! `<results>/<version>/` holds the results of one build; those of others stand
+//! beside it and are left alone. Each finished point becomes a file of its own
+//! at once, which appears whole or not at all; whenever there are many, and at
+//! the end of a run, they are merged into one. A row is one number of one run:
+//!
+//! | column | what |
+//! |---|---|
+//! | `digest` | of stack, drives and trace; title and seed do not count |
+//! | `seed` | of the run |
+//! | `settings` | the stack file and what was set in it, for people |
+//! | `metric`, `value`, `half_width` | a number and half the width of its 95 % interval within the run |
+//!
+//! A study is no part of the key: studies that have a point in common share it.
+
+use crate::StudyError;
+use crate::metrics::Kept;
+use crate::version::VERSION;
+use fullstroke_table::{ColumnType, Schema, TableError, TableReader, TableWriter};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// So many files of single points are merged into one.
+const FILES_MAX: usize = 256;
+
+/// Rows that are read at a time.
+const BATCH: usize = 8192;
+
+/// A reader begins again so often if files are merged under its hands.
+const ATTEMPTS: usize = 10;
+
+/// A run: a digest of what was run, and its seed.
+pub type Key = (String, u64);
+
+/// The numbers of many runs.
+#[derive(Clone, Debug, Default)]
+pub struct Results {
+    names: Vec<String>,
+    runs: HashMap<Key, BTreeMap<usize, (f64, Option<f64>)>>,
+}
+
+/// The results of this build.
+#[derive(Clone, Debug)]
+pub struct Store {
+    results: PathBuf,
+    folder: PathBuf,
+}
+
+/// The only one who adds results.
+#[derive(Debug)]
+pub struct StoreWriter {
+    folder: PathBuf,
+    /// Begins the names of files, so that no two runs use one.
+    began: u128,
+    count: usize,
+    single: Vec<PathBuf>,
+    _lock: File,
+}
+
+impl Results {
+    /// A number of a run, and half the width of its interval within it.
+    pub fn get(&self, key: &Key, metric: &str) -> Option<(f64, Option<f64>)> {
+        let name = self.names.iter().position(|name| name == metric)?;
+        self.runs.get(key)?.get(&name).copied()
+    }
+
+    /// Whether a run has all these metrics.
+    pub fn has(&self, key: &Key, metrics: &[String]) -> bool {
+        self.runs.contains_key(key) && metrics.iter().all(|metric| self.get(key, metric).is_some())
+    }
+
+    fn add(&mut self, key: Key, metric: &str, value: f64, half_width: Option<f64>) {
+        let known = self.names.iter().position(|name| name == metric);
+        let name = known.unwrap_or_else(|| {
+            self.names.push(metric.to_owned());
+            self.names.len() - 1
+        });
+        self.runs.entry(key).or_default().insert(name, (value, half_width));
+    }
+}
+
+impl Store {
+    /// The results of this build below the folder `results`, which need not
+    /// exist.
+    pub fn new(results: &Path) -> Store {
+        Store { results: results.to_owned(), folder: results.join(VERSION) }
+    }
+
+    /// Whether this build has no results here.
+    ///
+    /// # Errors
+    /// If the folder cannot be listed.
+    pub fn is_empty(&self) -> Result<bool, StudyError> {
+        Ok(files(&self.folder)?.is_empty())
+    }
+
+    /// Reads what there is of these runs.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub fn read(&self, wanted: &BTreeSet<Key>) -> Result<Results, StudyError> {
+        let mut attempt = 1;
+        loop {
+            match self.read_files(wanted) {
+                // A run that goes on beside us has merged its files.
+                Err(StudyError::Table(TableError::Read { source, .. }))
+                    if source.kind() == ErrorKind::NotFound && attempt < ATTEMPTS =>
+                {
+                    attempt += 1;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    fn read_files(&self, wanted: &BTreeSet<Key>) -> Result<Results, StudyError> {
+        let mut results = Results::default();
+        for file in files(&self.folder)? {
+            read_rows(&file, |row| {
+                let key = (row.digest.to_owned(), row.seed);
+                if wanted.contains(&key) {
+                    results.add(key, row.metric, row.value, row.half_width);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(results)
+    }
+
+    /// How many other builds have results here.
+    pub fn other_builds(&self) -> usize {
+        let entries = fs::read_dir(&self.results).into_iter().flatten().flatten();
+        entries.filter(|entry| entry.path().is_dir() && entry.file_name() != VERSION).count()
+    }
+
+    /// Becomes the one who adds results, until the writer is dropped or the
+    /// process ends. What an interrupted run left half-written is removed.
+    ///
+    /// # Errors
+    /// If another process is the one, or the folder cannot be made.
+    pub fn writer(&self) -> Result<StoreWriter, StudyError> {
+        let host = |what, path: &Path| {
+            let path = path.to_owned();
+            move |error| StudyError::host(what, &path, error)
+        };
+        fs::create_dir_all(&self.folder).map_err(host("make the folder", &self.folder))?;
+        let path = self.folder.join("lock");
+        let lock = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
+        let lock = lock.map_err(host("open", &path))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(StudyError::InUse { folder: self.folder.clone() });
+            }
+            Err(TryLockError::Error(error)) => return Err(StudyError::host("lock", &path, error)),
+        }
+        for file in entries(&self.folder)?.iter().filter(|file| ends(file, "partial")) {
+            fs::remove_file(file).map_err(host("remove", file))?;
+        }
+        let single = files(&self.folder)?.into_iter().filter(|file| is_single(file)).collect();
+        let began = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+        Ok(StoreWriter { folder: self.folder.clone(), began, count: 0, single, _lock: lock })
+    }
+}
+
+impl StoreWriter {
+    /// Keeps the numbers of one run. When this returns they are on the medium.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub fn add(&mut self, key: &Key, settings: &str, kept: &[Kept]) -> Result<(), StudyError> {
+        let file = self.name("point");
+        let mut table = TableWriter::create(&file, &schema())?;
+        for number in kept {
+            let row = Row {
+                digest: &key.0,
+                seed: key.1,
+                settings,
+                metric: &number.metric,
+                value: number.value,
+                half_width: number.half_width,
+            };
+            row.write(&mut table)?;
+        }
+        self.finish(table)?;
+        self.single.push(file);
+        if self.single.len() >= FILES_MAX { self.merge() } else { Ok(()) }
+    }
+
+    /// Merges the files of single points into one.
+    ///
+    /// # Errors
+    /// If one cannot be read, or the merged one cannot be written; nothing is
+    /// lost then.
+    pub fn merge(&mut self) -> Result<(), StudyError> {
+        if self.single.len() < 2 {
+            return Ok(());
+        }
+        let mut table = TableWriter::create(&self.name("points"), &schema())?;
+        for file in &self.single {
+            read_rows(file, |row| Ok(row.write(&mut table)?))?;
+        }
+        self.finish(table)?;
+        // What is there twice for a moment is there with the same numbers.
+        for file in std::mem::take(&mut self.single) {
+            fs::remove_file(&file).map_err(|error| StudyError::host("remove", &file, error))?;
+        }
+        Ok(())
+    }
+
+    /// Puts a table in its place, name and all.
+    fn finish(&self, table: TableWriter) -> Result<(), StudyError> {
+        table.finish()?;
+        let folder = File::open(&self.folder).and_then(|folder| folder.sync_all());
+        folder.map_err(|error| StudyError::host("write", &self.folder, error))
+    }
+
+    fn name(&mut self, kind: &str) -> PathBuf {
+        self.count += 1;
+        self.folder.join(format!("{kind}-{}-{:06}.parquet", self.began, self.count))
+    }
+}
+
+/// One number of one run.
+struct Row<'a> {
+    digest: &'a str,
+    seed: u64,
+    settings: &'a str,
+    metric: &'a str,
+    value: f64,
+    half_width: Option<f64>,
+}
+
+impl Row<'_> {
+    fn write(&self, table: &mut TableWriter) -> Result<(), TableError> {
+        table.text(0, self.digest);
+        table.u64(1, self.seed);
+        table.text(2, self.settings);
+        table.text(3, self.metric);
+        table.f64(4, self.value);
+        table.optional_f64(5, self.half_width);
+        table.end_row()
+    }
+}
+
+fn schema() -> Schema {
+    Schema::new()
+        .column("digest", ColumnType::Text)
+        .column("seed", ColumnType::U64)
+        .column("settings", ColumnType::Text)
+        .column("metric", ColumnType::Text)
+        .column("value", ColumnType::F64)
+        .optional("half_width", ColumnType::F64)
+        .metadata("version", VERSION)
+}
+
+fn read_rows(
+    file: &Path,
+    mut each: impl FnMut(&Row<'_>) -> Result<(), StudyError>,
+) -> Result<(), StudyError> {
+    let mut reader = TableReader::open(file, &schema())?;
+    while let Some(batch) = reader.next_batch(BATCH)? {
+        for row in 0..batch.rows() {
+            each(&Row {
+                digest: batch.text(0, row),
+                seed: batch.u64(1, row),
+                settings: batch.text(2, row),
+                metric: batch.text(3, row),
+                value: batch.f64(4, row),
+                half_width: batch.optional_f64(5, row),
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// The results files of a folder, in the order of their names; none if there is
+/// no folder.
+fn files(folder: &Path) -> Result<Vec<PathBuf>, StudyError> {
+    Ok(entries(folder)?.into_iter().filter(|file| ends(file, "parquet")).collect())
+}
+
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, StudyError> {
+    let failed = |error| StudyError::host("list the folder", folder, error);
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other.map_err(failed)?,
+    };
+    let mut paths = entries
+        .map(|entry| entry.map(|entry| entry.path()).map_err(failed))
+        .collect::<Result<Vec<_>, _>>()?;
+    paths.sort();
+    Ok(paths)
+}
+
+fn ends(file: &Path, ending: &str) -> bool {
+    file.extension().is_some_and(|extension| extension == ending)
+}
+
+fn is_single(file: &Path) -> bool {
+    file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("point-"))
+}

@@ -1,0 +1,170 @@
+//! Values as people read them.
+
+use crate::axes::Matrix;
+use crate::expression::{Bindings, Estimate, Evaluator, Expression, ExpressionError, Problem, Value, parse};
+use fullstroke_contract::registry::nearest;
+
+/// Text with expressions in braces: `in {count(...):whole} cases; {min(...):percent}`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Template {
+    /// Text, and the expression behind it with its format.
+    parts: Vec<(String, Option<(Expression, Format)>)>,
+}
+
+/// How a number is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    /// Three significant digits and the interval.
+    Interval,
+    /// Three significant digits.
+    Value,
+    /// A whole number.
+    Whole,
+    /// A share as a difference in percent: `+3.1 %`.
+    Percent,
+    /// A share in percent: `3.1 %`.
+    Share,
+}
+
+const FORMATS: &[(&str, Format)] = &[
+    ("interval", Format::Interval),
+    ("value", Format::Value),
+    ("whole", Format::Whole),
+    ("percent", Format::Percent),
+    ("share", Format::Share),
+];
+
+impl Template {
+    /// Reads a template.
+    pub(crate) fn parse(text: &str) -> Result<Template, ExpressionError> {
+        let mut parts = Vec::new();
+        let mut rest = text;
+        while let Some((before, behind)) = rest.split_once('{') {
+            let at = text.len() - behind.len();
+            let Some((inner, after)) = behind.split_once('}') else {
+                let span = at - 1..text.len();
+                return Err(ExpressionError::new(text, span, "this brace is not closed; expected `}`"));
+            };
+            let (expression, format) = split_format(inner)
+                .map_err(|message| ExpressionError::new(text, at..at + inner.len(), message))?;
+            parts.push((before.to_owned(), Some((parse(expression)?, format))));
+            rest = after;
+        }
+        parts.push((rest.to_owned(), None));
+        Ok(Template { parts })
+    }
+
+    /// The expressions in it.
+    pub(crate) fn expressions(&self) -> impl Iterator<Item = &Expression> {
+        self.parts.iter().filter_map(|(_, inner)| inner.as_ref().map(|(expression, _)| expression))
+    }
+
+    /// The text with its values.
+    pub(crate) fn fill(&self, evaluator: &Evaluator<'_>, bindings: &Bindings) -> Result<String, Problem> {
+        let mut filled = String::new();
+        for (text, inner) in &self.parts {
+            filled.push_str(text);
+            if let Some((expression, format)) = inner {
+                let value = evaluator.evaluate(expression, bindings)?;
+                filled.push_str(&write(&value, *format, evaluator.matrix));
+            }
+        }
+        Ok(filled)
+    }
+}
+
+/// Parts an expression from the name of a format behind its last colon. Colons
+/// inside brackets belong to the expression.
+fn split_format(text: &str) -> Result<(&str, Format), String> {
+    let mut depth = 0i32;
+    let colon = text.char_indices().filter(|&(_, letter)| {
+        depth += i32::from(letter == '(') - i32::from(letter == ')');
+        letter == ':' && depth == 0
+    });
+    let Some((at, _)) = colon.last() else { return Ok((text, Format::Interval)) };
+    let name = text[at + 1..].trim();
+    let found = FORMATS.iter().find(|entry| entry.0 == name);
+    found.map(|entry| (&text[..at], entry.1)).ok_or_else(|| {
+        let names: Vec<&str> = FORMATS.iter().map(|entry| entry.0).collect();
+        format!("there is no format `{name}`{}; known: {}", nearest(name, &names), names.join(", "))
+    })
+}
+
+/// A value in a few characters, a number with its interval.
+pub(crate) fn plain(value: &Value, matrix: &Matrix) -> String {
+    write(value, Format::Interval, matrix)
+}
+
+fn write(value: &Value, format: Format, matrix: &Matrix) -> String {
+    match value {
+        Value::Number(number) => match format {
+            Format::Interval => interval(number),
+            Format::Value => significant(number.mean(), 3),
+            Format::Whole => format!("{:.0}", number.mean() + 0.0),
+            Format::Percent => format!("{:+.1} %", 100.0 * number.mean() + 0.0),
+            Format::Share => format!("{:.1} %", 100.0 * number.mean() + 0.0),
+        },
+        Value::Truth(truth) => (if *truth { "yes" } else { "no" }).to_owned(),
+        Value::Text(text) => text.clone(),
+        Value::Label(axis, value) => matrix.axes[*axis].values[*value].name.clone(),
+    }
+}
+
+/// A number with its interval, if it has one: `0.81 ± 0.02`.
+pub(crate) fn interval(number: &Estimate) -> String {
+    let mean = significant(number.mean(), 3);
+    match number.half_width() {
+        Some(width) if width > 0.0 => format!("{mean} ± {}", significant(width, 2)),
+        _ => mean,
+    }
+}
+
+/// A number to so many significant digits, whole ones in full; `none` for no number.
+pub(crate) fn significant(value: f64, digits: usize) -> String {
+    if value.is_nan() {
+        return "none".to_owned();
+    }
+    if value == 0.0 || value.is_infinite() {
+        return format!("{}", value.abs() * value.signum());
+    }
+    let magnitude = value.abs().log10().floor();
+    // Rounding may give one digit more, as from 9.996 to 10.0.
+    let places = (digits as f64 - 1.0 - magnitude).clamp(0.0, 12.0) as usize;
+    let text = format!("{value:.places$}");
+    let rounded = text.parse::<f64>().map_or(magnitude, |rounded| rounded.abs().log10().floor());
+    if rounded > magnitude && places > 0 { format!("{value:.0$}", places - 1) } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_their_digits() {
+        for (value, text) in [
+            (0.0, "0"),
+            (0.80561, "0.806"),
+            (9.996, "10.0"),
+            (12.345, "12.3"),
+            (1234.5, "1234"),
+            (-0.001_234_5, "-0.00123"),
+            (f64::NAN, "none"),
+        ] {
+            assert_eq!(significant(value, 3), text);
+        }
+        assert_eq!(interval(&Estimate::of_run(0.8061, Some(0.0213))), "0.806 ± 0.021");
+        assert_eq!(interval(&Estimate::exact(3.0)), "3.00");
+    }
+
+    #[test]
+    fn a_template_takes_colons_inside_brackets_for_the_expressions_own() {
+        let template = Template::parse("{min(a in b: 1):percent} to {2:whole}").unwrap();
+        assert_eq!(template.expressions().count(), 2);
+        for (text, words) in
+            [("{1", "not closed"), ("{1:percnt}", "did you mean `percent`?"), ("{}", "expected a value")]
+        {
+            let error = Template::parse(text).unwrap_err();
+            assert!(error.message.contains(words), "{error}");
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! An expression of any bytes; where it is wrong, the place must lie within it.
+#![no_main]
+
+use fullstroke_study::expression::{Bindings, Data, Estimate, Evaluator, Problem, parse};
+use fullstroke_study::Matrix;
+use libfuzzer_sys::fuzz_target;
+
+/// A study without points: expressions may still calculate.
+struct Nothing;
+
+impl Data for Nothing {
+    fn value(&self, _: usize, _: usize) -> Option<Estimate> {
+        None
+    }
+}
+
+fuzz_target!(|text: &[u8]| {
+    let text = String::from_utf8_lossy(text);
+    let expression = match parse(&text) {
+        Ok(expression) => expression,
+        Err(error) => {
+            assert!(error.span.end <= text.len() && !error.to_string().is_empty());
+            return;
+        }
+    };
+    let matrix = Matrix::default();
+    let evaluator = Evaluator {
+        matrix: &matrix,
+        definitions: &[],
+        metrics: &["mb_per_s".to_owned()],
+        first_metric: 0,
+        data: &Nothing,
+        thorough: true,
+    };
+    if let Err(Problem::Wrong(error)) = evaluator.evaluate(&expression, &Bindings::new()) {
+        assert!(error.span.end <= text.len() && !error.to_string().is_empty());
+    }
+});
