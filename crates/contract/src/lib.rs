@@ -10,6 +10,7 @@
 //!
 //! A layer that ignores a window works unchanged.
 
+mod alarms;
 mod breakdown;
 mod error;
 mod gauge;
@@ -24,6 +25,7 @@ mod slots;
 mod source;
 mod statistics;
 
+pub use alarms::Alarms;
 pub use breakdown::Breakdown;
 pub use error::ConfigError;
 pub use gauge::{Below, Gauge, Stripes, Track, TrackTable};

@@ -21,6 +21,20 @@ pub const READINGS: &[ReadingName] = &[
     less("controller_read_aheads", "I/Os that read ahead"),
     less("controller_destages", "I/Os that write what is dirty"),
     less("controller_destaged_mb", "what they write, in 10^6 bytes"),
+    less("xor_reads", "reads of smart disks, one a piece"),
+    less("xor_writes", "plain writes of smart disks, one a piece"),
+    less("xor_xdws", "XDWRITE commands"),
+    less("xor_xpws", "XPWRITE commands"),
+    less("xor_xdw_access_ms_mean", "mean seek and rotational latency of an XDWRITE"),
+    less("xor_xpw_access_ms_mean", "mean seek and rotational latency of an XPWRITE"),
+    less("xor_utilisation_mean", "share of the time in which a smart disk's arm was busy, on average"),
+    less("xor_utilisation_max", "the same of the busiest disk"),
+    less("xor_forced_idle_share_mean", "share of the time in which commands waited and none might begin, on average over disks"),
+    less("xor_forced_idle_share_max", "the same of the disk where it was largest"),
+    less("xor_without_choice", "commands that were begun because no other kind might"),
+    less("xor_segments_in_use_mean", "buffer segments in use, on average over time and disks"),
+    less("xor_results_mean", "segments that keep an XOR result, on average over time and disks"),
+    less("xor_xpw_queue_mean", "XPWRITE commands that wait, on average over time and disks"),
 ];
 
 /// The name of a reading.

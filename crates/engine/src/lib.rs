@@ -6,7 +6,6 @@
 //! event. Events at one instant are served in the order of the tree, from the
 //! source down, so that a run repeats to the bit.
 
-mod alarm;
 mod flight;
 mod machine;
 mod tree;

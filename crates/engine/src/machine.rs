@@ -1,12 +1,12 @@
 //! What both clocks drive: the layers, their alarms, and what is on its way
 //! between them.
 
-use crate::alarm::Alarms;
 use crate::flight::Flights;
 use crate::tree::Tree;
 use crate::{Finished, Observer};
 use fullstroke_contract::{
-    Below, Completion, Effect, Layer, LayerReadings, MemberStatistics, Order, Out, Refusal, Request, Signal,
+    Alarms, Below, Completion, Effect, Layer, LayerReadings, MemberStatistics, Order, Out, Refusal, Request,
+    Signal,
 };
 use fullstroke_units::Time;
 use std::collections::VecDeque;

@@ -5,7 +5,7 @@ use fullstroke_contract::{
     Below, Completion, Effect, Gauge, Layer, LayerReadings, MemberStatistics, Operation, Order, Out, Refusal,
     Request, RequestId, Signal, Slots, Status,
 };
-use fullstroke_units::{Bytes, Time};
+use fullstroke_units::Time;
 
 /// A volume's layer, and the link between it and its members.
 ///
@@ -216,21 +216,7 @@ impl Layer for Linked {
     /// Over the whole run, the warm-up included.
     fn readings(&self, now: Time, out: &mut Vec<LayerReadings>) {
         self.volume.readings(now, out);
-        let counted = self.link.statistics();
-        let megabytes = |bytes: Bytes| bytes.0 as f64 / 1e6;
-        let readings = [
-            ("link_utilisation", counted.utilisation(now.since(Time::ZERO))),
-            ("link_wait_ms_mean", counted.waiting_mean().as_millis_f64()),
-            ("link_wait_ms_max", counted.waiting_max.as_millis_f64()),
-            ("link_transfers", counted.transfers() as f64),
-            ("link_tenancies", counted.tenancies as f64),
-            ("link_payload_mb", megabytes(counted.payload())),
-            ("link_overhead_mb", megabytes(counted.overhead())),
-            ("link_to_members_mb", megabytes(counted.to_members.payload)),
-            ("link_to_host_mb", megabytes(counted.to_host.payload)),
-            ("link_between_members_mb", megabytes(counted.between_members.payload)),
-        ];
-        out.push(LayerReadings::new(format!("link {}", self.kind), &readings));
+        out.push(self.link.statistics().readings(self.kind, now.since(Time::ZERO)));
     }
 }
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::REGISTRY;
 use fullstroke_contract::registry::Keys;
 use fullstroke_contract::{Breakdown, Extent};
-use fullstroke_units::Duration;
+use fullstroke_units::{Bytes, Duration};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 

@@ -1,6 +1,7 @@
 //! What a link has counted.
 
 use crate::transfer::{Port, Transfer};
+use fullstroke_contract::LayerReadings;
 use fullstroke_units::{Bytes, Duration};
 
 /// Totals of a link since the beginning of the run.
@@ -65,6 +66,25 @@ impl LinkStatistics {
             whole if whole > 0.0 => self.busy.as_secs_f64() / whole,
             _ => 0.0,
         }
+    }
+
+    /// What a layer with such a link says of it after `elapsed`; `kind` is the
+    /// name of the link.
+    pub fn readings(&self, kind: &str, elapsed: Duration) -> LayerReadings {
+        let megabytes = |bytes: Bytes| bytes.0 as f64 / 1e6;
+        let readings = [
+            ("link_utilisation", self.utilisation(elapsed)),
+            ("link_wait_ms_mean", self.waiting_mean().as_millis_f64()),
+            ("link_wait_ms_max", self.waiting_max.as_millis_f64()),
+            ("link_transfers", self.transfers() as f64),
+            ("link_tenancies", self.tenancies as f64),
+            ("link_payload_mb", megabytes(self.payload())),
+            ("link_overhead_mb", megabytes(self.overhead())),
+            ("link_to_members_mb", megabytes(self.to_members.payload)),
+            ("link_to_host_mb", megabytes(self.to_host.payload)),
+            ("link_between_members_mb", megabytes(self.between_members.payload)),
+        ];
+        LayerReadings::new(format!("link {kind}"), &readings)
     }
 
     /// Counts a transfer that took `overhead` besides its data and waited for

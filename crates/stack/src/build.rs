@@ -11,6 +11,7 @@ use fullstroke_drive::Model;
 use fullstroke_engine::{Node, Tree};
 use fullstroke_fio::FioResults;
 use fullstroke_host::{HostConfig, Underneath};
+use fullstroke_smart::SmartArray;
 use fullstroke_units::{Bytes, Sectors};
 use fullstroke_volume::{BuildLayout, Layout, Shape, Volume};
 use fullstroke_workload::{Processes, Streams, StreamsResults, Synthetic};
@@ -66,6 +67,9 @@ pub(crate) enum VolumeSpec {
         path: String,
     },
 }
+
+/// Keys of layouts that do not say where bytes lie.
+const RUNNING: [&str; 3] = ["failed", "read_policy", "rebuild_rate"];
 
 impl Run {
     pub(crate) fn new(stack: &Stack) -> Result<Run, StackError> {
@@ -223,6 +227,9 @@ impl VolumeSpec {
                     None => member,
                 })
             }
+            VolumeSpec::Volume { .. } if self.is_xor() => {
+                Ok(Node::volume(Box::new(self.xor(host, link)?), Vec::new()))
+            }
             VolumeSpec::Volume { members, .. } => {
                 let layer = Box::new(Volume::new(self.layout()?));
                 let below = members.iter().map(|member| member.node(host, link)).collect::<Result<_, _>>()?;
@@ -260,13 +267,45 @@ impl VolumeSpec {
         Err(ConfigError::new("link", message))
     }
 
+    /// The array of a layout whose disks work among themselves: its drives and
+    /// their link are within it.
+    fn xor(&self, host: Option<&HostConfig>, link: Option<&LinkSpec>) -> Result<SmartArray, ConfigError> {
+        let VolumeSpec::Volume { keys, members, path, .. } = self else {
+            unreachable!("a drive has no layout")
+        };
+        if host.is_some() {
+            let message = "the disks of an xor array work among themselves, and the host has no queue \
+                           above each; give the keys to [host] itself";
+            return Err(ConfigError::new("host.members", message));
+        }
+        let drive = |member: &VolumeSpec| match member {
+            VolumeSpec::Drive(model) => Ok(model.clone()),
+            VolumeSpec::Volume { .. } => {
+                Err(ConfigError::new("members", "found a volume; the members of an xor array are drives"))
+            }
+        };
+        let link = link.cloned().unwrap_or_default().build(members.len())?;
+        let build = || {
+            let models = members.iter().map(drive).collect::<Result<Vec<_>, _>>()?;
+            SmartArray::new(keys, &models, link)
+        };
+        build().map_err(|error| error.below(path))
+    }
+
+    fn is_xor(&self) -> bool {
+        matches!(self, VolumeSpec::Volume { layout, .. } if layout.name == fullstroke_smart::LAYOUT.name)
+    }
+
     /// What says where its bytes lie.
     fn identity(&self) -> Value {
         match self {
             VolumeSpec::Drive(model) => json!({ "sectors": model.config().capacity_sectors }),
             VolumeSpec::Volume { layout, keys, members, .. } => {
                 let mut keys = keys.clone();
-                keys.retain(|key, _| !["failed", "read_policy", "rebuild_rate"].contains(&key.as_str()));
+                match self.is_xor() {
+                    true => keys.retain(|key, _| fullstroke_smart::PLACING.contains(&key.as_str())),
+                    false => keys.retain(|key, _| !RUNNING.contains(&key.as_str())),
+                }
                 let members: Vec<Value> = members.iter().map(VolumeSpec::identity).collect();
                 json!({ "layout": layout.name, "keys": keys, "members": members })
             }

@@ -2,6 +2,7 @@
 
 use crate::build::{Run, VolumeSpec};
 use crate::document::Document;
+use crate::layouts::LAYOUTS;
 use crate::link::LinkSpec;
 use crate::streams::read_streams;
 use crate::{FioConfig, StackError, drives, schema};
@@ -458,8 +459,8 @@ fn read_volume(
         Some(Value::String(name)) => name,
         Some(other) => return Err(fail("layout", format!("found {other}; expected the name of a layout"))),
     };
-    let entry = find("layout", fullstroke_volume::REGISTRY, "layout", &layout)
-        .map_err(|error| document.error(error.below(path)))?;
+    let entry =
+        find("layout", LAYOUTS, "layout", &layout).map_err(|error| document.error(error.below(path)))?;
     let known: Vec<String> = registry::known_keys(&(entry.schema)())
         .into_iter()
         .chain(VOLUME_KEYS.iter().map(|&key| key.to_owned()))

@@ -9,6 +9,7 @@
 //! | `link.rs` | the link between a volume and its drives |
 //! | `fio.rs` | a job file of fio's as a workload |
 //! | `streams.rs` | media streams as a workload, read key by key |
+//! | `layouts.rs` | the layouts by name |
 //! | `stripes.rs` | how a volume's addresses lie on its members, for the host above |
 //! | `replay.rs` | a trace as a source of requests |
 //! | `schema.rs` | the JSON schemas of stack and drive files |
@@ -20,6 +21,7 @@ mod document;
 pub mod drives;
 mod error;
 mod fio;
+mod layouts;
 mod link;
 mod reference;
 mod replay;

@@ -2,7 +2,7 @@
 
 use fullstroke_contract::registry::{Entry, Keys, check_known, find, known_keys};
 use fullstroke_contract::{ConfigError, Layer};
-use fullstroke_link::{BuildLink, Linked, REGISTRY};
+use fullstroke_link::{BuildLink, Link, Linked, REGISTRY};
 use serde_json::Value;
 
 /// A link, as described.
@@ -10,6 +10,14 @@ use serde_json::Value;
 pub(crate) struct LinkSpec {
     entry: &'static Entry<BuildLink>,
     keys: Keys,
+}
+
+impl Default for LinkSpec {
+    /// That of disks which compute parity among themselves, where the stack names
+    /// none: an FC-AL loop, as in Chang & Du, section 4.1.2.
+    fn default() -> LinkSpec {
+        LinkSpec { entry: &REGISTRY[0], keys: Keys::new() }
+    }
 }
 
 impl LinkSpec {
@@ -42,7 +50,16 @@ impl LinkSpec {
     /// # Errors
     /// The link's, at its key.
     pub(crate) fn over(&self, volume: Box<dyn Layer>, members: usize) -> Result<Box<dyn Layer>, ConfigError> {
+        let (kind, link) = self.build(members)?;
+        Ok(Box::new(Linked::new(volume, link, kind)))
+    }
+
+    /// A link for so many members, and its name.
+    ///
+    /// # Errors
+    /// The link's, at its key.
+    pub(crate) fn build(&self, members: usize) -> Result<(&'static str, Box<dyn Link>), ConfigError> {
         let link = (self.entry.build)(&self.keys, members).map_err(|error| error.below("link"))?;
-        Ok(Box::new(Linked::new(volume, link, self.entry.name)))
+        Ok((self.entry.name, link))
     }
 }

@@ -1,6 +1,7 @@
 //! The reference page: every policy and its keys, from the registries.
 
 use crate::config::{MeasurementConfig, TraceConfig};
+use crate::layouts::LAYOUTS;
 use crate::schema;
 use crate::{FioConfig, drives};
 use fullstroke_contract::READINGS;
@@ -28,7 +29,12 @@ pub fn reference() -> String {
             [("properties".to_owned(), Value::Object(schema::volume_keys()))].into_iter().collect(),
         ),
     );
-    policies(&mut page, "Layouts: `layout = ...`", fullstroke_volume::REGISTRY);
+    policies(&mut page, "Layouts: `layout = ...`", LAYOUTS);
+    policies(
+        &mut page,
+        "Disciplines: `discipline = ...` of the layout `xor`",
+        fullstroke_smart::discipline::REGISTRY,
+    );
     section(&mut page, "[workload] with kind = \"trace\"", "A block trace. Formats: [traces.md](traces.md).");
     keys(&mut page, schema_of::<TraceConfig>().as_value());
     section(&mut page, "[workload] with kind = \"synthetic\"", "");

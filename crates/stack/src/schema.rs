@@ -1,6 +1,7 @@
 //! The JSON schemas of stack and drive files, assembled from the registries.
 
 use crate::config::{MeasurementConfig, TraceConfig};
+use crate::layouts::LAYOUTS;
 use crate::{FioConfig, drives};
 use fullstroke_contract::registry::{Entry, schema_of};
 use fullstroke_controller::ControllerConfig;
@@ -12,10 +13,8 @@ use serde_json::{Map, Value, json};
 /// The whole schema. Policies contribute their own keys.
 pub(crate) fn stack() -> Value {
     let mut definitions = Map::new();
-    let layouts: Vec<Value> = fullstroke_volume::REGISTRY
-        .iter()
-        .map(|entry| policy(entry, "layout", volume_keys(), &mut definitions))
-        .collect();
+    let layouts: Vec<Value> =
+        LAYOUTS.iter().map(|entry| policy(entry, "layout", volume_keys(), &mut definitions)).collect();
     let mut synthetic = hoisted(schema_of::<SyntheticConfig>().into(), &mut definitions);
     synthetic["properties"]["kind"] = json!({ "const": "synthetic" });
     synthetic["properties"]["arrivals"] = choice(arrivals::REGISTRY, "process", &mut definitions);

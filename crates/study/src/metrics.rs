@@ -65,6 +65,7 @@ pub(crate) fn check(stack: &Stack, paths: &[String]) -> Result<Result<(), String
         skipped_rows: 0,
         end: Time::ZERO,
         drives: vec![MemberStatistics::default(); drives.len()],
+        layers: Vec::new(),
     };
     let measurement = Measurement::new(WarmUp::default()).with_processes(stack.process_names());
     let report = json(&measurement.finish(&nothing, &drives, Identity::default()).report);

@@ -9,6 +9,7 @@ mod clook;
 mod command_queue;
 mod fcfs;
 mod look;
+mod nearest;
 mod satf;
 mod scan;
 mod search;
@@ -23,6 +24,7 @@ mod weighted;
 mod worked_example;
 
 pub use command_queue::CommandQueue;
+pub use nearest::Nearest;
 
 use crate::geometry::Position;
 use crate::mechanics::{Head, Mechanics};

@@ -39,6 +39,20 @@ pub(super) fn take_cheapest<C: PartialOrd + Copy>(
     bound: impl Fn(Duration) -> C,
     cost: impl Fn(&Waiting) -> Option<C>,
 ) -> Option<Waiting> {
+    let (_, index) = cheapest(waiting, arm, None, bound, cost)?;
+    Some(waiting.remove(index))
+}
+
+/// The least `cost` and the index of its request; only costs below `limit`
+/// count, if there is one.
+#[inline]
+pub(super) fn cheapest<C: PartialOrd + Copy>(
+    waiting: &Sorted,
+    arm: &Arm<'_>,
+    limit: Option<C>,
+    bound: impl Fn(Duration) -> C,
+    cost: impl Fn(&Waiting) -> Option<C>,
+) -> Option<(C, usize)> {
     let here = u64::from(arm.head.cylinder.0);
     let seek_table = arm.mechanics.seek_table();
     let least_seek = |key: u64| seek_table.at_least(key.abs_diff(here) as u32);
@@ -60,14 +74,14 @@ pub(super) fn take_cheapest<C: PartialOrd + Copy>(
             }
             _ => break,
         };
-        if best.is_some_and(|(least, _)| bound(seek) > least) {
+        if best.map(|(least, _)| least).or(limit).is_some_and(|least| bound(seek) > least) {
             break;
         }
         if let Some(cost) = cost(waiting.get(index))
-            && best.is_none_or(|(least, _)| cost < least)
+            && best.map(|(least, _)| least).or(limit).is_none_or(|least| cost < least)
         {
             best = Some((cost, index));
         }
     }
-    best.map(|(_, index)| waiting.remove(index))
+    best
 }

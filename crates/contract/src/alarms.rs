@@ -6,7 +6,7 @@ use fullstroke_units::Time;
 /// setting one costs the logarithm of their number, the first is at hand. At
 /// one instant the lower number wins.
 #[derive(Clone, Debug)]
-pub(crate) struct Alarms {
+pub struct Alarms {
     due: Vec<Time>,
     /// `winners[1]` is the first of all; the children of `i` are `2i`, `2i+1`.
     winners: Vec<u32>,
@@ -14,7 +14,8 @@ pub(crate) struct Alarms {
 }
 
 impl Alarms {
-    pub(crate) fn new(sleepers: usize) -> Alarms {
+    /// No alarm for any of `sleepers`.
+    pub fn new(sleepers: usize) -> Alarms {
         let leaves = sleepers.next_power_of_two();
         let mut winners = vec![0; 2 * leaves];
         for (sleeper, winner) in winners[leaves..].iter_mut().enumerate() {
@@ -26,8 +27,12 @@ impl Alarms {
         Alarms { due: vec![Time::NEVER; leaves], winners, leaves }
     }
 
+    /// The alarm of `sleeper` rings at `due`, and no longer when it would have.
+    ///
+    /// # Panics
+    /// If there is no such sleeper.
     #[inline]
-    pub(crate) fn set(&mut self, sleeper: usize, due: Time) {
+    pub fn set(&mut self, sleeper: usize, due: Time) {
         if self.due[sleeper] == due {
             return;
         }
@@ -43,7 +48,7 @@ impl Alarms {
 
     /// The sleeper with the earliest alarm, and when.
     #[inline]
-    pub(crate) fn first(&self) -> (usize, Time) {
+    pub fn first(&self) -> (usize, Time) {
         let first = self.winners[1] as usize;
         (first, self.due[first])
     }

@@ -1,0 +1,384 @@
+//! The layer: what goes over the link, and what follows it.
+
+use crate::config::Settings;
+use crate::discipline::Discipline;
+use crate::disk::Disk;
+use crate::map::Map;
+use crate::message::Message;
+use crate::piece::{Job, Kind, Parts, Piece};
+use crate::readings;
+use crate::rows::{Hold, Part, Rows};
+use crate::statistics::DiskStatistics;
+use fullstroke_contract::registry::Keys;
+use fullstroke_contract::{
+    Alarms, Below, Completion, ConfigError, Extent, Gauge, Layer, LayerReadings, Operation, Order, Out,
+    Refusal, Request, Slots, Status,
+};
+use fullstroke_drive::Model;
+use fullstroke_link::{Delivered, Link, Payload, Port, Transfer};
+use fullstroke_units::{Sectors, Time};
+
+/// An array of smart disks on a link.
+///
+/// - **Events in**: `submit`, `wake`.
+/// - **Effects out**: `complete`.
+/// - **Getters**: `next_wake`, `gauge`, [`readings`](Layer::readings),
+///   [`disk_statistics`](SmartArray::disk_statistics).
+///
+/// Disks and link are within it, not below: it wakes each at the instants at
+/// which something is due, at one instant the link first, then the disks in
+/// order. A request is cut at the ends of chunks and segments; a write of part
+/// of a row becomes updates (XDWRITE EXTENDED), one of a whole row becomes
+/// ordinary writes, for which the host has computed parity. Nothing bounds the
+/// commands that wait at a disk. Nothing is held back in buffers, so that a
+/// flush is answered at once.
+///
+/// What is sent for an update, whose disk is d and whose parity disk is p:
+///
+/// | what | from | to | when |
+/// |---|---|---|---|
+/// | command | host | d | it comes |
+/// | transfer ready | d | host | d begins the XDW |
+/// | data | host | d | that has come |
+/// | command | d | p | the XDW is finished |
+/// | transfer ready | p | d | p begins the XPW |
+/// | data: the result | d | p | that has come |
+/// | status | p | d | the XPW is finished |
+/// | status | d | host | that has come |
+pub struct SmartArray {
+    map: Map,
+    disks: Vec<Disk>,
+    link: Box<dyn Link>,
+    /// What kind of link it is, for reports.
+    link_kind: &'static str,
+    /// The link is sleeper 0, disk n is n + 1.
+    alarms: Alarms,
+    jobs: Slots<Job>,
+    rows: Rows,
+    pieces: Slots<Piece>,
+    /// Empty between events.
+    delivered: Vec<Delivered>,
+    /// Empty between events.
+    granted: Vec<u32>,
+    /// The instant of the last event.
+    latest: Time,
+}
+
+impl SmartArray {
+    /// An array of disks of these models, on a link of this name that was built for
+    /// so many members, at rest at time 0; `keys` are those of [`XorConfig`](crate::XorConfig)
+    /// and of its discipline.
+    ///
+    /// # Errors
+    /// Names the key that cannot be; `members` where the disks do not suit.
+    pub fn new(
+        keys: &Keys,
+        models: &[Model],
+        link: (&'static str, Box<dyn Link>),
+    ) -> Result<SmartArray, ConfigError> {
+        let settings = Settings::new(keys)?;
+        SmartArray::obeying(&settings, models, link, || {
+            (settings.discipline.build)(&settings.keys, settings.config.segments)
+        })
+    }
+
+    /// The same with a discipline for each disk from elsewhere.
+    pub(crate) fn obeying(
+        settings: &Settings,
+        models: &[Model],
+        (link_kind, link): (&'static str, Box<dyn Link>),
+        discipline: impl Fn() -> Result<Box<dyn Discipline>, ConfigError>,
+    ) -> Result<SmartArray, ConfigError> {
+        if let Some(index) = models.iter().position(|model| model.config().actuators > 1) {
+            let message = format!("disk {index} has several arms; the disks of an xor array have one each");
+            return Err(ConfigError::new("members", message));
+        }
+        let capacities: Vec<Sectors> = models.iter().map(|model| model.config().capacity_sectors).collect();
+        let map = Map::new(settings, &capacities)?;
+        let segments = settings.config.segments;
+        let disk = |model: &Model| Ok(Disk::new(model.clone(), segments, discipline()?));
+        Ok(SmartArray {
+            map,
+            disks: models.iter().map(disk).collect::<Result<_, ConfigError>>()?,
+            alarms: Alarms::new(models.len() + 1),
+            link,
+            link_kind,
+            jobs: Slots::default(),
+            rows: Rows::default(),
+            pieces: Slots::default(),
+            delivered: Vec::new(),
+            granted: Vec::new(),
+            latest: Time::ZERO,
+        })
+    }
+
+    /// How many disks there are.
+    pub fn disks(&self) -> usize {
+        self.disks.len()
+    }
+
+    /// What a disk has counted until the last event.
+    ///
+    /// # Panics
+    /// If there is no such disk.
+    pub fn disk_statistics(&self, disk: usize) -> DiskStatistics {
+        self.disks[disk].statistics(self.latest)
+    }
+
+    /// The instant of the last event.
+    #[cfg(test)]
+    pub(crate) fn latest(&self) -> Time {
+        self.latest
+    }
+
+    #[cfg(test)]
+    pub(crate) fn segments(&self, disk: usize) -> crate::choices::Segments {
+        self.disks[disk].segments()
+    }
+
+    /// Carries out everything that was due up to `now`, each at its own instant.
+    fn catch_up(&mut self, now: Time, out: &mut Out) {
+        loop {
+            let (sleeper, due) = self.alarms.first();
+            if due > now || due == Time::NEVER {
+                return;
+            }
+            self.latest = self.latest.max(due);
+            match sleeper.checked_sub(1) {
+                None => self.deliver(due, out),
+                Some(disk) => self.finish_command(due, disk as u32),
+            }
+            self.alarms.set(0, self.link.next_wake());
+        }
+    }
+
+    /// Sends something that concerns a piece.
+    fn send(&mut self, now: Time, message: Message, slot: u32) {
+        let Piece { kind, disk, extent, .. } = self.pieces[slot];
+        let own = Port::of_member(disk as usize);
+        let parity = match kind {
+            Kind::Update { parity } => Port::of_member(parity as usize),
+            Kind::Read | Kind::Write => Port::HOST,
+        };
+        let data = Payload::Data(extent.sectors.bytes());
+        let (from, to, payload) = match message {
+            Message::Command => (Port::HOST, own, Payload::Command),
+            Message::Ready => (own, Port::HOST, Payload::TransferReady),
+            Message::Data if kind == Kind::Read => (own, Port::HOST, data),
+            Message::Data => (Port::HOST, own, data),
+            Message::Status => (own, Port::HOST, Payload::Status),
+            Message::ParityCommand => (own, parity, Payload::Command),
+            Message::ParityReady => (parity, own, Payload::TransferReady),
+            Message::Result => (own, parity, data),
+            Message::ParityStatus => (parity, own, Payload::Status),
+        };
+        self.link.offer(now, Transfer { token: message.about(slot), from, to, payload });
+    }
+
+    /// What has arrived by `now` has its consequences.
+    fn deliver(&mut self, now: Time, out: &mut Out) {
+        let mut delivered = std::mem::take(&mut self.delivered);
+        self.link.advance(now, &mut delivered);
+        for Delivered { token, finished, .. } in delivered.drain(..) {
+            let (message, slot) = Message::of(token);
+            self.received(finished, message, slot, out);
+        }
+        self.delivered = delivered;
+    }
+
+    fn received(&mut self, now: Time, message: Message, slot: u32, out: &mut Out) {
+        let Piece { kind, disk, .. } = self.pieces[slot];
+        let parity = if let Kind::Update { parity } = kind { parity } else { disk };
+        match message {
+            Message::Command => self.enqueue(now, disk, slot),
+            Message::Ready => self.send(now, Message::Data, slot),
+            Message::Data if kind == Kind::Read => {
+                self.disks[disk as usize].read_sent(now);
+                self.begin(now, disk);
+            }
+            Message::Data => self.feed(now, disk, slot),
+            Message::Status => self.finish_piece(now, slot, out),
+            Message::ParityCommand => self.enqueue(now, parity, slot),
+            Message::ParityReady => self.send(now, Message::Result, slot),
+            Message::Result => self.feed(now, parity, slot),
+            Message::ParityStatus => {
+                self.send(now, Message::Status, slot);
+                self.disks[disk as usize].result_fetched(now);
+                self.begin(now, disk);
+            }
+        }
+    }
+
+    fn enqueue(&mut self, now: Time, disk: u32, slot: u32) {
+        self.pieces[slot].queued = now;
+        self.disks[disk as usize].enqueue(now, slot, &self.pieces[slot]);
+        self.begin(now, disk);
+    }
+
+    /// Lets a disk begin its next command, if it can.
+    fn begin(&mut self, now: Time, disk: u32) {
+        let Some(slot) = self.disks[disk as usize].begin(now, &mut self.pieces) else { return };
+        let piece = &self.pieces[slot];
+        match (piece.kind, piece.updated) {
+            (Kind::Read, _) => {}
+            (Kind::Write, _) | (Kind::Update { .. }, None) => self.send(now, Message::Ready, slot),
+            (Kind::Update { .. }, Some(_)) => self.send(now, Message::ParityReady, slot),
+        }
+        self.set_alarm(disk);
+    }
+
+    /// What the command in service writes has come.
+    fn feed(&mut self, now: Time, disk: u32, slot: u32) {
+        self.disks[disk as usize].fed(now, &mut self.pieces[slot]);
+        self.set_alarm(disk);
+    }
+
+    fn set_alarm(&mut self, disk: u32) {
+        self.alarms.set(disk as usize + 1, self.disks[disk as usize].due());
+    }
+
+    /// The command in service at a disk is finished.
+    fn finish_command(&mut self, now: Time, disk: u32) {
+        if let Some(slot) = self.disks[disk as usize].finish(now) {
+            let piece = &mut self.pieces[slot];
+            match (piece.kind, piece.updated) {
+                (Kind::Read, _) => {
+                    self.send(now, Message::Data, slot);
+                    self.send(now, Message::Status, slot);
+                }
+                (Kind::Write, _) => self.send(now, Message::Status, slot),
+                (Kind::Update { .. }, None) => {
+                    piece.updated = Some(now);
+                    self.send(now, Message::ParityCommand, slot);
+                }
+                (Kind::Update { .. }, Some(_)) => self.send(now, Message::ParityStatus, slot),
+            }
+        }
+        self.set_alarm(disk);
+        self.begin(now, disk);
+    }
+
+    /// The host has the status of a piece.
+    fn finish_piece(&mut self, now: Time, slot: u32, out: &mut Out) {
+        let piece = self.pieces.take(slot);
+        let part = &mut self.rows.parts[piece.part];
+        part.pieces_left -= 1;
+        if part.pieces_left > 0 {
+            return;
+        }
+        let mut granted = std::mem::take(&mut self.granted);
+        let part = self.rows.release(piece.part, &mut granted);
+        for waiting in granted.drain(..) {
+            self.issue(now, waiting);
+        }
+        self.granted = granted;
+        let job = &mut self.jobs[part.job];
+        job.parts_left -= 1;
+        if job.parts_left == 0 {
+            let job = self.jobs.take(part.job);
+            out.complete(piece.completion(&job, part.issued, now));
+        }
+    }
+
+    /// Takes a request apart: a write by rows, a read not at all.
+    fn accept(&mut self, now: Time, request: &Request) {
+        let (mut begin, end) = (request.extent.start.0, request.extent.end().0);
+        let job = self.jobs.keep(Job { id: request.id, submitted: now, parts_left: 0 });
+        while begin < end {
+            let (row, end, hold) = match request.operation {
+                Operation::Write => self.map.part(begin, end),
+                _ => (0, end, Hold::Nothing),
+            };
+            let part = Part { job, row, hold, begin, end, issued: now, pieces_left: 0, next: None };
+            self.jobs[job].parts_left += 1;
+            let (part, free) = self.rows.acquire(part);
+            if free {
+                self.issue(now, part);
+            }
+            begin = end;
+        }
+    }
+
+    /// Sends the commands of a part.
+    fn issue(&mut self, now: Time, slot: u32) {
+        let Part { row, hold, mut begin, end, .. } = self.rows.parts[slot];
+        self.rows.parts[slot].issued = now;
+        let kind = match hold {
+            Hold::Nothing => Kind::Read,
+            Hold::Shared => Kind::Update { parity: self.map.parity_disk(row) },
+            Hold::Alone => Kind::Write,
+        };
+        while begin < end {
+            let (disk, extent) = self.map.piece(begin, end);
+            self.command(now, slot, kind, disk, extent);
+            begin += extent.sectors.0;
+        }
+        let mut within = 0;
+        while hold == Hold::Alone
+            && let Some((disk, extent)) = self.map.parity_piece(row, within)
+        {
+            self.command(now, slot, kind, disk, extent);
+            within += extent.sectors.0;
+        }
+    }
+
+    fn command(&mut self, now: Time, part: u32, kind: Kind, disk: u32, extent: Extent) {
+        let piece = Piece { part, kind, disk, extent, queued: now, updated: None, parts: Parts::default() };
+        self.rows.parts[part].pieces_left += 1;
+        let slot = self.pieces.keep(piece);
+        self.send(now, Message::Command, slot);
+    }
+}
+
+impl Layer for SmartArray {
+    fn submit(&mut self, now: Time, request: Request, _: Below<'_>, out: &mut Out) {
+        self.catch_up(now, out);
+        self.latest = self.latest.max(now);
+        let status = match request.operation {
+            Operation::Flush | Operation::Discard => Some(Status::Done),
+            _ if request.extent.sectors == Sectors::ZERO => Some(Status::OutOfRange),
+            _ => (!request.extent.within(self.map.capacity())).then_some(Status::OutOfRange),
+        };
+        if let Some(status) = status {
+            let Request { id, .. } = request;
+            let answer = Completion { id, submitted: now, finished: now, status, ..Completion::default() };
+            return out.complete(answer);
+        }
+        self.accept(now, &request);
+        self.alarms.set(0, self.link.next_wake());
+    }
+
+    fn completed(&mut self, _: Time, _: usize, _: Completion, _: Below<'_>, _: &mut Out) {
+        unreachable!("the disks are within the array")
+    }
+
+    fn wake(&mut self, now: Time, _: Below<'_>, out: &mut Out) {
+        self.catch_up(now, out);
+    }
+
+    fn ordered(&mut self, _: Time, _: Order, _: Below<'_>, _: &mut Out) -> Result<(), Refusal> {
+        Err(Refusal(
+            "disk-based XOR arrays are modelled whole: their disks neither fail nor are restored".into(),
+        ))
+    }
+
+    fn next_wake(&self) -> Time {
+        self.alarms.first().1
+    }
+
+    /// The arm is that of the first disk.
+    fn gauge(&self) -> Gauge {
+        Gauge {
+            queue_length: self.jobs.len() as u32,
+            head: self.disks[0].head(),
+            idle_since: self.jobs.is_empty().then_some(self.latest),
+            ..Gauge::default()
+        }
+    }
+
+    /// Over the whole run, the warm-up included.
+    fn readings(&self, now: Time, out: &mut Vec<LayerReadings>) {
+        out.push(readings::of(self, now));
+        out.push(self.link.statistics().readings(self.link_kind, now.since(Time::ZERO)));
+    }
+}

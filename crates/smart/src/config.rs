@@ -1,0 +1,180 @@
+//! The keys of the layout `xor`, and the address map that they describe.
+
+use crate::discipline::{BuildDiscipline, REGISTRY};
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Entry, Keys, check_known, find, known_keys, read, schema_of};
+use fullstroke_units::{Bytes, Sectors};
+use fullstroke_volume::{BuildLayout, Layout, Rotation, raid5};
+use schemars::{JsonSchema, Schema};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// Keys of `xor`, but for those of its discipline.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct XorConfig {
+    /// Bytes on one disk before the next has its turn: a positive multiple of
+    /// 512. Default 64KiB.
+    pub chunk: Bytes,
+    /// How parity moves from row to row. Default `left-symmetric`.
+    pub rotation: Rotation,
+    /// Segments of each disk's buffer, at least 2. Default 8.
+    pub segments: u32,
+    /// Size of a segment: what one command moves at most, a positive multiple of
+    /// 512. Default 64KiB.
+    pub segment: Bytes,
+    /// Which command a disk begins next. Default `greedy`.
+    pub discipline: String,
+    /// Disks that have failed: these arrays are modelled whole, so that none is
+    /// accepted.
+    pub failed: Vec<u32>,
+}
+
+impl Default for XorConfig {
+    fn default() -> XorConfig {
+        XorConfig {
+            chunk: Bytes(64 << 10),
+            rotation: Rotation::default(),
+            segments: 8,
+            segment: Bytes(64 << 10),
+            discipline: "greedy".into(),
+            failed: Vec::new(),
+        }
+    }
+}
+
+/// The layout in a stack file. What it builds is where the bytes lie, as in a
+/// [`raid5`] of the same chunk and rotation; [`SmartArray`](crate::SmartArray)
+/// is the layer.
+pub const LAYOUT: Entry<BuildLayout> = Entry {
+    name: "xor",
+    summary: "rows of chunks as in raid5, on disks that compute parity themselves (XDWRITE EXTENDED)",
+    schema,
+    build: |keys, members| Settings::new(keys)?.layout(members),
+};
+
+/// The keys that say where the bytes lie.
+pub const PLACING: [&str; 2] = ["chunk", "rotation"];
+
+/// The keys, checked.
+pub(crate) struct Settings {
+    pub(crate) config: XorConfig,
+    pub(crate) discipline: &'static Entry<BuildDiscipline>,
+    /// The discipline's own keys.
+    pub(crate) keys: Keys,
+    /// Those of the address map.
+    placing: Keys,
+}
+
+impl Settings {
+    pub(crate) fn new(keys: &Keys) -> Result<Settings, ConfigError> {
+        let own = known_keys(&schema_of::<XorConfig>());
+        let of = |wanted: &dyn Fn(&str) -> bool| -> Keys {
+            let wanted = keys.iter().filter(|(key, _)| wanted(key));
+            wanted.map(|(key, value)| (key.clone(), value.clone())).collect()
+        };
+        let config: XorConfig = read(&of(&|key| own.iter().any(|known| known == key)))?;
+        let discipline = find("discipline", REGISTRY, "discipline", &config.discipline)?;
+        let known: Vec<String> = own.iter().cloned().chain(known_keys(&(discipline.schema)())).collect();
+        check_known(keys, &known)?;
+        let settings = Settings {
+            discipline,
+            keys: of(&|key| own.iter().all(|known| known != key)),
+            placing: of(&|key| PLACING.contains(&key)),
+            config,
+        };
+        settings.check()?;
+        Ok(settings)
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        let XorConfig { segments, segment, ref failed, .. } = self.config;
+        if segments < 2 {
+            let message = format!("found {segments}; an XDWRITE needs 2, for the old data and for the new");
+            return Err(ConfigError::new("segments", message));
+        }
+        if segment.sectors().is_none_or(|sectors| sectors == Sectors::ZERO) {
+            let message = format!("found {segment}; expected a positive multiple of the sector, 512 bytes");
+            return Err(ConfigError::new("segment", message));
+        }
+        if !failed.is_empty() {
+            let message = "found a failed disk; disk-based XOR arrays are modelled whole only: \
+                           leave the key out, or take layout = \"raid5\"";
+            return Err(ConfigError::new("failed", message));
+        }
+        (self.discipline.build)(&self.keys, segments).map(drop)
+    }
+
+    /// Where the bytes lie.
+    pub(crate) fn layout(&self, members: &[Sectors]) -> Result<Box<dyn Layout>, ConfigError> {
+        raid5::build(&self.placing, members)
+    }
+}
+
+/// The schema of the layout's keys, those of all disciplines among them.
+fn schema() -> Schema {
+    let mut schema = schema_of::<XorConfig>();
+    let names: Vec<&str> = REGISTRY.iter().map(|entry| entry.name).collect();
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        for entry in REGISTRY {
+            if let Some(Value::Object(own)) = (entry.schema)().get("properties") {
+                properties.extend(own.clone());
+            }
+        }
+        properties["discipline"]["enum"] = json!(names);
+    }
+    schema
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(keys: Value) -> ConfigError {
+        let keys: Keys = serde_json::from_value(keys).unwrap();
+        (LAYOUT.build)(&keys, &[Sectors(10_000); 4]).err().unwrap()
+    }
+
+    #[test]
+    fn bytes_lie_as_in_raid5() {
+        let keys: Keys = serde_json::from_value(json!({ "chunk": "8KiB", "segments": 4 })).unwrap();
+        let ours = (LAYOUT.build)(&keys, &[Sectors(10_000); 4]).unwrap();
+        let keys: Keys = serde_json::from_value(json!({ "chunk": "8KiB" })).unwrap();
+        let raid5 = raid5::build(&keys, &[Sectors(10_000); 4]).unwrap();
+        assert_eq!(ours.capacity(), raid5.capacity());
+        for lbn in 0..1000 {
+            let lbn = fullstroke_units::Lbn(lbn);
+            assert_eq!(ours.locate(lbn), raid5.locate(lbn));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_names_its_key() {
+        for (keys, key, says) in [
+            (json!({ "segments": 1 }), "segments", "needs 2"),
+            (json!({ "segment": "1000" }), "segment", "multiple of the sector"),
+            (json!({ "failed": [1] }), "failed", "raid5"),
+            (json!({ "discipline": "xpvt" }), "discipline", "did you mean `xpwt`"),
+            (json!({ "delta_ms": 3 }), "delta_ms", "known here"),
+            (json!({ "discipline": "xpwt", "delta_ms": -1 }), "delta_ms", "found -1"),
+            (json!({ "discipline": "xpwt", "delta": 3 }), "delta", "did you mean `delta_ms`"),
+            (json!({ "discipline": "xpwq", "max_xpw": -1 }), "max_xpw", "-1"),
+            (json!({ "discipline": "conditional", "threshold": 9 }), "threshold", "at most"),
+            (json!({ "chunk": 100 }), "chunk", ""),
+        ] {
+            let error = refused(keys);
+            assert_eq!(error.key, key, "{error}");
+            assert!(error.message.contains(says), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_schema_describes_every_key_of_every_discipline() {
+        let schema = (LAYOUT.schema)();
+        let known = known_keys(&schema);
+        for key in ["chunk", "segments", "delta_ms", "max_xpw", "threshold"] {
+            assert!(known.iter().any(|known| known == key), "{key}");
+            assert!(schema.get("properties").unwrap()[key].get("description").is_some(), "{key}");
+        }
+    }
+}

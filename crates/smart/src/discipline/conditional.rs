@@ -1,0 +1,50 @@
+//! Conditional priority: while more than so many segments are in use, commands
+//! other than XDWs go first. Shim, Wang, Hsieh, Chang & Du, "Efficient
+//! implementation of RAID-5 using disk based read modify writes", 1996, as Chang
+//! & Du tell it in section 3. Where nothing else waits, an XDW begins if it can.
+
+use super::Discipline;
+use crate::choices::{Choice, Choices, Class};
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Keys, read};
+use fullstroke_units::Duration;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(super) const SUMMARY: &str =
+    "commands other than XDWs go first while more than `threshold` segments are in use";
+
+/// Keys of `conditional`.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Config {
+    /// `conditional`: how many segments may be in use before XDWs stand back, at
+    /// most all. Half of them unless said.
+    threshold: Option<u32>,
+}
+
+struct Conditional {
+    threshold: u32,
+}
+
+pub(super) fn build(keys: &Keys, segments: u32) -> Result<Box<dyn Discipline>, ConfigError> {
+    let Config { threshold } = read(keys)?;
+    match threshold {
+        Some(found) if found > segments => {
+            let message = format!("found {found}; expected at most the number of segments, {segments}");
+            Err(ConfigError::new("threshold", message))
+        }
+        _ => Ok(Box::new(Conditional { threshold: threshold.unwrap_or(segments / 2) })),
+    }
+}
+
+impl Discipline for Conditional {
+    fn choose(&mut self, choices: &Choices<'_>) -> Option<Choice> {
+        if choices.segments() - choices.free() > self.threshold
+            && let Some(other) = choices.shortest_of(&[Class::Xpw, Class::Plain], Duration::MAX)
+        {
+            return Some(other);
+        }
+        choices.preferring_xpw(Duration::ZERO)
+    }
+}

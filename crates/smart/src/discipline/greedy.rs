@@ -1,0 +1,30 @@
+//! Greedy: the command with the shortest access time of those for which enough
+//! segments are free. Chang & Du, section 3.1. At equal times an XPW goes first.
+
+use super::Discipline;
+use crate::choices::{Choice, Choices};
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Keys, read};
+use fullstroke_units::Duration;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(super) const SUMMARY: &str = "shortest access time first, among the commands for which segments are free";
+
+/// It has no keys.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Config {}
+
+struct Greedy;
+
+pub(super) fn build(keys: &Keys, _segments: u32) -> Result<Box<dyn Discipline>, ConfigError> {
+    let Config {} = read(keys)?;
+    Ok(Box::new(Greedy))
+}
+
+impl Discipline for Greedy {
+    fn choose(&mut self, choices: &Choices<'_>) -> Option<Choice> {
+        choices.preferring_xpw(Duration::ZERO)
+    }
+}

@@ -1,0 +1,41 @@
+//! XPWQ: where more than so many XPWs wait, one of them goes first. Chang & Du,
+//! section 3.3. With no bound it is Greedy; with 0 an XPW always goes first.
+
+use super::Discipline;
+use crate::choices::{Choice, Choices, Class};
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Keys, read};
+use fullstroke_units::Duration;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(super) const SUMMARY: &str = "an XPW goes first while more than `max_xpw` of them wait";
+
+/// Keys of `xpwq`.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Config {
+    /// `xpwq`: maxNxpw, how many XPWs may wait before one of them goes first.
+    /// Unless said, the segments less four, the paper's; 0 where there are fewer.
+    max_xpw: Option<u64>,
+}
+
+struct Xpwq {
+    max_xpw: u64,
+}
+
+pub(super) fn build(keys: &Keys, segments: u32) -> Result<Box<dyn Discipline>, ConfigError> {
+    let Config { max_xpw } = read(keys)?;
+    Ok(Box::new(Xpwq { max_xpw: max_xpw.unwrap_or(u64::from(segments.saturating_sub(4))) }))
+}
+
+impl Discipline for Xpwq {
+    fn choose(&mut self, choices: &Choices<'_>) -> Option<Choice> {
+        if choices.waiting(Class::Xpw) as u64 > self.max_xpw
+            && let Some(xpw) = choices.shortest(Class::Xpw, Duration::MAX)
+        {
+            return Some(xpw);
+        }
+        choices.preferring_xpw(Duration::ZERO)
+    }
+}

@@ -1,0 +1,19 @@
+//! The layouts of stack files: those that plan member I/O, and the one whose
+//! disks work among themselves.
+
+use fullstroke_contract::registry::Entry;
+use fullstroke_smart::LAYOUT as XOR;
+use fullstroke_volume::{BuildLayout, REGISTRY};
+
+const COUNT: usize = REGISTRY.len() + 1;
+
+/// Every layout.
+pub(crate) const LAYOUTS: &[Entry<BuildLayout>] = &{
+    let mut layouts = [XOR; COUNT];
+    let mut index = 0;
+    while index < REGISTRY.len() {
+        layouts[index] = REGISTRY[index];
+        index += 1;
+    }
+    layouts
+};

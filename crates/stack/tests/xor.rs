@@ -1,0 +1,95 @@
+//! Stacks of disks that compute parity themselves: the stacks of
+//! `studies/chang-du-2001`, shortened, and what is refused.
+
+use fullstroke_engine::{Engine, Finished, Observer, Outcome};
+use fullstroke_stack::{Overrides, Stack};
+use std::path::{Path, PathBuf};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies/chang-du-2001/stacks")
+}
+
+fn load(file: &str, set: &[&str]) -> Result<Stack, String> {
+    let set = set.iter().map(|&key| key.to_owned()).collect();
+    let overrides = Overrides { set, requests: Some(3000), ..Overrides::default() };
+    Stack::load(&folder().join(file), &overrides).map_err(|error| error.to_string())
+}
+
+struct Books;
+
+impl Observer for Books {
+    fn finished(&mut self, finished: &Finished) {
+        let span = finished.completion.finished.since(finished.arrived);
+        assert_eq!(finished.completion.breakdown.response(), span, "{finished:?}");
+    }
+}
+
+fn run(file: &str, set: &[&str]) -> Outcome {
+    let run = load(file, set).unwrap_or_else(|error| panic!("{error}")).build().unwrap();
+    Engine::new(run.tree, run.source).run(&mut Books).unwrap()
+}
+
+#[test]
+fn every_stack_runs_and_the_parts_add_up() {
+    for file in ["base.toml", "fast-disk.toml", "host-based.toml"] {
+        let outcome = run(file, &[]);
+        assert_eq!((outcome.completed, outcome.requests), (3000, 3000), "{file}");
+    }
+}
+
+#[test]
+fn the_fast_disk_is_twice_as_fast_but_for_its_overhead() {
+    let (slow, fast) = (run("base.toml", &[]).end, run("fast-disk.toml", &["volume.delta_ms=1.5"]).end);
+    let ratio = slow.as_secs_f64() / fast.as_secs_f64();
+    assert!((1.7..2.0).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn every_discipline_runs_and_its_keys_are_its_own() {
+    for discipline in fullstroke_smart::discipline::REGISTRY {
+        let set = format!("volume.discipline=\"{}\"", discipline.name);
+        assert_eq!(run("base.toml", &[&set]).completed, 3000, "{}", discipline.name);
+    }
+    let error = load("base.toml", &["volume.discipline=\"greedy\"", "volume.delta_ms=3"]).err().unwrap();
+    assert!(error.contains("`volume.delta_ms`"), "{error}");
+}
+
+#[test]
+fn bytes_lie_as_chunk_and_rotation_say_and_nothing_else_counts() {
+    let digest = |set: &[&str]| load("base.toml", set).unwrap().volume_digest();
+    let base = digest(&[]);
+    assert_eq!(base, digest(&["volume.segments=16", "volume.delta_ms=1"]));
+    assert_ne!(base, digest(&["volume.chunk=\"32KiB\""]));
+    let stack = load("base.toml", &[]).unwrap();
+    let summary = stack.summary().unwrap();
+    assert_eq!(stack.serve().unwrap().shape.capacity().bytes(), summary.usable);
+    assert_eq!((summary.layout.as_str(), summary.drives, summary.failures_survived), ("xor of 8", 8, 1));
+}
+
+#[test]
+fn what_cannot_be_names_the_key_and_the_line() {
+    for (set, key, says) in [
+        ("volume.discipline=\"gredy\"", "volume.discipline", "did you mean `greedy`"),
+        ("volume.segments=1", "volume.segments", "needs 2"),
+        ("volume.failed=[0]", "volume.failed", "raid5"),
+        ("volume.layout=\"xro\"", "volume.layout", "did you mean `xor`"),
+        ("volume.segmnts=4", "volume.segmnts", "did you mean `segments`"),
+        ("volume.drives=2", "volume.members", "at least 3"),
+        ("host.members={ queue_depth = 4 }", "host.members", "among themselves"),
+    ] {
+        let error = load("base.toml", &[set]).err().unwrap_or_else(|| panic!("{set} is accepted"));
+        assert!(error.contains(key) && error.contains(says), "{set}: {error}");
+    }
+}
+
+#[test]
+fn volumes_are_no_smart_disks() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("nested.toml");
+    let nested = "[workload]\nkind = \"synthetic\"\nrequests = 10\narrivals = { process = \"closed\", outstanding = 1 }\n\
+                  [volume]\nlayout = \"xor\"\ndrive = \"ibm-ultrastar-xp-4.51gb\"\n\
+                  [[volume.members]]\nlayout = \"raid0\"\ndrives = 2\ncount = 3\n";
+    std::fs::write(&path, nested).unwrap();
+    let error = Stack::load(&path, &Overrides::default()).err().unwrap().to_string();
+    assert!(error.contains("nested.toml") && error.contains("members of an xor array are drives"), "{error}");
+}
