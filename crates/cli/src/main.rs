@@ -13,6 +13,7 @@ mod completions;
 mod ctl;
 mod drive;
 mod explain;
+mod lzvs;
 mod man;
 mod memory;
 mod options;
@@ -72,6 +73,9 @@ enum Command {
     /// Published studies: their points are run, their claims checked.
     #[command(subcommand)]
     Study(study::Command),
+    /// Plan, measure and draw volumes of constant transfer rate.
+    #[command(subcommand)]
+    Lzvs(lzvs::Command),
     /// Work out what needs no simulation.
     #[command(subcommand)]
     Explain(explain::Command),
@@ -100,6 +104,7 @@ fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
         Command::Drive(command) => drive::execute(command, output),
         Command::Stack(command) => stack::execute(command, output),
         Command::Study(command) => study::execute(command, output),
+        Command::Lzvs(command) => lzvs::execute(command, output),
         Command::Explain(command) => explain::execute(command, output),
         Command::Validate(arguments) => validate::execute(arguments, output),
         Command::Completions(arguments) => completions::execute(arguments, output),

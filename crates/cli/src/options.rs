@@ -83,7 +83,7 @@ pub(crate) struct Changes {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Beyond {
+pub(crate) enum Beyond {
     /// It is an error.
     Reject,
     /// Modulo the capacity.
@@ -112,6 +112,15 @@ impl OperationName {
 }
 
 impl Beyond {
+    /// The same for the trace reader.
+    pub(crate) fn kind(self) -> fullstroke_trace::Beyond {
+        match self {
+            Beyond::Reject => fullstroke_trace::Beyond::Reject,
+            Beyond::Wrap => fullstroke_trace::Beyond::Wrap,
+            Beyond::Scale => fullstroke_trace::Beyond::Scale,
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Beyond::Reject => "reject",

@@ -47,6 +47,17 @@ pub struct Track {
     pub surface: u32,
 }
 
+/// A zone: consecutive addresses that are transferred at one rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZoneRate {
+    /// Its first LBN.
+    pub first: Lbn,
+    /// Its LBNs.
+    pub sectors: Sectors,
+    /// Bytes a second of a sequential transfer, skews included.
+    pub bytes_per_s: u64,
+}
+
 /// The gauge that never changes: how addresses lie on the medium. For a layer
 /// of several drives it describes the first, in that drive's addresses.
 pub trait TrackTable: Send + Sync {
@@ -66,6 +77,11 @@ pub trait TrackTable: Send + Sync {
     /// table that knows of no times says zero.
     fn positioning(&self, _now: Time, _head: Cylinder, _lbn: Lbn, _write: bool) -> Duration {
         Duration::ZERO
+    }
+    /// The zones, in the order of their addresses, which they cover. A table that
+    /// knows of none has none.
+    fn zone_rates(&self) -> Vec<ZoneRate> {
+        Vec::new()
     }
     /// What no seek over so many cylinders or more falls short of.
     fn seek_at_least(&self, _cylinders: u32) -> Duration {

@@ -28,7 +28,7 @@ mod statistics;
 pub use alarms::Alarms;
 pub use breakdown::Breakdown;
 pub use error::ConfigError;
-pub use gauge::{Below, Gauge, Stripes, Track, TrackTable};
+pub use gauge::{Below, Gauge, Stripes, Track, TrackTable, ZoneRate};
 pub use hints::{Hints, PriorityClass};
 pub use layer::{Effect, Layer, Out};
 pub use order::{MemberState, Order, Refusal};

@@ -5,7 +5,7 @@ use crate::drive::Drive;
 use crate::geometry::Geometry;
 use fullstroke_contract::{
     Below, Completion, Effect, Extent, Gauge, Layer, MemberStatistics, Operation, Out, Request, RequestId,
-    Slots, Track, TrackTable,
+    Slots, Track, TrackTable, ZoneRate,
 };
 use fullstroke_units::{Angle, Cylinder, Lbn, Sectors, Time};
 use std::sync::Arc;
@@ -141,6 +141,14 @@ impl TrackTable for Shares {
     fn angle_at(&self, now: Time) -> Angle {
         self.geometry.angle_at(now)
     }
+    fn zone_rates(&self) -> Vec<ZoneRate> {
+        let share = self.geometry.capacity().0;
+        let zones = self.geometry.zone_rates();
+        let of_arm = |arm: u64| {
+            zones.iter().map(move |zone| ZoneRate { first: Lbn(arm * share + zone.first.0), ..*zone })
+        };
+        (0..u64::from(self.actuators)).flat_map(of_arm).collect()
+    }
 }
 
 #[cfg(test)]
@@ -183,6 +191,19 @@ mod tests {
         let (_, mut layer) = two_arms();
         let both = run(&mut *layer, &[(1000, 8), (1400 + 1000, 8)]);
         assert_eq!(both.iter().map(|completion| completion.finished).collect::<Vec<_>>(), [one, one]);
+    }
+
+    #[test]
+    fn the_zones_of_all_arms_cover_the_drive_in_order() {
+        let (model, _) = two_arms();
+        let table = model.tracks();
+        let mut next = Lbn(0);
+        for zone in table.zone_rates() {
+            assert_eq!(zone.first, next);
+            assert!(zone.bytes_per_s > 0);
+            next += zone.sectors;
+        }
+        assert_eq!(Sectors(next.0), table.capacity());
     }
 
     #[test]

@@ -11,7 +11,7 @@
 use crate::config::{DriveConfig, ZeroLatency};
 use crate::geometry::{Geometry, Position};
 use crate::seek::SeekTable;
-use fullstroke_contract::{ConfigError, Extent, Track, TrackTable};
+use fullstroke_contract::{ConfigError, Extent, Track, TrackTable, ZoneRate};
 use fullstroke_units::{Angle, Cylinder, Duration, Lbn, Sectors, Spindle, Time};
 use std::sync::Arc;
 
@@ -307,6 +307,10 @@ impl TrackTable for Mechanics {
 
     fn seek_at_least(&self, cylinders: u32) -> Duration {
         self.seek.at_least(cylinders)
+    }
+
+    fn zone_rates(&self) -> Vec<ZoneRate> {
+        self.geometry.zone_rates()
     }
 }
 

@@ -331,9 +331,15 @@ impl VolumeSpec {
 
     /// Whether it comes down to a single drive.
     fn is_drive(&self) -> bool {
+        self.as_drive().is_some()
+    }
+
+    /// The drive that it comes down to, if it is one.
+    pub(crate) fn as_drive(&self) -> Option<&Model> {
         match self {
-            VolumeSpec::Drive(_) => true,
-            VolumeSpec::Volume { members, .. } => self.is_only_its_member() && members[0].is_drive(),
+            VolumeSpec::Drive(model) => Some(model),
+            VolumeSpec::Volume { members, .. } if self.is_only_its_member() => members[0].as_drive(),
+            VolumeSpec::Volume { .. } => None,
         }
     }
 

@@ -9,10 +9,12 @@ use crate::{FioConfig, StackError, drives, schema};
 use fullstroke_contract::registry::{self, Keys, check_known, find, read};
 use fullstroke_contract::{ConfigError, Operation};
 use fullstroke_controller::{ControllerConfig, DestageConfig};
+use fullstroke_drive::Model;
 use fullstroke_fio::JobSet;
 use fullstroke_host::HostConfig;
 use fullstroke_trace::{Beyond, Options};
 use fullstroke_units::{Duration, Seed};
+use fullstroke_volume::MemberZone;
 use fullstroke_workload::{ProcessConfig, ProcessesConfig, StreamsConfig, SyntheticConfig};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -503,7 +505,24 @@ fn read_volume(
         }
         Some(other) => return Err(fail("members", format!("found {other}; expected [[volume.members]]"))),
     };
+    if known.iter().any(|key| key == MEMBER_ZONES) && !own.contains_key(MEMBER_ZONES) {
+        own.extend(member_zones(&members).map(|zones| (MEMBER_ZONES.to_owned(), zones)));
+    }
     Ok(VolumeSpec::Volume { layout: entry, keys: own, members, path: path.to_owned() })
+}
+
+/// The key of layouts that want to know the zones of their members.
+const MEMBER_ZONES: &str = "member_zones";
+
+/// The zones of all members, as such layouts read them; `None` if a member is
+/// no drive.
+fn member_zones(members: &[VolumeSpec]) -> Option<Value> {
+    let of_drive = |model: &Model| -> Vec<MemberZone> {
+        let zones = model.tracks().zone_rates().into_iter();
+        zones.map(|zone| MemberZone { sectors: zone.sectors, bytes_per_s: zone.bytes_per_s }).collect()
+    };
+    let all = members.iter().map(|member| member.as_drive().map(of_drive));
+    all.collect::<Option<Vec<_>>>().map(|all| json!(all))
 }
 
 /// Members that are described one by one: each a drive or a volume, `count`

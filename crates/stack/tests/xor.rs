@@ -75,7 +75,7 @@ fn what_cannot_be_names_the_key_and_the_line() {
         ("volume.layout=\"xro\"", "volume.layout", "did you mean `xor`"),
         ("volume.segmnts=4", "volume.segmnts", "did you mean `segments`"),
         ("volume.drives=2", "volume.members", "at least 3"),
-        ("host.members={ queue_depth = 4 }", "host.members", "among themselves"),
+        ("host.members={ queue_depth = 4 }", "host.members", "between the link and the drives"),
     ] {
         let error = load("base.toml", &[set]).err().unwrap_or_else(|| panic!("{set} is accepted"));
         assert!(error.contains(key) && error.contains(says), "{set}: {error}");

@@ -33,7 +33,7 @@ pub use formats::native::{column as native_column, schema as native_schema};
 pub use formats::{Confidence, Counted, FORMATS, Format, Head, find_format};
 pub use head::{head, render_head};
 pub use options::{Beyond, Options, SORT_WINDOW_ROWS};
-pub use outputs::{OUTPUTS, Output};
+pub use outputs::{OUTPUTS, Output, TraceWriter};
 pub use reader::TraceReader;
 pub use record::Record;
 pub use summary::{Distribution, OperationSummary, Summary};

@@ -38,6 +38,39 @@ pub(crate) trait RecordWriter: Send {
     fn finish(self: Box<Self>) -> Result<(), TraceError>;
 }
 
+/// A file that records are written to one by one. Dropped before
+/// [`finish`](TraceWriter::finish), it leaves nothing behind.
+pub struct TraceWriter {
+    writer: Box<dyn RecordWriter>,
+}
+
+impl TraceWriter {
+    /// Begins a file at `path`; text is packed if its name ends in `.gz`, `.zst`
+    /// or `.xz`.
+    ///
+    /// # Errors
+    /// The file cannot be made.
+    pub fn create(output: &Output, path: &Path) -> Result<TraceWriter, TraceError> {
+        Ok(TraceWriter { writer: (output.create)(path)? })
+    }
+
+    /// Writes `record`; `false` if the format cannot express it.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write(&mut self, record: &Record) -> Result<bool, TraceError> {
+        self.writer.write(record)
+    }
+
+    /// Puts the file in its place.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn finish(self) -> Result<(), TraceError> {
+        self.writer.finish()
+    }
+}
+
 impl fmt::Debug for Output {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Output").field("name", &self.name).finish()

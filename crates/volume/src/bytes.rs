@@ -224,8 +224,8 @@ fn check_form(layout: &dyn Layout, plan: &Plan) {
         for io in strand.first_phase().chain(strand.second_phase()) {
             assert_eq!(plan.ios()[io].strand as usize, index);
         }
-        check_phase(&plan.ios()[strand.first_phase()], false);
-        check_phase(&plan.ios()[strand.second_phase()], true);
+        check_phase(layout, &plan.ios()[strand.first_phase()], false);
+        check_phase(layout, &plan.ios()[strand.second_phase()], true);
         if !strand.second_phase().is_empty() {
             let reads = &plan.ios()[strand.first_phase()];
             assert!(reads.iter().all(|io| io.operation == Operation::Read));
@@ -240,13 +240,16 @@ fn check_form(layout: &dyn Layout, plan: &Plan) {
     }
 }
 
-/// No sector twice, and nothing apart that could be one I/O.
-fn check_phase(ios: &[MemberIo], second: bool) {
+/// No sector twice, and nothing apart that could be one I/O, except where members
+/// are not passed in the order of their addresses.
+fn check_phase(layout: &dyn Layout, ios: &[MemberIo], second: bool) {
+    let apart = u64::from(!layout.name().starts_with("lzvs"));
     for (at, io) in ios.iter().enumerate() {
         assert_eq!(io.second_phase, second);
         assert_eq!(io.operation, ios[0].operation);
         for other in ios[at + 1..].iter().filter(|other| other.member == io.member) {
-            assert!(io.extent.end() < other.extent.start || other.extent.end() < io.extent.start);
+            let behind = |a: &MemberIo, b: &MemberIo| a.extent.end().0 + apart <= b.extent.start.0;
+            assert!(behind(io, other) || behind(other, io));
         }
     }
 }

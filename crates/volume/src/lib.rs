@@ -13,8 +13,10 @@
 //! background.
 //!
 //! One file a layout: [`jbod`], [`raid0`], [`raid1`], [`raid10`], [`raid4`],
-//! [`raid5`], [`raid6`]; all by name in [`REGISTRY`]. Those with parity share
-//! their planning of rows, those with copies their choice of the copy to read.
+//! [`raid5`], [`raid6`], [`lzvs`], [`lzvs_geo`], [`lzvs_naive`]; all by name in
+//! [`REGISTRY`]. Those with parity share their planning of rows, those with copies
+//! their choice of the copy to read, those for a constant transfer rate their
+//! pairs of members.
 
 #[cfg(test)]
 mod bytes;
@@ -22,8 +24,12 @@ pub mod gf256;
 pub mod jbod;
 mod layout;
 mod locks;
+pub mod lzvs;
+pub mod lzvs_geo;
+pub mod lzvs_naive;
 mod members;
 mod mirror;
+mod paired;
 mod parity;
 mod plan;
 pub mod raid0;
@@ -48,7 +54,11 @@ mod rebuild_proofs;
 mod worked_example;
 
 pub use layout::{BuildLayout, Layout, Location, Role};
+pub use lzvs::LzvsConfig;
+pub use lzvs_geo::LzvsGeoConfig;
+pub use lzvs_naive::LzvsNaiveConfig;
 pub use mirror::ReadPolicy;
+pub use paired::{Floor, Fraction, MemberZone, Part, Ratio, ZONES_MAX, ZonePair, Zoning};
 pub use parity::Rotation;
 pub use plan::{Band, Content, Detail, MemberIo, Method, Piece, Place, Plan, Rows, Step, Strand};
 pub use registry::REGISTRY;

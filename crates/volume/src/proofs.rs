@@ -3,6 +3,7 @@
 
 use crate::bytes::{Array, Device, SECTOR, build, range};
 use crate::gf256::{multiply, power};
+use crate::paired::paired_cases;
 use crate::{Detail, Layout, Plan, Role};
 use fullstroke_contract::{Below, Extent, Operation, Request, Status};
 use fullstroke_units::{Lbn, Sectors};
@@ -92,6 +93,10 @@ fn keys() -> impl Strategy<Value = (&'static str, Value, usize)> {
 }
 
 pub(crate) fn cases() -> impl Strategy<Value = Case> {
+    prop_oneof![7 => plain_cases(), 3 => paired_cases()]
+}
+
+fn plain_cases() -> impl Strategy<Value = Case> {
     keys()
         .prop_flat_map(|(name, keys, least)| {
             let members = prop::collection::vec(9u64..70, least..least + 6);
@@ -340,8 +345,10 @@ proptest! {
 
 #[test]
 fn a_few_hundred_members_are_addressed_one_to_one() {
-    for (name, members) in [("raid0", 300), ("raid10", 301), ("raid5", 300), ("raid6", 257)] {
-        let layout = build(name, &json!({ "chunk": 1024 }), &vec![6; members]).unwrap();
+    for (name, members) in [("raid0", 300), ("raid10", 301), ("raid5", 300), ("raid6", 257), ("lzvs", 300)] {
+        let keys =
+            if name == "lzvs" { json!({ "zones": 4, "blocking": 512 }) } else { json!({ "chunk": 1024 }) };
+        let layout = build(name, &keys, &vec![6; members]).unwrap();
         for lbn in 0..layout.capacity().0 {
             let place = layout.locate(Lbn(lbn));
             assert_eq!(layout.role_of(place.member, place.lbn), Role::Data(Lbn(lbn)), "{name}");
@@ -364,11 +371,24 @@ fn the_widest_raid6_survives_two_failures() {
 
 #[test]
 fn the_largest_members_are_addressed_without_overflow() {
-    for (name, members) in
-        [("jbod", 1), ("raid0", 1), ("raid1", 2), ("raid10", 2), ("raid5", 3), ("raid6", 4)]
-    {
+    for (name, members) in [
+        ("jbod", 1),
+        ("raid0", 1),
+        ("raid1", 2),
+        ("raid10", 2),
+        ("raid5", 3),
+        ("raid6", 4),
+        ("lzvs", 4),
+        ("lzvs-geo", 2),
+        ("lzvs-naive", 2),
+    ] {
         let largest = u64::MAX / members as u64;
-        let mut layout = build(name, &json!({}), &vec![largest; members]).unwrap();
+        let zones = [2_000_000, 1_000_000].map(|rate| json!({ "sectors": largest / 2, "bytes_per_s": rate }));
+        let rest = json!({ "sectors": largest - largest / 2 * 2, "bytes_per_s": 1_000_000 });
+        let zones = [&zones[..], &[rest]].concat();
+        let keys =
+            if name == "lzvs-geo" { json!({ "member_zones": [zones.clone(), zones] }) } else { json!({}) };
+        let mut layout = build(name, &keys, &vec![largest; members]).unwrap();
         let last = layout.capacity().0 - 1;
         let place = layout.locate(Lbn(last));
         assert_eq!(layout.role_of(place.member, place.lbn), Role::Data(Lbn(last)), "{name}");

@@ -2,6 +2,9 @@
 
 use crate::jbod::{Jbod, JbodConfig};
 use crate::layout::BuildLayout;
+use crate::lzvs::{self, LzvsConfig};
+use crate::lzvs_geo::{self, LzvsGeoConfig};
+use crate::lzvs_naive::{self, LzvsNaiveConfig};
 use crate::raid0::{Raid0, Raid0Config};
 use crate::raid1::{Raid1, Raid1Config};
 use crate::raid4::{self, Raid4Config};
@@ -20,6 +23,9 @@ pub const REGISTRY: &[Entry<BuildLayout>] = &[
     Entry { name: "raid4", summary: "rows of chunks with parity on the last member", schema: schema_of::<Raid4Config>, build: raid4::build },
     Entry { name: "raid5", summary: "rows of chunks with one rotating parity", schema: schema_of::<Raid5Config>, build: raid5::build },
     Entry { name: "raid6", summary: "rows of chunks with two rotating parities", schema: schema_of::<Raid6Config>, build: raid6::build },
+    Entry { name: "lzvs", summary: "the outside of one member striped with the inside of another in logical zones, for a constant transfer rate", schema: schema_of::<LzvsConfig>, build: lzvs::build },
+    Entry { name: "lzvs-geo", summary: "the same by the members' real zones, and with a transfer rate of its own for each part", schema: schema_of::<LzvsGeoConfig>, build: lzvs_geo::build },
+    Entry { name: "lzvs-naive", summary: "equal chunks of the outside of one member and the inside of another, for comparison", schema: schema_of::<LzvsNaiveConfig>, build: lzvs_naive::build },
 ];
 
 #[cfg(test)]
@@ -27,11 +33,22 @@ mod tests {
     use super::*;
     use fullstroke_contract::registry::{Keys, known_keys};
     use fullstroke_units::Sectors;
+    use serde_json::json;
+
+    /// Keys that no default can stand for.
+    fn required(name: &str) -> Keys {
+        let zone = json!([{ "sectors": 4096, "bytes_per_s": 100_000_000 }]);
+        let keys = match name {
+            "lzvs-geo" => json!({ "member_zones": vec![zone; 4] }),
+            _ => json!({}),
+        };
+        keys.as_object().unwrap().clone()
+    }
 
     #[test]
     fn every_layout_builds_with_its_defaults_under_its_own_name() {
         for entry in REGISTRY {
-            let layout = (entry.build)(&Keys::new(), &[Sectors(4096); 4]).unwrap();
+            let layout = (entry.build)(&required(entry.name), &[Sectors(4096); 4]).unwrap();
             assert_eq!(layout.name(), entry.name);
             assert_eq!(layout.members(), 4);
             assert!(layout.capacity() > Sectors::ZERO);

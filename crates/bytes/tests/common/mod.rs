@@ -27,8 +27,11 @@ pub const SAMPLES: &[Sample] = &[
     Sample { name: "raid4", shape: || volume("raid4", chunk(4), drives(4, 80)), tolerance: 1 },
     Sample { name: "raid5", shape: || volume("raid5", chunk(4), drives(5, 80)), tolerance: 1 },
     Sample { name: "raid6", shape: || volume("raid6", chunk(4), drives(6, 80)), tolerance: 2 },
+    Sample { name: "lzvs", shape: || volume("lzvs", logical_zones(), drives(4, 90)), tolerance: 0 },
+    Sample { name: "lzvs-naive", shape: || volume("lzvs-naive", json!({}), drives(2, 150)), tolerance: 0 },
     Sample { name: "raid50", shape: || volume("raid0", chunk(6), twice(raid5)), tolerance: 1 },
     Sample { name: "raid0 in raid1", shape: || volume("raid1", json!({}), twice(raid0)), tolerance: 1 },
+    Sample { name: "lzvs in raid1", shape: || volume("raid1", json!({}), twice(lzvs)), tolerance: 1 },
     Sample { name: "raid1 in raid5", shape: || volume("raid5", chunk(2), thrice(raid1)), tolerance: 3 },
     Sample { name: "raid5 in raid5", shape: || volume("raid5", chunk(5), thrice(raid5)), tolerance: 3 },
     Sample { name: "raid5 in raid1", shape: || volume("raid1", json!({}), twice(raid5)), tolerance: 3 },
@@ -60,6 +63,12 @@ fn mixed() -> Vec<Shape> {
 }
 fn raid0() -> Shape {
     volume("raid0", chunk(4), drives(2, 80))
+}
+fn logical_zones() -> Value {
+    json!({ "zones": 6, "ratio": "2", "blocking": 1024 })
+}
+fn lzvs() -> Shape {
+    volume("lzvs", logical_zones(), drives(2, 80))
 }
 fn raid1() -> Shape {
     volume("raid1", json!({}), drives(2, 80))

@@ -4,6 +4,7 @@ mod convert;
 mod formats;
 mod head;
 mod info;
+mod remap;
 
 use crate::output::{Failure, Output};
 use clap::Subcommand;
@@ -14,6 +15,7 @@ pub(crate) enum Command {
     Convert(convert::Arguments),
     Head(head::Arguments),
     Formats(formats::Arguments),
+    Remap(remap::Arguments),
 }
 
 pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
@@ -22,5 +24,6 @@ pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure>
         Command::Convert(arguments) => convert::execute(arguments, output),
         Command::Head(arguments) => head::execute(arguments, output),
         Command::Formats(arguments) => formats::execute(arguments, output),
+        Command::Remap(arguments) => remap::execute(arguments, output),
     }
 }

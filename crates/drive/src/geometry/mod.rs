@@ -14,7 +14,7 @@ mod tracks;
 mod zone;
 
 use crate::config::DriveConfig;
-use fullstroke_contract::{ConfigError, Track, TrackTable};
+use fullstroke_contract::{ConfigError, Track, TrackTable, ZoneRate};
 use fullstroke_units::{Angle, Cylinder, Lbn, Sectors, Spindle, Time};
 use zone::{Placed, Zone};
 
@@ -251,6 +251,15 @@ impl TrackTable for Geometry {
 
     fn angle_at(&self, now: Time) -> Angle {
         self.spindle.angle_at(now)
+    }
+
+    fn zone_rates(&self) -> Vec<ZoneRate> {
+        let rate = |zone: ZoneView| ZoneRate {
+            first: zone.first_lbn,
+            sectors: zone.sectors,
+            bytes_per_s: (zone.rate_mb_per_s(self.spindle.rpm()) * 1e6).round() as u64,
+        };
+        self.zones().map(rate).collect()
     }
 }
 

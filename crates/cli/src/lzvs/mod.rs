@@ -1,0 +1,26 @@
+//! `fullstroke lzvs`: volumes of constant transfer rate.
+
+mod measure;
+mod plan;
+mod plot;
+mod sweep;
+
+use crate::output::{Failure, Output};
+use clap::Subcommand;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Plan(plan::Arguments),
+    Measure(measure::Arguments),
+    Sweep(sweep::Arguments),
+    Plot(plot::Arguments),
+}
+
+pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
+    match command {
+        Command::Plan(arguments) => plan::execute(arguments, output),
+        Command::Measure(arguments) => measure::execute(arguments, output),
+        Command::Sweep(arguments) => sweep::execute(arguments, output),
+        Command::Plot(arguments) => plot::execute(arguments, output),
+    }
+}

@@ -1,0 +1,244 @@
+//! `fullstroke lzvs plan`: a volume of constant transfer rate over two drives.
+
+use super::measure::{self, Trials, measure};
+use crate::output::{Failure, Output};
+use crate::validate::write_whole;
+use clap::Args;
+use fullstroke_contract::registry::Keys;
+use fullstroke_drive::Model;
+use fullstroke_lzvs::{Offer, Pair, Survey, ZoneLine};
+use fullstroke_measure::table;
+use fullstroke_stack::drives;
+use fullstroke_units::{Bytes, Sectors};
+use fullstroke_volume::{Floor, LzvsConfig, LzvsGeoConfig, MemberZone, Part, Ratio, lzvs_geo};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+/// Plan a volume of constant transfer rate over two drives, beside RAID 0 and
+/// beside RAID 0 of the outer part of the drives alone, and write its stack
+/// file.
+///
+/// Ratio and number of zones are measured by timed reads of the first drive
+/// unless they are given; rates of large sequential transfers are worked out
+/// from the drives' zones.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// A drive: a name from `drive list`, or a drive file. Twice for two that
+    /// differ.
+    #[arg(long = "drive", value_name = "DRIVE", required = true, num_args = 1)]
+    drives: Vec<String>,
+
+    /// Logical zones: an even number, or `auto`.
+    #[arg(long, value_name = "NUMBER", default_value = "auto")]
+    zones: String,
+
+    /// Outer over inner transfer rate, such as 800/370, or `auto`.
+    #[arg(long, value_name = "RATIO", default_value = "auto")]
+    ratio: String,
+
+    /// The chunk of the slower drive of each pair of zones.
+    #[arg(long, value_name = "SIZE", default_value = "8KiB")]
+    blocking: Bytes,
+
+    /// A part of the volume and its floor in MB/s, as in 200GB@60 (may be
+    /// repeated): a plan by the drives' real zones.
+    #[arg(long = "floor", value_name = "SIZE@RATE", value_parser = floor)]
+    floors: Vec<Floor>,
+
+    /// Write the stack to this file.
+    #[arg(short, long, value_name = "FILE.toml")]
+    output: Option<PathBuf>,
+
+    #[command(flatten)]
+    trials: Trials,
+}
+
+/// What `lzvs plan --json` prints.
+#[derive(Debug, Serialize)]
+struct Plan {
+    drives: [String; 2],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    measured: Option<Survey>,
+    layout: LzvsConfig,
+    /// Sectors of the larger drive that have no counterpart on the smaller.
+    unequal_sectors: Sectors,
+    zones: Vec<ZoneLine>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    parts: Vec<Part>,
+    offers: Vec<Offer>,
+}
+
+fn floor(text: &str) -> Result<Floor, String> {
+    let expected = || format!("found `{text}`; expected SIZE@RATE, such as 200GB@60");
+    let (size, rate) = text.split_once('@').ok_or_else(expected)?;
+    let floor_mb_per_s = rate.trim().trim_end_matches("MB/s").trim().parse().map_err(|_| expected())?;
+    Ok(Floor { size: size.trim().parse().map_err(|_| expected())?, floor_mb_per_s })
+}
+
+pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    let names = match &arguments.drives[..] {
+        [one] => [one.clone(), one.clone()],
+        [one, other] => [one.clone(), other.clone()],
+        more => return Err(Failure::Input(format!("--drive: found {}; expected one or two", more.len()))),
+    };
+    let models =
+        [drives::load(&names[0]).map_err(Failure::input)?, drives::load(&names[1]).map_err(Failure::input)?];
+    let plan = Plan::new(arguments, names, &models)?;
+    if let Some(path) = &arguments.output {
+        write_whole(path, &plan.stack(&arguments.floors))?;
+    }
+    output.show(&plan, plan.text())
+}
+
+impl Plan {
+    fn new(arguments: &Arguments, drives: [String; 2], models: &[Model; 2]) -> Result<Plan, Failure> {
+        let given = |text: &str| (text != "auto").then(|| text.to_owned());
+        let zones = given(&arguments.zones).map(|text| {
+            text.parse()
+                .map_err(|_| Failure::Input(format!("--zones {text}: expected an even number, or auto")))
+        });
+        let ratio = given(&arguments.ratio)
+            .map(|text| text.parse::<Ratio>().map_err(|error| Failure::Input(format!("--ratio: {error}"))));
+        let (zones, ratio): (Option<u32>, Option<Ratio>) = (zones.transpose()?, ratio.transpose()?);
+        let (measured, zones, ratio) = match (zones, ratio) {
+            (Some(zones), Some(ratio)) => (None, zones, ratio),
+            (zones, ratio) => {
+                let found = measure(&models[0], &arguments.trials)?;
+                // As many as real ones, but even, and not fewer than can be.
+                let measured_zones = found.zones.next_multiple_of(2).max(4);
+                let (zones, ratio) = (zones.unwrap_or(measured_zones), ratio.unwrap_or(found.ratio));
+                (Some(found), zones, ratio)
+            }
+        };
+        let layout = LzvsConfig { zones, ratio, blocking: arguments.blocking };
+        let pair = Pair { zones: [0, 1].map(|drive: usize| models[drive].tracks().zone_rates()) };
+        let [a, b] = pair.members();
+        let member_zones = pair.zones.iter().map(|zones| {
+            zones
+                .iter()
+                .map(|zone| MemberZone { sectors: zone.sectors, bytes_per_s: zone.bytes_per_s })
+                .collect()
+        });
+        let mut geo = LzvsGeoConfig {
+            blocking: arguments.blocking,
+            zones: Vec::new(),
+            member_zones: member_zones.collect(),
+        };
+        let of =
+            |name: &str, keys: Keys| pair.offer(name, &keys).map(|(offer, _)| offer).map_err(Failure::input);
+        let planned = of("lzvs", keys_of(&layout)?)?;
+        let outer = pair.short_stroked(planned.floor_mb_per_s).map_err(Failure::input)?;
+        let mut offers = vec![of("raid0", Keys::new())?];
+        offers.extend(outer);
+        offers.push(planned);
+        offers.push(of("lzvs-geo", keys_of(&geo)?)?);
+        geo.zones.clone_from(&arguments.floors);
+        let parts = match geo.zones.is_empty() {
+            true => Vec::new(),
+            false => lzvs_geo::parts(&geo, &pair.members()).map_err(Failure::input)?,
+        };
+        Ok(Plan {
+            drives,
+            zones: pair.zone_lines(&layout).map_err(Failure::input)?,
+            measured,
+            layout,
+            unequal_sectors: Sectors(a.0.abs_diff(b.0)),
+            parts,
+            offers,
+        })
+    }
+
+    fn text(&self) -> String {
+        let LzvsConfig { zones, ratio, blocking } = &self.layout;
+        let mut text = format!("{} and {}\n", self.drives[0], self.drives[1]);
+        if let Some(found) = &self.measured {
+            text += &format!("measured on the first: {}\n", measure::text(found).replace('\n', "; "));
+        }
+        text += &format!("planned: ratio {ratio}, {zones} zones, blocking {blocking}\n");
+        if self.unequal_sectors > Sectors::ZERO {
+            let size = gb(self.unequal_sectors.bytes());
+            text += &format!(
+                "the drives differ: {size} GB of the larger have no counterpart, and are lost to raid0 and lzvs\n"
+            );
+        }
+        let mut lines = table(["zone", "counterpart", "ratio", "ideal", "sectors", "of counterpart"], &[]);
+        for line in &self.zones {
+            lines.add_row([
+                line.zone.to_string(),
+                (zones - 1 - line.zone).to_string(),
+                format!("{:.3}", line.ratio),
+                format!("{:.3}", line.ideal_ratio),
+                line.sectors.0.to_string(),
+                line.counterpart_sectors.0.to_string(),
+            ]);
+        }
+        let mut offers = table(["layout", "capacity GB", "kept %", "floor MB/s", "mean", "top"], &[0]);
+        for offer in &self.offers {
+            offers.add_row([
+                offer.layout.clone(),
+                gb(offer.capacity),
+                format!("{:.2}", 100.0 * offer.kept),
+                format!("{:.1}", offer.floor_mb_per_s),
+                format!("{:.1}", offer.mean_mb_per_s),
+                format!("{:.1}", offer.top_mb_per_s),
+            ]);
+        }
+        text += &format!("\n{lines}\n\n{offers}");
+        if !self.parts.is_empty() {
+            let mut parts = table(["part", "first sector", "GB", "floor MB/s"], &[]);
+            for (number, part) in self.parts.iter().enumerate() {
+                parts.add_row([
+                    number.to_string(),
+                    part.start.0.to_string(),
+                    gb(part.sectors.bytes()),
+                    format!("{:.1}", part.floor_bytes_per_s as f64 / 1e6),
+                ]);
+            }
+            text += &format!("\n\n{parts}");
+        }
+        text
+    }
+
+    /// The stack file.
+    fn stack(&self, floors: &[Floor]) -> String {
+        let LzvsConfig { zones, ratio, blocking } = &self.layout;
+        let mut text =
+            format!("title = {}\nseed = 1\n\n", json!(format!("{} and {}", self.drives[0], self.drives[1])));
+        text += "# Large reads at random, one at a time: what the floor is about.\n\
+                 [workload]\nkind = \"synthetic\"\nrequests = 1000\nsize = \"8MiB\"\n\
+                 arrivals = { process = \"closed\", outstanding = 1 }\n\n[volume]\n";
+        text += &match floors.is_empty() {
+            true => format!(
+                "layout = \"lzvs\"\nzones = {zones}\nratio = \"{ratio}\"\nblocking = \"{blocking}\"\n"
+            ),
+            false => format!("layout = \"lzvs-geo\"\nblocking = \"{blocking}\"\n"),
+        };
+        for name in &self.drives {
+            text += &format!("\n[[volume.members]]\ndrive = {}\n", json!(found_from(name)));
+        }
+        for Floor { size, floor_mb_per_s } in floors {
+            text += &format!("\n[[volume.zones]]\nsize = {}\nfloor_mb_per_s = {floor_mb_per_s}\n", size.0);
+        }
+        text
+    }
+}
+
+fn gb(size: Bytes) -> String {
+    format!("{:.1}", size.0 as f64 / 1e9)
+}
+
+/// A drive as a stack in any folder has to name it: a file by its whole path.
+fn found_from(name: &str) -> String {
+    match Path::new(name).canonicalize() {
+        Ok(whole) if whole.is_file() => whole.display().to_string(),
+        _ => name.to_owned(),
+    }
+}
+
+fn keys_of(config: &impl Serialize) -> Result<Keys, Failure> {
+    match serde_json::to_value(config).map_err(Failure::input)? {
+        Value::Object(keys) => Ok(keys),
+        other => Err(Failure::Input(format!("{other} is no table of keys"))),
+    }
+}

@@ -1,0 +1,179 @@
+//! `fullstroke lzvs plot`: layouts beside each other, drawn.
+
+use super::sweep::{Reads, Swept};
+use crate::output::{Failure, Output};
+use crate::validate::write_whole;
+use clap::Args;
+use fullstroke_lzvs::{Rates, Seeks, SimulatedReads, rates, stream_seeks};
+use fullstroke_units::Sectors;
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// Draw the volumes of stacks beside each other as SVG: completion time of large
+/// reads by address, transfer rate by address as the drives' zones allow it, and
+/// how far each drive's arm goes between the reads of streams. With --json, the
+/// numbers behind it. The stacks' workloads do not count.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Stack files.
+    #[arg(required = true)]
+    stacks: Vec<PathBuf>,
+
+    /// Write to this file; to standard output unless said.
+    #[arg(short, long, value_name = "FILE.svg")]
+    output: Option<PathBuf>,
+
+    #[command(flatten)]
+    reads: Reads,
+}
+
+/// One stack.
+#[derive(Debug, Serialize)]
+struct Drawn {
+    #[serde(flatten)]
+    swept: Swept,
+    rates: Rates,
+    seeks: Vec<Seeks>,
+}
+
+/// The load for the arms: Lloyd's fifty streams and 15,000 requests.
+const STREAMS: u32 = 50;
+const STREAM_READS: u32 = 15_000;
+const STREAM_READ: Sectors = Sectors(128);
+/// Addresses at which rates are worked out.
+const RATE_POINTS: u32 = 600;
+
+const PAGE: (u32, u32) = (1200, 900);
+const UPPER_HEIGHT: u32 = 440;
+const COLORS: [RGBColor; 6] = [
+    RGBColor(25, 70, 140),
+    RGBColor(200, 30, 40),
+    RGBColor(30, 130, 60),
+    RGBColor(140, 60, 150),
+    RGBColor(220, 130, 20),
+    RGBColor(90, 90, 90),
+];
+
+pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    let drawn = |path: &PathBuf| {
+        let (stack, service) = arguments.reads.load(path)?;
+        let zones: Vec<_> = service.tree.drive_tracks().map(|tracks| tracks.zone_rates()).collect();
+        let mut shape = service.shape;
+        let rates = rates(&mut shape, &zones, arguments.reads.sectors()?, RATE_POINTS);
+        let service = stack.serve().map_err(Failure::input)?;
+        let capacity = service.shape.capacity();
+        let mut target = SimulatedReads::new(service.tree, capacity, stack.seed());
+        let seeks = stream_seeks(&mut target, STREAMS, STREAM_READ, STREAM_READS, stack.seed());
+        let seeks = seeks.map_err(Failure::input)?;
+        let swept = arguments.reads.sweep(&stack, stack.serve().map_err(Failure::input)?)?;
+        Ok(Drawn { swept, rates, seeks })
+    };
+    let all = arguments.stacks.iter().map(drawn).collect::<Result<Vec<Drawn>, Failure>>()?;
+    let svg = draw(&all).map_err(|error| Failure::Input(format!("cannot draw the plot: {error}")))?;
+    match &arguments.output {
+        Some(path) => write_whole(path, &svg)?,
+        None if !output.json() => output.print(&svg)?,
+        None => {}
+    }
+    if output.json() { output.show_json(&all) } else { Ok(()) }
+}
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+/// A line with its name.
+struct Curve {
+    name: String,
+    points: Vec<(f64, f64)>,
+}
+
+fn draw(all: &[Drawn]) -> Result<String, String> {
+    let mut svg = String::new();
+    let page = SVGBackend::with_string(&mut svg, PAGE).into_drawing_area();
+    panels(&page, all).map_err(|error| error.to_string())?;
+    page.present().map_err(|error| error.to_string())?;
+    drop(page);
+    Ok(svg)
+}
+
+fn panels(page: &Area<'_>, all: &[Drawn]) -> Result<(), DrawingAreaErrorKind<std::io::Error>> {
+    page.fill(&WHITE)?;
+    let (upper, lower) = page.split_vertically(UPPER_HEIGHT);
+    let (left, right) = upper.split_horizontally(PAGE.0 / 2);
+    let times = all.iter().map(|drawn| Curve {
+        name: drawn.swept.name.clone(),
+        points: drawn.swept.sweep.points.iter().map(|point| (point.percent, point.mean_ms)).collect(),
+    });
+    let read = all.first().map_or(Sectors::ZERO, |drawn| drawn.swept.sweep.read_sectors).bytes();
+    let caption = format!("Completion time of {read} reads by address");
+    panel(
+        &left,
+        &caption,
+        ["address (% of the volume)", "completion time (ms)"],
+        &times.collect::<Vec<_>>(),
+    )?;
+    let rates = all.iter().map(|drawn| {
+        let points = &drawn.rates.points;
+        let last = points.last().map_or(1, |point| point.start.0).max(1) as f64;
+        let place = |point: &fullstroke_lzvs::RateAt| (100.0 * point.start.0 as f64 / last, point.mb_per_s);
+        Curve { name: drawn.swept.name.clone(), points: points.iter().map(place).collect() }
+    });
+    let axes = ["address (% of the volume)", "rate (MB/s)"];
+    panel(&right, "Transfer rate that the zones allow", axes, &rates.collect::<Vec<_>>())?;
+    let seeks = all.iter().flat_map(|drawn| drawn.seeks.iter().map(|seeks| seek_curve(drawn, seeks)));
+    let caption =
+        format!("Moves of the arms under {STREAMS} sequential streams, 64 KiB a read, in random turns");
+    panel(&lower, &caption, ["distance (cylinders)", "% of moves up to it"], &seeks.collect::<Vec<_>>())
+}
+
+/// The share of moves that go no further, by distance.
+fn seek_curve(drawn: &Drawn, seeks: &Seeks) -> Curve {
+    let count = seeks.cylinders.len();
+    let step = (count / 300).max(1);
+    let place = |(index, &cylinders): (usize, &u32)| {
+        (f64::from(cylinders), 100.0 * (index + 1) as f64 / count as f64)
+    };
+    Curve {
+        name: format!("{}, drive {}, mean {:.0}", drawn.swept.name, seeks.drive, seeks.mean_cylinders),
+        points: seeks.cylinders.iter().enumerate().step_by(step).map(place).collect(),
+    }
+}
+
+fn panel(
+    area: &Area<'_>,
+    caption: &str,
+    axes: [&str; 2],
+    curves: &[Curve],
+) -> Result<(), DrawingAreaErrorKind<std::io::Error>> {
+    let points = || curves.iter().flat_map(|curve| &curve.points);
+    let right = points().map(|point| point.0).fold(1e-6, f64::max);
+    let top = points().map(|point| point.1).fold(1e-6, f64::max) * 1.15;
+    let mut chart = ChartBuilder::on(area)
+        .caption(caption, ("sans-serif", 16))
+        .margin(10)
+        .x_label_area_size(40)
+        .y_label_area_size(55)
+        .build_cartesian_2d(0.0..right, 0.0..top)?;
+    let plain = |value: &f64| format!("{}", (value * 1e6).round() / 1e6);
+    chart
+        .configure_mesh()
+        .x_desc(axes[0])
+        .y_desc(axes[1])
+        .x_label_formatter(&plain)
+        .y_label_formatter(&plain)
+        .light_line_style(TRANSPARENT)
+        .draw()?;
+    for (curve, &color) in curves.iter().zip(COLORS.iter().cycle()) {
+        chart
+            .draw_series(LineSeries::new(curve.points.iter().copied(), color.stroke_width(2)))?
+            .label(&curve.name)
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 20, y)], color.stroke_width(2)));
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::LowerRight)
+        .background_style(WHITE)
+        .border_style(BLACK)
+        .draw()
+}

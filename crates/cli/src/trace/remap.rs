@@ -1,0 +1,144 @@
+//! `fullstroke trace remap`: a volume's trace as its drives see it.
+
+use crate::options::{Beyond, Selection};
+use crate::output::{Failure, Output};
+use clap::Args;
+use fullstroke_lzvs::{LzvsError, Remapper};
+use fullstroke_stack::{Overrides, Stack};
+use fullstroke_trace::{Options, Record, TraceReader, TraceWriter, output_for};
+use fullstroke_units::Sectors;
+use fullstroke_volume::Shape;
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// Map a trace of a volume onto its drives: one trace each, with the requests
+/// that the volume's layout makes of every request, at its arrival. Each file
+/// appears whole or not at all.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The stack whose volume the trace is of; its workload does not count.
+    stack: PathBuf,
+
+    /// The trace; plain, gzip, zstd or xz.
+    trace: PathBuf,
+
+    /// The folder to write to; it is made if it does not exist.
+    #[arg(short, long, value_name = "DIR")]
+    output: PathBuf,
+
+    /// What file names end in, which tells the format: parquet, fio, disksim or
+    /// csv; text is packed if .gz, .zst or .xz follows.
+    #[arg(long, value_name = "ENDING", default_value = "parquet")]
+    ending: String,
+
+    /// Follow each sector of each request to its drive and back, and require
+    /// that it comes back to its address.
+    #[arg(long)]
+    verify: bool,
+
+    /// What to do with addresses beyond the volume.
+    #[arg(long, value_name = "WHAT", default_value = "reject")]
+    beyond: Beyond,
+
+    #[command(flatten)]
+    selection: Selection,
+}
+
+/// What was written.
+#[derive(Debug, Serialize)]
+struct Remapped {
+    requests: u64,
+    /// Damaged rows of the trace that were tolerated.
+    skipped_rows: u64,
+    /// Sectors that were followed to a drive and back, at each level of the
+    /// volume.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sectors_verified: Option<u64>,
+    drives: Vec<DriveTrace>,
+}
+
+#[derive(Debug, Serialize)]
+struct DriveTrace {
+    drive: String,
+    file: PathBuf,
+    requests: u64,
+    sectors: u64,
+    /// Requests that the format cannot express.
+    left_out: u64,
+}
+
+pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    let stack = Stack::load_for_clients(&arguments.stack, &Overrides::default()).map_err(Failure::input)?;
+    let service = stack.serve().map_err(Failure::input)?;
+    let options = Options {
+        capacity: Some(service.shape.capacity()),
+        beyond: arguments.beyond.kind(),
+        ..arguments.selection.options()
+    };
+    let mut reader = TraceReader::open(&arguments.trace, &options).map_err(Failure::input)?;
+    let folder = &arguments.output;
+    std::fs::create_dir_all(folder)
+        .map_err(|error| Failure::Input(format!("cannot make the folder `{}`: {error}", folder.display())))?;
+    let (mut drives, mut writers) = (Vec::new(), Vec::new());
+    for name in service.tree.drive_names() {
+        let file = folder.join(format!("drive-{name}.{}", arguments.ending));
+        let format = output_for(&file, None).map_err(Failure::input)?;
+        writers.push(TraceWriter::create(format, &file).map_err(Failure::input)?);
+        drives.push(DriveTrace { drive: name.to_owned(), file, requests: 0, sectors: 0, left_out: 0 });
+    }
+    let (requests, verified) =
+        remap(&mut reader, service.shape, arguments.verify, &mut |drive: usize, record: Record| {
+            let trace = &mut drives[drive];
+            if writers[drive].write(&record)? {
+                trace.requests += 1;
+                trace.sectors += record.extent.sectors.0;
+            } else {
+                trace.left_out += 1;
+            }
+            Ok(())
+        })
+        .map_err(Failure::input)?;
+    for writer in writers {
+        writer.finish().map_err(Failure::input)?;
+    }
+    let sectors_verified = arguments.verify.then_some(verified);
+    let remapped = Remapped { requests, skipped_rows: reader.skipped(), sectors_verified, drives };
+    output.show(&remapped, remapped.text())
+}
+
+/// The requests that were mapped, and the sectors that were verified.
+fn remap(
+    reader: &mut TraceReader,
+    shape: Shape,
+    verify: bool,
+    each: &mut dyn FnMut(usize, Record) -> Result<(), LzvsError>,
+) -> Result<(u64, u64), LzvsError> {
+    let mut remapper = Remapper::new(shape, verify);
+    let mut requests = 0;
+    while let Some(record) = reader.next()? {
+        remapper.remap(&record, each)?;
+        requests += 1;
+    }
+    Ok((requests, remapper.sectors_verified()))
+}
+
+impl Remapped {
+    fn text(&self) -> String {
+        let mut lines = vec![format!("{} requests", self.requests)];
+        if self.skipped_rows > 0 {
+            lines.push(format!("{} damaged rows skipped", self.skipped_rows));
+        }
+        lines.extend(self.drives.iter().map(|drive| {
+            let left_out = match drive.left_out {
+                0 => String::new(),
+                number => format!("; {number} left out, which the format cannot express"),
+            };
+            let size = Sectors(drive.sectors).bytes();
+            format!("  {}: {} requests, {size}{left_out}", drive.file.display(), drive.requests)
+        }));
+        if let Some(sectors) = self.sectors_verified {
+            lines.push(format!("{sectors} sectors followed to their drives and back: one to one"));
+        }
+        lines.join("\n")
+    }
+}

@@ -1,0 +1,226 @@
+//! Parts of a volume with floors of their own (Lloyd, section 5.1.1): so much at
+//! no less than this rate, so much at no less than that.
+//!
+//! Each part is a layout of pairs of its own, in the same window of time on both
+//! members: what is passed inwards on the one is passed outwards on the other,
+//! so that the rates add up to about the same throughout. The part with the
+//! highest floor is placed first, as far inside as its floor allows, and the
+//! next in what remains, as if nothing had been there. A window at exactly the
+//! floor takes the least time for its data, and so leaves most to the others.
+
+use super::Timeline;
+use super::walk::{Rows, walk};
+use fullstroke_contract::ConfigError;
+use fullstroke_units::{Bytes, Lbn, SECTOR_BYTES, Sectors};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A part of a volume and the rate below which no sequential transfer in it
+/// may fall.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Floor {
+    /// How large it is, such as "200GB".
+    pub size: Bytes,
+    /// Megabytes (10^6 bytes) a second of the whole volume.
+    pub floor_mb_per_s: f64,
+}
+
+/// A part of a volume as it was planned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Part {
+    /// Its first address.
+    pub start: Lbn,
+    /// Its addresses: those asked for, up to a whole row.
+    pub sectors: Sectors,
+    /// The lowest rate of a sequential transfer in it, bytes a second.
+    pub floor_bytes_per_s: u64,
+}
+
+/// What of both members is not yet given to a part.
+struct Free<'a> {
+    forward: Timeline,
+    backward: Timeline,
+    /// Sectors.
+    blocking: u64,
+    pairs: u64,
+    of: &'a [Floor],
+}
+
+/// A window of time on both members, and the rows in it.
+struct Window {
+    from: u128,
+    to: u128,
+    rows: Vec<Rows>,
+}
+
+/// The rows of each part, in the order of `floors`, and behind them those of
+/// what is left, if anything is.
+///
+/// # Errors
+/// Names the floor or the size that cannot be met, and the best that can be
+/// had.
+pub(crate) fn with_floors(
+    forward: Timeline,
+    backward: Timeline,
+    blocking: u64,
+    pairs: u64,
+    floors: &[Floor],
+) -> Result<Vec<Vec<Rows>>, ConfigError> {
+    let mut free = Free { forward, backward, blocking, pairs, of: floors };
+    let mut parts = vec![Vec::new(); floors.len()];
+    let mut order: Vec<usize> = (0..floors.len()).collect();
+    order.sort_by(|&a, &b| floors[b].floor_mb_per_s.total_cmp(&floors[a].floor_mb_per_s));
+    for index in order {
+        parts[index] = free.place(index)?;
+    }
+    let rest = walk(&free.forward, &free.backward, blocking).0;
+    parts.extend((!rest.is_empty()).then_some(rest));
+    Ok(parts)
+}
+
+impl Part {
+    /// The parts of these rows, one behind the other, of so many pairs.
+    pub(crate) fn of(parts: &[Vec<Rows>], pairs: u64) -> Vec<Part> {
+        let mut start = 0;
+        let part = |rows: &Vec<Rows>| {
+            let sectors = sectors_of(rows, pairs);
+            let floor_bytes_per_s = floor_of(rows, pairs);
+            let part = Part { start: Lbn(start), sectors: Sectors(sectors), floor_bytes_per_s };
+            start += sectors;
+            part
+        };
+        parts.iter().map(part).collect()
+    }
+}
+
+fn sectors_of(rows: &[Rows], pairs: u64) -> u64 {
+    super::walk::sectors_of(rows) * pairs
+}
+
+fn floor_of(rows: &[Rows], pairs: u64) -> u64 {
+    rows.iter().map(|rows| rows.rate.saturating_mul(pairs)).min().unwrap_or(0)
+}
+
+/// The largest number in `range` for which `holds`, if it holds up to some
+/// number and not beyond; `None` if it does not hold for the first.
+fn last_that(range: (u128, u128), holds: impl Fn(u128) -> bool) -> Option<u128> {
+    let (mut low, mut high) = range;
+    if !holds(low) {
+        return None;
+    }
+    while low < high {
+        let middle = low + (high - low).div_ceil(2);
+        if holds(middle) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    Some(low)
+}
+
+impl Free<'_> {
+    /// Takes the window of part `index` out of what is free.
+    fn place(&mut self, index: usize) -> Result<Vec<Rows>, ConfigError> {
+        let Floor { size, floor_mb_per_s } = self.of[index];
+        let key = |name: &str| format!("zones[{index}].{name}");
+        if !(floor_mb_per_s.is_finite() && floor_mb_per_s >= 0.0) {
+            let message = format!("found {floor_mb_per_s}; expected MB/s, 0 or more");
+            return Err(ConfigError::new(key("floor_mb_per_s"), message));
+        }
+        let sectors = size.0.div_ceil(SECTOR_BYTES);
+        if sectors == 0 {
+            return Err(ConfigError::new(key("size"), "found 0; expected a size such as \"200GB\""));
+        }
+        let floor = (floor_mb_per_s * 1e6).round() as u64;
+        let Some(outermost) = self.window(0, sectors) else {
+            let all = sectors_of(&walk(&self.forward, &self.backward, self.blocking).0, self.pairs);
+            let others =
+                if index > 0 || self.of.len() > 1 { " beside the parts with higher floors" } else { "" };
+            let message =
+                format!("found {}; the members have room for {}{others}", in_gb(sectors), in_gb(all));
+            return Err(ConfigError::new(key("size"), message));
+        };
+        let holds = |from: u128| {
+            self.window(from, sectors).is_some_and(|window| floor_of(&window.rows, self.pairs) >= floor)
+        };
+        let Some(from) = last_that((0, self.ticks() >> STEP_BITS), |step| holds(step << STEP_BITS)) else {
+            let best = floor_of(&outermost.rows, self.pairs);
+            let message = format!(
+                "found {floor_mb_per_s}; the most that can be had for {} is {}, and at {floor_mb_per_s} \
+                 MB/s there is room for {}",
+                in_gb(sectors),
+                in_mb_per_s(best),
+                in_gb(self.most_at(floor))
+            );
+            return Err(ConfigError::new(key("floor_mb_per_s"), message));
+        };
+        let window = self.window(from << STEP_BITS, sectors).unwrap_or(outermost);
+        let rest = |timeline: &Timeline| {
+            timeline.cut(timeline.distance_in(window.from), timeline.distance_in(window.to)).1
+        };
+        (self.forward, self.backward) = (rest(&self.forward), rest(&self.backward));
+        Ok(window.rows)
+    }
+
+    /// The time of the member that is passed first, in ticks.
+    fn ticks(&self) -> u128 {
+        self.forward.ticks().min(self.backward.ticks())
+    }
+
+    fn rows(&self, from: u128, to: u128) -> Vec<Rows> {
+        let inside =
+            |timeline: &Timeline| timeline.cut(timeline.distance_in(from), timeline.distance_in(to)).0;
+        walk(&inside(&self.forward), &inside(&self.backward), self.blocking).0
+    }
+
+    /// The shortest window from `from` on that holds so many sectors, and no
+    /// more rows than it takes.
+    fn window(&self, from: u128, sectors: u64) -> Option<Window> {
+        let room = self.ticks().checked_sub(from)? >> STEP_BITS;
+        let short =
+            |steps: u128| sectors_of(&self.rows(from, from + (steps << STEP_BITS)), self.pairs) < sectors;
+        let steps = last_that((0, room), short)? + 1;
+        if steps > room {
+            return None;
+        }
+        let to = from + (steps << STEP_BITS);
+        let mut rows = self.rows(from, to);
+        let mut spare = sectors_of(&rows, self.pairs) - sectors;
+        while let Some(last) = rows.last_mut() {
+            let row = (last.section.chunks[0] + last.section.chunks[1]) * self.pairs;
+            let fewer = (spare / row).min(last.section.rows);
+            last.section.rows -= fewer;
+            spare -= fewer * row;
+            if last.section.rows > 0 {
+                break;
+            }
+            rows.pop();
+        }
+        Some(Window { from, to, rows })
+    }
+
+    /// The most sectors that one part could have at no less than `floor` bytes
+    /// a second.
+    fn most_at(&self, floor: u64) -> u64 {
+        let holds = |steps: u128| {
+            let rows = self.rows(0, steps << STEP_BITS);
+            rows.is_empty() || floor_of(&rows, self.pairs) >= floor
+        };
+        let steps = last_that((0, self.ticks() >> STEP_BITS), holds).unwrap_or(0);
+        sectors_of(&self.rows(0, steps << STEP_BITS), self.pairs)
+    }
+}
+
+/// Windows begin and end at multiples of 2^`STEP_BITS` ticks: about 1 ms, less
+/// than what a row takes.
+const STEP_BITS: u32 = 36;
+
+fn in_gb(sectors: u64) -> String {
+    format!("{:.1} GB", Sectors(sectors).bytes().0 as f64 / 1e9)
+}
+
+fn in_mb_per_s(rate: u64) -> String {
+    format!("{:.1} MB/s", rate as f64 / 1e6)
+}

@@ -1,0 +1,142 @@
+//! Where the addresses of paired members lie, in constant time and whole numbers.
+
+use super::divisor::Divisor;
+use crate::layout::Location;
+use crate::members::too_large;
+use fullstroke_contract::ConfigError;
+use fullstroke_units::Lbn;
+
+/// Rows of chunks of equal size, as they lie on every pair. Sectors throughout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Section {
+    /// Rows on each pair: at least one.
+    pub(crate) rows: u64,
+    /// Chunks on the forward and on the backward member: at least one sector
+    /// each.
+    pub(crate) chunks: [u64; 2],
+    /// Where the rows begin on the forward and on the backward member.
+    pub(crate) starts: [u64; 2],
+}
+
+/// A section with its address in the volume, and what the map divides by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Placed {
+    /// The first address in the volume.
+    start: u64,
+    /// The first address behind it.
+    pub(super) end: u64,
+    section: Section,
+    /// Sectors of a row of one pair.
+    row: Divisor,
+    /// Sectors of a row of all pairs.
+    turn: Divisor,
+}
+
+/// The addresses of all pairs.
+#[derive(Debug)]
+pub(super) struct Map {
+    pairs: u64,
+    pub(super) capacity: u64,
+    /// Sectors in use on the forward and on the backward member of each pair.
+    pub(super) used: [u64; 2],
+    /// Whether the rows of a section run backwards on its backward member.
+    saw: Saw,
+    sections: Vec<Placed>,
+    /// For the addresses from k 2^`shift` on, the section that holds the first.
+    /// Few sections begin before the next entry: none or one, unless some are
+    /// very short.
+    first_section: Vec<u32>,
+    shift: u32,
+    /// The sections in the order in which they lie on the forward and on the
+    /// backward member.
+    along: [Vec<u32>; 2],
+}
+
+/// How the backward member goes through a section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Saw {
+    /// One tooth: it reads forwards throughout.
+    OneTooth,
+    /// A tooth for each chunk: the rows run backwards.
+    EachChunk,
+}
+
+/// The longest table of first sections, in powers of two.
+const TABLE_BITS_MAX: u32 = 16;
+
+impl Map {
+    /// The addresses of `pairs` pairs in these sections.
+    ///
+    /// # Errors
+    /// There are more than 2^64.
+    pub(super) fn new(pairs: u64, sections: &[Section], saw: Saw) -> Result<Map, ConfigError> {
+        let mut placed = Vec::with_capacity(sections.len());
+        let mut start = 0u64;
+        for &section in sections {
+            let row = section.chunks[0].checked_add(section.chunks[1]).ok_or_else(too_large)?;
+            let turn = row.checked_mul(pairs).ok_or_else(too_large)?;
+            let end = turn.checked_mul(section.rows).and_then(|sectors| start.checked_add(sectors));
+            let end = end.ok_or_else(too_large)?;
+            placed.push(Placed { start, end, section, row: Divisor::new(row), turn: Divisor::new(turn) });
+            start = end;
+        }
+        let used = [0, 1].map(|side: usize| sections.iter().map(|it| it.rows * it.chunks[side]).sum());
+        let along = [0, 1].map(|side: usize| {
+            let mut order: Vec<u32> = (0..sections.len() as u32).collect();
+            order.sort_unstable_by_key(|&index| sections[index as usize].starts[side]);
+            order
+        });
+        let (first_section, shift) = table(&placed, start);
+        Ok(Map { pairs, capacity: start, used, saw, sections: placed, first_section, shift, along })
+    }
+
+    /// The section that holds the volume's sector `lbn`.
+    #[inline]
+    pub(super) fn section_at(&self, lbn: u64) -> &Placed {
+        let mut index = self.first_section[(lbn >> self.shift) as usize] as usize;
+        // One step without a branch, which nobody could foretell.
+        index += usize::from(lbn >= self.sections[index].end);
+        while lbn >= self.sections[index].end {
+            index += 1;
+        }
+        &self.sections[index]
+    }
+
+    /// Where the volume's sector `lbn` of this section lies, and how many
+    /// sectors of its chunk there are from it on.
+    #[inline]
+    pub(super) fn place(&self, placed: &Placed, lbn: u64) -> (Location, u64) {
+        let (row, within) = placed.turn.divide(lbn - placed.start);
+        let (pair, within) = if self.pairs == 1 { (0, within) } else { placed.row.divide(within) };
+        let Section { rows, chunks, starts } = placed.section;
+        let side = usize::from(within >= chunks[0]);
+        let within = within - side as u64 * chunks[0];
+        let row = if self.saw == Saw::EachChunk && side == 1 { rows - 1 - row } else { row };
+        let lbn = starts[side] + row * chunks[side] + within;
+        (Location { member: 2 * pair as usize + side, lbn: Lbn(lbn) }, chunks[side] - within)
+    }
+
+    /// The volume's sector that lies at sector `lbn` of a member: the forward
+    /// (0) or backward (1) one of `pair`. `None` if it is not in use.
+    pub(super) fn sector_at(&self, pair: u64, side: usize, lbn: u64) -> Option<u64> {
+        if lbn >= self.used[side] {
+            return None;
+        }
+        let order = &self.along[side];
+        let begins = |index: &u32| self.sections[*index as usize].section.starts[side] <= lbn;
+        let placed = &self.sections[order[order.partition_point(begins) - 1] as usize];
+        let Section { rows, chunks, starts } = placed.section;
+        let (row, within) = ((lbn - starts[side]) / chunks[side], (lbn - starts[side]) % chunks[side]);
+        let row = if side == 1 && self.saw == Saw::EachChunk { rows - 1 - row } else { row };
+        let before = if side == 0 { 0 } else { chunks[0] };
+        Some(placed.start + row * placed.turn.value() + pair * placed.row.value() + before + within)
+    }
+}
+
+/// For every 2^shift addresses, the section that holds the first of them.
+fn table(sections: &[Placed], capacity: u64) -> (Vec<u32>, u32) {
+    let shortest = sections.iter().map(|placed| placed.end - placed.start).min().unwrap_or(1);
+    let shift = shortest.ilog2().max(capacity.max(1).ilog2().saturating_sub(TABLE_BITS_MAX));
+    let entry = |at: u64| sections.partition_point(|placed| placed.end <= at << shift) as u32;
+    ((0..=capacity.saturating_sub(1) >> shift).map(entry).collect(), shift)
+}

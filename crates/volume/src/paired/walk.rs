@@ -1,0 +1,141 @@
+//! Pairs of real zones: one disk is passed inwards while the other is passed
+//! outwards, each at its own rate.
+//!
+//! Lloyd gives r(i) of `qmap_geo` as the sectors of the outer zone over those of
+//! the inner one (2.5). That is the ratio of the rates only if all zones have
+//! equally many tracks, which they have not: on the Deskstar 40GV (figure 2.2)
+//! the innermost zone holds more sectors than the outermost. Chunks here are as
+//! the rates, and a pair of zones ends where either of them does.
+
+use super::{Section, Timeline};
+
+/// A section on its way to its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rows {
+    /// Its starts are those of the zones that it was made for; what is lost
+    /// between sections is not yet taken out.
+    pub(crate) section: Section,
+    /// Bytes a second at which both members of a pair together go through it.
+    pub(crate) rate: u64,
+}
+
+/// The shares of a volume below which a section would be too short to be worth
+/// one of its own, of each timeline.
+const SHARE_MIN: u64 = 1024;
+
+/// Goes through both timelines, one from its front and one from its back, in
+/// rows of chunks whose sizes are as the rates, the smaller one about `blocking`.
+/// Answers the rows, and what of the second timeline's front was left over.
+pub(crate) fn walk(forward: &Timeline, backward: &Timeline, blocking: u64) -> (Vec<Rows>, u64) {
+    let least = (forward.sectors() + backward.sectors()) / SHARE_MIN;
+    let (end, mut passed, mut left) = (forward.sectors(), 0, backward.sectors());
+    let mut all = Vec::new();
+    while passed < end && left > 0 {
+        let (outer, inner) = (forward.span_at(passed), backward.span_before(left));
+        let chunks = match outer.rate >= inner.rate {
+            true => chunks(blocking, outer.rate, inner.rate),
+            false => {
+                let [faster, slower] = chunks(blocking, inner.rate, outer.rate);
+                [slower, faster]
+            }
+        };
+        let fit = ((end - passed) / chunks[0]).min(left / chunks[1]);
+        if fit == 0 {
+            break;
+        }
+        let row = chunks[0].saturating_add(chunks[1]);
+        let to_zone_end = outer.sectors.div_ceil(chunks[0]).min(inner.sectors.div_ceil(chunks[1]));
+        let mut rows = to_zone_end.max(least / row).clamp(1, fit);
+        if (fit - rows).saturating_mul(row) < least {
+            rows = fit;
+        }
+        let sectors = [rows * chunks[0], rows * chunks[1]];
+        let rates = [
+            forward.slowest(passed, passed + sectors[0], chunks[0]),
+            backward.slowest(left - sectors[1], left, chunks[1]),
+        ];
+        passed += sectors[0];
+        left -= sectors[1];
+        let starts = [outer.start, backward.span_at(left).start];
+        all.push(Rows { section: Section { rows, chunks, starts }, rate: together(chunks, rates) });
+    }
+    (all, left)
+}
+
+/// Chunks as two rates: of a few whole sectors from `blocking` on for the slower
+/// one, that which comes nearest, or near enough.
+fn chunks(blocking: u64, faster: u64, slower: u64) -> [u64; 2] {
+    const CANDIDATES: u64 = 16;
+    const NEAR_ENOUGH: u128 = 512;
+    let (faster, slower) = (u128::from(faster), u128::from(slower));
+    // How far a pair is off, times its smaller chunk, its larger one and a rate.
+    let off = |small: u64, large: u64| (u128::from(large) * slower).abs_diff(u128::from(small) * faster);
+    let mut best = [u64::MAX, blocking];
+    for small in (blocking..).take(CANDIDATES.min(blocking) as usize) {
+        let exact = (u128::from(small) * faster + slower / 2) / slower;
+        let large = u64::try_from(exact).unwrap_or(u64::MAX);
+        let better = best[0] == u64::MAX
+            || off(small, large) * u128::from(best[1]) < off(best[1], best[0]) * u128::from(small);
+        if better {
+            best = [large, small];
+        }
+        if off(best[1], best[0]) * NEAR_ENOUGH <= u128::from(best[1]) * faster {
+            break;
+        }
+    }
+    best
+}
+
+/// Bytes a second of two members, of which each transfers its chunk at its rate
+/// and waits for the other.
+fn together(chunks: [u64; 2], rates: [u64; 2]) -> u64 {
+    let row = u128::from(chunks[0]) + u128::from(chunks[1]);
+    let alone = |side: usize| row * u128::from(rates[side]) / u128::from(chunks[side]);
+    u64::try_from(alone(0).min(alone(1))).unwrap_or(u64::MAX)
+}
+
+/// Goes through whole disks. Of the one that takes longer the innermost part is
+/// left out.
+pub(crate) fn balanced(forward: &Timeline, backward: &Timeline, blocking: u64) -> Vec<Rows> {
+    let ticks = forward.ticks().min(backward.ticks());
+    let within = |timeline: &Timeline| match timeline.ticks() == ticks {
+        true => timeline.clone(),
+        false => timeline.cut(0, timeline.distance_in(ticks)).0,
+    };
+    let (forward, mut backward) = (within(forward), within(backward));
+    // Chunks are whole, and so a little off the rates: if the backward disk has
+    // outer sectors left over, it goes without inner ones instead, as long as
+    // that costs nothing.
+    let (mut best, mut left) = walk(&forward, &backward, blocking);
+    for _ in 0..8 {
+        backward = backward.cut(0, backward.sectors() - left).0;
+        let (next, next_left) = walk(&forward, &backward, blocking);
+        if next_left >= left || sectors_of(&next) < sectors_of(&best) {
+            break;
+        }
+        (best, left) = (next, next_left);
+    }
+    best
+}
+
+/// Sectors of these rows on one pair.
+pub(super) fn sectors_of(rows: &[Rows]) -> u64 {
+    rows.iter().map(|rows| rows.section.rows * (rows.section.chunks[0] + rows.section.chunks[1])).sum()
+}
+
+/// The sections in their places: in the order of their zones on each member,
+/// without gaps.
+pub(crate) fn packed(all: &[Rows]) -> Vec<Section> {
+    let mut sections: Vec<Section> = all.iter().map(|rows| rows.section).collect();
+    for side in 0..2 {
+        let mut order: Vec<usize> = (0..sections.len()).collect();
+        order.sort_by_key(|&index| sections[index].starts[side]);
+        let mut next = 0;
+        for index in order {
+            let section = &mut sections[index];
+            section.starts[side] = next;
+            next += section.rows * section.chunks[side];
+        }
+    }
+    sections
+}
