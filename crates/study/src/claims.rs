@@ -98,6 +98,19 @@ impl Claim {
         [("obtained", &self.obtained)].into_iter().chain(condition).chain(shown).collect()
     }
 
+    /// What `data` of a variant make of it. What is said of the difference is about
+    /// the study itself, and does not count.
+    pub fn judge_changed(&self, study: &Study, data: &dyn Data) -> Judged {
+        let mut judged = self.judge(study, data);
+        match judged.verdict {
+            Verdict::HoldsThoughExplained => judged.verdict = Verdict::Holds,
+            Verdict::DiffersExplained => judged.verdict = Verdict::DoesNotHold,
+            Verdict::Holds | Verdict::DoesNotHold | Verdict::NotRun | Verdict::Broken => return judged,
+        }
+        judged.why = None;
+        judged
+    }
+
     /// What `data` makes of it.
     pub fn judge(&self, study: &Study, data: &dyn Data) -> Judged {
         let mut judged = Judged {

@@ -237,7 +237,7 @@ fn changed<'a>(
     for (number, variant) in study.config.variants.iter().enumerate() {
         for (claim, before) in study.claims.iter().zip(judged) {
             if variant.claims.contains(&before.id) {
-                let after = claim.judge(study, &table(Some(number)));
+                let after = claim.judge_changed(study, &table(Some(number)));
                 section.push_str(&row([
                     &variant.title,
                     &before.id,

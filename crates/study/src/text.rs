@@ -22,6 +22,8 @@ enum Format {
     Whole,
     /// A share as a difference in percent: `+3.1 %`.
     Percent,
+    /// The same with the interval: `+3.1 ± 0.4 %`.
+    Change,
     /// A share in percent: `3.1 %`.
     Share,
 }
@@ -31,6 +33,7 @@ const FORMATS: &[(&str, Format)] = &[
     ("value", Format::Value),
     ("whole", Format::Whole),
     ("percent", Format::Percent),
+    ("change", Format::Change),
     ("share", Format::Share),
 ];
 
@@ -102,6 +105,10 @@ fn write(value: &Value, format: Format, matrix: &Matrix) -> String {
             Format::Value => significant(number.mean(), 3),
             Format::Whole => format!("{:.0}", number.mean() + 0.0),
             Format::Percent => format!("{:+.1} %", 100.0 * number.mean() + 0.0),
+            Format::Change => match number.half_width() {
+                Some(width) => format!("{:+.1} ± {:.1} %", 100.0 * number.mean() + 0.0, 100.0 * width),
+                None => write(value, Format::Percent, matrix),
+            },
             Format::Share => format!("{:.1} %", 100.0 * number.mean() + 0.0),
         },
         Value::Truth(truth) => (if *truth { "yes" } else { "no" }).to_owned(),

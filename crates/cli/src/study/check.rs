@@ -52,7 +52,7 @@ fn check<'a>(index: usize, study: &'a Study, loaded: &Loaded) -> Checked<'a> {
             .claims
             .iter()
             .filter(|claim| variant.claims.contains(&claim.config.id))
-            .map(|claim| claim.judge(study, &results(Some(number))))
+            .map(|claim| claim.judge_changed(study, &results(Some(number))))
             .collect(),
     });
     Checked {
