@@ -40,6 +40,8 @@ docs: toolchain ## API documentation, warnings denied
 bench: toolchain ## Speed and memory of simulation and trace reading, printed
 	@$(CARGO) build --release --quiet --package fullstroke --package fullstroke-bench
 	@target/release/fullstroke-bench
+	@printf '\nAddress maps on one core, aim 50 M/s:\n'
+	@$(CARGO) run --release --quiet --package fullstroke-volume --example map_speed
 
 live-check: toolchain clients ## One job under both clocks, and the speed of serve (about 7 minutes)
 	@$(CARGO) build --release --quiet --package fullstroke

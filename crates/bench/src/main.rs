@@ -48,6 +48,8 @@ fn main() -> Result<()> {
     simulate("(f) SATF, 768 queued", "satf-768.toml", None, million, "1 M/s")?;
     let (cfq, processes) = ("cfq-256.toml", "(h) RAID-5 of 8 below CFQ, 256 processes");
     simulate(processes, cfq, None, million, "300 k/s")?;
+    let smart = "../../studies/chang-du-2001/stacks/base.toml";
+    simulate("(i) 8 smart disks, 768 updates queued, two commands each", smart, None, million, "500 k/s")?;
     let slipped = drive_with_slips(20_000)?;
     let many = simulate("(g) as (a), with 20,000 slips", one, Some(slipped.path()), million, "as (a)")?;
     println!("    cost a request with 20,000 slips over 594: {:.2}", plain / many);

@@ -253,6 +253,9 @@ impl Machine {
     ) {
         let next_wake = self.tree.call(node, |layer, below| event(layer, below, &mut self.out));
         self.alarms.set(node, next_wake);
+        if self.out.effects().is_empty() {
+            return;
+        }
         self.pending.extend(self.out.drain().map(|effect| match (effect, passed) {
             (Effect::Signal(signal), Some((sender, first))) if signal == first => {
                 Pending { node, sender, effect }

@@ -51,7 +51,9 @@ pub struct SmartArray {
     link: Box<dyn Link>,
     /// What kind of link it is, for reports.
     link_kind: &'static str,
-    /// The link is sleeper 0, disk n is n + 1.
+    /// When the link wants to be woken.
+    link_due: Time,
+    /// When the disks do.
     alarms: Alarms,
     jobs: Slots<Job>,
     rows: Rows,
@@ -100,9 +102,10 @@ impl SmartArray {
         Ok(SmartArray {
             map,
             disks: models.iter().map(disk).collect::<Result<_, ConfigError>>()?,
-            alarms: Alarms::new(models.len() + 1),
+            alarms: Alarms::new(models.len()),
             link,
             link_kind,
+            link_due: Time::NEVER,
             jobs: Slots::default(),
             rows: Rows::default(),
             pieces: Slots::default(),
@@ -139,16 +142,18 @@ impl SmartArray {
     /// Carries out everything that was due up to `now`, each at its own instant.
     fn catch_up(&mut self, now: Time, out: &mut Out) {
         loop {
-            let (sleeper, due) = self.alarms.first();
+            let (disk, finished) = self.alarms.first();
+            let due = finished.min(self.link_due);
             if due > now || due == Time::NEVER {
                 return;
             }
             self.latest = self.latest.max(due);
-            match sleeper.checked_sub(1) {
-                None => self.deliver(due, out),
-                Some(disk) => self.finish_command(due, disk as u32),
+            if self.link_due == due {
+                self.deliver(due, out);
+            } else {
+                self.finish_command(due, disk as u32);
             }
-            self.alarms.set(0, self.link.next_wake());
+            self.link_due = self.link.next_wake();
         }
     }
 
@@ -234,7 +239,7 @@ impl SmartArray {
     }
 
     fn set_alarm(&mut self, disk: u32) {
-        self.alarms.set(disk as usize + 1, self.disks[disk as usize].due());
+        self.alarms.set(disk as usize, self.disks[disk as usize].due());
     }
 
     /// The command in service at a disk is finished.
@@ -254,8 +259,8 @@ impl SmartArray {
                 (Kind::Update { .. }, Some(_)) => self.send(now, Message::ParityStatus, slot),
             }
         }
-        self.set_alarm(disk);
         self.begin(now, disk);
+        self.set_alarm(disk);
     }
 
     /// The host has the status of a piece.
@@ -345,7 +350,7 @@ impl Layer for SmartArray {
             return out.complete(answer);
         }
         self.accept(now, &request);
-        self.alarms.set(0, self.link.next_wake());
+        self.link_due = self.link.next_wake();
     }
 
     fn completed(&mut self, _: Time, _: usize, _: Completion, _: Below<'_>, _: &mut Out) {
@@ -363,7 +368,7 @@ impl Layer for SmartArray {
     }
 
     fn next_wake(&self) -> Time {
-        self.alarms.first().1
+        self.alarms.first().1.min(self.link_due)
     }
 
     /// The arm is that of the first disk.
