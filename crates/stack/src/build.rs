@@ -1,8 +1,9 @@
 //! From a checked stack to layers and a source.
 
-use crate::config::{Stack, WorkloadConfig, digest};
+use crate::config::{Stack, digest};
 use crate::link::LinkSpec;
 use crate::stripes::Striped;
+use crate::workload::WorkloadConfig;
 use crate::{StackError, replay};
 use fullstroke_contract::registry::{Entry, Keys};
 use fullstroke_contract::{ConfigError, Source, Stripes};

@@ -2,20 +2,16 @@
 
 use crate::build::{Run, VolumeSpec};
 use crate::document::Document;
-use crate::layouts::LAYOUTS;
 use crate::link::LinkSpec;
-use crate::streams::read_streams;
-use crate::{FioConfig, StackError, drives, schema};
-use fullstroke_contract::registry::{self, Keys, check_known, find, read};
-use fullstroke_contract::{ConfigError, Operation};
+use crate::volume::{Inherited, read_volume};
+use crate::workload::{WorkloadConfig, no_workload, read_workload};
+use crate::{StackError, schema};
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{self, Keys, check_known, read};
 use fullstroke_controller::{ControllerConfig, DestageConfig};
-use fullstroke_drive::Model;
 use fullstroke_fio::JobSet;
 use fullstroke_host::HostConfig;
-use fullstroke_trace::{Beyond, Options};
 use fullstroke_units::{Duration, Seed};
-use fullstroke_volume::MemberZone;
-use fullstroke_workload::{ProcessConfig, ProcessesConfig, StreamsConfig, SyntheticConfig};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -43,58 +39,6 @@ pub struct Overrides {
     pub requests: Option<u64>,
 }
 
-/// A trace as a workload.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TraceConfig {
-    /// The file; relative to the stack file.
-    pub path: PathBuf,
-    /// Its format; recognised unless said.
-    pub format: Option<String>,
-    /// Only these devices; all unless said.
-    #[serde(default)]
-    pub devices: Vec<u32>,
-    /// Only these operations; all unless said.
-    #[serde(default)]
-    pub operations: Vec<Operation>,
-    /// Only requests from this time after the first on.
-    #[serde(default)]
-    pub from: Duration,
-    /// Only requests before this time after the first.
-    pub to: Option<Duration>,
-    /// Arrivals are multiplied by this: 0.5 is twice the load.
-    #[serde(default = "unscaled")]
-    pub time_scale: f64,
-    /// What to do with addresses beyond the volume.
-    #[serde(default)]
-    pub beyond: BeyondConfig,
-    /// Tolerate, and count, this many damaged rows.
-    #[serde(default)]
-    pub skip_bad: u64,
-    /// End after this many requests.
-    pub requests: Option<u64>,
-    /// Replay closed, with so many requests outstanding, in place of the
-    /// trace's own times.
-    pub outstanding: Option<u32>,
-}
-
-/// What to do with addresses beyond the volume.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum BeyondConfig {
-    /// It is an error.
-    #[default]
-    Reject,
-    /// Modulo the capacity.
-    Wrap,
-    /// In proportion.
-    Scale,
-}
-
-fn unscaled() -> f64 {
-    1.0
-}
-
 /// What is measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -102,18 +46,6 @@ pub struct MeasurementConfig {
     /// Requests that arrive before this time are served but not counted.
     #[serde(default)]
     pub warm_up: Duration,
-}
-
-/// The workload of a stack.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum WorkloadConfig {
-    Trace(TraceConfig),
-    Synthetic(SyntheticConfig),
-    Processes(ProcessesConfig),
-    Streams(StreamsConfig),
-    Fio(FioConfig),
-    /// None in the file: whoever serves the stack has clients.
-    Clients,
 }
 
 /// A checked stack: everything that its file and the command line say can be
@@ -375,41 +307,6 @@ fn scalar<'a, T>(
     }
 }
 
-/// The kinds of workload.
-const WORKLOADS: &[&str] = &["trace", "synthetic", "processes", "streams", "fio"];
-
-fn read_workload(keys: &Keys) -> Result<WorkloadConfig, ConfigError> {
-    let mut keys = keys.clone();
-    match keys.remove("kind").as_ref().and_then(Value::as_str) {
-        Some("trace") => match read::<TraceConfig>(&keys)? {
-            TraceConfig { outstanding: Some(0), .. } => {
-                Err(ConfigError::new("outstanding", "found 0; expected at least 1, or leave it out"))
-            }
-            trace => Ok(WorkloadConfig::Trace(trace)),
-        },
-        Some("synthetic") => read(&keys).map(WorkloadConfig::Synthetic),
-        Some("processes") => read_processes(&keys).map(WorkloadConfig::Processes),
-        Some("streams") => read_streams(&keys).map(WorkloadConfig::Streams),
-        Some("fio") => read(&keys).map(WorkloadConfig::Fio),
-        Some(other) => Err(ConfigError::new(
-            "kind",
-            format!(
-                "there is no workload `{other}`{}; known: {}",
-                registry::nearest(other, WORKLOADS),
-                WORKLOADS.join(", ")
-            ),
-        )),
-        None if keys.is_empty() => Ok(WorkloadConfig::Clients),
-        None => Err(no_workload()),
-    }
-}
-
-fn no_workload() -> ConfigError {
-    let kinds = WORKLOADS.join(", ");
-    let message = format!("the stack has no workload; say kind = one of {kinds}, or give --trace or --fio");
-    ConfigError::new("kind", message)
-}
-
 /// The controller, if the file describes one.
 fn read_controller(document: &Document) -> Result<Option<ControllerConfig>, ConfigError> {
     if !document.values().contains_key("controller") {
@@ -421,182 +318,4 @@ fn read_controller(document: &Document) -> Result<Option<ControllerConfig>, Conf
         check_known(destage, &known).map_err(|error| error.below("controller.destage"))?;
     }
     read(&keys).map(Some).map_err(|error: ConfigError| error.below("controller"))
-}
-
-/// Reads a load of processes entry by entry, so that an unknown key names the
-/// nearest one.
-fn read_processes(keys: &Keys) -> Result<ProcessesConfig, ConfigError> {
-    if let Some(Value::Array(entries)) = keys.get("processes") {
-        for (index, entry) in entries.iter().enumerate() {
-            if let Value::Object(entry) = entry {
-                read::<ProcessConfig>(entry).map_err(|error| error.below(&format!("processes[{index}]")))?;
-            }
-        }
-    }
-    read(keys)
-}
-
-/// Drive keys that a volume hands down to the volumes within it.
-#[derive(Clone, Default)]
-struct Inherited {
-    drive: Option<String>,
-    settings: Map<String, Value>,
-}
-
-/// Keys of a volume that are not its layout's.
-pub(crate) const VOLUME_KEYS: &[&str] = &["layout", "drive", "drives", "drive_settings", "members", "count"];
-
-/// Reads a volume and, below it, its members.
-fn read_volume(
-    document: &Document,
-    folder: &Path,
-    keys: &Keys,
-    path: &str,
-    inherited: &Inherited,
-) -> Result<VolumeSpec, StackError> {
-    let fail = |key: &str, message: String| document.error(ConfigError::new(key, message).below(path));
-    let mut own = keys.clone();
-    let layout = match own.remove("layout") {
-        None => "jbod".to_owned(),
-        Some(Value::String(name)) => name,
-        Some(other) => return Err(fail("layout", format!("found {other}; expected the name of a layout"))),
-    };
-    let entry =
-        find("layout", LAYOUTS, "layout", &layout).map_err(|error| document.error(error.below(path)))?;
-    let known: Vec<String> = registry::known_keys(&(entry.schema)())
-        .into_iter()
-        .chain(VOLUME_KEYS.iter().map(|&key| key.to_owned()))
-        .collect();
-    check_known(&own, &known).map_err(|error| document.error(error.below(path)))?;
-
-    let mut inherited = inherited.clone();
-    match own.remove("drive") {
-        None => {}
-        Some(Value::String(name)) => inherited.drive = Some(name),
-        Some(other) => return Err(fail("drive", format!("found {other}; expected the name of a drive"))),
-    }
-    match own.remove("drive_settings") {
-        None => {}
-        Some(Value::Object(settings)) => inherited.settings.extend(settings),
-        Some(other) => {
-            return Err(fail("drive_settings", format!("found {other}; expected a table of drive keys")));
-        }
-    }
-    let drives =
-        count(own.remove("drives"), "drives", 1).map_err(|error| document.error(error.below(path)))?;
-    own.remove("count");
-    let members = match own.remove("members") {
-        None => {
-            let Some(name) = &inherited.drive else {
-                return Err(fail(
-                    "drive",
-                    "the volume has no drives; give drive = \"...\", or [[volume.members]]".into(),
-                ));
-            };
-            let model = drives::load_with(name, folder, &inherited.settings)
-                .map_err(|error| named_here(error, &fail("drive", String::new())))?;
-            vec![VolumeSpec::Drive(model); drives]
-        }
-        Some(Value::Array(items)) => {
-            if keys.contains_key("drives") {
-                return Err(fail("drives", "give either drives or members, not both".into()));
-            }
-            read_members(document, folder, &items, path, &inherited)?
-        }
-        Some(other) => return Err(fail("members", format!("found {other}; expected [[volume.members]]"))),
-    };
-    if known.iter().any(|key| key == MEMBER_ZONES) && !own.contains_key(MEMBER_ZONES) {
-        own.extend(member_zones(&members).map(|zones| (MEMBER_ZONES.to_owned(), zones)));
-    }
-    Ok(VolumeSpec::Volume { layout: entry, keys: own, members, path: path.to_owned() })
-}
-
-/// The key of layouts that want to know the zones of their members.
-const MEMBER_ZONES: &str = "member_zones";
-
-/// The zones of all members, as such layouts read them; `None` if a member is
-/// no drive.
-fn member_zones(members: &[VolumeSpec]) -> Option<Value> {
-    let of_drive = |model: &Model| -> Vec<MemberZone> {
-        let zones = model.tracks().zone_rates().into_iter();
-        zones.map(|zone| MemberZone { sectors: zone.sectors, bytes_per_s: zone.bytes_per_s }).collect()
-    };
-    let all = members.iter().map(|member| member.as_drive().map(of_drive));
-    all.collect::<Option<Vec<_>>>().map(|all| json!(all))
-}
-
-/// Members that are described one by one: each a drive or a volume, `count`
-/// times.
-fn read_members(
-    document: &Document,
-    folder: &Path,
-    items: &[Value],
-    path: &str,
-    inherited: &Inherited,
-) -> Result<Vec<VolumeSpec>, StackError> {
-    let mut members = Vec::new();
-    for (index, item) in items.iter().enumerate() {
-        let path = format!("{path}.members[{index}]");
-        let fail = |key: &str, message: String| document.error(ConfigError::new(key, message).below(&path));
-        let Value::Object(keys) = item else {
-            return Err(fail("", format!("found {item}; expected a table")));
-        };
-        let times = count(keys.get("count").cloned(), "count", 1)
-            .map_err(|error| document.error(error.below(&path)))?;
-        let described = read_volume(document, folder, keys, &path, inherited)?;
-        for _ in 0..times {
-            match &described {
-                // Drives without a layout of their own are members themselves.
-                VolumeSpec::Volume { members: drives, .. } if !keys.contains_key("layout") => {
-                    members.extend(drives.iter().cloned());
-                }
-                _ => members.push(described.clone()),
-            }
-        }
-    }
-    Ok(members)
-}
-
-/// The most drives below one layer that a stack may have.
-const MEMBERS_MAX: u64 = 1024;
-
-fn count(value: Option<Value>, key: &str, unless_said: usize) -> Result<usize, ConfigError> {
-    match value.as_ref().map(Value::as_u64) {
-        None => Ok(unless_said),
-        Some(Some(number @ 1..=MEMBERS_MAX)) => Ok(number as usize),
-        Some(_) => Err(ConfigError::new(
-            key,
-            format!("found {}; expected 1 to {MEMBERS_MAX}", value.unwrap_or_default()),
-        )),
-    }
-}
-
-/// An error about a drive's own file stays as it is; one about a name belongs
-/// to the place where the name stands.
-fn named_here(error: StackError, here: &StackError) -> StackError {
-    if error.line.is_some() || error.file.ends_with(".toml") {
-        return error;
-    }
-    StackError { message: format!("`{}`: {}", error.file, error.message), ..here.clone() }
-}
-
-impl TraceConfig {
-    /// The reader's options, but for the volume's capacity.
-    pub(crate) fn options(&self) -> Options {
-        Options {
-            format: self.format.clone(),
-            devices: self.devices.clone(),
-            operations: self.operations.clone(),
-            from: self.from,
-            to: self.to,
-            time_scale: self.time_scale,
-            beyond: match self.beyond {
-                BeyondConfig::Reject => Beyond::Reject,
-                BeyondConfig::Wrap => Beyond::Wrap,
-                BeyondConfig::Scale => Beyond::Scale,
-            },
-            skip_bad: self.skip_bad,
-            ..Options::default()
-        }
-    }
 }

@@ -5,6 +5,7 @@
 //! | `document.rs` | a TOML file whose keys know their lines |
 //! | `drives.rs` | the drive library and drive files |
 //! | `config.rs` | the stack file |
+//! | `workload.rs`, `volume.rs` | its workload and its volume |
 //! | `build.rs` | from a stack file to layers and a source |
 //! | `link.rs` | the link between a volume and its drives |
 //! | `fio.rs` | a job file of fio's as a workload |
@@ -28,12 +29,15 @@ mod replay;
 mod schema;
 mod streams;
 mod stripes;
+mod volume;
+mod workload;
 
 pub use build::{Run, Service, VolumeSummary, WorkloadResults};
-pub use config::{MeasurementConfig, Overrides, Stack, TraceConfig};
+pub use config::{MeasurementConfig, Overrides, Stack};
 pub use document::Document;
 pub use error::StackError;
 pub use fio::FioConfig;
 pub use reference::reference;
 pub use replay::replay;
 pub use schema::drive as drive_schema;
+pub use workload::TraceConfig;

@@ -1,8 +1,9 @@
 //! The reference page: every policy and its keys, from the registries.
 
-use crate::config::{MeasurementConfig, TraceConfig};
+use crate::config::MeasurementConfig;
 use crate::layouts::LAYOUTS;
 use crate::schema;
+use crate::workload::TraceConfig;
 use crate::{FioConfig, drives};
 use fullstroke_contract::READINGS;
 use fullstroke_contract::registry::{Entry, schema_of};

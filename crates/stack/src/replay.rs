@@ -1,7 +1,7 @@
 //! A trace as a source of requests: at its own times, or closed.
 
 use crate::StackError;
-use crate::config::TraceConfig;
+use crate::workload::TraceConfig;
 use fullstroke_contract::{Completion, Hints, Request, RequestId, Source, SourceError};
 use fullstroke_trace::{Options, Record, TraceReader};
 use fullstroke_units::{Sectors, Time};

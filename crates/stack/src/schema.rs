@@ -1,7 +1,8 @@
 //! The JSON schemas of stack and drive files, assembled from the registries.
 
-use crate::config::{MeasurementConfig, TraceConfig};
+use crate::config::MeasurementConfig;
 use crate::layouts::LAYOUTS;
+use crate::workload::TraceConfig;
 use crate::{FioConfig, drives};
 use fullstroke_contract::registry::{Entry, schema_of};
 use fullstroke_controller::ControllerConfig;

@@ -1,0 +1,156 @@
+//! The volume of a stack file, with all volumes and drives below it.
+
+use crate::build::VolumeSpec;
+use crate::document::Document;
+use crate::layouts::LAYOUTS;
+use crate::{StackError, drives};
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{self, Keys, check_known, find};
+use fullstroke_drive::Model;
+use fullstroke_volume::MemberZone;
+use serde_json::{Map, Value, json};
+use std::path::Path;
+
+/// Drive keys that a volume hands down to the volumes within it.
+#[derive(Clone, Default)]
+pub(crate) struct Inherited {
+    drive: Option<String>,
+    settings: Map<String, Value>,
+}
+
+/// Keys of a volume that are not its layout's.
+const VOLUME_KEYS: &[&str] = &["layout", "drive", "drives", "drive_settings", "members", "count"];
+
+/// Reads a volume and, below it, its members.
+pub(crate) fn read_volume(
+    document: &Document,
+    folder: &Path,
+    keys: &Keys,
+    path: &str,
+    inherited: &Inherited,
+) -> Result<VolumeSpec, StackError> {
+    let fail = |key: &str, message: String| document.error(ConfigError::new(key, message).below(path));
+    let mut own = keys.clone();
+    let layout = match own.remove("layout") {
+        None => "jbod".to_owned(),
+        Some(Value::String(name)) => name,
+        Some(other) => return Err(fail("layout", format!("found {other}; expected the name of a layout"))),
+    };
+    let entry =
+        find("layout", LAYOUTS, "layout", &layout).map_err(|error| document.error(error.below(path)))?;
+    let known: Vec<String> = registry::known_keys(&(entry.schema)())
+        .into_iter()
+        .chain(VOLUME_KEYS.iter().map(|&key| key.to_owned()))
+        .collect();
+    check_known(&own, &known).map_err(|error| document.error(error.below(path)))?;
+
+    let mut inherited = inherited.clone();
+    match own.remove("drive") {
+        None => {}
+        Some(Value::String(name)) => inherited.drive = Some(name),
+        Some(other) => return Err(fail("drive", format!("found {other}; expected the name of a drive"))),
+    }
+    match own.remove("drive_settings") {
+        None => {}
+        Some(Value::Object(settings)) => inherited.settings.extend(settings),
+        Some(other) => {
+            return Err(fail("drive_settings", format!("found {other}; expected a table of drive keys")));
+        }
+    }
+    let drives =
+        count(own.remove("drives"), "drives", 1).map_err(|error| document.error(error.below(path)))?;
+    own.remove("count");
+    let members = match own.remove("members") {
+        None => {
+            let Some(name) = &inherited.drive else {
+                return Err(fail(
+                    "drive",
+                    "the volume has no drives; give drive = \"...\", or [[volume.members]]".into(),
+                ));
+            };
+            let model = drives::load_with(name, folder, &inherited.settings)
+                .map_err(|error| named_here(error, &fail("drive", String::new())))?;
+            vec![VolumeSpec::Drive(model); drives]
+        }
+        Some(Value::Array(items)) => {
+            if keys.contains_key("drives") {
+                return Err(fail("drives", "give either drives or members, not both".into()));
+            }
+            read_members(document, folder, &items, path, &inherited)?
+        }
+        Some(other) => return Err(fail("members", format!("found {other}; expected [[volume.members]]"))),
+    };
+    if known.iter().any(|key| key == MEMBER_ZONES) && !own.contains_key(MEMBER_ZONES) {
+        own.extend(member_zones(&members).map(|zones| (MEMBER_ZONES.to_owned(), zones)));
+    }
+    Ok(VolumeSpec::Volume { layout: entry, keys: own, members, path: path.to_owned() })
+}
+
+/// The key of layouts that want to know the zones of their members.
+const MEMBER_ZONES: &str = "member_zones";
+
+/// The zones of all members, as such layouts read them; `None` if a member is
+/// no drive.
+fn member_zones(members: &[VolumeSpec]) -> Option<Value> {
+    let of_drive = |model: &Model| -> Vec<MemberZone> {
+        let zones = model.tracks().zone_rates().into_iter();
+        zones.map(|zone| MemberZone { sectors: zone.sectors, bytes_per_s: zone.bytes_per_s }).collect()
+    };
+    let all = members.iter().map(|member| member.as_drive().map(of_drive));
+    all.collect::<Option<Vec<_>>>().map(|all| json!(all))
+}
+
+/// Members that are described one by one: each a drive or a volume, `count`
+/// times.
+fn read_members(
+    document: &Document,
+    folder: &Path,
+    items: &[Value],
+    path: &str,
+    inherited: &Inherited,
+) -> Result<Vec<VolumeSpec>, StackError> {
+    let mut members = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        let path = format!("{path}.members[{index}]");
+        let fail = |key: &str, message: String| document.error(ConfigError::new(key, message).below(&path));
+        let Value::Object(keys) = item else {
+            return Err(fail("", format!("found {item}; expected a table")));
+        };
+        let times = count(keys.get("count").cloned(), "count", 1)
+            .map_err(|error| document.error(error.below(&path)))?;
+        let described = read_volume(document, folder, keys, &path, inherited)?;
+        for _ in 0..times {
+            match &described {
+                // Drives without a layout of their own are members themselves.
+                VolumeSpec::Volume { members: drives, .. } if !keys.contains_key("layout") => {
+                    members.extend(drives.iter().cloned());
+                }
+                _ => members.push(described.clone()),
+            }
+        }
+    }
+    Ok(members)
+}
+
+/// The most drives below one layer that a stack may have.
+const MEMBERS_MAX: u64 = 1024;
+
+fn count(value: Option<Value>, key: &str, unless_said: usize) -> Result<usize, ConfigError> {
+    match value.as_ref().map(Value::as_u64) {
+        None => Ok(unless_said),
+        Some(Some(number @ 1..=MEMBERS_MAX)) => Ok(number as usize),
+        Some(_) => Err(ConfigError::new(
+            key,
+            format!("found {}; expected 1 to {MEMBERS_MAX}", value.unwrap_or_default()),
+        )),
+    }
+}
+
+/// An error about a drive's own file stays as it is; one about a name belongs
+/// to the place where the name stands.
+fn named_here(error: StackError, here: &StackError) -> StackError {
+    if error.line.is_some() || error.file.ends_with(".toml") {
+        return error;
+    }
+    StackError { message: format!("`{}`: {}", error.file, error.message), ..here.clone() }
+}
