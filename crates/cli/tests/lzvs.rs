@@ -133,6 +133,10 @@ fn a_trace_is_mapped_onto_the_drives_of_any_volume_one_to_one() {
             assert_eq!(info["requests"], drive["requests"], "{name}: {info}");
         }
     }
+    let xor = "[volume]\nlayout = \"xor\"\ndrive = \"ibm-ultrastar-18es\"\ndrives = 3\n";
+    let xor = folder.put("xor.toml", xor);
+    assert!(refused(&["trace", "remap", &xor, &trace, "-o", &folder.path("xor")]).contains("xor array"));
+    assert!(refused(&["lzvs", "plot", &xor, "-o", &folder.path("xor.svg")]).contains("xor array"));
     let small =
         folder.put("small.toml", "[volume]\nlayout = \"lzvs-naive\"\ndrive = \"hp-c2247a\"\ndrives = 2\n");
     let arguments = ["trace", "remap", &small, &trace, "-o", &folder.path("small")];

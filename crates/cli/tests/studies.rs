@@ -179,18 +179,36 @@ fn results_of_another_build_are_kept_and_not_used() {
 fn a_damaged_results_file_is_named() {
     let studies = Studies::new(STUDY);
     studies.json(&["run"]);
+    let sound = success(&studies.arguments(&["check", "--json"]));
     let file = studies.files()[0].clone();
+    let whole = fs::read(&file).unwrap();
+    let mut told = 0;
+    for place in (4..whole.len() - 8).step_by(211) {
+        let mut damaged = whole.clone();
+        damaged[place] ^= 0x10;
+        fs::write(&file, &damaged).unwrap();
+        let output = fullstroke(&studies.arguments(&["check", "--json"]));
+        let text = String::from_utf8(output.stdout).unwrap();
+        // It is told, or the numbers are what they were, or they count as never run.
+        let same = text == sound || text.contains("not run");
+        assert!(output.status.code() == Some(2) || same, "byte {place}: {text}");
+        told += u32::from(output.status.code() == Some(2));
+    }
+    assert!(told > 0);
     fs::write(&file, "no Parquet").unwrap();
     let error = refused(&studies.arguments(&["check"]));
-    assert!(error.contains(file.to_str().unwrap()), "{error}");
+    assert!(error.contains(file.to_str().unwrap()) && error.contains("delete it"), "{error}");
+    fs::remove_file(&file).unwrap();
+    studies.json(&["run"]);
+    assert_eq!(success(&studies.arguments(&["check", "--json"])), sound);
 }
 
 #[test]
 fn the_page_is_written_and_its_drift_is_found() {
     let studies = Studies::new(STUDY);
-    success(&studies.arguments(&["results", "--write"]));
     let page = studies.path("test-2020/RESULTS.md");
-    assert!(fs::read_to_string(&page).unwrap().contains("Not run yet"));
+    assert!(refused(&studies.arguments(&["results", "--write"])).contains("no run has results"));
+    assert!(!page.exists());
     studies.json(&["run"]);
     success(&studies.arguments(&["results", "--write"]));
     success(&studies.arguments(&["results", "--check"]));
@@ -205,6 +223,34 @@ fn the_page_is_written_and_its_drift_is_found() {
     fs::write(&page, &written).unwrap();
     fs::write(studies.path("test-2020/disciplines.toml"), STUDY.replace("> 0", "> 0.5")).unwrap();
     assert!(fails(), "the study was changed");
+    fs::write(studies.path("test-2020/disciplines.toml"), STUDY.replace("[100, 250]", "[100, 250, 300]"))
+        .unwrap();
+    assert!(refused(&studies.arguments(&["results", "--write"])).contains("6 of 18 runs have no results"));
+    assert_eq!(fs::read_to_string(&page).unwrap(), written);
+    let quick = ["results", "--write", "--set", "workload.requests=10"];
+    assert_eq!(fullstroke(&studies.arguments(&quick)).status.code(), Some(2));
+}
+
+#[test]
+fn points_that_cannot_be_run_do_not_hold_up_the_others() {
+    let beyond = |file: &str| {
+        format!(
+            "[workload]\nkind = \"trace\"\npath = \"{file}\"\n[volume]\ndrive = \"seagate-cheetah-9lp\"\n"
+        )
+    };
+    let study = STUDY.replace("response_ms.mean\", \"members[0].utilisation", "response_ms.mean");
+    let study = study.replace("volume.drive_settings.queue.discipline", "workload.beyond");
+    let study = study.replace("\"fcfs\", \"satf\"", "\"reject\", \"wrap\"");
+    let study = study.replace("arrivals.rate_per_s", "time_scale").replace("[100, 250]", "[1, 2]");
+    let study = study.split("[[claims]]").next().unwrap();
+    let studies = Studies::new(study);
+    let trace = studies.path("test-2020/stacks/a.csv");
+    fs::write(&trace, "128166372003061629,web,0,Read,9000000000000,4096,100\n").unwrap();
+    fs::write(studies.path("test-2020/stacks/base.toml"), beyond("a.csv")).unwrap();
+    let error = refused(&studies.arguments(&["run"]));
+    assert!(error.contains("6 of 12 runs failed, the others are kept"), "{error}");
+    let error = refused(&studies.arguments(&["run"]));
+    assert!(error.contains("6 of 6 runs failed"), "{error}");
 }
 
 #[test]

@@ -114,8 +114,10 @@ impl Layer for MultiActuator {
         gauges.reduce(together).unwrap_or_default()
     }
 
+    /// Sums over the arms; how long the drive was busy is their mean.
     fn statistics(&self) -> Option<MemberStatistics> {
-        self.arms.iter().filter_map(Layer::statistics).reduce(MemberStatistics::plus)
+        let sum = self.arms.iter().filter_map(Layer::statistics).reduce(MemberStatistics::plus)?;
+        Some(MemberStatistics { busy: sum.busy / self.arms.len() as u64, ..sum })
     }
 }
 
@@ -191,6 +193,13 @@ mod tests {
         let (_, mut layer) = two_arms();
         let both = run(&mut *layer, &[(1000, 8), (1400 + 1000, 8)]);
         assert_eq!(both.iter().map(|completion| completion.finished).collect::<Vec<_>>(), [one, one]);
+    }
+
+    #[test]
+    fn a_drive_of_which_one_arm_works_is_half_busy() {
+        let (_, mut layer) = two_arms();
+        let finished = run(&mut *layer, &[(1000, 8)])[0].finished;
+        assert_eq!(layer.statistics().unwrap().busy, finished.since(Time::ZERO) / 2);
     }
 
     #[test]

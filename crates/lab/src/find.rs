@@ -38,8 +38,8 @@ pub struct Found {
     /// The confidence of what is said of the probability.
     pub confidence: f64,
     /// With that confidence, the most probable that an underrun is in a run of
-    /// so many streams.
-    pub underrun_probability_max: f64,
+    /// so many streams; `None` where not even one stream plays.
+    pub underrun_probability_max: Option<f64>,
     /// Runs for each number of streams.
     pub replications: u32,
     /// The seed of the first run; the others follow it one by one.
@@ -98,11 +98,12 @@ pub fn most_streams(
         tried.push(one);
         Ok::<bool, LabError>(holds)
     })?;
+    let most = 1.0 - (1.0 - search.confidence).powf(1.0 / f64::from(search.replications));
     Ok(Found {
         name,
         streams,
         confidence: search.confidence,
-        underrun_probability_max: 1.0 - (1.0 - search.confidence).powf(1.0 / f64::from(search.replications)),
+        underrun_probability_max: (streams > 0).then_some(most),
         replications: search.replications,
         first_seed,
         tried,
@@ -200,6 +201,9 @@ impl fmt::Display for Found {
         {
             writeln!(f, "{streams} streams cannot be: {refused}")?;
         }
+        let Some(probability) = self.underrun_probability_max else {
+            return write!(f, "{}: not even one stream plays without an underrun.", self.name);
+        };
         let last_seed = self.first_seed.wrapping_add(u64::from(runs) - 1);
         write!(
             f,
@@ -209,7 +213,7 @@ impl fmt::Display for Found {
             self.streams,
             self.first_seed,
             100.0 * self.confidence,
-            100.0 * self.underrun_probability_max,
+            100.0 * probability,
         )
     }
 }

@@ -71,6 +71,9 @@ fn yes() -> bool {
 /// frames.
 const EXTRA_WORDS: u64 = 1 + 6 + 1 + 1 + 6;
 
+/// A port that holds words back for longer is no port.
+const NODE_DELAY_MAX: u32 = 10_000;
+
 struct Loop {
     ports: usize,
     word: Span,
@@ -96,6 +99,10 @@ pub(crate) fn build(keys: &Keys, members: usize) -> Result<Box<dyn Link>, Config
         transfer_ready: 12,
         status: 24,
     };
+    if config.node_delay_words > NODE_DELAY_MAX {
+        let message = format!("found {}; expected {NODE_DELAY_MAX} words at most", config.node_delay_words);
+        return Err(ConfigError::new("node_delay_words", message));
+    }
     let hop = word.times(u64::from(config.node_delay_words)).plus(propagation);
     Ok(Box::new(Shared::new(Loop { ports, word, hop, framing, fairness: config.fairness })))
 }

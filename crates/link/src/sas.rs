@@ -2,7 +2,7 @@
 
 use crate::LinkStatistics;
 use crate::transfer::{Delivered, Link, Port, Transfer};
-use crate::wire::{Framing, Span, frame_payload};
+use crate::wire::{Framing, Span, at_most_a_second, frame_payload};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::{Bytes, Duration, Time};
@@ -98,6 +98,8 @@ pub(crate) fn build(keys: &Keys, members: usize) -> Result<Box<dyn Link>, Config
         transfer_ready: 12,
         status: 24,
     };
+    at_most_a_second("latency", config.latency)?;
+    at_most_a_second("expander_latency", config.expander_latency)?;
     Ok(Box::new(Lanes {
         word: Span::word("rate_gbaud", config.rate_gbaud)?,
         framing,

@@ -2,7 +2,7 @@
 
 use crate::shared::{Protocol, Shared};
 use crate::transfer::{Link, Payload, Port, Transfer};
-use crate::wire::Span;
+use crate::wire::{Span, at_most_a_second};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::Duration;
@@ -86,6 +86,9 @@ pub(crate) fn build(keys: &Keys, members: usize) -> Result<Box<dyn Link>, Config
         return Err(ConfigError::new("kind", message));
     }
     let data_byte = Span::byte("rate_mb_per_s", config.rate_mb_per_s)?;
+    at_most_a_second("asynchronous_byte", config.asynchronous_byte)?;
+    at_most_a_second("arbitration", config.arbitration)?;
+    at_most_a_second("selection", config.selection)?;
     Ok(Box::new(Shared::new(Bus { ports, data_byte, config })))
 }
 

@@ -63,6 +63,15 @@ impl Span {
     }
 }
 
+/// # Errors
+/// At `key`: more than a second.
+pub(crate) fn at_most_a_second(key: &str, found: Duration) -> Result<(), ConfigError> {
+    if found <= Duration::from_millis(1000) {
+        return Ok(());
+    }
+    Err(ConfigError::new(key, format!("found {} s; expected a second at most", found.as_secs_f64())))
+}
+
 fn rate(key: &str, found: f64, least: f64, most: f64, unit: &str) -> Result<(), ConfigError> {
     if (least..=most).contains(&found) {
         return Ok(());

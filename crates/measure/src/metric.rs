@@ -122,7 +122,7 @@ type StreamMetric = (&'static str, fn(&StreamsReport) -> f64, bool);
 
 const STREAMS: [StreamMetric; 10] = [
     ("playing", |streams| streams.playing as f64, true),
-    ("mbit_per_s", |streams| streams.mbit_per_s, true),
+    ("nominal_mbit_per_s", |streams| streams.nominal_mbit_per_s, true),
     ("within_latency", |streams| streams.within_latency.map_or(f64::NAN, |streams| streams as f64), true),
     ("underruns", |streams| streams.underruns as f64, false),
     ("with_underruns", |streams| streams.with_underruns as f64, false),

@@ -53,7 +53,9 @@ impl fmt::Display for Report {
         if let Some(streams) = &self.streams {
             writeln!(f, "\n{}", self::streams(streams).trim_fmt())?;
         }
-        writeln!(f, "\n{}", members(&self.members).trim_fmt())?;
+        if !self.members.is_empty() {
+            writeln!(f, "\n{}", members(&self.members).trim_fmt())?;
+        }
         if !self.layers.is_empty() {
             writeln!(f, "\n{}", layers(&self.layers).trim_fmt())?;
         }
@@ -197,7 +199,7 @@ fn streams(streams: &StreamsReport) -> Table {
             None => format!("{} started", streams.started),
         },
         streams.playing.to_string(),
-        number(streams.mbit_per_s),
+        number(streams.nominal_mbit_per_s),
         streams.underruns.to_string(),
         streams.with_underruns.to_string(),
         format!("{} %", number(100.0 * streams.deadlines_missed_share)),

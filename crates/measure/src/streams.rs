@@ -14,8 +14,9 @@ pub struct StreamsReport {
     /// Streams that played at a time, at most: those that had begun to by the
     /// end.
     pub playing: usize,
-    /// The mean bit rates of those together, in 10^6 bits a second.
-    pub mbit_per_s: f64,
+    /// The bit rates that those have been given, together, in 10^6 bits a second,
+    /// whether or not they kept up.
+    pub nominal_mbit_per_s: f64,
     /// Streams that were started before the first that did not play within
     /// `until_start_up_latency`; `null` where the workload has no such limit.
     pub within_latency: Option<usize>,
@@ -40,7 +41,7 @@ pub struct StreamReport {
     /// From 1.
     pub stream: usize,
     /// Its mean bit rate, in 10^6 bits a second.
-    pub mbit_per_s: f64,
+    pub nominal_mbit_per_s: f64,
     /// When it was started, from the beginning of the run.
     pub started_s: f64,
     /// From its start until it played; `null` if it never did.
@@ -77,7 +78,7 @@ impl StreamsReport {
         StreamsReport {
             started: started.len(),
             playing: playing().count(),
-            mbit_per_s: playing().map(|tally| megabits(tally)).sum(),
+            nominal_mbit_per_s: playing().map(|tally| megabits(tally)).sum(),
             within_latency,
             underruns,
             with_underruns: started.iter().filter(|tally| tally.underruns > 0).count(),
@@ -99,7 +100,7 @@ impl StreamReport {
     fn new(index: usize, tally: &StreamTally) -> StreamReport {
         StreamReport {
             stream: index + 1,
-            mbit_per_s: megabits(tally),
+            nominal_mbit_per_s: megabits(tally),
             started_s: tally.started.map_or(f64::NAN, |started| started.as_secs_f64()),
             start_up_ms: tally.start_up_latency().map(Duration::as_millis_f64),
             reads: tally.reads,

@@ -118,6 +118,19 @@ fn wrong_keys_are_refused_at_their_lines() {
         ),
         ("kind = \"scsi\"\narbitration = 3", DRIVE, "stack.toml:11: `link.arbitration`", "expected"),
         (
+            "kind = \"sas\"\nlatency = \"1000h\"",
+            RAID5,
+            "stack.toml:11: `link.latency`",
+            "found 3600000 s; expected a second at most",
+        ),
+        ("kind = \"scsi\"\nselection = \"2s\"", RAID5, "stack.toml:11: `link.selection`", "a second at most"),
+        (
+            "kind = \"fc-al\"\nnode_delay_words = 20000",
+            RAID5,
+            "stack.toml:11: `link.node_delay_words`",
+            "expected 10000 words at most",
+        ),
+        (
             "kind = \"scsi\"\n",
             &RAID5.replace('5', "0").replace("drives = 0", "drives = 16"),
             "stack.toml:10: `link.kind`",

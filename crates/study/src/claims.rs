@@ -173,7 +173,9 @@ impl Claim {
                 }
             },
         };
-        Ok((value, shown, holds))
+        // What is no number holds nothing, whatever is compared with it.
+        let measured = !matches!(&value, Value::Number(number) if !number.mean().is_finite());
+        Ok((value, shown, holds && measured))
     }
 }
 
@@ -211,8 +213,15 @@ impl Rule {
                 format!("found {}; `tolerance` and kind = \"near\" need a number", config.published);
             return Err(ConfigError::new("published", message));
         };
+        let tolerance = config.tolerance.unwrap_or(NEAR);
+        if !(tolerance >= 0.0 && tolerance.is_finite()) {
+            return Err(ConfigError::new(
+                "tolerance",
+                format!("found {tolerance}; expected a share, 0 or more"),
+            ));
+        }
         let effect = config.effect.unwrap_or(published).abs();
-        Ok(Rule::Near(published, config.tolerance.unwrap_or(NEAR) * effect))
+        Ok(Rule::Near(published, tolerance * effect))
     }
 }
 

@@ -41,6 +41,24 @@ pub enum StudyError {
     /// A results file cannot be read or written.
     #[error(transparent)]
     Table(#[from] TableError),
+    /// A results file is not as it was written.
+    #[error("{} is no sound file of results ({problem}); delete it, and `fullstroke study run` does its runs again", file.display())]
+    Damaged {
+        /// The file.
+        file: PathBuf,
+        /// What was found.
+        problem: String,
+    },
+    /// Some runs broke off.
+    #[error("{failed} of {runs} runs failed, the others are kept; the first: {first}")]
+    Runs {
+        /// How many broke off.
+        failed: usize,
+        /// How many there were.
+        runs: usize,
+        /// Why the first of them did.
+        first: Box<StudyError>,
+    },
     /// A path among the metrics leads nowhere.
     #[error("{study}: `metrics`: {message}")]
     Metric {

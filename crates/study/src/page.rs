@@ -82,7 +82,7 @@ pub fn drifted(studies: &[Study], plan: &Plan, results: &Results) -> Result<Vec<
         for (index, study) in members {
             let mut tell = |what: &str| drifted.push(format!("{}: {what} {}", file.display(), study.id));
             if !page.is_of(study) {
-                tell("the study's file or a stack has changed since its results were written:");
+                tell("there are no results of the study's file and stacks as they are now:");
                 continue;
             }
             let Some(section) = Section::new(index, study, plan, results)? else { continue };

@@ -7,16 +7,17 @@ use crate::store::StoreWriter;
 use crate::study::overrides;
 use fullstroke_lab::{Candidate, run};
 use fullstroke_stack::Stack;
+use std::collections::BTreeMap;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 /// Runs `tasks`, up to `jobs` at a time, each on one thread, and adds what comes
 /// out to the store. `progress` is told how many are done.
 ///
 /// # Errors
-/// The first that failed; no further one is begun after a failure, and what was
-/// finished before is kept.
+/// If some failed: how many, and the first of them. The others are run all the
+/// same, and kept.
 pub fn run_tasks(
     tasks: &[Task],
     jobs: usize,
@@ -24,21 +25,16 @@ pub fn run_tasks(
     progress: &(dyn Fn(usize) + Sync),
 ) -> Result<(), StudyError> {
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let failed = AtomicBool::new(false);
-    let failure = Mutex::new(None);
+    let failures: Mutex<BTreeMap<usize, StudyError>> = Mutex::default();
     let writer = Mutex::new(writer);
     let work = || {
-        while !failed.load(Ordering::Relaxed) {
-            let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
-            match run_one(task, &writer) {
-                Ok(()) => progress(done.fetch_add(1, Ordering::Relaxed) + 1),
-                Err(error) => {
-                    failed.store(true, Ordering::Relaxed);
-                    if let Ok(mut failure) = failure.lock() {
-                        failure.get_or_insert(error);
-                    }
-                }
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(task) = tasks.get(index) else { break };
+            if let Err(error) = run_one(task, &writer) {
+                failures.lock().expect("nobody panics while telling").insert(index, error);
             }
+            progress(done.fetch_add(1, Ordering::Relaxed) + 1);
         }
     };
     thread::scope(|scope| {
@@ -48,9 +44,11 @@ pub fn run_tasks(
         work();
     });
     let merged = writer.lock().map_or(Ok(()), |mut writer| writer.merge());
-    match failure.into_inner() {
-        Ok(Some(error)) => Err(error),
-        _ => merged,
+    let mut failures = failures.into_inner().expect("nobody panics while telling");
+    let failed = failures.len();
+    match failures.pop_first() {
+        Some((_, first)) => Err(StudyError::Runs { failed, runs: tasks.len(), first: Box::new(first) }),
+        None => merged,
     }
 }
 

@@ -11,6 +11,7 @@
 //! | `seed` | of the run |
 //! | `settings` | the stack file and what was set in it, for people |
 //! | `metric`, `value`, `half_width` | a number and half the width of its 95 % interval within the run |
+//! | `check` | a check sum of the row; one that does not match is an error |
 //!
 //! A study is no part of the key: studies that have a point in common share it.
 
@@ -18,6 +19,7 @@ use crate::StudyError;
 use crate::metrics::Kept;
 use crate::version::VERSION;
 use fullstroke_table::{ColumnType, Schema, TableError, TableReader, TableWriter};
+use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
@@ -236,6 +238,20 @@ struct Row<'a> {
 }
 
 impl Row<'_> {
+    /// The first eight bytes of the SHA-256 of all else.
+    fn check(&self) -> u64 {
+        let mut hash = Sha256::new();
+        for text in [self.digest, self.settings, self.metric] {
+            hash.update((text.len() as u64).to_le_bytes());
+            hash.update(text);
+        }
+        hash.update(self.seed.to_le_bytes());
+        hash.update(self.value.to_bits().to_le_bytes());
+        hash.update([u8::from(self.half_width.is_some())]);
+        hash.update(self.half_width.unwrap_or_default().to_bits().to_le_bytes());
+        hash.finalize().iter().take(8).fold(0, |check, &byte| check << 8 | u64::from(byte))
+    }
+
     fn write(&self, table: &mut TableWriter) -> Result<(), TableError> {
         table.text(0, self.digest);
         table.u64(1, self.seed);
@@ -243,6 +259,7 @@ impl Row<'_> {
         table.text(3, self.metric);
         table.f64(4, self.value);
         table.optional_f64(5, self.half_width);
+        table.u64(6, self.check());
         table.end_row()
     }
 }
@@ -255,6 +272,7 @@ fn schema() -> Schema {
         .column("metric", ColumnType::Text)
         .column("value", ColumnType::F64)
         .optional("half_width", ColumnType::F64)
+        .column("check", ColumnType::U64)
         .metadata("version", VERSION)
 }
 
@@ -262,17 +280,31 @@ fn read_rows(
     file: &Path,
     mut each: impl FnMut(&Row<'_>) -> Result<(), StudyError>,
 ) -> Result<(), StudyError> {
-    let mut reader = TableReader::open(file, &schema())?;
-    while let Some(batch) = reader.next_batch(BATCH)? {
+    let damaged = |error| match error {
+        // It may have been merged under our hands.
+        TableError::Read { ref source, .. } if source.kind() == ErrorKind::NotFound => {
+            StudyError::Table(error)
+        }
+        error => StudyError::Damaged { file: file.to_owned(), problem: error.to_string() },
+    };
+    let mut reader = TableReader::open(file, &schema()).map_err(damaged)?;
+    while let Some(batch) = reader.next_batch(BATCH).map_err(damaged)? {
         for row in 0..batch.rows() {
-            each(&Row {
+            let numbers = Row {
                 digest: batch.text(0, row),
                 seed: batch.u64(1, row),
                 settings: batch.text(2, row),
                 metric: batch.text(3, row),
                 value: batch.f64(4, row),
                 half_width: batch.optional_f64(5, row),
-            })?;
+            };
+            if numbers.check() != batch.u64(6, row) {
+                return Err(StudyError::Damaged {
+                    file: file.to_owned(),
+                    problem: "a row does not match its check sum".into(),
+                });
+            }
+            each(&numbers)?;
         }
     }
     Ok(())

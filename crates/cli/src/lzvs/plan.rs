@@ -185,6 +185,12 @@ impl Plan {
             ]);
         }
         text += &format!("\n{lines}\n\n{offers}");
+        let floor = |layout: &str| {
+            self.offers.iter().find(|offer| offer.layout == layout).map(|offer| offer.floor_mb_per_s)
+        };
+        if floor("lzvs") <= floor("raid0") {
+            text += "\n\nlzvs has no higher floor than raid0 here: the rates of these drives do not fall from the first address to the last";
+        }
         if !self.parts.is_empty() {
             let mut parts = table(["part", "first sector", "GB", "floor MB/s"], &[]);
             for (number, part) in self.parts.iter().enumerate() {

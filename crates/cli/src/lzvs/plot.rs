@@ -59,6 +59,10 @@ const COLORS: [RGBColor; 6] = [
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
     let drawn = |path: &PathBuf| {
         let (stack, service) = arguments.reads.load(path)?;
+        if service.tree.drive_names().next().is_none() {
+            let message = format!("`{}`: the disks of an xor array do not show their zones", path.display());
+            return Err(Failure::Input(message));
+        }
         let zones: Vec<_> = service.tree.drive_tracks().map(|tracks| tracks.zone_rates()).collect();
         let mut shape = service.shape;
         let rates = rates(&mut shape, &zones, arguments.reads.sectors()?, RATE_POINTS);

@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     over: Option<String>,
 
     /// As of `study run`: look at results that were made with these keys.
-    #[arg(long, value_name = "KEY=VALUE", requires = "best")]
+    #[arg(long, value_name = "KEY=VALUE", requires = "best", conflicts_with_all = ["write", "check"])]
     set: Vec<String>,
 }
 
@@ -66,12 +66,20 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
 
 fn pages(loaded: &Loaded, arguments: &Arguments, output: &Output) -> Result<(), Failure> {
     let Loaded { studies, plan, results, .. } = loaded;
+    let (runs, missing) = (plan.tasks.len(), plan.missing(results).len());
+    let nothing = runs == 0 && studies.iter().any(|study| study.config.stack.is_some());
+    if arguments.write && (nothing || missing > 0) {
+        let lacking =
+            if nothing { "no run has".to_owned() } else { format!("{missing} of {runs} runs have no") };
+        let message = format!("{lacking} results here, and a page needs all; `fullstroke study run` first");
+        return Err(Failure::Input(message));
+    }
     let written = match arguments.write {
         true => write_pages(studies, plan, results).map_err(Failure::input)?,
         false => Vec::new(),
     };
     let drifted = drifted(studies, plan, results).map_err(Failure::input)?;
-    let pages = Pages { written, drifted, runs_missing: plan.missing(results).len(), runs: plan.tasks.len() };
+    let pages = Pages { written, drifted, runs_missing: missing, runs };
     let mut lines: Vec<String> =
         pages.written.iter().map(|path| format!("written: {}", path.display())).collect();
     lines.extend(pages.drifted.iter().cloned());
