@@ -9,7 +9,6 @@
 //! | `build.rs` | from a stack file to layers and a source |
 //! | `link.rs` | the link between a volume and its drives |
 //! | `fio.rs` | a job file of fio's as a workload |
-//! | `streams.rs` | media streams as a workload, read key by key |
 //! | `layouts.rs` | the layouts by name |
 //! | `stripes.rs` | how a volume's addresses lie on its members, for the host above |
 //! | `replay.rs` | a trace as a source of requests |
@@ -27,7 +26,6 @@ mod link;
 mod reference;
 mod replay;
 mod schema;
-mod streams;
 mod stripes;
 mod volume;
 mod workload;

@@ -1,12 +1,13 @@
 //! The workload of a stack file, by its kind.
 
 use crate::FioConfig;
-use crate::streams::read_streams;
-use fullstroke_contract::registry::{self, Keys, read};
+use fullstroke_contract::registry::{self, Keys, check_known, known_keys, read, schema_of};
 use fullstroke_contract::{ConfigError, Operation};
 use fullstroke_trace::{Beyond, Options};
 use fullstroke_units::Duration;
-use fullstroke_workload::{ProcessConfig, ProcessesConfig, StreamsConfig, SyntheticConfig};
+use fullstroke_workload::{
+    ProcessConfig, ProcessesConfig, StreamsConfig, SyntheticConfig, VariationConfig, WeightedBitRate,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -139,6 +140,24 @@ fn read_processes(keys: &Keys) -> Result<ProcessesConfig, ConfigError> {
         for (index, entry) in entries.iter().enumerate() {
             if let Value::Object(entry) = entry {
                 read::<ProcessConfig>(entry).map_err(|error| error.below(&format!("processes[{index}]")))?;
+            }
+        }
+    }
+    read(keys)
+}
+
+/// Reads a load of streams table by table, so that an unknown key names the
+/// nearest one.
+fn read_streams(keys: &Keys) -> Result<StreamsConfig, ConfigError> {
+    if let Some(Value::Object(variation)) = keys.get("variation") {
+        let known = known_keys(&schema_of::<VariationConfig>());
+        check_known(variation, &known).map_err(|error| error.below("variation"))?;
+    }
+    if let Some(Value::Array(rates)) = keys.get("bit_rates") {
+        let known = known_keys(&schema_of::<WeightedBitRate>());
+        for (index, rate) in rates.iter().enumerate() {
+            if let Value::Object(rate) = rate {
+                check_known(rate, &known).map_err(|error| error.below(&format!("bit_rates[{index}]")))?;
             }
         }
     }

@@ -13,7 +13,7 @@
 //! | `metrics.rs` | what is kept of a run |
 //! | `plan.rs` | which runs studies need |
 //! | `store.rs`, `version.rs` | where results are kept, and of which build |
-//! | `runner.rs` | runs what is missing |
+//! | `runner.rs`, `parallel.rs` | runs what is missing, on all cores |
 //! | `claims.rs`, `text.rs` | what holds, and how it is written |
 //! | `best.rs` | which value of an axis is best |
 //! | `figure.rs`, `page.rs` | charts, and the page of results |
@@ -29,6 +29,7 @@ pub mod expression;
 mod figure;
 mod metrics;
 mod page;
+mod parallel;
 mod plan;
 mod runner;
 mod schema;

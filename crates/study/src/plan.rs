@@ -3,6 +3,7 @@
 use crate::StudyError;
 use crate::expression::{Data, Estimate};
 use crate::metrics;
+use crate::parallel::in_parallel;
 use crate::store::{Key, Results};
 use crate::study::{Study, Variant, hex, overrides};
 use fullstroke_stack::{Stack, StackError};
@@ -12,8 +13,6 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 /// One run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -235,30 +234,4 @@ fn check_paths(studies: &[Study], set: &[String]) -> Result<(), StudyError> {
         }
     }
     Ok(())
-}
-
-/// `work` on each item, up to `jobs` at a time; results in the order of the items.
-fn in_parallel<T: Sync, R: Send>(items: &[T], jobs: usize, work: &(dyn Fn(&T) -> R + Sync)) -> Vec<R> {
-    let next = AtomicUsize::new(0);
-    let take_turns = || {
-        let mut done = Vec::new();
-        while let Some((index, item)) = {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            items.get(index).map(|item| (index, item))
-        } {
-            done.push((index, work(item)));
-        }
-        done
-    };
-    let mut results: Vec<(usize, R)> = thread::scope(|scope| {
-        let others: Vec<_> =
-            (1..jobs.clamp(1, items.len().max(1))).map(|_| scope.spawn(take_turns)).collect();
-        let mut all = take_turns();
-        for other in others {
-            all.extend(other.join().expect("reading a stack does not panic"));
-        }
-        all
-    });
-    results.sort_by_key(|(index, _)| *index);
-    results.into_iter().map(|(_, result)| result).collect()
 }

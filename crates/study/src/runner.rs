@@ -2,15 +2,14 @@
 
 use crate::StudyError;
 use crate::metrics::keep;
+use crate::parallel::in_parallel;
 use crate::plan::Task;
 use crate::store::StoreWriter;
 use crate::study::overrides;
 use fullstroke_lab::{Candidate, run};
 use fullstroke_stack::Stack;
-use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 /// Runs `tasks`, up to `jobs` at a time, each on one thread, and adds what comes
 /// out to the store. `progress` is told how many are done.
@@ -24,30 +23,18 @@ pub fn run_tasks(
     writer: StoreWriter,
     progress: &(dyn Fn(usize) + Sync),
 ) -> Result<(), StudyError> {
-    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let failures: Mutex<BTreeMap<usize, StudyError>> = Mutex::default();
+    let done = AtomicUsize::new(0);
     let writer = Mutex::new(writer);
-    let work = || {
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(task) = tasks.get(index) else { break };
-            if let Err(error) = run_one(task, &writer) {
-                failures.lock().expect("nobody panics while telling").insert(index, error);
-            }
-            progress(done.fetch_add(1, Ordering::Relaxed) + 1);
-        }
-    };
-    thread::scope(|scope| {
-        for _ in 1..jobs.clamp(1, tasks.len().max(1)) {
-            scope.spawn(work);
-        }
-        work();
+    let outcomes = in_parallel(tasks, jobs, &|task| {
+        let outcome = run_one(task, &writer);
+        progress(done.fetch_add(1, Ordering::Relaxed) + 1);
+        outcome
     });
     let merged = writer.lock().map_or(Ok(()), |mut writer| writer.merge());
-    let mut failures = failures.into_inner().expect("nobody panics while telling");
+    let failures: Vec<StudyError> = outcomes.into_iter().filter_map(Result::err).collect();
     let failed = failures.len();
-    match failures.pop_first() {
-        Some((_, first)) => Err(StudyError::Runs { failed, runs: tasks.len(), first: Box::new(first) }),
+    match failures.into_iter().next() {
+        Some(first) => Err(StudyError::Runs { failed, runs: tasks.len(), first: Box::new(first) }),
         None => merged,
     }
 }

@@ -41,7 +41,8 @@ pub type Key = (String, u64);
 /// The numbers of many runs.
 #[derive(Clone, Debug, Default)]
 pub struct Results {
-    names: Vec<String>,
+    /// The metrics by number.
+    names: HashMap<String, usize>,
     runs: HashMap<Key, BTreeMap<usize, (f64, Option<f64>)>>,
 }
 
@@ -66,8 +67,7 @@ pub struct StoreWriter {
 impl Results {
     /// A number of a run, and half the width of its interval within it.
     pub fn get(&self, key: &Key, metric: &str) -> Option<(f64, Option<f64>)> {
-        let name = self.names.iter().position(|name| name == metric)?;
-        self.runs.get(key)?.get(&name).copied()
+        self.runs.get(key)?.get(self.names.get(metric)?).copied()
     }
 
     /// Whether a run has all these metrics.
@@ -76,10 +76,11 @@ impl Results {
     }
 
     fn add(&mut self, key: Key, metric: &str, value: f64, half_width: Option<f64>) {
-        let known = self.names.iter().position(|name| name == metric);
+        let known = self.names.get(metric).copied();
         let name = known.unwrap_or_else(|| {
-            self.names.push(metric.to_owned());
-            self.names.len() - 1
+            let new = self.names.len();
+            self.names.insert(metric.to_owned(), new);
+            new
         });
         self.runs.entry(key).or_default().insert(name, (value, half_width));
     }

@@ -1,0 +1,32 @@
+//! Work shared among threads.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// `work` on each item, up to `jobs` at a time; results in the order of the items.
+pub(crate) fn in_parallel<T: Sync, R: Send>(
+    items: &[T],
+    jobs: usize,
+    work: &(dyn Fn(&T) -> R + Sync),
+) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let take_turns = || {
+        let mut done = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(index) else { return done };
+            done.push((index, work(item)));
+        }
+    };
+    let mut results: Vec<(usize, R)> = thread::scope(|scope| {
+        let others: Vec<_> =
+            (1..jobs.clamp(1, items.len().max(1))).map(|_| scope.spawn(take_turns)).collect();
+        let mut all = take_turns();
+        for other in others {
+            all.extend(other.join().expect("work on an item does not panic"));
+        }
+        all
+    });
+    results.sort_by_key(|(index, _)| *index);
+    results.into_iter().map(|(_, result)| result).collect()
+}
