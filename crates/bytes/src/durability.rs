@@ -82,6 +82,8 @@ impl Store {
         if let Some(Records { journal: Some(journal), .. }) = &self.records {
             files.extend(journal.file_changed_since(self.synced));
         }
+        // Behind the data that they vouch for.
+        files.extend(self.losses.iter().flat_map(|loss| loss.files_changed_since(self.synced)));
         let epoch = self.media.epoch;
         self.media.epoch += 1;
         SyncJob { files, synced: Synced { epoch, state_changes: self.state_changes, states: self.states() } }
@@ -173,6 +175,9 @@ impl Store {
     /// Answers whether there was such a place.
     fn settle_some(&mut self) -> Result<bool, StoreError> {
         let Some(extent) = self.unsettled.last().copied() else { return Ok(false) };
+        if !self.root.answers() {
+            return Ok(false);
+        }
         let part = Extent { sectors: extent.sectors.min(SETTLED_SECTORS), ..extent };
         if let Some(Records { regions: Some(regions), .. }) = &mut self.records {
             regions.mark(part, self.media.epoch)?;

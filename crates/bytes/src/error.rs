@@ -27,6 +27,16 @@ pub enum StoreError {
         /// What was asked for.
         extent: Extent,
     },
+    /// The volume has failed: it waits for its members, or for somebody to say
+    /// that what they held may be lost.
+    #[error(
+        "the volume has failed: more members are out of order than it survives ({members}); \
+         it goes on when it is said that the data they held may be lost"
+    )]
+    Failed {
+        /// Those that are out of order.
+        members: String,
+    },
     /// The request reaches behind the end of the volume, or is empty.
     #[error("{extent:?} is not within the volume's {capacity}, or is empty")]
     OutOfRange {

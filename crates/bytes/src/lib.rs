@@ -12,6 +12,7 @@
 //! | `opening.rs` | a store is made, or opened again and mended |
 //! | `durability.rs` | syncing, also from another thread; tidying; closing |
 //! | `members.rs` | members fail, are restored, and are filled again |
+//! | `loss.rs` | data that was given up, until it is written again |
 //! | `states.rs` | how one member's failure is another's, in volumes of volumes |
 //! | `node.rs`, `array.rs` | the tree of drives and volumes; plans on bytes |
 //! | `buffers.rs`, `gathered.rs` | the memory of a plan, its arithmetic |
@@ -29,6 +30,7 @@
 //! | `member-0.2.img` | the bytes of the drive that is member 2 of member 0 |
 //! | `regions` | a bit for each region of the volume (16 MiB, or more for volumes beyond 8 TiB) that is being written |
 //! | `journal` | the changes of the latest request to a degraded parity volume |
+//! | `written-0` | a bit for each sector that was written since data was given up for the first time |
 //! | `lock` | nothing; it is locked while the store is open |
 //!
 //! # What survives what
@@ -76,6 +78,7 @@ mod file;
 mod gathered;
 mod journal;
 mod lock;
+mod loss;
 mod media;
 mod medium;
 mod members;

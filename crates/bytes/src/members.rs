@@ -1,9 +1,10 @@
 //! Members fail, are replaced, and are filled again.
 
+use crate::loss::Loss;
 use crate::node::Node;
 use crate::states;
 use crate::store::Records;
-use crate::superblock::{StateRecord, Superblock};
+use crate::superblock::{LossRecord, StateRecord, Superblock};
 use crate::{Store, StoreError};
 use fullstroke_contract::MemberState;
 use fullstroke_units::{SECTOR_BYTES, Sectors};
@@ -74,13 +75,72 @@ impl Store {
         self.set_state(path, MemberState::Failed)
     }
 
+    /// Whether more members are out of order than the volume survives. It takes
+    /// no changes then, and no empty member unless the loss
+    /// [is accepted](Store::accept_data_loss).
+    pub fn has_failed(&self) -> bool {
+        !self.root.answers()
+    }
+
+    /// Whether data was given up. What of it was not written since is
+    /// [`Lost`](StoreError::Lost) to reads.
+    pub fn has_lost_data(&self) -> bool {
+        !self.losses.is_empty()
+    }
+
+    /// Whether the volume's members may be filled although it has failed:
+    /// because the loss of what they held, as far as they are filled now, was
+    /// accepted.
+    fn may_be_filled(&self) -> bool {
+        let Node::Volume(array) = &self.root else { return true };
+        array.layout.answers()
+            || self.losses.last().is_some_and(|loss| loss.covers(array.layout.member_states()))
+    }
+
+    /// An error if the volume has failed and its data was not given up.
+    fn check_loss(&self) -> Result<(), StoreError> {
+        if self.may_be_filled() {
+            return Ok(());
+        }
+        let members = self.status().into_iter().filter(|member| member.state != "alive");
+        let members = members.map(|member| format!("{} {}", member.member, member.state));
+        Err(StoreError::Failed { members: members.collect::<Vec<_>>().join(", ") })
+    }
+
+    /// Somebody says that what the failed volume has lost may be lost: from now
+    /// on empty members can be [restored](Store::restore_member) and filled as
+    /// far as there is something to fill them from. What is lost stays so until
+    /// it is written.
+    ///
+    /// # Errors
+    /// The volume has not failed, or it was said already; or the host's.
+    pub fn accept_data_loss(&mut self) -> Result<(), StoreError> {
+        if self.may_be_filled() {
+            let why = if self.has_failed() { "its data was given up already" } else { "it has not failed" };
+            return Err(StoreError::Refused(format!("the volume has nothing to give up: {why}")));
+        }
+        let Node::Volume(array) = &self.root else { return Ok(()) };
+        let states = (0..array.members.len()).map(|member| array.layout.member_state(member).into());
+        let states: Vec<StateRecord> = states.collect();
+        let folder = self.records.as_ref().map(|records| records.folder.as_path());
+        let loss = Loss::open(self.losses.len(), &states, self.root.capacity(), folder)?;
+        if let Some(records) = &mut self.records {
+            let mut superblock = records.superblock.clone();
+            superblock.losses.push(LossRecord { members: states });
+            records.replace_superblock(superblock)?;
+        }
+        self.losses.push(loss);
+        Ok(())
+    }
+
     /// An empty member stands in the place of the failed one at `path`;
     /// [`rebuild_member`](Store::rebuild_member) fills it. If its volume answers
     /// again thereby, that is empty too, and is to be filled by the one above.
     ///
     /// # Errors
     /// There is no such member, it has not failed, or it is a volume that has
-    /// failed itself; or its medium could not be emptied, or the change not be
+    /// failed itself; the volume [has failed](Store::has_failed) and its data was
+    /// not given up; or its medium could not be emptied, or the change not be
     /// recorded: the member counts as failed then, as before.
     pub fn restore_member(&mut self, path: &[usize]) -> Result<(), StoreError> {
         self.finish_pending()?;
@@ -94,6 +154,8 @@ impl Store {
             let message = format!("member `{name}` is a volume that has failed; restore its members");
             return Err(StoreError::Refused(message));
         }
+        self.check_loss()?;
+        let (array, member) = states::find(&mut self.root, path)?;
         states::clear(&array.members[member], &mut self.media)?;
         self.set_state(path, MemberState::Rebuilding { done: Sectors::ZERO })
     }
@@ -103,8 +165,9 @@ impl Store {
     /// it is filled. Does nothing if it is filled so far already.
     ///
     /// # Errors
-    /// There is no such member, or it is not being rebuilt; lost, or the
-    /// host's: the member is filled as far as its state says then.
+    /// There is no such member, or it is not being rebuilt; the volume
+    /// [has failed](Store::has_failed), so that nothing is left to fill it from,
+    /// and its data was not given up; or the host's: the member is filled as far as its state says then.
     pub fn rebuild_member(&mut self, path: &[usize], upto: Sectors) -> Result<Sectors, StoreError> {
         self.finish_pending()?;
         let (array, member) = states::find(&mut self.root, path)?;
@@ -117,12 +180,19 @@ impl Store {
                 return Err(StoreError::Refused(message));
             }
         };
+        self.check_loss()?;
+        let had_failed = self.has_failed();
         while done < upto.min(end) {
             let most = REBUILD_SECTORS.min(Sectors(upto.0 - done.0));
             done = self.rebuild_part(path, done, most)?;
         }
         if done >= end {
             self.set_state(path, MemberState::Alive)?;
+        }
+        if had_failed && !self.has_failed() {
+            // Changes are taken again from now on, and must find the members
+            // as they are now after a kill.
+            self.record_all_but(&[])?;
         }
         Ok(done)
     }

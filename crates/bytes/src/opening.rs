@@ -4,6 +4,7 @@ use crate::StoreError;
 use crate::file::FileMedium;
 use crate::journal::Journal;
 use crate::lock::{Lock, found_in};
+use crate::loss::Loss;
 use crate::media::Media;
 use crate::medium::Medium;
 use crate::memory::MemoryMedium;
@@ -203,6 +204,7 @@ impl Store {
         }
         let records = Records { folder: folder.to_owned(), _lock: lock, superblock, regions, journal };
         let mut store = Store::over(root, media, Some(records), opening.quiet);
+        store.open_losses()?;
         store.choose_journalling()?;
         store.replay(&mut report)?;
         store.resynchronise(&mut report, opening.progress)?;
@@ -217,11 +219,21 @@ impl Store {
             journalled: false,
             pending: false,
             unsettled: Vec::new(),
+            losses: Vec::new(),
             synced: 0,
             checkpoint: None,
             quiet,
             state_changes: 0,
         }
+    }
+
+    fn open_losses(&mut self) -> Result<(), StoreError> {
+        let Some(records) = &self.records else { return Ok(()) };
+        let (capacity, folder) = (self.root.capacity(), Some(records.folder.as_path()));
+        let losses = records.superblock.losses.iter().enumerate();
+        let losses = losses.map(|(index, loss)| Loss::open(index, &loss.members, capacity, folder));
+        self.losses = losses.collect::<Result<_, _>>()?;
+        Ok(())
     }
 
     /// Makes again what the journal holds. What was made already is the same

@@ -3,6 +3,7 @@
 use crate::StoreError;
 use crate::journal::Journal;
 use crate::lock::Lock;
+use crate::loss::Loss;
 use crate::media::Media;
 use crate::medium::extent_of;
 use crate::node::Node;
@@ -33,6 +34,17 @@ const ALLOCATION_SECTORS: u64 = (16 << 20) / SECTOR_BYTES;
 /// - **Members**: [`status`](Store::status), [`fail_member`](Store::fail_member),
 ///   [`restore_member`](Store::restore_member),
 ///   [`rebuild_member`](Store::rebuild_member), [`scrub`](Store::scrub).
+/// - **Lost data**: [`has_failed`](Store::has_failed),
+///   [`accept_data_loss`](Store::accept_data_loss),
+///   [`has_lost_data`](Store::has_lost_data).
+///
+/// # When too many members fail
+/// A volume that has lost more than its redundancy covers has failed. What it
+/// still has can be read; it takes no changes, fills no member, and takes no
+/// empty member in a failed one's place, so that members may come back with what
+/// they held. When [somebody says](Store::accept_data_loss) that the data may be
+/// lost, it is filled again; what had no source is
+/// [`Lost`](StoreError::Lost) until it is written, never zeros or garbage.
 ///
 /// # When the host fails
 /// A request whose read or write of a medium fails returns the error, and may
@@ -59,6 +71,8 @@ pub struct Store {
     /// An epoch, and when it began at the latest.
     pub(crate) checkpoint: Option<(u64, Duration)>,
     pub(crate) quiet: Duration,
+    /// Data that was given up, and may not be read before it is written.
+    pub(crate) losses: Vec<Loss>,
     /// Counts changes of members' states that do not come from rebuilding.
     pub(crate) state_changes: u64,
 }
@@ -97,7 +111,8 @@ impl Store {
     pub fn read(&mut self, lbn: Lbn, into: &mut [u8]) -> Result<(), StoreError> {
         self.check_range(extent_of(lbn, into.len()))?;
         self.finish_pending()?;
-        self.root.read(lbn, into, &self.media)
+        self.root.read(lbn, into, &self.media)?;
+        if self.losses.is_empty() { Ok(()) } else { self.check_known(extent_of(lbn, into.len())) }
     }
 
     /// Writes the sectors from `lbn` on. When it returns well, the bytes are
@@ -115,7 +130,8 @@ impl Store {
         self.change(all, |root, part, media| {
             let begin = part.start.since(lbn).bytes().0 as usize;
             root.write(part.start, &from[begin..][..part.sectors.bytes().0 as usize], media)
-        })
+        })?;
+        if self.losses.is_empty() { Ok(()) } else { self.note_known(all) }
     }
 
     /// Makes the sectors read as zeros, and gives their room back if it may:
@@ -125,7 +141,8 @@ impl Store {
     /// As [`write`](Store::write).
     pub fn write_zeroes(&mut self, lbn: Lbn, sectors: Sectors, may_punch: bool) -> Result<(), StoreError> {
         let all = Extent { start: lbn, sectors };
-        self.change(all, |root, part, media| root.zero(part, may_punch, media))
+        self.change(all, |root, part, media| root.zero(part, may_punch, media))?;
+        self.note_known(all)
     }
 
     /// Gives back what room of the sectors it can: in a parity volume that of
@@ -152,6 +169,11 @@ impl Store {
     ) -> Result<(), StoreError> {
         self.check_range(Extent { start: lbn, sectors })?;
         self.finish_pending()?;
+        if !self.losses.is_empty() {
+            // What takes no room would be taken for zeros.
+            let _ = visit(Extent { start: lbn, sectors }, true);
+            return Ok(());
+        }
         let end = lbn + sectors;
         let mut last: Option<(Extent, bool)> = None;
         let mut merged = |run: Extent, takes_room| match &mut last {
@@ -207,6 +229,9 @@ impl Store {
         mut make: impl FnMut(&mut Node, Extent, &mut Media) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         self.check_range(extent)?;
+        if !self.root.answers() {
+            return Err(StoreError::Lost { extent });
+        }
         self.finish_pending()?;
         if let Some(Records { regions: Some(regions), .. }) = &mut self.records {
             regions.mark(extent, self.media.epoch)?;
@@ -226,6 +251,24 @@ impl Store {
             at = next;
         }
         Ok(())
+    }
+
+    /// An error if some of `extent` was given up and not written since.
+    #[cold]
+    fn check_known(&mut self, extent: Extent) -> Result<(), StoreError> {
+        let Node::Volume(array) = &mut self.root else { return Ok(()) };
+        for loss in &mut self.losses {
+            if let Some(lost) = loss.first_lost(array, extent)? {
+                return Err(StoreError::Lost { extent: Extent { start: lost, sectors: Sectors(1) } });
+            }
+        }
+        Ok(())
+    }
+
+    /// `extent` was written: it can be read from now on, whatever was lost.
+    fn note_known(&mut self, extent: Extent) -> Result<(), StoreError> {
+        let epoch = self.media.epoch;
+        self.losses.iter_mut().try_for_each(|loss| loss.note_written(extent, epoch))
     }
 
     /// Makes changes through the journal: all of them or, if the process dies

@@ -36,6 +36,17 @@ pub(crate) struct Superblock {
     /// members.
     #[serde(rename = "member", default)]
     pub(crate) members: Vec<MemberRecord>,
+    /// Each time that data was given up, the states of the outermost volume's
+    /// members then.
+    #[serde(rename = "loss", default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) losses: Vec<LossRecord>,
+}
+
+/// Data that was given up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LossRecord {
+    pub(crate) members: Vec<StateRecord>,
 }
 
 /// A member of a volume.
@@ -97,6 +108,7 @@ impl Superblock {
             clean: true,
             region_sectors: region.0,
             members,
+            losses: Vec::new(),
         }
     }
 

@@ -3,8 +3,9 @@
 
 mod common;
 
-use common::{Sample, folder, pattern, sample};
+use common::{Sample, folder, path, pattern, sample};
 use fullstroke_bytes::{Location, OpenReport, Opening, Store, StoreError, Tidy};
+use fullstroke_contract::MemberState;
 use fullstroke_units::{Lbn, Sectors};
 use std::fs;
 use std::path::Path;
@@ -250,25 +251,160 @@ fn a_replaced_volume_is_emptied_and_filled_with_sound_parity_of_its_own() {
     assert!(all_of(&mut store) == bytes);
 }
 
+/// How many sectors are as in `bytes`, and how many are lost; others there must
+/// not be.
+fn right_and_lost(store: &mut Store, bytes: &[u8]) -> (usize, usize) {
+    let (mut right, mut lost) = (0, 0);
+    for (lbn, expected) in bytes.chunks(512).enumerate() {
+        let mut found = [0xEE; 512];
+        match store.read(Lbn(lbn as u64), &mut found) {
+            Ok(()) => {
+                assert!(found == expected, "LBN {lbn} is returned, and wrong");
+                right += 1;
+            }
+            Err(StoreError::Lost { .. }) => lost += 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    (right, lost)
+}
+
+/// Volumes, the drives that fail first, and one that they need then.
+const TOO_MANY: &[(&str, &[&str], &str)] = &[
+    ("raid1", &["0", "1"], "2"),
+    ("raid10", &["1"], "0"),
+    ("raid5", &["1"], "3"),
+    ("raid6", &["1", "2"], "3"),
+    ("raid50", &["0.1"], "0.2"),
+    ("raid0 in raid1", &["0.0"], "1.1"),
+    ("raid1 in raid5", &["0.0", "0.1", "1.0"], "1.1"),
+];
+
+/// Restores the drive and fills the outermost member that is empty thereby, a
+/// little.
+fn begin_to_fill(store: &mut Store, drive: &str) -> Vec<usize> {
+    store.restore_member(&path(drive)).unwrap();
+    loop {
+        let filling = store.status().into_iter().find(|member| member.state == "rebuilding").unwrap();
+        let filling = path(&filling.member);
+        store.rebuild_member(&filling, Sectors(20)).unwrap();
+        if store.member_state(&filling).unwrap() != MemberState::Alive {
+            return filling;
+        }
+    }
+}
+
 #[test]
-fn a_volume_that_lost_data_is_sound_again_when_its_members_are() {
-    let (mut store, _) =
-        Store::open((sample("raid5").shape)(), &Location::Memory, "0123", Opening::default()).unwrap();
-    store.write(Lbn(0), &pattern(0, store.capacity().0, 1)).unwrap();
-    for member in [0, 1] {
-        store.fail_member(&[member]).unwrap();
+fn a_rebuild_whose_last_source_fails_rests_and_nothing_reads_as_zeros() {
+    for &(name, first, needed) in TOO_MANY {
+        let (folder, sample) = (folder(), sample(name));
+        let bytes = filled(sample, folder.path());
+        let (mut store, _) = open(sample, folder.path()).unwrap();
+        first.iter().for_each(|drive| store.fail_member(&path(drive)).unwrap());
+        let filling = begin_to_fill(&mut store, first[0]);
+        store.fail_member(&path(needed)).unwrap();
+        assert!(store.has_failed(), "{name}");
+        let state = store.member_state(&filling).unwrap();
+        assert!(matches!(state, MemberState::Rebuilding { done } if done.0 >= 20), "{name}: {state:?}");
+        let refused = store.rebuild_member(&filling, Sectors(u64::MAX));
+        assert!(matches!(refused, Err(StoreError::Failed { .. })), "{name}: {refused:?}");
+        let before = right_and_lost(&mut store, &bytes);
+        assert!(before.1 > 0, "{name}");
+        drop(store);
+        let (mut store, _) = open(sample, folder.path()).unwrap();
+        assert!(store.has_failed() && store.status().iter().any(|member| member.state == "rebuilding"));
+        assert_eq!(right_and_lost(&mut store, &bytes), before, "{name}");
     }
-    for member in [0, 1] {
-        store.restore_member(&[member]).unwrap();
+}
+
+#[test]
+fn a_failed_volume_takes_no_changes_and_no_empty_member_until_its_data_is_given_up() {
+    for &(name, first, needed) in TOO_MANY {
+        let (folder, sample) = (folder(), sample(name));
+        let bytes = filled(sample, folder.path());
+        let (mut store, _) = open(sample, folder.path()).unwrap();
+        assert!(said(store.accept_data_loss()).contains("it has not failed"));
+        first.iter().for_each(|drive| store.fail_member(&path(drive)).unwrap());
+        store.fail_member(&path(needed)).unwrap();
+        let before = right_and_lost(&mut store, &bytes);
+        for drive in first.iter().chain([&needed]) {
+            let said = said(store.restore_member(&path(drive)));
+            let inner = name == "raid1 in raid5" || name == "raid0 in raid1";
+            assert!(
+                inner || said.contains("the volume has failed") && said.contains(drive),
+                "{name}: {said}"
+            );
+        }
+        assert!(matches!(store.write(Lbn(0), &[1; 512]), Err(StoreError::Lost { .. })), "{name}");
+        assert_eq!(right_and_lost(&mut store, &bytes), before, "{name}");
+        drop(store);
+        let (mut store, _) = open(sample, folder.path()).unwrap();
+        assert_eq!(right_and_lost(&mut store, &bytes), before, "{name}");
     }
-    for member in [0, 1] {
-        store.rebuild_member(&[member], Sectors(u64::MAX)).unwrap();
+}
+
+/// Restores and fills members until all are alive.
+fn fill_all(store: &mut Store) {
+    loop {
+        let paths = |store: &Store, state: &str| {
+            let members = store.status().into_iter().filter(|member| member.state == state);
+            members.map(|member| path(&member.member)).collect::<Vec<_>>()
+        };
+        for member in paths(store, "failed") {
+            // A volume is restored with its members.
+            let _ = store.restore_member(&member);
+        }
+        let rebuilding = paths(store, "rebuilding");
+        for member in &rebuilding {
+            store.rebuild_member(member, Sectors(u64::MAX)).unwrap();
+        }
+        if rebuilding.is_empty() {
+            return assert!(store.status().iter().all(|member| member.state == "alive"));
+        }
     }
-    assert_eq!(store.scrub().unwrap().mismatched_sectors, 0);
-    // Half of the data is gone, but what is there can be relied upon again.
-    let before = all_of(&mut store);
-    store.fail_member(&[3]).unwrap();
-    assert!(all_of(&mut store) == before);
+}
+
+#[test]
+fn data_that_was_given_up_stays_lost_until_it_is_written() {
+    for &(name, first, needed) in TOO_MANY {
+        let (folder, sample) = (folder(), sample(name));
+        let mut bytes = filled(sample, folder.path());
+        let (mut store, _) = open(sample, folder.path()).unwrap();
+        first.iter().for_each(|drive| store.fail_member(&path(drive)).unwrap());
+        begin_to_fill(&mut store, first[0]);
+        store.fail_member(&path(needed)).unwrap();
+        let before = right_and_lost(&mut store, &bytes);
+        store.accept_data_loss().unwrap();
+        assert!(store.has_lost_data() && said(store.accept_data_loss()).contains("given up already"));
+        fill_all(&mut store);
+        assert!(!store.has_failed());
+        assert_eq!(store.scrub().unwrap().mismatched_sectors, 0, "{name}");
+        assert_eq!(right_and_lost(&mut store, &bytes).1, before.1, "{name}: filling brings nothing back");
+        let end = store.capacity().0;
+        let (at, new) = (end - 97, pattern(end - 97, 30, 9));
+        store.write(Lbn(at), &new).unwrap();
+        bytes[at as usize * 512..][..new.len()].copy_from_slice(&new);
+        store.write_zeroes(Lbn(end - 40), Sectors(40), true).unwrap();
+        bytes[(end - 40) as usize * 512..].fill(0);
+        let after = right_and_lost(&mut store, &bytes);
+        assert!(after.1 < before.1, "{name}: what is written can be read");
+        drop(store);
+        let (mut store, _) = open(sample, folder.path()).unwrap();
+        assert!(store.has_lost_data());
+        assert_eq!(right_and_lost(&mut store, &bytes), after, "{name}: after a kill");
+        assert_eq!(store.scrub().unwrap().mismatched_sectors, 0, "{name}");
+        // Redundancy covers what is there again.
+        fill_all(&mut store);
+        store.fail_member(&path(needed)).unwrap();
+        assert_eq!(right_and_lost(&mut store, &bytes), after, "{name}: without {needed}");
+        let mut takes_room = true;
+        let mut visit = |_, takes| {
+            takes_room &= takes;
+            std::ops::ControlFlow::Continue(())
+        };
+        store.allocated(Lbn(0), store.capacity(), &mut visit).unwrap();
+        assert!(takes_room, "{name}: what is lost is not told as zeros");
+    }
 }
 
 #[test]

@@ -193,6 +193,10 @@ impl World {
             let Signal::Rebuilt { member, done, .. } = signal else { continue };
             path.push(member as usize);
             if let Err(error) = self.store.rebuild_member(&path, done) {
+                if let StoreError::Failed { .. } = error {
+                    // It waits, as far as it is filled, for what it needs.
+                    continue;
+                }
                 eprintln!("fullstroke: member {member} cannot be rebuilt: {error}");
                 // Either may know already.
                 let _ = self.store.fail_member(&path);
