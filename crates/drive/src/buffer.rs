@@ -5,6 +5,11 @@
 //! worked out when it matters: [`Buffer::catch_up`] lets it run up to an
 //! instant. The rules are set out in VALIDATION.md, with what each is worth.
 
+mod oldest;
+mod order;
+mod segments;
+
+use self::segments::{Fill, Kind, Segment, Segments};
 use crate::config::{BufferConfig, ReadAhead};
 use crate::mechanics::{Feed, Head, Mechanics};
 use fullstroke_contract::{ConfigError, Extent, TrackTable as _};
@@ -13,47 +18,6 @@ use std::collections::VecDeque;
 
 /// Segments of a buffer at most; more are a mistake.
 const SEGMENTS_MAX: u32 = 1 << 16;
-
-/// What a segment holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-enum Kind {
-    /// Nothing.
-    #[default]
-    Free,
-    Read,
-    Written,
-    /// Written data that are not on the medium yet.
-    Dirty,
-    /// Reserved by a layer above; neither replaced nor hit.
-    Protected,
-}
-
-/// How a segment is filled by the drive itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-enum Fill {
-    /// Not, or no longer.
-    #[default]
-    Idle,
-    /// Read-ahead: the head waits for the segment's end since an instant, and
-    /// goes on to `limit`.
-    Ahead { since: Time, limit: u64 },
-    /// A whole track, while the head is on it.
-    Track { landed: Time, left: Time },
-}
-
-/// Data of neighbouring addresses. A free one, and a protected one, has none;
-/// a free one was used at 0, so that it is the first to be replaced.
-#[derive(Clone, Copy, Debug, Default)]
-struct Segment {
-    start: u64,
-    end: u64,
-    kind: Kind,
-    fill: Fill,
-    /// When its data were there, but for those that the drive fills in.
-    ready: Time,
-    /// The tick of its last use.
-    used: u64,
-}
 
 /// Data that are acknowledged but not on the medium.
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +47,7 @@ pub(crate) struct Buffer {
     segment_sectors: u64,
     /// Segments that may hold written data.
     write_segments: usize,
-    segments: Vec<Segment>,
+    segments: Segments,
     /// The segment that the drive is filling.
     filling: Option<usize>,
     dirty: VecDeque<Dirty>,
@@ -120,7 +84,7 @@ impl Buffer {
         Ok(Buffer {
             segment_sectors: u64::from(config.segment_sectors),
             write_segments: config.write_segments.max(1) as usize,
-            segments: vec![Segment::default(); config.segments as usize],
+            segments: Segments::new(config.segments as usize),
             config: config.clone(),
             filling: None,
             dirty: VecDeque::new(),
@@ -143,7 +107,7 @@ impl Buffer {
 
     /// Segments that a request could take: neither protected nor dirty.
     pub(crate) fn free_segments(&self) -> u32 {
-        self.segments.iter().filter(|segment| segment.may_go()).count() as u32
+        self.segments.may_go() as u32
     }
 
     /// Takes a segment out of the common use, until it is released. `None` if
@@ -154,9 +118,10 @@ impl Buffer {
 
     /// Gives a protected segment back. `false` if it is none.
     pub(crate) fn release(&mut self, index: usize) -> bool {
-        let is_protected = self.segments.get(index).is_some_and(|s| s.kind == Kind::Protected);
+        let is_protected =
+            index < self.config.segments as usize && self.segments.get(index).kind == Kind::Protected;
         if is_protected {
-            self.segments[index] = Segment::default();
+            self.segments.drop(index);
         }
         is_protected
     }
@@ -211,11 +176,11 @@ impl Buffer {
         self.destaged = (extent, self.arm_free);
         let (start, end) = (extent.start.0, extent.end().0);
         let stays = self.config.read_hits_on_written;
-        for segment in &mut self.segments {
+        self.segments.update_overlapping(start, end, |segment| {
             if segment.kind == Kind::Dirty && start <= segment.start && segment.end <= end {
                 if stays { segment.kind = Kind::Written } else { *segment = Segment::default() }
             }
-        }
+        });
     }
 
     /// Writes everything that is dirty; when that is done.
@@ -234,11 +199,10 @@ impl Buffer {
             Fill::Track { landed, left } => passed_since(landed, extent, mechanics) <= now.min(left),
             _ => true,
         };
-        let holds = |segment: &Segment| segment.covers(start, end) && is_there(segment);
-        if let Some(index) = self.segments.iter().position(holds) {
+        if let Some(index) = self.segments.holding(start, end, is_there) {
             return Lookup::Hit(index);
         }
-        let Some(segment) = self.filling.map(|index| &self.segments[index]) else { return Lookup::Miss };
+        let Some(segment) = self.filling.map(|index| self.segments.get(index)) else { return Lookup::Miss };
         match segment.fill {
             Fill::Ahead { since, .. } if segment.start <= start && start <= segment.end => {
                 let there = Sectors(segment.end - start);
@@ -253,20 +217,22 @@ impl Buffer {
     pub(crate) fn hit(&mut self, index: usize, now: Time, extent: Extent, mechanics: &Mechanics) {
         self.hits += 1;
         self.tick += 1;
-        self.segments[index].used = self.tick;
-        let Segment { kind, fill, end: reached, .. } = self.segments[index];
-        if kind != Kind::Read || matches!(fill, Fill::Track { .. }) {
+        let (tick, Segment { kind, fill, end: reached, .. }) = (self.tick, *self.segments.get(index));
+        let reads_on = kind == Kind::Read && !matches!(fill, Fill::Track { .. });
+        // What lies before the end of the hit may be overwritten.
+        let gives_up = reads_on && self.config.read_ahead_over_delivered;
+        self.segments.update(index, |segment| {
+            segment.used = tick;
+            segment.start = if gives_up { extent.end().0 } else { segment.start };
+        });
+        if !reads_on {
             return;
-        }
-        if self.config.read_ahead_over_delivered {
-            // What lies before the end of the hit may be overwritten.
-            self.segments[index].start = extent.end().0;
         }
         let goes_on = self.config.read_ahead_over_delivered || self.config.read_ahead_on_hit;
         let limit = self.limit(extent, mechanics);
         match fill {
             Fill::Ahead { since, limit: old } => {
-                self.segments[index].fill = Fill::Ahead { since, limit: limit.max(old) };
+                self.segments.set_fill(index, Fill::Ahead { since, limit: limit.max(old) });
             }
             Fill::Idle if goes_on && limit > reached && self.arm_free <= now => {
                 self.stop_fill(now);
@@ -283,11 +249,13 @@ impl Buffer {
         self.tick += 1;
         let limit = self.limit(extent, mechanics);
         let Some(index) = self.filling.take() else { return };
-        let segment = &mut self.segments[index];
-        segment.end = extent.end().0;
-        segment.ready = now;
-        segment.used = self.tick;
-        segment.trim(self.segment_sectors);
+        let (tick, size) = (self.tick, self.segment_sectors);
+        self.segments.update(index, |segment| {
+            segment.end = extent.end().0;
+            segment.ready = now;
+            segment.used = tick;
+            segment.trim(size);
+        });
         self.start_ahead(index, now, limit);
     }
 
@@ -328,7 +296,7 @@ impl Buffer {
         let (destaged, on_medium) = self.destaged;
         let joins = self.joins(destaged, extent);
         let taken = self.dirty.len() + usize::from(now < on_medium && !joins);
-        taken < self.write_segments && self.segments.iter().any(Segment::may_go)
+        taken < self.write_segments && self.segments.may_go() > 0
     }
 
     /// When a write can be taken, from `now` on: where the buffer is full, the
@@ -343,7 +311,7 @@ impl Buffer {
         if self.has_room(now, extent) {
             return Some(now);
         }
-        if self.dirty.len() >= self.write_segments || !self.segments.iter().any(Segment::may_go) {
+        if self.dirty.len() >= self.write_segments || self.segments.may_go() == 0 {
             self.destage_one(now, mechanics, head);
         }
         let free = self.destaged.1.max(now);
@@ -376,10 +344,14 @@ impl Buffer {
         let end = extent.start.0;
         last.extent.sectors += extent.sectors;
         last.arrived = arrived;
-        if let Some(segment) = self.segments.iter_mut().find(|s| s.kind == Kind::Dirty && s.end == end) {
-            segment.end = extent.end().0;
-            segment.ready = arrived;
-            segment.used = self.tick;
+        let ends_there = |segment: &Segment| segment.kind == Kind::Dirty && segment.end == end;
+        if let Some(index) = self.segments.holding(end - 1, end, ends_there) {
+            let tick = self.tick;
+            self.segments.update(index, |segment| {
+                segment.end = extent.end().0;
+                segment.ready = arrived;
+                segment.used = tick;
+            });
         }
         true
     }
@@ -398,46 +370,28 @@ impl Buffer {
     fn overwrite(&mut self, now: Time, extent: Extent) {
         self.stop_fill(now);
         let (start, end) = (extent.start.0, extent.end().0);
-        self.dirty.retain(|dirty| dirty.extent.start < extent.start || extent.end() < dirty.extent.end());
-        for segment in &mut self.segments {
-            match segment.kind {
-                Kind::Read if self.config.writes_drop_reads => *segment = Segment::default(),
-                Kind::Read => segment.cut(start, end),
-                Kind::Dirty if start <= segment.start && segment.end <= end => *segment = Segment::default(),
-                _ => {}
-            }
+        if self.config.writes_drop_reads {
+            self.segments.drop_all(Kind::Read);
         }
+        self.segments.update_overlapping(start, end, |segment| match segment.kind {
+            Kind::Read => segment.cut(start, end),
+            Kind::Dirty if start <= segment.start && segment.end <= end => *segment = Segment::default(),
+            _ => {}
+        });
+        self.dirty.retain(|dirty| dirty.extent.start < extent.start || extent.end() < dirty.extent.end());
     }
 
     /// Adds a segment, for which those that it overlaps and then the least
     /// recently used of its kind (where that has all of its share) or of all
     /// give way. `None` if all are protected or dirty.
     fn insert(&mut self, segment: Segment) -> Option<usize> {
-        let written = segment.is_written();
-        let quota = if written { self.write_segments } else { self.segments.len() };
-        let mut alike = 0;
-        let (mut oldest, mut oldest_alike) = ((u64::MAX, 0), (u64::MAX, 0));
-        for (index, other) in self.segments.iter_mut().enumerate() {
-            if other.overlaps(segment.start, segment.end) && other.kind != Kind::Dirty {
+        self.segments.update_overlapping(segment.start, segment.end, |other| {
+            if other.kind != Kind::Dirty {
                 *other = Segment::default();
             }
-            let rank = other.rank();
-            if rank < oldest.0 {
-                oldest = (rank, index);
-            }
-            if other.is_written() == written {
-                alike += 1;
-                if rank < oldest_alike.0 {
-                    oldest_alike = (rank, index);
-                }
-            }
-        }
-        let of_its_kind = alike >= quota && oldest_alike.0 < u64::MAX;
-        let (rank, index) = if of_its_kind { oldest_alike } else { oldest };
-        if rank == u64::MAX {
-            return None;
-        }
-        self.segments[index] = segment;
+        });
+        let index = self.segments.to_replace(segment.is_written(), self.write_segments)?;
+        self.segments.put(index, segment);
         self.filling = self.filling.filter(|&filling| filling != index);
         Some(index)
     }
@@ -474,112 +428,64 @@ impl Buffer {
     /// Lets read-ahead run until `now`; sectors count when they have passed.
     fn read_ahead(&mut self, now: Time, mechanics: &Mechanics, head: &mut Head) {
         let Some(index) = self.filling else { return };
-        let segment = &mut self.segments[index];
-        let Fill::Ahead { mut since, limit } = segment.fill else { return };
-        while segment.end < limit {
-            let position = mechanics.geometry().locate(Lbn(segment.end));
+        let Segment { mut end, fill, .. } = *self.segments.get(index);
+        let Fill::Ahead { mut since, limit } = fill else { return };
+        while end < limit {
+            let position = mechanics.geometry().locate(Lbn(end));
             let landed = since + mechanics.seek(*head, position.cylinder, position.surface, false);
             if landed > now {
                 break;
             }
             *head = Head { cylinder: position.cylinder, surface: position.surface, wrote: false };
-            let here = position.sectors_left.min(Sectors(limit - segment.end));
+            let here = position.sectors_left.min(Sectors(limit - end));
             let spindle = mechanics.spindle();
             let start = landed + spindle.wait_for(position.angle, landed);
             // Up to the angle, not for a time: rounding must not add up.
             let passed = |sectors| {
-                let end = position.angle + mechanics.span(&position, sectors);
-                start + spindle.time_to_turn(end - spindle.angle_at(start))
+                let behind = position.angle + mechanics.span(&position, sectors);
+                start + spindle.time_to_turn(behind - spindle.angle_at(start))
             };
-            let end = passed(here);
-            if end <= now {
-                segment.end += here.0;
-                since = end;
+            if passed(here) <= now {
+                end += here.0;
+                since = passed(here);
                 continue;
             }
             let sector = spindle.time_to_turn(position.sector_angle).as_nanos().max(1);
             let done = (now.since(start).as_nanos() / sector).min(here.0);
             if done > 0 {
-                segment.end += done;
+                end += done;
                 since = passed(Sectors(done));
             }
             break;
         }
-        segment.trim(self.segment_sectors);
+        let size = self.segment_sectors;
+        self.segments.update(index, |segment| {
+            segment.end = end;
+            segment.trim(size);
+        });
         self.start_ahead(index, since, limit);
     }
 
     /// The head waits for the end of a segment since `since`, to read on to
     /// `limit`.
     fn start_ahead(&mut self, index: usize, since: Time, limit: u64) {
-        let goes_on = self.segments[index].end < limit;
+        let goes_on = self.segments.get(index).end < limit;
         self.start_fill(index, if goes_on { Fill::Ahead { since, limit } } else { Fill::Idle });
     }
 
     fn start_fill(&mut self, index: usize, fill: Fill) {
-        self.segments[index].fill = fill;
+        self.segments.set_fill(index, fill);
         self.filling = (fill != Fill::Idle).then_some(index);
     }
 
     /// The head leaves its track at `now`.
     fn stop_fill(&mut self, now: Time) {
-        let Some(segment) = self.filling.take().map(|index| &mut self.segments[index]) else { return };
-        segment.fill = match segment.fill {
+        let Some(index) = self.filling.take() else { return };
+        let fill = match self.segments.get(index).fill {
             Fill::Track { landed, .. } => Fill::Track { landed, left: now },
             _ => Fill::Idle,
         };
-    }
-}
-
-impl Segment {
-    fn new(extent: Extent, kind: Kind, ready: Time, used: u64) -> Segment {
-        Segment { start: extent.start.0, end: extent.end().0, kind, fill: Fill::Idle, ready, used }
-    }
-
-    /// Whether another may take its place.
-    fn may_go(&self) -> bool {
-        !matches!(self.kind, Kind::Protected | Kind::Dirty)
-    }
-
-    fn is_written(&self) -> bool {
-        matches!(self.kind, Kind::Written | Kind::Dirty)
-    }
-
-    /// Its place in the order of replacement; the largest number if it stays.
-    fn rank(&self) -> u64 {
-        if self.may_go() { self.used } else { u64::MAX }
-    }
-
-    /// Whether it has all of `start..end`. Without a branch on the addresses,
-    /// which no processor could predict: a buffer may have hundreds of segments.
-    fn covers(&self, start: u64, end: u64) -> bool {
-        (self.start <= start) & (end <= self.end)
-    }
-
-    /// Whether it has any of `start..end`.
-    fn overlaps(&self, start: u64, end: u64) -> bool {
-        (self.start < end) & (start < self.end)
-    }
-
-    /// Keeps the newest sectors: the ring overwrites the oldest.
-    fn trim(&mut self, size: u64) {
-        self.start = self.start.max(self.end.saturating_sub(size));
-    }
-
-    /// Drops what lies in `start..end`, and what is behind it if that is not
-    /// all.
-    fn cut(&mut self, start: u64, end: u64) {
-        if !self.overlaps(start, end) {
-            return;
-        }
-        if self.start < start {
-            self.end = start
-        } else {
-            self.start = end.min(self.end)
-        }
-        if self.start >= self.end {
-            *self = Segment::default();
-        }
+        self.segments.set_fill(index, fill);
     }
 }
 

@@ -11,6 +11,7 @@
 //! | `seek.rs` | the seek curve |
 //! | `actuators.rs` | several arms behind one interface |
 //! | `buffer.rs` | segments, read-ahead, write-back |
+//! | `buffer/` | the segments themselves, found by address and by age |
 //! | `electronics.rs` | command overheads and the bus |
 //! | `mechanics.rs` | seek, rotation and transfer of one access |
 //! | `check.rs` | what a description must satisfy |

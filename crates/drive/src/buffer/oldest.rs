@@ -1,0 +1,74 @@
+//! Which of many was used least recently: a tournament of ticks.
+
+/// Ticks by index, and the least of each half, quarter and so on above them.
+/// [`Oldest::NEVER`] takes no part.
+pub(super) struct Oldest {
+    leaves: usize,
+    /// The root at 1, the children of `i` at `2i` and `2i + 1`.
+    least: Vec<u64>,
+}
+
+impl Oldest {
+    /// The tick of what is not to be found.
+    pub(super) const NEVER: u64 = u64::MAX;
+
+    /// `count` of them, all with `tick`.
+    pub(super) fn new(count: usize, tick: u64) -> Oldest {
+        let leaves = count.next_power_of_two();
+        let mut least = vec![Oldest::NEVER; 2 * leaves];
+        least[leaves..leaves + count].fill(tick);
+        for at in (1..leaves).rev() {
+            least[at] = least[2 * at].min(least[2 * at + 1]);
+        }
+        Oldest { leaves, least }
+    }
+
+    pub(super) fn set(&mut self, index: usize, tick: u64) {
+        let mut at = self.leaves + index;
+        self.least[at] = tick;
+        while at > 1 {
+            at /= 2;
+            let least = self.least[2 * at].min(self.least[2 * at + 1]);
+            if self.least[at] == least {
+                return;
+            }
+            self.least[at] = least;
+        }
+    }
+
+    /// The first of those with the least tick.
+    pub(super) fn first(&self) -> Option<usize> {
+        let least = self.least[1];
+        if least == Oldest::NEVER {
+            return None;
+        }
+        let mut at = 1;
+        while at < self.leaves {
+            at = 2 * at + usize::from(self.least[2 * at] != least);
+        }
+        Some(at - self.leaves)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_first_of_the_least_is_found(
+            count in 1usize..70, steps in prop::collection::vec((0usize..70, 0u64..20, any::<bool>()), 0..200),
+        ) {
+            let mut oldest = Oldest::new(count, 0);
+            let mut plain = vec![0; count];
+            for (index, tick, never) in steps {
+                let tick = if never { Oldest::NEVER } else { tick };
+                oldest.set(index % count, tick);
+                plain[index % count] = tick;
+                let least = plain.iter().enumerate().filter(|(_, tick)| **tick != Oldest::NEVER);
+                prop_assert_eq!(oldest.first(), least.min_by_key(|(_, tick)| **tick).map(|(index, _)| index));
+            }
+        }
+    }
+}
