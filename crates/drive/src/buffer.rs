@@ -11,7 +11,7 @@ mod segments;
 
 use self::segments::{Fill, Kind, Segment, Segments};
 use crate::config::{BufferConfig, ReadAhead};
-use crate::mechanics::{Feed, Head, Mechanics};
+use crate::mechanics::{Access, Feed, Head, Mechanics};
 use fullstroke_contract::{ConfigError, Extent, TrackTable as _};
 use fullstroke_units::{Duration, Lbn, Sectors, Time};
 use std::collections::VecDeque;
@@ -165,8 +165,8 @@ impl Buffer {
     }
 
     /// Writes the oldest dirty extent, from `now` on.
-    pub(crate) fn destage_one(&mut self, now: Time, mechanics: &Mechanics, head: &mut Head) {
-        let Some(Dirty { extent, arrived, .. }) = self.dirty.pop_front() else { return };
+    pub(crate) fn destage_one(&mut self, now: Time, mechanics: &Mechanics, head: &mut Head) -> Access {
+        let Some(Dirty { extent, arrived, .. }) = self.dirty.pop_front() else { return Access::default() };
         let begin = self.arm_free.max(now);
         self.stop_fill(begin);
         let position = mechanics.geometry().locate(extent.start);
@@ -181,12 +181,25 @@ impl Buffer {
                 if stays { segment.kind = Kind::Written } else { *segment = Segment::default() }
             }
         });
+        access
     }
 
-    /// Writes everything that is dirty; when that is done.
-    pub(crate) fn flush(&mut self, now: Time, mechanics: &Mechanics, head: &mut Head) -> Time {
-        while !self.dirty.is_empty() {
-            self.destage_one(now, mechanics, head);
+    /// Writes, from `now` on, everything that was taken until `asked`; when that
+    /// is done. The arm's work for it is added to `work`.
+    pub(crate) fn flush(
+        &mut self,
+        now: Time,
+        asked: Time,
+        mechanics: &Mechanics,
+        head: &mut Head,
+        work: &mut Access,
+    ) -> Time {
+        while self.dirty.iter().any(|dirty| dirty.since <= asked) {
+            let access = self.destage_one(now, mechanics, head);
+            work.seek += access.seek;
+            work.rotation += access.rotation;
+            work.transfer += access.transfer;
+            work.seek_cylinders += access.seek_cylinders;
         }
         self.destaged.1.max(now)
     }

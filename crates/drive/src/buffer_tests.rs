@@ -7,7 +7,7 @@
 use crate::config::tests::small_drive;
 use crate::config::{BufferConfig, DriveConfig};
 use crate::drive::{Drive, Model};
-use crate::queue::QueueConfig;
+use crate::queue::{FlushCommand, QueueConfig};
 use fullstroke_contract::{
     Below, Completion, Effect, Extent, Hints, Layer as _, Operation, Out, Request, RequestId, Status,
 };
@@ -373,29 +373,105 @@ fn read_ahead_goes_on_while_dirty_data_wait_for_the_delay() {
     assert!(bench.drive_holds(39));
 }
 
-#[test]
-fn a_flush_waits_for_all_dirty_data_and_is_not_passed() {
-    let keys = json!({ "write_back": true, "write_segments": 4, "hits_pass_queue": true });
-    let mut bench = Bench::new(keys);
-    let writes: Vec<u64> = [300, 900, 100].into_iter().map(|lbn| bench.submit_write(lbn, 4)).collect();
-    let flush = bench.submit(Operation::Flush, 0, 0, false);
-    let (read, write) = (bench.submit_read(300, 4), bench.submit_write(700, 4));
-    let flushed = bench.finished(flush);
-    assert!(writes.into_iter().all(|write| bench.finished(write) <= flushed));
-    assert!(flushed > Time::from_nanos(6_000_000), "three places far apart: {flushed:?}");
-    assert!(bench.finished(read) >= flushed && bench.finished(write) >= flushed);
-    assert_eq!(bench.submit(Operation::Flush, 0, 0, false), 6);
-    bench.completion(6);
-    assert_eq!(bench.free(), 4);
+/// A drive with such a buffer that takes a flush so.
+fn flushing(flush: FlushCommand, changes: Value) -> Bench {
+    Bench::of(DriveConfig {
+        buffer: Some(buffer(changes)),
+        queue: QueueConfig { flush, ..queue(32) },
+        ..small_drive()
+    })
 }
 
 #[test]
-fn a_flush_behind_a_deep_queue_is_served_at_last() {
-    let mut bench = Bench::new(json!({ "write_back": true }));
-    let reads: Vec<u64> = (0..6).map(|i| bench.submit_read(i * 200, 4)).collect();
+fn a_flush_waits_for_all_dirty_data_and_is_not_passed() {
+    for flush in [FlushCommand::Alone, FlushCommand::Queued] {
+        let keys = json!({ "write_back": true, "write_segments": 4, "hits_pass_queue": true });
+        let mut bench = flushing(flush, keys);
+        let writes: Vec<u64> = [300, 900, 100].into_iter().map(|lbn| bench.submit_write(lbn, 4)).collect();
+        let flush = bench.submit(Operation::Flush, 0, 0, false);
+        let (read, write) = (bench.submit_read(300, 4), bench.submit_write(700, 4));
+        let flushed = bench.finished(flush);
+        assert!(writes.into_iter().all(|write| bench.finished(write) <= flushed));
+        assert!(flushed > Time::from_nanos(6_000_000), "three places far apart: {flushed:?}");
+        assert!(bench.finished(read) >= flushed && bench.finished(write) >= flushed);
+        assert_eq!(bench.submit(Operation::Flush, 0, 0, false), 6);
+        bench.completion(6);
+        assert_eq!(bench.free(), 4);
+    }
+}
+
+#[test]
+fn the_time_of_a_flush_is_that_of_the_arm() {
+    let mut bench = Bench::new(json!({ "write_back": true, "destage_delay": "1s" }));
+    bench.write(1300, 4);
     let flush = bench.submit(Operation::Flush, 0, 0, false);
-    let flushed = bench.finished(flush);
-    assert!(reads.into_iter().all(|read| bench.finished(read) <= flushed));
+    let Completion { submitted, finished, breakdown, .. } = bench.completion(flush);
+    assert_eq!(breakdown.response(), finished.since(submitted));
+    assert_eq!(breakdown.overhead, Duration::ZERO);
+    assert!(breakdown.seek > Duration::ZERO && breakdown.transfer > Duration::ZERO, "{breakdown:?}");
+    let again = bench.submit(Operation::Flush, 0, 0, false);
+    assert_eq!(bench.took(again), 0.0, "there is nothing left to write");
+}
+
+#[test]
+fn a_queued_flush_goes_before_what_waits_and_another_alone_behind_it() {
+    for (flush, before) in [(FlushCommand::Alone, 6), (FlushCommand::Queued, 1)] {
+        let mut bench = flushing(flush, json!({ "write_back": true }));
+        let reads: Vec<u64> = (0..6).map(|i| bench.submit_read(i * 200, 4)).collect();
+        let flush = bench.submit(Operation::Flush, 0, 0, false);
+        let late = bench.submit_read(1300, 4);
+        let flushed = bench.finished(flush);
+        let earlier = reads.into_iter().filter(|&read| bench.finished(read) <= flushed).count();
+        assert_eq!(earlier, before);
+        assert!(bench.finished(late) >= flushed);
+    }
+}
+
+#[test]
+fn a_flush_counts_in_the_depth() {
+    let keys = json!({ "write_back": true, "destage_delay": "1s" });
+    let queue = QueueConfig { depth: 1, ..queue(1) };
+    let mut bench = Bench::of(DriveConfig { buffer: Some(buffer(keys)), queue, ..small_drive() });
+    bench.write(1300, 4);
+    let (read, flush) = (bench.submit_read(700, 4), bench.submit(Operation::Flush, 0, 0, false));
+    assert!(bench.finished(flush) > bench.finished(read));
+}
+
+#[test]
+fn a_flush_costs_its_command_and_without_write_back_nothing() {
+    let with = |keys: Value| DriveConfig {
+        buffer: Some(buffer(keys)),
+        queue: queue(32),
+        command_overhead_ms: 0.25,
+        ..small_drive()
+    };
+    let mut bench = Bench::of(with(json!({ "write_back": true })));
+    let flush = bench.submit(Operation::Flush, 0, 0, false);
+    assert_eq!(bench.took(flush), 0.25);
+    let mut bench = Bench::of(with(json!({})));
+    let flush = bench.submit(Operation::Flush, 0, 0, false);
+    assert_eq!(bench.took(flush), 0.0);
+}
+
+#[test]
+fn a_forced_write_is_on_the_medium_and_others_stay_in_the_buffer() {
+    let mut bench = Bench::new(json!({ "write_back": true, "write_segments": 4, "destage_delay": "1s" }));
+    assert_eq!(bench.write(1300, 4), 0.0);
+    let forced = bench.submit(Operation::Write, 700, 4, true);
+    assert!(bench.took(forced) > 0.5);
+    assert_eq!(bench.free(), 3, "the first is still to be written");
+}
+
+#[test]
+fn discards_cost_a_command_each_and_no_arm() {
+    let config = DriveConfig { command_overhead_ms: 0.25, ..small_drive() };
+    let mut bench = Bench::of(config);
+    let read = bench.submit_read(1300, 4);
+    let discards = [0, 400].map(|start| bench.submit(Operation::Discard, start, 300, false));
+    assert_eq!(discards.map(|discard| bench.took(discard)), [0.25, 0.5]);
+    assert!(bench.took(read) > 1.0);
+    let beyond = bench.submit(Operation::Discard, 1399, 2, false);
+    assert_eq!(bench.completion(beyond).status, Status::OutOfRange);
 }
 
 #[test]
@@ -571,6 +647,7 @@ proptest! {
         mut config in configs(), steps in steps(),
     ) {
         config.buffer.as_mut().unwrap().write_back = true;
+        config.queue.flush = FlushCommand::Alone;
         let mut done = run(&config, &steps, 0).done;
         done.sort_by_key(|done| done.id);
         for (at, _) in steps.iter().enumerate().filter(|(_, step)| step.operation == Operation::Flush) {

@@ -1,12 +1,14 @@
 //! The drive as a layer: requests wait in its queue, the arm serves one at a
 //! time.
 
+mod flush;
+
 use crate::actuators::{MultiActuator, Shares};
 use crate::buffer::{Buffer, Lookup};
 use crate::config::DriveConfig;
 use crate::electronics::{Before, Electronics};
 use crate::mechanics::{Access, Feed, Head, Mechanics, Piece, milliseconds};
-use crate::queue::{Arm, Choice, CommandQueue, Waiting};
+use crate::queue::{Arm, Choice, CommandQueue, FlushCommand, Waiting};
 use crate::statistics::Statistics;
 use fullstroke_contract::{
     Below, Breakdown, Completion, ConfigError, Extent, Gauge, Layer, MemberStatistics, Operation, Out,
@@ -42,6 +44,9 @@ pub struct Drive {
     depth: u32,
     queue: CommandQueue,
     outside: VecDeque<u32>,
+    flush_command: FlushCommand,
+    /// Flushes inside, which are served before the queue, and when they came in.
+    flushes: VecDeque<(u32, Time)>,
     slots: Slots<Slot>,
     head: Head,
     next_lbn: Lbn,
@@ -146,6 +151,8 @@ impl Model {
             depth: self.config.queue.depth,
             queue: self.config.queue.build().map_err(|error| error.below("queue"))?,
             outside: VecDeque::new(),
+            flush_command: self.config.queue.flush,
+            flushes: VecDeque::new(),
             slots: Slots::default(),
             head: Head::default(),
             next_lbn: Lbn(0),
@@ -212,26 +219,30 @@ impl Drive {
         });
     }
 
+    /// Commands that the drive has accepted, the one in service included.
+    fn inside(&self) -> usize {
+        let served = usize::from(self.service.is_some()) + self.passing.len();
+        self.queue.len() + self.flushes.len() + served
+    }
+
     /// Lets requests into the queue as far as there is room, and one into
-    /// service if the arm is free. A flush waits outside until all before it
-    /// are done, and nothing passes it.
+    /// service if the arm is free. Nothing passes one that waits outside.
     fn admit(&mut self, now: Time) {
         while let Some(&slot) = self.outside.front() {
-            let inside = self.queue.len() + usize::from(self.service.is_some()) + self.passing.len();
-            if self.slots[slot].request.operation == Operation::Flush {
-                if inside == 0 {
-                    self.outside.pop_front();
-                    self.service = Some(self.flush(slot, now));
-                }
-                break;
-            }
-            if inside >= self.depth as usize {
+            if self.inside() >= self.depth as usize || self.waits_alone(slot) {
                 break;
             }
             self.outside.pop_front();
-            self.enqueue(slot, now);
+            if self.slots[slot].request.operation != Operation::Flush {
+                self.enqueue(slot, now);
+                continue;
+            }
+            self.flushes.push_back((slot, now));
+            if self.flush_command == FlushCommand::Alone {
+                break;
+            }
         }
-        if self.service.is_none() {
+        if self.service.is_none() && !self.begin_flush(now) {
             self.begin_next(now);
         }
     }
@@ -447,16 +458,6 @@ impl Drive {
         Service { slot: waiting.slot, finish, breakdown: parts(submitted, free, finish, &access) }
     }
 
-    /// A flush: everything acknowledged goes to the medium.
-    fn flush(&mut self, slot: u32, now: Time) -> Service {
-        let submitted = self.slots[slot].submitted;
-        let finish = self.buffer.as_mut().map_or(now, |buffer| {
-            buffer.catch_up(now, false, &self.mechanics, &mut self.head);
-            buffer.flush(now, &self.mechanics, &mut self.head)
-        });
-        Service { slot, finish, breakdown: parts(submitted, now, finish, &Access::default()) }
-    }
-
     /// Answers from the buffer while the arm serves another request, where the
     /// drive does that. Nothing passes a flush.
     fn pass_queue(&mut self, slot: u32, now: Time) -> bool {
@@ -553,13 +554,10 @@ fn answer(id: RequestId, now: Time, status: Status) -> Completion {
 }
 
 impl Layer for Drive {
-    /// Without acknowledged data there is nothing to flush, and discarded
-    /// sectors are only bookkeeping: both are answered at once.
+    /// What costs the drive nothing is answered at once.
     fn submit(&mut self, now: Time, request: Request, _: Below<'_>, out: &mut Out) {
         self.catch_up(now, out);
-        let caches_writes = self.buffer.as_ref().is_some_and(Buffer::takes_writes);
-        let flushes = caches_writes && request.operation == Operation::Flush;
-        if !(request.operation.transfers() || flushes) {
+        if !self.is_command(&request) {
             return out.complete(answer(request.id, now, Status::Done));
         }
         let capacity = self.mechanics.geometry().capacity();
@@ -569,8 +567,10 @@ impl Layer for Drive {
         }
         self.statistics.arrived(now);
         let slot = self.slots.keep(Slot { request, submitted: now });
-        if request.operation.transfers() && self.pass_queue(slot, now) {
-            return;
+        match request.operation {
+            Operation::Discard => return self.discard(slot, now),
+            Operation::Read | Operation::Write if self.pass_queue(slot, now) => return,
+            _ => {}
         }
         self.outside.push_back(slot);
         if self.outside.len() == 1 {

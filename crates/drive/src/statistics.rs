@@ -34,7 +34,11 @@ impl Statistics {
                 counts.reads += 1;
                 counts.sectors_read += sectors;
             }
-            Operation::Flush | Operation::Discard => {}
+            // They keep the drive busy; the means below are over transfers.
+            Operation::Flush | Operation::Discard => {
+                counts.busy += parts.service();
+                return;
+            }
         }
         counts.busy += parts.service();
         counts.queue += parts.queue;

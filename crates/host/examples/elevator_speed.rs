@@ -29,7 +29,7 @@ fn main() {
         REGISTRY.iter().filter(|entry| wanted.is_empty() || wanted.iter().any(|name| name == entry.name))
     {
         for sequential in [false, true] {
-            let Ok(elevator) = (entry.build)(&Keys::new(), &site) else {
+            let Ok(elevator) = (entry.build.build)(&Keys::new(), &site) else {
                 println!("{}: not over a volume", entry.name);
                 break;
             };

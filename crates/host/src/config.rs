@@ -1,8 +1,8 @@
 //! The keys of the host, and the layer that they ask for.
 
 use crate::DispatchQueue;
-use crate::block::{BlockLayer, Plugging, Settings};
-use crate::elevator::{BuildElevator, REGISTRY, Site};
+use crate::block::{BlockLayer, Flushing, Plugging, Settings};
+use crate::elevator::{Maker, REGISTRY, Site};
 use fullstroke_contract::registry::{Entry, Keys, check_known, find, known_keys, read, schema_of};
 use fullstroke_contract::{ConfigError, Layer, Stripes};
 use fullstroke_units::{Duration, Sectors};
@@ -35,6 +35,14 @@ pub struct HostKeys {
     /// How long plug = "queue" holds back requests that nobody waits for; 3ms
     /// unless said.
     pub unplug_delay: Option<Duration>,
+    /// What a flush does to other requests. Unless said, what it did in the
+    /// kernels of the elevator: drain with noop, v-r, deadline, anticipatory and
+    /// cfq, sequence with the others.
+    pub flush: Option<Flushing>,
+    /// Whether a write that must be on the medium when it completes (FUA) is left
+    /// to the device. If not, a flush follows it, as Linux does with SATA drives
+    /// unless told otherwise. true unless said.
+    pub fua: Option<bool>,
     /// Whether requests that meet on the boundary of a stripe unit stay apart.
     pub stripe_aware_merging: Option<bool>,
     /// Whether an elevator that waits for one member's next request lets the
@@ -103,7 +111,7 @@ impl HostConfig {
     }
 
     /// What contradicts itself, or would have no effect.
-    fn check(&self, elevator: Option<&Entry<BuildElevator>>) -> Result<(), ConfigError> {
+    fn check(&self, elevator: Option<&Entry<Maker>>) -> Result<(), ConfigError> {
         let HostKeys { queue_depth, nr_requests, max_sectors_kb, unplug_threshold, .. } = self.keys;
         let counts = [
             ("queue_depth", queue_depth),
@@ -129,8 +137,13 @@ impl HostConfig {
         if unplug_threshold.is_some() && plug == Plugging::None {
             return needs_a_queue_plug("unplug_threshold");
         }
+        if self.keys.fua == Some(false) && self.flush(entry) == Flushing::Drain {
+            let message = "found false; a flush that drains follows no other request; say flush = \"sequence\", \
+                           or leave it out";
+            return Err(ConfigError::new("fua", message));
+        }
         let site = Site { capacity: Sectors(u64::MAX), drive: true, ..self.site() };
-        let anticipates = (entry.build)(&self.tunables, &site)?.anticipates();
+        let anticipates = (entry.build.build)(&self.tunables, &site)?.anticipates();
         if self.keys.per_member_anticipation == Some(true) && !anticipates {
             let message = format!("the elevator `{}` does not anticipate; leave it out", entry.name);
             return Err(ConfigError::new("per_member_anticipation", message));
@@ -183,8 +196,14 @@ impl HostConfig {
         }
         let site = Site { capacity: below.capacity, drive: below.drive, ..self.site() };
         let entry = find("elevator", REGISTRY, "elevator", name)?;
-        let elevator = (entry.build)(&self.tunables, &site)?;
-        Ok(Some(Box::new(BlockLayer::new(elevator, &self.settings(below.capacity), below.stripes))))
+        let elevator = (entry.build.build)(&self.tunables, &site)?;
+        let settings = self.settings(below.capacity, self.flush(entry));
+        Ok(Some(Box::new(BlockLayer::new(elevator, &settings, below.stripes))))
+    }
+
+    /// What a flush does to other requests above this elevator.
+    fn flush(&self, elevator: &Entry<Maker>) -> Flushing {
+        self.keys.flush.unwrap_or(elevator.build.flush)
     }
 
     fn site(&self) -> Site {
@@ -196,7 +215,7 @@ impl HostConfig {
         }
     }
 
-    fn settings(&self, capacity: Sectors) -> Settings {
+    fn settings(&self, capacity: Sectors, flush: Flushing) -> Settings {
         let Site { queue_depth, nr_requests, .. } = self.site();
         let plug = self.keys.plug.unwrap_or_default();
         let usual_threshold = if plug == Plugging::Queue { 4 } else { 32 };
@@ -210,6 +229,8 @@ impl HostConfig {
             capacity,
             stripe_aware_merging: self.keys.stripe_aware_merging.unwrap_or(false),
             per_member_anticipation: self.keys.per_member_anticipation.unwrap_or(false),
+            flush,
+            fua: self.keys.fua.unwrap_or(true),
         }
     }
 }
@@ -262,11 +283,43 @@ mod tests {
             (json!({ "elevator": "noop", "plug": "socket" }), "plug"),
             (json!({ "elevator": "noop", "stripe_aware_merging": true }), "stripe_aware_merging"),
             (json!({ "elevator": "noop", "per_member_anticipation": true }), "per_member_anticipation"),
+            (json!({ "flush": "sequence" }), "flush"),
+            (json!({ "queue_depth": 4, "fua": false }), "fua"),
+            (json!({ "elevator": "kyber", "flush": "barrier" }), "flush"),
+            (json!({ "elevator": "cfq", "fua": false }), "fua"),
+            (json!({ "elevator": "kyber", "flush": "drain", "fua": false }), "fua"),
             (json!({ "members": { "elevator": "noop", "fifo_batch": 1 } }), "members.fifo_batch"),
             (json!({ "members": { "members": {} } }), "members.members"),
         ] {
             assert_eq!(refused(table.clone()).key, key, "{table}");
         }
+    }
+
+    #[test]
+    fn a_flush_does_what_it_did_in_the_kernels_of_the_elevator_unless_said() {
+        let flush = |table: Value| {
+            let config = config(table).unwrap();
+            let entry = find("", REGISTRY, "", config.keys.elevator.as_deref().unwrap()).unwrap();
+            config.settings(Sectors(1000), config.flush(entry)).flush
+        };
+        for name in ["noop", "v-r", "deadline", "anticipatory", "cfq"] {
+            assert_eq!(flush(json!({ "elevator": name })), Flushing::Drain, "{name}");
+        }
+        for name in ["mq-deadline", "bfq", "kyber", "fifo", "satf"] {
+            assert_eq!(flush(json!({ "elevator": name })), Flushing::Sequence, "{name}");
+        }
+        assert_eq!(flush(json!({ "elevator": "noop", "flush": "sequence" })), Flushing::Sequence);
+        assert_eq!(flush(json!({ "elevator": "bfq", "flush": "drain" })), Flushing::Drain);
+    }
+
+    #[test]
+    fn the_documentation_of_flush_names_the_elevators_that_drain() {
+        let drain = REGISTRY.iter().filter(|entry| entry.build.flush == Flushing::Drain);
+        let names: Vec<&str> = drain.map(|entry| entry.name).collect();
+        let (last, others) = names.split_last().unwrap();
+        let sentence = format!("drain with {} and {last}, sequence", others.join(", "));
+        let schema = serde_json::to_string(&schema_of::<HostKeys>()).unwrap().replace("\\n", " ");
+        assert!(schema.contains(&sentence), "{sentence}: {schema}");
     }
 
     #[test]

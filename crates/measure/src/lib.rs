@@ -82,5 +82,5 @@ pub use metric::{Metric, UnknownMetric};
 pub use processes::{Across, GroupReport, Latency, ProcessReport};
 pub use recorder::{Progress, Recorder};
 pub use render::{number, table};
-pub use report::{BatchReport, Distribution, OperationReport, Quantity, Report, TimeParts};
+pub use report::{BatchReport, Distribution, OperationReport, OperationsReport, Quantity, Report, TimeParts};
 pub use streams::{StreamReport, StreamsReport};

@@ -6,7 +6,7 @@ use crate::layers::layer_reports;
 use crate::members::member_reports;
 use crate::metric::{CONFIDENCE, Metric};
 use crate::processes::{Across, Processes, fairness};
-use crate::report::{BatchReport, OperationReport, Quantity, Report, TimeParts};
+use crate::report::{BatchReport, OperationReport, OperationsReport, Quantity, Report, TimeParts};
 use crate::spread::Spread;
 use fullstroke_contract::{Operation, Status};
 use fullstroke_engine::{Finished, Observer, Outcome};
@@ -47,8 +47,8 @@ pub struct Measured {
 /// Counts every request of a run, in memory that does not grow with it.
 ///
 /// Times, rates and batches count reads and writes that were done; flushes and
-/// discards, which move no data, are counted apart, and so are requests that
-/// were lost or out of range.
+/// discards, which move no data, have times and rates of their own, and requests
+/// that were lost or out of range are counted only.
 #[derive(Clone, Debug)]
 pub struct Measurement {
     warm_up: WarmUp,
@@ -57,12 +57,26 @@ pub struct Measurement {
     /// When the first request that counts arrived.
     counted_from: Time,
     skipped: u64,
-    others: u64,
     responses: [Spread; 2],
+    /// Flushes, then discards.
+    others: [Apart; 2],
     queue: Spread,
     service: Spread,
     batches: Batches,
     processes: Processes,
+}
+
+/// Requests that move no data.
+#[derive(Clone, Debug)]
+struct Apart {
+    responses: Spread,
+    sectors: u64,
+}
+
+impl Apart {
+    fn new() -> Apart {
+        Apart { responses: Spread::new(), sectors: 0 }
+    }
 }
 
 /// The operations that move data.
@@ -105,8 +119,8 @@ impl Measurement {
             began: Time::NEVER,
             counted_from: Time::NEVER,
             skipped: 0,
-            others: 0,
             responses: [Spread::new(), Spread::new()],
+            others: [Apart::new(), Apart::new()],
             queue: Spread::new(),
             service: Spread::new(),
             batches: Batches::default(),
@@ -131,8 +145,12 @@ impl Measurement {
         let both = total.both();
         let simulated_s = outcome.end.since(self.counted_from.min(outcome.end)).as_secs_f64();
         let whole_s = outcome.end.since(self.began.min(outcome.end)).as_secs_f64();
-        let operation =
-            |class: Class| self.operation_report(class, total.classes[class as usize].sectors, simulated_s);
+        let operation = |class: Class| {
+            let sectors = total.classes[class as usize].sectors;
+            operation_report(&self.responses[class as usize], sectors, simulated_s)
+        };
+        let [flushes, discards] = &self.others;
+        let apart = |apart: &Apart| operation_report(&apart.responses, apart.sectors, simulated_s);
         let members = member_reports(&outcome.drives, drives, whole_s);
         let processes = self.processes.each(simulated_s);
         let bandwidths: Vec<f64> = processes.iter().map(|process| process.mb_per_s).collect();
@@ -156,7 +174,12 @@ impl Measurement {
             peak_rss_mb: None,
             reads: operation(Class::Read),
             writes: operation(Class::Write),
-            flushes_and_discards: self.others,
+            flushes_and_discards: flushes.responses.count() + discards.responses.count(),
+            operations: OperationsReport {
+                flush: apart(flushes),
+                discard: apart(discards),
+                ..OperationsReport::default()
+            },
             zero_seek_share: share(&outcome.drives),
             batches: BatchReport { count: self.batches.count(), requests_per_batch: self.batches.size() },
             read_write_ratio: ratio(total.classes[0].sectors, total.classes[1].sectors),
@@ -172,17 +195,9 @@ impl Measurement {
             version: identity.version,
         };
         add_intervals(&mut report, &self.batches);
+        report.operations =
+            OperationsReport { read: report.reads, write: report.writes, ..report.operations };
         Measured { report, batches: self.batches }
-    }
-
-    fn operation_report(&self, class: Class, sectors: u64, simulated_s: f64) -> Option<OperationReport> {
-        let spread = &self.responses[class as usize];
-        (spread.count() > 0).then(|| OperationReport {
-            requests: spread.count(),
-            response_ms: spread.distribution(),
-            iops: rate(spread.count() as f64, simulated_s),
-            mb_per_s: megabytes(sectors, simulated_s),
-        })
     }
 
     #[inline]
@@ -209,17 +224,20 @@ impl Observer for Measurement {
         if finished.completion.status != Status::Done {
             return;
         }
+        let response = finished.completion.finished.since(finished.arrived).as_nanos();
         let class = match finished.operation {
             Operation::Read => Class::Read,
             Operation::Write => Class::Write,
             Operation::Flush | Operation::Discard => {
-                self.others += 1;
+                let apart = &mut self.others[usize::from(finished.operation == Operation::Discard)];
+                apart.responses.record(response);
+                apart.sectors += finished.extent.sectors.0;
                 return;
             }
         };
         let parts = &finished.completion.breakdown;
         let sample = Sample {
-            response: finished.completion.finished.since(finished.arrived).as_nanos(),
+            response,
             parts: [parts.queue, parts.parity, parts.overhead, parts.seek, parts.rotation, parts.transfer]
                 .map(|part| part.as_nanos()),
             sectors: finished.extent.sectors.0,
@@ -231,6 +249,15 @@ impl Observer for Measurement {
         self.queue.record(parts.queue.as_nanos());
         self.service.record(parts.service().as_nanos());
     }
+}
+
+fn operation_report(responses: &Spread, sectors: u64, simulated_s: f64) -> Option<OperationReport> {
+    (responses.count() > 0).then(|| OperationReport {
+        requests: responses.count(),
+        response_ms: responses.distribution(),
+        iops: rate(responses.count() as f64, simulated_s),
+        mb_per_s: megabytes(sectors, simulated_s),
+    })
 }
 
 /// Adds the intervals of the mean times.

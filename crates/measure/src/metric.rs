@@ -1,11 +1,11 @@
 //! The numbers of a report by their dotted names.
 
-use crate::batches::Batch;
+use crate::batches::{Batch, ClassSums};
 use crate::measurement::Class;
 use crate::report::{Distribution, Quantity, Report};
-use crate::{LayerReport, MemberReport, StreamsReport, TimeParts};
-use fullstroke_contract::READINGS;
+use crate::{LayerReport, MemberReport, OperationReport, StreamsReport, TimeParts};
 use fullstroke_contract::registry::nearest;
+use fullstroke_contract::{Operation, READINGS};
 use fullstroke_units::SECTOR_BYTES;
 use thiserror::Error;
 
@@ -26,6 +26,8 @@ enum Kind {
     ClassTime(Class, Statistic),
     Part(usize),
     Rate(Option<Class>, Unit),
+    OperationTime(Operation, Statistic),
+    Operation(Operation, usize),
     ReadWriteRatio,
     Process(usize),
     Stream(usize),
@@ -87,6 +89,15 @@ const QUANTITIES: [(&str, Quantity); 3] =
 
 const CLASSES: [(&str, Class); 2] = [("reads", Class::Read), ("writes", Class::Write)];
 
+/// A number of one operation: its name, and how it is read.
+type OperationMetric = (&'static str, fn(&OperationReport) -> f64);
+
+const OPERATION: [OperationMetric; 3] = [
+    ("requests", |operation| operation.requests as f64),
+    ("iops", |operation| operation.iops),
+    ("mb_per_s", |operation| operation.mb_per_s),
+];
+
 const PARTS: [&str; 6] = ["queue", "parity", "overhead", "seek", "rotation", "transfer"];
 
 /// A number of one drive: its name, how it is read, and whether more is better.
@@ -146,12 +157,17 @@ impl Metric {
             let times = STATISTICS.map(|(_, statistic)| Kind::ClassTime(class, statistic));
             times.into_iter().chain(units.map(|unit| Kind::Rate(Some(class), unit)))
         });
+        let operations = Operation::ALL.into_iter().flat_map(|operation| {
+            let times = STATISTICS.map(|(_, statistic)| Kind::OperationTime(operation, statistic));
+            let numbers = (0..OPERATION.len()).map(move |number| Kind::Operation(operation, number));
+            times.into_iter().chain(numbers)
+        });
         let processes = (0..PROCESSES.len()).map(Kind::Process);
         let members = (0..MEMBERS.len()).map(Kind::Member);
         let layers = (0..READINGS.len()).map(Kind::Layer);
         let streams = (0..STREAMS.len()).map(Kind::Stream);
         let shares = [Kind::ReadWriteRatio].into_iter().chain(processes).chain(streams);
-        let requests = times.chain(parts).chain(rates).chain(classes);
+        let requests = times.chain(parts).chain(rates).chain(classes).chain(operations);
         requests.chain(shares).chain(members).chain(layers).map(Metric).collect()
     }
 
@@ -193,6 +209,12 @@ impl Metric {
             Kind::Part(part) => format!("time_ms.{}", PARTS[part]),
             Kind::Rate(None, unit) => unit.name().to_owned(),
             Kind::Rate(Some(class), unit) => format!("{}.{}", label(&CLASSES, class), unit.name()),
+            Kind::OperationTime(operation, statistic) => {
+                format!("operations.{}.response_ms.{}", operation.name(), label(&STATISTICS, statistic))
+            }
+            Kind::Operation(operation, number) => {
+                format!("operations.{}.{}", operation.name(), OPERATION[number].0)
+            }
             Kind::ReadWriteRatio => "read_write_ratio".to_owned(),
             Kind::Process(process) => PROCESSES[process].0.to_owned(),
             Kind::Stream(stream) => format!("streams.{}", STREAMS[stream].0),
@@ -205,12 +227,12 @@ impl Metric {
     /// ratio of reads to writes counts as one.
     pub fn more_is_better(&self) -> bool {
         match self.0 {
-            Kind::Rate(..) | Kind::ReadWriteRatio => true,
+            Kind::Rate(..) | Kind::Operation(..) | Kind::ReadWriteRatio => true,
             Kind::Process(process) => PROCESSES[process].2,
             Kind::Stream(stream) => STREAMS[stream].2,
             Kind::Member(member) => MEMBERS[member].2,
             Kind::Layer(reading) => READINGS[reading].more_is_better,
-            Kind::Time(..) | Kind::ClassTime(..) | Kind::Part(_) => false,
+            Kind::Time(..) | Kind::ClassTime(..) | Kind::OperationTime(..) | Kind::Part(_) => false,
         }
     }
 
@@ -232,6 +254,13 @@ impl Metric {
                 Unit::Requests => operation.iops,
                 Unit::Megabytes => operation.mb_per_s,
             }),
+            Kind::OperationTime(operation, statistic) => {
+                let report = report.operations.of(operation);
+                report.map_or(f64::NAN, |operation| statistic.of(&operation.response_ms))
+            }
+            Kind::Operation(operation, number) => {
+                report.operations.of(operation).map_or(0.0, OPERATION[number].1)
+            }
             Kind::ReadWriteRatio => report.read_write_ratio,
             Kind::Process(process) => PROCESSES[process].1(report),
             Kind::Stream(stream) => report.streams.as_ref().map_or(f64::NAN, STREAMS[stream].1),
@@ -261,8 +290,11 @@ impl Metric {
             | Kind::ReadWriteRatio => Some(View::Mean),
             Kind::Time(Quantity::Response, statistic) => statistic.quantile().map(View::Quantile),
             Kind::Rate(..) => Some(View::Rate),
+            Kind::OperationTime(operation, Statistic::Mean) => class_of(operation).map(|_| View::Mean),
             Kind::Time(..)
             | Kind::ClassTime(..)
+            | Kind::OperationTime(..)
+            | Kind::Operation(..)
             | Kind::Process(_)
             | Kind::Stream(_)
             | Kind::Member(_)
@@ -280,10 +312,8 @@ impl Metric {
             Kind::Time(Quantity::Response, _) => (batch.both().response as f64 / 1e6, requests),
             Kind::Time(Quantity::Service, _) => (parts(2..6), requests),
             Kind::Time(Quantity::Queue, _) => (parts(0..1), requests),
-            Kind::ClassTime(class, _) => {
-                let sums = of(Some(class));
-                (sums.response as f64 / 1e6, sums.requests as f64)
-            }
+            Kind::ClassTime(class, _) => time_sums(&of(Some(class))),
+            Kind::OperationTime(operation, _) => time_sums(&of(class_of(operation))),
             Kind::Part(part) => (parts(part..part + 1), requests),
             Kind::Rate(class, Unit::Requests) => (of(class).requests as f64, 0.0),
             Kind::Rate(class, Unit::Megabytes) => (of(class).sectors as f64 * SECTOR_BYTES as f64 / 1e6, 0.0),
@@ -291,8 +321,24 @@ impl Metric {
                 let [reads, writes] = batch.classes;
                 (reads.sectors as f64, writes.sectors as f64)
             }
-            Kind::Process(_) | Kind::Stream(_) | Kind::Member(_) | Kind::Layer(_) => (0.0, 0.0),
+            Kind::Operation(..) | Kind::Process(_) | Kind::Stream(_) | Kind::Member(_) | Kind::Layer(_) => {
+                (0.0, 0.0)
+            }
         }
+    }
+}
+
+/// Response times and requests of one class in a batch.
+fn time_sums(sums: &ClassSums) -> (f64, f64) {
+    (sums.response as f64 / 1e6, sums.requests as f64)
+}
+
+/// The class of an operation that batches know.
+fn class_of(operation: Operation) -> Option<Class> {
+    match operation {
+        Operation::Read => Some(Class::Read),
+        Operation::Write => Some(Class::Write),
+        Operation::Flush | Operation::Discard => None,
     }
 }
 
@@ -340,7 +386,7 @@ fn known() -> String {
         match name.strip_suffix(".mean") {
             Some(_) if matches!(metric.0, Kind::Process(_) | Kind::Stream(_)) => names.push(name),
             Some(time) => names.push(format!("{time}.{{{statistics}}}")),
-            None if matches!(metric.0, Kind::Time(..) | Kind::ClassTime(..)) => {}
+            None if matches!(metric.0, Kind::Time(..) | Kind::ClassTime(..) | Kind::OperationTime(..)) => {}
             None => names.push(name),
         }
     }

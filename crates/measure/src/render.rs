@@ -71,7 +71,7 @@ impl Report {
             (self.out_of_range, "were beyond the volume"),
             (self.skipped_rows, "damaged rows of the trace were left out"),
             (self.warm_up_requests, "were warm-up and are not counted"),
-            (self.flushes_and_discards, "were flushes and discards, without times below"),
+            (self.flushes_and_discards, "were flushes and discards, with times of their own"),
         ] {
             if count > 0 {
                 writeln!(f, "  {count} {what}")?;
@@ -104,6 +104,12 @@ impl Report {
         }
         add("service", &self.service_ms);
         add("queue", &self.queue_ms);
+        for (name, operation) in [("flushes", &self.operations.flush), ("discards", &self.operations.discard)]
+        {
+            if let Some(operation) = operation {
+                add(name, &operation.response_ms);
+            }
+        }
         table
     }
 

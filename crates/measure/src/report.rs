@@ -1,6 +1,7 @@
 //! What a run is reported as. Every field has its unit in its name.
 
 use crate::{Across, GroupReport, LayerReport, MemberReport, ProcessReport, StreamsReport};
+use fullstroke_contract::Operation;
 use serde::Serialize;
 
 /// The numbers of one run; what `run --json` prints.
@@ -48,6 +49,8 @@ pub struct Report {
     pub writes: Option<OperationReport>,
     /// Operations without data; no time above counts them.
     pub flushes_and_discards: u64,
+    /// All four operations, each by itself.
+    pub operations: OperationsReport,
     /// Share of member I/Os whose first track lay under the arm already.
     pub zero_seek_share: f64,
     /// The batches behind the intervals.
@@ -101,7 +104,33 @@ pub struct Distribution {
     pub ci95_half_width: Option<f64>,
 }
 
-/// The reads, or the writes, of a run.
+/// The operations of a run, each by itself; `null` for those that there were
+/// none of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct OperationsReport {
+    /// Reads.
+    pub read: Option<OperationReport>,
+    /// Writes.
+    pub write: Option<OperationReport>,
+    /// Flushes.
+    pub flush: Option<OperationReport>,
+    /// Discards; their megabytes are those that were discarded.
+    pub discard: Option<OperationReport>,
+}
+
+impl OperationsReport {
+    /// One of them.
+    pub fn of(&self, operation: Operation) -> Option<&OperationReport> {
+        match operation {
+            Operation::Read => self.read.as_ref(),
+            Operation::Write => self.write.as_ref(),
+            Operation::Flush => self.flush.as_ref(),
+            Operation::Discard => self.discard.as_ref(),
+        }
+    }
+}
+
+/// The requests of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct OperationReport {
     /// How many were done.

@@ -5,9 +5,9 @@ use fullstroke_contract::{
 };
 use fullstroke_contract::{Source, SourceError};
 use fullstroke_drive::{DriveConfig, Model};
-use fullstroke_engine::{Engine, Node, Tree};
+use fullstroke_engine::{Engine, Finished, Node, Observer as _, Outcome, Tree};
 use fullstroke_measure::{Identity, Measured, Measurement, Metric, Recorder, StreamsReport, WarmUp};
-use fullstroke_units::{Random, Seed, Time};
+use fullstroke_units::{Duration, Random, Seed, Time};
 use fullstroke_workload::Streams;
 
 /// Keeps `outstanding` random requests of 8 sectors in flight, of three
@@ -201,6 +201,8 @@ fn every_metric_has_its_value_in_the_json_under_its_name() {
     let mut report = measured(2_000, WarmUp::default()).report;
     report.layers.truncate(1);
     report.streams = Some(streams());
+    report.operations.flush = report.reads;
+    report.operations.discard = report.writes;
     let json = serde_json::to_value(&report).unwrap();
     for metric in Metric::all() {
         let path = metric.name().replace("members.", "members.0.").replace("layers.", "layers.0.readings.");
@@ -209,6 +211,49 @@ fn every_metric_has_its_value_in_the_json_under_its_name() {
             json.pointer(&pointer).and_then(serde_json::Value::as_f64).unwrap_or_else(|| panic!("{pointer}"));
         assert_eq!(value, metric.value(&report), "{pointer}");
     }
+}
+
+#[test]
+fn flushes_and_discards_have_times_and_rates_of_their_own() {
+    let mut measurement = Measurement::default();
+    let requests = [
+        (Operation::Write, 8, 10),
+        (Operation::Flush, 0, 2),
+        (Operation::Flush, 0, 4),
+        (Operation::Discard, 4_000, 1),
+    ];
+    for (origin, (operation, sectors, response_ms)) in (0..).zip(requests) {
+        let end = Time::ZERO + Duration::from_millis(response_ms);
+        let completion = Completion { finished: end, ..Completion::default() };
+        let extent = Extent::new(0, sectors);
+        let arrived = Time::ZERO;
+        measurement.finished(&Finished { origin, operation, extent, process: 0, arrived, completion });
+    }
+    let outcome = Outcome {
+        requests: 4,
+        completed: 4,
+        lost: 0,
+        out_of_range: 0,
+        skipped_rows: 0,
+        end: Time::ZERO + Duration::from_millis(10),
+        drives: Vec::new(),
+        layers: Vec::new(),
+    };
+    let report = measurement.finish(&outcome, &[], Identity::default()).report;
+    let value = |name: &str| Metric::parse(name).unwrap().value(&report);
+    assert_eq!(value("operations.flush.requests"), 2.0);
+    assert_eq!(value("operations.flush.iops"), 200.0);
+    assert_eq!(value("operations.flush.response_ms"), 3.0);
+    assert_eq!(value("operations.flush.response_ms.max"), 4.0);
+    assert_eq!(value("operations.discard.response_ms.mean"), 1.0);
+    assert!((value("operations.discard.mb_per_s") - 204.8).abs() < 1e-9);
+    assert_eq!(value("operations.write.response_ms.mean"), value("writes.response_ms.mean"));
+    assert_eq!(value("operations.read.requests"), 0.0);
+    assert!(value("operations.read.response_ms.p99").is_nan());
+    assert_eq!((value("response_ms.mean"), report.flushes_and_discards), (10.0, 3));
+    let text = report.to_string();
+    assert!(text.lines().any(|line| line.starts_with("flushes")), "{text}");
+    assert!(text.lines().any(|line| line.starts_with("discards")), "{text}");
 }
 
 #[test]

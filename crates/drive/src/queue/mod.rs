@@ -26,6 +26,7 @@ mod worked_example;
 pub use command_queue::CommandQueue;
 pub use nearest::Nearest;
 
+use crate::config::is_default;
 use crate::geometry::Position;
 use crate::mechanics::{Head, Mechanics};
 use fullstroke_contract::ConfigError;
@@ -136,9 +137,26 @@ pub struct QueueConfig {
     /// of transfer, is served next.
     #[serde(default)]
     pub concatenate: bool,
+    /// How a flush of the write cache is taken.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub flush: FlushCommand,
     /// The discipline's own keys.
     #[serde(flatten)]
     pub keys: Keys,
+}
+
+/// How a drive takes a flush of its write cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FlushCommand {
+    /// As one of its queued commands, the next to be served: SCSI's SYNCHRONIZE
+    /// CACHE, simple task (SBC-3, 5.18).
+    #[default]
+    Queued,
+    /// Alone: ATA's FLUSH CACHE EXT cannot be queued, so that the host lets the
+    /// commands that are queued end first, and sends none meanwhile (ACS-3;
+    /// `ata_std_qc_defer` of Linux).
+    Alone,
 }
 
 fn default_depth() -> u32 {
@@ -156,6 +174,7 @@ impl Default for QueueConfig {
             discipline: default_discipline(),
             age_limit: None,
             concatenate: false,
+            flush: FlushCommand::default(),
             keys: Keys::new(),
         }
     }

@@ -1,5 +1,6 @@
 //! The layer.
 
+use super::flushing::{Flushes, Flushing};
 use super::gate::{Gate, Piece};
 use super::neighbours::{Limits, Neighbours};
 use super::originals::Originals;
@@ -7,12 +8,15 @@ use super::plug::{Plug, Plugging};
 use super::request::{Join, Queued, Requests};
 use crate::elevator::{Context, Elevator};
 use fullstroke_contract::{
-    Below, Completion, Extent, Gauge, Layer, Operation, Out, Request, RequestId, Stripes,
+    Below, Completion, Extent, Gauge, Hints, Layer, Operation, Out, Request, RequestId, Stripes,
 };
 use fullstroke_units::{Duration, Sectors, Time};
 
 /// The id of a flush below; others are slots.
 const FLUSH: RequestId = RequestId(u64::MAX);
+
+/// The direction in which writes count, and flushes with them.
+const WRITES: usize = 1;
 
 /// What a block layer is set to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +39,10 @@ pub struct Settings {
     pub stripe_aware_merging: bool,
     /// Whether the elevator is told which member an address lies on.
     pub per_member_anticipation: bool,
+    /// What a flush does to other requests.
+    pub flush: Flushing,
+    /// Whether the device forces single writes to its medium.
+    pub fua: bool,
 }
 
 /// The layer.
@@ -44,12 +52,19 @@ pub struct Settings {
 ///
 /// Every submitted request completes once, with the time from its own
 /// submission on; if several were served as one, they end alike.
+///
+/// A flush counts as one of the device's requests. It passes the elevator by:
+/// as a barrier ([`Gate`]) or, as a sequence of its own ([`Flushes`]), before
+/// whatever waits there.
 pub struct BlockLayer {
     elevator: Box<dyn Elevator>,
     limits: Limits,
     queue_depth: u32,
     stripes: Option<Box<dyn Stripes>>,
     gate: Gate,
+    flushing: Flushing,
+    flushes: Flushes,
+    fua: bool,
     plug: Plug,
     originals: Originals,
     requests: Requests,
@@ -77,6 +92,9 @@ impl BlockLayer {
             queue_depth: settings.queue_depth,
             stripes: stripes.filter(|_| settings.per_member_anticipation),
             gate: Gate::new(settings.nr_requests),
+            flushing: settings.flush,
+            flushes: Flushes::default(),
+            fua: settings.fua,
             plug: Plug::new(settings.plug, settings.unplug_threshold, settings.unplug_delay),
             originals: Originals::default(),
             requests: Requests::default(),
@@ -95,7 +113,11 @@ impl BlockLayer {
         let cut =
             request.operation.transfers() && sectors.0 > most && request.extent.within(self.limits.capacity);
         let pieces = if cut { sectors.0.div_ceil(most) } else { 1 };
-        let original = self.originals.open(now, request, pieces as u32);
+        let then_flush = self.is_forced_by_flush(&request);
+        let original = self.originals.open(now, request, pieces as u32 + u32::from(then_flush));
+        if then_flush {
+            self.flushes.begin_forced_write();
+        }
         if !cut {
             return self.let_in(now, original, request.extent);
         }
@@ -105,6 +127,12 @@ impl BlockLayer {
                 Extent { start: start + Sectors(offset), sectors: Sectors(most.min(sectors.0 - offset)) };
             self.let_in(now, original, extent);
         }
+    }
+
+    /// Whether a flush behind the write is what makes it durable, because the
+    /// device cannot force it.
+    fn is_forced_by_flush(&self, request: &Request) -> bool {
+        !self.fua && request.operation == Operation::Write && request.hints.force_unit_access
     }
 
     fn let_in(&mut self, now: Time, original: u32, extent: Extent) {
@@ -136,6 +164,10 @@ impl BlockLayer {
         }
         if !self.gate.take(usize::from(arrival.writes())) {
             return false;
+        }
+        if arrival.operation == Operation::Flush {
+            self.flushes.wait(now, piece.original);
+            return true;
         }
         let arrival = Queued { parts: self.originals.part(piece.original), ..arrival };
         let slot = self.requests.keep(arrival);
@@ -233,10 +265,15 @@ impl BlockLayer {
         self.requests[slot] = after;
     }
 
-    /// Gives the device what it has room for.
+    /// Gives the device what it has room for: flushes first, as those bypass
+    /// the elevator.
     fn dispatch(&mut self, now: Time, below: Below<'_>, out: &mut Out) {
         if self.gate.has_barrier() {
             self.plug.pull();
+        }
+        if self.issued < self.queue_depth && self.flushes.wants_to_go(now) {
+            let first = self.flushes.send();
+            self.issue_flush(first, out);
         }
         while self.waiting > 0 && self.issued < self.queue_depth && self.plug.due().is_none() {
             let context = Context {
@@ -254,10 +291,18 @@ impl BlockLayer {
             };
             self.issue(now, slot, out);
         }
-        if let Some(original) = self.gate.flush() {
-            let request = *self.originals.request(original);
-            out.issue(0, Request { id: FLUSH, ..request });
-        }
+        let barrier = self.gate.flush();
+        self.issue_flush(barrier, out);
+    }
+
+    fn issue_flush(&mut self, original: Option<u32>, out: &mut Out) {
+        let Some(original) = original else { return };
+        self.issued += 1;
+        let Request { origin, hints, .. } = *self.originals.request(original);
+        // A write that is forced by a flush carries the hint still.
+        let hints = Hints { force_unit_access: false, ..hints };
+        let operation = Operation::Flush;
+        out.issue(0, Request { id: FLUSH, origin, operation, extent: Extent::default(), hints });
     }
 
     fn will_ask_again(&self, now: Time) -> bool {
@@ -272,28 +317,51 @@ impl BlockLayer {
         self.neighbours.remove(slot, &self.requests[slot]);
         self.waiting -= 1;
         self.issued += 1;
-        let (hints, origin) = self.originals.hints(parts);
+        let (mut hints, origin) = self.originals.hints(parts);
+        hints.force_unit_access &= self.fua;
         out.issue(0, Request { id: RequestId(u64::from(slot)), origin, operation, extent, hints });
     }
 
     fn finish(&mut self, now: Time, completion: &Completion, out: &mut Out) {
+        self.issued -= 1;
+        self.plug.completed();
         if completion.id == FLUSH {
-            let original = self.gate.flushed();
-            return self.originals.piece_finished(original, completion, out);
+            return self.flushed(completion, out);
         }
         let slot = completion.id.0 as u32;
         self.elevator.completed(now, slot, &self.requests);
         let request = self.requests.take(slot);
-        self.issued -= 1;
         self.gate.release(usize::from(request.writes()));
-        self.originals.finish(request.parts, completion, out);
-        self.plug.completed();
+        if request.force_unit_access && !self.fua {
+            // It is of one part, since it joins none.
+            let original = self.originals.of(request.parts);
+            self.originals.finish(request.parts, completion, out);
+            if self.originals.pieces_left(original) == 1 {
+                self.flushes.end_forced_write(now, original);
+            }
+        } else {
+            self.originals.finish(request.parts, completion, out);
+        }
+    }
+
+    /// A flush has come back.
+    fn flushed(&mut self, completion: &Completion, out: &mut Out) {
+        if self.flushing == Flushing::Drain {
+            let original = self.gate.flushed();
+            return self.originals.piece_finished(original, completion, out);
+        }
+        while let Some(original) = self.flushes.completed() {
+            if self.originals.request(original).operation == Operation::Flush {
+                self.gate.release(WRITES);
+            }
+            self.originals.piece_finished(original, completion, out);
+        }
     }
 }
 
 impl Layer for BlockLayer {
     fn submit(&mut self, now: Time, request: Request, below: Below<'_>, out: &mut Out) {
-        if request.operation == Operation::Flush {
+        if request.operation == Operation::Flush && self.flushing == Flushing::Drain {
             let original = self.originals.open(now, request, 1);
             self.gate.close(original);
         } else {

@@ -52,6 +52,16 @@ impl Originals {
         &self.originals[original].request
     }
 
+    /// Pieces of an open request that have not finished.
+    pub(super) fn pieces_left(&self, original: u32) -> u32 {
+        self.originals[original].pieces_left
+    }
+
+    /// The request of which the first part of `chain` is a piece.
+    pub(super) fn of(&self, chain: Chain) -> u32 {
+        self.parts[chain.0].original
+    }
+
     /// A chain of one piece.
     pub(super) fn part(&mut self, original: u32) -> Chain {
         let part = self.parts.keep(Part { original, next: NONE });

@@ -1,6 +1,6 @@
 //! What the layer does with requests, whatever the elevator.
 
-use super::{BlockLayer, Plugging, Settings};
+use super::{BlockLayer, Flushing, Plugging, Settings};
 use crate::elevator::testing::{CAPACITY, build, settings};
 use crate::elevator::{Elevator, REGISTRY};
 use fullstroke_contract::registry::find;
@@ -238,6 +238,103 @@ fn a_flush_drains_and_nothing_passes_it() {
     assert_eq!(trial.sent.len(), 4);
     trial.at(ms(5)).complete(3, ms(4), Status::Done);
     assert_eq!(trial.ids(), [1, 0, 2, 3]);
+}
+
+fn sequence(queue_depth: u32) -> Settings {
+    Settings { flush: Flushing::Sequence, ..unplugged(queue_depth) }
+}
+
+/// A write that must be on the medium when it completes.
+fn forced(id: u64, start: u64, sectors: u64) -> Request {
+    let hints = Hints { force_unit_access: true, ..Hints::default() };
+    let extent = Extent::new(start, sectors);
+    Request { id: RequestId(id), origin: id, operation: Write, extent, hints }
+}
+
+#[test]
+fn a_flush_of_today_makes_nobody_wait() {
+    let mut trial = Trial::new("sstf", sequence(4));
+    trial.submit(0, Write, 0, 8).submit(1, Flush, 0, 0).submit(2, Read, 64, 8);
+    let operations: Vec<Operation> = trial.sent.iter().map(|request| request.operation).collect();
+    assert_eq!(operations, [Write, Flush, Read]);
+    trial.at(ms(1)).complete(2, ms(0), Status::Done);
+    trial.at(ms(2)).complete(1, ms(0), Status::Done);
+    trial.at(ms(3)).complete(0, ms(0), Status::Done);
+    assert_eq!(trial.ids(), [2, 1, 0]);
+}
+
+#[test]
+fn flushes_that_wait_for_another_become_one() {
+    let mut trial = Trial::new("noop", sequence(4));
+    trial.submit(0, Flush, 0, 0);
+    trial.at(ms(1)).submit(1, Flush, 0, 0);
+    trial.at(ms(2)).submit(2, Flush, 0, 0);
+    assert_eq!(trial.sent.len(), 1, "one flush is under way at a time");
+    trial.at(ms(3)).complete(0, ms(0), Status::Done);
+    assert_eq!((trial.sent.len(), trial.ids()), (2, vec![0]));
+    trial.at(ms(7)).complete(1, ms(3), Status::Lost);
+    assert_eq!((trial.sent.len(), trial.ids()), (2, vec![0, 1, 2]));
+    let ends: Vec<(Duration, Status)> =
+        trial.done.iter().map(|done| (done.breakdown.queue, done.status)).collect();
+    let of = Duration::from_millis;
+    assert_eq!(ends, [(of(0), Status::Done), (of(2), Status::Lost), (of(1), Status::Lost)]);
+    assert_eq!(trial.layer.gauge().queue_length, 0);
+}
+
+#[test]
+fn a_flush_counts_in_the_depth_and_goes_before_what_waits() {
+    for flush in [Flushing::Sequence, Flushing::Drain] {
+        let mut trial = Trial::new("noop", Settings { flush, ..unplugged(1) });
+        trial.submit(0, Read, 5000, 8).submit(1, Read, 100, 8).submit(2, Flush, 0, 0);
+        assert_eq!(trial.sent.len(), 1);
+        trial.at(ms(1)).complete(0, ms(0), Status::Done);
+        assert_eq!(trial.sent[1].operation, if flush == Flushing::Drain { Read } else { Flush });
+        trial.at(ms(2)).complete(1, ms(1), Status::Done);
+        trial.at(ms(3)).complete(2, ms(2), Status::Done);
+        assert_eq!((trial.sent.len(), trial.done.len()), (3, 3));
+    }
+}
+
+#[test]
+fn a_flush_takes_one_of_the_requests_and_gives_it_back() {
+    let mut trial = Trial::new("noop", Settings { nr_requests: 1, ..sequence(4) });
+    trial.submit(0, Flush, 0, 0).submit(1, Write, 0, 8).submit(2, Flush, 0, 0).submit(3, Read, 100, 8);
+    assert_eq!(trial.sent.len(), 2, "the flush and the read");
+    trial.at(ms(1)).complete(0, ms(0), Status::Done);
+    trial.at(ms(2)).complete(2, ms(1), Status::Done);
+    trial.at(ms(3)).complete(3, ms(2), Status::Done);
+    assert_eq!(trial.ids(), [0, 1, 2]);
+}
+
+#[test]
+fn a_forced_write_is_the_devices_or_a_write_and_a_flush() {
+    let mut trial = Trial::new("noop", sequence(4));
+    trial.submit_request(forced(0, 0, 8));
+    assert!(trial.sent[0].hints.force_unit_access);
+    trial.at(ms(1)).complete(0, ms(0), Status::Done);
+    assert_eq!((trial.sent.len(), trial.ids()), (1, vec![0]));
+
+    let mut trial = Trial::new("noop", Settings { fua: false, ..sequence(4) });
+    trial.submit_request(forced(0, 0, 1100)).submit_request(forced(1, 5000, 8));
+    assert!(trial.sent.iter().all(|request| !request.hints.force_unit_access));
+    trial.at(ms(1)).complete(0, ms(0), Status::Done);
+    trial.at(ms(2)).complete(1, ms(0), Status::Done);
+    assert_eq!(trial.sent.len(), 3, "the flush waits for the other forced write, to serve both");
+    trial.at(ms(3)).complete(2, ms(0), Status::Done);
+    assert_eq!(trial.sent[3].operation, Flush);
+    assert!(trial.done.is_empty());
+    trial.at(ms(4)).complete(3, ms(3), Status::Done);
+    assert_eq!((trial.sent.len(), trial.ids()), (4, vec![0, 1]));
+    assert_eq!(trial.layer.gauge().queue_length, 0);
+}
+
+#[test]
+fn a_flush_waits_five_seconds_for_forced_writes_and_no_longer() {
+    let mut trial = Trial::new("noop", Settings { fua: false, ..sequence(4) });
+    trial.submit_request(forced(0, 0, 8)).submit(1, Flush, 0, 0);
+    assert_eq!(trial.sent.len(), 1);
+    trial.at(ms(5001)).submit(2, Read, 100, 8);
+    assert_eq!(trial.sent[1].operation, Flush);
 }
 
 #[test]

@@ -2,23 +2,23 @@
 //! none invented, flushes kept in order, no starvation where none is promised,
 //! and every key with an effect.
 
-use super::testing::{Bench, Load, Process, Ran, build, run_entry, settings};
-use super::{BuildElevator, REGISTRY, TUNABLES, worked_example};
-use crate::block::BlockLayer;
+use super::testing::{Bench, Load, Process, Ran, build, run_entry, run_flushing, settings};
+use super::{Maker, REGISTRY, TUNABLES, worked_example};
+use crate::block::{BlockLayer, Flushing};
 use fullstroke_contract::registry::{Entry, Keys, known_keys, schema_of};
 use fullstroke_contract::{Operation, PriorityClass};
 use fullstroke_units::{Duration, Time};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-const EXAMPLE: Entry<BuildElevator> = Entry {
+const EXAMPLE: Entry<Maker> = Entry {
     name: "lcfs",
     summary: worked_example::SUMMARY,
     schema: schema_of::<worked_example::Config>,
-    build: worked_example::build,
+    build: Maker { build: worked_example::build, flush: Flushing::Sequence },
 };
 
-fn every() -> impl Iterator<Item = &'static Entry<BuildElevator>> {
+fn every() -> impl Iterator<Item = &'static Entry<Maker>> {
     REGISTRY.iter().chain(&[EXAMPLE])
 }
 
@@ -123,6 +123,8 @@ proptest! {
         for entry in every() {
             let ran = run_entry(entry, "{}", &load);
             nothing_is_lost_or_invented(&load, &ran)?;
+            let ran = run_flushing(entry, "{}", &load, Flushing::Sequence);
+            nothing_is_lost_or_invented(&load, &ran)?;
         }
     }
 
@@ -210,7 +212,8 @@ fn every_elevator_refuses_keys_that_it_does_not_have() {
     let site =
         super::Site { queue_depth: 1, nr_requests: 128, capacity: super::testing::CAPACITY, drive: true };
     for entry in every() {
-        let error = (entry.build)(&keys, &site).err().unwrap_or_else(|| panic!("{} took it", entry.name));
+        let error =
+            (entry.build.build)(&keys, &site).err().unwrap_or_else(|| panic!("{} took it", entry.name));
         assert_eq!(error.key, "no_such_key");
     }
 }

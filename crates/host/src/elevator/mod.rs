@@ -58,7 +58,7 @@ pub(crate) mod testing;
 #[path = "../../../../docs/examples/elevator.rs"]
 mod worked_example;
 
-use crate::block::{Join, Queued, Requests};
+use crate::block::{Flushing, Join, Queued, Requests};
 use fullstroke_contract::registry::{Entry, Keys, schema_of};
 use fullstroke_contract::{ConfigError, Gauge, Stripes, TrackTable};
 use fullstroke_units::{Lbn, Sectors, Time};
@@ -80,9 +80,11 @@ use serde::Deserialize;
 /// - A slot names a request from `add` until `completed` (or `coalesced`, as
 ///   the one that is gone); then it is used again. Slots are small: the most
 ///   requests that were ever there at once.
-/// - Only reads, writes and discards arrive here. A flush is a barrier and
-///   passes the elevator by: everything before it has completed before it is
-///   issued, and nothing behind it is added before it has completed.
+/// - Only reads, writes and discards arrive here. A flush passes the elevator
+///   by. Where it is a barrier ([`Flushing::Drain`]), everything before it has
+///   completed before it is issued, and nothing behind it is added before it has
+///   completed; else it is one of the device's requests that the elevator did
+///   not dispatch.
 /// - Time is monotonic over all calls.
 /// - `dispatch` is called only while at least one request waits here, the
 ///   device has room, and nothing is plugged; again and again until it declines
@@ -188,15 +190,25 @@ pub struct Site {
 /// Builds an elevator from its keys.
 pub type BuildElevator = fn(&Keys, &Site) -> Result<Box<dyn Elevator>, ConfigError>;
 
+/// How an elevator comes about, and what it came with.
+#[derive(Clone, Copy, Debug)]
+pub struct Maker {
+    /// Builds it.
+    pub build: BuildElevator,
+    /// What a flush did in the kernels that it is from; today's way for those
+    /// from textbooks. The default of the host's key `flush`.
+    pub flush: Flushing,
+}
+
 /// Puts each elevator into the registry, and its tests of tunables beside it.
 macro_rules! elevators {
-    ($($name:literal => $module:ident,)*) => {
+    ($($name:literal => $module:ident, $flush:ident;)*) => {
         /// Every elevator.
-        pub const REGISTRY: &[Entry<BuildElevator>] = &[$(Entry {
+        pub const REGISTRY: &[Entry<Maker>] = &[$(Entry {
             name: $name,
             summary: $module::SUMMARY,
             schema: schema_of::<$module::Config>,
-            build: $module::build,
+            build: Maker { build: $module::build, flush: Flushing::$flush },
         },)*];
 
         /// For each elevator, in the same order: two values of each of its keys
@@ -206,21 +218,22 @@ macro_rules! elevators {
     };
 }
 
-// To add an elevator: write its file, and add its `mod` and its line here.
+// To add an elevator: write its file, and add its `mod` and its line here: its
+// name, its module, and what a flush did in its kernel.
 elevators! {
-    "noop" => noop,
-    "fifo" => fifo,
-    "sstf" => sstf,
-    "scan" => scan,
-    "c-scan" => c_scan,
-    "v-r" => vr,
-    "satf" => satf,
-    "deadline" => deadline,
-    "anticipatory" => anticipatory,
-    "cfq" => cfq,
-    "mq-deadline" => mq_deadline,
-    "bfq" => bfq,
-    "kyber" => kyber,
+    "noop" => noop, Drain;
+    "fifo" => fifo, Sequence;
+    "sstf" => sstf, Sequence;
+    "scan" => scan, Sequence;
+    "c-scan" => c_scan, Sequence;
+    "v-r" => vr, Drain;
+    "satf" => satf, Sequence;
+    "deadline" => deadline, Drain;
+    "anticipatory" => anticipatory, Drain;
+    "cfq" => cfq, Drain;
+    "mq-deadline" => mq_deadline, Sequence;
+    "bfq" => bfq, Sequence;
+    "kyber" => kyber, Sequence;
 }
 
 /// The keys of an elevator that has none.

@@ -1,7 +1,7 @@
 //! A device and closed loops to try an elevator with.
 
-use super::{BuildElevator, Elevator, REGISTRY, Site};
-use crate::block::{BlockLayer, Plugging, Settings};
+use super::{Elevator, Maker, REGISTRY, Site};
+use crate::block::{BlockLayer, Flushing, Plugging, Settings};
 use fullstroke_contract::registry::{Entry, Keys, find};
 use fullstroke_contract::{
     Below, Breakdown, Completion, Effect, Extent, Gauge, Hints, Layer, Operation, Out, PriorityClass,
@@ -150,16 +150,22 @@ pub(crate) fn order(name: &str, keys: &str, starts: &[u64], here: u64) -> Vec<u6
 }
 
 /// A whole run of an elevator with these keys.
-pub(crate) fn run_entry(entry: &Entry<BuildElevator>, keys: &str, load: &Load) -> Ran {
-    let layer = BlockLayer::new(build(entry, keys, load.queue_depth), &settings(load.queue_depth), None);
-    Bench::new(layer, load).run(Time::NEVER)
+pub(crate) fn run_entry(entry: &Entry<Maker>, keys: &str, load: &Load) -> Ran {
+    run_flushing(entry, keys, load, Flushing::Drain)
+}
+
+/// The same where a flush does this to other requests.
+pub(crate) fn run_flushing(entry: &Entry<Maker>, keys: &str, load: &Load, flush: Flushing) -> Ran {
+    let settings = Settings { flush, ..settings(load.queue_depth) };
+    let layer = BlockLayer::new(build(entry, keys, load.queue_depth), &settings, None);
+    Bench { flush, ..Bench::new(layer, load) }.run(Time::NEVER)
 }
 
 /// An elevator for the model device, with these keys.
-pub(crate) fn build(entry: &Entry<BuildElevator>, keys: &str, queue_depth: u32) -> Box<dyn Elevator> {
+pub(crate) fn build(entry: &Entry<Maker>, keys: &str, queue_depth: u32) -> Box<dyn Elevator> {
     let keys: Keys = serde_json::from_str(keys).unwrap();
     let site = Site { queue_depth, nr_requests: 128, capacity: CAPACITY, drive: true };
-    (entry.build)(&keys, &site).unwrap_or_else(|error| panic!("{}: {error}", entry.name))
+    (entry.build.build)(&keys, &site).unwrap_or_else(|error| panic!("{}: {error}", entry.name))
 }
 
 /// The settings of a layer over the model device.
@@ -174,6 +180,8 @@ pub(crate) fn settings(queue_depth: u32) -> Settings {
         capacity: CAPACITY,
         stripe_aware_merging: false,
         per_member_anticipation: false,
+        flush: Flushing::Drain,
+        fua: true,
     }
 }
 
@@ -235,6 +243,10 @@ pub(crate) struct Bench {
     tables: [Option<Arc<dyn TrackTable>>; 1],
     /// The run ends as soon as this process has been served.
     awaited: Option<u32>,
+    /// What a flush does to other requests.
+    flush: Flushing,
+    /// Requests that the device may have at once.
+    queue_depth: u32,
     ran: Ran,
 }
 
@@ -252,6 +264,8 @@ impl Bench {
             head: 0,
             tables: [Some(Arc::new(ModelTracks))],
             awaited: None,
+            flush: Flushing::Drain,
+            queue_depth: load.queue_depth,
             ran: Ran::default(),
         };
         for (index, process) in load.processes.iter().enumerate() {
@@ -348,9 +362,16 @@ impl Bench {
         }
     }
 
-    /// A flush has the device to itself, everything before it has completed, and
-    /// nothing behind it has begun.
+    /// One flush is under way at a time, and counts in the depth. As a barrier it
+    /// has the device to itself, everything before it has completed, and nothing
+    /// behind it has begun.
     fn check_order(&self, request: &Request) {
+        assert!(self.device.len() < self.queue_depth as usize, "more than the depth");
+        if self.flush == Flushing::Sequence {
+            let another = self.device.iter().any(|(other, _)| other.operation == Operation::Flush);
+            assert!(request.operation != Operation::Flush || !another, "two flushes at once");
+            return;
+        }
         if request.operation == Operation::Flush {
             assert!(self.device.is_empty(), "a flush met requests in the device");
             assert!(self.open.range(..request.origin).next().is_none(), "a flush passed a request");

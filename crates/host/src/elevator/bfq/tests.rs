@@ -321,7 +321,7 @@ fn pauses_of_those_who_think_long_are_filled_by_others() {
 
 #[test]
 fn contradictory_values_are_refused() {
-    let build = find("elevator", REGISTRY, "elevator", "bfq").unwrap().build;
+    let build = find("elevator", REGISTRY, "elevator", "bfq").unwrap().build.build;
     let site = Site { queue_depth: 1, nr_requests: 128, capacity: CAPACITY, drive: true };
     for (keys, key) in [
         (r#"{ "timeout_sync": "0s" }"#, "timeout_sync"),

@@ -346,7 +346,7 @@ fn by_member_the_wait_at_one_does_not_hold_the_others_back() {
 
 #[test]
 fn values_that_mean_nothing_are_refused() {
-    let build = find("elevator", REGISTRY, "elevator", "cfq").unwrap().build;
+    let build = find("elevator", REGISTRY, "elevator", "cfq").unwrap().build.build;
     let site = super::Site { queue_depth: 1, nr_requests: 128, capacity: CAPACITY, drive: true };
     for (keys, key) in [
         (r#"{ "quantum": 0 }"#, "quantum"),
