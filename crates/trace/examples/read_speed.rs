@@ -1,20 +1,31 @@
-//! How fast a trace is read: `cargo run --release --example read_speed -- FILE`.
+//! How fast a trace is read and summed up: `cargo run --release --example read_speed -- FILE [REPEATS]`.
 
-use fullstroke_trace::{Options, TraceReader};
+use fullstroke_trace::{Options, Summary, TraceReader};
 use std::path::Path;
 use std::time::Instant;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let file = std::env::args().nth(1).ok_or("give the trace's file")?;
-    let begin = Instant::now();
-    let mut reader = TraceReader::open(Path::new(&file), &Options::default())?;
-    let (mut records, mut sectors) = (0u64, 0u64);
-    while let Some(record) = reader.next()? {
-        records += 1;
-        sectors = sectors.wrapping_add(record.extent.sectors.0);
+    let repeats: usize = std::env::args().nth(2).map_or(Ok(1), |number| number.parse())?;
+    for _ in 0..repeats {
+        let begin = Instant::now();
+        let mut reader = TraceReader::open(Path::new(&file), &Options::default())?;
+        let (mut records, mut sectors) = (0u64, 0u64);
+        while let Some(record) = reader.next()? {
+            records += 1;
+            sectors = sectors.wrapping_add(record.extent.sectors.0);
+        }
+        let read = begin.elapsed().as_secs_f64();
+        let begin = Instant::now();
+        let summary = Summary::of(&mut TraceReader::open(Path::new(&file), &Options::default())?)?;
+        let summed = begin.elapsed().as_secs_f64();
+        let rate = |seconds: f64| records as f64 / seconds / 1e6;
+        println!(
+            "{} records, {sectors} sectors: read at {:.1} M/s, summed up at {:.1} M/s",
+            summary.requests,
+            rate(read),
+            rate(summed)
+        );
     }
-    let seconds = begin.elapsed().as_secs_f64();
-    let rate = records as f64 / seconds / 1e6;
-    println!("{records} records, {sectors} sectors, {seconds:.3} s: {rate:.1} M records/s");
     Ok(())
 }

@@ -16,6 +16,10 @@ pub struct Conversion {
     pub left_out: u64,
     /// Damaged rows of the trace that were tolerated.
     pub skipped_rows: u64,
+    /// Requests whose completion may be another request's, and is left out.
+    pub doubtful: u64,
+    /// What is wrong with the trace; a sentence each.
+    pub notes: Vec<String>,
 }
 
 /// The output to write at `path`: the one called `name`, or else the one that
@@ -66,5 +70,6 @@ pub fn convert(reader: &mut TraceReader, output: &Output, path: &Path) -> Result
         return Err(TraceError::Option(text));
     }
     writer.finish()?;
-    Ok(Conversion { format: output.name, requests, left_out, skipped_rows: reader.skipped() })
+    let (skipped_rows, doubtful) = (reader.skipped(), reader.doubtful());
+    Ok(Conversion { format: output.name, requests, left_out, skipped_rows, doubtful, notes: reader.notes() })
 }

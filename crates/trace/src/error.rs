@@ -42,7 +42,9 @@ pub enum TraceError {
         source: io::Error,
     },
     /// A compressed file ends before its data does.
-    #[error("trace `{file}` is truncated: its compressed data ends early; fetch or copy the file again")]
+    #[error(
+        "trace `{file}` is truncated: its compressed data ends early; fetch or copy the file again, or read what is there with --skip-bad 1"
+    )]
     Truncated {
         /// The file.
         file: String,
@@ -134,6 +136,22 @@ pub enum TraceError {
         end: u64,
         /// Sectors of the volume.
         capacity: u64,
+    },
+    /// The trace has no addresses, and they are needed.
+    #[error("trace `{file}` does not tell the addresses of its requests; {remedy}")]
+    WithoutAddresses {
+        /// The file.
+        file: String,
+        /// How to get a trace that has them.
+        remedy: &'static str,
+    },
+    /// It is fio's report of a run, not its requests.
+    #[error(
+        "`{file}` is a report of fio in JSON, which holds totals and percentiles but no requests: `fullstroke trace info` shows it; to have the requests, run fio with write_iolog=FILE, or with write_lat_log=FILE and log_offset=1"
+    )]
+    FioReport {
+        /// The file.
+        file: String,
     },
     /// An option contradicts itself or another.
     #[error("{0}")]

@@ -5,23 +5,67 @@
 //! issued to the driver (D) and completed (C). D and C speak of whole driver
 //! requests: one that was merged covers several queued ones, one that was split
 //! (X) covers a part. They are matched to queued requests by the sectors that
-//! they cover, so merges and splits need no bookkeeping of their own, and the
-//! loss of single events does little harm.
+//! they cover, so merges and splits need no bookkeeping of their own.
 //!
 //! The arrival is Q. Where the trace has no Q events at all (among the first
 //! [`DECISION_EVENTS`]), it is I; where it has no I either, D.
+//!
+//! # Events that are missing
+//!
+//! A processor's events may be missing altogether, or be dropped while others
+//! are kept. A completion must then not become the answer to an older request
+//! for the same sectors whose own was lost: it would seem to have taken as long
+//! as the sectors were left alone. So an event goes to the **youngest** request
+//! for its sectors that waits for one. An older one stays behind as *passed*:
+//!
+//! - If it gets an event of its own after all, both were in the device's queue
+//!   at once, and nothing is lost: the events are dealt out anew, the oldest
+//!   request first, and all of them are known.
+//! - If not, its completion is unknown, and that of the first two requests that
+//!   passed it is doubtful: either could be meant.
+//! - What the device cannot have kept for so long ([`OVERTAKEN_MAX`],
+//!   [`COMMAND_NS_MAX`]) is given up, and makes nothing doubtful.
+//! - If a younger one's queue and issue events are lost, too, nothing tells but
+//!   the time: in a trace that lacks events, the completion of a request that
+//!   was overtaken by far more than are usual is doubtful.
+//!
+//! A doubtful completion is left out of the request and counted.
+
+mod pool;
+pub(crate) mod processors;
 
 use crate::row::Row;
 use fullstroke_contract::Operation;
-use std::collections::{BTreeMap, VecDeque};
+use pool::{Passer, Pool, Waiting};
 
 /// Events that are looked at before it is decided what counts as an arrival.
 pub(crate) const DECISION_EVENTS: usize = 4096;
 /// Requests that may wait for their completion; the oldest is then given
 /// without one.
 const WAITING_MAX: usize = 32_768;
-/// Requests that are looked at to find those that an event covers.
-const NEIGHBOURS_MAX: usize = 1024;
+/// Requests issued later that a device may prefer to one in its queue: more
+/// than any host adapter's or NVMe queue holds (1,024).
+const OVERTAKEN_MAX: u64 = 4096;
+/// The longest that the kernel lets a command take before it aborts it: 30 s
+/// (`SD_TIMEOUT` in drivers/scsi/sd.h, `nvme_io_timeout`; Linux 6.6).
+const COMMAND_NS_MAX: u64 = 30_000_000_000;
+/// Younger requests that may have taken an event that a request was due before
+/// it makes them doubtful no more: they were answered one by one.
+const DOUBTED_MAX: usize = 2;
+/// Younger requests for the same sectors that pass a request before it is
+/// given up.
+const PASSERS_MAX: usize = 64;
+
+/// A request that is overtaken by this many times as many as nine in ten are is
+/// unlikely to be the one that a completion is of, if events are missing.
+const UNLIKELY_FACTOR: u64 = 8;
+/// But not below this, the half of a SATA drive's queue.
+const UNLIKELY_MIN: u64 = 16;
+/// Requests without a completion are told of from this share on; a few are under
+/// way when a trace ends.
+const UNKNOWN_SHARE_TOLD: f64 = 0.01;
+/// In a trace of at least this many requests.
+const GIVEN_MIN: u64 = 100;
 
 /// What happened to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,34 +90,67 @@ pub(crate) struct Event {
     pub(crate) place: u64,
 }
 
-/// Device, operation, first sector, number in order of arrival.
-type Key = (u32, Operation, u64, u64);
+/// What a request waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Issue,
+    Complete,
+}
 
-#[derive(Debug)]
-struct Waiting {
-    row: Row,
-    /// Sectors that are not complete yet.
-    left: u64,
-    done: bool,
-    requeued: bool,
+/// Counts of numbers by their magnitude.
+type Buckets = [u64; 65];
+
+/// A number's magnitude in bits: numbers in bucket b are below 2^b.
+fn bucket(number: u64) -> usize {
+    (u64::BITS - number.leading_zeros()) as usize
 }
 
 /// Makes requests of events.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Matcher {
     /// Events from before the decision.
     early: Vec<Event>,
     arrival: Option<Action>,
-    /// Requests in order of arrival; the first has the number `first`.
-    waiting: VecDeque<Waiting>,
-    first: u64,
-    index: BTreeMap<Key, u64>,
-    flushes: VecDeque<(u32, u64)>,
+    pool: Pool,
+    /// Requests issued so far.
+    issues: u64,
+    /// Events are known to be missing: a processor's file is.
+    known_lossy: bool,
+    /// Issues and completions of no request in the trace.
+    strays: [u64; 2],
+    /// Requests that were given up because younger ones for their sectors were
+    /// answered.
+    closed: u64,
+    /// How many later issues requests were overtaken by, by [`bucket`].
+    overtaken: Buckets,
+    /// Requests that were given, and those of them without a known completion.
+    given: u64,
+    unknown: u64,
+}
+
+impl Default for Matcher {
+    fn default() -> Matcher {
+        Matcher {
+            early: Vec::new(),
+            arrival: None,
+            pool: Pool::default(),
+            issues: 0,
+            known_lossy: false,
+            strays: [0; 2],
+            closed: 0,
+            overtaken: [0; 65],
+            given: 0,
+            unknown: 0,
+        }
+    }
 }
 
 impl Matcher {
     /// Takes an event; requests that can be given now are appended to `rows`.
     pub(crate) fn push(&mut self, event: Event, rows: &mut Vec<Row>) {
+        // Flushes have no sectors, whatever place the event names.
+        let start = if event.sectors == 0 { 0 } else { event.start };
+        let event = Event { start, ..event };
         if self.arrival.is_some() {
             return self.event(&event, rows);
         }
@@ -86,9 +163,35 @@ impl Matcher {
     /// The last requests, whether complete or not.
     pub(crate) fn finish(&mut self, rows: &mut Vec<Row>) {
         self.decide(rows);
-        while !self.waiting.is_empty() {
+        while self.pool.len() > 0 {
             self.release(rows);
         }
+    }
+
+    /// Events are missing: those of some processor.
+    pub(crate) fn expect_losses(&mut self) {
+        self.known_lossy = true;
+    }
+
+    /// What is missing of requests, in sentences.
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let share = self.unknown as f64 / self.given.max(1) as f64;
+        if self.given >= GIVEN_MIN && share >= UNKNOWN_SHARE_TOLD {
+            notes.push(format!(
+                "{:.1} % of the requests have no completion that is surely theirs: the events of a processor are \
+                 missing or were dropped; what is said of responses holds for the others",
+                share * 100.0
+            ));
+        }
+        let [issues, completions] = self.strays;
+        if issues + completions > 0 {
+            notes.push(format!(
+                "{issues} issues and {completions} completions belong to no request in the trace: they were under way \
+                 when it began, or their queue events are missing"
+            ));
+        }
+        notes
     }
 
     fn decide(&mut self, rows: &mut Vec<Row>) {
@@ -110,145 +213,321 @@ impl Matcher {
             Action::Requeue => self.requeue(event),
             Action::Complete => self.complete(event),
         }
-        while self.waiting.len() > WAITING_MAX || self.waiting.front().is_some_and(|waiting| waiting.done) {
+        while self.pool.len() > WAITING_MAX || self.pool.oldest().is_some_and(is_settled) {
             self.release(rows);
         }
     }
 
     fn arrive(&mut self, event: &Event) {
-        let number = self.first + self.waiting.len() as u64;
-        let row = Row {
+        self.pool.add(Row {
             device: event.device,
             process: event.process,
             place: event.place,
             ..Row::new(event.time, event.operation, event.start, event.sectors)
-        };
-        self.waiting.push_back(Waiting { row, left: event.sectors, done: false, requeued: false });
-        if event.sectors == 0 {
-            self.flushes.push_back((event.device, number));
-        } else {
-            let key = (event.device, event.operation, event.start, number);
-            self.index.insert(key, event.start.saturating_add(event.sectors));
-        }
+        });
     }
 
-    /// Whether `event` is an old request's second try.
+    /// Whether `event` is the second try of a request that was requeued: its
+    /// next insert, or its next issue. It is not queued again
+    /// (`blk_mq_requeue_request`, Linux 6.6): a Q is always a new request.
     fn again(&mut self, event: &Event) -> bool {
-        let number = self.exactly(event, |waiting| waiting.requeued);
-        if let Some(waiting) = number.and_then(|number| self.get(number)) {
-            waiting.requeued = event.action == Action::Insert;
-            return true;
+        if event.action == Action::Queue {
+            return false;
         }
-        false
+        let requeued = self.pool.alike(event).find(|(_, waiting)| waiting.requeued);
+        let Some(number) = requeued.map(|(number, _)| number) else { return false };
+        if let Some(waiting) = self.pool.get_mut(number) {
+            waiting.requeued = event.action == Action::Issue;
+        }
+        true
     }
 
     fn issue(&mut self, event: &Event) {
-        let fresh = |waiting: &Waiting| waiting.row.issued.is_none();
-        let mut covered = self.covered(event, fresh);
-        if covered.is_empty() {
-            covered = self.covered(event, |waiting| waiting.requeued);
-        }
-        for (number, _) in covered {
-            if let Some(waiting) = self.get(number) {
-                waiting.row.issued = Some(event.time);
+        self.issues += 1;
+        // A requeued request goes to the head of the queue.
+        let requeued = self.pool.alike(event).find(|(_, waiting)| waiting.requeued).map(|(number, _)| number);
+        let covered = match requeued {
+            Some(number) => vec![(number, event.sectors)],
+            None => self.pool.covered(event, |waiting| waiting.lacks(Stage::Issue)),
+        };
+        for &(number, sectors) in &covered {
+            if let Some(waiting) = self.pool.get_mut(number) {
                 waiting.requeued = false;
+                waiting.issue_number = self.issues;
             }
+            self.reach(Stage::Issue, number, sectors, event);
+            self.vouch(number);
+        }
+        if covered.is_empty() {
+            self.strays[0] += 1;
+            self.reissued(event);
+        }
+    }
+
+    /// `event` issues a request whose arrival is lost: if one for its sectors is
+    /// with the device, the next completion may be either's.
+    fn reissued(&mut self, event: &Event) {
+        let in_flight = |waiting: &Waiting| waiting.at(Stage::Issue).begun && waiting.lacks(Stage::Complete);
+        for (number, _) in self.pool.covered(event, in_flight) {
+            if let Some(waiting) = self.pool.get_mut(number) {
+                waiting.at_mut(Stage::Complete).doubts += 1;
+            }
+        }
+    }
+
+    /// Request `number` is issued, so that it was not this one that completed
+    /// before.
+    fn vouch(&mut self, number: u64) {
+        let vouched = self.pool.get_mut(number).and_then(|waiting| waiting.vouches_for.take());
+        if let Some(other) = vouched.and_then(|other| self.pool.get_mut(other)) {
+            other.at_mut(Stage::Complete).doubts -= 1;
         }
     }
 
     fn requeue(&mut self, event: &Event) {
-        for (number, _) in self.covered(event, |waiting| waiting.row.issued.is_some()) {
-            if let Some(waiting) = self.get(number) {
-                waiting.requeued = true;
-            }
+        let in_flight = |waiting: &Waiting| waiting.at(Stage::Issue).begun && waiting.lacks(Stage::Complete);
+        for (number, _) in self.pool.covered(event, in_flight) {
+            let Some(waiting) = self.pool.get_mut(number) else { continue };
+            waiting.requeued = true;
+            let sectors = waiting.row.sectors;
+            let issue = waiting.at_mut(Stage::Issue);
+            (issue.left, issue.begun) = (sectors, false);
         }
     }
 
     fn complete(&mut self, event: &Event) {
-        let issued = |waiting: &Waiting| waiting.row.issued.is_some();
-        let mut covered = self.covered(event, issued);
+        let in_flight = |waiting: &Waiting| waiting.at(Stage::Issue).begun && waiting.lacks(Stage::Complete);
+        let mut covered = self.pool.covered(event, in_flight);
         if covered.is_empty() {
-            covered = self.covered(event, |_| true);
+            // Its issue is lost, or there is none: stacked devices have only Q and C.
+            covered = self.pool.covered(event, |waiting| waiting.lacks(Stage::Complete));
         }
+        self.strays[1] += u64::from(covered.is_empty());
         for (number, sectors) in covered {
-            let Some(waiting) = self.get(number) else { continue };
-            waiting.left = waiting.left.saturating_sub(sectors);
-            if waiting.left == 0 {
-                waiting.done = true;
-                waiting.row.completed = Some(event.time);
-                self.forget(number);
+            if self.is_left_behind(number) {
+                self.strays[1] += 1;
+                continue;
+            }
+            self.reach(Stage::Complete, number, sectors, event);
+        }
+    }
+
+    /// `event` takes `sectors` of request `number` through `stage`.
+    fn reach(&mut self, stage: Stage, number: u64, sectors: u64, event: &Event) {
+        let Some(waiting) = self.pool.get_mut(number) else { return };
+        let progress = waiting.at_mut(stage);
+        let whole = progress.left == sectors && !progress.begun;
+        progress.left = progress.left.saturating_sub(sectors);
+        let first = !std::mem::replace(&mut progress.begun, true);
+        let last = progress.left == 0;
+        // A split request is issued with its first part and complete with its last.
+        if (stage == Stage::Issue && !first) || (stage == Stage::Complete && !last) {
+            return;
+        }
+        *waiting.time_mut(stage) = Some(event.time);
+        self.deal_anew(stage, number, whole);
+        if stage == Stage::Complete {
+            self.doubt_if_overdue(number, event);
+            self.settle(number);
+        }
+        self.pass(stage, number);
+    }
+
+    /// Request `number`, which had been passed, has its event: those that passed
+    /// it take the next one's each, so that the oldest has the first.
+    fn deal_anew(&mut self, stage: Stage, number: u64, whole: bool) {
+        let Some(waiting) = self.pool.get_mut(number) else { return };
+        let mut passers = std::mem::take(&mut waiting.at_mut(stage).passers);
+        passers.sort_unstable_by_key(|passer| passer.number);
+        let mut older = number;
+        for passer in passers {
+            if passer.doubted
+                && let Some(waiting) = self.pool.get_mut(passer.number)
+            {
+                waiting.at_mut(stage).doubts -= 1;
+            }
+            if whole {
+                self.swap(stage, older, passer.number);
+                older = passer.number;
             }
         }
     }
 
-    /// The requests that `event` covers among those that `fit`, by number, and
-    /// how many sectors of each.
-    fn covered(&mut self, event: &Event, fit: impl Fn(&Waiting) -> bool) -> Vec<(u64, u64)> {
-        if event.sectors == 0 {
-            let flush = self
-                .flushes
-                .iter()
-                .find(|(device, number)| *device == event.device && self.peek(*number).is_some_and(&fit));
-            return flush.map(|&(_, number)| (number, 0)).into_iter().collect();
+    /// Exchanges when two requests reached `stage`.
+    fn swap(&mut self, stage: Stage, one: u64, other: u64) {
+        let time = self.pool.get_mut(one).and_then(|waiting| *waiting.time_mut(stage));
+        let Some(waiting) = self.pool.get_mut(other) else { return };
+        let others = std::mem::replace(waiting.time_mut(stage), time);
+        if let Some(waiting) = self.pool.get_mut(one) {
+            *waiting.time_mut(stage) = others;
         }
-        if let Some(number) = self.exactly(event, &fit) {
-            return vec![(number, event.sectors)];
+    }
+
+    /// Marks the older requests that `number` passed in reaching `stage`, and
+    /// closes those that cannot still be waiting.
+    fn pass(&mut self, stage: Stage, number: u64) {
+        let Some(passer) = self.pool.get(number) else { return };
+        let (row, issued) = (passer.row, passer.issue_number);
+        let mut doubts = 0;
+        for older in self.older_alike(number, stage) {
+            let dead = self.is_dead(older, stage, issued, &row);
+            let Some(waiting) = self.pool.get_mut(older) else { continue };
+            let passers = &mut waiting.at_mut(stage).passers;
+            if dead || passers.len() == PASSERS_MAX {
+                self.give_up(older);
+                continue;
+            }
+            let doubted = passers.len() < DOUBTED_MAX;
+            passers.push(Passer { number, doubted });
+            doubts += u32::from(doubted);
         }
-        let end = event.start.saturating_add(event.sectors);
-        let below = (event.device, event.operation, 0, 0)..(event.device, event.operation, end, 0);
-        let near = self.index.range(below).rev().take(NEIGHBOURS_MAX);
-        let mut found: Vec<(u64, u64, u64)> = near
-            .filter(|&(&(_, _, _, number), &last)| last > event.start && self.peek(number).is_some_and(&fit))
-            .map(|(&(_, _, start, number), &last)| (start.max(event.start), number, last.min(end)))
-            .collect();
-        found.sort_unstable();
-        // Of several requests for the same sectors only the first is covered.
-        let mut passed = event.start;
-        found.retain(|&(start, _, last)| {
-            let next = start >= passed;
-            passed = if next { last } else { passed };
-            next
+        if let Some(waiting) = self.pool.get_mut(number) {
+            waiting.at_mut(stage).doubts += doubts;
+        }
+    }
+
+    /// The requests older than `number` for just its sectors that could have had
+    /// its event.
+    fn older_alike(&self, number: u64, stage: Stage) -> Vec<u64> {
+        let Some(passer) = self.pool.get(number) else { return Vec::new() };
+        let issued = |waiting: &Waiting| waiting.at(Stage::Issue).begun;
+        let due = |waiting: &Waiting| {
+            waiting.lacks(stage) && (stage == Stage::Issue || issued(waiting) == issued(passer))
+        };
+        let event = event_for(&passer.row);
+        let older = self.pool.alike(&event).filter(|(other, waiting)| *other < number && due(waiting));
+        older.map(|(other, _)| other).collect()
+    }
+
+    /// Whether `older` cannot have been waiting for `stage` any more when the
+    /// request of `row` arrived or was issued.
+    fn is_dead(&self, older: u64, stage: Stage, issue_number: u64, row: &Row) -> bool {
+        let Some(waiting) = self.pool.get(older) else { return false };
+        let since = match stage {
+            Stage::Issue => waiting.row.arrival,
+            Stage::Complete => waiting.row.issued.unwrap_or(waiting.row.arrival),
+        };
+        let overtaken = issue_number.saturating_sub(waiting.issue_number);
+        let by_others = stage == Stage::Complete && overtaken > OVERTAKEN_MAX;
+        by_others || row.arrival.saturating_sub(since) > COMMAND_NS_MAX
+    }
+
+    /// A completion is doubtful if no command takes so long, or if a younger
+    /// request for the same sectors waits whose issue may be lost.
+    fn doubt_if_overdue(&mut self, number: u64, event: &Event) {
+        let Some(waiting) = self.pool.get(number) else { return };
+        let row = waiting.row;
+        let service = event.time.saturating_sub(row.issued.unwrap_or(row.arrival));
+        let overtaken = match row.issued {
+            Some(_) => self.issues.saturating_sub(waiting.issue_number),
+            None => self.pool.arrivals() - number,
+        };
+        self.overtaken[bucket(overtaken)] += 1;
+        let overdue = service > COMMAND_NS_MAX || (row.issued.is_some() && overtaken > OVERTAKEN_MAX);
+        let event = event_for(&row);
+        let younger = self
+            .pool
+            .alike(&event)
+            .find(|(other, waiting)| *other > number && waiting.lacks(Stage::Issue) && row.issued.is_some())
+            .map(|(other, _)| other);
+        let younger = younger.and_then(|younger| self.pool.get_mut(younger));
+        let younger = younger.filter(|younger| younger.vouches_for.is_none());
+        let unsure = younger.map(|younger| younger.vouches_for = Some(number)).is_some();
+        if let Some(waiting) = self.pool.get_mut(number) {
+            waiting.overtaken = overtaken;
+            waiting.at_mut(Stage::Complete).doubts += u32::from(overdue) + u32::from(unsure);
+        }
+    }
+
+    /// Request `number` is complete: what it made doubtful is so no more.
+    fn settle(&mut self, number: u64) {
+        self.pool.forget(number);
+        let Some(waiting) = self.pool.get_mut(number) else { return };
+        waiting.done = true;
+        let passers = std::mem::take(&mut waiting.at_mut(Stage::Issue).passers);
+        for passer in passers.into_iter().filter(|passer| passer.doubted) {
+            if let Some(waiting) = self.pool.get_mut(passer.number) {
+                waiting.at_mut(Stage::Issue).doubts -= 1;
+            }
+        }
+    }
+
+    /// Whether the trace demonstrably lacks events.
+    fn is_lossy(&self) -> bool {
+        let lost = self.closed + self.strays[0] + self.strays[1];
+        self.known_lossy || lost as f64 > UNKNOWN_SHARE_TOLD * self.pool.arrivals() as f64
+    }
+
+    /// Whether a request that was overtaken by so many others is rather not the
+    /// one that a completion is of, but a younger one whose queue and issue
+    /// events are lost. Where no events are, it is.
+    fn is_unlikely(&self, overtaken: u64) -> bool {
+        if overtaken <= UNLIKELY_MIN || !self.is_lossy() {
+            return false;
+        }
+        let (mut seen, all) = (0, self.overtaken.iter().sum::<u64>());
+        let usual = self.overtaken.iter().position(|count| {
+            seen += count;
+            seen * 10 >= all * 9
         });
-        found.into_iter().map(|(start, number, last)| (number, last - start)).collect()
+        // Nine in ten are overtaken by fewer than this.
+        let usual = usual.map_or(u64::MAX, |bucket| 1u64.checked_shl(bucket as u32).unwrap_or(u64::MAX));
+        overtaken > usual.saturating_mul(UNLIKELY_FACTOR)
     }
 
-    /// The oldest request for just the sectors of `event` that `fits`.
-    fn exactly(&self, event: &Event, fits: impl Fn(&Waiting) -> bool) -> Option<u64> {
-        let from = (event.device, event.operation, event.start, 0);
-        let to = (event.device, event.operation, event.start, u64::MAX);
-        let end = event.start.saturating_add(event.sectors);
-        self.index
-            .range(from..=to)
-            .take(NEIGHBOURS_MAX)
-            .find(|&(&(_, _, _, number), &last)| last == end && self.peek(number).is_some_and(&fits))
-            .map(|(&(_, _, _, number), _)| number)
+    /// Whether `number`, which younger requests have passed, was left behind so
+    /// far that a completion for its sectors is rather of a request whose other
+    /// events are lost. It is given up then.
+    fn is_left_behind(&mut self, number: u64) -> bool {
+        let Some(waiting) = self.pool.get(number) else { return false };
+        let passed = !waiting.at(Stage::Complete).passers.is_empty();
+        let left_behind = passed && self.is_unlikely(self.issues.saturating_sub(waiting.issue_number));
+        if left_behind {
+            self.give_up(number);
+        }
+        left_behind
     }
 
-    fn peek(&self, number: u64) -> Option<&Waiting> {
-        self.waiting.get(usize::try_from(number.checked_sub(self.first)?).ok()?)
-    }
-
-    fn get(&mut self, number: u64) -> Option<&mut Waiting> {
-        self.waiting.get_mut(usize::try_from(number.checked_sub(self.first)?).ok()?)
-    }
-
-    /// Takes a request out of the ways in which it is found.
-    fn forget(&mut self, number: u64) {
-        let Some(row) = self.peek(number).map(|waiting| waiting.row) else { return };
-        if row.sectors == 0 {
-            self.flushes.retain(|&(_, other)| other != number);
-        } else {
-            self.index.remove(&(row.device, row.operation, row.start, number));
+    fn give_up(&mut self, number: u64) {
+        self.pool.forget(number);
+        if let Some(waiting) = self.pool.get_mut(number) {
+            waiting.closed = true;
+            self.closed += 1;
         }
     }
 
     /// Gives the oldest request.
     fn release(&mut self, rows: &mut Vec<Row>) {
-        self.forget(self.first);
-        if let Some(waiting) = self.waiting.pop_front() {
-            rows.push(waiting.row);
-            self.first += 1;
+        let Some(waiting) = self.pool.pop() else { return };
+        let mut row = waiting.row;
+        if waiting.at(Stage::Issue).doubts > 0 {
+            row.issued = None;
         }
+        if (waiting.is_doubtful() || self.is_unlikely(waiting.overtaken)) && row.completed.take().is_some() {
+            row.doubtful = true;
+        }
+        self.given += 1;
+        self.unknown += u64::from(row.completed.is_none());
+        rows.push(row);
+    }
+}
+
+/// Whether nothing that follows can change what is known of a request.
+fn is_settled(waiting: &Waiting) -> bool {
+    waiting.closed || (waiting.done && !waiting.is_doubtful())
+}
+
+/// An event for the sectors of `row`, to find requests by.
+fn event_for(row: &Row) -> Event {
+    Event {
+        action: Action::Complete,
+        time: row.arrival,
+        device: row.device,
+        process: row.process,
+        operation: row.operation,
+        start: row.start,
+        sectors: row.sectors,
+        place: row.place,
     }
 }
 
@@ -276,96 +555,4 @@ pub(crate) fn device_number(major: u64, minor: u64) -> Option<u32> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn event(action: Action, time: u64, start: u64, sectors: u64) -> Event {
-        let operation = Operation::Write;
-        Event { action, time, device: 1, process: 7, operation, start, sectors, place: time }
-    }
-
-    fn rows_of(events: &[Event]) -> Vec<(u64, u64, Option<u64>, Option<u64>)> {
-        let (mut matcher, mut rows) = (Matcher::default(), Vec::new());
-        for &event in events {
-            matcher.push(event, &mut rows);
-        }
-        matcher.finish(&mut rows);
-        rows.iter().map(|row| (row.arrival, row.start, row.issued, row.completed)).collect()
-    }
-
-    use Action::{Complete, Insert, Issue, Queue, Requeue};
-
-    #[test]
-    fn merged_requests_share_the_issue_and_completion_of_the_one_they_joined() {
-        let rows = rows_of(&[
-            event(Queue, 1, 100, 8),
-            event(Queue, 2, 108, 8),
-            event(Queue, 3, 92, 8),
-            event(Issue, 10, 92, 24),
-            event(Complete, 20, 92, 24),
-        ]);
-        let expected =
-            [(1, 100, Some(10), Some(20)), (2, 108, Some(10), Some(20)), (3, 92, Some(10), Some(20))];
-        assert_eq!(rows, expected);
-    }
-
-    #[test]
-    fn a_split_request_completes_with_its_last_part() {
-        let rows = rows_of(&[
-            event(Queue, 1, 0, 16),
-            event(Issue, 5, 0, 8),
-            event(Issue, 6, 8, 8),
-            event(Complete, 9, 8, 8),
-            event(Complete, 12, 0, 8),
-        ]);
-        assert_eq!(rows, [(1, 0, Some(5), Some(12))]);
-    }
-
-    #[test]
-    fn two_requests_for_the_same_sectors_complete_one_after_the_other() {
-        let rows = rows_of(&[
-            event(Queue, 1, 0, 8),
-            event(Queue, 2, 0, 8),
-            event(Issue, 3, 0, 8),
-            event(Issue, 4, 0, 8),
-            event(Complete, 5, 0, 8),
-            event(Complete, 6, 0, 8),
-        ]);
-        assert_eq!(rows, [(1, 0, Some(3), Some(5)), (2, 0, Some(4), Some(6))]);
-    }
-
-    #[test]
-    fn a_requeued_request_is_one_request_served_at_its_second_issue() {
-        let rows = rows_of(&[
-            event(Insert, 1, 0, 8),
-            event(Issue, 2, 0, 8),
-            event(Requeue, 3, 0, 8),
-            event(Insert, 4, 0, 8),
-            event(Issue, 5, 0, 8),
-            event(Complete, 6, 0, 8),
-        ]);
-        assert_eq!(rows, [(1, 0, Some(5), Some(6))]);
-    }
-
-    #[test]
-    fn without_queue_events_the_issue_is_the_arrival() {
-        let rows = rows_of(&[event(Issue, 2, 0, 8), event(Complete, 6, 0, 8)]);
-        assert_eq!(rows, [(2, 0, Some(2), Some(6))]);
-    }
-
-    #[test]
-    fn requests_that_never_complete_are_given_without_a_completion() {
-        let events: Vec<Event> =
-            (0..WAITING_MAX as u64 + 10).map(|number| event(Queue, number, number * 8, 8)).collect();
-        let rows = rows_of(&events);
-        assert_eq!(rows.len(), events.len());
-        assert!(rows.iter().all(|row| row.3.is_none()));
-    }
-
-    #[test]
-    fn a_flush_is_matched_by_its_device_alone() {
-        let flush = |action, time| Event { operation: Operation::Flush, ..event(action, time, 0, 0) };
-        let rows = rows_of(&[flush(Queue, 1), flush(Issue, 2), flush(Complete, 3)]);
-        assert_eq!(rows, [(1, 0, Some(2), Some(3))]);
-    }
-}
+mod tests;

@@ -1,6 +1,7 @@
 //! The trace formats. Each is one file; the list below is their registry.
 
 use crate::fields::excerpt;
+use crate::fio_report::FioReport;
 use crate::input::{Fault, Input, beginning};
 use crate::row::{LineParser, Parser};
 use crate::{Place, TraceError};
@@ -27,6 +28,7 @@ formats! {
     blkparse,
     fio,
     fio_ms,
+    fio_log,
     vscsi,
     blkreplay,
     hp_srt,
@@ -165,6 +167,9 @@ pub(crate) fn recognise(name: &str, input: &mut Input<'_>) -> Result<&'static Fo
     let opinions: Vec<(Confidence, &'static Format)> =
         FORMATS.iter().map(|format| ((format.detect)(&head), *format)).collect();
     let best = opinions.iter().map(|opinion| opinion.0).max().unwrap_or(Confidence::No);
+    if best == Confidence::No && FioReport::recognise(bytes) {
+        return Err(TraceError::FioReport { file: name.to_owned() });
+    }
     if best == Confidence::No {
         let known: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
         let (found, known) = (beginning(bytes), known.join(", "));

@@ -40,7 +40,9 @@ impl Fault {
         match self {
             Fault::Row(_) => true,
             Fault::In(_, fault) => fault.is_one_row(),
-            Fault::Read(_) | Fault::Broken(_) | Fault::Table(_) => false,
+            // Packed data that ends early: what follows is the end.
+            Fault::Read(error) => error.kind() == io::ErrorKind::UnexpectedEof,
+            Fault::Broken(_) | Fault::Table(_) => false,
         }
     }
 
@@ -88,6 +90,10 @@ pub struct Input<'a> {
     offset: u64,
     lines: u64,
     ended: bool,
+    /// The packed data ended early: what is left in the buffer is no whole row.
+    cut: bool,
+    /// That it did is still to be told.
+    cut_untold: Option<io::Error>,
 }
 
 impl fmt::Debug for Input<'_> {
@@ -105,7 +111,19 @@ impl<'a> Input<'a> {
         capacity: usize,
     ) -> Input<'a> {
         let buffer = vec![0; capacity.max(LINE_BYTES_MAX + 2)];
-        Input { source, path, packed, buffer, start: 0, end: 0, offset: 0, lines: 0, ended: false }
+        Input {
+            source,
+            path,
+            packed,
+            buffer,
+            start: 0,
+            end: 0,
+            offset: 0,
+            lines: 0,
+            ended: false,
+            cut: false,
+            cut_untold: None,
+        }
     }
 
     /// The file on disk, if there is one.
@@ -132,6 +150,9 @@ impl<'a> Input<'a> {
 
     /// Reads more into the buffer; `false` at the end or when it is full.
     fn fill(&mut self) -> io::Result<bool> {
+        if let Some(error) = self.cut_untold.take() {
+            return Err(error);
+        }
         if self.ended {
             return Ok(false);
         }
@@ -151,7 +172,11 @@ impl<'a> Input<'a> {
                     return Ok(true);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+                Err(error) => {
+                    self.cut = error.kind() == io::ErrorKind::UnexpectedEof;
+                    self.ended = self.cut;
+                    return Err(error);
+                }
             }
         }
         Ok(false)
@@ -161,7 +186,18 @@ impl<'a> Input<'a> {
     /// of the trace. At most the buffer's size.
     pub fn peek(&mut self, count: usize) -> io::Result<&[u8]> {
         let count = count.min(self.buffer.len());
-        while self.end - self.start < count && self.fill()? {}
+        while self.end - self.start < count {
+            match self.fill() {
+                Ok(true) => {}
+                Ok(false) => break,
+                // Whoever reads on will be told.
+                Err(error) if self.cut && self.end > self.start => {
+                    self.cut_untold = Some(error);
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
+        }
         Ok(&self.buffer[self.start..self.end.min(self.start + count)])
     }
 
@@ -200,6 +236,12 @@ impl<'a> Input<'a> {
         Ok(Some(line.strip_suffix(b"\r").unwrap_or(line)))
     }
 
+    /// Passes over what is left at the end, which is no whole row.
+    fn drop_rest(&mut self) {
+        self.offset += (self.end - self.start) as u64;
+        self.start = self.end;
+    }
+
     /// The length of a line whose end is not in the buffer yet.
     fn long_line(&mut self) -> Result<Option<usize>, Fault> {
         let mut searched = self.end - self.start;
@@ -218,21 +260,27 @@ impl<'a> Input<'a> {
             let found = format!("a line of more than {LINE_BYTES_MAX} bytes");
             return Err(Fault::broken(place, found, "rows of text, one a line"));
         }
+        if self.cut {
+            self.drop_rest();
+            return Ok(None);
+        }
         Ok((searched > 0).then_some(searched))
     }
 
     /// The next `count` bytes; `None` at the end. An end in their midst is a
-    /// fault that says `what` was cut off.
+    /// damaged row that says `what` was cut off; behind it is the end.
     #[inline]
     pub fn bytes(&mut self, count: usize, what: &str) -> Result<Option<&[u8]>, Fault> {
         while self.end - self.start < count {
             if !self.fill()? {
                 let left = self.end - self.start;
-                if left == 0 && count > 0 {
+                let place = Place::Byte(self.offset);
+                self.drop_rest();
+                if left == 0 || self.cut {
                     return Ok(None);
                 }
                 let found = format!("the end of the file after {left} of {count} bytes");
-                return Err(Fault::broken(Place::Byte(self.offset), found, format!("a whole {what}")));
+                return Err(Fault::row(place, found, format!("a whole {what}")));
             }
         }
         let begin = self.start;
@@ -248,7 +296,7 @@ impl<'a> Input<'a> {
             let step = left.min(self.buffer.len());
             if self.bytes(step, what)?.is_none() {
                 let place = Place::Byte(self.offset);
-                return Err(Fault::broken(place, "the end of the file", format!("a whole {what}")));
+                return Err(Fault::row(place, "the end of the file", format!("a whole {what}")));
             }
             left -= step;
         }

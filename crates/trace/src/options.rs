@@ -52,6 +52,8 @@ pub struct Options {
     pub span: Option<Sectors>,
     /// This many damaged rows are left out, and counted, before it is an error.
     pub skip_bad: u64,
+    /// Whether a trace without addresses is an error; they would all be 0.
+    pub needs_addresses: bool,
     /// Rows that may be out of order; see [`SORT_WINDOW_ROWS`].
     pub sort_window: usize,
 }
@@ -69,6 +71,7 @@ impl Default for Options {
             beyond: Beyond::Reject,
             span: None,
             skip_bad: 0,
+            needs_addresses: true,
             sort_window: SORT_WINDOW_ROWS,
         }
     }

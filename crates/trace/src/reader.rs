@@ -6,7 +6,7 @@ use crate::options::{Beyond, Options};
 use crate::record::Record;
 use crate::row::{Parser, Row, check};
 use crate::sort::SortWindow;
-use crate::{Place, TraceError, source};
+use crate::{Place, TraceError, processor_files, source};
 use fullstroke_contract::{Extent, Operation};
 use fullstroke_units::{SECTOR_BYTES, Sectors, Time};
 use std::fmt;
@@ -18,10 +18,15 @@ const ROWS_AT_ONCE: usize = 512;
 /// The unit in which [`Beyond::Scale`] moves addresses: 1 MiB.
 const REGION_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
 
+/// Requests farther apart than this are told of: 7 days. No system that is worth
+/// tracing is idle for so long; its clock was set, or a time is damaged.
+const JUMP_NS: u64 = 7 * 86_400 * 1_000_000_000;
+
 /// Reads a trace as a stream of [`Record`]s in order of arrival.
 ///
 /// - Getters: [`file`](Self::file), [`format`](Self::format),
-///   [`skipped`](Self::skipped), [`beginning_ns`](Self::beginning_ns).
+///   [`skipped`](Self::skipped), [`doubtful`](Self::doubtful), [`notes`](Self::notes),
+///   [`lacks_addresses`](Self::lacks_addresses), [`beginning_ns`](Self::beginning_ns).
 /// - Records out: [`next`](Self::next), [`next_batch`](Self::next_batch).
 ///   After an error there are no more records.
 ///
@@ -39,6 +44,10 @@ pub struct TraceReader {
     window: SortWindow,
     /// The arrival of the trace's first request, on the format's clock.
     beginning: Option<u64>,
+    /// The arrival of the latest request, on the format's clock.
+    latest: u64,
+    jumps: Jumps,
+    doubtful: u64,
     skipped: u64,
     /// The parser has no more rows.
     ended: bool,
@@ -47,7 +56,8 @@ pub struct TraceReader {
 }
 
 impl TraceReader {
-    /// Opens the trace at `path`, packed or not.
+    /// Opens the trace at `path`, packed or not. A blktrace may be named by its
+    /// folder, or without the processor's number, too.
     ///
     /// With [`Beyond::Scale`], a capacity and no [`Options::span`], the whole
     /// trace is read once here, to find its span.
@@ -57,6 +67,7 @@ impl TraceReader {
     /// themselves.
     pub fn open(path: &Path, options: &Options) -> Result<TraceReader, TraceError> {
         options.check()?;
+        let path = &processor_files::locate(path)?;
         let mut options = options.clone();
         if needs_span(&options) {
             options.span = Some(span_of(path, &options)?);
@@ -96,6 +107,9 @@ impl TraceReader {
             return Err(TraceError::Empty { file });
         }
         let parser = (format.open)(&mut input).map_err(|fault| TraceError::from_fault(&file, fault))?;
+        if let Some(remedy) = parser.lacks_addresses().filter(|_| options.needs_addresses) {
+            return Err(TraceError::WithoutAddresses { file, remedy });
+        }
         Ok(TraceReader {
             file,
             format,
@@ -106,6 +120,9 @@ impl TraceReader {
             window: SortWindow::new(options.sort_window),
             options,
             beginning: None,
+            latest: 0,
+            jumps: Jumps::default(),
+            doubtful: 0,
             skipped: 0,
             ended: false,
             closed: false,
@@ -125,6 +142,24 @@ impl TraceReader {
     /// Damaged rows that were left out so far; see [`Options::skip_bad`].
     pub fn skipped(&self) -> u64 {
         self.skipped
+    }
+
+    /// Requests given so far whose completion may be another request's: theirs
+    /// is left out.
+    pub fn doubtful(&self) -> u64 {
+        self.doubtful
+    }
+
+    /// What to do to have the requests' addresses, if the trace lacks them: they
+    /// are all 0 then.
+    pub fn lacks_addresses(&self) -> Option<&'static str> {
+        self.parser.lacks_addresses()
+    }
+
+    /// What is wrong with what was read so far that the requests do not tell:
+    /// events that are missing, a clock that jumped. A sentence each.
+    pub fn notes(&self) -> Vec<String> {
+        self.parser.notes().into_iter().chain(self.jumps.note()).collect()
     }
 
     /// The arrival of the trace's first request in nanoseconds on the format's
@@ -171,10 +206,15 @@ impl TraceReader {
         while let Some(row) = self.next_row()? {
             let beginning = *self.beginning.get_or_insert(row.arrival);
             let since = row.arrival - beginning;
+            if row.arrival.saturating_sub(self.latest) > JUMP_NS && since > 0 {
+                self.jumps.add(self.format.place(row.place), row.arrival - self.latest);
+            }
+            self.latest = row.arrival;
             if self.options.to.is_some_and(|to| since >= to.as_nanos()) {
                 return Ok(None);
             }
             if self.selects(&row, since) {
+                self.doubtful += u64::from(row.doubtful);
                 return self.record(&row, since).map(Some);
             }
         }
@@ -327,6 +367,47 @@ impl TraceReader {
 impl fmt::Debug for TraceReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TraceReader").field("file", &self.file).field("format", &self.format).finish()
+    }
+}
+
+/// Gaps between requests that are longer than [`JUMP_NS`].
+#[derive(Default)]
+struct Jumps {
+    count: u64,
+    longest_ns: u64,
+    /// Where the request behind the longest one stands.
+    place: Option<Place>,
+}
+
+impl Jumps {
+    #[cold]
+    fn add(&mut self, place: Place, gap_ns: u64) {
+        self.count += 1;
+        if gap_ns > self.longest_ns {
+            self.longest_ns = gap_ns;
+            self.place = Some(place);
+        }
+    }
+
+    fn note(&self) -> Option<String> {
+        const DAY_NS: f64 = 86_400e9;
+        const YEAR_DAYS: f64 = 365.25;
+        let place = self.place?;
+        let days = self.longest_ns as f64 / DAY_NS;
+        let gap = if days < YEAR_DAYS {
+            format!("{days:.1} days")
+        } else {
+            format!("{:.1} years", days / YEAR_DAYS)
+        };
+        let others = match self.count - 1 {
+            0 => String::new(),
+            1 => ", and one more of over 7 days".to_owned(),
+            others => format!(", and {others} more of over 7 days"),
+        };
+        Some(format!(
+            "{place}: {gap} without a request before this one{others}: the clock was set or a time is damaged; \
+             durations and rates count the gap unless --from or --to leaves it out"
+        ))
     }
 }
 

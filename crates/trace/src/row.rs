@@ -25,6 +25,9 @@ pub struct Row {
     pub issued: Option<u64>,
     /// On the same clock as `arrival`.
     pub completed: Option<u64>,
+    /// A completion was seen that may be another request's; `completed` is
+    /// empty.
+    pub doubtful: bool,
     /// The line, byte or row where it stands; see [`Format::counted`](crate::Format).
     pub place: u64,
 }
@@ -42,6 +45,7 @@ impl Row {
             process: 0,
             issued: None,
             completed: None,
+            doubtful: false,
             place: 0,
         }
     }
@@ -53,6 +57,17 @@ pub trait Parser: Send {
     /// a [`Fault::Row`] the parser stands behind the damaged row, and the rows
     /// before it have been appended.
     fn read(&mut self, input: &mut Input<'_>, rows: &mut Vec<Row>, limit: usize) -> Result<bool, Fault>;
+
+    /// What the rows read so far do not tell but whoever trusts them should
+    /// know, a sentence each.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What to do to have the addresses of the requests, if the trace lacks them.
+    fn lacks_addresses(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 /// Understands the lines of a text format, each on its own.

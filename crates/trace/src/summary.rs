@@ -63,29 +63,21 @@ pub struct OperationSummary {
     pub response_ms: Option<Distribution>,
 }
 
-/// What a trace is like.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Summary {
-    /// The trace's file.
-    pub file: String,
-    /// Its format.
-    pub format: &'static str,
-    /// Requests read.
-    pub requests: u64,
-    /// Damaged rows that were left out.
-    pub skipped_rows: u64,
-    /// From the first arrival to the last.
-    pub duration_s: f64,
-    /// Requests per second of the duration; `None` if it is 0.
-    pub iops: Option<f64>,
-    /// Megabytes (10^6) read and written per second of the duration; `None` if it is 0.
-    pub mb_per_s: Option<f64>,
-    /// Each operation that occurs.
-    pub operations: Vec<OperationSummary>,
-    /// Requests of each device. Beyond 1,024 devices further ones are left out.
-    pub devices: BTreeMap<u32, u64>,
-    /// Sizes of all requests that are no flushes.
-    pub size_kib: Option<Distribution>,
+/// Of how many requests the completion is known. What is said of responses, of
+/// service and of the queue's depth holds for these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Completions {
+    /// It is known.
+    pub known: u64,
+    /// The trace does not have it.
+    pub unknown: u64,
+    /// The trace has one which may be another request's; it is not used.
+    pub doubtful: u64,
+}
+
+/// Where a trace's requests are.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Addresses {
     /// The lowest first sector of any request that is no flush.
     pub first_sector: u64,
     /// The highest sector of any request, plus 1: the least volume that holds the trace.
@@ -104,6 +96,38 @@ pub struct Summary {
     /// Share of the reads and writes, from 0 to 1, that begin at the sector
     /// behind one of the 32 previous reads and writes of the same device.
     pub stream_share: f64,
+}
+
+/// What a trace is like.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// The trace's file.
+    pub file: String,
+    /// Its format.
+    pub format: &'static str,
+    /// Requests read.
+    pub requests: u64,
+    /// Damaged rows that were left out.
+    pub skipped_rows: u64,
+    /// Of how many requests the completion is known.
+    pub completions: Completions,
+    /// What is wrong with the trace that the figures do not tell; a sentence each.
+    pub notes: Vec<String>,
+    /// From the first arrival to the last.
+    pub duration_s: f64,
+    /// Requests per second of the duration; `None` if it is 0.
+    pub iops: Option<f64>,
+    /// Megabytes (10^6) read and written per second of the duration; `None` if it is 0.
+    pub mb_per_s: Option<f64>,
+    /// Each operation that occurs.
+    pub operations: Vec<OperationSummary>,
+    /// Requests of each device. Beyond 1,024 devices further ones are left out.
+    pub devices: BTreeMap<u32, u64>,
+    /// Sizes of all requests that are no flushes.
+    pub size_kib: Option<Distribution>,
+    /// Where the requests are; `None` if the trace does not tell.
+    #[serde(flatten)]
+    pub addresses: Option<Addresses>,
     /// From one arrival to the next.
     pub interarrival_ms: Option<Distribution>,
     /// From arrival to completion, where it is known.
@@ -324,24 +348,40 @@ impl Collector {
         }
     }
 
+    fn addresses(&self) -> Addresses {
+        let first_sector = self.first_sector.min(self.end_sector);
+        Addresses {
+            first_sector,
+            end_sector: self.end_sector,
+            span_gib: gib(Sectors(self.end_sector - first_sector)),
+            footprint_gib: self.footprint.bytes() / BYTES_PER_GIB,
+            footprint_exact: self.footprint.is_exact(),
+            sequential_share: share(self.sequential, self.transfers),
+            stream_share: share(self.streaming, self.transfers),
+        }
+    }
+
     fn summary(self, reader: &TraceReader) -> Summary {
         const MILLISECONDS: f64 = 1e-6;
         let kib = SECTOR_BYTES as f64 / BYTES_PER_KIB;
         let duration = self.last_arrival.since(self.first_arrival.unwrap_or_default());
         let rate = |amount: f64| (duration > Duration::ZERO).then(|| amount / duration.as_secs_f64());
-        let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
-        let first_sector = self.first_sector.min(self.end_sector);
         let moved: u128 = self
             .operations
             .iter()
             .filter(|(operation, _)| operation.transfers())
             .map(|(_, collector)| collector.sectors)
             .sum();
+        let known = self.responses.count;
+        let doubtful = reader.doubtful().min(self.requests - known);
+        let notes = reader.notes().into_iter().chain(reader.lacks_addresses().map(without_addresses));
         Summary {
             file: reader.file().to_owned(),
             format: reader.format().name,
             requests: self.requests,
             skipped_rows: reader.skipped(),
+            completions: Completions { known, unknown: self.requests - known - doubtful, doubtful },
+            notes: notes.collect(),
             duration_s: duration.as_secs_f64(),
             iops: rate(self.requests as f64),
             mb_per_s: rate(moved as f64 * SECTOR_BYTES as f64 / 1e6),
@@ -359,19 +399,21 @@ impl Collector {
                 .collect(),
             devices: self.devices.iter().map(|(&number, device)| (number, device.requests)).collect(),
             size_kib: self.sizes.distribution(kib),
-            first_sector,
-            end_sector: self.end_sector,
-            span_gib: gib(Sectors(self.end_sector - first_sector)),
-            footprint_gib: self.footprint.bytes() / BYTES_PER_GIB,
-            footprint_exact: self.footprint.is_exact(),
-            sequential_share: share(self.sequential, self.transfers),
-            stream_share: share(self.streaming, self.transfers),
+            addresses: reader.lacks_addresses().is_none().then(|| self.addresses()),
             interarrival_ms: self.interarrivals.distribution(MILLISECONDS),
             response_ms: self.responses.distribution(MILLISECONDS),
             service_ms: self.services.distribution(MILLISECONDS),
             queue_depth: self.depths.distribution(1.0),
         }
     }
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+fn without_addresses(remedy: &'static str) -> String {
+    format!("the addresses of the requests are not known, so that they cannot be simulated: {remedy}")
 }
 
 fn gib(sectors: Sectors) -> f64 {
@@ -385,10 +427,29 @@ impl fmt::Display for Summary {
         if self.skipped_rows > 0 {
             writeln!(f, "{} damaged rows were left out", self.skipped_rows)?;
         }
+        for note in &self.notes {
+            writeln!(f, "note: {note}")?;
+        }
         writeln!(f)?;
         writeln!(f, "{}", self.facts())?;
         writeln!(f)?;
         write!(f, "{}", self.spreads())
+    }
+}
+
+impl Addresses {
+    fn facts(&self) -> [(&'static str, String); 3] {
+        let (first, end) = (self.first_sector, self.end_sector);
+        let exact = if self.footprint_exact { "exact" } else { "estimated, ±0.8 %" };
+        let (one, many) = (self.sequential_share * 100.0, self.stream_share * 100.0);
+        [
+            ("span", format!("{:.3} GiB, sectors {first} to {end} (end excluded)", self.span_gib)),
+            ("footprint", format!("{:.3} GiB in blocks of 4 KiB ({exact})", self.footprint_gib)),
+            (
+                "sequential",
+                format!("{one:.1} % follow the device's last request, {many:.1} % one of its last 32"),
+            ),
+        ]
     }
 }
 
@@ -405,15 +466,15 @@ impl Summary {
             let text = format!("{} ({share:.1} %), {:.3} GiB", operation.requests, operation.total_gib);
             table.add_row([operation.operation.to_owned(), text]);
         }
-        let (first, end) = (self.first_sector, self.end_sector);
-        let span = format!("{:.3} GiB, sectors {first} to {end} (end excluded)", self.span_gib);
-        table.add_row(["span".to_owned(), span]);
-        let exact = if self.footprint_exact { "exact" } else { "estimated, ±0.8 %" };
-        let footprint = format!("{:.3} GiB in blocks of 4 KiB ({exact})", self.footprint_gib);
-        table.add_row(["footprint".to_owned(), footprint]);
-        let (one, many) = (self.sequential_share * 100.0, self.stream_share * 100.0);
-        let text = format!("{one:.1} % follow the device's last request, {many:.1} % one of its last 32");
-        table.add_row(["sequential".to_owned(), text]);
+        for (name, text) in self.addresses.iter().flat_map(Addresses::facts) {
+            table.add_row([name.to_owned(), text]);
+        }
+        let Completions { known, unknown, doubtful } = self.completions;
+        if known > 0 && unknown + doubtful > 0 {
+            let share = share(known, self.requests) * 100.0;
+            let text = format!("{known} known ({share:.1} %), {unknown} unknown, {doubtful} doubtful");
+            table.add_row(["completions".to_owned(), text]);
+        }
         table.add_row(["devices".to_owned(), self.devices.len().to_string()]);
         table.trim_fmt()
     }

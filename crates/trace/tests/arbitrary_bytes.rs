@@ -20,6 +20,7 @@ const TEXTS: &[(&str, &str)] = &[
     ),
     ("fio", "fio version 2 iolog\na add\na read 0 512\na wait 500 0\na write 4096 512\na sync 0 0\n"),
     ("fio-ms", "fio version 3 iolog\n1 a add\n2 a read 0 512\n3 b trim 0 512\n"),
+    ("fio-log", "7, 5519586, 0, 4096, 1011712, 0\n8, 192567, 1, 4096, 512, 0x0000\n"),
     (
         "blkreplay",
         "start ; sector; length ; op\n 0.0 ; 8 ; 8 ; W ; 0.0 ; 0.0\n 0.5 ; 8 ; 8 ; R ; 0.1 ; 0.2\n",

@@ -34,6 +34,7 @@ const VALID: &[&[u8]] = &[
     b"fio version 2 iolog\n/dev/sda add\n/dev/sda open\n/dev/sda read 0 4096\n/dev/sda wait 10\n/dev/sda write 4096 512\n",
     b"fio version 3 iolog\n0 a add\n0 a open\n1 a read 0 4096\n9 a trim 4096 512\n10 a sync\n",
     b"start ; sector ; length ; op ; replay_delay ; replay_duration\n0.1 ; 64 ; 8 ; R ; 0.0 ; 0.0\n0.2 ; 80 ; 8 ; W ; 0.0 ; 0.0\n",
+    b"7, 5519586, 0, 4096, 1011712, 0\n8, 192567, 1, 4096, 512, 0x0000\n",
     b"1,R,4096,8192,1577808000000046\n2,W,0,512,1577808000000050\n",
     b"1538323200,12910952,128,0,1063\n1538323201,6265984,8,1,1071\n",
     b"1455592720.142,0.0003,R,0,4096,8192\n1455592720.143,,W,1,0,512\n",

@@ -67,7 +67,8 @@ fn mixes_sizes_and_spans_are_the_documented_ones() {
     if let Some(summary) = summary("blkreplay/linux-webserver-2.load.gz", "blkreplay", false) {
         assert!((share(&summary, "read") - 0.55).abs() < 0.01, "{summary}");
         assert!(
-            (720.5..721.5).contains(&(summary.end_sector as f64 * 512.0 / (1u64 << 30) as f64)),
+            (720.5..721.5)
+                .contains(&(summary.addresses.unwrap().end_sector as f64 * 512.0 / (1u64 << 30) as f64)),
             "{summary}"
         );
         assert!((3_590.0..3_610.0).contains(&summary.duration_s), "{summary}");

@@ -34,13 +34,19 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let mut reader =
         TraceReader::open(&arguments.input, &arguments.selection.options()).map_err(Failure::input)?;
     let conversion = convert(&mut reader, written, &arguments.output).map_err(Failure::input)?;
-    let Conversion { format, requests, left_out, skipped_rows } = &conversion;
+    let Conversion { format, requests, left_out, skipped_rows, doubtful, notes } = &conversion;
     let mut text = format!("{}: {requests} requests as {format}", arguments.output.display());
     if *left_out > 0 {
         let _ = write!(text, "; {left_out} left out, which {format} cannot express");
     }
     if *skipped_rows > 0 {
         let _ = write!(text, "; {skipped_rows} damaged rows skipped");
+    }
+    if *doubtful > 0 {
+        let _ = write!(text, "; {doubtful} doubtful completions left out");
+    }
+    for note in notes {
+        let _ = write!(text, "\nnote: {note}");
     }
     output.show(&conversion, text)
 }

@@ -3,7 +3,7 @@
 use crate::options::Selection;
 use crate::output::{Failure, Output};
 use clap::Args;
-use fullstroke_trace::{TraceReader, head, render_head};
+use fullstroke_trace::{Options, TraceReader, head, render_head};
 use std::path::PathBuf;
 
 /// Show the first requests of a trace; with --json one object a line.
@@ -21,8 +21,8 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
-    let mut reader =
-        TraceReader::open(&arguments.trace, &arguments.selection.options()).map_err(Failure::input)?;
+    let options = Options { needs_addresses: false, ..arguments.selection.options() };
+    let mut reader = TraceReader::open(&arguments.trace, &options).map_err(Failure::input)?;
     let records = head(&mut reader, arguments.number).map_err(Failure::input)?;
     if !output.json() {
         return output.print(&format!("{}\n", render_head(&records)));

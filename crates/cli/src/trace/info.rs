@@ -3,14 +3,15 @@
 use crate::options::Selection;
 use crate::output::{Failure, Output};
 use clap::Args;
-use fullstroke_trace::{Summary, TraceReader};
+use fullstroke_trace::{FioReport, Options, Summary, TraceError, TraceReader};
 use std::path::PathBuf;
 
 /// Describe a trace: counts, mix, sizes, rates, footprint, sequential share,
-/// inter-arrival times and queue depth.
+/// inter-arrival times and queue depth. Of a JSON report of fio, what it says.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The trace; plain, gzip, zstd or xz.
+    /// The trace; plain, gzip, zstd or xz. A blktrace may be named by its folder
+    /// or without the processor's number.
     trace: PathBuf,
 
     #[command(flatten)]
@@ -18,8 +19,16 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
-    let mut reader =
-        TraceReader::open(&arguments.trace, &arguments.selection.options()).map_err(Failure::input)?;
+    // Much can be said of a trace without addresses.
+    let options = Options { needs_addresses: false, ..arguments.selection.options() };
+    let mut reader = match TraceReader::open(&arguments.trace, &options) {
+        Ok(reader) => reader,
+        Err(TraceError::FioReport { .. }) => {
+            let report = FioReport::read(&arguments.trace).map_err(Failure::input)?;
+            return output.show(&report, &report);
+        }
+        Err(error) => return Err(Failure::input(error)),
+    };
     let summary = Summary::of(&mut reader).map_err(Failure::input)?;
     output.show(&summary, &summary)
 }

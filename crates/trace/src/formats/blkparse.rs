@@ -1,6 +1,7 @@
 //! The text of blkparse, which the kernel's own blk tracer writes as well.
 
 use super::{Confidence, Counted, Format, Head};
+use crate::events::processors::Processors;
 use crate::events::{Action, Event, Matcher, device_number, operation_of_flags};
 use crate::fields::{Fields, Parsed};
 use crate::input::{Fault, Input};
@@ -20,6 +21,7 @@ pub(super) const FORMAT: Format = Format {
 #[derive(Default)]
 struct BlkParse {
     matcher: Matcher,
+    processors: Processors,
     /// The summary that follows the events has begun.
     summary: bool,
     finished: bool,
@@ -29,7 +31,7 @@ struct BlkParse {
 const EVENTS_SURE: usize = 1;
 
 fn detect(head: &Head<'_>) -> Confidence {
-    let events = |line: &&[u8]| matches!(event(line), Ok(Some(_)));
+    let events = |line: &&[u8]| event(line).is_ok_and(|line| line.event.is_some());
     let found = head.lines().take(256).filter(events).count();
     if found >= EVENTS_SURE { Confidence::Likely } else { Confidence::No }
 }
@@ -49,12 +51,22 @@ impl Parser for BlkParse {
                 continue;
             }
             match event(line) {
-                Ok(Some(event)) => self.matcher.push(Event { place: number, ..event }, rows),
-                Ok(None) => {}
+                Ok(line) => {
+                    if let Some((device, processor, sequence)) = line.source {
+                        self.processors.see(device, processor, sequence);
+                    }
+                    if let Some(event) = line.event {
+                        self.matcher.push(Event { place: number, ..event }, rows);
+                    }
+                }
                 Err(mismatch) => return Err(Fault::in_line(number, *mismatch)),
             }
         }
         Ok(true)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.processors.notes(None, &self.matcher)
     }
 }
 
@@ -70,31 +82,43 @@ impl BlkParse {
     }
 }
 
-/// The event on `line`; `None` if it is one that says nothing about requests.
-fn event(line: &[u8]) -> Parsed<Option<Event>> {
+/// What a line tells.
+#[derive(Debug)]
+struct Line {
+    /// Device, processor and sequence number, of an event that has them all.
+    source: Option<(u32, u32, u64)>,
+    /// `None` if the event says nothing about requests.
+    event: Option<Event>,
+}
+
+/// The event on `line`.
+fn event(line: &[u8]) -> Parsed<Line> {
     let mut fields = Fields::new(line);
     fields.spaces();
     if matches!(fields.peek(), Some(b'0'..=b'9')) && fields.clone().word().contains(&b',') {
         return classic(&mut fields);
     }
-    traced(&mut fields)
+    Ok(Line { source: None, event: traced(&mut fields)? })
 }
 
 /// `major,minor cpu [sequence] time process action ...`: blkparse numbers the
 /// events, the kernel's own tracer does not.
-fn classic(fields: &mut Fields<'_>) -> Parsed<Option<Event>> {
+fn classic(fields: &mut Fields<'_>) -> Parsed<Line> {
     let device = device(fields)?;
     fields.spaces();
-    fields.integer("a processor number")?;
+    let processor = fields.small("a processor number")?;
     fields.spaces();
+    let mut sequence = 0;
     if !fields.clone().word().contains(&b'.') {
-        fields.integer("a sequence number")?;
+        sequence = fields.integer("a sequence number")?;
         fields.spaces();
     }
     let time = fields.decimal(9, "a time in seconds")?;
     fields.spaces();
     let process = fields.small("a process number")?;
-    request(fields, device, time, process)
+    // Messages are not numbered.
+    let source = (sequence > 0).then_some((device, processor, sequence));
+    Ok(Line { source, event: request(fields, device, time, process)? })
 }
 
 /// The tracer's other form: `task-process [cpu] flags time: major,minor action ...`
@@ -173,15 +197,15 @@ mod tests {
     #[test]
     fn blkparse_and_both_forms_of_the_kernel_tracer_are_understood() {
         let line = b"  8,16   3        4     0.000011950  3645  Q   R 4938888 + 256 [java]";
-        let first = event(line).unwrap().unwrap();
+        let first = event(line).unwrap().event.unwrap();
         assert_eq!((first.time, first.process, first.start, first.sectors), (11_950, 3645, 4_938_888, 256));
         assert_eq!(first.device, 8 << 20 | 16);
         let line = b"  7,0    1  2434.906746663 17409  Q  RM 74056 + 8 [bash]";
-        let unnumbered = event(line).unwrap().unwrap();
+        let unnumbered = event(line).unwrap().event.unwrap();
         assert_eq!((unnumbered.time, unnumbered.process), (2_434_906_746_663, 17409));
         assert_eq!((unnumbered.start, unnumbered.sectors), (74_056, 8));
         let line = b"     kworker/u8:1-77      [002] d..1   512.000001: 8,16   Q WS 64 + 8 [kworker/u8:1]";
-        let second = event(line).unwrap().unwrap();
+        let second = event(line).unwrap().event.unwrap();
         assert_eq!((second.time, second.process), (512_000_001_000, 77));
         assert_eq!((second.operation, second.start), (Operation::Write, 64));
     }
@@ -194,7 +218,7 @@ mod tests {
             b"  8,16   3        4     0.000011950  3645  C   N 0 [0]",
             b"  8,16   3        4     0.000011950  3645  A   R 64 + 8 <- (8,1) 0",
         ] {
-            assert!(event(line).unwrap().is_none());
+            assert!(event(line).unwrap().event.is_none());
         }
     }
 }

@@ -2,19 +2,22 @@
 //!
 //! Any text may stand before the line of column names (`start ; sector; ...`);
 //! that line, or rows of the same shape, is what the format is recognised by.
+//! Loads are concatenated by users, headers and all: such text is passed over
+//! wherever it stands. Where the times begin anew behind it, the requests follow
+//! those before it.
 
 use super::{Confidence, Counted, Format, Head};
 use crate::events::operation_of_flags;
 use crate::fields::{Fields, Parsed};
 use crate::input::{Fault, Input};
-use crate::row::{LineParser, Lines, Parser, Row};
+use crate::row::{LineParser, Parser, Row};
 
 pub(super) const FORMAT: Format = Format {
     name: "blkreplay",
     summary: "blkreplay load: production servers, times in seconds",
     columns: "start (s); sector; length (512-byte sectors); op (R or W, flags may follow; D = discard, F = flush); \
               replay_delay (s, from start to issue); replay_duration (s, from issue to completion; 0 = unknown). \
-              Text before the line of column names is passed over",
+              Text before a line of column names is passed over, wherever it stands",
     counted: Counted::Lines,
     detect,
     open,
@@ -34,10 +37,80 @@ fn detect(head: &Head<'_>) -> Confidence {
 
 /// Stands behind the column names, if there are any.
 fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
+    pass_header(input)?;
+    Ok(Box::new(Loads::default()))
+}
+
+/// Passes over a header, if one is ahead before any request; whether it was.
+fn pass_header(input: &mut Input<'_>) -> Result<bool, Fault> {
     let head = Head { name: "", bytes: input.peek(HEADER_BYTES_MAX)? };
-    let named = head.lines().any(names_columns);
-    while named && input.line()?.is_some_and(|line| !names_columns(line)) {}
-    Ok(Box::new(Lines(BlkReplay)))
+    let request = |line: &[u8]| matches!(BlkReplay.row(line), Ok(Some(_)));
+    let first = head.lines().find(|line| names_columns(line) || request(line));
+    if !first.is_some_and(names_columns) {
+        return Ok(false);
+    }
+    while input.line()?.is_some_and(|line| !names_columns(line)) {}
+    Ok(true)
+}
+
+/// One load, or several behind each other.
+#[derive(Default)]
+struct Loads {
+    /// What is added to the times of the present load.
+    offset: u64,
+    /// The latest arrival so far.
+    latest: u64,
+    /// A header was passed and no request seen since.
+    fresh: bool,
+    /// Headers behind which the times began anew.
+    joined: u64,
+}
+
+impl Parser for Loads {
+    fn read(&mut self, input: &mut Input<'_>, rows: &mut Vec<Row>, limit: usize) -> Result<bool, Fault> {
+        for _ in 0..limit {
+            let number = input.line_number() + 1;
+            let Some(line) = input.line()? else { return Ok(false) };
+            match BlkReplay.row(line) {
+                Ok(Some(row)) => rows.push(self.placed(Row { place: number, ..row })),
+                Ok(None) => {}
+                Err(_) if line.trim_ascii().is_empty() => {}
+                Err(_) if names_columns(line) => self.fresh = true,
+                Err(mismatch) => {
+                    // Text, perhaps: then column names follow before any request.
+                    if !pass_header(input)? {
+                        return Err(Fault::in_line(number, *mismatch));
+                    }
+                    self.fresh = true;
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let note = || format!("{} more loads follow the first; they are read as one after the other", self.joined);
+        (self.joined > 0).then(note).into_iter().collect()
+    }
+}
+
+impl Loads {
+    /// `row` on the clock of the first load.
+    fn placed(&mut self, row: Row) -> Row {
+        if std::mem::take(&mut self.fresh) && row.arrival.saturating_add(self.offset) < self.latest {
+            self.offset = self.latest;
+            self.joined += 1;
+        }
+        let later = |time: u64| time.saturating_add(self.offset);
+        let row = Row {
+            arrival: later(row.arrival),
+            issued: row.issued.map(later),
+            completed: row.completed.map(later),
+            ..row
+        };
+        self.latest = self.latest.max(row.arrival);
+        row
+    }
 }
 
 fn names_columns(line: &[u8]) -> bool {
@@ -106,6 +179,27 @@ mod tests {
         assert_eq!((second.operation, second.issued), (Operation::Read, Some(949_518_165)));
         assert_eq!(second.completed, Some(950_518_165));
         assert_eq!(detect(&Head { name: "", bytes: TEXT }), Confidence::Certain);
+    }
+
+    #[test]
+    fn headers_may_stand_in_the_midst() {
+        let twice = b"notice\nstart ; sector; length ; op\nstart ; sector; length ; op\n0.0 ; 8 ; 8 ; W\n";
+        assert_eq!(rows_of(&FORMAT, twice).unwrap().len(), 1);
+        // Two whole files: the second one's times follow the first one's.
+        let rows = rows_of(&FORMAT, &[TEXT, TEXT].concat()).unwrap();
+        let times: Vec<_> = rows.iter().map(|row| (row.arrival, row.completed, row.place)).collect();
+        let (late, done) = (449_518_165, 950_518_165);
+        let expected =
+            [(0, None, 4), (late, Some(done), 5), (late, None, 9), (late * 2, Some(late + done), 10)];
+        assert_eq!(times, expected);
+        // Times that go on are left as they are.
+        let text = b"start ; sector; length ; op\n1.0 ; 8 ; 8 ; W\nsome words\nstart ; sector; length ; op\n\
+            2.0 ; 8 ; 8 ; W\n";
+        let arrivals: Vec<u64> = rows_of(&FORMAT, text).unwrap().iter().map(|row| row.arrival).collect();
+        assert_eq!(arrivals, [1_000_000_000, 2_000_000_000]);
+        // Words without column names behind them are damage.
+        let text = b"start ; sector; length ; op\n1.0 ; 8 ; 8 ; W\nwords\n2.0 ; 8 ; 8 ; W\nstart ; sector; length\n";
+        assert!(matches!(rows_of(&FORMAT, text), Err(Fault::Row(_))));
     }
 
     #[test]

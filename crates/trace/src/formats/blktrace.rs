@@ -5,19 +5,21 @@
 //! order, told by the magic number of each record. Beside a file called
 //! `name.blktrace.0` (a packed one ends in `.gz`, `.zst` or `.xz`) the files of
 //! the other processors are read too, and merged by time; whichever of them are
-//! missing or empty only lack their events. After a damaged record, reading
-//! goes on at the next magic number.
+//! missing or empty only lack their events, which is told. After a damaged
+//! record, reading goes on at the next magic number; a record that is cut off
+//! at the end of a file is a damaged one.
 
 use super::{Confidence, Counted, Format, Head};
+use crate::events::processors::Processors;
 use crate::events::{Action, Event, Matcher};
 use crate::fields::excerpt;
 use crate::input::{BUFFER_BYTES, Fault, Input};
 use crate::row::{Parser, Row};
-use crate::{Place, TraceError, source};
+use crate::{Place, TraceError, processor_files, source};
 use fullstroke_contract::Operation;
 use fullstroke_units::SECTOR_BYTES;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BinaryHeap;
 use std::path::{Path, PathBuf};
 
 pub(super) const FORMAT: Format = Format {
@@ -39,6 +41,9 @@ const RECORD_V8_BYTES: usize = 64;
 const SIBLING_BUFFER_BYTES: usize = 64 * 1024;
 /// Files that are merged, at most, so that their buffers stay small.
 const PROCESSORS_MAX: usize = 512;
+/// A higher number in a file's name is no processor's: Linux's `NR_CPUS` is at
+/// most 8,192.
+const PROCESSOR_MAX: u32 = 8192;
 
 /// How a record is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +87,19 @@ impl Layout {
     /// The bytes that follow the record.
     fn payload_bytes(self, record: &[u8]) -> usize {
         self.u16(record, if self.wide { 50 } else { 46 }).into()
+    }
+
+    /// Device, processor and sequence number of a whole record; `None` if it is
+    /// a notice, which the kernel does not number (`trace_note`).
+    fn source(self, record: &[u8]) -> Option<(u32, u32, u64)> {
+        const NOTIFY: u32 = 0x400 << 16;
+        let (action, device, processor) = if self.wide {
+            (self.u64(record, 32) as u32, 40, 44)
+        } else {
+            (self.u32(record, 28), 36, 40)
+        };
+        let sequence = u64::from(self.u32(record, 4));
+        (action & NOTIFY == 0).then(|| (self.u32(record, device), self.u32(record, processor), sequence))
     }
 
     /// The event in a whole record; `None` if it says nothing about requests.
@@ -153,10 +171,17 @@ fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
         let found = excerpt(first);
         return Err(Fault::broken(Place::Byte(0), found, EXPECTED));
     }
-    let siblings = input.path().map(siblings).transpose()?.unwrap_or_default();
+    let (siblings, missing) = match input.path() {
+        Some(path) => siblings(path)?,
+        None => (Vec::new(), None),
+    };
     let files = siblings.len() + 1;
     let behind = (0..files).rev().collect();
-    Ok(Box::new(BlkTrace { siblings, ahead: vec![None; files], behind, ..BlkTrace::default() }))
+    let mut matcher = Matcher::default();
+    if missing.as_ref().is_some_and(|missing: &Vec<u32>| !missing.is_empty()) {
+        matcher.expect_losses();
+    }
+    Ok(Box::new(BlkTrace { siblings, missing, matcher, ahead: vec![None; files], behind, ..BlkTrace::default() }))
 }
 
 const EXPECTED: &str = "a blktrace record of version 7 or 8 (magic number 0x65617407 or 0x65617408)";
@@ -167,40 +192,21 @@ struct Sibling {
     input: Input<'static>,
 }
 
-/// The files of the other processors beside the one at `path`.
-fn siblings(path: &Path) -> Result<Vec<Sibling>, Fault> {
-    let Some((stem, own)) = path.file_name().and_then(|name| name.to_str()).and_then(processor) else {
-        return Ok(Vec::new());
-    };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
-        names.push(entry?.file_name());
+/// The files of the other processors beside the one at `path`, and which
+/// processors below the last one have none; `None` if the file's name is no
+/// processor's.
+fn siblings(path: &Path) -> Result<(Vec<Sibling>, Option<Vec<u32>>), Fault> {
+    let mut files = processor_files::beside(path)?;
+    let Some(&last) = files.keys().next_back() else { return Ok((Vec::new(), None)) };
+    if files.len() > PROCESSORS_MAX || last > PROCESSOR_MAX {
+        let found = format!("the files of {} processors up to number {last}", files.len());
+        let expected = format!("at most {PROCESSORS_MAX}, and no number above {PROCESSOR_MAX}");
+        return Err(Fault::broken(Place::Byte(0), found, expected));
     }
-    names.sort_unstable();
-    // Of a file and its packed copies only one is read: the plain one, which
-    // comes first.
-    let mut files: BTreeMap<u32, PathBuf> = BTreeMap::new();
-    for name in &names {
-        let other = name.to_str().and_then(processor);
-        if let Some((_, number)) = other.filter(|&(other, number)| other == stem && number != own) {
-            files.entry(number).or_insert_with(|| folder.join(name));
-        }
-    }
-    if files.len() >= PROCESSORS_MAX {
-        let found = format!("the files of {} processors", files.len() + 1);
-        return Err(Fault::broken(Place::Byte(0), found, format!("at most {PROCESSORS_MAX}")));
-    }
-    files.into_values().map(open_sibling).collect()
-}
-
-/// `name.blktrace.12.gz` as `name.blktrace` and 12.
-fn processor(name: &str) -> Option<(&str, u32)> {
-    let plain = [".gz", ".zst", ".xz"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
-    let (stem, number) = plain.rsplit_once('.')?;
-    let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-    (digits && stem.ends_with(".blktrace")).then_some(())?;
-    Some((stem, number.parse().ok()?))
+    let missing = (0..last).filter(|processor| !files.contains_key(processor)).collect();
+    files.retain(|_, file| file != path);
+    let siblings: Result<_, Fault> = files.into_values().map(open_sibling).collect();
+    Ok((siblings?, Some(missing)))
 }
 
 fn open_sibling(path: PathBuf) -> Result<Sibling, Fault> {
@@ -216,6 +222,9 @@ fn open_sibling(path: PathBuf) -> Result<Sibling, Fault> {
 #[derive(Default)]
 struct BlkTrace {
     siblings: Vec<Sibling>,
+    /// Processors whose file is missing; `None` if the trace is a single file.
+    missing: Option<Vec<u32>>,
+    processors: Processors,
     matcher: Matcher,
     /// The files with an event in `ahead`, by its time.
     order: BinaryHeap<Reverse<(u64, usize)>>,
@@ -242,6 +251,10 @@ impl Parser for BlkTrace {
         }
         Ok(true)
     }
+
+    fn notes(&self) -> Vec<String> {
+        self.processors.notes(self.missing.as_deref(), &self.matcher)
+    }
 }
 
 impl BlkTrace {
@@ -250,9 +263,9 @@ impl BlkTrace {
     fn catch_up(&mut self, input: &mut Input<'_>) -> Result<(), Fault> {
         while let Some(&file) = self.behind.last() {
             let event = match file.checked_sub(1).and_then(|sibling| self.siblings.get_mut(sibling)) {
-                Some(sibling) => next_event(&mut sibling.input)
+                Some(sibling) => next_event(&mut sibling.input, &mut self.processors)
                     .map_err(|fault| Fault::In(sibling.file.clone(), Box::new(fault)))?,
-                None => next_event(input)?,
+                None => next_event(input, &mut self.processors)?,
             };
             self.behind.pop();
             if let Some(event) = event {
@@ -272,7 +285,7 @@ impl BlkTrace {
 }
 
 /// The next event that says something about requests.
-fn next_event(input: &mut Input<'_>) -> Result<Option<Event>, Fault> {
+fn next_event(input: &mut Input<'_>, processors: &mut Processors) -> Result<Option<Event>, Fault> {
     loop {
         let place = input.offset();
         let first = input.peek(4)?;
@@ -280,12 +293,19 @@ fn next_event(input: &mut Input<'_>) -> Result<Option<Event>, Fault> {
             return Ok(None);
         }
         let Some(layout) = Layout::of(first) else {
+            if first.len() < 4 {
+                input.bytes(RECORD_V7_BYTES, "record")?;
+                continue;
+            }
             let found = excerpt(first);
             resume(input)?;
             return Err(Fault::row(Place::Byte(place), found, EXPECTED));
         };
         let Some(record) = input.bytes(layout.record_bytes(), "record")? else { return Ok(None) };
         let event = layout.event(record);
+        if let Some((device, processor, sequence)) = layout.source(record) {
+            processors.see(device, processor, sequence);
+        }
         let payload = layout.payload_bytes(record);
         input.skip(payload, "payload of a record")?;
         if let Some(event) = event {
@@ -444,7 +464,7 @@ mod tests {
         let layout = LAYOUTS[0];
         let bytes = request(layout, 64);
         for end in [RECORD_V7_BYTES + 4, bytes.len() - 1] {
-            let Err(Fault::Broken(problem)) = rows_of(&FORMAT, &bytes[..end]) else { panic!("no fault") };
+            let Err(Fault::Row(problem)) = rows_of(&FORMAT, &bytes[..end]) else { panic!("no fault") };
             assert!(problem.expected.contains("whole"), "{problem:?}");
         }
     }

@@ -211,8 +211,11 @@ mod tests {
     #[test]
     fn a_header_or_record_that_is_cut_off_is_a_fault() {
         let bytes = [HEADER, &record(1, 0, 3, 1)].concat();
-        for end in [20, HEADER.len() - 1, HEADER.len() + 4, bytes.len() - 1] {
+        for end in [20, HEADER.len() - 1] {
             assert!(matches!(rows_of(&FORMAT, &bytes[..end]), Err(Fault::Broken(_))), "{end}");
+        }
+        for end in [HEADER.len() + 4, bytes.len() - 1] {
+            assert!(matches!(rows_of(&FORMAT, &bytes[..end]), Err(Fault::Row(_))), "{end}");
         }
         assert!(matches!(rows_of(&FORMAT, b"$$TR_IOREC\n\x0c"), Err(Fault::Broken(_))));
         assert!(matches!(rows_of(&FORMAT, b"no header"), Err(Fault::Broken(_))));

@@ -141,7 +141,7 @@ mod tests {
         let bytes = [record(3, 1000, 4096, 2), record(4, u64::MAX, 512, -2)].concat();
         let Err(Fault::Row(problem)) = rows_of(&FORMAT, &bytes) else { panic!("no fault") };
         assert_eq!(problem.place, Place::Byte(24));
-        let Err(Fault::Broken(problem)) = rows_of(&FORMAT, &bytes[..23]) else { panic!("no fault") };
+        let Err(Fault::Row(problem)) = rows_of(&FORMAT, &bytes[..23]) else { panic!("no fault") };
         assert_eq!(problem.expected, "a whole record");
     }
 }

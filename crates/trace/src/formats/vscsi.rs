@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn a_record_that_is_cut_off_is_a_fault() {
         let bytes = [first(0x28, 0, 5), first(0x28, 0, 6)].concat();
-        assert!(matches!(rows_of(&FORMAT, &bytes[..50]), Err(Fault::Broken(_))));
+        assert!(matches!(rows_of(&FORMAT, &bytes[..50]), Err(Fault::Row(_))));
         assert!(matches!(rows_of(&FORMAT, &bytes[..20]), Err(Fault::Broken(_))));
         assert_eq!(detect(&Head { name: "", bytes: &[0; 4096] }), Confidence::No);
     }

@@ -17,9 +17,10 @@ fn rates_shares_and_depths_follow_their_definitions() {
     );
     assert_eq!((summary.requests, summary.duration_s), (4, 0.003));
     assert!((summary.iops.unwrap() - 4.0 / 0.003).abs() < 1e-6);
-    assert_eq!((summary.sequential_share, summary.stream_share), (0.25, 0.5));
-    assert_eq!((summary.first_sector, summary.end_sector), (0, 176));
-    assert_eq!(summary.footprint_gib * (1u64 << 30) as f64, 5.0 * 4096.0);
+    let addresses = summary.addresses.unwrap();
+    assert_eq!((addresses.sequential_share, addresses.stream_share), (0.25, 0.5));
+    assert_eq!((addresses.first_sector, addresses.end_sector), (0, 176));
+    assert_eq!(addresses.footprint_gib * (1u64 << 30) as f64, 5.0 * 4096.0);
     let depth = summary.queue_depth.unwrap();
     assert_eq!((depth.count, depth.min, depth.max, depth.mean), (4, 1.0, 2.0, 1.25));
     let reads = &summary.operations[0];

@@ -1,0 +1,184 @@
+//! The requests that wait for issue or completion, and finding them by sectors.
+
+use super::{Event, Stage};
+use crate::row::Row;
+use fullstroke_contract::Operation;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Requests that are looked at to find those that an event covers.
+const NEIGHBOURS_MAX: usize = 1024;
+
+/// Device, operation, first sector, number in order of arrival.
+type Key = (u32, Operation, u64, u64);
+
+/// A request that took an event which an older request for the same sectors
+/// may have been due.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Passer {
+    pub(super) number: u64,
+    /// Whether it is doubtful for as long as the older one waits.
+    pub(super) doubted: bool,
+}
+
+/// What a request has of one [`Stage`].
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    /// Sectors that the stage has not reached yet.
+    pub(super) left: u64,
+    /// It was reached, wholly or in part.
+    pub(super) begun: bool,
+    /// Older requests that wait and may have been due this one's event.
+    pub(super) doubts: u32,
+    /// Younger requests that took an event which this one may have been due.
+    pub(super) passers: Vec<Passer>,
+}
+
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) row: Row,
+    pub(super) stages: [Progress; 2],
+    pub(super) done: bool,
+    /// Given up: too old to be still waiting in truth.
+    pub(super) closed: bool,
+    pub(super) requeued: bool,
+    /// Requests issued to all devices before this one was.
+    pub(super) issue_number: u64,
+    /// Requests that were issued (or, without issues, arrived) between this
+    /// one's issue and its completion.
+    pub(super) overtaken: u64,
+    /// A request whose completion is in doubt until this one is issued.
+    pub(super) vouches_for: Option<u64>,
+}
+
+impl Waiting {
+    pub(super) fn at(&self, stage: Stage) -> &Progress {
+        &self.stages[stage as usize]
+    }
+
+    pub(super) fn at_mut(&mut self, stage: Stage) -> &mut Progress {
+        &mut self.stages[stage as usize]
+    }
+
+    /// Whether it still waits for (a part of) `stage`.
+    pub(super) fn lacks(&self, stage: Stage) -> bool {
+        let progress = self.at(stage);
+        !self.done && !self.closed && (progress.left > 0 || !progress.begun)
+    }
+
+    pub(super) fn is_doubtful(&self) -> bool {
+        self.stages.iter().any(|progress| progress.doubts > 0)
+    }
+
+    pub(super) fn time_mut(&mut self, stage: Stage) -> &mut Option<u64> {
+        match stage {
+            Stage::Issue => &mut self.row.issued,
+            Stage::Complete => &mut self.row.completed,
+        }
+    }
+}
+
+/// Requests in order of arrival, found by number and by sectors.
+#[derive(Debug, Default)]
+pub(super) struct Pool {
+    waiting: VecDeque<Waiting>,
+    /// The number of the oldest.
+    first: u64,
+    /// The end of each request that is neither done nor closed.
+    index: BTreeMap<Key, u64>,
+}
+
+impl Pool {
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Requests that were taken in so far.
+    pub(super) fn arrivals(&self) -> u64 {
+        self.first + self.waiting.len() as u64
+    }
+
+    pub(super) fn oldest(&self) -> Option<&Waiting> {
+        self.waiting.front()
+    }
+
+    /// Takes a request in as the youngest.
+    pub(super) fn add(&mut self, row: Row) {
+        let number = self.arrivals();
+        let progress = || Progress { left: row.sectors, ..Progress::default() };
+        self.index.insert(key(&row, number), row.start.saturating_add(row.sectors));
+        self.waiting.push_back(Waiting {
+            row,
+            stages: [progress(), progress()],
+            done: false,
+            closed: false,
+            requeued: false,
+            issue_number: 0,
+            overtaken: 0,
+            vouches_for: None,
+        });
+    }
+
+    /// Lets the oldest go.
+    pub(super) fn pop(&mut self) -> Option<Waiting> {
+        self.forget(self.first);
+        let waiting = self.waiting.pop_front()?;
+        self.first += 1;
+        Some(waiting)
+    }
+
+    pub(super) fn get(&self, number: u64) -> Option<&Waiting> {
+        self.waiting.get(usize::try_from(number.checked_sub(self.first)?).ok()?)
+    }
+
+    pub(super) fn get_mut(&mut self, number: u64) -> Option<&mut Waiting> {
+        self.waiting.get_mut(usize::try_from(number.checked_sub(self.first)?).ok()?)
+    }
+
+    /// Takes a request out of the ways in which it is found by sectors.
+    pub(super) fn forget(&mut self, number: u64) {
+        if let Some(row) = self.get(number).map(|waiting| waiting.row) {
+            self.index.remove(&key(&row, number));
+        }
+    }
+
+    /// The requests for just the sectors of `event`, the youngest first.
+    pub(super) fn alike(&self, event: &Event) -> impl Iterator<Item = (u64, &Waiting)> {
+        let key = |number| (event.device, event.operation, event.start, number);
+        let end = event.start.saturating_add(event.sectors);
+        self.index
+            .range(key(0)..=key(u64::MAX))
+            .rev()
+            .take(NEIGHBOURS_MAX)
+            .filter(move |&(_, &last)| last == end)
+            .filter_map(|(&(_, _, _, number), _)| Some((number, self.get(number)?)))
+    }
+
+    /// The requests that `event` covers among those that `fit`, by number, and
+    /// how many sectors of each. Of several for the same sectors the youngest
+    /// is taken: the device answered the older ones before those came, or what
+    /// would tell so is lost; see [`super::Matcher`].
+    pub(super) fn covered(&self, event: &Event, fit: impl Fn(&Waiting) -> bool) -> Vec<(u64, u64)> {
+        if let Some((number, _)) = self.alike(event).find(|(_, waiting)| fit(waiting)) {
+            return vec![(number, event.sectors)];
+        }
+        let end = event.start.saturating_add(event.sectors);
+        let below = (event.device, event.operation, 0, 0)..(event.device, event.operation, end, 0);
+        let near = self.index.range(below).rev().take(NEIGHBOURS_MAX);
+        let mut found: Vec<(u64, u64, u64)> = near
+            .filter(|&(&(_, _, _, number), &last)| last > event.start && self.get(number).is_some_and(&fit))
+            .map(|(&(_, _, start, number), &last)| (start.max(event.start), number, last.min(end)))
+            .collect();
+        found.sort_unstable_by_key(|&(start, number, _)| (start, std::cmp::Reverse(number)));
+        let mut passed = event.start;
+        found.retain(|&(start, _, last)| {
+            let next = start >= passed;
+            passed = if next { last } else { passed };
+            next
+        });
+        found.into_iter().map(|(start, number, last)| (number, last - start)).collect()
+    }
+}
+
+fn key(row: &Row, number: u64) -> Key {
+    (row.device, row.operation, row.start, number)
+}

@@ -1,0 +1,132 @@
+//! The files of a blktrace: one for each processor, `name.blktrace.0` and so on.
+//!
+//! A trace may be named by any of them, by `name` or `name.blktrace`, or by the
+//! folder that holds it.
+
+use crate::input::BUFFER_BYTES;
+use crate::{TraceError, source};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What the files' names have before the number.
+const ENDING: &str = ".blktrace";
+
+/// `name.blktrace.12.gz` as `name.blktrace` and 12.
+pub(crate) fn processor(name: &str) -> Option<(&str, u32)> {
+    let plain = [".gz", ".zst", ".xz"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+    let (stem, number) = plain.rsplit_once('.')?;
+    let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    (digits && stem.ends_with(ENDING)).then_some(())?;
+    Some((stem, number.parse().ok()?))
+}
+
+/// The processors' files in `folder` by their stems. Of a file and its packed
+/// copies only one is named: the plain one.
+fn stems(folder: &Path) -> io::Result<BTreeMap<String, BTreeMap<u32, PathBuf>>> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        names.push(entry?.file_name());
+    }
+    // A plain name comes before the same with an ending.
+    names.sort_unstable();
+    let mut stems: BTreeMap<String, BTreeMap<u32, PathBuf>> = BTreeMap::new();
+    for name in &names {
+        if let Some((stem, number)) = name.to_str().and_then(processor) {
+            let files = stems.entry(stem.to_owned()).or_default();
+            files.entry(number).or_insert_with(|| folder.join(name));
+        }
+    }
+    Ok(stems)
+}
+
+/// All files of the trace that the one at `path` belongs to, by processor;
+/// empty if its name is no processor's.
+pub(crate) fn beside(path: &Path) -> io::Result<BTreeMap<u32, PathBuf>> {
+    let Some((stem, own)) = path.file_name().and_then(|name| name.to_str()).and_then(processor) else {
+        return Ok(BTreeMap::new());
+    };
+    let mut files = stems(folder_of(path))?.remove(stem).unwrap_or_default();
+    files.insert(own, path.to_owned());
+    Ok(files)
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// The file to open for the trace at `path`: that file, or the first that has
+/// anything in it of the blktrace that `path` names.
+pub(crate) fn locate(path: &Path) -> Result<PathBuf, TraceError> {
+    let failed = |source| TraceError::Read { file: path.display().to_string(), source };
+    if path.is_dir() {
+        return in_folder(path);
+    }
+    let files = if path.exists() { beside(path).map_err(failed)? } else { based_on(path) };
+    if path.exists() && !is_empty(path) {
+        return Ok(path.to_owned());
+    }
+    Ok(first_with_events(&files).unwrap_or(path).to_owned())
+}
+
+/// The blktrace in `folder`, if it holds just one.
+fn in_folder(folder: &Path) -> Result<PathBuf, TraceError> {
+    let failed = |source| TraceError::Read { file: folder.display().to_string(), source };
+    let stems = stems(folder).map_err(failed)?;
+    let mut traces = stems.iter();
+    match (traces.next(), traces.next()) {
+        (Some((_, files)), None) => {
+            let first = first_with_events(files).map(Path::to_owned);
+            first.ok_or_else(|| TraceError::Empty { file: folder.display().to_string() })
+        }
+        (None, _) => {
+            let text = "it is a folder; expected a file, or a folder with the files of a blktrace (NAME.blktrace.0, ...)";
+            Err(failed(io::Error::other(text)))
+        }
+        _ => {
+            let names = |stem: &String| folder.join(stem.trim_end_matches(ENDING)).display().to_string();
+            let names: Vec<String> = stems.keys().map(names).collect();
+            let text = format!("it is a folder with several blktraces; name one: {}", names.join(", "));
+            Err(failed(io::Error::other(text)))
+        }
+    }
+}
+
+/// The files of the blktrace called `path`, with or without `.blktrace`.
+fn based_on(path: &Path) -> BTreeMap<u32, PathBuf> {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return BTreeMap::new() };
+    let mut stems = stems(folder_of(path)).unwrap_or_default();
+    let long = format!("{name}{ENDING}");
+    stems.remove(&long).or_else(|| stems.remove(name)).unwrap_or_default()
+}
+
+fn first_with_events(files: &BTreeMap<u32, PathBuf>) -> Option<&Path> {
+    files
+        .values()
+        .map(PathBuf::as_path)
+        .find(|path| !is_empty(path))
+        .or(files.values().next().map(PathBuf::as_path))
+}
+
+/// Whether there is nothing in the file, packed or not. One that cannot be read
+/// is not: whoever opens it says why.
+fn is_empty(path: &Path) -> bool {
+    if !path.is_file() {
+        // A pipe can be read only once.
+        return false;
+    }
+    let first =
+        source::open(path, BUFFER_BYTES).ok().and_then(|mut input| input.peek(1).map(<[u8]>::len).ok());
+    first == Some(0)
+}
+
+/// Every file that is read for the trace at `path`: one, or those of all
+/// processors of a blktrace.
+///
+/// # Errors
+/// If `path` is a folder that does not hold just one blktrace.
+pub fn files_of(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
+    let first = locate(path)?;
+    let files = beside(&first).unwrap_or_default();
+    Ok(if files.is_empty() { vec![first] } else { files.into_values().collect() })
+}
