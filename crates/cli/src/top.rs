@@ -7,11 +7,13 @@
 //! | `top/history.rs` | the looks that are kept |
 //! | `top/asker.rs` | asks the server again and again |
 //! | `top/look.rs` | colours and signs |
+//! | `top/keys.rs` | the keys that are pressed |
 //! | `top/screen.rs` | the terminal, and how it is given back |
 
 mod asker;
 mod frame;
 mod history;
+mod keys;
 mod look;
 mod rates;
 mod screen;
@@ -24,8 +26,8 @@ use frame::View;
 use fullstroke_live::{Answer, Question, Status, ask};
 use fullstroke_units::Duration;
 use history::History;
+use keys::Key;
 use look::Look;
-use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use screen::Screen;
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
@@ -103,15 +105,15 @@ fn watch(screen: &mut Screen, asker: &Asker, first: Status, look: Look) -> io::R
     let mut watching = Watching { history: History::new(first), trouble: None, scrolled: 0, look };
     let mut furthest = screen.draw(&watching.view())?;
     while !screen.is_over() {
-        let event = screen.next_event()?;
-        match event.as_ref().map_or(Wish::Nothing, wish) {
+        let key = screen.next_key()?;
+        match key.map_or(Wish::Nothing, wish) {
             Wish::Quit => return Ok(()),
             Wish::Up(lines) => watching.scrolled = watching.scrolled.min(furthest).saturating_sub(lines),
             Wish::Down(lines) => watching.scrolled = (watching.scrolled + lines).min(furthest),
             Wish::Nothing => {}
         }
         let news = asker.news();
-        if event.is_some() || news.is_some() {
+        if key.is_some() || news.is_some() {
             watching.hear(news);
             furthest = screen.draw(&watching.view())?;
         }
@@ -142,23 +144,17 @@ impl Watching {
     }
 }
 
-fn wish(event: &Event) -> Wish {
-    let Event::Key(KeyEvent { code, modifiers, kind: KeyEventKind::Press | KeyEventKind::Repeat, .. }) =
-        event
-    else {
-        return Wish::Nothing;
-    };
-    match code {
-        KeyCode::Char('c') if modifiers.contains(KeyModifiers::CONTROL) => Wish::Quit,
-        KeyCode::Char('q') | KeyCode::Esc => Wish::Quit,
-        KeyCode::Up | KeyCode::Char('k') => Wish::Up(1),
-        KeyCode::Down | KeyCode::Char('j') => Wish::Down(1),
-        KeyCode::PageUp => Wish::Up(10),
-        KeyCode::PageDown => Wish::Down(10),
-        KeyCode::Home => Wish::Up(usize::MAX),
+fn wish(key: Key) -> Wish {
+    match key {
+        Key::Character(b'q') | Key::Escape | Key::ControlC => Wish::Quit,
+        Key::Up | Key::Character(b'k') => Wish::Up(1),
+        Key::Down | Key::Character(b'j') => Wish::Down(1),
+        Key::PageUp => Wish::Up(10),
+        Key::PageDown => Wish::Down(10),
+        Key::Home => Wish::Up(usize::MAX),
         // Far below any list of drives, and no overflow.
-        KeyCode::End => Wish::Down(usize::MAX / 2),
-        _ => Wish::Nothing,
+        Key::End => Wish::Down(usize::MAX / 2),
+        Key::Character(_) => Wish::Nothing,
     }
 }
 
@@ -168,11 +164,9 @@ mod tests {
 
     #[test]
     fn q_escape_and_control_c_quit() {
-        let key = |code, modifiers| wish(&Event::Key(KeyEvent::new(code, modifiers)));
-        assert_eq!(key(KeyCode::Char('q'), KeyModifiers::NONE), Wish::Quit);
-        assert_eq!(key(KeyCode::Esc, KeyModifiers::NONE), Wish::Quit);
-        assert_eq!(key(KeyCode::Char('c'), KeyModifiers::CONTROL), Wish::Quit);
-        assert_eq!(key(KeyCode::Char('c'), KeyModifiers::NONE), Wish::Nothing);
-        assert_eq!(wish(&Event::Resize(1, 1)), Wish::Nothing);
+        assert_eq!(wish(Key::Character(b'q')), Wish::Quit);
+        assert_eq!(wish(Key::Escape), Wish::Quit);
+        assert_eq!(wish(Key::ControlC), Wish::Quit);
+        assert_eq!(wish(Key::Character(b'c')), Wish::Nothing);
     }
 }

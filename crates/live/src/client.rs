@@ -5,6 +5,7 @@ use crate::socket::Stream;
 use crate::world::ClientId;
 use fullstroke_nbd::{Connection, Event, ProtocolError};
 use std::io::{self, Read as _, Write as _};
+use std::time::{Duration, Instant};
 
 /// A client's socket and protocol.
 pub(crate) struct Client {
@@ -19,6 +20,13 @@ pub(crate) struct Client {
     finished_sending: bool,
     /// There is output that was not offered to the socket.
     pub(crate) unsent: bool,
+    /// It stands in the line of those whose next request has to wait.
+    pub(crate) in_line: bool,
+    /// What the budget has counted of it.
+    pub(crate) counted_bytes: u64,
+    began: Instant,
+    /// When it last took something of its answers, or had taken all.
+    took_at: Instant,
 }
 
 /// Whether a connection goes on.
@@ -46,6 +54,10 @@ impl Client {
             interest: Interest::READ,
             finished_sending: false,
             unsent: true,
+            in_line: false,
+            counted_bytes: 0,
+            began: Instant::now(),
+            took_at: Instant::now(),
         })
     }
 
@@ -81,16 +93,48 @@ impl Client {
     /// Sends what the socket takes.
     pub(crate) fn send(&mut self) -> io::Result<()> {
         self.unsent = false;
+        if self.connection.output().is_empty() {
+            return Ok(());
+        }
+        let sent = self.send_output();
+        if sent.as_ref().is_ok_and(|&count| count > 0) || self.connection.output().is_empty() {
+            self.took_at = Instant::now();
+        }
+        sent.map(|_| ())
+    }
+
+    /// Offers the output to the socket, and tells how much that took.
+    fn send_output(&mut self) -> io::Result<usize> {
+        let mut sent = 0;
         while !self.connection.output().is_empty() {
             match self.stream.write(self.connection.output()) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => self.connection.consumed(count),
+                Ok(count) => {
+                    self.connection.consumed(count);
+                    sent += count;
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if is_transient(&error) => return Ok(()),
+                Err(error) if is_transient(&error) => return Ok(sent),
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
+        Ok(sent)
+    }
+
+    /// How long it has been haggling without opening an export; `None` once it
+    /// has opened one.
+    pub(crate) fn haggling(&self) -> Option<Duration> {
+        self.export.is_none().then(|| self.began.elapsed())
+    }
+
+    /// How long it has taken nothing of answers that are there for it.
+    pub(crate) fn stalled(&self) -> Duration {
+        if self.connection.output().is_empty() { Duration::ZERO } else { self.took_at.elapsed() }
+    }
+
+    /// Whether nothing more comes from it.
+    pub(crate) fn says_no_more(&self) -> bool {
+        self.finished_sending || self.connection.has_ended()
     }
 
     /// Nothing more is taken from this client.
@@ -101,7 +145,7 @@ impl Client {
     /// Whether the connection is over: nothing more comes, and all is answered
     /// and sent.
     pub(crate) fn fate(&self) -> Fate {
-        let ends = self.finished_sending || self.connection.has_ended();
+        let ends = self.says_no_more();
         let quiet = self.connection.in_flight() == 0 && self.connection.output().is_empty();
         if ends && quiet { Fate::Ends } else { Fate::Goes }
     }
@@ -110,10 +154,7 @@ impl Client {
     /// if `reads` and the connection takes more.
     pub(crate) fn settle(&mut self, poll: &Poll, reads: bool) -> io::Result<()> {
         let interest = Interest {
-            readable: reads
-                && !self.finished_sending
-                && !self.connection.is_paused()
-                && !self.connection.has_ended(),
+            readable: reads && !self.in_line && !self.connection.is_paused() && !self.says_no_more(),
             writable: !self.connection.output().is_empty(),
         };
         if interest != self.interest {

@@ -2,16 +2,27 @@
 
 use crate::client::{Client, Fate};
 use crate::poll::{Interest, Ready};
-use crate::server::{FIRST_LISTENER, Server, client_key};
+use crate::server::{FIRST_LISTENER, RETRY, Server, client_key, client_of};
 use crate::world::{ClientId, Ticket};
 use fullstroke_nbd::{Command, Connection, Event};
 use std::io;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-/// Connections at a time; more are closed at once.
-const CLIENTS_MAX: usize = 4096;
 /// Reads from one client before it is the others' turn.
 const TURNS: usize = 16;
+/// Requests of one client that are begun before it is the turn of the next in
+/// line.
+const QUANTUM: usize = 4;
+/// Clients that are accepted before others are heard.
+const ACCEPTED: usize = 64;
+/// Clients whose buffers are kept for later.
+const FEW: u64 = 32;
+/// For a client to open an export.
+const HAGGLING: Duration = Duration::from_secs(10);
+/// Who has said its last word and takes no answers for so long is cut off; and
+/// any other, if memory is short.
+const STALLED: Duration = Duration::from_secs(30);
 
 impl Server {
     pub(crate) fn send_to(&mut self, place: u32) {
@@ -20,22 +31,23 @@ impl Server {
         let Some(client) = &mut self.clients[place as usize] else { return };
         let sent = client.send();
         self.begin_all(place);
-        let reads = self.reading && self.stopping.is_none();
+        let reads = self.stopping.is_none();
         let Some(client) = &mut self.clients[place as usize] else { return };
         if self.stopping.is_some() {
             client.end_input();
         }
         let settled = sent.and_then(|()| client.settle(&self.poll, reads));
         if settled.is_err() || client.fate() == Fate::Ends {
-            self.close(place);
+            return self.close(place);
         }
+        self.account(place);
     }
 
     pub(crate) fn accept(&mut self, index: usize) {
-        loop {
+        for _ in 0..ACCEPTED {
             let Some(listener) = self.listeners.get(index) else { return };
             match listener.accept() {
-                Ok(stream) if self.clients_now < CLIENTS_MAX as u64 => {
+                Ok(stream) if self.has_room_for_one() => {
                     let place = self.free.pop().unwrap_or_else(|| {
                         self.clients.push(None);
                         self.generations.push(0);
@@ -58,15 +70,41 @@ impl Server {
                 Ok(_refused) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                // No descriptor is free: nobody is accepted until a client leaves.
+                // No descriptor is free, or no memory: later, perhaps.
                 Err(_) => return self.listen(false),
             }
         }
     }
 
+    /// Whether there is room for another client; if need be, the one that has
+    /// been haggling longest makes room, which may be meaning no good.
+    fn has_room_for_one(&mut self) -> bool {
+        if self.clients_now >= self.clients_max {
+            let clients = self.clients.iter().flatten();
+            let oldest = clients.filter_map(|client| Some((client.haggling()?, client.id.place))).max();
+            if let Some((_, place)) = oldest {
+                self.close(place);
+            }
+        }
+        self.clients_now < self.clients_max
+    }
+
+    /// Sends clients away that open nothing, or take no answers.
+    pub(crate) fn send_idlers_away(&mut self) {
+        let is_tight = self.budget.is_tight();
+        for place in 0..self.clients.len() {
+            let Some(client) = &self.clients[place] else { continue };
+            let dawdles = client.haggling().is_some_and(|time| time >= HAGGLING);
+            let stalls = client.stalled() >= STALLED && (is_tight || client.says_no_more());
+            if dawdles || stalls {
+                self.close(place as u32);
+            }
+        }
+    }
+
     /// Whether listeners are heard from now on.
-    fn listen(&mut self, readable: bool) {
-        self.accepting = readable;
+    pub(crate) fn listen(&mut self, readable: bool) {
+        self.accept_at = (!readable).then(|| Instant::now() + RETRY);
         for (key, listener) in (FIRST_LISTENER..).zip(&self.listeners) {
             let _ = self.poll.modify(listener, key, Interest { readable, writable: false });
         }
@@ -97,7 +135,8 @@ impl Server {
             let Some(client) = &mut self.clients[place as usize] else { return };
             let Ok(more) = client.receive() else { return self.close(place) };
             self.begin_all(place);
-            if !more {
+            let waits = self.clients[place as usize].as_ref().is_none_or(|client| client.in_line);
+            if !more || waits {
                 break;
             }
         }
@@ -106,15 +145,94 @@ impl Server {
         }
     }
 
-    /// Begins all that the client's input asks for. If it broke the protocol,
-    /// what was answered before is sent, and then it is closed.
+    /// Begins all that the client's input asks for, unless others were first in
+    /// line. If it broke the protocol, what was answered before is sent, and then
+    /// it is closed.
     fn begin_all(&mut self, place: u32) {
-        while self.stopping.is_none()
-            && let Some(client) = &mut self.clients[place as usize]
-            && let Ok(Some(event)) = client.next_event()
-        {
-            self.begin(place, event);
+        let Some(client) = &self.clients[place as usize] else { return };
+        match client.export {
+            _ if client.in_line || self.stopping.is_some() => {}
+            Some(world) if !self.worlds[world].line.is_empty() => {
+                self.stand_in_line(place);
+                // Those before it may wait for memory, of which it needs less.
+                self.has_turns = true;
+            }
+            _ => self.begin_some(place, usize::MAX),
         }
+    }
+
+    /// Begins so many requests of a client at most. If there are more, it stands
+    /// in line.
+    fn begin_some(&mut self, place: u32, most: usize) {
+        for _ in 0..most {
+            let Some(client) = &mut self.clients[place as usize] else { return };
+            if client.export.is_some_and(|world| !self.worlds[world].has_place()) {
+                return self.stand_in_line(place);
+            }
+            let held = client.connection.held_bytes();
+            self.budget.change(client.counted_bytes, held);
+            client.counted_bytes = held;
+            client.connection.set_room(self.budget.room(held));
+            match client.next_event() {
+                Ok(Some(event)) => self.begin(place, event),
+                Ok(None) if client.connection.lacks_room() => return self.stand_in_line(place),
+                Ok(None) | Err(_) => return,
+            }
+        }
+        self.stand_in_line(place);
+    }
+
+    fn stand_in_line(&mut self, place: u32) {
+        let Some(client) = &mut self.clients[place as usize] else { return };
+        if let Some(world) = client.export
+            && !client.in_line
+        {
+            client.in_line = true;
+            self.worlds[world].line.push_back(client.id);
+        }
+    }
+
+    /// Begins requests of those who stand in line, some of each, as far as there
+    /// is room.
+    pub(crate) fn take_turns(&mut self) {
+        if !std::mem::take(&mut self.has_turns) || self.stopping.is_some() {
+            return;
+        }
+        for index in 0..self.worlds.len() {
+            for _ in 0..self.worlds[index].line.len() {
+                let world = &mut self.worlds[index];
+                if !world.has_place() {
+                    break;
+                }
+                let Some(id) = world.line.pop_front() else { break };
+                let Some(client) = client_of(&mut self.clients, id) else { continue };
+                client.in_line = false;
+                let before = world.machine.submitted();
+                self.begin_some(id.place, QUANTUM);
+                // Whoever could begin something may be able to begin more.
+                self.has_turns |=
+                    self.worlds[index].machine.submitted() > before && !self.worlds[index].line.is_empty();
+                self.touch(id);
+            }
+        }
+    }
+
+    /// Counts what a client holds, and frees what it only keeps, if memory is
+    /// short or clients are many.
+    fn account(&mut self, place: u32) {
+        let Some(client) = &mut self.clients[place as usize] else { return };
+        let held = client.connection.held_bytes();
+        self.has_turns |= held < client.counted_bytes && !self.lines_are_empty();
+        let Some(client) = &mut self.clients[place as usize] else { return };
+        self.budget.change(client.counted_bytes, held);
+        client.counted_bytes = held;
+        if held == 0 && (self.clients_now > FEW || self.budget.is_tight()) {
+            client.connection.shrink();
+        }
+    }
+
+    fn lines_are_empty(&self) -> bool {
+        self.worlds.iter().all(|world| world.line.is_empty())
     }
 
     fn begin(&mut self, place: u32, event: Event) {
@@ -135,7 +253,6 @@ impl Server {
                     let extents = self.worlds[world].allocation(&request);
                     return client.connection.reply_status(&request, extents);
                 }
-                self.payload_bytes += payload.len() as u64;
                 let ticket = Ticket { client: client.id, request, payload };
                 let now = self.now(world);
                 self.worlds[world].submit(now, ticket);
@@ -145,11 +262,20 @@ impl Server {
 
     pub(crate) fn close(&mut self, place: u32) {
         let Some(client) = self.clients[place as usize].take() else { return };
+        // What is under way is finished, and its answers are dropped; what it had
+        // asked for besides goes with it.
+        self.budget.change(client.counted_bytes, 0);
+        if client.in_line
+            && let Some(world) = client.export
+        {
+            self.worlds[world].line.retain(|&id| id != client.id);
+        }
+        self.has_turns = true;
         client.leave(&self.poll);
         self.generations[place as usize] = self.generations[place as usize].wrapping_add(1);
         self.free.push(place);
         self.clients_now -= 1;
-        if !self.accepting {
+        if self.accept_at.is_some() {
             self.listen(true);
         }
     }

@@ -93,7 +93,10 @@ impl Service for Control {
     fn talk(&self, caller: &Caller) {
         let mut lines = Lines::new(caller, QUESTION_BYTES_MAX);
         loop {
-            let (answer, goes_on) = match lines.next_by(Instant::now() + SILENCE) {
+            caller.listens();
+            let line = lines.next_by(Instant::now() + SILENCE);
+            caller.answers();
+            let (answer, goes_on) = match line {
                 Ok(Some(line)) if line.trim_ascii().is_empty() => continue,
                 Ok(Some(line)) => (self.answer(&line), true),
                 Err(LineError::TooLong) => {

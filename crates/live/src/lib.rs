@@ -23,6 +23,7 @@
 //! | `answers.rs`, `inbox.rs`, `status.rs` | questions and orders to a running server |
 //! | `control.rs`, `metrics.rs` | the same over a socket, and for Prometheus |
 //! | `callers.rs` | who calls there: a thread each, bounded |
+//! | `budget.rs`, `limits.rs` | memory and descriptors, over all clients |
 //! | `client.rs`, `socket.rs`, `poll.rs` | one client, its socket, waiting for many |
 //! | `world.rs`, `watch.rs` | one served stack: layers, bytes, what is on its way |
 //! | `durability.rs` | waiting for the host's disks |
@@ -30,6 +31,7 @@
 //! | `decisions.rs`, `record.rs`, `replay.rs` | what was decided, kept and compared |
 
 mod answers;
+mod budget;
 mod callers;
 mod client;
 mod clock;
@@ -39,6 +41,7 @@ mod decisions;
 mod durability;
 mod inbox;
 mod lateness;
+mod limits;
 mod metrics;
 mod poll;
 mod record;

@@ -63,8 +63,10 @@ impl Service for Metrics {
     fn talk(&self, caller: &Caller) {
         // Whoever hangs up, or says nothing, needs no answer.
         let Ok(head) = read_head(caller) else { return };
+        caller.answers();
         let (response, has_body) = self.respond(&head);
         if response.send(caller, has_body).is_ok() {
+            caller.listens();
             linger(caller);
         }
     }

@@ -132,7 +132,7 @@ pub fn serve(
     let exports = Arc::new(Exports::new(exports)?);
     let listeners = listeners(&options.listen)?;
     let uris = listeners.iter().map(ToString::to_string).collect();
-    let mut server = Server::new(worlds, exports, listeners, &signals, options.pace)
+    let mut server = Server::new(worlds, exports, listeners, signals, options.pace)
         .map_err(ServeError::host("event loop"))?;
     let address = server.inbox.address();
     let control = options.control.as_deref().map(|path| {

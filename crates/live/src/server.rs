@@ -1,9 +1,11 @@
 //! The loop that serves: clients above, worlds below, one thread.
 
+use crate::budget::Budget;
 use crate::client::Client;
 use crate::clock::{Clock, Pace};
 use crate::durability::{SyncQueue, Syncer, Waiting};
 use crate::inbox::Inbox;
+use crate::limits;
 use crate::poll::{Interest, Poll, Ready};
 use crate::socket::Listener;
 use crate::watch::Ended;
@@ -11,7 +13,8 @@ use crate::world::{Carried, ClientId, World};
 use fullstroke_bytes::{StoreError, Synced, Tidy};
 use fullstroke_nbd::{Command, ErrorCode, Exports};
 use fullstroke_units::Time;
-use std::io;
+use std::io::{self, Read as _};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -22,8 +25,6 @@ const DURABLE: u64 = 2;
 pub(crate) const FIRST_LISTENER: u64 = 16;
 const CLIENT: u64 = 1 << 63;
 
-/// Payloads on their way, over all clients, beyond which nobody is read from.
-const PAYLOAD_BYTES_MAX: u64 = 1 << 30;
 /// The niceness of a thread that keeps the model's time: before all others.
 const NICENESS: i32 = -20;
 /// How long the loop sleeps if nothing happens.
@@ -32,9 +33,16 @@ const NAP: Duration = Duration::from_secs(1);
 const FAREWELL: Duration = Duration::from_secs(5);
 /// How often it looks whether all is done then.
 const FAREWELL_LOOK: Duration = Duration::from_millis(1);
-/// Events of a world without clients' requests that are hurried through between
-/// two looks at the sockets.
-const HURRIED: usize = 1000;
+/// What was begun is finished for so long at the world's pace when the server
+/// ends; then without waiting.
+const DRAIN: Duration = Duration::from_secs(10);
+/// How long worlds may go on without a look at the sockets, if nothing is
+/// waited for.
+const TURN: Duration = Duration::from_micros(500);
+/// Events between two looks at the host's clock.
+const EVENTS: usize = 16;
+/// Until it is tried again to accept, if the host refuses.
+pub(crate) const RETRY: Duration = Duration::from_millis(100);
 
 /// A server that is set up.
 pub(crate) struct Server {
@@ -47,21 +55,29 @@ pub(crate) struct Server {
     pub(crate) exports: Arc<Exports>,
     pub(crate) poll: Poll,
     pub(crate) listeners: Vec<Listener>,
-    /// Listeners rest while no descriptor is free.
-    pub(crate) accepting: bool,
+    /// Listeners rest while the host refuses, and are tried again then.
+    pub(crate) accept_at: Option<Instant>,
+    /// Connections at a time.
+    pub(crate) clients_max: u64,
     pub(crate) clients: Vec<Option<Client>>,
     pub(crate) generations: Vec<u32>,
     pub(crate) free: Vec<u32>,
     pub(crate) clients_so_far: u32,
     /// Clients with something to send, or that have just changed.
     pub(crate) touched: Vec<u32>,
-    pub(crate) payload_bytes: u64,
-    pub(crate) reading: bool,
+    pub(crate) budget: Budget,
+    /// A request has ended, or memory was given back: whoever stands in line may
+    /// have its turn.
+    pub(crate) has_turns: bool,
+    signals: UnixStream,
     syncer: Syncer,
     sync_queues: Vec<SyncQueue>,
     answered: Vec<(usize, Ended)>,
     tidy_at: Duration,
+    sweep_at: Duration,
     pub(crate) stopping: Option<Instant>,
+    /// What is under way is finished without waiting for the world's time.
+    hurrying: bool,
 }
 
 impl Server {
@@ -69,13 +85,14 @@ impl Server {
         worlds: Vec<World>,
         exports: Arc<Exports>,
         listeners: Vec<Listener>,
-        signals: &std::os::unix::net::UnixStream,
+        signals: UnixStream,
         pace: Pace,
     ) -> io::Result<Server> {
         let poll = Poll::new()?;
         let inbox = Inbox::new()?;
         let syncer = Syncer::start()?;
-        poll.add(signals, SIGNALS, Interest::READ)?;
+        signals.set_nonblocking(true)?;
+        poll.add(&signals, SIGNALS, Interest::READ)?;
         poll.add(&*inbox.bell, INBOX, Interest::READ)?;
         poll.add(&*syncer.bell, DURABLE, Interest::READ)?;
         for (key, listener) in (FIRST_LISTENER..).zip(&listeners) {
@@ -96,18 +113,22 @@ impl Server {
             exports,
             poll,
             listeners,
-            accepting: true,
+            accept_at: None,
+            clients_max: limits::clients_max(),
             clients: Vec::new(),
             generations: Vec::new(),
             free: Vec::new(),
             clients_so_far: 0,
             touched: Vec::new(),
-            payload_bytes: 0,
-            reading: true,
+            budget: Budget::default(),
+            has_turns: false,
+            signals,
             syncer,
             answered: Vec::new(),
             tidy_at: NAP,
+            sweep_at: NAP,
             stopping: None,
+            hurrying: false,
         })
     }
 
@@ -117,8 +138,10 @@ impl Server {
         let mut ready = Vec::new();
         while !self.is_over() {
             self.go_on();
+            self.take_turns();
             self.send();
             self.tidy();
+            self.sweep();
             let limit = self.patience();
             ready.clear();
             self.poll.wait(limit, &mut ready)?;
@@ -150,17 +173,24 @@ impl Server {
     /// How long to wait for the next event.
     fn patience(&self) -> Duration {
         let due = self.worlds.iter().map(|world| world.machine.next_wake()).min().unwrap_or(Time::NEVER);
-        let most = if self.stopping.is_some() { FAREWELL_LOOK } else { NAP };
-        match self.pace {
+        let mut most = if self.stopping.is_some() { FAREWELL_LOOK } else { NAP };
+        if let Some(at) = self.accept_at {
+            most = most.min(at.saturating_duration_since(Instant::now()));
+        }
+        if self.has_turns || self.worlds.iter().any(World::has_signals) {
+            return Duration::ZERO;
+        }
+        match self.waits() {
             _ if due == Time::NEVER => most,
-            Pace::Times(_) => self.clock.wait(self.clock.now(), due).min(most),
-            Pace::Immediate if self.has_to_hurry() => Duration::ZERO,
-            Pace::Immediate => most,
+            true => self.clock.wait(self.clock.now(), due).min(most),
+            false if self.worlds.iter().any(World::has_to_hurry) => Duration::ZERO,
+            false => most,
         }
     }
 
-    fn has_to_hurry(&self) -> bool {
-        self.worlds.iter().any(|world| world.machine.in_flight() > 0 || world.is_rebuilding())
+    /// Whether the world's time is waited for.
+    fn waits(&self) -> bool {
+        self.pace != Pace::Immediate && !self.hurrying
     }
 
     /// The world's time for what arrives now.
@@ -173,22 +203,20 @@ impl Server {
 
     /// Lets the worlds go on to the present, and answers what has finished.
     fn go_on(&mut self) {
+        self.hurrying |= self.stopping.is_some_and(|since| since.elapsed() >= DRAIN);
+        let waits = self.waits();
         for index in 0..self.worlds.len() {
             let world = &mut self.worlds[index];
-            match self.pace {
-                Pace::Times(_) => world.advance(self.clock.now()),
-                Pace::Immediate => {
-                    while world.machine.in_flight() > 0 {
-                        world.hurry();
-                    }
-                    if world.is_rebuilding() {
-                        (0..HURRIED).for_each(|_| world.hurry());
-                    }
-                }
+            let until = Instant::now() + TURN;
+            if waits {
+                world.advance(self.clock.now());
+                world.carry_signals(until);
+            } else {
+                hurry(world, until);
             }
-            world.carry_signals();
             // Answering ends no request: the room goes back as it was.
             let mut ended = std::mem::take(&mut world.watch.ended);
+            self.has_turns |= !ended.is_empty();
             for one in ended.drain(..) {
                 self.answer(index, one);
             }
@@ -222,7 +250,6 @@ impl Server {
         let world = &mut self.worlds[index];
         let Some(mut ticket) = world.claim(&ended) else { return };
         let status = ended.finished.completion.status;
-        self.payload_bytes -= ticket.payload.len() as u64;
         let mut client = client_of(&mut self.clients, ticket.client);
         let mut failure = None;
         if ticket.request.command == Command::Read {
@@ -237,6 +264,7 @@ impl Server {
         } else {
             let carried = world.carry(&ticket, status, &mut []);
             if matches!(carried, Carried::DoneWhenDurable) {
+                ticket.payload = Vec::new();
                 return self.wait_until_durable(index, Waiting { ended, ticket });
             }
             failure = carried.failure();
@@ -245,12 +273,27 @@ impl Server {
                     None => client.connection.reply_done(&ticket.request),
                     Some((code, message)) => client.connection.reply_error(&ticket.request, *code, message),
                 }
-                client.connection.recycle(std::mem::take(&mut ticket.payload));
+                if !self.budget.is_tight() {
+                    client.connection.recycle(std::mem::take(&mut ticket.payload));
+                }
             }
         }
         world.count(&ticket.request, &ended, failure.is_some());
         self.answered.push((index, ended));
         self.touch(ticket.client);
+    }
+
+    /// Who has looked too long, or for too long not at its answers, is sent away;
+    /// and listeners that the host refused are tried again.
+    fn sweep(&mut self) {
+        if self.accept_at.is_some_and(|at| at <= Instant::now()) {
+            self.listen(true);
+        }
+        let now = self.began.elapsed();
+        if now >= self.sweep_at {
+            self.sweep_at = now + NAP;
+            self.send_idlers_away();
+        }
     }
 
     fn wait_until_durable(&mut self, index: usize, waiting: Waiting) {
@@ -305,7 +348,6 @@ impl Server {
 
     /// Sends all answers, and notes how late they were.
     fn send(&mut self) {
-        self.reading = self.payload_bytes < PAYLOAD_BYTES_MAX;
         while let Some(place) = self.touched.pop() {
             self.send_to(place);
         }
@@ -323,7 +365,7 @@ impl Server {
 
     fn react(&mut self, event: Ready) {
         match event.key {
-            SIGNALS => self.stop(),
+            SIGNALS => self.hear_signals(),
             INBOX => self.read_letters(),
             DURABLE => {
                 self.syncer.bell.silence();
@@ -345,6 +387,14 @@ impl Server {
         }
     }
 
+    /// The first signal ends the server, another one makes haste.
+    fn hear_signals(&mut self) {
+        let mut signals = [0; 16];
+        let count = self.signals.read(&mut signals).unwrap_or(0);
+        self.hurrying |= count > 1 || (count > 0 && self.stopping.is_some());
+        self.stop();
+    }
+
     /// Nothing more is begun; what was begun is finished.
     fn stop(&mut self) {
         if self.stopping.is_some() {
@@ -362,12 +412,29 @@ impl Server {
     }
 }
 
+/// Lets a world go on without waiting until nothing is left to do in it, or it
+/// is time to look at the sockets.
+fn hurry(world: &mut World, until: Instant) {
+    while world.has_to_hurry() || world.has_signals() {
+        for _ in 0..EVENTS {
+            if !world.has_to_hurry() {
+                break;
+            }
+            world.hurry();
+        }
+        world.carry_signals(until);
+        if Instant::now() >= until {
+            return;
+        }
+    }
+}
+
 /// The key by which a client's socket is polled; no two clients share one.
 pub(crate) fn client_key(id: ClientId) -> u64 {
     CLIENT | u64::from(id.generation & 0x7FFF_FFFF) << 32 | u64::from(id.place)
 }
 
 /// The client of that id, unless it has gone.
-fn client_of(clients: &mut [Option<Client>], id: ClientId) -> Option<&mut Client> {
+pub(crate) fn client_of(clients: &mut [Option<Client>], id: ClientId) -> Option<&mut Client> {
     clients.get_mut(id.place as usize)?.as_mut().filter(|client| client.id == id)
 }

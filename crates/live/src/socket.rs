@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, FromRawFd as _, OwnedFd};
 use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Where to listen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +36,12 @@ pub(crate) enum Stream {
     Unix(UnixStream),
     Tcp(TcpStream),
 }
+
+/// A client that is silent for so long is probed, so often, until it is given up
+/// after so many probes without an answer.
+const PROBE_AFTER: Duration = Duration::from_secs(60);
+const PROBE_INTERVAL: Duration = Duration::from_secs(10);
+const PROBES: u32 = 6;
 
 /// The first descriptor that is passed on.
 const FIRST_INHERITED: i32 = 3;
@@ -81,10 +88,21 @@ impl Listener {
                 let (stream, _) = socket.accept()?;
                 stream.set_nonblocking(true)?;
                 stream.set_nodelay(true)?;
+                keep_alive(&stream)?;
                 Ok(Stream::Tcp(stream))
             }
         }
     }
+}
+
+/// Lets the host find out that a client has gone without a word: it takes about
+/// two minutes.
+fn keep_alive(stream: &TcpStream) -> io::Result<()> {
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, PROBE_AFTER)?;
+    sockopt::set_tcp_keepintvl(stream, PROBE_INTERVAL)?;
+    sockopt::set_tcp_keepcnt(stream, PROBES)?;
+    Ok(())
 }
 
 /// Takes the sockets that were passed on to this process.

@@ -5,6 +5,7 @@ use crate::record::Recorder;
 use fullstroke_contract::{Request, Signal};
 use fullstroke_engine::{Above, Finished, Observer};
 use fullstroke_units::Time;
+use std::collections::VecDeque;
 
 /// A request that has finished in the world.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +30,7 @@ pub(crate) struct Watch {
     pub(crate) decisions: Decisions,
     pub(crate) recorder: Option<Recorder>,
     pub(crate) ended: Vec<Ended>,
-    pub(crate) sent: Vec<Sent>,
+    pub(crate) sent: VecDeque<Sent>,
 }
 
 impl Observer for Watch {
@@ -49,7 +50,7 @@ impl Observer for Watch {
     }
 
     fn signalled(&mut self, _now: Time, path: &[usize], signal: Signal) {
-        self.sent.push(Sent { path: path.to_vec(), signal });
+        self.sent.push_back(Sent { path: path.to_vec(), signal });
     }
 }
 

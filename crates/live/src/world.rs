@@ -9,10 +9,20 @@ use fullstroke_contract::{Extent, Hints, Operation, Order, Refusal, Request, Req
 use fullstroke_engine::Machine;
 use fullstroke_nbd::{Allocation, Command, CommandFlags, ErrorCode, StatusExtent};
 use fullstroke_units::{Bytes, Lbn, SECTOR_BYTES, Sectors, Time};
+use std::collections::VecDeque;
+use std::io::{self, Write as _};
 use std::ops::ControlFlow;
+use std::time::Instant;
 
 /// Extents of status in one answer; a client asks again for the rest.
 const EXTENTS_MAX: usize = 4096;
+
+/// Clients' requests in the layers at a time, over all clients; what comes
+/// beyond waits with its client, is withdrawn with it, and has its turn in a
+/// line. Far above the depth of any queue below.
+const REQUESTS_MAX: usize = 2048;
+/// The bytes of these requests, which long requests reach first.
+const BYTES_MAX: u64 = 256 << 20;
 
 /// Whom an answer belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -71,7 +81,10 @@ pub(crate) struct World {
     pub(crate) watch: Watch,
     pub(crate) lateness: Lateness,
     pub(crate) operations: Operations,
+    /// Whose next request waits for a place in the layers, or for memory.
+    pub(crate) line: VecDeque<ClientId>,
     rebuilding: bool,
+    bytes_in_flight: u64,
     tickets: Vec<Option<Ticket>>,
     free: Vec<u32>,
 }
@@ -92,10 +105,18 @@ impl World {
             watch: Watch { recorder, ..Watch::default() },
             lateness: Lateness::new(),
             operations: Operations::default(),
+            line: VecDeque::new(),
             rebuilding: false,
+            bytes_in_flight: 0,
             tickets: Vec::new(),
             free: Vec::new(),
         }
+    }
+
+    /// Whether the layers take another request of clients.
+    #[inline]
+    pub(crate) fn has_place(&self) -> bool {
+        self.machine.in_flight() < REQUESTS_MAX && self.bytes_in_flight < BYTES_MAX
     }
 
     /// A client's request arrives.
@@ -143,9 +164,14 @@ impl World {
         }
     }
 
-    /// Whether a volume fills a member.
-    pub(crate) fn is_rebuilding(&self) -> bool {
-        self.rebuilding
+    /// Whether something is to happen that nobody waits for with the clock.
+    pub(crate) fn has_to_hurry(&self) -> bool {
+        self.machine.in_flight() > 0 || (self.rebuilding && self.machine.next_wake() != Time::NEVER)
+    }
+
+    /// Whether volumes have said something that was not carried out yet.
+    pub(crate) fn has_signals(&self) -> bool {
+        !self.watch.sent.is_empty()
     }
 
     fn note_rebuilding(&mut self) {
@@ -183,13 +209,14 @@ impl World {
         self.machine.wake(&mut self.watch);
     }
 
-    /// Carries what the volumes have rebuilt out on the bytes. A member that
-    /// the host cannot fill has failed again.
-    pub(crate) fn carry_signals(&mut self) {
+    /// Carries what the volumes have rebuilt out on the bytes, one thing at
+    /// least, and not much longer than `until`. A member that the host cannot
+    /// fill has failed again.
+    pub(crate) fn carry_signals(&mut self, until: Instant) {
         if self.watch.sent.is_empty() {
             return;
         }
-        for Sent { mut path, signal } in std::mem::take(&mut self.watch.sent) {
+        while let Some(Sent { mut path, signal }) = self.watch.sent.pop_front() {
             let Signal::Rebuilt { member, done, .. } = signal else { continue };
             path.push(member as usize);
             if let Err(error) = self.store.rebuild_member(&path, done) {
@@ -197,10 +224,14 @@ impl World {
                     // It waits, as far as it is filled, for what it needs.
                     continue;
                 }
-                eprintln!("fullstroke: member {member} cannot be rebuilt: {error}");
+                // Who reads standard error may have gone, which is no reason to end.
+                let _ = writeln!(io::stderr(), "fullstroke: member {member} cannot be rebuilt: {error}");
                 // Either may know already.
                 let _ = self.store.fail_member(&path);
                 let _ = self.order(self.machine.now(), &path, |member| Order::Fail { member });
+            }
+            if Instant::now() >= until {
+                break;
             }
         }
         self.note_rebuilding();
@@ -248,7 +279,9 @@ impl World {
     pub(crate) fn claim(&mut self, ended: &Ended) -> Option<Ticket> {
         let place = ended.finished.completion.id.0 as u32;
         self.free.push(place);
-        self.tickets[place as usize].take()
+        let ticket = self.tickets[place as usize].take();
+        self.bytes_in_flight -= ticket.as_ref().map_or(0, |ticket| ticket.request.payload_bytes());
+        ticket
     }
 
     /// Carries a request that has ended out on the bytes; a read into `into`.
@@ -286,6 +319,7 @@ impl World {
     }
 
     fn keep(&mut self, ticket: Ticket) -> u32 {
+        self.bytes_in_flight += ticket.request.payload_bytes();
         if let Some(place) = self.free.pop() {
             self.tickets[place as usize] = Some(ticket);
             return place;

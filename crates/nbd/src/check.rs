@@ -84,7 +84,7 @@ impl Header {
         }
         // A power of two.
         let misfit = u64::from(export.block_bytes_min) - 1;
-        if (offset | u64::from(length)) & misfit != 0 {
+        if !export.takes_unaligned && (offset | u64::from(length)) & misfit != 0 {
             return Err(Refusal::Unaligned { offset, length, block: export.block_bytes_min });
         }
         if length == 0 && command == Command::BlockStatus {

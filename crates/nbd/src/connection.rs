@@ -67,8 +67,13 @@ impl Default for Limits {
 /// - **Bytes out**: [`output`](Connection::output),
 ///   [`consumed`](Connection::consumed).
 /// - **Getters**: [`is_paused`](Connection::is_paused),
-///   [`has_ended`](Connection::has_ended), [`in_flight`](Connection::in_flight).
-/// - **Buffers back**: [`recycle`](Connection::recycle).
+///   [`has_ended`](Connection::has_ended), [`in_flight`](Connection::in_flight),
+///   [`held_bytes`](Connection::held_bytes),
+///   [`lacks_room`](Connection::lacks_room).
+/// - **Room**: [`set_room`](Connection::set_room), for drivers that share a
+///   bound among connections.
+/// - **Buffers back**: [`recycle`](Connection::recycle),
+///   [`shrink`](Connection::shrink).
 ///
 /// The rule of polling: after `filled`, after an answer and after `consumed`,
 /// call `next_event` until it gives nothing; then send the output; then read
@@ -100,6 +105,10 @@ pub struct Connection {
     structured: bool,
     requests_in_flight: u32,
     payload_bytes_in_flight: u64,
+    /// What the next request may carry.
+    room: u64,
+    /// What it carries, if that was more.
+    lacking: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -137,6 +146,8 @@ impl Connection {
             structured: false,
             requests_in_flight: 0,
             payload_bytes_in_flight: 0,
+            room: u64::MAX,
+            lacking: None,
         }
     }
 
@@ -216,13 +227,19 @@ impl Connection {
     fn step_transmission(&mut self) -> Result<Step, ProtocolError> {
         let Phase::Transmission(transmission) = &mut self.phase else { return Ok(Step::Waiting) };
         let export = &self.exports.all()[transmission.session.export];
-        Ok(match transmission.step(export, &mut self.input, &mut self.output, &mut self.pool)? {
+        self.lacking = None;
+        let room = self.room;
+        Ok(match transmission.step(export, room, &mut self.input, &mut self.output, &mut self.pool)? {
+            transmission::Progress::NoRoom(bytes) => {
+                self.lacking = Some(bytes);
+                Step::Waiting
+            }
             transmission::Progress::Waiting => Step::Waiting,
             transmission::Progress::Answered => Step::Going,
             transmission::Progress::Disconnect => self.end(),
             transmission::Progress::Request(request, payload) => {
                 self.requests_in_flight += 1;
-                self.payload_bytes_in_flight += payload_bytes(&request);
+                self.payload_bytes_in_flight += request.payload_bytes();
                 Step::Event(Event::Request { request, payload })
             }
         })
@@ -244,7 +261,37 @@ impl Connection {
         begins
             && (self.output.len() >= self.limits.output_bytes
                 || self.requests_in_flight >= self.limits.requests
-                || self.payload_bytes_in_flight >= self.limits.payload_bytes)
+                || self.payload_bytes_in_flight >= self.limits.payload_bytes
+                || self.lacks_room())
+    }
+
+    /// Says how many bytes the next request may bring or fetch, until other
+    /// numbers are said. One that carries more waits where it is, and the
+    /// connection is paused; a driver with a bound for all of its connections
+    /// gives each what it may take. Without a call there is no such bound.
+    pub fn set_room(&mut self, bytes: u64) {
+        self.room = bytes;
+    }
+
+    /// Whether a request waits for more room than was said last.
+    pub fn lacks_room(&self) -> bool {
+        self.lacking.is_some_and(|bytes| bytes > self.room)
+    }
+
+    /// The bytes of output that was not sent, of payloads in flight, be they
+    /// there or expected, and of one that has come in part.
+    pub fn held_bytes(&self) -> u64 {
+        let arriving = match &self.phase {
+            Phase::Transmission(transmission) => transmission.payload_bytes(),
+            _ => 0,
+        };
+        self.output.len() as u64 + self.payload_bytes_in_flight + arriving
+    }
+
+    /// Gives back the memory that is kept for what may come.
+    pub fn shrink(&mut self) {
+        self.pool = Pool::default();
+        self.output.shrink();
     }
 
     /// Whether nothing more is taken in: the client ended the session, or there
@@ -365,10 +412,6 @@ impl Connection {
     fn finish(&mut self, request: &Request) {
         assert!(self.requests_in_flight > 0, "a request was answered twice");
         self.requests_in_flight -= 1;
-        self.payload_bytes_in_flight -= payload_bytes(request);
+        self.payload_bytes_in_flight -= request.payload_bytes();
     }
-}
-
-fn payload_bytes(request: &Request) -> u64 {
-    if request.command.carries_data() { request.length_bytes.into() } else { 0 }
 }

@@ -50,8 +50,12 @@ pub struct Export {
     pub size_bytes: u64,
     /// What it can do.
     pub features: Features,
-    /// All requests are aligned to this; a power of two up to 65,536.
+    /// What clients that ask are told to align their requests to; a power of
+    /// two up to 65,536.
     pub block_bytes_min: u32,
+    /// Requests that are not aligned so are taken all the same, as a client that
+    /// was told nothing may expect ("Size constraints" in the protocol).
+    pub takes_unaligned: bool,
     /// Requests aligned to this are served best; a power of two of at least
     /// 512 and of at least `block_bytes_min`.
     pub block_bytes_preferred: u32,
@@ -90,6 +94,7 @@ impl Export {
                 | Features::CACHE
                 | Features::MULTIPLE_CONNECTIONS,
             block_bytes_min: 512,
+            takes_unaligned: false,
             block_bytes_preferred: 4096,
             payload_bytes_max: PAYLOAD_BYTES_MAX,
         }

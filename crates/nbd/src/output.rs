@@ -37,6 +37,13 @@ impl Output {
         }
     }
 
+    /// Gives the storage back if nothing waits in it.
+    pub(crate) fn shrink(&mut self) {
+        if self.start == self.end {
+            *self = Output::default();
+        }
+    }
+
     /// Room for so many bytes, which hold leftovers: all must be written.
     pub(crate) fn room(&mut self, count: usize) -> &mut [u8] {
         if self.storage.len() - self.end < count {

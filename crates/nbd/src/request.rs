@@ -79,8 +79,8 @@ bitflags! {
     }
 }
 
-/// A request that was found to be valid: it lies within the export and on its
-/// blocks, and neither command nor flags are beyond what the export offers.
+/// A request that was found to be valid: it lies within the export and, unless
+/// the export takes others, on its blocks, and neither command nor flags are beyond what the export offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The client's name for it, which its answer carries.
@@ -93,6 +93,13 @@ pub struct Request {
     pub length_bytes: u32,
     /// How.
     pub flags: CommandFlags,
+}
+
+impl Request {
+    /// How many bytes travel with it or with its answer.
+    pub fn payload_bytes(&self) -> u64 {
+        if self.command.carries_data() { self.length_bytes.into() } else { 0 }
+    }
 }
 
 /// The errors that the protocol knows ("Error values").

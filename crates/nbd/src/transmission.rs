@@ -46,6 +46,9 @@ pub(crate) enum Progress {
     Request(Request, Vec<u8>),
     /// The client wants to end.
     Disconnect,
+    /// The next request brings or fetches so many bytes, for which there is no
+    /// room yet. None of it was taken.
+    NoRoom(u64),
 }
 
 impl Transmission {
@@ -76,16 +79,22 @@ impl Transmission {
         }
     }
 
-    /// Does one step.
+    /// The length of a payload that has come in part.
+    pub(crate) fn payload_bytes(&self) -> u64 {
+        if let State::Payload { payload, .. } = &self.state { payload.len() as u64 } else { 0 }
+    }
+
+    /// Does one step. A request that carries more than `room` is not begun.
     pub(crate) fn step(
         &mut self,
         export: &Export,
+        room: u64,
         input: &mut Input,
         output: &mut Output,
         pool: &mut Pool,
     ) -> Result<Progress, ProtocolError> {
         if self.between_requests()
-            && let Some(progress) = self.header(export, input, output, pool)?
+            && let Some(progress) = self.header(export, room, input, output, pool)?
         {
             return Ok(progress);
         }
@@ -96,6 +105,7 @@ impl Transmission {
     fn header(
         &mut self,
         export: &Export,
+        room: u64,
         input: &mut Input,
         output: &mut Output,
         pool: &mut Pool,
@@ -110,6 +120,11 @@ impl Transmission {
             return Ok(Some(Progress::Disconnect));
         }
         let checked = header.check(export, self.session);
+        if let Ok(request) = &checked
+            && request.payload_bytes() > room
+        {
+            return Ok(Some(Progress::NoRoom(request.payload_bytes())));
+        }
         if header.command == command::WRITE && header.length > 0 {
             if header.length > SKIPPED_BYTES_MAX {
                 let (position, found) = (input.position(), header.length);

@@ -336,3 +336,21 @@ fn a_second_answer_to_a_request_is_a_mistake_of_the_driver() {
     connection.reply_done(&request);
     connection.reply_done(&request);
 }
+
+#[test]
+fn a_request_for_which_there_is_no_room_waits_where_it_is() {
+    for (message, bytes) in [(request(0, READ, 1, 0, 4096), 4096), (write(1, 0, &[3; 4096]), 4096)] {
+        let mut connection = waiting(false, &[]);
+        connection.set_room(4095);
+        let space = connection.space();
+        space[..message.len()].copy_from_slice(&message);
+        connection.filled(message.len());
+        assert_eq!(connection.next_event(), Ok(None));
+        assert!(connection.lacks_room() && connection.is_paused());
+        assert_eq!((connection.in_flight(), connection.held_bytes()), (0, 0));
+        connection.set_room(4096);
+        assert!(!connection.lacks_room() && !connection.is_paused());
+        let Ok(Some(Event::Request { request, .. })) = connection.next_event() else { panic!("no request") };
+        assert_eq!((request.payload_bytes(), connection.held_bytes()), (bytes, bytes));
+    }
+}

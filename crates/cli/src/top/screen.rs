@@ -1,8 +1,8 @@
 //! The terminal, and how it is given back.
 
 use super::frame::{self, View};
+use super::keys::{Key, Keys};
 use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, Event};
 use signal_hook::consts::{SIGHUP, SIGTERM};
 use std::io;
 use std::sync::Arc;
@@ -14,7 +14,9 @@ const PATIENCE: Duration = Duration::from_millis(50);
 
 /// The whole terminal, until it is dropped; a panic gives it back as well.
 pub(super) struct Screen {
-    terminal: DefaultTerminal,
+    /// `None` only while it is dropped.
+    terminal: Option<DefaultTerminal>,
+    keys: Keys,
     over: Arc<AtomicBool>,
 }
 
@@ -26,23 +28,20 @@ impl Screen {
         }
         // Half of it may have been done.
         let terminal = ratatui::try_init().inspect_err(|_| drop(ratatui::try_restore()))?;
-        Ok(Screen { terminal, over })
+        let keys = Keys::open().inspect_err(|_| drop(ratatui::try_restore()))?;
+        Ok(Screen { terminal: Some(terminal), keys, over })
     }
 
     /// Draws, and says how far it may be scrolled.
     pub(super) fn draw(&mut self, view: &View<'_>) -> io::Result<usize> {
-        let drawn = self.terminal.draw(|frame| frame::draw(frame, view))?;
+        let terminal = self.terminal.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        let drawn = terminal.draw(|frame| frame::draw(frame, view))?;
         Ok(frame::furthest(view, drawn.area.height))
     }
 
-    /// What the user does next, if it is soon.
-    pub(super) fn next_event(&self) -> io::Result<Option<Event>> {
-        match event::poll(PATIENCE) {
-            Ok(true) => event::read().map(Some),
-            Ok(false) => Ok(None),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(None),
-            Err(error) => Err(error),
-        }
+    /// What the user presses next, if it is soon.
+    pub(super) fn next_key(&mut self) -> io::Result<Option<Key>> {
+        self.keys.next(PATIENCE)
     }
 
     /// Whether somebody wants the program to end.
@@ -53,7 +52,13 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // A terminal that has gone needs nothing back.
+        // A terminal that has gone needs nothing back; and ratatui 0.30 would say
+        // so on it (`Terminal::drop`), which is a panic within a panic.
+        if let Some(mut terminal) = self.terminal.take()
+            && terminal.show_cursor().is_err()
+        {
+            std::mem::forget(terminal);
+        }
         drop(ratatui::try_restore());
     }
 }

@@ -14,14 +14,17 @@
 //! | `record.rs` | records, and their replay under the virtual clock |
 //! | `timing.rs` | no answer comes early |
 //! | `hostile.rs` | clients that break the rules harm only themselves |
+//! | `crowds.rs` | many clients, clients that go, and descriptors that run out |
 //! | `ends.rs` | how servers end, and why they do not begin |
 //! | `metrics.rs` | counts that agree with what clients did |
+//! | `top.rs` | the screen of a running server, and the end of its terminal |
 //!
 //! Tests that need a program which is not installed say so and pass.
 
 mod clients;
 #[path = "../common/mod.rs"]
 mod common;
+mod crowds;
 mod ends;
 mod file_systems;
 mod hostile;
@@ -34,3 +37,4 @@ mod record;
 mod server;
 mod stacks;
 mod timing;
+mod top;

@@ -53,11 +53,24 @@ impl Place {
     }
 
     pub fn serve_stacks(&self, stacks: &[&str], options: &[&str]) -> Server {
+        let program = Command::new(env!("CARGO_BIN_EXE_fullstroke"));
+        self.serve_by(program, stacks, options)
+    }
+
+    /// Serves the stack where so many descriptors may be open.
+    pub fn serve_with_descriptors(&self, limit: u32, options: &[&str]) -> Server {
+        let mut shell = Command::new("sh");
+        let script = format!("ulimit -n {limit} && exec \"$0\" \"$@\"");
+        shell.args(["-c", &script, env!("CARGO_BIN_EXE_fullstroke")]);
+        self.serve_by(shell, &[&self.stack()], options)
+    }
+
+    fn serve_by(&self, program: Command, stacks: &[&str], options: &[&str]) -> Server {
         let socket = self.name("nbd");
         let mut arguments = vec!["serve", "--json", "--socket", &socket];
         arguments.extend(stacks);
         arguments.extend(options);
-        Server::begin(self.clone(), &arguments)
+        Server::begin(self.clone(), program, &arguments)
     }
 
     /// Why the stack is not served.
@@ -89,9 +102,9 @@ pub struct End {
 }
 
 impl Server {
-    fn begin(place: Place, arguments: &[&str]) -> Server {
+    fn begin(place: Place, mut program: Command, arguments: &[&str]) -> Server {
         let complaints = File::create(place.path("complaints")).unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_fullstroke"))
+        let mut child = program
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -179,8 +192,11 @@ impl Server {
     }
 
     pub fn signal(&self, signal: Signal) {
-        let id = Pid::from_raw(self.child.id() as i32).unwrap();
-        kill_process(id, signal).unwrap();
+        kill_process(self.id(), signal).unwrap();
+    }
+
+    pub fn id(&self) -> Pid {
+        Pid::from_raw(self.child.id() as i32).unwrap()
     }
 
     /// Asks it to end, and waits for it.

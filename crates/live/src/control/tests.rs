@@ -124,7 +124,7 @@ fn a_question_that_comes_byte_by_byte_is_answered() {
 }
 
 #[test]
-fn silent_callers_are_bounded_and_room_is_made_when_they_go() {
+fn whoever_is_silent_longest_makes_room_for_who_asks() {
     let served = Served::new();
     let mut silent: Vec<UnixStream> = (0..CALLERS_MAX).map(|_| served.call()).collect();
     // Whoever is answered has a place: all of them are in.
@@ -132,16 +132,36 @@ fn silent_callers_are_bounded_and_room_is_made_when_they_go() {
         stream.write_all(b"{\"ask\":\"status\"}\n").unwrap();
         line(&mut BufReader::new(stream));
     }
-    let Ok(Answer::Refused { message }) = ask(&served.path(), &Question::Status) else {
-        panic!("no refusal")
-    };
-    assert!(message.contains("16 callers"), "{message}");
-    silent.clear();
-    let answered = (0..1000).any(|_| {
-        thread::sleep(Duration::from_millis(5));
-        matches!(ask(&served.path(), &Question::Status), Ok(Answer::Status(_)))
+    for _ in 0..3 {
+        assert!(matches!(ask(&served.path(), &Question::Status), Ok(Answer::Status(_))));
+    }
+    assert_eq!(silent[0].read(&mut [0; 16]).unwrap(), 0, "the first of them hears the end");
+    let last = silent.last_mut().unwrap();
+    last.write_all(b"{\"ask\":\"status\"}\n").unwrap();
+    assert!(line(&mut BufReader::new(last)).contains(r#""answer":"status""#), "the last is still there");
+}
+
+#[test]
+fn who_is_being_answered_is_not_cut_off_and_the_next_is_turned_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Answering::with(|_| {
+        thread::sleep(Duration::from_millis(300));
+        Answer::Done { message: "slow".into() }
     });
-    assert!(answered, "the places of callers that went were not given to others");
+    let path = folder.path().join("control");
+    let _socket = ControlSocket::open(&path, server.address.clone()).unwrap();
+    let busy: Vec<_> = (0..CALLERS_MAX)
+        .map(|_| {
+            let path = path.clone();
+            thread::spawn(move || ask_within(&path, &Question::Status, Duration::from_secs(60)))
+        })
+        .collect();
+    thread::sleep(Duration::from_millis(150));
+    let answer = ask_within(&path, &Question::Status, Duration::from_secs(60)).unwrap();
+    assert!(matches!(&answer, Answer::Refused { message } if message.contains("16 callers")), "{answer:?}");
+    for thread in busy {
+        assert!(matches!(thread.join().unwrap(), Ok(Answer::Done { .. })));
+    }
 }
 
 #[test]

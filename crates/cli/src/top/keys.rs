@@ -1,0 +1,149 @@
+//! Keys from the terminal, and the end of it when it goes away.
+//!
+//! crossterm 0.29 reads on for ever once a read gives 0 bytes or an error
+//! (`UnixInternalEventSource::try_read`), which is what a terminal that was
+//! closed gives. So the few keys that mean something are read here.
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::fs::OpenOptions;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::time::Duration;
+
+/// Bytes that are taken at a time.
+const PIECE_BYTES: usize = 256;
+/// Begins a sequence of bytes that stands for one key.
+const ESCAPE: u8 = 0x1b;
+/// What a raw terminal sends for Ctrl and C.
+const CONTROL_C: u8 = 0x03;
+
+/// A key that means something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Key {
+    /// A character of ASCII.
+    Character(u8),
+    ControlC,
+    Escape,
+    Up,
+    Down,
+    PageUp,
+    PageDown,
+    Home,
+    End,
+}
+
+/// Where keys come from: standard input if it is a terminal, as crossterm does,
+/// which has set the same one to raw.
+pub(super) struct Keys {
+    terminal: OwnedFd,
+    waiting: VecDeque<Key>,
+}
+
+impl Keys {
+    pub(super) fn open() -> io::Result<Keys> {
+        let input = io::stdin();
+        let terminal = if rustix::termios::isatty(&input) {
+            input.as_fd().try_clone_to_owned()?
+        } else {
+            OpenOptions::new().read(true).open("/dev/tty")?.into()
+        };
+        Ok(Keys { terminal, waiting: VecDeque::new() })
+    }
+
+    /// The next key, if it comes soon enough.
+    ///
+    /// # Errors
+    /// The terminal is gone, or the host's.
+    pub(super) fn next(&mut self, patience: Duration) -> io::Result<Option<Key>> {
+        if self.waiting.is_empty() && self.is_readable(patience)? {
+            let mut bytes = [0; PIECE_BYTES];
+            match rustix::io::read(&self.terminal, &mut bytes) {
+                Ok(0) | Err(Errno::IO) => return Err(gone()),
+                Ok(count) => self.waiting.extend(parse(&bytes[..count])),
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(self.waiting.pop_front())
+    }
+
+    fn is_readable(&self, patience: Duration) -> io::Result<bool> {
+        let mut waiting = [PollFd::new(&self.terminal, PollFlags::IN)];
+        let limit = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: patience.subsec_nanos().into() };
+        match poll(&mut waiting, Some(&limit)) {
+            // A signal, which whoever calls looks at.
+            Ok(0) | Err(Errno::INTR) => Ok(false),
+            // Keys that were pressed before it was closed want nothing any more.
+            Ok(_) if waiting[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) => {
+                Err(gone())
+            }
+            Ok(_) => Ok(true),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn gone() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "it was closed")
+}
+
+/// The keys that these bytes stand for. Sequences are those of xterm and of
+/// the Linux console; others are skipped.
+fn parse(mut bytes: &[u8]) -> Vec<Key> {
+    let mut keys = Vec::new();
+    while let [first, rest @ ..] = bytes {
+        bytes = rest;
+        keys.extend(match (*first, rest) {
+            (ESCAPE, [b'[' | b'O', sequence @ ..]) => {
+                let length = sequence.iter().position(|byte| (0x40..=0x7e).contains(byte));
+                let Some(length) = length else { return keys };
+                bytes = &sequence[length + 1..];
+                named(&sequence[..=length])
+            }
+            (ESCAPE, _) => Some(Key::Escape),
+            (CONTROL_C, _) => Some(Key::ControlC),
+            (byte, _) => byte.is_ascii_graphic().then_some(Key::Character(byte)),
+        });
+    }
+    keys
+}
+
+/// The key of a sequence behind its introducer (xterm's "PC-Style Function Keys").
+fn named(sequence: &[u8]) -> Option<Key> {
+    Some(match sequence {
+        b"A" => Key::Up,
+        b"B" => Key::Down,
+        b"H" | b"1~" | b"7~" => Key::Home,
+        b"F" | b"4~" | b"8~" => Key::End,
+        b"5~" => Key::PageUp,
+        b"6~" => Key::PageDown,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sequences_of_terminals_are_keys_and_others_are_skipped() {
+        assert_eq!(
+            parse(b"q\x1b[A\x1bOB\x1b[5~\x1b[1;5C\x1b[H\x1b[4~k\x03"),
+            [
+                Key::Character(b'q'),
+                Key::Up,
+                Key::Down,
+                Key::PageUp,
+                Key::Home,
+                Key::End,
+                Key::Character(b'k'),
+                Key::ControlC
+            ]
+        );
+        assert_eq!(parse(b"\x1b"), [Key::Escape]);
+        assert_eq!(parse(b"\x1b\x1b"), [Key::Escape, Key::Escape]);
+        assert_eq!(parse("\u{e4}\r\n\x1b[".as_bytes()), []);
+    }
+}
