@@ -1,8 +1,8 @@
 //! The command line of fullstroke.
 //!
 //! Each subcommand is one file; what several share is in `options.rs` (options),
-//! `output.rs` (what is printed, and how errors end), `bars.rs` (progress) and
-//! `memory.rs`.
+//! `output.rs` (what is printed, and how errors end), `bars.rs` (progress),
+//! `interrupt.rs` (Ctrl-C) and `memory.rs`.
 //!
 //! Exit status: 0 on success, 1 if `drive check` finds a description, or `study
 //! check` a claim, that does not hold, 2 for input that cannot be used.
@@ -13,6 +13,7 @@ mod completions;
 mod ctl;
 mod drive;
 mod explain;
+mod interrupt;
 mod lzvs;
 mod man;
 mod memory;
@@ -87,6 +88,9 @@ enum Command {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let output = Output::new(cli.json);
+    if !matches!(cli.command, Command::Serve(_) | Command::Top(_)) {
+        interrupt::clean_up_at_signals();
+    }
     match execute(&cli.command, &output) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),

@@ -27,6 +27,8 @@ pub struct Hints {
     pub stream: u32,
     /// The process that waits for it; 0 = unknown.
     pub process: u32,
+    /// Which of the stack's workloads issued it, by index; 0 where there is one.
+    pub workload: u16,
     /// The class of its I/O priority.
     pub class: PriorityClass,
     /// The level within the class, 0 (first) to 7.
@@ -50,6 +52,7 @@ impl Default for Hints {
         Hints {
             stream: 0,
             process: 0,
+            workload: 0,
             class: PriorityClass::BestEffort,
             level: 4,
             synchronous: true,

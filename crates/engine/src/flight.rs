@@ -12,6 +12,7 @@ pub(crate) struct Flight {
     pub(crate) operation: Operation,
     pub(crate) extent: Extent,
     pub(crate) process: u32,
+    pub(crate) workload: u16,
     pub(crate) arrived: Time,
 }
 
@@ -31,6 +32,7 @@ impl Flights {
             operation: request.operation,
             extent: request.extent,
             process: request.hints.process,
+            workload: request.hints.workload,
             arrived: now,
         };
         RequestId(u64::from(self.0.keep(flight)))

@@ -28,6 +28,8 @@ pub struct Finished {
     pub extent: Extent,
     /// The process it came from; 0 = unknown.
     pub process: u32,
+    /// Which of the stack's workloads it came from, by index.
+    pub workload: u16,
     /// When it arrived.
     pub arrived: Time,
     /// How and when it ended, and where the time went.

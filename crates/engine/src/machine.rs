@@ -231,6 +231,7 @@ impl Machine {
             operation: flight.operation,
             extent: flight.extent,
             process: flight.process,
+            workload: flight.workload,
             arrived: flight.arrived,
             completion,
         };

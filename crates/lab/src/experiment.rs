@@ -91,7 +91,9 @@ pub fn run(
     let warm_up = WarmUp { requests: 0, until: Time::ZERO + stack.measurement().warm_up };
     let expected = run.source.expected_requests();
     let tell: &Progress<'_> = &|finished| progress(finished, expected);
-    let measurement = Measurement::new(warm_up).with_processes(stack.process_names());
+    let measurement = Measurement::new(warm_up)
+        .with_processes(stack.process_names())
+        .with_workloads(stack.workload_names());
     let mut recorder = Recorder::new(measurement, log, Some(tell));
     tell(0);
     let began = Instant::now();

@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 /// A key of the stack file and the values that it takes in turn, as in
 /// `volume.chunk=16KiB,64KiB`. Commas inside brackets, braces or quotes belong
-/// to a value: `volume.failed=[0],[0,1]`.
+/// to a value: `volume.failed=[0],[0,1]`. `3..12` stands for every whole number
+/// from 3 to 12, both included, and `4..16..4` for every fourth.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vary {
     key: String,
@@ -23,7 +24,12 @@ impl FromStr for Vary {
         if key.is_empty() {
             return Err(refuse("there is no key in front of the `=`"));
         }
-        let values: Vec<String> = split(values).into_iter().map(|value| value.trim().to_owned()).collect();
+        let values: Vec<String> = split(values)
+            .into_iter()
+            .map(|value| range(value.trim()))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|problem| refuse(&problem))?
+            .concat();
         if values.iter().any(String::is_empty) {
             return Err(refuse("a value is empty"));
         }
@@ -51,6 +57,28 @@ impl Vary {
             combinations.iter().flat_map(extended).collect()
         })
     }
+}
+
+/// The most values that a range stands for: more would be a slip of the hand.
+const RANGE_MAX: u64 = 1000;
+
+/// The values that `text` stands for: those of a range, or itself.
+fn range(text: &str) -> Result<Vec<String>, String> {
+    let parts: Vec<&str> = text.split("..").collect();
+    let numbers: Option<Vec<u64>> = parts.iter().map(|part| part.parse().ok()).collect();
+    let (first, last, step) = match numbers.as_deref() {
+        Some([first, last]) => (*first, *last, 1),
+        Some([first, last, step]) => (*first, *last, *step),
+        _ => return Ok(vec![text.to_owned()]),
+    };
+    if first > last || step == 0 {
+        return Err(format!("the range `{text}` is empty; expected FIRST..LAST or FIRST..LAST..STEP"));
+    }
+    let values = (last - first) / step + 1;
+    if values > RANGE_MAX {
+        return Err(format!("the range `{text}` has {values} values; expected at most {RANGE_MAX}"));
+    }
+    Ok((0..values).map(|index| (first + index * step).to_string()).collect())
 }
 
 /// Splits at commas that stand outside of brackets, braces and quotes.
@@ -104,6 +132,28 @@ mod tests {
     fn commas_inside_a_value_do_not_split_it() {
         assert_eq!(vary("volume.failed=[0],[0, 1]").values, ["[0]", "[0, 1]"]);
         assert_eq!(vary(r#"title="a,b",'c,d'"#).values, [r#""a,b""#, "'c,d'"]);
+    }
+
+    #[test]
+    fn a_range_stands_for_its_whole_numbers() {
+        assert_eq!(vary("volume.drives=3..6").values, ["3", "4", "5", "6"]);
+        assert_eq!(vary("volume.drives=4..12..4,20").values, ["4", "8", "12", "20"]);
+        assert_eq!(vary("seed=7..7").values, ["7"]);
+        // What is no range of numbers stays a value, such as a relative path.
+        assert_eq!(vary("workload.path=../a.trace").values, ["../a.trace"]);
+    }
+
+    #[test]
+    fn a_range_that_cannot_be_meant_is_refused() {
+        for (argument, word) in [
+            ("volume.drives=12..3", "empty"),
+            ("volume.drives=3..12..0", "empty"),
+            ("seed=0..4000000000", "at most 1000"),
+            ("volume.drives=3..5,4", "twice"),
+        ] {
+            let error = argument.parse::<Vary>().unwrap_err().to_string();
+            assert!(error.contains(word), "{error}");
+        }
     }
 
     #[test]

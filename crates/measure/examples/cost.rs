@@ -27,7 +27,15 @@ fn main() {
             ..Completion::default()
         };
         let extent = Extent::new(0, 8);
-        measurement.finished(&Finished { origin, operation, extent, process: 0, arrived, completion });
+        measurement.finished(&Finished {
+            origin,
+            operation,
+            extent,
+            process: 0,
+            workload: 0,
+            arrived,
+            completion,
+        });
     }
     let elapsed = began.elapsed();
     println!("{:.1} ns a request ({REQUESTS} requests)", elapsed.as_nanos() as f64 / REQUESTS as f64);

@@ -93,6 +93,7 @@ mod tests {
                 operation: Operation::Read,
                 extent: Extent::new(0, 8),
                 process: 0,
+                workload: 0,
                 arrived,
                 completion: Completion { submitted: arrived, finished, breakdown, ..Completion::default() },
             });

@@ -14,6 +14,7 @@
 //! | `difference.rs` | two runs of one workload, batch by batch |
 //! | `metric.rs` | the numbers of a report by their dotted names |
 //! | `report.rs`, `members.rs`, `layers.rs`, `processes.rs` | what is handed over, as JSON |
+//! | `workloads.rs` | what each of several workloads saw |
 //! | `streams.rs` | what the clients of media streams saw |
 //! | `render.rs` | the same for people |
 //! | `log.rs` | every request as a row of a table |
@@ -70,6 +71,7 @@ mod render;
 mod report;
 mod spread;
 mod streams;
+mod workloads;
 
 pub use batches::Batches;
 pub use difference::{Difference, Significance, paired_difference};
@@ -84,3 +86,4 @@ pub use recorder::{Progress, Recorder};
 pub use render::{number, table};
 pub use report::{BatchReport, Distribution, OperationReport, OperationsReport, Quantity, Report, TimeParts};
 pub use streams::{StreamReport, StreamsReport};
+pub use workloads::WorkloadReport;

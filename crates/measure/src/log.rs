@@ -210,6 +210,7 @@ mod tests {
             operation: Operation::Write,
             extent: Extent::new(64, 8),
             process: 7,
+            workload: 0,
             arrived: Time::from_nanos(100),
             completion,
         }

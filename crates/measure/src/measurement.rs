@@ -8,6 +8,7 @@ use crate::metric::{CONFIDENCE, Metric};
 use crate::processes::{Across, Processes, fairness};
 use crate::report::{BatchReport, OperationReport, OperationsReport, Quantity, Report, TimeParts};
 use crate::spread::Spread;
+use crate::workloads::Workloads;
 use fullstroke_contract::{Operation, Status};
 use fullstroke_engine::{Finished, Observer, Outcome};
 use fullstroke_units::{SECTOR_BYTES, Time};
@@ -64,6 +65,7 @@ pub struct Measurement {
     service: Spread,
     batches: Batches,
     processes: Processes,
+    workloads: Workloads,
 }
 
 /// Requests that move no data.
@@ -125,6 +127,7 @@ impl Measurement {
             service: Spread::new(),
             batches: Batches::default(),
             processes: Processes::default(),
+            workloads: Workloads::default(),
         }
     }
 
@@ -132,6 +135,13 @@ impl Measurement {
     #[must_use]
     pub fn with_processes(mut self, names: Vec<String>) -> Measurement {
         self.processes = Processes::new(names);
+        self
+    }
+
+    /// Counts for each workload as well: those of these names, by index.
+    #[must_use]
+    pub fn with_workloads(mut self, names: Vec<String>) -> Measurement {
+        self.workloads = Workloads::new(names);
         self
     }
 
@@ -186,6 +196,7 @@ impl Measurement {
             fairness: fairness(&bandwidths),
             process_mb_per_s: Across::new(&bandwidths),
             streams: None,
+            workloads: self.workloads.reports(simulated_s),
             groups: self.processes.groups(simulated_s),
             processes,
             members,
@@ -245,6 +256,7 @@ impl Observer for Measurement {
         };
         batch.record(class, &sample);
         self.processes.record(finished.process, class, &sample);
+        self.workloads.record(finished.workload, class, &sample);
         self.responses[class as usize].record(sample.response);
         self.queue.record(parts.queue.as_nanos());
         self.service.record(parts.service().as_nanos());

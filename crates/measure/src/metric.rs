@@ -31,8 +31,16 @@ enum Kind {
     ReadWriteRatio,
     Process(usize),
     Stream(usize),
+    Workload(&'static str, OfWorkload),
     Member(usize),
     Layer(usize),
+}
+
+/// A number of one of several workloads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OfWorkload {
+    Response(Statistic),
+    Rate(Unit),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,13 +190,17 @@ impl Metric {
         Metric(Kind::ClassTime(class, Statistic::Mean))
     }
 
-    /// The metric called `name`. A time alone (`response_ms`) means its mean; a
+    /// The metric called `name`; `workloads.NAME.response_ms.p99` is one of the
+    /// workload called `NAME`, where a stack has several. A time alone (`response_ms`) means its mean; a
     /// reading alone is found among the layers.
     ///
     /// # Errors
     /// Names the nearest metric.
     pub fn parse(name: &str) -> Result<Metric, UnknownMetric> {
         let all = Metric::all();
+        if let Some(metric) = of_workload(name) {
+            return Ok(metric);
+        }
         let short = [name.to_owned(), format!("{name}.mean"), format!("layers.{name}")];
         all.iter().find(|metric| short.contains(&metric.name())).copied().ok_or_else(|| {
             let names: Vec<String> = all.iter().map(Metric::name).collect();
@@ -218,6 +230,12 @@ impl Metric {
             Kind::ReadWriteRatio => "read_write_ratio".to_owned(),
             Kind::Process(process) => PROCESSES[process].0.to_owned(),
             Kind::Stream(stream) => format!("streams.{}", STREAMS[stream].0),
+            Kind::Workload(workload, OfWorkload::Response(statistic)) => {
+                format!("workloads.{workload}.response_ms.{}", label(&STATISTICS, statistic))
+            }
+            Kind::Workload(workload, OfWorkload::Rate(unit)) => {
+                format!("workloads.{workload}.{}", unit.name())
+            }
             Kind::Member(member) => format!("members.{}", MEMBERS[member].0),
             Kind::Layer(reading) => format!("layers.{}", READINGS[reading].name),
         }
@@ -228,11 +246,13 @@ impl Metric {
     pub fn more_is_better(&self) -> bool {
         match self.0 {
             Kind::Rate(..) | Kind::Operation(..) | Kind::ReadWriteRatio => true,
+            Kind::Workload(_, OfWorkload::Rate(_)) => true,
             Kind::Process(process) => PROCESSES[process].2,
             Kind::Stream(stream) => STREAMS[stream].2,
             Kind::Member(member) => MEMBERS[member].2,
             Kind::Layer(reading) => READINGS[reading].more_is_better,
             Kind::Time(..) | Kind::ClassTime(..) | Kind::OperationTime(..) | Kind::Part(_) => false,
+            Kind::Workload(_, OfWorkload::Response(_)) => false,
         }
     }
 
@@ -264,6 +284,14 @@ impl Metric {
             Kind::ReadWriteRatio => report.read_write_ratio,
             Kind::Process(process) => PROCESSES[process].1(report),
             Kind::Stream(stream) => report.streams.as_ref().map_or(f64::NAN, STREAMS[stream].1),
+            Kind::Workload(name, of) => {
+                let workload = report.workloads.iter().find(|workload| workload.name == name);
+                workload.map_or(f64::NAN, |workload| match of {
+                    OfWorkload::Response(statistic) => statistic.of(&workload.response_ms),
+                    OfWorkload::Rate(Unit::Requests) => workload.iops,
+                    OfWorkload::Rate(Unit::Megabytes) => workload.mb_per_s,
+                })
+            }
             Kind::Member(member) => {
                 let of = MEMBERS[member].1;
                 report.members.iter().map(of).sum::<f64>() / report.members.len() as f64
@@ -297,6 +325,7 @@ impl Metric {
             | Kind::Operation(..)
             | Kind::Process(_)
             | Kind::Stream(_)
+            | Kind::Workload(..)
             | Kind::Member(_)
             | Kind::Layer(_) => None,
         }
@@ -321,9 +350,12 @@ impl Metric {
                 let [reads, writes] = batch.classes;
                 (reads.sectors as f64, writes.sectors as f64)
             }
-            Kind::Operation(..) | Kind::Process(_) | Kind::Stream(_) | Kind::Member(_) | Kind::Layer(_) => {
-                (0.0, 0.0)
-            }
+            Kind::Operation(..)
+            | Kind::Process(_)
+            | Kind::Stream(_)
+            | Kind::Workload(..)
+            | Kind::Member(_)
+            | Kind::Layer(_) => (0.0, 0.0),
         }
     }
 }
@@ -377,6 +409,21 @@ impl Statistic {
     }
 }
 
+/// The metric that `name` means of one of several workloads, if it does.
+fn of_workload(name: &str) -> Option<Metric> {
+    let (workload, number) = name.strip_prefix("workloads.")?.split_once('.')?;
+    let statistic =
+        |short: &str| STATISTICS.iter().find(|(known, _)| *known == short).map(|(_, statistic)| *statistic);
+    let of = match number {
+        "response_ms" => OfWorkload::Response(Statistic::Mean),
+        "iops" => OfWorkload::Rate(Unit::Requests),
+        "mb_per_s" => OfWorkload::Rate(Unit::Megabytes),
+        time => OfWorkload::Response(statistic(time.strip_prefix("response_ms.")?)?),
+    };
+    // A metric is asked for a few times in a program's life, and then for all of it.
+    Some(Metric(Kind::Workload(Box::leak(workload.to_owned().into_boxed_str()), of)))
+}
+
 /// All metrics in few words: times share their statistics.
 fn known() -> String {
     let statistics = STATISTICS.map(|(name, _)| name).join(",");
@@ -390,6 +437,7 @@ fn known() -> String {
             None => names.push(name),
         }
     }
+    names.push("workloads.NAME.{response_ms.mean,...,iops,mb_per_s}".to_owned());
     names.join(", ")
 }
 
@@ -415,6 +463,17 @@ mod tests {
             assert_eq!(Metric::parse(&metric.name()).as_ref(), Ok(metric));
         }
         assert_eq!(Metric::parse("response_ms"), Ok(Metric::RESPONSE_MEAN));
+    }
+
+    #[test]
+    fn a_number_of_one_of_several_workloads_is_found_by_its_name() {
+        for name in ["workloads.backup.mb_per_s", "workloads.a-b.response_ms.p99", "workloads.x.iops"] {
+            assert_eq!(Metric::parse(name).unwrap().name(), name);
+        }
+        assert_eq!(Metric::parse("workloads.x.response_ms").unwrap().name(), "workloads.x.response_ms.mean");
+        assert!(Metric::parse("workloads.x.mb_per_s").unwrap().more_is_better());
+        assert!(!Metric::parse("workloads.x.response_ms").unwrap().more_is_better());
+        assert!(Metric::parse("workloads.x.response_ms.p98").is_err());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::{
     Across, Distribution, GroupReport, LayerReport, MemberReport, ProcessReport, Report, StreamsReport,
+    WorkloadReport,
 };
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, presets};
 use std::fmt;
@@ -44,6 +45,9 @@ impl fmt::Display for Report {
         self.write_heading(f)?;
         writeln!(f, "\n{}", self.times().trim_fmt())?;
         writeln!(f, "\n{}", self.parts().trim_fmt())?;
+        if !self.workloads.is_empty() {
+            writeln!(f, "\n{}", workloads(&self.workloads).trim_fmt())?;
+        }
         if !self.groups.is_empty() {
             writeln!(f, "\n{}", groups(&self.groups).trim_fmt())?;
         }
@@ -166,6 +170,19 @@ fn groups(groups: &[GroupReport]) -> Table {
         row.extend([group.reads, group.writes].map(|count| count.to_string()));
         row.extend([group.mb_per_s, mean, stddev, min, max, group.fairness].map(number));
         row.extend([response.mean, response.stddev, response.max].map(number));
+        table.add_row(row);
+    }
+    table
+}
+
+fn workloads(workloads: &[WorkloadReport]) -> Table {
+    let header = ["workload", "requests", "IOPS", "MB/s", "response ms", "p50", "p99", "max"];
+    let mut table = table(header, &[0]);
+    for workload in workloads {
+        let response = &workload.response_ms;
+        let mut row = vec![workload.name.clone(), workload.requests.to_string()];
+        row.extend([workload.iops, workload.mb_per_s].map(number));
+        row.extend([response.mean, response.p50, response.p99, response.max].map(number));
         table.add_row(row);
     }
     table

@@ -1,6 +1,6 @@
 //! What a run is reported as. Every field has its unit in its name.
 
-use crate::{Across, GroupReport, LayerReport, MemberReport, ProcessReport, StreamsReport};
+use crate::{Across, GroupReport, LayerReport, MemberReport, ProcessReport, StreamsReport, WorkloadReport};
 use fullstroke_contract::Operation;
 use serde::Serialize;
 
@@ -68,6 +68,9 @@ pub struct Report {
     pub processes: Vec<ProcessReport>,
     /// The media streams; `null` where the workload has none.
     pub streams: Option<StreamsReport>,
+    /// Each workload, where the stack has several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub workloads: Vec<WorkloadReport>,
     /// The drives, in the order of the tree.
     pub members: Vec<MemberReport>,
     /// The layers between host and drives that count something.

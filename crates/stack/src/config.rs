@@ -4,8 +4,8 @@ use crate::build::{Run, VolumeSpec};
 use crate::document::Document;
 use crate::link::LinkSpec;
 use crate::volume::{Inherited, read_volume};
-use crate::workload::{WorkloadConfig, no_workload, read_workload};
-use crate::{StackError, schema};
+use crate::workload::{WorkloadConfig, no_workload, read_workload, read_workloads};
+use crate::{StackError, drives, schema};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{self, Keys, check_known, read};
 use fullstroke_controller::{ControllerConfig, DestageConfig};
@@ -67,7 +67,8 @@ pub struct Stack {
     digest: String,
 }
 
-const KEYS: &[&str] = &["title", "seed", "workload", "host", "controller", "link", "volume", "measurement"];
+const KEYS: &[&str] =
+    &["title", "seed", "workload", "workloads", "host", "controller", "link", "volume", "measurement"];
 
 impl Stack {
     /// Reads and checks a stack file.
@@ -80,7 +81,8 @@ impl Stack {
             WorkloadConfig::Synthetic(_)
             | WorkloadConfig::Processes(_)
             | WorkloadConfig::Streams(_)
-            | WorkloadConfig::Fio(_) => {
+            | WorkloadConfig::Fio(_)
+            | WorkloadConfig::Several(_) => {
                 stack.build().map(|_| ())?;
             }
             WorkloadConfig::Clients => return Err(stack.document.error(no_workload().below("workload"))),
@@ -106,7 +108,7 @@ impl Stack {
         check_known(document.values(), &known).map_err(|error| document.error(error))?;
         let at = |section: &'static str| move |error: ConfigError| error.below(section);
         let read_all = || -> Result<_, ConfigError> {
-            let workload = read_workload(&section(&document, "workload")?).map_err(at("workload"))?;
+            let workload = workload(&document)?;
             let host = HostConfig::read(&section(&document, "host")?).map_err(at("host"))?;
             let controller = read_controller(&document)?;
             let link = match document.values().contains_key("link") {
@@ -173,7 +175,17 @@ impl Stack {
     /// than the index here; empty where the workload names none.
     pub fn process_names(&self) -> Vec<String> {
         match &self.workload {
-            WorkloadConfig::Processes(processes) => processes.names().map(str::to_owned).collect(),
+            WorkloadConfig::Several(several) => {
+                several.iter().flat_map(|named| processes(&named.workload)).collect()
+            }
+            one => processes(one),
+        }
+    }
+
+    /// The names of the workloads by their index, where the stack has several.
+    pub fn workload_names(&self) -> Vec<String> {
+        match &self.workload {
+            WorkloadConfig::Several(several) => several.iter().map(|named| named.keys.name.clone()).collect(),
             _ => Vec::new(),
         }
     }
@@ -223,8 +235,16 @@ impl Stack {
         values.remove("title");
         values.remove("seed");
         // A trace is the same wherever it lies.
-        if let (WorkloadConfig::Trace(trace), Some(path)) = (&self.workload, values.get_mut("workload")) {
-            path["path"] = json!(trace.path.file_name().map(|name| name.to_string_lossy()));
+        let forget_folder = |workload: &WorkloadConfig, values: &mut Value| {
+            if let WorkloadConfig::Trace(trace) = workload {
+                values["path"] = json!(trace.path.file_name().map(|name| name.to_string_lossy()));
+            }
+        };
+        match (&self.workload, values.get_mut("workloads")) {
+            (WorkloadConfig::Several(several), Some(Value::Array(items))) => {
+                several.iter().zip(items).for_each(|(named, item)| forget_folder(&named.workload, item));
+            }
+            (one, _) => values.get_mut("workload").into_iter().for_each(|values| forget_folder(one, values)),
         }
         // So is a job file, and what counts is what it says.
         if let (Some(jobs), Some(workload)) = (&self.jobs, values.get_mut("workload")) {
@@ -241,11 +261,39 @@ pub(crate) fn digest(described: &Value) -> String {
     hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// The names of a load's processes, in order.
+fn processes(workload: &WorkloadConfig) -> Vec<String> {
+    match workload {
+        WorkloadConfig::Processes(processes) => processes.names().map(str::to_owned).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The workload, or several.
+fn workload(document: &Document) -> Result<WorkloadConfig, ConfigError> {
+    match document.values().get("workloads") {
+        None => read_workload(&section(document, "workload")?).map_err(|error| error.below("workload")),
+        Some(_) if document.values().contains_key("workload") => {
+            Err(ConfigError::new("workloads", "found beside [workload]; give one of the two"))
+        }
+        Some(several) => read_workloads(several),
+    }
+}
+
 /// Writes what the command line says into the document.
 fn apply(document: &mut Document, overrides: &Overrides) -> Result<(), StackError> {
     let put = |document: &mut Document, key: &str, value: Value| {
         document.put(key, value).map_err(|message| StackError::whole(document.file(), message))
     };
+    let replaced = overrides.trace.is_some() || overrides.fio.is_some();
+    let changed = !overrides.trace_keys.is_empty() || overrides.requests.is_some();
+    if replaced {
+        document.remove("workloads");
+    } else if changed && document.values().contains_key("workloads") {
+        let message = "the stack has several workloads; change one with --set, as in \
+                       --set workloads[0].requests=1000";
+        return Err(StackError::whole(document.file(), message));
+    }
     if let Some(trace) = &overrides.trace {
         let absolute = std::path::absolute(trace)
             .map_err(|error| StackError::whole(trace.display().to_string(), error.to_string()))?;
@@ -269,7 +317,9 @@ fn apply(document: &mut Document, overrides: &Overrides) -> Result<(), StackErro
         // A file is named from the current folder, not from the stack's.
         let file = drive.split('#').next().is_some_and(|file| Path::new(file).exists());
         let path = std::path::absolute(drive).ok().filter(|_| file);
-        let named = path.map_or_else(|| drive.clone(), |path| path.display().to_string());
+        // One drive has one name in digests, however it was called.
+        let known = || drives::resolve(drive).map_or_else(|_| drive.clone(), str::to_owned);
+        let named = path.map_or_else(known, |path| path.display().to_string());
         put(document, "volume.drive", json!(named))?;
     }
     for (key, value) in &overrides.trace_keys {

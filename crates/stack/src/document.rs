@@ -60,6 +60,11 @@ impl Document {
         &self.values
     }
 
+    /// Takes a key at the top out, with all that stands below it.
+    pub(crate) fn remove(&mut self, key: &str) {
+        self.values.remove(key);
+    }
+
     /// Carries out `--set key=value`. The value is read as TOML, and as a plain
     /// string if it is none (`256KiB`).
     pub(crate) fn set(&mut self, assignment: &str) -> Result<(), StackError> {

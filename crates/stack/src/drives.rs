@@ -1,7 +1,7 @@
 //! The drive library and drive files.
 
-use crate::StackError;
 use crate::document::Document;
+use crate::{StackError, drive_names};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::read;
 use fullstroke_disksim::{Imported, Options};
@@ -134,17 +134,26 @@ fn document(name: &str, folder: &Path) -> Result<Document, StackError> {
     if Path::new(name).extension().is_some_and(|extension| extension == "toml") {
         return Document::read(&folder.join(name));
     }
-    match LIBRARY.get_file(format!("{name}.toml")).and_then(include_dir::File::contents_utf8) {
-        Some(text) => Document::parse(format!("drives/{name}.toml"), text),
-        None => Err(StackError::whole(
-            name,
-            format!(
-                "there is no such drive in the library{}; `fullstroke drive list` shows them; \
-                 a file's name ends in .toml",
-                fullstroke_contract::registry::nearest(name, &names())
-            ),
-        )),
-    }
+    let known = resolve(name).map_err(|message| StackError::whole(name, message))?;
+    let file = format!("{known}.toml");
+    let text = LIBRARY.get_file(&file).and_then(include_dir::File::contents_utf8);
+    let text = text.unwrap_or_else(|| unreachable!("`names` lists the library's files"));
+    Document::parse(format!("drives/{file}"), text)
+}
+
+/// The library's name of the drive that a user means by `name`; see
+/// `drive_names.rs`.
+pub(crate) fn resolve(name: &str) -> Result<&'static str, String> {
+    let titles: Vec<(&str, String)> = names().into_iter().map(|known| (known, title(known))).collect();
+    let library: Vec<(&str, &str)> = titles.iter().map(|(known, title)| (*known, title.as_str())).collect();
+    drive_names::resolve(name, &library)
+}
+
+/// The title in the file of the library's drive `known`.
+fn title(known: &str) -> String {
+    let text = LIBRARY.get_file(format!("{known}.toml")).and_then(include_dir::File::contents_utf8);
+    let title = text.and_then(|text| text.lines().find_map(|line| line.strip_prefix("title = ")));
+    title.unwrap_or_default().trim_matches('"').to_owned()
 }
 
 fn model(document: &Document, values: &Map<String, Value>) -> Result<Model, StackError> {

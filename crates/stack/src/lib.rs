@@ -3,7 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `document.rs` | a TOML file whose keys know their lines |
-//! | `drives.rs` | the drive library and drive files |
+//! | `drives.rs`, `drive_names.rs` | the drive library and drive files; which drive a user means |
 //! | `config.rs` | the stack file |
 //! | `workload.rs`, `volume.rs` | its workload and its volume |
 //! | `build.rs` | from a stack file to layers and a source |
@@ -18,6 +18,7 @@
 mod build;
 mod config;
 mod document;
+mod drive_names;
 pub mod drives;
 mod error;
 mod fio;

@@ -3,7 +3,7 @@
 use crate::config::MeasurementConfig;
 use crate::layouts::LAYOUTS;
 use crate::schema;
-use crate::workload::TraceConfig;
+use crate::workload::{TraceConfig, WorkloadKeys};
 use crate::{FioConfig, drives};
 use fullstroke_contract::READINGS;
 use fullstroke_contract::registry::{Entry, schema_of};
@@ -20,7 +20,7 @@ use std::fmt::Write as _;
 pub fn reference() -> String {
     let mut page = String::from(
         "# Reference\n\n<!-- Written by `make generate`; a test holds it to the code. -->\n\n\
-         A stack file has the tables `[workload]`, `[host]`, `[controller]`, `[link]`, `[volume]` and `[measurement]`, and the keys `title` and `seed`.\n\
+         A stack file has the tables `[workload]` (or several `[[workloads]]`), `[host]`, `[controller]`, `[link]`, `[volume]` and `[measurement]`, and the keys `title` and `seed`.\n\
          Sizes are written `64KiB` (1024) or `64KB` (1000), times `3.5ms`. `--set volume.chunk=256KiB` replaces any key.\n",
     );
     section(&mut page, "[volume]", "Every volume has these keys, and those of its layout.");
@@ -63,6 +63,13 @@ pub fn reference() -> String {
     keys(&mut page, schema_of::<StreamsConfig>().as_value());
     section(&mut page, "[workload.variation]", "");
     keys(&mut page, schema_of::<VariationConfig>().as_value());
+    section(
+        &mut page,
+        "[[workloads]]",
+        "Several workloads at once, in place of `[workload]`: traces, synthetic loads and processes. Each has the keys of its kind and these; \
+         results of each are `workloads.NAME.response_ms.p99`, `workloads.NAME.mb_per_s` and so on.",
+    );
+    keys(&mut page, schema_of::<WorkloadKeys>().as_value());
     policies(&mut page, "Arrival processes: `arrivals = { process = ... }`", arrivals::REGISTRY);
     policies(&mut page, "Address patterns: `addresses = { pattern = ... }`", addresses::REGISTRY);
     section(&mut page, "[host]", "");

@@ -2,7 +2,7 @@
 
 use crate::config::MeasurementConfig;
 use crate::layouts::LAYOUTS;
-use crate::workload::TraceConfig;
+use crate::workload::{TraceConfig, WorkloadKeys};
 use crate::{FioConfig, drives};
 use fullstroke_contract::registry::{Entry, schema_of};
 use fullstroke_controller::ControllerConfig;
@@ -28,6 +28,7 @@ pub(crate) fn stack() -> Value {
     processes["properties"]["kind"] = json!({ "const": "processes" });
     let mut streams = hoisted(schema_of::<StreamsConfig>().into(), &mut definitions);
     streams["properties"]["kind"] = json!({ "const": "streams" });
+    let workloads = side_by_side(&[&trace, &synthetic, &processes], &mut definitions);
     let pattern = choice(addresses::REGISTRY, "pattern", &mut definitions);
     definitions.insert("AddressesConfig".into(), pattern);
     definitions.insert("Volume".into(), json!({ "anyOf": layouts }));
@@ -46,15 +47,37 @@ pub(crate) fn stack() -> Value {
             "title": { "type": "string", "description": "one line for people" },
             "seed": { "type": "integer", "minimum": 0, "description": "the seed of all randomness" },
             "workload": { "anyOf": [trace, synthetic, processes, streams, fio] },
+            "workloads": workloads,
             "host": { "$ref": "#/$defs/Host" },
             "controller": controller,
             "link": link,
             "volume": { "$ref": "#/$defs/Volume" },
             "measurement": hoisted(schema_of::<MeasurementConfig>().into(), &mut definitions),
         },
-        "required": ["workload", "volume"],
+        "required": ["volume"],
+        "oneOf": [{ "required": ["workload"] }, { "required": ["workloads"] }],
         "$defs": definitions,
     })
+}
+
+/// Several workloads of these kinds, each with a name.
+fn side_by_side(kinds: &[&Value], definitions: &mut Map<String, Value>) -> Value {
+    let own = hoisted(schema_of::<WorkloadKeys>().into(), definitions);
+    let named = |kind: &&Value| {
+        let mut kind = (*kind).clone();
+        if let (Some(properties), Some(own)) =
+            (kind["properties"].as_object_mut(), own["properties"].as_object())
+        {
+            properties.extend(own.clone());
+        }
+        match kind["required"].as_array_mut() {
+            Some(required) => required.push(json!("name")),
+            None => kind["required"] = json!(["name"]),
+        }
+        kind
+    };
+    let items: Vec<Value> = kinds.iter().map(named).collect();
+    json!({ "type": "array", "description": "several workloads at once", "items": { "anyOf": items } })
 }
 
 /// A host without an elevator, or with one and its keys.

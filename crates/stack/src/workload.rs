@@ -94,8 +94,31 @@ pub(crate) enum WorkloadConfig {
     Processes(ProcessesConfig),
     Streams(StreamsConfig),
     Fio(FioConfig),
+    /// Several, side by side.
+    Several(Vec<NamedWorkload>),
     /// None in the file: whoever serves the stack has clients.
     Clients,
+}
+
+/// One of several workloads: keys that each has beside those of its kind.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WorkloadKeys {
+    /// What it is called in results: `workloads.NAME.response_ms.p99`.
+    pub name: String,
+    /// When it begins.
+    #[serde(default)]
+    pub start: Duration,
+    /// Whether the run ends without waiting for it.
+    #[serde(default)]
+    pub background: bool,
+}
+
+/// One of several workloads.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct NamedWorkload {
+    pub(crate) keys: WorkloadKeys,
+    pub(crate) workload: WorkloadConfig,
 }
 
 /// The kinds of workload.
@@ -124,6 +147,59 @@ pub(crate) fn read_workload(keys: &Keys) -> Result<WorkloadConfig, ConfigError> 
         )),
         None if keys.is_empty() => Ok(WorkloadConfig::Clients),
         None => Err(no_workload()),
+    }
+}
+
+/// Reads `[[workloads]]`.
+pub(crate) fn read_workloads(value: &Value) -> Result<WorkloadConfig, ConfigError> {
+    let Value::Array(items) = value else {
+        return Err(ConfigError::new("workloads", format!("found {value}; expected [[workloads]]")));
+    };
+    let mut several: Vec<NamedWorkload> = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        let read = || {
+            let named = read_named(item)?;
+            let taken = several.iter().any(|other| other.keys.name == named.keys.name);
+            if taken {
+                let message = format!("found `{}` twice; workloads are told apart by name", named.keys.name);
+                return Err(ConfigError::new("name", message));
+            }
+            Ok(named)
+        };
+        several.push(read().map_err(|error| error.below(&format!("workloads[{index}]")))?);
+    }
+    if several.iter().all(|named| named.keys.background) {
+        let message = "every workload is in the background, so that nothing ends the run; \
+                       leave out `background = true` in one";
+        return Err(ConfigError::new("workloads", message));
+    }
+    Ok(WorkloadConfig::Several(several))
+}
+
+fn read_named(item: &Value) -> Result<NamedWorkload, ConfigError> {
+    let Value::Object(keys) = item else {
+        return Err(ConfigError::new("", format!("found {item}; expected a table")));
+    };
+    let mut own = Keys::new();
+    let mut keys = keys.clone();
+    for key in known_keys(&schema_of::<WorkloadKeys>()) {
+        own.extend(keys.remove(&key).map(|value| (key, value)));
+    }
+    let own: WorkloadKeys = read(&own)?;
+    // It is a part of metrics' names, and of paths.
+    let plain = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_');
+    if own.name.is_empty() || !own.name.chars().all(plain) {
+        let message = format!("found `{}`; expected letters, digits, - and _", own.name);
+        return Err(ConfigError::new("name", message));
+    }
+    match read_workload(&keys)? {
+        WorkloadConfig::Clients => Err(no_workload()),
+        WorkloadConfig::Fio(_) | WorkloadConfig::Streams(_) => Err(ConfigError::new(
+            "kind",
+            "fio jobs and media streams have results of their own and run alone; \
+             expected trace, synthetic or processes",
+        )),
+        workload => Ok(NamedWorkload { keys: own, workload }),
     }
 }
 

@@ -5,6 +5,25 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+/// The partial files of this process. A signal ends a process without running
+/// any `drop`; whoever catches it calls [`remove_partial_files`].
+static PARTIAL_FILES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Removes every file of this process that is still under construction, for a
+/// process that is about to end at a signal.
+pub fn remove_partial_files() {
+    for partial in with_partial_files(std::mem::take) {
+        // Nobody is left to tell if this fails; the name says that it is partial.
+        let _ = fs::remove_file(partial);
+    }
+}
+
+fn with_partial_files<T>(change: impl FnOnce(&mut Vec<PathBuf>) -> T) -> T {
+    // A list of paths is whole whatever a thread that panicked was doing.
+    change(&mut PARTIAL_FILES.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+}
 
 const BUFFER_BYTES: usize = 128 * 1024;
 
@@ -36,7 +55,9 @@ impl AtomicFile {
             return Ok(AtomicFile::over(file, target, None));
         }
         let partial = partial_path(&target);
-        let file = File::create(&partial).map_err(failed)?;
+        // Noted first: between the two, a signal must not leave the file behind.
+        with_partial_files(|files| files.push(partial.clone()));
+        let file = File::create(&partial).inspect_err(|_| forget(&partial)).map_err(failed)?;
         Ok(AtomicFile::over(file, target, Some(partial)))
     }
 
@@ -63,6 +84,7 @@ impl AtomicFile {
         if let Some(partial) = &self.partial {
             writer.get_ref().sync_all()?;
             fs::rename(partial, &self.target)?;
+            forget(partial);
             self.partial = None;
         }
         Ok(())
@@ -89,9 +111,15 @@ impl Drop for AtomicFile {
         }
         if let Some(partial) = self.partial.take() {
             // Nobody is left to tell if this fails; the name says that it is partial.
-            let _ = fs::remove_file(partial);
+            let _ = fs::remove_file(&partial);
+            forget(&partial);
         }
     }
+}
+
+/// The file is no longer under construction.
+fn forget(partial: &Path) {
+    with_partial_files(|files| files.retain(|file| file != partial));
 }
 
 fn partial_path(target: &Path) -> PathBuf {

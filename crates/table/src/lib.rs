@@ -42,7 +42,7 @@ mod row_group;
 mod schema;
 mod writer;
 
-pub use atomic::AtomicFile;
+pub use atomic::{AtomicFile, remove_partial_files};
 pub use error::TableError;
 pub use reader::{Batch, TableReader};
 pub use schema::{Column, ColumnType, Schema};

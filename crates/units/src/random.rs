@@ -29,6 +29,13 @@ impl Seed {
     }
 }
 
+impl Seed {
+    /// The seed of the component `name` that has components of its own.
+    pub fn of(self, name: &str) -> Seed {
+        Seed(self.stream(name).below(u64::MAX))
+    }
+}
+
 impl Random {
     /// A whole number in `[0, bound)`, uniformly.
     ///

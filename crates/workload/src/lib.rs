@@ -6,7 +6,7 @@
 //! [`Processes`] are closed loops side by side, each with a pattern, a priority
 //! and randomness of its own.
 //! [`Streams`] are a media server and its clients, each of which plays at its
-//! bit rate.
+//! bit rate. [`SideBySide`] runs several workloads at once.
 //!
 //! | file | what |
 //! |---|---|
@@ -20,6 +20,7 @@
 //! | `stream.rs` | one stream: what the server has read, what the client has played |
 //! | `streams.rs` | many streams as one source |
 //! | `streams_results.rs` | what each client saw |
+//! | `side_by_side.rs` | several workloads at once |
 //! | `arrivals/` | when requests arrive |
 //! | `addresses/` | where they go |
 //! | `sizes.rs` | how large they are |
@@ -33,6 +34,7 @@ mod process;
 mod process_config;
 mod processes;
 mod region;
+mod side_by_side;
 mod sizes;
 mod stream;
 mod streams;
@@ -42,6 +44,7 @@ mod synthetic;
 
 pub use process_config::{ProcessConfig, ProcessesConfig};
 pub use processes::Processes;
+pub use side_by_side::{Part, SideBySide};
 pub use sizes::{SizeConfig, WeightedSize};
 pub use streams::Streams;
 pub use streams_config::{StreamsConfig, VariationConfig, WeightedBitRate};

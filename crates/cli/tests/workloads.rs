@@ -1,0 +1,120 @@
+//! Several workloads on one array.
+
+mod common;
+
+use common::{refused, success};
+use serde_json::Value;
+use std::fs;
+
+const STACK: &str = r#"seed = 5
+
+[[workloads]]
+name = "front"
+kind = "synthetic"
+requests = 400
+arrivals = { process = "poisson", rate_per_s = 40 }
+
+[[workloads]]
+name = "backup"
+background = true
+kind = "synthetic"
+duration = "1h"
+size = "256KiB"
+arrivals = { process = "closed", outstanding = 1 }
+addresses = { pattern = "sequential" }
+
+[volume]
+layout = "raid5"
+drive = "seagate-cheetah-9lp"
+drives = 5
+"#;
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn stack(&self, text: &str) -> String {
+        let path = self.0.path().join("stack.toml");
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+}
+
+fn folder() -> Folder {
+    Folder(tempfile::tempdir().unwrap())
+}
+
+fn json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&success(arguments)).unwrap()
+}
+
+#[test]
+fn each_of_several_workloads_is_reported_by_name() {
+    let folder = folder();
+    let stack = folder.stack(STACK);
+    let report = json(&["run", &stack, "--json"]);
+    let [front, backup] = report["workloads"].as_array().unwrap().as_slice() else { panic!("{report}") };
+    assert_eq!((&front["name"], &front["requests"]), (&"front".into(), &400.into()));
+    assert_eq!(backup["name"], "backup");
+    // The backup goes on for as long as the front does, and no longer.
+    assert!((5.0..30.0).contains(&report["simulated_s"].as_f64().unwrap()), "{}", report["simulated_s"]);
+    assert!(backup["mb_per_s"].as_f64().unwrap() > 1.0);
+    let all = front["requests"].as_u64().unwrap() + backup["requests"].as_u64().unwrap();
+    assert_eq!(report["completed"], all);
+    let text = success(&["run", &stack]);
+    assert!(text.contains("workload") && text.contains("backup"), "{text}");
+}
+
+#[test]
+fn candidates_are_ranked_by_one_of_their_workloads() {
+    let folder = folder();
+    let stack = folder.stack(STACK);
+    let vary = "workloads[1].size=64KiB,4MiB";
+    let by = |metric: &str| json(&["compare", &stack, "--vary", vary, "--by", metric, "--json"]);
+    let latency = by("workloads.front.response_ms.p99");
+    assert_eq!(latency["by"], "workloads.front.response_ms.p99");
+    let value = |ranking: &Value, place: usize| ranking["candidates"][place]["value"].as_f64().unwrap();
+    assert!(value(&latency, 0) < value(&latency, 1));
+    // The larger the backup's requests, the longer the front waits, and the more the backup gets.
+    let rate = by("workloads.backup.mb_per_s");
+    assert!(
+        rate["candidates"][0]["name"].as_str().unwrap().contains("4MiB")
+            || rate["candidates"][0]["varied"]["workloads[1].size"] == "4MiB"
+    );
+}
+
+#[test]
+fn a_workload_beside_it_does_not_change_what_another_asks() {
+    let folder = folder();
+    let with = folder.stack(STACK);
+    let both = json(&["run", &with, "--json"]);
+    let more = STACK.replace(
+        "[volume]",
+        "[[workloads]]\nname = \"third\"\nkind = \"synthetic\"\nrequests = 3\n\
+        arrivals = { process = \"poisson\", rate_per_s = 1 }\n\n[volume]",
+    );
+    let three = json(&["run", &folder.stack(&more), "--json"]);
+    assert_eq!(both["workloads"][0]["requests"], three["workloads"][0]["requests"]);
+    assert_eq!(three["workloads"][2]["requests"], 3);
+}
+
+#[test]
+fn what_several_workloads_cannot_be_is_refused_with_its_place() {
+    let folder = folder();
+    for (from, to, says) in [
+        ("name = \"backup\"", "name = \"front\"", "workloads[1].name"),
+        ("name = \"backup\"", "name = \"a.b\"", "letters, digits"),
+        ("name = \"backup\"\n", "", "workloads[1]"),
+        ("kind = \"synthetic\"\nrequests", "kind = \"sinthetic\"\nrequests", "did you mean `synthetic`"),
+        ("kind = \"synthetic\"\nrequests = 400", "kind = \"fio\"\npath = \"a.fio\"", "run alone"),
+        ("requests = 400", "reqests = 400", "did you mean `requests`"),
+        ("name = \"front\"", "name = \"front\"\nbackground = true", "nothing ends the run"),
+        ("seed = 5", "seed = 5\n[workload]\nkind = \"synthetic\"", "one of the two"),
+    ] {
+        let stack = folder.stack(&STACK.replacen(from, to, 1));
+        let error = refused(&["run", &stack]);
+        assert!(error.contains("stack.toml") && error.contains(says), "{to}: {error}");
+    }
+    let stack = folder.stack(STACK);
+    let error = refused(&["run", &stack, "--requests", "5"]);
+    assert!(error.contains("--set workloads[0].requests"), "{error}");
+}

@@ -1,0 +1,110 @@
+//! What each of several workloads saw.
+
+use crate::measurement::{Class, Sample, megabytes, rate};
+use crate::report::{Distribution, OperationReport};
+use crate::spread::Spread;
+use serde::Serialize;
+
+/// One of the workloads that ran side by side.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WorkloadReport {
+    /// Its name in the stack file.
+    pub name: String,
+    /// Its reads and writes that were done.
+    pub requests: u64,
+    /// From arrival to completion.
+    pub response_ms: Distribution,
+    /// Completed a second of the run.
+    pub iops: f64,
+    /// 10^6 bytes a second of the run.
+    pub mb_per_s: f64,
+    /// Its reads, if it had any.
+    pub reads: Option<OperationReport>,
+    /// Its writes, if it had any.
+    pub writes: Option<OperationReport>,
+}
+
+/// Counts for each workload, in memory of fixed size; none where the stack has
+/// one workload, for the report says it all.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Workloads(Vec<Workload>);
+
+#[derive(Clone, Debug)]
+struct Workload {
+    name: String,
+    responses: [Spread; 2],
+    sectors: [u64; 2],
+}
+
+impl Workloads {
+    pub(crate) fn new(names: Vec<String>) -> Workloads {
+        let counts = |name| Workload { name, responses: [Spread::new(), Spread::new()], sectors: [0; 2] };
+        Workloads(names.into_iter().map(counts).collect())
+    }
+
+    /// A request of workload number `workload`.
+    #[inline]
+    pub(crate) fn record(&mut self, workload: u16, class: Class, sample: &Sample) {
+        if let Some(counts) = self.0.get_mut(usize::from(workload)) {
+            counts.responses[class as usize].record(sample.response);
+            counts.sectors[class as usize] += sample.sectors;
+        }
+    }
+
+    /// A report for each over a run of `seconds`.
+    pub(crate) fn reports(&self, seconds: f64) -> Vec<WorkloadReport> {
+        self.0.iter().map(|workload| workload.report(seconds)).collect()
+    }
+}
+
+impl Workload {
+    fn report(&self, seconds: f64) -> WorkloadReport {
+        let mut response = self.responses[0].clone();
+        response.add(&self.responses[1]);
+        let operation = |class: Class| {
+            let spread = &self.responses[class as usize];
+            (spread.count() > 0).then(|| OperationReport {
+                requests: spread.count(),
+                response_ms: spread.distribution(),
+                iops: rate(spread.count() as f64, seconds),
+                mb_per_s: megabytes(self.sectors[class as usize], seconds),
+            })
+        };
+        WorkloadReport {
+            name: self.name.clone(),
+            requests: response.count(),
+            response_ms: response.distribution(),
+            iops: rate(response.count() as f64, seconds),
+            mb_per_s: megabytes(self.sectors.iter().sum(), seconds),
+            reads: operation(Class::Read),
+            writes: operation(Class::Write),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullstroke_units::Time;
+
+    #[test]
+    fn each_workload_has_its_own_times_and_rates() {
+        let mut workloads = Workloads::new(vec!["postgres".into(), "backup".into()]);
+        let sample = |response_ms: u64, sectors| Sample {
+            response: response_ms * 1_000_000,
+            parts: [0; 6],
+            sectors,
+            finished: Time::ZERO,
+        };
+        workloads.record(0, Class::Read, &sample(2, 8));
+        workloads.record(0, Class::Write, &sample(4, 8));
+        workloads.record(1, Class::Read, &sample(10, 2000));
+        // Of a workload that the stack does not name.
+        workloads.record(2, Class::Read, &sample(99, 9));
+        let [postgres, backup] = workloads.reports(2.0).try_into().unwrap();
+        assert_eq!((postgres.name.as_str(), postgres.requests, postgres.iops), ("postgres", 2, 1.0));
+        assert_eq!((postgres.response_ms.mean, postgres.response_ms.max), (3.0, 4.0));
+        assert_eq!(postgres.writes.map(|writes| writes.response_ms.mean), Some(4.0));
+        assert_eq!((backup.mb_per_s, backup.writes), (0.512, None));
+    }
+}

@@ -1,0 +1,90 @@
+//! Which drive of the library a user means.
+//!
+//! People say `x24`, `Exos X24` or `ST24000NM002H`. A name that fits exactly
+//! one drive is that drive; one that fits several is an error that lists them,
+//! because a guess would change results without a word.
+
+use fullstroke_contract::registry::nearest;
+
+/// The name among `library`, whose entries are names and titles, that `wanted`
+/// means: its own name, or all of its words in the name or the title.
+///
+/// # Errors
+/// A message for people: the drives that it may mean, or the nearest name.
+pub(crate) fn resolve<'a>(wanted: &str, library: &[(&'a str, &str)]) -> Result<&'a str, String> {
+    if let Some((name, _)) = library.iter().find(|(name, _)| *name == wanted) {
+        return Ok(name);
+    }
+    let fits = |entry: &&(&str, &str)| fits(wanted, entry.0) || fits(wanted, entry.1);
+    let meant: Vec<&str> = library.iter().filter(fits).map(|(name, _)| *name).collect();
+    match meant.as_slice() {
+        [name] => Ok(name),
+        [] => {
+            let names: Vec<&str> = library.iter().map(|(name, _)| *name).collect();
+            Err(format!(
+                "there is no such drive in the library{}; `fullstroke drive list` shows them; \
+                 a file's name ends in .toml",
+                nearest(wanted, &names)
+            ))
+        }
+        several => Err(format!("may mean several drives of the library; say which: {}", several.join(", "))),
+    }
+}
+
+/// Whether each word of `wanted` begins a word of `text`, or `text` holds it
+/// all once what is no letter or digit is left out (`24tb` is `24 TB`).
+fn fits(wanted: &str, text: &str) -> bool {
+    let (sought, words) = (words(wanted), words(text));
+    let begins = |sought: &String| words.iter().any(|word| word.starts_with(sought.as_str()));
+    // One letter or digit alone says too little.
+    let says_enough = sought.iter().map(String::len).sum::<usize>() >= 2;
+    says_enough && (sought.iter().all(begins) || words.concat().contains(&sought.concat()))
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split(|letter: char| !letter.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIBRARY: &[(&str, &str)] = &[
+        ("seagate-cheetah-9lp", "Seagate Cheetah 9LP ST39102LW 9.1 GB"),
+        ("seagate-cheetah-9lp-measured", "Seagate Cheetah 9LP ST39102LW 9.1 GB, as measured"),
+        ("seagate-exos-2x18-18tb", "Seagate Exos 2X18 18 TB, two actuators"),
+        ("seagate-exos-x24-24tb", "Seagate Exos X24 24 TB ST24000NM002H"),
+    ];
+
+    #[test]
+    fn a_name_is_itself_even_where_longer_names_begin_with_it() {
+        assert_eq!(resolve("seagate-cheetah-9lp", LIBRARY), Ok("seagate-cheetah-9lp"));
+    }
+
+    #[test]
+    fn words_in_any_order_and_model_numbers_are_understood() {
+        for wanted in ["x24", "Exos X24", "X24 exos", "ST24000NM002H", "st24000", "24 TB", "24TB", "exos-x24"]
+        {
+            assert_eq!(resolve(wanted, LIBRARY), Ok("seagate-exos-x24-24tb"), "{wanted}");
+        }
+    }
+
+    #[test]
+    fn what_fits_several_drives_lists_them() {
+        let message = resolve("exos", LIBRARY).unwrap_err();
+        assert!(message.contains("seagate-exos-2x18-18tb, seagate-exos-x24-24tb"), "{message}");
+        assert!(resolve("9lp", LIBRARY).unwrap_err().contains("several"));
+    }
+
+    #[test]
+    fn what_fits_none_names_the_nearest() {
+        let message = resolve("seagate-exos-x42-24tb", LIBRARY).unwrap_err();
+        assert!(message.contains("did you mean `seagate-exos-x24-24tb`"), "{message}");
+        for nonsense in ["", "-", "9", "quantum bigfoot"] {
+            assert!(resolve(nonsense, LIBRARY).unwrap_err().contains("no such drive"), "{nonsense}");
+        }
+    }
+}

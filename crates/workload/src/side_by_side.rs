@@ -1,0 +1,254 @@
+//! Several workloads at once: Postgres, and tonight's backup beside it.
+
+use fullstroke_contract::{Completion, Request, RequestId, Slots, Source, SourceError};
+use fullstroke_units::{Duration, Time};
+
+/// One of several workloads.
+pub struct Part {
+    /// What issues its requests, on a timeline of its own that begins at 0.
+    pub source: Box<dyn Source>,
+    /// When that timeline begins.
+    pub start: Duration,
+    /// Whether the run ends without waiting for it.
+    pub background: bool,
+    /// Added to the numbers of its processes (0, unknown, stays), so that those
+    /// of different workloads are different processes.
+    pub first_process: u32,
+}
+
+/// Workloads side by side, as one source. Requests know which one they belong
+/// to ([`fullstroke_contract::Hints::workload`], by index). The run is over
+/// when every workload that is not in the background has ended; what the others
+/// have in flight then still finishes, and nothing follows it.
+pub struct SideBySide {
+    parts: Vec<Running>,
+    /// The requests in flight: whose they are, and what that source calls them.
+    in_flight: Slots<(u16, RequestId)>,
+    /// Reused for what a part issues.
+    issued: Vec<Request>,
+}
+
+struct Running {
+    part: Part,
+    in_flight: u64,
+}
+
+impl SideBySide {
+    /// The source of all `parts`.
+    ///
+    /// # Panics
+    /// If all parts are in the background, so that nothing ends the run, or they
+    /// are more than a request can tell apart.
+    pub fn new(parts: Vec<Part>) -> SideBySide {
+        assert!(parts.iter().any(|part| !part.background), "a workload in the foreground ends the run");
+        assert!(parts.len() <= usize::from(u16::MAX), "a request knows its workload as 16 bits");
+        let parts = parts.into_iter().map(|part| Running { part, in_flight: 0 }).collect();
+        SideBySide { parts, in_flight: Slots::default(), issued: Vec::new() }
+    }
+
+    /// Whether every workload in the foreground has ended.
+    fn is_over(&self) -> bool {
+        self.parts.iter().filter(|running| !running.part.background).all(Running::has_ended)
+    }
+
+    /// Passes on what part `index` has just issued.
+    fn pass_on(&mut self, index: usize, out: &mut Vec<Request>) {
+        let running = &mut self.parts[index];
+        running.in_flight += self.issued.len() as u64;
+        for mut request in self.issued.drain(..) {
+            request.id = RequestId(u64::from(self.in_flight.keep((index as u16, request.id))));
+            request.hints.workload = index as u16;
+            if request.hints.process != 0 {
+                request.hints.process = request.hints.process.wrapping_add(running.part.first_process);
+            }
+            out.push(request);
+        }
+    }
+}
+
+impl Running {
+    fn has_ended(&self) -> bool {
+        self.in_flight == 0 && self.part.source.next_wake() == Time::NEVER
+    }
+
+    /// The part's own time at `now`; its beginning before it begins.
+    fn own(&self, now: Time) -> Time {
+        let began = Time::ZERO + self.part.start;
+        if now <= began { Time::ZERO } else { Time::ZERO + now.since(began) }
+    }
+
+    fn next_wake(&self) -> Time {
+        match self.part.source.next_wake() {
+            Time::NEVER => Time::NEVER,
+            own => own + self.part.start,
+        }
+    }
+}
+
+impl Source for SideBySide {
+    fn wake(&mut self, now: Time, out: &mut Vec<Request>) -> Result<(), SourceError> {
+        if self.is_over() {
+            return Ok(());
+        }
+        for index in 0..self.parts.len() {
+            let running = &mut self.parts[index];
+            if running.next_wake() <= now {
+                let own = running.own(now);
+                running.part.source.wake(own, &mut self.issued)?;
+                self.pass_on(index, out);
+            }
+        }
+        Ok(())
+    }
+
+    fn completed(&mut self, now: Time, completion: &Completion, out: &mut Vec<Request>) {
+        let (index, id) = self.in_flight.take(completion.id.0 as u32);
+        let index = usize::from(index);
+        let running = &mut self.parts[index];
+        running.in_flight -= 1;
+        let own = Completion {
+            id,
+            submitted: running.own(completion.submitted),
+            finished: running.own(completion.finished),
+            ..*completion
+        };
+        let own_now = running.own(now);
+        running.part.source.completed(own_now, &own, &mut self.issued);
+        // What a background workload would do next is no longer waited for.
+        if running.part.background && self.is_over() {
+            self.issued.clear();
+        }
+        self.pass_on(index, out);
+    }
+
+    fn next_wake(&self) -> Time {
+        if self.is_over() {
+            return Time::NEVER;
+        }
+        self.parts.iter().map(Running::next_wake).min().unwrap_or(Time::NEVER)
+    }
+
+    fn skipped_rows(&self) -> u64 {
+        self.parts.iter().map(|running| running.part.source.skipped_rows()).sum()
+    }
+
+    fn expected_requests(&self) -> Option<u64> {
+        // How far those in the background come is not known.
+        let foreground = self.parts.iter().all(|running| !running.part.background);
+        let each = || self.parts.iter().map(|running| running.part.source.expected_requests());
+        foreground.then(|| each().sum()).flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullstroke_contract::{Extent, Operation};
+
+    /// Closed: `left` requests, each issued 1 ms after the one before it ended.
+    struct Loop {
+        left: u32,
+        next: Time,
+        number: u64,
+        seen: Vec<(u64, Time)>,
+    }
+
+    impl Source for Loop {
+        fn wake(&mut self, now: Time, out: &mut Vec<Request>) -> Result<(), SourceError> {
+            if self.next <= now && self.left > 0 {
+                self.left -= 1;
+                self.number += 1;
+                self.next = Time::NEVER;
+                let mut request = Request { id: RequestId(self.number), ..Request::default() };
+                request.extent = Extent::new(self.number, 1);
+                request.hints.process = 1;
+                out.push(request);
+            }
+            Ok(())
+        }
+        fn completed(&mut self, now: Time, completion: &Completion, _: &mut Vec<Request>) {
+            self.seen.push((completion.id.0, completion.finished));
+            if self.left > 0 {
+                self.next = now + Duration::from_millis(1);
+            }
+        }
+        fn next_wake(&self) -> Time {
+            self.next
+        }
+        fn expected_requests(&self) -> Option<u64> {
+            Some(u64::from(self.left))
+        }
+    }
+
+    fn part(left: u32, start_ms: u64, background: bool, first_process: u32) -> Part {
+        let source = Box::new(Loop { left, next: Time::ZERO, number: 0, seen: Vec::new() });
+        Part { source, start: Duration::from_millis(start_ms), background, first_process }
+    }
+
+    /// Every request takes 2 ms; returns (workload, process, arrival in ms).
+    fn run(mut source: SideBySide) -> Vec<(u16, u32, u64)> {
+        let mut log = Vec::new();
+        let mut flying: Vec<(Time, Request)> = Vec::new();
+        let mut out = Vec::new();
+        for _ in 0..10_000 {
+            let due = source.next_wake();
+            let landing = flying.iter().map(|(at, _)| *at).min().unwrap_or(Time::NEVER);
+            let now = due.min(landing);
+            if now == Time::NEVER {
+                return log;
+            }
+            if due <= landing {
+                source.wake(now, &mut out).unwrap();
+            } else {
+                let index = flying.iter().position(|(at, _)| *at == landing).unwrap();
+                let (finished, request) = flying.swap_remove(index);
+                let completion =
+                    Completion { id: request.id, submitted: finished, finished, ..Completion::default() };
+                source.completed(now, &completion, &mut out);
+            }
+            for request in out.drain(..) {
+                assert_eq!(request.operation, Operation::Read);
+                log.push((
+                    request.hints.workload,
+                    request.hints.process,
+                    now.since(Time::ZERO).as_nanos() / 1_000_000,
+                ));
+                flying.push((now + Duration::from_millis(2), request));
+            }
+        }
+        panic!("the run does not end");
+    }
+
+    #[test]
+    fn each_workload_runs_on_a_timeline_of_its_own() {
+        let log = run(SideBySide::new(vec![part(3, 0, false, 0), part(2, 10, false, 100)]));
+        assert_eq!(log, [(0, 1, 0), (0, 1, 3), (0, 1, 6), (1, 101, 10), (1, 101, 13)]);
+    }
+
+    #[test]
+    fn a_run_ends_with_its_foreground() {
+        let log = run(SideBySide::new(vec![part(3, 0, false, 0), part(u32::MAX, 1, true, 8)]));
+        // The foreground ends at 8 ms; the background issues nothing after that.
+        assert_eq!(log.iter().filter(|entry| entry.0 == 0).count(), 3);
+        assert!(log.iter().all(|entry| entry.2 <= 8), "{log:?}");
+        assert!(log.iter().any(|entry| *entry == (1, 9, 4)), "{log:?}");
+    }
+
+    #[test]
+    fn the_length_of_a_run_is_known_if_nothing_is_in_the_background() {
+        assert_eq!(
+            SideBySide::new(vec![part(3, 0, false, 0), part(2, 0, false, 0)]).expected_requests(),
+            Some(5)
+        );
+        assert_eq!(
+            SideBySide::new(vec![part(3, 0, false, 0), part(2, 0, true, 0)]).expected_requests(),
+            None
+        );
+    }
+
+    #[test]
+    #[should_panic(expected = "ends the run")]
+    fn a_run_of_background_alone_is_a_mistake() {
+        SideBySide::new(vec![part(1, 0, true, 0)]);
+    }
+}
