@@ -120,6 +120,27 @@ fn a_log_holds_every_request() {
     assert!(fs::read(folder.path("log.parquet")).unwrap().starts_with(b"PAR1"));
 }
 
+#[cfg(unix)]
+#[test]
+fn ctrl_c_leaves_nothing_half_written() {
+    let folder = Folder::new();
+    let stack = folder.put("stack.toml", &STACK.replace("requests = 2000", "duration = \"1000h\""));
+    let mut child = Command::new(env!("CARGO_BIN_EXE_fullstroke"))
+        .args(["run", &stack, "--log", &folder.name("log.csv")])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    while folder.files() < 2 {
+        assert!(child.try_wait().unwrap().is_none(), "the run is over before it was interrupted");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT)
+        .unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(folder.files(), 1, "only the stack is left");
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_is_a_clear_error() {

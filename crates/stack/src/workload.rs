@@ -192,13 +192,15 @@ fn read_named(item: &Value) -> Result<NamedWorkload, ConfigError> {
         let message = format!("found `{}`; expected letters, digits, - and _", own.name);
         return Err(ConfigError::new("name", message));
     }
+    if let Some(alone @ ("fio" | "streams")) = keys.get("kind").and_then(Value::as_str) {
+        let message = format!(
+            "found `{alone}`; fio jobs and media streams have results of their own and run alone; \
+             expected trace, synthetic or processes"
+        );
+        return Err(ConfigError::new("kind", message));
+    }
     match read_workload(&keys)? {
         WorkloadConfig::Clients => Err(no_workload()),
-        WorkloadConfig::Fio(_) | WorkloadConfig::Streams(_) => Err(ConfigError::new(
-            "kind",
-            "fio jobs and media streams have results of their own and run alone; \
-             expected trace, synthetic or processes",
-        )),
         workload => Ok(NamedWorkload { keys: own, workload }),
     }
 }

@@ -1,0 +1,297 @@
+//! What README and docs tell people to type, typed: every command line and
+//! every whole stack, on shipped files, in a copy of the project's folders.
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const DOCUMENTS: &[&str] = &[
+    "README.md",
+    "docs/constant-rate.md",
+    "docs/fio.md",
+    "docs/serving.md",
+    "docs/studies.md",
+    "docs/traces.md",
+];
+
+/// Commands that take minutes or hours as they stand, and what is typed in
+/// their place. An entry that no document has any more is an error.
+const SHORTENED: &[(&str, &str)] = &[
+    // Whole studies: `tests/studies.rs` takes a small one all the way.
+    ("fullstroke study run carroll-2008/", "fullstroke study run carroll-2008/low-load --results kept"),
+    ("fullstroke study check carroll-2008/", "fullstroke study check carroll-2008/low-load --results kept"),
+    ("fullstroke study results --write carroll-2008/", "fullstroke study results --help"),
+    (
+        "fullstroke study results --best mb_per_s --over scheduler carroll-2008/random-readers",
+        "fullstroke study results --help",
+    ),
+    (
+        "fullstroke run stacks/streaming/lzvs-4k.toml --find streams",
+        "fullstroke run stacks/streaming/lzvs-4k.toml --find streams --replications 1 --set workload.duration=30s",
+    ),
+];
+
+fn project() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// The command lines of a document's code blocks, without their comments.
+fn commands(text: &str) -> Vec<String> {
+    let mut fenced = false;
+    let mut found = Vec::new();
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            fenced = !fenced;
+        }
+        let code = fenced || line.starts_with("    ");
+        let line = line.trim_start().trim_start_matches("$ ");
+        if code && line.starts_with("fullstroke ") {
+            let line = line.split("  #").next().unwrap_or(line).trim_end();
+            found.push(line.split(" # ").next().unwrap_or(line).trim_end().to_owned());
+        }
+    }
+    found
+}
+
+/// The stacks that a document shows whole.
+fn stacks(text: &str) -> Vec<String> {
+    let blocks = text.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    blocks
+        .filter(|block| block.contains("[volume]") && block.contains("[workload"))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// A folder with the project's files, in which commands may write.
+struct Scratch {
+    folder: tempfile::TempDir,
+    ports: [u16; 2],
+    servers: Vec<Child>,
+}
+
+impl Scratch {
+    fn new() -> Scratch {
+        let folder = tempfile::tempdir().unwrap();
+        for shared in ["samples", "drives", "docs"] {
+            symlink(project().join(shared), folder.path().join(shared)).unwrap();
+        }
+        for copied in ["stacks", "studies"] {
+            copy(&project().join(copied), &folder.path().join(copied));
+        }
+        // Two ports that are free now: no server of ours is told to wait for them.
+        let ports = [0; 2].map(|_| TcpListener::bind("127.0.0.1:0").unwrap());
+        let ports = ports.map(|listener| listener.local_addr().unwrap().port());
+        Scratch { folder, ports, servers: Vec::new() }
+    }
+
+    /// The line with this folder's socket and ports in place of the document's.
+    fn adapted(&self, line: &str) -> String {
+        let short = SHORTENED.iter().find(|(long, _)| *long == line);
+        let line = short.map_or(line, |(_, short)| short);
+        line.replace("/tmp/", &format!("{}/", self.folder.path().display()))
+            .replace("10809", &self.ports[0].to_string())
+            .replace("9100", &self.ports[1].to_string())
+    }
+
+    fn shell(&self, line: &str) -> Command {
+        let program = Path::new(env!("CARGO_BIN_EXE_fullstroke"));
+        let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap());
+        let mut command = Command::new("bash");
+        command.args(["-c", line]).current_dir(self.folder.path()).env("PATH", path).stdin(Stdio::null());
+        command
+    }
+
+    fn execute(&mut self, line: &str) -> Result<(), String> {
+        let adapted = self.adapted(line);
+        if line.starts_with("fullstroke serve ") {
+            return self.serve(&adapted);
+        }
+        let talks = line.starts_with("fullstroke ctl ") || line.starts_with("fullstroke top ");
+        if !talks {
+            self.stop_servers()?;
+        }
+        if line.starts_with("fullstroke top ") {
+            return self.watch(&adapted);
+        }
+        let output = self.shell(&adapted).output().map_err(|error| error.to_string())?;
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(format!("{adapted}\nended with {}: {}", output.status, String::from_utf8_lossy(&output.stderr)))
+    }
+
+    /// Starts a server and waits until it takes clients.
+    fn serve(&mut self, line: &str) -> Result<(), String> {
+        self.stop_servers()?;
+        let before = self.sockets();
+        let mut child = self
+            .shell(&format!("exec {line}"))
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| error.to_string())?;
+        let began = Instant::now();
+        let ready = |scratch: &Scratch| match line.contains("--tcp") {
+            true => std::net::TcpStream::connect(("127.0.0.1", scratch.ports[0])).is_ok(),
+            false => scratch.sockets() > before,
+        };
+        while !ready(self) {
+            if child.try_wait().map_err(|error| error.to_string())?.is_some() {
+                let output = child.wait_with_output().map_err(|error| error.to_string())?;
+                return Err(format!("{line}\nended: {}", String::from_utf8_lossy(&output.stderr)));
+            }
+            if began.elapsed() > Duration::from_secs(60) {
+                let _ = child.kill();
+                return Err(format!("{line}\nis not ready after a minute"));
+            }
+            sleep(Duration::from_millis(20));
+        }
+        self.servers.push(child);
+        Ok(())
+    }
+
+    /// Sockets in the folder.
+    fn sockets(&self) -> usize {
+        let entries = fs::read_dir(self.folder.path()).unwrap();
+        entries
+            .filter(|entry| entry.as_ref().unwrap().path().extension().is_some_and(|e| e == "sock"))
+            .count()
+    }
+
+    /// `top` on a terminal of its own, for a second.
+    fn watch(&self, line: &str) -> Result<(), String> {
+        let Ok(status) = self
+            .shell(&format!("timeout --signal=TERM --preserve-status 1 script -qec '{line}' /dev/null"))
+            .stdout(Stdio::null())
+            .status()
+        else {
+            return Ok(());
+        };
+        match status.code() {
+            // 143: ended by the signal, and not before.
+            Some(0 | 143) => Ok(()),
+            other => Err(format!("{line}\nended with {other:?}")),
+        }
+    }
+
+    fn stop_servers(&mut self) -> Result<(), String> {
+        for child in self.servers.drain(..) {
+            let pid = rustix::process::Pid::from_child(&child);
+            rustix::process::kill_process(pid, rustix::process::Signal::TERM).map_err(|e| e.to_string())?;
+            let output = child.wait_with_output().map_err(|error| error.to_string())?;
+            if !output.status.success() {
+                return Err(format!(
+                    "a server ended with {}: {}",
+                    output.status,
+                    String::from_utf8_lossy(&output.stderr)
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        for server in &mut self.servers {
+            let _ = server.kill();
+            let _ = server.wait();
+        }
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let (path, to) = (entry.path(), to.join(entry.file_name()));
+        // Results of studies that a developer keeps are large, and not asked for.
+        match path.is_dir() {
+            true if entry.file_name() == "results" => {}
+            true => copy(&path, &to),
+            false => fs::copy(&path, &to).map(|_| ()).unwrap(),
+        }
+    }
+}
+
+fn document(name: &str) -> String {
+    fs::read_to_string(project().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// Types every command of the documents, in their order.
+fn type_all(names: &[&str]) {
+    let mut failures = Vec::new();
+    for name in names {
+        let mut scratch = Scratch::new();
+        let lines = commands(&document(name));
+        assert!(!lines.is_empty() || *name == "docs/traces.md", "{name} shows no command");
+        for line in lines {
+            let began = Instant::now();
+            if let Err(message) = scratch.execute(&line) {
+                failures.push(format!("{name}: {message}"));
+            }
+            println!("{name}: {line}: {:.1} s", began.elapsed().as_secs_f64());
+        }
+        if let Err(message) = scratch.stop_servers() {
+            failures.push(format!("{name}: {message}"));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+#[test]
+fn every_command_of_the_readme_works_as_it_stands() {
+    type_all(&DOCUMENTS[..1]);
+}
+
+#[test]
+fn every_command_of_the_docs_works_as_it_stands() {
+    type_all(&DOCUMENTS[1..]);
+}
+
+#[test]
+fn every_whole_stack_in_the_documents_runs() {
+    let scratch = Scratch::new();
+    let folder = scratch.folder.path().join("stacks/shown");
+    fs::create_dir(&folder).unwrap();
+    let mut shown = 0;
+    for name in DOCUMENTS {
+        for text in stacks(&document(name)) {
+            shown += 1;
+            let stack = folder.join(format!("shown-{shown}.toml"));
+            fs::write(&stack, &text).unwrap();
+            let output = scratch.shell(&format!("fullstroke run {}", stack.display())).output().unwrap();
+            let error = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{name}: {error}\n{text}");
+        }
+    }
+    assert!(shown > 0, "README shows a stack");
+}
+
+#[test]
+fn what_is_typed_in_place_of_long_commands_belongs_to_commands_that_are_shown() {
+    let all: Vec<String> = DOCUMENTS.iter().flat_map(|name| commands(&document(name))).collect();
+    for (long, _) in SHORTENED {
+        assert!(all.iter().any(|line| line == long), "no document shows `{long}` any more");
+    }
+}
+
+#[test]
+fn targets_of_make_that_documents_name_exist() {
+    let makefile = document("Makefile");
+    for name in DOCUMENTS.iter().chain(&["CONTRIBUTING.md", "ARCHITECTURE.md", "VALIDATION.md"]) {
+        for part in document(name).split("make ").skip(1) {
+            let target: String =
+                part.chars().take_while(|letter| letter.is_ascii_lowercase() || *letter == '-').collect();
+            let before_is_code = document(name).contains(&format!("`make {target}"))
+                || document(name).contains(&format!("\nmake {target}"));
+            if before_is_code && !target.is_empty() {
+                assert!(makefile.contains(&format!("\n{target}:")), "{name}: there is no `make {target}`");
+            }
+        }
+    }
+}
