@@ -227,7 +227,15 @@ fn flushes_and_discards_have_times_and_rates_of_their_own() {
         let completion = Completion { finished: end, ..Completion::default() };
         let extent = Extent::new(0, sectors);
         let arrived = Time::ZERO;
-        measurement.finished(&Finished { origin, operation, extent, process: 0, arrived, completion });
+        measurement.finished(&Finished {
+            origin,
+            operation,
+            extent,
+            process: 0,
+            workload: 0,
+            arrived,
+            completion,
+        });
     }
     let outcome = Outcome {
         requests: 4,
