@@ -8,11 +8,10 @@
 use crate::opening::Source;
 use crate::samples::{SAMPLES, Sample, folder, path, pattern};
 use crate::superblock::MemberRecord;
-use crate::{Medium, MemoryMedium, OpenReport, Opening, Store, StoreError};
+use crate::{Durable, Medium, MemoryMedium, OpenReport, Opening, Store, StoreError};
 use fullstroke_contract::Extent;
 use fullstroke_units::{Lbn, Random, Sectors, Seed};
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io;
 use std::sync::{Arc, Mutex};
 
@@ -96,8 +95,8 @@ impl Medium for SharedMedium {
     fn clear(&mut self) -> io::Result<()> {
         self.memory.lock().unwrap().clear()
     }
-    fn files(&self) -> &[Arc<File>] {
-        &[]
+    fn files(&self) -> Vec<Arc<dyn Durable>> {
+        Vec::new()
     }
 }
 

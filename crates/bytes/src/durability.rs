@@ -1,12 +1,11 @@
 //! What was written becomes durable, and what is durable need not be mended.
 
 use crate::StoreError;
+use crate::medium::Durable;
 use crate::store::{Records, Store};
 use crate::verify::Verifier;
 use fullstroke_contract::{Extent, MemberState};
 use fullstroke_units::{SECTOR_BYTES, Sectors};
-use std::fs::File;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,18 +14,29 @@ const SETTLED_SECTORS: Sectors = Sectors((16 << 20) / SECTOR_BYTES);
 
 /// Makes durable all that was written before it was made. It holds the files
 /// themselves, so that another thread can run it while the store is in use.
-#[derive(Debug)]
 pub struct SyncJob {
-    files: Vec<(PathBuf, Arc<File>)>,
+    files: Vec<ToSync>,
     synced: Synced,
 }
 
-/// What a [`SyncJob`] made durable; for [`Store::note_synced`].
+/// Something that is to be made durable.
+pub(crate) struct ToSync {
+    /// The medium that it belongs to, if it is one of a drive.
+    pub(crate) medium: Option<usize>,
+    pub(crate) name: String,
+    pub(crate) file: Arc<dyn Durable>,
+}
+
+/// What a [`SyncJob`] made durable, or failed to; for [`Store::note_synced`].
 #[derive(Debug)]
+#[must_use = "what was not made durable is known to nobody else"]
 pub struct Synced {
     epoch: u64,
     state_changes: u64,
     states: Vec<MemberState>,
+    /// What the host failed to make durable: a medium, or else a file of the
+    /// store's own.
+    failed: Vec<(Option<usize>, StoreError)>,
 }
 
 /// What [`Store::tidy`] leaves to be done.
@@ -43,16 +53,17 @@ pub enum Tidy {
 }
 
 impl SyncJob {
-    /// Waits until the host has written everything.
-    ///
-    /// # Errors
-    /// The host's. What it failed to write may be lost; another job tries all
-    /// files again.
-    pub fn run(self) -> Result<Synced, StoreError> {
-        for (path, file) in &self.files {
-            file.sync_data().map_err(|error| StoreError::host("make durable", path, error))?;
+    /// Waits until the host has written everything, or has failed to. What it
+    /// failed to write may be lost, and it will not say so again: whoever runs a
+    /// job hands the result to [`Store::note_synced`].
+    pub fn run(mut self) -> Synced {
+        for ToSync { medium, name, file } in self.files {
+            if let Err(source) = file.make_durable() {
+                let error = StoreError::Host { file: name, action: "make durable", source };
+                self.synced.failed.push((medium, error));
+            }
         }
-        Ok(self.synced)
+        self.synced
     }
 
     /// Whether there is nothing to wait for.
@@ -67,7 +78,7 @@ impl Store {
     /// # Errors
     /// The host's.
     pub fn sync(&mut self) -> Result<(), StoreError> {
-        let synced = self.sync_job().run()?;
+        let synced = self.sync_job().run();
         self.note_synced(synced)
     }
 
@@ -86,16 +97,26 @@ impl Store {
         files.extend(self.losses.iter().flat_map(|loss| loss.files_changed_since(self.synced)));
         let epoch = self.media.epoch;
         self.media.epoch += 1;
-        SyncJob { files, synced: Synced { epoch, state_changes: self.state_changes, states: self.states() } }
+        let (state_changes, states) = (self.state_changes, self.states());
+        SyncJob { files, synced: Synced { epoch, state_changes, states, failed: Vec::new() } }
     }
 
     /// Takes note of what a job made durable, and records how far members are
-    /// filled.
+    /// filled. A member that the host failed to make durable has failed, if the
+    /// volume survives that: what was to be durable is so without it.
     ///
     /// # Errors
-    /// The host's, if it cannot be recorded: it stays as it was then, and what
-    /// was written is durable all the same.
+    /// The store [has stopped](StoreError::Stopped), now or before: the host
+    /// failed to make something durable that nothing makes good. Or what was
+    /// made durable cannot be recorded: it stays as it was then.
     pub fn note_synced(&mut self, synced: Synced) -> Result<(), StoreError> {
+        self.check_running()?;
+        for (medium, error) in synced.failed {
+            match medium {
+                Some(medium) => self.drop_or_stop(medium, error)?,
+                None => return Err(self.stop(error)),
+            }
+        }
         self.synced = self.synced.max(synced.epoch);
         if synced.state_changes == self.state_changes {
             self.record_better(&synced.states, false)?;
@@ -111,8 +132,9 @@ impl Store {
     /// # Errors
     /// The host's; call again later.
     pub fn tidy(&mut self, now: Duration) -> Result<Tidy, StoreError> {
+        self.check_running()?;
         self.finish_pending()?;
-        if self.settle_some()? {
+        if self.settle_or_give_up_lacking()? {
             return Ok(Tidy::Again);
         }
         if !self.has_more_to_record() {
@@ -140,6 +162,7 @@ impl Store {
     /// # Errors
     /// The host's. The next opening mends then.
     pub fn close(mut self) -> Result<(), StoreError> {
+        self.check_running()?;
         self.finish_pending()?;
         while self.settle_some()? {}
         if let Some(Records { journal: Some(journal), .. }) = &mut self.records {
@@ -173,8 +196,8 @@ impl Store {
 
     /// Makes redundancy follow from the data somewhere where it may not.
     /// Answers whether there was such a place.
-    fn settle_some(&mut self) -> Result<bool, StoreError> {
-        let Some(extent) = self.unsettled.last().copied() else { return Ok(false) };
+    pub(crate) fn settle_some(&mut self) -> Result<bool, StoreError> {
+        let Some(extent) = self.unsettled.last().map(|unsettled| unsettled.extent) else { return Ok(false) };
         if !self.root.answers() {
             return Ok(false);
         }
@@ -183,10 +206,13 @@ impl Store {
             regions.mark(part, self.media.epoch)?;
         }
         Verifier::new(&mut self.media, true).check(&mut self.root, "", part)?;
-        self.unsettled.pop();
         if part.sectors < extent.sectors {
             let rest = Extent { start: part.end(), sectors: extent.sectors - part.sectors };
-            self.unsettled.push(rest);
+            if let Some(unsettled) = self.unsettled.last_mut() {
+                unsettled.extent = rest;
+            }
+        } else {
+            self.unsettled.pop();
         }
         Ok(true)
     }

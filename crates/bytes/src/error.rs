@@ -37,6 +37,15 @@ pub enum StoreError {
         /// Those that are out of order.
         members: String,
     },
+    /// The host failed to make something durable that nothing makes good. Since
+    /// it says so only once, nothing is believed from then on.
+    #[error(
+        "the store has stopped, since what it was given may be lost: {why}; stop the server and look at its disk"
+    )]
+    Stopped {
+        /// What happened.
+        why: String,
+    },
     /// The request reaches behind the end of the volume, or is empty.
     #[error("{extent:?} is not within the volume's {capacity}, or is empty")]
     OutOfRange {

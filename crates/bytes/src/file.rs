@@ -1,6 +1,6 @@
 //! A drive's bytes in sparse files.
 
-use crate::medium::{Medium, byte_of};
+use crate::medium::{Durable, Medium, byte_of};
 use fullstroke_contract::Extent;
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
@@ -191,8 +191,8 @@ impl Medium for FileMedium {
         Ok(())
     }
 
-    fn files(&self) -> &[Arc<File>] {
-        &self.files
+    fn files(&self) -> Vec<Arc<dyn Durable>> {
+        self.files.iter().map(|file| Arc::clone(file) as Arc<dyn Durable>).collect()
     }
 }
 

@@ -9,6 +9,7 @@
 //! overwritten by the next.
 
 use crate::StoreError;
+use crate::durability::ToSync;
 use crate::transaction::{Change, Kind, Transaction};
 use fullstroke_contract::Extent;
 use fullstroke_units::SECTOR_BYTES;
@@ -72,8 +73,9 @@ impl Journal {
     /// The file, if it was changed after the epoch `synced`. It is made durable
     /// with the media: after a loss of power, a record from before would undo
     /// what was durable.
-    pub(crate) fn file_changed_since(&self, synced: u64) -> Option<(PathBuf, Arc<File>)> {
-        (self.changed > synced).then(|| (self.path.clone(), Arc::clone(&self.file)))
+    pub(crate) fn file_changed_since(&self, synced: u64) -> Option<ToSync> {
+        let name = self.path.display().to_string();
+        (self.changed > synced).then(|| ToSync { medium: None, name, file: self.file.clone() })
     }
 
     /// Forgets the record.

@@ -12,6 +12,7 @@
 //! | `opening.rs` | a store is made, or opened again and mended |
 //! | `durability.rs` | syncing, also from another thread; tidying; closing |
 //! | `members.rs` | members fail, are restored, and are filled again |
+//! | `healing.rs` | what the host's storage fails to do, and what follows |
 //! | `loss.rs` | data that was given up, until it is written again |
 //! | `states.rs` | how one member's failure is another's, in volumes of volumes |
 //! | `node.rs`, `array.rs` | the tree of drives and volumes; plans on bytes |
@@ -76,6 +77,7 @@ mod durability;
 mod error;
 mod file;
 mod gathered;
+mod healing;
 mod journal;
 mod lock;
 mod loss;
@@ -95,15 +97,17 @@ mod verify;
 #[cfg(test)]
 mod cuts;
 #[cfg(test)]
+mod faults;
+#[cfg(test)]
 #[path = "../tests/common/mod.rs"]
 mod samples;
 
 pub use durability::{SyncJob, Synced, Tidy};
 pub use error::StoreError;
 pub use file::FileMedium;
-pub use medium::Medium;
+pub use medium::{Durable, Medium};
 pub use members::MemberStatus;
 pub use memory::MemoryMedium;
 pub use opening::{Location, OpenReport, Opening, Progress};
-pub use store::Store;
+pub use store::{Dropped, Scrub, Store};
 pub use verify::{Comparison, Mismatch};

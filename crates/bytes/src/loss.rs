@@ -11,6 +11,7 @@
 
 use crate::StoreError;
 use crate::array::Array;
+use crate::durability::ToSync;
 use crate::file::FileMedium;
 use crate::medium::Medium;
 use crate::memory::MemoryMedium;
@@ -18,10 +19,8 @@ use crate::superblock::StateRecord;
 use fullstroke_contract::{Extent, MemberState, Operation};
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
 use fullstroke_volume::MemberStates;
-use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
 /// Sectors of the volume for which one sector of bits stands.
 const SECTORS_A_BLOCK: u64 = SECTOR_BYTES * 8;
@@ -143,8 +142,8 @@ impl Loss {
     }
 
     /// The files with the bits, if they were changed after the epoch `synced`.
-    pub(crate) fn files_changed_since(&self, synced: u64) -> impl Iterator<Item = (PathBuf, Arc<File>)> + '_ {
-        let files = if self.changed > synced { self.written.files() } else { &[] };
-        files.iter().map(|file| (self.written.name().into(), Arc::clone(file)))
+    pub(crate) fn files_changed_since(&self, synced: u64) -> impl Iterator<Item = ToSync> + '_ {
+        let files = if self.changed > synced { self.written.files() } else { Vec::new() };
+        files.into_iter().map(|file| ToSync { medium: None, name: self.written.name(), file })
     }
 }

@@ -2,14 +2,13 @@
 
 use crate::StoreError;
 use crate::array::first_error;
-use crate::medium::Medium;
+use crate::durability::ToSync;
+use crate::medium::{Medium, extent_of};
 use crate::transaction::{Change, Kind, Transaction};
 use fullstroke_contract::Extent;
 use fullstroke_units::Lbn;
-use std::fs::File;
+use std::cell::Cell;
 use std::io;
-use std::path::PathBuf;
-use std::sync::Arc;
 
 /// The media of all drives. Changes are made at once, or collected into a
 /// [`Transaction`] first; reads see collected changes as made.
@@ -20,19 +19,41 @@ pub(crate) struct Media {
     /// The epoch that changes belong to: a sync begins a new one.
     pub(crate) epoch: u64,
     collecting: bool,
+    /// Whether reads see the transaction as made, although it was not made to
+    /// its end.
+    pub(crate) overlaid: bool,
     pub(crate) transaction: Transaction,
+    /// The latest read that the host failed.
+    failed_read: Cell<Option<(usize, Extent)>>,
+    /// The media that the host did not change as it should have, and whether
+    /// for want of room.
+    failed_changes: Vec<(usize, bool)>,
 }
 
 impl Media {
     pub(crate) fn new(media: Vec<Box<dyn Medium>>) -> Media {
-        let changed = vec![0; media.len()];
-        Media { media, changed, epoch: 1, collecting: false, transaction: Transaction::default() }
+        // What an earlier process wrote need not be durable: the first sync is
+        // of all of them.
+        let changed = vec![1; media.len()];
+        Media {
+            media,
+            changed,
+            epoch: 1,
+            collecting: false,
+            overlaid: false,
+            transaction: Transaction::default(),
+            failed_read: Cell::new(None),
+            failed_changes: Vec::new(),
+        }
     }
 
     #[inline]
     pub(crate) fn read(&self, medium: usize, lbn: Lbn, into: &mut [u8]) -> Result<(), StoreError> {
-        self.media[medium].read(lbn, into).map_err(|error| self.error("read", medium, error))?;
-        if self.collecting {
+        if let Err(error) = self.media[medium].read(lbn, into) {
+            self.failed_read.set(Some((medium, extent_of(lbn, into.len()))));
+            return Err(self.error("read", medium, error));
+        }
+        if self.collecting || self.overlaid {
             self.transaction.overlay(medium, lbn, into);
         }
         Ok(())
@@ -45,7 +66,10 @@ impl Media {
             return Ok(());
         }
         self.changed[medium] = self.epoch;
-        self.media[medium].write(lbn, from).map_err(|error| self.error("write to", medium, error))
+        match self.media[medium].write(lbn, from) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.failed_change("write to", medium, error)),
+        }
     }
 
     pub(crate) fn zero(&mut self, medium: usize, extent: Extent, hole: bool) -> Result<(), StoreError> {
@@ -54,7 +78,10 @@ impl Media {
             return Ok(());
         }
         self.changed[medium] = self.epoch;
-        self.media[medium].zero(extent, hole).map_err(|error| self.error("write zeros to", medium, error))
+        match self.media[medium].zero(extent, hole) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.failed_change("write zeros to", medium, error)),
+        }
     }
 
     pub(crate) fn next_data(&self, medium: usize, extent: Extent) -> Result<Option<Extent>, StoreError> {
@@ -101,13 +128,37 @@ impl Media {
 
     /// The files of all media that were changed after the epoch `synced`, but
     /// for the media `without`.
-    pub(crate) fn files_changed_since(&self, synced: u64, without: &[usize]) -> Vec<(PathBuf, Arc<File>)> {
+    pub(crate) fn files_changed_since(&self, synced: u64, without: &[usize]) -> Vec<ToSync> {
         let media = self.media.iter().zip(&self.changed).enumerate();
         let changed = media.filter(|&(index, (_, &changed))| changed > synced && !without.contains(&index));
-        let files = changed.flat_map(|(_, (medium, _))| {
-            medium.files().iter().map(|file| (medium.name().into(), Arc::clone(file)))
+        let files = changed.flat_map(|(index, (medium, _))| {
+            let name = medium.name();
+            let files = medium.files().into_iter();
+            files.map(move |file| ToSync { medium: Some(index), name: name.clone(), file })
         });
         files.collect()
+    }
+
+    #[cold]
+    fn failed_change(&mut self, action: &'static str, medium: usize, source: io::Error) -> StoreError {
+        let error = self.error(action, medium, source);
+        self.failed_changes.push((medium, error.is_out_of_space()));
+        error
+    }
+
+    /// The latest read that the host failed since this was asked.
+    pub(crate) fn take_failed_read(&self) -> Option<(usize, Extent)> {
+        self.failed_read.take()
+    }
+
+    /// The media that the host did not change as it should have since this was
+    /// asked, each once, and whether for want of room only.
+    pub(crate) fn take_failed_changes(&mut self) -> Vec<(usize, bool)> {
+        let mut failed = std::mem::take(&mut self.failed_changes);
+        // What failed in another way as well comes first.
+        failed.sort_unstable();
+        failed.dedup_by_key(|&mut (medium, _)| medium);
+        failed
     }
 
     fn error(&self, action: &'static str, medium: usize, source: io::Error) -> StoreError {

@@ -6,6 +6,23 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
+/// Something that the host is to make durable, from whatever thread.
+pub trait Durable: Send + Sync {
+    /// Waits until all that was written before is safe from a loss of power.
+    ///
+    /// # Errors
+    /// The host's. What was not durable before may be lost then, and the next
+    /// call may know nothing of it: a failed call must never be repeated in the
+    /// hope that it ends better.
+    fn make_durable(&self) -> io::Result<()>;
+}
+
+impl Durable for File {
+    fn make_durable(&self) -> io::Result<()> {
+        self.sync_data()
+    }
+}
+
 /// Keeps the bytes of one drive. What was never written reads as zeros and
 /// takes no room.
 ///
@@ -52,8 +69,8 @@ pub trait Medium: Send {
     /// The host's.
     fn clear(&mut self) -> io::Result<()>;
 
-    /// The files that are to be made durable, if there are any.
-    fn files(&self) -> &[Arc<File>];
+    /// What is to be made durable, if there is any.
+    fn files(&self) -> Vec<Arc<dyn Durable>>;
 }
 
 /// The byte at which a sector begins.

@@ -1,6 +1,7 @@
 //! Members fail, are replaced, and are filled again.
 
 use crate::loss::Loss;
+use crate::media::Media;
 use crate::node::Node;
 use crate::states;
 use crate::store::Records;
@@ -71,6 +72,7 @@ impl Store {
         }
         let dying = array.members[member].media();
         self.finish_pending_without(&dying)?;
+        self.settle_all_but(&dying)?;
         self.record_all_but(&dying)?;
         self.set_state(path, MemberState::Failed)
     }
@@ -199,17 +201,28 @@ impl Store {
 
     fn rebuild_part(&mut self, path: &[usize], done: Sectors, most: Sectors) -> Result<Sectors, StoreError> {
         let (array, member) = states::find(&mut self.root, path)?;
-        let next = array.layout.plan_rebuild(member, done, most, &mut array.plan);
         // A volume that is filled must keep its own parity sound.
         let at_once = matches!(array.members[member], Node::Volume(_)) && self.has_journal();
-        let filled = if at_once {
-            self.change_at_once(|root, media| states::find(root, path)?.0.carry_out(&[], media))
-        } else {
-            states::find(&mut self.root, path)?.0.carry_out(&[], &mut self.media)
-        };
+        let mut next = done;
+        let filled = self.attempt(None, |store| {
+            // What was mended may have cost a member that it needs.
+            store.check_loss()?;
+            let mut fill = |root: &mut Node, media: &mut Media| {
+                let (array, member) = states::find(root, path)?;
+                if array.layout.member_state(member) == MemberState::Failed {
+                    let message = format!("member `{}` failed while it was filled", dotted(path));
+                    return Err(StoreError::Refused(message));
+                }
+                next = array.layout.plan_rebuild(member, done, most, &mut array.plan);
+                array.carry_out(&[], media)
+            };
+            if at_once { store.change_at_once(fill) } else { fill(&mut store.root, &mut store.media) }
+        });
         let done = if filled.is_ok() { next } else { done };
         let (array, member) = states::find(&mut self.root, path)?;
-        array.layout.set_member_state(member, MemberState::Rebuilding { done });
+        if array.layout.member_state(member) != MemberState::Failed {
+            array.layout.set_member_state(member, MemberState::Rebuilding { done });
+        }
         filled.map(|()| done)
     }
 
@@ -276,7 +289,7 @@ impl Store {
     /// need not take part any more.
     fn record_all_but(&mut self, dying: &[usize]) -> Result<(), StoreError> {
         if self.records_lag() {
-            let synced = self.sync_job_without(dying).run()?;
+            let synced = self.sync_job_without(dying).run();
             self.note_synced(synced)?;
             let states = self.states();
             self.record_better(&states, true)?;
@@ -316,7 +329,8 @@ impl Store {
         let Some(Records { journal: Some(journal), superblock, .. }) = &mut self.records else {
             return Ok(());
         };
-        let needed = states::any_degraded_parity(&self.root, &mut superblock.members.iter());
+        // What was written down must not be forgotten before it is made.
+        let needed = self.pending || states::any_degraded_parity(&self.root, &mut superblock.members.iter());
         if self.journalled && !needed {
             journal.clear(self.media.epoch)?;
         }

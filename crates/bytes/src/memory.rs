@@ -1,9 +1,8 @@
 //! A drive's bytes in memory: pages that exist once they are written.
 
-use crate::medium::{Medium, byte_of};
+use crate::medium::{Durable, Medium, byte_of};
 use fullstroke_contract::Extent;
 use fullstroke_units::{Lbn, SECTOR_BYTES};
-use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -159,8 +158,8 @@ impl Medium for MemoryMedium {
         Ok(())
     }
 
-    fn files(&self) -> &[Arc<File>] {
-        &[]
+    fn files(&self) -> Vec<Arc<dyn Durable>> {
+        Vec::new()
     }
 }
 

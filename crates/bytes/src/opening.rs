@@ -220,6 +220,8 @@ impl Store {
             pending: false,
             unsettled: Vec::new(),
             losses: Vec::new(),
+            stopped: None,
+            dropped: Vec::new(),
             synced: 0,
             checkpoint: None,
             quiet,
@@ -256,8 +258,7 @@ impl Store {
         report.replayed_changes = transaction.changes.len() as u64;
         self.media.transaction = transaction;
         self.media.apply(&[])?;
-        let synced = self.sync_job().run()?;
-        self.note_synced(synced)?;
+        self.sync()?;
         // Requests from now on may go by without a record: this one must not
         // undo them at the next opening.
         match &mut self.records {
@@ -293,8 +294,7 @@ impl Store {
         }
         report.mended = verifier.found;
         if !dirty.is_empty() {
-            let durable = self.sync_job().run()?;
-            self.note_synced(durable)?;
+            self.sync()?;
             let Some(Records { regions: Some(regions), .. }) = &mut self.records else { return Ok(()) };
             regions.clear_before(self.media.epoch)?;
         }

@@ -120,6 +120,15 @@ pub(crate) fn find<'a>(root: &'a mut Node, path: &[usize]) -> Result<(&'a mut Ar
     }
 }
 
+/// Where the drive with that medium is; `None` for one without a volume.
+pub(crate) fn path_of(node: &Node, medium: usize) -> Option<Vec<usize>> {
+    let Node::Volume(array) = node else { return None };
+    let member = array.members.iter().position(|member| member.media().contains(&medium))?;
+    let mut path = vec![member];
+    path.extend(path_of(&array.members[member], medium).unwrap_or_default());
+    Some(path)
+}
+
 /// Sets the state of the member at `path`, which exists, and of the volumes
 /// above that thereby fail or are replaced. A replaced volume within another is
 /// emptied: the other fills it from scratch, and what it held takes room in

@@ -19,6 +19,8 @@ use std::time::Duration;
 
 /// What of a request is journalled at once, which bounds the journal.
 const JOURNALLED_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
+/// What a scrub without pauses compares at once.
+const SCRUBBED_SECTORS: Sectors = Sectors((64 << 20) / SECTOR_BYTES);
 /// What is asked for its allocation at once.
 const ALLOCATION_SECTORS: u64 = (16 << 20) / SECTOR_BYTES;
 
@@ -47,14 +49,23 @@ const ALLOCATION_SECTORS: u64 = (16 << 20) / SECTOR_BYTES;
 /// [`Lost`](StoreError::Lost) until it is written, never zeros or garbage.
 ///
 /// # When the host fails
-/// A request whose read or write of a medium fails returns the error, and may
-/// have been carried out in part: as far as the other media allow, so that
-/// nothing else is lost if the member is then [failed](Store::fail_member),
-/// which is for the caller to decide. The volume stays usable: what the request
-/// left behind is mended by the next [`tidy`](Store::tidy), or, if the process
-/// ends before, by the next opening, since the region stays marked. In a
-/// degraded parity volume the changes are in the journal; the next request of
-/// any kind first makes them to the end, and fails like this one if it cannot.
+/// - **A read**: what the member should hold is computed from the others and
+///   written there again. A member that cannot be written, or not be read
+///   afterwards, has failed.
+/// - **A change**: the member has failed, if the volume survives that; the
+///   change is made on all others, and whole without it. Otherwise the change is
+///   an error, and may be made in part.
+/// - **Room**: a change for which there is none is an error, and may be made in
+///   part. Redundancy is made to follow from the data before the error is
+///   returned or, if there is no room for that either, by the next
+///   [`tidy`](Store::tidy); until then no other member can be failed. In a
+///   degraded parity volume the whole change is in the journal: reads find it
+///   made, and it is made before the next change.
+/// - **Making durable**: the member has failed, if the volume survives that;
+///   otherwise the store [has stopped](StoreError::Stopped), and nothing is
+///   served any more.
+///
+/// [`take_dropped`](Store::take_dropped) tells which members have failed so.
 pub struct Store {
     pub(crate) root: Node,
     pub(crate) media: Media,
@@ -65,7 +76,7 @@ pub struct Store {
     /// The journal's record was not carried out to its end.
     pub(crate) pending: bool,
     /// Where redundancy may not follow from the data.
-    pub(crate) unsettled: Vec<Extent>,
+    pub(crate) unsettled: Vec<Unsettled>,
     /// All that changed up to this epoch is durable.
     pub(crate) synced: u64,
     /// An epoch, and when it began at the latest.
@@ -73,8 +84,39 @@ pub struct Store {
     pub(crate) quiet: Duration,
     /// Data that was given up, and may not be read before it is written.
     pub(crate) losses: Vec<Loss>,
+    /// Why nothing is served any more.
+    pub(crate) stopped: Option<String>,
+    /// Members that have failed without an order.
+    pub(crate) dropped: Vec<Dropped>,
     /// Counts changes of members' states that do not come from rebuilding.
     pub(crate) state_changes: u64,
+}
+
+/// A comparison of all redundancy with the data, as far as it is.
+#[derive(Clone, Debug, Default)]
+pub struct Scrub {
+    /// All below this was compared.
+    pub next: Lbn,
+    /// Whether redundancy is made to follow from the data where it does not.
+    pub mend: bool,
+    /// What was found so far.
+    pub found: Comparison,
+}
+
+/// Where redundancy may not follow from the data.
+pub(crate) struct Unsettled {
+    pub(crate) extent: Extent,
+    /// The media that lack what was to be written. Without them it follows.
+    pub(crate) media: Vec<usize>,
+}
+
+/// A member that has failed because the host failed it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dropped {
+    /// Its indices from the top.
+    pub path: Vec<usize>,
+    /// What happened, for people.
+    pub why: String,
 }
 
 /// What a folder keeps beside the media.
@@ -110,8 +152,9 @@ impl Store {
     #[inline]
     pub fn read(&mut self, lbn: Lbn, into: &mut [u8]) -> Result<(), StoreError> {
         self.check_range(extent_of(lbn, into.len()))?;
-        self.finish_pending()?;
-        self.root.read(lbn, into, &self.media)?;
+        if let Err(error) = self.root.read(lbn, into, &self.media) {
+            self.read_again(lbn, into, error)?;
+        }
         if self.losses.is_empty() { Ok(()) } else { self.check_known(extent_of(lbn, into.len())) }
     }
 
@@ -205,18 +248,42 @@ impl Store {
     /// # Errors
     /// Lost, or the host's.
     pub fn scrub(&mut self) -> Result<Comparison, StoreError> {
+        let mut scrub = Scrub::default();
+        while self.scrub_step(&mut scrub, SCRUBBED_SECTORS)? {}
+        Ok(scrub.found)
+    }
+
+    /// Compares on, over about `most` addresses: a scrub in pieces, between
+    /// which requests are served. What cannot be read is mended as it is for
+    /// reads. Answers whether something is left.
+    ///
+    /// # Errors
+    /// As [`scrub`](Store::scrub); what was compared stays so.
+    pub fn scrub_step(&mut self, scrub: &mut Scrub, most: Sectors) -> Result<bool, StoreError> {
+        self.check_running()?;
         self.finish_pending()?;
-        let all = Extent { start: Lbn(0), sectors: self.capacity() };
-        let mut verifier = Verifier::new(&mut self.media, false);
-        verifier.check(&mut self.root, "", all)?;
-        Ok(verifier.found)
+        let capacity = self.capacity();
+        let sectors = most.max(Sectors(1)).min(Sectors(capacity.0.saturating_sub(scrub.next.0)));
+        let part = Extent { start: scrub.next, sectors };
+        let rows = if let Node::Volume(array) = &self.root { array.rows } else { None };
+        let part = rows.map_or(part, |rows| rows.around(part));
+        if sectors > Sectors::ZERO {
+            self.attempt(None, |store| {
+                let mut verifier = Verifier::new(&mut store.media, scrub.mend);
+                verifier.check(&mut store.root, "", part)?;
+                scrub.found.add(std::mem::take(&mut verifier.found));
+                Ok(())
+            })?;
+            scrub.next = part.end();
+        }
+        Ok(scrub.next.0 < capacity.0)
     }
 
     #[inline]
     fn check_range(&self, extent: Extent) -> Result<(), StoreError> {
         let capacity = self.capacity();
         if extent.sectors > Sectors::ZERO && extent.within(capacity) {
-            return Ok(());
+            return self.check_running();
         }
         Err(StoreError::OutOfRange { extent, capacity })
     }
@@ -232,16 +299,24 @@ impl Store {
         if !self.root.answers() {
             return Err(StoreError::Lost { extent });
         }
+        // Whatever a member's failure leaves undone is done again, perhaps through
+        // the journal now.
+        self.attempt(Some(extent), |store| store.change_once(extent, &mut make))
+    }
+
+    #[inline]
+    fn change_once(
+        &mut self,
+        extent: Extent,
+        make: &mut impl FnMut(&mut Node, Extent, &mut Media) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
         self.finish_pending()?;
         if let Some(Records { regions: Some(regions), .. }) = &mut self.records {
-            regions.mark(extent, self.media.epoch)?;
+            let marked = regions.mark(extent, self.media.epoch);
+            marked.map_err(|error| self.stop_unless_told_apart(error))?;
         }
         if !self.journalled {
-            let result = make(&mut self.root, extent, &mut self.media);
-            if let Err(StoreError::Host { .. }) = result {
-                self.unsettled.push(extent);
-            }
-            return result;
+            return make(&mut self.root, extent, &mut self.media);
         }
         let (mut at, end) = (extent.start.0, extent.end().0);
         while at < end {
@@ -277,6 +352,8 @@ impl Store {
         &mut self,
         make: impl FnOnce(&mut Node, &mut Media) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
+        // A change that was written down must be made before the next is.
+        self.finish_pending()?;
         self.media.begin();
         let made = make(&mut self.root, &mut self.media);
         self.media.end();
@@ -285,9 +362,8 @@ impl Store {
             journal.record(&self.media.transaction, self.media.epoch)?;
         }
         self.pending = true;
-        self.media.apply(&[])?;
-        self.pending = false;
-        Ok(())
+        self.media.overlaid = true;
+        self.finish_pending()
     }
 
     /// Makes what is in the journal to the end.
@@ -302,6 +378,7 @@ impl Store {
         if self.pending {
             self.media.apply(without)?;
             self.pending = false;
+            self.media.overlaid = false;
         }
         Ok(())
     }

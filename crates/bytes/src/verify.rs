@@ -32,6 +32,16 @@ pub struct Comparison {
     pub first: Vec<Mismatch>,
 }
 
+impl Comparison {
+    /// Adds what was found elsewhere.
+    pub(crate) fn add(&mut self, other: Comparison) {
+        self.compared_sectors += other.compared_sectors;
+        self.mismatched_sectors += other.mismatched_sectors;
+        self.first.extend(other.first);
+        self.first.truncate(LISTED);
+    }
+}
+
 /// A run of parity or of a copy that does not follow from the data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mismatch {

@@ -422,7 +422,7 @@ fn a_region_is_forgotten_some_seconds_after_its_last_write_and_a_sync() {
     assert_eq!(store.tidy(second(106)).unwrap(), Tidy::Sync);
     let job = store.sync_job();
     store.write(Lbn(4), &pattern(4, 1, 1)).unwrap();
-    let synced = std::thread::spawn(move || job.run().unwrap()).join().unwrap();
+    let synced = std::thread::spawn(move || job.run()).join().unwrap();
     store.note_synced(synced).unwrap();
     assert_eq!(store.tidy(second(107)).unwrap(), Tidy::At(second(112)), "it was written meanwhile");
     assert_eq!(dirty(), 1);

@@ -4,7 +4,7 @@
 use crate::poll::Bell;
 use crate::watch::Ended;
 use crate::world::Ticket;
-use fullstroke_bytes::{StoreError, SyncJob, Synced};
+use fullstroke_bytes::{SyncJob, Synced};
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -20,7 +20,7 @@ pub(crate) struct Waiting {
 pub(crate) struct Syncer {
     pub(crate) bell: Arc<Bell>,
     jobs: Sender<(usize, SyncJob)>,
-    done: Receiver<(usize, Result<Synced, StoreError>)>,
+    done: Receiver<(usize, Synced)>,
 }
 
 /// The requests of one world that wait. Those that come while a job is under
@@ -54,8 +54,8 @@ impl Syncer {
         let _ = self.jobs.send((world, job));
     }
 
-    /// A job that has ended, of which world, and how.
-    pub(crate) fn finished(&self) -> Option<(usize, Result<Synced, StoreError>)> {
+    /// A job that has ended, of which world, and what it made durable.
+    pub(crate) fn finished(&self) -> Option<(usize, Synced)> {
         self.done.try_recv().ok()
     }
 }

@@ -10,7 +10,7 @@ use crate::poll::{Interest, Poll, Ready};
 use crate::socket::Listener;
 use crate::watch::Ended;
 use crate::world::{Carried, ClientId, World};
-use fullstroke_bytes::{StoreError, Synced, Tidy};
+use fullstroke_bytes::{Synced, Tidy};
 use fullstroke_nbd::{Command, ErrorCode, Exports};
 use fullstroke_units::Time;
 use std::io::{self, Read as _};
@@ -214,6 +214,7 @@ impl Server {
             } else {
                 hurry(world, until);
             }
+            world.tell_dropped();
             // Answering ends no request: the room goes back as it was.
             let mut ended = std::mem::take(&mut world.watch.ended);
             self.has_turns |= !ended.is_empty();
@@ -313,8 +314,8 @@ impl Server {
         }
     }
 
-    fn end_sync(&mut self, index: usize, result: Result<Synced, StoreError>) {
-        let result = result.and_then(|synced| self.worlds[index].store.note_synced(synced));
+    fn end_sync(&mut self, index: usize, synced: Synced) {
+        let result = self.worlds[index].store.note_synced(synced);
         let (waiting, again) = self.sync_queues[index].end();
         for Waiting { ended, ticket } in waiting {
             if let Some(client) = client_of(&mut self.clients, ticket.client) {
@@ -369,8 +370,8 @@ impl Server {
             INBOX => self.read_letters(),
             DURABLE => {
                 self.syncer.bell.silence();
-                while let Some((index, result)) = self.syncer.finished() {
-                    self.end_sync(index, result);
+                while let Some((index, synced)) = self.syncer.finished() {
+                    self.end_sync(index, synced);
                 }
             }
             key if key & CLIENT != 0 => self.hear(event),

@@ -4,7 +4,7 @@ use crate::lateness::Lateness;
 use crate::record::{RecordedOrder, Recorder};
 use crate::status::Operations;
 use crate::watch::{Ended, Sent, Watch};
-use fullstroke_bytes::{Store, StoreError};
+use fullstroke_bytes::{Dropped, Store, StoreError};
 use fullstroke_contract::{Extent, Hints, Operation, Order, Refusal, Request, RequestId, Signal, Status};
 use fullstroke_engine::Machine;
 use fullstroke_nbd::{Allocation, Command, CommandFlags, ErrorCode, StatusExtent};
@@ -85,6 +85,8 @@ pub(crate) struct World {
     pub(crate) line: VecDeque<ClientId>,
     rebuilding: bool,
     bytes_in_flight: u64,
+    /// Whether people know that the store has stopped.
+    told_stop: bool,
     tickets: Vec<Option<Ticket>>,
     free: Vec<u32>,
 }
@@ -108,6 +110,7 @@ impl World {
             line: VecDeque::new(),
             rebuilding: false,
             bytes_in_flight: 0,
+            told_stop: false,
             tickets: Vec::new(),
             free: Vec::new(),
         }
@@ -235,6 +238,26 @@ impl World {
             }
         }
         self.note_rebuilding();
+    }
+
+    /// Tells the layers which members have failed because the host's storage
+    /// did, and people that it did.
+    pub(crate) fn tell_dropped(&mut self) {
+        for Dropped { path, why } in self.store.take_dropped() {
+            let drive = path.iter().map(usize::to_string).collect::<Vec<_>>().join(".");
+            let _ = writeln!(io::stderr(), "fullstroke: {}: drive {drive} has failed: {why}", self.name);
+            // They may know already.
+            let _ = self.order(self.machine.now(), &path, |member| Order::Fail { member });
+        }
+        if let Some(why) = self.store.stopped()
+            && !self.told_stop
+        {
+            self.told_stop = true;
+            eprintln!(
+                "fullstroke: {}: nothing is served any more, since writes may be lost: {why}",
+                self.name
+            );
+        }
     }
 
     /// Why a request is not begun at all. A disk zeroes no faster than it
