@@ -35,7 +35,7 @@
 //!   to the array.
 //!
 //! Whether the drives keep written data in buffers of their own is said in the
-//! drive's description (`drive_settings = { buffer = { write_back = ... } }`);
+//! volume (`write_cache = true`);
 //! with a battery they should not, because no flush reaches them.
 //!
 //! A controller's memory is a cache of blocks. Real controllers are silent on

@@ -94,6 +94,7 @@ fn overheads(electronics: &Electronics) -> ElectronicsConfig {
     ElectronicsConfig {
         bus_read_ms_per_sector: slowest(bus.map(|bus| bus.read_sector_ms)),
         bus_write_ms_per_sector: slowest(bus.map(|bus| bus.write_sector_ms)),
+        hit_overhead_ms: None,
         read_hit: overhead(disk.read_hit_after_read_ms, disk.read_hit_after_write_ms),
         read_miss: overhead(disk.read_miss_after_read_ms, disk.read_miss_after_write_ms),
         write_hit: overhead(disk.write_hit_after_read_ms, disk.write_hit_after_write_ms),
@@ -115,6 +116,7 @@ fn buffer(disk: &DiskKeys) -> BufferConfig {
     BufferConfig {
         segments,
         segment_sectors: count(disk.segment_sectors).max(1),
+        sectors: None,
         write_segments: if disk.separate_write_segment != 0 {
             1
         } else {
@@ -136,6 +138,9 @@ fn buffer(disk: &DiskKeys) -> BufferConfig {
         writes_drop_reads: disk.continuous_read < 4,
         destage_delay: Duration::ZERO,
         destage_watermark: 1.0,
+        destage_discipline: None,
         hits_pass_queue: false,
+        buffered_first: false,
+        stream_sectors: 0,
     }
 }

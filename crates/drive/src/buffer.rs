@@ -7,11 +7,15 @@
 
 mod oldest;
 mod order;
+mod pool;
 mod segments;
 
+use self::pool::Pool;
 use self::segments::{Fill, Kind, Segment, Segments};
 use crate::config::{BufferConfig, ReadAhead};
 use crate::mechanics::{Access, Feed, Head, Mechanics};
+use crate::queue;
+use fullstroke_contract::registry::{Keys, find};
 use fullstroke_contract::{ConfigError, Extent, TrackTable as _};
 use fullstroke_units::{Duration, Lbn, Sectors, Time};
 use std::collections::VecDeque;
@@ -45,17 +49,24 @@ pub(crate) enum Lookup {
 pub(crate) struct Buffer {
     config: BufferConfig,
     segment_sectors: u64,
-    /// Segments that may hold written data.
+    /// Segments that may hold written data, and their sectors.
     write_segments: usize,
+    write_sectors: u64,
     segments: Segments,
     /// The segment that the drive is filling.
     filling: Option<usize>,
+    /// The one that it filled last.
+    filled_last: usize,
+    /// What is dirty, in order of age; or in the order of a discipline.
     dirty: VecDeque<Dirty>,
+    pool: Option<Pool>,
     /// What was written last, and when it is on the medium; until then its
     /// segment is taken.
     destaged: (Extent, Time),
     /// The arm works for the buffer until then.
     arm_free: Time,
+    /// What the arm did to write dirty data.
+    destaging: Access,
     tick: u64,
     hits: u64,
 }
@@ -81,13 +92,24 @@ impl Buffer {
             let message = format!("found {}; expected 0 to 1", config.destage_watermark);
             return Err(ConfigError::new("destage_watermark", message));
         }
+        let segment_sectors = u64::from(config.segment_sectors);
+        if config.sectors.is_some_and(|sectors| u64::from(sectors) < segment_sectors) {
+            let message = format!("found {}; expected at least one segment", config.sectors.unwrap_or(0));
+            return Err(ConfigError::new("sectors", message));
+        }
+        let sectors = config.sectors.map_or(u64::from(config.segments) * segment_sectors, u64::from);
+        let write_segments = config.write_segments.max(1);
         Ok(Buffer {
-            segment_sectors: u64::from(config.segment_sectors),
-            write_segments: config.write_segments.max(1) as usize,
-            segments: Segments::new(config.segments as usize),
-            config: config.clone(),
+            segment_sectors,
+            write_segments: write_segments as usize,
+            write_sectors: (sectors * u64::from(write_segments) / u64::from(config.segments)).max(1),
+            segments: Segments::new(config.segments as usize, config.sectors.map(u64::from)),
             filling: None,
+            filled_last: 0,
             dirty: VecDeque::new(),
+            pool: pool(config)?,
+            destaging: Access::default(),
+            config: config.clone(),
             destaged: (Extent::default(), Time::ZERO),
             arm_free: Time::ZERO,
             tick: 0,
@@ -131,9 +153,35 @@ impl Buffer {
         self.arm_free
     }
 
+    /// When what went to the medium last is there.
+    pub(crate) fn on_medium(&self) -> Time {
+        self.destaged.1
+    }
+
+    /// What the arm has done so far to write dirty data.
+    pub(crate) fn destaging(&self) -> Access {
+        self.destaging
+    }
+
+    /// Dirty extents.
+    fn dirty_len(&self) -> usize {
+        self.pool.as_ref().map_or(self.dirty.len(), Pool::len)
+    }
+
+    /// Since when the arm may move for dirty data, if there are any.
+    fn dirty_since(&self) -> Option<Time> {
+        match &self.pool {
+            Some(pool) => pool.since(),
+            None => self.dirty.front().map(|dirty| dirty.since),
+        }
+    }
+
     /// Whether so much waits to be written that it goes before reads.
     pub(crate) fn above_watermark(&self) -> bool {
-        self.dirty.len() as f64 > self.config.destage_watermark * self.write_segments as f64
+        let sectors = self.pool.as_ref().map_or(0, Pool::sectors) as f64;
+        let mark = self.config.destage_watermark;
+        self.dirty_len() as f64 > mark * self.write_segments as f64
+            || sectors > mark * self.write_sectors as f64
     }
 
     /// Whether written data stay in the buffer rather than being waited for.
@@ -151,7 +199,7 @@ impl Buffer {
     /// the arm. Where requests are `waiting`, only dirty data above the
     /// watermark go before them.
     pub(crate) fn catch_up(&mut self, now: Time, waiting: bool, mechanics: &Mechanics, head: &mut Head) {
-        while let Some(&Dirty { since, .. }) = self.dirty.front() {
+        while let Some(since) = self.dirty_since() {
             let urgent = self.above_watermark();
             let delay = if urgent { Duration::ZERO } else { self.config.destage_delay };
             let begin = self.arm_free.max(since + delay);
@@ -164,10 +212,18 @@ impl Buffer {
         self.read_ahead(now, mechanics, head);
     }
 
-    /// Writes the oldest dirty extent, from `now` on.
-    pub(crate) fn destage_one(&mut self, now: Time, mechanics: &Mechanics, head: &mut Head) -> Access {
-        let Some(Dirty { extent, arrived, .. }) = self.dirty.pop_front() else { return Access::default() };
+    /// Writes the dirty extent whose turn it is, from `now` on.
+    pub(crate) fn destage_one(&mut self, now: Time, mechanics: &Mechanics, head: &mut Head) {
+        let access = self.write_dirty(now, mechanics, head);
+        add(&mut self.destaging, &access);
+    }
+
+    fn write_dirty(&mut self, now: Time, mechanics: &Mechanics, head: &mut Head) -> Access {
         let begin = self.arm_free.max(now);
+        let Some(Dirty { extent, since, arrived }) = self.next_dirty(begin, mechanics, *head) else {
+            return Access::default();
+        };
+        let begin = if self.pool.is_some() { begin.max(since) } else { begin };
         self.stop_fill(begin);
         let position = mechanics.geometry().locate(extent.start);
         let feed = Feed { first: arrived, each: Duration::ZERO };
@@ -176,12 +232,35 @@ impl Buffer {
         self.destaged = (extent, self.arm_free);
         let (start, end) = (extent.start.0, extent.end().0);
         let stays = self.config.read_hits_on_written;
-        self.segments.update_overlapping(start, end, |segment| {
+        let pool = &mut self.pool;
+        self.segments.update_overlapping(start, end, |index, segment| {
             if segment.kind == Kind::Dirty && start <= segment.start && segment.end <= end {
+                if let Some(pool) = pool {
+                    pool.remove(index, segment);
+                }
                 if stays { segment.kind = Kind::Written } else { *segment = Segment::default() }
             }
         });
         access
+    }
+
+    /// Takes out the dirty extent that an arm which is free at `begin` writes.
+    fn next_dirty(&mut self, begin: Time, mechanics: &Mechanics, head: Head) -> Option<Dirty> {
+        let Some(pool) = &mut self.pool else { return self.dirty.pop_front() };
+        let waiting = pool.take(begin, self.destaged.0.end(), mechanics, head)?;
+        let segment = self.segments.get(waiting.slot as usize);
+        pool.taken(segment);
+        let extent = Extent::new(segment.start, segment.end - segment.start);
+        Some(Dirty { extent, since: waiting.arrived, arrived: segment.ready })
+    }
+
+    /// Whether anything is dirty that was taken until `asked`. Under a
+    /// discipline nobody keeps account of each: all goes.
+    fn is_dirty_since(&self, asked: Time) -> bool {
+        match &self.pool {
+            Some(pool) => pool.since().is_some_and(|since| since <= asked),
+            None => self.dirty.iter().any(|dirty| dirty.since <= asked),
+        }
     }
 
     /// Writes, from `now` on, everything that was taken until `asked`; when that
@@ -194,12 +273,9 @@ impl Buffer {
         head: &mut Head,
         work: &mut Access,
     ) -> Time {
-        while self.dirty.iter().any(|dirty| dirty.since <= asked) {
-            let access = self.destage_one(now, mechanics, head);
-            work.seek += access.seek;
-            work.rotation += access.rotation;
-            work.transfer += access.transfer;
-            work.seek_cylinders += access.seek_cylinders;
+        while self.is_dirty_since(asked) {
+            let access = self.write_dirty(now, mechanics, head);
+            add(work, &access);
         }
         self.destaged.1.max(now)
     }
@@ -225,9 +301,39 @@ impl Buffer {
         }
     }
 
+    /// Where the data of the segment that is being read begin and end.
+    pub(crate) fn being_read(&self) -> Option<(u64, u64)> {
+        let segment = self.segments.get(self.filling?);
+        matches!(segment.fill, Fill::Ahead { .. }).then_some((segment.start, segment.end))
+    }
+
+    /// Where the data of the segment that was read last begin and end.
+    pub(crate) fn read_last(&self) -> (u64, u64) {
+        let segment = self.segments.get(self.filled_last);
+        (segment.start, segment.end)
+    }
+
+    /// Whether a read at `lbn` goes on where an earlier one ended.
+    pub(crate) fn goes_on(&self, lbn: Lbn) -> bool {
+        self.segments.touching(lbn.0, |segment| segment.kind == Kind::Read).is_some()
+    }
+
+    /// Until when the arm stays with the stream that it is reading.
+    pub(crate) fn stream_until(&self, mechanics: &Mechanics, mut head: Head) -> Time {
+        let Some(segment) = self.filling.map(|index| self.segments.get(index)) else { return Time::ZERO };
+        let Fill::Ahead { since, limit } = segment.fill else { return Time::ZERO };
+        let sectors = Sectors(u64::from(self.config.stream_sectors).min(limit - segment.end));
+        if sectors == Sectors::ZERO {
+            return Time::ZERO;
+        }
+        let start = Lbn(segment.end);
+        let position = mechanics.geometry().locate(start);
+        since + mechanics.access(&mut head, since, start, sectors, &position, false).duration()
+    }
+
     /// A read was answered from a segment; read-ahead may go on from `now`, if
-    /// the arm is not writing then.
-    pub(crate) fn hit(&mut self, index: usize, now: Time, extent: Extent, mechanics: &Mechanics) {
+    /// the arm is `idle` and not writing then.
+    pub(crate) fn hit(&mut self, index: usize, now: Time, extent: Extent, mechanics: &Mechanics, idle: bool) {
         self.hits += 1;
         self.tick += 1;
         let (tick, Segment { kind, fill, end: reached, .. }) = (self.tick, *self.segments.get(index));
@@ -247,7 +353,7 @@ impl Buffer {
             Fill::Ahead { since, limit: old } => {
                 self.segments.set_fill(index, Fill::Ahead { since, limit: limit.max(old) });
             }
-            Fill::Idle if goes_on && limit > reached && self.arm_free <= now => {
+            Fill::Idle if idle && goes_on && limit > reached && self.arm_free <= now => {
                 self.stop_fill(now);
                 self.start_fill(index, Fill::Ahead { since: now, limit });
             }
@@ -270,6 +376,7 @@ impl Buffer {
             segment.trim(size);
         });
         self.start_ahead(index, now, limit);
+        self.share();
     }
 
     /// A read came from the medium: the arm left its place at `left`, landed at
@@ -307,9 +414,24 @@ impl Buffer {
     /// Whether a write can be taken at `now` without waiting for the medium.
     pub(crate) fn has_room(&self, now: Time, extent: Extent) -> bool {
         let (destaged, on_medium) = self.destaged;
+        let under_way = now < on_medium;
+        if let Some(pool) = &self.pool {
+            let taken = pool.sectors() + if under_way { destaged.sectors.0 } else { 0 };
+            let has_segment = pool.len() + usize::from(under_way) < self.write_segments
+                && self.segments.may_go() > 0
+                || self.dirty_to_join(extent).is_some();
+            return has_segment && taken + extent.sectors.0 <= self.write_sectors;
+        }
         let joins = self.joins(destaged, extent);
-        let taken = self.dirty.len() + usize::from(now < on_medium && !joins);
+        let taken = self.dirty.len() + usize::from(under_way && !joins);
         taken < self.write_segments && self.segments.may_go() > 0
+    }
+
+    /// Whether a write that cannot be taken at `now` can be when dirty data have
+    /// gone to the medium.
+    pub(crate) fn will_have_room(&self, now: Time, extent: Extent) -> bool {
+        let fits = self.pool.is_none() || extent.sectors.0 <= self.write_sectors;
+        fits && (self.dirty_len() > 0 || now < self.destaged.1)
     }
 
     /// When a write can be taken, from `now` on: where the buffer is full, the
@@ -324,7 +446,7 @@ impl Buffer {
         if self.has_room(now, extent) {
             return Some(now);
         }
-        if self.dirty.len() >= self.write_segments || self.segments.may_go() == 0 {
+        if self.dirty_len() >= self.write_segments || self.segments.may_go() == 0 {
             self.destage_one(now, mechanics, head);
         }
         let free = self.destaged.1.max(now);
@@ -339,19 +461,54 @@ impl Buffer {
 
     /// A write was taken: its data come over the bus from `since` to `arrived`,
     /// and meanwhile the arm may move for it.
-    pub(crate) fn take_write(&mut self, since: Time, arrived: Time, extent: Extent) {
+    pub(crate) fn take_write(&mut self, since: Time, arrived: Time, extent: Extent, mechanics: &Mechanics) {
         self.hits += 1;
         self.tick += 1;
         self.overwrite(since, extent);
         if self.combine(arrived, extent) {
             return;
         }
-        self.insert(Segment::new(extent, Kind::Dirty, arrived, self.tick));
-        self.dirty.push_back(Dirty { extent, since, arrived });
+        let index = self.insert(Segment::new(extent, Kind::Dirty, arrived, self.tick));
+        match (&mut self.pool, index) {
+            (Some(pool), Some(index)) => pool.insert(index, extent, since, mechanics),
+            (Some(_), None) => unreachable!("a write is taken where there is a segment for it"),
+            (None, _) => self.dirty.push_back(Dirty { extent, since, arrived }),
+        }
+    }
+
+    /// The dirty segment of which a write is a part, or on which it goes on.
+    fn dirty_to_join(&self, extent: Extent) -> Option<usize> {
+        let (start, end) = (extent.start.0, extent.end().0);
+        let most = self.segment_sectors.saturating_sub(extent.sectors.0);
+        let fits = |segment: &Segment| {
+            segment.kind == Kind::Dirty
+                && (end <= segment.end || segment.end == start && segment.end - segment.start <= most)
+        };
+        self.segments.touching(start, fits).filter(|_| self.config.combine_writes)
+    }
+
+    /// Adds a write to a dirty segment.
+    fn join(&mut self, index: usize, arrived: Time, extent: Extent) {
+        let (tick, end) = (self.tick, extent.end().0);
+        let old = self.segments.get(index).end;
+        self.segments.update(index, |segment| {
+            segment.end = segment.end.max(end);
+            segment.ready = segment.ready.max(arrived);
+            segment.used = tick;
+        });
+        if let Some(pool) = &mut self.pool {
+            pool.grown(end.saturating_sub(old));
+        }
+        self.share();
     }
 
     /// Adds a write to the one before, if it goes on where that ended.
     fn combine(&mut self, arrived: Time, extent: Extent) -> bool {
+        if self.pool.is_some() {
+            let index = self.dirty_to_join(extent);
+            index.into_iter().for_each(|index| self.join(index, arrived, extent));
+            return index.is_some();
+        }
         let joins = self.dirty.back().is_some_and(|last| self.joins(last.extent, extent));
         let Some(last) = self.dirty.back_mut().filter(|_| joins) else { return false };
         let end = extent.start.0;
@@ -381,14 +538,23 @@ impl Buffer {
     /// What the buffer holds of `extent` is stale from `now` on. Dirty data that
     /// are overwritten as a whole need not be written to the medium.
     fn overwrite(&mut self, now: Time, extent: Extent) {
-        self.stop_fill(now);
         let (start, end) = (extent.start.0, extent.end().0);
+        if self.pool.is_none() || self.being_read().is_none_or(|(from, to)| start <= to && from < end) {
+            self.stop_fill(now);
+        }
         if self.config.writes_drop_reads {
             self.segments.drop_all(Kind::Read);
         }
-        self.segments.update_overlapping(start, end, |segment| match segment.kind {
+        let pool = &mut self.pool;
+        self.segments.update_overlapping(start, end, |index, segment| match segment.kind {
             Kind::Read => segment.cut(start, end),
-            Kind::Dirty if start <= segment.start && segment.end <= end => *segment = Segment::default(),
+            Kind::Written if pool.is_some() => segment.cut(start, end),
+            Kind::Dirty if start <= segment.start && segment.end <= end => {
+                if let Some(pool) = pool {
+                    pool.remove(index, segment);
+                }
+                *segment = Segment::default();
+            }
             _ => {}
         });
         self.dirty.retain(|dirty| dirty.extent.start < extent.start || extent.end() < dirty.extent.end());
@@ -398,7 +564,7 @@ impl Buffer {
     /// recently used of its kind (where that has all of its share) or of all
     /// give way. `None` if all are protected or dirty.
     fn insert(&mut self, segment: Segment) -> Option<usize> {
-        self.segments.update_overlapping(segment.start, segment.end, |other| {
+        self.segments.update_overlapping(segment.start, segment.end, |_, other| {
             if other.kind != Kind::Dirty {
                 *other = Segment::default();
             }
@@ -406,7 +572,16 @@ impl Buffer {
         let index = self.segments.to_replace(segment.is_written(), self.write_segments)?;
         self.segments.put(index, segment);
         self.filling = self.filling.filter(|&filling| filling != index);
+        self.share();
         Some(index)
+    }
+
+    /// Where segments share the buffer, the least recently used give way to what
+    /// others have grown by.
+    fn share(&mut self) {
+        while let Some(index) = self.segments.beyond_share().filter(|&index| Some(index) != self.filling) {
+            self.segments.drop(index);
+        }
     }
 
     /// How far read-ahead goes behind a read.
@@ -477,6 +652,7 @@ impl Buffer {
             segment.trim(size);
         });
         self.start_ahead(index, since, limit);
+        self.share();
     }
 
     /// The head waits for the end of a segment since `since`, to read on to
@@ -489,6 +665,7 @@ impl Buffer {
     fn start_fill(&mut self, index: usize, fill: Fill) {
         self.segments.set_fill(index, fill);
         self.filling = (fill != Fill::Idle).then_some(index);
+        self.filled_last = index;
     }
 
     /// The head leaves its track at `now`.
@@ -500,6 +677,23 @@ impl Buffer {
         };
         self.segments.set_fill(index, fill);
     }
+}
+
+/// Adds an access to the work of several.
+fn add(work: &mut Access, access: &Access) {
+    work.seek += access.seek;
+    work.rotation += access.rotation;
+    work.transfer += access.transfer;
+    work.seek_cylinders += access.seek_cylinders;
+}
+
+/// The dirty data of a buffer whose file names the discipline of their writing.
+fn pool(config: &BufferConfig) -> Result<Option<Pool>, ConfigError> {
+    let build = |name: &String| {
+        let entry = find("queue discipline", queue::REGISTRY, "destage_discipline", name)?;
+        (entry.build)(&Keys::new()).map(Pool::new)
+    };
+    config.destage_discipline.as_ref().map(build).transpose()
 }
 
 /// When all of `extent`, on one track, has passed under heads that landed at

@@ -585,27 +585,34 @@ fn electronics() -> impl Strategy<Value = Value> {
 
 fn configs() -> impl Strategy<Value = DriveConfig> {
     let modes = prop::sample::select(vec!["none", "track", "cylinder", "segment", "whole-track"]);
-    let flags = prop::array::uniform7(any::<bool>());
+    let flags = prop::array::uniform8(any::<bool>());
+    let order = prop::option::of(prop::sample::select(vec!["fcfs", "satf", "c-look"]));
+    let shares = (order, prop::option::of(0u32..400), prop::sample::select(vec![0u32, 20, 100]));
     let sizes = (1u32..6, 0u32..6, 1u32..100, prop::option::of(0u32..50));
     let rules = (0u32..3, 0.0..=1.0f64, 1u32..9, prop::sample::select(vec!["fcfs", "satf", "look"]));
-    (modes, flags, sizes, rules, electronics()).prop_map(|(mode, flags, sizes, rules, electronics)| {
-        let (segments, write_segments, segment_sectors, read_ahead_sectors) = sizes;
-        let (delay, watermark, depth, discipline) = rules;
-        let keys = json!({
-            "segments": segments, "segment_sectors": segment_sectors,
-            "write_segments": write_segments.min(segments), "read_ahead": mode,
-            "read_ahead_sectors": read_ahead_sectors, "read_ahead_over_delivered": flags[0],
-            "read_ahead_on_hit": flags[1], "write_back": flags[2], "combine_writes": flags[3],
-            "read_hits_on_written": flags[4], "writes_drop_reads": flags[5], "hits_pass_queue": flags[6],
-            "destage_delay": format!("{}ms", delay * 7), "destage_watermark": watermark,
-        });
-        DriveConfig {
-            buffer: Some(serde_json::from_value(keys).unwrap()),
-            electronics: serde_json::from_value(electronics).unwrap(),
-            queue: QueueConfig { discipline: discipline.into(), ..queue(depth) },
-            ..small_drive()
-        }
-    })
+    (modes, flags, sizes, rules, electronics(), shares).prop_map(
+        |(mode, flags, sizes, rules, electronics, shares)| {
+            let (order, sectors, stream) = shares;
+            let (segments, write_segments, segment_sectors, read_ahead_sectors) = sizes;
+            let (delay, watermark, depth, discipline) = rules;
+            let keys = json!({
+                "segments": segments, "segment_sectors": segment_sectors,
+                "write_segments": write_segments.min(segments), "read_ahead": mode,
+                "read_ahead_sectors": read_ahead_sectors, "read_ahead_over_delivered": flags[0],
+                "read_ahead_on_hit": flags[1], "write_back": flags[2], "combine_writes": flags[3],
+                "read_hits_on_written": flags[4], "writes_drop_reads": flags[5], "hits_pass_queue": flags[6],
+                "destage_delay": format!("{}ms", delay * 7), "destage_watermark": watermark,
+                "buffered_first": flags[7], "stream_sectors": stream, "destage_discipline": order,
+                "sectors": sectors.map(|more| segment_sectors + more),
+            });
+            DriveConfig {
+                buffer: Some(serde_json::from_value(keys).unwrap()),
+                electronics: serde_json::from_value(electronics).unwrap(),
+                queue: QueueConfig { discipline: discipline.into(), ..queue(depth) },
+                ..small_drive()
+            }
+        },
+    )
 }
 
 /// Runs the steps; wake-ups come `late` after they are due.

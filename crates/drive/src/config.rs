@@ -116,6 +116,10 @@ pub struct BufferConfig {
     pub segments: u32,
     /// Sectors of a segment.
     pub segment_sectors: u32,
+    /// Sectors of the whole buffer, which segments share as they need them; then
+    /// `segment_sectors` is what one has at most. Unless said, each has its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sectors: Option<u32>,
     /// Segments that may hold written data.
     #[serde(default = "one_segment")]
     pub write_segments: u32,
@@ -149,9 +153,24 @@ pub struct BufferConfig {
     /// Part of the write segments above which writing goes before reads.
     #[serde(default = "whole")]
     pub destage_watermark: f64,
-    /// Requests that the buffer answers pass those that wait for the arm.
+    /// The order in which written data go to the medium: a discipline of the
+    /// queue. Then sequential writes share segments wherever they go on. Unless
+    /// said, the oldest go first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destage_discipline: Option<String>,
+    /// Requests that the buffer answers pass those that wait for the arm, if it
+    /// can answer them when they come.
     #[serde(default, skip_serializing_if = "is_default")]
     pub hits_pass_queue: bool,
+    /// Requests are answered beside the arm as soon as the buffer has what they
+    /// read, or room for what they write; and a read goes first that goes on
+    /// where the heads are reading. Includes `hits_pass_queue`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub buffered_first: bool,
+    /// Sectors for which the arm stays behind a read that goes on where an
+    /// earlier one ended, though others wait, with `buffered_first`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub stream_sectors: u32,
 }
 
 /// How far a drive reads on behind a read.

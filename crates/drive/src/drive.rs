@@ -1,8 +1,10 @@
 //! The drive as a layer: requests wait in its queue, the arm serves one at a
 //! time.
 
+mod beside;
 mod flush;
 
+use self::beside::Beside;
 use crate::actuators::{MultiActuator, Shares};
 use crate::buffer::{Buffer, Lookup};
 use crate::config::DriveConfig;
@@ -54,6 +56,8 @@ pub struct Drive {
     plain: bool,
     buffer: Option<Buffer>,
     last: Last,
+    /// What it needs to serve requests beside the arm, if it does.
+    beside: Option<Beside>,
     service: Option<Service>,
     /// Requests that the buffer answers while the arm serves another, in order.
     passing: VecDeque<Service>,
@@ -160,6 +164,7 @@ impl Model {
             plain: self.plain,
             buffer: self.config.buffer.as_ref().map(Buffer::new).transpose()?,
             last: Last::default(),
+            beside: self.config.buffer.as_ref().filter(|buffer| buffer.buffered_first).map(|_| Beside::new()),
             service: None,
             passing: VecDeque::new(),
             bus_free: Time::ZERO,
@@ -191,25 +196,29 @@ impl Drive {
         loop {
             let served = self.service.map_or(Time::NEVER, |service| service.finish);
             let passed = self.passing.front().map_or(Time::NEVER, |service| service.finish);
-            if served.min(passed) > now {
+            let again = self.look_again();
+            if served.min(passed).min(again) > now {
                 return;
             }
-            let service = if passed < served { self.passing.pop_front() } else { self.service.take() };
+            if again < served.min(passed) {
+                self.admit(again);
+                continue;
+            }
+            let passes = passed < served;
+            let service = if passes { self.passing.pop_front() } else { self.service.take() };
             let Some(service) = service else { return };
-            self.finish(service, out);
+            self.finish(service, passes, out);
             self.admit(service.finish);
         }
     }
 
-    fn finish(&mut self, service: Service, out: &mut Out) {
+    fn finish(&mut self, service: Service, passes: bool, out: &mut Out) {
         let Slot { request, submitted } = self.slots.take(service.slot);
         self.idle_since = service.finish;
-        self.statistics.finished(
-            service.finish,
-            request.operation,
-            request.extent.sectors,
-            &service.breakdown,
-        );
+        let Request { operation, extent, .. } = request;
+        // A write that is taken beside the arm occupies it when it is destaged.
+        let occupies = !(passes && self.beside.is_some() && operation == Operation::Write);
+        self.statistics.finished(service.finish, operation, extent.sectors, &service.breakdown, occupies);
         out.complete(Completion {
             id: request.id,
             submitted,
@@ -222,14 +231,15 @@ impl Drive {
     /// Commands that the drive has accepted, the one in service included.
     fn inside(&self) -> usize {
         let served = usize::from(self.service.is_some()) + self.passing.len();
-        self.queue.len() + self.flushes.len() + served
+        let writers = self.beside.as_ref().map_or(0, Beside::writers);
+        self.queue.len() + self.flushes.len() + writers + served
     }
 
     /// Lets requests into the queue as far as there is room, and one into
     /// service if the arm is free. Nothing passes one that waits outside.
     fn admit(&mut self, now: Time) {
         while let Some(&slot) = self.outside.front() {
-            if self.inside() >= self.depth as usize || self.waits_alone(slot) {
+            if self.inside() >= self.depth as usize || self.waits_alone(slot) || self.is_flushed_alone() {
                 break;
             }
             self.outside.pop_front();
@@ -242,18 +252,33 @@ impl Drive {
                 break;
             }
         }
-        if self.service.is_none() && !self.begin_flush(now) {
+        if self.beside.is_some() {
+            self.attend(now);
+        } else if self.service.is_none() && !self.begin_flush(now) {
             self.begin_next(now);
         }
     }
 
+    /// When something may go on though nothing ends then.
+    fn look_again(&self) -> Time {
+        self.beside.as_ref().map_or(Time::NEVER, |beside| beside.look_again)
+    }
+
     fn enqueue(&mut self, slot: u32, now: Time) {
+        if self.beside.is_some() {
+            return self.enter(slot, now);
+        }
         if self.queue.is_empty()
             && let Some(buffer) = &mut self.buffer
         {
             // Nobody has waited for the arm until now.
             buffer.catch_up(now, false, &self.mechanics, &mut self.head);
         }
+        self.insert(slot, now);
+    }
+
+    /// Puts a request under the discipline.
+    fn insert(&mut self, slot: u32, now: Time) {
         let request = &self.slots[slot].request;
         let position = self.mechanics.geometry().locate(request.extent.start);
         let first_track = request.extent.sectors.min(position.sectors_left);
@@ -335,7 +360,9 @@ impl Drive {
         let electronics = &self.electronics;
         let answered = now + electronics.read_hit(self.last.kind);
         if let Some(buffer) = &mut self.buffer {
-            buffer.hit(segment, answered, request.extent, &self.mechanics);
+            // Beside the arm, only one that nobody needs goes back to read ahead.
+            let idle = self.beside.is_none() || self.service.is_none() && self.queue.is_empty();
+            buffer.hit(segment, answered, request.extent, &self.mechanics, idle);
         }
         let data = electronics.data_preparation + electronics.bus_read * request.extent.sectors.0;
         let finish = answered + data + electronics.read_completion;
@@ -354,7 +381,7 @@ impl Drive {
         let ready = now + electronics.write_hit(self.last.kind, near);
         let room = buffer.make_room(ready, request.extent, &self.mechanics, &mut self.head)?;
         let data = electronics.data_preparation + electronics.bus_write * request.extent.sectors.0;
-        buffer.take_write(room, room + data, request.extent);
+        buffer.take_write(room, room + data, request.extent, &self.mechanics);
         let begun = now + room.since(ready);
         let finish = room + data + electronics.write_completion;
         Some(Service { slot, finish, breakdown: parts(submitted, begun, finish, &Access::default()) })
@@ -463,7 +490,7 @@ impl Drive {
     fn pass_queue(&mut self, slot: u32, now: Time) -> bool {
         let (Some(buffer), Some(service)) = (&self.buffer, self.service) else { return false };
         let flushing = self.slots[service.slot].request.operation == Operation::Flush;
-        if !buffer.hits_pass() || flushing || !self.outside.is_empty() {
+        if !buffer.hits_pass() || self.beside.is_some() || flushing || !self.outside.is_empty() {
             return false;
         }
         let begin = self.bus_free.max(now);
@@ -588,7 +615,7 @@ impl Layer for Drive {
 
     fn next_wake(&self) -> Time {
         let served = self.service.map_or(Time::NEVER, |service| service.finish);
-        self.passing.front().map_or(served, |passing| passing.finish.min(served))
+        self.passing.front().map_or(served, |passing| passing.finish.min(served)).min(self.look_again())
     }
 
     fn gauge(&self) -> Gauge {
@@ -603,7 +630,15 @@ impl Layer for Drive {
     }
 
     fn statistics(&self) -> Option<MemberStatistics> {
-        Some(self.statistics.so_far())
+        let requests = self.statistics.so_far();
+        let Some(own) = self.buffer.as_ref().map(Buffer::destaging) else { return Some(requests) };
+        Some(MemberStatistics {
+            busy: requests.busy + own.duration(),
+            seek: requests.seek + own.seek,
+            rotation: requests.rotation + own.rotation,
+            transfer: requests.transfer + own.transfer,
+            ..requests
+        })
     }
 }
 

@@ -19,6 +19,10 @@ pub struct ElectronicsConfig {
     /// Bus time of one sector written.
     #[serde(default, skip_serializing_if = "is_default")]
     pub bus_write_ms_per_sector: f64,
+    /// Takes the place of `command_overhead_ms` for reads that the buffer answers
+    /// and writes that it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hit_overhead_ms: Option<f64>,
     /// Before a read that the buffer answers.
     #[serde(default, skip_serializing_if = "is_default")]
     pub read_hit: OverheadConfig,
@@ -137,7 +141,11 @@ impl Electronics {
             let message = format!("found {}; expected 0 to 1", config.read_watermark);
             return Err(ConfigError::new("read_watermark", message));
         }
-        let overhead = |key: &str, config: OverheadConfig| {
+        let hit = match config.hit_overhead_ms {
+            Some(overhead) => ms("hit_overhead_ms", overhead)?,
+            None => command,
+        };
+        let overhead = |key: &str, config: OverheadConfig, command: Duration| {
             let Overhead { after_read, after_write } = Overhead::new(key, config)?;
             Ok(Overhead { after_read: after_read + command, after_write: after_write + command })
         };
@@ -150,10 +158,10 @@ impl Electronics {
         Ok(Electronics {
             bus_read: ms("bus_read_ms_per_sector", config.bus_read_ms_per_sector)?,
             bus_write: ms("bus_write_ms_per_sector", config.bus_write_ms_per_sector)?,
-            read_hit: overhead("read_hit", config.read_hit)?,
-            read_miss: overhead("read_miss", config.read_miss)?,
-            write_hit: overhead("write_hit", config.write_hit)?,
-            write_miss: overhead("write_miss", config.write_miss)?,
+            read_hit: overhead("read_hit", config.read_hit, hit)?,
+            read_miss: overhead("read_miss", config.read_miss, command)?,
+            write_hit: overhead("write_hit", config.write_hit, hit)?,
+            write_miss: overhead("write_miss", config.write_miss, command)?,
             read_completion: ms("read_completion_ms", config.read_completion_ms)?,
             write_completion: ms("write_completion_ms", config.write_completion_ms)?,
             data_preparation: ms("data_preparation_ms", config.data_preparation_ms)?,

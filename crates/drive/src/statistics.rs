@@ -19,9 +19,16 @@ impl Statistics {
         self.in_flight += 1;
     }
 
-    /// A request was served.
+    /// A request was served, and occupied the drive meanwhile or only its bus.
     #[inline]
-    pub(crate) fn finished(&mut self, now: Time, operation: Operation, sectors: Sectors, parts: &Breakdown) {
+    pub(crate) fn finished(
+        &mut self,
+        now: Time,
+        operation: Operation,
+        sectors: Sectors,
+        parts: &Breakdown,
+        occupies: bool,
+    ) {
         self.integrate(now);
         self.in_flight -= 1;
         let counts = &mut self.counts;
@@ -40,7 +47,7 @@ impl Statistics {
                 return;
             }
         }
-        counts.busy += parts.service();
+        counts.busy += if occupies { parts.service() } else { Duration::ZERO };
         counts.queue += parts.queue;
         counts.overhead += parts.overhead;
         counts.seek += parts.seek;

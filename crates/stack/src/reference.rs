@@ -79,7 +79,7 @@ pub fn reference() -> String {
         &mut page,
         "[controller]",
         "A hardware RAID controller between host and volume; without the table there is none. Write caches of its drives are \
-         theirs: `drive_settings = { buffer = { write_back = ... } }`.",
+         theirs: `write_cache = true` in `[volume]`.",
     );
     keys(&mut page, schema_of::<ControllerConfig>().as_value());
     section(&mut page, "[controller.destage]", "");

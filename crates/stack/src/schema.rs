@@ -137,6 +137,10 @@ pub(crate) fn volume_keys() -> Map<String, Value> {
             "description": "a drive of the library, or a drive file relative to the stack file",
         },
         "drives": { "type": "integer", "minimum": 1, "description": "how many drives; 1 unless said" },
+        "write_cache": {
+            "type": "boolean",
+            "description": "whether the drives acknowledge writes that are in their buffers; as their files say unless said",
+        },
         "drive_settings": { "type": "object", "description": "keys of the drive file that are replaced" },
         "members": {
             "type": "array",

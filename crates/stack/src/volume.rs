@@ -16,10 +16,37 @@ use std::path::Path;
 pub(crate) struct Inherited {
     drive: Option<String>,
     settings: Map<String, Value>,
+    write_cache: Option<bool>,
+}
+
+impl Inherited {
+    /// The drive of this name with the settings of its volume.
+    fn load(&self, name: &str, folder: &Path) -> Result<Model, StackError> {
+        let described = drives::load_with(name, folder, &self.settings)?;
+        let has_cache = described.config().buffer.as_ref().map(|buffer| buffer.write_back);
+        match (self.write_cache, has_cache) {
+            (None | Some(false), None) | (None, _) => Ok(described),
+            (Some(true), None) => Err(StackError::whole(
+                name,
+                "write_cache: found true; the drive has no buffer to take writes into, expected one with [buffer]",
+            )),
+            (Some(wanted), Some(has)) if wanted == has => Ok(described),
+            (Some(wanted), Some(_)) => {
+                let mut settings = self.settings.clone();
+                let cache = json!({ "write_back": wanted });
+                match settings.get_mut("buffer").and_then(Value::as_object_mut) {
+                    Some(buffer) => _ = buffer.insert("write_back".into(), json!(wanted)),
+                    None => _ = settings.insert("buffer".into(), cache),
+                }
+                drives::load_with(name, folder, &settings)
+            }
+        }
+    }
 }
 
 /// Keys of a volume that are not its layout's.
-const VOLUME_KEYS: &[&str] = &["layout", "drive", "drives", "drive_settings", "members", "count"];
+const VOLUME_KEYS: &[&str] =
+    &["layout", "drive", "drives", "drive_settings", "write_cache", "members", "count"];
 
 /// Reads a volume and, below it, its members.
 pub(crate) fn read_volume(
@@ -57,6 +84,11 @@ pub(crate) fn read_volume(
             return Err(fail("drive_settings", format!("found {other}; expected a table of drive keys")));
         }
     }
+    match own.remove("write_cache") {
+        None => {}
+        Some(Value::Bool(wanted)) => inherited.write_cache = Some(wanted),
+        Some(other) => return Err(fail("write_cache", format!("found {other}; expected true or false"))),
+    }
     let drives =
         count(own.remove("drives"), "drives", 1).map_err(|error| document.error(error.below(path)))?;
     own.remove("count");
@@ -68,7 +100,8 @@ pub(crate) fn read_volume(
                     "the volume has no drives; give drive = \"...\", or [[volume.members]]".into(),
                 ));
             };
-            let model = drives::load_with(name, folder, &inherited.settings)
+            let model = inherited
+                .load(name, folder)
                 .map_err(|error| named_here(error, &fail("drive", String::new())))?;
             vec![VolumeSpec::Drive(model); drives]
         }
@@ -154,3 +187,7 @@ fn named_here(error: StackError, here: &StackError) -> StackError {
     }
     StackError { message: format!("`{}`: {}", error.file, error.message), ..here.clone() }
 }
+
+#[cfg(test)]
+#[path = "volume_tests.rs"]
+mod tests;

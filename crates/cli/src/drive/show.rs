@@ -58,7 +58,15 @@ impl Shown<'_> {
             || "none".to_owned(),
             |buffer| {
                 let caching = if buffer.write_back { "write-back" } else { "write-through" };
-                format!("{} segments of {} sectors, {caching}", buffer.segments, buffer.segment_sectors)
+                match buffer.sectors {
+                    Some(sectors) => {
+                        format!("{} MiB in up to {} segments, {caching}", sectors / 2048, buffer.segments)
+                    }
+                    None => format!(
+                        "{} segments of {} sectors, {caching}",
+                        buffer.segments, buffer.segment_sectors
+                    ),
+                }
             },
         );
         let rows = [

@@ -60,6 +60,10 @@ pub(super) struct Segments {
     /// Those that may go, by age; and of them those that were written.
     oldest: Oldest,
     oldest_written: Oldest,
+    /// Those that hold data and may go, by age, and the sectors that all may
+    /// hold together: where they share the buffer.
+    shared: Option<(Oldest, u64)>,
+    sectors: u64,
     may_go: usize,
     written: usize,
     /// Room for what one request concerns.
@@ -67,13 +71,16 @@ pub(super) struct Segments {
 }
 
 impl Segments {
-    pub(super) fn new(count: usize) -> Segments {
+    /// `count` segments; which share `sectors`, if they do.
+    pub(super) fn new(count: usize, sectors: Option<u64>) -> Segments {
         Segments {
             all: vec![Segment::default(); count],
             order: Order::default(),
             longest: 0,
             oldest: Oldest::new(count, 0),
             oldest_written: Oldest::new(count, Oldest::NEVER),
+            shared: sectors.map(|sectors| (Oldest::new(count, Oldest::NEVER), sectors)),
+            sectors: 0,
             may_go: count,
             written: 0,
             found: Vec::with_capacity(count),
@@ -111,14 +118,19 @@ impl Segments {
     }
 
     /// Changes all segments that have any of `start..end`, in order of index.
-    pub(super) fn update_overlapping(&mut self, start: u64, end: u64, mut change: impl FnMut(&mut Segment)) {
+    pub(super) fn update_overlapping(
+        &mut self,
+        start: u64,
+        end: u64,
+        mut change: impl FnMut(usize, &mut Segment),
+    ) {
         let mut found = std::mem::take(&mut self.found);
         let overlapping =
             self.reaching(end.saturating_sub(1), start).filter(|&i| self.all[i].overlaps(start, end));
         found.extend(overlapping);
         found.sort_unstable();
         for &index in &found {
-            self.update(index, &mut change);
+            self.update(index, |segment| change(index, segment));
         }
         found.clear();
         self.found = found;
@@ -137,6 +149,19 @@ impl Segments {
     pub(super) fn holding(&self, start: u64, end: u64, wanted: impl Fn(&Segment) -> bool) -> Option<usize> {
         let holds = |&index: &usize| self.all[index].covers(start, end) && wanted(&self.all[index]);
         self.reaching(start, start).filter(holds).min()
+    }
+
+    /// A segment that has the sector at `place`, or ends before it, and is
+    /// `wanted`: of several the one that begins last.
+    pub(super) fn touching(&self, place: u64, wanted: impl Fn(&Segment) -> bool) -> Option<usize> {
+        let touches = |&index: &usize| place <= self.all[index].end && wanted(&self.all[index]);
+        self.reaching(place, place.saturating_sub(1)).find(touches)
+    }
+
+    /// The segment to give up first, where they hold more than they share.
+    pub(super) fn beyond_share(&self) -> Option<usize> {
+        let (oldest, most) = self.shared.as_ref()?;
+        oldest.first().filter(|_| self.sectors > *most)
     }
 
     /// The one that a segment would replace, written or not: the least recently
@@ -169,6 +194,11 @@ impl Segments {
         }
         if old.rank_written() != new.rank_written() {
             self.oldest_written.set(index, new.rank_written());
+        }
+        self.sectors = self.sectors + (new.end - new.start) - (old.end - old.start);
+        if let Some((oldest, _)) = &mut self.shared {
+            let rank = if new.holds_data() { new.rank() } else { Oldest::NEVER };
+            oldest.set(index, rank);
         }
         self.may_go = self.may_go + usize::from(new.may_go()) - usize::from(old.may_go());
         self.written = self.written + usize::from(new.is_written()) - usize::from(old.is_written());
@@ -283,7 +313,7 @@ mod tests {
             quota in 1usize..100,
         ) {
             let quota = quota.min(count);
-            let mut segments = Segments::new(count);
+            let mut segments = Segments::new(count, None);
             let mut plain = Plain(vec![Segment::default(); count]);
             for (tick, (index, start, sectors, kind, at, length)) in steps.into_iter().enumerate() {
                 let new = segment(start, sectors, kind, tick as u64 + 1);
@@ -297,7 +327,7 @@ mod tests {
                 prop_assert_eq!(segments.may_go(), plain.0.iter().filter(|segment| segment.may_go()).count());
                 if tick % 7 == 0 {
                     let cut = |segment: &mut Segment| segment.cut(at, at + length);
-                    segments.update_overlapping(at, at + length, cut);
+                    segments.update_overlapping(at, at + length, |_, segment| cut(segment));
                     let hit = |segment: &&mut Segment| segment.holds_data() && segment.overlaps(at, at + length);
                     plain.0.iter_mut().filter(hit).for_each(cut);
                 }

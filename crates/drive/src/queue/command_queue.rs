@@ -68,6 +68,14 @@ impl CommandQueue {
         choice
     }
 
+    /// Removes the request in `slot`, which is served out of turn.
+    pub fn remove(&mut self, slot: u32) -> Option<Waiting> {
+        let waiting = self.discipline.remove(slot)?;
+        self.last_write = waiting.write;
+        self.arrivals.retain(|arrival| arrival.slot != slot);
+        Some(waiting)
+    }
+
     /// The slot of a request that one of the two rules puts first.
     fn out_of_turn(&self, arm: &Arm<'_>) -> Option<u32> {
         let overdue = self

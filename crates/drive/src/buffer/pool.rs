@@ -1,0 +1,83 @@
+//! Data that are acknowledged but not on the medium, where a discipline of the
+//! queue decides which go there next.
+
+use super::segments::Segment;
+use crate::mechanics::{Head, Mechanics};
+use crate::queue::{Arm, Discipline, Waiting};
+use fullstroke_contract::Extent;
+use fullstroke_units::{Lbn, Time};
+
+/// The dirty segments of a buffer, each once.
+pub(super) struct Pool {
+    discipline: Box<dyn Discipline>,
+    sectors: u64,
+    /// Since when there has been any.
+    since: Time,
+}
+
+impl Pool {
+    pub(super) fn new(discipline: Box<dyn Discipline>) -> Pool {
+        Pool { discipline, sectors: 0, since: Time::ZERO }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.discipline.len()
+    }
+
+    pub(super) fn sectors(&self) -> u64 {
+        self.sectors
+    }
+
+    /// Since when there has been any; `None` if there is none.
+    pub(super) fn since(&self) -> Option<Time> {
+        (self.len() > 0).then_some(self.since)
+    }
+
+    /// Adds the segment of number `index`, for which the arm may move since an
+    /// instant.
+    pub(super) fn insert(&mut self, index: usize, extent: Extent, since: Time, mechanics: &Mechanics) {
+        if self.len() == 0 {
+            self.since = since;
+        }
+        let position = mechanics.geometry().locate(extent.start);
+        let first_track = extent.sectors.min(position.sectors_left);
+        self.sectors += extent.sectors.0;
+        self.discipline.insert(Waiting {
+            slot: index as u32,
+            lbn: extent.start,
+            position,
+            span: mechanics.span(&position, first_track),
+            write: true,
+            arrived: since,
+        });
+    }
+
+    /// A segment has grown at its end.
+    pub(super) fn grown(&mut self, sectors: u64) {
+        self.sectors += sectors;
+    }
+
+    /// A segment was overwritten as a whole.
+    pub(super) fn remove(&mut self, index: usize, segment: &Segment) {
+        if self.discipline.remove(index as u32).is_some() {
+            self.sectors -= segment.end - segment.start;
+        }
+    }
+
+    /// Takes out the one that goes to the medium next, for an arm that is free
+    /// at `now` and has last been at `next_lbn`.
+    pub(super) fn take(
+        &mut self,
+        now: Time,
+        next_lbn: Lbn,
+        mechanics: &Mechanics,
+        head: Head,
+    ) -> Option<Waiting> {
+        self.discipline.take(Arm { now, head, next_lbn, mechanics }).map(|choice| choice.waiting)
+    }
+
+    /// A segment was taken out to be written.
+    pub(super) fn taken(&mut self, segment: &Segment) {
+        self.sectors -= segment.end - segment.start;
+    }
+}

@@ -1,0 +1,291 @@
+//! What a drive answers beside its arm: reads of what is in the buffer, also
+//! of what came into it while they waited, and writes for which there is room.
+//! And the arm's preference for the stream that it is reading.
+//!
+//! Only drives with `buffered_first` work like this; the others look into the
+//! buffer when a request comes, and when the arm takes it up.
+
+use super::{Drive, Last, Service};
+use crate::buffer::Lookup;
+use crate::electronics::Before;
+use crate::queue::{Arm, Choice, FlushCommand, Waiting};
+use fullstroke_contract::{Extent, Operation};
+use fullstroke_units::{Cylinder, Time};
+use std::collections::VecDeque;
+
+/// Requests that wait in such a drive, besides those under its discipline.
+pub(super) struct Beside {
+    /// Reads that wait for the arm, by where they begin.
+    reads: Vec<Wanted>,
+    /// Writes for which the buffer has no room, in order of arrival.
+    writers: VecDeque<u32>,
+    /// The arm stays with a stream until then.
+    held: Time,
+    /// When something that waits may go on, though nothing ends then.
+    pub(super) look_again: Time,
+}
+
+/// A read that waits for the arm, and its slot.
+#[derive(Clone, Copy)]
+struct Wanted {
+    start: u64,
+    end: u64,
+    slot: u32,
+}
+
+impl Beside {
+    pub(super) fn new() -> Beside {
+        let (reads, writers) = (Vec::new(), VecDeque::new());
+        Beside { reads, writers, held: Time::ZERO, look_again: Time::NEVER }
+    }
+
+    /// Requests that wait for room.
+    pub(super) fn writers(&self) -> usize {
+        self.writers.len()
+    }
+
+    fn add(&mut self, extent: Extent, slot: u32) {
+        let (start, end) = (extent.start.0, extent.end().0);
+        let at = self.reads.partition_point(|other| other.start <= start);
+        self.reads.insert(at, Wanted { start, end, slot });
+    }
+
+    /// Reads from number `first` on that go on where the one before ends, the
+    /// first at `end` or before.
+    fn in_a_row(&self, first: usize, end: u64) -> usize {
+        let mut reached = end;
+        let goes_on = |read: &&Wanted| {
+            let goes_on = read.start <= reached;
+            reached = reached.max(read.end);
+            goes_on
+        };
+        self.reads[first..].iter().take_while(goes_on).count()
+    }
+
+    fn remove(&mut self, start: u64, slot: u32) {
+        let from = self.reads.partition_point(|other| other.start < start);
+        if let Some(at) = self.reads[from..].iter().position(|other| other.slot == slot) {
+            self.reads.remove(from + at);
+        }
+    }
+}
+
+impl Drive {
+    /// A request comes in at `now`.
+    pub(super) fn enter(&mut self, slot: u32, now: Time) {
+        self.let_buffer_work(now);
+        let request = self.slots[slot].request;
+        if request.operation == Operation::Write && self.is_cached(slot) {
+            let Some(beside) = &mut self.beside else { return };
+            beside.writers.push_back(slot);
+            return self.let_writers_in(now);
+        }
+        let lookup = match request.operation {
+            Operation::Read => self.look_up(request.extent, now),
+            _ => Lookup::Miss,
+        };
+        match lookup {
+            Lookup::Hit(segment) => self.pass_read(slot, segment, now),
+            _ => self.wait_for_arm(slot, now),
+        }
+    }
+
+    /// Whether a flush is under way that the drive takes no command beside.
+    pub(super) fn is_flushed_alone(&self) -> bool {
+        let flushes = |service: Service| self.slots[service.slot].request.operation == Operation::Flush;
+        self.beside.is_some()
+            && self.flush_command == FlushCommand::Alone
+            && self.service.is_some_and(flushes)
+    }
+
+    /// Lets what can go on at `now` go on, and finds when to look again.
+    pub(super) fn attend(&mut self, now: Time) {
+        self.let_buffer_work(now);
+        self.let_writers_in(now);
+        if self.service.is_none() && !self.begin_flush(now) {
+            self.begin_beside(now);
+        }
+        let idle = self.service.is_none() && !self.queue.is_empty();
+        let (Some(beside), Some(buffer)) = (&mut self.beside, &self.buffer) else { return };
+        let room = if beside.writers.is_empty() { Time::NEVER } else { buffer.on_medium() };
+        let stream = if idle { beside.held } else { Time::NEVER };
+        let after_now = |time: Time| if time > now { time } else { Time::NEVER };
+        beside.look_again = after_now(room).min(after_now(stream));
+    }
+
+    fn let_buffer_work(&mut self, now: Time) {
+        let waiting = !self.queue.is_empty();
+        if let Some(buffer) = &mut self.buffer {
+            buffer.catch_up(now, waiting, &self.mechanics, &mut self.head);
+        }
+    }
+
+    /// Whether a write is acknowledged when it is in the buffer.
+    fn is_cached(&self, slot: u32) -> bool {
+        let forced = self.slots[slot].request.hints.force_unit_access;
+        !forced && self.buffer.as_ref().is_some_and(|buffer| buffer.takes_writes())
+    }
+
+    /// Takes the writes for which there is room, in order of arrival. One for
+    /// which there never is goes to the medium itself.
+    fn let_writers_in(&mut self, now: Time) {
+        while let Some(slot) = self.beside.as_ref().and_then(|beside| beside.writers.front().copied()) {
+            let extent = self.slots[slot].request.extent;
+            let Some(buffer) = &self.buffer else { return };
+            let has_room = buffer.has_room(now, extent);
+            if !has_room && buffer.will_have_room(now, extent) {
+                return;
+            }
+            if let Some(beside) = &mut self.beside {
+                beside.writers.pop_front();
+            }
+            let begin = self.bus_free.max(now);
+            match self.take_write(slot, begin).filter(|_| has_room) {
+                Some(service) => self.pass(service),
+                None => self.wait_for_arm(slot, now),
+            }
+        }
+    }
+
+    /// Takes up the next request that needs the arm, which is free of requests.
+    fn begin_beside(&mut self, now: Time) {
+        self.pass_what_was_read(now);
+        self.make_room_for_writers(now);
+        while !self.queue.is_empty() {
+            if let Some(service) = self.go_on_with_stream(now) {
+                self.service = Some(service);
+                return;
+            }
+            if self.beside.as_ref().is_some_and(|beside| now < beside.held) {
+                return;
+            }
+            self.service = self.serve_next(now);
+            if self.service.is_some() {
+                return;
+            }
+        }
+    }
+
+    /// Answers the reads that waited for what has been read ahead meanwhile.
+    fn pass_what_was_read(&mut self, now: Time) {
+        let (Some(beside), Some(buffer)) = (&self.beside, &self.buffer) else { return };
+        let (from, to) = buffer.read_last();
+        let mut at = beside.reads.partition_point(|read| read.start < from);
+        while let Some(Wanted { start, end, slot }) = self.wanted(at).filter(|read| read.start < to) {
+            let extent = Extent::new(start, end - start);
+            match self.look_up(extent, now) {
+                Lookup::Hit(segment) => {
+                    self.leave_queue(start, slot);
+                    self.pass_read(slot, segment, now);
+                }
+                _ => at += 1,
+            }
+        }
+    }
+
+    fn wanted(&self, at: usize) -> Option<Wanted> {
+        self.beside.as_ref()?.reads.get(at).copied()
+    }
+
+    /// Where writes wait for room and none is on its way, some data go to the
+    /// medium now.
+    fn make_room_for_writers(&mut self, now: Time) {
+        let wait = self.beside.as_ref().is_some_and(|beside| beside.writers() > 0);
+        let Some(buffer) = self.buffer.as_mut().filter(|_| wait) else { return };
+        if buffer.on_medium() <= now {
+            buffer.destage_one(now, &self.mechanics, &mut self.head);
+        }
+    }
+
+    /// A read that begins where the heads are reading costs no positioning.
+    /// It goes first while the arm is held for its stream, and as long as
+    /// nobody else waits.
+    fn go_on_with_stream(&mut self, now: Time) -> Option<Service> {
+        let (beside, buffer) = (self.beside.as_ref()?, self.buffer.as_ref()?);
+        let (start, end) = buffer.being_read()?;
+        let first = beside.reads.partition_point(|read| read.start < start);
+        let next = *beside.reads.get(first).filter(|read| read.start <= end)?;
+        if now >= beside.held && beside.in_a_row(first, end) < self.queue.len() {
+            return None;
+        }
+        let extent = Extent::new(next.start, next.end - next.start);
+        let Lookup::Filling { there, next: rest, since } = self.look_up(extent, now) else { return None };
+        self.leave_queue(next.start, next.slot);
+        self.remember(extent, false);
+        Some(self.read_on(next.slot, now, there, rest, since))
+    }
+
+    /// Serves the discipline's choice. `None` if the buffer answers it.
+    fn serve_next(&mut self, now: Time) -> Option<Service> {
+        let buffer = self.buffer.as_mut()?;
+        if buffer.above_watermark() {
+            buffer.destage_one(now, &self.mechanics, &mut self.head);
+        }
+        let moves = self.arm_free(now) + self.command_overhead;
+        let arm = Arm { now: moves, head: self.head, next_lbn: self.next_lbn, mechanics: &self.mechanics };
+        let Choice { waiting, via } = self.queue.take(arm)?;
+        let extent = self.slots[waiting.slot].request.extent;
+        if waiting.write {
+            let service = self.write_through(&waiting, via, now);
+            self.remember(extent, true);
+            return Some(service);
+        }
+        if let Some(beside) = &mut self.beside {
+            beside.remove(waiting.lbn.0, waiting.slot);
+        }
+        if let Lookup::Hit(segment) = self.look_up(extent, now) {
+            self.pass_read(waiting.slot, segment, now);
+            return None;
+        }
+        let service = self.read_stream(&waiting, via, now);
+        self.remember(extent, false);
+        Some(service)
+    }
+
+    /// Reads from the medium. Behind a read that goes on where an earlier one
+    /// ended, the arm stays to read ahead: between streams it would otherwise
+    /// spend its time on the way.
+    fn read_stream(&mut self, waiting: &Waiting, via: Option<Cylinder>, now: Time) -> Service {
+        let goes_on = self.buffer.as_ref().is_some_and(|buffer| buffer.goes_on(waiting.lbn));
+        let service = self.read_medium(waiting, via, now);
+        if let (Some(beside), Some(buffer)) = (&mut self.beside, &self.buffer) {
+            let head = self.head;
+            beside.held = if goes_on { buffer.stream_until(&self.mechanics, head) } else { Time::ZERO };
+        }
+        service
+    }
+
+    fn wait_for_arm(&mut self, slot: u32, now: Time) {
+        let request = self.slots[slot].request;
+        if request.operation == Operation::Read
+            && let Some(beside) = &mut self.beside
+        {
+            beside.add(request.extent, slot);
+        }
+        self.insert(slot, now);
+    }
+
+    /// Takes a read out of the queue that is served out of turn.
+    fn leave_queue(&mut self, start: u64, slot: u32) {
+        self.queue.remove(slot);
+        if let Some(beside) = &mut self.beside {
+            beside.remove(start, slot);
+        }
+    }
+
+    fn pass_read(&mut self, slot: u32, segment: usize, now: Time) {
+        let service = self.read_hit(slot, segment, self.bus_free.max(now));
+        self.pass(service);
+    }
+
+    fn pass(&mut self, service: Service) {
+        self.bus_free = service.finish;
+        self.passing.push_back(service);
+    }
+
+    fn remember(&mut self, extent: Extent, write: bool) {
+        let kind = if write { Before::Write } else { Before::Read };
+        self.next_lbn = extent.end();
+        self.last = Last { kind, extent };
+    }
+}
