@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `config.rs` | the drive file |
 //! | `drive.rs` | the layer: queue, service, completion |
+//! | `drive/` | what goes on beside the arm; flushes and discards |
 //! | `queue/` | disciplines, one file each, and their registry |
 //! | `geometry/` | LBN to cylinder, surface and angle, and back |
 //! | `seek.rs` | the seek curve |
