@@ -150,6 +150,49 @@ impl Array {
         result
     }
 
+    /// Carries out the plan of a rebuild, and takes no room for zeros: what is
+    /// filled from holes is a hole.
+    pub(crate) fn fill(&mut self, media: &mut Media) -> Result<(), StoreError> {
+        if self.fills_from_holes(media)? {
+            // Sums of zeros are zeros, whatever their coefficients.
+            let Array { plan, members, .. } = self;
+            let mut result = Ok(());
+            for io in plan.ios().iter().filter(|io| io.operation == Operation::Write) {
+                result = first_error(result, members[io.member as usize].make_hole(io.extent, media));
+            }
+            return result;
+        }
+        self.make_room();
+        let Array { plan, members, scratch, nested, gathered, .. } = self;
+        let mut buffers = Buffers { request: RequestBytes::From(&[]), scratch };
+        read_pieces(plan, members, &mut buffers, media)?;
+        buffers.run_steps(plan);
+        if *nested {
+            return gathered.write(plan, &buffers, members, media);
+        }
+        let mut result = Ok(());
+        for piece in plan.pieces() {
+            let io = &plan.ios()[piece.io as usize];
+            if io.operation == Operation::Write {
+                let bytes = buffers.at(piece.place, piece.sectors);
+                let written = members[io.member as usize].write_sparsely(piece.lbn, bytes, media);
+                result = first_error(result, written);
+            }
+        }
+        result
+    }
+
+    /// Whether all that the plan reads takes no room.
+    fn fills_from_holes(&mut self, media: &Media) -> Result<bool, StoreError> {
+        let Array { plan, members, .. } = self;
+        for io in plan.ios().iter().filter(|io| io.operation == Operation::Read) {
+            if !members[io.member as usize].is_hole(io.extent, media)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Makes the extent read as zeros. Whole rows with their parity can be
     /// given back, since zeros are a consistent row; parts of rows are written.
     pub(crate) fn zero(&mut self, extent: Extent, hole: bool, media: &mut Media) -> Result<(), StoreError> {

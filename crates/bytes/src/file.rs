@@ -1,5 +1,6 @@
 //! A drive's bytes in sparse files.
 
+use crate::lock::OWNER;
 use crate::medium::{Durable, Medium, byte_of};
 use fullstroke_contract::Extent;
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
@@ -8,7 +9,7 @@ use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -52,7 +53,8 @@ impl FileMedium {
         capacity: Sectors,
     ) -> io::Result<FileMedium> {
         let files = names_and_lengths(file_bytes, path, capacity).map(|(path, length)| {
-            let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+            let mut options = OpenOptions::new();
+            let file = options.read(true).write(true).create(true).truncate(false).mode(OWNER).open(path)?;
             if file.metadata()?.len() < length {
                 file.set_len(length)?;
             }

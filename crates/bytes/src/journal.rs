@@ -10,11 +10,12 @@
 
 use crate::StoreError;
 use crate::durability::ToSync;
+use crate::lock::OWNER;
 use crate::transaction::{Change, Kind, Transaction};
 use fullstroke_contract::Extent;
 use fullstroke_units::SECTOR_BYTES;
 use std::fs::{File, OpenOptions};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -47,7 +48,8 @@ pub(crate) struct Journal {
 impl Journal {
     pub(crate) fn open(folder: &Path) -> Result<Journal, StoreError> {
         let path = folder.join(NAME);
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(OWNER).open(&path);
         let file = file.map_err(|error| StoreError::host("open", &path, error))?;
         Ok(Journal { path, file: Arc::new(file), changed: 0, index: Vec::new() })
     }

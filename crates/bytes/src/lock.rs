@@ -3,10 +3,14 @@
 use crate::StoreError;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 /// The file's name in a store's folder.
 pub(crate) const NAME: &str = "lock";
+
+/// The mode of files: their owner's alone, like what the drives hold.
+pub(crate) const OWNER: u32 = 0o600;
 
 /// The extension of files that are being written.
 const NEW: &str = "new";
@@ -21,9 +25,10 @@ pub(crate) struct Lock {
 impl Lock {
     /// Takes the folder, which it makes if it is missing.
     pub(crate) fn take(folder: &Path) -> Result<Lock, StoreError> {
-        fs::create_dir_all(folder).map_err(|error| StoreError::host("make the folder", folder, error))?;
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        made.map_err(|error| StoreError::host("make the folder", folder, error))?;
         let path = folder.join(NAME);
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
+        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(OWNER).open(&path);
         let file = file.map_err(|error| StoreError::host("open", &path, error))?;
         match file.try_lock() {
             Ok(()) => Ok(Lock { _file: file }),
@@ -50,7 +55,7 @@ pub(crate) fn found_in(folder: &Path) -> Result<Option<String>, StoreError> {
 /// there before or all of it, also after a loss of power.
 pub(crate) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
     let new = path.with_extension(NEW);
-    let mut file = File::create(&new)?;
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(OWNER).open(&new)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
     fs::rename(&new, path)?;

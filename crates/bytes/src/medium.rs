@@ -73,6 +73,12 @@ pub trait Medium: Send {
     fn files(&self) -> Vec<Arc<dyn Durable>>;
 }
 
+/// Whether there is nothing but zeros.
+pub(crate) fn is_zero(bytes: &[u8]) -> bool {
+    static ZEROS: [u8; 4 << 10] = [0; 4 << 10];
+    bytes.chunks(ZEROS.len()).all(|chunk| *chunk == ZEROS[..chunk.len()])
+}
+
 /// The byte at which a sector begins.
 pub(crate) fn byte_of(lbn: Lbn) -> u64 {
     lbn.0 * SECTOR_BYTES

@@ -214,7 +214,7 @@ impl Store {
                     return Err(StoreError::Refused(message));
                 }
                 next = array.layout.plan_rebuild(member, done, most, &mut array.plan);
-                array.carry_out(&[], media)
+                array.fill(media)
             };
             if at_once { store.change_at_once(fill) } else { fill(&mut store.root, &mut store.media) }
         });

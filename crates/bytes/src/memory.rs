@@ -1,48 +1,57 @@
-//! A drive's bytes in memory: pages that exist once they are written.
+//! A drive's bytes in memory: granules that exist once something other than zeros
+//! is written there.
 
-use crate::medium::{Durable, Medium, byte_of};
+use crate::medium::{Durable, Medium, byte_of, is_zero};
 use fullstroke_contract::Extent;
 use fullstroke_units::{Lbn, SECTOR_BYTES};
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-const PAGE_BYTES: usize = 64 << 10;
+/// What is kept or not as a whole: a block of most file systems, so that a small
+/// write costs little more than itself.
+const GRANULE_BYTES: usize = 4 << 10;
+/// Granules in a page.
+const GRANULES: usize = 16;
+const PAGE_BYTES: usize = GRANULES * GRANULE_BYTES;
 /// Pages in a directory: 64 MiB of a drive.
 const PAGES: usize = 1024;
 const DIRECTORY_BYTES: usize = PAGES * PAGE_BYTES;
 
-type Page = Box<[u8]>;
+type Granule = Box<[u8; GRANULE_BYTES]>;
+type Page = Box<[Option<Granule>; GRANULES]>;
 type Directory = Box<[Option<Page>]>;
 
 /// Bytes in memory. A drive of 24 TB takes nothing until it is written, and at
-/// most 3 MB beside the pages that are.
+/// most 3 MB beside the granules that are and 136 bytes for each 64 KiB with one.
 #[derive(Debug, Default)]
 pub struct MemoryMedium {
     /// Up to the last that was ever written.
     directories: Vec<Option<Directory>>,
 }
 
-/// The part of one page that belongs to a run of bytes.
+/// The part of one granule that belongs to a run of bytes.
 struct Part {
     directory: usize,
     page: usize,
-    /// Within the page.
+    granule: usize,
+    /// Within the granule.
     within: Range<usize>,
     /// Within the run.
     run: Range<usize>,
 }
 
-/// Cuts `length` bytes from `start` at the borders of pages.
+/// Cuts `length` bytes from `start` at the borders of granules.
 fn parts(start: u64, length: usize) -> impl Iterator<Item = Part> {
     let mut done = 0;
     std::iter::from_fn(move || {
         let at = (start + done as u64) as usize;
-        let (directory, within) = (at / DIRECTORY_BYTES, at % PAGE_BYTES);
-        let bytes = (PAGE_BYTES - within).min(length - done);
+        let (directory, within) = (at / DIRECTORY_BYTES, at % GRANULE_BYTES);
+        let bytes = (GRANULE_BYTES - within).min(length - done);
         let part = Part {
             directory,
             page: at % DIRECTORY_BYTES / PAGE_BYTES,
+            granule: at % PAGE_BYTES / GRANULE_BYTES,
             within: within..within + bytes,
             run: done..done + bytes,
         };
@@ -58,8 +67,8 @@ impl MemoryMedium {
     }
 
     #[inline]
-    fn page(&self, part: &Part) -> Option<&Page> {
-        self.directories.get(part.directory)?.as_ref()?[part.page].as_ref()
+    fn granule(&self, part: &Part) -> Option<&Granule> {
+        self.directories.get(part.directory)?.as_ref()?[part.page].as_ref()?[part.granule].as_ref()
     }
 
     fn directory_mut(&mut self, index: usize) -> &mut Directory {
@@ -69,31 +78,41 @@ impl MemoryMedium {
         self.directories[index].get_or_insert_with(|| (0..PAGES).map(|_| None).collect())
     }
 
-    fn page_mut(&mut self, part: &Part) -> &mut Page {
-        self.directory_mut(part.directory)[part.page]
-            .get_or_insert_with(|| vec![0; PAGE_BYTES].into_boxed_slice())
+    fn granule_mut(&mut self, part: &Part) -> &mut Granule {
+        let page = self.directory_mut(part.directory)[part.page].get_or_insert_with(Default::default);
+        page[part.granule].get_or_insert_with(|| Box::new([0; GRANULE_BYTES]))
     }
 
-    /// The page's place, if there is such a page.
-    fn existing(&mut self, part: &Part) -> Option<&mut Option<Page>> {
-        Some(&mut self.directories.get_mut(part.directory)?.as_mut()?[part.page])
+    /// The granule's place, if there is such a page.
+    fn existing(&mut self, part: &Part) -> Option<&mut Option<Granule>> {
+        Some(&mut self.directories.get_mut(part.directory)?.as_mut()?[part.page].as_mut()?[part.granule])
     }
 
-    fn has_page(&self, number: u64) -> bool {
-        let (directory, page) = (number as usize / PAGES, number as usize % PAGES);
-        self.directories.get(directory).and_then(Option::as_ref).is_some_and(|all| all[page].is_some())
+    /// Whether the granule exists, and if not, how many from it on do not for the
+    /// same reason.
+    fn has_granule(&self, number: u64) -> Result<(), u64> {
+        let (page, granule) = (number / GRANULES as u64, number % GRANULES as u64);
+        let Some(directory) = self.directories.get(page as usize / PAGES) else { return Err(u64::MAX) };
+        let within = page % PAGES as u64;
+        let Some(directory) = directory else {
+            return Err((PAGES as u64 - within) * GRANULES as u64 - granule);
+        };
+        let Some(page) = &directory[within as usize] else { return Err(GRANULES as u64 - granule) };
+        if page[granule as usize].is_some() { Ok(()) } else { Err(1) }
     }
 
-    /// The first page from `number` on, below `end`, that exists or does not,
+    /// The first granule from `number` on, below `end`, that exists or does not,
     /// as asked; `end` if there is none.
     fn seek(&self, mut number: u64, end: u64, exists: bool) -> u64 {
-        while number < end && self.has_page(number) != exists {
-            let empty = self.directories.get(number as usize / PAGES).is_none_or(Option::is_none);
-            // An absent directory is passed over as a whole.
-            let next = if empty { (number / PAGES as u64 + 1) * PAGES as u64 } else { number + 1 };
-            number = if number as usize / PAGES >= self.directories.len() { end } else { next };
+        while number < end {
+            match self.has_granule(number) {
+                Ok(()) if exists => return number,
+                Ok(()) => number += 1,
+                Err(_) if !exists => return number,
+                Err(absent) => number = number.saturating_add(absent),
+            }
         }
-        number.min(end)
+        end
     }
 }
 
@@ -105,8 +124,8 @@ impl Medium for MemoryMedium {
     #[inline]
     fn read(&self, lbn: Lbn, into: &mut [u8]) -> io::Result<()> {
         for part in parts(byte_of(lbn), into.len()) {
-            match self.page(&part) {
-                Some(page) => into[part.run].copy_from_slice(&page[part.within]),
+            match self.granule(&part) {
+                Some(granule) => into[part.run].copy_from_slice(&granule[part.within]),
                 None => into[part.run].fill(0),
             }
         }
@@ -116,8 +135,12 @@ impl Medium for MemoryMedium {
     #[inline]
     fn write(&mut self, lbn: Lbn, from: &[u8]) -> io::Result<()> {
         for part in parts(byte_of(lbn), from.len()) {
-            let page = self.page_mut(&part);
-            page[part.within].copy_from_slice(&from[part.run]);
+            let from = &from[part.run.clone()];
+            // Zeros where nothing is are there already.
+            if is_zero(from) && self.granule(&part).is_none() {
+                continue;
+            }
+            self.granule_mut(&part)[part.within].copy_from_slice(from);
         }
         Ok(())
     }
@@ -141,14 +164,14 @@ impl Medium for MemoryMedium {
     }
 
     fn next_data(&self, extent: Extent) -> io::Result<Option<Extent>> {
-        const SECTORS: u64 = PAGE_BYTES as u64 / SECTOR_BYTES;
+        const SECTORS: u64 = GRANULE_BYTES as u64 / SECTOR_BYTES;
         let (start, end) = (extent.start.0, extent.end().0);
-        let pages_end = end.div_ceil(SECTORS);
-        let first = self.seek(start / SECTORS, pages_end, true);
-        if first == pages_end {
+        let granules_end = end.div_ceil(SECTORS);
+        let first = self.seek(start / SECTORS, granules_end, true);
+        if first == granules_end {
             return Ok(None);
         }
-        let behind = self.seek(first, pages_end, false);
+        let behind = self.seek(first, granules_end, false);
         let (from, to) = ((first * SECTORS).max(start), (behind * SECTORS).min(end));
         Ok(Some(Extent::new(from, to - from)))
     }
@@ -166,14 +189,14 @@ impl Medium for MemoryMedium {
 impl MemoryMedium {
     fn zero_parts(&mut self, start: u64, length: usize, hole: bool) {
         for part in parts(start, length) {
-            if hole && part.within.len() == PAGE_BYTES {
-                if let Some(page) = self.existing(&part) {
-                    *page = None;
+            if hole && part.within.len() == GRANULE_BYTES {
+                if let Some(granule) = self.existing(&part) {
+                    *granule = None;
                 }
             } else if !hole {
-                self.page_mut(&part)[part.within].fill(0);
-            } else if let Some(Some(page)) = self.existing(&part) {
-                page[part.within].fill(0);
+                self.granule_mut(&part)[part.within].fill(0);
+            } else if let Some(Some(granule)) = self.existing(&part) {
+                granule[part.within].fill(0);
             }
         }
     }

@@ -3,11 +3,15 @@
 use crate::StoreError;
 use crate::array::Array;
 use crate::media::Media;
-use crate::medium::extent_of;
+use crate::medium::{extent_of, is_zero};
 use fullstroke_contract::Extent;
-use fullstroke_units::{Lbn, Sectors};
+use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
 use fullstroke_volume::Shape;
 use std::ops::ControlFlow;
+
+/// Zeros that take no room where they are written sparsely: a block of most file
+/// systems.
+const GRANULE_BYTES: usize = 4 << 10;
 
 /// A drive, or a volume of members.
 pub(crate) enum Node {
@@ -75,6 +79,37 @@ impl Node {
             Node::Drive { medium, .. } => media.write(*medium, lbn, from),
             Node::Volume(array) => array.write(extent_of(lbn, from.len()), from, media),
         }
+    }
+
+    /// Writes, but takes no room for zeros.
+    pub(crate) fn write_sparsely(
+        &mut self,
+        lbn: Lbn,
+        from: &[u8],
+        media: &mut Media,
+    ) -> Result<(), StoreError> {
+        let mut at = 0;
+        while at < from.len() {
+            let zero = |at: usize| is_zero(&from[at..from.len().min(at + GRANULE_BYTES)]);
+            let zeros = zero(at);
+            let mut end = at;
+            while end < from.len() && zero(end) == zeros {
+                end = from.len().min(end + GRANULE_BYTES);
+            }
+            let extent = extent_of(Lbn(lbn.0 + at as u64 / SECTOR_BYTES), end - at);
+            if zeros {
+                self.make_hole(extent, media)?;
+            } else {
+                self.write(extent.start, &from[at..end], media)?;
+            }
+            at = end;
+        }
+        Ok(())
+    }
+
+    /// Makes the extent a hole unless it is one.
+    pub(crate) fn make_hole(&mut self, extent: Extent, media: &mut Media) -> Result<(), StoreError> {
+        if self.is_hole(extent, media)? { Ok(()) } else { self.zero(extent, true, media) }
     }
 
     /// Makes the extent read as zeros; see [`Medium::zero`](crate::Medium::zero).

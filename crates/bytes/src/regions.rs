@@ -5,10 +5,11 @@
 //! is made, and cleared some time after the last, when all changes are durable.
 
 use crate::StoreError;
+use crate::lock::OWNER;
 use fullstroke_contract::Extent;
 use fullstroke_units::Sectors;
 use std::fs::{File, OpenOptions};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// The file's name in a store's folder.
@@ -53,7 +54,13 @@ impl Regions {
         let path = folder.join(NAME);
         let count = capacity.0.div_ceil(size.0) as usize;
         let open = || {
-            let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
+            let file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(OWNER)
+                .open(&path)?;
             let mut bits = std::fs::read(&path)?;
             bits.resize(count.div_ceil(8), 0);
             file.set_len(bits.len() as u64)?;

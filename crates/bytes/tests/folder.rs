@@ -189,6 +189,51 @@ fn a_failed_members_file_is_emptied_when_it_is_restored() {
 }
 
 #[test]
+fn a_rebuild_takes_no_room_for_what_holds_nothing() {
+    use std::os::unix::fs::MetadataExt;
+    for (layout, count) in [("raid1", 2), ("raid5", 3), ("raid6", 5), ("raid10", 4)] {
+        let large = || fullstroke_volume::Shape::Drive(Sectors((64 << 20) / 512));
+        let shape = || common::volume(layout, serde_json::json!({}), (0..count).map(|_| large()).collect());
+        let folder = folder();
+        let location = Location::Folder(folder.path().to_owned());
+        let (mut store, _) = Store::open(shape(), &location, "0123", Opening::default()).unwrap();
+        let bytes = pattern(0, 8, 1);
+        let places: Vec<Lbn> =
+            (0..store.capacity().0 / (5 << 11)).map(|place| Lbn(place * (5 << 11))).collect();
+        for &place in &places {
+            store.write(place, &bytes).unwrap();
+        }
+        let taken = |member: usize| {
+            fs::metadata(folder.path().join(format!("member-{member}.img"))).unwrap().blocks()
+        };
+        let before = taken(1);
+        store.fail_member(&[1]).unwrap();
+        store.restore_member(&[1]).unwrap();
+        store.rebuild_member(&[1], Sectors(u64::MAX)).unwrap();
+        assert!(taken(1) <= before.max(8), "{layout}: {} blocks instead of {before}", taken(1));
+        store.fail_member(&[0]).unwrap();
+        for &place in &places {
+            let mut found = vec![0; bytes.len()];
+            store.read(place, &mut found).unwrap();
+            assert!(found == bytes, "{layout} {place}");
+        }
+    }
+}
+
+#[test]
+fn what_a_store_keeps_is_its_owners_alone() {
+    use std::os::unix::fs::MetadataExt;
+    let base = folder();
+    let path = base.path().join("a").join("store");
+    filled(sample("raid5"), &path);
+    assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
+    for entry in fs::read_dir(&path).unwrap() {
+        let entry = entry.unwrap();
+        assert_eq!(entry.metadata().unwrap().mode() & 0o777, 0o600, "{:?}", entry.file_name());
+    }
+}
+
+#[test]
 fn orders_that_make_no_sense_are_refused_with_the_reason() {
     let (mut store, _) =
         Store::open((sample("raid50").shape)(), &Location::Memory, "0123", Opening::default()).unwrap();

@@ -253,7 +253,8 @@ impl World {
             && !self.told_stop
         {
             self.told_stop = true;
-            eprintln!(
+            let _ = writeln!(
+                io::stderr(),
                 "fullstroke: {}: nothing is served any more, since writes may be lost: {why}",
                 self.name
             );
