@@ -124,15 +124,7 @@ impl<'l> Fields<'l> {
     #[inline]
     pub fn integer(&mut self, expected: &str) -> Parsed<u64> {
         let rest = self.rest();
-        let (mut value, mut count) = (0u64, 0);
-        for &byte in rest {
-            let digit = byte.wrapping_sub(b'0');
-            if digit > 9 {
-                break;
-            }
-            value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
-            count += 1;
-        }
+        let (mut value, count) = digits(rest);
         if count == 0 {
             return Err(self.no_number(expected));
         }
@@ -168,26 +160,33 @@ impl<'l> Fields<'l> {
     pub fn decimal(&mut self, places: u32, expected: &str) -> Parsed<u64> {
         let begin = self.clone();
         let whole = if self.peek() == Some(b'.') { 0 } else { self.integer(expected)? };
-        let (mut fraction, mut digits) = (0u64, 0);
+        let mut fraction = 0;
         if self.peek() == Some(b'.') {
             self.at += 1;
-            while let Some(digit) =
-                self.peek().map(|byte| byte.wrapping_sub(b'0')).filter(|&digit| digit <= 9)
-            {
-                if digits < places {
-                    fraction = fraction * 10 + u64::from(digit);
-                    digits += 1;
-                }
-                self.at += 1;
-            }
+            let (value, count) = self.fraction(places);
+            fraction = value;
+            self.at += count;
         }
         if matches!(self.peek(), Some(b'e' | b'E')) {
             return self.exponential(&begin, places, expected);
         }
         let scaled = whole.checked_mul(10u64.pow(places));
         scaled
-            .and_then(|scaled| scaled.checked_add(fraction * 10u64.pow(places - digits)))
+            .and_then(|scaled| scaled.checked_add(fraction))
             .ok_or_else(|| begin.mismatch(&format!("{expected} within 584 years")))
+    }
+
+    /// The digits ahead as a fraction times 10^`places`, and how many there are.
+    #[inline]
+    fn fraction(&self, places: u32) -> (u64, usize) {
+        let rest = self.rest();
+        let (value, count) = digits(rest);
+        let places = places as usize;
+        if count <= places {
+            return (value * 10u64.pow((places - count) as u32), count);
+        }
+        // What does not fit is cut off.
+        (digits(&rest[..places]).0, count)
     }
 
     #[cold]
@@ -225,6 +224,52 @@ impl<'l> Fields<'l> {
     }
 }
 
+/// The number that the digits at the beginning of `text` make, modulo 2^64, and
+/// how many there are.
+#[inline]
+fn digits(text: &[u8]) -> (u64, usize) {
+    let (mut value, mut count) = (0u64, 0);
+    while let Some(chunk) = text.get(count..).and_then(<[u8]>::first_chunk::<8>) {
+        let (part, found) = digits_of_eight(u64::from_le_bytes(*chunk));
+        value = value.wrapping_mul(POWERS_OF_TEN[found]).wrapping_add(part);
+        count += found;
+        if found < 8 {
+            return (value, count);
+        }
+    }
+    for &byte in &text[count..] {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            break;
+        }
+        value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
+        count += 1;
+    }
+    (value, count)
+}
+
+const POWERS_OF_TEN: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+
+/// The same for eight bytes at once, the first one lowest (after D. Lemire,
+/// Software: Practice and Experience 51, 2021, section 3.1).
+#[inline]
+fn digits_of_eight(bytes: u64) -> (u64, usize) {
+    let plain = bytes ^ 0x3030_3030_3030_3030;
+    // Digits are 0 to 9 now: adding 0x76 to anything else sets its highest bit.
+    // What that carries over concerns only bytes behind it.
+    let others = (plain.wrapping_add(0x7676_7676_7676_7676) | plain) & 0x8080_8080_8080_8080;
+    let count = (others.trailing_zeros() / 8) as usize;
+    if count == 0 {
+        return (0, 0);
+    }
+    // Zeros in front make eight digits of fewer.
+    let eight = plain << (64 - 8 * count);
+    let pairs = eight.wrapping_mul(10).wrapping_add(eight >> 8);
+    let low = (pairs & 0x0000_00ff_0000_00ff).wrapping_mul(0x000f_4240_0000_0064);
+    let high = (pairs >> 16 & 0x0000_00ff_0000_00ff).wrapping_mul(0x0000_2710_0000_0001);
+    (low.wrapping_add(high) >> 32, count)
+}
+
 /// The first bytes of `bytes`, printable, in backquotes.
 pub(crate) fn excerpt(bytes: &[u8]) -> String {
     const SHOWN: usize = 40;
@@ -235,6 +280,7 @@ pub(crate) fn excerpt(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn decimals_are_scaled_exactly() {
@@ -248,6 +294,19 @@ mod tests {
             ("0.56", 0, 0),
         ] {
             assert_eq!(Fields::new(text.as_bytes()).decimal(places, "seconds"), Ok(value), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn digits_are_read_as_one_by_one(text in "[0-9]{0,24}[ -~]{0,12}", bytes in any::<[u8; 20]>()) {
+            for text in [text.as_bytes(), &bytes, &[text.as_bytes(), &bytes].concat()] {
+                let ahead: Vec<u8> = text.iter().copied().take_while(u8::is_ascii_digit).collect();
+                let value = ahead
+                    .iter()
+                    .fold(0u64, |value, digit| value.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')));
+                prop_assert_eq!(digits(text), (value, ahead.len()));
+            }
         }
     }
 

@@ -1,12 +1,15 @@
 //! From a file to records: recognising, reading, sorting and selecting.
 
+mod ahead;
+
 use crate::formats::{Format, find_format, recognise};
 use crate::input::{BUFFER_BYTES, Fault, Input, Problem};
 use crate::options::{Beyond, Options};
 use crate::record::Record;
-use crate::row::{Parser, Row, check};
+use crate::row::{Row, check};
 use crate::sort::SortWindow;
 use crate::{Place, TraceError, processor_files, source};
+use ahead::Rows;
 use fullstroke_contract::{Extent, Operation};
 use fullstroke_units::{SECTOR_BYTES, Sectors, Time};
 use std::fmt;
@@ -35,8 +38,8 @@ const JUMP_NS: u64 = 7 * 86_400 * 1_000_000_000;
 pub struct TraceReader {
     file: String,
     format: &'static Format,
-    input: Input<'static>,
-    parser: Box<dyn Parser>,
+    source: Rows,
+    lacks_addresses: Option<&'static str>,
     options: Options,
     /// Parsed rows, of which the first `taken` have gone to the window.
     rows: Vec<Row>,
@@ -107,14 +110,15 @@ impl TraceReader {
             return Err(TraceError::Empty { file });
         }
         let parser = (format.open)(&mut input).map_err(|fault| TraceError::from_fault(&file, fault))?;
-        if let Some(remedy) = parser.lacks_addresses().filter(|_| options.needs_addresses) {
+        let lacks_addresses = parser.lacks_addresses();
+        if let Some(remedy) = lacks_addresses.filter(|_| options.needs_addresses) {
             return Err(TraceError::WithoutAddresses { file, remedy });
         }
         Ok(TraceReader {
             file,
             format,
-            input,
-            parser,
+            source: Rows::new(input, parser),
+            lacks_addresses,
             rows: Vec::with_capacity(ROWS_AT_ONCE),
             taken: 0,
             window: SortWindow::new(options.sort_window),
@@ -153,13 +157,26 @@ impl TraceReader {
     /// What to do to have the requests' addresses, if the trace lacks them: they
     /// are all 0 then.
     pub fn lacks_addresses(&self) -> Option<&'static str> {
-        self.parser.lacks_addresses()
+        self.lacks_addresses
     }
 
     /// What is wrong with what was read so far that the requests do not tell:
     /// events that are missing, a clock that jumped. A sentence each.
     pub fn notes(&self) -> Vec<String> {
-        self.parser.notes().into_iter().chain(self.jumps.note()).collect()
+        let of_parser = self.source.parser().map(|parser| parser.notes()).unwrap_or_default();
+        of_parser.into_iter().chain(self.jumps.note()).collect()
+    }
+
+    /// From now on another thread parses ahead, for whoever reads the whole
+    /// trace at once. Until [`stop_ahead`](Self::stop_ahead), what the parser
+    /// has to note is not known.
+    pub(crate) fn run_ahead(&mut self) {
+        self.source.run_ahead();
+    }
+
+    /// Ends what [`run_ahead`](Self::run_ahead) began, at the end of the trace.
+    pub(crate) fn stop_ahead(&mut self) {
+        self.source.stop();
     }
 
     /// The arrival of the trace's first request in nanoseconds on the format's
@@ -202,6 +219,7 @@ impl TraceReader {
         Ok(limit)
     }
 
+    #[inline]
     fn advance(&mut self) -> Result<Option<Record>, TraceError> {
         while let Some(row) = self.next_row()? {
             let beginning = *self.beginning.get_or_insert(row.arrival);
@@ -272,9 +290,8 @@ impl TraceReader {
 
     /// Reads further rows.
     fn refill(&mut self) -> Result<(), TraceError> {
-        self.rows.clear();
         self.taken = 0;
-        match self.parser.read(&mut self.input, &mut self.rows, ROWS_AT_ONCE) {
+        match self.source.read(&mut self.rows) {
             Ok(true) => Ok(()),
             Ok(false) => {
                 self.ended = true;

@@ -1,3 +1,4 @@
+use super::spread::Spread;
 use super::*;
 use crate::Options;
 

@@ -1,0 +1,195 @@
+//! The spread of one quantity's values, in memory that does not grow with their
+//! number.
+
+use super::Distribution;
+
+/// Values that are taken in together: a loop over a few does not wait for one
+/// division after the other.
+const BATCH: usize = 64;
+/// Larger values than this (36 years in ns) count as it in percentiles.
+const VALUE_MAX: u64 = 1 << 60;
+/// Bits of a value that its bucket keeps: 1,024 to 2,047 in each power of two,
+/// which is right to three digits.
+const KEPT_BITS: u32 = 11;
+/// Buckets of each power of two above those that hold a single value.
+const HALF: u64 = 1 << (KEPT_BITS - 1);
+
+/// Values of one quantity as they come.
+#[derive(Clone)]
+pub(super) struct Spread {
+    pending: [u64; BATCH],
+    pending_count: usize,
+    /// Values by [`bucket`].
+    counts: Vec<u64>,
+    count: u64,
+    sum: u128,
+    /// Sum of squared differences from the mean.
+    squares: f64,
+    min: u64,
+    max: u64,
+}
+
+impl Default for Spread {
+    fn default() -> Spread {
+        Spread {
+            pending: [0; BATCH],
+            pending_count: 0,
+            counts: Vec::new(),
+            count: 0,
+            sum: 0,
+            squares: 0.0,
+            min: u64::MAX,
+            max: 0,
+        }
+    }
+}
+
+impl Spread {
+    #[inline]
+    pub(super) fn add(&mut self, value: u64) {
+        self.pending[self.pending_count] = value;
+        self.pending_count += 1;
+        if self.pending_count == BATCH {
+            self.take_in();
+        }
+    }
+
+    /// Adds what is pending.
+    fn take_in(&mut self) {
+        let number = std::mem::take(&mut self.pending_count);
+        if number == 0 {
+            return;
+        }
+        let pending = self.pending;
+        let values = &pending[..number];
+        let sum: u128 = values.iter().map(|&value| u128::from(value)).sum();
+        let mean = sum as f64 / number as f64;
+        let squares: f64 = values.iter().map(|&value| (value as f64 - mean).powi(2)).sum();
+        self.widen(number as u64, sum, squares);
+        for &value in values {
+            self.min = self.min.min(value);
+            self.max = self.max.max(value);
+            let bucket = bucket(value);
+            match self.counts.get_mut(bucket) {
+                Some(count) => *count += 1,
+                None => {
+                    self.counts.resize(bucket + 1, 0);
+                    self.counts[bucket] = 1;
+                }
+            }
+        }
+    }
+
+    /// Joins the values of `other` to these.
+    pub(super) fn join(&mut self, other: &mut Spread) {
+        self.take_in();
+        other.take_in();
+        if other.count == 0 {
+            return;
+        }
+        self.widen(other.count, other.sum, other.squares);
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+        self.counts.resize(self.counts.len().max(other.counts.len()), 0);
+        self.counts.iter_mut().zip(&other.counts).for_each(|(count, more)| *count += more);
+    }
+
+    /// Adds the moments of further values. Two sets' squares are joined as
+    /// T. Chan, G. Golub and R. LeVeque do (COMPSTAT 1982, formula 2.1).
+    fn widen(&mut self, count: u64, sum: u128, squares: f64) {
+        let (before, number) = (self.count as f64, count as f64);
+        let apart = sum as f64 / number - self.mean();
+        self.squares += squares + apart * apart * before * number / (before + number);
+        self.sum = self.sum.saturating_add(sum);
+        self.count += count;
+    }
+
+    fn mean(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
+    }
+
+    /// `None` if there was no value; else all figures times `unit`.
+    pub(super) fn distribution(&mut self, unit: f64) -> Option<Distribution> {
+        self.take_in();
+        if self.count == 0 {
+            return None;
+        }
+        let quantile = |share: f64| self.quantile(share).clamp(self.min, self.max) as f64 * unit;
+        Some(Distribution {
+            count: self.count,
+            mean: self.mean() * unit,
+            stddev: (self.squares / self.count as f64).sqrt() * unit,
+            min: self.min as f64 * unit,
+            p50: quantile(0.5),
+            p90: quantile(0.9),
+            p99: quantile(0.99),
+            max: self.max as f64 * unit,
+        })
+    }
+
+    /// The greatest value of the bucket below whose end `share` of all are.
+    fn quantile(&self, share: f64) -> u64 {
+        let wanted = ((self.count as f64 * share).ceil() as u64).max(1);
+        let mut seen = 0;
+        let found = self.counts.iter().position(|count| {
+            seen += count;
+            seen >= wanted
+        });
+        found.map_or(VALUE_MAX, greatest)
+    }
+}
+
+/// Values below 2,048 have a bucket each; above, all with the same highest 11
+/// bits share one (as in G. Tene's HdrHistogram with three significant digits).
+#[inline]
+fn bucket(value: u64) -> usize {
+    let value = value.min(VALUE_MAX);
+    let shift = (u64::BITS - KEPT_BITS).saturating_sub(value.leading_zeros());
+    (u64::from(shift) * HALF + (value >> shift)) as usize
+}
+
+/// The greatest value of a bucket.
+fn greatest(bucket: usize) -> u64 {
+    let bucket = bucket as u64;
+    let shift = (bucket / HALF).saturating_sub(1);
+    ((bucket - shift * HALF + 1) << shift) - 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_bucket_holds_its_values_to_three_digits(value in 0u64..=VALUE_MAX, shift in 0u32..60) {
+            let value = value >> shift;
+            let greatest = greatest(bucket(value));
+            prop_assert!(greatest >= value && greatest - value <= value / 1024, "{} {}", value, greatest);
+            prop_assert_eq!(bucket(greatest), bucket(value));
+            prop_assert_eq!(bucket(greatest + 1), bucket(value) + 1);
+        }
+
+        #[test]
+        fn a_spread_agrees_with_a_sorted_list(values in prop::collection::vec(0u64..1 << 40, 1..300)) {
+            let (mut spread, mut rest) = (Spread::default(), Spread::default());
+            for (index, &value) in values.iter().enumerate() {
+                if index % 3 == 0 { rest.add(value) } else { spread.add(value) }
+            }
+            spread.join(&mut rest);
+            let found = spread.distribution(1.0).unwrap();
+            let mut sorted = values.clone();
+            sorted.sort_unstable();
+            let number = values.len() as f64;
+            let mean = values.iter().map(|&value| value as f64).sum::<f64>() / number;
+            let squares: f64 = values.iter().map(|&value| (value as f64 - mean).powi(2)).sum();
+            let close = |found: f64, expected: f64| (found - expected).abs() <= 1e-9 * expected.abs() + 1e-3;
+            prop_assert!(close(found.mean, mean) && close(found.stddev, (squares / number).sqrt()), "{:?}", found);
+            prop_assert_eq!((found.min, found.max), (sorted[0] as f64, sorted[sorted.len() - 1] as f64));
+            for (share, found) in [(0.5, found.p50), (0.9, found.p90), (0.99, found.p99)] {
+                let exact = sorted[(number * share).ceil() as usize - 1] as f64;
+                prop_assert!(found >= exact && found <= exact * 1.001, "{} {} {}", share, found, exact);
+            }
+        }
+    }
+}
