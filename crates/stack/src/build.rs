@@ -70,7 +70,7 @@ pub(crate) enum VolumeSpec {
 }
 
 /// Keys of layouts that do not say where bytes lie.
-const RUNNING: [&str; 3] = ["failed", "read_policy", "rebuild_rate"];
+const RUNNING: [&str; 4] = ["failed", "read_policy", "rebuild_rate", "stripe_cache"];
 
 impl Run {
     pub(crate) fn new(stack: &Stack) -> Result<Run, StackError> {

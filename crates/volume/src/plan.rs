@@ -289,6 +289,11 @@ impl<'a> PlanWriter<'a> {
         PlanWriter { plan, open, row: None, second_phase: false }
     }
 
+    /// How much of the plan is written down.
+    pub(crate) fn detail(&self) -> Detail {
+        self.plan.detail()
+    }
+
     /// What follows is independent of what went before.
     pub(crate) fn begin_strand(&mut self) {
         let at = self.plan.ios.len() as u32;

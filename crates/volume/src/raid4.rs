@@ -21,18 +21,29 @@ pub struct Raid4Config {
     pub chunk: Bytes,
     /// The member that has failed, counted from 0; at most one. Default none.
     pub failed: Vec<u32>,
+    /// Stripes whose data and parity are held in memory, so that a write of part of
+    /// a row need not read what was lately read or written there: md's
+    /// `stripe_cache_size`, in pages of 4 KiB of each member; md has 256 unless
+    /// told otherwise. 0, the default: none is held.
+    pub stripe_cache: u32,
 }
 
 impl Default for Raid4Config {
     fn default() -> Raid4Config {
-        Raid4Config { chunk: DEFAULT_CHUNK, failed: Vec::new() }
+        Raid4Config { chunk: DEFAULT_CHUNK, failed: Vec::new(), stripe_cache: 0 }
     }
 }
 
 /// See [`BuildLayout`](crate::BuildLayout).
 pub fn build(keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>, ConfigError> {
-    let Raid4Config { chunk, failed } = registry::read(keys)?;
-    let config =
-        ParityConfig { name: "raid4", parities: 1, placement: Placement::Dedicated, chunk, failed: &failed };
+    let Raid4Config { chunk, failed, stripe_cache } = registry::read(keys)?;
+    let config = ParityConfig {
+        name: "raid4",
+        parities: 1,
+        placement: Placement::Dedicated,
+        chunk,
+        failed: &failed,
+        stripe_cache,
+    };
     Ok(Box::new(ParityLayout::build(&config, members)?))
 }

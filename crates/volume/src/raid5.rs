@@ -25,19 +25,29 @@ pub struct Raid5Config {
     pub rotation: Rotation,
     /// The member that has failed, counted from 0; at most one. Default none.
     pub failed: Vec<u32>,
+    /// Stripes whose data and parity are held in memory, so that a write of part of
+    /// a row need not read what was lately read or written there: md's
+    /// `stripe_cache_size`, in pages of 4 KiB of each member; md has 256 unless
+    /// told otherwise. 0, the default: none is held.
+    pub stripe_cache: u32,
 }
 
 impl Default for Raid5Config {
     fn default() -> Raid5Config {
-        Raid5Config { chunk: DEFAULT_CHUNK, rotation: Rotation::default(), failed: Vec::new() }
+        Raid5Config {
+            chunk: DEFAULT_CHUNK,
+            rotation: Rotation::default(),
+            failed: Vec::new(),
+            stripe_cache: 0,
+        }
     }
 }
 
 /// See [`BuildLayout`](crate::BuildLayout).
 pub fn build(keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>, ConfigError> {
-    let Raid5Config { chunk, rotation, failed } = registry::read(keys)?;
+    let Raid5Config { chunk, rotation, failed, stripe_cache } = registry::read(keys)?;
     let placement = Placement::Rotating(rotation);
-    let config = ParityConfig { name: "raid5", parities: 1, placement, chunk, failed: &failed };
+    let config = ParityConfig { name: "raid5", parities: 1, placement, chunk, failed: &failed, stripe_cache };
     Ok(Box::new(ParityLayout::build(&config, members)?))
 }
 

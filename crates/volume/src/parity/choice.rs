@@ -47,6 +47,33 @@ pub(crate) fn choose(row: &Row, cuts: &[Cut]) -> Methods {
     best.0
 }
 
+/// The same where not all has to be read: `missing` says how many sectors of a
+/// member's cut have.
+pub(crate) fn choose_beside(row: &Row, cuts: &[Cut], missing: impl Fn(u64, &Cut) -> u64) -> Methods {
+    let mut best = ([Method::Unprotected; Cuts::MOST], None);
+    if row.parities().next().is_none() {
+        return best.0;
+    }
+    for number in 0..CANDIDATES.len().pow(cuts.len() as u32) {
+        let Some(methods) = combination(row, cuts, number) else { continue };
+        let mut cost: Cost = (0, 0);
+        for (cut, method) in cuts.iter().zip(methods) {
+            let data = (0..row.data).filter(|&index| !row.has_lost(index) && reads_data(method, cut, index));
+            let parities = row.parities().enumerate().filter(|&(rank, _)| reads_parity(method, row, rank));
+            let members = data.map(|index| row.shape.data_member(index));
+            for member in members.chain(parities.map(|(_, (_, member))| member)) {
+                let sectors = missing(member, cut);
+                cost = (cost.0 + u64::from(sectors > 0), cost.1 + sectors);
+            }
+        }
+        if best.1.is_none_or(|least| cost < least) {
+            best = (methods, Some(cost));
+        }
+    }
+    name_full_stripes(row, cuts, &mut best.0);
+    best.0
+}
+
 /// The choice for one cut of a whole row's members, by counting.
 fn simple_choice(row: &Row, cut: &Cut) -> Method {
     let rest = row.data - cut.covered();
@@ -105,20 +132,30 @@ fn classes(row: &Row, cuts: &[Cut]) -> [Class; 4] {
 fn cost(row: &Row, cuts: &[Cut], methods: &Methods, classes: &[Class]) -> Cost {
     let mut total = (0, 0);
     for class in classes {
-        add(&mut total, class.alive, cuts, |at| match methods[at] {
-            Method::ReadModifyWrite => cuts[at].covers(class.index),
-            Method::ReconstructWrite => !cuts[at].covers(class.index),
-            _ => true,
-        });
+        add(&mut total, class.alive, cuts, |at| reads_data(methods[at], &cuts[at], class.index));
     }
     for (rank, _) in row.parities().enumerate() {
-        add(&mut total, 1, cuts, |at| match methods[at] {
-            Method::ReadModifyWrite => true,
-            Method::ReconstructWrite => false,
-            _ => rank < row.lost().len(),
-        });
+        add(&mut total, 1, cuts, |at| reads_parity(methods[at], row, rank));
     }
     total
+}
+
+/// Whether a method reads the data chunk `index`, if it is left.
+fn reads_data(method: Method, cut: &Cut, index: u64) -> bool {
+    match method {
+        Method::ReadModifyWrite => cut.covers(index),
+        Method::ReconstructWrite => !cut.covers(index),
+        _ => true,
+    }
+}
+
+/// Whether a method reads the parity of this rank among those that are left.
+fn reads_parity(method: Method, row: &Row, rank: usize) -> bool {
+    match method {
+        Method::ReadModifyWrite => true,
+        Method::ReconstructWrite => false,
+        _ => rank < row.lost().len(),
+    }
 }
 
 /// Adds the cost of `count` members of which each reads the cuts in `reads`:

@@ -18,6 +18,7 @@ mod recovery;
 mod refill;
 mod row;
 mod rows;
+mod stripe_cache;
 mod writes;
 
 #[cfg(test)]
@@ -28,12 +29,13 @@ pub(crate) use geometry::{Geometry, Placement};
 
 use crate::layout::{Layout, Location, Role};
 use crate::members::{at_least, capacity_of, chunk_sectors, common_rows};
-use crate::plan::{OpenIos, Plan, PlanWriter};
+use crate::plan::{Detail, OpenIos, Plan, PlanWriter};
 use crate::states::MemberStates;
-use fullstroke_contract::{Below, ConfigError, Operation, Request, Status};
+use fullstroke_contract::{Below, ConfigError, MemberState, Operation, Request, Status};
 use fullstroke_units::{Bytes, Lbn, Sectors};
 use geometry::Cell;
 use rows::{RowPlanner, Term, Wanted};
+use stripe_cache::StripeCache;
 
 /// What the keys of a parity layout say.
 pub(crate) struct ParityConfig<'a> {
@@ -42,6 +44,7 @@ pub(crate) struct ParityConfig<'a> {
     pub(crate) placement: Placement,
     pub(crate) chunk: Bytes,
     pub(crate) failed: &'a [u32],
+    pub(crate) stripe_cache: u32,
 }
 
 /// Rows of chunks with one or two parities.
@@ -77,10 +80,30 @@ impl ParityLayout {
             rows: RowPlanner {
                 geometry,
                 states: MemberStates::with_failed_at_most(config.failed, count, config.parities)?,
+                cache: StripeCache::new(config.stripe_cache, count)?,
             },
             open: OpenIos::new(count),
             terms: Vec::with_capacity(count),
         })
+    }
+}
+
+impl ParityLayout {
+    /// The stripe cache learns what a plan reads and writes: plans are made in
+    /// the order in which their rows are locked, so that whoever counts on it comes
+    /// later.
+    fn went_through_stripes(&mut self, operation: Operation, plan: &Plan) {
+        let Some(cache) = self.rows.cache.as_mut().filter(|_| plan.detail() == Detail::Timing) else {
+            return;
+        };
+        for strand in plan.strands().iter().filter(|strand| strand.exclusive_rows().is_some()) {
+            for io in &plan.ios()[strand.first_phase().start..strand.second_phase().end] {
+                match operation {
+                    Operation::Discard => cache.forget(io.extent),
+                    _ => cache.hold(io.member as usize, io.extent),
+                }
+            }
+        }
     }
 }
 
@@ -155,12 +178,26 @@ impl Layout for ParityLayout {
         };
         let writer = &mut PlanWriter::new(plan, &mut self.open);
         let terms = &mut self.terms;
-        match request.operation {
+        let status = match request.operation {
             Operation::Read => self.rows.read(wanted, terms, writer),
             Operation::Write => self.rows.write(wanted, terms, writer),
             Operation::Discard => self.rows.discard(wanted, writer),
             Operation::Flush => Status::Done,
+        };
+        if status == Status::Done {
+            self.went_through_stripes(request.operation, plan);
         }
+        status
+    }
+
+    /// What a failed member was to hold is not known to be held anywhere.
+    fn set_member_state(&mut self, member: usize, state: MemberState) {
+        if state == MemberState::Failed
+            && let Some(cache) = &mut self.rows.cache
+        {
+            cache.clear();
+        }
+        self.rows.states.set(member, state);
     }
 
     fn plan_rebuild(&mut self, member: usize, from: Sectors, most: Sectors, plan: &mut Plan) -> Sectors {
@@ -170,7 +207,10 @@ impl Layout for ParityLayout {
             return self.member_used(member);
         }
         let end = rows.end * self.rows.geometry.chunk;
+        // What fills a member is read from the others, whatever memory holds.
+        let cache = self.rows.cache.take();
         self.rows.refill(member, rows, &mut self.terms, &mut PlanWriter::new(plan, &mut self.open));
+        self.rows.cache = cache;
         self.rows.states.fill(member, end);
         Sectors(end)
     }

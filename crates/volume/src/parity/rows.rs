@@ -5,7 +5,8 @@ use super::bands::{Cut, Cuts, Span};
 use super::geometry::{Cell, Geometry};
 use super::recovery::Recovery;
 use super::row::Row;
-use crate::plan::{Content, Method, Place, PlanWriter, Step};
+use super::stripe_cache::StripeCache;
+use crate::plan::{Content, Detail, Method, Place, PlanWriter, Step};
 use crate::states::MemberStates;
 use fullstroke_contract::{Extent, Operation, Status};
 use fullstroke_units::Sectors;
@@ -22,6 +23,8 @@ pub(crate) struct Term {
 pub(crate) struct RowPlanner {
     pub(crate) geometry: Geometry,
     pub(crate) states: MemberStates,
+    /// What plans that are timed need not read, if there is such a cache.
+    pub(crate) cache: Option<StripeCache>,
 }
 
 /// A request, as the planning of rows needs it.
@@ -156,7 +159,10 @@ impl RowPlanner {
             } else {
                 (writer.scratch(cut.sectors()), Io::READ_PEER)
             };
-            self.data_io(row, cut, index, place, io, writer);
+            match io.content {
+                Content::Peer => self.read_peer(row, cut, index, place, writer),
+                _ => self.data_io(row, cut, index, place, io, writer),
+            }
             terms.push(Term { cell: Cell::Data(index), place });
         }
         self.read_recovering_parities(row, cut, terms, writer);
@@ -188,8 +194,47 @@ impl RowPlanner {
         writer: &mut PlanWriter<'_>,
     ) -> Place {
         let place = writer.scratch(cut.sectors());
-        writer.io(member as usize, Operation::Read, self.extent(row, cut), place, content_of(cell));
+        self.fetch(member as usize, self.extent(row, cut), place, content_of(cell), writer);
         place
+    }
+
+    /// Reads the cut of the data chunk `index`, which the row's arithmetic needs.
+    pub(super) fn read_peer(
+        &self,
+        row: &Row,
+        cut: &Cut,
+        index: u64,
+        place: Place,
+        writer: &mut PlanWriter<'_>,
+    ) {
+        let member = row.shape.data_member(index) as usize;
+        self.fetch(member, self.extent(row, cut), place, Content::Peer, writer);
+    }
+
+    /// Reads what the arithmetic needs, as far as the stripe cache does not hold
+    /// it.
+    fn fetch(
+        &self,
+        member: usize,
+        extent: Extent,
+        place: Place,
+        content: Content,
+        writer: &mut PlanWriter<'_>,
+    ) {
+        match self.cache_for(writer) {
+            None => writer.io(member, Operation::Read, extent, place, content),
+            Some(cache) => {
+                for part in cache.missing(member, extent) {
+                    writer.io(member, Operation::Read, part, place, content);
+                }
+            }
+        }
+    }
+
+    /// The stripe cache, where a plan goes by it: a plan for bytes has none but
+    /// those that it reads.
+    pub(super) fn cache_for(&self, writer: &PlanWriter<'_>) -> Option<&StripeCache> {
+        self.cache.as_ref().filter(|_| writer.detail() == Detail::Timing)
     }
 
     /// Reads the row's surviving data, and the parities that bring back the
@@ -204,7 +249,7 @@ impl RowPlanner {
         terms.clear();
         for index in (0..row.data).filter(|&index| !row.has_lost(index)) {
             let place = writer.scratch(cut.sectors());
-            self.data_io(row, cut, index, place, Io::READ_PEER, writer);
+            self.read_peer(row, cut, index, place, writer);
             terms.push(Term { cell: Cell::Data(index), place });
         }
         self.read_recovering_parities(row, cut, terms, writer);
@@ -220,7 +265,7 @@ pub(super) struct Io {
 
 impl Io {
     const READ_DATA: Io = Io { operation: Operation::Read, content: Content::Data };
-    pub(super) const READ_PEER: Io = Io { operation: Operation::Read, content: Content::Peer };
+    const READ_PEER: Io = Io { operation: Operation::Read, content: Content::Peer };
     pub(super) const WRITE_DATA: Io = Io { operation: Operation::Write, content: Content::Data };
 }
 

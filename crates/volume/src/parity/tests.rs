@@ -4,10 +4,13 @@ use super::bands::{Cut, Cuts, Span};
 use super::row::Row;
 use super::{Cell, Geometry, Placement, Rotation};
 use crate::bytes::build;
+use crate::layout::{Layout, Role};
 use crate::plan::{Detail, Method, Plan};
-use fullstroke_contract::{Below, Extent, Operation, Request, Status};
+use fullstroke_contract::{Below, Extent, MemberState, Operation, Request, Status};
+use fullstroke_units::Lbn;
 use proptest::prelude::*;
 use serde_json::json;
+use std::collections::BTreeSet;
 
 /// Whether `method` reads `cell` in `cut`, from the definition of the methods;
 /// `None` where it cannot work.
@@ -127,4 +130,120 @@ fn degraded_writes_take_the_way_that_is_left() {
     // Row 0 of six members with two parities: Q on 0, data on 1 to 4, P on 5.
     assert_eq!(methods("raid6", 6, write, &[1, 2]), (vec![Method::Recover], 4 + 2));
     assert_eq!(methods("raid6", 6, write, &[0, 5]), (vec![Method::Unprotected], 1));
+}
+
+/// The member I/O of a write, reads and writes, planned for its time.
+fn timed(layout: &mut dyn Layout, operation: Operation, extent: Extent) -> Plan {
+    let request = Request { operation, extent, ..Request::default() };
+    let mut plan = Plan::new(Detail::Timing);
+    assert_eq!(layout.plan(&request, Below::NOTHING, &mut plan), Status::Done);
+    plan
+}
+
+fn reads_of(plan: &Plan) -> usize {
+    plan.ios().iter().filter(|io| io.operation == Operation::Read).count()
+}
+
+#[test]
+fn a_write_reads_nothing_that_the_stripe_cache_holds() {
+    for (stripes, expected) in [(0, [2, 2, 2, 2, 2]), (256, [2, 0, 1, 0, 2]), (1, [2, 0, 1, 2, 2])] {
+        let keys = json!({ "stripe_cache": stripes });
+        let mut layout = build("raid5", &keys, &[12_800; 5]).unwrap();
+        // Twice the same, its neighbour in the row, that and the next page, one far away.
+        let writes = [(0, 8), (0, 8), (128, 8), (0, 16), (5_120, 8)];
+        let plans =
+            writes.map(|(start, sectors)| timed(&mut *layout, Operation::Write, Extent::new(start, sectors)));
+        let counts = [&plans[0], &plans[1], &plans[2], &plans[4]].map(reads_of);
+        assert_eq!(counts, [expected[0], expected[1], expected[2], expected[4]], "{stripes} stripes");
+        let writes_of = |plan: &Plan| plan.ios().len() - reads_of(plan);
+        assert!(plans.iter().all(|plan| writes_of(plan) == 2), "data and parity are written as ever");
+    }
+}
+
+#[test]
+fn what_is_cached_decides_how_parity_is_made() {
+    // Four data chunks: three are written, so that the rest of the row is one read; then
+    // one of them again, of which old data and parity are held.
+    let mut layout = build("raid5", &json!({ "stripe_cache": 256 }), &[12_800; 5]).unwrap();
+    assert_eq!(reads_of(&timed(&mut *layout, Operation::Write, Extent::new(0, 3 * 128))), 1);
+    assert_eq!(reads_of(&timed(&mut *layout, Operation::Write, Extent::new(0, 2 * 128))), 0);
+    assert_eq!(reads_of(&timed(&mut *layout, Operation::Write, Extent::new(3 * 128, 8))), 0);
+}
+
+#[test]
+fn plain_reads_and_plans_for_bytes_pass_the_stripe_cache_by() {
+    let mut layout = build("raid5", &json!({ "stripe_cache": 256 }), &[12_800; 5]).unwrap();
+    let write = Extent::new(0, 8);
+    timed(&mut *layout, Operation::Read, write);
+    assert_eq!(reads_of(&timed(&mut *layout, Operation::Write, write)), 2, "a read of it is not held");
+    assert_eq!(reads_of(&timed(&mut *layout, Operation::Read, write)), 1, "nor is it read from there");
+    let request = Request { operation: Operation::Write, extent: write, ..Request::default() };
+    let mut plan = Plan::new(Detail::Bytes);
+    assert_eq!(layout.plan(&request, Below::NOTHING, &mut plan), Status::Done);
+    assert_eq!(reads_of(&plan), 2, "bytes come from the members");
+}
+
+#[test]
+fn a_failure_and_a_discard_empty_the_stripe_cache() {
+    let mut layout = build("raid5", &json!({ "stripe_cache": 256 }), &[12_800; 5]).unwrap();
+    let (row, write) = (Extent::new(0, 512), Extent::new(0, 8));
+    timed(&mut *layout, Operation::Write, write);
+    timed(&mut *layout, Operation::Discard, row);
+    assert_eq!(reads_of(&timed(&mut *layout, Operation::Write, write)), 2);
+    layout.set_member_state(1, MemberState::Failed);
+    assert_eq!(reads_of(&timed(&mut *layout, Operation::Write, write)), 2);
+    assert_eq!(reads_of(&timed(&mut *layout, Operation::Write, write)), 0);
+}
+
+/// Whether the parity of each sector that `plan` writes can be made from what is in
+/// memory: all old data that is overwritten and all old parity, or all data that
+/// stays.
+fn can_be_carried_out(layout: &dyn Layout, plan: &Plan, known: &BTreeSet<(usize, u64)>) -> bool {
+    let written: BTreeSet<(usize, u64)> = sectors(plan, Operation::Write).collect();
+    let offsets: BTreeSet<u64> = written.iter().map(|&(_, lbn)| lbn).collect();
+    offsets.iter().all(|&lbn| {
+        let members = 0..layout.members();
+        let is_written = |&member: &usize| written.contains(&(member, lbn));
+        let is_data = |&member: &usize| matches!(layout.role_of(member, Lbn(lbn)), Role::Data(_));
+        let held = |member: usize| known.contains(&(member, lbn));
+        members.clone().filter(is_written).all(held)
+            || members.filter(is_data).filter(|member| !is_written(member)).all(held)
+    })
+}
+
+fn sectors(plan: &Plan, operation: Operation) -> impl Iterator<Item = (usize, u64)> {
+    let ios = plan.ios().iter().filter(move |io| io.operation == operation);
+    ios.flat_map(|io| (io.extent.start.0..io.extent.end().0).map(|lbn| (io.member as usize, lbn)))
+}
+
+proptest! {
+    #[test]
+    fn what_the_stripe_cache_lets_a_plan_leave_out_was_read_or_written_before(
+        second_parity: bool, data in 2u64..6, chunk in 1u64..30, stripes in 1u32..12,
+        asks in prop::collection::vec((any::<prop::sample::Index>(), 1u64..80, 0u32..12), 1..60),
+    ) {
+        let name = if second_parity { "raid6" } else { "raid5" };
+        let members = vec![chunk * 6; (data + 1 + u64::from(second_parity)) as usize];
+        let keys = |stripes: u32| json!({ "chunk": chunk * 512, "stripe_cache": stripes });
+        let mut cached = build(name, &keys(stripes), &members).unwrap();
+        let mut plain = build(name, &keys(0), &members).unwrap();
+        let mut known = BTreeSet::new();
+        for (start, length, kind) in asks {
+            let capacity = cached.capacity().0;
+            let start = start.index(capacity as usize) as u64;
+            let extent = Extent::new(start, length.min(capacity - start));
+            if kind == 0 {
+                let gone = timed(&mut *cached, Operation::Discard, extent);
+                sectors(&gone, Operation::Discard).for_each(|sector| { known.remove(&sector); });
+                continue;
+            }
+            let plan = timed(&mut *cached, Operation::Write, extent);
+            let without = timed(&mut *plain, Operation::Write, extent);
+            let written = |plan: &Plan| sectors(plan, Operation::Write).collect::<BTreeSet<_>>();
+            prop_assert_eq!(written(&plan), written(&without));
+            known.extend(sectors(&plan, Operation::Read));
+            prop_assert!(can_be_carried_out(&*cached, &plan, &known));
+            known.extend(sectors(&plan, Operation::Write));
+        }
+    }
 }

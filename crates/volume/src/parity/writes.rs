@@ -57,7 +57,7 @@ impl RowPlanner {
     fn write_part(&self, wanted: Wanted, span: Span, terms: &mut Vec<Term>, writer: &mut PlanWriter<'_>) {
         let row = self.row_to_write(span.row);
         let cuts = Cuts::of(span, self.geometry.chunk);
-        let methods = choice::choose(&row, cuts.as_slice());
+        let methods = self.choose(&row, cuts.as_slice(), writer);
         let mut parities = [[Place::Scratch(Sectors::ZERO); 2]; Cuts::MOST];
         writer.begin_strand();
         writer.enter_row(span.row);
@@ -75,6 +75,15 @@ impl RowPlanner {
         }
     }
 
+    fn choose(&self, row: &Row, cuts: &[Cut], writer: &PlanWriter<'_>) -> choice::Methods {
+        match self.cache_for(writer) {
+            None => choice::choose(row, cuts),
+            Some(cache) => choice::choose_beside(row, cuts, |member, cut| {
+                cache.missing_sectors(member as usize, self.extent(row, cut))
+            }),
+        }
+    }
+
     /// Read-modify-write: reads old parity and old data.
     fn modify(&self, wanted: Wanted, row: &Row, cut: &Cut, writer: &mut PlanWriter<'_>) -> NewParity {
         writer.band(row.number, cut.offsets(), Method::ReadModifyWrite);
@@ -84,7 +93,7 @@ impl RowPlanner {
         }
         for index in cut.first..cut.end {
             let old = writer.scratch(cut.sectors());
-            self.data_io(row, cut, index, old, Io::READ_PEER, writer);
+            self.read_peer(row, cut, index, old, writer);
             let new = wanted.place(&self.geometry, row.number, index, cut.from);
             add_to_parities(row, cut, index, old, &parity, true, writer);
             add_to_parities(row, cut, index, new, &parity, true, writer);
@@ -112,7 +121,7 @@ impl RowPlanner {
                 wanted.place(&self.geometry, row.number, index, cut.from)
             } else {
                 let rest = writer.scratch(cut.sectors());
-                self.data_io(row, cut, index, rest, Io::READ_PEER, writer);
+                self.read_peer(row, cut, index, rest, writer);
                 rest
             };
             add_to_parities(row, cut, index, place, &parity, index > 0, writer);
