@@ -307,6 +307,32 @@ impl Buffer {
         matches!(segment.fill, Fill::Ahead { .. }).then_some((segment.start, segment.end))
     }
 
+    /// How far behind what they are reading the heads read on for a request
+    /// rather than come back for it: within a track or so that takes no longer.
+    pub(crate) fn reach(&self) -> u64 {
+        u64::from(self.config.stream_sectors)
+    }
+
+    /// Lets the heads read on to `start`, whatever lies between: a member of a
+    /// RAID-5 that is read in order skips its parity.
+    pub(crate) fn read_up_to(&mut self, start: u64, mechanics: &Mechanics, head: &mut Head) {
+        let Some(index) = self.filling else { return };
+        let Segment { end, fill, .. } = *self.segments.get(index);
+        let Fill::Ahead { since, limit } = fill else { return };
+        if start <= end {
+            return;
+        }
+        let position = mechanics.geometry().locate(Lbn(end));
+        let access = mechanics.access(head, since, Lbn(end), Sectors(start - end), &position, false);
+        let size = self.segment_sectors;
+        self.segments.update(index, |segment| {
+            segment.end = start;
+            segment.trim(size);
+        });
+        let since = since + access.duration();
+        self.segments.set_fill(index, Fill::Ahead { since, limit: limit.max(start) });
+    }
+
     /// Where the data of the segment that was read last begin and end.
     pub(crate) fn read_last(&self) -> (u64, u64) {
         let segment = self.segments.get(self.filled_last);

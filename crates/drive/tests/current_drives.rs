@@ -122,6 +122,17 @@ fn streams_side_by_side_each_have_their_read_ahead() {
     }
 }
 
+/// As a member of a RAID-5 of five sees it: of five chunks one is parity.
+#[test]
+fn a_stream_that_skips_a_little_goes_at_the_rate_of_the_medium() {
+    for depth in [1, 4] {
+        let chunk = |i: u64| (Operation::Read, Extent::new((i + i / 4) * 128, 128));
+        let (rate, _) = Bench::new(&x24()).run(10_000, depth, chunk);
+        println!("four chunks of five, depth {depth}: {rate:.1} MB/s");
+        assert!(rate >= 0.95 * 0.8 * OUTER_MB_PER_S, "{depth}: {rate}");
+    }
+}
+
 #[test]
 fn random_reads_do_not_feel_the_buffer() {
     let plain = x24_with(|buffer| (buffer.read_ahead, buffer.buffered_first) = (ReadAhead::None, false));

@@ -50,12 +50,12 @@ impl Beside {
         self.reads.insert(at, Wanted { start, end, slot });
     }
 
-    /// Reads from number `first` on that go on where the one before ends, the
-    /// first at `end` or before.
-    fn in_a_row(&self, first: usize, end: u64) -> usize {
+    /// Reads from number `first` on that go on within `reach` of where the one
+    /// before ends, the first of `end`.
+    fn in_a_row(&self, first: usize, end: u64, reach: u64) -> usize {
         let mut reached = end;
         let goes_on = |read: &&Wanted| {
-            let goes_on = read.start <= reached;
+            let goes_on = read.start <= reached + reach;
             reached = reached.max(read.end);
             goes_on
         };
@@ -197,16 +197,20 @@ impl Drive {
         }
     }
 
-    /// A read that begins where the heads are reading costs no positioning.
+    /// A read that begins where the heads are reading, or soon, costs no
+    /// positioning.
     /// It goes first while the arm is held for its stream, and as long as
     /// nobody else waits.
     fn go_on_with_stream(&mut self, now: Time) -> Option<Service> {
         let (beside, buffer) = (self.beside.as_ref()?, self.buffer.as_ref()?);
-        let (start, end) = buffer.being_read()?;
+        let ((start, end), reach) = (buffer.being_read()?, buffer.reach());
         let first = beside.reads.partition_point(|read| read.start < start);
-        let next = *beside.reads.get(first).filter(|read| read.start <= end)?;
-        if now >= beside.held && beside.in_a_row(first, end) < self.queue.len() {
+        let next = *beside.reads.get(first).filter(|read| read.start <= end + reach)?;
+        if now >= beside.held && beside.in_a_row(first, end, reach) < self.queue.len() {
             return None;
+        }
+        if let Some(buffer) = &mut self.buffer {
+            buffer.read_up_to(next.start, &self.mechanics, &mut self.head);
         }
         let extent = Extent::new(next.start, next.end - next.start);
         let Lookup::Filling { there, next: rest, since } = self.look_up(extent, now) else { return None };
