@@ -7,6 +7,7 @@
 
 use crate::opening::Source;
 use crate::samples::{SAMPLES, Sample, folder, path, pattern};
+use crate::sealed::Label;
 use crate::superblock::MemberRecord;
 use crate::{Durable, Medium, MemoryMedium, OpenReport, Opening, Store, StoreError};
 use fullstroke_contract::Extent;
@@ -40,7 +41,7 @@ struct SharedMedium {
 }
 
 impl Source for Shared {
-    fn complaint(&self, _: &MemberRecord) -> Option<String> {
+    fn complaint(&self, _: &MemberRecord, _: Option<Label>) -> Option<String> {
         None
     }
     fn open(&mut self, member: &MemberRecord) -> Result<Box<dyn Medium>, StoreError> {

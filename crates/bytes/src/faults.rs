@@ -30,6 +30,7 @@
 
 use crate::opening::Source;
 use crate::samples::{SAMPLES, Sample, folder, path, pattern};
+use crate::sealed::Label;
 use crate::superblock::MemberRecord;
 use crate::{Durable, Medium, MemoryMedium, Opening, Store, StoreError};
 use fullstroke_contract::Extent;
@@ -172,7 +173,7 @@ struct Disks {
 }
 
 impl Source for Disks {
-    fn complaint(&self, _: &MemberRecord) -> Option<String> {
+    fn complaint(&self, _: &MemberRecord, _: Option<Label>) -> Option<String> {
         None
     }
     fn open(&mut self, member: &MemberRecord) -> Result<Box<dyn Medium>, StoreError> {

@@ -2,6 +2,7 @@
 
 use crate::lock::OWNER;
 use crate::medium::{Durable, Medium, byte_of};
+use crate::sealed::{BLOCK_BYTES, LABEL_BYTES, Label};
 use fullstroke_contract::Extent;
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
@@ -60,7 +61,7 @@ impl FileMedium {
             }
             Ok(Arc::new(file))
         });
-        let files = files.collect::<io::Result<_>>()?;
+        let files: Vec<Arc<File>> = files.collect::<io::Result<_>>()?;
         Ok(FileMedium { path: path.to_owned(), files, file_bytes, capacity })
     }
 
@@ -77,6 +78,14 @@ impl FileMedium {
                 Err(error) => Some(format!("`{}` cannot be used: {error}", path.display())),
             }
         })
+    }
+
+    /// The label behind the bytes at `path`, if there is a whole one.
+    pub(crate) fn label(path: &Path, capacity: Sectors) -> Option<Label> {
+        let (name, length) = names_and_lengths(FILE_BYTES_MAX, path, capacity).last()?;
+        let mut block = [0; BLOCK_BYTES];
+        File::open(name).ok()?.read_exact_at(&mut block, length).ok()?;
+        Label::decode(&block)
     }
 
     /// A run of bytes, file by file.
@@ -191,6 +200,16 @@ impl Medium for FileMedium {
             file.set_len(length)?;
         }
         Ok(())
+    }
+
+    fn write_label(&mut self, label: &[u8]) -> io::Result<()> {
+        let lengths = names_and_lengths(self.file_bytes, &self.path, self.capacity);
+        let Some((file, (_, length))) = self.files.iter().zip(lengths).last() else { return Ok(()) };
+        if file.metadata()?.len() < length + LABEL_BYTES {
+            file.set_len(length + LABEL_BYTES)?;
+        }
+        file.write_all_at(label, length)?;
+        file.sync_data()
     }
 
     fn files(&self) -> Vec<Arc<dyn Durable>> {

@@ -6,11 +6,12 @@
 //! wrongly, also where nobody wrote. So all changes of a request are written
 //! down before the first of them is made. Requests are carried out one at a
 //! time, so that there is never more than one record to keep; it is
-//! overwritten by the next.
+//! overwritten by the next. The file's first block says which store it is of.
 
 use crate::StoreError;
 use crate::durability::ToSync;
 use crate::lock::OWNER;
+use crate::sealed::{BLOCK_BYTES, StoreId, seal, unseal};
 use crate::transaction::{Change, Kind, Transaction};
 use fullstroke_contract::Extent;
 use fullstroke_units::SECTOR_BYTES;
@@ -46,11 +47,26 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    pub(crate) fn open(folder: &Path) -> Result<Journal, StoreError> {
+    /// Opens or makes the file. An error if it is not this store's and may have
+    /// been `needed`.
+    pub(crate) fn open(folder: &Path, id: StoreId, needed: bool) -> Result<Journal, StoreError> {
         let path = folder.join(NAME);
         let file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(OWNER).open(&path);
         let file = file.map_err(|error| StoreError::host("open", &path, error))?;
+        let mut head = [0; BLOCK_BYTES];
+        let whole = file.read_exact_at(&mut head, 0).is_ok() && unseal(&head, 0, &id).is_some();
+        if !whole && needed {
+            let detail = format!(
+                "found no journal of this store ({id}), which was killed while a parity volume lacked a member: \
+                 what that member held may be computed wrongly now; put the file back as the server left it"
+            );
+            return Err(StoreError::Damaged { file: path, detail });
+        }
+        if !whole {
+            let made = file.set_len(0).and_then(|()| file.write_all_at(&seal(&[], 0, &id), 0));
+            made.and_then(|()| file.sync_data()).map_err(|error| StoreError::host("make", &path, error))?;
+        }
         Ok(Journal { path, file: Arc::new(file), changed: 0, index: Vec::new() })
     }
 
@@ -61,15 +77,15 @@ impl Journal {
         encode(transaction, &mut self.index);
         let written = self
             .file
-            .write_all_at(&transaction.bytes, self.index.len() as u64)
-            .and_then(|()| self.file.write_all_at(&self.index, 0));
+            .write_all_at(&transaction.bytes, (BLOCK_BYTES + self.index.len()) as u64)
+            .and_then(|()| self.file.write_all_at(&self.index, BLOCK_BYTES as u64));
         written.map_err(|error| StoreError::host("write to", &self.path, error))
     }
 
     /// The record, if there is a whole one.
     pub(crate) fn read(&self) -> Result<Option<Transaction>, StoreError> {
         let bytes = std::fs::read(&self.path).map_err(|error| StoreError::host("read", &self.path, error))?;
-        Ok(decode(&bytes))
+        Ok(decode(bytes.get(BLOCK_BYTES..).unwrap_or_default()))
     }
 
     /// The file, if it was changed after the epoch `synced`. It is made durable
@@ -83,7 +99,8 @@ impl Journal {
     /// Forgets the record.
     pub(crate) fn clear(&mut self, epoch: u64) -> Result<(), StoreError> {
         self.changed = epoch;
-        self.file.set_len(0).map_err(|error| StoreError::host("empty", &self.path, error))
+        let emptied = self.file.set_len(BLOCK_BYTES as u64);
+        emptied.map_err(|error| StoreError::host("empty", &self.path, error))
     }
 }
 
@@ -156,6 +173,10 @@ mod tests {
     use super::*;
     use fullstroke_units::Lbn;
 
+    fn id() -> StoreId {
+        "0123456789abcdef0123456789abcdef".parse().unwrap()
+    }
+
     fn transaction() -> Transaction {
         let mut transaction = Transaction::default();
         transaction.write(3, Lbn(17), &[0xAB; 1024]);
@@ -168,14 +189,14 @@ mod tests {
     #[test]
     fn a_record_is_read_as_it_was_written_and_then_forgotten() {
         let folder = tempfile::tempdir().unwrap();
-        let mut journal = Journal::open(folder.path()).unwrap();
+        let mut journal = Journal::open(folder.path(), id(), false).unwrap();
         assert_eq!(journal.read().unwrap(), None);
         journal.record(&transaction(), 1).unwrap();
         assert_eq!(journal.read().unwrap(), Some(transaction()));
         let mut shorter = Transaction::default();
         shorter.write(1, Lbn(9), &[1; 512]);
         journal.record(&shorter, 1).unwrap();
-        assert_eq!(Journal::open(folder.path()).unwrap().read().unwrap(), Some(shorter));
+        assert_eq!(Journal::open(folder.path(), id(), false).unwrap().read().unwrap(), Some(shorter));
         journal.clear(2).unwrap();
         assert_eq!(journal.read().unwrap(), None);
         assert!(journal.file_changed_since(1).is_some() && journal.file_changed_since(2).is_none());

@@ -21,6 +21,7 @@
 //! | `medium.rs`, `memory.rs`, `file.rs` | [`Medium`], and its two kinds |
 //! | `media.rs`, `transaction.rs` | all media; changes before they are made |
 //! | `journal.rs`, `regions.rs`, `superblock.rs`, `lock.rs` | the other files of the folder |
+//! | `sealed.rs` | check sums and identity of what the folder holds |
 //! | `error.rs` | [`StoreError`] |
 //!
 //! # The folder
@@ -28,11 +29,19 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `fullstroke.toml` | format, the stack's digest, the members and their states, whether the store was closed; always whole |
-//! | `member-0.2.img` | the bytes of the drive that is member 2 of member 0 |
+//! | `member-0.2.img` | the bytes of the drive that is member 2 of member 0; behind them 4 KiB with a label: store, member, events |
 //! | `regions` | a bit for each region of the volume (16 MiB, or more for volumes beyond 8 TiB) that is being written |
 //! | `journal` | the changes of the latest request to a degraded parity volume |
 //! | `written-0` | a bit for each sector that was written since data was given up for the first time |
 //! | `lock` | nothing; it is locked while the store is open |
+//!
+//! Everything beside the drives' bytes has check sums and names the store that
+//! it is of. The store counts events: each opening, failure and replacement.
+//! Labels and description must agree on it, so that a file that was put back
+//! from an earlier time, or in another's place, is found and counts as missing.
+//! Marks that are not whole mean that all regions are compared after a kill; a
+//! journal that is not whole is an error if it may have been needed. The drives'
+//! bytes themselves have no check sums: [`Store::scrub`] compares them.
 //!
 //! # What survives what
 //!
@@ -88,6 +97,7 @@ mod memory;
 mod node;
 mod opening;
 mod regions;
+mod sealed;
 mod states;
 mod store;
 mod superblock;

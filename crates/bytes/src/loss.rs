@@ -15,15 +15,16 @@ use crate::durability::ToSync;
 use crate::file::FileMedium;
 use crate::medium::Medium;
 use crate::memory::MemoryMedium;
+use crate::sealed::{BITS_BYTES, BLOCK_BYTES, StoreId, seal, unseal};
 use crate::superblock::StateRecord;
 use fullstroke_contract::{Extent, MemberState, Operation};
-use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
+use fullstroke_units::{Lbn, Sectors};
 use fullstroke_volume::MemberStates;
 use std::io;
 use std::path::Path;
 
 /// Sectors of the volume for which one sector of bits stands.
-const SECTORS_A_BLOCK: u64 = SECTOR_BYTES * 8;
+const SECTORS_A_BLOCK: u64 = BITS_BYTES as u64 * 8;
 
 /// The file with the bits of the loss number `index`.
 pub(crate) fn file_name(index: usize) -> String {
@@ -36,6 +37,8 @@ pub(crate) struct Loss {
     then: MemberStates,
     /// Set for each of the volume's sectors that was written since.
     written: Box<dyn Medium>,
+    /// The store that the bits are of, if they are kept.
+    id: Option<StoreId>,
     /// The epoch of the bits' last change.
     changed: u64,
 }
@@ -47,11 +50,11 @@ impl Loss {
         index: usize,
         states: &[StateRecord],
         capacity: Sectors,
-        folder: Option<&Path>,
+        kept: Option<(&Path, StoreId)>,
     ) -> Result<Loss, StoreError> {
-        let written: Box<dyn Medium> = match folder {
+        let written: Box<dyn Medium> = match kept {
             None => Box::new(MemoryMedium::new()),
-            Some(folder) => {
+            Some((folder, _)) => {
                 let path = folder.join(file_name(index));
                 let blocks = Sectors(capacity.0.div_ceil(SECTORS_A_BLOCK));
                 let medium = FileMedium::open(&path, blocks);
@@ -60,7 +63,7 @@ impl Loss {
         };
         let mut then = MemberStates::alive(states.len());
         states.iter().enumerate().for_each(|(member, &state)| then.set(member, state.into()));
-        Ok(Loss { then, written, changed: 0 })
+        Ok(Loss { then, written, id: kept.map(|(_, id)| id), changed: 0 })
     }
 
     /// Whether members in these states have all that they had when this was
@@ -123,6 +126,7 @@ impl Loss {
             }
             if block != before {
                 self.changed = epoch;
+                let block = self.id.map_or(block, |id| seal(&block[..BITS_BYTES], number, &id));
                 let written = self.written.write(Lbn(number), &block);
                 written.map_err(|error| self.error("write to", error))?;
             }
@@ -131,9 +135,18 @@ impl Loss {
         Ok(())
     }
 
-    fn read(&self, block: u64) -> Result<[u8; SECTOR_BYTES as usize], StoreError> {
-        let mut bits = [0; SECTOR_BYTES as usize];
+    fn read(&self, block: u64) -> Result<[u8; BLOCK_BYTES], StoreError> {
+        let mut bits = [0; BLOCK_BYTES];
         self.written.read(Lbn(block), &mut bits).map_err(|error| self.error("read", error))?;
+        if let Some(id) = self.id.filter(|_| bits != [0; BLOCK_BYTES]) {
+            let Some(whole) = unseal(&bits, block, &id) else {
+                let detail = format!("block {block} is not as it was written: its check sum does not fit");
+                return Err(StoreError::Damaged { file: self.written.name().into(), detail });
+            };
+            let mut only = [0; BLOCK_BYTES];
+            only[..BITS_BYTES].copy_from_slice(whole);
+            return Ok(only);
+        }
         Ok(bits)
     }
 

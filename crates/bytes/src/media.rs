@@ -4,6 +4,7 @@ use crate::StoreError;
 use crate::array::first_error;
 use crate::durability::ToSync;
 use crate::medium::{Medium, extent_of};
+use crate::sealed::Label;
 use crate::transaction::{Change, Kind, Transaction};
 use fullstroke_contract::Extent;
 use fullstroke_units::Lbn;
@@ -91,6 +92,15 @@ impl Media {
     pub(crate) fn clear(&mut self, medium: usize) -> Result<(), StoreError> {
         self.changed[medium] = self.epoch;
         self.media[medium].clear().map_err(|error| self.error("empty", medium, error))
+    }
+
+    /// Labels the media. One that takes no label is found out of date later.
+    pub(crate) fn write_labels(&mut self, labels: impl Iterator<Item = Option<Label>>) {
+        for (medium, label) in self.media.iter_mut().zip(labels) {
+            if let Some(label) = label {
+                let _ = medium.write_label(&label.encode());
+            }
+        }
     }
 
     /// From now on, changes are collected and not made.

@@ -69,6 +69,15 @@ pub trait Medium: Send {
     /// The host's.
     fn clear(&mut self) -> io::Result<()>;
 
+    /// Puts a label behind the bytes, durably: see the folder in `lib.rs`. Media
+    /// that nobody can mix up need none.
+    ///
+    /// # Errors
+    /// The host's.
+    fn write_label(&mut self, _label: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
     /// What is to be made durable, if there is any.
     fn files(&self) -> Vec<Arc<dyn Durable>>;
 }

@@ -3,6 +3,7 @@
 use crate::loss::Loss;
 use crate::media::Media;
 use crate::node::Node;
+use crate::opening::labels;
 use crate::states;
 use crate::store::Records;
 use crate::superblock::{LossRecord, StateRecord, Superblock};
@@ -124,8 +125,9 @@ impl Store {
         let Node::Volume(array) = &self.root else { return Ok(()) };
         let states = (0..array.members.len()).map(|member| array.layout.member_state(member).into());
         let states: Vec<StateRecord> = states.collect();
-        let folder = self.records.as_ref().map(|records| records.folder.as_path());
-        let loss = Loss::open(self.losses.len(), &states, self.root.capacity(), folder)?;
+        let kept = self.records.as_ref();
+        let kept = kept.and_then(|records| Some((records.folder.as_path(), records.superblock.id().ok()?)));
+        let loss = Loss::open(self.losses.len(), &states, self.root.capacity(), kept)?;
         if let Some(records) = &mut self.records {
             let mut superblock = records.superblock.clone();
             superblock.losses.push(LossRecord { members: states });
@@ -281,6 +283,12 @@ impl Store {
             if before != after && after == empty {
                 emptied = Some(format!("{}.", record.path));
             }
+        }
+        if superblock != records.superblock {
+            // Whoever is part of the store from now on knows, and who is not can
+            // be told by that.
+            superblock.events += 1;
+            self.media.write_labels(labels(&superblock));
         }
         records.replace_superblock(superblock)
     }

@@ -10,6 +10,7 @@ use crate::medium::Medium;
 use crate::memory::MemoryMedium;
 use crate::node::Node;
 use crate::regions::Regions;
+use crate::sealed::{Label, StoreId};
 use crate::states;
 use crate::store::{Records, Store};
 use crate::superblock::{MemberRecord, StateRecord, Superblock};
@@ -81,6 +82,9 @@ pub struct OpenReport {
     /// Members whose files were missing or short, and which count as failed
     /// now.
     pub newly_failed: Vec<String>,
+    /// Whether the marks of regions were not whole, so that all regions were
+    /// compared.
+    pub marks_lost: bool,
     /// Regions that were being written when the store was killed, and could
     /// not be mended since members failed at the same time: what these members
     /// held there may be computed wrongly.
@@ -91,7 +95,7 @@ pub struct OpenReport {
 pub(crate) trait Source {
     /// What is the matter with the member's medium, if it was not left as it
     /// should be.
-    fn complaint(&self, member: &MemberRecord) -> Option<String>;
+    fn complaint(&self, member: &MemberRecord, label: Option<Label>) -> Option<String>;
 
     /// The member's medium; an empty one if there is none.
     fn open(&mut self, member: &MemberRecord) -> Result<Box<dyn Medium>, StoreError>;
@@ -104,7 +108,7 @@ struct Memory;
 struct Files<'a>(&'a Path);
 
 impl Source for Memory {
-    fn complaint(&self, _: &MemberRecord) -> Option<String> {
+    fn complaint(&self, _: &MemberRecord, _: Option<Label>) -> Option<String> {
         None
     }
     fn open(&mut self, _: &MemberRecord) -> Result<Box<dyn Medium>, StoreError> {
@@ -113,9 +117,13 @@ impl Source for Memory {
 }
 
 impl Source for Files<'_> {
-    fn complaint(&self, member: &MemberRecord) -> Option<String> {
-        let name = member.file.as_ref()?;
-        FileMedium::complaint(&self.0.join(name), Sectors(member.sectors))
+    fn complaint(&self, member: &MemberRecord, label: Option<Label>) -> Option<String> {
+        let path = self.0.join(member.file.as_ref()?);
+        FileMedium::complaint(&path, Sectors(member.sectors)).or_else(|| {
+            let found = FileMedium::label(&path, Sectors(member.sectors));
+            let complaint = label?.complaint(found.as_ref())?;
+            Some(format!("`{}` {complaint}", path.display()))
+        })
     }
 
     fn open(&mut self, member: &MemberRecord) -> Result<Box<dyn Medium>, StoreError> {
@@ -177,6 +185,7 @@ impl Store {
             None => begin(folder, digest, &root, members.clone())?,
         };
         superblock.check(folder, digest, &members)?;
+        let id = superblock.id().map_err(StoreError::Refused)?;
         if superblock.complete {
             report.clean = superblock.clean;
             states::set_all(&mut root, &mut superblock.members.iter().map(|member| member.state.into()));
@@ -189,19 +198,23 @@ impl Store {
         } else {
             report.created = true;
         }
-        let media = open_media(&superblock.members, source)?;
+        let mut media = open_media(&superblock.members, source)?;
         let regions = states::any_redundancy(&root)
             .then(|| {
                 let size = Sectors(superblock.region_sectors);
-                Regions::open(folder, root.capacity(), size, opening.survive_power_loss)
+                let durable = opening.survive_power_loss;
+                let trusted = !superblock.complete || report.clean;
+                Regions::open(folder, root.capacity(), size, durable, id, trusted)
             })
             .transpose()?;
-        let journal = states::any_parity(&root).then(|| Journal::open(folder)).transpose()?;
-        if !superblock.complete {
-            superblock.complete = true;
-            superblock.clean = false;
-            superblock.write(folder)?;
-        }
+        report.marks_lost = regions.as_ref().is_some_and(|regions| regions.lost);
+        let needed = superblock.complete && !report.clean && states::any_impaired_parity(&root);
+        let journal = states::any_parity(&root).then(|| Journal::open(folder, id, needed)).transpose()?;
+        superblock.complete = true;
+        superblock.clean = false;
+        superblock.events += 1;
+        media.write_labels(labels(&superblock));
+        superblock.write(folder)?;
         let records = Records { folder: folder.to_owned(), _lock: lock, superblock, regions, journal };
         let mut store = Store::over(root, media, Some(records), opening.quiet);
         store.open_losses()?;
@@ -233,7 +246,8 @@ impl Store {
         let Some(records) = &self.records else { return Ok(()) };
         let (capacity, folder) = (self.root.capacity(), Some(records.folder.as_path()));
         let losses = records.superblock.losses.iter().enumerate();
-        let losses = losses.map(|(index, loss)| Loss::open(index, &loss.members, capacity, folder));
+        let id = records.superblock.id().ok();
+        let losses = losses.map(|(index, loss)| Loss::open(index, &loss.members, capacity, folder.zip(id)));
         self.losses = losses.collect::<Result<_, _>>()?;
         Ok(())
     }
@@ -325,7 +339,8 @@ fn begin(
     members: Vec<MemberRecord>,
 ) -> Result<Superblock, StoreError> {
     let region = Regions::size_for(root.capacity());
-    let superblock = Superblock::new(digest, states::describe(root), region, members);
+    let id = StoreId::new().map_err(|error| StoreError::host("read", Path::new("/dev/urandom"), error))?;
+    let superblock = Superblock::new(id, digest, states::describe(root), region, members);
     superblock.write(folder)?;
     Ok(superblock)
 }
@@ -339,7 +354,9 @@ fn fail_missing(
     allowed: bool,
 ) -> Result<Vec<String>, StoreError> {
     let expected = superblock.members.iter().filter(|member| member.state != StateRecord::Failed);
-    let found = expected.filter_map(|member| Some((member.path.clone(), source.complaint(member)?)));
+    let found = expected.filter_map(|member| {
+        Some((member.path.clone(), source.complaint(member, superblock.label(member))?))
+    });
     let (paths, complaints): (Vec<String>, Vec<String>) = found.unzip();
     if paths.is_empty() {
         return Ok(paths);
@@ -355,6 +372,14 @@ fn fail_missing(
         states::set(array, &path, MemberState::Failed, &mut Media::new(Vec::new()))?;
     }
     if root.answers() { Ok(paths) } else { Err(StoreError::TooManyMissing { detail }) }
+}
+
+/// The labels of the drives, in the order of their media; none for those that
+/// have failed: they are part of the store no longer.
+pub(crate) fn labels(superblock: &Superblock) -> impl Iterator<Item = Option<Label>> + '_ {
+    let alive = |member: &&MemberRecord| member.state != StateRecord::Failed;
+    drives_of(&superblock.members)
+        .map(move |member| Some(member).filter(alive).and_then(|member| superblock.label(member)))
 }
 
 /// The drives, in the order of their media.

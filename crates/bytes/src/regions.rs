@@ -6,6 +6,7 @@
 
 use crate::StoreError;
 use crate::lock::OWNER;
+use crate::sealed::{BITS_BYTES, BLOCK_BYTES, StoreId, seal, unseal};
 use fullstroke_contract::Extent;
 use fullstroke_units::Sectors;
 use std::fs::{File, OpenOptions};
@@ -28,6 +29,10 @@ pub(crate) struct Regions {
     size: Sectors,
     /// Whether a set bit is made durable before it is relied upon.
     durable: bool,
+    /// The store that the file is of.
+    id: StoreId,
+    /// Whether the file was not whole, so that all regions count as dirty.
+    pub(crate) lost: bool,
     /// As in the file.
     bits: Vec<u8>,
     /// For each region, the epoch of its last change; 0 while its bit is clear.
@@ -44,12 +49,15 @@ impl Regions {
     }
 
     /// Opens or makes the file. Regions that it says are dirty have been so
-    /// since epoch 1.
+    /// since epoch 1. Where it is not whole, all are, unless none can be by what
+    /// else is known.
     pub(crate) fn open(
         folder: &Path,
         capacity: Sectors,
         size: Sectors,
         durable: bool,
+        id: StoreId,
+        none_is_dirty: bool,
     ) -> Result<Regions, StoreError> {
         let path = folder.join(NAME);
         let count = capacity.0.div_ceil(size.0) as usize;
@@ -61,19 +69,25 @@ impl Regions {
                 .truncate(false)
                 .mode(OWNER)
                 .open(&path)?;
-            let mut bits = std::fs::read(&path)?;
-            bits.resize(count.div_ceil(8), 0);
-            file.set_len(bits.len() as u64)?;
+            let bits = decode(&std::fs::read(&path)?, count.div_ceil(8), &id);
             Ok((file, bits))
         };
-        let (file, bits) = open().map_err(|error| StoreError::host("open", &path, error))?;
+        let (file, found) = open().map_err(|error| StoreError::host("open", &path, error))?;
+        let lost = found.is_none() && !none_is_dirty;
+        let whole = found.is_some();
+        let bits = found.unwrap_or_else(|| vec![if lost { 0xFF } else { 0 }; count.div_ceil(8)]);
         let dirty: Vec<u32> =
             (0..count as u32).filter(|&region| bits[region as usize / 8] >> (region % 8) & 1 == 1).collect();
         let mut changed = vec![0; count];
         for &region in &dirty {
             changed[region as usize] = 1;
         }
-        Ok(Regions { path, file, size, durable, bits, changed, dirty })
+        let regions = Regions { path, file, size, durable, id, lost, bits, changed, dirty };
+        if !whole {
+            regions.write(0..regions.bits.len())?;
+            regions.sync()?;
+        }
+        Ok(regions)
     }
 
     /// The dirty regions, the latest to become so last.
@@ -136,13 +150,32 @@ impl Regions {
     }
 
     fn write(&self, bytes: std::ops::Range<usize>) -> Result<(), StoreError> {
-        let written = self.file.write_all_at(&self.bits[bytes.clone()], bytes.start as u64);
+        let blocks = bytes.start / BITS_BYTES..bytes.end.div_ceil(BITS_BYTES);
+        let sealed: Vec<u8> = blocks
+            .clone()
+            .flat_map(|index| {
+                let bits = &self.bits[index * BITS_BYTES..self.bits.len().min((index + 1) * BITS_BYTES)];
+                seal(bits, index as u64, &self.id)
+            })
+            .collect();
+        let written = self.file.write_all_at(&sealed, (blocks.start * BLOCK_BYTES) as u64);
         written.map_err(|error| StoreError::host("write to", &self.path, error))
     }
 
     fn sync(&self) -> Result<(), StoreError> {
         self.file.sync_data().map_err(|error| StoreError::host("make durable", &self.path, error))
     }
+}
+
+/// The bits of a file; `None` if one of its blocks is not whole.
+fn decode(file: &[u8], bytes: usize, id: &StoreId) -> Option<Vec<u8>> {
+    let mut bits = Vec::with_capacity(bytes + BITS_BYTES);
+    for index in 0..bytes.div_ceil(BITS_BYTES) {
+        let block = file.get(index * BLOCK_BYTES..)?.get(..BLOCK_BYTES)?;
+        bits.extend(unseal(block, index as u64, id)?);
+    }
+    bits.truncate(bytes);
+    Some(bits)
 }
 
 #[cfg(test)]
@@ -152,7 +185,8 @@ mod tests {
     const SIZE: Sectors = Sectors(LEAST_SECTORS);
 
     fn opened(folder: &Path) -> Regions {
-        Regions::open(folder, Sectors(LEAST_SECTORS * 21 - 5), SIZE, false).unwrap()
+        let id = "0123456789abcdef0123456789abcdef".parse().unwrap();
+        Regions::open(folder, Sectors(LEAST_SECTORS * 21 - 5), SIZE, false, id, true).unwrap()
     }
 
     #[test]

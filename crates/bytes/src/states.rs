@@ -77,6 +77,12 @@ pub(crate) fn any_degraded_parity<'a>(
     below || array.rows.is_some() && (recorded || array.is_impaired())
 }
 
+/// Whether some parity volume lacks a member.
+pub(crate) fn any_impaired_parity(node: &Node) -> bool {
+    let Node::Volume(array) = node else { return false };
+    array.has_degraded_parity() || array.members.iter().any(any_impaired_parity)
+}
+
 /// Whether some volume of the tree has parity.
 pub(crate) fn any_parity(node: &Node) -> bool {
     matches!(node, Node::Volume(array) if array.rows.is_some() || array.members.iter().any(any_parity))

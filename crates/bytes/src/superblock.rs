@@ -2,6 +2,7 @@
 
 use crate::StoreError;
 use crate::lock::write_whole;
+use crate::sealed::{Label, StoreId};
 use fullstroke_contract::MemberState;
 use fullstroke_units::Sectors;
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,13 @@ use std::path::{Path, PathBuf};
 pub(crate) const NAME: &str = "fullstroke.toml";
 
 /// The version of everything in the folder.
-const FORMAT: u32 = 1;
+///
+/// - 1: without check sums and labels. It is refused.
+/// - 2: this one.
+const FORMAT: u32 = 2;
+
+/// The line before what is summed up.
+const CHECK_SUM: &str = "# crc32 of what follows: ";
 
 const HEADER: &str = "\
 # The bytes of a served volume. This file is kept by the server; do not edit it.
@@ -23,6 +30,10 @@ const HEADER: &str = "\
 #[serde(deny_unknown_fields)]
 pub(crate) struct Superblock {
     format: u32,
+    /// Names the store.
+    uuid: String,
+    /// Counts openings, failures and replacements.
+    pub(crate) events: u64,
     /// Names the volume and its drives.
     pub(crate) digest: String,
     /// For people: `raid0 of 2 x raid5 of 4`.
@@ -95,6 +106,7 @@ impl From<StateRecord> for MemberState {
 
 impl Superblock {
     pub(crate) fn new(
+        id: StoreId,
         digest: &str,
         layout: String,
         region: Sectors,
@@ -102,6 +114,8 @@ impl Superblock {
     ) -> Superblock {
         Superblock {
             format: FORMAT,
+            uuid: id.to_string(),
+            events: 0,
             digest: digest.to_owned(),
             layout,
             complete: false,
@@ -121,11 +135,26 @@ impl Superblock {
             Err(error) => return Err(StoreError::host("read", &path, error)),
         };
         check_format(&path, &text)?;
+        check_sum(&path, &text)?;
         match toml::from_str::<Superblock>(&text) {
-            Ok(superblock) if superblock.region_sectors > 0 => Ok(Some(superblock)),
+            Ok(superblock) if superblock.region_sectors > 0 => {
+                superblock.id().map_err(|error| damaged(path, &format!("`uuid`: {error}")))?;
+                Ok(Some(superblock))
+            }
             Ok(_) => Err(damaged(path, "`region_sectors` is 0; expected a positive number")),
             Err(error) => Err(damaged(path, error.to_string().trim_end())),
         }
+    }
+
+    /// The store that this is of.
+    pub(crate) fn id(&self) -> Result<StoreId, String> {
+        self.uuid.parse()
+    }
+
+    /// The label that the member's file should have.
+    pub(crate) fn label(&self, member: &MemberRecord) -> Option<Label> {
+        let member = member.path.clone();
+        self.id().ok().map(|id| Label { id, member, events: self.events })
     }
 
     /// An error unless the folder was made for the stack with this digest and
@@ -155,9 +184,26 @@ impl Superblock {
     pub(crate) fn write(&self, folder: &Path) -> Result<(), StoreError> {
         let path = folder.join(NAME);
         let text = toml::to_string(self).map_err(|error| damaged(path.clone(), &error.to_string()))?;
-        write_whole(&path, &format!("{HEADER}{text}"))
+        let sum = crc32fast::hash(text.as_bytes());
+        write_whole(&path, &format!("{HEADER}{CHECK_SUM}{sum:08x}\n{text}"))
             .map_err(|error| StoreError::host("write", &path, error))
     }
+}
+
+fn check_sum(path: &Path, text: &str) -> Result<(), StoreError> {
+    let after = text.split_once(CHECK_SUM).and_then(|(_, after)| after.split_once('\n'));
+    let Some((stored, body)) = after else {
+        return Err(damaged(path.to_owned(), "found no check sum; expected one in its second line"));
+    };
+    let found = format!("{:08x}", crc32fast::hash(body.as_bytes()));
+    if stored == found {
+        return Ok(());
+    }
+    let detail = format!(
+        "its check sum is {stored}, that of its content {found}: the file was changed or damaged; put it back \
+         as the server left it"
+    );
+    Err(damaged(path.to_owned(), &detail))
 }
 
 /// The version first: another one may have other keys.
@@ -196,15 +242,16 @@ mod tests {
             record("0.0", Some("member-0.0.img"), StateRecord::Alive),
             record("1", Some("member-1.img"), StateRecord::Rebuilding { done_sectors: 17 }),
         ];
-        Superblock::new("abc", "raid1 of 2".into(), Sectors(32_768), members)
+        Superblock::new(StoreId::new().unwrap(), "abc", "raid1 of 2".into(), Sectors(32_768), members)
     }
 
     #[test]
     fn what_is_written_is_read_again() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(Superblock::read(folder.path()).unwrap(), None);
-        superblock().write(folder.path()).unwrap();
-        assert_eq!(Superblock::read(folder.path()).unwrap(), Some(superblock()));
+        let superblock = superblock();
+        superblock.write(folder.path()).unwrap();
+        assert_eq!(Superblock::read(folder.path()).unwrap(), Some(superblock));
     }
 
     #[test]
@@ -212,8 +259,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for (text, said) in [
             ("", "no `format = `"),
-            ("format = 2\nnew = 1", "this version of fullstroke reads 1"),
-            ("format = 1\n", "missing field"),
+            ("format = 1\nnew = 1", "this version of fullstroke reads 2"),
+            ("format = 2\n", "no check sum"),
+            ("# crc32 of what follows: 00000000\nformat = 2\n", "its check sum is 00000000"),
+            ("# crc32 of what follows: 54fa8ae6\nformat = 2\n", "check sum"),
             ("\u{0}", "no `format = `"),
         ] {
             std::fs::write(folder.path().join(NAME), text).unwrap();
