@@ -31,7 +31,7 @@ pub use error::ConfigError;
 pub use gauge::{Below, Gauge, Stripes, Track, TrackTable, ZoneRate};
 pub use hints::{Hints, PriorityClass};
 pub use layer::{Effect, Layer, Out};
-pub use order::{MemberState, Order, Refusal};
+pub use order::{MemberState, Order, RebuildSpeed, Refusal};
 pub use reading::{LayerReadings, READINGS, Reading, ReadingName};
 pub use request::{Completion, Extent, Operation, Request, RequestId, Status};
 pub use signal::Signal;

@@ -26,6 +26,9 @@ pub enum Signal {
     Failed,
     /// Where the layer had failed, it answers again, but holds nothing.
     Replaced,
+    /// Where the layer had failed, it answers again, and holds what it held
+    /// when it failed.
+    Returned,
     /// The layer has filled a member of its own up to here; at the member's end
     /// it is whole again.
     Rebuilt {
@@ -33,6 +36,8 @@ pub enum Signal {
         member: u32,
         /// The member's addresses below this are filled.
         done: Sectors,
+        /// As far as it is to be filled.
+        used: Sectors,
         /// Whether that is all of them.
         whole: bool,
     },

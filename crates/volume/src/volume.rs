@@ -4,12 +4,14 @@ use crate::layout::Layout;
 use crate::locks::RowLocks;
 use crate::plan::{Detail, Plan};
 use flight::{Flight, Purpose, decode, encode};
-use fullstroke_contract::{Below, Completion, Gauge, Layer, Order, Out, Refusal, Request, RequestId, Signal};
-use fullstroke_units::{Bytes, Cylinder, Sectors, Time};
-use rebuild::{Rebuilds, UNIT};
+use fullstroke_contract::{Below, Completion, Gauge, Layer, Order, Out, Refusal, Request, RequestId, Signal, Status};
+use fullstroke_units::{Bytes, Cylinder, Time};
+use pressure::Pressure;
+use rebuild::Rebuilds;
 
 mod flight;
 mod orders;
+mod pressure;
 mod rebuild;
 
 #[cfg(test)]
@@ -46,24 +48,35 @@ mod tests;
 /// their own rebuilds they tell the volume and nobody above.
 ///
 /// - A failure holds for what is planned from then on; I/O that is under way
-///   ends as it will. If data is lost with the member, the volume says
-///   [`Signal::Failed`], and rebuilds rest until the next restore. Requests that
-///   do not need what is lost are served all the same.
-/// - A restored member is empty, and is filled from the others, a unit of 1 MiB
-///   at a time and one member after the other. A unit begins when the one before
-///   it has ended, not before the rate allows it, and, after a restore, not
-///   before all requests that were planned earlier have ended; a wake-up is asked
-///   for then. It takes its rows in the same queues as writes, so that what it
-///   fills is up to date. Its I/O is of the class [`Idle`], and its origin is
-///   [`Request::BACKGROUND`].
-/// - After each unit the volume says [`Signal::Rebuilt`]. Where a unit's I/O is
-///   lost it is planned again, if a member has failed meanwhile; otherwise
-///   rebuilds rest until the next order.
-/// - Of what is lost nothing can be filled: there the new member's own sectors
-///   count. When so the volume has all addresses again, it says
-///   [`Signal::Replaced`]. Members that are replaced without an order are filled
-///   at the rate of the latest restore, or else as fast as it goes.
+///   ends as it will, and where a member refuses it, the request is planned anew.
+///   If data is lost with the member, the volume has **failed**: it says
+///   [`Signal::Failed`], and rebuilds rest. Requests that do not need what is
+///   lost are served all the same.
+/// - A failed volume stays so. A restore is refused, with the reason, unless it
+///   says that data may be lost; what cannot be filled is passed over then, the
+///   new member's own sectors count, and when so the volume has all addresses
+///   again, it says [`Signal::Replaced`]. Or members come back with their bytes
+///   ([`Order::ReAdd`]): then it says [`Signal::Returned`].
+/// - A restored member is empty, and is filled from the others, in units and one
+///   member after the other. Its first unit begins not before all requests that
+///   were planned before the restore have ended, and none before the rate allows
+///   it; a wake-up is asked for then. A unit takes its rows in the same queues as
+///   writes, so that what it fills is up to date. Its I/O is of the class
+///   [`Idle`], and its origin is [`Request::BACKGROUND`].
+/// - While nobody asks for anything, units are long, and several are under way:
+///   one is written while the next are read. While requests come, and for a second
+///   after, units are short, and one begins when the one before it has ended,
+///   unless the rebuild is slower than [`RebuildSpeed::least`]. Requests of the
+///   class [`Idle`] are no reason to make way.
+/// - When a unit and all before it have ended, the volume says
+///   [`Signal::Rebuilt`]. A unit whose I/O is lost, or that read of a member which
+///   has failed since, fills nothing: it is planned again, with those behind it,
+///   if a member has failed meanwhile; otherwise rebuilds rest until the next
+///   order.
+/// - Members that are replaced without an order are filled at the rate of the
+///   latest restore, or else at that of [`Order::Speed`].
 ///
+/// [`RebuildSpeed::least`]: fullstroke_contract::RebuildSpeed
 /// [`Idle`]: fullstroke_contract::PriorityClass::Idle
 pub struct Volume {
     layout: Box<dyn Layout>,
@@ -83,8 +96,12 @@ pub struct Volume {
     /// Whether every address still has its data.
     answering: bool,
     rebuilds: Rebuilds,
-    /// How much of a member a unit of a rebuild fills.
-    unit: Sectors,
+    /// The requests that rebuilds make way for.
+    pressure: Pressure,
+    /// Members that have failed and were not written with the others since.
+    missed: Vec<u32>,
+    /// Whether a member comes back as it was.
+    returning: bool,
     /// How many members were restored so far.
     restores: u64,
     /// How often members changed their state so far.
@@ -115,7 +132,9 @@ impl Volume {
             head: Cylinder(0),
             idle_since: Some(Time::ZERO),
             rebuilds: Rebuilds::default(),
-            unit: UNIT,
+            pressure: Pressure::default(),
+            missed: Vec::new(),
+            returning: false,
             restores: 0,
             changes: 0,
             latest_rate: None,
@@ -173,21 +192,48 @@ impl Volume {
         }
     }
 
-    fn finish(&mut self, slot: usize, out: &mut Out) {
+    /// Plans a request again that a member did not answer, if members have
+    /// failed or come since it was planned: a member that is a volume refuses
+    /// what reaches it after its own failure, such as the second phase of a
+    /// write. What was written already is written again.
+    fn plan_anew(&mut self, slot: usize, below: Below<'_>, out: &mut Out) -> bool {
+        let flight = &mut self.flights[slot];
+        if flight.status() == Status::Done || flight.changes == self.changes {
+            return false;
+        }
+        let request = flight.request();
+        let status = self.layout.plan(&request, below, &mut flight.plan);
+        if status != Status::Done || flight.plan.ios().is_empty() {
+            return false;
+        }
+        flight.begin_again(self.changes);
+        self.note_missed(request.operation);
+        self.begin_strands(slot, out);
+        true
+    }
+
+    fn finish(&mut self, slot: usize, below: Below<'_>, out: &mut Out) {
         let flight = &self.flights[slot];
-        let (completion, restores) = (flight.completion(), flight.restores);
+        let (completion, restores, purpose) = (flight.completion(), flight.restores, flight.purpose);
+        if purpose == Purpose::Above && self.plan_anew(slot, below, out) {
+            return;
+        }
+        let flight = &self.flights[slot];
         self.free.push(slot as u32);
-        match flight.purpose {
+        match purpose {
             Purpose::Above => {
                 self.in_flight -= 1;
+                if flight.presses() {
+                    self.pressure.request_ended(completion.finished);
+                }
                 if restores < self.restores {
                     self.rebuilds.older_ended(completion.finished);
                 }
                 out.complete(completion);
             }
-            Purpose::Rebuild => self.unit_ended(completion.finished, completion.status, out),
+            Purpose::Rebuild => self.unit_ended(slot, completion.finished, completion.status, out),
         }
-        if self.in_flight == 0 && self.rebuilds.unit().is_none() {
+        if self.in_flight == 0 && !self.rebuilds.is_busy() {
             self.idle_since = Some(completion.finished);
         }
     }
@@ -206,8 +252,12 @@ impl Layer for Volume {
                 Completion { id: request.id, submitted: now, finished: now, status, ..Completion::default() };
             return out.complete(answer);
         }
-        flight.begin(now, request, self.restores);
+        flight.begin(now, request, self.restores, self.changes);
         self.in_flight += 1;
+        if flight.presses() {
+            self.pressure.request_came(now);
+        }
+        self.note_missed(request.operation);
         self.begin_strands(slot, out);
     }
 
@@ -233,7 +283,7 @@ impl Layer for Volume {
             let finished = flight.unfinished == 0;
             self.end_strand(slot, strand, out);
             if finished {
-                self.finish(slot, out);
+                self.finish(slot, below, out);
                 self.catch_up(now, out);
             }
         }
@@ -249,15 +299,15 @@ impl Layer for Volume {
         self.catch_up(now, out);
     }
 
-    fn ordered(&mut self, now: Time, order: Order, _below: Below<'_>, out: &mut Out) -> Result<(), Refusal> {
+    fn ordered(&mut self, now: Time, order: Order, below: Below<'_>, out: &mut Out) -> Result<(), Refusal> {
         self.catch_up(now, out);
-        self.carry_out(now, order, out)?;
+        self.carry_out(now, order, below, out)?;
         self.catch_up(now, out);
         Ok(())
     }
 
     fn next_wake(&self) -> Time {
-        self.rebuilds.next_unit()
+        self.rebuilds.next_unit(&self.pressure)
     }
 
     fn gauge(&self) -> Gauge {

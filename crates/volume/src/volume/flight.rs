@@ -14,6 +14,8 @@ pub(super) struct Flight {
     submitted: Time,
     /// How many members had been restored before it was planned.
     pub(super) restores: u64,
+    /// How often states had changed when it was planned.
+    pub(super) changes: u64,
     pub(super) plan: Plan,
     pub(super) strands: Vec<Progress>,
     /// Strands that have not finished.
@@ -59,6 +61,7 @@ impl Flight {
             purpose: Purpose::Above,
             submitted: Time::ZERO,
             restores: 0,
+            changes: 0,
             plan: Plan::new(detail),
             strands: Vec::new(),
             unfinished: 0,
@@ -68,10 +71,30 @@ impl Flight {
     }
 
     /// A request from above begins with the plan that is there.
-    pub(super) fn begin(&mut self, now: Time, request: Request, restores: u64) {
+    pub(super) fn begin(&mut self, now: Time, request: Request, restores: u64, changes: u64) {
         self.request = request;
         self.restores = restores;
+        self.changes = changes;
         self.take_off(now, Purpose::Above);
+    }
+
+    /// The same request begins with another plan.
+    pub(super) fn begin_again(&mut self, changes: u64) {
+        self.changes = changes;
+        self.take_off(self.submitted, self.purpose);
+    }
+
+    pub(super) fn request(&self) -> Request {
+        self.request
+    }
+
+    pub(super) fn status(&self) -> Status {
+        self.status
+    }
+
+    /// Whether a rebuild makes way for it.
+    pub(super) fn presses(&self) -> bool {
+        self.request.hints.class != PriorityClass::Idle
     }
 
     /// A unit of a rebuild begins with the plan that is there. Nobody waits for

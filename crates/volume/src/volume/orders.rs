@@ -1,28 +1,56 @@
 //! Members fail, are replaced, and are rebuilt while the volume is in use.
 
 use super::Volume;
-use super::rebuild::Unit;
-use fullstroke_contract::{MemberState, Order, Out, Refusal, Signal, Status};
+use super::rebuild::{Job, Step};
+use crate::plan::MemberIo;
+use fullstroke_contract::{Below, MemberState, Operation, Order, Out, Refusal, Signal, Status};
 use fullstroke_units::{Bytes, Sectors, Time};
 
 impl Volume {
     /// See [`Layer::ordered`](fullstroke_contract::Layer::ordered).
-    pub(super) fn carry_out(&mut self, now: Time, order: Order, out: &mut Out) -> Result<(), Refusal> {
+    pub(super) fn carry_out(
+        &mut self,
+        now: Time,
+        order: Order,
+        below: Below<'_>,
+        out: &mut Out,
+    ) -> Result<(), Refusal> {
         match order {
-            Order::Fail { member } => self.check_fail(member).map(|()| self.fail(member, out)),
-            Order::Restore { member, rate } => {
-                self.check_restore(member, rate).map(|()| self.restore(now, member, rate, out))
+            Order::Fail { member } => {
+                self.check_fail(member)?;
+                self.fail(member, out);
+            }
+            Order::Restore { member, done, rate, accept_data_loss } => {
+                self.check_failed(member, "restored", below)?;
+                self.check_restore(member, rate, accept_data_loss)?;
+                self.restore(now, member, done, rate, out);
+            }
+            Order::ReAdd { member } => {
+                self.check_failed(member, "re-added", below)?;
+                self.take_back(member, out);
+            }
+            Order::Speed(speed) => {
+                check_rate(speed.most)?;
+                self.rebuilds.limit(now, speed);
             }
         }
+        Ok(())
     }
 
     /// What a member says about itself.
     pub(super) fn hear(&mut self, now: Time, member: usize, signal: Signal, out: &mut Out) {
         match signal {
             Signal::Failed => self.fail_unless_failed(member, out),
-            Signal::Replaced => {
+            // Its bytes are those of its failure: of no use where others were
+            // written since.
+            Signal::Returned if self.missed.binary_search(&(member as u32)).is_err() => {
+                if self.layout.member_state(member) == MemberState::Failed {
+                    self.take_back(member, out);
+                }
+            }
+            Signal::Replaced | Signal::Returned => {
                 self.fail_unless_failed(member, out);
-                self.restore(now, member, self.latest_rate, out);
+                self.restore(now, member, Sectors::ZERO, self.latest_rate, out);
             }
             // It speaks of its own members, not of the volume's.
             Signal::Rebuilt { .. } => {}
@@ -54,17 +82,47 @@ impl Volume {
         }
     }
 
-    fn check_restore(&self, member: usize, rate: Option<Bytes>) -> Result<(), Refusal> {
+    fn check_restore(
+        &self,
+        member: usize,
+        rate: Option<Bytes>,
+        accept_data_loss: bool,
+    ) -> Result<(), Refusal> {
+        check_rate(rate)?;
+        if self.answering || accept_data_loss {
+            return Ok(());
+        }
+        Err(Refusal(format!(
+            "the volume has failed: {}, more than a {} of {} survives, and what they held cannot be computed \
+             from the others. An empty member in the place of member {member} would be filled with nothing; if \
+             the old one has its bytes still, re-add it; only if the lost data may be given up, accept the loss",
+            self.lost_members(),
+            self.layout.name(),
+            self.layout.members()
+        )))
+    }
+
+    /// Whoever is not whole, in words.
+    fn lost_members(&self) -> String {
+        let states = self.layout.member_states();
+        let impaired = states.impaired().iter().map(|member| match states.get(*member as usize) {
+            MemberState::Failed => format!("member {member} has failed"),
+            _ => format!("member {member} is not filled"),
+        });
+        impaired.collect::<Vec<_>>().join(", ")
+    }
+
+    fn check_failed(&self, member: usize, done: &str, below: Below<'_>) -> Result<(), Refusal> {
         let found = match self.check_member(member)? {
-            MemberState::Failed if rate == Some(Bytes(0)) => {
-                let mend = "give a positive rate, or none for as fast as it goes";
-                return Err(Refusal(format!("at a rate of 0 bytes a second no rebuild ends; {mend}")));
+            MemberState::Failed if !below.gauge(member).alive => {
+                let message = format!("member {member} is a volume that has failed; see to its members");
+                return Err(Refusal(message));
             }
             MemberState::Failed => return Ok(()),
             MemberState::Alive => "is alive",
             MemberState::Rebuilding { .. } => "is being rebuilt already",
         };
-        Err(Refusal(format!("member {member} {found}; only a member that has failed can be restored")))
+        Err(Refusal(format!("member {member} {found}; only a member that has failed can be {done}")))
     }
 
     fn fail(&mut self, member: usize, out: &mut Out) {
@@ -73,79 +131,151 @@ impl Volume {
         self.rebuilds.halted = !self.answering;
     }
 
-    fn restore(&mut self, now: Time, member: usize, rate: Option<Bytes>, out: &mut Out) {
+    fn restore(
+        &mut self,
+        now: Time,
+        member: usize,
+        done: Sectors,
+        rate: Option<Bytes>,
+        out: &mut Out,
+    ) {
         self.latest_rate = rate;
         self.restores += 1;
-        self.rebuilds.add(now, member, rate, self.in_flight);
+        let job = Job::new(now, member, done..self.layout.member_used(member), rate);
+        self.rebuilds.add(now, job, self.in_flight);
         self.rebuilds.halted = false;
-        self.set_state(member, MemberState::Rebuilding { done: Sectors::ZERO }, out);
+        self.no_longer_missed(member);
+        self.set_state(member, MemberState::Rebuilding { done }, out);
+    }
+
+    /// A member that has failed is alive again, as it was.
+    fn take_back(&mut self, member: usize, out: &mut Out) {
+        self.no_longer_missed(member);
+        self.returning = true;
+        self.set_state(member, MemberState::Alive, out);
+        self.returning = false;
+        self.rebuilds.halted = !self.answering;
+    }
+
+    fn no_longer_missed(&mut self, member: usize) {
+        self.missed.retain(|&other| other as usize != member);
+    }
+
+    /// A request was planned: members that have failed miss what it changes.
+    #[inline]
+    pub(super) fn note_missed(&mut self, operation: Operation) {
+        let failed = self.layout.failed();
+        let changes = matches!(operation, Operation::Write | Operation::Discard);
+        // Without redundancy what concerns them is lost as a whole.
+        if !failed.is_empty() && changes && self.layout.failures_survived() > 0 {
+            self.missed.clear();
+            self.missed.extend_from_slice(failed);
+        }
     }
 
     /// Changes a state, and says upwards if the volume answers no longer, or
     /// again.
     fn set_state(&mut self, member: usize, state: MemberState, out: &mut Out) {
-        self.layout.set_member_state(member, state);
         self.changes += 1;
+        self.layout.set_member_state(member, state);
         self.first_alive = first_alive(&*self.layout);
+        self.tell_whether_answering(out);
+    }
+
+    fn tell_whether_answering(&mut self, out: &mut Out) {
         let answers = self.layout.answers();
         if answers != self.answering {
             self.answering = answers;
-            out.signal(if answers { Signal::Replaced } else { Signal::Failed });
+            out.signal(match answers {
+                false => Signal::Failed,
+                true if self.returning => Signal::Returned,
+                true => Signal::Replaced,
+            });
         }
     }
 
-    /// Begins the unit of a rebuild that is due by `now`, if one is.
+    /// Begins the units of a rebuild that are due by `now`, if any are.
     #[inline]
     pub(super) fn catch_up(&mut self, now: Time, out: &mut Out) {
-        if self.rebuilds.next_unit() <= now {
+        if self.rebuilds.next_unit(&self.pressure) <= now {
             self.begin_units(now, out);
         }
     }
 
-    /// Begins units until one has I/O to wait for: others are over at once.
+    /// Begins units until one must wait.
     fn begin_units(&mut self, now: Time, out: &mut Out) {
         while let Some(job) = self.rebuilds.job() {
-            let begun = self.rebuilds.next_unit();
+            let begun = self.rebuilds.next_unit(&self.pressure);
             if begun > now {
                 return;
             }
             let slot = self.new_slot();
             let plan = &mut self.flights[slot].plan;
-            let end = self.layout.plan_rebuild(job.member, job.done, self.unit, plan);
+            let size = self.rebuilds.unit_size(begun, &self.pressure);
+            let end = self.layout.plan_rebuild(job.member, job.planned, size, plan);
             if plan.ios().is_empty() {
+                // What has nothing to be filled from is passed over at once.
                 self.free.push(slot as u32);
-                self.filled(job.member, end, out);
+                self.rebuilds.begin(begun, None, end, self.changes);
+                self.follow_units(out);
                 continue;
             }
-            self.rebuilds.begin(begun, Unit { member: job.member, end, changes: self.changes, counts: true });
+            self.rebuilds.begin(begun, Some(slot), end, self.changes);
             self.flights[slot].begin_rebuild(begun);
             self.begin_strands(slot, out);
         }
     }
 
-    /// A unit has ended at `at`.
-    pub(super) fn unit_ended(&mut self, at: Time, status: Status, out: &mut Out) {
-        let Some(unit) = self.rebuilds.end(at).filter(|unit| unit.counts) else { return };
-        if status == Status::Done {
-            return self.filled(unit.member, unit.end, out);
-        }
-        // A member that failed meanwhile is why: it is planned again without.
-        // Otherwise there is no more to be had from this member, until somebody
-        // sees to it.
-        self.rebuilds.halted |= unit.changes == self.changes;
-        if let Some(job) = self.rebuilds.job() {
-            self.layout.set_member_state(unit.member, MemberState::Rebuilding { done: job.done });
+    /// The unit in `slot` has ended at `at`. What it read of a member that has
+    /// failed since is not known to be right.
+    pub(super) fn unit_ended(&mut self, slot: usize, at: Time, status: Status, out: &mut Out) {
+        let states = self.layout.member_states();
+        let is_there = |io: &MemberIo| match io.operation {
+            Operation::Read => io.extent.end().0 <= states.readable(io.member as usize),
+            _ => !states.has_failed(io.member as usize),
+        };
+        let filled = status == Status::Done && self.flights[slot].plan.ios().iter().all(is_there);
+        self.rebuilds.end(at, slot, filled);
+        self.follow_units(out);
+    }
+
+    fn follow_units(&mut self, out: &mut Out) {
+        while let (Some(job), Some(step)) = (self.rebuilds.job(), self.rebuilds.step()) {
+            match step {
+                Step::Filled(done) => self.filled(job, done, out),
+                // A member that failed meanwhile is why: it is planned again
+                // without. Otherwise there is no more to be had from this
+                // member, until somebody sees to it.
+                Step::Again { changes } => {
+                    self.rebuilds.halted |= changes == self.changes;
+                    let state = MemberState::Rebuilding { done: job.done };
+                    self.layout.set_member_state(job.member, state);
+                }
+            }
         }
     }
 
     /// The member whose turn it is, is filled up to `done`.
-    fn filled(&mut self, member: usize, done: Sectors, out: &mut Out) {
-        let whole = done >= self.layout.member_used(member);
+    fn filled(&mut self, job: Job, done: Sectors, out: &mut Out) {
+        let used = self.layout.member_used(job.member);
+        let whole = done >= used;
         self.rebuilds.advance(done, whole);
-        out.signal(Signal::Rebuilt { member: member as u32, done, whole });
-        let state = if whole { MemberState::Alive } else { MemberState::Rebuilding { done } };
-        self.set_state(member, state, out);
+        out.signal(Signal::Rebuilt { member: job.member as u32, done, used, whole });
+        if whole {
+            return self.set_state(job.member, MemberState::Alive, out);
+        }
+        self.layout.set_member_state(job.member, MemberState::Rebuilding { done });
+        self.layout.member_states_mut().fill(job.member, job.planned.0);
+        self.tell_whether_answering(out);
     }
+}
+
+fn check_rate(rate: Option<Bytes>) -> Result<(), Refusal> {
+    if rate != Some(Bytes(0)) {
+        return Ok(());
+    }
+    let mend = "give a positive rate, or none for as fast as it goes";
+    Err(Refusal(format!("at a rate of 0 bytes a second no rebuild ends; {mend}")))
 }
 
 /// The member whose arm stands for the volume's.

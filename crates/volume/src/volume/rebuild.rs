@@ -1,22 +1,44 @@
 //! Which members are to be rebuilt, in which order, and when the next unit may
 //! begin.
 
-use fullstroke_units::{Bytes, Duration, Sectors, Time};
+use super::pressure::Pressure;
+use fullstroke_contract::RebuildSpeed;
+use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Time};
 use std::collections::VecDeque;
+use std::ops::Range;
 
-/// How much of a member is filled in one unit: long enough that the arms read
-/// and write more than they seek, short enough that requests which need the
-/// same rows do not wait long.
-pub(super) const UNIT: Sectors = Sectors(2048);
+/// How rebuilds are cut into units.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Units {
+    /// How much of a member a unit fills while requests come: long enough that
+    /// the arms read and write more than they seek, short enough that requests
+    /// do not wait long.
+    pub(super) short: Sectors,
+    /// The same while nobody asks for anything: so long that what a drive
+    /// without a buffer loses between two commands, up to a revolution, is
+    /// little beside it.
+    pub(super) long: Sectors,
+    /// How many are under way while nobody asks for anything: one is written,
+    /// the next is read, and another waits so that no arm does.
+    pub(super) window: usize,
+}
 
-/// The rebuilds of a volume: one unit at a time, one member after the other, in
-/// the order in which they were restored.
+impl Default for Units {
+    fn default() -> Units {
+        Units { short: Sectors(2048), long: Sectors(32_768), window: 3 }
+    }
+}
+
+/// The rebuilds of a volume: one member after the other, in the order in which
+/// they were restored; of one member, units from front to back, several at a
+/// time while there is no other I/O.
 #[derive(Debug, Default)]
 pub(super) struct Rebuilds {
     queue: VecDeque<Job>,
-    /// The unit that is under way.
-    unit: Option<Unit>,
-    /// Since when nothing but the rate holds the next unit up.
+    /// The units under way, in the order in which they were planned. Those that
+    /// count are of the first job.
+    units: VecDeque<Unit>,
+    /// Since when nothing but rate and requests holds the next unit up.
     ready: Time,
     /// Requests in flight that were planned before the latest restore. Their
     /// writes do not know of the member, nor of the rows that its rebuild
@@ -24,55 +46,114 @@ pub(super) struct Rebuilds {
     older: u32,
     /// Whether units wait for an operator, because data was lost.
     pub(super) halted: bool,
+    pub(super) speed: RebuildSpeed,
+    pub(super) sizes: Units,
 }
 
 /// A member that is to be filled.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Job {
     pub(super) member: usize,
+    /// It is filled below this.
     pub(super) done: Sectors,
+    /// Units are under way, or over, below this.
+    pub(super) planned: Sectors,
+    /// As far as it is to be filled.
+    used: Sectors,
     rate: Option<Bytes>,
     /// The earliest instant of the next unit, by the rate.
     due: Time,
+    marks: Marks,
 }
 
 /// A unit under way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Unit {
-    pub(super) member: usize,
+    /// Its flight; `None` if there was nothing to do.
+    pub(super) slot: Option<usize>,
     /// How far the member is filled when it ends.
     pub(super) end: Sectors,
     /// How often states had changed when it was planned.
     pub(super) changes: u64,
+    state: UnitState,
     /// Whether the member still is what the unit fills.
-    pub(super) counts: bool,
+    counts: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum UnitState {
+    UnderWay,
+    Filled,
+    /// What it needed was not there.
+    Spoilt,
+}
+
+/// What follows from the end of a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The first job is filled up to here.
+    Filled(Sectors),
+    /// Units of the first job are planned again from where it is filled; the
+    /// first that was spoilt had been planned after so many changes of states.
+    Again { changes: u64 },
+}
+
+impl Job {
+    /// Fills `member` from `done` up to `used`, at `rate` at most.
+    pub(super) fn new(now: Time, member: usize, filling: Range<Sectors>, rate: Option<Bytes>) -> Job {
+        let Range { start: done, end: used } = filling;
+        Job { member, done, planned: done, used, rate, due: now, marks: Marks::new(now, done) }
+    }
 }
 
 impl Rebuilds {
-    /// Adds `member`, which is empty at `now`, while `in_flight` requests are.
-    pub(super) fn add(&mut self, now: Time, member: usize, rate: Option<Bytes>, in_flight: u32) {
-        self.queue.push_back(Job { member, done: Sectors::ZERO, rate, due: now });
+    /// Adds a job that begins at `now`, while `in_flight` requests are.
+    pub(super) fn add(&mut self, now: Time, job: Job, in_flight: u32) {
+        self.queue.push_back(job);
         self.older = in_flight;
         self.ready = self.ready.max(now);
     }
 
     /// Rebuilds `member` no longer.
     pub(super) fn forget(&mut self, member: usize) {
+        if self.queue.front().is_some_and(|job| job.member == member) {
+            self.units.iter_mut().for_each(|unit| unit.counts = false);
+            self.units.retain(|unit| unit.state == UnitState::UnderWay);
+        }
         self.queue.retain(|job| job.member != member);
-        if let Some(unit) = &mut self.unit
-            && unit.member == member
-        {
-            unit.counts = false;
+    }
+
+    /// Bounds all rebuilds, those that go on as well.
+    pub(super) fn limit(&mut self, now: Time, speed: RebuildSpeed) {
+        self.speed = speed;
+        for job in &mut self.queue {
+            job.rate = None;
+            job.due = now;
         }
     }
 
     /// When the next unit is to begin; never, if something else must happen
     /// before.
     #[inline]
-    pub(super) fn next_unit(&self) -> Time {
+    pub(super) fn next_unit(&self, pressure: &Pressure) -> Time {
         match self.queue.front() {
-            Some(job) if self.unit.is_none() && self.older == 0 && !self.halted => job.due.max(self.ready),
+            Some(job) if self.older == 0 && !self.halted => self.next_unit_of(job, pressure),
             _ => Time::NEVER,
+        }
+    }
+
+    /// As md does in `md_do_sync` (md.c, 6.1): a rebuild that is faster than its
+    /// least waits, while there is other I/O, until nothing of its own is under
+    /// way.
+    fn next_unit_of(&self, job: &Job, pressure: &Pressure) -> Time {
+        let at = job.due.max(self.ready);
+        let sound = |unit: &Unit| unit.counts && unit.state != UnitState::Spoilt;
+        match self.units.len() {
+            0 => at,
+            _ if job.planned >= job.used || !self.units.iter().all(sound) => Time::NEVER,
+            count if count >= self.sizes.window => Time::NEVER,
+            _ if job.marks.bytes_per_s(at, job.done) < self.speed.least.0 => at,
+            _ => at.max(pressure.gone()),
         }
     }
 
@@ -81,32 +162,86 @@ impl Rebuilds {
         self.queue.front().copied()
     }
 
-    /// Notes that a unit of the first job begins at `now`. The one behind it
-    /// begins no earlier than the rate allows.
-    pub(super) fn begin(&mut self, now: Time, unit: Unit) {
-        if let Some(job) = self.queue.front_mut() {
-            job.due = now + duration(unit.end - job.done, job.rate);
+    /// How much a unit fills that begins at `now`.
+    pub(super) fn unit_size(&self, now: Time, pressure: &Pressure) -> Sectors {
+        if now < pressure.gone() {
+            return self.sizes.short;
         }
-        self.unit = Some(unit);
+        // A bounded rebuild has no use for more than a quarter of a second's.
+        let most = self.rate().map_or(u64::MAX, |rate| rate.0 / SECTOR_BYTES / 4);
+        Sectors(self.sizes.long.0.min(most).max(self.sizes.short.0))
     }
 
-    /// Takes out the unit that has ended at `now`.
-    pub(super) fn end(&mut self, now: Time) -> Option<Unit> {
+    /// The most bytes a second of the first job.
+    fn rate(&self) -> Option<Bytes> {
+        self.queue.front().and_then(|job| job.rate).or(self.speed.most)
+    }
+
+    /// Notes that a unit of the first job begins at `now`, or is over at once
+    /// if it has no flight. The one behind it begins no earlier than the rate
+    /// allows.
+    pub(super) fn begin(&mut self, now: Time, slot: Option<usize>, end: Sectors, changes: u64) {
+        let rate = self.rate();
+        if let Some(job) = self.queue.front_mut() {
+            if slot.is_some() {
+                job.due = now + duration(end - job.planned, rate);
+            }
+            job.planned = end;
+        }
+        let state = if slot.is_some() { UnitState::UnderWay } else { UnitState::Filled };
+        self.units.push_back(Unit { slot, end, changes, state, counts: true });
+    }
+
+    /// Notes that the unit in `slot` has ended at `now`.
+    pub(super) fn end(&mut self, now: Time, slot: usize, filled: bool) {
         self.ready = self.ready.max(now);
-        self.unit.take()
+        let Some(place) = self.units.iter().position(|unit| unit.slot == Some(slot)) else { return };
+        let unit = &mut self.units[place];
+        unit.state = if filled { UnitState::Filled } else { UnitState::Spoilt };
+        if !unit.counts {
+            self.units.remove(place);
+        }
     }
 
-    /// The unit that is under way.
-    pub(super) fn unit(&self) -> Option<Unit> {
-        self.unit
+    /// What follows from the units that are over, in order, if anything does.
+    pub(super) fn step(&mut self) -> Option<Step> {
+        let first = *self.units.front()?;
+        let under_way = self.units.iter().any(|unit| unit.state == UnitState::UnderWay);
+        match first.state {
+            _ if !first.counts => None,
+            UnitState::Filled => {
+                self.units.pop_front();
+                Some(Step::Filled(first.end))
+            }
+            UnitState::Spoilt if !under_way => {
+                self.units.clear();
+                if let Some(job) = self.queue.front_mut() {
+                    job.planned = job.done;
+                }
+                Some(Step::Again { changes: first.changes })
+            }
+            UnitState::Spoilt | UnitState::UnderWay => None,
+        }
     }
 
-    /// Notes that the first job is done up to `done`, or all.
+    /// Whether a unit is under way.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.units.is_empty()
+    }
+
+    /// The units under way.
+    #[cfg(test)]
+    pub(super) fn units(&self) -> impl Iterator<Item = &Unit> {
+        self.units.iter()
+    }
+
+    /// Notes at `now` that the first job is done up to `done`, or all.
     pub(super) fn advance(&mut self, done: Sectors, whole: bool) {
         if whole {
             self.queue.pop_front();
         } else if let Some(job) = self.queue.front_mut() {
             job.done = done;
+            job.marks.note(self.ready, done);
         }
     }
 
@@ -114,6 +249,39 @@ impl Rebuilds {
     pub(super) fn older_ended(&mut self, now: Time) {
         self.older -= 1;
         self.ready = self.ready.max(now);
+    }
+}
+
+/// How far a job was at some instants, to tell its present speed from: ten marks
+/// three seconds apart, as md has them (`SYNC_MARKS` and `SYNC_MARK_STEP` in md.c).
+#[derive(Clone, Copy, Debug)]
+struct Marks {
+    all: [(Time, Sectors); Marks::COUNT],
+    latest: usize,
+}
+
+impl Marks {
+    const COUNT: usize = 10;
+    const STEP: Duration = Duration::from_nanos(3_000_000_000);
+
+    fn new(now: Time, done: Sectors) -> Marks {
+        Marks { all: [(now, done); Marks::COUNT], latest: 0 }
+    }
+
+    fn note(&mut self, now: Time, done: Sectors) {
+        if now >= self.all[self.latest].0 + Marks::STEP {
+            self.latest = (self.latest + 1) % Marks::COUNT;
+            self.all[self.latest] = (now, done);
+        }
+    }
+
+    /// The speed since the oldest mark. md adds a second to the time, so that a
+    /// rebuild that has just begun does not seem fast.
+    fn bytes_per_s(&self, now: Time, done: Sectors) -> u64 {
+        let (since, before) = self.all[(self.latest + 1) % Marks::COUNT];
+        let elapsed_ns = u128::from(now.since(since.min(now)).as_nanos()) + 1_000_000_000;
+        let bytes = u128::from(done.0.saturating_sub(before.0)) * u128::from(SECTOR_BYTES);
+        u64::try_from(bytes * 1_000_000_000 / elapsed_ns).unwrap_or(u64::MAX)
     }
 }
 

@@ -2,6 +2,7 @@
 //! answer, a new member ends up with what it should hold.
 
 use super::Volume;
+use super::rebuild::Units;
 use crate::bytes::{Array, Buffers, Device, SECTOR, range, run_io};
 use crate::proofs::{Ask, Case, asks};
 use crate::rebuild_proofs::{check_members, redundant_cases};
@@ -85,11 +86,11 @@ struct Rig {
 }
 
 impl Rig {
-    fn new(case: &Case, seed: u64, unit: u64, late: bool) -> Rig {
+    fn new(case: &Case, seed: u64, sizes: Units, late: bool) -> Rig {
         let array = Array::of_memory(case.layout(&[]).unwrap());
         let plain = vec![0; array.layout.capacity().0 as usize * SECTOR];
         let mut volume = Volume::with_detail(array.layout, Detail::Bytes);
-        volume.unit = Sectors(unit);
+        volume.rebuilds.sizes = sizes;
         Rig {
             volume,
             members: array.members,
@@ -165,7 +166,7 @@ impl Rig {
         self.call(|volume, now, out| volume.ordered(now, order, Below::NOTHING, out).unwrap());
         let (before, changes) = (self.submitted, self.volume.changes);
         while self.asked.keys().any(|&origin| origin < before)
-            || self.volume.rebuilds.unit().is_some_and(|unit| unit.changes < changes)
+            || self.volume.rebuilds.units().any(|unit| unit.slot.is_some() && unit.changes < changes)
         {
             assert!(self.step(), "requests end");
         }
@@ -175,7 +176,8 @@ impl Rig {
     }
 
     fn restore(&mut self, member: usize, rate: Option<u64>) {
-        let order = Order::Restore { member, rate: rate.map(Bytes) };
+        let (rate, done) = (rate.map(Bytes), Sectors::ZERO);
+        let order = Order::Restore { member, done, rate, accept_data_loss: false };
         self.call(|volume, now, out| volume.ordered(now, order, Below::NOTHING, out).unwrap());
     }
 
@@ -295,7 +297,7 @@ impl Rig {
 fn check_progress(signals: &[Signal]) {
     let mut latest = None;
     for signal in signals {
-        let Signal::Rebuilt { member, done, whole } = *signal else { panic!("{signal:?}") };
+        let Signal::Rebuilt { member, done, whole, .. } = *signal else { panic!("{signal:?}") };
         if let Some((before, reached)) = latest
             && before == member
         {
@@ -313,9 +315,11 @@ proptest! {
 
     #[test]
     fn members_fail_and_are_rebuilt_while_requests_go_on(
-        case in redundant_cases(), events in events(80), seed: u64, unit in 1u64..16, late: bool,
+        case in redundant_cases(), events in events(80), seed: u64, unit in 1u64..16, window in 1usize..5,
+        late: bool,
     ) {
-        let mut rig = Rig::new(&case, seed, unit, late);
+        let sizes = Units { short: Sectors(unit), long: Sectors(unit), window };
+        let mut rig = Rig::new(&case, seed, sizes, late);
         rig.run(events);
         let mut array = rig.mend();
         check_members(&mut array);

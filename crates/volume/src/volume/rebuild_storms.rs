@@ -2,9 +2,10 @@
 //! and can be mended.
 
 use super::Volume;
+use super::rebuild::Units;
 use crate::proofs::{Ask, asks, cases};
 use fullstroke_contract::{
-    Below, Completion, Effect, Layer, MemberState, Order, Out, Request, RequestId, Signal, Status,
+    Below, Completion, Effect, Layer, MemberState, Order, Out, RebuildSpeed, Request, RequestId, Signal, Status,
 };
 use fullstroke_units::{Bytes, Duration, Random, Sectors, Seed, Time};
 use proptest::prelude::*;
@@ -15,7 +16,9 @@ use std::collections::BTreeSet;
 enum Event {
     Ask(Ask),
     Fail(Index),
-    Restore(Index, Option<u64>),
+    Restore(Index, Option<u64>, bool),
+    ReAdd(Index),
+    Speed(Option<u64>),
     /// A member says so of itself.
     Says(Index, Signal),
     /// Lets so many things happen.
@@ -28,12 +31,16 @@ fn events(most: usize) -> impl Strategy<Value = Vec<Event>> {
     let signal = prop::sample::select(vec![
         Signal::Failed,
         Signal::Replaced,
-        Signal::Rebuilt { member: 0, done: Sectors(3), whole: false },
+        Signal::Returned,
+        Signal::Rebuilt { member: 0, done: Sectors(3), used: Sectors(4), whole: false },
     ]);
     let event = prop_oneof![
         8 => ask,
         2 => any::<Index>().prop_map(Event::Fail),
-        3 => (any::<Index>(), rate).prop_map(|(member, rate)| Event::Restore(member, rate)),
+        3 => (any::<Index>(), rate.clone(), any::<bool>())
+            .prop_map(|(member, rate, accept)| Event::Restore(member, rate, accept)),
+        1 => any::<Index>().prop_map(Event::ReAdd),
+        1 => rate.prop_map(Event::Speed),
         2 => (any::<Index>(), signal).prop_map(|(member, signal)| Event::Says(member, signal)),
         4 => (0usize..10).prop_map(Event::Pass),
     ];
@@ -62,9 +69,11 @@ impl Storm {
         match event {
             Event::Ask(ask) => self.ask(&ask),
             Event::Fail(member) => self.order(Order::Fail { member: self.member(member) }),
-            Event::Restore(member, rate) => {
-                let member = self.member(member);
-                self.order(Order::Restore { member, rate: rate.map(Bytes) });
+            Event::Restore(member, rate, accept) => self.restore(self.member(member), rate, accept),
+            Event::ReAdd(member) => self.order(Order::ReAdd { member: self.member(member) }),
+            Event::Speed(most) => {
+                let speed = RebuildSpeed { most: most.map(Bytes), ..RebuildSpeed::default() };
+                self.order(Order::Speed(speed));
             }
             Event::Says(member, signal) => {
                 let member = self.member(member);
@@ -74,6 +83,11 @@ impl Storm {
                 self.step();
             }),
         }
+    }
+
+    fn restore(&mut self, member: usize, rate: Option<u64>, accept_data_loss: bool) {
+        let (done, rate) = (Sectors::ZERO, rate.map(Bytes));
+        self.order(Order::Restore { member, done, rate, accept_data_loss });
     }
 
     fn member(&self, index: Index) -> usize {
@@ -93,10 +107,13 @@ impl Storm {
     fn order(&mut self, order: Order) {
         self.call(|volume, now, out| {
             volume.wake(now, Below::NOTHING, out);
-            let (Order::Fail { member } | Order::Restore { member, .. }) = order;
-            let (before, effects) = (volume.layout().member_state(member), out.effects().len());
+            let states = |volume: &Volume| {
+                let layout = volume.layout();
+                (0..layout.members()).map(|member| layout.member_state(member)).collect::<Vec<_>>()
+            };
+            let (before, effects) = (states(volume), out.effects().len());
             if volume.ordered(now, order, Below::NOTHING, out).is_err() {
-                assert_eq!(volume.layout().member_state(member), before);
+                assert_eq!(states(volume), before);
                 assert_eq!(out.effects().len(), effects);
             }
         });
@@ -112,8 +129,8 @@ impl Storm {
                     assert!(completion.id.0 < self.submitted && self.done.insert(completion.id.0), "once");
                 }
                 Effect::Signal(Signal::Failed) => assert!(std::mem::replace(&mut self.answers, false)),
-                Effect::Signal(Signal::Replaced) => assert!(!std::mem::replace(&mut self.answers, true)),
-                Effect::Signal(Signal::Rebuilt { member, done, whole }) => {
+                Effect::Signal(Signal::Replaced | Signal::Returned) => assert!(!std::mem::replace(&mut self.answers, true)),
+                Effect::Signal(Signal::Rebuilt { member, done, whole, .. }) => {
                     assert_eq!(whole, done == self.volume.layout().member_used(member as usize));
                 }
                 Effect::Signal(other) => panic!("{other:?}"),
@@ -166,7 +183,7 @@ impl Storm {
             if self.volume.layout().member_state(member) != MemberState::Failed {
                 self.order(Order::Fail { member });
             }
-            self.order(Order::Restore { member, rate: None });
+            self.restore(member, None, true);
         }
         while self.step() {}
     }
@@ -177,10 +194,11 @@ proptest! {
 
     #[test]
     fn every_request_ends_once_and_every_member_can_be_restored(
-        case in cases(), events in events(100), seed: u64, unit in 1u64..16, lost_percent in 0u64..20,
+        case in cases(), events in events(100), seed: u64, unit in 1u64..16, window in 1usize..5,
+        lost_percent in 0u64..20,
     ) {
         let mut volume = Volume::new(case.layout(&[]).unwrap());
-        volume.unit = Sectors(unit);
+        volume.rebuilds.sizes = Units { short: Sectors(unit), long: Sectors(unit), window };
         let mut storm = Storm {
             volume,
             now: Time::ZERO,

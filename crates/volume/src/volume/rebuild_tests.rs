@@ -1,10 +1,11 @@
 //! Failures, restores and rebuilds of a volume, answer by answer.
 
 use super::Volume;
+use super::rebuild::Units;
 use crate::bytes::build;
 use fullstroke_contract::{
     Below, Completion, Effect, Extent, Hints, Layer, MemberState, Operation, Order, Out, PriorityClass,
-    Refusal, Request, RequestId, Signal, Status,
+    RebuildSpeed, Refusal, Request, RequestId, Signal, Status,
 };
 use fullstroke_units::{Bytes, Lbn, Sectors, Time};
 use serde_json::json;
@@ -18,7 +19,16 @@ struct Bench {
 impl Bench {
     fn new(name: &str, members: usize, sectors: u64) -> Bench {
         let layout = build(name, &json!({}), &vec![sectors; members]).unwrap();
-        Bench { volume: Volume::new(layout), now: Time::ZERO }
+        let mut volume = Volume::new(layout);
+        volume.rebuilds.sizes = Units { short: Sectors(UNIT), long: Sectors(UNIT), window: 1 };
+        Bench { volume, now: Time::ZERO }
+    }
+
+    /// With several units of a rebuild under way.
+    fn pipelined(name: &str, members: usize, sectors: u64) -> Bench {
+        let mut bench = Bench::new(name, members, sectors);
+        bench.volume.rebuilds.sizes.window = 3;
+        bench
     }
 
     fn call(&mut self, event: impl FnOnce(&mut Volume, Time, &mut Out)) -> Vec<Effect> {
@@ -43,7 +53,7 @@ impl Bench {
     }
 
     fn restore(&mut self, member: usize) -> Vec<Effect> {
-        self.order(Order::Restore { member, rate: None })
+        self.order(restore(member, None, false))
     }
 
     fn hear(&mut self, member: usize, signal: Signal) -> Vec<Effect> {
@@ -112,8 +122,12 @@ fn issued(effects: &[Effect]) -> Vec<(u32, Operation, Extent)> {
     all.collect()
 }
 
-fn rebuilt(member: u32, done: u64, whole: bool) -> Signal {
-    Signal::Rebuilt { member, done: Sectors(done), whole }
+fn rebuilt(member: u32, done: u64, used: u64) -> Signal {
+    Signal::Rebuilt { member, done: Sectors(done), used: Sectors(used), whole: done == used }
+}
+
+fn restore(member: usize, rate: Option<Bytes>, accept_data_loss: bool) -> Order {
+    Order::Restore { member, done: Sectors::ZERO, rate, accept_data_loss }
 }
 
 const UNIT: u64 = 2048;
@@ -132,7 +146,7 @@ fn a_mirror_is_copied_unit_by_unit_and_says_how_far() {
         .collect();
     assert_eq!(issued(&effects), ios);
     let end = 2 * UNIT + 100;
-    let expected = [rebuilt(1, UNIT, false), rebuilt(1, 2 * UNIT, false), rebuilt(1, end, true)];
+    let expected = [rebuilt(1, UNIT, end), rebuilt(1, 2 * UNIT, end), rebuilt(1, end, end)];
     assert_eq!(signals(&effects), expected);
     assert_eq!(bench.state(1), MemberState::Alive);
     assert_eq!(bench.volume.next_wake(), Time::NEVER);
@@ -161,17 +175,17 @@ fn units_begin_no_faster_than_the_rate_and_no_later() {
     let mut bench = Bench::new("raid1", 2, 4 * UNIT);
     bench.fail(0);
     let rate = Some(Bytes(1 << 20));
-    let effects = bench.order(Order::Restore { member: 0, rate });
+    let effects = bench.order(restore(0, rate, false));
     let mut effects = bench.run(effects);
     for unit in 1..4 {
-        assert_eq!(signals(&effects), [rebuilt(0, unit * UNIT, false)]);
+        assert_eq!(signals(&effects), [rebuilt(0, unit * UNIT, 4 * UNIT)]);
         assert_eq!(bench.volume.next_wake(), Time::from_nanos(unit * SECOND));
         assert_eq!(bench.wake(unit * SECOND - 1), [], "to be woken early is harmless");
         // To be woken late does not move the units behind.
         effects = bench.wake(unit * SECOND + unit);
         effects = bench.run(effects);
     }
-    assert_eq!(signals(&effects), [rebuilt(0, 4 * UNIT, true)]);
+    assert_eq!(signals(&effects), [rebuilt(0, 4 * UNIT, 4 * UNIT)]);
 }
 
 #[test]
@@ -179,7 +193,7 @@ fn a_unit_that_takes_longer_than_the_rate_allows_is_not_caught_up_with() {
     let mut bench = Bench::new("raid1", 2, 4 * UNIT);
     bench.fail(0);
     let rate = Some(Bytes(1 << 20));
-    let effects = bench.order(Order::Restore { member: 0, rate });
+    let effects = bench.order(restore(0, rate, false));
     bench.now = Time::from_nanos(2_500_000_000);
     let effects = bench.run(effects);
     assert_eq!(issued(&effects).len(), 4, "the next begins at once");
@@ -190,7 +204,7 @@ fn a_unit_that_takes_longer_than_the_rate_allows_is_not_caught_up_with() {
 fn what_is_due_begins_before_what_is_submitted_later() {
     let mut bench = Bench::new("raid1", 2, 4 * UNIT);
     bench.fail(0);
-    let effects = bench.order(Order::Restore { member: 0, rate: Some(Bytes(1 << 20)) });
+    let effects = bench.order(restore(0, Some(Bytes(1 << 20)), false));
     bench.run(effects);
     bench.now = Time::from_nanos(1_000_000_000);
     let effects = bench.submit(5, Operation::Write, Extent::new(UNIT, 8));
@@ -226,7 +240,7 @@ fn rebuilds_go_in_the_background() {
 fn reads_take_a_new_member_where_it_is_filled_and_the_others_where_it_is_not() {
     let mut bench = Bench::new("raid5", 3, 2 * UNIT);
     bench.fail(0);
-    let effects = bench.order(Order::Restore { member: 0, rate: Some(Bytes(1)) });
+    let effects = bench.order(restore(0, Some(Bytes(1)), false));
     bench.run(effects);
     assert_eq!(bench.state(0), MemberState::Rebuilding { done: Sectors(UNIT) });
     // Row 0 and row 18 have their first data chunk on member 0.
@@ -242,12 +256,17 @@ fn reads_take_a_new_member_where_it_is_filled_and_the_others_where_it_is_not() {
 fn a_volume_that_loses_data_says_so_and_its_rebuild_rests() {
     let mut bench = Bench::new("raid1", 2, 4 * UNIT);
     bench.fail(0);
-    let reads = bench.restore(0);
+    let effects = bench.restore(0);
+    let writes = bench.finish(&effects[0], Status::Done);
+    let reads = bench.finish(&writes[0], Status::Done);
+    assert_eq!(bench.state(0), MemberState::Rebuilding { done: Sectors(UNIT) });
     assert_eq!(signals(&bench.fail(1)), [Signal::Failed]);
     assert!(!bench.volume.gauge().alive);
-    let effects = bench.run(reads);
+    let begun: Vec<Effect> = reads.into_iter().filter(|effect| matches!(effect, Effect::Issue { .. })).collect();
+    let effects = bench.run(begun);
     assert_eq!(issued(&effects).len(), 2, "what was under way ends, and nothing begins");
-    assert_eq!(signals(&effects), [rebuilt(0, UNIT, false)]);
+    assert_eq!(signals(&effects), [], "what was read of a member that has failed since fills nothing");
+    assert_eq!(bench.state(0), MemberState::Rebuilding { done: Sectors(UNIT) });
     assert_eq!(bench.volume.next_wake(), Time::NEVER);
     let kept = bench.submit(1, Operation::Read, Extent::new(UNIT - 8, 8));
     assert_eq!(issued(&kept).len(), 1, "what is left can be read");
@@ -256,13 +275,68 @@ fn a_volume_that_loses_data_says_so_and_its_rebuild_rests() {
 }
 
 #[test]
-fn a_volume_whose_lost_members_are_replaced_answers_again_and_says_so() {
+fn beyond_its_redundancy_a_volume_stays_failed_until_somebody_accepts_the_loss() {
+    for (name, members, failures) in [("raid1", 2, 2), ("raid5", 5, 2), ("raid6", 6, 3), ("raid10", 4, 2)] {
+        let mut bench = Bench::new(name, members, 4 * UNIT);
+        let said: Vec<Signal> = (0..failures).flat_map(|member| signals(&bench.fail(member))).collect();
+        assert_eq!(said, [Signal::Failed], "{name}");
+        for member in 0..failures {
+            let reason = bench.refusal(restore(member, None, false));
+            assert!(reason.contains("the volume has failed: member 0 has failed"), "{reason}");
+            assert!(reason.contains("re-add") && reason.contains("accept the loss"), "{reason}");
+        }
+        assert!(!bench.volume.gauge().alive);
+        let lost = bench.submit(1, Operation::Read, Extent::new(0, 4 * UNIT));
+        assert!(matches!(lost[..], [Effect::Complete(Completion { status: Status::Lost, .. })]), "{name}");
+        let effects = bench.order(restore(0, None, true));
+        assert_eq!(signals(&effects).last(), Some(&Signal::Replaced), "{name}");
+    }
+}
+
+#[test]
+fn the_reason_of_a_refusal_names_members_that_are_not_filled_yet() {
+    let mut bench = Bench::new("raid5", 4, 4 * UNIT);
+    bench.fail(2);
+    bench.restore(2);
+    bench.fail(0);
+    let reason = bench.refusal(restore(0, None, false));
+    assert!(reason.contains("member 0 has failed, member 2 is not filled"), "{reason}");
+}
+
+#[test]
+fn members_that_come_back_with_their_bytes_bring_the_volume_back() {
+    let mut bench = Bench::new("raid5", 4, 4 * UNIT);
+    bench.fail(1);
+    bench.fail(3);
+    assert_eq!(signals(&bench.order(Order::ReAdd { member: 3 })), [Signal::Returned]);
+    assert!(bench.volume.gauge().alive);
+    assert_eq!(bench.state(3), MemberState::Alive);
+    assert_eq!(bench.volume.next_wake(), Time::NEVER, "there is nothing to fill");
+    assert!(bench.refusal(Order::ReAdd { member: 3 }).contains("is alive"));
+    assert_eq!(bench.order(Order::ReAdd { member: 1 }), []);
+}
+
+#[test]
+fn a_rebuild_that_rests_goes_on_when_its_source_comes_back() {
+    let mut bench = Bench::new("raid5", 4, 4 * UNIT);
+    bench.fail(1);
+    let reads = bench.restore(1);
+    bench.fail(3);
+    bench.run(reads);
+    assert_eq!(bench.volume.next_wake(), Time::NEVER);
+    let effects = bench.order(Order::ReAdd { member: 3 });
+    let effects = bench.run(effects);
+    assert_eq!(signals(&effects).last(), Some(&rebuilt(1, 4 * UNIT, 4 * UNIT)));
+}
+
+#[test]
+fn a_loss_that_is_accepted_passes_over_what_is_lost_and_fills_the_rest() {
     let mut bench = Bench::new("raid1", 2, 4 * UNIT);
     bench.fail(0);
     assert_eq!(signals(&bench.fail(1)), [Signal::Failed]);
-    let effects = bench.restore(1);
+    let effects = bench.order(restore(1, None, true));
     assert_eq!(issued(&effects), [], "there is nothing to fill it from");
-    assert_eq!(signals(&effects), [rebuilt(1, 4 * UNIT, true), Signal::Replaced]);
+    assert_eq!(signals(&effects), [rebuilt(1, 4 * UNIT, 4 * UNIT), Signal::Replaced]);
     assert!(bench.volume.gauge().alive);
     let effects = bench.restore(0);
     let effects = bench.run(effects);
@@ -280,7 +354,9 @@ fn without_redundancy_a_failure_loses_data_and_a_new_member_is_alive_at_once() {
         let part = bench.submit(1, Operation::Write, Extent::new(0, 128));
         assert_eq!(issued(&part), [(0, Operation::Write, Extent::new(0, 128))], "the others serve on");
         bench.run(part);
-        assert_eq!(signals(&bench.restore(1)), [rebuilt(1, 4 * UNIT, true), Signal::Replaced]);
+        assert!(bench.refusal(restore(1, None, false)).contains("the volume has failed"));
+        let effects = bench.order(restore(1, None, true));
+        assert_eq!(signals(&effects), [rebuilt(1, 4 * UNIT, 4 * UNIT), Signal::Replaced]);
         assert_eq!(bench.state(1), MemberState::Alive);
     }
 }
@@ -291,11 +367,11 @@ fn a_member_that_says_it_failed_has_failed_and_is_rebuilt_when_it_says_it_was_re
     assert_eq!(bench.hear(1, Signal::Failed), []);
     assert_eq!(bench.state(1), MemberState::Failed);
     assert_eq!(bench.hear(1, Signal::Failed), [], "once is enough");
-    assert_eq!(bench.hear(2, rebuilt(7, 8, false)), [], "of its own members");
+    assert_eq!(bench.hear(2, rebuilt(7, 8, 9)), [], "of its own members");
     assert_eq!(bench.hear(2, Signal::SpunUp), [Effect::Signal(Signal::SpunUp)], "not for the volume");
     let effects = bench.hear(1, Signal::Replaced);
     let effects = bench.run(effects);
-    assert_eq!(signals(&effects).last(), Some(&rebuilt(1, 4 * UNIT, true)));
+    assert_eq!(signals(&effects).last(), Some(&rebuilt(1, 4 * UNIT, 4 * UNIT)));
     assert_eq!(bench.state(1), MemberState::Alive);
     bench.fail(0);
     assert_eq!(signals(&bench.hear(2, Signal::Failed)), [Signal::Failed], "two are too many");
@@ -308,7 +384,7 @@ fn a_second_failure_of_a_raid6_does_not_stop_the_rebuild_of_the_first() {
     let reads = bench.restore(0);
     assert_eq!(bench.fail(1), []);
     let effects = bench.run(reads);
-    assert_eq!(signals(&effects).last(), Some(&rebuilt(0, 4 * UNIT, true)));
+    assert_eq!(signals(&effects).last(), Some(&rebuilt(0, 4 * UNIT, 4 * UNIT)));
     let behind = issued(&effects).into_iter().filter(|io| io.2.start >= Lbn(UNIT));
     assert!(behind.clone().all(|io| io.0 != 1), "and does without it");
     assert_eq!(bench.state(1), MemberState::Failed);
@@ -323,10 +399,10 @@ fn members_are_rebuilt_one_after_the_other_as_they_were_restored() {
     assert!(issued(&bench.restore(1)).is_empty(), "one unit at a time");
     let effects = bench.run(effects);
     let expected = [
-        rebuilt(3, UNIT, false),
-        rebuilt(3, 2 * UNIT, true),
-        rebuilt(1, UNIT, false),
-        rebuilt(1, 2 * UNIT, true),
+        rebuilt(3, UNIT, 2 * UNIT),
+        rebuilt(3, 2 * UNIT, 2 * UNIT),
+        rebuilt(1, UNIT, 2 * UNIT),
+        rebuilt(1, 2 * UNIT, 2 * UNIT),
     ];
     assert_eq!(signals(&effects), expected);
 }
@@ -373,13 +449,185 @@ fn a_unit_that_fails_halts_the_rebuild_until_somebody_sees_to_it() {
 #[test]
 fn orders_that_make_no_sense_are_refused() {
     let mut bench = Bench::new("raid5", 4, 4 * UNIT);
-    let restore = |member, rate| Order::Restore { member, rate };
     assert!(bench.refusal(Order::Fail { member: 4 }).contains("no member 4"));
-    assert!(bench.refusal(restore(9, None)).contains("counted from 0 to 3"));
-    assert!(bench.refusal(restore(1, None)).contains("is alive"));
+    assert!(bench.refusal(restore(9, None, false)).contains("counted from 0 to 3"));
+    assert!(bench.refusal(restore(1, None, false)).contains("is alive"));
     bench.fail(1);
     assert!(bench.refusal(Order::Fail { member: 1 }).contains("failed already"));
-    assert!(bench.refusal(restore(1, Some(Bytes(0)))).contains("positive rate"));
+    assert!(bench.refusal(restore(1, Some(Bytes(0)), false)).contains("positive rate"));
     bench.restore(1);
-    assert!(bench.refusal(restore(1, None)).contains("being rebuilt"));
+    assert!(bench.refusal(restore(1, None, false)).contains("being rebuilt"));
+}
+
+#[test]
+fn a_member_volume_that_returns_is_taken_back_unless_others_were_written_without_it() {
+    let mut bench = Bench::new("raid5", 3, 4 * UNIT);
+    bench.hear(1, Signal::Failed);
+    assert_eq!(bench.hear(1, Signal::Returned), []);
+    assert_eq!(bench.state(1), MemberState::Alive);
+    bench.hear(1, Signal::Failed);
+    let write = bench.submit(1, Operation::Write, Extent::new(0, 8));
+    bench.run(write);
+    let effects = bench.hear(1, Signal::Returned);
+    assert_eq!(bench.state(1), MemberState::Rebuilding { done: Sectors::ZERO });
+    let effects = bench.run(effects);
+    assert_eq!(signals(&effects).last(), Some(&rebuilt(1, 4 * UNIT, 4 * UNIT)));
+    // What has no redundancy was not written without it.
+    let mut bench = Bench::new("raid0", 3, 4 * UNIT);
+    assert_eq!(signals(&bench.hear(1, Signal::Failed)), [Signal::Failed]);
+    let write = bench.submit(1, Operation::Write, Extent::new(0, 8));
+    bench.run(write);
+    assert_eq!(bench.hear(1, Signal::Returned), [Effect::Signal(Signal::Returned)]);
+    assert_eq!(bench.state(1), MemberState::Alive);
+}
+
+#[test]
+fn what_a_member_refuses_after_its_failure_is_planned_anew() {
+    let mut bench = Bench::new("raid5", 3, 4 * UNIT);
+    let reads = bench.submit(7, Operation::Write, Extent::new(0, 8));
+    bench.hear(0, Signal::Failed);
+    let mut effects = Vec::new();
+    for read in &reads {
+        effects.extend(bench.finish(read, Status::Done));
+    }
+    // The second phase reaches a volume that has failed, and refuses.
+    let writes: Vec<Effect> = effects.clone();
+    assert_eq!(writes.len(), 2);
+    let mut again = Vec::new();
+    for write in &writes {
+        let Effect::Issue { member, .. } = write else { panic!("{write:?}") };
+        let status = if *member == 0 { Status::Lost } else { Status::Done };
+        again.extend(bench.finish(write, status));
+    }
+    assert!(issued(&again).iter().all(|io| io.0 != 0), "without the member: {again:?}");
+    let end = bench.run(again);
+    assert!(matches!(end.last(), Some(Effect::Complete(Completion { status: Status::Done, .. }))), "{end:?}");
+}
+
+#[test]
+fn what_a_member_refuses_is_lost_where_nothing_has_changed_or_too_much() {
+    let mut bench = Bench::new("raid5", 3, 4 * UNIT);
+    let reads = bench.submit(7, Operation::Read, Extent::new(0, 8));
+    let end = bench.finish(&reads[0], Status::Lost);
+    assert!(matches!(end[..], [Effect::Complete(Completion { status: Status::Lost, .. })]));
+    let reads = bench.submit(8, Operation::Read, Extent::new(0, 8));
+    bench.hear(0, Signal::Failed);
+    bench.hear(1, Signal::Failed);
+    let end = bench.finish(&reads[0], Status::Lost);
+    assert!(matches!(end[..], [Effect::Complete(Completion { status: Status::Lost, .. })]));
+}
+
+#[test]
+fn while_nobody_asks_for_anything_the_next_units_are_read_while_one_is_written() {
+    let mut bench = Bench::pipelined("raid1", 2, 8 * UNIT);
+    bench.fail(1);
+    let reads = bench.restore(1);
+    let unit = |number: u64| Extent::new(number * UNIT, UNIT);
+    let expected: Vec<_> = (0..3).map(|number| (0, Operation::Read, unit(number))).collect();
+    assert_eq!(issued(&reads), expected, "three units are under way");
+    let write = bench.finish(&reads[0], Status::Done);
+    assert_eq!(issued(&write), [(1, Operation::Write, unit(0))]);
+    let effects = bench.finish(&write[0], Status::Done);
+    assert_eq!(issued(&effects), [(0, Operation::Read, unit(3))]);
+    assert_eq!(signals(&effects), [rebuilt(1, UNIT, 8 * UNIT)]);
+}
+
+#[test]
+fn units_that_end_out_of_order_count_in_order() {
+    let mut bench = Bench::pipelined("raid1", 2, 8 * UNIT);
+    bench.fail(1);
+    let reads = bench.restore(1);
+    let second = bench.finish(&reads[1], Status::Done);
+    let effects = bench.finish(&second[0], Status::Done);
+    assert_eq!(signals(&effects), []);
+    assert_eq!(bench.state(1), MemberState::Rebuilding { done: Sectors::ZERO });
+    let first = bench.finish(&reads[0], Status::Done);
+    let effects = bench.finish(&first[0], Status::Done);
+    assert_eq!(signals(&effects), [rebuilt(1, UNIT, 8 * UNIT), rebuilt(1, 2 * UNIT, 8 * UNIT)]);
+    // A write to what is being filled waits for it, and reaches the new member.
+    assert_eq!(bench.submit(1, Operation::Write, Extent::new(2 * UNIT, 8)), []);
+    let effects = bench.run(vec![reads[2]]);
+    let writes: Vec<u32> =
+        issued(&effects).iter().filter(|io| io.2.sectors == Sectors(8)).map(|io| io.0).collect();
+    assert_eq!(writes, [0, 1]);
+}
+
+#[test]
+fn a_rebuild_that_is_fast_enough_makes_way_for_requests_until_they_have_been_gone_for_a_second() {
+    const SECOND: u64 = 1_000_000_000;
+    let mut bench = Bench::pipelined("raid1", 2, 64 * UNIT);
+    bench.volume.rebuilds.sizes.long = Sectors(4 * UNIT);
+    bench.fail(1);
+    let reads = bench.restore(1);
+    assert_eq!(issued(&reads)[2].2, Extent::new(8 * UNIT, 4 * UNIT), "long units");
+    let request = bench.submit(1, Operation::Read, Extent::new(63 * UNIT, 8));
+    let mut next = Vec::new();
+    for read in &reads {
+        let write = bench.finish(read, Status::Done);
+        next.extend(bench.finish(&write[0], Status::Done));
+    }
+    assert_eq!(issued(&next), [(0, Operation::Read, Extent::new(12 * UNIT, UNIT))], "one, and a short one");
+    bench.finish(&request[0], Status::Done);
+    assert_eq!(bench.volume.next_wake(), Time::from_nanos(SECOND));
+    let more = bench.wake(SECOND);
+    let expected = [13, 17].map(|at| (0, Operation::Read, Extent::new(at * UNIT, 4 * UNIT)));
+    assert_eq!(issued(&more), expected);
+}
+
+#[test]
+fn a_rebuild_that_is_slower_than_its_least_does_not_make_way() {
+    let mut bench = Bench::pipelined("raid1", 2, 64 * UNIT);
+    let least = Bytes(1 << 40);
+    bench.order(Order::Speed(RebuildSpeed { least, most: None }));
+    let request = bench.submit(1, Operation::Read, Extent::new(63 * UNIT, 8));
+    bench.fail(1);
+    bench.restore(1);
+    let reads = bench.finish(&request[0], Status::Done);
+    assert_eq!(issued(&reads).len(), 3, "all three, though a request has just been there");
+}
+
+#[test]
+fn the_speed_of_a_rebuild_is_bounded_while_it_goes_on() {
+    let mut bench = Bench::new("raid1", 2, 8 * UNIT);
+    bench.fail(1);
+    let effects = bench.restore(1);
+    let most = Some(Bytes(1 << 20));
+    bench.order(Order::Speed(RebuildSpeed { most, ..RebuildSpeed::default() }));
+    let effects = bench.run(effects);
+    assert_eq!(signals(&effects), [rebuilt(1, UNIT, 8 * UNIT), rebuilt(1, 2 * UNIT, 8 * UNIT)]);
+    assert_eq!(bench.volume.next_wake(), Time::from_nanos(1_000_000_000));
+    bench.order(Order::Speed(RebuildSpeed::default()));
+    assert_ne!(bench.volume.next_wake(), Time::from_nanos(1_000_000_000));
+    assert!(bench.refusal(Order::Speed(RebuildSpeed { least: Bytes(1), most: Some(Bytes(0)) })).contains("rate"));
+}
+
+#[test]
+fn a_rebuild_that_was_broken_off_goes_on_where_it_was() {
+    let mut bench = Bench::new("raid5", 4, 4 * UNIT);
+    bench.fail(2);
+    let effects =
+        bench.order(Order::Restore { member: 2, done: Sectors(3 * UNIT), rate: None, accept_data_loss: false });
+    assert!(issued(&effects).iter().all(|io| io.2 == Extent::new(3 * UNIT, UNIT)));
+    let effects = bench.run(effects);
+    assert_eq!(signals(&effects), [rebuilt(2, 4 * UNIT, 4 * UNIT)]);
+}
+
+#[test]
+fn a_unit_that_is_spoilt_is_filled_again_with_those_behind_it() {
+    let mut bench = Bench::pipelined("raid6", 5, 8 * UNIT);
+    bench.fail(0);
+    let reads = bench.restore(0);
+    let of_member = |effects: &[Effect], member| {
+        let all = effects.iter().filter(|effect| matches!(effect, Effect::Issue { member: m, .. } if *m == member));
+        all.copied().collect::<Vec<_>>()
+    };
+    assert!(!of_member(&reads, 1).is_empty());
+    bench.fail(1);
+    let effects = bench.run(reads);
+    let progress = signals(&effects);
+    let expected: Vec<Signal> = (1..=8).map(|unit| rebuilt(0, unit * UNIT, 8 * UNIT)).collect();
+    assert_eq!(progress, expected, "each once");
+    let units_of_member_0 =
+        issued(&effects).iter().filter(|io| io.0 == 0 && io.1 == Operation::Write).count();
+    assert_eq!(units_of_member_0, 8 + 3, "three of them twice");
 }
