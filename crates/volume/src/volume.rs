@@ -4,7 +4,9 @@ use crate::layout::Layout;
 use crate::locks::RowLocks;
 use crate::plan::{Detail, Plan};
 use flight::{Flight, Purpose, decode, encode};
-use fullstroke_contract::{Below, Completion, Gauge, Layer, Order, Out, Refusal, Request, RequestId, Signal, Status};
+use fullstroke_contract::{
+    Below, Completion, Gauge, Layer, Order, Out, Refusal, Request, RequestId, Signal, Status,
+};
 use fullstroke_units::{Bytes, Cylinder, Time};
 use pressure::Pressure;
 use rebuild::Rebuilds;

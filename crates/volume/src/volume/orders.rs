@@ -131,14 +131,7 @@ impl Volume {
         self.rebuilds.halted = !self.answering;
     }
 
-    fn restore(
-        &mut self,
-        now: Time,
-        member: usize,
-        done: Sectors,
-        rate: Option<Bytes>,
-        out: &mut Out,
-    ) {
+    fn restore(&mut self, now: Time, member: usize, done: Sectors, rate: Option<Bytes>, out: &mut Out) {
         self.latest_rate = rate;
         self.restores += 1;
         let job = Job::new(now, member, done..self.layout.member_used(member), rate);

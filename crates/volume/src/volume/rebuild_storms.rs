@@ -5,7 +5,8 @@ use super::Volume;
 use super::rebuild::Units;
 use crate::proofs::{Ask, asks, cases};
 use fullstroke_contract::{
-    Below, Completion, Effect, Layer, MemberState, Order, Out, RebuildSpeed, Request, RequestId, Signal, Status,
+    Below, Completion, Effect, Layer, MemberState, Order, Out, RebuildSpeed, Request, RequestId, Signal,
+    Status,
 };
 use fullstroke_units::{Bytes, Duration, Random, Sectors, Seed, Time};
 use proptest::prelude::*;
@@ -129,7 +130,9 @@ impl Storm {
                     assert!(completion.id.0 < self.submitted && self.done.insert(completion.id.0), "once");
                 }
                 Effect::Signal(Signal::Failed) => assert!(std::mem::replace(&mut self.answers, false)),
-                Effect::Signal(Signal::Replaced | Signal::Returned) => assert!(!std::mem::replace(&mut self.answers, true)),
+                Effect::Signal(Signal::Replaced | Signal::Returned) => {
+                    assert!(!std::mem::replace(&mut self.answers, true))
+                }
                 Effect::Signal(Signal::Rebuilt { member, done, whole, .. }) => {
                     assert_eq!(whole, done == self.volume.layout().member_used(member as usize));
                 }

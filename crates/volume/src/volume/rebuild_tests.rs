@@ -262,7 +262,8 @@ fn a_volume_that_loses_data_says_so_and_its_rebuild_rests() {
     assert_eq!(bench.state(0), MemberState::Rebuilding { done: Sectors(UNIT) });
     assert_eq!(signals(&bench.fail(1)), [Signal::Failed]);
     assert!(!bench.volume.gauge().alive);
-    let begun: Vec<Effect> = reads.into_iter().filter(|effect| matches!(effect, Effect::Issue { .. })).collect();
+    let begun: Vec<Effect> =
+        reads.into_iter().filter(|effect| matches!(effect, Effect::Issue { .. })).collect();
     let effects = bench.run(begun);
     assert_eq!(issued(&effects).len(), 2, "what was under way ends, and nothing begins");
     assert_eq!(signals(&effects), [], "what was read of a member that has failed since fills nothing");
@@ -598,15 +599,21 @@ fn the_speed_of_a_rebuild_is_bounded_while_it_goes_on() {
     assert_eq!(bench.volume.next_wake(), Time::from_nanos(1_000_000_000));
     bench.order(Order::Speed(RebuildSpeed::default()));
     assert_ne!(bench.volume.next_wake(), Time::from_nanos(1_000_000_000));
-    assert!(bench.refusal(Order::Speed(RebuildSpeed { least: Bytes(1), most: Some(Bytes(0)) })).contains("rate"));
+    assert!(
+        bench.refusal(Order::Speed(RebuildSpeed { least: Bytes(1), most: Some(Bytes(0)) })).contains("rate")
+    );
 }
 
 #[test]
 fn a_rebuild_that_was_broken_off_goes_on_where_it_was() {
     let mut bench = Bench::new("raid5", 4, 4 * UNIT);
     bench.fail(2);
-    let effects =
-        bench.order(Order::Restore { member: 2, done: Sectors(3 * UNIT), rate: None, accept_data_loss: false });
+    let effects = bench.order(Order::Restore {
+        member: 2,
+        done: Sectors(3 * UNIT),
+        rate: None,
+        accept_data_loss: false,
+    });
     assert!(issued(&effects).iter().all(|io| io.2 == Extent::new(3 * UNIT, UNIT)));
     let effects = bench.run(effects);
     assert_eq!(signals(&effects), [rebuilt(2, 4 * UNIT, 4 * UNIT)]);
@@ -618,7 +625,8 @@ fn a_unit_that_is_spoilt_is_filled_again_with_those_behind_it() {
     bench.fail(0);
     let reads = bench.restore(0);
     let of_member = |effects: &[Effect], member| {
-        let all = effects.iter().filter(|effect| matches!(effect, Effect::Issue { member: m, .. } if *m == member));
+        let all =
+            effects.iter().filter(|effect| matches!(effect, Effect::Issue { member: m, .. } if *m == member));
         all.copied().collect::<Vec<_>>()
     };
     assert!(!of_member(&reads, 1).is_empty());
