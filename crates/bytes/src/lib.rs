@@ -120,4 +120,5 @@ pub use members::MemberStatus;
 pub use memory::MemoryMedium;
 pub use opening::{Location, OpenReport, Opening, Progress};
 pub use store::{Dropped, Scrub, Store};
+pub use superblock::RebuildRecord;
 pub use verify::{Comparison, Mismatch};

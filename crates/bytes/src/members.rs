@@ -6,7 +6,7 @@ use crate::node::Node;
 use crate::opening::labels;
 use crate::states;
 use crate::store::Records;
-use crate::superblock::{LossRecord, StateRecord, Superblock};
+use crate::superblock::{LossRecord, RebuildRecord, StateRecord, Superblock};
 use crate::{Store, StoreError};
 use fullstroke_contract::MemberState;
 use fullstroke_units::{SECTOR_BYTES, Sectors};
@@ -49,6 +49,24 @@ impl Store {
         status.collect()
     }
 
+    /// How fast members are filled, as it was kept.
+    pub fn rebuild_speed(&self) -> RebuildRecord {
+        let kept = self.records.as_ref().and_then(|records| records.superblock.rebuild);
+        kept.unwrap_or_default()
+    }
+
+    /// Keeps how fast members are filled, for whoever opens the store next.
+    ///
+    /// # Errors
+    /// The host's.
+    pub fn keep_rebuild_speed(&mut self, speed: RebuildRecord) -> Result<(), StoreError> {
+        let Some(records) = &mut self.records else { return Ok(()) };
+        let rebuild = Some(speed).filter(|&speed| speed != RebuildRecord::default());
+        let mut superblock = records.superblock.clone();
+        superblock.rebuild = rebuild;
+        records.replace_superblock(superblock)
+    }
+
     /// The state of the member at `path`: its indices from the top.
     ///
     /// # Errors
@@ -56,6 +74,15 @@ impl Store {
     pub fn member_state(&mut self, path: &[usize]) -> Result<MemberState, StoreError> {
         let (array, member) = states::find(&mut self.root, path)?;
         Ok(array.layout.member_state(member))
+    }
+
+    /// How far the member at `path` is filled when it is.
+    ///
+    /// # Errors
+    /// If there is no such member.
+    pub fn member_used(&mut self, path: &[usize]) -> Result<Sectors, StoreError> {
+        let (array, member) = states::find(&mut self.root, path)?;
+        Ok(array.layout.member_used(member))
     }
 
     /// From now on, nothing is asked of the member at `path`, and what it held

@@ -4,7 +4,7 @@ use crate::StoreError;
 use crate::lock::write_whole;
 use crate::sealed::{Label, StoreId};
 use fullstroke_contract::MemberState;
-use fullstroke_units::Sectors;
+use fullstroke_units::{Bytes, Sectors};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -43,6 +43,9 @@ pub(crate) struct Superblock {
     /// Whether the store was closed, rather than killed.
     pub(crate) clean: bool,
     pub(crate) region_sectors: u64,
+    /// How fast members are filled, if somebody said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rebuild: Option<RebuildRecord>,
     /// Every member of every volume, from the top, each volume before its
     /// members.
     #[serde(rename = "member", default)]
@@ -51,6 +54,21 @@ pub(crate) struct Superblock {
     /// members then.
     #[serde(rename = "loss", default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) losses: Vec<LossRecord>,
+}
+
+/// How fast members are filled, in bytes a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RebuildRecord {
+    /// The most that was said with the latest restore.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Bytes>,
+    /// See [`RebuildSpeed::least`](fullstroke_contract::RebuildSpeed).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speed_limit_min: Option<Bytes>,
+    /// See [`RebuildSpeed::most`](fullstroke_contract::RebuildSpeed).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speed_limit_max: Option<Bytes>,
 }
 
 /// Data that was given up.
@@ -121,6 +139,7 @@ impl Superblock {
             complete: false,
             clean: true,
             region_sectors: region.0,
+            rebuild: None,
             members,
             losses: Vec::new(),
         }

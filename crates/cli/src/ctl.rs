@@ -27,7 +27,8 @@ const EXAMPLES: &str = "\
 Examples:
   fullstroke ctl /run/array.sock status
   fullstroke ctl /run/array.sock fail 3
-  fullstroke ctl /run/array.sock restore 3 --rate 100MiB";
+  fullstroke ctl /run/array.sock restore 3 --rate 100MiB
+  fullstroke ctl /run/array.sock speed --max 200MiB";
 
 #[derive(Debug, Subcommand)]
 enum Order {
@@ -50,6 +51,24 @@ enum Order {
         /// 100MiB; as fast as it goes unless given.
         #[arg(long, value_name = "BYTES")]
         rate: Option<Bytes>,
+        /// Give up what a volume that has failed has lost: it is filled as far
+        /// as that goes, and lost data is an error until it is written.
+        #[arg(long)]
+        accept_data_loss: bool,
+    },
+    /// Bound how fast drives are rebuilt, now and from now on, also after a
+    /// restart.
+    Speed {
+        /// At most so many bytes a second of the world's time, such as 200MiB;
+        /// as fast as it goes unless given.
+        #[arg(long, value_name = "BYTES")]
+        max: Option<Bytes>,
+        /// Below so many bytes a second a rebuild does not make way for
+        /// requests; 1000KiB unless given.
+        #[arg(long, value_name = "BYTES")]
+        min: Option<Bytes>,
+        #[command(flatten)]
+        at: At,
     },
     /// Compare all redundancy with what it should be, and change nothing.
     Scrub {
@@ -98,8 +117,14 @@ impl Order {
         match self {
             Order::Status => Question::Status,
             Order::Fail { drive, at } => Question::Fail { export: at.export.clone(), drive: drive.clone() },
-            Order::Restore { drive, at, rate } => {
-                Question::Restore { export: at.export.clone(), drive: drive.clone(), rate: *rate }
+            Order::Restore { drive, at, rate, accept_data_loss } => Question::Restore {
+                export: at.export.clone(),
+                drive: drive.clone(),
+                rate: *rate,
+                accept_data_loss: *accept_data_loss,
+            },
+            Order::Speed { max, min, at } => {
+                Question::Speed { export: at.export.clone(), least: *min, most: *max }
             }
             Order::Scrub { at } => Question::Scrub { export: at.export.clone() },
         }

@@ -393,3 +393,25 @@ fn closed_formulas_are_explained() {
     let error = refused(&["explain", "merge-chance", "--requests", "8", "--capacity", "1KiB"]);
     assert!(error.contains("--size 16KiB"), "{error}");
 }
+
+#[test]
+fn run_reports_how_long_a_rebuild_takes_and_compare_ranks_by_it() {
+    let folder = Folder::new();
+    let stack = folder.put("stack.toml", STACK);
+    let report = json(&["run", &stack, "--set", "volume.rebuild=2", "--json"]);
+    let rebuild = &report["rebuild"];
+    assert_eq!(rebuild["members"], serde_json::json!(["2"]));
+    assert_eq!(rebuild["estimated"], true, "{rebuild}");
+    let number = |key: &str| rebuild[key].as_f64().unwrap();
+    assert!(number("mb_per_s") > 0.5 && number("hours") > 0.1 && number("share") > 0.0, "{rebuild}");
+    assert!(json(&["run", &stack, "--json"]).get("rebuild").is_none());
+    let text = success(&["run", &stack, "--set", "volume.rebuild=2"]);
+    assert!(
+        text.contains("rebuilding member 2: ") && text.contains("hours until whole, estimated"),
+        "{text}"
+    );
+    let options =
+        ["--set", "volume.rebuild=2", "--vary", "volume.chunk=64KiB,256KiB", "--by", "rebuild.hours"];
+    let ranked = json(&[&["compare", &stack, "--json"][..], &options[..]].concat());
+    assert!(ranked.to_string().contains("rebuild.hours"), "{ranked}");
+}

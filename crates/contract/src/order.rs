@@ -51,6 +51,9 @@ pub enum Order {
     },
     /// How fast members are filled, now and from now on.
     Speed(RebuildSpeed),
+    /// Nobody asks for anything any more: rebuilds rest until the next restore,
+    /// and what is under way ends.
+    Rest,
 }
 
 /// The bounds of a rebuild, in bytes a second of the member that is filled: what

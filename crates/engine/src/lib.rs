@@ -8,9 +8,11 @@
 
 mod flight;
 mod machine;
+mod rebuilds;
 mod tree;
 
 pub use machine::{Above, Machine};
+pub use rebuilds::{Mark, Rebuild, Rebuilds};
 pub use tree::{MemberName, Node, Tree};
 
 use fullstroke_contract::{Completion, Extent, LayerReadings, MemberStatistics, Operation, Request, Signal};
@@ -110,7 +112,8 @@ impl Engine {
         }
     }
 
-    /// Runs until the source has ended and nothing is in flight.
+    /// Runs until the source has ended and nothing is in flight. A rebuild that
+    /// is not done by then stays so.
     ///
     /// # Errors
     /// The source's, as soon as it has one.
@@ -125,6 +128,9 @@ impl Engine {
             let due = self.machine.next_wake();
             if arrival == Time::NEVER && self.machine.in_flight() == 0 && counted.is_none() {
                 counted = Some((self.machine.drive_statistics(), self.machine.layer_readings()));
+                let run = &mut Run { source: &mut *self.source, outcome: &mut self.outcome, observer };
+                self.machine.rest(run);
+                continue;
             }
             if arrival.min(due) == Time::NEVER {
                 break;

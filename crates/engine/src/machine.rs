@@ -151,6 +151,15 @@ impl Machine {
         answer
     }
 
+    /// Nobody asks for anything any more: no volume goes on rebuilding.
+    pub fn rest<A: Above>(&mut self, above: &mut A) {
+        let volumes: Vec<Vec<usize>> = self.tree.volume_paths().map(<[usize]>::to_vec).collect();
+        for path in volumes {
+            // Volumes that rebuild nothing may refuse.
+            let _ = self.order(self.now, &path, Order::Rest, above);
+        }
+    }
+
     /// Lets everything happen that is due up to and including `until`, each at
     /// its own instant.
     pub fn advance<A: Above>(&mut self, until: Time, above: &mut A) {

@@ -141,6 +141,12 @@ impl Tree {
         Some(&self.paths[*node])
     }
 
+    /// The paths of all volumes that have members, from the top.
+    pub fn volume_paths(&self) -> impl Iterator<Item = &[usize]> {
+        let volumes = (0..self.layers.len()).filter(|&node| self.links[node].volume);
+        volumes.map(|node| &self.paths[node][..])
+    }
+
     /// The indices of the volumes' members on the way to `node`.
     pub(crate) fn path(&self, node: usize) -> &[usize] {
         &self.paths[node]

@@ -4,9 +4,9 @@ use crate::{Candidate, LabError};
 use fullstroke_engine::{Engine, Outcome};
 use fullstroke_fio::{FioReport, FioResults};
 use fullstroke_measure::{
-    Identity, Measured, Measurement, Progress, Recorder, RequestLog, StreamsReport, WarmUp,
+    Identity, Measured, Measurement, Progress, RebuildPlan, Recorder, RequestLog, StreamsReport, WarmUp,
 };
-use fullstroke_stack::{VolumeSummary, WorkloadResults};
+use fullstroke_stack::{RebuiltMember, VolumeSummary, WorkloadResults};
 use fullstroke_units::Time;
 use serde::Serialize;
 use std::path::Path;
@@ -91,9 +91,14 @@ pub fn run(
     let warm_up = WarmUp { requests: 0, until: Time::ZERO + stack.measurement().warm_up };
     let expected = run.source.expected_requests();
     let tell: &Progress<'_> = &|finished| progress(finished, expected);
+    let rebuilt = stack.rebuilt_members()?.into_iter().map(|member| {
+        let RebuiltMember { path, used, zones, most } = member;
+        RebuildPlan { path, used, zones, most }
+    });
     let measurement = Measurement::new(warm_up)
         .with_processes(stack.process_names())
-        .with_workloads(stack.workload_names());
+        .with_workloads(stack.workload_names())
+        .with_rebuilds(rebuilt.collect());
     let mut recorder = Recorder::new(measurement, log, Some(tell));
     tell(0);
     let began = Instant::now();

@@ -3,9 +3,10 @@
 use crate::clock::Pace;
 use crate::inbox::{Answer, Question};
 use crate::server::Server;
-use crate::status::{DriveStatus, ExportStatus, Status};
+use crate::status::{DriveStatus, ExportStatus, Health, RebuildStatus, Status, VolumeState};
 use crate::world::World;
-use fullstroke_units::Bytes;
+use fullstroke_contract::RebuildSpeed;
+use fullstroke_units::{Bytes, Duration};
 
 impl Server {
     /// Answers a question, or carries an order out.
@@ -17,8 +18,12 @@ impl Server {
         match question {
             Question::Status => Answer::Status(Box::new(self.status())),
             Question::Fail { export, drive } => answered(self.fail(export.as_deref(), &drive)),
-            Question::Restore { export, drive, rate } => {
-                answered(self.restore(export.as_deref(), &drive, rate))
+            Question::Restore { export, drive, rate, accept_data_loss } => {
+                answered(self.restore(export.as_deref(), &drive, rate, accept_data_loss))
+            }
+            Question::Speed { export, least, most } => {
+                let least = least.unwrap_or(RebuildSpeed::default().least);
+                answered(self.speed(export.as_deref(), RebuildSpeed { least, most }))
             }
             Question::Scrub { export } => self.scrub(export.as_deref()),
         }
@@ -57,13 +62,28 @@ impl Server {
         Ok(format!("drive {drive} has failed"))
     }
 
-    fn restore(&mut self, export: Option<&str>, drive: &str, rate: Option<Bytes>) -> Result<String, String> {
+    fn restore(
+        &mut self,
+        export: Option<&str>,
+        drive: &str,
+        rate: Option<Bytes>,
+        accept_data_loss: bool,
+    ) -> Result<String, String> {
         let (index, path) = self.drive(export, drive)?;
         let now = self.now(index);
-        self.worlds[index].restore(now, &path, rate).map_err(|refusal| refusal.0)?;
-        let speed =
-            rate.map_or("as fast as it goes".to_owned(), |rate| format!("at {rate} a second at most"));
-        Ok(format!("drive {drive} is empty and being rebuilt, {speed}"))
+        self.worlds[index].restore(now, &path, rate, accept_data_loss).map_err(|refusal| refusal.0)?;
+        Ok(format!("drive {drive} is empty and being rebuilt, {}", speed_in_words(rate)))
+    }
+
+    fn speed(&mut self, export: Option<&str>, speed: RebuildSpeed) -> Result<String, String> {
+        let index = self.export(export)?;
+        let now = self.now(index);
+        self.worlds[index].set_speed(now, speed).map_err(|refusal| refusal.0)?;
+        let RebuildSpeed { least, most } = speed;
+        Ok(format!(
+            "drives are rebuilt {}; below {least} a second they do not make way",
+            speed_in_words(most)
+        ))
     }
 
     fn scrub(&mut self, export: Option<&str>) -> Answer {
@@ -98,6 +118,10 @@ impl Server {
     }
 }
 
+fn speed_in_words(most: Option<Bytes>) -> String {
+    most.map_or("as fast as it goes".to_owned(), |most| format!("at {most} a second at most"))
+}
+
 fn answered(result: Result<String, String>) -> Answer {
     match result {
         Ok(message) => Answer::Done { message },
@@ -115,8 +139,31 @@ fn export_status(world: &World) -> ExportStatus {
         in_flight: world.machine.in_flight() as u64,
         operations: world.operations.clone(),
         lateness: world.lateness.summary(),
+        health: health(world),
         drives: drives(world),
     }
+}
+
+fn health(world: &World) -> Health {
+    let members = world.store.status();
+    let any = |state: &str| members.iter().any(|member| member.state == state);
+    let state = match () {
+        () if world.store.has_failed() => VolumeState::Failed,
+        () if any("failed") => VolumeState::Degraded,
+        () if any("rebuilding") => VolumeState::Rebuilding,
+        () => VolumeState::Whole,
+    };
+    let rebuilds =
+        world.watch.rebuilds.all().iter().filter(|rebuild| !rebuild.whole).map(|rebuild| RebuildStatus {
+            member: rebuild.path.iter().map(usize::to_string).collect::<Vec<_>>().join("."),
+            share: rebuild.latest.done.0 as f64 / rebuild.used.0.max(1) as f64,
+            mb_per_s: rebuild.recent_speed().map(|speed| speed.0 as f64 / 1e6),
+            left_s: rebuild.left().map(Duration::as_secs_f64),
+        });
+    let goes_on =
+        |name: &str| members.iter().any(|member| member.member == name && member.state == "rebuilding");
+    let rebuilds = rebuilds.filter(|rebuild| goes_on(&rebuild.member));
+    Health { state, data_lost: world.store.has_lost_data(), rebuilds: rebuilds.collect() }
 }
 
 fn drives(world: &World) -> Vec<DriveStatus> {

@@ -32,6 +32,22 @@ pub enum Question {
         /// Fill it with at most so many bytes a second of the world's time.
         #[serde(default)]
         rate: Option<Bytes>,
+        /// Give up what a volume that has failed has lost.
+        #[serde(default)]
+        accept_data_loss: bool,
+    },
+    /// Members are filled so fast, now and from now on.
+    Speed {
+        /// The export; the only one, unless said.
+        #[serde(default)]
+        export: Option<String>,
+        /// Do not make way for requests below so many bytes a second of the
+        /// world's time.
+        #[serde(default)]
+        least: Option<Bytes>,
+        /// At most so many bytes a second; as fast as it goes unless said.
+        #[serde(default)]
+        most: Option<Bytes>,
     },
     /// Compare all redundancy with what it should be, and change nothing.
     /// Clients wait meanwhile.

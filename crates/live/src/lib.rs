@@ -62,4 +62,7 @@ pub use metrics::MetricsServer;
 pub use replay::{Difference, ReplayError, Verdict, replay_decisions};
 pub use serve::{ServeError, ServeOptions, Serving, Summary, serve};
 pub use socket::Listen;
-pub use status::{DriveStatus, ExportStatus, OperationStatus, Operations, RESPONSE_BUCKETS_S, Status};
+pub use status::{
+    DriveStatus, ExportStatus, Health, OperationStatus, Operations, RESPONSE_BUCKETS_S, RebuildStatus,
+    Status, VolumeState,
+};

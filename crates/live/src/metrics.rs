@@ -7,7 +7,9 @@ mod parser;
 use crate::callers::{Caller, Reception, Service};
 use crate::inbox::{Address, Answer, Question};
 use crate::socket::{Listen, Listener};
-use crate::status::{DriveStatus, ExportStatus, OperationStatus, RESPONSE_BUCKETS_S, Status};
+use crate::status::{
+    DriveStatus, ExportStatus, OperationStatus, RESPONSE_BUCKETS_S, RebuildStatus, Status, VolumeState,
+};
 use exposition::{CONTENT_TYPE, Kind, Page};
 use std::io;
 use std::net::SocketAddr;
@@ -172,6 +174,7 @@ fn render(status: &Status) -> String {
             .sample(&[], speed);
     }
     exports(&mut page, status);
+    health(&mut page, status);
     operations(&mut page, status);
     lateness(&mut page, status);
     drives(&mut page, status);
@@ -187,7 +190,39 @@ fn exports(page: &mut Page, status: &Status) {
     };
     gauge("fullstroke_world_seconds", "The world's time.", &|export| export.world_ns as f64 / 1e9);
     gauge("fullstroke_usable_bytes", "Bytes that clients can address.", &|export| export.usable_bytes as f64);
+    let help = "1 if data was given up with failed drives.";
+    gauge("fullstroke_data_lost", help, &|export| f64::from(u8::from(export.health.data_lost)));
     gauge("fullstroke_in_flight", "Requests that were not answered yet.", &|export| export.in_flight as f64);
+}
+
+/// One sample for each state, 1 for that in which the volume is; and the
+/// rebuilds.
+fn health(page: &mut Page, status: &Status) {
+    let mut family =
+        page.family("fullstroke_volume_state", Kind::Gauge, "1 for the state in which the volume is.");
+    for export in &status.exports {
+        for state in VolumeState::ALL {
+            let labels = [("export", export.name.as_str()), ("state", state.name())];
+            family.sample(&labels, u64::from(export.health.state == state));
+        }
+    }
+    let mut gauge = |name, help, value: &dyn Fn(&RebuildStatus) -> Option<f64>| {
+        let mut family = page.family(name, Kind::Gauge, help);
+        for export in &status.exports {
+            for rebuild in &export.health.rebuilds {
+                let labels = [("export", export.name.as_str()), ("member", rebuild.member.as_str())];
+                if let Some(value) = value(rebuild) {
+                    family.sample(&labels, value);
+                }
+            }
+        }
+    };
+    let help = "How much of a member that is being rebuilt is filled.";
+    gauge("fullstroke_rebuild_ratio", help, &|rebuild| Some(rebuild.share));
+    let help = "How fast it is filled, in the world's time.";
+    gauge("fullstroke_rebuild_bytes_per_second", help, &|rebuild| rebuild.mb_per_s.map(|speed| speed * 1e6));
+    let help = "How long the rest takes at that speed, in the world.";
+    gauge("fullstroke_rebuild_left_seconds", help, &|rebuild| rebuild.left_s);
 }
 
 fn operations(page: &mut Page, status: &Status) {

@@ -18,10 +18,10 @@
 //! `orders`, as JSON. [`replay`](crate::replay) runs a record again.
 
 use crate::watch::Ended;
-use fullstroke_contract::{Order, Request, Status};
+use fullstroke_contract::{Order, RebuildSpeed, Request, Status};
 use fullstroke_table::{ColumnType, Schema, TableError, TableWriter};
 use fullstroke_trace::native_schema;
-use fullstroke_units::{Bytes, Time};
+use fullstroke_units::{Bytes, Sectors, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -59,7 +59,7 @@ pub(crate) fn schema() -> Schema {
 }
 
 /// An order as it stands in the note.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RecordedOrder {
     /// The world's time.
     pub(crate) at_ns: u64,
@@ -69,23 +69,64 @@ pub(crate) struct RecordedOrder {
     pub(crate) path: Vec<usize>,
     /// Which of its members.
     pub(crate) member: usize,
-    /// `Some` for a restore, with its rate; `None` for a failure.
+    /// `Some` for a restore, with its rate; `None` for all else.
     pub(crate) restore: Option<Option<u64>>,
+    /// Of a restore: up to which sector the member was filled already.
+    #[serde(default)]
+    pub(crate) done_sectors: u64,
+    /// Of a restore: whether data may be lost.
+    #[serde(default)]
+    pub(crate) accept_data_loss: bool,
+    /// Whether the member came back with its bytes.
+    #[serde(default)]
+    pub(crate) re_add: bool,
+    /// The bounds of rebuilds, least and most, if this is what was ordered.
+    #[serde(default)]
+    pub(crate) speed: Option<(u64, Option<u64>)>,
 }
 
 impl RecordedOrder {
     pub(crate) fn new(at: Time, after_requests: u64, path: &[usize], order: Order) -> RecordedOrder {
-        let (member, restore) = match order {
-            Order::Fail { member } => (member, None),
-            Order::Restore { member, rate } => (member, Some(rate.map(|rate| rate.0))),
+        let mut recorded = RecordedOrder {
+            at_ns: at.as_nanos(),
+            after_requests,
+            path: path.to_vec(),
+            ..RecordedOrder::default()
         };
-        RecordedOrder { at_ns: at.as_nanos(), after_requests, path: path.to_vec(), member, restore }
+        match order {
+            Order::Fail { member } => recorded.member = member,
+            Order::Restore { member, done, rate, accept_data_loss } => {
+                recorded.member = member;
+                recorded.restore = Some(rate.map(|rate| rate.0));
+                recorded.done_sectors = done.0;
+                recorded.accept_data_loss = accept_data_loss;
+            }
+            Order::ReAdd { member } => {
+                recorded.member = member;
+                recorded.re_add = true;
+            }
+            Order::Speed(RebuildSpeed { least, most }) => {
+                recorded.speed = Some((least.0, most.map(|most| most.0)));
+            }
+            Order::Rest => unreachable!("a server's volumes rebuild until it ends"),
+        }
+        recorded
     }
 
     pub(crate) fn order(&self) -> Order {
-        match self.restore {
-            None => Order::Fail { member: self.member },
-            Some(rate) => Order::Restore { member: self.member, rate: rate.map(Bytes) },
+        let member = self.member;
+        match (self.speed, self.restore) {
+            (Some((least, most)), _) => {
+                Order::Speed(RebuildSpeed { least: Bytes(least), most: most.map(Bytes) })
+            }
+            (None, Some(rate)) => Order::Restore {
+                member,
+                done: Sectors(self.done_sectors),
+                rate: rate.map(Bytes),
+                accept_data_loss: self.accept_data_loss,
+            },
+            (None, None) if self.re_add => Order::ReAdd { member },
+            (None, None) => Order::Fail { member },
         }
     }
 }

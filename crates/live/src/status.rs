@@ -39,8 +39,94 @@ pub struct ExportStatus {
     pub operations: Operations,
     /// How late the host answered.
     pub lateness: LatenessSummary,
+    /// What of the data is safe.
+    #[serde(default)]
+    pub health: Health,
     /// The drives, in the order of the stack.
     pub drives: Vec<DriveStatus>,
+}
+
+/// Whether a volume has its data, and its redundancy.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Health {
+    /// The volume's.
+    pub state: VolumeState,
+    /// Whether data was given up, some of which was not written since or once
+    /// was not.
+    pub data_lost: bool,
+    /// The rebuilds that go on.
+    pub rebuilds: Vec<RebuildStatus>,
+}
+
+/// The state of a volume, the best first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VolumeState {
+    /// All members are there.
+    #[default]
+    Whole,
+    /// Members are being filled, and none has failed.
+    Rebuilding,
+    /// A member has failed, no data has.
+    Degraded,
+    /// More members are lost than the redundancy covers.
+    Failed,
+}
+
+/// The rebuild of a member.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RebuildStatus {
+    /// Its name: `3`, or `1.0` where volumes nest.
+    pub member: String,
+    /// How much of it is filled.
+    pub share: f64,
+    /// How fast it was filled lately, in 10^6 bytes a second of the world's
+    /// time.
+    pub mb_per_s: Option<f64>,
+    /// How long the rest takes at that speed, in the world.
+    pub left_s: Option<f64>,
+}
+
+impl VolumeState {
+    /// All of them.
+    pub const ALL: [VolumeState; 4] =
+        [VolumeState::Whole, VolumeState::Rebuilding, VolumeState::Degraded, VolumeState::Failed];
+
+    /// Its name in messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            VolumeState::Whole => "whole",
+            VolumeState::Rebuilding => "rebuilding",
+            VolumeState::Degraded => "degraded",
+            VolumeState::Failed => "failed",
+        }
+    }
+}
+
+impl Health {
+    /// For people: `degraded, data lost`.
+    pub fn words(&self) -> String {
+        let lost = if self.data_lost { ", data lost" } else { "" };
+        format!("{}{lost}", self.state.name())
+    }
+}
+
+impl RebuildStatus {
+    /// For people: `2: 41.3 %, 204.100 MB/s, 19.2 h left`.
+    pub fn words(&self) -> String {
+        let speed = self.mb_per_s.map_or(String::new(), |speed| format!(", {speed:.1} MB/s"));
+        let left = self.left_s.map_or(String::new(), |left| format!(", {} left", span(left)));
+        format!("{}: {:.1} %{speed}{left}", self.member, 100.0 * self.share)
+    }
+}
+
+/// A span of time in the unit that suits it.
+fn span(seconds: f64) -> String {
+    match seconds {
+        _ if seconds < 100.0 => format!("{seconds:.0} s"),
+        _ if seconds < 6000.0 => format!("{:.0} min", seconds / 60.0),
+        _ => format!("{:.1} h", seconds / 3600.0),
+    }
 }
 
 /// One kind of requests, or all of them.

@@ -3,7 +3,7 @@
 use crate::decisions::Decisions;
 use crate::record::Recorder;
 use fullstroke_contract::{Request, Signal};
-use fullstroke_engine::{Above, Finished, Observer};
+use fullstroke_engine::{Above, Finished, Observer, Rebuilds};
 use fullstroke_units::Time;
 use std::collections::VecDeque;
 
@@ -31,6 +31,7 @@ pub(crate) struct Watch {
     pub(crate) recorder: Option<Recorder>,
     pub(crate) ended: Vec<Ended>,
     pub(crate) sent: VecDeque<Sent>,
+    pub(crate) rebuilds: Rebuilds,
 }
 
 impl Observer for Watch {
@@ -49,7 +50,8 @@ impl Observer for Watch {
         }
     }
 
-    fn signalled(&mut self, _now: Time, path: &[usize], signal: Signal) {
+    fn signalled(&mut self, now: Time, path: &[usize], signal: Signal) {
+        self.rebuilds.hear(now, path, signal);
         self.sent.push_back(Sent { path: path.to_vec(), signal });
     }
 }

@@ -4,8 +4,10 @@ use crate::lateness::Lateness;
 use crate::record::{RecordedOrder, Recorder};
 use crate::status::Operations;
 use crate::watch::{Ended, Sent, Watch};
-use fullstroke_bytes::{Dropped, Store, StoreError};
-use fullstroke_contract::{Extent, Hints, Operation, Order, Refusal, Request, RequestId, Signal, Status};
+use fullstroke_bytes::{Dropped, MemberStatus, RebuildRecord, Store, StoreError};
+use fullstroke_contract::{
+    Extent, Hints, MemberState, Operation, Order, RebuildSpeed, Refusal, Request, RequestId, Signal, Status,
+};
 use fullstroke_engine::Machine;
 use fullstroke_nbd::{Allocation, Command, CommandFlags, ErrorCode, StatusExtent};
 use fullstroke_units::{Bytes, Lbn, SECTOR_BYTES, Sectors, Time};
@@ -16,6 +18,9 @@ use std::time::Instant;
 
 /// Extents of status in one answer; a client asks again for the rest.
 const EXTENTS_MAX: usize = 4096;
+/// What is filled between two looks at the sockets: 1 MiB takes about a
+/// millisecond.
+const FILLED_AT_ONCE: Sectors = Sectors((1 << 20) / SECTOR_BYTES);
 
 /// Clients' requests in the layers at a time, over all clients; what comes
 /// beyond waits with its client, is withdrawn with it, and has its turn in a
@@ -87,6 +92,8 @@ pub(crate) struct World {
     bytes_in_flight: u64,
     /// Whether people know that the store has stopped.
     told_stop: bool,
+    /// Members, and how far they are to be filled on the bytes.
+    unfilled: VecDeque<(Vec<usize>, Sectors)>,
     tickets: Vec<Option<Ticket>>,
     free: Vec<u32>,
 }
@@ -111,6 +118,7 @@ impl World {
             rebuilding: false,
             bytes_in_flight: 0,
             told_stop: false,
+            unfilled: VecDeque::new(),
             tickets: Vec::new(),
             free: Vec::new(),
         }
@@ -137,44 +145,128 @@ impl World {
 
     /// The member at `path` has failed.
     pub(crate) fn fail(&mut self, now: Time, path: &[usize]) -> Result<(), Refusal> {
+        self.advance(now);
+        self.fill_all();
         self.store.fail_member(path).map_err(refusal)?;
+        self.watch.rebuilds.forget(path);
         self.order(now, path, |member| Order::Fail { member })
     }
 
-    /// The failed member at `path` was replaced by an empty one.
-    pub(crate) fn restore(&mut self, now: Time, path: &[usize], rate: Option<Bytes>) -> Result<(), Refusal> {
-        self.store.restore_member(path).map_err(refusal)?;
-        let ordered = self.order(now, path, |member| Order::Restore { member, rate });
+    /// The failed member at `path` was replaced by an empty one. If the volume
+    /// has failed, somebody must say that its data may be lost.
+    pub(crate) fn restore(
+        &mut self,
+        now: Time,
+        path: &[usize],
+        rate: Option<Bytes>,
+        accept_data_loss: bool,
+    ) -> Result<(), Refusal> {
+        self.advance(now);
+        self.fill_all();
+        if accept_data_loss && self.store.has_failed() {
+            match self.store.accept_data_loss() {
+                // It was said before, or there is nothing to accept.
+                Ok(()) | Err(StoreError::Refused(_)) => {}
+                Err(error) => return Err(refusal(error)),
+            }
+        }
+        self.store.restore_member(path).map_err(|error| restore_refusal(error, path))?;
+        let ordered = self.order_restore(now, path, Sectors::ZERO, rate);
         if ordered.is_err() {
             // The bytes follow the layers. It was a failed member a moment ago.
             let _ = self.store.fail_member(path);
+            return ordered;
         }
-        ordered
+        self.keep_speed(|speed| speed.rate = rate)
     }
 
-    /// Members that were not whole when the bytes were left are not whole now.
+    /// The bytes have taken the member: whether data is lost thereby was theirs
+    /// to ask. Within a volume that has all its data, an inner volume that has
+    /// failed loses nothing by an empty member.
+    fn order_restore(
+        &mut self,
+        now: Time,
+        path: &[usize],
+        done: Sectors,
+        rate: Option<Bytes>,
+    ) -> Result<(), Refusal> {
+        let sent = self.watch.sent.len();
+        let accept_data_loss = !self.store.has_failed() || self.store.has_lost_data();
+        self.order(now, path, |member| Order::Restore { member, done, rate, accept_data_loss })?;
+        // Unless all of it was passed over at once, and said so.
+        let own = |sent: &Sent| path.split_last().is_some_and(|(_, volume)| sent.path == volume);
+        if !self.watch.sent.iter().skip(sent).any(own) {
+            let used = self.store.member_used(path).unwrap_or_default();
+            self.watch.rebuilds.begin(self.machine.now(), path, done, used);
+        }
+        Ok(())
+    }
+
+    /// From now on members are filled at this speed, in all volumes.
+    pub(crate) fn set_speed(&mut self, now: Time, speed: RebuildSpeed) -> Result<(), Refusal> {
+        self.advance(now);
+        let volumes: Vec<Vec<usize>> = self.machine.tree().volume_paths().map(<[usize]>::to_vec).collect();
+        if volumes.is_empty() {
+            return Err(Refusal("a single drive is not a member of a volume".into()));
+        }
+        for volume in volumes {
+            self.order_volume(&volume, Order::Speed(speed))?;
+        }
+        self.keep_speed(|kept| {
+            let RebuildSpeed { least, most } = speed;
+            *kept = RebuildRecord { rate: None, speed_limit_min: Some(least), speed_limit_max: most };
+        })
+    }
+
+    fn keep_speed(&mut self, change: impl FnOnce(&mut RebuildRecord)) -> Result<(), Refusal> {
+        let mut speed = self.store.rebuild_speed();
+        change(&mut speed);
+        self.store.keep_rebuild_speed(speed).map_err(refusal)
+    }
+
+    /// Members that were not whole when the bytes were left are not whole now,
+    /// and are filled as fast as was said.
     pub(crate) fn resume(&mut self) {
-        for member in self.store.status() {
-            let path: Vec<usize> = member.member.split('.').filter_map(|index| index.parse().ok()).collect();
-            if path.is_empty() || member.state == "alive" {
-                continue;
+        let kept = self.store.rebuild_speed();
+        if kept.speed_limit_min.is_some() || kept.speed_limit_max.is_some() {
+            let least = kept.speed_limit_min.unwrap_or(RebuildSpeed::default().least);
+            let speed = RebuildSpeed { least, most: kept.speed_limit_max };
+            let volumes: Vec<Vec<usize>> =
+                self.machine.tree().volume_paths().map(<[usize]>::to_vec).collect();
+            for volume in volumes {
+                // A volume whose members never fail has no use for it.
+                let _ = self.order_volume(&volume, Order::Speed(speed));
             }
+        }
+        let path_of = |member: &MemberStatus| -> Vec<usize> {
+            member.member.split('.').filter_map(|index| index.parse().ok()).collect()
+        };
+        let members = self.store.status();
+        let members =
+            || members.iter().map(|member| (path_of(member), member)).filter(|(path, _)| !path.is_empty());
+        // A rebuild that had lost its sources waits for them: first those that
+        // are filled, then those that have failed.
+        for (path, member) in members().filter(|(_, member)| member.state == "rebuilding") {
             // What the stack file says already is refused, rightly.
             let _ = self.order(Time::ZERO, &path, |member| Order::Fail { member });
-            if member.state == "rebuilding" {
-                let _ = self.order(Time::ZERO, &path, |member| Order::Restore { member, rate: None });
-            }
+            let done = Sectors(member.done_sectors.unwrap_or_default());
+            let _ = self.order_restore(Time::ZERO, &path, done, kept.rate);
+        }
+        for (path, _) in members().filter(|(_, member)| member.state == "failed") {
+            let _ = self.order(Time::ZERO, &path, |member| Order::Fail { member });
         }
     }
 
     /// Whether something is to happen that nobody waits for with the clock.
     pub(crate) fn has_to_hurry(&self) -> bool {
-        self.machine.in_flight() > 0 || (self.rebuilding && self.machine.next_wake() != Time::NEVER)
+        // The layers do not run away from the bytes.
+        let rebuilds = self.rebuilding && !self.is_filling() && self.machine.next_wake() != Time::NEVER;
+        self.machine.in_flight() > 0 || rebuilds
     }
 
     /// Whether volumes have said something that was not carried out yet.
     pub(crate) fn has_signals(&self) -> bool {
-        !self.watch.sent.is_empty()
+        !self.watch.sent.is_empty() || self.is_filling()
     }
 
     fn note_rebuilding(&mut self) {
@@ -187,7 +279,12 @@ impl World {
             return Err(Refusal("a single drive is not a member of a volume".into()));
         };
         self.advance(now);
-        let (now, order) = (self.machine.now(), order(member));
+        self.order_volume(volume, order(member))
+    }
+
+    /// Says something to the volume at `volume`, now.
+    fn order_volume(&mut self, volume: &[usize], order: Order) -> Result<(), Refusal> {
+        let now = self.machine.now();
         let submitted = self.machine.submitted();
         self.machine.order(now, volume, order, &mut self.watch)?;
         if let Some(recorder) = &mut self.watch.recorder {
@@ -212,29 +309,58 @@ impl World {
         self.machine.wake(&mut self.watch);
     }
 
-    /// Carries what the volumes have rebuilt out on the bytes, one thing at
-    /// least, and not much longer than `until`. A member that the host cannot
-    /// fill has failed again.
+    /// Carries what the volumes have rebuilt out on the bytes, some of it at
+    /// least, and not much longer than `until`.
     pub(crate) fn carry_signals(&mut self, until: Instant) {
-        if self.watch.sent.is_empty() {
-            return;
+        self.note_signals();
+        while self.is_filling() {
+            self.fill();
+            if Instant::now() >= until {
+                return;
+            }
         }
+    }
+
+    /// Notes what the volumes have rebuilt.
+    fn note_signals(&mut self) {
         while let Some(Sent { mut path, signal }) = self.watch.sent.pop_front() {
             let Signal::Rebuilt { member, done, .. } = signal else { continue };
             path.push(member as usize);
-            if let Err(error) = self.store.rebuild_member(&path, done) {
-                if let StoreError::Failed { .. } = error {
-                    // It waits, as far as it is filled, for what it needs.
-                    continue;
-                }
+            match self.unfilled.iter_mut().find(|unfilled| unfilled.0 == path) {
+                Some((_, upto)) => *upto = done,
+                None => self.unfilled.push_back((path, done)),
+            }
+        }
+    }
+
+    /// Whether something is to be filled on the bytes.
+    fn is_filling(&self) -> bool {
+        !self.unfilled.is_empty()
+    }
+
+    /// Fills some of it, so little that clients hardly wait. A member that the
+    /// host cannot fill has failed again.
+    fn fill(&mut self) {
+        let Some((path, upto)) = self.unfilled.pop_front() else { return };
+        let filled = match self.store.member_state(&path) {
+            Ok(MemberState::Rebuilding { done }) => {
+                self.store.rebuild_member(&path, upto.min(done + FILLED_AT_ONCE))
+            }
+            // It is whole already, or has failed meanwhile.
+            _ => Ok(upto),
+        };
+        match filled {
+            Ok(done) if done < upto => return self.unfilled.push_front((path, upto)),
+            Ok(_) => {}
+            // It waits, as far as it is filled, for what it needs.
+            Err(StoreError::Failed { .. }) => {}
+            Err(error) => {
+                let member = path.iter().map(usize::to_string).collect::<Vec<_>>().join(".");
                 // Who reads standard error may have gone, which is no reason to end.
                 let _ = writeln!(io::stderr(), "fullstroke: member {member} cannot be rebuilt: {error}");
                 // Either may know already.
                 let _ = self.store.fail_member(&path);
                 let _ = self.order(self.machine.now(), &path, |member| Order::Fail { member });
-            }
-            if Instant::now() >= until {
-                break;
             }
         }
         self.note_rebuilding();
@@ -258,6 +384,15 @@ impl World {
                 "fullstroke: {}: nothing is served any more, since writes may be lost: {why}",
                 self.name
             );
+        }
+    }
+
+    /// Fills all of it: before states change, the bytes must be as far as the
+    /// layers are.
+    fn fill_all(&mut self) {
+        self.note_signals();
+        while self.is_filling() {
+            self.fill();
         }
     }
 
@@ -378,6 +513,18 @@ fn timed(request: &fullstroke_nbd::Request) -> Request {
         extent: extent(request),
         hints: Hints { force_unit_access, ..Hints::default() },
         ..Request::default()
+    }
+}
+
+/// Why a member cannot be restored, with the way out.
+fn restore_refusal(error: StoreError, path: &[usize]) -> Refusal {
+    let member = path.iter().map(usize::to_string).collect::<Vec<_>>().join(".");
+    match error {
+        StoreError::Failed { .. } => Refusal(format!(
+            "{error}: an empty drive would be filled with nothing. If the data may be lost, say so: \
+             restore {member} --accept-data-loss"
+        )),
+        other => refusal(other),
     }
 }
 

@@ -6,12 +6,13 @@ use crate::layers::layer_reports;
 use crate::members::member_reports;
 use crate::metric::{CONFIDENCE, Metric};
 use crate::processes::{Across, Processes, fairness};
+use crate::rebuild::{RebuildPlan, RebuildReport};
 use crate::report::{BatchReport, OperationReport, OperationsReport, Quantity, Report, TimeParts};
 use crate::spread::Spread;
 use crate::workloads::Workloads;
-use fullstroke_contract::{Operation, Status};
-use fullstroke_engine::{Finished, Observer, Outcome};
-use fullstroke_units::{SECTOR_BYTES, Time};
+use fullstroke_contract::{Operation, Signal, Status};
+use fullstroke_engine::{Finished, Observer, Outcome, Rebuilds};
+use fullstroke_units::{SECTOR_BYTES, Sectors, Time};
 
 /// The beginning of a run that is simulated but not counted. A request counts
 /// when it has passed both limits.
@@ -66,6 +67,8 @@ pub struct Measurement {
     batches: Batches,
     processes: Processes,
     workloads: Workloads,
+    rebuild_plans: Vec<RebuildPlan>,
+    rebuilds: Rebuilds,
 }
 
 /// Requests that move no data.
@@ -128,6 +131,8 @@ impl Measurement {
             batches: Batches::default(),
             processes: Processes::default(),
             workloads: Workloads::default(),
+            rebuild_plans: Vec::new(),
+            rebuilds: Rebuilds::default(),
         }
     }
 
@@ -142,6 +147,16 @@ impl Measurement {
     #[must_use]
     pub fn with_workloads(mut self, names: Vec<String>) -> Measurement {
         self.workloads = Workloads::new(names);
+        self
+    }
+
+    /// Reports how the members in `plans` are rebuilt.
+    #[must_use]
+    pub fn with_rebuilds(mut self, plans: Vec<RebuildPlan>) -> Measurement {
+        for plan in &plans {
+            self.rebuilds.begin(Time::ZERO, &plan.path, Sectors::ZERO, plan.used);
+        }
+        self.rebuild_plans = plans;
         self
     }
 
@@ -197,6 +212,7 @@ impl Measurement {
             process_mb_per_s: Across::new(&bandwidths),
             streams: None,
             workloads: self.workloads.reports(simulated_s),
+            rebuild: RebuildReport::new(&self.rebuild_plans, self.rebuilds.all()),
             groups: self.processes.groups(simulated_s),
             processes,
             members,
@@ -225,6 +241,12 @@ impl Measurement {
 }
 
 impl Observer for Measurement {
+    fn signalled(&mut self, now: Time, path: &[usize], signal: Signal) {
+        if !self.rebuild_plans.is_empty() {
+            self.rebuilds.hear(now, path, signal);
+        }
+    }
+
     #[inline]
     fn finished(&mut self, finished: &Finished) {
         if !self.counts(finished) {

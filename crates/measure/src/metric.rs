@@ -3,7 +3,7 @@
 use crate::batches::{Batch, ClassSums};
 use crate::measurement::Class;
 use crate::report::{Distribution, Quantity, Report};
-use crate::{LayerReport, MemberReport, OperationReport, StreamsReport, TimeParts};
+use crate::{LayerReport, MemberReport, OperationReport, RebuildReport, StreamsReport, TimeParts};
 use fullstroke_contract::registry::nearest;
 use fullstroke_contract::{Operation, READINGS};
 use fullstroke_units::SECTOR_BYTES;
@@ -32,6 +32,7 @@ enum Kind {
     Process(usize),
     Stream(usize),
     Workload(&'static str, OfWorkload),
+    Rebuild(usize),
     Member(usize),
     Layer(usize),
 }
@@ -152,6 +153,13 @@ const STREAMS: [StreamMetric; 10] = [
     ("start_up_ms.max", |streams| streams.start_up_ms.max, false),
 ];
 
+/// A number about a rebuild: its name, how it is read, and whether more is
+/// better.
+type RebuildMetric = (&'static str, fn(&RebuildReport) -> f64, bool);
+
+const REBUILDS: [RebuildMetric; 2] =
+    [("hours", |rebuild| rebuild.hours, false), ("mb_per_s", |rebuild| rebuild.mb_per_s, true)];
+
 impl Metric {
     /// Every metric, in the order of the report.
     pub fn all() -> Vec<Metric> {
@@ -174,7 +182,8 @@ impl Metric {
         let members = (0..MEMBERS.len()).map(Kind::Member);
         let layers = (0..READINGS.len()).map(Kind::Layer);
         let streams = (0..STREAMS.len()).map(Kind::Stream);
-        let shares = [Kind::ReadWriteRatio].into_iter().chain(processes).chain(streams);
+        let rebuilds = (0..REBUILDS.len()).map(Kind::Rebuild);
+        let shares = [Kind::ReadWriteRatio].into_iter().chain(processes).chain(streams).chain(rebuilds);
         let requests = times.chain(parts).chain(rates).chain(classes).chain(operations);
         requests.chain(shares).chain(members).chain(layers).map(Metric).collect()
     }
@@ -236,6 +245,7 @@ impl Metric {
             Kind::Workload(workload, OfWorkload::Rate(unit)) => {
                 format!("workloads.{workload}.{}", unit.name())
             }
+            Kind::Rebuild(rebuild) => format!("rebuild.{}", REBUILDS[rebuild].0),
             Kind::Member(member) => format!("members.{}", MEMBERS[member].0),
             Kind::Layer(reading) => format!("layers.{}", READINGS[reading].name),
         }
@@ -249,6 +259,7 @@ impl Metric {
             Kind::Workload(_, OfWorkload::Rate(_)) => true,
             Kind::Process(process) => PROCESSES[process].2,
             Kind::Stream(stream) => STREAMS[stream].2,
+            Kind::Rebuild(rebuild) => REBUILDS[rebuild].2,
             Kind::Member(member) => MEMBERS[member].2,
             Kind::Layer(reading) => READINGS[reading].more_is_better,
             Kind::Time(..) | Kind::ClassTime(..) | Kind::OperationTime(..) | Kind::Part(_) => false,
@@ -292,6 +303,7 @@ impl Metric {
                     OfWorkload::Rate(Unit::Megabytes) => workload.mb_per_s,
                 })
             }
+            Kind::Rebuild(rebuild) => report.rebuild.as_ref().map_or(f64::NAN, REBUILDS[rebuild].1),
             Kind::Member(member) => {
                 let of = MEMBERS[member].1;
                 report.members.iter().map(of).sum::<f64>() / report.members.len() as f64
@@ -326,6 +338,7 @@ impl Metric {
             | Kind::Process(_)
             | Kind::Stream(_)
             | Kind::Workload(..)
+            | Kind::Rebuild(_)
             | Kind::Member(_)
             | Kind::Layer(_) => None,
         }
@@ -354,6 +367,7 @@ impl Metric {
             | Kind::Process(_)
             | Kind::Stream(_)
             | Kind::Workload(..)
+            | Kind::Rebuild(_)
             | Kind::Member(_)
             | Kind::Layer(_) => (0.0, 0.0),
         }

@@ -1,7 +1,7 @@
 //! Measurement, log and progress side by side.
 
 use crate::{Measurement, RequestLog};
-use fullstroke_contract::Request;
+use fullstroke_contract::{Request, Signal};
 use fullstroke_engine::{Finished, Observer};
 use fullstroke_units::Time;
 
@@ -46,6 +46,10 @@ impl Observer for Recorder<'_> {
         {
             progress(self.finished);
         }
+    }
+
+    fn signalled(&mut self, now: Time, path: &[usize], signal: Signal) {
+        self.measurement.signalled(now, path, signal);
     }
 
     #[inline]

@@ -1,8 +1,8 @@
 //! A report for people.
 
 use crate::{
-    Across, Distribution, GroupReport, LayerReport, MemberReport, ProcessReport, Report, StreamsReport,
-    WorkloadReport,
+    Across, Distribution, GroupReport, LayerReport, MemberReport, ProcessReport, RebuildReport, Report,
+    StreamsReport, WorkloadReport,
 };
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, presets};
 use std::fmt;
@@ -87,7 +87,16 @@ impl Report {
             number(self.iops),
             number(self.mb_per_s),
             number(self.simulated_s)
-        )
+        )?;
+        let Some(rebuild) = &self.rebuild else { return Ok(()) };
+        let RebuildReport { members, share, mb_per_s, hours, estimated } = rebuild;
+        let estimated = if *estimated {
+            format!(", estimated from the {:.3} % filled in this run", 100.0 * share)
+        } else {
+            String::new()
+        };
+        let (members, speed, hours) = (members.join(", "), number(*mb_per_s), number(*hours));
+        writeln!(f, "rebuilding member {members}: {speed} MB/s, {hours} hours until whole{estimated}")
     }
 
     fn times(&self) -> Table {

@@ -1,6 +1,9 @@
 //! What a run is reported as. Every field has its unit in its name.
 
-use crate::{Across, GroupReport, LayerReport, MemberReport, ProcessReport, StreamsReport, WorkloadReport};
+use crate::{
+    Across, GroupReport, LayerReport, MemberReport, ProcessReport, RebuildReport, StreamsReport,
+    WorkloadReport,
+};
 use fullstroke_contract::Operation;
 use serde::Serialize;
 
@@ -71,6 +74,9 @@ pub struct Report {
     /// Each workload, where the stack has several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub workloads: Vec<WorkloadReport>,
+    /// The rebuild that went on meanwhile; `null` if there was none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rebuild: Option<RebuildReport>,
     /// The drives, in the order of the tree.
     pub members: Vec<MemberReport>,
     /// The layers between host and drives that count something.

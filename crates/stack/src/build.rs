@@ -2,6 +2,7 @@
 
 use crate::config::{Stack, digest};
 use crate::link::LinkSpec;
+use crate::rebuild::{Members, RebuildKeys, RebuiltMember};
 use crate::stripes::Striped;
 use crate::workload::{NamedWorkload, WorkloadConfig, WorkloadKeys};
 use crate::{StackError, replay};
@@ -64,6 +65,8 @@ pub(crate) enum VolumeSpec {
         layout: &'static Entry<BuildLayout>,
         keys: Keys,
         members: Vec<VolumeSpec>,
+        /// Members that are rebuilt, and how fast.
+        rebuild: RebuildKeys,
         /// The volume's path in the stack file, for errors.
         path: String,
     },
@@ -161,14 +164,16 @@ pub struct Service {
 }
 
 impl Stack {
-    /// Layers, fresh, at time 0, and the shape of the bytes below them.
+    /// Layers, fresh, at time 0, and the shape of the bytes below them. Which
+    /// members are to be filled is for the bytes to say.
     ///
     /// # Errors
     /// The layout's, at the line of the key.
     pub fn serve(&self) -> Result<Service, StackError> {
         let summary = self.summary()?;
+        let layers = self.layers_over(&self.volume.filled())?;
         let shape = self.volume.shape().map_err(|error| self.document.error(error))?;
-        Ok(Service { tree: Tree::new(self.layers()?), shape, summary })
+        Ok(Service { tree: Tree::new(layers), shape, summary })
     }
 
     /// Sixteen hexadecimal digits that differ where the bytes of two volumes lie
@@ -180,9 +185,23 @@ impl Stack {
 
     /// The layers, from the host down.
     pub(crate) fn layers(&self) -> Result<Node, StackError> {
+        self.layers_over(&self.volume)
+    }
+
+    /// The members that are rebuilt from the beginning of a run.
+    ///
+    /// # Errors
+    /// The layout's, at the line of the key.
+    pub fn rebuilt_members(&self) -> Result<Vec<RebuiltMember>, StackError> {
+        let mut all = Vec::new();
+        let added = self.volume.add_rebuilt(&[], &mut all);
+        added.map(|()| all).map_err(|error| self.document.error(error))
+    }
+
+    fn layers_over(&self, volume: &VolumeSpec) -> Result<Node, StackError> {
         let layers = || -> Result<Node, ConfigError> {
             self.check_members_of_host()?;
-            let volume = self.volume.node(self.host.members(), self.link.as_ref())?;
+            let volume = volume.node(self.host.members(), self.link.as_ref())?;
             let array = match self.controller()? {
                 Some(controller) => Node::over(Box::new(controller), volume),
                 None => volume,
@@ -274,8 +293,9 @@ impl VolumeSpec {
             VolumeSpec::Volume { .. } if self.is_xor() => {
                 Ok(Node::volume(Box::new(self.xor(host, link)?), Vec::new()))
             }
-            VolumeSpec::Volume { members, .. } => {
-                let layer = Box::new(Volume::new(self.layout()?));
+            VolumeSpec::Volume { members, rebuild, .. } => {
+                let layer = Volume::new(self.layout()?).rebuilding(rebuild.members(), rebuild.speed());
+                let layer = Box::new(layer);
                 let below = members.iter().map(|member| member.node(host, link)).collect::<Result<_, _>>()?;
                 Ok(match link {
                     Some(link) if self.has_drives() => {
@@ -314,9 +334,13 @@ impl VolumeSpec {
     /// The array of a layout whose disks work among themselves: its drives and
     /// their link are within it.
     fn xor(&self, host: Option<&HostConfig>, link: Option<&LinkSpec>) -> Result<SmartArray, ConfigError> {
-        let VolumeSpec::Volume { keys, members, path, .. } = self else {
+        let VolumeSpec::Volume { keys, members, path, rebuild, .. } = self else {
             unreachable!("a drive has no layout")
         };
+        if !rebuild.members().is_empty() {
+            let message = "the disks of an xor array are modelled whole: none is rebuilt";
+            return Err(ConfigError::new("rebuild", message).below(path));
+        }
         if host.is_some() {
             let message = "the disks of an xor array work among themselves, and the host has no queue \
                            above each; give the keys to [host] itself";
@@ -368,6 +392,40 @@ impl VolumeSpec {
         }
     }
 
+    /// The members that are rebuilt from the beginning, at their paths below
+    /// `path`.
+    fn add_rebuilt(&self, path: &[usize], all: &mut Vec<RebuiltMember>) -> Result<(), ConfigError> {
+        let VolumeSpec::Volume { members, rebuild, .. } = self else { return Ok(()) };
+        if self.is_only_its_member() {
+            return members[0].add_rebuilt(path, all);
+        }
+        if !rebuild.members().is_empty() {
+            let layout = self.layout()?;
+            all.extend(rebuild.members().iter().map(|&member| {
+                RebuiltMember {
+                    path: [path, &[member as usize]].concat(),
+                    used: layout.member_used(member as usize),
+                    zones: members[member as usize]
+                        .as_drive()
+                        .map_or(Vec::new(), |drive| drive.tracks().zone_rates()),
+                    most: rebuild.speed_limit_max,
+                }
+            }));
+        }
+        let mut below = members.iter().enumerate();
+        below.try_for_each(|(index, member)| member.add_rebuilt(&[path, &[index]].concat(), all))
+    }
+
+    /// The same with all members filled.
+    fn filled(&self) -> VolumeSpec {
+        let mut filled = self.clone();
+        if let VolumeSpec::Volume { members, rebuild, .. } = &mut filled {
+            rebuild.rebuild = Members::default();
+            members.iter_mut().for_each(|member| *member = member.filled());
+        }
+        filled
+    }
+
     /// A concatenation of one is its member.
     fn is_only_its_member(&self) -> bool {
         matches!(self, VolumeSpec::Volume { layout, members, .. } if layout.name == "jbod" && members.len() == 1)
@@ -410,9 +468,13 @@ impl VolumeSpec {
     fn layout(&self) -> Result<Box<dyn Layout>, ConfigError> {
         match self {
             VolumeSpec::Drive(_) => unreachable!("a drive has no layout"),
-            VolumeSpec::Volume { layout, keys, members, path } => {
+            VolumeSpec::Volume { layout, keys, members, rebuild, path } => {
                 let capacities = members.iter().map(VolumeSpec::capacity).collect::<Result<Vec<_>, _>>()?;
-                (layout.build)(keys, &capacities).map_err(|error| error.below(path))
+                let build = || {
+                    let layout = (layout.build)(keys, &capacities)?;
+                    rebuild.check(&*layout).map(|()| layout)
+                };
+                build().map_err(|error| error.below(path))
             }
         }
     }
@@ -427,9 +489,9 @@ impl VolumeSpec {
 
     /// The least number of further drive failures that can lose data.
     fn fatal_failures(&self) -> Result<u32, ConfigError> {
-        let VolumeSpec::Volume { members, .. } = self else { return Ok(1) };
+        let VolumeSpec::Volume { members, rebuild, .. } = self else { return Ok(1) };
         let layout = self.layout()?;
-        let failed = layout.failed().len() as u32;
+        let failed = (layout.failed().len() + rebuild.members().len()) as u32;
         let fatal_members = layout.failures_survived().saturating_sub(failed) as usize + 1;
         let mut each = members.iter().map(VolumeSpec::fatal_failures).collect::<Result<Vec<u32>, _>>()?;
         each.sort_unstable();

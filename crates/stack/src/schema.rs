@@ -148,6 +148,23 @@ pub(crate) fn volume_keys() -> Map<String, Value> {
             "description": "members described one by one: drives, or volumes with a layout of their own",
         },
         "count": { "type": "integer", "minimum": 1, "description": "how many such members; 1 unless said" },
+        "rebuild": {
+            "anyOf": [
+                { "type": "integer", "minimum": 0 },
+                { "type": "array", "items": { "type": "integer", "minimum": 0 } },
+            ],
+            "description": "the member, counted from 0, that is new and empty when a run begins, and is filled while \
+                            requests are served; or several, one after the other; none unless said",
+        },
+        "speed_limit_min": {
+            "type": ["integer", "string"],
+            "description": "a rebuild below so many bytes a second does not make way for requests; 1000KiB unless \
+                            said, as md's",
+        },
+        "speed_limit_max": {
+            "type": ["integer", "string"],
+            "description": "the most bytes a second of a rebuild; as fast as it goes unless said (md's is 200000KiB)",
+        },
     });
     match keys {
         Value::Object(keys) => keys,

@@ -3,6 +3,7 @@
 use crate::build::VolumeSpec;
 use crate::document::Document;
 use crate::layouts::LAYOUTS;
+use crate::rebuild::{self, RebuildKeys};
 use crate::{StackError, drives};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{self, Keys, check_known, find};
@@ -67,10 +68,11 @@ pub(crate) fn read_volume(
         find("layout", LAYOUTS, "layout", &layout).map_err(|error| document.error(error.below(path)))?;
     let known: Vec<String> = registry::known_keys(&(entry.schema)())
         .into_iter()
-        .chain(VOLUME_KEYS.iter().map(|&key| key.to_owned()))
+        .chain(VOLUME_KEYS.iter().chain(&rebuild::KEYS).map(|&key| key.to_owned()))
         .collect();
     check_known(&own, &known).map_err(|error| document.error(error.below(path)))?;
 
+    let rebuild = RebuildKeys::take(&mut own).map_err(|error| document.error(error.below(path)))?;
     let mut inherited = inherited.clone();
     match own.remove("drive") {
         None => {}
@@ -116,7 +118,7 @@ pub(crate) fn read_volume(
     if known.iter().any(|key| key == MEMBER_ZONES) && !own.contains_key(MEMBER_ZONES) {
         own.extend(member_zones(&members).map(|zones| (MEMBER_ZONES.to_owned(), zones)));
     }
-    Ok(VolumeSpec::Volume { layout: entry, keys: own, members, path: path.to_owned() })
+    Ok(VolumeSpec::Volume { layout: entry, keys: own, members, rebuild, path: path.to_owned() })
 }
 
 /// The key of layouts that want to know the zones of their members.

@@ -5,11 +5,12 @@ use crate::locks::RowLocks;
 use crate::plan::{Detail, Plan};
 use flight::{Flight, Purpose, decode, encode};
 use fullstroke_contract::{
-    Below, Completion, Gauge, Layer, Order, Out, Refusal, Request, RequestId, Signal, Status,
+    Below, Completion, Gauge, Layer, MemberState, Order, Out, RebuildSpeed, Refusal, Request, RequestId,
+    Signal, Status,
 };
-use fullstroke_units::{Bytes, Cylinder, Time};
+use fullstroke_units::{Bytes, Cylinder, Sectors, Time};
 use pressure::Pressure;
-use rebuild::Rebuilds;
+use rebuild::{Job, Rebuilds};
 
 mod flight;
 mod orders;
@@ -141,6 +142,25 @@ impl Volume {
             changes: 0,
             latest_rate: None,
         }
+    }
+
+    /// The same volume, whose `members` are new and empty at time 0, to be
+    /// rebuilt one after the other at this speed.
+    ///
+    /// # Panics
+    /// If there is no such member.
+    #[must_use]
+    pub fn rebuilding(mut self, members: &[u32], speed: RebuildSpeed) -> Volume {
+        self.rebuilds.speed = speed;
+        for &member in members {
+            let member = member as usize;
+            let filling = Sectors::ZERO..self.layout.member_used(member);
+            self.layout.set_member_state(member, MemberState::Rebuilding { done: Sectors::ZERO });
+            self.rebuilds.add(Time::ZERO, Job::new(Time::ZERO, member, filling, None), 0);
+        }
+        self.answering = self.layout.answers();
+        self.first_alive = orders::first_alive(&*self.layout);
+        self
     }
 
     /// How the volume's addresses lie on its members.

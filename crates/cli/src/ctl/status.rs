@@ -18,11 +18,18 @@ pub(super) fn text(status: &Status) -> String {
 }
 
 fn export_text(export: &ExportStatus) -> String {
-    let ExportStatus { name, layout, in_flight, lateness, .. } = export;
+    let ExportStatus { name, layout, in_flight, lateness, health, .. } = export;
     let size = capacity(export.usable_bytes);
     let world_s = number(export.world_ns as f64 / 1e9);
+    let health = health.words()
+        + &health
+            .rebuilds
+            .iter()
+            .map(|rebuild| format!("\nrebuilding {}", rebuild.words()))
+            .collect::<String>();
     format!(
         "{name}: {layout}, {size}, {world_s} s in the world, {in_flight} in flight\n\
+         {health}\n\
          answers late by {} us (median), {} us (p99), {} us (latest)\n\n{}\n\n{}",
         number(lateness.p50_us),
         number(lateness.p99_us),

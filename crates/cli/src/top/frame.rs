@@ -3,7 +3,7 @@
 use super::look::Look;
 use super::rates::Span;
 use fullstroke_lab::capacity;
-use fullstroke_live::{DriveStatus, ExportStatus, OperationStatus, Status};
+use fullstroke_live::{DriveStatus, ExportStatus, OperationStatus, Status, VolumeState};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout};
 use ratatui::text::{Line, Span as Piece, Text};
@@ -98,6 +98,13 @@ fn export(
     let size = capacity(now.usable_bytes);
     let title = format!("{}: {}, {size}", now.name, now.layout);
     lines.push(Line::styled(cut(&title, width, look), look.title()));
+    // What is well needs no line.
+    if now.health.state != VolumeState::Whole || now.health.data_lost {
+        lines.push(Line::styled(cut(&now.health.words(), width, look), look.warning()));
+    }
+    for rebuild in &now.health.rebuilds {
+        lines.push(Line::from(cut(&format!("rebuilding {}", rebuild.words()), width, look)));
+    }
     lines.push(Line::from(format!(
         "{} in flight, {} s in the world, answers late by {} us (p99)",
         now.in_flight,

@@ -198,3 +198,97 @@ fn a_rebuild_goes_on_where_the_last_server_stood() {
         server.stop_well();
     }
 }
+
+/// Two failures of a RAID 5, then a restore of one: it answered again at once,
+/// and reads returned garbage.
+#[test]
+fn beyond_its_redundancy_a_volume_stays_failed_until_the_loss_is_accepted() {
+    let server = Place::new(RAID5, 4).serve(&["--no-delay"]);
+    let mut mirror = Mirror::new(&server);
+    assert!(server.ctl(&["status"]).contains("\nwhole\n"));
+    server.ctl(&["fail", "1"]);
+    assert!(server.ctl(&["status"]).contains("\ndegraded\n"));
+    server.ctl(&["fail", "3"]);
+    assert!(server.ctl(&["status"]).contains("\nfailed\n"));
+    for drive in ["1", "3"] {
+        let reason = server.ctl_refused(&["restore", drive]);
+        assert!(reason.contains("has failed") && reason.contains("--accept-data-loss"), "{reason}");
+    }
+    let mut right = 0;
+    let mut look = |mirror: &mut Mirror, when: &str| {
+        let mut found = vec![0; 4096];
+        let mut lost = 0;
+        for (index, expected) in mirror.bytes.chunks(4096).enumerate() {
+            match mirror.client.read((index * 4096) as u64, &mut found) {
+                Ok(()) => pattern::assert_same(&found, expected, when),
+                Err(error) => {
+                    assert!(is_input_output_error(Err(error)), "{when}");
+                    lost += 1;
+                }
+            }
+        }
+        right += mirror.bytes.len() / 4096 - lost;
+        lost
+    };
+    let lost = look(&mut mirror, "failed");
+    assert!(lost > 0);
+    server.ctl(&["restore", "1", "--accept-data-loss"]);
+    server.wait_for_rebuild();
+    assert!(server.ctl(&["status"]).contains("\ndegraded, data lost\n"));
+    assert_eq!(look(&mut mirror, "degraded"), lost, "what is lost stays an error");
+    server.ctl(&["restore", "3"]);
+    server.wait_for_rebuild();
+    assert_eq!(look(&mut mirror, "whole again"), lost, "what is lost stays an error");
+    for (index, part) in mirror.bytes.chunks(1 << 20).enumerate() {
+        mirror.client.write((index << 20) as u64, part, CommandFlags::empty()).unwrap();
+    }
+    mirror.read_all("written again");
+    server.scrub();
+    server.stop_well();
+}
+
+#[test]
+fn the_speed_of_rebuilds_is_bounded_while_they_go_on_and_after_a_restart() {
+    let place = Place::new(RAID5, 4);
+    let store = place.name("store");
+    let server = place.serve(&["--speed", "10", "--store", &store]);
+    let mut mirror = Mirror::new(&server);
+    server.ctl(&["fail", "2"]);
+    let message = server.ctl(&["speed", "--max", "10KiB", "--min", "5KiB"]);
+    assert!(message.contains("10KiB a second at most") && message.contains("below 5KiB"), "{message}");
+    server.ctl(&["restore", "2"]);
+    mirror.write();
+    assert_eq!(server.states()[2], "rebuilding");
+    server.stop_well();
+    // At 10 KiB/s and ten times the real clock's speed, a minute and more.
+    let server = place.serve(&["--speed", "10", "--store", &store]);
+    mirror.client = server.client();
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    assert_eq!(server.states()[2], "rebuilding", "it keeps its speed");
+    server.ctl(&["speed"]);
+    server.wait_for_rebuild();
+    mirror.read_all("rebuilt");
+    server.scrub();
+    server.stop_well();
+    let alone = Place::new(DISK, 4).serve(&["--no-delay"]);
+    assert!(!alone.ctl_refused(&["speed", "--max", "1MiB"]).is_empty());
+    alone.stop_well();
+}
+
+#[test]
+fn the_status_says_how_fast_a_rebuild_is_and_how_long_it_takes() {
+    let server = Place::new(RAID5, 4).serve(&["--speed", "5"]);
+    server.ctl(&["fail", "2"]);
+    server.ctl(&["restore", "2", "--rate", "400KiB"]);
+    let begun = Instant::now();
+    loop {
+        let status = server.ctl(&["status"]);
+        let line = status.lines().find(|line| line.starts_with("rebuilding 2: ")).map(str::to_owned);
+        if line.as_ref().is_some_and(|line| line.contains(" MB/s, ") && line.ends_with(" s left")) {
+            break;
+        }
+        assert!(begun.elapsed().as_secs() < 20, "{status}");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    server.stop_well();
+}

@@ -3,7 +3,9 @@
 use crate::inbox::{Address, Answer, Inbox, Question};
 use crate::lateness::LatenessSummary;
 use crate::poll::{Bell, Interest, Poll};
-use crate::status::{DriveStatus, ExportStatus, OperationStatus, Operations, RESPONSE_BUCKETS_S, Status};
+use crate::status::{
+    DriveStatus, ExportStatus, Health, OperationStatus, Operations, RESPONSE_BUCKETS_S, Status,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -77,6 +79,7 @@ pub(crate) fn status() -> Status {
         in_flight: 3,
         operations: Operations { read, ..Operations::default() },
         lateness: late,
+        health: Health::default(),
         drives: vec![drive("0"), rebuilding],
     };
     Status { version: "1.2.3".into(), uptime_s: 12.75, speed: Some(1.0), clients: 2, exports: vec![export] }

@@ -53,6 +53,7 @@ fn a_question_over_the_socket_reaches_the_server_and_its_answer_comes_back() {
         export: Some("b".into()),
         drive: "1.0".into(),
         rate: Some(fullstroke_units::Bytes(100 << 20)),
+        accept_data_loss: false,
     };
     for question in
         [restore, Question::Fail { export: None, drive: "3".into() }, Question::Scrub { export: None }]

@@ -33,6 +33,7 @@ impl Volume {
                 check_rate(speed.most)?;
                 self.rebuilds.limit(now, speed);
             }
+            Order::Rest => self.rebuilds.halted = true,
         }
         Ok(())
     }

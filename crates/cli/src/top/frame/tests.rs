@@ -1,7 +1,7 @@
 //! Screens as ratatui's test terminal shows them.
 
 use super::*;
-use fullstroke_live::{LatenessSummary, Operations};
+use fullstroke_live::{Health, LatenessSummary, Operations};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
@@ -34,6 +34,7 @@ fn status(drives: Vec<DriveStatus>) -> Status {
         in_flight: 7,
         operations: Operations::default(),
         lateness: LatenessSummary { p99_us: 52.4, ..LatenessSummary::default() },
+        health: Health::default(),
         drives,
     };
     Status { version: "1.2.3".into(), uptime_s: 3725.0, speed: Some(1.0), clients: 2, exports: vec![export] }

@@ -1,0 +1,152 @@
+//! How far rebuilds have come, and how fast they are, by what volumes say.
+
+use fullstroke_contract::Signal;
+use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Time};
+
+/// The present speed is that of the latest two spans of this length.
+const SPAN: Duration = Duration::from_nanos(5_000_000_000);
+
+/// The latest rebuild of each member that was ever rebuilt.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rebuilds {
+    all: Vec<Rebuild>,
+}
+
+/// The rebuild of one member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rebuild {
+    /// The member: its indices from the top.
+    pub path: Vec<usize>,
+    /// When it began, and what was filled then.
+    pub began: Mark,
+    /// The latest that is known.
+    pub latest: Mark,
+    /// As far as it is to be filled.
+    pub used: Sectors,
+    /// Whether all of it is filled.
+    pub whole: bool,
+    /// Where it was when the present span began, and the span before.
+    spans: [Mark; 2],
+}
+
+/// How far a rebuild was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// When.
+    pub at: Time,
+    /// The member's addresses below this were filled.
+    pub done: Sectors,
+}
+
+impl Rebuilds {
+    /// The member at `path` is to be filled from `done` up to `used`.
+    pub fn begin(&mut self, now: Time, path: &[usize], done: Sectors, used: Sectors) {
+        let mark = Mark { at: now, done };
+        self.forget(path);
+        let (path, spans) = (path.to_vec(), [mark; 2]);
+        self.all.push(Rebuild { path, began: mark, latest: mark, used, whole: false, spans });
+    }
+
+    /// The member at `path` is not rebuilt any more.
+    pub fn forget(&mut self, path: &[usize]) {
+        self.all.retain(|rebuild| rebuild.path != path);
+    }
+
+    /// The volume at `path` has sent `signal`.
+    pub fn hear(&mut self, now: Time, path: &[usize], signal: Signal) {
+        let Signal::Rebuilt { member, done, used, whole } = signal else { return };
+        let path = [path, &[member as usize]].concat();
+        let goes_on =
+            |rebuild: &Rebuild| rebuild.path == path && rebuild.latest.done <= done && !rebuild.whole;
+        if !self.all.iter().any(goes_on) {
+            // Nobody said when it began.
+            self.begin(now, &path, Sectors::ZERO, used);
+        }
+        let found = self.all.iter_mut().find(|rebuild| rebuild.path == path);
+        if let Some(rebuild) = found {
+            rebuild.advance(Mark { at: now, done });
+            (rebuild.used, rebuild.whole) = (used, whole);
+        }
+    }
+
+    /// All of them, in the order in which they began.
+    pub fn all(&self) -> &[Rebuild] {
+        &self.all
+    }
+}
+
+impl Rebuild {
+    fn advance(&mut self, latest: Mark) {
+        self.latest = latest;
+        if latest.at.since(self.spans[0].at) >= SPAN {
+            self.spans = [latest, self.spans[0]];
+        }
+    }
+
+    /// Bytes a second since it began; `None` if no time has passed.
+    pub fn speed(&self) -> Option<Bytes> {
+        between(self.began, self.latest)
+    }
+
+    /// Bytes a second lately.
+    pub fn recent_speed(&self) -> Option<Bytes> {
+        between(self.spans[1], self.latest).or_else(|| self.speed())
+    }
+
+    /// How long the rest takes at the recent speed.
+    pub fn left(&self) -> Option<Duration> {
+        let speed = self.recent_speed().filter(|speed| speed.0 > 0)?;
+        let rest = u128::from(self.used.0.saturating_sub(self.latest.done.0)) * u128::from(SECTOR_BYTES);
+        let nanoseconds = rest * 1_000_000_000 / u128::from(speed.0);
+        Some(Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX)))
+    }
+}
+
+fn between(from: Mark, to: Mark) -> Option<Bytes> {
+    let nanoseconds = u128::from(to.at.since(from.at).as_nanos());
+    let bytes = u128::from(to.done.0.saturating_sub(from.done.0)) * u128::from(SECTOR_BYTES);
+    let speed = (bytes * 1_000_000_000).checked_div(nanoseconds)?;
+    Some(Bytes(u64::try_from(speed).unwrap_or(u64::MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rebuilt(done: u64, used: u64) -> Signal {
+        Signal::Rebuilt { member: 2, done: Sectors(done), used: Sectors(used), whole: done == used }
+    }
+
+    fn seconds(seconds: u64) -> Time {
+        Time::from_nanos(seconds * 1_000_000_000)
+    }
+
+    #[test]
+    fn speed_and_rest_follow_from_what_the_volume_says() {
+        let mut rebuilds = Rebuilds::default();
+        rebuilds.begin(seconds(10), &[1, 2], Sectors::ZERO, Sectors(100_000));
+        for second in 1..=20 {
+            // A hundred sectors a second at first, a thousand later.
+            let done = if second <= 10 { second * 100 } else { 1000 + (second - 10) * 1000 };
+            rebuilds.hear(seconds(10 + second), &[1], rebuilt(done, 100_000));
+        }
+        let [rebuild] = rebuilds.all() else { panic!("{rebuilds:?}") };
+        assert_eq!(rebuild.path, [1, 2]);
+        assert_eq!(rebuild.speed(), Some(Bytes(11_000 * 512 / 20)));
+        assert_eq!(rebuild.recent_speed(), Some(Bytes(1000 * 512)));
+        assert_eq!(rebuild.left().map(|left| left.as_secs_f64()), Some(89.0));
+        assert!(!rebuild.whole);
+    }
+
+    #[test]
+    fn a_rebuild_that_begins_again_is_another() {
+        let mut rebuilds = Rebuilds::default();
+        rebuilds.hear(seconds(1), &[], rebuilt(50, 100));
+        rebuilds.hear(seconds(2), &[], rebuilt(100, 100));
+        assert!(rebuilds.all()[0].whole);
+        rebuilds.hear(seconds(5), &[], rebuilt(10, 100));
+        assert_eq!(rebuilds.all().len(), 1);
+        assert_eq!(rebuilds.all()[0].latest, Mark { at: seconds(5), done: Sectors(10) });
+        assert_eq!(rebuilds.all()[0].speed(), None, "no time has passed");
+    }
+}

@@ -1,0 +1,140 @@
+//! How long a rebuild takes, from what of it a run has seen.
+
+use fullstroke_contract::ZoneRate;
+use fullstroke_engine::Rebuild;
+use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors, Time};
+use serde::Serialize;
+
+/// A member that is rebuilt from the beginning of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RebuildPlan {
+    /// Its indices from the top.
+    pub path: Vec<usize>,
+    /// As far as it is to be filled.
+    pub used: Sectors,
+    /// How fast its zones are written; none if that is not known.
+    pub zones: Vec<ZoneRate>,
+    /// The most bytes a second.
+    pub most: Option<Bytes>,
+}
+
+/// The rebuild of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RebuildReport {
+    /// The members that were rebuilt, by name.
+    pub members: Vec<String>,
+    /// How much of them was filled when the run ended.
+    pub share: f64,
+    /// How fast, in 10^6 bytes a second.
+    pub mb_per_s: f64,
+    /// Until all of it is filled.
+    pub hours: f64,
+    /// Whether `hours` is estimated, since the run ended before the rebuild: what
+    /// was left goes on as slowly beside the speed of its zones as what was
+    /// filled.
+    pub estimated: bool,
+}
+
+impl RebuildReport {
+    /// The rebuild of the members in `plans`, as far as `seen`.
+    pub(crate) fn new(plans: &[RebuildPlan], seen: &[Rebuild]) -> Option<RebuildReport> {
+        if plans.is_empty() {
+            return None;
+        }
+        let (mut done_sectors, mut all_sectors) = (0, 0);
+        let (mut done_ideal_s, mut left_ideal_s, mut whole) = (0.0, 0.0, true);
+        let mut latest = Time::ZERO;
+        for plan in plans {
+            let rebuild = seen.iter().find(|rebuild| rebuild.path == plan.path);
+            let done = rebuild.map_or(Sectors::ZERO, |rebuild| rebuild.latest.done);
+            latest = rebuild.map_or(latest, |rebuild| latest.max(rebuild.latest.at));
+            done_sectors += done.0;
+            all_sectors += plan.used.0;
+            done_ideal_s += plan.ideal_s(0, done.0);
+            left_ideal_s += plan.ideal_s(done.0, plan.used.0);
+            whole &= done >= plan.used;
+        }
+        let elapsed_s = latest.since(Time::ZERO).as_secs_f64();
+        let slowness = elapsed_s / done_ideal_s;
+        Some(RebuildReport {
+            members: plans.iter().map(RebuildPlan::name).collect(),
+            share: done_sectors as f64 / all_sectors.max(1) as f64,
+            mb_per_s: (done_sectors * SECTOR_BYTES) as f64 / 1e6 / elapsed_s,
+            hours: (elapsed_s + slowness * left_ideal_s) / 3600.0,
+            estimated: !whole,
+        })
+    }
+}
+
+impl RebuildPlan {
+    fn name(&self) -> String {
+        self.path.iter().map(usize::to_string).collect::<Vec<_>>().join(".")
+    }
+
+    /// How long it takes to write the sectors from `from` to `end` at the speed
+    /// of their zones, or the most that is allowed. Where zones are not known,
+    /// all are alike.
+    fn ideal_s(&self, from: u64, end: u64) -> f64 {
+        let most = self.most.map_or(f64::INFINITY, |most| most.0 as f64);
+        let whole = [ZoneRate { first: fullstroke_units::Lbn(0), sectors: self.used, bytes_per_s: 1 << 20 }];
+        let zones = if self.zones.is_empty() { &whole } else { &self.zones[..] };
+        let time = zones.iter().map(|zone| {
+            let first = zone.first.0.max(from);
+            let behind = (zone.first + zone.sectors).0.min(end);
+            let bytes = behind.saturating_sub(first) as f64 * SECTOR_BYTES as f64;
+            bytes / (zone.bytes_per_s as f64).min(most)
+        });
+        time.sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullstroke_contract::Signal;
+    use fullstroke_engine::Rebuilds;
+    use fullstroke_units::Lbn;
+
+    fn plan(member: usize, most: Option<Bytes>) -> RebuildPlan {
+        let zone =
+            |first, bytes_per_s| ZoneRate { first: Lbn(first), sectors: Sectors(1_000_000), bytes_per_s };
+        let zones = vec![zone(0, 200_000_000), zone(1_000_000, 100_000_000)];
+        RebuildPlan { path: vec![member], used: Sectors(2_000_000), zones, most }
+    }
+
+    fn seen(done: u64, seconds: u64) -> Rebuilds {
+        let mut rebuilds = Rebuilds::default();
+        rebuilds.begin(Time::ZERO, &[2], Sectors::ZERO, Sectors(2_000_000));
+        let used = Sectors(2_000_000);
+        let signal = Signal::Rebuilt { member: 2, done: Sectors(done), used, whole: done == used.0 };
+        rebuilds.hear(Time::from_nanos(seconds * 1_000_000_000), &[], signal);
+        rebuilds
+    }
+
+    #[test]
+    fn what_is_left_is_as_slow_beside_its_zones_as_what_was_filled() {
+        // 512 MB at half the speed of their zone, 200 MB/s.
+        let seen = seen(1_000_000, 5);
+        let report = RebuildReport::new(&[plan(2, None)], seen.all()).unwrap();
+        assert_eq!((report.share, report.estimated), (0.5, true));
+        assert!((report.mb_per_s - 102.4).abs() < 1e-9);
+        // 2.56 s at full speed took 5 s; 5.12 s at full speed are left.
+        assert!((report.hours * 3600.0 - 15.0).abs() < 1e-6, "{report:?}");
+        let second = RebuildReport::new(&[plan(2, None), plan(3, None)], seen.all()).unwrap();
+        assert!((second.hours * 3600.0 - 30.0).abs() < 1e-6, "the next takes as long: {second:?}");
+    }
+
+    #[test]
+    fn where_the_rate_is_bounded_zones_that_are_faster_are_not() {
+        let most = Some(Bytes(100_000_000));
+        let report = RebuildReport::new(&[plan(2, most)], seen(1_000_000, 6).all()).unwrap();
+        assert!((report.hours * 3600.0 - 12.0).abs() < 1e-6, "{report:?}");
+    }
+
+    #[test]
+    fn a_rebuild_that_ends_within_the_run_is_measured() {
+        let report = RebuildReport::new(&[plan(2, None)], seen(2_000_000, 36).all()).unwrap();
+        assert_eq!((report.estimated, report.hours, report.share), (false, 0.01, 1.0));
+        assert_eq!(RebuildReport::new(&[], &[]), None);
+    }
+}

@@ -1,0 +1,108 @@
+//! Members that are rebuilt while a stack runs: keys of every volume.
+
+use fullstroke_contract::registry::{Keys, read};
+use fullstroke_contract::{ConfigError, RebuildSpeed, ZoneRate};
+use fullstroke_units::{Bytes, Sectors};
+use fullstroke_volume::Layout;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Keys of a volume about the rebuilding of its members.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct RebuildKeys {
+    /// The member that is new and empty when the run begins, counted from 0, and
+    /// is filled from the others while requests are served; or a list of several,
+    /// one after the other. Default none.
+    pub(crate) rebuild: Members,
+    /// A rebuild that is slower than so many bytes a second does not make way for
+    /// requests. Default 1000KiB, as md's.
+    pub(crate) speed_limit_min: Option<Bytes>,
+    /// The most bytes a second of a rebuild. Default none: as fast as it goes
+    /// (md's default is 200000KiB).
+    pub(crate) speed_limit_max: Option<Bytes>,
+}
+
+/// One member, or several.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum Members {
+    One(u32),
+    Several(Vec<u32>),
+}
+
+impl Default for Members {
+    fn default() -> Members {
+        Members::Several(Vec::new())
+    }
+}
+
+/// A member that is rebuilt from the beginning of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RebuiltMember {
+    /// Its indices from the top.
+    pub path: Vec<usize>,
+    /// As far as it is to be filled.
+    pub used: Sectors,
+    /// How fast its zones are written; none if it is a volume.
+    pub zones: Vec<ZoneRate>,
+    /// The most bytes a second.
+    pub most: Option<Bytes>,
+}
+
+pub(crate) const KEYS: [&str; 3] = ["rebuild", "speed_limit_min", "speed_limit_max"];
+
+impl RebuildKeys {
+    /// Takes them out of a volume's keys.
+    pub(crate) fn take(keys: &mut Keys) -> Result<RebuildKeys, ConfigError> {
+        let own = KEYS.iter().filter_map(|&key| Some((key.to_owned(), keys.remove(key)?))).collect();
+        let keys: RebuildKeys = read(&own)?;
+        if keys.speed_limit_max == Some(Bytes(0)) {
+            let message = "at 0 bytes a second no rebuild ends; give a positive rate, or leave it out";
+            return Err(ConfigError::new("speed_limit_max", message));
+        }
+        Ok(keys)
+    }
+
+    pub(crate) fn members(&self) -> &[u32] {
+        match &self.rebuild {
+            Members::One(member) => std::slice::from_ref(member),
+            Members::Several(members) => members,
+        }
+    }
+
+    pub(crate) fn speed(&self) -> RebuildSpeed {
+        let least = self.speed_limit_min.unwrap_or(RebuildSpeed::default().least);
+        RebuildSpeed { least, most: self.speed_limit_max }
+    }
+
+    /// An error unless the members can be rebuilt in a volume of this layout.
+    pub(crate) fn check(&self, layout: &dyn Layout) -> Result<(), ConfigError> {
+        let fail = |message: String| Err(ConfigError::new("rebuild", message));
+        let (members, name) = (layout.members(), layout.name());
+        for (index, &member) in self.members().iter().enumerate() {
+            if member as usize >= members {
+                let last = members - 1;
+                return fail(format!(
+                    "there is no member {member}: the {members} are counted from 0 to {last}"
+                ));
+            }
+            if self.members()[..index].contains(&member) {
+                return fail(format!("member {member} is listed twice; list each once"));
+            }
+            if layout.failed().contains(&member) {
+                return fail(format!(
+                    "member {member} has failed, by the key `failed`; list it in one of them"
+                ));
+            }
+        }
+        let lost = self.members().len() + layout.failed().len();
+        let most = layout.failures_survived();
+        if !self.members().is_empty() && lost > most as usize {
+            return fail(format!(
+                "{lost} members would be lost, and {name} survives {most}: nothing is left to rebuild from"
+            ));
+        }
+        Ok(())
+    }
+}

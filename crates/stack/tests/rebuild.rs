@@ -1,0 +1,107 @@
+//! Members that are rebuilt while a stack runs.
+
+use fullstroke_contract::Signal;
+use fullstroke_engine::{Engine, Observer, Outcome};
+use fullstroke_stack::{Overrides, Stack};
+use fullstroke_units::{Sectors, Time};
+use std::fs;
+
+/// What a run says of its rebuild.
+#[derive(Default)]
+struct Seen {
+    done: Vec<(Time, Vec<usize>, u32, Sectors)>,
+    whole: Vec<u32>,
+    background: u64,
+}
+
+impl Observer for Seen {
+    fn signalled(&mut self, now: Time, path: &[usize], signal: Signal) {
+        if let Signal::Rebuilt { member, done, whole, .. } = signal {
+            self.done.push((now, path.to_vec(), member, done));
+            self.whole.extend(whole.then_some(member));
+        }
+    }
+    fn drive_io(&mut self, _: Time, _: usize, request: &fullstroke_contract::Request) {
+        self.background += u64::from(request.origin == fullstroke_contract::Request::BACKGROUND);
+    }
+}
+
+fn stack(volume: &str, requests: u64) -> Result<Stack, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("stack.toml");
+    let text = format!(
+        "seed = 1\n[workload]\nkind = \"synthetic\"\nrequests = {requests}\nsize = \"4KiB\"\nread_share = 0.5\n\
+         arrivals = {{ process = \"poisson\", rate_per_s = 20 }}\n[volume]\n{volume}\n"
+    );
+    fs::write(&path, text).unwrap();
+    Stack::load(&path, &Overrides::default()).map_err(|error| error.to_string())
+}
+
+fn run(volume: &str, requests: u64) -> (Outcome, Seen) {
+    let run = stack(volume, requests).unwrap().build().unwrap();
+    let mut seen = Seen::default();
+    let outcome = Engine::new(run.tree, run.source).run(&mut seen).unwrap();
+    (outcome, seen)
+}
+
+const RAID5: &str = "layout = \"raid5\"\ndrive = \"seagate-cheetah-9lp\"\ndrives = 4";
+
+#[test]
+fn a_rebuild_begins_with_the_run_and_ends_with_it() {
+    let (outcome, seen) = run(&format!("{RAID5}\nrebuild = 2"), 200);
+    assert_eq!((outcome.completed, outcome.lost), (200, 0));
+    assert!(
+        seen.done.len() > 20 && seen.done.iter().all(|(_, path, member, _)| path.is_empty() && *member == 2)
+    );
+    assert!(seen.done.windows(2).all(|pair| pair[0].3 < pair[1].3), "from front to back");
+    assert!(seen.whole.is_empty(), "nine gigabytes are not filled in ten seconds");
+    let (last, ..) = *seen.done.last().unwrap();
+    let after = last.since(outcome.end).as_secs_f64();
+    assert!(after < 1.0, "only what is under way ends {after} s after the workload");
+    let (_, none) = run(RAID5, 200);
+    assert_eq!((none.done.len(), none.background), (0, 0));
+}
+
+#[test]
+fn a_rebuild_is_as_fast_as_its_limit_says() {
+    let (outcome, seen) = run(&format!("{RAID5}\nrebuild = [1]\nspeed_limit_max = \"1MiB\""), 400);
+    let seconds = outcome.end.as_secs_f64();
+    let mebibytes = seen.done.last().unwrap().3.0 as f64 / 2048.0;
+    assert!((mebibytes - seconds).abs() < 2.0, "{mebibytes} MiB in {seconds} s");
+}
+
+#[test]
+fn a_member_volume_is_rebuilt_like_a_drive() {
+    let volume = "layout = \"raid5\"\nrebuild = 1\n[[volume.members]]\nlayout = \"raid1\"\n\
+                  drive = \"seagate-cheetah-9lp\"\ndrives = 2\ncount = 3";
+    let (outcome, seen) = run(volume, 100);
+    assert_eq!(outcome.completed, 100);
+    assert!(!seen.done.is_empty());
+    let rebuilt = stack(volume, 100).unwrap().rebuilt_members().unwrap();
+    assert_eq!(rebuilt.len(), 1);
+    assert!(rebuilt[0].path == [1] && rebuilt[0].zones.is_empty());
+}
+
+#[test]
+fn what_cannot_be_rebuilt_is_refused_at_its_line() {
+    for (volume, part) in [
+        (format!("{RAID5}\nrebuild = 4"), "no member 4: the 4 are counted from 0 to 3"),
+        (format!("{RAID5}\nrebuild = [1, 2]"), "2 members would be lost, and raid5 survives 1"),
+        (format!("{RAID5}\nrebuild = 1\nfailed = [1]"), "member 1 has failed, by the key `failed`"),
+        (format!("{RAID5}\nrebuild = 1\nfailed = [2]"), "2 members would be lost"),
+        (format!("{RAID5}\nrebuild = \"x\""), "rebuild"),
+        (format!("{RAID5}\nrebuild = 1\nspeed_limit_max = 0"), "no rebuild ends"),
+        (RAID5.replace("raid5", "raid0") + "\nrebuild = 1", "raid0 survives 0"),
+        (RAID5.replace("raid5", "xor") + "\nrebuild = 1", "none is rebuilt"),
+    ] {
+        let error = stack(&volume, 1).err().unwrap_or_else(|| panic!("{volume} is no error"));
+        assert!(error.contains(part) && error.contains("stack.toml"), "{volume}: {error}");
+    }
+}
+
+#[test]
+fn members_that_are_rebuilt_count_as_lost_for_further_failures() {
+    let survives = |volume: &str| stack(volume, 1).unwrap().summary().unwrap().failures_survived;
+    assert_eq!(survives(RAID5), 1);
+    assert_eq!(survives(&format!("{RAID5}\nrebuild = 0")), 0);
+}
