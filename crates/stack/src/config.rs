@@ -204,6 +204,14 @@ impl Stack {
         }
     }
 
+    /// Every file of the trace that the workload replays: a blktrace has one for
+    /// each processor.
+    pub fn trace_files(&self) -> Vec<PathBuf> {
+        let named = self.trace_file();
+        // What is wrong with one that cannot be found, opening it tells.
+        named.map_or(Vec::new(), |path| fullstroke_trace::files_of(&path).unwrap_or(vec![path]))
+    }
+
     /// Whether the workload is a job file of fio's.
     pub fn has_job_file(&self) -> bool {
         self.jobs.is_some()

@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Mutex;
 
 /// One run.
@@ -195,7 +195,7 @@ fn digest(stack: &Stack, traces: &Mutex<BTreeMap<PathBuf, String>>) -> Result<St
     let of_trace = match known {
         Some(known) => known,
         None => {
-            let found = digest_of_file(&trace).map_err(|error| {
+            let found = digest_of_files(&stack.trace_files()).map_err(|error| {
                 StackError::whole(trace.display().to_string(), format!("cannot be read: {error}"))
             })?;
             if let Ok(mut traces) = traces.lock() {
@@ -207,16 +207,19 @@ fn digest(stack: &Stack, traces: &Mutex<BTreeMap<PathBuf, String>>) -> Result<St
     Ok(hex(&Sha256::digest(format!("{} {of_trace}", stack.digest()))))
 }
 
-fn digest_of_file(path: &Path) -> io::Result<String> {
+fn digest_of_files(paths: &[PathBuf]) -> io::Result<String> {
     let mut hash = Sha256::new();
-    let mut file = File::open(path)?;
     let mut buffer = vec![0; 1 << 20];
-    loop {
-        match io::Read::read(&mut file, &mut buffer)? {
-            0 => return Ok(hex(&hash.finalize())),
-            length => hash.update(&buffer[..length]),
+    for path in paths {
+        let mut file = File::open(path)?;
+        loop {
+            match io::Read::read(&mut file, &mut buffer)? {
+                0 => break,
+                length => hash.update(&buffer[..length]),
+            }
         }
     }
+    Ok(hex(&hash.finalize()))
 }
 
 /// Whether the paths of each study lead somewhere, on each of its stack files.
