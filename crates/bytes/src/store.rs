@@ -279,6 +279,15 @@ impl Store {
         Ok(scrub.next.0 < capacity.0)
     }
 
+    /// The data sectors of a row of the uppermost volume, 1 if it has no parity:
+    /// of parts of rows nothing can be given back.
+    pub fn row_sectors(&self) -> u64 {
+        match &self.root {
+            Node::Volume(array) => array.rows.map_or(1, |rows| rows.sectors),
+            Node::Drive { .. } => 1,
+        }
+    }
+
     #[inline]
     fn check_range(&self, extent: Extent) -> Result<(), StoreError> {
         let capacity = self.capacity();

@@ -3,7 +3,7 @@
 use crate::ctl;
 use crate::output::{Failure, Output};
 use clap::Args;
-use fullstroke_live::{LatenessSummary, Listen, Pace, ServeOptions, Serving, Summary, serve};
+use fullstroke_live::{LatenessSummary, Listen, Network, Pace, ServeOptions, Serving, Summary, serve};
 use fullstroke_stack::{Overrides, Stack};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -26,6 +26,15 @@ pub(crate) struct Arguments {
     /// Listen on this TCP address; without a host, on loopback.
     #[arg(long, value_name = "[HOST:]PORT", value_parser = tcp_address)]
     tcp: Option<SocketAddr>,
+
+    /// Permissions of the unix socket, as chmod takes them.
+    #[arg(long, value_name = "MODE", default_value = "600", value_parser = socket_mode)]
+    socket_mode: u32,
+
+    /// Let only these connect over TCP: addresses and networks, such as
+    /// 192.168.0.0/16 (may be repeated, or separated by commas).
+    #[arg(long, value_name = "NETWORK", value_delimiter = ',')]
+    allow: Vec<Network>,
 
     /// Serve the sockets that whoever started this program has opened (LISTEN_FDS).
     #[arg(long)]
@@ -75,6 +84,12 @@ pub(crate) struct Arguments {
     drive: Option<String>,
 }
 
+/// Permissions as three octal digits.
+fn socket_mode(text: &str) -> Result<u32, String> {
+    let mode = u32::from_str_radix(text, 8).ok().filter(|&mode| mode <= 0o777);
+    mode.ok_or_else(|| "expected three octal digits, such as 660".to_owned())
+}
+
 /// `host:port`, or a port on loopback.
 fn tcp_address(text: &str) -> Result<SocketAddr, String> {
     use std::net::{Ipv4Addr, ToSocketAddrs as _};
@@ -119,6 +134,8 @@ impl Arguments {
             record: self.record.clone(),
             metrics: self.metrics,
             control: self.control.clone().or_else(beside),
+            socket_mode: self.socket_mode,
+            allow: self.allow.clone(),
             read_only: self.read_only,
             allow_degraded: self.allow_degraded,
         })
@@ -142,7 +159,7 @@ fn farewell(summary: &Summary) -> String {
             let LatenessSummary { p50_us, p99_us, p999_us, max_us, .. } = export.lateness;
             format!(
                 "{}: {} requests in {:.1} s; answered late by {p50_us:.0} us (p50), {p99_us:.0} us (p99), \
-                 {p999_us:.0} us (p99.9), {max_us:.0} us at most",
+                 {p999_us:.0} us (p99.9), {max_us:.0} us at most, of the host's time",
                 export.name, export.requests, summary.uptime_s
             )
         })

@@ -6,16 +6,18 @@ use crate::server::Server;
 use crate::status::{DriveStatus, ExportStatus, Health, RebuildStatus, Status, VolumeState};
 use crate::world::World;
 use fullstroke_contract::RebuildSpeed;
+use fullstroke_nbd::Features;
 use fullstroke_units::{Bytes, Duration};
+use std::sync::mpsc::Sender;
 
 impl Server {
-    /// Answers a question, or carries an order out.
-    pub(crate) fn ask(&mut self, question: Question) -> Answer {
+    /// Answers a question, or carries an order out, at once or when it is done.
+    pub(crate) fn ask(&mut self, question: Question, asker: Sender<Answer>) {
         if let Pace::Times(_) = self.pace {
             let now = self.clock.now();
             self.worlds.iter_mut().for_each(|world| world.advance(now));
         }
-        match question {
+        let answer = match question {
             Question::Status => Answer::Status(Box::new(self.status())),
             Question::Fail { export, drive } => answered(self.fail(export.as_deref(), &drive)),
             Question::Restore { export, drive, rate, accept_data_loss } => {
@@ -25,8 +27,10 @@ impl Server {
                 let least = least.unwrap_or(RebuildSpeed::default().least);
                 answered(self.speed(export.as_deref(), RebuildSpeed { least, most }))
             }
-            Question::Scrub { export } => self.scrub(export.as_deref()),
-        }
+            Question::Scrub { export } => return self.begin_scrub(export.as_deref(), asker),
+        };
+        // Whoever asked may have lost patience.
+        let _ = asker.send(answer);
     }
 
     pub(crate) fn status(&self) -> Status {
@@ -43,7 +47,7 @@ impl Server {
     }
 
     /// The export of that name, or the only one.
-    fn export(&self, name: Option<&str>) -> Result<usize, String> {
+    pub(crate) fn export(&self, name: Option<&str>) -> Result<usize, String> {
         let names = || self.worlds.iter().map(|world| world.name.as_str()).collect::<Vec<_>>().join(", ");
         match name {
             None if self.worlds.len() == 1 => Ok(0),
@@ -57,6 +61,7 @@ impl Server {
 
     fn fail(&mut self, export: Option<&str>, drive: &str) -> Result<String, String> {
         let (index, path) = self.drive(export, drive)?;
+        self.changes(index)?;
         let now = self.now(index);
         self.worlds[index].fail(now, &path).map_err(|refusal| refusal.0)?;
         Ok(format!("drive {drive} has failed"))
@@ -70,6 +75,7 @@ impl Server {
         accept_data_loss: bool,
     ) -> Result<String, String> {
         let (index, path) = self.drive(export, drive)?;
+        self.changes(index)?;
         let now = self.now(index);
         self.worlds[index].restore(now, &path, rate, accept_data_loss).map_err(|refusal| refusal.0)?;
         Ok(format!("drive {drive} is empty and being rebuilt, {}", speed_in_words(rate)))
@@ -86,22 +92,15 @@ impl Server {
         ))
     }
 
-    fn scrub(&mut self, export: Option<&str>) -> Answer {
-        let found = self
-            .export(export)
-            .and_then(|index| self.worlds[index].store.scrub().map_err(|error| error.to_string()));
-        match found {
-            Err(message) => Answer::Refused { message },
-            Ok(found) if found.mismatched_sectors == 0 => Answer::Done {
-                message: format!("all redundancy is right ({} sectors compared)", found.compared_sectors),
-            },
-            Ok(found) => Answer::Wrong {
-                message: format!(
-                    "{} sectors of redundancy are wrong ({} compared)",
-                    found.mismatched_sectors, found.compared_sectors
-                ),
-            },
+    /// Whether the bytes of an export may change, and with them the states of its
+    /// members.
+    fn changes(&self, index: usize) -> Result<(), String> {
+        if self.exports.all()[index].features.contains(Features::READ_ONLY) {
+            return Err("it is served --read-only: nothing of it changes, the states of its drives \
+                        neither; serve it without --read-only"
+                .into());
         }
+        Ok(())
     }
 
     /// The export, and where in it the drive of that name is.
@@ -140,6 +139,7 @@ fn export_status(world: &World) -> ExportStatus {
         operations: world.operations.clone(),
         lateness: world.lateness.summary(),
         health: health(world),
+        scrubbed_share: world.scrub.as_ref().map(|scrub| scrub.share(world.store.capacity())),
         drives: drives(world),
     }
 }

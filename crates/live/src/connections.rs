@@ -3,6 +3,7 @@
 use crate::client::{Client, Fate};
 use crate::poll::{Interest, Ready};
 use crate::server::{FIRST_LISTENER, RETRY, Server, client_key, client_of};
+use crate::socket::Stream;
 use crate::world::{ClientId, Ticket};
 use fullstroke_nbd::{Command, Connection, Event};
 use std::io;
@@ -47,7 +48,7 @@ impl Server {
         for _ in 0..ACCEPTED {
             let Some(listener) = self.listeners.get(index) else { return };
             match listener.accept() {
-                Ok(stream) if self.has_room_for_one() => {
+                Ok(stream) if self.may_connect(&stream) && self.has_room_for_one() => {
                     let place = self.free.pop().unwrap_or_else(|| {
                         self.clients.push(None);
                         self.generations.push(0);
@@ -74,6 +75,11 @@ impl Server {
                 Err(_) => return self.listen(false),
             }
         }
+    }
+
+    fn may_connect(&self, stream: &Stream) -> bool {
+        let within = |address| self.allow.iter().any(|network| network.contains(address));
+        self.allow.is_empty() || stream.peer().is_none_or(within)
     }
 
     /// Whether there is room for another client; if need be, the one that has
@@ -253,7 +259,7 @@ impl Server {
                     let extents = self.worlds[world].allocation(&request);
                     return client.connection.reply_status(&request, extents);
                 }
-                let ticket = Ticket { client: client.id, request, payload };
+                let ticket = Ticket::new(client.id, request, payload);
                 let now = self.now(world);
                 self.worlds[world].submit(now, ticket);
             }

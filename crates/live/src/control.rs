@@ -13,11 +13,9 @@ mod lines;
 
 use crate::callers::{CALLERS_MAX, Caller, Reception, Service};
 use crate::inbox::{Address, Answer, Question};
-use crate::socket::{Listen, Listener, Stream};
+use crate::socket::{Listen, Listener, OWNER, Stream};
 use lines::{LineError, Lines};
-use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -80,11 +78,8 @@ impl ControlSocket {
     /// # Errors
     /// The host's, if nobody can listen there, and `AddrInUse` if somebody does.
     pub fn open(path: &Path, server: Address) -> io::Result<ControlSocket> {
-        let mut listeners = Listener::open(&Listen::Unix(path.to_owned()))?;
+        let mut listeners = Listener::open(&Listen::Unix(path.to_owned()), OWNER)?;
         let listener = listeners.pop().ok_or(io::ErrorKind::AddrNotAvailable)?;
-        fs::set_permissions(path, Permissions::from_mode(0o600))?;
-        // Whoever connected before the door had its lock is sent away.
-        while listener.accept().is_ok() {}
         Ok(ControlSocket { _reception: Reception::open(listener, "control", Control(server))? })
     }
 }
@@ -156,7 +151,7 @@ fn ask_within(path: &Path, question: &Question, patience: Duration) -> Result<An
     // A server that sends others away may have hung up; its answer is there.
     let written = write(&server, question);
     let mut lines = Lines::new(&server, ANSWER_BYTES_MAX);
-    match lines.next_by(Instant::now() + patience) {
+    match lines.next_by(Instant::now() + question.patience(patience)) {
         Ok(Some(line)) => serde_json::from_slice(&line).map_err(|error| unintelligible(found(&line, &error))),
         Err(LineError::TooLong) => Err(unintelligible(format!("more than {ANSWER_BYTES_MAX} bytes"))),
         // It greets without an end of line, and hangs up on questions.

@@ -49,13 +49,21 @@ pub enum Question {
         #[serde(default)]
         most: Option<Bytes>,
     },
-    /// Compare all redundancy with what it should be, and change nothing.
-    /// Clients wait meanwhile.
+    /// Compare all redundancy with what it should be, and change nothing; the
+    /// answer comes when all is compared. Clients are served meanwhile.
     Scrub {
         /// The export; the only one, unless said.
         #[serde(default)]
         export: Option<String>,
     },
+}
+
+impl Question {
+    /// How long to wait for the answer: so long, unless it comes only when
+    /// something is done that takes its time.
+    pub(crate) fn patience(&self, usual: Duration) -> Duration {
+        if matches!(self, Question::Scrub { .. }) { usual.max(SCRUBBING) } else { usual }
+    }
 }
 
 /// What a server answers.
@@ -99,6 +107,8 @@ pub struct Address {
     letters: Arc<Mutex<Sender<Letter>>>,
 }
 
+/// For all redundancy to be compared: a hundred terabytes at 200 MB/s.
+const SCRUBBING: Duration = Duration::from_secs(600_000);
 /// A server that does not answer for so long is stuck.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -127,6 +137,7 @@ impl Inbox {
 impl Address {
     /// Asks, and waits for the answer.
     pub fn ask(&self, question: Question) -> Answer {
+        let patience = question.patience(PATIENCE);
         let gone = || Answer::Refused { message: "the server has ended".into() };
         let (sender, answer) = channel();
         let sent = self.letters.lock().is_ok_and(|letters| letters.send((question, sender)).is_ok());
@@ -134,11 +145,11 @@ impl Address {
             return gone();
         }
         self.bell.ring();
-        match answer.recv_timeout(PATIENCE) {
+        match answer.recv_timeout(patience) {
             Ok(answer) => answer,
             Err(RecvTimeoutError::Disconnected) => gone(),
             Err(RecvTimeoutError::Timeout) => Answer::Refused {
-                message: format!("the server did not answer within {} s", PATIENCE.as_secs()),
+                message: format!("the server did not answer within {} s", patience.as_secs()),
             },
         }
     }

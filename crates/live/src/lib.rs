@@ -26,10 +26,13 @@
 //! | `budget.rs`, `limits.rs` | memory and descriptors, over all clients |
 //! | `client.rs`, `socket.rs`, `poll.rs` | one client, its socket, waiting for many |
 //! | `world.rs`, `watch.rs` | one served stack: layers, bytes, what is on its way |
+//! | `parts.rs`, `scrub.rs` | what takes long, a bit at a time |
+//! | `allow.rs` | who may connect over TCP |
 //! | `durability.rs` | waiting for the host's disks |
 //! | `clock.rs`, `lateness.rs` | real time |
 //! | `decisions.rs`, `record.rs`, `replay.rs` | what was decided, kept and compared |
 
+mod allow;
 mod answers;
 mod budget;
 mod callers;
@@ -43,9 +46,11 @@ mod inbox;
 mod lateness;
 mod limits;
 mod metrics;
+mod parts;
 mod poll;
 mod record;
 mod replay;
+mod scrub;
 mod serve;
 mod server;
 mod socket;
@@ -53,6 +58,7 @@ mod status;
 mod watch;
 mod world;
 
+pub use allow::Network;
 pub use clock::Pace;
 pub use control::{ControlError, ControlSocket, ask};
 pub use decisions::Decisions;

@@ -6,7 +6,7 @@ mod parser;
 
 use crate::callers::{Caller, Reception, Service};
 use crate::inbox::{Address, Answer, Question};
-use crate::socket::{Listen, Listener};
+use crate::socket::{Listen, Listener, OWNER};
 use crate::status::{
     DriveStatus, ExportStatus, OperationStatus, RESPONSE_BUCKETS_S, RebuildStatus, Status, VolumeState,
 };
@@ -45,7 +45,7 @@ impl MetricsServer {
     /// # Errors
     /// The host's, if nobody can listen there.
     pub fn open(at: SocketAddr, server: Address) -> io::Result<MetricsServer> {
-        let mut listeners = Listener::open(&Listen::Tcp(at))?;
+        let mut listeners = Listener::open(&Listen::Tcp(at), OWNER)?;
         let listener = listeners.pop().ok_or(io::ErrorKind::AddrNotAvailable)?;
         let address = match &listener {
             Listener::Tcp(socket) => socket.local_addr()?,

@@ -1,5 +1,6 @@
 //! From stacks and options to a server, and what it leaves behind.
 
+use crate::allow::Network;
 use crate::clock::Pace;
 use crate::control::ControlSocket;
 use crate::metrics::MetricsServer;
@@ -37,6 +38,10 @@ pub struct ServeOptions {
     pub metrics: Option<SocketAddr>,
     /// Where questions and orders are taken.
     pub control: Option<PathBuf>,
+    /// The permissions of unix sockets on which clients connect.
+    pub socket_mode: u32,
+    /// Who may connect over TCP; anybody, if none is named.
+    pub allow: Vec<Network>,
     /// Refuse whatever would change the bytes.
     pub read_only: bool,
     /// Open a store of which member files are missing, if the layout survives
@@ -130,10 +135,14 @@ pub fn serve(
         .collect::<Result<Vec<_>, _>>()?;
     let exports = stacks.iter().zip(&worlds).map(|(stack, world)| export(stack, world, options)).collect();
     let exports = Arc::new(Exports::new(exports)?);
-    let listeners = listeners(&options.listen)?;
+    let listeners = listeners(options)?;
+    notes.extend(
+        listeners.iter().filter(|listener| listener.is_reachable()).filter_map(|at| warning(at, options)),
+    );
     let uris = listeners.iter().map(ToString::to_string).collect();
     let mut server = Server::new(worlds, exports, listeners, signals, options.pace)
         .map_err(ServeError::host("event loop"))?;
+    server.allow = options.allow.clone();
     let address = server.inbox.address();
     let control = options.control.as_deref().map(|path| {
         ControlSocket::open(path, address.clone())
@@ -187,17 +196,27 @@ fn check(stacks: &[Stack], options: &ServeOptions) -> Result<(), ServeError> {
     }
 }
 
-fn listeners(listen: &[Listen]) -> Result<Vec<Listener>, ServeError> {
+fn listeners(options: &ServeOptions) -> Result<Vec<Listener>, ServeError> {
     let mut listeners = Vec::new();
-    for place in listen {
+    for place in &options.listen {
         let what = match place {
             Listen::Unix(path) => format!("socket {}", path.display()),
             Listen::Tcp(address) => format!("address {address}"),
             Listen::Inherited => "inherited sockets".to_owned(),
         };
-        listeners.extend(Listener::open(place).map_err(ServeError::host(what))?);
+        listeners.extend(Listener::open(place, options.socket_mode).map_err(ServeError::host(what))?);
     }
     Ok(listeners)
+}
+
+/// What whoever listens to the world should know.
+fn warning(listener: &Listener, options: &ServeOptions) -> Option<String> {
+    options.allow.is_empty().then(|| {
+        format!(
+            "whoever reaches {listener} may read{} all bytes: --allow says who may connect",
+            if options.read_only { "" } else { " and write" }
+        )
+    })
 }
 
 /// The layers and bytes of one stack.
@@ -234,6 +253,7 @@ fn export(stack: &Stack, world: &World, options: &ServeOptions) -> Export {
     let mut export = Export::new(stack.name(), world.store.capacity().bytes().0);
     export.description = format!("{} ({})", stack.title(), world.layout);
     export.features |= Features::FAST_ZERO;
+    export.takes_unaligned = true;
     export.features.set(Features::READ_ONLY, options.read_only);
     export
 }

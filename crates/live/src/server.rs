@@ -1,5 +1,6 @@
 //! The loop that serves: clients above, worlds below, one thread.
 
+use crate::allow::Network;
 use crate::budget::Budget;
 use crate::client::Client;
 use crate::clock::{Clock, Pace};
@@ -9,8 +10,9 @@ use crate::limits;
 use crate::poll::{Interest, Poll, Ready};
 use crate::socket::Listener;
 use crate::watch::Ended;
-use crate::world::{Carried, ClientId, World};
+use crate::world::{Carried, ClientId, Ticket, World};
 use fullstroke_bytes::{Synced, Tidy};
+use fullstroke_contract::Status;
 use fullstroke_nbd::{Command, ErrorCode, Exports};
 use fullstroke_units::Time;
 use std::io::{self, Read as _};
@@ -57,6 +59,8 @@ pub(crate) struct Server {
     pub(crate) listeners: Vec<Listener>,
     /// Listeners rest while the host refuses, and are tried again then.
     pub(crate) accept_at: Option<Instant>,
+    /// Who may connect over TCP; anybody, if none is named.
+    pub(crate) allow: Vec<Network>,
     /// Connections at a time.
     pub(crate) clients_max: u64,
     pub(crate) clients: Vec<Option<Client>>,
@@ -114,6 +118,7 @@ impl Server {
             poll,
             listeners,
             accept_at: None,
+            allow: Vec::new(),
             clients_max: limits::clients_max(),
             clients: Vec::new(),
             generations: Vec::new(),
@@ -149,6 +154,7 @@ impl Server {
                 self.react(*event);
             }
         }
+        self.end_scrubs();
         Ok(())
     }
 
@@ -165,7 +171,7 @@ impl Server {
 
     fn is_over(&self) -> bool {
         let Some(since) = self.stopping else { return false };
-        let idle = self.worlds.iter().all(|world| world.machine.in_flight() == 0)
+        let idle = self.worlds.iter().all(|world| world.machine.in_flight() == 0 && !world.has_unanswered())
             && self.sync_queues.iter().all(SyncQueue::is_empty);
         idle && (self.clients_now == 0 || since.elapsed() >= FAREWELL)
     }
@@ -177,8 +183,11 @@ impl Server {
         if let Some(at) = self.accept_at {
             most = most.min(at.saturating_duration_since(Instant::now()));
         }
-        if self.has_turns || self.worlds.iter().any(World::has_signals) {
+        if self.has_turns || self.worlds.iter().any(World::has_news) {
             return Duration::ZERO;
+        }
+        if let Some(pause) = self.scrub_pause() {
+            most = most.min(pause);
         }
         match self.waits() {
             _ if due == Time::NEVER => most,
@@ -221,8 +230,33 @@ impl Server {
             for one in ended.drain(..) {
                 self.answer(index, one);
             }
-            self.worlds[index].watch.ended = ended;
+            // Unless parts of requests were followed by others that have ended.
+            let world = &mut self.worlds[index];
+            if world.watch.ended.is_empty() {
+                world.watch.ended = ended;
+            }
+            self.work_on(index, until);
         }
+    }
+
+    /// Goes on with what takes long on the bytes.
+    fn work_on(&mut self, index: usize, until: Instant) {
+        while !self.worlds[index].slow.is_empty() {
+            let (clients, hurrying) = (&mut self.clients, self.hurrying);
+            let wanted = |ticket: &Ticket| {
+                // A trim need not do anything.
+                let may_be_left = hurrying && ticket.request.command == Command::Trim;
+                !may_be_left && client_of(clients, ticket.client).is_some()
+            };
+            if let Some(slow) = self.worlds[index].go_on_slowly(until, wanted) {
+                let (ended, ticket, carried) = slow.into_parts();
+                self.reply(index, ended, ticket, carried);
+            }
+            if Instant::now() >= until {
+                return;
+            }
+        }
+        self.scrub_on(index, until);
     }
 
     /// Now and then, when the host's disks are idle: mends and forgets what
@@ -249,43 +283,57 @@ impl Server {
     /// Carries a finished request out on the bytes and answers it.
     fn answer(&mut self, index: usize, ended: Ended) {
         let world = &mut self.worlds[index];
-        let Some(mut ticket) = world.claim(&ended) else { return };
+        let wanted = world.asked(&ended).is_some_and(|id| client_of(&mut self.clients, id).is_some());
+        let Some(mut ticket) = world.claim(&ended, wanted) else { return };
         let status = ended.finished.completion.status;
-        let mut client = client_of(&mut self.clients, ticket.client);
-        let mut failure = None;
         if ticket.request.command == Command::Read {
-            // Nobody else reads what a client that has gone asked for.
-            if let Some(client) = &mut client {
-                client.connection.reply_read(&ticket.request, |into| {
-                    let carried = world.carry(&ticket, status, into);
-                    failure = carried.failure();
-                    failure.as_ref().map_or(Ok(()), |(code, _)| Err(*code))
-                });
-            }
-        } else {
-            let carried = world.carry(&ticket, status, &mut []);
-            if matches!(carried, Carried::DoneWhenDurable) {
-                ticket.payload = Vec::new();
-                return self.wait_until_durable(index, Waiting { ended, ticket });
-            }
-            failure = carried.failure();
-            if let Some(client) = &mut client {
-                match &failure {
-                    None => client.connection.reply_done(&ticket.request),
-                    Some((code, message)) => client.connection.reply_error(&ticket.request, *code, message),
-                }
-                if !self.budget.is_tight() {
-                    client.connection.recycle(std::mem::take(&mut ticket.payload));
-                }
-            }
+            return self.answer_read(index, ended, ticket);
         }
-        world.count(&ticket.request, &ended, failure.is_some());
+        if status == Status::Done && world.takes_long(&ticket) {
+            return world.begin_slowly(ended, ticket);
+        }
+        let carried = world.carry(&mut ticket, status, &mut []);
+        self.reply(index, ended, ticket, carried);
+    }
+
+    fn answer_read(&mut self, index: usize, ended: Ended, mut ticket: Ticket) {
+        let world = &mut self.worlds[index];
+        let mut failure = None;
+        // Nobody else reads what a client that has gone asked for.
+        if let Some(client) = client_of(&mut self.clients, ticket.client) {
+            let request = ticket.request;
+            client.connection.reply_read(&request, |into| {
+                failure = world.carry(&mut ticket, ended.finished.completion.status, into).failure();
+                failure.as_ref().map_or(Ok(()), |(code, _)| Err(*code))
+            });
+        }
+        world.count(&ticket, &ended, failure.is_some());
         self.answered.push((index, ended));
         self.touch(ticket.client);
     }
 
-    /// Who has looked too long, or for too long not at its answers, is sent away;
-    /// and listeners that the host refused are tried again.
+    /// Answers a request that brings no data back.
+    fn reply(&mut self, index: usize, ended: Ended, mut ticket: Ticket, carried: Carried) {
+        if matches!(carried, Carried::DoneWhenDurable) {
+            ticket.payload = Vec::new();
+            return self.wait_until_durable(index, Waiting { ended, ticket });
+        }
+        let failure = carried.failure();
+        if let Some(client) = client_of(&mut self.clients, ticket.client) {
+            match &failure {
+                None => client.connection.reply_done(&ticket.request),
+                Some((code, message)) => client.connection.reply_error(&ticket.request, *code, message),
+            }
+            if !self.budget.is_tight() {
+                client.connection.recycle(std::mem::take(&mut ticket.payload));
+            }
+        }
+        self.worlds[index].count(&ticket, &ended, failure.is_some());
+        self.answered.push((index, ended));
+        self.touch(ticket.client);
+    }
+
+    /// Clients that only keep others out are sent away, and listeners that the host refused are tried again.
     fn sweep(&mut self) {
         if self.accept_at.is_some_and(|at| at <= Instant::now()) {
             self.listen(true);
@@ -327,7 +375,7 @@ impl Server {
                 }
             }
             let world = &mut self.worlds[index];
-            world.count(&ticket.request, &ended, result.is_err());
+            world.count(&ticket, &ended, result.is_err());
             // How long the host's disks take is no lateness of the world's.
             world.answered(&ended, 0);
             self.touch(ticket.client);
@@ -382,9 +430,7 @@ impl Server {
     fn read_letters(&mut self) {
         self.inbox.bell.silence();
         while let Some((question, reply)) = self.inbox.take() {
-            let answer = self.ask(question);
-            // Whoever asked may have lost patience.
-            let _ = reply.send(answer);
+            self.ask(question, reply);
         }
     }
 

@@ -1,13 +1,15 @@
 //! Where clients come from: unix sockets, TCP, or sockets that whoever started
 //! the server has opened.
 
+use rustix::fs::Mode;
 use rustix::net::sockopt;
+use rustix::process::umask;
 use std::fmt;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd as _, OwnedFd};
-use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -48,9 +50,10 @@ const FIRST_INHERITED: i32 = 3;
 
 impl Listener {
     /// Opens what is asked for; inherited sockets may be several.
-    pub(crate) fn open(listen: &Listen) -> io::Result<Vec<Listener>> {
+    /// A unix socket gets these permissions.
+    pub(crate) fn open(listen: &Listen, mode: u32) -> io::Result<Vec<Listener>> {
         let listeners = match listen {
-            Listen::Unix(path) => vec![Listener::unix(path)?],
+            Listen::Unix(path) => vec![Listener::unix(path, mode)?],
             Listen::Tcp(address) => vec![Listener::Tcp(TcpListener::bind(address)?)],
             Listen::Inherited => inherited()?,
         };
@@ -64,7 +67,7 @@ impl Listener {
     }
 
     /// A socket file that nobody listens on any more is taken over.
-    fn unix(path: &Path) -> io::Result<Listener> {
+    fn unix(path: &Path, mode: u32) -> io::Result<Listener> {
         if fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket()) {
             match UnixStream::connect(path) {
                 Ok(_) => {
@@ -74,7 +77,13 @@ impl Listener {
                 Err(error) => return Err(error),
             }
         }
-        Ok(Listener::Unix { socket: UnixListener::bind(path)?, path: Some(path.to_owned()) })
+        // Nobody may connect in between who may not later.
+        let before = umask(Mode::from_bits_truncate(!mode & 0o777));
+        let socket = UnixListener::bind(path);
+        umask(before);
+        let listener = Listener::Unix { socket: socket?, path: Some(path.to_owned()) };
+        fs::set_permissions(path, Permissions::from_mode(mode))?;
+        Ok(listener)
     }
 
     pub(crate) fn accept(&self) -> io::Result<Stream> {
@@ -94,6 +103,25 @@ impl Listener {
         }
     }
 }
+
+impl Listener {
+    /// Whether others than this host's users may reach it.
+    pub(crate) fn is_reachable(&self) -> bool {
+        let Listener::Tcp(socket) = self else { return false };
+        socket.local_addr().is_ok_and(|address| !address.ip().is_loopback())
+    }
+}
+
+impl Stream {
+    /// The address of who is at the other end, if it is one of a network.
+    pub(crate) fn peer(&self) -> Option<IpAddr> {
+        let Stream::Tcp(stream) = self else { return None };
+        Some(stream.peer_addr().ok()?.ip())
+    }
+}
+
+/// The permissions of a socket that is its owner's alone.
+pub(crate) const OWNER: u32 = 0o600;
 
 /// Lets the host find out that a client has gone without a word: it takes about
 /// two minutes.

@@ -37,11 +37,15 @@ pub struct ExportStatus {
     pub in_flight: u64,
     /// What clients have asked for.
     pub operations: Operations,
-    /// How late the host answered.
+    /// How late the host answered, in time outside of the world: a world that
+    /// runs ten times as fast sees ten times as much.
     pub lateness: LatenessSummary,
     /// What of the data is safe.
     #[serde(default)]
     pub health: Health,
+    /// How much of the redundancy has been compared, while `scrub` is under way.
+    #[serde(default)]
+    pub scrubbed_share: Option<f64>,
     /// The drives, in the order of the stack.
     pub drives: Vec<DriveStatus>,
 }

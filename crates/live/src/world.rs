@@ -1,16 +1,18 @@
 //! One served stack: its layers, its bytes, and what is on its way.
 
 use crate::lateness::Lateness;
+use crate::parts::{Parts, Slow, around, is_unaligned};
 use crate::record::{RecordedOrder, Recorder};
+use crate::scrub::Scrub;
 use crate::status::Operations;
 use crate::watch::{Ended, Sent, Watch};
 use fullstroke_bytes::{Dropped, MemberStatus, RebuildRecord, Store, StoreError};
 use fullstroke_contract::{
-    Extent, Hints, MemberState, Operation, Order, RebuildSpeed, Refusal, Request, RequestId, Signal, Status,
+    Extent, Hints, MemberState, Operation, Order, RebuildSpeed, Refusal, Request, Signal, Status,
 };
 use fullstroke_engine::Machine;
 use fullstroke_nbd::{Allocation, Command, CommandFlags, ErrorCode, StatusExtent};
-use fullstroke_units::{Bytes, Lbn, SECTOR_BYTES, Sectors, Time};
+use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors, Time};
 use std::collections::VecDeque;
 use std::io::{self, Write as _};
 use std::ops::ControlFlow;
@@ -41,12 +43,29 @@ pub(crate) struct ClientId {
 }
 
 /// A client's request that is on its way.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Ticket {
     pub(crate) client: ClientId,
     pub(crate) request: fullstroke_nbd::Request,
     /// What a write brings; empty for all others.
     pub(crate) payload: Vec<u8>,
+    /// When it arrived in the world.
+    pub(crate) arrived: Time,
+    /// How far it is, if it is carried out in parts.
+    pub(crate) parts: Option<Box<Parts>>,
+}
+
+impl Ticket {
+    pub(crate) fn new(client: ClientId, request: fullstroke_nbd::Request, payload: Vec<u8>) -> Ticket {
+        Ticket { client, request, payload, arrived: Time::ZERO, parts: None }
+    }
+
+    /// How it ends if all went well.
+    pub(crate) fn done(&self) -> Carried {
+        let forced = self.request.flags.contains(CommandFlags::FORCE_UNIT_ACCESS);
+        let durable = self.request.command == Command::Flush || (self.request.command.changes() && forced);
+        if durable { Carried::DoneWhenDurable } else { Carried::Done }
+    }
 }
 
 /// How a request ended on the bytes.
@@ -63,6 +82,15 @@ pub(crate) enum Carried {
 }
 
 impl Carried {
+    /// How something on the bytes went.
+    pub(crate) fn of(done: Result<(), StoreError>) -> Carried {
+        match done {
+            Ok(()) => Carried::Done,
+            Err(StoreError::Lost { .. }) => Carried::Lost,
+            Err(error) => Carried::Failed(error),
+        }
+    }
+
     /// The error that the client is told, with a text for people.
     pub(crate) fn failure(&self) -> Option<(ErrorCode, String)> {
         match self {
@@ -88,13 +116,17 @@ pub(crate) struct World {
     pub(crate) operations: Operations,
     /// Whose next request waits for a place in the layers, or for memory.
     pub(crate) line: VecDeque<ClientId>,
+    /// Requests of which the layers have finished, and the bytes have not.
+    pub(crate) slow: VecDeque<Slow>,
+    /// A comparison of all redundancy that is under way.
+    pub(crate) scrub: Option<Scrub>,
     rebuilding: bool,
     bytes_in_flight: u64,
     /// Whether people know that the store has stopped.
     told_stop: bool,
     /// Members, and how far they are to be filled on the bytes.
     unfilled: VecDeque<(Vec<usize>, Sectors)>,
-    tickets: Vec<Option<Ticket>>,
+    pub(crate) tickets: Vec<Option<Ticket>>,
     free: Vec<u32>,
 }
 
@@ -115,6 +147,8 @@ impl World {
             lateness: Lateness::new(),
             operations: Operations::default(),
             line: VecDeque::new(),
+            slow: VecDeque::new(),
+            scrub: None,
             rebuilding: false,
             bytes_in_flight: 0,
             told_stop: false,
@@ -131,16 +165,11 @@ impl World {
     }
 
     /// A client's request arrives.
-    pub(crate) fn submit(&mut self, now: Time, ticket: Ticket) {
+    pub(crate) fn submit(&mut self, now: Time, mut ticket: Ticket) {
         self.advance(now);
-        let now = self.machine.now();
-        let mut request = timed(&ticket.request);
-        request.hints.process = ticket.client.number;
-        request.id = RequestId(u64::from(self.keep(ticket)));
-        if let Some(recorder) = &mut self.watch.recorder {
-            recorder.arrived(now, &request);
-        }
-        self.machine.submit(now, request, &mut self.watch);
+        ticket.arrived = self.machine.now();
+        let place = self.keep(ticket);
+        self.begin(place);
     }
 
     /// The member at `path` has failed.
@@ -267,6 +296,16 @@ impl World {
     /// Whether volumes have said something that was not carried out yet.
     pub(crate) fn has_signals(&self) -> bool {
         !self.watch.sent.is_empty() || self.is_filling()
+    }
+
+    /// Whether something has happened that was not carried out on the bytes yet.
+    pub(crate) fn has_news(&self) -> bool {
+        self.has_signals() || self.has_unanswered()
+    }
+
+    /// Whether the layers have finished something that was not answered yet.
+    pub(crate) fn has_unanswered(&self) -> bool {
+        !self.watch.ended.is_empty() || !self.slow.is_empty()
     }
 
     fn note_rebuilding(&mut self) {
@@ -406,11 +445,13 @@ impl World {
     /// Which parts of a range are allocated.
     pub(crate) fn allocation(&mut self, request: &fullstroke_nbd::Request) -> Vec<StatusExtent> {
         let Extent { start, sectors } = extent(request);
+        let mut skipped = (request.offset_bytes % SECTOR_BYTES) as u32;
         let one = request.flags.contains(CommandFlags::ONE_EXTENT);
         let mut extents: Vec<StatusExtent> = Vec::new();
         let found = self.store.allocated(start, sectors, &mut |run, takes_room| {
             let state = if takes_room { Allocation::empty() } else { Allocation::HOLE | Allocation::ZERO };
-            extents.push(StatusExtent { length_bytes: run.sectors.bytes().0 as u32, state });
+            let length_bytes = run.sectors.bytes().0 as u32 - std::mem::take(&mut skipped);
+            extents.push(StatusExtent { length_bytes, state });
             if one || extents.len() == EXTENTS_MAX {
                 ControlFlow::Break(())
             } else {
@@ -422,50 +463,61 @@ impl World {
     }
 
     /// Counts a request that is answered.
-    pub(crate) fn count(&mut self, request: &fullstroke_nbd::Request, ended: &Ended, failed: bool) {
-        let Ended { finished, .. } = ended;
-        let kind = match finished.operation {
+    pub(crate) fn count(&mut self, ticket: &Ticket, ended: &Ended, failed: bool) {
+        let kind = match timed(&ticket.request).operation {
             Operation::Read => &mut self.operations.read,
             Operation::Write => &mut self.operations.write,
             Operation::Flush => &mut self.operations.flush,
             Operation::Discard => &mut self.operations.discard,
         };
-        let response = finished.completion.finished.since(finished.arrived);
-        kind.add(request.length_bytes.into(), response.as_secs_f64(), failed);
+        let response = ended.finished.completion.finished.since(ticket.arrived);
+        kind.add(ticket.request.length_bytes.into(), response.as_secs_f64(), failed);
     }
 
-    /// Takes the ticket of a request that has ended.
-    pub(crate) fn claim(&mut self, ended: &Ended) -> Option<Ticket> {
-        let place = ended.finished.completion.id.0 as u32;
+    /// Whose request has ended.
+    pub(crate) fn asked(&self, ended: &Ended) -> Option<ClientId> {
+        let ticket = self.tickets.get(ended.finished.completion.id.0 as usize)?.as_ref()?;
+        Some(ticket.client)
+    }
+
+    /// Takes the ticket from its place.
+    pub(crate) fn release(&mut self, place: u32) -> Option<Ticket> {
+        let ticket = self.tickets.get_mut(place as usize)?.take()?;
         self.free.push(place);
-        let ticket = self.tickets[place as usize].take();
-        self.bytes_in_flight -= ticket.as_ref().map_or(0, |ticket| ticket.request.payload_bytes());
-        ticket
+        self.bytes_in_flight -= ticket.request.payload_bytes();
+        Some(ticket)
     }
 
     /// Carries a request that has ended out on the bytes; a read into `into`.
-    pub(crate) fn carry(&mut self, ticket: &Ticket, status: Status, into: &mut [u8]) -> Carried {
+    pub(crate) fn carry(&mut self, ticket: &mut Ticket, status: Status, into: &mut [u8]) -> Carried {
+        let (failure, is_carried) = ticket.parts.as_mut().map_or((None, false), |parts| parts.outcome());
+        if let Some(failure) = failure {
+            return failure;
+        }
         if status != Status::Done {
             return Carried::Lost;
         }
-        let Extent { start, sectors } = extent(&ticket.request);
-        let flags = ticket.request.flags;
-        let done = match ticket.request.command {
+        let request = &ticket.request;
+        let (offset, length) = (request.offset_bytes, u64::from(request.length_bytes));
+        let start = extent(request).start;
+        if request.command.carries_data() || request.command.changes() {
+            self.finish_within(extent(request));
+        }
+        let done = match request.command {
+            _ if is_carried => Ok(()),
+            Command::Read if is_unaligned(request) => self.read_bytes(offset, into),
             Command::Read => self.store.read(start, into),
+            Command::Write if is_unaligned(request) => self.write_bytes(offset, &ticket.payload),
             Command::Write => self.store.write(start, &ticket.payload),
             Command::WriteZeroes => {
-                self.store.write_zeroes(start, sectors, !flags.contains(CommandFlags::NO_HOLE))
+                self.zero_bytes(offset, length, !request.flags.contains(CommandFlags::NO_HOLE))
             }
-            Command::Trim => self.store.discard(start, sectors),
+            Command::Trim => self.discard_bytes(offset, length),
             Command::Flush | Command::Cache | Command::BlockStatus => Ok(()),
         };
-        let durable = ticket.request.command == Command::Flush
-            || (ticket.request.command.changes() && flags.contains(CommandFlags::FORCE_UNIT_ACCESS));
-        match done {
-            Err(StoreError::Lost { .. }) => Carried::Lost,
-            Err(error) => Carried::Failed(error),
-            Ok(()) if durable => Carried::DoneWhenDurable,
-            Ok(()) => Carried::Done,
+        match Carried::of(done) {
+            Carried::Done => ticket.done(),
+            failed => failed,
         }
     }
 
@@ -488,17 +540,14 @@ impl World {
     }
 }
 
-/// The sectors that a client's request concerns.
+/// The sectors that a client's request touches.
 pub(crate) fn extent(request: &fullstroke_nbd::Request) -> Extent {
-    Extent {
-        start: Lbn(request.offset_bytes / SECTOR_BYTES),
-        sectors: Sectors(u64::from(request.length_bytes) / SECTOR_BYTES),
-    }
+    around(request.offset_bytes, request.length_bytes.into())
 }
 
 /// A client's request, as the layers see it. Zeroes that need not be allocated
 /// are a discard (a disk deallocates), those that must be are a write.
-fn timed(request: &fullstroke_nbd::Request) -> Request {
+pub(crate) fn timed(request: &fullstroke_nbd::Request) -> Request {
     let operation = match request.command {
         Command::Read | Command::Cache | Command::BlockStatus => Operation::Read,
         Command::Write => Operation::Write,

@@ -12,13 +12,15 @@ pub(super) fn text(status: &Status) -> String {
     let mut text = format!("fullstroke {version}, up {uptime_s:.0} s, {speed}, {clients} clients");
     for export in &status.exports {
         text.push_str("\n\n");
-        text.push_str(&export_text(export));
+        text.push_str(&export_text(export, status.speed));
     }
     text
 }
 
-fn export_text(export: &ExportStatus) -> String {
-    let ExportStatus { name, layout, in_flight, lateness, health, .. } = export;
+fn export_text(export: &ExportStatus, speed: Option<f64>) -> String {
+    let ExportStatus { name, layout, in_flight, lateness, scrubbed_share, health, .. } = export;
+    let scrub = scrubbed_share
+        .map_or(String::new(), |share| format!("\ncomparing redundancy: {:.1} %", share * 100.0));
     let size = capacity(export.usable_bytes);
     let world_s = number(export.world_ns as f64 / 1e9);
     let health = health.words()
@@ -30,13 +32,22 @@ fn export_text(export: &ExportStatus) -> String {
     format!(
         "{name}: {layout}, {size}, {world_s} s in the world, {in_flight} in flight\n\
          {health}\n\
-         answers late by {} us (median), {} us (p99), {} us (latest)\n\n{}\n\n{}",
+         answers late by {} us (median), {} us (p99), {} us (latest) of the host's time{}{scrub}\n\n{}\n\n{}",
         number(lateness.p50_us),
         number(lateness.p99_us),
         number(lateness.max_us),
+        in_the_world(lateness.p99_us, speed),
         operations(export),
         drives(&export.drives)
     )
+}
+
+/// What a time outside is in a world that does not run with the host's clock.
+fn in_the_world(p99_us: f64, speed: Option<f64>) -> String {
+    match speed {
+        Some(speed) if speed != 1.0 => format!(" (p99: {} us in the world)", number(p99_us * speed)),
+        _ => String::new(),
+    }
 }
 
 fn operations(export: &ExportStatus) -> String {

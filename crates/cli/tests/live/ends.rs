@@ -254,3 +254,54 @@ fn a_socket_that_was_passed_on_is_served() {
     server.wait().unwrap();
     assert_eq!(String::from_utf8_lossy(&told.stdout).trim(), (32 << 20).to_string());
 }
+
+#[test]
+fn only_its_owner_may_connect_to_the_socket_unless_another_mode_is_said() {
+    use std::os::unix::fs::PermissionsExt as _;
+    for (options, mode) in [(&["--no-delay"][..], 0o600), (&["--no-delay", "--socket-mode", "660"], 0o660)] {
+        let place = Place::new(RAID5, 8);
+        let server = place.serve(options);
+        let found = fs::metadata(server.socket()).unwrap().permissions().mode() & 0o777;
+        assert_eq!(found, mode, "{found:o}");
+        server.stop_well();
+    }
+    let message = Place::new(RAID5, 8).serve_refused(&["--socket-mode", "888"]);
+    assert!(message.contains("--socket-mode") && message.contains("660"), "{message}");
+}
+
+#[test]
+fn drives_of_what_is_served_read_only_do_not_fail() {
+    let server = Place::new(RAID5, 8).serve(&["--no-delay", "--read-only"]);
+    for order in [["fail", "1"], ["restore", "1"]] {
+        let message = server.ctl_refused(&order);
+        assert!(message.contains("--read-only"), "{message}");
+    }
+    assert_eq!(server.states(), ["alive"; 5]);
+    server.stop_well();
+}
+
+#[test]
+fn who_listens_to_the_world_is_warned_and_may_say_who_connects() {
+    let tcp = |server: &crate::server::Server| {
+        let uri = server.announcement["uris"][1].as_str().unwrap();
+        let port = uri.rsplit(':').next().unwrap().to_owned();
+        std::net::TcpStream::connect(format!("127.0.0.1:{port}")).unwrap()
+    };
+    let place = Place::new(RAID5, 8);
+    let server = place.serve(&["--no-delay", "--tcp", "0.0.0.0:0"]);
+    assert!(server.notes()[0].as_str().unwrap().contains("--allow"), "{:?}", server.notes());
+    Client::connect(tcp(&server), &Default::default()).unwrap().read(0, &mut [0; 512]).unwrap();
+    server.stop_well();
+    let server = place.serve(&["--no-delay", "--tcp", "127.0.0.1:0"]);
+    assert!(server.notes().is_empty());
+    server.stop_well();
+    for (networks, enters) in [("10.0.0.0/8,fd00::/8", false), ("10.0.0.0/8,127.0.0.0/8", true)] {
+        let server = place.serve(&["--no-delay", "--tcp", "0.0.0.0:0", "--allow", networks]);
+        assert!(server.notes().is_empty());
+        assert_eq!(Client::connect(tcp(&server), &Default::default()).is_ok(), enters, "{networks}");
+        server.client().read(0, &mut [0; 512]).unwrap();
+        server.stop_well();
+    }
+    let message = place.serve_refused(&["--tcp", "0", "--allow", "10.0.0.0/99"]);
+    assert!(message.contains("10.0.0.0/99"), "{message}");
+}

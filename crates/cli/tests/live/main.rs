@@ -10,6 +10,7 @@
 //! | `clients.rs` | clients of others, each doing what it does best |
 //! | `file_systems.rs` | file systems on an export |
 //! | `kills.rs` | servers that are killed lose nothing that was flushed |
+//! | `long.rs` | long requests, and such as do not fit the sectors |
 //! | `members.rs` | drives that fail and are rebuilt |
 //! | `record.rs` | records, and their replay under the virtual clock |
 //! | `timing.rs` | no answer comes early |
@@ -29,6 +30,7 @@ mod ends;
 mod file_systems;
 mod hostile;
 mod kills;
+mod long;
 mod members;
 mod metrics;
 mod pattern;

@@ -80,6 +80,7 @@ pub(crate) fn status() -> Status {
         operations: Operations { read, ..Operations::default() },
         lateness: late,
         health: Health::default(),
+        scrubbed_share: None,
         drives: vec![drive("0"), rebuilding],
     };
     Status { version: "1.2.3".into(), uptime_s: 12.75, speed: Some(1.0), clients: 2, exports: vec![export] }

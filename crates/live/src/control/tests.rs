@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::callers::testing::{Answering, status};
+use std::fs;
 use std::io::{BufReader, Read as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixListener;
