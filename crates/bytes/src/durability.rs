@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// What one call of [`Store::tidy`] mends at most.
-const SETTLED_SECTORS: Sectors = Sectors((16 << 20) / SECTOR_BYTES);
+const SETTLED_SECTORS: Sectors = Sectors((2 << 20) / SECTOR_BYTES);
 
 /// Makes durable all that was written before it was made. It holds the files
 /// themselves, so that another thread can run it while the store is in use.
@@ -149,7 +149,9 @@ impl Store {
         if self.synced + 1 < epoch {
             return Ok(Tidy::Sync);
         }
-        if let Some(Records { regions: Some(regions), .. }) = &mut self.records {
+        if let Some(Records { regions: Some(regions), .. }) = &mut self.records
+            && self.unsettled.is_empty()
+        {
             regions.clear_before(epoch)?;
         }
         let later = self.begin_checkpoint(now);
@@ -164,7 +166,10 @@ impl Store {
     pub fn close(mut self) -> Result<(), StoreError> {
         self.check_running()?;
         self.finish_pending()?;
-        while self.settle_some()? {}
+        while self.unsettled.last().is_some_and(|unsettled| !unsettled.media.is_empty())
+            && self.settle_some()?
+        {}
+        let compared = self.unsettled.is_empty();
         if let Some(Records { journal: Some(journal), .. }) = &mut self.records {
             journal.clear(self.media.epoch)?;
         }
@@ -172,6 +177,10 @@ impl Store {
         let states = self.states();
         self.record_better(&states, true)?;
         let Some(records) = &mut self.records else { return Ok(()) };
+        if !compared {
+            // The next opening goes on comparing.
+            return Ok(());
+        }
         if let Some(regions) = &mut records.regions {
             regions.clear_before(u64::MAX)?;
         }

@@ -231,7 +231,7 @@ impl Store {
     pub(crate) fn drop_or_stop(&mut self, medium: usize, error: StoreError) -> Result<(), StoreError> {
         let all = self.lacking().into_iter().chain([medium]).map(|medium| (medium, false));
         let all: Vec<(usize, bool)> = all.collect();
-        if !self.survives_all(&all) {
+        if !self.survives_all(&all) || self.has_uncompared() {
             return Err(self.stop(error));
         }
         self.unsettled.clear();
@@ -249,7 +249,7 @@ impl Store {
         let mut lacking = self.lacking();
         lacking.retain(|medium| !needed.contains(medium));
         let all: Vec<(usize, bool)> = lacking.iter().chain(needed).map(|&medium| (medium, false)).collect();
-        if lacking.is_empty() || !self.survives_all(&all) {
+        if lacking.is_empty() || !self.survives_all(&all) || self.has_uncompared() {
             return Err(StoreError::Refused(format!(
                 "a change was made in part, and while that cannot be mended only the member that refused \
                  it can fail: {error}"
@@ -257,6 +257,12 @@ impl Store {
         }
         self.unsettled.clear();
         lacking.into_iter().try_for_each(|medium| self.drop_medium(medium, error))
+    }
+
+    /// Whether regions are still to be compared after a kill: no member can be
+    /// done without then.
+    fn has_uncompared(&self) -> bool {
+        self.unsettled.iter().any(|unsettled| unsettled.media.is_empty())
     }
 
     /// The media that lack a change that others have.
@@ -271,7 +277,10 @@ impl Store {
     /// Makes redundancy follow from the data wherever it may not, so that the
     /// media `dying` can fail.
     pub(crate) fn settle_all_but(&mut self, dying: &[usize]) -> Result<(), StoreError> {
-        self.unsettled.retain(|unsettled| !unsettled.media.iter().all(|medium| dying.contains(medium)));
+        self.unsettled.retain(|unsettled| {
+            let known = !unsettled.media.is_empty();
+            !(known && unsettled.media.iter().all(|medium| dying.contains(medium)))
+        });
         self.settle_or_drop(dying)
     }
 

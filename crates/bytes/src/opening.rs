@@ -12,7 +12,7 @@ use crate::node::Node;
 use crate::regions::Regions;
 use crate::sealed::{Label, StoreId};
 use crate::states;
-use crate::store::{Records, Store};
+use crate::store::{Records, Store, Unsettled};
 use crate::superblock::{MemberRecord, StateRecord, Superblock};
 use crate::transaction::Change;
 use crate::verify::{Comparison, Verifier};
@@ -43,6 +43,9 @@ pub struct Opening<'a> {
     pub survive_power_loss: bool,
     /// How long a region stays marked after it was last written.
     pub quiet: Duration,
+    /// Whether an unclean store serves at once, and is compared behind: by
+    /// [`Store::tidy`], a part at a time. Otherwise it is compared first.
+    pub compare_behind: bool,
     /// Told how far the mending of an unclean store is.
     pub progress: Option<&'a mut dyn FnMut(Progress)>,
 }
@@ -51,7 +54,13 @@ impl Default for Opening<'_> {
     /// No degraded opening, power loss survived, five seconds, no progress.
     fn default() -> Self {
         let quiet = Duration::from_secs(5);
-        Opening { allow_degraded: false, survive_power_loss: true, quiet, progress: None }
+        Opening {
+            allow_degraded: false,
+            survive_power_loss: true,
+            quiet,
+            compare_behind: false,
+            progress: None,
+        }
     }
 }
 
@@ -220,12 +229,17 @@ impl Store {
         store.open_losses()?;
         store.choose_journalling()?;
         store.replay(&mut report)?;
-        store.resynchronise(&mut report, opening.progress)?;
+        if opening.compare_behind {
+            store.resynchronise_later(&mut report);
+        } else {
+            store.resynchronise(&mut report, opening.progress)?;
+        }
         Ok((store, report))
     }
 
     fn over(root: Node, media: Media, records: Option<Records>, quiet: Duration) -> Store {
         Store {
+            has_copies: states::any_copies(&root),
             root,
             media,
             records,
@@ -278,6 +292,23 @@ impl Store {
         match &mut self.records {
             Some(Records { journal: Some(journal), .. }) => journal.clear(self.media.epoch),
             _ => Ok(()),
+        }
+    }
+
+    /// Leaves the marked regions to be compared when there is nothing better to
+    /// do. Data is right until then; redundancy counts for nothing there.
+    fn resynchronise_later(&mut self, report: &mut OpenReport) {
+        let capacity = self.capacity();
+        let Some(Records { regions: Some(regions), .. }) = &self.records else { return };
+        if self.journalled && !report.newly_failed.is_empty() {
+            report.regions_at_risk = regions.dirty().len() as u64;
+        }
+        for &region in regions.dirty() {
+            let mut extent = regions.extent(region);
+            extent.sectors = extent.sectors.min(Sectors(capacity.0 - extent.start.0));
+            report.regions += 1;
+            report.region_bytes += extent.sectors.bytes().0;
+            self.unsettled.push(Unsettled { extent, media: Vec::new() });
         }
     }
 

@@ -88,6 +88,12 @@ pub(crate) fn any_parity(node: &Node) -> bool {
     matches!(node, Node::Volume(array) if array.rows.is_some() || array.members.iter().any(any_parity))
 }
 
+/// Whether some volume of the tree keeps copies.
+pub(crate) fn any_copies(node: &Node) -> bool {
+    let Node::Volume(array) = node else { return false };
+    array.rows.is_none() && array.is_redundant() || array.members.iter().any(any_copies)
+}
+
 /// Whether some volume of the tree has redundancy.
 pub(crate) fn any_redundancy(node: &Node) -> bool {
     matches!(node, Node::Volume(array) if array.is_redundant() || array.members.iter().any(any_redundancy))

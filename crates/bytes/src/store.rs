@@ -12,7 +12,7 @@ use crate::states;
 use crate::superblock::Superblock;
 use crate::verify::{Comparison, Verifier};
 use fullstroke_contract::Extent;
-use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
+use fullstroke_units::{Bytes, Lbn, SECTOR_BYTES, Sectors};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -75,6 +75,8 @@ pub struct Store {
     pub(crate) journalled: bool,
     /// The journal's record was not carried out to its end.
     pub(crate) pending: bool,
+    /// Whether some volume of the tree keeps copies.
+    pub(crate) has_copies: bool,
     /// Where redundancy may not follow from the data.
     pub(crate) unsettled: Vec<Unsettled>,
     /// All that changed up to this epoch is durable.
@@ -106,7 +108,8 @@ pub struct Scrub {
 /// Where redundancy may not follow from the data.
 pub(crate) struct Unsettled {
     pub(crate) extent: Extent,
-    /// The media that lack what was to be written. Without them it follows.
+    /// The media that lack what was to be written. Without them it follows. None
+    /// where it is not known what lacks something, after a kill.
     pub(crate) media: Vec<usize>,
 }
 
@@ -152,6 +155,9 @@ impl Store {
     #[inline]
     pub fn read(&mut self, lbn: Lbn, into: &mut [u8]) -> Result<(), StoreError> {
         self.check_range(extent_of(lbn, into.len()))?;
+        if !self.unsettled.is_empty() {
+            self.compare_before_reading(extent_of(lbn, into.len()))?;
+        }
         if let Err(error) = self.root.read(lbn, into, &self.media) {
             self.read_again(lbn, into, error)?;
         }
@@ -335,6 +341,27 @@ impl Store {
             at = next;
         }
         Ok(())
+    }
+
+    /// Copies that were being written when the store was killed may differ: a read
+    /// makes them alike first, so that the next finds the same.
+    #[cold]
+    fn compare_before_reading(&mut self, extent: Extent) -> Result<(), StoreError> {
+        let touches = |unsettled: &Unsettled| {
+            let (start, end) = (unsettled.extent.start, unsettled.extent.end());
+            unsettled.media.is_empty() && start < extent.end() && extent.start < end
+        };
+        if self.has_copies && self.root.answers() && self.unsettled.iter().any(touches) {
+            self.finish_pending()?;
+            Verifier::new(&mut self.media, true).check(&mut self.root, "", extent)?;
+        }
+        Ok(())
+    }
+
+    /// How many bytes are still to be compared since the store was killed.
+    pub fn left_to_compare(&self) -> Bytes {
+        let left = self.unsettled.iter().filter(|unsettled| unsettled.media.is_empty());
+        left.map(|unsettled| unsettled.extent.sectors).fold(Sectors::ZERO, |sum, more| sum + more).bytes()
     }
 
     /// An error if some of `extent` was given up and not written since.

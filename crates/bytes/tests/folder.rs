@@ -342,6 +342,39 @@ fn a_journal_that_is_gone_is_refused_if_it_may_have_been_needed() {
 }
 
 #[test]
+fn an_unclean_store_can_serve_at_once_and_is_compared_behind() {
+    for name in ["raid1", "raid5", "raid6", "raid10", "raid50"] {
+        let (folder, sample) = (folder(), sample(name));
+        let mut bytes = filled(sample, folder.path());
+        let (mut store, _) = open(sample, folder.path()).unwrap();
+        store.write(Lbn(5), &pattern(5, 9, 2)).unwrap();
+        bytes[5 * 512..14 * 512].copy_from_slice(&pattern(5, 9, 2));
+        drop(store);
+        // What a kill in the middle of a write would have left.
+        let path = folder.path().join(if name == "raid50" { "member-0.1.img" } else { "member-1.img" });
+        let mut member = fs::read(&path).unwrap();
+        member[..8 * 512].fill(0xAB);
+        fs::write(&path, member).unwrap();
+        let opening = Opening { compare_behind: true, ..Opening::default() };
+        let location = Location::Folder(folder.path().to_owned());
+        let (mut store, report) = Store::open((sample.shape)(), &location, "0123", opening).unwrap();
+        assert_eq!((report.regions, report.mended.compared_sectors), (1, 0), "{name}");
+        assert!(store.left_to_compare().0 > 0);
+        let first = all_of(&mut store);
+        assert!(all_of(&mut store) == first, "{name}: the same to every read");
+        while store.tidy(Duration::ZERO).unwrap() == Tidy::Again {}
+        assert_eq!(store.left_to_compare().0, 0);
+        assert_eq!(store.scrub().unwrap().mismatched_sectors, 0, "{name}");
+        store.fail_member(&path_of(name)).unwrap();
+        assert!(all_of(&mut store) == first, "{name}: redundancy follows from what was read");
+    }
+}
+
+fn path_of(name: &str) -> Vec<usize> {
+    path(if name == "raid50" { "0.1" } else { "1" })
+}
+
+#[test]
 fn orders_that_make_no_sense_are_refused_with_the_reason() {
     let (mut store, _) =
         Store::open((sample("raid50").shape)(), &Location::Memory, "0123", Opening::default()).unwrap();

@@ -232,7 +232,8 @@ fn world(
         Some(folder) if stacks == 1 => Location::Folder(folder.clone()),
         Some(folder) => Location::Folder(folder.join(stack.name())),
     };
-    let opening = Opening { allow_degraded: options.allow_degraded, ..Opening::default() };
+    let opening =
+        Opening { allow_degraded: options.allow_degraded, compare_behind: true, ..Opening::default() };
     let (store, report) = Store::open(service.shape, &location, &stack.volume_digest(), opening)?;
     notes.extend(describe(&report).map(|note| format!("{}: {note}", stack.name())));
     let machine = Machine::new(service.tree);
@@ -263,11 +264,10 @@ fn describe(report: &OpenReport) -> impl Iterator<Item = String> {
     let mended = (!report.clean).then(|| {
         format!(
             "the last server was killed: {} changes were made again from the journal, {} regions ({} MiB) \
-             were compared and {} sectors of redundancy mended",
+             are compared meanwhile",
             report.replayed_changes,
             report.regions,
             report.region_bytes >> 20,
-            report.mended.mismatched_sectors
         )
     });
     let missing = (!report.newly_failed.is_empty())

@@ -180,6 +180,9 @@ impl Server {
     fn patience(&self) -> Duration {
         let due = self.worlds.iter().map(|world| world.machine.next_wake()).min().unwrap_or(Time::NEVER);
         let mut most = if self.stopping.is_some() { FAREWELL_LOOK } else { NAP };
+        if self.stopping.is_none() {
+            most = most.min(self.tidy_at.saturating_sub(self.began.elapsed()));
+        }
         if let Some(at) = self.accept_at {
             most = most.min(at.saturating_duration_since(Instant::now()));
         }
@@ -273,7 +276,11 @@ impl Server {
             }
             match self.worlds[index].store.tidy(now) {
                 Ok(Tidy::Sync) => self.begin_sync(index),
-                Ok(Tidy::Again) => self.tidy_at = now,
+                // Half of the time is the clients'.
+                Ok(Tidy::Again) => {
+                    let ended = self.began.elapsed();
+                    self.tidy_at = ended + (ended - now);
+                }
                 // What the host refuses now, it may allow later.
                 Ok(Tidy::Done | Tidy::At(_)) | Err(_) => {}
             }
