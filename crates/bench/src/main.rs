@@ -37,14 +37,14 @@ fn main() -> Result<()> {
         report(name, aim, &program, &arguments, "requests_per_wall_s")
     };
     let (one, array, million) = ("closed-random-8k.toml", "raid5-open.toml", 1_000_000);
-    let plain = simulate("(a) one Cheetah 9LP, closed random 8 KB reads", one, None, million, "3 M/s")?;
+    let plain = simulate("(a) one Cheetah 9LP, closed random 8 KB reads", one, None, million, "2 M/s")?;
     simulate("(b) the same, 32 outstanding, SATF", "closed-random-8k-satf.toml", None, million, "1 M/s")?;
     let long = simulate("(c) RAID-5 of 8, 66 % reads, open, 1 M requests", array, None, million, "500 k/s")?;
     let short = simulate("    the same, 100 k requests", array, None, 100_000, "")?;
     let shorter = simulate("    the same, 10 k requests", array, None, 10_000, "")?;
     println!("    cost a request at 1 M over 100 k: {:.2}, over 10 k: {:.2}", short / long, shorter / long);
-    let cached = Path::new("seagate-cheetah-9lp-measured");
-    simulate("(e) as (a), with the drive's cache on", one, Some(cached), million, "2 M/s")?;
+    let mechanics = Path::new("seagate-cheetah-9lp");
+    simulate("(e) as (a), mechanics only: no cache, no bus", one, Some(mechanics), million, "3 M/s")?;
     simulate("(f) SATF, 768 queued", "satf-768.toml", None, million, "1 M/s")?;
     let (cfq, processes) = ("cfq-256.toml", "(h) RAID-5 of 8 below CFQ, 256 processes");
     simulate(processes, cfq, None, million, "300 k/s")?;
@@ -118,7 +118,7 @@ fn peak_rss_mb() -> Option<f64> {
 
 /// A drive file: the Cheetah with that many slipped sectors, evenly spread.
 fn drive_with_slips(slips: u64) -> Result<tempfile::NamedTempFile> {
-    let mut config = drives::load("seagate-cheetah-9lp")?.config().clone();
+    let mut config = drives::load("seagate-cheetah-9lp-measured")?.config().clone();
     let each = slips / config.zones.len() as u64;
     for zone in &mut config.zones {
         let tracks = u64::from(zone.last_cylinder - zone.first_cylinder + 1) * u64::from(config.surfaces);

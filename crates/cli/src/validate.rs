@@ -5,7 +5,11 @@ use clap::Args;
 use fullstroke_measure::{number, table};
 use fullstroke_table::AtomicFile;
 use fullstroke_units::Seed;
-use fullstroke_validate::{FoundDrive, Replay, TraceFile, Validation, find_traces, plot, write_log};
+use fullstroke_validate::{
+    Distance, FailedTrace, FoundDrive, LeaveOneOut, MeasuredDisk, Replay, TraceFile, Traces, ValidateError,
+    Validation, find_traces, leave_one_out, plot, write_log,
+};
+use serde::Serialize;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -26,6 +30,9 @@ use std::path::{Path, PathBuf};
 /// The drive of X.trace is the one said with --drive, else the one in
 /// X.toml, X.parv or X.diskspecs beside the trace, else the one of the library
 /// that has X in its name.
+///
+/// A trace or drive of a folder that cannot be used is told as a row of its own;
+/// the others stand, and the exit status is 1.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Traces, or folders of them (each X.trace in it; plain, gzip, zstd or xz).
@@ -36,6 +43,12 @@ pub(crate) struct Arguments {
     /// parameter file of DiskSim.
     #[arg(long, value_name = "NAME|FILE")]
     drive: Option<String>,
+
+    /// Choose the rules by which parameter files of DiskSim are read (those of
+    /// `drive import --rule`) on all of the disks, and for each disk on all
+    /// others; show how far the model by either is from it.
+    #[arg(long, conflicts_with_all = ["drive", "by_class", "plot", "log"])]
+    leave_one_out: bool,
 
     /// Compare each class of requests (operation and outcome) by itself as well;
     /// with --json the classes are always there.
@@ -56,13 +69,33 @@ pub(crate) struct Arguments {
     seed: u64,
 }
 
+/// A disk of the answer: compared, or why not.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Row<'a, T> {
+    Compared(&'a T),
+    Failed { drive: &'a str, trace: String, error: String },
+}
+
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    let Traces { found, mut failed, .. } = traces(arguments)?;
+    let alone = found.len() + failed.len() == 1;
+    if arguments.leave_one_out {
+        return leave_out(found, failed, output);
+    }
     let mut validations = Vec::new();
     let mut replays = Vec::new();
-    for (trace, drive) in traces(arguments)? {
-        let replay = Replay::run(&trace.path, &drive).map_err(Failure::input)?;
-        validations.push(Validation::new(&trace, &drive, &replay, Seed(arguments.seed)));
-        replays.push(replay);
+    for (trace, drive) in found {
+        match Replay::run(&trace.path, &drive) {
+            Ok(replay) => {
+                validations.push(Validation::new(&trace, &drive, &replay, Seed(arguments.seed)));
+                replays.push(replay);
+            }
+            Err(error) => failed.push(FailedTrace { trace, error }),
+        }
+    }
+    if let ([only], true) = (failed.as_slice(), alone) {
+        return Err(Failure::input(&only.error));
     }
     if let Some(path) = &arguments.plot {
         write_whole(path, &plot(&validations).map_err(Failure::input)?)?;
@@ -75,23 +108,99 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     if arguments.by_class {
         text += &format!("\n\n{}", by_class(&validations));
     }
-    output.show(&validations, text)
+    output.show(&rows(&validations, &failed), format!("{text}{}", not_compared(&failed)))?;
+    if failed.is_empty() { Ok(()) } else { Err(Failure::Checks) }
+}
+
+fn rows<'a, T>(compared: &'a [T], failed: &'a [FailedTrace]) -> Vec<Row<'a, T>> {
+    let failed = failed.iter().map(|failed| Row::Failed {
+        drive: &failed.trace.name,
+        trace: failed.trace.path.display().to_string(),
+        error: failed.error.to_string(),
+    });
+    compared.iter().map(Row::Compared).chain(failed).collect()
+}
+
+fn not_compared(failed: &[FailedTrace]) -> String {
+    failed.iter().map(|failed| format!("\n{}: not compared: {}", failed.trace.name, failed.error)).collect()
+}
+
+/// Each disk by rules that were chosen on the others.
+fn leave_out(
+    found: Vec<(TraceFile, FoundDrive)>,
+    mut failed: Vec<FailedTrace>,
+    output: &Output,
+) -> Result<(), Failure> {
+    let mut disks = Vec::new();
+    for (trace, _) in found {
+        match MeasuredDisk::read(&trace) {
+            Ok(Some(disk)) => disks.push(disk),
+            Ok(None) => {
+                let error = ValidateError::NoParameters { trace: trace.path.display().to_string() };
+                failed.push(FailedTrace { trace, error });
+            }
+            Err(error) => failed.push(FailedTrace { trace, error }),
+        }
+    }
+    if disks.len() < 2 {
+        let message = format!(
+            "found {} measured disks with a parameter file of DiskSim beside the trace; expected two or more{}",
+            disks.len(),
+            not_compared(&failed)
+        );
+        return Err(Failure::Input(message));
+    }
+    let result = leave_one_out(&disks).map_err(Failure::input)?;
+    if output.json() {
+        #[derive(Serialize)]
+        struct Report<'a> {
+            disks: Vec<Row<'a, fullstroke_validate::LeftOut>>,
+            rules: &'a [String],
+            replays: usize,
+        }
+        let disks = rows(&result.disks, &failed);
+        output.show_json(&Report { disks, rules: &result.rules, replays: result.replays })?;
+    } else {
+        output.print(&format!("{}{}\n", left_out(&result), not_compared(&failed)))?;
+    }
+    if failed.is_empty() { Ok(()) } else { Err(Failure::Checks) }
+}
+
+fn left_out(result: &LeaveOneOut) -> String {
+    let header = ["disk", "mean ms", "as written", "by default", "all fitted", "left out", "left out %"];
+    let mut table = table(header, &[0]);
+    let mut chosen = String::new();
+    for disk in &result.disks {
+        let ms = |distance: &Distance| format!("{:.3}", distance.rms_ms);
+        table.add_row([
+            disk.drive.clone(),
+            number(disk.measured_mean_ms),
+            ms(&disk.as_written),
+            ms(&disk.by_default),
+            ms(&disk.all_fitted),
+            ms(&disk.left_out),
+            format!("{:.2}", 100.0 * disk.left_out.rms_share),
+        ]);
+        chosen += &format!("\n{} left out: {}", disk.drive, disk.rules.join(", "));
+    }
+    let all = result.rules.join(", ");
+    format!("RMS in ms\n{}\n\nall disks: {all}{chosen}", table.trim_fmt())
 }
 
 /// All traces with their drives; says on standard error which were left out.
-fn traces(arguments: &Arguments) -> Result<Vec<(TraceFile, FoundDrive)>, Failure> {
-    let mut found = Vec::new();
-    let mut skipped = Vec::new();
+fn traces(arguments: &Arguments) -> Result<Traces, Failure> {
+    let mut all = Traces::default();
     for path in &arguments.paths {
         let traces = find_traces(path, arguments.drive.as_deref()).map_err(Failure::input)?;
-        found.extend(traces.found);
-        skipped.extend(traces.skipped);
+        all.found.extend(traces.found);
+        all.skipped.extend(traces.skipped);
+        all.failed.extend(traces.failed);
     }
-    for trace in skipped {
+    for trace in &all.skipped {
         // If nobody reads the notes, the results stand without them.
         let _ = writeln!(io::stderr(), "fullstroke: left out {}: {}", trace.path.display(), trace.reason);
     }
-    Ok(found)
+    Ok(all)
 }
 
 /// Writes a file that appears whole or not at all.

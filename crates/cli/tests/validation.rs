@@ -111,6 +111,73 @@ fn validate_takes_a_folder_and_says_what_it_left_out() {
 }
 
 #[test]
+fn one_bad_disk_is_a_row_and_the_status_says_so() {
+    let folder = Folder::new();
+    folder.put("cheetah9LP.trace", TRACE);
+    folder.put("ibm18es.trace", &TRACE.replace("W Hit", "W Hot"));
+    folder.put("bad.trace", TRACE);
+    folder.put("bad.parv", "disksim_disk D {");
+    let output = fullstroke(&["validate", folder.path(), "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let errors: Vec<(&str, &str)> = report
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|row| Some((row["drive"].as_str()?, row["error"].as_str()?)))
+        .collect();
+    let [(bad, parameters), (ibm, line)] = errors[..] else { panic!("{report}") };
+    assert_eq!((bad, ibm), ("bad", "ibm18es"));
+    assert!(parameters.contains("bad.parv") && line.contains("line 2"), "{report}");
+    assert!(report[0]["rms_ms"].as_f64().is_some() && report.as_array().unwrap().len() == 3);
+}
+
+/// A folder with the measurements and parameter files of some disks, or `None`,
+/// said aloud, where they are not there.
+fn measured(disks: &[&str]) -> Option<Folder> {
+    let shared = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/oracle/disks");
+    let folder = Folder::new();
+    for entry in fs::read_dir(&shared).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if disks.iter().any(|disk| name.starts_with(disk)) || name == "statdefs" {
+            fs::copy(entry.path(), folder.name(&name)).unwrap();
+        }
+    }
+    if folder.files() == 0 {
+        eprintln!("skipped: {} is not there", shared.display());
+        return None;
+    }
+    Some(folder)
+}
+
+#[test]
+fn rules_are_chosen_on_other_disks_than_the_one_they_are_held_against() {
+    let Some(folder) = measured(&["hp_c2247a", "hp_c3323a"]) else { return };
+    let (text, _) = success(&["validate", folder.path(), "--leave-one-out", "--json"]);
+    let report: Value = serde_json::from_str(&text).unwrap();
+    let [first, second] = report["disks"].as_array().unwrap().as_slice() else { panic!("{report}") };
+    assert_eq!((&first["drive"], &second["drive"]), (&"hp_c2247a".into(), &"hp_c3323a".into()));
+    let rms = |disk: &Value, key: &str| disk[key]["rms_ms"].as_f64().unwrap();
+    // The second has a low water mark, by whose rule it is nearer; the first
+    // could not have told.
+    assert!(rms(second, "all_fitted") < 0.9 * rms(second, "left_out"), "{report}");
+    assert_eq!(rms(second, "left_out"), rms(second, "as_written"));
+    assert!(success(&["validate", folder.path(), "--leave-one-out"]).0.contains("all fitted"));
+}
+
+#[test]
+fn rules_of_an_import_can_be_switched_off_by_name() {
+    let error = refused(&["drive", "import", "gone.parv", "--rule", "setling=on"]);
+    assert!(error.contains("`setling`") && error.contains("settling, turn_round"), "{error}");
+    let Some(folder) = measured(&["barracuda"]) else { return };
+    let parameters = folder.name("barracuda.parv");
+    let (with, _) = success(&["drive", "import", &parameters]);
+    let (without, _) = success(&["drive", "import", &parameters, "--rule", "settling=off"]);
+    assert!(with.contains("head_switch_ms = 0.9") && with.contains("fitted: rule settling"), "{with}");
+    assert!(without.contains("head_switch_ms = 0.1") && !without.contains("rule settling"), "{without}");
+}
+
+#[test]
 fn validate_takes_a_drive_file_beside_the_trace() {
     let folder = Folder::new();
     let library = concat!(env!("CARGO_MANIFEST_DIR"), "/../../drives/seagate-cheetah-9lp.toml");

@@ -6,7 +6,8 @@ use crate::fields::Fields;
 use crate::files::{FileSystem, ReadFiles};
 use crate::grammar::{self, Block, Content, Document, Item, Topology};
 use crate::layout::{Disk, Layout};
-use crate::rules::{self, Reading};
+use crate::reading::Reading;
+use crate::rules;
 use crate::{g1, g4, seek};
 use fullstroke_drive::{
     Direction, DriveConfig, ElectronicsConfig, Geometry, Published, QueueConfig, ZeroLatency,
@@ -58,7 +59,7 @@ pub fn import(path: &Path, options: &Options) -> Result<Vec<Imported>, ImportErr
 }
 
 /// How a file is imported.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
     /// Only the disk whose block or component is called so.
     pub name: Option<String>,
@@ -168,13 +169,13 @@ impl Import<'_> {
             (Electronics::default(), self.model(&fields, &name, &mut losses)?)
         } else {
             let mut electronics = Electronics::read(&fields, self.strict, &mut losses)?;
-            electronics.bus = instance.map(|instance| self.bus(instance)).transpose()?.flatten();
+            electronics.bus = self.bus(instance, &mut losses)?;
             let model = fields.required("Model")?;
             let prefix = format!("{}.", model.key);
             let model = Fields::new(self.document, model.block()?, &prefix);
             let mut config = self.model(&model, &name, &mut losses)?;
             queue(&electronics, &mut config, &mut losses);
-            rules::apply(&electronics, &mut config, self.reading);
+            rules::apply(&electronics, &mut config, &self.reading);
             (electronics, config)
         };
         config.sources.insert("capacity_sectors".into(), config.sources["zones"].clone());
@@ -188,9 +189,10 @@ impl Import<'_> {
         losses: &mut Vec<Loss>,
     ) -> Result<DriveConfig, ImportError> {
         fields.only(MODEL_KEYS, self.strict, losses)?;
+        let announced = fields.required("Number of cylinders")?.within(1, MAX_CYLINDERS)? as u32;
         let disk = Disk {
             surfaces: fields.required("Number of data surfaces")?.within(1, MAX_SURFACES)? as u32,
-            cylinders: fields.required("Number of cylinders")?.within(1, MAX_CYLINDERS)? as u32,
+            cylinders: announced + 1,
             blocks: fields.required("Block count")?.amount()?,
         };
         let found = fields.required("Layout Model")?;
@@ -210,6 +212,7 @@ impl Import<'_> {
                 return Err(found.error(ErrorKind::WrongValue, found_text, "dm_layout_g1 or dm_layout_g4"));
             }
         };
+        let disk = Disk { cylinders: layout.cylinders(announced, losses), ..disk };
         layout.cut(disk.blocks, losses);
         let mechanics = fields.required("Mechanical Model")?;
         let prefix = format!("{}.", mechanics.key);
@@ -236,10 +239,7 @@ impl Import<'_> {
         access_time(fields, losses)?;
         let seek = seek::curve(self.files, fields, disk.cylinders, losses)?;
         let settle = fields.required("Add. write settling delay")?;
-        let write_settle_ms = settle.number()?.max(0.0);
-        if settle.number()? < 0.0 {
-            losses.push(Loss::new(&settle.key, format!("{} taken as 0", settle.number()?)));
-        }
+        let write_settle_ms = settle.number()?;
         let speed = fields.required("Rotation speed (in rpms)")?;
         let rpm = speed.number()?;
         if !(rpm > 0.0 && rpm <= 1e6) {
@@ -296,34 +296,80 @@ impl Import<'_> {
         ))
     }
 
-    /// The bus that a component hangs on.
-    fn bus(&self, instance: &str) -> Result<Option<Bus>, ImportError> {
-        let above = self.document.items.iter().find_map(|item| match item {
-            Item::Topology(topology) => bus_above(topology, instance, None),
-            _ => None,
-        });
-        let of = above.and_then(|bus| {
+    /// The bus that a component hangs on, with what it loses.
+    fn bus(&self, instance: Option<&str>, losses: &mut Vec<Loss>) -> Result<Option<Bus>, ImportError> {
+        let place = instance.and_then(|instance| {
             self.document.items.iter().find_map(|item| match item {
-                Item::Instantiate { names, of, .. } if names.iter().any(|name| name == bus) => Some(of),
+                Item::Topology(topology) => above(topology, instance, Above::default()),
                 _ => None,
             })
         });
-        let Some(block) = of.and_then(|name| self.document.named.get(name)) else { return Ok(None) };
-        let prefix = format!("{}.", block.name.as_deref().unwrap_or_default());
-        Bus::read(&Fields::new(self.document, block, &prefix)).map(Some)
+        let block = |component: &str| {
+            let of = self.document.items.iter().find_map(|item| match item {
+                Item::Instantiate { names, of, .. } if names.iter().any(|name| name == component) => Some(of),
+                _ => None,
+            })?;
+            self.document.named.get(of)
+        };
+        let Some((bus, place)) = place.and_then(|place| Some((place.bus?, place))) else {
+            let what = "the file puts the disk on no bus: a sector takes `Bulk sector transfer time` alone; the .parv \
+                        file of a disk describes its bus";
+            losses.push(Loss::new("", what));
+            return Ok(None);
+        };
+        let Some(block_of_bus) = block(&bus.name) else { return Ok(None) };
+        let prefix = format!("{}.", block_of_bus.name.as_deref().unwrap_or_default());
+        let mut found = Bus::read(&Fields::new(self.document, block_of_bus, &prefix), losses)?;
+        if let Some(controller) = place.controller.and_then(block) {
+            let fields = Fields::new(self.document, controller, "");
+            if let Some(time) = fields.optional("Bulk sector transfer time") {
+                found.controller_sector_ms = time.number()?.max(0.0);
+            }
+        }
+        found.disks = disks_below(bus);
+        if found.disks > 1 {
+            let what = format!(
+                "{} disks share the bus; here each drive has its own. A stack of them shares it by the table `[link]` \
+                 with kind = \"scsi\"; then the drive's bus_read_ms_per_sector and bus_write_ms_per_sector are 0",
+                found.disks
+            );
+            losses.push(Loss::new(bus.name.clone(), what));
+        }
+        Ok(Some(found))
     }
 }
 
-/// The name of the nearest bus above a component.
-fn bus_above<'t>(topology: &'t Topology, instance: &str, bus: Option<&'t str>) -> Option<&'t str> {
+/// What stands above a component.
+#[derive(Clone, Copy, Default)]
+struct Above<'t> {
+    bus: Option<&'t Topology>,
+    controller: Option<&'t str>,
+}
+
+/// The nearest bus and controller above a component.
+fn above<'t>(topology: &'t Topology, instance: &str, mut so_far: Above<'t>) -> Option<Above<'t>> {
     if topology.name == instance {
-        return bus;
+        return Some(so_far);
     }
-    let bus = if topology.kind == "disksim_bus" { Some(topology.name.as_str()) } else { bus };
+    match topology.kind.as_str() {
+        "disksim_bus" => so_far.bus = Some(topology),
+        "disksim_ctlr" => so_far.controller = Some(&topology.name),
+        _ => {}
+    }
     topology.below.iter().find_map(|value| match &value.content {
-        Content::Topology(below) => bus_above(below, instance, bus),
+        Content::Topology(below) => above(below, instance, so_far),
         _ => None,
     })
+}
+
+/// Disks that hang on a bus, not those behind another one.
+fn disks_below(bus: &Topology) -> u32 {
+    let disks = bus.below.iter().map(|value| match &value.content {
+        Content::Topology(below) if below.kind == "disksim_bus" => 0,
+        Content::Topology(below) => disks_below(below) + u32::from(below.kind == "disksim_disk"),
+        _ => 0,
+    });
+    disks.sum()
 }
 
 fn access_time(fields: &Fields<'_>, losses: &mut Vec<Loss>) -> Result<(), ImportError> {

@@ -8,6 +8,9 @@ use fullstroke_drive::{TrackOrder, ZoneConfig};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Disk {
     pub(crate) surfaces: u32,
+    /// Cylinders that a layout may use: one more than the file announces.
+    /// Extracted files count from 0 in places and from 1 in others, and
+    /// DiskSim 4.0 holds no layout against the announced number.
     pub(crate) cylinders: u32,
     /// Addresses, as the file says.
     pub(crate) blocks: u64,
@@ -31,6 +34,17 @@ pub(crate) struct Built {
 impl Layout {
     pub(crate) fn lbns(&self) -> u64 {
         self.zones.iter().map(|zone| zone.lbns).fold(0, u64::saturating_add)
+    }
+
+    /// The cylinders of a disk that announces so many: one more where the
+    /// layout uses the one behind the last.
+    pub(crate) fn cylinders(&self, announced: u32, losses: &mut Vec<Loss>) -> u32 {
+        let used = self.zones.last().map_or(0, |zone| zone.config.last_cylinder + 1);
+        if used > announced {
+            let what = format!("{announced} announced, but the layout uses {used}; the disk has {used}");
+            losses.push(Loss::new("Number of cylinders", what));
+        }
+        used.max(announced)
     }
 
     /// Cuts the layout at the number of blocks that the file announces, and

@@ -26,7 +26,8 @@
 //! | `g1.rs` | layouts by zones and sparing schemes |
 //! | `g4/` | layouts as a tree of track patterns |
 //! | `layout.rs` | what layouts have in common |
-//! | `rules.rs` | what the numbers are taken to mean |
+//! | `reading.rs` | the rules and constants that stand in no file |
+//! | `rules.rs` | what the numbers are taken to mean by them |
 
 mod electronics;
 mod error;
@@ -37,13 +38,14 @@ mod g4;
 mod grammar;
 mod import;
 mod layout;
+mod reading;
 mod rules;
 mod seek;
 
-pub use electronics::{Bus, DiskKeys, Electronics, Scheduler};
+pub use electronics::{BUS_USES, Bus, DiskKeys, Electronics, KeyUse, Scheduler, Use};
 pub use error::{ErrorKind, ImportError, Loss};
 pub use files::{FileSystem, ReadFiles};
 pub use grammar::{Block, Content, Document, Item, Parameter, Place, Topology, Value};
 pub use import::{Imported, Options, document, import, import_from};
-pub use rules::Reading;
+pub use reading::{Reading, Rule};
 pub use seek::seek_file;

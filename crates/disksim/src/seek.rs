@@ -209,7 +209,8 @@ fn extend(table: &mut Vec<(u32, f64)>, cylinders: u32, key: &str, losses: &mut V
 }
 
 /// The points of a seek file: a line that counts them, then one line for each,
-/// `cylinders, milliseconds` with the standard deviation behind at will.
+/// `cylinders, milliseconds`, with further numbers behind at will (a standard
+/// deviation, a longest time): DiskSim 4.0 reads two and passes over the rest.
 ///
 /// # Errors
 /// Names the line of a point that is none, or that does not follow the one
@@ -267,11 +268,12 @@ pub fn seek_file(path: &Path, text: &str) -> Result<Vec<(u32, f64)>, ImportError
     Ok(points)
 }
 
+/// A distance and its time; further numbers, such as a deviation and a longest
+/// time, may follow.
 fn point(line: &str) -> Option<(u32, f64)> {
     let mut parts = line.split(',').map(str::trim);
     let distance: u32 = parts.next()?.parse().ok()?;
     let ms: f64 = parts.next()?.parse().ok()?;
-    let deviation = parts.next().is_none_or(|deviation| deviation.parse::<f64>().is_ok());
-    let plausible = distance > 0 && ms.is_finite() && ms > 0.0;
-    (plausible && deviation && parts.next().is_none()).then_some((distance, ms))
+    let numbers = parts.all(|number| number.parse::<f64>().is_ok());
+    (distance > 0 && ms.is_finite() && ms > 0.0 && numbers).then_some((distance, ms))
 }

@@ -33,7 +33,8 @@ fn line_of(text: &str, what: &str) -> u32 {
 fn the_small_disk_is_accepted_in_strict_mode() {
     let imported = one(&[("d.diskspecs", &good())], true).unwrap();
     assert_eq!(imported.config.capacity_sectors.0, 196);
-    assert_eq!(imported.losses, []);
+    let lost: Vec<&str> = imported.losses.iter().map(|loss| loss.what.as_str()).collect();
+    assert!(matches!(lost[..], [bus] if bus.contains("on no bus")), "{lost:?}");
 }
 
 #[test]
@@ -75,7 +76,7 @@ fn wrong_types_and_values_are_named() {
         ("= 10000", "= 0", ErrorKind::WrongValue),
         ("scheme used = 9", "scheme used = 11", ErrorKind::WrongValue),
         ("Seek type = constant", "Seek type = swift", ErrorKind::WrongValue),
-        ("Last cylinder number = 9", "Last cylinder number = 10", ErrorKind::Layout),
+        ("Last cylinder number = 9", "Last cylinder number = 11", ErrorKind::Layout),
         (
             "Number of spares = 4, slips = [ 3, 5 ]",
             "Number of spares = 0, slips = [ 1, 2, 3, 4, 5, 6 ]",
@@ -199,6 +200,56 @@ fn a_short_seek_file_is_refused_with_its_line() {
         assert_eq!((error.kind, error.line), (ErrorKind::SeekFile, line), "{error}");
         assert_eq!(error.file, Path::new("x.seek"));
     }
+}
+
+#[test]
+fn a_seek_file_may_have_further_columns() {
+    let four = "Seek distances measured: 2\n1, 0.9, 0.02, 1.1\n2, 1.5, 0.1, 1.9\n";
+    assert_eq!(seek_file(Path::new("x.seek"), four).unwrap(), [(1, 0.9), (2, 1.5)]);
+    let words = "Seek distances measured: 1\n1, 0.9, 0.02, swift\n";
+    assert_eq!(seek_file(Path::new("x.seek"), words).unwrap_err().line, 2);
+}
+
+#[test]
+fn a_layout_may_use_the_cylinder_behind_the_last() {
+    let g1 = good().replace("Last cylinder number = 9", "Last cylinder number = 10");
+    let rows =
+        "[ 0, 0, 0.0, 10, 1, 0.1, 110, 11, TRACK, 0, 0, 110, 0, 0.0, 10, 1, 0.1, 110, 11, TRACK, 0, 1 ]";
+    for text in [g1, g4(rows, "")] {
+        let imported = one(&[("d.diskspecs", &text)], true).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(imported.config.zones.last().unwrap().last_cylinder, 10);
+        fullstroke_drive::Model::new(imported.config).unwrap();
+        let loss = imported.losses.iter().find(|loss| loss.key == "Number of cylinders").unwrap();
+        assert!(loss.what.contains("10 announced"), "{}", loss.what);
+    }
+}
+
+/// A system in which two disks hang on one bus and a third on another.
+const SYSTEM: &str = "\
+    disksim_bus B { type = 1, Arbitration type = 1, Arbitration time = 0.0,\n\
+    Read block transfer time = 0.02, Write block transfer time = 0.0256, Print stats = 0 }\n\
+    disksim_ctlr C { type = 1, Scale for delays = 0.0, Bulk sector transfer time = 3.0 }\n\
+    instantiate [ bus0, bus1, bus2 ] as B\n\
+    instantiate [ ctlr0 ] as C\n\
+    instantiate [ disk1 .. disk3 ] as D\n\
+    topology disksim_bus bus0 [ disksim_ctlr ctlr0 [\n\
+    disksim_bus bus1 [ disksim_disk disk1 [], disksim_disk disk2 [] ],\n\
+    disksim_bus bus2 [ disksim_disk disk3 [] ] ] ]\n";
+
+#[test]
+fn the_slowest_of_disk_bus_and_controller_sets_the_pace_and_a_shared_bus_is_told() {
+    let text = format!("{}{SYSTEM}", good());
+    let imported = one(&[("d.diskspecs", &text)], true).unwrap();
+    assert_eq!(imported.config.electronics.bus_read_ms_per_sector, 3.0);
+    let bus = imported.electronics.bus.unwrap();
+    assert_eq!((bus.disks, bus.write_sector_ms, bus.controller_sector_ms), (2, 0.0256, 3.0));
+    let loss = imported.losses.iter().find(|loss| loss.key == "bus1").unwrap();
+    assert!(loss.what.starts_with("2 disks share the bus") && loss.what.contains("[link]"), "{}", loss.what);
+    let quick = fullstroke_disksim::Bus { controller_sector_ms: 0.0, ..bus };
+    assert!(quick.link_table().contains("kind = \"scsi\"\nrate_mb_per_s = 20.000"), "{}", quick.link_table());
+    let alone = text.replace("disksim_disk disk1 [], disksim_disk disk2 []", "disksim_disk disk1 []");
+    let alone = one(&[("d.diskspecs", &alone)], true).unwrap();
+    assert_eq!(alone.losses, []);
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn shared(name: &str) -> Option<PathBuf> {
 
 fn one(path: &Path) -> Imported {
     let mut disks =
-        import(path, &Options { strict: true, reading: Reading::AsWritten, ..Options::default() })
+        import(path, &Options { strict: true, reading: Reading::AS_WRITTEN, ..Options::default() })
             .unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(disks.len(), 1);
     disks.remove(0)

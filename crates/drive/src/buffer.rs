@@ -41,6 +41,9 @@ pub(crate) enum Lookup {
     /// The beginning, and the rest is being read: so many sectors are there,
     /// and the head waits for the next since an instant.
     Filling { there: Sectors, next: Lbn, since: Time },
+    /// The beginning, in this segment, which is not being filled: so many
+    /// sectors are there, and the next must come from the medium.
+    Beginning { segment: usize, there: Sectors, next: Lbn },
     /// Nothing that is of use.
     Miss,
 }
@@ -63,6 +66,8 @@ pub(crate) struct Buffer {
     /// What was written last, and when it is on the medium; until then its
     /// segment is taken.
     destaged: (Extent, Time),
+    /// Where the last read ended.
+    last_read_end: u64,
     /// The arm works for the buffer until then.
     arm_free: Time,
     /// What the arm did to write dirty data.
@@ -111,6 +116,7 @@ impl Buffer {
             destaging: Access::default(),
             config: config.clone(),
             destaged: (Extent::default(), Time::ZERO),
+            last_read_end: u64::MAX,
             arm_free: Time::ZERO,
             tick: 0,
             hits: 0,
@@ -226,7 +232,7 @@ impl Buffer {
         let begin = if self.pool.is_some() { begin.max(since) } else { begin };
         self.stop_fill(begin);
         let position = mechanics.geometry().locate(extent.start);
-        let feed = Feed { first: arrived, each: Duration::ZERO };
+        let feed = Feed { first: arrived, each: Duration::ZERO, marked: 0 };
         let access = mechanics.access_fed(head, begin, extent, &position, true, Some(feed), |_| {});
         self.arm_free = begin + access.duration();
         self.destaged = (extent, self.arm_free);
@@ -291,14 +297,22 @@ impl Buffer {
         if let Some(index) = self.segments.holding(start, end, is_there) {
             return Lookup::Hit(index);
         }
-        let Some(segment) = self.filling.map(|index| self.segments.get(index)) else { return Lookup::Miss };
-        match segment.fill {
-            Fill::Ahead { since, .. } if segment.start <= start && start <= segment.end => {
-                let there = Sectors(segment.end - start);
-                Lookup::Filling { there, next: Lbn(segment.end), since }
-            }
-            _ => Lookup::Miss,
+        let at_end = u64::from(!self.config.read_ahead_misses_at_end);
+        if let Some(segment) = self.filling.map(|index| self.segments.get(index))
+            && let Fill::Ahead { since, .. } = segment.fill
+            && (segment.start..segment.end + at_end).contains(&start)
+        {
+            let there = Sectors(segment.end - start);
+            return Lookup::Filling { there, next: Lbn(segment.end), since };
         }
+        // A segment that stands: its sectors go over the bus, and the arm must
+        // move for the rest. A track buffer is read anew.
+        let stands = |segment: &Segment| {
+            segment.kind == Kind::Read && segment.fill == Fill::Idle && segment.ready <= now
+        };
+        let Some(index) = self.segments.holding(start, start + 1, stands) else { return Lookup::Miss };
+        let end = self.segments.get(index).end;
+        Lookup::Beginning { segment: index, there: Sectors(end - start), next: Lbn(end) }
     }
 
     /// Where the data of the segment that is being read begin and end.
@@ -374,7 +388,8 @@ impl Buffer {
             return;
         }
         let goes_on = self.config.read_ahead_over_delivered || self.config.read_ahead_on_hit;
-        let limit = self.limit(extent, mechanics);
+        let start = self.segments.get(index).start;
+        let limit = self.limit(extent, start, mechanics);
         match fill {
             Fill::Ahead { since, limit: old } => {
                 self.segments.set_fill(index, Fill::Ahead { since, limit: limit.max(old) });
@@ -392,8 +407,8 @@ impl Buffer {
     pub(crate) fn filled(&mut self, now: Time, extent: Extent, mechanics: &Mechanics) {
         self.arm_free = self.arm_free.max(now);
         self.tick += 1;
-        let limit = self.limit(extent, mechanics);
         let Some(index) = self.filling.take() else { return };
+        let limit = self.limit(extent, self.segments.get(index).start, mechanics);
         let (tick, size) = (self.tick, self.segment_sectors);
         self.segments.update(index, |segment| {
             segment.end = extent.end().0;
@@ -403,6 +418,21 @@ impl Buffer {
         });
         self.start_ahead(index, now, limit);
         self.share();
+    }
+
+    /// The rest of a read came from the medium, for which the arm left its place
+    /// at `left`, and joins its beginning in a segment.
+    pub(crate) fn resumed(
+        &mut self,
+        index: usize,
+        left: Time,
+        now: Time,
+        extent: Extent,
+        mechanics: &Mechanics,
+    ) {
+        self.stop_fill(left);
+        self.filling = Some(index);
+        self.filled(now, extent, mechanics);
     }
 
     /// A read came from the medium: the arm left its place at `left`, landed at
@@ -431,7 +461,7 @@ impl Buffer {
                 segment.start = end;
             }
             segment.trim(self.segment_sectors);
-            let limit = self.limit(extent, mechanics);
+            let limit = self.limit(extent, extent.start.0, mechanics);
             let Some(index) = self.insert(segment) else { return };
             self.start_ahead(index, now, limit);
         }
@@ -610,32 +640,44 @@ impl Buffer {
         }
     }
 
-    /// How far read-ahead goes behind a read.
-    fn limit(&self, extent: Extent, mechanics: &Mechanics) -> u64 {
+    /// How far read-ahead goes behind a read, in a segment that holds its
+    /// stream from `begun` on.
+    fn limit(&mut self, extent: Extent, begun: u64, mechanics: &Mechanics) -> u64 {
         let (start, end) = (extent.start.0, extent.end().0);
-        if self.config.read_ahead == ReadAhead::None {
+        let goes_on = start == std::mem::replace(&mut self.last_read_end, end);
+        let waits = self.config.read_ahead_waits_for_stream;
+        if self.config.read_ahead == ReadAhead::None || (waits && !goes_on) {
             return end;
         }
         let geometry = mechanics.geometry();
+        let capacity = geometry.capacity().0;
         let from = if self.config.read_ahead_over_delivered { end } else { start };
         let most = self.config.read_ahead_sectors.map_or(u64::MAX, |sectors| end + u64::from(sectors));
-        let full = (from + self.segment_sectors).min(most).min(geometry.capacity().0).max(end);
-        let track_end = |lbn: u64| {
+        let full = (from + self.segment_sectors).min(most).min(capacity).max(end);
+        let track_at = |lbn: u64| {
             let track = geometry.track_at(Lbn(lbn));
-            (track.first + track.sectors).0
+            (track.first.0, (track.first + track.sectors).0)
         };
+        let (_, track_end) = track_at(end - 1);
         match self.config.read_ahead {
             ReadAhead::None => end,
-            ReadAhead::Track | ReadAhead::WholeTrack => track_end(end - 1).min(full),
+            ReadAhead::Track | ReadAhead::WholeTrack => track_end.min(full),
             ReadAhead::Cylinder => {
                 let cylinder = geometry.cylinder_of(Lbn(end - 1));
-                let mut reached = track_end(end - 1);
+                let mut reached = track_end;
                 while reached < full && geometry.cylinder_of(Lbn(reached)) == cylinder {
-                    reached = track_end(reached);
+                    reached = track_at(reached).1;
                 }
                 reached.min(full)
             }
             ReadAhead::Segment => full,
+            ReadAhead::NextTrack if end == capacity => end,
+            ReadAhead::NextTrack => {
+                let (first, behind) = track_at(end);
+                let came_over = begun < first && behind < capacity;
+                let reached = if came_over { track_at(behind).1 } else { behind };
+                if waits { reached.min(full) } else { reached }
+            }
         }
     }
 

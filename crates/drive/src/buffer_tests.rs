@@ -132,7 +132,8 @@ fn a_read_of_what_was_read_hits() {
     let mut bench = Bench::new(json!({}));
     assert!(bench.read(100, 8) > 1.0);
     assert_eq!(bench.read(102, 4), 0.0);
-    assert!(bench.read(106, 4) > 1.0, "its end was not read");
+    let took = bench.read(106, 4);
+    assert!((took - 0.3).abs() < 1e-4, "its last two sectors were not read: {took}");
     assert_eq!(bench.hits(), 1);
 }
 
@@ -172,6 +173,77 @@ fn a_read_that_meets_read_ahead_waits_for_the_rest_only() {
     bench.pass(0.3);
     let took = bench.read(12, 4);
     assert!((took - 0.3).abs() < 1e-4, "{took}");
+}
+
+#[test]
+fn a_read_that_begins_in_a_stopped_segment_takes_its_beginning_from_there() {
+    let mut bench = Bench::new(json!({}));
+    bench.read(0, 8);
+    bench.pass(40.0);
+    // Sectors 4..8 are there, 8..12 are not: the medium is waited for, and the
+    // request ends with them, as one of 8..12 alone would.
+    let mut alone = Bench::new(json!({}));
+    alone.read(0, 8);
+    alone.pass(40.0);
+    let (joined, rest) = (bench.read(4, 8), alone.read(8, 4));
+    assert!((joined - rest).abs() < 1e-6 && joined > 0.6, "{joined} {rest}");
+    // From then on the segment holds all of it.
+    assert!(bench.drive_holds(2) && bench.drive_holds(11));
+}
+
+#[test]
+fn a_stopped_segment_grows_by_what_is_read_behind_it() {
+    let mut bench = Bench::new(json!({ "read_ahead": "track" }));
+    bench.read(0, 4);
+    bench.read(1000, 4);
+    bench.read(2, 6);
+    bench.pass(20.0);
+    assert!(bench.drive_holds(30), "and read-ahead goes on");
+}
+
+#[test]
+fn a_read_at_the_end_of_read_ahead_may_miss() {
+    // A head that has read 4 sectors and half of the next one when a read of
+    // that comes: it goes on, or has missed its beginning.
+    let took = |changes: Value| {
+        let mut bench = Bench::new(changes);
+        bench.read(0, 4);
+        bench.pass(0.075);
+        bench.read(4, 1)
+    };
+    assert!((took(json!({ "read_ahead": "track" })) - 0.075).abs() < 1e-4);
+    let missed = took(json!({ "read_ahead": "track", "read_ahead_misses_at_end": true }));
+    assert!((missed - 6.075).abs() < 1e-4, "{missed}");
+}
+
+#[test]
+fn read_ahead_by_tracks_follows_a_stream_into_the_next_one() {
+    let mut bench = Bench::new(json!({ "read_ahead": "next-track" }));
+    bench.read(10, 4);
+    bench.pass(40.0);
+    assert!(bench.drive_holds(39) && !bench.drive_holds(40), "a read is followed to the end of its track");
+    let mut bench = Bench::new(json!({ "read_ahead": "next-track" }));
+    bench.read(36, 8);
+    bench.pass(40.0);
+    assert!(bench.drive_holds(119) && !bench.drive_holds(120), "one that came over, to the end of the next");
+    let mut short = Bench::new(json!({ "read_ahead": "next-track", "segment_sectors": 10 }));
+    short.read(0, 4);
+    short.pass(40.0);
+    assert!(short.drive_holds(35) && !short.drive_holds(20), "the segment keeps the newest sectors");
+}
+
+#[test]
+fn read_ahead_can_wait_for_a_stream() {
+    let stream = json!({ "read_ahead": "next-track", "read_ahead_waits_for_stream": true });
+    let mut bench = Bench::new(stream);
+    bench.read(0, 4);
+    bench.pass(40.0);
+    assert!(bench.read(4, 4) > 0.0, "a read alone is none");
+    bench.pass(40.0);
+    assert!(bench.drive_holds(8) && bench.drive_holds(39));
+    assert!(bench.read(100, 4) > 0.0);
+    bench.pass(40.0);
+    assert!(!bench.drive_holds(110));
 }
 
 #[test]
@@ -574,6 +646,9 @@ fn electronics() -> impl Strategy<Value = Value> {
                 "read_hit": overheads, "read_miss": overheads, "write_hit": overheads, "write_miss": overheads,
                 "read_completion_ms": completion, "write_completion_ms": completion / 3.0,
                 "read_watermark": read_watermark, "watermark_of_segment": disconnects,
+                "write_watermark": read_watermark, "partial_hits_wait": disconnects,
+                "near_write_hits": disconnects, "write_underruns": !disconnects,
+                "read_reselect_ms": completion, "read_in_place": overheads,
             });
             if disconnects {
                 keys["write_disconnect"] = json!({ "seek_ms": overhead, "data_ms": overhead * 2.0 });
@@ -584,8 +659,9 @@ fn electronics() -> impl Strategy<Value = Value> {
 }
 
 fn configs() -> impl Strategy<Value = DriveConfig> {
-    let modes = prop::sample::select(vec!["none", "track", "cylinder", "segment", "whole-track"]);
-    let flags = prop::array::uniform8(any::<bool>());
+    let modes =
+        prop::sample::select(vec!["none", "track", "cylinder", "segment", "whole-track", "next-track"]);
+    let flags = prop::array::uniform10(any::<bool>());
     let order = prop::option::of(prop::sample::select(vec!["fcfs", "satf", "c-look"]));
     let shares = (order, prop::option::of(0u32..400), prop::sample::select(vec![0u32, 20, 100]));
     let sizes = (1u32..6, 0u32..6, 1u32..100, prop::option::of(0u32..50));
@@ -602,6 +678,7 @@ fn configs() -> impl Strategy<Value = DriveConfig> {
                 "read_ahead_on_hit": flags[1], "write_back": flags[2], "combine_writes": flags[3],
                 "read_hits_on_written": flags[4], "writes_drop_reads": flags[5], "hits_pass_queue": flags[6],
                 "destage_delay": format!("{}ms", delay * 7), "destage_watermark": watermark,
+                "read_ahead_waits_for_stream": flags[8], "read_ahead_misses_at_end": flags[9],
                 "buffered_first": flags[7], "stream_sectors": stream, "destage_discipline": order,
                 "sectors": sectors.map(|more| segment_sectors + more),
             });

@@ -41,6 +41,7 @@ pub struct DriveConfig {
     #[serde(default, skip_serializing_if = "is_default")]
     pub head_switch_ms: f64,
     /// Time that a write waits in addition after the arm or the head has moved.
+    /// Negative where the curve is longer than a write's movement.
     #[serde(default, skip_serializing_if = "is_default")]
     pub write_settle_ms: f64,
     /// Time before a read of the track that was written last.
@@ -132,6 +133,14 @@ pub struct BufferConfig {
     /// Read-ahead may overwrite what was delivered: a segment is a ring.
     #[serde(default, skip_serializing_if = "is_default")]
     pub read_ahead_over_delivered: bool,
+    /// A read that begins with the sector on which read-ahead is misses; unless
+    /// said, it goes on with it without a pause.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub read_ahead_misses_at_end: bool,
+    /// Read-ahead begins only behind a read that goes on where the last one
+    /// ended, and ends where the segment is full.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub read_ahead_waits_for_stream: bool,
     /// A hit on a full segment lets read-ahead go on.
     #[serde(default, skip_serializing_if = "is_default")]
     pub read_ahead_on_hit: bool,
@@ -186,6 +195,10 @@ pub enum ReadAhead {
     Cylinder,
     /// Until the segment is full, or another request needs the arm.
     Segment,
+    /// To the end of the request's track, and behind a stream that came over
+    /// from the track before to the end of the next one. The segment keeps the
+    /// newest sectors.
+    NextTrack,
     /// The whole track, from where the heads land: a track buffer.
     WholeTrack,
 }

@@ -9,6 +9,7 @@ use crate::actuators::{MultiActuator, Shares};
 use crate::buffer::{Buffer, Lookup};
 use crate::config::DriveConfig;
 use crate::electronics::{Before, Electronics};
+use crate::geometry::Position;
 use crate::mechanics::{Access, Feed, Head, Mechanics, Piece, milliseconds};
 use crate::queue::{Arm, Choice, CommandQueue, FlushCommand, Waiting};
 use crate::statistics::Statistics;
@@ -346,6 +347,9 @@ impl Drive {
         match self.look_up(request.extent, now) {
             Lookup::Hit(segment) => self.read_hit(waiting.slot, segment, now),
             Lookup::Filling { there, next, since } => self.read_on(waiting.slot, now, there, next, since),
+            Lookup::Beginning { segment, there, next } => {
+                self.read_rest(waiting.slot, now, segment, there, next)
+            }
             Lookup::Miss => self.read_medium(waiting, via, now),
         }
     }
@@ -400,10 +404,11 @@ impl Drive {
         let extent = request.extent;
         let electronics = self.electronics;
         let free = self.arm_free(now);
-        let moves = free + electronics.read_miss(self.last.kind);
+        let moves = free + electronics.read_miss(self.last.kind, self.is_on(&waiting.position));
         let detour = self.visit(via);
         let marked = self.watermark(extent.sectors);
-        let mut bus = Bus::new(extent.sectors.0, electronics.bus_read, marked, electronics.data_preparation);
+        let preparation = electronics.read_reselect + electronics.data_preparation;
+        let mut bus = Bus::new(extent.sectors.0, electronics.bus_read, marked, preparation);
         let mut access = self.mechanics.access_fed(
             &mut self.head,
             moves + detour,
@@ -422,13 +427,23 @@ impl Drive {
         Service { slot: waiting.slot, finish, breakdown: parts(submitted, free, finish, &access) }
     }
 
+    /// Whether the heads stand on the track of `position`.
+    fn is_on(&self, position: &Position) -> bool {
+        (self.head.cylinder, self.head.surface) == (position.cylinder, position.surface)
+    }
+
     /// Sectors that must have been read before the bus begins.
     fn watermark(&self, sectors: Sectors) -> u64 {
+        self.marked(self.electronics.read_watermark, sectors)
+    }
+
+    /// Sectors up to a mark.
+    fn marked(&self, mark: f64, sectors: Sectors) -> u64 {
         let of = match &self.buffer {
             Some(buffer) if self.electronics.watermark_of_segment => buffer.segment_sectors(),
             _ => sectors.0,
         };
-        ((self.electronics.read_watermark * of as f64) as u64).min(sectors.0)
+        ((mark * of as f64) as u64).min(sectors.0)
     }
 
     /// A read of which the buffer holds the beginning, and the heads are on the
@@ -439,8 +454,7 @@ impl Drive {
         let electronics = self.electronics;
         let rest = Extent { start: next, sectors: extent.end().since(next) };
         let answered = now + electronics.read_hit(self.last.kind);
-        let mut bus = Bus::new(extent.sectors.0, electronics.bus_read, 0, Duration::ZERO);
-        bus.end = answered + electronics.data_preparation + electronics.bus_read * extent.sectors.0;
+        let mut bus = self.partial(extent.sectors, there, now);
         let position = self.mechanics.geometry().locate(rest.start);
         let access =
             self.mechanics.access_fed(&mut self.head, since, rest, &position, false, None, |piece| {
@@ -457,6 +471,44 @@ impl Drive {
         Service { slot, finish, breakdown: parts(submitted, now, finish, &left) }
     }
 
+    /// A read of which a segment holds the beginning: that goes over the bus at
+    /// once, and the medium has the rest.
+    fn read_rest(&mut self, slot: u32, now: Time, segment: usize, there: Sectors, next: Lbn) -> Service {
+        let Slot { request, submitted } = self.slots[slot];
+        let extent = request.extent;
+        let electronics = self.electronics;
+        let rest = Extent { start: next, sectors: extent.end().since(next) };
+        let free = self.arm_free(now);
+        let position = self.mechanics.geometry().locate(rest.start);
+        let moves = free + electronics.read_miss(self.last.kind, self.is_on(&position));
+        let mut bus = self.partial(extent.sectors, there, now);
+        let access =
+            self.mechanics.access_fed(&mut self.head, moves, rest, &position, false, None, |piece| {
+                bus.passed(Piece { index: piece.index + there.0, ..piece });
+            });
+        let medium_end = moves + access.duration();
+        if let Some(buffer) = &mut self.buffer {
+            buffer.resumed(segment, moves, medium_end, extent, &self.mechanics);
+        }
+        let finish = bus.end.max(medium_end) + electronics.read_completion;
+        Service { slot, finish, breakdown: parts(submitted, free, finish, &access) }
+    }
+
+    /// The bus for a read of which the buffer has `there` sectors at `now`:
+    /// these go at once, or, where partial hits wait, when the watermark is
+    /// reached.
+    fn partial(&self, sectors: Sectors, there: Sectors, now: Time) -> Bus {
+        let electronics = &self.electronics;
+        let marked = self.watermark(sectors);
+        let waits = electronics.partial_hits_wait && there.0 < marked;
+        let (marked, preparation) =
+            if waits { (marked, electronics.data_preparation) } else { (0, Duration::ZERO) };
+        let mut bus = Bus::new(sectors.0, electronics.bus_read, marked, preparation);
+        let answered = now + electronics.read_hit(self.last.kind);
+        bus.end = answered + electronics.data_preparation + electronics.bus_read * sectors.0;
+        bus
+    }
+
     /// A write that completes on the medium.
     fn write_through(&mut self, waiting: &Waiting, via: Option<Cylinder>, now: Time) -> Service {
         let Slot { request, submitted } = self.slots[waiting.slot];
@@ -466,7 +518,9 @@ impl Drive {
         let (seek_after, data_after) = electronics.write_miss(self.last.kind);
         let detour = self.visit(via);
         let moves = free + seek_after + detour;
-        let feed = Feed { first: free + data_after, each: electronics.bus_write };
+        let each = if electronics.write_underruns { Duration::ZERO } else { electronics.bus_write };
+        let marked = self.marked(electronics.write_watermark, extent.sectors);
+        let feed = Feed { first: free + data_after, each, marked };
         let mut access = self.mechanics.access_fed(
             &mut self.head,
             moves,

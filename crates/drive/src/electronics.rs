@@ -29,6 +29,11 @@ pub struct ElectronicsConfig {
     /// Before a read from the medium.
     #[serde(default, skip_serializing_if = "is_default")]
     pub read_miss: OverheadConfig,
+    /// Before a read from the track on which the heads stand, where that is not
+    /// `read_miss`: extracted seek curves can hold an overhead that a read
+    /// without a seek has, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_in_place: Option<OverheadConfig>,
     /// Before a write that the buffer takes.
     #[serde(default, skip_serializing_if = "is_default")]
     pub write_hit: OverheadConfig,
@@ -51,6 +56,14 @@ pub struct ElectronicsConfig {
     /// The watermark is a part of the buffer segment rather than of the request.
     #[serde(default, skip_serializing_if = "is_default")]
     pub watermark_of_segment: bool,
+    /// Part of a write (or of the segment, as for reads) that must have come over
+    /// the bus before its first sector is written, 0 to 1.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub write_watermark: f64,
+    /// What the buffer holds of a read goes over the bus only when the watermark
+    /// is reached; unless said, at once.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub partial_hits_wait: bool,
     /// Between the end of a write on the medium and its completion.
     #[serde(default, skip_serializing_if = "is_default")]
     pub write_reselect_ms: f64,
@@ -58,6 +71,20 @@ pub struct ElectronicsConfig {
     /// overhead of a write miss.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_disconnect: Option<WriteDisconnectConfig>,
+    /// Between the watermark of a read and its data on the bus, where the drive
+    /// has left the bus.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub read_reselect_ms: f64,
+    /// The overhead of a write hit depends on whether it is near the last
+    /// request (within a buffer segment): `after_write_ms` behind a write,
+    /// halfway behind a read, and `after_read_ms` if it is not near. Unless
+    /// said, it depends on the last request's kind alone.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub near_write_hits: bool,
+    /// A write to the medium may begin before its sectors will be there in time.
+    /// Unless said, the heads pass until they are.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub write_underruns: bool,
 }
 
 /// An overhead that depends on what the drive did before.
@@ -89,15 +116,21 @@ pub(crate) struct Electronics {
     pub(crate) bus_write: Duration,
     read_hit: Overhead,
     read_miss: Overhead,
+    read_in_place: Overhead,
     write_hit: Overhead,
     write_miss: Overhead,
     pub(crate) read_completion: Duration,
     pub(crate) write_completion: Duration,
     pub(crate) data_preparation: Duration,
     pub(crate) read_watermark: f64,
+    pub(crate) write_watermark: f64,
     pub(crate) watermark_of_segment: bool,
+    pub(crate) partial_hits_wait: bool,
     pub(crate) write_reselect: Duration,
     write_disconnect: Option<(Duration, Duration)>,
+    pub(crate) read_reselect: Duration,
+    near_write_hits: bool,
+    pub(crate) write_underruns: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -137,9 +170,9 @@ impl Overhead {
 impl Electronics {
     pub(crate) fn new(config: &ElectronicsConfig, command: Duration) -> Result<Electronics, ConfigError> {
         let ms = milliseconds;
-        if !(0.0..=1.0).contains(&config.read_watermark) {
-            let message = format!("found {}; expected 0 to 1", config.read_watermark);
-            return Err(ConfigError::new("read_watermark", message));
+        let marks = [("read_watermark", config.read_watermark), ("write_watermark", config.write_watermark)];
+        if let Some((key, mark)) = marks.into_iter().find(|(_, mark)| !(0.0..=1.0).contains(mark)) {
+            return Err(ConfigError::new(key, format!("found {mark}; expected 0 to 1")));
         }
         let hit = match config.hit_overhead_ms {
             Some(overhead) => ms("hit_overhead_ms", overhead)?,
@@ -160,37 +193,44 @@ impl Electronics {
             bus_write: ms("bus_write_ms_per_sector", config.bus_write_ms_per_sector)?,
             read_hit: overhead("read_hit", config.read_hit, hit)?,
             read_miss: overhead("read_miss", config.read_miss, command)?,
+            read_in_place: overhead(
+                "read_in_place",
+                config.read_in_place.unwrap_or(config.read_miss),
+                command,
+            )?,
             write_hit: overhead("write_hit", config.write_hit, hit)?,
             write_miss: overhead("write_miss", config.write_miss, command)?,
             read_completion: ms("read_completion_ms", config.read_completion_ms)?,
             write_completion: ms("write_completion_ms", config.write_completion_ms)?,
             data_preparation: ms("data_preparation_ms", config.data_preparation_ms)?,
             read_watermark: config.read_watermark,
+            write_watermark: config.write_watermark,
             watermark_of_segment: config.watermark_of_segment,
+            partial_hits_wait: config.partial_hits_wait,
             write_reselect: ms("write_reselect_ms", config.write_reselect_ms)?,
             write_disconnect: config.write_disconnect.map(disconnect).transpose()?,
+            read_reselect: ms("read_reselect_ms", config.read_reselect_ms)?,
+            near_write_hits: config.near_write_hits,
+            write_underruns: config.write_underruns,
         })
     }
 
-    /// Before a read that the buffer answers. Behind a read, drives answer some
-    /// hits on an automatic path and some not; extracted sets hold both times
-    /// but cannot say how often: the mean is charged.
+    /// Before a read that the buffer answers.
     pub(crate) fn read_hit(&self, before: Before) -> Duration {
-        match before {
-            Before::Read => self.read_hit.mean(),
-            other => self.read_hit.after(other),
-        }
+        self.read_hit.after(before)
     }
 
-    /// Before a read from the medium.
-    pub(crate) fn read_miss(&self, before: Before) -> Duration {
-        self.read_miss.after(before)
+    /// Before a read from the medium; `in_place` if the heads stand on its
+    /// track.
+    pub(crate) fn read_miss(&self, before: Before, in_place: bool) -> Duration {
+        if in_place { self.read_in_place.after(before) } else { self.read_miss.after(before) }
     }
 
-    /// Before a write that the buffer takes: the short time of an extracted set
-    /// is that of a write `near` the one before, the long one that of others.
+    /// Before a write that the buffer takes, which is `near` the last request
+    /// or not.
     pub(crate) fn write_hit(&self, before: Before, near: bool) -> Duration {
         match (before, near) {
+            _ if !self.near_write_hits => self.write_hit.after(before),
             (Before::Write, true) => self.write_hit.after_write,
             (Before::Read, true) => self.write_hit.mean(),
             (_, false) => self.write_hit.after_read,

@@ -34,6 +34,8 @@ pub struct Feed {
     pub first: Time,
     /// Bus time of a sector.
     pub each: Duration,
+    /// Sectors that must be there before the first is written.
+    pub marked: u64,
 }
 
 /// When sectors of a request have passed under the head: neighbours, in order.
@@ -81,6 +83,8 @@ pub struct Mechanics {
     seek: SeekTable,
     head_switch: Duration,
     write_settle: Duration,
+    /// By how much a write's movement is shorter than the curve.
+    write_lead: Duration,
     turn_round: Duration,
     zero_latency: ZeroLatency,
 }
@@ -98,7 +102,8 @@ impl Mechanics {
             geometry,
             seek,
             head_switch: milliseconds("head_switch_ms", config.head_switch_ms)?,
-            write_settle: milliseconds("write_settle_ms", config.write_settle_ms)?,
+            write_settle: milliseconds("write_settle_ms", config.write_settle_ms.max(0.0))?,
+            write_lead: milliseconds("write_settle_ms", (-config.write_settle_ms).max(0.0))?,
             turn_round: milliseconds("turn_round_ms", config.turn_round_ms)?,
             zero_latency: config.zero_latency,
         })
@@ -127,7 +132,7 @@ impl Mechanics {
             time = time.max(self.head_switch);
         }
         match (write, time > Duration::ZERO) {
-            (true, true) => time + self.write_settle,
+            (true, true) => (time + self.write_settle).saturating_sub(self.write_lead),
             (false, false) if head.wrote => self.turn_round,
             _ => time,
         }
@@ -238,7 +243,7 @@ impl Mechanics {
     /// track, number `index` on of a write, so that each is there in time.
     fn fed(&self, landing: Time, feed: Feed, index: u64, sectors: Sectors, position: &Position) -> Time {
         let sector = self.spindle.time_to_turn(position.sector_angle);
-        let first = feed.first + feed.each * (index + 1);
+        let first = feed.first + feed.each * (index + 1).max(feed.marked);
         let last = feed.first + feed.each * (index + sectors.0);
         let passes = sector * (sectors.0 - 1);
         landing.max(first).max(Time::from_nanos(last.as_nanos().saturating_sub(passes.as_nanos())))

@@ -170,7 +170,7 @@ impl Disk {
     /// the XDW.
     pub(crate) fn fed(&mut self, now: Time, piece: &mut Piece) {
         let Some(service) = &mut self.service else { return };
-        let feed = Feed { first: now, each: Duration::ZERO };
+        let feed = Feed { first: now, each: Duration::ZERO, marked: 0 };
         let access = self.model.mechanics().access_fed(
             &mut self.head,
             service.ready,

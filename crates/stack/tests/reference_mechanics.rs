@@ -135,7 +135,7 @@ fn atlas(discipline: &str) -> Option<Model> {
         eprintln!("skipped: {path} is not there");
         return None;
     }
-    let options = Options { reading: Reading::AsWritten, ..Options::default() };
+    let options = Options { reading: Reading::AS_WRITTEN, ..Options::default() };
     let mut config = import(path.as_ref(), &options).unwrap().remove(0).config;
     config.queue = serde_json::from_str(discipline).unwrap();
     Some(Model::new(config).unwrap())

@@ -1,6 +1,7 @@
 //! What can go wrong with a validation.
 
 use fullstroke_contract::ConfigError;
+use fullstroke_disksim::ImportError;
 use fullstroke_stack::StackError;
 use fullstroke_table::TableError;
 use fullstroke_trace::TraceError;
@@ -17,6 +18,9 @@ pub enum ValidateError {
     /// The drive's description cannot be used.
     #[error(transparent)]
     Drive(#[from] StackError),
+    /// A parameter file of DiskSim cannot be read.
+    #[error(transparent)]
+    Import(Box<ImportError>),
     /// The drive cannot be built from its description.
     #[error("{drive}: {source}")]
     Model {
@@ -56,6 +60,12 @@ pub enum ValidateError {
         beside: String,
         /// The trace's own name.
         name: String,
+    },
+    /// A model that cannot be read by other rules.
+    #[error("trace `{trace}`: no .parv or .diskspecs file stands beside it; rules are for reading these")]
+    NoParameters {
+        /// The trace.
+        trace: String,
     },
     /// More than one drive could belong to the trace.
     #[error("trace `{trace}` could belong to more than one drive of the library; say --drive {candidates}")]

@@ -36,6 +36,16 @@ pub struct SkippedTrace {
     pub reason: String,
 }
 
+/// A trace of a folder that cannot be replayed: the trace itself is damaged, or
+/// its drive's description is. The others of the folder stand.
+#[derive(Debug)]
+pub struct FailedTrace {
+    /// The trace.
+    pub trace: TraceFile,
+    /// Why.
+    pub error: ValidateError,
+}
+
 /// The traces under a path.
 #[derive(Debug, Default)]
 pub struct Traces {
@@ -43,6 +53,8 @@ pub struct Traces {
     pub found: Vec<(TraceFile, FoundDrive)>,
     /// Those of a folder that are in another format or whose drive is not known.
     pub skipped: Vec<SkippedTrace>,
+    /// Those of a folder that cannot be used.
+    pub failed: Vec<FailedTrace>,
 }
 
 /// A drive, and where its description was found.
@@ -69,23 +81,24 @@ impl TraceFile {
 /// or file of the drive, if the user has said it.
 ///
 /// # Errors
-/// A path that cannot be read, a drive that cannot be used; for a file, that its
-/// drive is not known; for a folder, that nothing in it can be replayed.
+/// A path that cannot be read; for a file, that its drive is not known or cannot
+/// be used; for a folder, that it holds nothing to replay.
 pub fn find_traces(path: &Path, drive: Option<&str>) -> Result<Traces, ValidateError> {
     let unreadable = |source| ValidateError::Read { path: path.to_owned(), source };
     if !fs::metadata(path).map_err(unreadable)?.is_dir() {
         let trace = TraceFile::new(path);
         let drive = find_drive(&trace, drive)?;
-        return Ok(Traces { found: vec![(trace, drive)], skipped: Vec::new() });
+        return Ok(Traces { found: vec![(trace, drive)], ..Traces::default() });
     }
     let mut traces = Traces::default();
     for trace in traces_in(path)? {
-        match drive_in_folder(&trace, drive)? {
-            Ok(drive) => traces.found.push((trace, drive)),
-            Err(reason) => traces.skipped.push(SkippedTrace { path: trace.path, reason }),
+        match drive_in_folder(&trace, drive) {
+            Ok(Ok(drive)) => traces.found.push((trace, drive)),
+            Ok(Err(reason)) => traces.skipped.push(SkippedTrace { path: trace.path, reason }),
+            Err(error) => traces.failed.push(FailedTrace { trace, error }),
         }
     }
-    if traces.found.is_empty() {
+    if traces.found.is_empty() && traces.failed.is_empty() {
         let note = |skipped: &SkippedTrace| format!("\n  {}: {}", skipped.path.display(), skipped.reason);
         let notes = traces.skipped.iter().map(note).collect();
         return Err(ValidateError::NoTraces { folder: path.to_owned(), notes });
@@ -177,6 +190,13 @@ pub fn model_beside(path: &Path) -> Result<Option<FoundDrive>, ValidateError> {
         Some(description) => load(utf8(&description)?).map(Some),
         None => Ok(None),
     }
+}
+
+/// The parameter file of DiskSim beside the trace at `path`.
+pub(crate) fn parameters_beside(path: &Path) -> Option<PathBuf> {
+    let trace = TraceFile::new(path);
+    let description = |extension| path.with_file_name(format!("{}.{extension}", trace.name));
+    ["parv", "diskspecs"].into_iter().map(description).find(|description| description.is_file())
 }
 
 fn load(name: &str) -> Result<FoundDrive, ValidateError> {
@@ -343,6 +363,22 @@ mod tests {
         let [other, unknown] = traces.skipped.as_slice() else { panic!("{:?}", traces.skipped) };
         assert!(other.reason.contains("not a validation trace"), "{}", other.reason);
         assert!(unknown.reason.contains("no drive is known"), "{}", unknown.reason);
+    }
+
+    #[test]
+    fn one_bad_disk_does_not_void_a_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in
+            [("cheetah9LP.trace", ROWS), ("bad.trace", ROWS), ("bad.parv", "disksim_disk D {")]
+        {
+            fs::write(folder.path().join(name), text).unwrap();
+        }
+        let traces = find_traces(folder.path(), None).unwrap();
+        let names: Vec<&str> = traces.found.iter().map(|(trace, _)| trace.name.as_str()).collect();
+        assert_eq!(names, ["cheetah9LP"]);
+        let [failed] = traces.failed.as_slice() else { panic!("{:?}", traces.failed) };
+        assert_eq!(failed.trace.name, "bad");
+        assert!(failed.error.to_string().contains("bad.parv"), "{}", failed.error);
     }
 
     #[test]

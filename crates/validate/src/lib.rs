@@ -13,12 +13,14 @@
 //! | `replay.rs` | closed replay of a trace on a drive |
 //! | `sample.rs` | quantiles, the demerit figure, the noise of a sample |
 //! | `validation.rs` | the comparison, whole and by class of request |
+//! | `leave_one_out.rs` | rules chosen on other disks than the one that they are held against |
 //! | `log.rs` | both times of every request, as a table |
 //! | `plot.rs` | both distributions, as SVG |
 //! | `error.rs` | what can go wrong |
 
 mod error;
 mod find;
+mod leave_one_out;
 mod log;
 mod plot;
 mod replay;
@@ -26,7 +28,10 @@ mod sample;
 mod validation;
 
 pub use error::ValidateError;
-pub use find::{FoundDrive, SkippedTrace, TraceFile, Traces, find_drive, find_traces, model_beside};
+pub use find::{
+    FailedTrace, FoundDrive, SkippedTrace, TraceFile, Traces, find_drive, find_traces, model_beside,
+};
+pub use leave_one_out::{Distance, GAIN_MIN, LeaveOneOut, LeftOut, MeasuredDisk, leave_one_out};
 pub use log::write_log;
 pub use plot::plot;
 pub use replay::Replay;

@@ -44,7 +44,7 @@ impl Replay {
 }
 
 /// The rows of a trace, all within `capacity`.
-fn read(path: &Path, capacity: Sectors) -> Result<Vec<ValidateRow>, fullstroke_trace::TraceError> {
+pub(crate) fn read(path: &Path, capacity: Sectors) -> Result<Vec<ValidateRow>, fullstroke_trace::TraceError> {
     check(path, capacity)?;
     let mut reader = ValidateReader::open(path)?;
     let mut rows = Vec::new();
@@ -66,7 +66,7 @@ fn check(path: &Path, capacity: Sectors) -> Result<(), fullstroke_trace::TraceEr
 
 /// How many of the rows a drive of this model completes before the clock ends,
 /// and the time that each takes, in ms.
-fn simulate(
+pub(crate) fn simulate(
     model: &Model,
     rows: Vec<ValidateRow>,
 ) -> Result<(u64, Vec<f64>), fullstroke_contract::ConfigError> {

@@ -29,10 +29,16 @@ pub(crate) struct Arguments {
     #[arg(long)]
     strict: bool,
 
-    /// Take the head switch at face value. Unless said, one that cannot hold
-    /// the settling of the head is replaced; the file says so.
+    /// Read the file by the words of its keys' documentation, without the rules
+    /// that were fitted to measured disks. Unless said, they are used; the drive
+    /// file names them under [sources].
     #[arg(long)]
     as_written: bool,
+
+    /// Change one of the rules: NAME=on, NAME=off or NAME=NUMBER. An unknown name
+    /// lists all.
+    #[arg(long = "rule", value_name = "NAME=VALUE")]
+    rules: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -40,14 +46,17 @@ struct Written<'a> {
     name: &'a str,
     file: Option<&'a Path>,
     losses: &'a [Loss],
+    /// The stack table of the bus, where other drives hang on it, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link: Option<String>,
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
-    let options = Options {
-        name: arguments.name.clone(),
-        strict: arguments.strict,
-        reading: if arguments.as_written { Reading::AsWritten } else { Reading::OfTheDisk },
-    };
+    let mut reading = if arguments.as_written { Reading::AS_WRITTEN } else { Reading::default() };
+    for rule in &arguments.rules {
+        reading.set(rule).map_err(|error| Failure::Input(format!("--rule {rule}: {error}")))?;
+    }
+    let options = Options { name: arguments.name.clone(), strict: arguments.strict, reading };
     let disks = import(&arguments.file, &options).map_err(Failure::input)?;
     let [disk] = &disks[..] else {
         let names: Vec<&str> = disks.iter().map(|disk| disk.name.as_str()).collect();
@@ -67,8 +76,15 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
             file.commit().map_err(Failure::input)?;
         }
     }
-    let written = Written { name: &disk.name, file: arguments.output.as_deref(), losses: &disk.losses };
+    let file = arguments.output.as_deref();
+    let written = Written { name: &disk.name, file, losses: &disk.losses, link: link(disk) };
     output.show(&written, report(disk, arguments.output.as_deref()))
+}
+
+/// The table of a stack in which the drives share their bus, as the file has it.
+fn link(disk: &Imported) -> Option<String> {
+    let bus = disk.electronics.bus.as_ref()?;
+    (bus.disks > 1).then(|| bus.link_table())
 }
 
 /// What stands at the head of the file.
@@ -78,6 +94,7 @@ fn comments(disk: &Imported, file: &Path) -> Vec<String> {
     comments.extend(
         disk.losses.iter().map(|loss| format!("Not carried over exactly: {}: {}", loss.key, loss.what)),
     );
+    comments.extend(link(disk).iter().flat_map(|table| table.lines()).map(str::to_owned));
     comments
 }
 
@@ -88,6 +105,9 @@ fn report(disk: &Imported, file: Option<&Path>) -> String {
     }
     for loss in &disk.losses {
         let _ = write!(text, "\n  not carried over exactly: {}: {}", loss.key, loss.what);
+    }
+    if let Some(table) = link(disk) {
+        let _ = write!(text, "\n  the shared bus, for a stack file:\n{}", table.trim_end());
     }
     text
 }

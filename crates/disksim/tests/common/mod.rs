@@ -31,11 +31,37 @@ pub fn model(surfaces: u32, cylinders: u32, blocks: u64, layout: &str, seek: &st
 pub const SEEK: &str = "Seek type = constant, Constant seek time = 1.5";
 
 /// The only disk of `d.diskspecs`.
+#[allow(dead_code)]
 pub fn one(list: &[(&str, &str)], strict: bool) -> Result<Imported, ImportError> {
     import_from(
         &files(list),
         Path::new("d.diskspecs"),
-        &Options { strict, reading: Reading::AsWritten, ..Options::default() },
+        &Options { strict, reading: Reading::AS_WRITTEN, ..Options::default() },
     )
     .map(|mut disks| disks.remove(0))
+}
+
+/// Runs requests (address, sectors, whether it writes), a millisecond apart;
+/// how many were answered.
+#[allow(dead_code)]
+pub fn run(drive: &mut fullstroke_drive::Drive, requests: &[(u64, u64, bool)]) -> usize {
+    use fullstroke_contract::{Below, Extent, Layer as _, Operation, Out, Request, RequestId};
+    use fullstroke_units::Time;
+    let (mut out, mut done) = (Out::new(), 0);
+    for (number, &(start, sectors, writes)) in requests.iter().enumerate() {
+        let at = Time::from_nanos(1_000_000 * number as u64);
+        while drive.next_wake() < at {
+            drive.wake(drive.next_wake(), Below::NOTHING, &mut out);
+        }
+        let operation = if writes { Operation::Write } else { Operation::Read };
+        let extent = Extent::new(start, sectors);
+        let id = RequestId(number as u64);
+        drive.submit(at, Request { id, operation, extent, ..Request::default() }, Below::NOTHING, &mut out);
+        done += out.drain().count();
+    }
+    while drive.next_wake() < Time::NEVER {
+        drive.wake(drive.next_wake(), Below::NOTHING, &mut out);
+        done += out.drain().count();
+    }
+    done
 }
