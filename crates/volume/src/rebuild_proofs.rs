@@ -171,7 +171,9 @@ fn mend(array: &mut Array, most: u64) {
 
 /// Layouts that survive something.
 pub(crate) fn redundant_cases() -> impl Strategy<Value = Case> {
-    cases().prop_filter("with redundancy", |case| case.layout(&[]).unwrap().failures_survived() > 0)
+    // Some zones of random members leave a paired layout nothing: those cases have no redundancy either.
+    let is_redundant = |case: &Case| case.layout(&[]).is_some_and(|layout| layout.failures_survived() > 0);
+    cases().prop_filter("with redundancy", is_redundant)
 }
 
 proptest! {
