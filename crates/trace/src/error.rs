@@ -1,5 +1,6 @@
 //! What can go wrong with a trace, and where.
 
+use crate::Unselected;
 use crate::input::Fault;
 use fullstroke_table::TableError;
 use std::fmt;
@@ -54,6 +55,16 @@ pub enum TraceError {
     Empty {
         /// The file.
         file: String,
+    },
+    /// The options leave every request out.
+    #[error("trace `{file}`: no request is selected by {selection}; what was read has {found}")]
+    NothingSelected {
+        /// The file.
+        file: String,
+        /// The options, as on the command line.
+        selection: String,
+        /// What is there, as far as it was read.
+        found: Unselected,
     },
     /// No format fits.
     #[error(

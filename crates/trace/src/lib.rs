@@ -27,6 +27,7 @@ mod row;
 mod sort;
 mod source;
 mod summary;
+mod unselected;
 
 pub use convert::{Conversion, convert, output_for};
 pub use error::{Place, TraceError};
@@ -41,3 +42,4 @@ pub use processor_files::files_of;
 pub use reader::TraceReader;
 pub use record::Record;
 pub use summary::{Addresses, Completions, Distribution, OperationSummary, Summary};
+pub use unselected::Unselected;

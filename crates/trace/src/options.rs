@@ -83,6 +83,19 @@ impl Options {
         Options { format: Some(name.to_owned()), ..Options::default() }
     }
 
+    /// What is selected, as the options of the command line that say so.
+    pub(crate) fn selection(&self) -> String {
+        let mut said: Vec<String> = Vec::new();
+        let devices = self.devices.iter().map(|device| format!("--device {device}"));
+        let operations = self.operations.iter().map(|operation| format!("--operation {}", operation.name()));
+        said.extend(devices.chain(operations));
+        if self.from > Duration::ZERO {
+            said.push(format!("--from {}", self.from));
+        }
+        said.extend(self.to.map(|to| format!("--to {to}")));
+        said.join(" ")
+    }
+
     /// An error if the options cannot be met by any trace.
     pub(crate) fn check(&self) -> Result<(), TraceError> {
         let refuse = |text: String| Err(TraceError::Option(text));

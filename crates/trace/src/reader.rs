@@ -8,6 +8,7 @@ use crate::options::{Beyond, Options};
 use crate::record::Record;
 use crate::row::{Row, check};
 use crate::sort::SortWindow;
+use crate::unselected::Unselected;
 use crate::{Place, TraceError, processor_files, source};
 use ahead::Rows;
 use fullstroke_contract::{Extent, Operation};
@@ -56,6 +57,8 @@ pub struct TraceReader {
     ended: bool,
     /// Nothing more is given: an error was reported, or the time window is over.
     closed: bool,
+    /// What the selection left out; `None` as soon as it has taken something.
+    unselected: Option<Unselected>,
 }
 
 impl TraceReader {
@@ -130,6 +133,7 @@ impl TraceReader {
             skipped: 0,
             ended: false,
             closed: false,
+            unselected: Some(Unselected::default()),
         })
     }
 
@@ -228,15 +232,34 @@ impl TraceReader {
                 self.jumps.add(self.format.place(row.place), row.arrival - self.latest);
             }
             self.latest = row.arrival;
-            if self.options.to.is_some_and(|to| since >= to.as_nanos()) {
-                return Ok(None);
-            }
-            if self.selects(&row, since) {
+            let over = self.options.to.is_some_and(|to| since >= to.as_nanos());
+            if !over && self.selects(&row, since) {
+                self.unselected = None;
                 self.doubtful += u64::from(row.doubtful);
                 return self.record(&row, since).map(Some);
             }
+            if let Some(unselected) = &mut self.unselected {
+                unselected.note(&row, since);
+            }
+            if over {
+                break;
+            }
         }
-        Ok(None)
+        self.end()
+    }
+
+    /// No more records. That there was none at all is an error: nothing can be
+    /// said of no requests, and a mistyped device looks like that.
+    #[cold]
+    fn end(&mut self) -> Result<Option<Record>, TraceError> {
+        match self.unselected.take() {
+            None => Ok(None),
+            Some(found) => Err(TraceError::NothingSelected {
+                file: self.file.clone(),
+                selection: self.options.selection(),
+                found,
+            }),
+        }
     }
 
     /// The next row in order of arrival.

@@ -42,6 +42,29 @@ fn devices_and_operations_are_chosen_without_moving_the_others() {
 }
 
 #[test]
+fn a_selection_of_nothing_is_an_error_that_says_what_there_is() {
+    let late = Some(Duration::from_nanos(1));
+    for (options, said) in [
+        (
+            Options { devices: vec![7, 8], ..Options::default() },
+            "by --device 7 --device 8; what was read has 4 requests from 0s to 0.002s, devices 0, 1, operations read, write",
+        ),
+        (Options { operations: vec![Operation::Discard], ..Options::default() }, "--operation discard; what"),
+        (
+            Options { from: Duration::from_nanos(9_000_000_000), ..Options::default() },
+            "by --from 9s; what was read has 4 requests",
+        ),
+        (
+            Options { devices: vec![1], to: late, ..Options::default() },
+            "by --device 1 --to 1ns; what was read has 2 requests",
+        ),
+    ] {
+        let error = read(TEXT, &options).unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+    }
+}
+
+#[test]
 fn a_window_of_time_begins_at_0_and_is_scaled() {
     let (from, to) = (Duration::from_nanos(500_000), Some(Duration::from_nanos(2_000_000)));
     let options = Options { from, to, time_scale: 2.0, ..Options::default() };

@@ -1,0 +1,51 @@
+//! What a selection has left out so far: all that can be told to whoever has
+//! selected nothing.
+
+use crate::row::Row;
+use fullstroke_contract::Operation;
+use fullstroke_units::Duration;
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// Devices that a message names, at most.
+const DEVICES_NAMED: usize = 16;
+
+/// The requests that were left out before the first that was not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unselected {
+    requests: u64,
+    devices: BTreeSet<u32>,
+    operations: BTreeSet<Operation>,
+    /// The arrival of the last, since the trace's first request.
+    last: Duration,
+}
+
+impl Unselected {
+    /// `row`, which arrived `since` nanoseconds after the first, was left out.
+    pub(crate) fn note(&mut self, row: &Row, since: u64) {
+        self.requests += 1;
+        self.last = Duration::from_nanos(since);
+        self.operations.insert(row.operation);
+        // One more than are named, to know that there are more.
+        if self.devices.len() <= DEVICES_NAMED {
+            self.devices.insert(row.device);
+        }
+    }
+}
+
+impl fmt::Display for Unselected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named: Vec<String> = self.devices.iter().take(DEVICES_NAMED).map(u32::to_string).collect();
+        let more = if self.devices.len() > DEVICES_NAMED { " and more" } else { "" };
+        let devices = if self.devices.len() == 1 { "device" } else { "devices" };
+        let operations: Vec<&str> = self.operations.iter().map(|operation| operation.name()).collect();
+        write!(
+            f,
+            "{} requests from 0s to {:.3}s, {devices} {}{more}, operations {}",
+            self.requests,
+            self.last.as_secs_f64(),
+            named.join(", "),
+            operations.join(", ")
+        )
+    }
+}
