@@ -47,7 +47,7 @@ live-check: toolchain clients ## One job under both clocks, and the speed of ser
 	@$(CARGO) build --release --quiet --package fullstroke
 	@tools/live-check.py
 
-generate: toolchain ## Write again what is generated: JSON schemas, docs/reference.md, docs/fio.md
+generate: toolchain ## Write again what is generated: JSON schemas, docs/reference.md, docs/fio.md, docs/metrics.md
 	FULLSTROKE_GENERATE=1 $(CARGO) test --quiet --package fullstroke-stack --package fullstroke-study --test generated
 
 samples: toolchain ## Capture the sample workloads again (root, Linux, about 20 minutes)

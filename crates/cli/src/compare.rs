@@ -2,10 +2,11 @@
 
 use crate::bars::Bars;
 use crate::memory::peak_rss_mb;
-use crate::options::Changes;
+use crate::metrics;
+use crate::options::{Changes, Searching};
 use crate::output::{Failure, Output};
 use clap::Args;
-use fullstroke_lab::{Event, Ranking, Vary, candidates, run_all};
+use fullstroke_lab::{Condition, Event, MostRanking, Ranking, Recipe, Vary, recipes, run_all};
 use fullstroke_measure::Metric;
 use serde::Serialize;
 use std::num::NonZeroUsize;
@@ -17,8 +18,12 @@ use std::time::Instant;
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The stack files.
-    #[arg(required = true)]
+    #[arg(required_unless_present = "list_metrics")]
     stacks: Vec<PathBuf>,
+
+    /// List every number that --by takes, with its unit and its meaning.
+    #[arg(long)]
+    list_metrics: bool,
 
     /// The metric: a number of `run --json` by its dotted name, such as
     /// response_ms.p99, iops, reads.response_ms.mean or members.utilisation.
@@ -29,6 +34,18 @@ pub(crate) struct Arguments {
     /// volume.chunk=16KiB,64KiB,256KiB (may be repeated: all combinations).
     #[arg(long, value_name = "KEY=VALUE,...")]
     vary: Vec<Vary>,
+
+    /// Run every stack with redundancy also with one member failed, which ranks
+    /// beside the whole one.
+    #[arg(long)]
+    degraded: bool,
+
+    /// Run every stack with redundancy also while one new member is rebuilt.
+    #[arg(long)]
+    rebuilding: bool,
+
+    #[command(flatten)]
+    searching: Searching,
 
     /// Runs at a time; as many as there are cores unless said.
     #[arg(long, value_name = "NUMBER")]
@@ -43,17 +60,32 @@ pub(crate) struct Arguments {
 struct Comparison<'a> {
     #[serde(flatten)]
     ranking: &'a Ranking,
+    /// Stacks that have no redundancy to lose, if some were to lose theirs.
+    not_redundant: &'a [String],
     wall_s: f64,
     peak_rss_mb: Option<f64>,
     version: &'static str,
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    if arguments.list_metrics {
+        return metrics::list(output);
+    }
     let began = Instant::now();
     let overrides = arguments.changes.overrides();
-    let candidates = candidates(&arguments.stacks, &overrides, &arguments.vary).map_err(Failure::input)?;
+    let recipes = recipes(&arguments.stacks, &overrides, &arguments.vary);
+    let (recipes, not_redundant) = in_conditions(recipes, &arguments.conditions())?;
     let jobs = arguments.jobs.or_else(|| available_parallelism().ok()).map_or(1, NonZeroUsize::get);
-    let bars = Bars::new(candidates.iter().map(|candidate| candidate.name.as_str()), output);
+    let bars = Bars::new(recipes.iter().map(|recipe| recipe.name.as_str()), output);
+    if let Some(most) = arguments.searching.most(jobs) {
+        let found =
+            MostRanking::new(&recipes, most, &|index, simulated| bars.advance(index, simulated, None));
+        bars.clear();
+        let found = found.map_err(Failure::input)?;
+        return output.show(&found, &found);
+    }
+    let candidates =
+        recipes.iter().map(Recipe::candidate).collect::<Result<Vec<_>, _>>().map_err(Failure::input)?;
     let ran = run_all(&candidates, jobs, &|event: Event| {
         bars.advance(event.candidate, event.finished, event.expected);
         if event.over {
@@ -64,9 +96,41 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let ranking = Ranking::new(&ran.map_err(Failure::input)?, arguments.by);
     let comparison = Comparison {
         ranking: &ranking,
+        not_redundant: &not_redundant,
         wall_s: began.elapsed().as_secs_f64(),
         peak_rss_mb: peak_rss_mb(),
         version: env!("CARGO_PKG_VERSION"),
     };
-    output.show(&comparison, &ranking)
+    let notes = match not_redundant.as_slice() {
+        [] => String::new(),
+        names => format!("\nWithout redundancy, and so neither degraded nor rebuilt: {}.", names.join(", ")),
+    };
+    output.show(&comparison, format!("{ranking}{notes}"))
+}
+
+impl Arguments {
+    /// The conditions in which stacks take part beside being whole.
+    fn conditions(&self) -> Vec<Condition> {
+        let asked = [(self.degraded, Condition::Degraded), (self.rebuilding, Condition::Rebuilding)];
+        asked.into_iter().filter_map(|(asked, condition)| asked.then_some(condition)).collect()
+    }
+}
+
+/// Each recipe, followed by itself in all `conditions`; and the names of those
+/// that have no redundancy.
+fn in_conditions(
+    recipes: Vec<Recipe>,
+    conditions: &[Condition],
+) -> Result<(Vec<Recipe>, Vec<String>), Failure> {
+    let (mut all, mut not_redundant) = (Vec::new(), Vec::new());
+    for recipe in recipes {
+        let others = conditions.iter().map(|&condition| recipe.in_condition(condition));
+        let others = others.collect::<Result<Vec<_>, _>>().map_err(Failure::input)?;
+        if others.iter().any(Option::is_none) {
+            not_redundant.push(recipe.name.clone());
+        }
+        all.push(recipe);
+        all.extend(others.into_iter().flatten());
+    }
+    Ok((all, not_redundant))
 }

@@ -17,6 +17,7 @@ mod interrupt;
 mod lzvs;
 mod man;
 mod memory;
+mod metrics;
 mod options;
 mod output;
 mod replay;

@@ -2,10 +2,12 @@
 
 use clap::{Args, ValueEnum};
 use fullstroke_contract::Operation;
+use fullstroke_lab::{Most, Search};
 use fullstroke_stack::Overrides;
 use fullstroke_trace::Options;
 use fullstroke_units::Duration;
 use serde_json::{Map, Value, json};
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 /// Which part of a trace is read, and how.
@@ -80,6 +82,52 @@ pub(crate) struct Changes {
 
     #[command(flatten)]
     selection: Selection,
+}
+
+/// A search for the most that a stack bears, in place of one run.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Searches")]
+pub(crate) struct Searching {
+    /// Find the most of something that the stack bears, in place of one run.
+    #[arg(long, value_name = "WHAT")]
+    find: Option<Find>,
+
+    /// The confidence with which --find streams states its result.
+    #[arg(long, value_name = "SHARE", default_value = "0.95", requires = "find", value_parser = confidence)]
+    confidence: f64,
+
+    /// Runs of --find streams at each step, each with a seed of its own.
+    #[arg(long, value_name = "NUMBER", default_value = "10", requires = "find")]
+    replications: NonZeroU32,
+
+    /// The load of --find load keeps the 99th percentile of response times
+    /// within this, such as 50ms.
+    #[arg(long, value_name = "TIME", requires = "find")]
+    p99_max: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Find {
+    /// Media streams that play without an underrun.
+    Streams,
+    /// How much faster requests may arrive before the queue grows without end.
+    Load,
+}
+
+impl Searching {
+    /// What is looked for, with `jobs` runs at a time.
+    pub(crate) fn most(&self, jobs: usize) -> Option<Most> {
+        let search = Search { confidence: self.confidence, replications: self.replications.get(), jobs };
+        self.find.map(|find| match find {
+            Find::Streams => Most::Streams(search),
+            Find::Load => Most::Load(self.p99_max),
+        })
+    }
+}
+
+fn confidence(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| *share > 0.0 && *share < 1.0);
+    share.ok_or_else(|| "expected a share above 0 and below 1, such as 0.95".to_owned())
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -2,14 +2,15 @@
 
 use crate::bars::Bars;
 use crate::memory::peak_rss_mb;
-use crate::options::Changes;
+use crate::metrics;
+use crate::options::{Changes, Searching};
 use crate::output::{Failure, Output};
 use crate::replay;
 use clap::{Args, ValueEnum};
 use fullstroke_fio::FioReport;
-use fullstroke_lab::{Ran, Search, candidates, most_streams, run};
+use fullstroke_lab::{Borne, Most, MostRanking, Ran, Recipe, candidates, recipes, run};
 use std::io::Write as _;
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::thread::available_parallelism;
 
@@ -17,16 +18,22 @@ use std::thread::available_parallelism;
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The stack file.
-    stack: PathBuf,
+    #[arg(required_unless_present = "list_metrics")]
+    stack: Option<PathBuf>,
+
+    /// List every number that is measured, with its unit and its meaning.
+    #[arg(long)]
+    list_metrics: bool,
 
     /// Write every request with its breakdown and the drives it touched to this
-    /// file: CSV if it ends in .csv or .csv.gz, else Parquet.
-    #[arg(long, value_name = "FILE")]
+    /// file: CSV if it ends in .csv or .csv.gz, else Parquet. Its columns:
+    /// docs/metrics.md.
+    #[arg(long, value_name = "FILE", conflicts_with = "find")]
     log: Option<PathBuf>,
 
     /// Replay the decisions of a run of `serve --record` under the virtual
     /// clock, and require the same in the same order (status 1 if they differ).
-    #[arg(long, value_name = "FILE.parquet", conflicts_with_all = ["log", "trace", "requests"])]
+    #[arg(long, value_name = "FILE.parquet", conflicts_with_all = ["log", "trace", "requests", "find"])]
     replay_decisions: Option<PathBuf>,
 
     /// How the results of a job file are printed; --json is fullstroke's own
@@ -34,17 +41,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FORMAT", default_value = "normal", conflicts_with = "json")]
     output_format: OutputFormat,
 
-    /// Find the most of something that the stack bears, in place of one run.
-    #[arg(long, value_name = "WHAT", conflicts_with_all = ["log", "trace", "fio", "replay_decisions"])]
-    find: Option<Find>,
-
-    /// The confidence with which --find states its result.
-    #[arg(long, value_name = "SHARE", default_value = "0.95", requires = "find", value_parser = confidence)]
-    confidence: f64,
-
-    /// Runs of --find at each step, each with a seed of its own.
-    #[arg(long, value_name = "NUMBER", default_value = "10", requires = "find")]
-    replications: NonZeroU32,
+    #[command(flatten)]
+    searching: Searching,
 
     /// Runs of --find at a time; as many as there are cores unless said.
     #[arg(long, value_name = "NUMBER", requires = "find")]
@@ -52,12 +50,6 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     changes: Changes,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Find {
-    /// Media streams that play without an underrun.
-    Streams,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -69,14 +61,19 @@ enum OutputFormat {
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    let Some(stack) = arguments.stack.as_ref().filter(|_| !arguments.list_metrics) else {
+        return metrics::list(output);
+    };
+    let overrides = arguments.changes.overrides();
     if let Some(record) = &arguments.replay_decisions {
-        return replay::execute(&arguments.stack, &arguments.changes.overrides(), record, output);
+        return replay::execute(stack, &overrides, record, output);
     }
-    if let Some(Find::Streams) = arguments.find {
-        return find_streams(arguments, output);
+    let jobs = arguments.jobs.or_else(|| available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+    if let Some(most) = arguments.searching.most(jobs) {
+        let recipes = recipes(std::slice::from_ref(stack), &overrides, &[]);
+        return find(&recipes, most, output);
     }
-    let files = std::slice::from_ref(&arguments.stack);
-    let candidates = candidates(files, &arguments.changes.overrides(), &[]).map_err(Failure::input)?;
+    let candidates = candidates(std::slice::from_ref(stack), &overrides, &[]).map_err(Failure::input)?;
     for candidate in &candidates {
         if arguments.output_format == OutputFormat::FioJson && !candidate.stack.has_job_file() {
             let message = "--output-format=fio-json shows the jobs of a job file; give --fio FILE";
@@ -93,24 +90,17 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     Ok(())
 }
 
-fn find_streams(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
-    let jobs = arguments.jobs.or_else(|| available_parallelism().ok()).map_or(1, NonZeroUsize::get);
-    let search =
-        Search { confidence: arguments.confidence, replications: arguments.replications.get(), jobs };
-    let name = arguments.stack.display().to_string();
-    let bars = Bars::new([name.as_str()], output);
-    let overrides = arguments.changes.overrides();
-    let found = most_streams(&arguments.stack, &overrides, search, &|simulated| {
-        bars.advance(0, simulated, None);
-    });
+fn find(recipes: &[Recipe], most: Most, output: &Output) -> Result<(), Failure> {
+    let bars = Bars::new(recipes.iter().map(|recipe| recipe.name.as_str()), output);
+    let found = MostRanking::new(recipes, most, &|index, simulated| bars.advance(index, simulated, None));
     bars.clear();
-    let found = found.map_err(Failure::input)?;
-    output.show(&found, &found)
-}
-
-fn confidence(text: &str) -> Result<f64, String> {
-    let share = text.parse().ok().filter(|share| *share > 0.0 && *share < 1.0);
-    share.ok_or_else(|| "expected a share above 0 and below 1, such as 0.95".to_owned())
+    for borne in found.map_err(Failure::input)?.candidates {
+        match borne {
+            Borne::Streams(found) => output.show(&found, &found)?,
+            Borne::Load(found) => output.show(&found, &found)?,
+        }
+    }
+    Ok(())
 }
 
 fn show(ran: &Ran, format: OutputFormat, output: &Output) -> Result<(), Failure> {

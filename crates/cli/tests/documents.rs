@@ -30,6 +30,10 @@ const SHORTENED: &[(&str, &str)] = &[
         "fullstroke study results --help",
     ),
     (
+        "fullstroke compare stacks/demo/*.toml --find load",
+        "fullstroke compare stacks/demo/raid0.toml stacks/demo/raid10.toml --find load --to 5s",
+    ),
+    (
         "fullstroke run stacks/streaming/lzvs-4k.toml --find streams",
         "fullstroke run stacks/streaming/lzvs-4k.toml --find streams --replications 1 --set workload.duration=30s",
     ),

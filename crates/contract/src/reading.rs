@@ -35,6 +35,18 @@ pub const READINGS: &[ReadingName] = &[
     less("xor_segments_in_use_mean", "buffer segments in use, on average over time and disks"),
     less("xor_results_mean", "segments that keep an XOR result, on average over time and disks"),
     less("xor_xpw_queue_mean", "XPWRITE commands that wait, on average over time and disks"),
+    less("volume_ios_per_read", "member I/Os for each read"),
+    less("volume_ios_per_write", "member I/Os for each write"),
+    less("volume_pre_reads_per_write", "reads for each write that come before what it writes"),
+    less("volume_row_wait_ms_mean", "mean time that a write waits for others of its row of chunks"),
+    more("volume_full_stripe_share", "parts of rows whose data is written whole, of all that were written or recovered"),
+    less("volume_read_modify_write_share", "those whose parity follows from old data and old parity"),
+    less("volume_reconstruct_write_share", "those whose parity follows from the data that stays"),
+    less("volume_recover_share", "those that need lost data to be computed"),
+    less("volume_unprotected_share", "those that have lost their parity"),
+    less("volume_rewrite_share", "writes of members where the same write has just read, of all that wait for reads"),
+    less("volume_rewrite_rotation_ms_mean", "mean rotational latency of these"),
+    less("volume_other_write_rotation_ms_mean", "mean rotational latency of the other writes that wait for reads"),
 ];
 
 /// The name of a reading.

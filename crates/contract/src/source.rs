@@ -27,6 +27,18 @@ pub trait Source: Send {
     /// When the source wants to be woken; [`Time::NEVER`] if it does not.
     fn next_wake(&self) -> Time;
 
+    /// Whether what is issued, or when, depends on completions. If not,
+    /// requests come by their own times, whatever becomes of earlier ones.
+    fn heeds_completions(&self) -> bool {
+        true
+    }
+
+    /// Whether some requests come by their own times, so that more may arrive
+    /// than can be served.
+    fn arrivals_are_open(&self) -> bool {
+        !self.heeds_completions()
+    }
+
     /// Damaged rows that were left out so far, as the user allowed.
     fn skipped_rows(&self) -> u64 {
         0

@@ -60,5 +60,5 @@ mod worker;
 pub use error::FioError;
 pub use options::reference;
 pub use parse::{IgnoredOption, JobSet};
-pub use results::{FioReport, FioResults};
+pub use results::{BehindRate, FioReport, FioResults};
 pub use source::FioSource;

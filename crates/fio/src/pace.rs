@@ -8,6 +8,18 @@ use fullstroke_units::{Duration, Random, Time};
 
 const NS_PER_S: u128 = 1_000_000_000;
 
+/// I/Os of a direction from which on it can be said to be behind: those that
+/// also an interval needs.
+const IOS_MIN: u64 = 320;
+
+/// How far a job is behind its rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Lag {
+    pub(crate) behind: Duration,
+    /// Since the timetable began.
+    pub(crate) elapsed: Duration,
+}
+
 /// The timetable of one direction.
 #[derive(Clone, Copy, Debug)]
 struct Lane {
@@ -60,6 +72,17 @@ impl Pace {
         } else {
             lane.began + span(lane.issued, lane.bytes_per_s)
         };
+    }
+
+    /// How far the slowest timetable is behind at `now`, and since when it runs;
+    /// `None` without a rate, or with too few I/Os to say.
+    pub(crate) fn behind(&self, now: Time) -> Option<Lag> {
+        let lag = |lane: &Lane| Lag {
+            behind: now.since(lane.due.min(now)),
+            elapsed: now.since(lane.began.min(now)),
+        };
+        let enough = |lane: &&Lane| lane.issued / lane.block.max(1) >= IOS_MIN;
+        self.lanes.iter().flatten().filter(enough).map(lag).max_by_key(|lag| lag.behind)
     }
 
     /// The job has paused for `pause`: without catching up, the timetable moves

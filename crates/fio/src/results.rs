@@ -39,6 +39,20 @@ pub(crate) struct JobResult {
     pub(crate) workers: usize,
 }
 
+/// A job that did not get the rate that it was given.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BehindRate {
+    /// The job's name.
+    pub job: String,
+    /// What it got of its rate, 0 to 1.
+    pub share: f64,
+    /// How far it was behind its timetable at its end.
+    pub behind: Duration,
+}
+
+/// A job is behind its rate if it is late by this share of its time.
+const LATE: f64 = 0.02;
+
 impl FioReport {
     /// The options of the job file that change nothing.
     pub fn ignored(&self) -> &[crate::IgnoredOption] {
@@ -50,6 +64,19 @@ impl FioResults {
     pub(crate) fn new(set: &JobSet, workers: &[Worker], tallies: Tallies) -> FioResults {
         let jobs = workers.iter().map(|worker| Arc::clone(&worker.job)).collect();
         FioResults { set: set.clone(), jobs, tallies }
+    }
+
+    /// The job that got least of its rate, if one got clearly less than all.
+    pub fn behind_rate(&self) -> Option<BehindRate> {
+        let tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
+        let late = |(job, tally): (&Arc<Job>, &Tally)| {
+            let lag = tally.lag?;
+            let late = lag.behind.as_secs_f64() / lag.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
+            let behind = BehindRate { job: job.name.clone(), share: 1.0 - late, behind: lag.behind };
+            (late > LATE).then_some(behind)
+        };
+        let all = self.jobs.iter().zip(tallies.iter()).filter_map(late);
+        all.min_by(|one, other| one.share.total_cmp(&other.share))
     }
 
     /// The results so far; complete when the run is over. `drives` are named

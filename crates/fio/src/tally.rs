@@ -1,6 +1,7 @@
 //! What is counted of one worker, a request at a time, in memory of fixed size.
 
 use crate::job::Direction;
+use crate::pace::Lag;
 use fullstroke_contract::Status;
 use fullstroke_units::{Duration, Time};
 use hdrhistogram::Histogram;
@@ -177,6 +178,8 @@ pub(crate) struct Tally {
     pub(crate) bins_ms: [u64; 12],
     /// I/Os that were not done: lost data, or beyond the volume.
     pub(crate) failed: u64,
+    /// How far it was behind its rate at its end.
+    pub(crate) lag: Option<Lag>,
 }
 
 impl Tally {

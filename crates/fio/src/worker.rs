@@ -12,7 +12,7 @@ use crate::region::{Misfit, region};
 use crate::tally::Tally;
 use crate::think::Thinking;
 use fullstroke_contract::{Extent, Hints, Operation, Request, RequestId, Slots, Status};
-use fullstroke_units::{Random, SECTOR_BYTES, Sectors, Seed, Time};
+use fullstroke_units::{Duration, Random, SECTOR_BYTES, Sectors, Seed, Time};
 use std::sync::Arc;
 
 /// What a worker remembers of a request in flight.
@@ -391,6 +391,9 @@ impl Worker {
                 self.phase = Phase::Running;
             }
             None => {
+                // A job that also thinks may be late by its own doing.
+                let thinks = self.job.think > Duration::ZERO;
+                desk.tally.lag = self.pace.behind(now).filter(|_| !thinks);
                 desk.tally.end(now);
                 self.phase = Phase::Ended;
             }

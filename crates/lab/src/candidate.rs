@@ -10,10 +10,89 @@ pub struct Candidate {
     pub name: String,
     /// What is run.
     pub stack: Stack,
+    /// How many times faster requests arrive than the stack says; only where
+    /// they arrive by their own times.
+    pub load: f64,
+}
+
+/// What a candidate is made of, for searches that make it anew at each step.
+#[derive(Clone, Debug)]
+pub struct Recipe {
+    /// The candidate's name.
+    pub name: String,
+    /// The stack file.
+    pub file: PathBuf,
+    /// What is changed in it.
+    pub overrides: Overrides,
+}
+
+/// The state in which a volume takes part in a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// A member has failed.
+    Degraded,
+    /// A member is new, and is filled while requests are served.
+    Rebuilding,
+}
+
+impl Condition {
+    /// What stands behind a candidate's name.
+    fn label(self) -> &'static str {
+        match self {
+            Condition::Degraded => "degraded",
+            Condition::Rebuilding => "rebuilding",
+        }
+    }
+
+    /// What is set in a volume with redundancy.
+    fn assignment(self) -> &'static str {
+        match self {
+            Condition::Degraded => "failed=[0]",
+            Condition::Rebuilding => "rebuild=0",
+        }
+    }
+}
+
+impl Recipe {
+    /// The candidate.
+    ///
+    /// # Errors
+    /// That of its stack.
+    pub fn candidate(&self) -> Result<Candidate, LabError> {
+        let stack = Stack::load(&self.file, &self.overrides)?;
+        Ok(Candidate { name: self.name.clone(), stack, load: 1.0 })
+    }
+
+    /// The same in another condition; `None` if the volume has no redundancy,
+    /// or has lost some already.
+    ///
+    /// # Errors
+    /// That of its stack.
+    pub fn in_condition(&self, condition: Condition) -> Result<Option<Recipe>, LabError> {
+        let stack = Stack::load(&self.file, &self.overrides)?;
+        Ok(stack.redundant_volume().map(|path| {
+            let mut recipe = self.clone();
+            recipe.overrides.set.push(format!("{path}.{}", condition.assignment()));
+            recipe.name = format!("{} {}", recipe.name, condition.label());
+            recipe
+        }))
+    }
 }
 
 /// Every stack file at every combination of the varied keys, in this order.
 /// Where two files have one name, the files' paths tell them apart.
+pub fn recipes(files: &[PathBuf], overrides: &Overrides, varied: &[Vary]) -> Vec<Recipe> {
+    let combinations = Vary::combinations(varied);
+    let mut recipes = Vec::with_capacity(files.len() * combinations.len());
+    for file in files {
+        let alike = files.iter().filter(|other| other.file_stem() == file.file_stem()).count();
+        recipes
+            .extend(combinations.iter().map(|combination| recipe(file, overrides, combination, alike > 1)));
+    }
+    recipes
+}
+
+/// The candidates of [`recipes`].
 ///
 /// # Errors
 /// That of the first stack that cannot be used.
@@ -22,27 +101,15 @@ pub fn candidates(
     overrides: &Overrides,
     varied: &[Vary],
 ) -> Result<Vec<Candidate>, LabError> {
-    let combinations = Vary::combinations(varied);
-    let mut candidates = Vec::with_capacity(files.len() * combinations.len());
-    for file in files {
-        let alike = files.iter().filter(|other| other.file_stem() == file.file_stem()).count();
-        for combination in &combinations {
-            candidates.push(candidate(file, overrides, combination, alike > 1)?);
-        }
-    }
-    Ok(candidates)
+    recipes(files, overrides, varied).iter().map(Recipe::candidate).collect()
 }
 
-fn candidate(
-    file: &Path,
-    overrides: &Overrides,
-    combination: &[String],
-    by_path: bool,
-) -> Result<Candidate, LabError> {
+fn recipe(file: &Path, overrides: &Overrides, combination: &[String], by_path: bool) -> Recipe {
     let mut overrides = overrides.clone();
     overrides.set.extend_from_slice(combination);
-    let stack = Stack::load(file, &overrides)?;
-    let name = if by_path { file.display().to_string() } else { stack.name().to_owned() };
+    // As `Stack::name` has it.
+    let stem = file.file_stem().filter(|_| !by_path);
+    let name = stem.map_or_else(|| file.display().to_string(), |stem| stem.to_string_lossy().into());
     let name = combination.iter().fold(name, |name, assignment| format!("{name} {assignment}"));
-    Ok(Candidate { name, stack })
+    Recipe { name, file: file.to_owned(), overrides }
 }

@@ -4,6 +4,7 @@ use fullstroke_contract::SourceError;
 use fullstroke_measure::UnknownMetric;
 use fullstroke_stack::StackError;
 use fullstroke_table::TableError;
+use fullstroke_units::Duration;
 use thiserror::Error;
 
 /// Why candidates could not be run or ranked.
@@ -20,6 +21,26 @@ pub enum LabError {
         /// What the workload said.
         source: SourceError,
     },
+    /// The workload has no requests.
+    #[error(
+        "{candidate}: the workload issued no request, so that there is nothing to report; raise its requests or its duration"
+    )]
+    NoRequests {
+        /// The candidate's name.
+        candidate: String,
+    },
+    /// All requests came before the warm-up was over.
+    #[error(
+        "{candidate}: all {requests} requests arrive within the warm-up of {warm_up}; lower measurement.warm_up, or give a longer load"
+    )]
+    OnlyWarmUp {
+        /// The candidate's name.
+        candidate: String,
+        /// How many there were.
+        requests: u64,
+        /// How long the stack warms up.
+        warm_up: Duration,
+    },
     /// The request log could not be written.
     #[error(transparent)]
     Log(#[from] TableError),
@@ -29,6 +50,14 @@ pub enum LabError {
     /// There are no streams to be found.
     #[error("{candidate}: --find streams needs [workload] with kind = \"streams\"")]
     NoStreams {
+        /// The candidate's name.
+        candidate: String,
+    },
+    /// The load cannot be varied.
+    #[error(
+        "{candidate}: --find load needs requests that arrive by their own times: a trace without `outstanding`, or [workload] with kind = \"synthetic\" and an arrival process that is not closed; the rates of a job file are keys of its own"
+    )]
+    NoArrivals {
         /// The candidate's name.
         candidate: String,
     },

@@ -1,10 +1,12 @@
 //! One run, or many on all cores.
 
+use crate::load::at_load;
 use crate::{Candidate, LabError};
 use fullstroke_engine::{Engine, Outcome};
-use fullstroke_fio::{FioReport, FioResults};
+use fullstroke_fio::{BehindRate, FioReport, FioResults};
 use fullstroke_measure::{
-    Identity, Measured, Measurement, Progress, RebuildPlan, Recorder, RequestLog, StreamsReport, WarmUp,
+    Identity, Measured, Measurement, Overload, Progress, RebuildPlan, Recorder, Report, RequestLog,
+    StreamsReport, WarmUp,
 };
 use fullstroke_stack::{RebuiltMember, VolumeSummary, WorkloadResults};
 use fullstroke_units::Time;
@@ -98,14 +100,16 @@ pub fn run(
     let measurement = Measurement::new(warm_up)
         .with_processes(stack.process_names())
         .with_workloads(stack.workload_names())
-        .with_rebuilds(rebuilt.collect());
+        .with_rebuilds(rebuilt.collect())
+        .with_open_arrivals(run.source.arrivals_are_open());
     let mut recorder = Recorder::new(measurement, log, Some(tell));
     tell(0);
     let began = Instant::now();
-    let outcome = Engine::new(run.tree, run.source)
+    let outcome = Engine::new(run.tree, at_load(run.source, candidate.load))
         .run(&mut recorder)
         .map_err(|source| LabError::Workload { candidate: candidate.name.clone(), source })?;
     let wall_s = began.elapsed().as_secs_f64();
+    check_measured(candidate, &outcome, &recorder.measurement)?;
     if let Some(log) = recorder.log {
         log.finish()?;
     }
@@ -113,7 +117,10 @@ pub fn run(
     measured.report.wall_s = Some(wall_s);
     measured.report.requests_per_wall_s = Some(outcome.requests as f64 / wall_s.max(f64::MIN_POSITIVE));
     let fio = match run.results {
-        Some(WorkloadResults::Fio(results)) => Some(fio_report(&results, &outcome, &drives)),
+        Some(WorkloadResults::Fio(results)) => {
+            measured.report.overload = results.behind_rate().map(|late| behind(&late, &measured.report));
+            Some(fio_report(&results, &outcome, &drives))
+        }
         Some(WorkloadResults::Streams(results)) => {
             measured.report.streams = Some(StreamsReport::new(&results));
             None
@@ -121,6 +128,27 @@ pub fn run(
         None => None,
     };
     Ok(Ran { measured, volume: VolumeReport::from(&run.summary), fio })
+}
+
+/// A report of nothing would be dashes: whoever asked learns why.
+fn check_measured(
+    candidate: &Candidate,
+    outcome: &Outcome,
+    measurement: &Measurement,
+) -> Result<(), LabError> {
+    let warm_up = candidate.stack.measurement().warm_up;
+    match outcome.requests {
+        0 => Err(LabError::NoRequests { candidate: candidate.name.clone() }),
+        requests if measurement.warm_up_requests() == requests => {
+            Err(LabError::OnlyWarmUp { candidate: candidate.name.clone(), requests, warm_up })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn behind(late: &BehindRate, report: &Report) -> Overload {
+    let busiest = report.members.iter().map(|member| member.utilisation).fold(f64::NAN, f64::max);
+    Overload::of_rate(&late.job, late.share, late.behind.as_secs_f64(), busiest)
 }
 
 fn fio_report(results: &FioResults, outcome: &Outcome, drives: &[String]) -> FioReport {

@@ -141,7 +141,11 @@ fn try_out(
         let mut overrides = overrides.clone();
         let seed = first_seed.wrapping_add(u64::from(replication));
         overrides.set.extend([format!("workload.streams={streams}"), format!("seed={seed}")]);
-        Stack::load(file, &overrides).map(|stack| Candidate { name: stack.name().to_owned(), stack })
+        Stack::load(file, &overrides).map(|stack| Candidate {
+            name: stack.name().to_owned(),
+            stack,
+            load: 1.0,
+        })
     };
     let candidates = match (0..search.replications).map(candidate).collect::<Result<Vec<_>, _>>() {
         Ok(candidates) => candidates,

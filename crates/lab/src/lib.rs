@@ -5,7 +5,7 @@
 //! alone: a run depends on its stack and seed and on nothing else.
 //! [`Ranking`] orders what came out by one metric and says by how much the best
 //! one wins and how sure that is. [`most_streams`] finds how many media streams
-//! a stack plays.
+//! a stack plays, [`most_load`] how much of its load it carries.
 //!
 //! | file | what |
 //! |---|---|
@@ -13,7 +13,10 @@
 //! | `vary.rs` | one stack at several values of a key |
 //! | `experiment.rs` | one run, or many |
 //! | `ranking.rs` | the order, and how sure it is |
+//! | `reasons.rs` | why one candidate answers sooner than another |
 //! | `find.rs` | the most streams that play without an underrun |
+//! | `load.rs`, `hurried.rs` | the largest load that is carried, and arrivals that come faster |
+//! | `most.rs` | candidates by what they bear at most |
 //! | `render.rs` | the same for people |
 //! | `error.rs` | what can go wrong |
 
@@ -21,14 +24,21 @@ mod candidate;
 mod error;
 mod experiment;
 mod find;
+mod hurried;
+mod load;
+mod most;
 mod ranking;
+mod reasons;
 mod render;
 mod vary;
 
-pub use candidate::{Candidate, candidates};
+pub use candidate::{Candidate, Condition, Recipe, candidates, recipes};
 pub use error::LabError;
 pub use experiment::{Event, Ran, VolumeReport, run, run_all};
 pub use find::{Found, Search, Tried, most_streams};
+pub use load::{FoundLoad, PRECISION, TriedLoad, most_load};
+pub use most::{Borne, Most, MostRanking};
 pub use ranking::{Ranked, Ranking};
+pub use reasons::Reason;
 pub use render::capacity;
 pub use vary::Vary;

@@ -1,5 +1,6 @@
 //! The order of candidates, and how sure it is.
 
+use crate::reasons::{Reason, reasons};
 use crate::{Ran, VolumeReport};
 use fullstroke_measure::{Difference, Measured, Metric, Report, paired_difference};
 use serde::Serialize;
@@ -11,7 +12,9 @@ const CONFIDENCE: f64 = 0.95;
 /// Candidates in order, the best first.
 ///
 /// A candidate that could not serve every request ranks behind all that could:
-/// what it left out would flatter its times. Differences to the best carry
+/// what it left out would flatter its times. Behind them rank those that do not
+/// carry the load, by the share that they carry: response times that grow with
+/// the length of the load do not rank drives. Differences to the best carry
 /// intervals that hold together with 95 % confidence: each of the pairs that
 /// could have been compared gets an equal share of the error (Bonferroni over
 /// all pairs, because which candidate is best is itself read off the data).
@@ -28,6 +31,9 @@ pub struct Ranking {
     pub same_number_of_requests: bool,
     /// The candidates.
     pub candidates: Vec<Ranked>,
+    /// Why some answer sooner than others: the leader than the next, and those
+    /// that contradict what one might expect.
+    pub reasons: Vec<Reason>,
 }
 
 /// A candidate in its place.
@@ -41,10 +47,13 @@ pub struct Ranked {
     pub value: f64,
     /// Half the width of its 95 % confidence interval, if there is one.
     pub ci95_half_width: Option<f64>,
-    /// Its value less that of the best; `None` for the best itself.
+    /// Its value less that of the best; `None` for the best itself, and for one
+    /// that does not carry the load.
     pub difference_to_best: Option<Difference>,
     /// Whether it served every request.
     pub complete: bool,
+    /// Whether it carries the load; `report.overload` has the share otherwise.
+    pub carries: bool,
     /// What its volume amounts to.
     pub volume: VolumeReport,
     /// Everything that was measured.
@@ -58,12 +67,14 @@ impl Ranking {
         let mut order: Vec<&Ran> = ran.iter().collect();
         order.sort_by(|one, other| {
             let complete = is_complete(&other.measured.report).cmp(&is_complete(&one.measured.report));
-            complete.then_with(|| better_first(metric, value(one), value(other)))
+            let carried =
+                carried_share(&other.measured.report).total_cmp(&carried_share(&one.measured.report));
+            complete.then(carried).then_with(|| better_first(metric, value(one), value(other)))
         });
         let pairs = ran.len() * ran.len().saturating_sub(1) / 2;
         let confidence = 1.0 - (1.0 - CONFIDENCE) / pairs.max(1) as f64;
         let best = order.first().map(|best| &best.measured);
-        let candidates = order
+        let candidates: Vec<Ranked> = order
             .iter()
             .enumerate()
             .map(|(place, ran)| ranked(place, ran, best.filter(|_| place > 0), metric, confidence))
@@ -75,6 +86,7 @@ impl Ranking {
             same_number_of_requests: ran
                 .windows(2)
                 .all(|pair| pair[0].measured.report.requests == pair[1].measured.report.requests),
+            reasons: reasons(&candidates),
             candidates,
         }
     }
@@ -82,6 +94,7 @@ impl Ranking {
 
 fn ranked(place: usize, ran: &Ran, best: Option<&Measured>, metric: Metric, confidence: f64) -> Ranked {
     let report = &ran.measured.report;
+    let best = best.filter(|_| report.overload.is_none());
     Ranked {
         rank: place + 1,
         name: report.name.clone(),
@@ -89,6 +102,7 @@ fn ranked(place: usize, ran: &Ran, best: Option<&Measured>, metric: Metric, conf
         ci95_half_width: ran.measured.half_width(metric, CONFIDENCE),
         difference_to_best: best.map(|best| paired_difference(&ran.measured, best, metric, confidence)),
         complete: is_complete(report),
+        carries: report.overload.is_none(),
         volume: ran.volume.clone(),
         report: report.clone(),
     }
@@ -96,6 +110,11 @@ fn ranked(place: usize, ran: &Ran, best: Option<&Measured>, metric: Metric, conf
 
 fn is_complete(report: &Report) -> bool {
     report.completed == report.requests
+}
+
+/// What is carried of the load; all of it unless found otherwise.
+fn carried_share(report: &Report) -> f64 {
+    report.overload.as_ref().map_or(1.0, |overload| overload.carried_share.min(1.0 - f64::EPSILON))
 }
 
 /// What is not a number comes last.

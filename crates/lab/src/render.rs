@@ -12,6 +12,9 @@ impl fmt::Display for Ranking {
         if let Some(verdict) = self.verdict() {
             writeln!(f, "{verdict}")?;
         }
+        for reason in &self.reasons {
+            writeln!(f, "Why: {}", reason.sentence)?;
+        }
         self.write_notes(f)
     }
 }
@@ -53,6 +56,9 @@ impl Ranking {
     /// Which is best, by how much, and how sure that is.
     fn verdict(&self) -> Option<String> {
         let [best, next, ..] = self.candidates.as_slice() else { return None };
+        if let Some(verdict) = self.verdict_of_load(best, next) {
+            return Some(verdict);
+        }
         let difference = next.difference_to_best.as_ref().filter(|difference| !difference.value.is_nan())?;
         let head = format!("{} is best by {}: {}", best.name, self.by, number(best.value));
         if best.complete && !next.complete {
@@ -72,6 +78,28 @@ impl Ranking {
             Significance::Consistent => format!("{head}, {by}, and better in {}.", batches(difference)),
             Significance::NotSignificant => format!("{head}, but {by}, is not significant."),
             Significance::Unknown => format!("{head}, {by}; nothing can be said on how sure that is."),
+        })
+    }
+
+    /// What decides before any metric does: who carries the load.
+    fn verdict_of_load(&self, best: &Ranked, next: &Ranked) -> Option<String> {
+        let overload = next.report.overload.as_ref()?;
+        if let Some(best_overload) = &best.report.overload {
+            let best_share = best_overload.carried_share;
+            return Some(format!(
+                "No candidate carries this load; {} carries most of it, {best_share:.2}. --find load ranks by what they carry.",
+                best.name
+            ));
+        }
+        (best.complete && next.complete).then(|| {
+            format!(
+                "{} is best by {}: {}; no other candidate carries this load ({}: {:.2} of it).",
+                best.name,
+                self.by,
+                number(best.value),
+                next.name,
+                overload.carried_share
+            )
         })
     }
 
@@ -105,6 +133,11 @@ impl Ranking {
                 ranked.name, report.lost, report.out_of_range
             )?;
         }
+        for ranked in &self.candidates {
+            if let Some(overload) = &ranked.report.overload {
+                write!(f, "\n{}: {overload}.", ranked.name)?;
+            }
+        }
         for ranked in self.candidates.iter().filter(|ranked| ranked.value.is_nan()) {
             write!(f, "\n{}: nothing was measured by {}.", ranked.name, self.by)?;
         }
@@ -117,6 +150,9 @@ impl Ranking {
 
 /// The difference to the best with its interval, marked if it may be chance.
 fn difference(ranked: &Ranked) -> String {
+    if let Some(overload) = &ranked.report.overload {
+        return format!("carries {:.2}", overload.carried_share);
+    }
     let Some(difference) = &ranked.difference_to_best else { return "best".to_owned() };
     if difference.value.is_nan() {
         return "-".to_owned();

@@ -42,6 +42,10 @@ pub enum Significance {
 pub fn paired_difference(first: &Measured, second: &Measured, metric: Metric, confidence: f64) -> Difference {
     let (one, other) = (metric.value(&first.report), metric.value(&second.report));
     let value = one - other;
+    if first.report.grows() || second.report.grows() {
+        let significance = Significance::Unknown;
+        return Difference { value, half_width: None, batches_above: 0, batches_below: 0, significance };
+    }
     let paired = paired_interval(metric, (&first.batches, one), (&second.batches, other), confidence);
     Difference {
         value,

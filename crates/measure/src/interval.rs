@@ -168,8 +168,13 @@ fn student_half_width(residuals: &[f64], confidence: f64) -> f64 {
 
 /// The two-sided point of Student's t.
 fn student_t(confidence: f64, freedom: f64) -> f64 {
+    student_point(0.5 + confidence / 2.0, freedom)
+}
+
+/// The one-sided point of Student's t.
+pub(crate) fn student_point(confidence: f64, freedom: f64) -> f64 {
     StudentsT::new(0.0, 1.0, freedom)
-        .map_or(f64::INFINITY, |distribution| distribution.inverse_cdf(0.5 + confidence / 2.0))
+        .map_or(f64::INFINITY, |distribution| distribution.inverse_cdf(confidence))
 }
 
 #[cfg(test)]

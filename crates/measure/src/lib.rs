@@ -10,6 +10,7 @@
 //! | `measurement.rs` | what is counted, a request at a time |
 //! | `moments.rs`, `spread.rs` | exact moments, and percentiles, of one quantity |
 //! | `batches.rs` | the same requests in batches by arrival number |
+//! | `backlog.rs` | whether the drives carry what arrives |
 //! | `interval.rs` | confidence intervals from batches |
 //! | `difference.rs` | two runs of one workload, batch by batch |
 //! | `metric.rs` | the numbers of a report by their dotted names |
@@ -17,7 +18,9 @@
 //! | `workloads.rs` | what each of several workloads saw |
 //! | `streams.rs` | what the clients of media streams saw |
 //! | `render.rs` | the same for people |
+//! | `words.rs` | what breakdown and counts say, in words |
 //! | `log.rs` | every request as a row of a table |
+//! | `reference.rs` | the page of metrics and of the log's columns |
 //! | `recorder.rs` | measurement, log and progress side by side |
 //!
 //! # How sure is a number?
@@ -53,9 +56,31 @@
 //! although one run is better in nearly every batch. A sign test over the same
 //! batches tells that case apart ([`Significance::Consistent`]).
 //!
+//! # Do the drives carry the load?
+//!
+//! Where requests arrive by their own times (a trace, an open synthetic load),
+//! more may arrive than can be served. Response times grow with the length of
+//! the load then; their mean says how long it was, and nothing of the drives.
+//! Such a run is told by its queue, not by its times, which a discipline that
+//! overtakes may hide: the requests under way are counted at the ends of 256 to
+//! 512 equal spans of the run, whatever the order of completion, and the steps
+//! from one to the next (in 32 groups or more, from the first arrival to the
+//! last) are tested with Student's t for a mean above zero (99.5 %, one-sided).
+//!
+//! - A queue that rises and falls has steps that cancel: bursts that the drives
+//!   work off, and a steady load at nine tenths, are carried. The test needs no
+//!   correction for correlated steps: those of a stationary queue are
+//!   correlated negatively.
+//! - A queue that grows in the last tenth of a load is one large step among
+//!   many small ones; that is a burst. If it grows in the last fifth, or longer,
+//!   it is an overload, and the share that is carried is that of this time.
+//! - Below 320 requests, and where fewer than 1 % wait at the last arrival,
+//!   nothing is claimed.
+//!
 //! An interval says how much of a number is chance *within this workload*. It
 //! says nothing about another trace.
 
+mod backlog;
 mod batches;
 mod difference;
 mod interval;
@@ -68,23 +93,27 @@ mod moments;
 mod processes;
 mod rebuild;
 mod recorder;
+mod reference;
 mod render;
 mod report;
 mod spread;
 mod streams;
+mod words;
 mod workloads;
 
+pub use backlog::{Backlog, Overload};
 pub use batches::Batches;
 pub use difference::{Difference, Significance, paired_difference};
 pub use interval::BATCHES_FOR_INTERVAL;
 pub use layers::LayerReport;
-pub use log::RequestLog;
+pub use log::{LOG_COLUMNS, LogColumn, RequestLog};
 pub use measurement::{Identity, Measured, Measurement, WarmUp};
 pub use members::MemberReport;
 pub use metric::{Metric, UnknownMetric};
 pub use processes::{Across, GroupReport, Latency, ProcessReport};
 pub use rebuild::{RebuildPlan, RebuildReport};
 pub use recorder::{Progress, Recorder};
+pub use reference::reference;
 pub use render::{number, table};
 pub use report::{BatchReport, Distribution, OperationReport, OperationsReport, Quantity, Report, TimeParts};
 pub use streams::{StreamReport, StreamsReport};

@@ -12,28 +12,11 @@ use std::path::Path;
 /// name ends in `.csv` or `.csv.gz`) CSV. Memory is bounded by one row group
 /// and the requests in flight. The file appears with [`finish`](RequestLog::finish).
 ///
-/// | column | type | what |
-/// |---|---|---|
-/// | `request` | u64 | number in order of arrival, from 0 |
-/// | `arrived_ns` | u64 | arrival, since the beginning of the run |
-/// | `finished_ns` | u64 | completion, since the beginning of the run |
-/// | `operation` | text | `read`, `write`, `flush`, `discard` |
-/// | `lbn` | u64 | first 512-byte sector on the volume |
-/// | `sectors` | u64 | length in 512-byte sectors |
-/// | `process` | u32 | the process that asked; 0 = unknown |
-/// | `response_ns` | u64 | `finished_ns - arrived_ns` |
-/// | `queue_ns` | u64 | waiting for a busy resource |
-/// | `parity_ns` | u64 | waiting for old data and parity, or for the stripe |
-/// | `overhead_ns` | u64 | command overhead and bus |
-/// | `seek_ns` | u64 | arm movement, head switches, settling |
-/// | `rotation_ns` | u64 | rotational latency |
-/// | `transfer_ns` | u64 | sectors passing under the head |
-/// | `seek_cylinders` | u32 | distance of the first seek |
-/// | `status` | text | `done`, `lost`, `out-of-range` |
-/// | `members` | text | names of the drives that were given I/O, ascending: `0 3 4` |
+/// The columns are [`LOG_COLUMNS`].
 ///
 /// The six parts from `queue_ns` to `transfer_ns` add up to `response_ns`; they
-/// are those of the member I/O that finished last.
+/// are those of the member I/O that finished last. The mean of `response_ms`,
+/// which is empty where the report does not count a request, is the report's.
 #[derive(Debug)]
 pub struct RequestLog {
     table: TableWriter,
@@ -43,7 +26,46 @@ pub struct RequestLog {
     failed: Option<TableError>,
 }
 
-/// The columns, by position in [`schema`].
+/// A column of the request log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogColumn {
+    /// Its name, with the unit last.
+    pub name: &'static str,
+    /// What it holds.
+    pub kind: ColumnType,
+    /// What it means.
+    pub meaning: &'static str,
+}
+
+const fn of(name: &'static str, kind: ColumnType, meaning: &'static str) -> LogColumn {
+    LogColumn { name, kind, meaning }
+}
+
+/// The columns of the request log, in order; the reference page derives from
+/// this list.
+#[rustfmt::skip]
+pub const LOG_COLUMNS: [LogColumn; 18] = [
+    of("request", ColumnType::U64, "number in order of arrival, from 0"),
+    of("arrived_ns", ColumnType::U64, "arrival, since the beginning of the run"),
+    of("finished_ns", ColumnType::U64, "completion, since the beginning of the run"),
+    of("operation", ColumnType::Text, "`read`, `write`, `flush`, `discard`"),
+    of("lbn", ColumnType::U64, "first 512-byte sector on the volume"),
+    of("sectors", ColumnType::U64, "length in 512-byte sectors"),
+    of("process", ColumnType::U32, "the process that asked; 0 = unknown"),
+    of("response_ns", ColumnType::U64, "`finished_ns - arrived_ns`, of every request"),
+    of("queue_ns", ColumnType::U64, "waiting for a busy resource"),
+    of("parity_ns", ColumnType::U64, "waiting for old data and parity, or for the stripe"),
+    of("overhead_ns", ColumnType::U64, "command overhead and bus"),
+    of("seek_ns", ColumnType::U64, "arm movement, head switches, settling"),
+    of("rotation_ns", ColumnType::U64, "rotational latency"),
+    of("transfer_ns", ColumnType::U64, "sectors passing under the head"),
+    of("seek_cylinders", ColumnType::U32, "distance of the first seek"),
+    of("status", ColumnType::Text, "`done`, `lost`, `out-of-range`"),
+    of("members", ColumnType::Text, "names of the drives that were given I/O, ascending: `0 3 4`"),
+    of("response_ms", ColumnType::F64, "the same as `response_ns` for requests that the report's `response_ms` counts: reads and writes that were done, behind the warm-up; empty for all others"),
+];
+
+/// The columns, by position in [`LOG_COLUMNS`].
 mod column {
     pub(super) const REQUEST: usize = 0;
     pub(super) const ARRIVED: usize = 1;
@@ -56,11 +78,11 @@ mod column {
     pub(super) const SEEK_CYLINDERS: usize = 14;
     pub(super) const STATUS: usize = 15;
     pub(super) const MEMBERS: usize = 16;
+    pub(super) const RESPONSE_MS: usize = 17;
 }
 
 /// The time columns, from `column::FIRST_TIME` on.
-const TIMES: [&str; 7] =
-    ["response_ns", "queue_ns", "parity_ns", "overhead_ns", "seek_ns", "rotation_ns", "transfer_ns"];
+const TIMES: usize = 7;
 
 /// The drives that each request in flight was given to.
 #[derive(Debug, Default)]
@@ -71,22 +93,11 @@ struct Touched {
 }
 
 fn schema() -> Schema {
-    let schema = Schema::new()
-        .metadata("schema", "fullstroke request log")
-        .metadata("schema_version", "1")
-        .column("request", ColumnType::U64)
-        .column("arrived_ns", ColumnType::U64)
-        .column("finished_ns", ColumnType::U64)
-        .column("operation", ColumnType::Text)
-        .column("lbn", ColumnType::U64)
-        .column("sectors", ColumnType::U64)
-        .column("process", ColumnType::U32);
-    TIMES
-        .iter()
-        .fold(schema, |schema, name| schema.column(name, ColumnType::U64))
-        .column("seek_cylinders", ColumnType::U32)
-        .column("status", ColumnType::Text)
-        .column("members", ColumnType::Text)
+    let schema = Schema::new().metadata("schema", "fullstroke request log").metadata("schema_version", "2");
+    LOG_COLUMNS.iter().enumerate().fold(schema, |schema, (index, column)| match index {
+        column::RESPONSE_MS => schema.optional(column.name, column.kind),
+        _ => schema.column(column.name, column.kind),
+    })
 }
 
 impl RequestLog {
@@ -118,11 +129,21 @@ impl RequestLog {
         }
     }
 
-    fn put(&mut self, finished: &Finished) -> Result<(), TableError> {
+    /// A request has finished; `counted` says whether the report's times count
+    /// it.
+    pub fn write(&mut self, finished: &Finished, counted: bool) {
+        if self.failed.is_some() {
+            return;
+        }
+        self.touched.take(finished.origin, &self.names, &mut self.members);
+        self.failed = self.put(finished, counted).err();
+    }
+
+    fn put(&mut self, finished: &Finished, counted: bool) -> Result<(), TableError> {
         let completion = &finished.completion;
         let parts = &completion.breakdown;
         let response = completion.finished.since(finished.arrived);
-        let times: [Duration; TIMES.len()] =
+        let times: [Duration; TIMES] =
             [response, parts.queue, parts.parity, parts.overhead, parts.seek, parts.rotation, parts.transfer];
         let table = &mut self.table;
         table.u64(column::REQUEST, finished.origin);
@@ -138,6 +159,7 @@ impl RequestLog {
         table.u32(column::SEEK_CYLINDERS, parts.seek_cylinders);
         table.text(column::STATUS, status_name(completion.status));
         table.text(column::MEMBERS, &self.members);
+        table.optional_f64(column::RESPONSE_MS, counted.then(|| response.as_millis_f64()));
         table.end_row()
     }
 }
@@ -147,14 +169,6 @@ impl Observer for RequestLog {
         if self.failed.is_none() && request.origin != Request::BACKGROUND {
             self.touched.add(request.origin, drive);
         }
-    }
-
-    fn finished(&mut self, finished: &Finished) {
-        if self.failed.is_some() {
-            return;
-        }
-        self.touched.take(finished.origin, &self.names, &mut self.members);
-        self.failed = self.put(finished).err();
     }
 }
 
@@ -225,7 +239,7 @@ mod tests {
             log.drive_io(Time::ZERO, drive, &Request { origin, ..Request::default() });
         }
         for origin in [1, 0, 2] {
-            log.finished(&finished(origin));
+            log.write(&finished(origin), origin != 2);
         }
     }
 
@@ -240,9 +254,9 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 4);
         assert!(lines[0].starts_with("request,arrived_ns,finished_ns,operation,lbn"), "{}", lines[0]);
-        assert_eq!(lines[1], "1,100,142,write,64,8,7,42,30,0,0,12,0,0,9,done,0.1");
-        assert!(lines[2].ends_with(",done,0.0 1.0"), "{}", lines[2]);
-        assert!(lines[3].ends_with(",done,"), "{}", lines[3]);
+        assert_eq!(lines[1], "1,100,142,write,64,8,7,42,30,0,0,12,0,0,9,done,0.1,0.000042");
+        assert!(lines[2].ends_with(",done,0.0 1.0,0.000042"), "{}", lines[2]);
+        assert!(lines[3].ends_with(",done,,"), "{}", lines[3]);
     }
 
     #[test]
@@ -272,7 +286,7 @@ mod tests {
     #[test]
     fn a_full_disk_is_told_at_the_end() {
         let mut log = RequestLog::create(Path::new("/dev/full"), &names(), &[]).unwrap();
-        (0..200_000).for_each(|origin| log.finished(&finished(origin)));
+        (0..200_000).for_each(|origin| log.write(&finished(origin), true));
         let error = log.finish().unwrap_err();
         assert!(error.to_string().contains("/dev/full"), "{error}");
     }

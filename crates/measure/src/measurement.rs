@@ -1,5 +1,6 @@
 //! What is counted, a request at a time.
 
+use crate::backlog::Flow;
 use crate::batches::Batches;
 use crate::interval::interval;
 use crate::layers::layer_reports;
@@ -22,6 +23,12 @@ pub struct WarmUp {
     pub requests: u64,
     /// Requests that arrive before this are left out.
     pub until: Time,
+}
+
+impl WarmUp {
+    fn is_over(self, finished: &Finished) -> bool {
+        finished.origin >= self.requests && finished.arrived >= self.until
+    }
 }
 
 /// What was run: goes into the report as it is.
@@ -69,6 +76,8 @@ pub struct Measurement {
     workloads: Workloads,
     rebuild_plans: Vec<RebuildPlan>,
     rebuilds: Rebuilds,
+    /// Where requests arrive by their own times.
+    flow: Option<Flow>,
 }
 
 /// Requests that move no data.
@@ -103,9 +112,12 @@ pub(crate) struct Sample {
 
 impl Measured {
     /// Half the width of the interval of `metric` at this confidence (0 to 1);
-    /// `None` if there are too few requests to claim one, or the metric has
-    /// none (deviations, maxima, percentiles of parts, members).
+    /// `None` if there are too few requests to claim one, the queue grows, or
+    /// the metric has none (deviations, maxima, percentiles of parts, members).
     pub fn half_width(&self, metric: Metric, confidence: f64) -> Option<f64> {
+        if self.report.grows() {
+            return None;
+        }
         interval(metric, &self.batches, metric.value(&self.report), confidence)
     }
 }
@@ -133,7 +145,16 @@ impl Measurement {
             workloads: Workloads::default(),
             rebuild_plans: Vec::new(),
             rebuilds: Rebuilds::default(),
+            flow: None,
         }
+    }
+
+    /// Watches whether the drives carry what arrives, if requests do so by
+    /// their own times and wait for nothing.
+    #[must_use]
+    pub fn with_open_arrivals(mut self, open: bool) -> Measurement {
+        self.flow = open.then(Flow::default);
+        self
     }
 
     /// Counts for each process as well: those of these names, numbered from 1.
@@ -160,6 +181,18 @@ impl Measurement {
         self
     }
 
+    /// Requests so far that were left out as warm-up.
+    pub fn warm_up_requests(&self) -> u64 {
+        self.skipped
+    }
+
+    /// Whether the report's times and rates count this request.
+    pub(crate) fn includes(&self, finished: &Finished) -> bool {
+        self.warm_up.is_over(finished)
+            && finished.operation.transfers()
+            && finished.completion.status == Status::Done
+    }
+
     /// The numbers of the run that ended as `outcome`; `drives` are the drives'
     /// names in the order of the tree. Wall-clock time and memory are left for
     /// the caller to fill in.
@@ -179,6 +212,8 @@ impl Measurement {
         let members = member_reports(&outcome.drives, drives, whole_s);
         let processes = self.processes.each(simulated_s);
         let bandwidths: Vec<f64> = processes.iter().map(|process| process.mb_per_s).collect();
+        let busy = members.iter().map(|member| member.utilisation);
+        let overload = self.flow.as_ref().and_then(|flow| flow.overload(busy));
         let mut report = Report {
             name: identity.name,
             requests: outcome.requests,
@@ -187,6 +222,8 @@ impl Measurement {
             out_of_range: outcome.out_of_range,
             skipped_rows: outcome.skipped_rows,
             warm_up_requests: self.skipped,
+            overload,
+            backlog: self.flow.as_ref().and_then(Flow::backlog),
             response_ms: response.distribution(),
             service_ms: self.service.distribution(),
             queue_ms: self.queue.distribution(),
@@ -221,7 +258,9 @@ impl Measurement {
             config_digest: identity.config_digest,
             version: identity.version,
         };
-        add_intervals(&mut report, &self.batches);
+        if !report.grows() {
+            add_intervals(&mut report, &self.batches);
+        }
         report.operations =
             OperationsReport { read: report.reads, write: report.writes, ..report.operations };
         Measured { report, batches: self.batches }
@@ -230,7 +269,7 @@ impl Measurement {
     #[inline]
     fn counts(&mut self, finished: &Finished) -> bool {
         self.began = self.began.min(finished.arrived);
-        let counts = finished.origin >= self.warm_up.requests && finished.arrived >= self.warm_up.until;
+        let counts = self.warm_up.is_over(finished);
         if counts {
             self.counted_from = self.counted_from.min(finished.arrived);
         } else {
@@ -249,6 +288,9 @@ impl Observer for Measurement {
 
     #[inline]
     fn finished(&mut self, finished: &Finished) {
+        if let Some(flow) = &mut self.flow {
+            flow.record(finished.arrived, finished.completion.finished);
+        }
         if !self.counts(finished) {
             return;
         }

@@ -82,6 +82,18 @@ pub(crate) enum View {
     Quantile(f64),
 }
 
+/// What each statistic is, in the order of [`STATISTICS`].
+const STATISTIC_MEANINGS: [&str; 8] = [
+    "mean",
+    "standard deviation of the sample",
+    "median",
+    "90th percentile",
+    "95th percentile",
+    "99th percentile",
+    "99.9th percentile",
+    "the largest",
+];
+
 const STATISTICS: [(&str, Statistic); 8] = [
     ("mean", Statistic::Mean),
     ("stddev", Statistic::Deviation),
@@ -109,48 +121,135 @@ const OPERATION: [OperationMetric; 3] = [
 
 const PARTS: [&str; 6] = ["queue", "parity", "overhead", "seek", "rotation", "transfer"];
 
-/// A number of one drive: its name, how it is read, and whether more is better.
-type MemberMetric = (&'static str, fn(&MemberReport) -> f64, bool);
+/// What each part is, in the order of [`PARTS`].
+const PART_MEANINGS: [&str; 6] = [
+    "waiting for a busy resource",
+    "waiting for old data and parity to be read, or for the stripe",
+    "command overhead and bus",
+    "arm movement, head switches and settling",
+    "rotational latency",
+    "sectors passing under the head",
+];
+
+/// What stands last in a metric's name, and the unit that this means; the first
+/// that fits.
+const UNITS: [(&str, &str); 11] = [
+    ("hours", "h"),
+    ("_mbit_per_s", "10^6 bit/s"),
+    ("mb_per_s", "10^6 B/s"),
+    ("_ms", "ms"),
+    ("iops", "1/s"),
+    ("_mb", "10^6 B"),
+    ("_share", "0 to 1"),
+    ("utilisation", "0 to 1"),
+    ("fairness", "0 to 1"),
+    ("ratio", "1"),
+    ("cylinders", "cylinders"),
+];
+
+/// A number of one drive: its name, how it is read, whether more is better, and
+/// what it means.
+type MemberMetric = (&'static str, fn(&MemberReport) -> f64, bool, &'static str);
 
 const MEMBERS: [MemberMetric; 9] = [
-    ("utilisation", |member| member.utilisation, false),
-    ("queue_depth", |member| member.queue_depth, false),
-    ("queue_ms", |member| member.queue_ms, false),
-    ("seek_ms", |member| member.seek_ms, false),
-    ("seek_cylinders", |member| member.seek_cylinders, false),
-    ("rotation_ms", |member| member.rotation_ms, false),
-    ("transfer_ms", |member| member.transfer_ms, false),
-    ("zero_seek_share", |member| member.zero_seek_share, true),
-    ("mb_per_s", |member| member.mb_per_s, true),
+    ("utilisation", |member| member.utilisation, false, "share of the time in which an I/O was in service"),
+    (
+        "queue_depth",
+        |member| member.queue_depth,
+        false,
+        "I/Os in the drive, waiting or in service, on average over time",
+    ),
+    ("queue_ms", |member| member.queue_ms, false, "mean time in the drive's queue"),
+    ("seek_ms", |member| member.seek_ms, false, "mean seek time, I/Os without a seek included"),
+    (
+        "seek_cylinders",
+        |member| member.seek_cylinders,
+        false,
+        "mean distance of the first seek, zeros included",
+    ),
+    ("rotation_ms", |member| member.rotation_ms, false, "mean rotational latency"),
+    ("transfer_ms", |member| member.transfer_ms, false, "mean transfer time"),
+    (
+        "zero_seek_share",
+        |member| member.zero_seek_share,
+        true,
+        "share of I/Os whose first track lay under the arm already",
+    ),
+    ("mb_per_s", |member| member.mb_per_s, true, "read and written"),
 ];
 
-/// A number about processes: its name, how it is read, and whether more is
-/// better.
-type ProcessMetric = (&'static str, fn(&Report) -> f64, bool);
+/// A number about processes: its name, how it is read, whether more is better,
+/// and what it means.
+type ProcessMetric = (&'static str, fn(&Report) -> f64, bool, &'static str);
 
 const PROCESSES: [ProcessMetric; 5] = [
-    ("fairness", |report| report.fairness, true),
-    ("process_mb_per_s.mean", |report| report.process_mb_per_s.mean, true),
-    ("process_mb_per_s.stddev", |report| report.process_mb_per_s.stddev, false),
-    ("process_mb_per_s.min", |report| report.process_mb_per_s.min, true),
-    ("process_mb_per_s.max", |report| report.process_mb_per_s.max, true),
+    ("fairness", |report| report.fairness, true, "Jain's index of the processes' bandwidths"),
+    (
+        "process_mb_per_s.mean",
+        |report| report.process_mb_per_s.mean,
+        true,
+        "read and written by each process, mean",
+    ),
+    (
+        "process_mb_per_s.stddev",
+        |report| report.process_mb_per_s.stddev,
+        false,
+        "the same, standard deviation over processes",
+    ),
+    (
+        "process_mb_per_s.min",
+        |report| report.process_mb_per_s.min,
+        true,
+        "that of the process that got least",
+    ),
+    ("process_mb_per_s.max", |report| report.process_mb_per_s.max, true, "that of the process that got most"),
 ];
 
-/// A number about media streams: its name, how it is read, and whether more is
-/// better.
-type StreamMetric = (&'static str, fn(&StreamsReport) -> f64, bool);
+/// A number about media streams: its name, how it is read, whether more is
+/// better, and what it means.
+type StreamMetric = (&'static str, fn(&StreamsReport) -> f64, bool, &'static str);
 
 const STREAMS: [StreamMetric; 10] = [
-    ("playing", |streams| streams.playing as f64, true),
-    ("nominal_mbit_per_s", |streams| streams.nominal_mbit_per_s, true),
-    ("within_latency", |streams| streams.within_latency.map_or(f64::NAN, |streams| streams as f64), true),
-    ("underruns", |streams| streams.underruns as f64, false),
-    ("with_underruns", |streams| streams.with_underruns as f64, false),
-    ("deadlines_missed_share", |streams| streams.deadlines_missed_share, false),
-    ("longest_stall_ms", |streams| streams.longest_stall_ms, false),
-    ("start_up_ms.mean", |streams| streams.start_up_ms.mean, false),
-    ("start_up_ms.p99", |streams| streams.start_up_ms.p99, false),
-    ("start_up_ms.max", |streams| streams.start_up_ms.max, false),
+    ("playing", |streams| streams.playing as f64, true, "streams that played at a time, at most"),
+    (
+        "nominal_mbit_per_s",
+        |streams| streams.nominal_mbit_per_s,
+        true,
+        "the bit rates of those together, whether or not they kept up",
+    ),
+    (
+        "within_latency",
+        |streams| streams.within_latency.map_or(f64::NAN, |streams| streams as f64),
+        true,
+        "streams started before the first that did not play in time",
+    ),
+    (
+        "underruns",
+        |streams| streams.underruns as f64,
+        false,
+        "how often a client waited for a byte that it needed",
+    ),
+    ("with_underruns", |streams| streams.with_underruns as f64, false, "clients that did"),
+    (
+        "deadlines_missed_share",
+        |streams| streams.deadlines_missed_share,
+        false,
+        "reads that came after their first byte was needed",
+    ),
+    (
+        "longest_stall_ms",
+        |streams| streams.longest_stall_ms,
+        false,
+        "the longest time that a client waited for a byte",
+    ),
+    (
+        "start_up_ms.mean",
+        |streams| streams.start_up_ms.mean,
+        false,
+        "from the start of a stream until it played, mean",
+    ),
+    ("start_up_ms.p99", |streams| streams.start_up_ms.p99, false, "the same, 99th percentile"),
+    ("start_up_ms.max", |streams| streams.start_up_ms.max, false, "the same, the largest"),
 ];
 
 /// A number about a rebuild: its name, how it is read, and whether more is
@@ -190,6 +289,9 @@ impl Metric {
 
     /// The mean response time.
     pub const RESPONSE_MEAN: Metric = Metric::mean_of(Quantity::Response);
+
+    /// The 99th percentile of the response time.
+    pub const RESPONSE_P99: Metric = Metric(Kind::Time(Quantity::Response, Statistic::P99));
 
     pub(crate) const fn mean_of(quantity: Quantity) -> Metric {
         Metric(Kind::Time(quantity, Statistic::Mean))
@@ -248,6 +350,68 @@ impl Metric {
             Kind::Rebuild(rebuild) => format!("rebuild.{}", REBUILDS[rebuild].0),
             Kind::Member(member) => format!("members.{}", MEMBERS[member].0),
             Kind::Layer(reading) => format!("layers.{}", READINGS[reading].name),
+        }
+    }
+
+    /// Its unit; `1` for a mere number.
+    pub fn unit(&self) -> &'static str {
+        let name = self.name();
+        // A statistic stands behind the unit of what it is of.
+        let named = STATISTICS.iter().find_map(|(statistic, _)| name.strip_suffix(&format!(".{statistic}")));
+        let named = named.unwrap_or(&name);
+        let part = matches!(self.0, Kind::Part(_));
+        let ends = |end: &str| named.ends_with(end) || named.contains(&format!("{end}_m"));
+        if part { "ms" } else { UNITS.iter().find(|(end, _)| ends(end)).map_or("1", |(_, unit)| unit) }
+    }
+
+    /// What it means, in a few words.
+    pub fn meaning(&self) -> String {
+        let of = |statistic| {
+            let place = STATISTICS.iter().position(|(_, known)| *known == statistic);
+            place.map_or("", |place| STATISTIC_MEANINGS[place])
+        };
+        let class = |class| if class == Class::Read { "reads" } else { "writes" };
+        match self.0 {
+            Kind::Time(quantity, statistic) => {
+                let what = match quantity {
+                    Quantity::Response => "from arrival to completion, over reads and writes",
+                    Quantity::Service => "the part of it in which a drive worked on the request",
+                    Quantity::Queue => "the part of it in which the request waited for a busy resource",
+                };
+                format!("{what}: {}", of(statistic))
+            }
+            Kind::ClassTime(which, statistic) => {
+                format!("from arrival to completion, over {}: {}", class(which), of(statistic))
+            }
+            Kind::Part(part) => format!("part of the mean response time: {}", PART_MEANINGS[part]),
+            Kind::Rate(which, unit) => {
+                let which = which.map_or("reads and writes", class);
+                let verb = if unit == Unit::Requests { "completed" } else { "moved" };
+                format!("{which} {verb} a second")
+            }
+            Kind::OperationTime(operation, statistic) => {
+                format!(
+                    "operations of kind {}, from arrival to completion: {}",
+                    operation.name(),
+                    of(statistic)
+                )
+            }
+            Kind::Operation(operation, number) => {
+                let what = ["how many were done", "completed a second", "bytes a second"][number];
+                format!("operations of kind {}: {what}", operation.name())
+            }
+            Kind::Workload(workload, OfWorkload::Response(statistic)) => {
+                format!("workload {workload}, from arrival to completion: {}", of(statistic))
+            }
+            Kind::Workload(workload, OfWorkload::Rate(_)) => format!("rate of the workload {workload}"),
+            Kind::ReadWriteRatio => "bytes read for each byte written".to_owned(),
+            Kind::Process(process) => PROCESSES[process].3.to_owned(),
+            Kind::Stream(stream) => STREAMS[stream].3.to_owned(),
+            Kind::Rebuild(rebuild) => {
+                ["until the rebuilt members are whole", "filled a second"][rebuild].to_owned()
+            }
+            Kind::Member(member) => format!("{}, mean over drives", MEMBERS[member].3),
+            Kind::Layer(reading) => READINGS[reading].meaning.to_owned(),
         }
     }
 
@@ -488,6 +652,29 @@ mod tests {
         assert!(Metric::parse("workloads.x.mb_per_s").unwrap().more_is_better());
         assert!(!Metric::parse("workloads.x.response_ms").unwrap().more_is_better());
         assert!(Metric::parse("workloads.x.response_ms.p98").is_err());
+    }
+
+    #[test]
+    fn every_metric_says_its_unit_and_what_it_means() {
+        for metric in Metric::all() {
+            assert!(!metric.meaning().is_empty(), "{}", metric.name());
+        }
+        for (name, unit) in [
+            ("response_ms.p99", "ms"),
+            ("time_ms.parity", "ms"),
+            ("iops", "1/s"),
+            ("reads.mb_per_s", "10^6 B/s"),
+            ("process_mb_per_s.stddev", "10^6 B/s"),
+            ("streams.nominal_mbit_per_s", "10^6 bit/s"),
+            ("members.utilisation", "0 to 1"),
+            ("members.queue_depth", "1"),
+            ("layers.link_wait_ms_max", "ms"),
+            ("layers.link_payload_mb", "10^6 B"),
+            ("layers.xor_forced_idle_share_mean", "0 to 1"),
+            ("layers.controller_reads", "1"),
+        ] {
+            assert_eq!(Metric::parse(name).unwrap().unit(), unit, "{name}");
+        }
     }
 
     #[test]

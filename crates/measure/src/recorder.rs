@@ -38,7 +38,7 @@ impl Observer for Recorder<'_> {
     fn finished(&mut self, finished: &Finished) {
         self.measurement.finished(finished);
         if let Some(log) = &mut self.log {
-            log.finished(finished);
+            log.write(finished, self.measurement.includes(finished));
         }
         self.finished += 1;
         if self.finished.is_multiple_of(PROGRESS_EVERY)

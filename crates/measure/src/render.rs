@@ -45,6 +45,9 @@ impl fmt::Display for Report {
         self.write_heading(f)?;
         writeln!(f, "\n{}", self.times().trim_fmt())?;
         writeln!(f, "\n{}", self.parts().trim_fmt())?;
+        if let Some(words) = self.parity_in_words() {
+            writeln!(f, "{words}")?;
+        }
         if !self.workloads.is_empty() {
             writeln!(f, "\n{}", workloads(&self.workloads).trim_fmt())?;
         }
@@ -88,6 +91,7 @@ impl Report {
             number(self.mb_per_s),
             number(self.simulated_s)
         )?;
+        self.write_load(f)?;
         let Some(rebuild) = &self.rebuild else { return Ok(()) };
         let RebuildReport { members, share, mb_per_s, hours, estimated } = rebuild;
         let estimated = if *estimated {
@@ -97,6 +101,34 @@ impl Report {
         };
         let (members, speed, hours) = (members.join(", "), number(*mb_per_s), number(*hours));
         writeln!(f, "rebuilding member {members}: {speed} MB/s, {hours} hours until whole{estimated}")
+    }
+
+    /// What is to be known of the load before its times are read.
+    fn write_load(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.overload, &self.backlog) {
+            (Some(overload), _) if overload.grows => {
+                writeln!(
+                    f,
+                    "{overload}.\nThe times below have no intervals; --find load finds the load that is carried."
+                )
+            }
+            (Some(overload), _) => writeln!(f, "{overload}."),
+            (None, Some(backlog)) if backlog.bursts => writeln!(
+                f,
+                "Bursts outrun the drives for a time: up to {} requests wait at once; {}.",
+                backlog.outstanding_max,
+                match backlog.outstanding_at_last_arrival {
+                    left if 10 * left > backlog.outstanding_max => {
+                        format!(
+                            "the last was worked off {} s after the last arrival",
+                            number(backlog.behind_s)
+                        )
+                    }
+                    _ => "they are worked off, and the load is carried".to_owned(),
+                }
+            ),
+            (None, _) => Ok(()),
+        }
     }
 
     fn times(&self) -> Table {

@@ -1,8 +1,8 @@
 //! What a run is reported as. Every field has its unit in its name.
 
 use crate::{
-    Across, GroupReport, LayerReport, MemberReport, ProcessReport, RebuildReport, StreamsReport,
-    WorkloadReport,
+    Across, Backlog, GroupReport, LayerReport, MemberReport, Overload, ProcessReport, RebuildReport,
+    StreamsReport, WorkloadReport,
 };
 use fullstroke_contract::Operation;
 use serde::Serialize;
@@ -26,6 +26,11 @@ pub struct Report {
     pub skipped_rows: u64,
     /// Requests of the warm-up. The times and rates below leave them out.
     pub warm_up_requests: u64,
+    /// Set where arrivals outrun the drives. Times grow with the length of such
+    /// a load; they have no intervals then.
+    pub overload: Option<Overload>,
+    /// What waited; `null` where the load waits for completions itself.
+    pub backlog: Option<Backlog>,
     /// From arrival to completion, over reads and writes.
     pub response_ms: Distribution,
     /// The part in which a drive worked on the request.
@@ -187,6 +192,13 @@ pub enum Quantity {
     Service,
     /// While it waited.
     Queue,
+}
+
+impl Report {
+    /// Whether response times grow with the length of the load.
+    pub fn grows(&self) -> bool {
+        self.overload.as_ref().is_some_and(|overload| overload.grows)
+    }
 }
 
 impl TimeParts {

@@ -6,7 +6,7 @@ use crate::rebuild::{Members, RebuildKeys, RebuiltMember};
 use crate::stripes::Striped;
 use crate::workload::{NamedWorkload, WorkloadConfig, WorkloadKeys};
 use crate::{StackError, replay};
-use fullstroke_contract::registry::{Entry, Keys};
+use fullstroke_contract::registry::{self, Entry, Keys};
 use fullstroke_contract::{ConfigError, Source, Stripes};
 use fullstroke_controller::Controller;
 use fullstroke_drive::Model;
@@ -358,6 +358,17 @@ impl VolumeSpec {
             SmartArray::new(keys, &models, link)
         };
         build().map_err(|error| error.below(path))
+    }
+
+    /// The path of the uppermost volume whose members can fail without loss.
+    pub(crate) fn redundant(&self) -> Option<&str> {
+        let VolumeSpec::Volume { layout, keys, members, path, .. } = self else { return None };
+        let failed = registry::known_keys(&(layout.schema)()).iter().any(|key| key == "failed");
+        let whole = keys.get("failed").is_none_or(|failed| failed.as_array().is_some_and(Vec::is_empty));
+        match self.layout() {
+            Ok(layout) if failed && layout.failures_survived() > 0 => whole.then_some(path),
+            _ => members.iter().find_map(VolumeSpec::redundant),
+        }
     }
 
     fn is_xor(&self) -> bool {

@@ -225,6 +225,13 @@ impl Stack {
         }
     }
 
+    /// The path of the uppermost volume whose members can fail without loss, if
+    /// none of them has yet: a key of it is set as `{path}.failed`. Alike ones
+    /// (`count`) share a path.
+    pub fn redundant_volume(&self) -> Option<&str> {
+        self.volume.redundant()
+    }
+
     /// The JSON schema of stack files, for editors.
     pub fn schema() -> Value {
         schema::stack()

@@ -100,7 +100,7 @@ pub fn reference() -> String {
     section(
         &mut page,
         "Readings of layers",
-        "What links and controllers count over a whole run, the warm-up included: `layers` in the report, and `compare --by link_utilisation`.",
+        "What links, controllers and volumes count over a whole run, the warm-up included: `layers` in the report, and `compare --by link_utilisation`.",
     );
     page.push_str("| reading | meaning |\n|---|---|\n");
     for reading in READINGS {

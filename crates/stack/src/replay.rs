@@ -107,6 +107,10 @@ impl Source for Replay {
         }
     }
 
+    fn heeds_completions(&self) -> bool {
+        self.outstanding.is_some()
+    }
+
     fn skipped_rows(&self) -> u64 {
         self.reader.skipped()
     }

@@ -20,6 +20,7 @@
 
 #[cfg(test)]
 mod bytes;
+mod counts;
 pub mod gf256;
 pub mod jbod;
 mod layout;

@@ -38,6 +38,8 @@ pub struct Plan {
     bands: Vec<Band>,
     steps: Vec<Step>,
     scratch: Sectors,
+    /// Bands by their method, whatever the detail.
+    methods: [u32; Method::ALL.len()],
 }
 
 /// A part of the request that does not wait for its other parts.
@@ -195,6 +197,17 @@ impl Plan {
     pub fn bands(&self) -> &[Band] {
         &self.bands
     }
+    /// How many bands there are of each method, in the order of
+    /// [`Method::ALL`]; also in a plan that only times.
+    pub fn methods(&self) -> &[u32; Method::ALL.len()] {
+        &self.methods
+    }
+    /// Whether the member I/O with this index writes, in a second phase, where
+    /// its strand has read the same member before.
+    pub(crate) fn overwrites_what_it_read(&self, io: &MemberIo) -> bool {
+        let first = self.strands[io.strand as usize].first_phase();
+        self.ios[first].iter().any(|read| read.member == io.member && read.extent.start == io.extent.start)
+    }
     /// The arithmetic of one band, in order.
     pub fn steps(&self, band: &Band) -> &[Step] {
         &self.steps[band.first_step as usize..band.end_step as usize]
@@ -211,6 +224,7 @@ impl Plan {
         self.bands.clear();
         self.steps.clear();
         self.scratch = Sectors::ZERO;
+        self.methods = Default::default();
     }
 
     /// Adds a flush of every member that is not in `failed` (ascending). It is
@@ -232,6 +246,17 @@ impl Plan {
         self.strands.push(Strand { begin: 0, middle: end, end, rows: None });
         Status::Done
     }
+}
+
+impl Method {
+    /// All of them.
+    pub const ALL: [Method; 5] = [
+        Method::FullStripe,
+        Method::ReadModifyWrite,
+        Method::ReconstructWrite,
+        Method::Recover,
+        Method::Unprotected,
+    ];
 }
 
 impl Place {
@@ -387,6 +412,7 @@ impl<'a> PlanWriter<'a> {
 
     /// The steps that follow are those of `method` in this band of the row.
     pub(crate) fn band(&mut self, row: u64, offsets: Range<u64>, method: Method) {
+        self.plan.methods[method as usize] += 1;
         if self.plan.detail == Detail::Bytes {
             let at = self.plan.steps.len() as u32;
             self.plan.bands.push(Band {

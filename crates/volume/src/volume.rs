@@ -1,12 +1,13 @@
 //! The layer that carries a layout's plans out.
 
+use crate::counts::Counts;
 use crate::layout::Layout;
 use crate::locks::RowLocks;
 use crate::plan::{Detail, Plan};
 use flight::{Flight, Purpose, decode, encode};
 use fullstroke_contract::{
-    Below, Completion, Gauge, Layer, MemberState, Order, Out, RebuildSpeed, Refusal, Request, RequestId,
-    Signal, Status,
+    Below, Completion, Gauge, Layer, LayerReadings, MemberState, Operation, Order, Out, RebuildSpeed,
+    Refusal, Request, RequestId, Signal, Status,
 };
 use fullstroke_units::{Bytes, Cylinder, Sectors, Time};
 use pressure::Pressure;
@@ -111,6 +112,7 @@ pub struct Volume {
     changes: u64,
     /// The rate of the latest restore.
     latest_rate: Option<Bytes>,
+    counts: Counts,
 }
 
 impl Volume {
@@ -141,6 +143,7 @@ impl Volume {
             restores: 0,
             changes: 0,
             latest_rate: None,
+            counts: Counts::default(),
         }
     }
 
@@ -274,6 +277,7 @@ impl Layer for Volume {
                 Completion { id: request.id, submitted: now, finished: now, status, ..Completion::default() };
             return out.complete(answer);
         }
+        self.counts.planned(request.operation, &flight.plan);
         flight.begin(now, request, self.restores, self.changes);
         self.in_flight += 1;
         if flight.presses() {
@@ -296,7 +300,13 @@ impl Layer for Volume {
         let (slot, io) = decode(completion.id.0);
         let flight = &mut self.flights[slot];
         debug_assert_eq!(flight.plan.ios()[io].member as usize, member, "a member answers its own requests");
-        let strand = flight.plan.ios()[io].strand as usize;
+        let member_io = &flight.plan.ios()[io];
+        let strand = member_io.strand as usize;
+        if member_io.second_phase && member_io.operation == Operation::Write {
+            self.counts.written(flight.plan.overwrites_what_it_read(member_io), &completion);
+        } else if flight.strands[strand].lock.is_some() && flight.request.operation == Operation::Write {
+            self.counts.got_row(completion.submitted.since(flight.submitted));
+        }
         if flight.record(strand, completion) {
             if flight.issue_second_phase(slot, strand, out) {
                 return;
@@ -330,6 +340,10 @@ impl Layer for Volume {
 
     fn next_wake(&self) -> Time {
         self.rebuilds.next_unit(&self.pressure)
+    }
+
+    fn readings(&self, _: Time, out: &mut Vec<LayerReadings>) {
+        out.push(self.counts.readings(self.layout.name()));
     }
 
     fn gauge(&self) -> Gauge {

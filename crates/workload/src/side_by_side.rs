@@ -128,6 +128,16 @@ impl Source for SideBySide {
         self.parts.iter().map(Running::next_wake).min().unwrap_or(Time::NEVER)
     }
 
+    fn heeds_completions(&self) -> bool {
+        // What ends in the foreground ends the background.
+        let heeds = |running: &Running| running.part.background || running.part.source.heeds_completions();
+        self.parts.iter().any(heeds)
+    }
+
+    fn arrivals_are_open(&self) -> bool {
+        self.parts.iter().any(|running| running.part.source.arrivals_are_open())
+    }
+
     fn skipped_rows(&self) -> u64 {
         self.parts.iter().map(|running| running.part.source.skipped_rows()).sum()
     }

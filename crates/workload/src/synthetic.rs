@@ -193,6 +193,10 @@ impl Source for Synthetic {
         if self.left == 0 || next >= self.end { Time::NEVER } else { next }
     }
 
+    fn heeds_completions(&self) -> bool {
+        matches!(self.arrivals, Arrivals::Closed { .. })
+    }
+
     fn expected_requests(&self) -> Option<u64> {
         self.expected
     }

@@ -10,6 +10,10 @@ use serde::Serialize;
 /// List the studies.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
+    /// List the metrics that claims and figures can use, in place of studies.
+    #[arg(long)]
+    list_metrics: bool,
+
     #[command(flatten)]
     selection: Selection,
 }
@@ -41,6 +45,9 @@ impl<'a> Line<'a> {
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    if arguments.list_metrics {
+        return crate::metrics::list(output);
+    }
     let studies = arguments.selection.find()?;
     let lines: Vec<Line<'_>> = studies.iter().map(Line::new).collect();
     let mut table = table(["study", "points", "seeds", "claims", "short", "title"], &[0, 4, 5]);

@@ -9,9 +9,9 @@ use std::ops::Range;
 /// A request in flight, or a unit of a rebuild.
 #[derive(Debug)]
 pub(super) struct Flight {
-    request: Request,
+    pub(super) request: Request,
     pub(super) purpose: Purpose,
-    submitted: Time,
+    pub(super) submitted: Time,
     /// How many members had been restored before it was planned.
     pub(super) restores: u64,
     /// How often states had changed when it was planned.

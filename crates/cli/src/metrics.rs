@@ -1,0 +1,31 @@
+//! `--list-metrics`: the numbers by which runs can be compared.
+
+use crate::output::{Failure, Output};
+use fullstroke_measure::{Metric, table};
+use serde::Serialize;
+
+#[derive(Debug, Serialize)]
+struct Listed {
+    name: String,
+    unit: &'static str,
+    more_is_better: bool,
+    meaning: String,
+}
+
+/// Prints every metric with its unit and its meaning.
+pub(crate) fn list(output: &Output) -> Result<(), Failure> {
+    let listed: Vec<Listed> = Metric::all()
+        .iter()
+        .map(|metric| Listed {
+            name: metric.name(),
+            unit: metric.unit(),
+            more_is_better: metric.more_is_better(),
+            meaning: metric.meaning(),
+        })
+        .collect();
+    let mut table = table(["metric", "unit", "meaning"], &[0, 1, 2]);
+    for metric in &listed {
+        table.add_row([metric.name.as_str(), metric.unit, metric.meaning.as_str()]);
+    }
+    output.show(&listed, table.trim_fmt())
+}

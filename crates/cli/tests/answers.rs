@@ -1,0 +1,269 @@
+//! Answers that can be trusted: what the drives cannot carry, what selects
+//! nothing, and why one stack is better than another.
+
+mod common;
+
+use common::{refused, success};
+use serde_json::Value;
+use std::fmt::Write as _;
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
+    }
+    fn name(&self, name: &str) -> String {
+        self.0.path().join(name).to_str().unwrap().to_owned()
+    }
+    fn put(&self, name: &str, text: &str) -> String {
+        std::fs::write(self.name(name), text).unwrap();
+        self.name(name)
+    }
+    /// Small random requests on drives that serve about 110 each, in the order
+    /// in which they come.
+    fn stack(&self, name: &str, layout: &str, drives: u32, arrivals: &str) -> String {
+        self.put(
+            &format!("{name}.toml"),
+            &format!(
+                "seed = 1\n[workload]\nkind = \"synthetic\"\nrequests = 4000\nread_share = 0.7\nsize = \"4KiB\"\n\
+                 arrivals = {{ {arrivals} }}\n[volume]\nlayout = \"{layout}\"\ndrives = {drives}\n\
+                 drive = \"seagate-cheetah-9lp\"\ndrive_settings = {{ queue = {{ discipline = \"fcfs\" }} }}\n"
+            ),
+        )
+    }
+}
+
+fn poisson(rate_per_s: f64) -> String {
+    format!("process = \"poisson\", rate_per_s = {rate_per_s}")
+}
+
+fn json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&success(&[arguments, &["--json"]].concat())).unwrap()
+}
+
+#[test]
+fn a_load_that_the_drives_cannot_carry_is_told_and_has_no_intervals() {
+    let folder = Folder::new();
+    let stack = folder.stack("one", "raid0", 1, &poisson(330.0));
+    let report = json(&["run", &stack]);
+    let share = report["overload"]["carried_share"].as_f64().unwrap();
+    assert!((0.30..0.38).contains(&share), "{share}");
+    assert_eq!(report["overload"]["grows"], true);
+    for times in ["response_ms", "queue_ms"] {
+        assert_eq!(report[times]["ci95_half_width"], Value::Null, "{times}");
+    }
+    let text = success(&["run", &stack]);
+    for part in ["Arrivals outrun the drives", "grow with the length", "the array carries 0.3", "--find load"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn a_high_but_steady_load_and_a_closed_one_are_carried() {
+    let folder = Folder::new();
+    let stack = folder.stack("steady", "raid0", 1, &poisson(100.0));
+    for seed in ["1", "2", "3", "4"] {
+        let report = json(&["run", &stack, "--seed", seed]);
+        assert_eq!(report["overload"], Value::Null, "seed {seed}");
+        assert!(report["response_ms"]["ci95_half_width"].as_f64().unwrap() > 0.0);
+    }
+    let closed = folder.stack("closed", "raid0", 1, "process = \"closed\", outstanding = 500");
+    let report = json(&["run", &closed]);
+    assert_eq!((&report["overload"], &report["backlog"]), (&Value::Null, &Value::Null));
+}
+
+#[test]
+fn candidates_that_carry_the_load_rank_before_those_that_do_not() {
+    let folder = Folder::new();
+    let names = [("one", "raid0", 1), ("two", "raid0", 2), ("five", "raid0", 5), ("parity", "raid5", 5)];
+    let stacks = names.map(|(name, layout, drives)| folder.stack(name, layout, drives, &poisson(330.0)));
+    let stacks: Vec<&str> = stacks.iter().map(String::as_str).collect();
+    let ranking = json(&[&["compare"][..], &stacks].concat());
+    let ranked = |place: usize| &ranking["candidates"][place];
+    let order: Vec<&str> = (0..4).map(|place| ranked(place)["name"].as_str().unwrap()).collect();
+    assert_eq!((order[0], &order[2..]), ("five", &["two", "one"][..]));
+    assert_eq!((&ranked(0)["carries"], &ranked(3)["carries"]), (&true.into(), &false.into()));
+    assert_eq!(ranked(3)["difference_to_best"], Value::Null);
+    let text = success(&[&["compare"][..], &stacks].concat());
+    assert!(text.contains("carries 0.3") && text.contains("one: Arrivals outrun the drives"), "{text}");
+    let text = success(&["compare", stacks[0], stacks[1]]);
+    assert!(text.contains("No candidate carries this load; two carries most of it"), "{text}");
+}
+
+#[test]
+fn a_job_that_does_not_get_its_rate_is_told() {
+    let folder = Folder::new();
+    let stack = folder.stack("one", "raid0", 1, &poisson(1.0));
+    let job = |rate: u32| {
+        let text =
+            format!("[web]\nrw=randread\nbs=4k\nsize=8M\nrate_iops={rate}\niodepth=4\nioengine=libaio\n");
+        folder.put(&format!("{rate}.fio"), &text)
+    };
+    let report = json(&["run", &stack, "--fio", &job(1000)]);
+    assert!(report["overload"]["carried_share"].as_f64().unwrap() < 0.3, "{}", report["overload"]);
+    assert!(
+        success(&["run", &stack, "--fio", &job(1000)]).contains("do not keep up with the rate of job web")
+    );
+    assert_eq!(json(&["run", &stack, "--fio", &job(40)])["overload"], Value::Null);
+}
+
+#[test]
+fn the_load_that_is_carried_is_found() {
+    let folder = Folder::new();
+    let one = folder.stack("one", "raid0", 1, &poisson(330.0));
+    let found = json(&["run", &one, "--find", "load"]);
+    let (load, too_much) = (found["load"].as_f64().unwrap(), found["too_much"].as_f64().unwrap());
+    assert!((0.30..0.37).contains(&load) && too_much / load < 1.0201, "{load} {too_much}");
+    assert!(success(&["run", &one, "--find", "load"]).contains("times this load is carried"));
+    let limited = json(&["run", &one, "--find", "load", "--p99-max", "50ms"]);
+    assert!(limited["load"].as_f64().unwrap() < load && limited["p99_ms"].as_f64().unwrap() <= 50.0);
+    let four = folder.stack("four", "raid0", 4, &poisson(330.0));
+    let ranking = json(&["compare", &one, &four, "--find", "load"]);
+    assert_eq!(ranking["candidates"][0]["name"], "four");
+    let text = success(&["compare", &one, &four, "--find", "load"]);
+    assert!(text.contains("four bears most by load") && text.contains("% more"), "{text}");
+    let closed = folder.stack("closed", "raid0", 1, "process = \"closed\"");
+    assert!(refused(&["run", &closed, "--find", "load"]).contains("arrive by their own times"));
+}
+
+#[test]
+fn stacks_are_compared_by_the_streams_that_they_play() {
+    let folder = Folder::new();
+    let stack = |name: &str, drives: u32| {
+        folder.put(
+            &format!("{name}.toml"),
+            &format!(
+                "[workload]\nkind = \"streams\"\nstreams = 6\nbit_rate = \"4Mbit/s\"\nduration = \"3s\"\n\
+                 read_size = \"128KiB\"\n[volume]\nlayout = \"raid0\"\ndrives = {drives}\ndrive = \"seagate-cheetah-9lp\"\n"
+            ),
+        )
+    };
+    let (one, three) = (stack("one", 1), stack("three", 3));
+    let find = ["compare", &one, &three, "--find", "streams", "--replications", "1"];
+    let ranking = json(&find);
+    assert_eq!((&ranking["by"], &ranking["candidates"][0]["name"]), (&"streams".into(), &"three".into()));
+    assert!(success(&find).contains("three bears most by streams"));
+}
+
+#[test]
+fn what_selects_nothing_is_refused_with_what_there_is() {
+    let folder = Folder::new();
+    let stack = folder.stack("one", "raid0", 1, &poisson(1.0));
+    let trace = folder.put("a.trace", "0.0 0 1000 8 1\n0.5 1 4000 16 0\n1000.0 0 9000 8 1\n");
+    let from = ["--format", "disksim", "--trace", &trace];
+    for selection in [["--device", "7"], ["--from", "10h"], ["--operation", "flush"]] {
+        let there = "3 requests from 0s to 1.000s, devices 0, 1, operations read, write";
+        for command in ["run", "compare"] {
+            let error = refused(&[&[command, &stack][..], &from, &selection].concat());
+            assert!(error.contains(selection[0]) && error.contains(there), "{error}");
+        }
+        for command in ["info", "head"] {
+            let error =
+                refused(&[&["trace", command, &trace, "--format", "disksim"][..], &selection].concat());
+            assert!(error.contains(there), "{error}");
+        }
+        let converted = folder.name("b.parquet");
+        let convert = ["trace", "convert", &trace, &converted, "--format", "disksim"];
+        assert!(refused(&[&convert[..], &selection].concat()).contains(there));
+        assert!(!std::path::Path::new(&converted).exists());
+    }
+    assert!(refused(&["run", &stack, "--requests", "0"]).contains("issued no request"));
+    assert!(refused(&["run", &stack, "--set", "measurement.warm_up=10h"]).contains("within the warm-up"));
+}
+
+#[test]
+fn metrics_are_listed_with_unit_and_meaning() {
+    for command in [&["run"][..], &["compare"], &["study", "list"]] {
+        let text = success(&[command, &["--list-metrics"]].concat());
+        assert!(text.contains("response_ms.p99") && text.contains("99th percentile"), "{text}");
+    }
+    let listed = json(&["compare", "--list-metrics"]);
+    let metric = listed.as_array().unwrap().iter().find(|metric| metric["name"] == "members.utilisation");
+    assert_eq!(metric.unwrap()["unit"], "0 to 1");
+}
+
+#[test]
+fn the_response_column_of_a_log_agrees_with_the_report() {
+    let folder = Folder::new();
+    let stack = folder.stack("one", "raid5", 3, &poisson(1.0));
+    let mut trace = String::from("fio version 2 iolog\n/dev/sda add\n/dev/sda open\n");
+    for number in 0..600 {
+        let (kind, place) = (["read", "write"][number % 2], number * 81_920);
+        writeln!(trace, "/dev/sda {kind} {place} 4096\n/dev/sda wait 9000").unwrap();
+        if number % 5 == 0 {
+            trace.push_str("/dev/sda sync 0 0\n");
+        }
+    }
+    let trace = folder.put("a.fio", &trace);
+    let log = folder.name("log.csv");
+    let report = json(&["run", &stack, "--trace", &trace, "--log", &log, "--set", "measurement.warm_up=1s"]);
+    let text = std::fs::read_to_string(&log).unwrap();
+    let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let column = lines.next().unwrap().iter().position(|name| *name == "response_ms").unwrap();
+    let times: Vec<f64> = lines.filter_map(|row| row[column].parse().ok()).collect();
+    let mean = times.iter().sum::<f64>() / times.len() as f64;
+    assert!(times.len() < 600 && report["warm_up_requests"].as_u64().unwrap() > 0);
+    let reported = report["response_ms"]["mean"].as_f64().unwrap();
+    assert!((mean / reported - 1.0).abs() < 1e-9, "{mean} {reported}");
+}
+
+#[test]
+fn degraded_variants_rank_beside_whole_ones() {
+    let folder = Folder::new();
+    let five = folder.stack("five", "raid5", 5, &poisson(60.0));
+    let zero = folder.stack("zero", "raid0", 5, &poisson(60.0));
+    let ranking = json(&["compare", &five, &zero, "--degraded"]);
+    let names: Vec<&str> = ranking["candidates"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|ranked| ranked["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names.len(), 3);
+    assert!(names.contains(&"five degraded"), "{names:?}");
+    assert_eq!(ranking["not_redundant"], serde_json::json!(["zero"]));
+    let degraded =
+        &ranking["candidates"].as_array().unwrap().iter().find(|ranked| ranked["name"] == "five degraded");
+    assert_eq!(degraded.unwrap()["volume"]["failures_survived"], 0);
+}
+
+/// Updates of one row: nobody seeks, and each waits for those before it.
+fn updates(layout: &str) -> String {
+    format!(
+        "seed = 1\n[workload]\nkind = \"synthetic\"\nrequests = 2000\nread_share = 0\nsize = \"4KiB\"\n\
+         region_size = \"256KiB\"\narrivals = {{ process = \"poisson\", rate_per_s = 80 }}\n[volume]\n\
+         layout = \"{layout}\"\ndrives = 5\ndrive = \"seagate-cheetah-9lp\"\n"
+    )
+}
+
+#[test]
+fn more_redundancy_that_answers_sooner_comes_with_its_reason() {
+    let folder = Folder::new();
+    let [five, six, none] =
+        ["raid5", "raid6", "raid0"].map(|layout| folder.put(&format!("{layout}.toml"), &updates(layout)));
+    let ranking = json(&["compare", &five, &six]);
+    let reason = &ranking["reasons"][0];
+    assert_eq!((&reason["better"], &reason["worse"]), (&"raid6".into(), &"raid5".into()), "{ranking}");
+    let sentence = reason["sentence"].as_str().unwrap();
+    for part in [
+        "raid6 answers",
+        "less waiting for parity",
+        "(read-modify-write) in 100 % of its updates",
+        "on other drives (reconstruct-write)",
+        "overwrite what the same head has just read",
+        "writes wait for others of their row",
+    ] {
+        assert!(sentence.contains(part), "{part}: {sentence}");
+    }
+    assert!(success(&["compare", &five, &six]).contains(sentence));
+    let ranking = json(&["compare", &five, &none]);
+    let sentence = ranking["reasons"][0]["sentence"].as_str().unwrap();
+    assert!(sentence.contains("raid0 writes without reading first, raid5 reads 2.0 blocks"), "{sentence}");
+    let text = success(&["run", &five]);
+    assert!(text.contains("parity: ") && text.contains("reads 2.0 blocks on average, and waits"), "{text}");
+    // Equal candidates need no reason.
+    let same = folder.put("same.toml", &updates("raid5"));
+    assert_eq!(json(&["compare", &five, &same])["reasons"], serde_json::json!([]));
+}

@@ -1,0 +1,62 @@
+//! A load whose requests arrive faster, or slower, than they would.
+
+use fullstroke_contract::{Completion, Request, Source, SourceError};
+use fullstroke_units::Time;
+
+/// A source of open arrivals at `load` times its rate. The requests, and their
+/// order, stay the same.
+pub(crate) struct Hurried {
+    source: Box<dyn Source>,
+    load: f64,
+}
+
+impl Hurried {
+    /// # Panics
+    /// If `load` is not above 0, or the source's requests wait for completions:
+    /// those come at the times of the drives, which cannot be hurried.
+    pub(crate) fn new(source: Box<dyn Source>, load: f64) -> Hurried {
+        assert!(load > 0.0 && load.is_finite(), "a load of {load} times");
+        assert!(!source.heeds_completions(), "only open arrivals can be hurried");
+        Hurried { source, load }
+    }
+
+    /// The hurried time of one of the source's.
+    fn hurried(&self, at: Time) -> Time {
+        match at {
+            Time::NEVER => Time::NEVER,
+            at => Time::from_nanos((at.as_nanos() as f64 / self.load).round() as u64),
+        }
+    }
+}
+
+impl Source for Hurried {
+    fn wake(&mut self, now: Time, out: &mut Vec<Request>) -> Result<(), SourceError> {
+        loop {
+            let due = self.source.next_wake();
+            if due == Time::NEVER || self.hurried(due) > now {
+                return Ok(());
+            }
+            self.source.wake(due, out)?;
+        }
+    }
+
+    fn completed(&mut self, now: Time, completion: &Completion, out: &mut Vec<Request>) {
+        self.source.completed(now, completion, out);
+    }
+
+    fn next_wake(&self) -> Time {
+        self.hurried(self.source.next_wake())
+    }
+
+    fn heeds_completions(&self) -> bool {
+        false
+    }
+
+    fn skipped_rows(&self) -> u64 {
+        self.source.skipped_rows()
+    }
+
+    fn expected_requests(&self) -> Option<u64> {
+        self.source.expected_requests()
+    }
+}

@@ -1,0 +1,215 @@
+//! The largest load that a stack carries.
+
+use crate::hurried::Hurried;
+use crate::{LabError, Ran, Recipe, run};
+use fullstroke_contract::Source;
+use fullstroke_measure::{Metric, number, table};
+use fullstroke_units::Duration;
+use serde::Serialize;
+use std::cell::Cell;
+use std::fmt;
+
+/// The bounds between which the load is found differ by this share at most.
+pub const PRECISION: f64 = 0.02;
+
+/// Loads beyond these are not tried.
+const LOAD_MAX: f64 = 1024.0;
+const LOAD_MIN: f64 = 1.0 / 1024.0;
+
+/// What was found.
+///
+/// A load holds if the drives carry it, so that the queue does not grow (see
+/// [`fullstroke_measure`]), and the 99th percentile of response times stays
+/// within the limit, if there is one. As all bisection, this takes it that what
+/// does not hold at some load holds at none above.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FoundLoad {
+    /// The candidate's name.
+    pub name: String,
+    /// The largest load that holds, as a multiple of what the stack's workload
+    /// offers; 0 if none was found that does.
+    pub load: f64,
+    /// The smallest that does not; `null` if all that were tried hold.
+    pub too_much: Option<f64>,
+    /// Reads and writes a second at the load that holds.
+    pub iops: f64,
+    /// The 99th percentile of response times there.
+    pub p99_ms: f64,
+    /// The limit that it was held to.
+    pub p99_ms_max: Option<f64>,
+    /// The loads that were tried, in this order.
+    pub tried: Vec<TriedLoad>,
+}
+
+/// A load that was tried.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct TriedLoad {
+    /// As a multiple of what the stack's workload offers.
+    pub load: f64,
+    /// Whether it holds.
+    pub held: bool,
+    /// What was carried of it, 0 to 1.
+    pub carried_share: f64,
+    /// Reads and writes a second.
+    pub iops: f64,
+    /// The 99th percentile of response times.
+    pub p99_ms: f64,
+    /// How busy the busiest drive was, 0 to 1.
+    pub utilisation_max: f64,
+}
+
+/// The largest load that the stack of `recipe` carries, with a 99th percentile
+/// of response times of at most `p99_max`, if that is said. `progress` is told
+/// how many requests have been simulated.
+///
+/// # Errors
+/// The stack's, that its arrivals wait for completions, or those of a run.
+pub fn most_load(
+    recipe: &Recipe,
+    p99_max: Option<Duration>,
+    progress: &dyn Fn(u64),
+) -> Result<FoundLoad, LabError> {
+    let mut candidate = recipe.candidate()?;
+    if candidate.stack.build()?.source.heeds_completions() {
+        return Err(LabError::NoArrivals { candidate: recipe.name.clone() });
+    }
+    let p99_ms_max = p99_max.map(Duration::as_millis_f64);
+    let (mut tried, simulated) = (Vec::new(), Cell::new(0));
+    let (load, too_much) = bracket(|load| {
+        candidate.load = load;
+        let ran = run(&candidate, None, &|finished, _| progress(simulated.get() + finished))?;
+        simulated.set(simulated.get() + ran.measured.report.requests);
+        let one = TriedLoad::new(load, &ran, p99_ms_max);
+        tried.push(one);
+        Ok::<TriedLoad, LabError>(one)
+    })?;
+    let held = tried.iter().find(|tried| tried.held && tried.load == load);
+    Ok(FoundLoad {
+        name: recipe.name.clone(),
+        load,
+        too_much,
+        iops: held.map_or(0.0, |held| held.iops),
+        p99_ms: held.map_or(f64::NAN, |held| held.p99_ms),
+        p99_ms_max,
+        tried,
+    })
+}
+
+/// The source of a candidate's run, at its load.
+pub(crate) fn at_load(source: Box<dyn Source>, load: f64) -> Box<dyn Source> {
+    if load == 1.0 { source } else { Box::new(Hurried::new(source, load)) }
+}
+
+/// The largest load that holds and the smallest that does not, [`PRECISION`]
+/// apart: from 1 it is doubled, or lowered to what was carried, until both are
+/// known, and what lies between is halved.
+fn bracket<E>(mut tried: impl FnMut(f64) -> Result<TriedLoad, E>) -> Result<(f64, Option<f64>), E> {
+    let (mut held, mut failed): (f64, Option<f64>) = (0.0, None);
+    let mut next = 1.0;
+    loop {
+        let one = tried(next)?;
+        if one.held {
+            held = next
+        } else {
+            failed = Some(next)
+        }
+        next = match failed {
+            None if held >= LOAD_MAX => return Ok((held, None)),
+            None => held * 2.0,
+            Some(failed) if held > 0.0 => (held * failed).sqrt(),
+            // A little less than what was carried is likely to hold.
+            Some(failed) if one.carried_share < 1.0 => failed * (0.95 * one.carried_share).max(0.1),
+            Some(failed) => failed / 2.0,
+        };
+        match failed {
+            Some(failed) if held > 0.0 && failed / held <= 1.0 + PRECISION => {
+                return Ok((held, Some(failed)));
+            }
+            Some(failed) if held == 0.0 && next < LOAD_MIN => return Ok((0.0, Some(failed))),
+            _ => {}
+        }
+    }
+}
+
+impl TriedLoad {
+    fn new(load: f64, ran: &Ran, p99_ms_max: Option<f64>) -> TriedLoad {
+        let report = &ran.measured.report;
+        let within = p99_ms_max.is_none_or(|most| report.response_ms.p99 <= most);
+        TriedLoad {
+            load,
+            held: report.overload.is_none() && within && report.completed == report.requests,
+            carried_share: report.overload.as_ref().map_or(1.0, |overload| overload.carried_share),
+            iops: report.iops,
+            p99_ms: report.response_ms.p99,
+            utilisation_max: report.members.iter().map(|member| member.utilisation).fold(f64::NAN, f64::max),
+        }
+    }
+}
+
+impl fmt::Display for FoundLoad {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let header = ["load", "holds", "carried", "IOPS", "p99 ms", "busiest drive"];
+        let mut table = table(header, &[]);
+        for tried in &self.tried {
+            table.add_row([
+                number(tried.load),
+                (if tried.held { "yes" } else { "no" }).to_owned(),
+                format!("{:.2}", tried.carried_share),
+                number(tried.iops),
+                number(tried.p99_ms),
+                format!("{:.1} %", 100.0 * tried.utilisation_max),
+            ]);
+        }
+        writeln!(f, "{}\n", table.trim_fmt())?;
+        let limit = self.p99_ms_max.map_or_else(String::new, |most| {
+            format!(" with a {} of at most {} ms", Metric::RESPONSE_P99.name(), number(most))
+        });
+        match self.too_much {
+            Some(too_much) if self.load > 0.0 => write!(
+                f,
+                "{}: {} times this load is carried{limit} ({} IOPS); {} times is not.",
+                self.name,
+                number(self.load),
+                number(self.iops),
+                number(too_much)
+            ),
+            Some(_) => write!(f, "{}: no load that was tried is carried{limit}.", self.name),
+            None => write!(
+                f,
+                "{}: {} times this load is carried{limit} ({} IOPS); more was not tried.",
+                self.name,
+                number(self.load),
+                number(self.iops)
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(limit: f64) -> (f64, Option<f64>, u32) {
+        let mut tries = 0;
+        let (held, failed) = bracket(|load| {
+            tries += 1;
+            let carried_share = (limit / load).min(1.0);
+            let held = load <= limit;
+            Ok::<_, ()>(TriedLoad { load, held, carried_share, iops: 0.0, p99_ms: 0.0, utilisation_max: 0.0 })
+        })
+        .unwrap();
+        (held, failed, tries)
+    }
+
+    #[test]
+    fn the_largest_load_that_holds_is_bracketed_from_wherever_it_begins() {
+        for limit in [0.002, 0.05, 0.24, 0.97, 1.0, 1.01, 3.7, 900.0] {
+            let (held, failed, tries) = found(limit);
+            assert!(held <= limit && failed.unwrap() > limit, "{limit}: {held}, {failed:?}");
+            assert!(failed.unwrap() / held <= 1.0 + PRECISION, "{limit}: {held}, {failed:?}");
+            assert!(tries <= 20, "{tries} to find {limit}");
+        }
+        assert_eq!(found(1e9).1, None);
+        assert_eq!(found(0.0).0, 0.0);
+    }
+}

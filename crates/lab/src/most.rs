@@ -1,0 +1,145 @@
+//! Candidates in the order of what they bear at most.
+
+use crate::{Found, FoundLoad, LabError, Recipe, Search, most_load, most_streams};
+use fullstroke_measure::{number, table};
+use fullstroke_units::Duration;
+use serde::Serialize;
+use std::fmt;
+
+/// What is looked for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Most {
+    /// Media streams that play without an underrun.
+    Streams(Search),
+    /// The load, with a 99th percentile of response times of at most this, if
+    /// there is a limit.
+    Load(Option<Duration>),
+}
+
+/// What one candidate bears at most.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Borne {
+    /// Media streams.
+    Streams(Found),
+    /// A load.
+    Load(FoundLoad),
+}
+
+/// Candidates in the order of what they bear, the most first.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MostRanking {
+    /// `streams` or `load`.
+    pub by: &'static str,
+    /// The candidates.
+    pub candidates: Vec<Borne>,
+}
+
+impl MostRanking {
+    /// Finds for each candidate what it bears. `progress` is told which
+    /// candidate has simulated how many requests.
+    ///
+    /// # Errors
+    /// Those of the searches.
+    pub fn new(
+        recipes: &[Recipe],
+        most: Most,
+        progress: &(dyn Fn(usize, u64) + Sync),
+    ) -> Result<MostRanking, LabError> {
+        let find = |(index, recipe): (usize, &Recipe)| match most {
+            Most::Streams(search) => {
+                let found = most_streams(&recipe.file, &recipe.overrides, search, &|simulated| {
+                    progress(index, simulated)
+                })?;
+                Ok(Borne::Streams(Found { name: recipe.name.clone(), ..found }))
+            }
+            Most::Load(p99_max) => {
+                most_load(recipe, p99_max, &|simulated| progress(index, simulated)).map(Borne::Load)
+            }
+        };
+        let mut candidates = recipes.iter().enumerate().map(find).collect::<Result<Vec<_>, LabError>>()?;
+        candidates.sort_by(|one, other| other.value().total_cmp(&one.value()));
+        let by = if matches!(most, Most::Streams(_)) { "streams" } else { "load" };
+        Ok(MostRanking { by, candidates })
+    }
+
+    fn verdict(&self) -> Option<String> {
+        let [best, next, ..] = self.candidates.as_slice() else { return None };
+        if best.value() <= next.value() || best.may_be_no_more_than(next) {
+            return Some(format!("{} and {} are not told apart by {}.", best.name(), next.name(), self.by));
+        }
+        let share = match next.value() {
+            least if least > 0.0 => format!(" ({:.1} % more)", 100.0 * (best.value() / least - 1.0)),
+            _ => String::new(),
+        };
+        Some(format!(
+            "{} bears most by {}: {} against {} of {}, the next{share}.",
+            best.name(),
+            self.by,
+            best.shown(),
+            next.shown(),
+            next.name()
+        ))
+    }
+}
+
+impl Borne {
+    /// The candidate's name.
+    pub fn name(&self) -> &str {
+        match self {
+            Borne::Streams(found) => &found.name,
+            Borne::Load(found) => &found.name,
+        }
+    }
+
+    /// What it bears.
+    pub fn value(&self) -> f64 {
+        match self {
+            Borne::Streams(found) => f64::from(found.streams),
+            Borne::Load(found) => found.load,
+        }
+    }
+
+    /// Whether the bounds of `other` reach beyond what this one is known to
+    /// bear.
+    fn may_be_no_more_than(&self, other: &Borne) -> bool {
+        match other {
+            Borne::Streams(_) => false,
+            Borne::Load(other) => other.too_much.is_none_or(|too_much| self.value() < too_much),
+        }
+    }
+
+    fn shown(&self) -> String {
+        match self {
+            Borne::Streams(found) => found.streams.to_string(),
+            Borne::Load(found) => format!("{} times this load", number(found.load)),
+        }
+    }
+}
+
+impl fmt::Display for MostRanking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let header = ["", "candidate", self.by, "not borne", "IOPS", "p99 ms"];
+        let mut table = table(header, &[1]);
+        for (place, borne) in self.candidates.iter().enumerate() {
+            let [value, too_much, iops, p99_ms] = match borne {
+                Borne::Streams(found) => {
+                    let failed = found.tried.iter().filter(|tried| tried.streams > found.streams);
+                    let failed = failed.map(|tried| tried.streams).min();
+                    let failed = failed.map_or_else(|| "-".to_owned(), |failed| failed.to_string());
+                    [found.streams.to_string(), failed, "-".to_owned(), "-".to_owned()]
+                }
+                Borne::Load(found) => {
+                    let failed = found.too_much.map_or_else(|| "-".to_owned(), number);
+                    [number(found.load), failed, number(found.iops), number(found.p99_ms)]
+                }
+            };
+            table.add_row([(place + 1).to_string(), borne.name().to_owned(), value, too_much, iops, p99_ms]);
+        }
+        write!(f, "{}", table.trim_fmt())?;
+        match self.verdict() {
+            Some(verdict) => write!(f, "\n\n{verdict}"),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Why one candidate answers sooner than another, in sentences that follow from
+//! what both runs measured. A clause whose premise does not hold is not said.
+
+use crate::Ranked;
+use fullstroke_measure::{Report, number};
+use serde::Serialize;
+
+/// Reasons that are given, at most.
+const REASONS_MAX: usize = 6;
+
+/// A difference of mean response times below this share needs no reason.
+const WORTH_A_REASON: f64 = 0.02;
+
+/// Two counts differ if one is so many times the other, two shares if they are
+/// so far apart.
+const CLEARLY_MORE: f64 = 1.05;
+const CLEARLY_APART: f64 = 0.1;
+
+/// A cause is named from this share of a difference on.
+const WORTH_WORDS: f64 = 0.3;
+
+/// Why `better` ranks before `worse`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Reason {
+    /// The candidate that answers sooner.
+    pub better: String,
+    /// The other one.
+    pub worse: String,
+    /// Where the difference lies, and what counts say of it.
+    pub sentence: String,
+}
+
+/// Reasons for the pairs that ask for one: the leader and the next; wherever
+/// more redundancy answers sooner than less; and wherever a degraded volume does
+/// sooner than the whole one.
+pub(crate) fn reasons(ranked: &[Ranked]) -> Vec<Reason> {
+    let mut reasons = Vec::new();
+    for (place, better) in ranked.iter().enumerate() {
+        let mut surprised = false;
+        for (distance, worse) in ranked[place + 1..].iter().enumerate() {
+            let leads = place == 0 && distance == 0;
+            let healed = format!("{} degraded", worse.name) == better.name;
+            let safer = better.volume.failures_survived > worse.volume.failures_survived && !surprised;
+            if (leads || healed || safer) && reasons.len() < REASONS_MAX {
+                reasons.extend(reason(better, worse));
+                surprised |= safer;
+            }
+        }
+    }
+    reasons
+}
+
+fn reason(better: &Ranked, worse: &Ranked) -> Option<Reason> {
+    let (sooner, later) = (&better.report, &worse.report);
+    let gain = later.response_ms.mean - sooner.response_ms.mean;
+    // Means of growing queues and of different requests say nothing.
+    let comparable = better.carries && worse.carries && better.complete && worse.complete;
+    if !comparable || gain.is_nan() || gain < WORTH_A_REASON * later.response_ms.mean {
+        return None;
+    }
+    let parts = later.time_ms.named().into_iter().zip(sooner.time_ms.named());
+    let (part, less) = parts
+        .map(|((part, later), (_, sooner))| (part, later - sooner))
+        .max_by(|(_, one), (_, other)| one.total_cmp(other))?;
+    let names = (better.name.as_str(), worse.name.as_str());
+    let why = match part {
+        "parity" => parity(names, sooner, later),
+        "queue" => queue(names, sooner, later),
+        "rotation" | "seek" => mechanics(part, names, sooner, later),
+        _ => None,
+    };
+    let head = format!(
+        "{} answers {} ms sooner than {} on average, mostly by {} ms less {}",
+        better.name,
+        number(gain),
+        worse.name,
+        number(less),
+        in_words(part)
+    );
+    let sentence = why.map_or_else(|| format!("{head}."), |why| format!("{head}: {why}."));
+    Some(Reason { better: better.name.clone(), worse: worse.name.clone(), sentence })
+}
+
+fn in_words(part: &str) -> &'static str {
+    match part {
+        "queue" => "waiting in queues",
+        "parity" => "waiting for parity",
+        "overhead" => "overhead",
+        "seek" => "seeking",
+        "rotation" => "rotational latency",
+        _ => "transfer",
+    }
+}
+
+/// Writes wait for old data and parity: how many reads come first, how parity is
+/// made, and whether what is read must come round again.
+fn parity((better, worse): (&str, &str), sooner: &Report, later: &Report) -> Option<String> {
+    let reads = |report: &Report| report.reading("volume_pre_reads_per_write").unwrap_or(0.0);
+    let modified = |report: &Report| report.reading("volume_read_modify_write_share").unwrap_or(0.0);
+    let mut clauses = Vec::new();
+    if reads(sooner) == 0.0 {
+        clauses.push(format!(
+            "{better} writes without reading first, {worse} reads {:.1} blocks for each write",
+            reads(later)
+        ));
+    } else if reads(later) > CLEARLY_MORE * reads(sooner) {
+        clauses.push(format!(
+            "{worse} reads {:.1} blocks before each write, {better} {:.1}",
+            reads(later),
+            reads(sooner)
+        ));
+    }
+    if modified(later) - modified(sooner) > CLEARLY_APART {
+        let reconstructed = sooner.reading("volume_reconstruct_write_share").unwrap_or(0.0);
+        let mut clause = format!(
+            "{worse} makes parity from old data and old parity (read-modify-write) in {} of its updates, {better} in {}",
+            percent(modified(later)),
+            percent(modified(sooner))
+        );
+        if reconstructed > CLEARLY_APART {
+            clause.push_str(&format!(
+                ", and in {} from the data that stays, on other drives (reconstruct-write)",
+                percent(reconstructed)
+            ));
+        }
+        clauses.push(clause);
+    }
+    let rewrites = |report: &Report| report.reading("volume_rewrite_share").unwrap_or(0.0);
+    if rewrites(later) - rewrites(sooner) > CLEARLY_APART
+        && let Some(words) = later.comes_round()
+    {
+        clauses.push(format!("in {worse} {words}"));
+    }
+    clauses.extend(rows((better, worse), sooner, later));
+    (!clauses.is_empty()).then(|| clauses.join("; "))
+}
+
+/// Writes of one row wait for each other, the longer the longer each takes.
+fn rows((better, worse): (&str, &str), sooner: &Report, later: &Report) -> Option<String> {
+    let wait = |report: &Report| report.reading("volume_row_wait_ms_mean").unwrap_or(0.0);
+    let less = wait(later) - wait(sooner);
+    if less < WORTH_WORDS * (later.time_ms.parity - sooner.time_ms.parity) {
+        return None;
+    }
+    let mut words = format!(
+        "writes wait for others of their row, {} ms in {worse} and {} ms in {better}",
+        number(wait(later)),
+        number(wait(sooner))
+    );
+    let holds = |report: &Report| report.writes.map(|writes| writes.response_ms.mean - wait(report));
+    if let (Some(long), Some(short)) = (holds(later), holds(sooner))
+        && long > CLEARLY_MORE * short
+    {
+        words.push_str(&format!(
+            ", since each takes {} ms there once it has its row, and {} ms here",
+            number(long),
+            number(short)
+        ));
+    }
+    Some(words)
+}
+
+/// Queues are shorter where drives are less busy, because a request is fewer
+/// member I/Os, or more drives share them.
+fn queue((better, worse): (&str, &str), sooner: &Report, later: &Report) -> Option<String> {
+    let busy = |report: &Report| {
+        report.members.iter().map(|member| member.utilisation).sum::<f64>() / report.members.len() as f64
+    };
+    if busy(later) <= CLEARLY_MORE * busy(sooner) {
+        return None;
+    }
+    let mut words = format!(
+        "its drives are busy {} of the time, those of {worse} {}",
+        percent(busy(sooner)),
+        percent(busy(later))
+    );
+    let ios = |report: &Report| {
+        let served: u64 = report.members.iter().map(|member| member.requests).sum();
+        served as f64 / report.requests as f64
+    };
+    if ios(later) > CLEARLY_MORE * ios(sooner) {
+        words.push_str(&format!(
+            ", since a request is {:.2} member I/Os on average, and {:.2} in {worse}",
+            ios(sooner),
+            ios(later)
+        ));
+    } else if sooner.members.len() > later.members.len() {
+        words.push_str(&format!(
+            ", since {better} spreads them over {} drives and {worse} over {}",
+            sooner.members.len(),
+            later.members.len()
+        ));
+    }
+    Some(words)
+}
+
+/// Arms move less far, or platters are waited for less.
+fn mechanics(part: &str, (_, worse): (&str, &str), sooner: &Report, later: &Report) -> Option<String> {
+    let of = |report: &Report| {
+        let each = report.members.iter().map(|member| match part {
+            "seek" => member.seek_ms,
+            _ => member.rotation_ms,
+        });
+        each.sum::<f64>() / report.members.len() as f64
+    };
+    (of(later) > CLEARLY_MORE * of(sooner)).then(|| {
+        let mean = if part == "seek" { "mean seek" } else { "mean rotational latency" };
+        format!("the {mean} of its drives is {} ms, in {worse} {} ms", number(of(sooner)), number(of(later)))
+    })
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
+}

@@ -1,0 +1,368 @@
+//! Whether the drives carry what arrives, told from how many requests are
+//! under way; the method is described in the crate's documentation.
+
+use crate::interval::student_point;
+use fullstroke_units::{Duration, Time};
+use serde::Serialize;
+use std::fmt;
+
+/// Spans of time into which a run is divided, at most; at least half as many
+/// are in use.
+const SPANS: usize = 512;
+
+/// At first a span is `2^FIRST_SHIFT` ns long.
+const FIRST_SHIFT: u32 = 10;
+
+/// Groups of spans whose growth is tested, at least, where there are so many
+/// spans; with fewer than `SPANS_FOR_TEST` nothing is tested.
+const GROUPS: usize = 32;
+const SPANS_FOR_TEST: usize = 8;
+
+/// With fewer requests than this nothing is claimed: as for intervals, 20
+/// batches of 16.
+const REQUESTS_MIN: u64 = 320;
+
+/// A growth is called one if chance explains it with less than 0.5 %.
+const CONFIDENCE: f64 = 0.995;
+
+/// What is still under way at the last arrival matters from this share of all
+/// requests on; a load that is carried leaves a few, however long it is.
+const MATTERS: f64 = 0.01;
+
+/// The queue counts as empty below this share of what it has at the end.
+const EMPTY: f64 = 0.05;
+
+/// Requests that arrived and finished in each span of a run; memory does not
+/// grow with it.
+#[derive(Clone, Debug)]
+pub(crate) struct Flow {
+    shift: u32,
+    spans: Vec<Span>,
+    requests: u64,
+    first_arrival: Time,
+    last_arrival: Time,
+    last_finish: Time,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Span {
+    arrived: u64,
+    finished: u64,
+}
+
+/// What waited where requests arrive by their own times.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Backlog {
+    /// The most requests that were under way at a time, to 1/256 of the run.
+    pub outstanding_max: u64,
+    /// Those under way at the last arrival.
+    pub outstanding_at_last_arrival: u64,
+    /// From the last arrival to the last completion.
+    pub behind_s: f64,
+    /// Whether so many piled up at a time that bursts decide the response
+    /// times, although the load as a whole is carried.
+    pub bursts: bool,
+}
+
+/// Arrivals outrun the drives.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Overload {
+    /// The share of the offered load that is carried, 0 to 1: of the time in
+    /// which the queue grew, over that time and the time that it took to empty.
+    pub carried_share: f64,
+    /// Requests under way at the last arrival.
+    pub outstanding_at_last_arrival: u64,
+    /// How far the drives were behind then: the time to the last completion.
+    pub behind_s: f64,
+    /// How busy the busiest drive was, 0 to 1, over the whole run.
+    pub busiest_utilisation: f64,
+    /// Whether response times grow with the length of the load, so that no mean
+    /// and no interval describes them.
+    pub grows: bool,
+    /// The same in words.
+    pub sentence: String,
+}
+
+impl Default for Flow {
+    fn default() -> Flow {
+        Flow {
+            shift: FIRST_SHIFT,
+            spans: vec![Span::default(); SPANS],
+            requests: 0,
+            first_arrival: Time::NEVER,
+            last_arrival: Time::ZERO,
+            last_finish: Time::ZERO,
+        }
+    }
+}
+
+impl Flow {
+    /// A request that arrived and has finished.
+    #[inline]
+    pub(crate) fn record(&mut self, arrived: Time, finished: Time) {
+        self.requests += 1;
+        self.first_arrival = self.first_arrival.min(arrived);
+        self.last_arrival = self.last_arrival.max(arrived);
+        self.last_finish = self.last_finish.max(finished);
+        while finished.as_nanos() >> self.shift >= SPANS as u64 {
+            self.merge_neighbours();
+        }
+        // Nothing finishes before it arrives.
+        let (arrived, finished) = (self.span_of(arrived), self.span_of(finished));
+        self.spans[arrived].arrived += 1;
+        self.spans[finished].finished += 1;
+    }
+
+    #[inline]
+    fn span_of(&self, at: Time) -> usize {
+        (at.as_nanos() >> self.shift) as usize
+    }
+
+    #[cold]
+    fn merge_neighbours(&mut self) {
+        for index in 0..SPANS / 2 {
+            let (one, other) = (self.spans[2 * index], self.spans[2 * index + 1]);
+            self.spans[index] =
+                Span { arrived: one.arrived + other.arrived, finished: one.finished + other.finished };
+        }
+        self.spans[SPANS / 2..].fill(Span::default());
+        self.shift += 1;
+    }
+
+    /// Requests under way at the end of each span, from that of the first
+    /// arrival to that of the last.
+    fn outstanding(&self) -> Vec<u64> {
+        if self.requests == 0 {
+            return Vec::new();
+        }
+        let mut under_way = 0;
+        let spans = &self.spans[self.span_of(self.first_arrival)..=self.span_of(self.last_arrival)];
+        spans
+            .iter()
+            .map(|span| {
+                under_way = under_way + span.arrived - span.finished;
+                under_way
+            })
+            .collect()
+    }
+
+    fn behind(&self) -> Duration {
+        self.last_finish.since(self.last_arrival.min(self.last_finish))
+    }
+
+    /// What waited; `None` if nothing arrived.
+    pub(crate) fn backlog(&self) -> Option<Backlog> {
+        let outstanding = self.outstanding();
+        let most = *outstanding.iter().max()?;
+        let matters = most as f64 >= MATTERS * self.requests as f64 && self.requests >= REQUESTS_MIN;
+        Some(Backlog {
+            outstanding_max: most,
+            outstanding_at_last_arrival: *outstanding.last()?,
+            behind_s: self.behind().as_secs_f64(),
+            bursts: matters && most >= REQUESTS_MIN / 4,
+        })
+    }
+
+    /// What is said if the queue grew to the end; `utilisations` are those of
+    /// the drives.
+    pub(crate) fn overload(&self, utilisations: impl Iterator<Item = f64>) -> Option<Overload> {
+        let outstanding = self.outstanding();
+        let left = *outstanding.last()?;
+        let matters = left as f64 >= MATTERS * self.requests as f64;
+        if self.requests < REQUESTS_MIN || !matters || !self.grows(&outstanding) {
+            return None;
+        }
+        let overload = Overload {
+            carried_share: self.carried_share(&outstanding),
+            outstanding_at_last_arrival: left,
+            behind_s: self.behind().as_secs_f64(),
+            busiest_utilisation: utilisations.fold(f64::NAN, f64::max),
+            grows: true,
+            sentence: String::new(),
+        };
+        Some(Overload { sentence: overload.in_words(), ..overload })
+    }
+
+    /// Whether the number under way rose from group to group of spans more
+    /// steadily than chance explains. A burst at the end is one large step among
+    /// many small ones, and is not called growth; nor is a queue that rises and
+    /// falls, since its steps cancel.
+    fn grows(&self, outstanding: &[u64]) -> bool {
+        let Some((&last, whole)) = outstanding.split_last() else { return false };
+        if whole.len() < SPANS_FOR_TEST {
+            // Nearly all of the run came after the last arrival.
+            return 2 * last >= self.requests;
+        }
+        let group = (whole.len() / GROUPS).max(1);
+        let reached = whole.iter().skip(group - 1).step_by(group);
+        let mut before = 0.0;
+        let steps: Vec<f64> = reached
+            .map(|&reached| {
+                let step = reached as f64 - before;
+                before = reached as f64;
+                step
+            })
+            .collect();
+        let count = steps.len() as f64;
+        let mean = steps.iter().sum::<f64>() / count;
+        let squares: f64 = steps.iter().map(|step| (step - mean).powi(2)).sum();
+        let error = (squares / (count * (count - 1.0))).sqrt();
+        mean > 0.0 && mean > student_point(CONFIDENCE, count - 1.0) * error
+    }
+
+    /// The time in which the queue grew, since it was last empty, over that time
+    /// and what it took to empty what had grown. For a load that is too much
+    /// from its beginning that is its span over the time that it took to serve.
+    fn carried_share(&self, outstanding: &[u64]) -> f64 {
+        let left = outstanding.last().copied().unwrap_or(0).max(1) as f64;
+        let empty = outstanding.iter().rposition(|&under_way| under_way as f64 <= EMPTY * left);
+        let (from, under_way) = match empty {
+            None => (self.first_arrival, 0.0),
+            Some(index) => {
+                let span = self.span_of(self.first_arrival) + index + 1;
+                (Time::from_nanos((span as u64) << self.shift), outstanding[index] as f64)
+            }
+        };
+        let grew_s = self.last_arrival.since(from.min(self.last_arrival)).as_secs_f64();
+        let emptied_s = self.behind().as_secs_f64() * (1.0 - under_way / left);
+        if grew_s + emptied_s > 0.0 { grew_s / (grew_s + emptied_s) } else { 0.0 }
+    }
+}
+
+impl Overload {
+    /// A job that is given a rate and falls behind it: the times of what it
+    /// issues do not grow, because it waits.
+    pub fn of_rate(job: &str, carried_share: f64, behind_s: f64, busiest_utilisation: f64) -> Overload {
+        let sentence = format!(
+            "The drives do not keep up with the rate of job {job}: it gets {carried_share:.2} of what it asks, \
+             and was {behind_s:.1} s behind at the end"
+        );
+        Overload {
+            carried_share,
+            outstanding_at_last_arrival: 0,
+            behind_s,
+            busiest_utilisation,
+            grows: false,
+            sentence,
+        }
+    }
+
+    fn in_words(&self) -> String {
+        let Overload { carried_share, outstanding_at_last_arrival, behind_s, busiest_utilisation, .. } = self;
+        let mut words = format!(
+            "Arrivals outrun the drives: times grow with the length of the load; the array carries \
+             {carried_share:.2} of it ({outstanding_at_last_arrival} requests wait at the last arrival, \
+             {behind_s:.1} s of work)"
+        );
+        // Below nine tenths something else than the busiest drive's arm is the
+        // bottleneck: a queue depth, a barrier, a lock.
+        if *busiest_utilisation < 0.9 {
+            words.push_str(&format!(
+                ", though the busiest drive is busy {:.0} % of the time: something above the drives holds requests back",
+                100.0 * busiest_utilisation
+            ));
+        }
+        words
+    }
+}
+
+impl fmt::Display for Overload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sentence)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullstroke_units::{Random, Seed};
+
+    /// One server, first come first served: response times follow from the
+    /// arrivals alone. `gap_ns` gives the time to the next arrival.
+    fn served(
+        requests: u64,
+        service_ns: f64,
+        mut gap_ns: impl FnMut(u64) -> f64,
+        random: &mut Random,
+    ) -> Flow {
+        let mut flow = Flow::default();
+        let (mut arrives, mut free) = (0.0, 0.0);
+        for number in 0..requests {
+            arrives += gap_ns(number);
+            free = f64::max(free, arrives) + service_ns * (0.5 + random.unit());
+            flow.record(Time::from_nanos(arrives as u64), Time::from_nanos(free as u64));
+        }
+        flow
+    }
+
+    /// Poisson arrivals at `load` times what one server can do.
+    fn poisson(requests: u64, load: f64, seed: u64) -> Flow {
+        let mut random = Seed(seed).stream("arrivals");
+        let mut service = Seed(seed).stream("service");
+        let gap = Duration::from_nanos((10e6 / load) as u64);
+        served(requests, 10e6, |_| random.exponential(gap).as_nanos() as f64, &mut service)
+    }
+
+    fn overload(flow: &Flow) -> Option<Overload> {
+        flow.overload([0.99].into_iter())
+    }
+
+    #[test]
+    fn a_load_that_is_carried_is_never_called_too_much() {
+        for seed in 0..200 {
+            for (requests, load) in [(1_000, 0.9), (5_000, 0.9), (20_000, 0.95)] {
+                let flow = poisson(requests, load, seed);
+                assert_eq!(overload(&flow), None, "seed {seed}, {requests} requests at {load}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_load_that_is_too_much_is_told_with_the_share_that_is_carried() {
+        for seed in 0..50 {
+            for load in [1.05, 1.2, 3.0, 40.0] {
+                let flow = poisson(20_000, load, seed);
+                let overload = overload(&flow).unwrap_or_else(|| panic!("seed {seed} at {load}"));
+                let error = (overload.carried_share * load - 1.0).abs();
+                assert!(error < 0.04, "seed {seed}: {} of {load}", overload.carried_share);
+            }
+        }
+    }
+
+    #[test]
+    fn a_burst_at_the_end_is_a_burst_and_no_overload() {
+        let gap = |number| if number < 4_500 { 20e6 } else { 0.1e6 };
+        let flow = served(5_000, 10e6, gap, &mut Seed(1).stream("service"));
+        assert_eq!(overload(&flow), None);
+        let backlog = flow.backlog().unwrap();
+        assert!(backlog.bursts && backlog.outstanding_at_last_arrival > 450, "{backlog:?}");
+    }
+
+    #[test]
+    fn a_queue_that_grows_from_the_middle_on_counts_from_there() {
+        let gap = |number| if number < 2_000 { 20e6 } else { 5e6 };
+        let flow = served(10_000, 10e6, gap, &mut Seed(1).stream("service"));
+        let overload = overload(&flow).unwrap();
+        assert!((overload.carried_share - 0.5).abs() < 0.02, "{overload:?}");
+    }
+
+    #[test]
+    fn bursts_that_are_worked_off_are_carried() {
+        let gap = |number: u64| if number.is_multiple_of(1_000) { 15e9 } else { 0.01e6 };
+        let flow = served(20_000, 10e6, gap, &mut Seed(1).stream("service"));
+        assert_eq!(overload(&flow), None);
+        assert!(flow.backlog().unwrap().bursts);
+    }
+
+    #[test]
+    fn what_arrives_at_once_is_carried_not_at_all() {
+        let flow = served(1_000, 10e6, |_| 0.0, &mut Seed(1).stream("service"));
+        assert_eq!(overload(&flow).unwrap().carried_share, 0.0);
+    }
+
+    #[test]
+    fn of_few_requests_nothing_is_claimed() {
+        assert_eq!(overload(&poisson(300, 3.0, 1)), None);
+        assert_eq!((Flow::default().backlog(), overload(&Flow::default())), (None, None));
+    }
+}

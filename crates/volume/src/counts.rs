@@ -1,0 +1,100 @@
+//! What a volume counts of its plans, so that a report can say why a layout is
+//! fast or slow.
+
+use crate::plan::{Method, Plan};
+use fullstroke_contract::{Completion, LayerReadings, Operation};
+use fullstroke_units::Duration;
+
+/// Counts over all requests from above; of fixed size.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counts {
+    reads: Requests,
+    writes: Requests,
+    /// Reads that a write's own member I/O waited for.
+    pre_reads: u64,
+    /// Bands of rows that were planned, by [`Method`].
+    methods: [u64; Method::ALL.len()],
+    /// Writes of members that overwrite what the same write has just read there.
+    rewrites: Writes,
+    /// Other writes that waited for reads.
+    others: Writes,
+    /// First I/Os of writes that need their row for themselves, and how long
+    /// these waited for it.
+    held: u64,
+    row_wait: Duration,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Requests {
+    count: u64,
+    member_ios: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Writes {
+    count: u64,
+    rotation: Duration,
+}
+
+impl Counts {
+    /// A request from above was planned.
+    #[inline]
+    pub(crate) fn planned(&mut self, operation: Operation, plan: &Plan) {
+        let requests = match operation {
+            Operation::Read => &mut self.reads,
+            Operation::Write => &mut self.writes,
+            Operation::Flush | Operation::Discard => return,
+        };
+        requests.count += 1;
+        requests.member_ios += plan.ios().len() as u64;
+        if operation == Operation::Write {
+            let first = plan.strands().iter().filter(|strand| !strand.second_phase().is_empty());
+            self.pre_reads += first.map(|strand| strand.first_phase().len() as u64).sum::<u64>();
+        }
+        for (sum, bands) in self.methods.iter_mut().zip(plan.methods()) {
+            *sum += u64::from(*bands);
+        }
+    }
+
+    /// A write's member I/O could begin `wait` after the write had come, when its
+    /// row was free.
+    #[inline]
+    pub(crate) fn got_row(&mut self, wait: Duration) {
+        self.held += 1;
+        self.row_wait += wait;
+    }
+
+    /// A member's write that waited for reads has finished.
+    #[inline]
+    pub(crate) fn written(&mut self, was_read: bool, completion: &Completion) {
+        let writes = if was_read { &mut self.rewrites } else { &mut self.others };
+        writes.count += 1;
+        writes.rotation += completion.breakdown.rotation;
+    }
+
+    /// By name; what nothing was counted for is left out.
+    pub(crate) fn readings(&self, layout: &str) -> LayerReadings {
+        let share = |part: u64, whole: u64| part as f64 / whole as f64;
+        let second_phase = self.rewrites.count + self.others.count;
+        let writing: u64 = self.methods.iter().sum();
+        let method = |method: Method| share(self.methods[method as usize], writing);
+        let rotation_ms = |writes: Writes| writes.rotation.as_millis_f64() / writes.count as f64;
+        let all = [
+            ("volume_ios_per_read", share(self.reads.member_ios, self.reads.count)),
+            ("volume_ios_per_write", share(self.writes.member_ios, self.writes.count)),
+            ("volume_pre_reads_per_write", share(self.pre_reads, self.writes.count)),
+            ("volume_row_wait_ms_mean", self.row_wait.as_millis_f64() / self.held as f64),
+            ("volume_full_stripe_share", method(Method::FullStripe)),
+            ("volume_read_modify_write_share", method(Method::ReadModifyWrite)),
+            ("volume_reconstruct_write_share", method(Method::ReconstructWrite)),
+            ("volume_recover_share", method(Method::Recover)),
+            ("volume_unprotected_share", method(Method::Unprotected)),
+            ("volume_rewrite_share", share(self.rewrites.count, second_phase)),
+            ("volume_rewrite_rotation_ms_mean", rotation_ms(self.rewrites)),
+            ("volume_other_write_rotation_ms_mean", rotation_ms(self.others)),
+        ];
+        let counted: Vec<(&'static str, f64)> =
+            all.into_iter().filter(|(_, value)| !value.is_nan()).collect();
+        LayerReadings::new(format!("volume {layout}"), &counted)
+    }
+}
