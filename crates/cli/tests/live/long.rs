@@ -94,7 +94,7 @@ fn a_write_that_overtakes_a_trim_keeps_its_bytes() {
         }
         client.submit(Command::Trim, 0, size as u32, NONE, &[]).unwrap();
         let mut others = server.client();
-        let at = |number: u64| (number * 13 + round) % (size >> 20) << 20;
+        let at = |number: u64| ((number * 13 + round) % (size >> 20)) << 20;
         for number in 0..16 {
             let mut found = vec![0; 4096];
             let version = pattern::bytes(at(number), 2 + round, 4096);
