@@ -2,7 +2,7 @@
 //!
 //! Each subcommand is one file; what several share is in `options.rs` (options),
 //! `output.rs` (what is printed, and how errors end), `bars.rs` (progress),
-//! `interrupt.rs` (Ctrl-C) and `memory.rs`.
+//! `paint.rs` (colours), `interrupt.rs` (Ctrl-C) and `memory.rs`.
 //!
 //! Exit status: 0 on success, 1 if `drive check` finds a description, or `study
 //! check` a claim, that does not hold, 2 for input that cannot be used.
@@ -20,6 +20,7 @@ mod memory;
 mod metrics;
 mod options;
 mod output;
+mod paint;
 mod replay;
 mod run;
 mod serve;

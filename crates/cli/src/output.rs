@@ -1,5 +1,6 @@
 //! What is printed, and how errors end.
 
+use crate::paint;
 use serde::Serialize;
 use std::fmt::Display;
 use std::io::{self, Write as _};
@@ -54,13 +55,18 @@ impl Output {
 
     /// Prints `value` as JSON if that was asked for, else as `text`.
     pub(crate) fn show<T: Serialize>(&self, value: &T, text: impl Display) -> Result<(), Failure> {
-        if self.json { self.show_json(value) } else { self.print(&format!("{text}\n")) }
+        if self.json { self.show_json(value) } else { self.tell(&format!("{text}\n")) }
     }
 
     /// Prints `value` as JSON in any case.
     pub(crate) fn show_json<T: Serialize>(&self, value: &T) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(value).map_err(Failure::input)?;
         self.print(&format!("{text}\n"))
+    }
+
+    /// Prints `text` for people: on a terminal, with colours.
+    fn tell(&self, text: &str) -> Result<(), Failure> {
+        if paint::wanted() { self.print(&paint::painted(text)) } else { self.print(text) }
     }
 
     /// Prints `text` as it is.

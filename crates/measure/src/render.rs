@@ -12,19 +12,18 @@ const PROCESSES_SHOWN: usize = 32;
 
 /// A table in the house's style: a line below the header, the columns at the
 /// positions `texts` to the left, numbers to the right.
-pub fn table<const COLUMNS: usize>(header: [&str; COLUMNS], texts: &[usize]) -> Table {
+pub fn table<'a>(header: impl IntoIterator<Item = &'a str>, texts: &[usize]) -> Table {
     let mut table = Table::new();
     let line = LineStyle::none().fill('─').junction('─');
     table.load_style(presets::NOTHING.header_separator(line));
     table.set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(header);
+    table.set_header(header.into_iter().map(Cell::new).collect::<Vec<_>>());
     for (index, column) in table.column_iter_mut().enumerate() {
         if !texts.contains(&index) {
             column.set_cell_alignment(CellAlignment::Right);
         }
-        if index == 0 {
-            column.set_padding((0, 1));
-        }
+        // Two blanks between columns: reports are read in 80 characters, too.
+        column.set_padding((0, 1));
     }
     table
 }
@@ -132,13 +131,13 @@ impl Report {
     }
 
     fn times(&self) -> Table {
-        let header = ["ms", "mean", "± 95 %", "stddev", "p50", "p90", "p95", "p99", "p99.9", "max"];
+        let header = ["ms", "mean", "± 95 %", "p50", "p90", "p99", "p99.9", "max"];
         let mut table = table(header, &[0]);
         let mut add = |name: &str, distribution: &Distribution| {
             let half_width = distribution.ci95_half_width.map_or_else(|| "-".to_owned(), number);
             let mut row = vec![Cell::new(name), Cell::new(number(distribution.mean)), Cell::new(half_width)];
-            let Distribution { stddev, p50, p90, p95, p99, p999, max, .. } = *distribution;
-            row.extend([stddev, p50, p90, p95, p99, p999, max].map(|value| Cell::new(number(value))));
+            let Distribution { p50, p90, p99, p999, max, .. } = *distribution;
+            row.extend([p50, p90, p99, p999, max].map(|value| Cell::new(number(value))));
             table.add_row(row);
         };
         add("response", &self.response_ms);
@@ -188,28 +187,14 @@ impl Report {
 }
 
 fn groups(groups: &[GroupReport]) -> Table {
-    let header = [
-        "processes",
-        "number",
-        "reads",
-        "writes",
-        "MB/s",
-        "MB/s each",
-        "stddev",
-        "least",
-        "most",
-        "fairness",
-        "response ms",
-        "stddev",
-        "max",
-    ];
+    let header =
+        ["processes", "n", "MB/s", "each", "least", "most", "fairness", "mean ms", "stddev", "max ms"];
     let mut table = table(header, &[0]);
     for group in groups {
-        let Across { mean, stddev, min, max } = group.process_mb_per_s;
+        let Across { mean, min, max, .. } = group.process_mb_per_s;
         let response = &group.response_ms;
         let mut row = vec![group.name.clone(), group.processes.to_string()];
-        row.extend([group.reads, group.writes].map(|count| count.to_string()));
-        row.extend([group.mb_per_s, mean, stddev, min, max, group.fairness].map(number));
+        row.extend([group.mb_per_s, mean, min, max, group.fairness].map(number));
         row.extend([response.mean, response.stddev, response.max].map(number));
         table.add_row(row);
     }
@@ -243,52 +228,31 @@ fn processes(processes: &[ProcessReport]) -> Table {
 }
 
 fn streams(streams: &StreamsReport) -> Table {
-    let header = [
-        "streams",
-        "playing",
-        "Mbit/s",
-        "underruns",
-        "streams with any",
-        "deadlines missed",
-        "longest stall ms",
-        "start-up ms",
-        "p99",
-        "max",
-    ];
-    let mut table = table(header, &[]);
     let start_up = &streams.start_up_ms;
-    table.add_row([
-        match streams.within_latency {
-            Some(within) => format!("{within} in time, {} started", streams.started),
-            None => format!("{} started", streams.started),
-        },
-        streams.playing.to_string(),
-        number(streams.nominal_mbit_per_s),
-        streams.underruns.to_string(),
-        streams.with_underruns.to_string(),
-        format!("{} %", number(100.0 * streams.deadlines_missed_share)),
-        number(streams.longest_stall_ms),
-        number(start_up.mean),
-        number(start_up.p99),
-        number(start_up.max),
-    ]);
+    let started = match streams.within_latency {
+        Some(within) => format!("{within} in time, {} started", streams.started),
+        None => format!("{} started", streams.started),
+    };
+    let mut table = table(["streams", &started], &[0]);
+    for (what, value) in [
+        ("playing at the end", streams.playing.to_string()),
+        ("Mbit/s, nominally", number(streams.nominal_mbit_per_s)),
+        ("underruns", streams.underruns.to_string()),
+        ("streams with any", streams.with_underruns.to_string()),
+        ("deadlines missed", format!("{} %", number(100.0 * streams.deadlines_missed_share))),
+        ("longest stall, ms", number(streams.longest_stall_ms)),
+        ("start-up, mean ms", number(start_up.mean)),
+        ("start-up, p99 ms", number(start_up.p99)),
+        ("start-up, max ms", number(start_up.max)),
+    ] {
+        table.add_row([what, &value]);
+    }
     table
 }
 
 fn members(members: &[MemberReport]) -> Table {
-    let header = [
-        "member",
-        "I/Os",
-        "busy",
-        "depth",
-        "queue ms",
-        "seek ms",
-        "cylinders",
-        "no seek",
-        "rotation ms",
-        "transfer ms",
-        "MB/s",
-    ];
+    let header =
+        ["member", "I/Os", "busy", "depth", "queue ms", "seek ms", "rotation ms", "transfer ms", "MB/s"];
     let mut table = table(header, &[0]);
     for member in members {
         table.add_row([
@@ -298,8 +262,6 @@ fn members(members: &[MemberReport]) -> Table {
             number(member.queue_depth),
             number(member.queue_ms),
             number(member.seek_ms),
-            number(member.seek_cylinders),
-            format!("{:.1} %", 100.0 * member.zero_seek_share),
             number(member.rotation_ms),
             number(member.transfer_ms),
             number(member.mb_per_s),
