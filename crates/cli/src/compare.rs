@@ -1,10 +1,13 @@
 //! `fullstroke compare`: several stacks, ranked.
 
+mod plot;
+
 use crate::bars::Bars;
 use crate::memory::peak_rss_mb;
 use crate::metrics;
 use crate::options::{Changes, Searching};
 use crate::output::{Failure, Output};
+use crate::validate::write_whole;
 use clap::Args;
 use fullstroke_lab::{Condition, Event, MostRanking, Ranking, Recipe, Vary, recipes, run_all};
 use fullstroke_measure::Metric;
@@ -44,6 +47,11 @@ pub(crate) struct Arguments {
     #[arg(long)]
     rebuilding: bool,
 
+    /// Draw the ranking, as SVG: bars with their intervals and, for mean response
+    /// times, where the time went.
+    #[arg(long, value_name = "FILE.svg", conflicts_with = "find")]
+    plot: Option<PathBuf>,
+
     #[command(flatten)]
     searching: Searching,
 
@@ -76,7 +84,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let recipes = recipes(&arguments.stacks, &overrides, &arguments.vary);
     let (recipes, not_redundant) = in_conditions(recipes, &arguments.conditions())?;
     let jobs = arguments.jobs.or_else(|| available_parallelism().ok()).map_or(1, NonZeroUsize::get);
-    let bars = Bars::new(recipes.iter().map(|recipe| recipe.name.as_str()), output);
+    let labels: Vec<String> = recipes.iter().map(Recipe::label).collect();
+    let bars = Bars::new(labels.iter().map(String::as_str), output);
     if let Some(most) = arguments.searching.most(jobs) {
         let found =
             MostRanking::new(&recipes, most, &|index, simulated| bars.advance(index, simulated, None));
@@ -94,6 +103,9 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     });
     bars.clear();
     let ranking = Ranking::new(&ran.map_err(Failure::input)?, arguments.by);
+    if let Some(path) = &arguments.plot {
+        write_whole(path, &plot::draw(&ranking).map_err(Failure::Input)?)?;
+    }
     let comparison = Comparison {
         ranking: &ranking,
         not_redundant: &not_redundant,

@@ -168,11 +168,59 @@ fn compare_ranks_and_says_how_sure_it_is() {
 }
 
 #[test]
-fn compare_varies_keys() {
+fn compare_varies_keys_and_tells_candidates_apart_by_them() {
     let folder = Folder::new();
     let stack = folder.put("stack.toml", STACK);
-    let ranking = json(&["compare", &stack, "--json", "--vary", "volume.chunk=16KiB,64KiB,256KiB"]);
-    assert_eq!(ranking["candidates"].as_array().unwrap().len(), 3);
+    let vary = ["compare", &stack, "--vary", "volume.chunk=16KiB,64KiB,256KiB"];
+    let ranking = json(&[&vary[..], &["--json"]].concat());
+    let candidates = ranking["candidates"].as_array().unwrap();
+    let mut chunks: Vec<&str> =
+        candidates.iter().map(|candidate| candidate["varied"]["volume.chunk"].as_str().unwrap()).collect();
+    chunks.sort_unstable();
+    assert_eq!(chunks, ["16KiB", "256KiB", "64KiB"]);
+    assert!(candidates.iter().all(|candidate| candidate["name"] == "stack"));
+    let text = success(&vary);
+    assert!(text.contains("stack volume.chunk=") && text.contains("is best"), "{text}");
+    assert!(text.lines().next().unwrap().contains("chunk"), "{text}");
+}
+
+#[test]
+fn reports_and_rankings_fit_into_80_characters() {
+    let folder = Folder::new();
+    let raid5 = folder.put("raid5.toml", STACK);
+    let raid0 = folder.put("raid0.toml", &STACK.replace("raid5", "raid0"));
+    let wide = |text: &str| -> Vec<String> {
+        // Sentences may be longer, tables not: they have a rule as wide as they are.
+        let lines = text.lines().filter(|line| line.chars().all(|letter| letter == '─'));
+        lines.filter(|line| line.chars().count() > 80).map(str::to_owned).collect()
+    };
+    for arguments in [
+        vec!["compare", &raid5, &raid0],
+        vec!["compare", &raid5, &raid0, "--vary", "volume.chunk=16KiB,64KiB"],
+        vec!["run", &raid5],
+        vec!["run", &folder.put("processes.toml", PROCESSES)],
+        vec!["drive", "list"],
+    ] {
+        let text = success(&arguments);
+        assert!(wide(&text).is_empty(), "{text}");
+    }
+}
+
+#[test]
+fn a_ranking_is_drawn() {
+    let folder = Folder::new();
+    let raid5 = folder.put("raid5.toml", STACK);
+    let raid0 = folder.put("raid0.toml", &STACK.replace("raid5", "raid0"));
+    let plot = folder.name("ranking.svg");
+    for by in ["response_ms.mean", "response_ms.p99"] {
+        success(&["compare", &raid5, &raid0, "--by", by, "--plot", &plot]);
+        let svg = fs::read_to_string(&plot).unwrap();
+        for part in ["<svg", "raid0", "raid5", by] {
+            assert!(svg.contains(part), "{part}");
+        }
+        assert_eq!(svg.contains("rotation"), by == "response_ms.mean");
+    }
+    assert!(refused(&["compare", &raid5, "--plot", "no/such/folder/plot.svg"]).contains("no/such/folder"));
 }
 
 #[test]

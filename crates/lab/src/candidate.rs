@@ -1,13 +1,15 @@
 //! Stacks with names.
 
-use crate::{LabError, Vary};
+use crate::{LabError, Varied, Vary};
 use fullstroke_stack::{Overrides, Stack};
 use std::path::{Path, PathBuf};
 
 /// A stack that takes part in a comparison.
 pub struct Candidate {
-    /// The name in results: the stack's, and the values that were varied.
+    /// The stack's name.
     pub name: String,
+    /// The values that were varied.
+    pub varied: Varied,
     /// What is run.
     pub stack: Stack,
     /// How many times faster requests arrive than the stack says; only where
@@ -20,6 +22,8 @@ pub struct Candidate {
 pub struct Recipe {
     /// The candidate's name.
     pub name: String,
+    /// The values that were varied.
+    pub varied: Varied,
     /// The stack file.
     pub file: PathBuf,
     /// What is changed in it.
@@ -53,14 +57,26 @@ impl Condition {
     }
 }
 
+impl Candidate {
+    /// The name, with the values that were varied.
+    pub fn label(&self) -> String {
+        self.varied.label(&self.name)
+    }
+}
+
 impl Recipe {
+    /// The name, with the values that were varied.
+    pub fn label(&self) -> String {
+        self.varied.label(&self.name)
+    }
+
     /// The candidate.
     ///
     /// # Errors
     /// That of its stack.
     pub fn candidate(&self) -> Result<Candidate, LabError> {
         let stack = Stack::load(&self.file, &self.overrides)?;
-        Ok(Candidate { name: self.name.clone(), stack, load: 1.0 })
+        Ok(Candidate { name: self.name.clone(), varied: self.varied.clone(), stack, load: 1.0 })
     }
 
     /// The same in another condition; `None` if the volume has no redundancy,
@@ -110,6 +126,5 @@ fn recipe(file: &Path, overrides: &Overrides, combination: &[String], by_path: b
     // As `Stack::name` has it.
     let stem = file.file_stem().filter(|_| !by_path);
     let name = stem.map_or_else(|| file.display().to_string(), |stem| stem.to_string_lossy().into());
-    let name = combination.iter().fold(name, |name, assignment| format!("{name} {assignment}"));
-    Recipe { name, file: file.to_owned(), overrides }
+    Recipe { name, varied: Varied::new(combination), file: file.to_owned(), overrides }
 }

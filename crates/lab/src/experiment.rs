@@ -1,7 +1,7 @@
 //! One run, or many on all cores.
 
 use crate::load::at_load;
-use crate::{Candidate, LabError};
+use crate::{Candidate, LabError, Varied};
 use fullstroke_engine::{Engine, Outcome};
 use fullstroke_fio::{BehindRate, FioReport, FioResults};
 use fullstroke_measure::{
@@ -20,6 +20,8 @@ use std::time::Instant;
 /// What came out of a run.
 #[derive(Clone, Debug)]
 pub struct Ran {
+    /// The values that were varied for it.
+    pub varied: Varied,
     /// The numbers and their batches.
     pub measured: Measured,
     /// What the volume amounts to.
@@ -107,7 +109,7 @@ pub fn run(
     let began = Instant::now();
     let outcome = Engine::new(run.tree, at_load(run.source, candidate.load))
         .run(&mut recorder)
-        .map_err(|source| LabError::Workload { candidate: candidate.name.clone(), source })?;
+        .map_err(|source| LabError::Workload { candidate: candidate.label(), source })?;
     let wall_s = began.elapsed().as_secs_f64();
     check_measured(candidate, &outcome, &recorder.measurement)?;
     if let Some(log) = recorder.log {
@@ -127,7 +129,7 @@ pub fn run(
         }
         None => None,
     };
-    Ok(Ran { measured, volume: VolumeReport::from(&run.summary), fio })
+    Ok(Ran { varied: candidate.varied.clone(), measured, volume: VolumeReport::from(&run.summary), fio })
 }
 
 /// A report of nothing would be dashes: whoever asked learns why.
@@ -138,9 +140,9 @@ fn check_measured(
 ) -> Result<(), LabError> {
     let warm_up = candidate.stack.measurement().warm_up;
     match outcome.requests {
-        0 => Err(LabError::NoRequests { candidate: candidate.name.clone() }),
+        0 => Err(LabError::NoRequests { candidate: candidate.label() }),
         requests if measurement.warm_up_requests() == requests => {
-            Err(LabError::OnlyWarmUp { candidate: candidate.name.clone(), requests, warm_up })
+            Err(LabError::OnlyWarmUp { candidate: candidate.label(), requests, warm_up })
         }
         _ => Ok(()),
     }

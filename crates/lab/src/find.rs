@@ -1,6 +1,6 @@
 //! The most streams that play without an underrun.
 
-use crate::{Candidate, Event, LabError, Ran, run_all};
+use crate::{Candidate, Event, LabError, Ran, Varied, run_all};
 use fullstroke_measure::{number, table};
 use fullstroke_stack::{Overrides, Stack};
 use serde::Serialize;
@@ -143,6 +143,7 @@ fn try_out(
         overrides.set.extend([format!("workload.streams={streams}"), format!("seed={seed}")]);
         Stack::load(file, &overrides).map(|stack| Candidate {
             name: stack.name().to_owned(),
+            varied: Varied::default(),
             stack,
             load: 1.0,
         })

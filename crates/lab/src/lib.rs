@@ -10,7 +10,7 @@
 //! | file | what |
 //! |---|---|
 //! | `candidate.rs` | stacks with names |
-//! | `vary.rs` | one stack at several values of a key |
+//! | `vary.rs`, `varied.rs` | one stack at several values of a key; what tells its candidates apart |
 //! | `experiment.rs` | one run, or many |
 //! | `ranking.rs` | the order, and how sure it is |
 //! | `reasons.rs` | why one candidate answers sooner than another |
@@ -30,6 +30,7 @@ mod most;
 mod ranking;
 mod reasons;
 mod render;
+mod varied;
 mod vary;
 
 pub use candidate::{Candidate, Condition, Recipe, candidates, recipes};
@@ -41,4 +42,5 @@ pub use most::{Borne, Most, MostRanking};
 pub use ranking::{Ranked, Ranking};
 pub use reasons::Reason;
 pub use render::capacity;
+pub use varied::Varied;
 pub use vary::Vary;

@@ -71,7 +71,7 @@ pub fn most_load(
 ) -> Result<FoundLoad, LabError> {
     let mut candidate = recipe.candidate()?;
     if candidate.stack.build()?.source.heeds_completions() {
-        return Err(LabError::NoArrivals { candidate: recipe.name.clone() });
+        return Err(LabError::NoArrivals { candidate: recipe.label() });
     }
     let p99_ms_max = p99_max.map(Duration::as_millis_f64);
     let (mut tried, simulated) = (Vec::new(), Cell::new(0));
@@ -85,7 +85,7 @@ pub fn most_load(
     })?;
     let held = tried.iter().find(|tried| tried.held && tried.load == load);
     Ok(FoundLoad {
-        name: recipe.name.clone(),
+        name: recipe.label(),
         load,
         too_much,
         iops: held.map_or(0.0, |held| held.iops),

@@ -51,7 +51,7 @@ impl MostRanking {
                 let found = most_streams(&recipe.file, &recipe.overrides, search, &|simulated| {
                     progress(index, simulated)
                 })?;
-                Ok(Borne::Streams(Found { name: recipe.name.clone(), ..found }))
+                Ok(Borne::Streams(Found { name: recipe.label(), ..found }))
             }
             Most::Load(p99_max) => {
                 most_load(recipe, p99_max, &|simulated| progress(index, simulated)).map(Borne::Load)

@@ -1,7 +1,7 @@
 //! The order of candidates, and how sure it is.
 
 use crate::reasons::{Reason, reasons};
-use crate::{Ran, VolumeReport};
+use crate::{Ran, Varied, VolumeReport};
 use fullstroke_measure::{Difference, Measured, Metric, Report, paired_difference};
 use serde::Serialize;
 use std::cmp::Ordering;
@@ -43,6 +43,8 @@ pub struct Ranked {
     pub rank: usize,
     /// The candidate's name.
     pub name: String,
+    /// The values that were varied, by key.
+    pub varied: Varied,
     /// The metric's value.
     pub value: f64,
     /// Half the width of its 95 % confidence interval, if there is one.
@@ -92,12 +94,20 @@ impl Ranking {
     }
 }
 
+impl Ranked {
+    /// The name, with the values that were varied.
+    pub fn label(&self) -> String {
+        self.varied.label(&self.name)
+    }
+}
+
 fn ranked(place: usize, ran: &Ran, best: Option<&Measured>, metric: Metric, confidence: f64) -> Ranked {
     let report = &ran.measured.report;
     let best = best.filter(|_| report.overload.is_none());
     Ranked {
         rank: place + 1,
         name: report.name.clone(),
+        varied: ran.varied.clone(),
         value: metric.value(report),
         ci95_half_width: ran.measured.half_width(metric, CONFIDENCE),
         difference_to_best: best.map(|best| paired_difference(&ran.measured, best, metric, confidence)),

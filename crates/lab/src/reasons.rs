@@ -39,7 +39,7 @@ pub(crate) fn reasons(ranked: &[Ranked]) -> Vec<Reason> {
         let mut surprised = false;
         for (distance, worse) in ranked[place + 1..].iter().enumerate() {
             let leads = place == 0 && distance == 0;
-            let healed = format!("{} degraded", worse.name) == better.name;
+            let healed = format!("{} degraded", worse.name) == better.name && better.varied == worse.varied;
             let safer = better.volume.failures_survived > worse.volume.failures_survived && !surprised;
             if (leads || healed || safer) && reasons.len() < REASONS_MAX {
                 reasons.extend(reason(better, worse));
@@ -62,7 +62,8 @@ fn reason(better: &Ranked, worse: &Ranked) -> Option<Reason> {
     let (part, less) = parts
         .map(|((part, later), (_, sooner))| (part, later - sooner))
         .max_by(|(_, one), (_, other)| one.total_cmp(other))?;
-    let names = (better.name.as_str(), worse.name.as_str());
+    let (better, worse) = (better.label(), worse.label());
+    let names = (better.as_str(), worse.as_str());
     let why = match part {
         "parity" => parity(names, sooner, later),
         "queue" => queue(names, sooner, later),
@@ -71,14 +72,14 @@ fn reason(better: &Ranked, worse: &Ranked) -> Option<Reason> {
     };
     let head = format!(
         "{} answers {} ms sooner than {} on average, mostly by {} ms less {}",
-        better.name,
+        better,
         number(gain),
-        worse.name,
+        worse,
         number(less),
         in_words(part)
     );
     let sentence = why.map_or_else(|| format!("{head}."), |why| format!("{head}: {why}."));
-    Some(Reason { better: better.name.clone(), worse: worse.name.clone(), sentence })
+    Some(Reason { better, worse, sentence })
 }
 
 fn in_words(part: &str) -> &'static str {

@@ -7,8 +7,7 @@ use std::fmt;
 
 impl fmt::Display for Ranking {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}", self.table())?;
-        writeln!(f)?;
+        writeln!(f, "{}\n\n{}\n", self.table(), self.times())?;
         if let Some(verdict) = self.verdict() {
             writeln!(f, "{verdict}")?;
         }
@@ -20,37 +19,48 @@ impl fmt::Display for Ranking {
 }
 
 impl Ranking {
+    /// Who ranks where; a column for each key that was varied.
     fn table(&self) -> String {
-        let header = [
-            "",
-            "candidate",
-            &self.by,
-            "± 95 %",
-            "to the best",
-            "queue",
-            "parity",
-            "overhead",
-            "seek",
-            "rotation",
-            "transfer",
-            "usable",
-            "survives",
-        ];
+        let keys = self.varied_keys();
+        let mut header = vec!["", "candidate"];
+        header.extend(keys.iter().map(|key| short(key, &keys)));
+        header.extend([&self.by, "± 95 %", "to the best", "usable", "survives"]);
         let mut table = table(header, &[1]);
         for ranked in &self.candidates {
-            let mut row = vec![
-                Cell::new(ranked.rank),
-                Cell::new(&ranked.name),
+            let mut row = vec![Cell::new(ranked.rank), Cell::new(&ranked.name)];
+            row.extend(keys.iter().map(|key| Cell::new(ranked.varied.get(key).unwrap_or("-"))));
+            row.extend([
                 Cell::new(number(ranked.value)),
                 Cell::new(ranked.ci95_half_width.map_or_else(|| "-".to_owned(), number)),
                 Cell::new(difference(ranked)),
-            ];
-            row.extend(ranked.report.time_ms.named().map(|(_, value)| Cell::new(number(value))));
-            row.push(Cell::new(capacity(ranked.volume.usable_bytes)));
-            row.push(Cell::new(failures(ranked.volume.failures_survived)));
+                Cell::new(capacity(ranked.volume.usable_bytes)),
+                Cell::new(failures(ranked.volume.failures_survived)),
+            ]);
             table.add_row(row);
         }
         table.trim_fmt()
+    }
+
+    /// Where the mean response time went.
+    fn times(&self) -> String {
+        let keys = self.varied_keys();
+        let parts = self.candidates.first().map(|ranked| ranked.report.time_ms.named()).unwrap_or_default();
+        let mut header = vec!["", "mean ms"];
+        header.extend(keys.iter().map(|key| short(key, &keys)));
+        header.extend(parts.map(|(name, _)| name));
+        let mut table = table(header, &[1]);
+        for ranked in &self.candidates {
+            let mut row = vec![Cell::new(ranked.rank), Cell::new(&ranked.name)];
+            row.extend(keys.iter().map(|key| Cell::new(ranked.varied.get(key).unwrap_or("-"))));
+            row.extend(ranked.report.time_ms.named().map(|(_, value)| Cell::new(number(value))));
+            table.add_row(row);
+        }
+        table.trim_fmt()
+    }
+
+    /// The keys that were varied; all candidates have the same.
+    fn varied_keys(&self) -> Vec<&str> {
+        self.candidates.first().map(|ranked| ranked.varied.keys().collect()).unwrap_or_default()
     }
 
     /// Which is best, by how much, and how sure that is.
@@ -60,7 +70,7 @@ impl Ranking {
             return Some(verdict);
         }
         let difference = next.difference_to_best.as_ref().filter(|difference| !difference.value.is_nan())?;
-        let head = format!("{} is best by {}: {}", best.name, self.by, number(best.value));
+        let head = format!("{} is best by {}: {}", best.label(), self.by, number(best.value));
         if best.complete && !next.complete {
             return Some(format!("{head}; no other candidate served every request."));
         }
@@ -71,7 +81,7 @@ impl Ranking {
         let by = format!(
             "{}{half_width} ({share:.1} %) {direction} than {}, the next",
             number(difference.value.abs()),
-            next.name
+            next.label()
         );
         Some(match difference.significance {
             Significance::Significant => format!("{head}, {by}."),
@@ -88,16 +98,16 @@ impl Ranking {
             let best_share = best_overload.carried_share;
             return Some(format!(
                 "No candidate carries this load; {} carries most of it, {best_share:.2}. --find load ranks by what they carry.",
-                best.name
+                best.label()
             ));
         }
         (best.complete && next.complete).then(|| {
             format!(
                 "{} is best by {}: {}; no other candidate carries this load ({}: {:.2} of it).",
-                best.name,
+                best.label(),
                 self.by,
                 number(best.value),
-                next.name,
+                next.label(),
                 overload.carried_share
             )
         })
@@ -109,10 +119,7 @@ impl Ranking {
                 |ranked: &Ranked| ranked.difference_to_best.map(|difference| difference.significance);
             self.candidates.iter().any(|ranked| significance(ranked) == Some(wanted))
         };
-        write!(
-            f,
-            "Time columns: where the mean response time went, in ms. survives: drive failures without loss."
-        )?;
+        write!(f, "mean ms: where the mean response time went. survives: drive failures without loss.")?;
         if has(Significance::Consistent) {
             write!(
                 f,
@@ -130,22 +137,31 @@ impl Ranking {
             write!(
                 f,
                 "\n{}: {} requests touched lost data and {} were beyond the volume; its times leave them out.",
-                ranked.name, report.lost, report.out_of_range
+                ranked.label(),
+                report.lost,
+                report.out_of_range
             )?;
         }
         for ranked in &self.candidates {
             if let Some(overload) = &ranked.report.overload {
-                write!(f, "\n{}: {overload}.", ranked.name)?;
+                write!(f, "\n{}: {overload}.", ranked.label())?;
             }
         }
         for ranked in self.candidates.iter().filter(|ranked| ranked.value.is_nan()) {
-            write!(f, "\n{}: nothing was measured by {}.", ranked.name, self.by)?;
+            write!(f, "\n{}: nothing was measured by {}.", ranked.label(), self.by)?;
         }
         if !self.same_number_of_requests {
             write!(f, "\nThe candidates were given different numbers of requests: not one workload.")?;
         }
         Ok(())
     }
+}
+
+/// The last part of a key, which says enough as long as no other key ends so.
+fn short<'a>(key: &'a str, all: &[&str]) -> &'a str {
+    let last = |key: &'a str| key.rsplit('.').next().unwrap_or(key);
+    let alike = all.iter().filter(|other| other.rsplit('.').next() == Some(last(key))).count();
+    if alike > 1 { key } else { last(key) }
 }
 
 /// The difference to the best with its interval, marked if it may be chance.

@@ -6,7 +6,7 @@ use crate::parallel::in_parallel;
 use crate::plan::Task;
 use crate::store::StoreWriter;
 use crate::study::overrides;
-use fullstroke_lab::{Candidate, run};
+use fullstroke_lab::{Candidate, Varied, run};
 use fullstroke_stack::Stack;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -42,7 +42,11 @@ pub fn run_tasks(
 fn run_one(task: &Task, writer: &Mutex<StoreWriter>) -> Result<(), StudyError> {
     let (_, seed) = task.key;
     let stack = Stack::load(&task.stack, &overrides(&task.set, Some(seed)))?;
-    let ran = run(&Candidate { name: task.name.clone(), stack, load: 1.0 }, None, &|_, _| {})?;
+    let ran = run(
+        &Candidate { name: task.name.clone(), varied: Varied::default(), stack, load: 1.0 },
+        None,
+        &|_, _| {},
+    )?;
     let kept = keep(&ran, &task.paths)
         .map_err(|message| StudyError::Metric { study: task.name.clone(), message })?;
     let settings = format!("{} {}", task.stack.display(), task.set.join(" "));
