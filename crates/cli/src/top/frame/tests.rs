@@ -34,6 +34,7 @@ fn status(drives: Vec<DriveStatus>) -> Status {
         in_flight: 7,
         operations: Operations::default(),
         lateness: LatenessSummary { p99_us: 52.4, ..LatenessSummary::default() },
+        scrubbed_share: None,
         health: Health::default(),
         drives,
     };
