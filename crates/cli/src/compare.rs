@@ -102,7 +102,11 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         }
     });
     bars.clear();
-    let ranking = Ranking::new(&ran.map_err(Failure::input)?, arguments.by);
+    let ran = ran.map_err(Failure::input)?;
+    if let Some(first) = ran.first().filter(|_| ran.iter().all(|ran| ran.check_measured().is_err())) {
+        first.check_measured().map_err(Failure::input)?;
+    }
+    let ranking = Ranking::new(&ran, arguments.by);
     if let Some(path) = &arguments.plot {
         write_whole(path, &plot::draw(&ranking).map_err(Failure::Input)?)?;
     }

@@ -84,6 +84,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         let ran = run(candidate, arguments.log.as_deref(), &progress);
         bars.clear();
         let mut ran = ran.map_err(Failure::input)?;
+        ran.check_measured().map_err(Failure::input)?;
         ran.measured.report.peak_rss_mb = peak_rss_mb();
         show(&ran, arguments.output_format, output)?;
     }

@@ -4,7 +4,6 @@ use fullstroke_contract::SourceError;
 use fullstroke_measure::UnknownMetric;
 use fullstroke_stack::StackError;
 use fullstroke_table::TableError;
-use fullstroke_units::Duration;
 use thiserror::Error;
 
 /// Why candidates could not be run or ranked.
@@ -31,15 +30,13 @@ pub enum LabError {
     },
     /// All requests came before the warm-up was over.
     #[error(
-        "{candidate}: all {requests} requests arrive within the warm-up of {warm_up}; lower measurement.warm_up, or give a longer load"
+        "{candidate}: all {requests} requests arrive within the warm-up; lower measurement.warm_up, or give a longer load"
     )]
     OnlyWarmUp {
         /// The candidate's name.
         candidate: String,
         /// How many there were.
         requests: u64,
-        /// How long the stack warms up.
-        warm_up: Duration,
     },
     /// The request log could not be written.
     #[error(transparent)]

@@ -111,7 +111,9 @@ pub fn run(
         .run(&mut recorder)
         .map_err(|source| LabError::Workload { candidate: candidate.label(), source })?;
     let wall_s = began.elapsed().as_secs_f64();
-    check_measured(candidate, &outcome, &recorder.measurement)?;
+    if outcome.requests == 0 {
+        return Err(LabError::NoRequests { candidate: candidate.name.clone() });
+    }
     if let Some(log) = recorder.log {
         log.finish()?;
     }
@@ -132,19 +134,18 @@ pub fn run(
     Ok(Ran { varied: candidate.varied.clone(), measured, volume: VolumeReport::from(&run.summary), fio })
 }
 
-/// A report of nothing would be dashes: whoever asked learns why.
-fn check_measured(
-    candidate: &Candidate,
-    outcome: &Outcome,
-    measurement: &Measurement,
-) -> Result<(), LabError> {
-    let warm_up = candidate.stack.measurement().warm_up;
-    match outcome.requests {
-        0 => Err(LabError::NoRequests { candidate: candidate.label() }),
-        requests if measurement.warm_up_requests() == requests => {
-            Err(LabError::OnlyWarmUp { candidate: candidate.label(), requests, warm_up })
+impl Ran {
+    /// A report of nothing would be dashes: whoever asked for it alone learns
+    /// why. Beside others such a candidate ranks last.
+    ///
+    /// # Errors
+    /// All requests of the run were its warm-up.
+    pub fn check_measured(&self) -> Result<(), LabError> {
+        let report = &self.measured.report;
+        if report.warm_up_requests < report.requests {
+            return Ok(());
         }
-        _ => Ok(()),
+        Err(LabError::OnlyWarmUp { candidate: report.name.clone(), requests: report.requests })
     }
 }
 

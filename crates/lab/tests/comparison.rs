@@ -90,9 +90,9 @@ fn a_varied_key_makes_a_candidate_of_each_value() {
     let folder = tempfile::tempdir().unwrap();
     let files = [write(folder.path(), "raid5", "raid5", 5)];
     let candidates = load(&files, &["volume.chunk=16KiB,64KiB", "seed=1,2"]);
-    let names: Vec<&str> = candidates.iter().map(|candidate| candidate.name.as_str()).collect();
-    assert_eq!(names[0], "raid5 volume.chunk=16KiB seed=1");
-    assert_eq!(names.len(), 4);
+    let first = &candidates[0];
+    assert_eq!((first.name.as_str(), candidates.len()), ("raid5", 4));
+    assert_eq!((first.varied.get("volume.chunk"), first.varied.get("seed")), (Some("16KiB"), Some("1")));
     let digests: Vec<&str> = candidates.iter().map(|candidate| candidate.stack.digest()).collect();
     assert_ne!(digests[0], digests[2]);
 }

@@ -181,11 +181,6 @@ impl Measurement {
         self
     }
 
-    /// Requests so far that were left out as warm-up.
-    pub fn warm_up_requests(&self) -> u64 {
-        self.skipped
-    }
-
     /// Whether the report's times and rates count this request.
     pub(crate) fn includes(&self, finished: &Finished) -> bool {
         self.warm_up.is_over(finished)

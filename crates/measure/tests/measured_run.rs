@@ -6,7 +6,9 @@ use fullstroke_contract::{
 use fullstroke_contract::{Source, SourceError};
 use fullstroke_drive::{DriveConfig, Model};
 use fullstroke_engine::{Engine, Finished, Node, Observer as _, Outcome, Tree};
-use fullstroke_measure::{Identity, Measured, Measurement, Metric, Recorder, StreamsReport, WarmUp};
+use fullstroke_measure::{
+    Identity, Measured, Measurement, Metric, RebuildReport, Recorder, StreamsReport, WarmUp,
+};
 use fullstroke_units::{Duration, Random, Seed, Time};
 use fullstroke_workload::Streams;
 
@@ -201,6 +203,9 @@ fn every_metric_has_its_value_in_the_json_under_its_name() {
     let mut report = measured(2_000, WarmUp::default()).report;
     report.layers.truncate(1);
     report.streams = Some(streams());
+    let members = vec!["2".to_owned()];
+    report.rebuild =
+        Some(RebuildReport { members, share: 0.5, mb_per_s: 200.0, hours: 33.0, estimated: true });
     report.operations.flush = report.reads;
     report.operations.discard = report.writes;
     let json = serde_json::to_value(&report).unwrap();
