@@ -128,7 +128,7 @@ impl Store {
     }
 
     /// An error if the volume has failed and its data was not given up.
-    fn check_loss(&self) -> Result<(), StoreError> {
+    pub(crate) fn check_loss(&self) -> Result<(), StoreError> {
         if self.may_be_filled() {
             return Ok(());
         }

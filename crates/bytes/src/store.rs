@@ -261,28 +261,53 @@ impl Store {
 
     /// Compares on, over about `most` addresses: a scrub in pieces, between
     /// which requests are served. What cannot be read is mended as it is for
-    /// reads. Answers whether something is left.
+    /// reads. What a kill has left to be compared is settled first, and counts
+    /// for nothing that was found. Answers whether something is left.
     ///
     /// # Errors
-    /// As [`scrub`](Store::scrub); what was compared stays so.
+    /// As [`scrub`](Store::scrub); what was compared stays so. Nothing is mended
+    /// in a volume that [has failed](Store::has_failed).
     pub fn scrub_step(&mut self, scrub: &mut Scrub, most: Sectors) -> Result<bool, StoreError> {
         self.check_running()?;
         self.finish_pending()?;
+        if scrub.mend {
+            self.check_loss()?;
+        }
+        if self.left_to_compare() > Bytes(0) && self.settle_or_give_up_lacking()? {
+            return Ok(true);
+        }
         let capacity = self.capacity();
         let sectors = most.max(Sectors(1)).min(Sectors(capacity.0.saturating_sub(scrub.next.0)));
         let part = Extent { start: scrub.next, sectors };
         let rows = if let Node::Volume(array) = &self.root { array.rows } else { None };
         let part = rows.map_or(part, |rows| rows.around(part));
         if sectors > Sectors::ZERO {
-            self.attempt(None, |store| {
-                let mut verifier = Verifier::new(&mut store.media, scrub.mend);
-                verifier.check(&mut store.root, "", part)?;
-                scrub.found.add(std::mem::take(&mut verifier.found));
-                Ok(())
+            self.attempt(scrub.mend.then_some(part), |store| {
+                let found = if scrub.mend { store.compare_and_mend(part) } else { store.compare(part) };
+                found.map(|found| scrub.found.add(found))
             })?;
             scrub.next = part.end();
         }
         Ok(scrub.next.0 < capacity.0)
+    }
+
+    fn compare(&mut self, part: Extent) -> Result<Comparison, StoreError> {
+        let mut verifier = Verifier::new(&mut self.media, false);
+        verifier.check(&mut self.root, "", part)?;
+        Ok(verifier.found)
+    }
+
+    /// Mending is a change like others: a kill may cut it in two.
+    fn compare_and_mend(&mut self, part: Extent) -> Result<Comparison, StoreError> {
+        let mut found = Comparison::default();
+        let within = Extent { sectors: part.end().min(Lbn(self.capacity().0)).since(part.start), ..part };
+        self.change_once(within, &mut |root, part, media| {
+            let mut verifier = Verifier::new(media, true);
+            verifier.check(root, "", part)?;
+            found.add(std::mem::take(&mut verifier.found));
+            Ok(())
+        })?;
+        Ok(found)
     }
 
     /// The data sectors of a row of the uppermost volume, 1 if it has no parity:
@@ -356,6 +381,12 @@ impl Store {
             Verifier::new(&mut self.media, true).check(&mut self.root, "", extent)?;
         }
         Ok(())
+    }
+
+    /// Whether a volume with parity lacks a member, or some of it: its parity
+    /// cannot be mended then, since the data follows from it.
+    pub fn has_impaired_parity(&self) -> bool {
+        states::any_impaired_parity(&self.root)
     }
 
     /// How many bytes are still to be compared since the store was killed.

@@ -70,8 +70,13 @@ enum Order {
         #[command(flatten)]
         at: At,
     },
-    /// Compare all redundancy with what it should be, and change nothing.
+    /// Compare all redundancy with what it should be, and change nothing unless
+    /// --repair is given.
     Scrub {
+        /// Where parity or copies do not follow from the data, make them: of
+        /// copies, the first counts.
+        #[arg(long)]
+        repair: bool,
         #[command(flatten)]
         at: At,
     },
@@ -126,7 +131,7 @@ impl Order {
             Order::Speed { max, min, at } => {
                 Question::Speed { export: at.export.clone(), least: *min, most: *max }
             }
-            Order::Scrub { at } => Question::Scrub { export: at.export.clone() },
+            Order::Scrub { repair, at } => Question::Scrub { export: at.export.clone(), repair: *repair },
         }
     }
 }

@@ -95,15 +95,19 @@ fn status_is_shown_as_tables_and_as_json() {
 fn orders_reach_the_server_as_they_are_said() {
     let server = Server::at("control", json!({ "answer": "done", "message": "so be it" }));
     let socket = server.path("control");
-    let cases: [(&[&str], Value); 5] = [
+    let cases: [(&[&str], Value); 6] = [
         (&["fail", "3"], json!({ "ask": "fail", "export": null, "drive": "3" })),
         (&["fail", "1.0", "--export", "b"], json!({ "ask": "fail", "export": "b", "drive": "1.0" })),
-        (&["restore", "3"], json!({ "ask": "restore", "export": null, "drive": "3", "rate": null })),
+        (
+            &["restore", "3"],
+            json!({ "ask": "restore", "export": null, "drive": "3", "rate": null, "accept_data_loss": false }),
+        ),
         (
             &["restore", "3", "--rate", "100MiB", "--export", "b"],
-            json!({ "ask": "restore", "export": "b", "drive": "3", "rate": "100MiB" }),
+            json!({ "ask": "restore", "export": "b", "drive": "3", "rate": "100MiB", "accept_data_loss": false }),
         ),
-        (&["scrub"], json!({ "ask": "scrub", "export": null })),
+        (&["scrub"], json!({ "ask": "scrub", "export": null, "repair": false })),
+        (&["scrub", "--repair"], json!({ "ask": "scrub", "export": null, "repair": true })),
     ];
     for (order, question) in cases {
         let arguments = [&["ctl", socket.as_str()], order].concat();

@@ -27,7 +27,7 @@ impl Server {
                 let least = least.unwrap_or(RebuildSpeed::default().least);
                 answered(self.speed(export.as_deref(), RebuildSpeed { least, most }))
             }
-            Question::Scrub { export } => return self.begin_scrub(export.as_deref(), asker),
+            Question::Scrub { export, repair } => return self.begin_scrub(export.as_deref(), repair, asker),
         };
         // Whoever asked may have lost patience.
         let _ = asker.send(answer);
@@ -94,7 +94,7 @@ impl Server {
 
     /// Whether the bytes of an export may change, and with them the states of its
     /// members.
-    fn changes(&self, index: usize) -> Result<(), String> {
+    pub(crate) fn changes(&self, index: usize) -> Result<(), String> {
         if self.exports.all()[index].features.contains(Features::READ_ONLY) {
             return Err("it is served --read-only: nothing of it changes, the states of its drives \
                         neither; serve it without --read-only"
@@ -163,7 +163,12 @@ fn health(world: &World) -> Health {
     let goes_on =
         |name: &str| members.iter().any(|member| member.member == name && member.state == "rebuilding");
     let rebuilds = rebuilds.filter(|rebuild| goes_on(&rebuild.member));
-    Health { state, data_lost: world.store.has_lost_data(), rebuilds: rebuilds.collect() }
+    Health {
+        state,
+        data_lost: world.store.has_lost_data(),
+        rebuilds: rebuilds.collect(),
+        comparing: world.comparing(),
+    }
 }
 
 fn drives(world: &World) -> Vec<DriveStatus> {

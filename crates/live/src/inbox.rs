@@ -49,12 +49,16 @@ pub enum Question {
         #[serde(default)]
         most: Option<Bytes>,
     },
-    /// Compare all redundancy with what it should be, and change nothing; the
-    /// answer comes when all is compared. Clients are served meanwhile.
+    /// Compare all redundancy with what it should be; the answer comes when all
+    /// is compared. Clients are served meanwhile.
     Scrub {
         /// The export; the only one, unless said.
         #[serde(default)]
         export: Option<String>,
+        /// Make redundancy follow from the data where it does not; otherwise
+        /// nothing is changed.
+        #[serde(default)]
+        repair: bool,
     },
 }
 

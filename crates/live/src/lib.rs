@@ -69,6 +69,6 @@ pub use replay::{Difference, ReplayError, Verdict, replay_decisions};
 pub use serve::{ServeError, ServeOptions, Serving, Summary, serve};
 pub use socket::Listen;
 pub use status::{
-    DriveStatus, ExportStatus, Health, OperationStatus, Operations, RESPONSE_BUCKETS_S, RebuildStatus,
-    Status, VolumeState,
+    ComparingStatus, DriveStatus, ExportStatus, Health, OperationStatus, Operations, RESPONSE_BUCKETS_S,
+    RebuildStatus, Status, VolumeState,
 };

@@ -192,6 +192,10 @@ fn exports(page: &mut Page, status: &Status) {
     gauge("fullstroke_usable_bytes", "Bytes that clients can address.", &|export| export.usable_bytes as f64);
     let help = "1 if data was given up with failed drives.";
     gauge("fullstroke_data_lost", help, &|export| f64::from(u8::from(export.health.data_lost)));
+    let help = "Bytes of which the redundancy is still compared since a server was killed.";
+    gauge("fullstroke_compare_left_bytes", help, &|export| {
+        export.health.comparing.map_or(0.0, |comparing| comparing.left_bytes as f64)
+    });
     gauge("fullstroke_in_flight", "Requests that were not answered yet.", &|export| export.in_flight as f64);
 }
 

@@ -31,20 +31,32 @@ impl Scrub {
 }
 
 impl Server {
-    /// Begins to compare an export's redundancy. Who asks while that is under way
-    /// waits for the same answer.
-    pub(crate) fn begin_scrub(&mut self, export: Option<&str>, asker: Sender<Answer>) {
-        match self.export(export) {
-            Ok(index) => {
-                let scrub = self.worlds[index].scrub.get_or_insert_with(|| Scrub {
-                    on_bytes: bytes::Scrub::default(),
-                    rests_until: Instant::now(),
-                    askers: Vec::new(),
-                });
-                scrub.askers.push(asker);
-            }
+    /// Begins to compare an export's redundancy, and to mend it if that is
+    /// wanted. Who asks for the same while that is under way waits for the same
+    /// answer.
+    pub(crate) fn begin_scrub(&mut self, export: Option<&str>, repair: bool, asker: Sender<Answer>) {
+        match self.scrub_of(export, repair) {
+            Ok(scrub) => scrub.askers.push(asker),
             // Whoever asked may have lost patience.
             Err(message) => drop(asker.send(Answer::Refused { message })),
+        }
+    }
+
+    /// The export's comparison, which begins now unless it is under way.
+    fn scrub_of(&mut self, export: Option<&str>, repair: bool) -> Result<&mut Scrub, String> {
+        let index = self.export(export)?;
+        if repair {
+            self.changes(index)?;
+        }
+        let scrub = self.worlds[index].scrub.get_or_insert_with(|| Scrub {
+            on_bytes: bytes::Scrub { mend: repair, ..bytes::Scrub::default() },
+            rests_until: Instant::now(),
+            askers: Vec::new(),
+        });
+        match (scrub.on_bytes.mend, repair) {
+            (true, false) => Err("a scrub --repair is under way; ask again when it is done".into()),
+            (false, true) => Err("a scrub without --repair is under way; ask again when it is done".into()),
+            _ => Ok(scrub),
         }
     }
 
@@ -60,7 +72,10 @@ impl Server {
         loop {
             match world.store.scrub_step(&mut scrub.on_bytes, STEP) {
                 Ok(true) => {}
-                Ok(false) => return answer(&scrub, &verdict(&scrub.on_bytes.found)),
+                Ok(false) => {
+                    let impaired = world.store.has_impaired_parity();
+                    return answer(&scrub, &verdict(&scrub.on_bytes, impaired));
+                }
                 Err(error) => return answer(&scrub, &Answer::Refused { message: error.to_string() }),
             }
             if busy || Instant::now() >= until {
@@ -99,16 +114,33 @@ fn answer(scrub: &Scrub, answer: &Answer) {
     }
 }
 
-fn verdict(found: &Comparison) -> Answer {
-    if found.mismatched_sectors == 0 {
-        return Answer::Done {
-            message: format!("all redundancy is right ({} sectors compared)", found.compared_sectors),
-        };
-    }
-    Answer::Wrong {
-        message: format!(
-            "{} sectors of redundancy are wrong ({} compared)",
-            found.mismatched_sectors, found.compared_sectors
-        ),
+/// What was found, for people.
+fn verdict(scrub: &bytes::Scrub, impaired: bool) -> Answer {
+    let Comparison { compared_sectors, mismatched_sectors, first } = &scrub.found;
+    // What lacks a member cannot be told from what protects it.
+    let left_out = if scrub.mend && impaired {
+        "; parity that lacks a drive was left as it is: repair again when all drives are filled"
+    } else {
+        ""
+    };
+    let places: Vec<String> =
+        first.iter().map(|place| format!("drive {} from sector {}", place.member, place.lbn.0)).collect();
+    let places = places.join(", ");
+    match (*mismatched_sectors, scrub.mend) {
+        (0, _) => Answer::Done {
+            message: format!("all redundancy is right ({compared_sectors} sectors compared){left_out}"),
+        },
+        (wrong, true) => Answer::Done {
+            message: format!(
+                "{wrong} sectors of redundancy were wrong, and follow from the data again \
+                 ({compared_sectors} compared): {places}{left_out}"
+            ),
+        },
+        (wrong, false) => Answer::Wrong {
+            message: format!(
+                "{wrong} sectors of redundancy are wrong ({compared_sectors} compared): {places}; \
+                 scrub --repair makes them follow from the data"
+            ),
+        },
     }
 }

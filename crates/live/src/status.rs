@@ -60,6 +60,20 @@ pub struct Health {
     pub data_lost: bool,
     /// The rebuilds that go on.
     pub rebuilds: Vec<RebuildStatus>,
+    /// What is still compared after the last server was killed; `None` once all
+    /// is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comparing: Option<ComparingStatus>,
+}
+
+/// Redundancy that is compared with the data behind, after the last server was
+/// killed. Nothing there can be computed from the other members until then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ComparingStatus {
+    /// Bytes of addresses of which the redundancy was not compared yet.
+    pub left_bytes: u64,
+    /// Such bytes when the server began.
+    pub of_bytes: u64,
 }
 
 /// The state of a volume, the best first.
@@ -112,6 +126,16 @@ impl Health {
     pub fn words(&self) -> String {
         let lost = if self.data_lost { ", data lost" } else { "" };
         format!("{}{lost}", self.state.name())
+    }
+}
+
+impl ComparingStatus {
+    /// For people: `comparing redundancy after a kill: 37.5 %, 40 MiB left`.
+    pub fn words(&self) -> String {
+        let done = self.of_bytes.saturating_sub(self.left_bytes);
+        let percent = 100.0 * done as f64 / self.of_bytes.max(1) as f64;
+        let left = self.left_bytes.div_ceil(1 << 20);
+        format!("comparing redundancy after a kill: {percent:.1} %, {left} MiB left")
     }
 }
 

@@ -4,7 +4,7 @@ use crate::lateness::Lateness;
 use crate::parts::{Parts, Slow, around, is_unaligned};
 use crate::record::{RecordedOrder, Recorder};
 use crate::scrub::Scrub;
-use crate::status::Operations;
+use crate::status::{ComparingStatus, Operations};
 use crate::watch::{Ended, Sent, Watch};
 use fullstroke_bytes::{Dropped, MemberStatus, RebuildRecord, Store, StoreError};
 use fullstroke_contract::{
@@ -120,6 +120,8 @@ pub(crate) struct World {
     pub(crate) slow: VecDeque<Slow>,
     /// A comparison of all redundancy that is under way.
     pub(crate) scrub: Option<Scrub>,
+    /// What was to be compared when the store was opened.
+    to_compare: Bytes,
     rebuilding: bool,
     bytes_in_flight: u64,
     /// Whether people know that the store has stopped.
@@ -142,6 +144,7 @@ impl World {
             name,
             layout,
             machine,
+            to_compare: store.left_to_compare(),
             store,
             watch: Watch { recorder, ..Watch::default() },
             lateness: Lateness::new(),
@@ -156,6 +159,12 @@ impl World {
             tickets: Vec::new(),
             free: Vec::new(),
         }
+    }
+
+    /// What is still to be compared since the last server was killed.
+    pub(crate) fn comparing(&self) -> Option<ComparingStatus> {
+        let (left, of) = (self.store.left_to_compare(), self.to_compare);
+        (left > Bytes(0)).then_some(ComparingStatus { left_bytes: left.0, of_bytes: of.0 })
     }
 
     /// Whether the layers take another request of clients.

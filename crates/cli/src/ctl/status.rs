@@ -28,7 +28,8 @@ fn export_text(export: &ExportStatus, speed: Option<f64>) -> String {
             .rebuilds
             .iter()
             .map(|rebuild| format!("\nrebuilding {}", rebuild.words()))
-            .collect::<String>();
+            .collect::<String>()
+        + &health.comparing.map_or(String::new(), |comparing| format!("\n{}", comparing.words()));
     format!(
         "{name}: {layout}, {size}, {world_s} s in the world, {in_flight} in flight\n\
          {health}\n\

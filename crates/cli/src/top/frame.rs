@@ -105,6 +105,9 @@ fn export(
     for rebuild in &now.health.rebuilds {
         lines.push(Line::from(cut(&format!("rebuilding {}", rebuild.words()), width, look)));
     }
+    if let Some(comparing) = now.health.comparing {
+        lines.push(Line::from(cut(&comparing.words(), width, look)));
+    }
     lines.push(Line::from(format!(
         "{} in flight, {} s in the world, answers late by {} us (p99)",
         now.in_flight,

@@ -17,6 +17,7 @@
 //! | `hostile.rs` | clients that break the rules harm only themselves |
 //! | `crowds.rs` | many clients, clients that go, and descriptors that run out |
 //! | `ends.rs` | how servers end, and why they do not begin |
+//! | `mends.rs` | redundancy that is wrong, after kills and by itself |
 //! | `metrics.rs` | counts that agree with what clients did |
 //! | `top.rs` | the screen of a running server, and the end of its terminal |
 //!
@@ -32,6 +33,7 @@ mod hostile;
 mod kills;
 mod long;
 mod members;
+mod mends;
 mod metrics;
 mod pattern;
 mod programs;

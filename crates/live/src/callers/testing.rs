@@ -4,7 +4,8 @@ use crate::inbox::{Address, Answer, Inbox, Question};
 use crate::lateness::LatenessSummary;
 use crate::poll::{Bell, Interest, Poll};
 use crate::status::{
-    DriveStatus, ExportStatus, Health, OperationStatus, Operations, RESPONSE_BUCKETS_S, Status,
+    ComparingStatus, DriveStatus, ExportStatus, Health, OperationStatus, Operations, RESPONSE_BUCKETS_S,
+    Status,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -79,7 +80,10 @@ pub(crate) fn status() -> Status {
         in_flight: 3,
         operations: Operations { read, ..Operations::default() },
         lateness: late,
-        health: Health::default(),
+        health: Health {
+            comparing: Some(ComparingStatus { left_bytes: 4096, of_bytes: 8192 }),
+            ..Health::default()
+        },
         scrubbed_share: None,
         drives: vec![drive("0"), rebuilding],
     };

@@ -56,9 +56,11 @@ fn a_question_over_the_socket_reaches_the_server_and_its_answer_comes_back() {
         rate: Some(fullstroke_units::Bytes(100 << 20)),
         accept_data_loss: false,
     };
-    for question in
-        [restore, Question::Fail { export: None, drive: "3".into() }, Question::Scrub { export: None }]
-    {
+    for question in [
+        restore,
+        Question::Fail { export: None, drive: "3".into() },
+        Question::Scrub { export: None, repair: false },
+    ] {
         let answer = ask(&served.path(), &question).unwrap();
         assert_eq!(answer, Answer::Done { message: format!("{question:?}") });
     }

@@ -40,6 +40,7 @@ fn the_page_says_what_the_status_says() {
         ("fullstroke_clients", &[], 2.0),
         ("fullstroke_world_seconds", &[export], 12.5),
         ("fullstroke_in_flight", &[export], 3.0),
+        ("fullstroke_compare_left_bytes", &[export], 4096.0),
         ("fullstroke_requests_total", &read, 14.0),
         ("fullstroke_request_bytes_total", &read, 57344.0),
         ("fullstroke_request_errors_total", &read, 1.0),

@@ -1,7 +1,7 @@
 //! Screens as ratatui's test terminal shows them.
 
 use super::*;
-use fullstroke_live::{Health, LatenessSummary, Operations};
+use fullstroke_live::{ComparingStatus, Health, LatenessSummary, Operations};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
@@ -39,6 +39,17 @@ fn status(drives: Vec<DriveStatus>) -> Status {
         drives,
     };
     Status { version: "1.2.3".into(), uptime_s: 3725.0, speed: Some(1.0), clients: 2, exports: vec![export] }
+}
+
+#[test]
+fn what_is_compared_after_a_kill_has_a_line_until_it_is_done() {
+    let mut status = status(vec![drive("0", 0.5)]);
+    let shown = |status: &Status| rows(&screen(&view(status, status), 80, 24)).join("\n");
+    assert!(!shown(&status).contains("comparing"));
+    let comparing = ComparingStatus { left_bytes: 40 << 20, of_bytes: 64 << 20 };
+    status.exports[0].health.comparing = Some(comparing);
+    let shown = shown(&status);
+    assert!(shown.contains("comparing redundancy after a kill: 37.5 %, 40 MiB left"), "{shown}");
 }
 
 /// Two seconds of the world later.

@@ -1,0 +1,118 @@
+//! Redundancy that does not follow from the data: after a kill, and where a
+//! byte was flipped.
+
+use crate::common::fullstroke;
+use crate::pattern;
+use crate::server::{PATIENCE, Place, Server, text};
+use crate::stacks::{NESTED, RAID1, RAID5, RAID6, Volume};
+use fullstroke_nbd::CommandFlags;
+use serde_json::Value;
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt as _;
+use std::time::{Duration, Instant};
+
+const MIB: usize = 1 << 20;
+
+fn fill(server: &Server) -> Vec<u8> {
+    let mut client = server.client();
+    let bytes = pattern::bytes(0, 1, client.properties().size_bytes as usize);
+    for (index, part) in bytes.chunks(MIB).enumerate() {
+        client.write((index * MIB) as u64, part, CommandFlags::empty()).unwrap();
+    }
+    bytes
+}
+
+fn assert_holds(server: &Server, bytes: &[u8], when: &str) {
+    let mut client = server.client();
+    let mut found = vec![0; MIB];
+    for (index, expected) in bytes.chunks(MIB).enumerate() {
+        client.read((index * MIB) as u64, &mut found[..expected.len()]).unwrap();
+        pattern::assert_same(&found[..expected.len()], expected, when);
+    }
+}
+
+fn flip(place: &Place, member: &str, at: u64) {
+    let path = place.path("store").join(format!("member-{member}.img"));
+    let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, at).unwrap();
+    file.write_all_at(&[!byte[0]], at).unwrap();
+}
+
+/// The status and the message of `ctl scrub`.
+fn scrub(server: &Server, options: &[&str]) -> (Option<i32>, String) {
+    let socket = text(&server.socket());
+    let output = fullstroke(&[&["ctl", socket.as_str(), "scrub"], options].concat());
+    (output.status.code(), String::from_utf8(output.stdout).unwrap())
+}
+
+/// The byte at `at` of `member` holds redundancy.
+fn is_repaired(volume: Volume, member: &str, at: u64) {
+    let place = Place::new(volume, 4);
+    let server = place.serve_stored();
+    let bytes = fill(&server);
+    server.stop_well();
+    flip(&place, member, at);
+    let server = place.serve_stored();
+    let name = volume.name;
+    let found = format!("drive {member} from sector {}", at / 512);
+    let (status, message) = scrub(&server, &[]);
+    assert!(status == Some(1) && message.contains("1 sectors of redundancy are wrong"), "{name}: {message}");
+    assert!(message.contains(&found) && message.contains("scrub --repair"), "{name}: {message}");
+    let (status, message) = scrub(&server, &["--repair"]);
+    assert!(status == Some(0) && message.contains("1 sectors of redundancy were wrong"), "{name}: {message}");
+    assert!(message.contains(&found), "{name}: {message}");
+    server.scrub();
+    for drive in volume.expendable {
+        server.ctl(&["fail", drive]);
+    }
+    assert_holds(&server, &bytes, name);
+    let (status, message) = scrub(&server, &["--repair"]);
+    let left_out = volume.name != "raid1";
+    assert_eq!((status, message.contains("left as it is")), (Some(0), left_out), "{name}: {message}");
+    server.stop_well();
+}
+
+#[test]
+fn a_flipped_byte_of_redundancy_is_found_and_repaired() {
+    is_repaired(RAID1, "1", 512 * 77 + 5);
+    // The first row has its parity on the last drive.
+    is_repaired(RAID5, "4", 512 * 3);
+    is_repaired(RAID6, "5", 512 * 4 + 511);
+    is_repaired(NESTED, "1.2", 0);
+}
+
+#[test]
+fn what_is_served_read_only_is_not_repaired() {
+    let server = Place::new(RAID5, 4).serve(&["--no-delay", "--read-only"]);
+    assert!(server.ctl_refused(&["scrub", "--repair"]).contains("--read-only"));
+    server.scrub();
+    server.stop_well();
+}
+
+#[test]
+fn what_a_kill_has_left_is_compared_behind_and_the_status_says_how_far_it_is() {
+    let place = Place::new(RAID5, 96);
+    let server = place.serve_stored();
+    fill(&server);
+    server.kill();
+    let server = place.serve(&["--no-delay", "--store", &place.name("store"), "--metrics", "127.0.0.1:0"]);
+    let comparing = |status: &Value| status["exports"][0]["health"]["comparing"].clone();
+    let first = comparing(&server.status());
+    let (left, of) = (first["left_bytes"].as_u64().unwrap(), first["of_bytes"].as_u64().unwrap());
+    assert!(0 < left && left <= of && of <= (4 * 96) << 20, "{first}");
+    let shown = server.ctl(&["status"]);
+    assert!(shown.contains("comparing redundancy after a kill: "), "{shown}");
+    let begun = Instant::now();
+    let mut before = left;
+    loop {
+        let now = comparing(&server.status());
+        let Some(left) = now["left_bytes"].as_u64() else { break };
+        assert!(left <= before && begun.elapsed() < PATIENCE, "{now}");
+        before = left;
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(!server.ctl(&["status"]).contains("comparing"));
+    server.scrub();
+    server.stop_well();
+}
