@@ -2,8 +2,10 @@
 
 use crate::ctl;
 use crate::output::{Failure, Output};
-use clap::Args;
-use fullstroke_live::{LatenessSummary, Listen, Network, Pace, ServeOptions, Serving, Summary, serve};
+use clap::{Args, ValueEnum};
+use fullstroke_live::{
+    LatenessSummary, Listen, Network, Pace, ServeOptions, Serving, Summary, TlsOptions, serve,
+};
 use fullstroke_stack::{Overrides, Stack};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -35,6 +37,19 @@ pub(crate) struct Arguments {
     /// 192.168.0.0/16 (may be repeated, or separated by commas).
     #[arg(long, value_name = "NETWORK", value_delimiter = ',')]
     allow: Vec<Network>,
+
+    /// Encrypt connections: of nobody, of clients that ask for it, or of all.
+    #[arg(long, value_name = "WHETHER", value_enum, default_value_t = Tls::Off)]
+    tls: Tls,
+
+    /// The folder with server-cert.pem and server-key.pem (PEM), and with
+    /// ca-cert.pem for --tls-verify-peer.
+    #[arg(long, value_name = "FOLDER")]
+    tls_certificates: Option<PathBuf>,
+
+    /// Let only clients use TLS that show a certificate by the authority of ca-cert.pem.
+    #[arg(long, requires = "tls_certificates")]
+    tls_verify_peer: bool,
 
     /// Serve the sockets that whoever started this program has opened (LISTEN_FDS).
     #[arg(long)]
@@ -82,6 +97,17 @@ pub(crate) struct Arguments {
     /// parameter file of DiskSim.
     #[arg(long, value_name = "DRIVE")]
     drive: Option<String>,
+}
+
+/// Whether connections are encrypted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Tls {
+    /// Never.
+    Off,
+    /// If the client asks for it.
+    On,
+    /// Always; other clients are refused.
+    Require,
 }
 
 /// Permissions as three octal digits.
@@ -136,9 +162,30 @@ impl Arguments {
             control: self.control.clone().or_else(beside),
             socket_mode: self.socket_mode,
             allow: self.allow.clone(),
+            tls: self.encryption()?,
             read_only: self.read_only,
             allow_degraded: self.allow_degraded,
         })
+    }
+}
+
+impl Arguments {
+    fn encryption(&self) -> Result<Option<TlsOptions>, Failure> {
+        match (self.tls, &self.tls_certificates) {
+            (Tls::Off, None) => Ok(None),
+            (Tls::Off, Some(_)) => Err(Failure::input(
+                "--tls-certificates: found no --tls; expected --tls require, or --tls on for clients that ask for it",
+            )),
+            (Tls::On | Tls::Require, None) => Err(Failure::input(
+                "--tls: found no certificates; expected --tls-certificates with the folder of server-cert.pem and \
+                 server-key.pem",
+            )),
+            (tls, Some(certificates)) => Ok(Some(TlsOptions {
+                required: tls == Tls::Require,
+                certificates: certificates.clone(),
+                verify_peer: self.tls_verify_peer,
+            })),
+        }
     }
 }
 

@@ -1,10 +1,13 @@
 //! One client: its socket and its side of the protocol.
 
+use crate::channel::Channel;
 use crate::poll::{Interest, Poll};
 use crate::socket::Stream;
 use crate::world::ClientId;
 use fullstroke_nbd::{Connection, Event, ProtocolError};
-use std::io::{self, Read as _, Write as _};
+use rustls::ServerConfig;
+use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A client's socket and protocol.
@@ -13,7 +16,7 @@ pub(crate) struct Client {
     pub(crate) connection: Connection,
     /// The export that it has opened.
     pub(crate) export: Option<usize>,
-    stream: Stream,
+    channel: Channel,
     key: u64,
     interest: Interest,
     /// The client has closed its side, or wants to end.
@@ -49,7 +52,7 @@ impl Client {
             id,
             connection,
             export: None,
-            stream,
+            channel: Channel::new(stream),
             key,
             interest: Interest::READ,
             finished_sending: false,
@@ -69,14 +72,14 @@ impl Client {
         if room == 0 {
             return Ok(false);
         }
-        match self.stream.read(space) {
+        match self.channel.read(space) {
             Ok(0) => {
                 self.finished_sending = true;
                 Ok(false)
             }
             Ok(count) => {
                 self.connection.filled(count);
-                Ok(count == room)
+                Ok(count == room || self.channel.has_unread())
             }
             Err(error) if is_transient(&error) => Ok(false),
             Err(error) => Err(error),
@@ -93,32 +96,51 @@ impl Client {
     /// Sends what the socket takes.
     pub(crate) fn send(&mut self) -> io::Result<()> {
         self.unsent = false;
-        if self.connection.output().is_empty() {
+        if !self.has_output() {
             return Ok(());
         }
+        let before = self.channel.written();
         let sent = self.send_output();
-        if sent.as_ref().is_ok_and(|&count| count > 0) || self.connection.output().is_empty() {
+        if self.channel.written() > before || !self.has_output() {
             self.took_at = Instant::now();
         }
-        sent.map(|_| ())
+        sent
     }
 
-    /// Offers the output to the socket, and tells how much that took.
-    fn send_output(&mut self) -> io::Result<usize> {
-        let mut sent = 0;
-        while !self.connection.output().is_empty() {
-            match self.stream.write(self.connection.output()) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => {
-                    self.connection.consumed(count);
-                    sent += count;
+    /// Offers the output to the socket.
+    fn send_output(&mut self) -> io::Result<()> {
+        while self.has_output() {
+            match self.channel.send(self.connection.output()) {
+                Ok(0) if !self.connection.output().is_empty() => {
+                    return Err(io::ErrorKind::WriteZero.into());
                 }
+                Ok(count) => self.connection.consumed(count),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if is_transient(&error) => return Ok(sent),
+                Err(error) if is_transient(&error) => return Ok(()),
                 Err(error) => return Err(error),
             }
         }
-        Ok(sent)
+        Ok(())
+    }
+
+    /// Whether something waits for the socket.
+    fn has_output(&self) -> bool {
+        !self.connection.output().is_empty() || self.channel.is_unsent()
+    }
+
+    /// Encrypts from now on, but for what was answered before.
+    pub(crate) fn start_tls(&mut self, config: Arc<ServerConfig>) -> io::Result<()> {
+        self.channel.start_tls(config, self.connection.output().len())
+    }
+
+    /// Whether it is to be read although its socket says nothing.
+    pub(crate) fn has_unread(&self) -> bool {
+        self.interest.readable && self.channel.has_unread()
+    }
+
+    /// What the budget counts.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.connection.held_bytes() + self.channel.held_bytes()
     }
 
     /// How long it has been haggling without opening an export; `None` once it
@@ -129,7 +151,7 @@ impl Client {
 
     /// How long it has taken nothing of answers that are there for it.
     pub(crate) fn stalled(&self) -> Duration {
-        if self.connection.output().is_empty() { Duration::ZERO } else { self.took_at.elapsed() }
+        if self.has_output() { self.took_at.elapsed() } else { Duration::ZERO }
     }
 
     /// Whether nothing more comes from it.
@@ -146,7 +168,7 @@ impl Client {
     /// and sent.
     pub(crate) fn fate(&self) -> Fate {
         let ends = self.says_no_more();
-        let quiet = self.connection.in_flight() == 0 && self.connection.output().is_empty();
+        let quiet = self.connection.in_flight() == 0 && !self.has_output();
         if ends && quiet { Fate::Ends } else { Fate::Goes }
     }
 
@@ -155,19 +177,20 @@ impl Client {
     pub(crate) fn settle(&mut self, poll: &Poll, reads: bool) -> io::Result<()> {
         let interest = Interest {
             readable: reads && !self.in_line && !self.connection.is_paused() && !self.says_no_more(),
-            writable: !self.connection.output().is_empty(),
+            writable: self.has_output(),
         };
         if interest != self.interest {
             self.interest = interest;
-            poll.modify(&self.stream, self.key, interest)?;
+            poll.modify(self.channel.stream(), self.key, interest)?;
         }
         Ok(())
     }
 
     /// Nobody will hear from this client again.
-    pub(crate) fn leave(self, poll: &Poll) {
+    pub(crate) fn leave(mut self, poll: &Poll) {
+        self.channel.say_goodbye();
         // Closing the socket ends the watch in any case.
-        let _ = poll.remove(&self.stream);
+        let _ = poll.remove(self.channel.stream());
     }
 }
 

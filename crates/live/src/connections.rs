@@ -41,6 +41,9 @@ impl Server {
         if settled.is_err() || client.fate() == Fate::Ends {
             return self.close(place);
         }
+        if client.has_unread() {
+            self.unread.push(place);
+        }
         self.account(place);
     }
 
@@ -57,7 +60,7 @@ impl Server {
                     self.clients_so_far = self.clients_so_far.wrapping_add(1).max(1);
                     let generation = self.generations[place as usize];
                     let id = ClientId { place, generation, number: self.clients_so_far };
-                    let connection = Connection::new(Arc::clone(&self.exports));
+                    let connection = self.connection();
                     match Client::new(id, client_key(id), stream, connection, &self.poll) {
                         Ok(client) => {
                             self.clients[place as usize] = Some(client);
@@ -75,6 +78,14 @@ impl Server {
                 Err(_) => return self.listen(false),
             }
         }
+    }
+
+    fn connection(&self) -> Connection {
+        let mut connection = Connection::new(Arc::clone(&self.exports));
+        if let Some(tls) = &self.tls {
+            connection.set_encryption(tls.encryption);
+        }
+        connection
     }
 
     fn may_connect(&self, stream: &Stream) -> bool {
@@ -135,6 +146,13 @@ impl Server {
         }
     }
 
+    /// Goes on with what was decrypted and not taken, of which no socket tells.
+    pub(crate) fn take_unread(&mut self) {
+        for place in std::mem::take(&mut self.unread) {
+            self.take_in(place);
+        }
+    }
+
     /// Reads what a client has sent, and begins what it asks for.
     fn take_in(&mut self, place: u32) {
         for _ in 0..TURNS {
@@ -175,7 +193,7 @@ impl Server {
             if client.export.is_some_and(|world| !self.worlds[world].has_place()) {
                 return self.stand_in_line(place);
             }
-            let held = client.connection.held_bytes();
+            let held = client.held_bytes();
             self.budget.change(client.counted_bytes, held);
             client.counted_bytes = held;
             client.connection.set_room(self.budget.room(held));
@@ -227,7 +245,7 @@ impl Server {
     /// short or clients are many.
     fn account(&mut self, place: u32) {
         let Some(client) = &mut self.clients[place as usize] else { return };
-        let held = client.connection.held_bytes();
+        let held = client.held_bytes();
         self.has_turns |= held < client.counted_bytes && !self.lines_are_empty();
         let Some(client) = &mut self.clients[place as usize] else { return };
         self.budget.change(client.counted_bytes, held);
@@ -246,6 +264,12 @@ impl Server {
         match event {
             Event::Opened { export } => client.export = Some(export),
             Event::Disconnect => {}
+            Event::StartTls => {
+                let config = self.tls.as_ref().map(|tls| Arc::clone(&tls.config));
+                if config.is_none_or(|config| client.start_tls(config).is_err()) {
+                    self.close(place);
+                }
+            }
             Event::Request { request, payload } => {
                 let Some(world) = client.export else { return };
                 if let Some(code) = self.worlds[world].refuses(&request) {

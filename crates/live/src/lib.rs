@@ -25,6 +25,7 @@
 //! | `callers.rs` | who calls there: a thread each, bounded |
 //! | `budget.rs`, `limits.rs` | memory and descriptors, over all clients |
 //! | `client.rs`, `socket.rs`, `poll.rs` | one client, its socket, waiting for many |
+//! | `tls.rs`, `channel.rs` | certificates, and a socket under TLS |
 //! | `world.rs`, `watch.rs` | one served stack: layers, bytes, what is on its way |
 //! | `parts.rs`, `scrub.rs` | what takes long, a bit at a time |
 //! | `allow.rs` | who may connect over TCP |
@@ -36,6 +37,7 @@ mod allow;
 mod answers;
 mod budget;
 mod callers;
+mod channel;
 mod client;
 mod clock;
 mod connections;
@@ -55,6 +57,7 @@ mod serve;
 mod server;
 mod socket;
 mod status;
+mod tls;
 mod watch;
 mod world;
 
@@ -65,6 +68,7 @@ pub use decisions::Decisions;
 pub use inbox::{Address, Answer, Question};
 pub use lateness::LatenessSummary;
 pub use metrics::MetricsServer;
+pub use record::RecordError;
 pub use replay::{Difference, ReplayError, Verdict, replay_decisions};
 pub use serve::{ServeError, ServeOptions, Serving, Summary, serve};
 pub use socket::Listen;
@@ -72,3 +76,4 @@ pub use status::{
     ComparingStatus, DriveStatus, ExportStatus, Health, OperationStatus, Operations, RESPONSE_BUCKETS_S,
     RebuildStatus, Status, VolumeState,
 };
+pub use tls::{TlsError, TlsOptions};

@@ -25,7 +25,7 @@ use fullstroke_units::{Bytes, Sectors, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The columns, by position in [`schema`]; the first eight are the trace's.
 pub(crate) mod column {
@@ -128,6 +128,33 @@ impl RecordedOrder {
             (None, None) if self.re_add => Order::ReAdd { member },
             (None, None) => Order::Fail { member },
         }
+    }
+}
+
+/// A record that could not be written to its end.
+#[derive(Debug, thiserror::Error)]
+#[error("the record is not whole: {reason}; {}", kept_text(.kept.as_ref()))]
+pub struct RecordError {
+    /// Why.
+    reason: String,
+    /// The rows from the beginning that were kept, and where.
+    kept: Option<(u64, PathBuf)>,
+}
+
+impl RecordError {
+    fn new(source: TableError, kept: Option<(u64, PathBuf)>) -> RecordError {
+        let reason = match source {
+            TableError::Write { path, source } => format!("cannot write `{}`: {source}", path.display()),
+            other => other.to_string(),
+        };
+        RecordError { reason, kept }
+    }
+}
+
+fn kept_text(kept: Option<&(u64, PathBuf)>) -> String {
+    match kept {
+        Some((rows, path)) => format!("kept its first {rows} requests in `{}`", path.display()),
+        None => "none of its requests is kept".to_owned(),
     }
 }
 
@@ -267,13 +294,21 @@ impl Recorder {
         table.end_row()
     }
 
-    /// Puts the file in its place; returns the number of rows.
-    pub(crate) fn finish(mut self) -> Result<u64, TableError> {
-        if let Some(error) = self.failed {
-            return Err(error);
-        }
+    /// Puts the file in its place; returns the number of rows. If that fails,
+    /// what was written whole is kept.
+    pub(crate) fn finish(mut self) -> Result<u64, RecordError> {
+        let written = match self.failed.take() {
+            Some(error) => Err(error),
+            None => self.table.flush(),
+        };
+        let rows_kept = if written.is_ok() { self.table.rows() } else { self.table.rows_to_keep() };
+        // Orders that came after the last row that is kept lead to nothing there.
+        self.orders.retain(|order| order.after_requests <= rows_kept);
         let orders = serde_json::to_string(&self.orders).unwrap_or_else(|_| "[]".into());
         self.table.note(note::ORDERS, &orders);
-        self.table.finish()
+        match written {
+            Ok(()) => self.table.finish().map_err(|source| RecordError::new(source, None)),
+            Err(source) => Err(RecordError::new(source, self.table.keep_partial().map(|at| (rows_kept, at)))),
+        }
     }
 }

@@ -4,10 +4,11 @@ use crate::allow::Network;
 use crate::clock::Pace;
 use crate::control::ControlSocket;
 use crate::metrics::MetricsServer;
-use crate::record::{Identity, Recorder};
-use crate::server::Server;
+use crate::record::{Identity, RecordError, Recorder};
+use crate::server::{Server, Tls};
 use crate::socket::{Listen, Listener};
 use crate::status::ExportStatus;
+use crate::tls::{TlsError, TlsOptions};
 use crate::world::World;
 use fullstroke_bytes::{Location, OpenReport, Opening, Store, StoreError};
 use fullstroke_engine::Machine;
@@ -42,6 +43,8 @@ pub struct ServeOptions {
     pub socket_mode: u32,
     /// Who may connect over TCP; anybody, if none is named.
     pub allow: Vec<Network>,
+    /// How connections are encrypted; they are not without.
+    pub tls: Option<TlsOptions>,
     /// Refuse whatever would change the bytes.
     pub read_only: bool,
     /// Open a store of which member files are missing, if the layout survives
@@ -87,6 +90,15 @@ pub enum ServeError {
     /// The record's.
     #[error(transparent)]
     Record(#[from] TableError),
+    /// The record's, at the end.
+    #[error(transparent)]
+    RecordEnd(#[from] RecordError),
+    /// Several at once.
+    #[error("{0}; {1}")]
+    Both(Box<ServeError>, Box<ServeError>),
+    /// A certificate's or a key's.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// An export's.
     #[error(transparent)]
     Export(#[from] ExportError),
@@ -104,6 +116,14 @@ pub enum ServeError {
 }
 
 impl ServeError {
+    /// An error that comes behind others.
+    fn also(first: Option<ServeError>, next: ServeError) -> Option<ServeError> {
+        Some(match first {
+            None => next,
+            Some(first) => ServeError::Both(Box::new(first), Box::new(next)),
+        })
+    }
+
     fn host(what: impl Into<String>) -> impl FnOnce(io::Error) -> ServeError {
         let what = what.into();
         move |source| ServeError::Host { what, source }
@@ -128,6 +148,7 @@ pub fn serve(
         let write_end = write_end.try_clone().map_err(ServeError::host("signals"))?;
         signal_hook::low_level::pipe::register(signal, write_end).map_err(ServeError::host("signals"))?;
     }
+    let tls = options.tls.as_ref().map(tls).transpose()?;
     let mut notes = Vec::new();
     let worlds = stacks
         .iter()
@@ -139,10 +160,11 @@ pub fn serve(
     notes.extend(
         listeners.iter().filter(|listener| listener.is_reachable()).filter_map(|at| warning(at, options)),
     );
-    let uris = listeners.iter().map(ToString::to_string).collect();
+    let uris = listeners.iter().map(|listener| uri(listener, options)).collect();
     let mut server = Server::new(worlds, exports, listeners, signals, options.pace)
         .map_err(ServeError::host("event loop"))?;
     server.allow = options.allow.clone();
+    server.tls = tls;
     let address = server.inbox.address();
     let control = options.control.as_deref().map(|path| {
         ControlSocket::open(path, address.clone())
@@ -163,22 +185,33 @@ pub fn serve(
     let ran = server.run();
     server.inbox.close();
     drop((control, metrics));
+    let finished = finish(server);
     ran.map_err(ServeError::host("event loop"))?;
-    finish(server)
+    finished
 }
 
-/// Makes all bytes durable and puts the record in its place.
+/// Makes all bytes durable and puts the record in its place. Each is tried
+/// whatever becomes of the others.
 fn finish(server: Server) -> Result<Summary, ServeError> {
     let exports = server.status().exports;
     let uptime_s = server.began.elapsed().as_secs_f64();
     let mut recorded_requests = None;
+    let mut failed = None;
     for mut world in server.worlds {
-        world.store.close()?;
-        if let Some(recorder) = world.watch.recorder.take() {
-            recorded_requests = Some(recorder.finish()?);
+        let closed = world.store.close().map_err(ServeError::from);
+        let recorded = world.watch.recorder.take().map(Recorder::finish).transpose();
+        match recorded {
+            Ok(rows) => recorded_requests = recorded_requests.or(rows),
+            Err(error) => failed = ServeError::also(failed, error.into()),
+        }
+        if let Err(error) = closed {
+            failed = ServeError::also(failed, error);
         }
     }
-    Ok(Summary { uptime_s, exports, recorded_requests })
+    match failed {
+        Some(error) => Err(error),
+        None => Ok(Summary { uptime_s, exports, recorded_requests }),
+    }
 }
 
 fn check(stacks: &[Stack], options: &ServeOptions) -> Result<(), ServeError> {
@@ -209,11 +242,27 @@ fn listeners(options: &ServeOptions) -> Result<Vec<Listener>, ServeError> {
     Ok(listeners)
 }
 
+fn tls(options: &TlsOptions) -> Result<Tls, TlsError> {
+    Ok(Tls { encryption: options.encryption(), config: options.load()? })
+}
+
+/// Where clients connect, as an NBD URI; one for TLS if nothing else is taken.
+fn uri(listener: &Listener, options: &ServeOptions) -> String {
+    let uri = listener.to_string();
+    match uri.strip_prefix("nbd") {
+        Some(rest) if options.tls.as_ref().is_some_and(|tls| tls.required) => format!("nbds{rest}"),
+        _ => uri,
+    }
+}
+
 /// What whoever listens to the world should know.
 fn warning(listener: &Listener, options: &ServeOptions) -> Option<String> {
-    options.allow.is_empty().then(|| {
+    let knows_clients = options.tls.as_ref().is_some_and(|tls| tls.required && tls.verify_peer);
+    (options.allow.is_empty() && !knows_clients).then(|| {
         format!(
-            "whoever reaches {listener} may read{} all bytes: --allow says who may connect",
+            "whoever reaches {} may read{} all bytes: --allow says who may connect, and so does --tls require \
+             with --tls-verify-peer",
+            uri(listener, options),
             if options.read_only { "" } else { " and write" }
         )
     })

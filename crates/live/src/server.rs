@@ -13,8 +13,9 @@ use crate::watch::Ended;
 use crate::world::{Carried, ClientId, Ticket, World};
 use fullstroke_bytes::{Synced, Tidy};
 use fullstroke_contract::Status;
-use fullstroke_nbd::{Command, ErrorCode, Exports};
+use fullstroke_nbd::{Command, Encryption, ErrorCode, Exports};
 use fullstroke_units::Time;
+use rustls::ServerConfig;
 use std::io::{self, Read as _};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -46,6 +47,12 @@ const EVENTS: usize = 16;
 /// Until it is tried again to accept, if the host refuses.
 pub(crate) const RETRY: Duration = Duration::from_millis(100);
 
+/// What connections are encrypted with, and whether they have to be.
+pub(crate) struct Tls {
+    pub(crate) encryption: Encryption,
+    pub(crate) config: Arc<ServerConfig>,
+}
+
 /// A server that is set up.
 pub(crate) struct Server {
     pub(crate) worlds: Vec<World>,
@@ -61,6 +68,10 @@ pub(crate) struct Server {
     pub(crate) accept_at: Option<Instant>,
     /// Who may connect over TCP; anybody, if none is named.
     pub(crate) allow: Vec<Network>,
+    /// How connections are encrypted, if they are.
+    pub(crate) tls: Option<Tls>,
+    /// Clients of whom something was decrypted and not taken.
+    pub(crate) unread: Vec<u32>,
     /// Connections at a time.
     pub(crate) clients_max: u64,
     pub(crate) clients: Vec<Option<Client>>,
@@ -119,6 +130,8 @@ impl Server {
             listeners,
             accept_at: None,
             allow: Vec::new(),
+            tls: None,
+            unread: Vec::new(),
             clients_max: limits::clients_max(),
             clients: Vec::new(),
             generations: Vec::new(),
@@ -144,6 +157,7 @@ impl Server {
         while !self.is_over() {
             self.go_on();
             self.take_turns();
+            self.take_unread();
             self.send();
             self.tidy();
             self.sweep();
@@ -186,7 +200,7 @@ impl Server {
         if let Some(at) = self.accept_at {
             most = most.min(at.saturating_duration_since(Instant::now()));
         }
-        if self.has_turns || self.worlds.iter().any(World::has_news) {
+        if self.has_turns || !self.unread.is_empty() || self.worlds.iter().any(World::has_news) {
             return Duration::ZERO;
         }
         if let Some(pause) = self.scrub_pause() {

@@ -8,6 +8,7 @@ use crate::output::Output;
 use crate::pool::Pool;
 use crate::reply::{self, Piece};
 use crate::request::{Command, ErrorCode, Request, StatusExtent};
+use crate::session::Encryption;
 use crate::transmission::{self, Transmission};
 use std::fmt;
 use std::sync::Arc;
@@ -20,6 +21,10 @@ pub enum Event {
         /// Its number among [`Exports::all`].
         export: usize,
     },
+    /// The client wants TLS, and was told to begin. What is in the output now is
+    /// the last that is sent in the clear; from here on the driver encrypts
+    /// what goes out and decrypts what comes in.
+    StartTls,
     /// Something to do, which is valid, and to be answered by one of the
     /// `reply` methods, in any order.
     Request {
@@ -70,6 +75,8 @@ impl Default for Limits {
 ///   [`has_ended`](Connection::has_ended), [`in_flight`](Connection::in_flight),
 ///   [`held_bytes`](Connection::held_bytes),
 ///   [`lacks_room`](Connection::lacks_room).
+/// - **Encryption**: [`set_encryption`](Connection::set_encryption), for
+///   drivers that can do TLS.
 /// - **Room**: [`set_room`](Connection::set_room), for drivers that share a
 ///   bound among connections.
 /// - **Buffers back**: [`recycle`](Connection::recycle),
@@ -151,6 +158,14 @@ impl Connection {
         }
     }
 
+    /// Says whether TLS is offered, or demanded; it is not without a call. To be
+    /// said before anything arrives.
+    pub fn set_encryption(&mut self, encryption: Encryption) {
+        if let Phase::Handshake(handshake) = &mut self.phase {
+            handshake.terms.encryption = encryption;
+        }
+    }
+
     /// Where to read the next bytes to: the input, or the rest of a long
     /// payload. Empty if no more bytes are taken: the connection ended, or it
     /// is paused and full.
@@ -216,6 +231,7 @@ impl Connection {
             handshake::Progress::Waiting => Step::Waiting,
             handshake::Progress::Going => Step::Going,
             handshake::Progress::Aborted => self.end(),
+            handshake::Progress::Encrypts => Step::Event(Event::StartTls),
             handshake::Progress::Opened(session) => {
                 self.structured = session.structured;
                 self.phase = Phase::Transmission(Transmission::new(session));

@@ -40,6 +40,17 @@ pub enum ProtocolError {
         /// What the client asked for, up to its 256th byte.
         name: String,
     },
+    /// The old way of choosing an export, in the clear, where TLS is required.
+    #[error("export name: found it in the clear; expected TLS first (NBD_OPT_STARTTLS)")]
+    TlsRequired,
+    /// Something came in the clear behind the wish for TLS.
+    #[error(
+        "byte {position} of the stream: found something in the clear behind NBD_OPT_STARTTLS; expected TLS"
+    )]
+    AheadOfTls {
+        /// Where in the client's stream, from 0.
+        position: u64,
+    },
     /// Haggling went on for too many options.
     #[error("handshake: found more than {limit} options; expected the client to open an export by then")]
     TooManyOptions {

@@ -8,7 +8,7 @@ use crate::export::Exports;
 use crate::input::{Fields, INPUT_BYTES, Input};
 use crate::options;
 use crate::output::Output;
-use crate::session::Session;
+use crate::session::{Encryption, Session};
 use crate::wire;
 
 /// No option's data that is looked at is longer: three strings of the greatest
@@ -39,6 +39,28 @@ pub(crate) struct Terms {
     pub(crate) structured: bool,
     /// The export of which the client will ask the allocation.
     pub(crate) status_of: Option<usize>,
+    /// Whether there is TLS to be had.
+    pub(crate) encryption: Encryption,
+    /// Everything is encrypted.
+    pub(crate) encrypted: bool,
+}
+
+impl Terms {
+    /// Whether nothing is agreed on before encryption.
+    pub(crate) fn awaits_encryption(&self) -> bool {
+        self.encryption == Encryption::Required && !self.encrypted
+    }
+
+    /// Everything is encrypted from now on. What was said in the clear may have
+    /// been said by somebody on the way (CVE-2021-3716), and does not count.
+    pub(crate) fn encrypt(&mut self) {
+        *self = Terms {
+            no_zeroes: self.no_zeroes,
+            encryption: self.encryption,
+            encrypted: true,
+            ..Terms::default()
+        };
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +88,8 @@ pub(crate) enum Progress {
     Opened(Session),
     /// The client ended the session.
     Aborted,
+    /// What follows is encrypted.
+    Encrypts,
 }
 
 impl Handshake {
@@ -148,6 +172,11 @@ impl Handshake {
         self.state = State::Header;
         let progress = options::answer(header.option, data, &mut self.terms, exports, output)?;
         input.take(header.length);
+        // It was to wait for the answer. Somebody on the way may have put it
+        // there, to have it taken for something that came encrypted.
+        if matches!(progress, Progress::Encrypts) && !input.bytes().is_empty() {
+            return Err(ProtocolError::AheadOfTls { position: input.position() });
+        }
         Ok(progress)
     }
 

@@ -5,7 +5,7 @@
 //! says how it is driven and what bounds hold. [`client`] is a small client over
 //! any stream. The protocol is that of `doc/proto.md` in the NBD project: fixed
 //! newstyle handshake, simple and structured replies, `base:allocation`; without
-//! encryption and extended headers.
+//! extended headers. Of TLS it knows when it begins; encrypting is the driver's.
 //!
 //! | file | what |
 //! |---|---|
@@ -79,3 +79,4 @@ pub use error::ProtocolError;
 pub use export::{Export, ExportError, Exports, Features, PAYLOAD_BYTES_MAX};
 pub use reply::Piece;
 pub use request::{Allocation, Command, CommandFlags, ErrorCode, Request, StatusExtent};
+pub use session::Encryption;

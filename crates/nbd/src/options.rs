@@ -5,7 +5,7 @@ use crate::export::{Export, Exports};
 use crate::handshake::{OPTION_BYTES_MAX, Progress, Terms};
 use crate::input::Fields;
 use crate::output::Output;
-use crate::session::Session;
+use crate::session::{Encryption, Session};
 use crate::wire::{self, info, option, option_reply};
 use std::fmt;
 
@@ -28,11 +28,20 @@ pub(crate) fn answer(
     output: &mut Output,
 ) -> Result<Progress, ProtocolError> {
     let answered = match option {
-        option::EXPORT_NAME => return export_name(data, terms, exports, output),
         option::ABORT => {
             acknowledge(output, option);
             return Ok(Progress::Aborted);
         }
+        option::STARTTLS => match start_tls(data, terms) {
+            Ok(()) => {
+                acknowledge(output, option);
+                return Ok(Progress::Encrypts);
+            }
+            refused => refused,
+        },
+        option::EXPORT_NAME if terms.awaits_encryption() => return Err(ProtocolError::TlsRequired),
+        _ if terms.awaits_encryption() => Err(TLS_REQUIRED),
+        option::EXPORT_NAME => return export_name(data, terms, exports, output),
         option::GO | option::INFO => match information(option, data, terms, exports, output) {
             Ok(export) if option == option::GO => return Ok(Progress::Opened(session(terms, export))),
             answered => answered.map(|_| ()),
@@ -41,7 +50,6 @@ pub(crate) fn answer(
         option::STRUCTURED_REPLY => structured_reply(data, terms, output),
         option::LIST_META_CONTEXT => list_contexts(data, terms, exports, output),
         option::SET_META_CONTEXT => set_contexts(data, terms, exports, output),
-        option::STARTTLS => Err((option_reply::UNSUPPORTED, NO_ENCRYPTION)),
         _ => Err((option_reply::UNSUPPORTED, NOT_KNOWN)),
     };
     if let Err((kind, message)) = answered {
@@ -61,12 +69,18 @@ pub(crate) fn answer_too_big(
 ) -> Result<Progress, ProtocolError> {
     let message = format_args!("found an option of more than {OPTION_BYTES_MAX} bytes; shorten it");
     match option {
-        option::EXPORT_NAME => {
-            return Err(ProtocolError::UnknownExport { name: "(a name beyond all limits)".into() });
-        }
         option::ABORT => {
             acknowledge(output, option);
             return Ok(Progress::Aborted);
+        }
+        option::STARTTLS if terms.encryption == Encryption::Off => {
+            refuse(output, option, option_reply::UNSUPPORTED, NO_ENCRYPTION)
+        }
+        option::STARTTLS => refuse(output, option, option_reply::INVALID, message),
+        option::EXPORT_NAME if terms.awaits_encryption() => return Err(ProtocolError::TlsRequired),
+        _ if terms.awaits_encryption() => refuse(output, option, TLS_REQUIRED.0, TLS_REQUIRED.1),
+        option::EXPORT_NAME => {
+            return Err(ProtocolError::UnknownExport { name: "(a name beyond all limits)".into() });
         }
         option::SET_META_CONTEXT => {
             // A selection that fails leaves nothing selected.
@@ -76,10 +90,22 @@ pub(crate) fn answer_too_big(
         option::LIST | option::GO | option::INFO | option::STRUCTURED_REPLY | option::LIST_META_CONTEXT => {
             refuse(output, option, option_reply::TOO_BIG, message);
         }
-        option::STARTTLS => refuse(output, option, option_reply::UNSUPPORTED, NO_ENCRYPTION),
         _ => refuse(output, option, option_reply::UNSUPPORTED, NOT_KNOWN),
     }
     Ok(Progress::Going)
+}
+
+/// Whether what follows is encrypted.
+fn start_tls(data: &[u8], terms: &mut Terms) -> Result<(), Refusal> {
+    if terms.encryption == Encryption::Off {
+        return Err((option_reply::UNSUPPORTED, NO_ENCRYPTION));
+    }
+    if terms.encrypted {
+        return Err((option_reply::INVALID, "found a second beginning of TLS; expected one"));
+    }
+    no_data(data)?;
+    terms.encrypt();
+    Ok(())
 }
 
 fn session(terms: &Terms, export: usize) -> Session {
@@ -249,6 +275,8 @@ impl ContextQueries<'_> {
 }
 
 const NO_ENCRYPTION: &str = "there is no encryption here; go on without it";
+const TLS_REQUIRED: Refusal =
+    (option_reply::TLS_REQUIRED, "found an option in the clear; expected TLS first");
 const NOT_KNOWN: &str = "this option is not known here; go on without it";
 const SHORT: Refusal = (option_reply::INVALID, "found a field that reaches beyond the end of the option");
 const UNKNOWN: Refusal =

@@ -54,6 +54,7 @@ pub(crate) mod option_reply {
     pub(crate) const ERROR: u32 = 1 << 31;
     pub(crate) const UNSUPPORTED: u32 = ERROR | 1;
     pub(crate) const INVALID: u32 = ERROR | 3;
+    pub(crate) const TLS_REQUIRED: u32 = ERROR | 5;
     pub(crate) const UNKNOWN: u32 = ERROR | 6;
     pub(crate) const TOO_BIG: u32 = ERROR | 9;
 }

@@ -3,11 +3,12 @@
 mod common;
 
 use common::*;
-use fullstroke_nbd::{Event, ProtocolError};
+use fullstroke_nbd::{Connection, Encryption, Event, ProtocolError};
 
 const ACK: u32 = 1;
 const UNSUPPORTED: u32 = 0x8000_0001;
 const INVALID: u32 = 0x8000_0003;
+const TLS_REQUIRED: u32 = 0x8000_0005;
 const UNKNOWN: u32 = 0x8000_0006;
 const TOO_BIG: u32 = 0x8000_0009;
 
@@ -242,4 +243,77 @@ fn an_option_longer_than_the_whole_handshake_may_be_is_not_waited_for() {
     let mut server = greeted();
     server.take(b"IHAVEOPT\0\0\0\x03\xff\xff\xff\xff");
     assert!(matches!(server.error, Some(ProtocolError::HandshakeTooLong { .. })));
+}
+
+/// A server that was greeted and can do TLS; what is encrypted is not its
+/// matter.
+fn encrypting(encryption: Encryption) -> Server {
+    let mut connection = Connection::new(exports());
+    connection.set_encryption(encryption);
+    let mut server = Server::over(connection);
+    assert_eq!(server.talk(&CLIENT_FLAGS), GREETING);
+    server
+}
+
+#[test]
+fn where_tls_is_required_every_option_before_it_is_refused_but_an_abort() {
+    let mut server = encrypting(Encryption::Required);
+    for (number, data) in [
+        (3, vec![]),
+        (6, information("disk", &[])),
+        (7, information("disk", &[])),
+        (8, vec![]),
+        (9, contexts("disk", &[])),
+        (10, contexts("disk", &["base:allocation"])),
+        (11, vec![]),
+        (12_345, vec![1]),
+        (7, vec![0; 20_000]),
+    ] {
+        assert_eq!(kind(&server.talk(&option(number, &data))), TLS_REQUIRED, "option {number}");
+    }
+    assert_eq!(kind(&server.talk(&option(5, &[]))), ACK);
+    server.talk(&option(7, &information("disk", &[])));
+    assert_eq!(server.events, [Event::StartTls, Event::Opened { export: 0 }]);
+
+    let mut server = encrypting(Encryption::Required);
+    assert_eq!(server.talk(&option(2, &[])), option_reply(2, ACK, &[]));
+    assert_eq!(server.events, [Event::Disconnect]);
+    // The old way has no room for an answer.
+    for name in [&b"disk"[..], &[b'a'; 20_000]] {
+        let mut server = encrypting(Encryption::Required);
+        assert_eq!(server.talk(&option(1, name)), []);
+        assert_eq!((server.events, server.error), (vec![], Some(ProtocolError::TlsRequired)));
+    }
+}
+
+#[test]
+fn tls_begins_once_and_without_data() {
+    for encryption in [Encryption::Offered, Encryption::Required] {
+        let mut server = encrypting(encryption);
+        for data in [vec![0], vec![0; 20_000]] {
+            assert_eq!(kind(&server.talk(&option(5, &data))), INVALID);
+        }
+        assert_eq!(server.talk(&option(5, &[])), option_reply(5, ACK, &[]));
+        assert_eq!(kind(&server.talk(&option(5, &[]))), INVALID);
+        assert_eq!((server.events, server.error), (vec![Event::StartTls], None));
+    }
+}
+
+#[test]
+fn what_was_agreed_on_in_the_clear_does_not_hold_under_tls() {
+    let mut server = encrypting(Encryption::Offered);
+    assert_eq!(kind(&server.talk(&option(8, &[]))), ACK);
+    server.talk(&option(10, &contexts("disk", &["base:allocation"])));
+    server.talk(&option(5, &[]));
+    // Contexts need structured replies, which nobody has asked for under TLS.
+    assert_eq!(kind(&server.talk(&option(10, &contexts("disk", &["base:allocation"])))), INVALID);
+    let sent = server.talk(&option(7, &information("disk", &[])));
+    assert_eq!(sent[..32], option_reply(7, 3, &export_info(DISK_BYTES, DISK_FLAGS))[..]);
+}
+
+#[test]
+fn what_comes_in_the_clear_behind_the_beginning_of_tls_closes_the_connection() {
+    let mut server = encrypting(Encryption::Offered);
+    server.talk(&[option(5, &[]), option(8, &[])].concat());
+    assert_eq!((server.events, server.error), (vec![], Some(ProtocolError::AheadOfTls { position: 20 })));
 }

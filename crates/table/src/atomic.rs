@@ -3,7 +3,7 @@
 use crate::TableError;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Seek as _, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -76,6 +76,24 @@ impl AtomicFile {
     /// If what is still buffered cannot be written; nothing is left behind then.
     pub fn commit(mut self) -> Result<(), TableError> {
         self.settle().map_err(|source| TableError::Write { path: self.target.clone(), source })
+    }
+
+    /// Gives the file up but for its first bytes, closes it with `footer` and
+    /// leaves it under its partial name, which is returned. A file that is
+    /// written to directly cannot be cut.
+    pub(crate) fn cut(&mut self, length: u64, footer: &[u8]) -> io::Result<PathBuf> {
+        let whole = || io::Error::other("the file cannot be cut");
+        let writer = self.writer.take().ok_or_else(whole)?;
+        // What is buffered is beyond the cut, or could not be written.
+        let (mut file, _) = writer.into_parts();
+        let partial = self.partial.clone().ok_or_else(whole)?;
+        file.set_len(length)?;
+        file.seek(SeekFrom::Start(length))?;
+        file.write_all(footer)?;
+        file.sync_all()?;
+        forget(&partial);
+        self.partial = None;
+        Ok(partial)
     }
 
     fn settle(&mut self) -> io::Result<()> {

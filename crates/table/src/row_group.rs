@@ -5,30 +5,45 @@ use crate::{AtomicFile, ColumnType, Schema};
 use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as PhysicalType, ZstdLevel};
 use parquet::data_type::{BoolType, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::Result;
-use parquet::file::metadata::KeyValue;
+use parquet::file::metadata::{FileMetaData, KeyValue, ParquetMetaData, ParquetMetaDataWriter};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
+use std::io::{self, Write as _};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Enough for most of what a higher level would gain, at a fraction of its time.
 const ZSTD_LEVEL: i32 = 3;
 
+/// What other readers of Parquet call the version that is written here.
+const FORMAT_VERSION: i32 = 2;
+const CREATED_BY: &str = concat!("fullstroke ", env!("CARGO_PKG_VERSION"));
+
 /// Writes row groups.
-pub(crate) struct ParquetWriter(SerializedFileWriter<AtomicFile>);
+pub(crate) struct ParquetWriter {
+    file: SerializedFileWriter<AtomicFile>,
+    notes: Vec<KeyValue>,
+    /// Row groups that the system has taken whole, their rows, and where the
+    /// last of them ends.
+    groups: usize,
+    rows: u64,
+    end: u64,
+}
 
 impl ParquetWriter {
     pub(crate) fn new(file: AtomicFile, schema: &Schema) -> Result<ParquetWriter> {
         let properties = Arc::new(properties(schema)?);
-        Ok(ParquetWriter(SerializedFileWriter::new(file, message(schema)?, properties)?))
+        let file = SerializedFileWriter::new(file, message(schema)?, properties)?;
+        Ok(ParquetWriter { file, notes: Vec::new(), groups: 0, rows: 0, end: 0 })
     }
 
     pub(crate) fn note(&mut self, key: &str, value: &str) {
-        self.0.append_key_value_metadata(KeyValue::new(key.to_owned(), value.to_owned()));
+        self.notes.push(KeyValue::new(key.to_owned(), value.to_owned()));
     }
 
     pub(crate) fn write(&mut self, columns: &[Pending]) -> Result<()> {
-        let mut group = self.0.next_row_group()?;
+        let mut group = self.file.next_row_group()?;
         for column in columns {
             if let Some(mut writer) = group.next_column()? {
                 write_column(&mut writer, column)?;
@@ -36,11 +51,46 @@ impl ParquetWriter {
             }
         }
         group.close()?;
+        // So that this group does not end in a buffer if the next one fails.
+        self.file.flush()?;
+        self.file.inner_mut().flush()?;
+        self.groups += 1;
+        self.rows += columns.first().map_or(0, Pending::rows) as u64;
+        self.end = self.file.bytes_written() as u64;
         Ok(())
     }
 
-    pub(crate) fn into_file(self) -> Result<AtomicFile> {
-        self.0.into_inner()
+    pub(crate) fn into_file(mut self) -> Result<AtomicFile> {
+        for note in std::mem::take(&mut self.notes) {
+            self.file.append_key_value_metadata(note);
+        }
+        self.file.into_inner()
+    }
+
+    /// Rows that are written whole.
+    pub(crate) fn whole_rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// After an error: makes a readable file of the row groups that are whole,
+    /// under the name of a partial one.
+    pub(crate) fn cut(mut self) -> io::Result<PathBuf> {
+        if self.groups == 0 {
+            return Err(io::Error::other("no row group is whole"));
+        }
+        let metadata = FileMetaData::new(
+            FORMAT_VERSION,
+            self.rows.cast_signed(),
+            Some(CREATED_BY.to_owned()),
+            Some(std::mem::take(&mut self.notes)),
+            Arc::new(self.file.schema_descr().clone()),
+            None,
+        );
+        let groups = self.file.flushed_row_groups()[..self.groups].to_vec();
+        let metadata = ParquetMetaData::new(metadata, groups);
+        let mut footer = Vec::new();
+        ParquetMetaDataWriter::new(&mut footer, &metadata).finish().map_err(io::Error::other)?;
+        self.file.inner_mut().cut(self.end, &footer)
     }
 }
 
@@ -49,7 +99,7 @@ fn properties(schema: &Schema) -> Result<WriterProperties> {
         .set_writer_version(WriterVersion::PARQUET_2_0)
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL)?))
         .set_statistics_enabled(EnabledStatistics::Chunk)
-        .set_created_by(concat!("fullstroke ", env!("CARGO_PKG_VERSION")).to_owned());
+        .set_created_by(CREATED_BY.to_owned());
     for column in schema.columns() {
         let path = ColumnPath::from(column.name.as_str());
         // Instants and addresses rarely repeat but lie close together.

@@ -229,6 +229,33 @@ impl TableWriter {
         Ok(())
     }
 
+    /// Writes what is still in memory.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn flush(&mut self) -> Result<(), TableError> {
+        if self.rows_pending > 0 { self.write_group() } else { Ok(()) }
+    }
+
+    /// Rows that the file would have if writing failed now and it was
+    /// [kept in part](TableWriter::keep_partial).
+    pub fn rows_to_keep(&self) -> u64 {
+        match &self.sink {
+            Sink::Csv(_) => 0,
+            Sink::Parquet(writer) => writer.whole_rows(),
+        }
+    }
+
+    /// After an error: makes a readable file of the rows that were written, if
+    /// the table is Parquet and there are some, and leaves it under its name
+    /// with `.partial` behind it, which is returned.
+    pub fn keep_partial(self) -> Option<PathBuf> {
+        match self.sink {
+            Sink::Csv(_) => None,
+            Sink::Parquet(writer) => writer.cut().ok(),
+        }
+    }
+
     /// Writes what is still in memory and puts the file in its place. Returns
     /// the number of rows.
     ///
@@ -238,9 +265,7 @@ impl TableWriter {
     /// # Panics
     /// If a column was given two values for a row, or none.
     pub fn finish(mut self) -> Result<u64, TableError> {
-        if self.rows_pending > 0 {
-            self.write_group()?;
-        }
+        self.flush()?;
         let path = self.path;
         let file = match self.sink {
             Sink::Csv(writer) => writer.into_file().map_err(|source| TableError::Write { path, source })?,

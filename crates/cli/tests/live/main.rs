@@ -15,6 +15,7 @@
 //! | `record.rs` | records, and their replay under the virtual clock |
 //! | `timing.rs` | no answer comes early |
 //! | `hostile.rs` | clients that break the rules harm only themselves |
+//! | `tls.rs` | encrypted connections, and who is refused one |
 //! | `crowds.rs` | many clients, clients that go, and descriptors that run out |
 //! | `ends.rs` | how servers end, and why they do not begin |
 //! | `mends.rs` | redundancy that is wrong, after kills and by itself |
@@ -41,4 +42,5 @@ mod record;
 mod server;
 mod stacks;
 mod timing;
+mod tls;
 mod top;

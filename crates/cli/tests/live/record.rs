@@ -5,11 +5,15 @@ use crate::pattern;
 use crate::server::{Place, Server, text};
 use crate::stacks::{self, NESTED, RAID5, RAID6, Volume};
 use fullstroke_nbd::{Command, CommandFlags};
-use fullstroke_table::{ColumnType, Schema, TableReader, TableWriter};
+use fullstroke_table::{ColumnType, ROWS_PER_GROUP, Schema, TableReader, TableWriter};
 use fullstroke_trace::native_schema;
 use serde_json::Value;
+use std::fs;
 use std::path::Path;
 use std::thread;
+
+/// Between the bytes of one row group of such reads, and of two.
+const SHORT_KIB: u64 = 1200;
 
 /// A request of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -243,4 +247,54 @@ fn a_record_tells_who_asked_for_what_and_which_drives_worked() {
     assert_eq!((rows[0].members.as_str(), rows[1].members.as_str()), ("0 4", "0"));
     assert!(rows.iter().all(|row| row.completed_ns >= row.arrival_ns));
     assert_eq!(rows.iter().map(|row| row.completion).collect::<Vec<_>>(), [0, 1, 2, 3]);
+}
+
+const READS_IN_FLIGHT: u64 = 64;
+
+/// Reads at random places, many at once.
+fn read_often(server: &Server, requests: u64) {
+    let mut client = server.client();
+    let mut random = pattern::random("reads");
+    for request in 0..requests {
+        let offset = random.below(4096) * 512;
+        client.submit(Command::Read, offset, 512, CommandFlags::empty(), &[]).unwrap();
+        while client.in_flight() >= if request + 1 == requests { 1 } else { READS_IN_FLIGHT as usize } {
+            assert_eq!(client.receive().unwrap().result, Ok(()));
+        }
+    }
+}
+
+#[test]
+fn a_record_whose_disk_is_full_is_kept_as_far_as_it_was_written() {
+    let group = ROWS_PER_GROUP as u64;
+    let place = Place::new(RAID5, 8);
+    let (record, partial) = (place.path("record.parquet"), place.path("record.parquet.partial"));
+    let server = place.serve_with_short_files(SHORT_KIB, &["--no-delay", "--record", &text(&record)]);
+    read_often(&server, 2 * group);
+    let end = server.stop();
+    assert_eq!((end.status.code(), end.summary), (Some(2), None), "{}", end.complaints);
+    let told = ["record.parquet`: File too large", "first 65536 requests", "record.parquet.partial`"];
+    assert!(told.iter().all(|words| end.complaints.contains(words)), "{}", end.complaints);
+    assert!(!record.exists());
+    fs::rename(&partial, &record).unwrap();
+    assert_eq!(rows(&record).len() as u64, group);
+    // Those that were under way with the first that is not kept had it for company.
+    let (_, said, error) = replay(&place, "record.parquet");
+    let alike: u64 = said.split(' ').next().unwrap().parse().unwrap_or_else(|_| panic!("{said}{error}"));
+    assert!((group - READS_IN_FLIGHT..=group).contains(&alike), "{said}{error}");
+}
+
+#[test]
+fn a_record_of_which_nothing_could_be_written_is_told_and_leaves_nothing() {
+    let place = Place::new(RAID5, 8);
+    let record = place.name("record.parquet");
+    let server = place.serve_with_short_files(1, &["--no-delay", "--record", &record]);
+    read_often(&server, 10_000);
+    let end = server.stop();
+    assert_eq!(end.status.code(), Some(2), "{}", end.complaints);
+    let told = ["record.parquet`: File too large", "none of its requests is kept"];
+    assert!(told.iter().all(|words| end.complaints.contains(words)), "{}", end.complaints);
+    for name in ["record.parquet", "record.parquet.partial"] {
+        assert!(!place.path(name).exists(), "{name}");
+    }
 }

@@ -65,6 +65,16 @@ impl Place {
         self.serve_by(shell, &[&self.stack()], options)
     }
 
+    /// Serves the stack where no file may grow beyond so many KiB, as if its
+    /// disk were full.
+    pub fn serve_with_short_files(&self, kib: u64, options: &[&str]) -> Server {
+        let mut shell = Command::new("bash");
+        // A program that ignores the signal is told by an error.
+        let script = format!("trap '' XFSZ; ulimit -f {kib} && exec \"$0\" \"$@\"");
+        shell.args(["-c", &script, env!("CARGO_BIN_EXE_fullstroke")]);
+        self.serve_by(shell, &[&self.stack()], options)
+    }
+
     fn serve_by(&self, program: Command, stacks: &[&str], options: &[&str]) -> Server {
         let socket = self.name("nbd");
         let mut arguments = vec!["serve", "--json", "--socket", &socket];
