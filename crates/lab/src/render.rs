@@ -22,7 +22,7 @@ impl Ranking {
     /// Who ranks where; a column for each key that was varied.
     fn table(&self) -> String {
         let keys = self.varied_keys();
-        let mut header = vec!["", "candidate"];
+        let mut header = vec!["", "stack"];
         header.extend(keys.iter().map(|key| short(key, &keys)));
         header.extend([&self.by, "± 95 %", "to the best", "usable", "survives"]);
         let mut table = table(header, &[1]);

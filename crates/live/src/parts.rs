@@ -3,7 +3,7 @@
 //!
 //! | request | in the layers | on the bytes |
 //! |---|---|---|
-//! | zeroes that must be allocated | writes of 4 MiB, two at a time | with each of them |
+//! | zeroes that must be allocated | writes of 4 MiB, two at a time, each behind what others asked before it | with each of them |
 //! | a write that begins or ends within a sector | that sector is read, then all is written | at the end |
 //! | trims, zeroes that may be holes | one discard | whole rows of a MiB, between looks at the sockets |
 
@@ -12,7 +12,7 @@ use crate::world::{Carried, Ticket, World, extent, timed};
 use fullstroke_bytes::StoreError;
 use fullstroke_contract::{Extent, Hints, Operation, Request, RequestId, Status};
 use fullstroke_nbd::{Command, CommandFlags};
-use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
+use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors, Time};
 use std::collections::VecDeque;
 use std::time::Instant;
 
@@ -44,6 +44,16 @@ enum Stage {
     Zeroing { next_bytes: u64 },
 }
 
+/// A part that is not issued yet: others have asked before it, and the drives'
+/// queues would prefer the run of zeroes that it goes on with to all of them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Held {
+    place: u32,
+    since: Time,
+    /// How many of the requests that were under way then have not ended.
+    ahead: usize,
+}
+
 /// A request that has ended in the layers, and takes longer on the bytes.
 #[derive(Debug)]
 pub(crate) struct Slow {
@@ -51,6 +61,16 @@ pub(crate) struct Slow {
     pub(crate) ticket: Ticket,
     left: VecDeque<Extent>,
     failure: Option<Carried>,
+}
+
+impl Ticket {
+    /// Up to which byte zeroes have been asked for, if it writes them in parts.
+    fn zeroed_to(&self) -> Option<u64> {
+        match self.parts.as_ref()?.stage {
+            Stage::Zeroing { next_bytes } => Some(next_bytes),
+            Stage::Edges | Stage::Last => None,
+        }
+    }
 }
 
 impl Slow {
@@ -101,18 +121,52 @@ impl World {
             }
             Stage::Zeroing { .. } if going => {
                 self.zero_part(place, ended.finished.extent);
-                self.zero_on(place);
+                self.zero_when_others_are_served(place);
             }
             _ => {}
         }
         let parts = self.tickets.get(place as usize)?.as_ref()?.parts.as_ref()?;
-        if parts.under_way == 0 {
+        let goes_on = self.held.iter().any(|held| held.place == place);
+        if parts.under_way == 0 && !goes_on {
             return self.release(place);
         }
         if let Some(recorder) = &mut self.watch.recorder {
             recorder.answered(ended, 0);
         }
         None
+    }
+
+    /// Issues the next part of a request that zeroes as soon as what others have
+    /// asked until now has ended.
+    fn zero_when_others_are_served(&mut self, place: u32) {
+        let Some(Some(ticket)) = self.tickets.get(place as usize) else { return };
+        let end = ticket.request.offset_bytes + u64::from(ticket.request.length_bytes);
+        if !ticket.zeroed_to().is_some_and(|next_bytes| next_bytes < end) {
+            return;
+        }
+        let ahead = self.tickets.iter().flatten().filter(|ticket| ticket.zeroed_to().is_none()).count();
+        if ahead == 0 {
+            return self.zero_on(place);
+        }
+        let since = self.machine.now();
+        self.held.push(Held { place, since, ahead });
+    }
+
+    /// The request of `ticket` has ended: parts that waited for it go on.
+    pub(crate) fn others_are_served(&mut self, ticket: &Ticket) {
+        if ticket.zeroed_to().is_some() {
+            return;
+        }
+        let arrived = ticket.arrived;
+        for held in &mut self.held {
+            if arrived <= held.since {
+                held.ahead = held.ahead.saturating_sub(1);
+            }
+        }
+        while let Some(index) = self.held.iter().position(|held| held.ahead == 0) {
+            let held = self.held.remove(index);
+            self.zero_on(held.place);
+        }
     }
 
     /// Issues the next part of a request that zeroes, if there is one.

@@ -312,8 +312,8 @@ fn export(stack: &Stack, world: &World, options: &ServeOptions) -> Export {
 fn describe(report: &OpenReport) -> impl Iterator<Item = String> {
     let mended = (!report.clean).then(|| {
         format!(
-            "the last server was killed: {} changes were made again from the journal, {} regions ({} MiB) \
-             are compared meanwhile",
+            "the last server was killed, or ended before it had compared all: {} changes were made again from the \
+             journal, {} regions ({} MiB) are compared meanwhile",
             report.replayed_changes,
             report.regions,
             report.region_bytes >> 20,

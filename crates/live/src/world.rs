@@ -1,7 +1,7 @@
 //! One served stack: its layers, its bytes, and what is on its way.
 
 use crate::lateness::Lateness;
-use crate::parts::{Parts, Slow, around, is_unaligned};
+use crate::parts::{Held, Parts, Slow, around, is_unaligned};
 use crate::record::{RecordedOrder, Recorder};
 use crate::scrub::Scrub;
 use crate::status::{ComparingStatus, Operations};
@@ -118,6 +118,8 @@ pub(crate) struct World {
     pub(crate) line: VecDeque<ClientId>,
     /// Requests of which the layers have finished, and the bytes have not.
     pub(crate) slow: VecDeque<Slow>,
+    /// Parts that wait until others are served.
+    pub(crate) held: Vec<Held>,
     /// A comparison of all redundancy that is under way.
     pub(crate) scrub: Option<Scrub>,
     /// What was to be compared when the store was opened.
@@ -151,6 +153,7 @@ impl World {
             operations: Operations::default(),
             line: VecDeque::new(),
             slow: VecDeque::new(),
+            held: Vec::new(),
             scrub: None,
             rebuilding: false,
             bytes_in_flight: 0,
@@ -494,6 +497,7 @@ impl World {
         let ticket = self.tickets.get_mut(place as usize)?.take()?;
         self.free.push(place);
         self.bytes_in_flight -= ticket.request.payload_bytes();
+        self.others_are_served(&ticket);
         Some(ticket)
     }
 

@@ -240,10 +240,10 @@ fn streams(streams: &StreamsReport) -> Table {
         ("underruns", streams.underruns.to_string()),
         ("streams with any", streams.with_underruns.to_string()),
         ("deadlines missed", format!("{} %", number(100.0 * streams.deadlines_missed_share))),
-        ("longest stall, ms", number(streams.longest_stall_ms)),
-        ("start-up, mean ms", number(start_up.mean)),
-        ("start-up, p99 ms", number(start_up.p99)),
-        ("start-up, max ms", number(start_up.max)),
+        ("longest stall ms", number(streams.longest_stall_ms)),
+        ("start-up ms, mean", number(start_up.mean)),
+        ("start-up ms, p99", number(start_up.p99)),
+        ("start-up ms, max", number(start_up.max)),
     ] {
         table.add_row([what, &value]);
     }

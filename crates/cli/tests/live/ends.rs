@@ -177,7 +177,7 @@ fn member(place: &Place, number: usize) -> std::path::PathBuf {
     let mut files: Vec<_> = fs::read_dir(place.path("store"))
         .unwrap()
         .map(|entry| entry.unwrap())
-        .filter(|entry| entry.metadata().unwrap().len() == 8 << 20)
+        .filter(|entry| entry.metadata().unwrap().len() >= 8 << 20)
         .map(|entry| entry.path())
         .collect();
     files.sort();
