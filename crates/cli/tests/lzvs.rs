@@ -174,7 +174,7 @@ fn stacks_that_cannot_be_are_refused_at_their_key() {
         assert!(error.contains(key) && error.contains(says) && error.contains("stack.toml"), "{error}");
     }
     for (arguments, says) in [
-        (&["lzvs", "measure", "ibm-deskstar-40g"][..], "did you mean"),
+        (&["lzvs", "measure", "ibm-deskstar-04gv"][..], "did you mean"),
         (&["lzvs", "plan", "--drive", "ibm-deskstar-40gv", "--zones", "many"], "--zones many"),
         (&["lzvs", "plan", "--drive", "ibm-deskstar-40gv", "--ratio", "1/1"], "--ratio: found 1/1"),
         (&["lzvs", "sweep", &stack("sweep-lzvs"), "--read-size", "100"], "--read-size"),

@@ -7,6 +7,10 @@ const SHARES: u64 = 8;
 /// The first request of a client may take one part in so many, so that long
 /// ones have their turn while many others hold something.
 const FIRST_SHARES: u64 = 2;
+/// What the first request of a client may take in any case: shares of what is
+/// free shrink with the number of those who hold something, and a hundred of
+/// them would leave nothing for who comes next.
+const FIRST_BYTES: u64 = 128 << 10;
 
 /// What is held of the bound.
 ///
@@ -24,7 +28,11 @@ impl Budget {
     #[inline]
     pub(crate) fn room(&self, client_bytes: u64) -> u64 {
         let free = HELD_BYTES_MAX.saturating_sub(self.held_bytes);
-        if client_bytes == 0 { free / FIRST_SHARES } else { (free / SHARES).saturating_sub(client_bytes) }
+        if client_bytes == 0 {
+            (free / FIRST_SHARES).max(FIRST_BYTES)
+        } else {
+            (free / SHARES).saturating_sub(client_bytes)
+        }
     }
 
     /// What somebody held has changed.
@@ -58,6 +66,6 @@ mod tests {
         }
         assert!(shares[0] >= 48 << 20, "{}", shares[0]);
         assert!(shares.iter().all(|&share| share > 0));
-        assert!(shares.iter().sum::<u64>() <= HELD_BYTES_MAX);
+        assert!(shares.iter().sum::<u64>() <= HELD_BYTES_MAX + 4096 * FIRST_BYTES);
     }
 }

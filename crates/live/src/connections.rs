@@ -176,6 +176,8 @@ impl Server {
         let Some(client) = &self.clients[place as usize] else { return };
         match client.export {
             _ if client.in_line || self.stopping.is_some() => {}
+            // Who has nothing to ask for must not stand in line: nobody there is read from.
+            Some(world) if !self.worlds[world].line.is_empty() && !client.connection.has_request() => {}
             Some(world) if !self.worlds[world].line.is_empty() => {
                 self.stand_in_line(place);
                 // Those before it may wait for memory, of which it needs less.

@@ -281,6 +281,20 @@ impl Connection {
                 || self.lacks_room())
     }
 
+    /// Whether what was received may begin a request without more of it, were
+    /// there room; a driver that serves clients in turns has no turn for others.
+    pub fn has_request(&self) -> bool {
+        let whole = match &self.phase {
+            Phase::Handshake(_) => true,
+            Phase::Transmission(transmission) if transmission.between_requests() => {
+                self.input.bytes().len() >= crate::wire::REQUEST_BYTES
+            }
+            Phase::Transmission(_) => !self.input.bytes().is_empty(),
+            Phase::Ended | Phase::Failed(_) => false,
+        };
+        whole && (self.lacks_room() || !self.is_paused())
+    }
+
     /// Says how many bytes the next request may bring or fetch, until other
     /// numbers are said. One that carries more waits where it is, and the
     /// connection is paused; a driver with a bound for all of its connections

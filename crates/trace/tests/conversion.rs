@@ -141,8 +141,11 @@ fn a_conversion_that_fails_leaves_no_file() {
         let options = Options::for_format("disksim");
         assert!(convert(&mut reader(&damaged, &options), output, &path).is_err());
         let nothing = Options { devices: vec![9], ..options };
-        let error = convert(&mut reader(TEXT, &nothing), output, &path).unwrap_err();
-        assert!(error.to_string().contains("leave no request"), "{error}");
+        let nothing =
+            TraceReader::open_read("trace", Box::new(std::io::Cursor::new(TEXT.to_owned())), &nothing)
+                .and_then(|mut reader| convert(&mut reader, output, &path));
+        let error = nothing.unwrap_err();
+        assert!(error.to_string().contains("no request is selected"), "{error}");
     }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
