@@ -141,7 +141,7 @@ impl World {
     fn zero_when_others_are_served(&mut self, place: u32) {
         let Some(Some(ticket)) = self.tickets.get(place as usize) else { return };
         let end = ticket.request.offset_bytes + u64::from(ticket.request.length_bytes);
-        if !ticket.zeroed_to().is_some_and(|next_bytes| next_bytes < end) {
+        if ticket.zeroed_to().is_none_or(|next_bytes| next_bytes >= end) {
             return;
         }
         let ahead = self.tickets.iter().flatten().filter(|ticket| ticket.zeroed_to().is_none()).count();

@@ -89,7 +89,8 @@ impl Parser for Loads {
     }
 
     fn notes(&self) -> Vec<String> {
-        let note = || format!("{} more loads follow the first; they are read as one after the other", self.joined);
+        let note =
+            || format!("{} more loads follow the first; they are read as one after the other", self.joined);
         (self.joined > 0).then(note).into_iter().collect()
     }
 }
@@ -198,7 +199,8 @@ mod tests {
         let arrivals: Vec<u64> = rows_of(&FORMAT, text).unwrap().iter().map(|row| row.arrival).collect();
         assert_eq!(arrivals, [1_000_000_000, 2_000_000_000]);
         // Words without column names behind them are damage.
-        let text = b"start ; sector; length ; op\n1.0 ; 8 ; 8 ; W\nwords\n2.0 ; 8 ; 8 ; W\nstart ; sector; length\n";
+        let text =
+            b"start ; sector; length ; op\n1.0 ; 8 ; 8 ; W\nwords\n2.0 ; 8 ; 8 ; W\nstart ; sector; length\n";
         assert!(matches!(rows_of(&FORMAT, text), Err(Fault::Row(_))));
     }
 

@@ -93,11 +93,8 @@ impl Layout {
     /// a notice, which the kernel does not number (`trace_note`).
     fn source(self, record: &[u8]) -> Option<(u32, u32, u64)> {
         const NOTIFY: u32 = 0x400 << 16;
-        let (action, device, processor) = if self.wide {
-            (self.u64(record, 32) as u32, 40, 44)
-        } else {
-            (self.u32(record, 28), 36, 40)
-        };
+        let (action, device, processor) =
+            if self.wide { (self.u64(record, 32) as u32, 40, 44) } else { (self.u32(record, 28), 36, 40) };
         let sequence = u64::from(self.u32(record, 4));
         (action & NOTIFY == 0).then(|| (self.u32(record, device), self.u32(record, processor), sequence))
     }
@@ -181,7 +178,14 @@ fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
     if missing.as_ref().is_some_and(|missing: &Vec<u32>| !missing.is_empty()) {
         matcher.expect_losses();
     }
-    Ok(Box::new(BlkTrace { siblings, missing, matcher, ahead: vec![None; files], behind, ..BlkTrace::default() }))
+    Ok(Box::new(BlkTrace {
+        siblings,
+        missing,
+        matcher,
+        ahead: vec![None; files],
+        behind,
+        ..BlkTrace::default()
+    }))
 }
 
 const EXPECTED: &str = "a blktrace record of version 7 or 8 (magic number 0x65617407 or 0x65617408)";

@@ -114,7 +114,8 @@ fn detect(head: &Head<'_>) -> Confidence {
 }
 
 fn open(input: &mut Input<'_>) -> Result<Box<dyn Parser>, Fault> {
-    let name = input.path().and_then(|path| path.file_name()).and_then(|name| name.to_str()).unwrap_or_default();
+    let name =
+        input.path().and_then(|path| path.file_name()).and_then(|name| name.to_str()).unwrap_or_default();
     let value = Value::of(name);
     let head = Head { name: "", bytes: input.peek(HEAD_BYTES)? };
     let samples: Vec<Sample> = head.lines().filter_map(|line| sample(line).ok()).collect();
@@ -193,7 +194,8 @@ mod tests {
 
     #[test]
     fn a_latency_is_counted_back_from_its_completion() {
-        let rows = rows_of(&FORMAT, b"7, 5519586, 0, 4096, 1011712, 0\n8, 192567, 1, 512, 512, 0x0000\n").unwrap();
+        let rows =
+            rows_of(&FORMAT, b"7, 5519586, 0, 4096, 1011712, 0\n8, 192567, 1, 512, 512, 0x0000\n").unwrap();
         let first = Row::new(1_480_414, Operation::Read, 1976, 8);
         let second = Row::new(7_807_433, Operation::Write, 1, 1);
         let expected = [
@@ -232,7 +234,12 @@ mod tests {
             (b"7, 5, 0, 4096, 0, 0\r\n", true),
             (b"7, 5, 0, 4096, 0, 0, 123456\n", true),
         ] {
-            assert_eq!(detect(&Head { name: "", bytes: text }), Confidence::Likely, "{}", text.escape_ascii());
+            assert_eq!(
+                detect(&Head { name: "", bytes: text }),
+                Confidence::Likely,
+                "{}",
+                text.escape_ascii()
+            );
             let mut input = source::unpack(text, None, input::BUFFER_BYTES).unwrap();
             assert_eq!(open(&mut input).unwrap().lacks_addresses().is_none(), offsets);
         }
