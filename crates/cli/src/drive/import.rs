@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
 
     /// Read the file by the words of its keys' documentation, without the rules
     /// that were fitted to measured disks. Unless said, they are used; the drive
-    /// file names them under [sources].
+    /// file names them under `[sources]`.
     #[arg(long)]
     as_written: bool,
 
