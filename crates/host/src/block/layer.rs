@@ -54,7 +54,7 @@ pub struct Settings {
 /// submission on; if several were served as one, they end alike.
 ///
 /// A flush counts as one of the device's requests. It passes the elevator by:
-/// as a barrier ([`Gate`]) or, as a sequence of its own ([`Flushes`]), before
+/// as a barrier (`gate.rs`) or, as a sequence of its own (`flushing.rs`), before
 /// whatever waits there.
 pub struct BlockLayer {
     elevator: Box<dyn Elevator>,
