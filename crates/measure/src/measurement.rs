@@ -322,7 +322,11 @@ impl Observer for Measurement {
     }
 }
 
-fn operation_report(responses: &Spread, sectors: u64, simulated_s: f64) -> Option<OperationReport> {
+pub(crate) fn operation_report(
+    responses: &Spread,
+    sectors: u64,
+    simulated_s: f64,
+) -> Option<OperationReport> {
     (responses.count() > 0).then(|| OperationReport {
         requests: responses.count(),
         response_ms: responses.distribution(),

@@ -1,6 +1,6 @@
 //! What each of several workloads saw.
 
-use crate::measurement::{Class, Sample, megabytes, rate};
+use crate::measurement::{Class, Sample, megabytes, operation_report, rate};
 use crate::report::{Distribution, OperationReport};
 use crate::spread::Spread;
 use serde::Serialize;
@@ -62,13 +62,7 @@ impl Workload {
         let mut response = self.responses[0].clone();
         response.add(&self.responses[1]);
         let operation = |class: Class| {
-            let spread = &self.responses[class as usize];
-            (spread.count() > 0).then(|| OperationReport {
-                requests: spread.count(),
-                response_ms: spread.distribution(),
-                iops: rate(spread.count() as f64, seconds),
-                mb_per_s: megabytes(self.sectors[class as usize], seconds),
-            })
+            operation_report(&self.responses[class as usize], self.sectors[class as usize], seconds)
         };
         WorkloadReport {
             name: self.name.clone(),
