@@ -40,6 +40,14 @@ pub enum Condition {
 }
 
 impl Condition {
+    /// All of them.
+    pub(crate) const ALL: [Condition; 2] = [Condition::Degraded, Condition::Rebuilding];
+
+    /// What the candidate `name` is called in this condition.
+    pub(crate) fn name_of(self, name: &str) -> String {
+        format!("{name} {}", self.label())
+    }
+
     /// What stands behind a candidate's name.
     fn label(self) -> &'static str {
         match self {
@@ -89,7 +97,7 @@ impl Recipe {
         Ok(stack.redundant_volume().map(|path| {
             let mut recipe = self.clone();
             recipe.overrides.set.push(format!("{path}.{}", condition.assignment()));
-            recipe.name = format!("{} {}", recipe.name, condition.label());
+            recipe.name = condition.name_of(&recipe.name);
             recipe
         }))
     }

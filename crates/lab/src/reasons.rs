@@ -1,7 +1,7 @@
 //! Why one candidate answers sooner than another, in sentences that follow from
 //! what both runs measured. A clause whose premise does not hold is not said.
 
-use crate::Ranked;
+use crate::{Condition, Ranked};
 use fullstroke_measure::{Report, number};
 use serde::Serialize;
 
@@ -32,14 +32,18 @@ pub struct Reason {
 
 /// Reasons for the pairs that ask for one: the leader and the next; wherever
 /// more redundancy answers sooner than less; and wherever a degraded volume does
-/// sooner than the whole one.
+/// sooner than the whole one. That a whole volume answers sooner than its own
+/// degraded or rebuilding form needs no reason: the others are compared as if
+/// that form were not there.
 pub(crate) fn reasons(ranked: &[Ranked]) -> Vec<Reason> {
     let mut reasons = Vec::new();
     for (place, better) in ranked.iter().enumerate() {
         let mut surprised = false;
-        for (distance, worse) in ranked[place + 1..].iter().enumerate() {
+        let expected = |worse: &&Ranked| Condition::ALL.iter().any(|form| is_form(*form, better, worse));
+        let others = ranked[place + 1..].iter().filter(|worse| !expected(worse));
+        for (distance, worse) in others.enumerate() {
             let leads = place == 0 && distance == 0;
-            let healed = format!("{} degraded", worse.name) == better.name && better.varied == worse.varied;
+            let healed = is_form(Condition::Degraded, worse, better);
             let safer = better.volume.failures_survived > worse.volume.failures_survived && !surprised;
             if (leads || healed || safer) && reasons.len() < REASONS_MAX {
                 reasons.extend(reason(better, worse));
@@ -48,6 +52,11 @@ pub(crate) fn reasons(ranked: &[Ranked]) -> Vec<Reason> {
         }
     }
     reasons
+}
+
+/// Whether `form` is the candidate `whole` in this condition.
+fn is_form(condition: Condition, whole: &Ranked, form: &Ranked) -> bool {
+    form.name == condition.name_of(&whole.name) && form.varied == whole.varied
 }
 
 fn reason(better: &Ranked, worse: &Ranked) -> Option<Reason> {

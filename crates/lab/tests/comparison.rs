@@ -1,6 +1,8 @@
 //! Candidates run on all cores and ranked.
 
-use fullstroke_lab::{Candidate, LabError, Ranking, Vary, candidates, run, run_all};
+use fullstroke_lab::{
+    Candidate, Condition, LabError, Ranked, Ranking, Vary, candidates, recipes, run, run_all,
+};
 use fullstroke_measure::{Metric, Significance};
 use fullstroke_stack::Overrides;
 use std::fs;
@@ -215,4 +217,27 @@ fn a_small_difference_of_alike_candidates_is_called_not_significant() {
     let difference = ranking.candidates[1].difference_to_best.unwrap();
     assert_eq!(difference.significance, Significance::NotSignificant, "{difference:?}");
     assert!(ranking.to_string().contains('≈'));
+}
+
+/// A stack and its degraded form, ranked, with reads of this share.
+fn with_degraded(folder: &Path, read_share: &str) -> Ranking {
+    let file = write(folder, "raid5", "raid5", 5);
+    let share = format!("workload.read_share={read_share}");
+    let overrides = Overrides { set: vec![share], ..Overrides::default() };
+    let whole = &recipes(&[file], &overrides, &[])[0];
+    let degraded = whole.in_condition(Condition::Degraded).unwrap().unwrap();
+    ranking(&[whole.candidate().unwrap(), degraded.candidate().unwrap()], 2, "response_ms.mean")
+}
+
+#[test]
+fn a_whole_volume_that_beats_its_own_degraded_form_needs_no_reason_and_the_opposite_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let expected = with_degraded(folder.path(), "1");
+    let names = |ranking: &Ranking| ranking.candidates.iter().map(Ranked::label).collect::<Vec<_>>();
+    assert_eq!(names(&expected), ["raid5", "raid5 degraded"]);
+    assert_eq!(expected.reasons, []);
+    let surprising = with_degraded(folder.path(), "0");
+    assert_eq!(names(&surprising), ["raid5 degraded", "raid5"]);
+    let [reason] = &surprising.reasons[..] else { panic!("{:?}", surprising.reasons) };
+    assert!(reason.sentence.starts_with("raid5 degraded answers"), "{}", reason.sentence);
 }
