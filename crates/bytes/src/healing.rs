@@ -331,7 +331,7 @@ impl Array {
             // To fill it from there on reads all that is needed, and nothing of it.
             self.layout.set_member_state(member, MemberState::Rebuilding { done: Sectors(at.0) });
             let most = extent.end().since(at);
-            let next = self.layout.plan_rebuild(member, Sectors(at.0), most, &mut self.plan);
+            let next = self.layout.plan_rebuild(&[member], Sectors(at.0), most, &mut self.plan);
             self.layout.set_member_state(member, state);
             let fills = self.plan.ios().iter().any(|io| {
                 let own = io.member as usize == member && io.operation == Operation::Write;

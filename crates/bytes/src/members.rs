@@ -242,7 +242,7 @@ impl Store {
                     let message = format!("member `{}` failed while it was filled", dotted(path));
                     return Err(StoreError::Refused(message));
                 }
-                next = array.layout.plan_rebuild(member, done, most, &mut array.plan);
+                next = array.layout.plan_rebuild(&[member], done, most, &mut array.plan);
                 array.fill(media)
             };
             if at_once { store.change_at_once(fill) } else { fill(&mut store.root, &mut store.media) }

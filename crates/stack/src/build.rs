@@ -482,8 +482,8 @@ impl VolumeSpec {
             VolumeSpec::Volume { layout, keys, members, rebuild, path } => {
                 let capacities = members.iter().map(VolumeSpec::capacity).collect::<Result<Vec<_>, _>>()?;
                 let build = || {
-                    let layout = (layout.build)(keys, &capacities)?;
-                    rebuild.check(&*layout).map(|()| layout)
+                    let mut layout = (layout.build)(keys, &capacities)?;
+                    rebuild.check(&mut *layout).map(|()| layout)
                 };
                 build().map_err(|error| error.below(path))
             }

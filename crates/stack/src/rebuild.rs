@@ -1,7 +1,7 @@
 //! Members that are rebuilt while a stack runs: keys of every volume.
 
 use fullstroke_contract::registry::{Keys, read};
-use fullstroke_contract::{ConfigError, RebuildSpeed, ZoneRate};
+use fullstroke_contract::{ConfigError, MemberState, RebuildSpeed, ZoneRate};
 use fullstroke_units::{Bytes, Sectors};
 use fullstroke_volume::Layout;
 use schemars::JsonSchema;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct RebuildKeys {
     /// The member that is new and empty when the run begins, counted from 0, and
     /// is filled from the others while requests are served; or a list of several,
-    /// one after the other. Default none.
+    /// together. Default none.
     pub(crate) rebuild: Members,
     /// A rebuild that is slower than so many bytes a second does not make way for
     /// requests. Default 1000KiB, as md's.
@@ -77,7 +77,7 @@ impl RebuildKeys {
     }
 
     /// An error unless the members can be rebuilt in a volume of this layout.
-    pub(crate) fn check(&self, layout: &dyn Layout) -> Result<(), ConfigError> {
+    pub(crate) fn check(&self, layout: &mut dyn Layout) -> Result<(), ConfigError> {
         let fail = |message: String| Err(ConfigError::new("rebuild", message));
         let (members, name) = (layout.members(), layout.name());
         for (index, &member) in self.members().iter().enumerate() {
@@ -98,7 +98,15 @@ impl RebuildKeys {
         }
         let lost = self.members().len() + layout.failed().len();
         let most = layout.failures_survived();
-        if !self.members().is_empty() && lost > most as usize {
+        // Pairs survive a failure each: it depends on which members they are.
+        for &member in self.members() {
+            layout.set_member_state(member as usize, MemberState::Failed);
+        }
+        let answers = layout.answers() && most > 0;
+        for &member in self.members() {
+            layout.set_member_state(member as usize, MemberState::Alive);
+        }
+        if !self.members().is_empty() && !answers {
             return fail(format!(
                 "{lost} members would be lost, and {name} survives {most}: nothing is left to rebuild from"
             ));

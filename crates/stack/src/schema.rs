@@ -154,7 +154,7 @@ pub(crate) fn volume_keys() -> Map<String, Value> {
                 { "type": "array", "items": { "type": "integer", "minimum": 0 } },
             ],
             "description": "the member, counted from 0, that is new and empty when a run begins, and is filled while \
-                            requests are served; or several, one after the other; none unless said",
+                            requests are served; or several, together; none unless said",
         },
         "speed_limit_min": {
             "type": ["integer", "string"],

@@ -83,6 +83,32 @@ fn a_member_volume_is_rebuilt_like_a_drive() {
 }
 
 #[test]
+fn members_of_different_pairs_are_rebuilt_at_once() {
+    let raid10 = RAID5.replace("raid5", "raid10");
+    let (outcome, seen) = run(&format!("{raid10}\nrebuild = [0, 3]"), 100);
+    assert_eq!(outcome.lost, 0);
+    let of = |member| seen.done.iter().filter(move |done| done.2 == member).map(|done| done.3).max();
+    assert!(of(0).is_some() && of(0) == of(3), "{:?} {:?}", of(0), of(3));
+    let error = stack(&format!("{raid10}\nrebuild = [0, 1]"), 1).err().unwrap();
+    assert!(error.contains("2 members would be lost"), "{error}");
+}
+
+#[test]
+fn two_members_are_rebuilt_in_the_time_of_one() {
+    let filled = |volume: &str| {
+        let (outcome, seen) = run(volume, 200);
+        let of = |member| seen.done.iter().filter(|done| done.2 == member).map(|done| done.3.0).max();
+        (of(0), of(1), outcome.end)
+    };
+    let raid6 = RAID5.replace("raid5", "raid6").replace("drives = 4", "drives = 6");
+    let (alone, ..) = filled(&format!("{raid6}\nrebuild = 0"));
+    let (first, second, _) = filled(&format!("{raid6}\nrebuild = [0, 1]"));
+    assert_eq!(first, second);
+    let (alone, both) = (alone.unwrap() as f64, first.unwrap() as f64);
+    assert!(both > 0.8 * alone, "{both} of each, {alone} of one alone");
+}
+
+#[test]
 fn what_cannot_be_rebuilt_is_refused_at_its_line() {
     for (volume, part) in [
         (format!("{RAID5}\nrebuild = 4"), "no member 4: the 4 are counted from 0 to 3"),

@@ -105,7 +105,7 @@ impl Array {
     /// Fills `member` on, which is being rebuilt, by about `most` sectors.
     pub(crate) fn fill(&mut self, member: usize, most: u64) {
         let MemberState::Rebuilding { done } = self.layout.member_state(member) else { return };
-        let reached = self.layout.plan_rebuild(member, done, Sectors(most), &mut self.plan);
+        let reached = self.layout.plan_rebuild(&[member], done, Sectors(most), &mut self.plan);
         let written = self.plan.ios().iter().filter(|io| io.operation != Operation::Read);
         for io in written {
             assert_eq!((io.member as usize, io.operation), (member, Operation::Write));

@@ -72,10 +72,13 @@ pub enum Role {
 /// done = 0
 /// while done < member_used(member):
 ///     set_member_state(member, Rebuilding { done })
-///     done = plan_rebuild(member, done, most, plan)
+///     done = plan_rebuild([member], done, most, plan)
 ///     carry out plan
 /// set_member_state(member, Alive)
 /// ```
+///
+/// Members that stand at the same sector can be filled together, as long as the
+/// layout answers.
 ///
 /// Requests may be planned between any two of these steps. Rows of sectors that
 /// a plan needs for itself keep those of the rebuild and those of requests
@@ -198,13 +201,14 @@ pub trait Layout: Send {
         status
     }
 
-    /// Writes into `plan` the I/O that fills the sectors of `member`, which is
-    /// `Rebuilding { done: from }`, from there on: about `most` sectors, in
-    /// whole chunks, and one at least. What the plan held before is discarded. All bytes pass
-    /// through its scratch buffer.
+    /// Writes into `plan` the I/O that fills the sectors of `members`, each of
+    /// which is `Rebuilding { done: from }`, from there on: `most` sectors at
+    /// most, in whole chunks, and one at least. What several of them are
+    /// computed from is read once. What the plan held before is discarded. All
+    /// bytes pass through its scratch buffer.
     ///
     /// Answers the sector behind the last that is filled when the plan has been
-    /// carried out; at the end of the member, `member_used(member)`. Where
+    /// carried out; at the end of the longest member, its `member_used`. Where
     /// nothing is left to fill from, as in a layout without redundancy, sectors
     /// are passed over, and the plan may be empty: what the new member holds
     /// there counts as the data from then on. Whether that is wanted is for the
@@ -215,10 +219,21 @@ pub trait Layout: Send {
     ///
     /// # Panics
     /// If there is no such member.
-    fn plan_rebuild(&mut self, member: usize, _from: Sectors, _most: Sectors, plan: &mut Plan) -> Sectors {
+    fn plan_rebuild(
+        &mut self,
+        members: &[usize],
+        _from: Sectors,
+        _most: Sectors,
+        plan: &mut Plan,
+    ) -> Sectors {
         plan.clear();
-        self.member_used(member)
+        longest(self, members)
     }
+}
+
+/// As far as the longest of `members` is to be filled.
+pub(crate) fn longest<L: Layout + ?Sized>(layout: &L, members: &[usize]) -> Sectors {
+    members.iter().map(|&member| layout.member_used(member)).max().unwrap_or(Sectors::ZERO)
 }
 
 /// Whether `plan` has I/O for members that have failed, or reads what was not

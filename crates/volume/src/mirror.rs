@@ -117,6 +117,19 @@ fn hold(writer: &mut PlanWriter<'_>, extent: Extent) {
     writer.hold_row(extent.end().0 - 1);
 }
 
+/// Copies a run of the volume's sectors from one place to several members,
+/// where it lies at the same addresses: it is read once, then written.
+pub(crate) fn copy_to_all(writer: &mut PlanWriter<'_>, run: Extent, source: usize, members: &[usize]) {
+    let scratch = writer.scratch(run.sectors.0);
+    writer.begin_strand();
+    hold(writer, run);
+    writer.io(source, Operation::Read, run, scratch, Content::Peer);
+    writer.begin_second_phase();
+    for &member in members {
+        writer.io(member, Operation::Write, run, scratch, Content::Peer);
+    }
+}
+
 /// Copies runs of the volume's sectors, ascending, from one place to another:
 /// all are read, then all are written.
 pub(crate) fn copy_runs(

@@ -8,7 +8,7 @@
 
 use crate::layout::{Layout, Location, Role};
 use crate::members::{at_least, smallest};
-use crate::mirror::{Candidate, CopyChooser, ReadPolicy, copy_runs, write_copies};
+use crate::mirror::{Candidate, CopyChooser, ReadPolicy, copy_to_all, write_copies};
 use crate::plan::{Content, OpenIos, Place, Plan, PlanWriter};
 use crate::states::MemberStates;
 use fullstroke_contract::registry::{self, Keys};
@@ -109,20 +109,20 @@ impl Layout for Raid1 {
         write_copies(&mut writer, states, request.operation, extent, BEGINNING, copies)
     }
 
-    fn plan_rebuild(&mut self, member: usize, from: Sectors, most: Sectors, plan: &mut Plan) -> Sectors {
+    fn plan_rebuild(&mut self, members: &[usize], from: Sectors, most: Sectors, plan: &mut Plan) -> Sectors {
         plan.clear();
-        let others = (0..self.capacities.len()).rev().filter(|&other| other != member);
+        let others = (0..self.capacities.len()).rev().filter(|other| !members.contains(other));
         // Of several that reach as far, the last of the reversed is the first.
-        let source = others.max_by_key(|&other| self.states.readable(other)).unwrap_or(member);
+        let source = others.max_by_key(|&other| self.states.readable(other));
+        let Some(source) = source else { return self.capacity };
         let filled = self.capacity.0.min(self.states.readable(source));
         if from.0 >= filled {
             return self.capacity;
         }
         let end = filled.min(from.0.saturating_add(most.0.max(1)));
         let run = Extent::new(from.0, end - from.0);
-        let mut writer = PlanWriter::new(plan, &mut self.open);
-        copy_runs(&mut writer, std::iter::once((run, (source, run), (member, run))));
-        self.states.fill(member, end);
+        copy_to_all(&mut PlanWriter::new(plan, &mut self.open), run, source, members);
+        members.iter().for_each(|&member| self.states.fill(member, end));
         Sectors(end)
     }
 }

@@ -9,7 +9,7 @@
 //! A member that is being filled is written everywhere, and read where it is
 //! filled.
 
-use crate::layout::{Layout, Location, Role};
+use crate::layout::{Layout, Location, Role, longest};
 use crate::members::{DEFAULT_CHUNK, at_least, capacity_of, chunk_sectors, common_rows};
 use crate::mirror::{Candidate, CopyChooser, ReadPolicy, copy_runs, write_copies};
 use crate::plan::{Content, OpenIos, Place, Plan, PlanWriter};
@@ -245,24 +245,28 @@ impl Layout for Raid10 {
         Status::Done
     }
 
-    fn plan_rebuild(&mut self, member: usize, from: Sectors, most: Sectors, plan: &mut Plan) -> Sectors {
+    fn plan_rebuild(&mut self, members: &[usize], from: Sectors, most: Sectors, plan: &mut Plan) -> Sectors {
         plan.clear();
         let (map, states) = (self.map, &self.states);
-        let used = map.used_rows(member);
+        let used = longest(self, members).0 / map.chunk;
         let first = from.0 / map.chunk;
+        let source = |member, row| {
+            let (chunk, from) = source(&map, states, member, row)?;
+            Some((map.extent(chunk), from, (member, map.extent(row))))
+        };
         // Rows have the same members in turn, every `copies` rows: where none
         // of a turn has a source, none behind it has.
         let mut turn = first..used.min(first.saturating_add(map.copies));
-        let Some(first) = turn.find(|&row| source(&map, states, member, row).is_some()) else {
+        if !turn.any(|row| members.iter().any(|&member| source(member, row).is_some())) {
             return Sectors(used * map.chunk);
-        };
+        }
         let end = used.min(first.saturating_add((most.0 / map.chunk).max(1)));
-        let runs = (first..end).filter_map(|row| {
-            let (chunk, from) = source(&map, states, member, row)?;
-            Some((map.extent(chunk), from, (member, map.extent(row))))
-        });
-        copy_runs(&mut PlanWriter::new(plan, &mut self.open), runs);
-        self.states.fill(member, end * map.chunk);
+        // Row by row: what the members are copied from lies beside each other.
+        let runs = (first..end).flat_map(|row| members.iter().filter_map(move |&member| source(member, row)));
+        if runs.clone().next().is_some() {
+            copy_runs(&mut PlanWriter::new(plan, &mut self.open), runs);
+        }
+        members.iter().for_each(|&member| self.states.fill(member, end * map.chunk));
         Sectors(end * map.chunk)
     }
 }

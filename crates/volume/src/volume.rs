@@ -61,8 +61,10 @@ mod tests;
 ///   new member's own sectors count, and when so the volume has all addresses
 ///   again, it says [`Signal::Replaced`]. Or members come back with their bytes
 ///   ([`Order::ReAdd`]): then it says [`Signal::Returned`].
-/// - A restored member is empty, and is filled from the others, in units and one
-///   member after the other. Its first unit begins not before all requests that
+/// - A restored member is empty, and is filled from the others, in units. Members
+///   that stand at the same place, or nearly, are filled together: what they are
+///   computed from is read once, and what does not share drives goes on side by
+///   side. Otherwise it is one member after the other. Its first unit begins not before all requests that
 ///   were planned before the restore have ended, and none before the rate allows
 ///   it; a wake-up is asked for then. A unit takes its rows in the same queues as
 ///   writes, so that what it fills is up to date. Its I/O is of the class
@@ -100,6 +102,8 @@ pub struct Volume {
     /// Whether every address still has its data.
     answering: bool,
     rebuilds: Rebuilds,
+    /// What the next unit fills; its room is kept.
+    filled: Vec<usize>,
     /// The requests that rebuilds make way for.
     pressure: Pressure,
     /// Members that have failed and were not written with the others since.
@@ -137,6 +141,7 @@ impl Volume {
             head: Cylinder(0),
             idle_since: Some(Time::ZERO),
             rebuilds: Rebuilds::default(),
+            filled: Vec::new(),
             pressure: Pressure::default(),
             missed: Vec::new(),
             returning: false,
@@ -148,7 +153,7 @@ impl Volume {
     }
 
     /// The same volume, whose `members` are new and empty at time 0, to be
-    /// rebuilt one after the other at this speed.
+    /// rebuilt together at this speed.
     ///
     /// # Panics
     /// If there is no such member.
@@ -159,7 +164,10 @@ impl Volume {
             let member = member as usize;
             let filling = Sectors::ZERO..self.layout.member_used(member);
             self.layout.set_member_state(member, MemberState::Rebuilding { done: Sectors::ZERO });
-            self.rebuilds.add(Time::ZERO, Job::new(Time::ZERO, member, filling, None), 0);
+            let together = self.layout.answers();
+            let again =
+                self.rebuilds.add(Time::ZERO, Job::new(Time::ZERO, member, filling, None), together, 0);
+            debug_assert!(!again, "nothing is under way yet");
         }
         self.answering = self.layout.answers();
         self.first_alive = orders::first_alive(&*self.layout);

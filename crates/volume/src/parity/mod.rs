@@ -27,7 +27,7 @@ mod tests;
 pub use geometry::Rotation;
 pub(crate) use geometry::{Geometry, Placement};
 
-use crate::layout::{Layout, Location, Role};
+use crate::layout::{Layout, Location, Role, longest};
 use crate::members::{at_least, capacity_of, chunk_sectors, common_rows};
 use crate::plan::{Detail, OpenIos, Plan, PlanWriter};
 use crate::states::MemberStates;
@@ -200,18 +200,18 @@ impl Layout for ParityLayout {
         self.rows.states.set(member, state);
     }
 
-    fn plan_rebuild(&mut self, member: usize, from: Sectors, most: Sectors, plan: &mut Plan) -> Sectors {
+    fn plan_rebuild(&mut self, members: &[usize], from: Sectors, most: Sectors, plan: &mut Plan) -> Sectors {
         plan.clear();
         let rows = self.rows.refillable(from, most);
         if rows.is_empty() {
-            return self.member_used(member);
+            return longest(self, members);
         }
         let end = rows.end * self.rows.geometry.chunk;
         // What fills a member is read from the others, whatever memory holds.
         let cache = self.rows.cache.take();
-        self.rows.refill(member, rows, &mut self.terms, &mut PlanWriter::new(plan, &mut self.open));
+        self.rows.refill(members, rows, &mut self.terms, &mut PlanWriter::new(plan, &mut self.open));
         self.rows.cache = cache;
-        self.rows.states.fill(member, end);
+        members.iter().for_each(|&member| self.rows.states.fill(member, end));
         Sectors(end)
     }
 }

@@ -3,7 +3,7 @@
 use super::bands::Cut;
 use super::geometry::Cell;
 use super::row::Row;
-use super::rows::{RowPlanner, Term, content_of, rebuild, rebuild_into_scratch};
+use super::rows::{RowPlanner, Term, content_of, rebuild};
 use crate::gf256::power;
 use crate::plan::{Method, Place, PlanWriter, Step};
 use fullstroke_contract::{Extent, Operation};
@@ -22,53 +22,76 @@ impl RowPlanner {
         first..broken.unwrap_or(end)
     }
 
-    /// Fills `rows` of `member`, of each of which enough is left: all are read,
-    /// then all are written.
+    /// Fills `rows` of `members`, of each of which enough is left: all are read,
+    /// each chunk once, then all are written.
     pub(crate) fn refill(
         &self,
-        member: usize,
+        members: &[usize],
         rows: Range<u64>,
         terms: &mut Vec<Term>,
         writer: &mut PlanWriter<'_>,
     ) {
         let chunk = self.geometry.chunk;
-        let filling = writer.scratch((rows.end - rows.start) * chunk);
+        let of_each = (rows.end - rows.start) * chunk;
+        let filling = writer.scratch(members.len() as u64 * of_each);
         writer.begin_strand();
-        let mut into = filling;
         for number in rows.clone() {
             let row = self.row_to_read(number);
             writer.enter_row(number);
             writer.hold_row(number);
-            self.compute(&row, row.shape.cell(member as u64), into, terms, writer);
-            into = into.behind(Sectors(chunk));
+            let into = filling.behind(Sectors((number - rows.start) * chunk));
+            let cells = (0u64..).zip(members).map(|(place, &member)| {
+                (row.shape.cell(member as u64), into.behind(Sectors(place * of_each)))
+            });
+            self.compute(&row, cells, terms, writer);
         }
         writer.begin_second_phase();
         let mut from = filling;
-        for number in rows {
-            let content = content_of(self.geometry.shape(number).cell(member as u64));
-            writer.enter_row(number);
-            writer.io(member, Operation::Write, Extent::new(number * chunk, chunk), from, content);
-            from = from.behind(Sectors(chunk));
+        for &member in members {
+            for number in rows.clone() {
+                let content = content_of(self.geometry.shape(number).cell(member as u64));
+                writer.enter_row(number);
+                writer.io(member, Operation::Write, Extent::new(number * chunk, chunk), from, content);
+                from = from.behind(Sectors(chunk));
+            }
         }
     }
 
-    /// Computes a whole lost chunk of the row, whatever it holds.
+    /// Computes whole lost chunks of the row, whatever they hold.
     fn compute(
         &self,
         row: &Row,
-        cell: Cell,
-        into: Place,
+        cells: impl Iterator<Item = (Cell, Place)> + Clone,
         terms: &mut Vec<Term>,
         writer: &mut PlanWriter<'_>,
     ) {
         let cut = Cut { from: 0, to: self.geometry.chunk, first: 0, end: row.data };
         writer.band(row.number, cut.offsets(), Method::Recover);
         self.read_what_is_left(row, &cut, terms, writer);
-        if let Cell::Data(index) = cell {
-            return rebuild(row, &cut, index, into, terms, writer);
+        let left = terms.len();
+        for (cell, into) in cells.clone() {
+            if let Cell::Data(index) = cell {
+                rebuild(row, &cut, index, into, &terms[..left], writer);
+                terms.push(Term { cell, place: into });
+            }
         }
-        rebuild_into_scratch(row, &cut, |_| true, terms, writer);
-        sum_parity(row, &cut, cell, into, terms, writer);
+        let mut parities = cells.filter(|(cell, _)| !matches!(cell, Cell::Data(_))).peekable();
+        if parities.peek().is_none() {
+            return;
+        }
+        // Parity is the sum of all data, also of what is lost and not filled now.
+        let known = terms.len();
+        for &index in row.lost() {
+            if terms[left..known].iter().any(|term| term.cell == Cell::Data(index)) {
+                continue;
+            }
+            let place = writer.scratch(cut.sectors());
+            rebuild(row, &cut, index, place, &terms[..left], writer);
+            terms.push(Term { cell: Cell::Data(index), place });
+        }
+        for (parity, into) in parities {
+            sum_parity(row, &cut, parity, into, terms, writer);
+        }
     }
 }
 

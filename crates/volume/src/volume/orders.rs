@@ -1,7 +1,7 @@
 //! Members fail, are replaced, and are rebuilt while the volume is in use.
 
 use super::Volume;
-use super::rebuild::{Job, Step};
+use super::rebuild::{Filling, Job, Step};
 use crate::plan::MemberIo;
 use fullstroke_contract::{Below, MemberState, Operation, Order, Out, Refusal, Signal, Status};
 use fullstroke_units::{Bytes, Sectors, Time};
@@ -127,19 +127,33 @@ impl Volume {
     }
 
     fn fail(&mut self, member: usize, out: &mut Out) {
-        self.rebuilds.forget(member);
+        if self.rebuilds.forget(member) {
+            self.count_on_what_is_filled();
+        }
         self.set_state(member, MemberState::Failed, out);
         self.rebuilds.halted = !self.answering;
+    }
+
+    /// What was planned for members that are to be filled does not come, or too
+    /// late: requests do not count on it.
+    fn count_on_what_is_filled(&mut self) {
+        for filling in self.rebuilds.all() {
+            let state = MemberState::Rebuilding { done: filling.done };
+            self.layout.set_member_state(filling.member, state);
+        }
     }
 
     fn restore(&mut self, now: Time, member: usize, done: Sectors, rate: Option<Bytes>, out: &mut Out) {
         self.latest_rate = rate;
         self.restores += 1;
         let job = Job::new(now, member, done..self.layout.member_used(member), rate);
-        self.rebuilds.add(now, job, self.in_flight);
         self.rebuilds.halted = false;
         self.no_longer_missed(member);
         self.set_state(member, MemberState::Rebuilding { done }, out);
+        let parted = !self.answering && self.rebuilds.part();
+        if self.rebuilds.add(now, job, self.answering, self.in_flight) || parted {
+            self.count_on_what_is_filled();
+        }
     }
 
     /// A member that has failed is alive again, as it was.
@@ -203,10 +217,11 @@ impl Volume {
             if begun > now {
                 return;
             }
+            let (most, planned) = (job.next_of(&mut self.filled), job.planned);
             let slot = self.new_slot();
             let plan = &mut self.flights[slot].plan;
-            let size = self.rebuilds.unit_size(begun, &self.pressure);
-            let end = self.layout.plan_rebuild(job.member, job.planned, size, plan);
+            let size = self.rebuilds.unit_size(begun, &self.pressure).min(most);
+            let end = self.layout.plan_rebuild(&self.filled, planned, size, plan);
             if plan.ios().is_empty() {
                 // What has nothing to be filled from is passed over at once.
                 self.free.push(slot as u32);
@@ -234,32 +249,36 @@ impl Volume {
     }
 
     fn follow_units(&mut self, out: &mut Out) {
-        while let (Some(job), Some(step)) = (self.rebuilds.job(), self.rebuilds.step()) {
+        while let Some(step) = self.rebuilds.step() {
             match step {
-                Step::Filled(done) => self.filled(job, done, out),
+                Step::Filled(end) => {
+                    while let Some(filling) = self.rebuilds.advance(end) {
+                        self.member_filled(filling, out);
+                    }
+                }
                 // A member that failed meanwhile is why: it is planned again
                 // without. Otherwise there is no more to be had from this
                 // member, until somebody sees to it.
                 Step::Again { changes } => {
                     self.rebuilds.halted |= changes == self.changes;
-                    let state = MemberState::Rebuilding { done: job.done };
-                    self.layout.set_member_state(job.member, state);
+                    self.count_on_what_is_filled();
                 }
             }
         }
     }
 
-    /// The member whose turn it is, is filled up to `done`.
-    fn filled(&mut self, job: Job, done: Sectors, out: &mut Out) {
-        let used = self.layout.member_used(job.member);
-        let whole = done >= used;
-        self.rebuilds.advance(done, whole);
-        out.signal(Signal::Rebuilt { member: job.member as u32, done, used, whole });
+    /// A member whose turn it is, is filled so far.
+    fn member_filled(&mut self, filling: Filling, out: &mut Out) {
+        let Filling { member, done, used } = filling;
+        let whole = done == used;
+        out.signal(Signal::Rebuilt { member: member as u32, done, used, whole });
         if whole {
-            return self.set_state(job.member, MemberState::Alive, out);
+            return self.set_state(member, MemberState::Alive, out);
         }
-        self.layout.set_member_state(job.member, MemberState::Rebuilding { done });
-        self.layout.member_states_mut().fill(job.member, job.planned.0);
+        self.layout.set_member_state(member, MemberState::Rebuilding { done });
+        if let Some(job) = self.rebuilds.job() {
+            self.layout.member_states_mut().fill(member, job.planned.0);
+        }
         self.tell_whether_answering(out);
     }
 }

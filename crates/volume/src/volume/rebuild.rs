@@ -29,9 +29,10 @@ impl Default for Units {
     }
 }
 
-/// The rebuilds of a volume: one member after the other, in the order in which
-/// they were restored; of one member, units from front to back, several at a
-/// time while there is no other I/O.
+/// The rebuilds of a volume: members that stand at about the same place are
+/// filled together, the others one after the other, in the order in which they
+/// were restored; units from front to back, several at a time while there is no
+/// other I/O.
 #[derive(Debug, Default)]
 pub(super) struct Rebuilds {
     queue: VecDeque<Job>,
@@ -50,21 +51,37 @@ pub(super) struct Rebuilds {
     pub(super) sizes: Units,
 }
 
-/// A member that is to be filled.
-#[derive(Clone, Copy, Debug)]
+/// Members that are to be filled together.
+#[derive(Clone, Debug)]
 pub(super) struct Job {
-    pub(super) member: usize,
-    /// It is filled below this.
-    pub(super) done: Sectors,
+    /// Ascending; one at least.
+    members: Vec<Filling>,
     /// Units are under way, or over, below this.
     pub(super) planned: Sectors,
-    /// As far as it is to be filled.
-    used: Sectors,
     rate: Option<Bytes>,
     /// The earliest instant of the next unit, by the rate.
     due: Time,
     marks: Marks,
 }
+
+/// A member that is to be filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Filling {
+    pub(super) member: usize,
+    /// It is filled below this.
+    pub(super) done: Sectors,
+    /// As far as it is to be filled.
+    pub(super) used: Sectors,
+}
+
+/// Members are filled together if the one that is ahead is so by no more than
+/// this part of itself: the others catch up first, and until they have it gains
+/// nothing. Where it is further, it is whole sooner if it goes on alone, and the
+/// array survives more from then on. md's rule is the stricter one that both must
+/// be there when it begins (`remove_and_add_spares` in md.c, 6.1, runs between
+/// two recoveries only); two drives that somebody changes one after the other
+/// are as good as changed at once.
+const TOGETHER: u64 = 100;
 
 /// A unit under way.
 #[derive(Clone, Copy, Debug)]
@@ -102,25 +119,111 @@ impl Job {
     /// Fills `member` from `done` up to `used`, at `rate` at most.
     pub(super) fn new(now: Time, member: usize, filling: Range<Sectors>, rate: Option<Bytes>) -> Job {
         let Range { start: done, end: used } = filling;
-        Job { member, done, planned: done, used, rate, due: now, marks: Marks::new(now, done) }
+        let members = vec![Filling { member, done, used }];
+        Job { members, planned: done, rate, due: now, marks: Marks::new(now, done) }
+    }
+
+    /// All of its members are filled below this.
+    fn done(&self) -> Sectors {
+        self.members.iter().map(|filling| filling.done).min().unwrap_or(self.planned)
+    }
+
+    /// As far as the longest of its members is to be filled.
+    fn used(&self) -> Sectors {
+        self.members.iter().map(|filling| filling.used).max().unwrap_or(self.planned)
+    }
+
+    /// The members that the next unit fills, and how much of them at most: up to
+    /// where one that is ahead joins them.
+    pub(super) fn next_of(&self, members: &mut Vec<usize>) -> Sectors {
+        members.clear();
+        let mut most = Sectors(u64::MAX);
+        for filling in &self.members {
+            if filling.done <= self.planned {
+                members.push(filling.member);
+            } else {
+                most = most.min(filling.done - self.planned);
+            }
+        }
+        most
+    }
+
+    /// Whether the two are near enough to be one, and as fast.
+    fn goes_with(&self, other: &Job) -> bool {
+        let (one, other_done) = (self.done().0, other.done().0);
+        self.rate == other.rate && one.abs_diff(other_done) <= self.used().0 / TOGETHER
+    }
+
+    fn join(&mut self, now: Time, other: Job) {
+        self.members.extend(other.members);
+        self.members.sort_unstable_by_key(|filling| filling.member);
+        self.marks = Marks::new(now, self.done());
     }
 }
 
 impl Rebuilds {
-    /// Adds a job that begins at `now`, while `in_flight` requests are.
-    pub(super) fn add(&mut self, now: Time, job: Job, in_flight: u32) {
-        self.queue.push_back(job);
+    /// Adds a job that begins at `now`, while `in_flight` requests are. It may
+    /// go `together` with another. Answers whether units under way count no
+    /// longer.
+    #[must_use]
+    pub(super) fn add(&mut self, now: Time, job: Job, together: bool, in_flight: u32) -> bool {
         self.older = in_flight;
         self.ready = self.ready.max(now);
+        let place = self.queue.iter().position(|other| together && other.goes_with(&job));
+        let Some(place) = place else {
+            self.queue.push_back(job);
+            return false;
+        };
+        self.queue[place].join(now, job);
+        self.plan_again(place)
     }
 
-    /// Rebuilds `member` no longer.
-    pub(super) fn forget(&mut self, member: usize) {
-        if self.queue.front().is_some_and(|job| job.member == member) {
-            self.units.iter_mut().for_each(|unit| unit.counts = false);
-            self.units.retain(|unit| unit.state == UnitState::UnderWay);
+    /// Rebuilds `member` no longer. Answers whether units under way count no
+    /// longer.
+    #[must_use]
+    pub(super) fn forget(&mut self, member: usize) -> bool {
+        let of_it = |filling: &Filling| filling.member == member;
+        let place = self.queue.iter().position(|job| job.members.iter().any(of_it));
+        let Some(place) = place else { return false };
+        self.queue[place].members.retain(|filling| !of_it(filling));
+        let again = self.plan_again(place);
+        self.queue.retain(|job| !job.members.is_empty());
+        again
+    }
+
+    /// Members are filled one after the other: of those that are lost together,
+    /// the first becomes what the next is filled from. Answers whether units
+    /// under way count no longer.
+    #[must_use]
+    pub(super) fn part(&mut self) -> bool {
+        if self.queue.iter().all(|job| job.members.len() == 1) {
+            return false;
         }
-        self.queue.retain(|job| job.member != member);
+        let again = !self.units.is_empty();
+        self.drop_units();
+        for job in std::mem::take(&mut self.queue) {
+            let alone =
+                |&filling: &Filling| Job { members: vec![filling], planned: filling.done, ..job.clone() };
+            self.queue.extend(job.members.iter().map(alone));
+        }
+        again
+    }
+
+    /// What is under way of the job at `place` is done over. Answers whether
+    /// anything is.
+    fn plan_again(&mut self, place: usize) -> bool {
+        let again = place == 0 && !self.units.is_empty();
+        if again {
+            self.drop_units();
+        }
+        self.queue[place].planned = self.queue[place].done();
+        again
+    }
+
+    /// Units of the first job that are under way do not count.
+    fn drop_units(&mut self) {
+        self.units.iter_mut().for_each(|unit| unit.counts = false);
+        self.units.retain(|unit| unit.state == UnitState::UnderWay);
     }
 
     /// Bounds all rebuilds, those that go on as well.
@@ -150,16 +253,21 @@ impl Rebuilds {
         let sound = |unit: &Unit| unit.counts && unit.state != UnitState::Spoilt;
         match self.units.len() {
             0 => at,
-            _ if job.planned >= job.used || !self.units.iter().all(sound) => Time::NEVER,
+            _ if job.planned >= job.used() || !self.units.iter().all(sound) => Time::NEVER,
             count if count >= self.sizes.window => Time::NEVER,
-            _ if job.marks.bytes_per_s(at, job.done) < self.speed.least.0 => at,
+            _ if job.marks.bytes_per_s(at, job.done()) < self.speed.least.0 => at,
             _ => at.max(pressure.gone()),
         }
     }
 
-    /// The member whose turn it is.
-    pub(super) fn job(&self) -> Option<Job> {
-        self.queue.front().copied()
+    /// All members that are to be filled.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Filling> {
+        self.queue.iter().flat_map(|job| &job.members)
+    }
+
+    /// The members whose turn it is.
+    pub(super) fn job(&self) -> Option<&Job> {
+        self.queue.front()
     }
 
     /// How much a unit fills that begins at `now`.
@@ -216,7 +324,7 @@ impl Rebuilds {
             UnitState::Spoilt if !under_way => {
                 self.units.clear();
                 if let Some(job) = self.queue.front_mut() {
-                    job.planned = job.done;
+                    job.planned = job.done();
                 }
                 Some(Step::Again { changes: first.changes })
             }
@@ -235,14 +343,27 @@ impl Rebuilds {
         self.units.iter()
     }
 
-    /// Notes at `now` that the first job is done up to `done`, or all.
-    pub(super) fn advance(&mut self, done: Sectors, whole: bool) {
-        if whole {
-            self.queue.pop_front();
-        } else if let Some(job) = self.queue.front_mut() {
-            job.done = done;
-            job.marks.note(self.ready, done);
+    /// Notes that a unit of the first job is over that filled up to `end` those
+    /// of its members that were behind. Answers the next of these, lowest
+    /// first, until there is none; what is whole leaves the job, and a job that
+    /// nothing is left of leaves last.
+    pub(super) fn advance(&mut self, end: Sectors) -> Option<Filling> {
+        let job = self.queue.front_mut()?;
+        let behind = |filling: &Filling| filling.done < end || filling.done >= filling.used;
+        let Some(place) = job.members.iter().position(behind) else {
+            if job.members.is_empty() {
+                self.queue.pop_front();
+            }
+            return None;
+        };
+        let filling = &mut job.members[place];
+        filling.done = end.min(filling.used);
+        let filling = *filling;
+        if filling.done == filling.used {
+            job.members.remove(place);
         }
+        job.marks.note(self.ready, end);
+        Some(filling)
     }
 
     /// Notes the end of a request that was planned before the latest restore.

@@ -392,20 +392,104 @@ fn a_second_failure_of_a_raid6_does_not_stop_the_rebuild_of_the_first() {
 }
 
 #[test]
-fn members_are_rebuilt_one_after_the_other_as_they_were_restored() {
+fn two_members_of_a_raid6_are_filled_from_one_read_of_the_others() {
     let mut bench = Bench::new("raid6", 5, 2 * UNIT);
-    bench.fail(3);
-    bench.fail(1);
-    let effects = bench.restore(3);
-    assert!(issued(&bench.restore(1)).is_empty(), "one unit at a time");
+    bench.volume = bench.volume.rebuilding(&[3, 1], RebuildSpeed::default());
+    let effects = bench.wake(0);
     let effects = bench.run(effects);
     let expected = [
-        rebuilt(3, UNIT, 2 * UNIT),
-        rebuilt(3, 2 * UNIT, 2 * UNIT),
         rebuilt(1, UNIT, 2 * UNIT),
+        rebuilt(3, UNIT, 2 * UNIT),
         rebuilt(1, 2 * UNIT, 2 * UNIT),
+        rebuilt(3, 2 * UNIT, 2 * UNIT),
     ];
     assert_eq!(signals(&effects), expected);
+    let sectors = |member| {
+        let own = issued(&effects).into_iter().filter(move |io| io.0 == member);
+        own.map(|io| io.2.sectors.0).sum::<u64>()
+    };
+    assert_eq!([0, 1, 2, 3, 4].map(sectors), [2 * UNIT; 5], "each drive moves what it holds once");
+}
+
+#[test]
+fn members_of_different_pairs_are_filled_side_by_side() {
+    let mut bench = Bench::new("raid10", 4, 2 * UNIT);
+    bench.fail(0);
+    bench.fail(3);
+    let first = bench.restore(0);
+    assert_eq!(issued(&bench.restore(3)), [], "what is under way ends first");
+    let unit = bench.run(first);
+    let reads = issued(&unit).into_iter().filter(|io| io.1 == Operation::Read).skip(1).take(2);
+    assert_eq!(reads.map(|io| io.0).collect::<Vec<_>>(), [1, 2], "both partners at once");
+    let both = |done| [rebuilt(0, done, 2 * UNIT), rebuilt(3, done, 2 * UNIT)];
+    assert_eq!(signals(&unit), [both(UNIT), both(2 * UNIT)].concat());
+    assert_eq!([0, 3].map(|member| bench.state(member)), [MemberState::Alive; 2]);
+}
+
+#[test]
+fn two_copies_of_a_third_are_written_from_one_read() {
+    let mut bench = Bench::new("raid1", 3, UNIT);
+    bench.volume = bench.volume.rebuilding(&[0, 2], RebuildSpeed::default());
+    let effects = bench.wake(0);
+    let unit = Extent::new(0, UNIT);
+    let (read, write) = (Operation::Read, Operation::Write);
+    assert_eq!(issued(&bench.run(effects)), [(1, read, unit), (0, write, unit), (2, write, unit)]);
+}
+
+/// A raid6 whose member 0 is filled for some units when member 1 is restored.
+fn one_ahead_by(units: u64, of: u64) -> (Bench, Vec<Effect>) {
+    let mut bench = Bench::new("raid6", 5, of * UNIT);
+    bench.fail(0);
+    bench.fail(1);
+    let mut all = bench.restore(0);
+    let mut next = 0;
+    let ahead = |bench: &Bench| bench.state(0) == MemberState::Rebuilding { done: Sectors(units * UNIT) };
+    while !ahead(&bench) {
+        let more = bench.finish(&all[next].clone(), Status::Done);
+        all.extend(more.into_iter().filter(|effect| matches!(effect, Effect::Issue { .. })));
+        next += 1;
+    }
+    (bench, all.split_off(next))
+}
+
+#[test]
+fn a_member_that_is_a_little_behind_catches_up_and_goes_on_together() {
+    let (mut bench, under_way) = one_ahead_by(2, 200);
+    bench.restore(1);
+    let effects = bench.run(under_way);
+    let of = 200 * UNIT;
+    let said = signals(&effects);
+    assert_eq!(said[..2], [rebuilt(1, UNIT, of), rebuilt(1, 2 * UNIT, of)], "first it alone");
+    assert_eq!(said[2..4], [rebuilt(0, 3 * UNIT, of), rebuilt(1, 3 * UNIT, of)], "then both");
+    assert_eq!(said.len() as u64, 2 + 2 * 198);
+}
+
+#[test]
+fn a_member_that_is_far_behind_waits_until_the_other_is_whole() {
+    let (mut bench, under_way) = one_ahead_by(3, 200);
+    bench.restore(1);
+    let said = signals(&bench.run(under_way));
+    let members: Vec<u32> = said
+        .iter()
+        .map(|signal| match signal {
+            Signal::Rebuilt { member, .. } => *member,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(members, [vec![0; 197], vec![1; 200]].concat());
+}
+
+#[test]
+fn of_two_that_are_filled_together_one_can_fail_again() {
+    let mut bench = Bench::pipelined("raid6", 5, 8 * UNIT);
+    bench.volume = bench.volume.rebuilding(&[0, 1], RebuildSpeed::default());
+    let under_way = bench.wake(0);
+    assert_eq!(bench.fail(1), []);
+    let effects = bench.run(under_way);
+    let expected: Vec<Signal> = (1..=8).map(|unit| rebuilt(0, unit * UNIT, 8 * UNIT)).collect();
+    assert_eq!(signals(&effects), expected);
+    // What is written meanwhile does not count on what was planned for both.
+    assert_eq!((bench.state(0), bench.state(1)), (MemberState::Alive, MemberState::Failed));
 }
 
 #[test]
