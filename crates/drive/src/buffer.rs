@@ -5,11 +5,13 @@
 //! worked out when it matters: [`Buffer::catch_up`] lets it run up to an
 //! instant. The rules are set out in VALIDATION.md, with what each is worth.
 
+mod fifo;
 mod oldest;
 mod order;
 mod pool;
 mod segments;
 
+use self::fifo::{Dirty, Fifo};
 use self::pool::Pool;
 use self::segments::{Fill, Kind, Segment, Segments};
 use crate::config::{BufferConfig, ReadAhead};
@@ -18,20 +20,9 @@ use crate::queue;
 use fullstroke_contract::registry::{Keys, find};
 use fullstroke_contract::{ConfigError, Extent, TrackTable as _};
 use fullstroke_units::{Duration, Lbn, Sectors, Time};
-use std::collections::VecDeque;
 
 /// Segments of a buffer at most; more are a mistake.
 const SEGMENTS_MAX: u32 = 1 << 16;
-
-/// Data that are acknowledged but not on the medium.
-#[derive(Clone, Copy, Debug)]
-struct Dirty {
-    extent: Extent,
-    /// Since when the arm may move for them.
-    since: Time,
-    /// When all of them are in the buffer.
-    arrived: Time,
-}
 
 /// What the buffer has of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +52,7 @@ pub(crate) struct Buffer {
     /// The one that it filled last.
     filled_last: usize,
     /// What is dirty, in order of age; or in the order of a discipline.
-    dirty: VecDeque<Dirty>,
+    dirty: Fifo,
     pool: Option<Pool>,
     /// What was written last, and when it is on the medium; until then its
     /// segment is taken.
@@ -111,7 +102,7 @@ impl Buffer {
             segments: Segments::new(config.segments as usize, config.sectors.map(u64::from)),
             filling: None,
             filled_last: 0,
-            dirty: VecDeque::new(),
+            dirty: Fifo::new(write_segments as usize),
             pool: pool(config)?,
             destaging: Access::default(),
             config: config.clone(),
@@ -178,7 +169,7 @@ impl Buffer {
     fn dirty_since(&self) -> Option<Time> {
         match &self.pool {
             Some(pool) => pool.since(),
-            None => self.dirty.front().map(|dirty| dirty.since),
+            None => self.dirty.oldest().map(|dirty| dirty.since),
         }
     }
 
@@ -252,7 +243,7 @@ impl Buffer {
 
     /// Takes out the dirty extent that an arm which is free at `begin` writes.
     fn next_dirty(&mut self, begin: Time, mechanics: &Mechanics, head: Head) -> Option<Dirty> {
-        let Some(pool) = &mut self.pool else { return self.dirty.pop_front() };
+        let Some(pool) = &mut self.pool else { return self.dirty.pop() };
         let waiting = pool.take(begin, self.destaged.0.end(), mechanics, head)?;
         let segment = self.segments.get(waiting.slot as usize);
         pool.taken(segment);
@@ -265,7 +256,7 @@ impl Buffer {
     fn is_dirty_since(&self, asked: Time) -> bool {
         match &self.pool {
             Some(pool) => pool.since().is_some_and(|since| since <= asked),
-            None => self.dirty.iter().any(|dirty| dirty.since <= asked),
+            None => self.dirty.any_since(asked),
         }
     }
 
@@ -528,7 +519,7 @@ impl Buffer {
         match (&mut self.pool, index) {
             (Some(pool), Some(index)) => pool.insert(index, extent, since, mechanics),
             (Some(_), None) => unreachable!("a write is taken where there is a segment for it"),
-            (None, _) => self.dirty.push_back(Dirty { extent, since, arrived }),
+            (None, _) => self.dirty.push(Dirty { extent, since, arrived }),
         }
     }
 
@@ -565,11 +556,11 @@ impl Buffer {
             index.into_iter().for_each(|index| self.join(index, arrived, extent));
             return index.is_some();
         }
-        let joins = self.dirty.back().is_some_and(|last| self.joins(last.extent, extent));
-        let Some(last) = self.dirty.back_mut().filter(|_| joins) else { return false };
+        if !self.dirty.newest().is_some_and(|last| self.joins(last.extent, extent)) {
+            return false;
+        }
         let end = extent.start.0;
-        last.extent.sectors += extent.sectors;
-        last.arrived = arrived;
+        self.dirty.grow_newest(extent.sectors.0, arrived);
         let ends_there = |segment: &Segment| segment.kind == Kind::Dirty && segment.end == end;
         if let Some(index) = self.segments.holding(end - 1, end, ends_there) {
             let tick = self.tick;
@@ -599,7 +590,7 @@ impl Buffer {
             self.stop_fill(now);
         }
         if self.config.writes_drop_reads {
-            self.segments.drop_all(Kind::Read);
+            self.segments.drop_read();
         }
         let pool = &mut self.pool;
         self.segments.update_overlapping(start, end, |index, segment| match segment.kind {
@@ -613,7 +604,7 @@ impl Buffer {
             }
             _ => {}
         });
-        self.dirty.retain(|dirty| dirty.extent.start < extent.start || extent.end() < dirty.extent.end());
+        self.dirty.remove_within(extent);
     }
 
     /// Adds a segment, for which those that it overlaps and then the least

@@ -36,9 +36,14 @@ impl Oldest {
         }
     }
 
+    /// The least tick; [`Oldest::NEVER`] if there is none.
+    pub(super) fn least(&self) -> u64 {
+        self.least[1]
+    }
+
     /// The first of those with the least tick.
     pub(super) fn first(&self) -> Option<usize> {
-        let least = self.least[1];
+        let least = self.least();
         if least == Oldest::NEVER {
             return None;
         }

@@ -1,194 +1,194 @@
-//! Segments in ascending order of where they begin.
+//! Segments in the order of where they begin, with how far each group of them
+//! reaches.
 //!
-//! A sorted list in chunks: what enters or leaves moves at most one chunk's
-//! entries, whatever the number of segments, and the chunks' first entries are
-//! found by bisection. Neighbouring chunks that fit into half of one become
-//! one, so that their number stays bounded and, once grown, nothing is
-//! allocated.
+//! A treap (Seidel and Aragon, "Randomized search trees", 1996): a tree sorted
+//! by place, whose shape follows from ranks that look random, so that its depth
+//! is a few times the logarithm of the number of segments whatever comes in
+//! which order. Each node knows the last sector that its subtree reaches: who
+//! looks for what lies over a place passes by all that ends before it. Nodes
+//! are numbered as segments are, so that nothing is allocated.
 
-/// Entries of a chunk at most.
-const CHUNK: usize = 32;
+/// No node.
+const NONE: u32 = u32::MAX;
 
-/// The list.
-#[derive(Default)]
+/// The tree.
 pub(super) struct Order {
-    /// The first entry of each chunk in use, and the chunk, in order.
-    lanes: Vec<(u64, u32)>,
-    chunks: Vec<Chunk>,
-    unused: Vec<u32>,
+    nodes: Vec<Node>,
+    root: u32,
+    /// Nodes at which searches have looked.
+    #[cfg(test)]
+    pub(super) looks: std::cell::Cell<u64>,
 }
 
-struct Chunk {
-    len: usize,
-    starts: [u64; CHUNK],
-    segments: [u32; CHUNK],
+#[derive(Clone, Copy)]
+struct Node {
+    start: u64,
+    end: u64,
+    /// The most of `end` in the subtree.
+    reach: u64,
+    left: u32,
+    right: u32,
 }
-
-/// A place in the list: lane, and entry of its chunk.
-type Place = (usize, usize);
 
 impl Order {
-    /// Adds a segment that begins at `start`.
-    pub(super) fn insert(&mut self, start: u64, segment: u32) {
-        let Some((lane, entry)) = self.last_up_to(start) else {
-            return self.insert_first(start, segment);
-        };
-        self.insert_at((lane, entry + 1), start, segment);
-    }
-
-    /// Takes out a segment that was added with `start`.
-    pub(super) fn remove(&mut self, start: u64, segment: u32) {
-        let place = self.find(start, segment);
-        self.remove_at(place);
-    }
-
-    /// A segment that began at `old` begins at `new`.
-    pub(super) fn shift(&mut self, old: u64, new: u64, segment: u32) {
-        let place = self.find(old, segment);
-        let (lane, entry) = place;
-        let chunk = self.chunk_mut(lane);
-        let behind_previous = entry > 0 && chunk.starts[entry - 1] <= new;
-        let before_next = entry + 1 < chunk.len && new <= chunk.starts[entry + 1];
-        // At the ends of a chunk the neighbours are elsewhere: rare enough.
-        if behind_previous && before_next {
-            chunk.starts[entry] = new;
-            return;
-        }
-        self.remove_at(place);
-        self.insert(new, segment);
-    }
-
-    /// The segments that begin at `start` or before, the last of them first,
-    /// with where they begin.
-    pub(super) fn back_from(&self, start: u64) -> impl Iterator<Item = (u64, usize)> {
-        let mut next = self.last_up_to(start);
-        std::iter::from_fn(move || {
-            let (lane, entry) = next?;
-            let chunk = self.chunk(lane);
-            next = match (lane, entry) {
-                (0, 0) => None,
-                (_, 0) => Some((lane - 1, self.chunk(lane - 1).len - 1)),
-                _ => Some((lane, entry - 1)),
-            };
-            Some((chunk.starts[entry], chunk.segments[entry] as usize))
-        })
-    }
-
-    /// The last entry at `start` or before.
-    fn last_up_to(&self, start: u64) -> Option<Place> {
-        let lane = self.lanes.partition_point(|&(first, _)| first <= start).checked_sub(1)?;
-        let chunk = self.chunk(lane);
-        let entry = chunk.starts[..chunk.len].partition_point(|&other| other <= start);
-        Some((lane, entry - 1))
-    }
-
-    fn find(&self, start: u64, segment: u32) -> Place {
-        let mut place = self.last_up_to(start).expect("a segment leaves from where it was added");
-        loop {
-            let (lane, entry) = place;
-            let chunk = self.chunk(lane);
-            assert_eq!(chunk.starts[entry], start, "a segment leaves from where it was added");
-            if chunk.segments[entry] == segment {
-                return place;
-            }
-            place = if entry > 0 { (lane, entry - 1) } else { (lane - 1, self.chunk(lane - 1).len - 1) };
+    /// None of `count` segments.
+    pub(super) fn new(count: usize) -> Order {
+        let node = Node { start: 0, end: 0, reach: 0, left: NONE, right: NONE };
+        Order {
+            nodes: vec![node; count],
+            root: NONE,
+            #[cfg(test)]
+            looks: std::cell::Cell::new(0),
         }
     }
 
-    /// Adds an entry before all others.
-    fn insert_first(&mut self, start: u64, segment: u32) {
-        if self.lanes.is_empty() {
-            let chunk = self.unused_chunk();
-            self.lanes.push((start, chunk));
-        }
-        self.insert_at((0, 0), start, segment);
+    /// Adds a segment.
+    pub(super) fn insert(&mut self, segment: usize, start: u64, end: u64) {
+        let segment = segment as u32;
+        self.nodes[segment as usize] = Node { start, end, reach: end, left: NONE, right: NONE };
+        self.root = self.with(self.root, segment);
     }
 
-    fn insert_at(&mut self, (mut lane, mut entry): Place, start: u64, segment: u32) {
-        if self.chunk(lane).len == CHUNK {
-            self.split(lane);
-            if entry > CHUNK / 2 {
-                (lane, entry) = (lane + 1, entry - CHUNK / 2);
+    /// Takes out a segment.
+    pub(super) fn remove(&mut self, segment: usize) {
+        self.root = self.without(self.root, segment as u32);
+    }
+
+    /// A segment has another beginning or end.
+    pub(super) fn change(&mut self, segment: usize, start: u64, end: u64) {
+        if self.nodes[segment].start != start {
+            self.remove(segment);
+            self.insert(segment, start, end);
+        } else {
+            self.nodes[segment].end = end;
+            self.measure_down_to(self.root, segment as u32);
+        }
+    }
+
+    /// Visits the segments that begin at `last` or before and end at `least` or
+    /// behind, those that begin last first, until a visit says that it is
+    /// enough.
+    pub(super) fn back_from(&self, last: u64, least: u64, mut is_enough: impl FnMut(usize) -> bool) {
+        self.visit(self.root, last, least, &mut is_enough);
+    }
+
+    /// Whether a visit in the subtree of `at` said that it is enough.
+    fn visit(&self, at: u32, last: u64, least: u64, is_enough: &mut impl FnMut(usize) -> bool) -> bool {
+        if at == NONE {
+            return false;
+        }
+        #[cfg(test)]
+        self.looks.set(self.looks.get() + 1);
+        let node = self.nodes[at as usize];
+        if node.reach < least {
+            return false;
+        }
+        if node.start <= last {
+            let found = self.visit(node.right, last, least, is_enough);
+            if found || node.end >= least && is_enough(at as usize) {
+                return true;
             }
         }
-        let chunk = self.chunk_mut(lane);
-        let len = chunk.len;
-        chunk.starts.copy_within(entry..len, entry + 1);
-        chunk.segments.copy_within(entry..len, entry + 1);
-        (chunk.starts[entry], chunk.segments[entry]) = (start, segment);
-        chunk.len += 1;
-        self.lanes[lane].0 = self.chunk(lane).starts[0];
+        self.visit(node.left, last, least, is_enough)
     }
 
-    fn remove_at(&mut self, (lane, entry): Place) {
-        let chunk = self.chunk_mut(lane);
-        let len = chunk.len;
-        chunk.starts.copy_within(entry + 1..len, entry);
-        chunk.segments.copy_within(entry + 1..len, entry);
-        chunk.len -= 1;
-        if chunk.len == 0 {
-            let (_, empty) = self.lanes.remove(lane);
-            self.unused.push(empty);
-            return;
+    /// The subtree of `at` with a node.
+    fn with(&mut self, at: u32, new: u32) -> u32 {
+        if at == NONE || rank(at) < rank(new) {
+            let (left, right) = self.split(at, new);
+            (self.nodes[new as usize].left, self.nodes[new as usize].right) = (left, right);
+            self.measure(new);
+            return new;
         }
-        self.lanes[lane].0 = self.chunk(lane).starts[0];
-        if lane + 1 < self.lanes.len() {
-            self.join(lane);
+        if self.is_before(new, at) {
+            self.nodes[at as usize].left = self.with(self.nodes[at as usize].left, new);
+        } else {
+            self.nodes[at as usize].right = self.with(self.nodes[at as usize].right, new);
         }
-        if lane > 0 && lane < self.lanes.len() {
-            self.join(lane - 1);
+        self.measure(at);
+        at
+    }
+
+    /// The subtree of `at` without a node of it.
+    fn without(&mut self, at: u32, old: u32) -> u32 {
+        assert_ne!(at, NONE, "a segment leaves from where it was added");
+        let Node { left, right, .. } = self.nodes[at as usize];
+        if at == old {
+            return self.join(left, right);
+        }
+        if self.is_before(old, at) {
+            self.nodes[at as usize].left = self.without(left, old);
+        } else {
+            self.nodes[at as usize].right = self.without(right, old);
+        }
+        self.measure(at);
+        at
+    }
+
+    /// What lies before a node and what lies behind it.
+    fn split(&mut self, at: u32, place: u32) -> (u32, u32) {
+        if at == NONE {
+            return (NONE, NONE);
+        }
+        let Node { left, right, .. } = self.nodes[at as usize];
+        if self.is_before(at, place) {
+            let (before, behind) = self.split(right, place);
+            self.nodes[at as usize].right = before;
+            self.measure(at);
+            (at, behind)
+        } else {
+            let (before, behind) = self.split(left, place);
+            self.nodes[at as usize].left = behind;
+            self.measure(at);
+            (before, at)
         }
     }
 
-    /// Moves the second half of a full chunk into a new one behind it.
-    fn split(&mut self, lane: usize) {
-        let new = self.unused_chunk();
-        let half = CHUNK / 2;
-        let full = self.chunk_mut(lane);
-        full.len = half;
-        let (starts, segments) = (full.starts, full.segments);
-        let other = &mut self.chunks[new as usize];
-        other.starts[..half].copy_from_slice(&starts[half..]);
-        other.segments[..half].copy_from_slice(&segments[half..]);
-        other.len = half;
-        self.lanes.insert(lane + 1, (starts[half], new));
-    }
-
-    /// Makes one chunk of two neighbours, if both fit into half of one.
-    fn join(&mut self, lane: usize) {
-        let (len, behind) = (self.chunk(lane).len, self.chunk(lane + 1).len);
-        if len + behind > CHUNK / 2 {
-            return;
+    /// One tree of two, all of the first before all of the second.
+    fn join(&mut self, before: u32, behind: u32) -> u32 {
+        if before == NONE || behind == NONE {
+            return if before == NONE { behind } else { before };
         }
-        let (_, emptied) = self.lanes.remove(lane + 1);
-        let (starts, segments) =
-            (self.chunks[emptied as usize].starts, self.chunks[emptied as usize].segments);
-        let chunk = self.chunk_mut(lane);
-        chunk.starts[len..len + behind].copy_from_slice(&starts[..behind]);
-        chunk.segments[len..len + behind].copy_from_slice(&segments[..behind]);
-        chunk.len += behind;
-        self.unused.push(emptied);
+        if rank(before) > rank(behind) {
+            self.nodes[before as usize].right = self.join(self.nodes[before as usize].right, behind);
+            self.measure(before);
+            before
+        } else {
+            self.nodes[behind as usize].left = self.join(before, self.nodes[behind as usize].left);
+            self.measure(behind);
+            behind
+        }
     }
 
-    /// An empty chunk.
-    fn unused_chunk(&mut self) -> u32 {
-        let chunk = self.unused.pop().unwrap_or_else(|| {
-            self.chunks.push(Chunk { len: 0, starts: [0; CHUNK], segments: [0; CHUNK] });
-            self.chunks.len() as u32 - 1
-        });
-        self.chunks[chunk as usize].len = 0;
-        chunk
+    /// Measures the reach of a node and of all above it.
+    fn measure_down_to(&mut self, at: u32, node: u32) {
+        assert_ne!(at, NONE, "only a segment that was added changes");
+        if at != node {
+            let Node { left, right, .. } = self.nodes[at as usize];
+            self.measure_down_to(if self.is_before(node, at) { left } else { right }, node);
+        }
+        self.measure(at);
     }
 
-    #[inline]
-    fn chunk(&self, lane: usize) -> &Chunk {
-        &self.chunks[self.lanes[lane].1 as usize]
+    fn measure(&mut self, at: u32) {
+        let Node { end, left, right, .. } = self.nodes[at as usize];
+        let reach = |at: u32| if at == NONE { 0 } else { self.nodes[at as usize].reach };
+        self.nodes[at as usize].reach = end.max(reach(left)).max(reach(right));
     }
 
-    #[inline]
-    fn chunk_mut(&mut self, lane: usize) -> &mut Chunk {
-        &mut self.chunks[self.lanes[lane].1 as usize]
+    /// Whether a node comes before another.
+    fn is_before(&self, one: u32, other: u32) -> bool {
+        (self.nodes[one as usize].start, one) < (self.nodes[other as usize].start, other)
     }
+}
+
+/// Who is above whom in the tree: a bijection, so that no two are equal, whose
+/// values look random (the finalizer of MurmurHash3).
+fn rank(segment: u32) -> u32 {
+    let mut mixed = segment.wrapping_add(0x9e37_79b9);
+    mixed = (mixed ^ (mixed >> 16)).wrapping_mul(0x85eb_ca6b);
+    mixed = (mixed ^ (mixed >> 13)).wrapping_mul(0xc2b2_ae35);
+    mixed ^ (mixed >> 16)
 }
 
 #[cfg(test)]
@@ -196,42 +196,46 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// What is found, in the order of the visits.
+    fn found(order: &Order, last: u64, least: u64) -> Vec<usize> {
+        let mut found = Vec::new();
+        order.back_from(last, least, |segment| {
+            found.push(segment);
+            false
+        });
+        found
+    }
+
     proptest! {
         /// Against a plain list; few places, so that many begin at the same.
         #[test]
         fn the_order_is_that_of_a_sorted_list(
-            steps in prop::collection::vec((0u32..200, 0u64..120), 0..900), limits in prop::collection::vec(0u64..130, 8),
+            steps in prop::collection::vec((0usize..200, 0u64..120, 0u64..40), 0..900),
+            limits in prop::collection::vec((0u64..130, 0u64..150), 8),
         ) {
-            let mut order = Order::default();
-            let mut plain: Vec<Option<u64>> = vec![None; 200];
-            for (segment, start) in steps {
-                match plain[segment as usize] {
-                    None => {
-                        order.insert(start, segment);
-                        plain[segment as usize] = Some(start);
-                    }
-                    Some(old) if start % 2 == 0 => {
-                        order.shift(old, start, segment);
-                        plain[segment as usize] = Some(start);
-                    }
-                    Some(old) => {
-                        order.remove(old, segment);
-                        plain[segment as usize] = None;
-                    }
+            let mut order = Order::new(200);
+            let mut plain: Vec<Option<(u64, u64)>> = vec![None; 200];
+            for (segment, start, length) in steps {
+                let end = start + length;
+                match plain[segment] {
+                    None => order.insert(segment, start, end),
+                    Some(_) if start % 2 == 0 => order.change(segment, start, end),
+                    Some((old, _)) if start % 3 == 0 => order.change(segment, old, old + length),
+                    Some(_) => order.remove(segment),
                 }
+                plain[segment] = match plain[segment] {
+                    Some((old, _)) if start % 2 != 0 && start % 3 == 0 => Some((old, old + length)),
+                    Some(_) if start % 2 != 0 => None,
+                    _ => Some((start, end)),
+                };
             }
-            for limit in limits {
-                let found: Vec<(u64, usize)> = order.back_from(limit).collect();
-                prop_assert!(found.is_sorted_by(|a, b| a.0 >= b.0));
-                let mut found: Vec<(u64, usize)> = found;
-                found.sort_unstable();
-                let mut expected: Vec<(u64, usize)> = plain.iter().enumerate()
-                    .filter_map(|(segment, start)| start.filter(|&start| start <= limit).map(|start| (start, segment)))
+            for (last, least) in limits {
+                let mut expected: Vec<usize> = (0..plain.len())
+                    .filter(|&segment| plain[segment].is_some_and(|(start, end)| start <= last && end >= least))
                     .collect();
-                expected.sort_unstable();
-                prop_assert_eq!(found, expected);
+                expected.sort_unstable_by_key(|&segment| std::cmp::Reverse((plain[segment].map(|(start, _)| start), segment)));
+                prop_assert_eq!(found(&order, last, least), expected);
             }
-            prop_assert!(order.chunks.len() <= 200 / (CHUNK / 4) + 2, "{}", order.chunks.len());
         }
     }
 }

@@ -52,11 +52,11 @@ pub(super) struct Segment {
 /// All segments of a buffer.
 pub(super) struct Segments {
     all: Vec<Segment>,
-    /// Those that hold data, by where they begin.
+    /// Those that hold data, by where they begin and end.
     order: Order,
-    /// Of what has ever been in a segment, the most: no segment that begins
-    /// further before a place than this reaches it.
-    longest: u64,
+    /// Those that hold what was read, in no order, and the place of each there.
+    read: Vec<u32>,
+    read_places: Vec<u32>,
     /// Those that may go, by age; and of them those that were written.
     oldest: Oldest,
     oldest_written: Oldest,
@@ -75,8 +75,9 @@ impl Segments {
     pub(super) fn new(count: usize, sectors: Option<u64>) -> Segments {
         Segments {
             all: vec![Segment::default(); count],
-            order: Order::default(),
-            longest: 0,
+            order: Order::new(count),
+            read: Vec::with_capacity(count),
+            read_places: vec![0; count],
             oldest: Oldest::new(count, 0),
             oldest_written: Oldest::new(count, Oldest::NEVER),
             shared: sectors.map(|sectors| (Oldest::new(count, Oldest::NEVER), sectors)),
@@ -125,9 +126,12 @@ impl Segments {
         mut change: impl FnMut(usize, &mut Segment),
     ) {
         let mut found = std::mem::take(&mut self.found);
-        let overlapping =
-            self.reaching(end.saturating_sub(1), start).filter(|&i| self.all[i].overlaps(start, end));
-        found.extend(overlapping);
+        self.order.back_from(end.saturating_sub(1), start.saturating_add(1), |index| {
+            if self.all[index].overlaps(start, end) {
+                found.push(index);
+            }
+            false
+        });
         found.sort_unstable();
         for &index in &found {
             self.update(index, |segment| change(index, segment));
@@ -136,26 +140,34 @@ impl Segments {
         self.found = found;
     }
 
-    /// Makes all segments of a kind free.
-    pub(super) fn drop_all(&mut self, kind: Kind) {
-        for index in 0..self.all.len() {
-            if self.all[index].kind == kind {
-                self.drop(index);
-            }
+    /// Makes all segments free that hold what was read.
+    pub(super) fn drop_read(&mut self) {
+        while let Some(&index) = self.read.last() {
+            self.drop(index as usize);
         }
     }
 
     /// The segment of lowest index that has all of `start..end` and is `wanted`.
     pub(super) fn holding(&self, start: u64, end: u64, wanted: impl Fn(&Segment) -> bool) -> Option<usize> {
-        let holds = |&index: &usize| self.all[index].covers(start, end) && wanted(&self.all[index]);
-        self.reaching(start, start).filter(holds).min()
+        let mut lowest: Option<usize> = None;
+        self.order.back_from(start, end, |index| {
+            if lowest.is_none_or(|lowest| index < lowest) && wanted(&self.all[index]) {
+                lowest = Some(index);
+            }
+            false
+        });
+        lowest
     }
 
     /// A segment that has the sector at `place`, or ends before it, and is
     /// `wanted`: of several the one that begins last.
     pub(super) fn touching(&self, place: u64, wanted: impl Fn(&Segment) -> bool) -> Option<usize> {
-        let touches = |&index: &usize| place <= self.all[index].end && wanted(&self.all[index]);
-        self.reaching(place, place.saturating_sub(1)).find(touches)
+        let mut last = None;
+        self.order.back_from(place, place, |index| {
+            last = Some(index).filter(|&index| wanted(&self.all[index]));
+            last.is_some()
+        });
+        last
     }
 
     /// The segment to give up first, where they hold more than they share.
@@ -173,20 +185,23 @@ impl Segments {
         of_its_kind.or_else(|| self.oldest.first())
     }
 
-    /// Segments that begin at `last` or before and may reach beyond `first`.
-    fn reaching(&self, last: u64, first: u64) -> impl Iterator<Item = usize> {
-        let reaches = move |&(start, _): &(u64, usize)| start + self.longest > first;
-        self.order.back_from(last).take_while(reaches).map(|(_, index)| index)
-    }
-
     /// Brings what finds a segment up to date.
     fn changed(&mut self, index: usize, old: &Segment) {
         let new = self.all[index];
-        self.longest = self.longest.max(new.end - new.start);
         match (old.holds_data(), new.holds_data()) {
-            (true, true) if old.start != new.start => self.order.shift(old.start, new.start, index as u32),
-            (true, false) => self.order.remove(old.start, index as u32),
-            (false, true) => self.order.insert(new.start, index as u32),
+            (true, true) if (old.start, old.end) != (new.start, new.end) => {
+                self.order.change(index, new.start, new.end);
+            }
+            (true, false) => self.order.remove(index),
+            (false, true) => self.order.insert(index, new.start, new.end),
+            _ => {}
+        }
+        match (old.kind == Kind::Read, new.kind == Kind::Read) {
+            (true, false) => self.forget_read(index),
+            (false, true) => {
+                self.read_places[index] = self.read.len() as u32;
+                self.read.push(index as u32);
+            }
             _ => {}
         }
         if old.rank() != new.rank() {
@@ -202,6 +217,16 @@ impl Segments {
         }
         self.may_go = self.may_go + usize::from(new.may_go()) - usize::from(old.may_go());
         self.written = self.written + usize::from(new.is_written()) - usize::from(old.is_written());
+    }
+
+    /// Takes a segment out of those that were read; the last of them gets its
+    /// place.
+    fn forget_read(&mut self, index: usize) {
+        let place = self.read_places[index];
+        self.read.swap_remove(place as usize);
+        if let Some(&moved) = self.read.get(place as usize) {
+            self.read_places[moved as usize] = place;
+        }
     }
 }
 
@@ -231,11 +256,6 @@ impl Segment {
     /// The same among those that were written.
     fn rank_written(&self) -> u64 {
         if self.kind == Kind::Written { self.used } else { Oldest::NEVER }
-    }
-
-    /// Whether it has all of `start..end`.
-    pub(super) fn covers(&self, start: u64, end: u64) -> bool {
-        (self.start <= start) & (end <= self.end)
     }
 
     /// Whether it has any of `start..end`.
@@ -275,7 +295,9 @@ mod tests {
 
     impl Plain {
         fn holding(&self, start: u64, end: u64) -> Option<usize> {
-            self.0.iter().position(|segment| segment.holds_data() && segment.covers(start, end))
+            self.0
+                .iter()
+                .position(|segment| segment.holds_data() && segment.start <= start && end <= segment.end)
         }
 
         fn to_replace(&self, written: bool, quota: usize) -> Option<usize> {
@@ -301,6 +323,59 @@ mod tests {
             Kind::Protected => Segment { kind, ..Segment::default() },
             _ => Segment::new(Extent::new(start, sectors), kind, Time::ZERO, used),
         }
+    }
+
+    /// Segments of 8 sectors side by side, and a long one, as a stream leaves
+    /// it, before them all.
+    fn dense(count: usize) -> Segments {
+        let mut segments = Segments::new(count, None);
+        segments.put(0, segment(0, 4096, Kind::Read, 1));
+        for index in 1..count {
+            let kind = if index % 2 == 0 { Kind::Read } else { Kind::Written };
+            // Not in the order of places.
+            let place = index * 7919 % (count - 1).max(1);
+            segments.put(index, segment(10_000 + 8 * place as u64, 8, kind, index as u64 + 1));
+        }
+        segments
+    }
+
+    /// Nodes at which `ask` looks, the most of many places.
+    fn looks(count: usize, ask: impl Fn(&mut Segments, u64)) -> u64 {
+        let mut segments = dense(count);
+        let place = |step: usize| 10_000 + 8 * (step * count / 64) as u64;
+        let cost = |step: usize| {
+            segments.order.looks.set(0);
+            ask(&mut segments, place(step));
+            segments.order.looks.get()
+        };
+        (0..64).map(cost).max().unwrap()
+    }
+
+    /// Before, a search looked at every segment that began within the length of
+    /// the longest: at 512 of 512.
+    #[test]
+    fn a_look_up_costs_the_logarithm_of_the_number_of_segments() {
+        for count in [8usize, 64, 512, 4096, 65_536] {
+            // Down to the place, and along the edge of what ends before it.
+            let most = 8 * u64::from(count.ilog2()) + 8;
+            let hit = looks(count, |segments, at| _ = segments.holding(at, at + 4, |_| true));
+            let miss = looks(count, |segments, at| _ = segments.holding(at, at + 64, |_| true));
+            let touched = looks(count, |segments, at| _ = segments.touching(at, |_| true));
+            let changed = looks(count, |segments, at| segments.update_overlapping(at, at + 8, |_, _| {}));
+            for cost in [hit, miss, touched, changed] {
+                assert!(cost <= most, "{count} segments: {cost} looks, at most {most} expected");
+            }
+        }
+    }
+
+    #[test]
+    fn only_segments_that_were_read_are_visited_to_drop_them() {
+        let mut segments = dense(64);
+        segments.drop_read();
+        assert!(segments.read.is_empty());
+        let left = segments.all.iter().filter(|segment| segment.kind != Kind::Free);
+        assert!(left.clone().all(|segment| segment.kind == Kind::Written));
+        assert_eq!(left.count(), 32);
     }
 
     proptest! {

@@ -10,6 +10,9 @@ use fullstroke_contract::Slots;
 pub(super) struct Sorted {
     order: Vec<(u64, u32)>,
     records: Slots<Waiting>,
+    /// The key of each of the drive's slots that waits here: a request that leaves out
+    /// of turn is found without a look at all.
+    keys: Vec<Option<u64>>,
 }
 
 /// The distance of a request, and its index.
@@ -21,7 +24,11 @@ impl Sorted {
     }
 
     pub(super) fn insert(&mut self, key: u64, waiting: Waiting) {
-        let record = self.records.keep(waiting);
+        let (record, slot) = (self.records.keep(waiting), waiting.slot as usize);
+        if self.keys.len() <= slot {
+            self.keys.resize(slot + 1, None);
+        }
+        self.keys[slot] = Some(key);
         let at = self.order.partition_point(|&(other, _)| other <= key);
         self.order.insert(at, (key, record));
     }
@@ -55,12 +62,18 @@ impl Sorted {
 
     /// Removes the request in `slot`, if it waits here.
     pub(super) fn remove_slot(&mut self, slot: u32) -> Option<Waiting> {
-        let index = self.order.iter().position(|&(_, record)| self.records[record].slot == slot)?;
-        Some(self.remove(index))
+        let key = self.keys.get(slot as usize).copied().flatten()?;
+        let alike = self.order[self.at_or_after(key)..].iter();
+        let index = alike
+            .take_while(|&&(other, _)| other == key)
+            .position(|&(_, record)| self.records[record].slot == slot)?;
+        Some(self.remove(self.at_or_after(key) + index))
     }
 
     pub(super) fn remove(&mut self, index: usize) -> Waiting {
         let (_, record) = self.order.remove(index);
-        self.records.take(record)
+        let waiting = self.records.take(record);
+        self.keys[waiting.slot as usize] = None;
+        waiting
     }
 }

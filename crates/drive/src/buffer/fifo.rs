@@ -1,0 +1,192 @@
+//! Data that are acknowledged but not on the medium, where the oldest go there
+//! next.
+
+use super::oldest::Oldest;
+use super::order::Order;
+use fullstroke_contract::{Extent, Slots};
+use fullstroke_units::Time;
+
+/// Data that are acknowledged but not on the medium.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Dirty {
+    pub(super) extent: Extent,
+    /// Since when the arm may move for them.
+    pub(super) since: Time,
+    /// When all of them are in the buffer.
+    pub(super) arrived: Time,
+}
+
+/// Dirty data in the order in which they came; each is found by its place, too,
+/// so that what is overwritten leaves without a look at all the others.
+pub(super) struct Fifo {
+    entries: Slots<Entry>,
+    ends: Option<Ends>,
+    places: Order,
+    /// Since when the arm may move for each.
+    since: Oldest,
+    /// Room for what one write overwrites.
+    found: Vec<u32>,
+}
+
+/// A link of the chain.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    dirty: Dirty,
+    older: Option<u32>,
+    newer: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Ends {
+    oldest: u32,
+    newest: u32,
+}
+
+impl Fifo {
+    /// Room for `count`.
+    pub(super) fn new(count: usize) -> Fifo {
+        Fifo {
+            entries: Slots::default(),
+            ends: None,
+            places: Order::new(count),
+            since: Oldest::new(count, Oldest::NEVER),
+            found: Vec::with_capacity(count),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// What came first of those that are there.
+    pub(super) fn oldest(&self) -> Option<&Dirty> {
+        self.ends.map(|ends| &self.entries[ends.oldest].dirty)
+    }
+
+    /// What came last of those that are there.
+    pub(super) fn newest(&self) -> Option<&Dirty> {
+        self.ends.map(|ends| &self.entries[ends.newest].dirty)
+    }
+
+    /// Whether the arm may move for any of them at `asked`.
+    pub(super) fn any_since(&self, asked: Time) -> bool {
+        self.since.least() <= asked.as_nanos()
+    }
+
+    /// Adds what came last.
+    pub(super) fn push(&mut self, dirty: Dirty) {
+        let older = self.ends.map(|ends| ends.newest);
+        let slot = self.entries.keep(Entry { dirty, older, newer: None });
+        if let Some(older) = older {
+            self.entries[older].newer = Some(slot);
+        }
+        self.ends = Some(Ends { oldest: self.ends.map_or(slot, |ends| ends.oldest), newest: slot });
+        self.places.insert(slot as usize, dirty.extent.start.0, dirty.extent.end().0);
+        self.since.set(slot as usize, dirty.since.as_nanos());
+    }
+
+    /// Takes out what came first.
+    pub(super) fn pop(&mut self) -> Option<Dirty> {
+        let ends = self.ends?;
+        Some(self.remove(ends.oldest))
+    }
+
+    /// What came last is so much longer, and there at `arrived`.
+    pub(super) fn grow_newest(&mut self, sectors: u64, arrived: Time) {
+        let Some(Ends { newest, .. }) = self.ends else { return };
+        let dirty = &mut self.entries[newest].dirty;
+        dirty.extent.sectors.0 += sectors;
+        dirty.arrived = arrived;
+        let extent = dirty.extent;
+        self.places.change(newest as usize, extent.start.0, extent.end().0);
+    }
+
+    /// Takes out what lies within `extent`.
+    pub(super) fn remove_within(&mut self, extent: Extent) {
+        let mut found = std::mem::take(&mut self.found);
+        let (start, end) = (extent.start.0, extent.end().0);
+        self.places.back_from(end.saturating_sub(1), start.saturating_add(1), |slot| {
+            let dirty = self.entries[slot as u32].dirty.extent;
+            if extent.start <= dirty.start && dirty.end() <= extent.end() {
+                found.push(slot as u32);
+            }
+            false
+        });
+        for slot in found.drain(..) {
+            self.remove(slot);
+        }
+        self.found = found;
+    }
+
+    fn remove(&mut self, slot: u32) -> Dirty {
+        let Entry { dirty, older, newer } = self.entries.take(slot);
+        if let Some(older) = older {
+            self.entries[older].newer = newer;
+        }
+        if let Some(newer) = newer {
+            self.entries[newer].older = older;
+        }
+        self.ends = self.ends.and_then(|Ends { oldest, newest }| {
+            let oldest = if oldest == slot { newer? } else { oldest };
+            let newest = if newest == slot { older? } else { newest };
+            Some(Ends { oldest, newest })
+        });
+        self.places.remove(slot as usize);
+        self.since.set(slot as usize, Oldest::NEVER);
+        dirty
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_write_looks_only_at_dirty_data_in_its_place() {
+        for count in [8u64, 512, 65_536] {
+            let mut fifo = Fifo::new(count as usize);
+            let at = |place: u64| Extent::new(8 * (place * 7919 % count), 8);
+            let dirty = |extent| Dirty { extent, since: Time::ZERO, arrived: Time::ZERO };
+            (0..count).for_each(|place| fifo.push(dirty(at(place))));
+            fifo.places.looks.set(0);
+            fifo.remove_within(at(count / 2));
+            assert_eq!(fifo.len() as u64, count - 1);
+            let (looks, most) = (fifo.places.looks.get(), 8 * u64::from(count.ilog2()) + 8);
+            assert!(looks <= most, "{count} dirty: {looks} looks, at most {most} expected");
+        }
+    }
+
+    proptest! {
+        /// Few places, so that much is overwritten.
+        #[test]
+        fn the_chain_is_a_list_from_which_what_is_overwritten_leaves(
+            steps in prop::collection::vec((0u32..4, 0u64..100, 1u64..30), 0..300), asked in 0u64..400,
+        ) {
+            let mut fifo = Fifo::new(300);
+            let mut plain: Vec<Dirty> = Vec::new();
+            for (tick, (step, start, sectors)) in steps.into_iter().enumerate() {
+                let (extent, at) = (Extent::new(start, sectors), Time::from_nanos(tick as u64 ^ start));
+                match step {
+                    0 => prop_assert_eq!(fifo.pop().map(|dirty| dirty.extent), (!plain.is_empty()).then(|| plain.remove(0).extent)),
+                    1 => {
+                        fifo.grow_newest(sectors, at);
+                        plain.last_mut().into_iter().for_each(|dirty| dirty.extent.sectors.0 += sectors);
+                    }
+                    _ => {
+                        let dirty = Dirty { extent, since: at, arrived: at };
+                        fifo.remove_within(extent);
+                        plain.retain(|dirty| dirty.extent.start < extent.start || extent.end() < dirty.extent.end());
+                        fifo.push(dirty);
+                        plain.push(dirty);
+                    }
+                }
+                prop_assert_eq!(fifo.len(), plain.len());
+                prop_assert_eq!(fifo.oldest().map(|dirty| dirty.extent), plain.first().map(|dirty| dirty.extent));
+                prop_assert_eq!(fifo.newest().map(|dirty| dirty.extent), plain.last().map(|dirty| dirty.extent));
+                let asked = Time::from_nanos(asked);
+                prop_assert_eq!(fifo.any_since(asked), plain.iter().any(|dirty| dirty.since <= asked));
+            }
+        }
+    }
+}
