@@ -267,3 +267,50 @@ fn more_redundancy_that_answers_sooner_comes_with_its_reason() {
     let same = folder.put("same.toml", &updates("raid5"));
     assert_eq!(json(&["compare", &five, &same])["reasons"], serde_json::json!([]));
 }
+
+/// The file of one processor of a blktrace: a write of 4 KiB every millisecond,
+/// queued, issued and, where `completed`, completed.
+fn blktrace(processor: u32, completed: bool) -> Vec<u8> {
+    const WRITE: u32 = 0x2_0000;
+    const ACTIONS: [u32; 3] = [0x11_0001, 0x41_0007, 0x81_0008];
+    let mut bytes = Vec::new();
+    for number in 0..600u64 {
+        for (step, action) in ACTIONS.iter().enumerate().take(if completed { 3 } else { 2 }) {
+            bytes.extend_from_slice(&0x6561_7407u32.to_le_bytes());
+            bytes.extend_from_slice(&(bytes.len() as u32 / 48 + 1).to_le_bytes());
+            bytes.extend_from_slice(&(number * 1_000_000 + step as u64 * 100_000).to_le_bytes());
+            bytes.extend_from_slice(&(number * 8_000 + u64::from(processor) * 8).to_le_bytes());
+            for word in [4096, action | WRITE, 77, 8 << 20, processor, 0] {
+                bytes.extend_from_slice(&u32::to_le_bytes(word));
+            }
+        }
+    }
+    bytes
+}
+
+#[test]
+fn run_and_compare_say_what_a_trace_has_lost() {
+    let folder = Folder::new();
+    std::fs::write(folder.name("sda.blktrace.0"), blktrace(0, true)).unwrap();
+    std::fs::write(folder.name("sda.blktrace.2"), blktrace(2, false)).unwrap();
+    let stacks = ["one", "two"].map(|name| folder.stack(name, "raid0", 2, &poisson(100.0)));
+    let trace = folder.name("sda.blktrace.0");
+    let lost = "no file of processor 1:";
+    assert!(success(&["trace", "info", &trace]).contains(lost));
+
+    let text = success(&["run", &stacks[0], "--trace", &trace]);
+    assert!(text.contains(lost), "{text}");
+    let report = json(&["run", &stacks[0], "--trace", &trace]);
+    let notes = |report: &Value| report["trace_notes"].as_array().unwrap().clone();
+    assert!(notes(&report)[0].as_str().unwrap().contains(lost), "{report}");
+    assert!(notes(&report).iter().any(|note| note.as_str().unwrap().contains("no completion")), "{report}");
+
+    let text = success(&["compare", &stacks[0], &stacks[1], "--trace", &trace]);
+    assert_eq!(text.matches(lost).count(), 1, "{text}");
+    let comparison = json(&["compare", &stacks[0], &stacks[1], "--trace", &trace]);
+    for ranked in comparison["candidates"].as_array().unwrap() {
+        assert!(notes(&ranked["report"])[0].as_str().unwrap().contains(lost), "{ranked}");
+    }
+    // A workload that is no trace has nothing to be noted.
+    assert!(notes(&json(&["run", &stacks[0]])).is_empty());
+}

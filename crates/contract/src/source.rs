@@ -44,6 +44,12 @@ pub trait Source: Send {
         0
     }
 
+    /// What is wrong with what was read so far that the requests do not tell,
+    /// such as events that a trace has lost. A sentence each.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// How many requests there will be in all, if the source knows; for
     /// progress bars.
     fn expected_requests(&self) -> Option<u64> {

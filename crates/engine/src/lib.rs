@@ -67,6 +67,8 @@ pub struct Outcome {
     pub out_of_range: u64,
     /// Damaged rows of the source that were left out.
     pub skipped_rows: u64,
+    /// What the source says is wrong with what it read; a sentence each.
+    pub source_notes: Vec<String>,
     /// The instant of the last completion.
     pub end: Time,
     /// What each drive counted until then, in the order of the tree. What layers
@@ -105,6 +107,7 @@ impl Engine {
                 lost: 0,
                 out_of_range: 0,
                 skipped_rows: 0,
+                source_notes: Vec::new(),
                 end: Time::ZERO,
                 drives: Vec::new(),
                 layers: Vec::new(),
@@ -149,6 +152,7 @@ impl Engine {
         assert_eq!(lost, 0, "a layer has lost {lost} requests");
         self.outcome.requests = self.machine.submitted();
         self.outcome.skipped_rows = self.source.skipped_rows();
+        self.outcome.source_notes = self.source.notes();
         (self.outcome.drives, self.outcome.layers) = counted.unwrap_or_default();
         Ok(self.outcome)
     }

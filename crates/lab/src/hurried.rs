@@ -56,6 +56,10 @@ impl Source for Hurried {
         self.source.skipped_rows()
     }
 
+    fn notes(&self) -> Vec<String> {
+        self.source.notes()
+    }
+
     fn expected_requests(&self) -> Option<u64> {
         self.source.expected_requests()
     }

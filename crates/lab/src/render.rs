@@ -14,6 +14,7 @@ impl fmt::Display for Ranking {
         for reason in &self.reasons {
             writeln!(f, "Why: {}", reason.sentence)?;
         }
+        self.write_trace(f)?;
         self.write_notes(f)
     }
 }
@@ -111,6 +112,22 @@ impl Ranking {
                 overload.carried_share
             )
         })
+    }
+
+    /// What the trace lacks, which is what all candidates lack.
+    fn write_trace(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(first) = self.candidates.first() else { return Ok(()) };
+        if first.report.skipped_rows > 0 {
+            writeln!(f, "The trace: {} damaged rows were left out", first.report.skipped_rows)?;
+        }
+        let mut told: Vec<&str> = Vec::new();
+        for note in self.candidates.iter().flat_map(|ranked| &ranked.report.trace_notes) {
+            if !told.contains(&note.as_str()) {
+                writeln!(f, "The trace: {note}")?;
+                told.push(note);
+            }
+        }
+        Ok(())
     }
 
     fn write_notes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -108,6 +108,7 @@ mod tests {
             lost: 0,
             out_of_range: 0,
             skipped_rows: 0,
+            source_notes: Vec::new(),
             end,
             drives: Vec::new(),
             layers: Vec::new(),

@@ -216,6 +216,7 @@ impl Measurement {
             lost: outcome.lost,
             out_of_range: outcome.out_of_range,
             skipped_rows: outcome.skipped_rows,
+            trace_notes: outcome.source_notes.clone(),
             warm_up_requests: self.skipped,
             overload,
             backlog: self.flow.as_ref().and_then(Flow::backlog),

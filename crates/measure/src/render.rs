@@ -83,6 +83,9 @@ impl Report {
                 writeln!(f, "  {count} {what}")?;
             }
         }
+        for note in &self.trace_notes {
+            writeln!(f, "  The trace: {note}")?;
+        }
         writeln!(
             f,
             "{} IOPS, {} MB/s over {} simulated seconds",

@@ -24,6 +24,9 @@ pub struct Report {
     pub out_of_range: u64,
     /// Damaged rows of the trace that were left out.
     pub skipped_rows: u64,
+    /// What is wrong with the trace that its requests do not tell, such as
+    /// events that it has lost; a sentence each, as `trace info` has them.
+    pub trace_notes: Vec<String>,
     /// Requests of the warm-up. The times and rates below leave them out.
     pub warm_up_requests: u64,
     /// Set where arrivals outrun the drives. Times grow with the length of such

@@ -248,6 +248,7 @@ fn flushes_and_discards_have_times_and_rates_of_their_own() {
         lost: 0,
         out_of_range: 0,
         skipped_rows: 0,
+        source_notes: Vec::new(),
         end: Time::ZERO + Duration::from_millis(10),
         drives: Vec::new(),
         layers: Vec::new(),

@@ -115,6 +115,10 @@ impl Source for Replay {
         self.reader.skipped()
     }
 
+    fn notes(&self) -> Vec<String> {
+        self.reader.notes()
+    }
+
     fn expected_requests(&self) -> Option<u64> {
         self.limit
     }

@@ -63,6 +63,7 @@ pub(crate) fn check(stack: &Stack, paths: &[String]) -> Result<Result<(), String
         lost: 0,
         out_of_range: 0,
         skipped_rows: 0,
+        source_notes: Vec::new(),
         end: Time::ZERO,
         drives: vec![MemberStatistics::default(); drives.len()],
         layers: Vec::new(),

@@ -142,6 +142,17 @@ impl Source for SideBySide {
         self.parts.iter().map(|running| running.part.source.skipped_rows()).sum()
     }
 
+    fn notes(&self) -> Vec<String> {
+        let mut notes: Vec<String> = Vec::new();
+        for note in self.parts.iter().flat_map(|running| running.part.source.notes()) {
+            // Parts may be of one trace.
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
+        notes
+    }
+
     fn expected_requests(&self) -> Option<u64> {
         // How far those in the background come is not known.
         let foreground = self.parts.iter().all(|running| !running.part.background);
