@@ -27,18 +27,26 @@ impl Observer for Seen {
 }
 
 fn stack(volume: &str, requests: u64) -> Result<Stack, String> {
+    stack_at(20.0, volume, requests)
+}
+
+fn stack_at(rate_per_s: f64, volume: &str, requests: u64) -> Result<Stack, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("stack.toml");
     let text = format!(
         "seed = 1\n[workload]\nkind = \"synthetic\"\nrequests = {requests}\nsize = \"4KiB\"\nread_share = 0.5\n\
-         arrivals = {{ process = \"poisson\", rate_per_s = 20 }}\n[volume]\n{volume}\n"
+         arrivals = {{ process = \"poisson\", rate_per_s = {rate_per_s} }}\n[volume]\n{volume}\n"
     );
     fs::write(&path, text).unwrap();
     Stack::load(&path, &Overrides::default()).map_err(|error| error.to_string())
 }
 
 fn run(volume: &str, requests: u64) -> (Outcome, Seen) {
-    let run = stack(volume, requests).unwrap().build().unwrap();
+    run_at(20.0, volume, requests)
+}
+
+fn run_at(rate_per_s: f64, volume: &str, requests: u64) -> (Outcome, Seen) {
+    let run = stack_at(rate_per_s, volume, requests).unwrap().build().unwrap();
     let mut seen = Seen::default();
     let outcome = Engine::new(run.tree, run.source).run(&mut seen).unwrap();
     (outcome, seen)
@@ -106,6 +114,30 @@ fn two_members_are_rebuilt_in_the_time_of_one() {
     assert_eq!(first, second);
     let (alone, both) = (alone.unwrap() as f64, first.unwrap() as f64);
     assert!(both > 0.8 * alone, "{both} of each, {alone} of one alone");
+}
+
+#[test]
+fn while_nobody_asks_a_member_is_filled_at_the_rate_of_its_medium() {
+    for volume in [
+        "layout = \"raid1\"\ndrives = 2\nrebuild = 1",
+        "layout = \"raid5\"\ndrives = 5\nrebuild = 2",
+        "layout = \"raid5\"\ndrives = 5\nrebuild = 0\nchunk = \"1MiB\"",
+        "layout = \"raid6\"\ndrives = 6\nrebuild = [0, 1]",
+        "layout = \"raid10\"\ndrives = 4\nrebuild = [0, 3]",
+    ] {
+        let volume = format!("{volume}\ndrive = \"x24\"");
+        let medium = stack(&volume, 1).unwrap().rebuilt_members().unwrap()[0].zones[0].bytes_per_s;
+        let (_, seen) = run_at(0.02, &volume, 4);
+        let member = seen.done[0].2;
+        let marks: Vec<_> = seen.done.iter().filter(|done| done.2 == member).collect();
+        // A request takes the speed of a second: of many spans some have none.
+        let speeds = marks.windows(200).map(|span| {
+            let (first, last) = (span[0], span[span.len() - 1]);
+            (last.3.0 - first.3.0) as f64 * 512.0 / last.0.since(first.0).as_secs_f64()
+        });
+        let share = speeds.fold(0.0, f64::max) / medium as f64;
+        assert!((0.95..1.01).contains(&share), "{volume}: {share} of the medium's rate");
+    }
 }
 
 #[test]

@@ -18,14 +18,18 @@ pub(super) struct Units {
     /// without a buffer loses between two commands, up to a revolution, is
     /// little beside it.
     pub(super) long: Sectors,
-    /// How many are under way while nobody asks for anything: one is written,
-    /// the next is read, and another waits so that no arm does.
+    /// How many are under way while nobody asks for anything: one is written
+    /// while the next is read. Where one ends, the next to be read waits already
+    /// behind that which is being read: each drive has one command, and at most
+    /// one in its queue. With two there, a drive that goes by access time takes
+    /// the further first, since it has just passed the beginning of the nearer,
+    /// and pays for coming back.
     pub(super) window: usize,
 }
 
 impl Default for Units {
     fn default() -> Units {
-        Units { short: Sectors(2048), long: Sectors(32_768), window: 3 }
+        Units { short: Sectors(2048), long: Sectors(65_536), window: 2 }
     }
 }
 
