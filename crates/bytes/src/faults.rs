@@ -11,7 +11,9 @@
 //!   is as new or as old by chance, and the next sync calls that a success, as
 //!   Linux does after it could not write pages back.
 //! - **Death**: from some moment on a disk answers everything with `EIO`.
-//! - **Kill**: the process ends between two requests; the media keep all.
+//! - **Kill**: the process ends between two requests; the media keep all. What
+//!   a member was filled with since the last sync counts for nothing afterwards,
+//!   so a disk that fails besides counts as one more.
 //! - **Power loss**: each sector that was written since the last sync is as new
 //!   or as old, by chance. Only while all members are alive, and recorded so:
 //!   `lib.rs` says what a degraded parity volume loses.
@@ -362,8 +364,12 @@ impl Trial {
         self.disks.disks.values().any(bad)
     }
 
+    /// After a kill, a member that was filled and is not recorded so counts as
+    /// empty: with a disk that fails besides, that may be more than is survived.
     fn kill(&mut self) {
-        if !self.has_bad_sectors() {
+        self.faulty.retain(|name| !self.disks.disks[name].lock().unwrap().is_sound());
+        let too_many = self.store().records_lag() && !self.faulty.is_empty() && !self.anything_goes;
+        if !self.has_bad_sectors() && !too_many {
             self.spare_the_opening(Trial::open);
         }
     }
@@ -495,4 +501,18 @@ fn a_full_disk_below_a_degraded_volume_does_not_stop_reads_and_room_mends_it() {
     full(&trial, 0);
     trial.write();
     trial.finish();
+}
+
+#[test]
+fn a_change_that_one_copy_has_no_room_for_and_another_cannot_compute_is_made_all_the_same() {
+    for lbn in 6..10 {
+        let mut trial = Trial::new(crate::samples::sample("raid5 in raid1"), 1);
+        let disk = |trial: &Trial, name: &str| Arc::clone(&trial.disks.disks[name]);
+        disk(&trial, "1.0").lock().unwrap().rates.room = 1000;
+        disk(&trial, "0.2").lock().unwrap().bad.extend(0..60);
+        trial.version = 1;
+        trial.store().write(Lbn(lbn), &content(lbn, 1)).unwrap();
+        trial.may[lbn as usize] = vec![1];
+        trial.finish();
+    }
 }

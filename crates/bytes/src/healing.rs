@@ -115,8 +115,8 @@ impl Store {
             let media = failed.iter().map(|&(medium, _)| medium).collect();
             self.unsettled.push(Unsettled { extent, media });
         }
-        let broken: Vec<(usize, bool)> =
-            failed.iter().copied().filter(|&(_, want_of_room)| !want_of_room).collect();
+        let unread = self.media.take_failed_read();
+        let broken = broken_of(&failed, unread.is_some());
         if !broken.is_empty() && self.survives_all(&broken) {
             return broken.iter().try_for_each(|&(medium, _)| self.drop_medium(medium, &error));
         }
@@ -124,7 +124,12 @@ impl Store {
         while matches!(self.settle_some(), Ok(true)) {}
         self.media.take_failed_changes();
         self.media.take_failed_read();
-        Err(error)
+        // What is told is what there is to do: a read that failed is mended once
+        // there is room.
+        match failed.iter().find(|&&(_, want_of_room)| want_of_room) {
+            Some(&(medium, _)) if unread.is_some() => Err(self.media.want_of_room(medium)),
+            _ => Err(error),
+        }
     }
 
     /// Mends what could not be read last; `error` if that cannot be. A medium
@@ -291,7 +296,16 @@ impl Store {
             Ok(settled) => return Ok(settled),
             Err(error) => error,
         };
-        let full = !self.media.take_failed_changes().is_empty();
+        let failed = self.media.take_failed_changes();
+        let full = !failed.is_empty();
+        // One that takes no changes at all has failed; want of room may pass.
+        let broken: Vec<(usize, bool)> =
+            failed.into_iter().filter(|&(_, want_of_room)| !want_of_room).collect();
+        if !broken.is_empty() && self.survives_all(&broken) {
+            self.media.take_failed_read();
+            broken.iter().try_for_each(|&(medium, _)| self.drop_medium(medium, &error))?;
+            return Ok(true);
+        }
         match self.media.take_failed_read() {
             // It lacks a change, and cannot be read either.
             Some((medium, _)) if !full && self.lacking().contains(&medium) => {
@@ -319,6 +333,15 @@ impl Store {
         }
         Ok(())
     }
+}
+
+/// The media that are done without after changes have `failed` so: those that the
+/// host fails to change. Want of room is told, and they lack the change until there
+/// is some; unless a copy could not be computed at the same time, since what was
+/// `unread` lacks the change as well, and only a change that is made to its end
+/// leaves all copies alike.
+fn broken_of(failed: &[(usize, bool)], unread: bool) -> Vec<(usize, bool)> {
+    failed.iter().copied().filter(|&(_, want_of_room)| unread || !want_of_room).collect()
 }
 
 impl Array {

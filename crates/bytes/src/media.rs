@@ -171,6 +171,11 @@ impl Media {
         failed
     }
 
+    /// That the host had no room for a change of the medium.
+    pub(crate) fn want_of_room(&self, medium: usize) -> StoreError {
+        self.error("write to", medium, io::ErrorKind::StorageFull.into())
+    }
+
     fn error(&self, action: &'static str, medium: usize, source: io::Error) -> StoreError {
         StoreError::Host { file: self.media[medium].name(), action, source }
     }
