@@ -47,6 +47,15 @@ impl FileMedium {
         FileMedium::open_in_files_of(FILE_BYTES_MAX, path, capacity)
     }
 
+    /// Opens the files at `path`, which have their length, for reads alone.
+    pub(crate) fn open_read_only(path: &Path, capacity: Sectors) -> io::Result<FileMedium> {
+        let file_bytes = FILE_BYTES_MAX;
+        let files =
+            names_and_lengths(file_bytes, path, capacity).map(|(path, _)| File::open(path).map(Arc::new));
+        let files = files.collect::<io::Result<_>>()?;
+        Ok(FileMedium { path: path.to_owned(), files, file_bytes, capacity })
+    }
+
     /// The same in files of another size.
     pub(crate) fn open_in_files_of(
         file_bytes: u64,

@@ -57,11 +57,7 @@ impl Journal {
         let mut head = [0; BLOCK_BYTES];
         let whole = file.read_exact_at(&mut head, 0).is_ok() && unseal(&head, 0, &id).is_some();
         if !whole && needed {
-            let detail = format!(
-                "found no journal of this store ({id}), which was killed while a parity volume lacked a member: \
-                 what that member held may be computed wrongly now; put the file back as the server left it"
-            );
-            return Err(StoreError::Damaged { file: path, detail });
+            return Err(missing(path, id));
         }
         if !whole {
             let made = file.set_len(0).and_then(|()| file.write_all_at(&seal(&[], 0, &id), 0));
@@ -102,6 +98,27 @@ impl Journal {
         let emptied = self.file.set_len(BLOCK_BYTES as u64);
         emptied.map_err(|error| StoreError::host("empty", &self.path, error))
     }
+}
+
+/// The record of a folder, if there is a whole one; nothing is changed. An error
+/// if there is no journal of this store and it may have been `needed`.
+pub(crate) fn look(folder: &Path, id: StoreId, needed: bool) -> Result<Option<Transaction>, StoreError> {
+    let path = folder.join(NAME);
+    let bytes = std::fs::read(&path).unwrap_or_default();
+    let whole = bytes.get(..BLOCK_BYTES).is_some_and(|head| unseal(head, 0, &id).is_some());
+    match bytes.get(BLOCK_BYTES..) {
+        Some(record) if whole => Ok(decode(record)),
+        _ if needed => Err(missing(path, id)),
+        _ => Ok(None),
+    }
+}
+
+fn missing(file: PathBuf, id: StoreId) -> StoreError {
+    let detail = format!(
+        "found no journal of this store ({id}), which was killed while a parity volume lacked a member: \
+         what that member held may be computed wrongly now; put the file back as the server left it"
+    );
+    StoreError::Damaged { file, detail }
 }
 
 fn encode(transaction: &Transaction, index: &mut Vec<u8>) {

@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `store.rs` | [`Store`]: reads, writes, zeros, discards, allocation, scrubbing |
 //! | `opening.rs` | a store is made, or opened again and mended |
+//! | `reading.rs` | a store that is only read, and nothing of it changed |
 //! | `durability.rs` | syncing, also from another thread; tidying; closing |
 //! | `members.rs` | members fail, are restored, and are filled again |
 //! | `healing.rs` | what the host's storage fails to do, and what follows |
@@ -96,6 +97,7 @@ mod members;
 mod memory;
 mod node;
 mod opening;
+mod reading;
 mod regions;
 mod sealed;
 mod states;

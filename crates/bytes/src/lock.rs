@@ -23,6 +23,22 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
+    /// Keeps writers out, and lets others read. Where there is no lock file, as in
+    /// a copy, nobody is to be kept out.
+    pub(crate) fn share(folder: &Path) -> Result<Option<Lock>, StoreError> {
+        let path = folder.join(NAME);
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(StoreError::host("open", &path, error)),
+        };
+        match file.try_lock_shared() {
+            Ok(()) => Ok(Some(Lock { _file: file })),
+            Err(TryLockError::WouldBlock) => Err(StoreError::InUse { folder: folder.to_owned() }),
+            Err(TryLockError::Error(error)) => Err(StoreError::host("lock", &path, error)),
+        }
+    }
+
     /// Takes the folder, which it makes if it is missing.
     pub(crate) fn take(folder: &Path) -> Result<Lock, StoreError> {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);

@@ -66,6 +66,21 @@ impl Loss {
         Ok(Loss { then, written, id: kept.map(|(_, id)| id), changed: 0 })
     }
 
+    /// The same loss of a folder of which nothing is changed.
+    pub(crate) fn look(
+        index: usize,
+        states: &[StateRecord],
+        capacity: Sectors,
+        folder: &Path,
+        id: StoreId,
+    ) -> Result<Loss, StoreError> {
+        let path = folder.join(file_name(index));
+        let medium = FileMedium::open_read_only(&path, Sectors(capacity.0.div_ceil(SECTORS_A_BLOCK)));
+        let medium = medium.map_err(|error| StoreError::host("open", &path, error))?;
+        let loss = Loss::open(index, states, capacity, None)?;
+        Ok(Loss { written: Box::new(medium), id: Some(id), ..loss })
+    }
+
     /// Whether members in these states have all that they had when this was
     /// given up.
     pub(crate) fn covers(&self, states: &MemberStates) -> bool {

@@ -145,6 +145,7 @@ impl Store {
     /// # Errors
     /// The volume has not failed, or it was said already; or the host's.
     pub fn accept_data_loss(&mut self) -> Result<(), StoreError> {
+        self.check_changes()?;
         if self.may_be_filled() {
             let why = if self.has_failed() { "its data was given up already" } else { "it has not failed" };
             return Err(StoreError::Refused(format!("the volume has nothing to give up: {why}")));
@@ -174,6 +175,7 @@ impl Store {
     /// not given up; or its medium could not be emptied, or the change not be
     /// recorded: the member counts as failed then, as before.
     pub fn restore_member(&mut self, path: &[usize]) -> Result<(), StoreError> {
+        self.check_changes()?;
         self.finish_pending()?;
         let name = dotted(path);
         let (array, member) = states::find(&mut self.root, path)?;
@@ -200,6 +202,7 @@ impl Store {
     /// [has failed](Store::has_failed), so that nothing is left to fill it from,
     /// and its data was not given up; or the host's: the member is filled as far as its state says then.
     pub fn rebuild_member(&mut self, path: &[usize], upto: Sectors) -> Result<Sectors, StoreError> {
+        self.check_changes()?;
         self.finish_pending()?;
         let (array, member) = states::find(&mut self.root, path)?;
         let end = array.layout.member_used(member);

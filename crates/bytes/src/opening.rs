@@ -14,7 +14,7 @@ use crate::sealed::{Label, StoreId};
 use crate::states;
 use crate::store::{Records, Store, Unsettled};
 use crate::superblock::{MemberRecord, StateRecord, Superblock};
-use crate::transaction::Change;
+use crate::transaction::{Change, Transaction};
 use crate::verify::{Comparison, Verifier};
 use fullstroke_contract::MemberState;
 use fullstroke_units::Sectors;
@@ -46,6 +46,9 @@ pub struct Opening<'a> {
     /// Whether an unclean store serves at once, and is compared behind: by
     /// [`Store::tidy`], a part at a time. Otherwise it is compared first.
     pub compare_behind: bool,
+    /// Whether nothing of the folder is changed, nor need be changeable. What an
+    /// unclean store needs is mended in memory, behind; all changes are refused.
+    pub read_only: bool,
     /// Told how far the mending of an unclean store is.
     pub progress: Option<&'a mut dyn FnMut(Progress)>,
 }
@@ -59,6 +62,7 @@ impl Default for Opening<'_> {
             survive_power_loss: true,
             quiet,
             compare_behind: false,
+            read_only: false,
             progress: None,
         }
     }
@@ -114,7 +118,7 @@ pub(crate) trait Source {
 struct Memory;
 
 /// Media in the files of a folder.
-struct Files<'a>(&'a Path);
+pub(crate) struct Files<'a>(pub(crate) &'a Path);
 
 impl Source for Memory {
     fn complaint(&self, _: &MemberRecord, _: Option<Label>) -> Option<String> {
@@ -164,6 +168,9 @@ impl Store {
     ) -> Result<(Store, OpenReport), StoreError> {
         match location {
             Location::Memory => Store::open_in_memory(shape, &opening),
+            Location::Folder(folder) if opening.read_only => {
+                Store::open_read_only(folder, shape, digest, &opening)
+            }
             Location::Folder(folder) => Store::open_in(folder, &mut Files(folder), shape, digest, opening),
         }
     }
@@ -237,7 +244,7 @@ impl Store {
         Ok((store, report))
     }
 
-    fn over(root: Node, media: Media, records: Option<Records>, quiet: Duration) -> Store {
+    pub(crate) fn over(root: Node, media: Media, records: Option<Records>, quiet: Duration) -> Store {
         Store {
             has_copies: states::any_copies(&root),
             root,
@@ -253,6 +260,7 @@ impl Store {
             checkpoint: None,
             quiet,
             state_changes: 0,
+            read_only: None,
         }
     }
 
@@ -273,16 +281,7 @@ impl Store {
             return Ok(());
         };
         let Some(transaction) = journal.read()? else { return Ok(()) };
-        let drives: Vec<Sectors> =
-            drives_of(&superblock.members).map(|drive| Sectors(drive.sectors)).collect();
-        let fits = |change: &Change| {
-            drives.get(change.medium as usize).is_some_and(|&capacity| change.extent.within(capacity))
-        };
-        if !transaction.changes.iter().all(fits) {
-            let file = folder.join(crate::journal::NAME);
-            let detail = "its record does not fit the members; remove the file to go on without it".into();
-            return Err(StoreError::Damaged { file, detail });
-        }
+        check_fits(folder, &superblock.members, &transaction)?;
         report.replayed_changes = transaction.changes.len() as u64;
         self.media.transaction = transaction;
         self.media.apply(&[])?;
@@ -376,9 +375,27 @@ fn begin(
     Ok(superblock)
 }
 
+/// An error if the journal's record is not one of these members.
+pub(crate) fn check_fits(
+    folder: &Path,
+    members: &[MemberRecord],
+    transaction: &Transaction,
+) -> Result<(), StoreError> {
+    let drives: Vec<Sectors> = drives_of(members).map(|drive| Sectors(drive.sectors)).collect();
+    let fits = |change: &Change| {
+        drives.get(change.medium as usize).is_some_and(|&capacity| change.extent.within(capacity))
+    };
+    if transaction.changes.iter().all(fits) {
+        return Ok(());
+    }
+    let file = folder.join(crate::journal::NAME);
+    let detail = "its record does not fit the members; remove the file to go on without it".into();
+    Err(StoreError::Damaged { file, detail })
+}
+
 /// Counts members as failed whose media are not as they were left, and names
 /// them.
-fn fail_missing(
+pub(crate) fn fail_missing(
     root: &mut Node,
     superblock: &Superblock,
     source: &dyn Source,
@@ -418,7 +435,7 @@ fn drives_of(members: &[MemberRecord]) -> impl Iterator<Item = &MemberRecord> {
     members.iter().filter(|member| member.file.is_some())
 }
 
-fn open_media(members: &[MemberRecord], source: &mut dyn Source) -> Result<Media, StoreError> {
+pub(crate) fn open_media(members: &[MemberRecord], source: &mut dyn Source) -> Result<Media, StoreError> {
     let media = drives_of(members).map(|member| source.open(member)).collect::<Result<Vec<_>, _>>()?;
     Ok(Media::new(media))
 }

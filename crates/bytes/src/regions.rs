@@ -90,6 +90,23 @@ impl Regions {
         Ok(regions)
     }
 
+    /// The dirty regions of a store that was killed, by the file as it is, and
+    /// whether that was not whole, so that all are.
+    pub(crate) fn look(folder: &Path, capacity: Sectors, size: Sectors, id: &StoreId) -> (Vec<Extent>, bool) {
+        let count = capacity.0.div_ceil(size.0) as usize;
+        let file = std::fs::read(folder.join(NAME)).unwrap_or_default();
+        let found = decode(&file, count.div_ceil(8), id);
+        let is_dirty = |&region: &usize| match &found {
+            Some(bits) => bits[region / 8] >> (region % 8) & 1 == 1,
+            None => true,
+        };
+        let extent = |region: usize| {
+            let start = region as u64 * size.0;
+            Extent::new(start, size.0.min(capacity.0 - start))
+        };
+        ((0..count).filter(is_dirty).map(extent).collect(), found.is_none())
+    }
+
     /// The dirty regions, the latest to become so last.
     pub(crate) fn dirty(&self) -> &[u32] {
         &self.dirty

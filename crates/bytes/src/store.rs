@@ -92,6 +92,9 @@ pub struct Store {
     pub(crate) dropped: Vec<Dropped>,
     /// Counts changes of members' states that do not come from rebuilding.
     pub(crate) state_changes: u64,
+    /// What keeps writers out of a folder that is only read. Changes are collected
+    /// then and never made.
+    pub(crate) read_only: Option<Option<Lock>>,
 }
 
 /// A comparison of all redundancy with the data, as far as it is.
@@ -218,7 +221,8 @@ impl Store {
     ) -> Result<(), StoreError> {
         self.check_range(Extent { start: lbn, sectors })?;
         self.finish_pending()?;
-        if !self.losses.is_empty() {
+        let mended_in_memory = self.is_read_only() && !self.media.transaction.changes.is_empty();
+        if !self.losses.is_empty() || mended_in_memory {
             // What takes no room would be taken for zeros.
             let _ = visit(Extent { start: lbn, sectors }, true);
             return Ok(());
@@ -271,6 +275,7 @@ impl Store {
         self.check_running()?;
         self.finish_pending()?;
         if scrub.mend {
+            self.check_changes()?;
             self.check_loss()?;
         }
         if self.left_to_compare() > Bytes(0) && self.settle_or_give_up_lacking()? {
@@ -336,6 +341,7 @@ impl Store {
         mut make: impl FnMut(&mut Node, Extent, &mut Media) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         self.check_range(extent)?;
+        self.check_changes()?;
         if !self.root.answers() {
             return Err(StoreError::Lost { extent });
         }

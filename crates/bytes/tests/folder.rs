@@ -370,6 +370,113 @@ fn an_unclean_store_can_serve_at_once_and_is_compared_behind() {
     }
 }
 
+/// The names, bytes and times of all files.
+fn snapshot(folder: &Path) -> Vec<(String, Vec<u8>, std::time::SystemTime)> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    let mut files: Vec<_> = entries
+        .map(|entry| {
+            let modified = entry.metadata().unwrap().modified().unwrap();
+            (entry.file_name().to_str().unwrap().to_owned(), fs::read(entry.path()).unwrap(), modified)
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+fn open_read_only(sample: Sample, folder: &Path) -> Result<(Store, OpenReport), StoreError> {
+    let opening = Opening { read_only: true, ..Opening::default() };
+    Store::open((sample.shape)(), &Location::Folder(folder.to_owned()), "0123", opening)
+}
+
+#[test]
+fn a_store_that_is_opened_read_only_is_read_and_nothing_of_its_folder_changes() {
+    for name in ["raid1", "raid5", "raid6", "raid10", "raid50"] {
+        let (folder, sample) = (folder(), sample(name));
+        let bytes = filled(sample, folder.path());
+        let before = snapshot(folder.path());
+        let (mut store, report) = open_read_only(sample, folder.path()).unwrap();
+        assert!(report.clean && store.is_read_only(), "{name}");
+        assert!(all_of(&mut store) == bytes, "{name}");
+        for refused in [store.write(Lbn(0), &[1; 512]), store.discard(Lbn(0), Sectors(8))] {
+            assert!(said(refused).contains("read-only"), "{name}");
+        }
+        assert!(said(store.restore_member(&path_of(name))).contains("read-only"), "{name}");
+        store.sync().unwrap();
+        assert!(open_read_only(sample, folder.path()).is_ok(), "{name}: others may read");
+        assert!(matches!(open(sample, folder.path()), Err(StoreError::InUse { .. })), "{name}");
+        store.close().unwrap();
+        assert!(snapshot(folder.path()) == before, "{name}");
+    }
+}
+
+#[test]
+fn an_unclean_store_that_is_opened_read_only_is_mended_in_memory() {
+    for name in ["raid1", "raid5", "raid6", "raid10", "raid50"] {
+        let (folder, sample) = (folder(), sample(name));
+        filled(sample, folder.path());
+        let (mut store, _) = open(sample, folder.path()).unwrap();
+        store.write(Lbn(5), &pattern(5, 9, 2)).unwrap();
+        drop(store);
+        let path = folder.path().join(if name == "raid50" { "member-0.1.img" } else { "member-1.img" });
+        let mut member = fs::read(&path).unwrap();
+        member[..8 * 512].fill(0xAB);
+        fs::write(&path, member).unwrap();
+        let before = snapshot(folder.path());
+        let (mut store, report) = open_read_only(sample, folder.path()).unwrap();
+        assert_eq!((report.clean, report.regions), (false, 1), "{name}");
+        let first = all_of(&mut store);
+        assert!(all_of(&mut store) == first, "{name}: the same to every read");
+        while store.tidy(Duration::ZERO).unwrap() == Tidy::Again {}
+        assert_eq!(store.scrub().unwrap().mismatched_sectors, 0, "{name}");
+        assert!(all_of(&mut store) == first, "{name}: mended and the same");
+        store.close().unwrap();
+        assert!(snapshot(folder.path()) == before, "{name}");
+    }
+}
+
+#[test]
+fn what_the_journal_holds_is_read_from_it_where_nothing_may_be_changed() {
+    for name in ["raid5", "raid6", "raid50"] {
+        let (folder, sample) = (folder(), sample(name));
+        let mut bytes = filled(sample, folder.path());
+        let (mut store, _) = open(sample, folder.path()).unwrap();
+        store.fail_member(&path_of(name)).unwrap();
+        store.write(Lbn(5), &pattern(5, 9, 2)).unwrap();
+        bytes[5 * 512..14 * 512].copy_from_slice(&pattern(5, 9, 2));
+        drop(store);
+        // As if the kill had come before the first of the journal's changes.
+        let written = pattern(5, 9, 2);
+        let mut unmade = 0;
+        for entry in fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()) {
+            if entry.extension().is_none_or(|extension| extension != "img") {
+                continue;
+            }
+            let mut member = fs::read(&entry).unwrap();
+            for sector in member.chunks_mut(512) {
+                if written.chunks(512).any(|new| new == sector) {
+                    sector.fill(0x77);
+                    unmade += 1;
+                }
+            }
+            fs::write(&entry, member).unwrap();
+        }
+        assert!(unmade > 0, "{name}: something was written");
+        let before = snapshot(folder.path());
+        let (mut store, report) = open_read_only(sample, folder.path()).unwrap();
+        assert!(!report.clean && report.replayed_changes > 0, "{name}");
+        assert!(all_of(&mut store) == bytes, "{name}");
+        store.close().unwrap();
+        assert!(snapshot(folder.path()) == before, "{name}");
+    }
+}
+
+#[test]
+fn no_store_is_made_read_only() {
+    let folder = folder();
+    assert!(said(open_read_only(sample("raid5"), folder.path())).contains("holds no store"));
+    assert_eq!(snapshot(folder.path()).len(), 0);
+}
+
 fn path_of(name: &str) -> Vec<usize> {
     path(if name == "raid50" { "0.1" } else { "1" })
 }

@@ -281,10 +281,18 @@ fn world(
         Some(folder) if stacks == 1 => Location::Folder(folder.clone()),
         Some(folder) => Location::Folder(folder.join(stack.name())),
     };
-    let opening =
-        Opening { allow_degraded: options.allow_degraded, compare_behind: true, ..Opening::default() };
+    let opening = Opening {
+        allow_degraded: options.allow_degraded,
+        compare_behind: true,
+        read_only: options.read_only,
+        ..Opening::default()
+    };
     let (store, report) = Store::open(service.shape, &location, &stack.volume_digest(), opening)?;
     notes.extend(describe(&report).map(|note| format!("{}: {note}", stack.name())));
+    if store.is_read_only() && !report.clean {
+        let note = "served read-only: what a kill has left is mended in memory, and not in the folder";
+        notes.push(format!("{}: {note}", stack.name()));
+    }
     let machine = Machine::new(service.tree);
     let names: Vec<String> = machine.tree().drive_names().map(str::to_owned).collect();
     let recorder = options.record.as_deref().map(|path| recorder(stack, path, &names)).transpose()?;

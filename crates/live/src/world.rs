@@ -290,6 +290,10 @@ impl World {
         for (path, member) in members().filter(|(_, member)| member.state == "rebuilding") {
             // What the stack file says already is refused, rightly.
             let _ = self.order(Time::ZERO, &path, |member| Order::Fail { member });
+            if self.store.is_read_only() {
+                // It is filled by whoever serves it for writing.
+                continue;
+            }
             let done = Sectors(member.done_sectors.unwrap_or_default());
             let _ = self.order_restore(Time::ZERO, &path, done, kept.rate);
         }

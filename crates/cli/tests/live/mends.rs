@@ -83,6 +83,39 @@ fn a_flipped_byte_of_redundancy_is_found_and_repaired() {
 }
 
 #[test]
+fn a_store_on_a_read_only_mount_is_served_read_only_also_after_a_kill() {
+    for (volume, failed) in [(RAID1, None), (RAID5, None), (RAID5, Some("1")), (NESTED, None)] {
+        let place = Place::new(volume, 4);
+        let server = place.serve_stored();
+        failed.iter().for_each(|drive| drop(server.ctl(&["fail", drive])));
+        let bytes = fill(&server);
+        server.kill();
+        let Some(server) = place.serve_from_read_only_mount(&["--read-only"]) else { return };
+        assert_holds(&server, &bytes, volume.name);
+        let mut client = server.client();
+        assert!(client.write(0, &[1; 512], CommandFlags::empty()).is_err(), "{}", volume.name);
+        client.flush().unwrap();
+        let drive = server.status()["exports"][0]["drives"][0]["name"].as_str().unwrap().to_owned();
+        assert!(server.ctl_refused(&["fail", &drive]).contains("--read-only"));
+        let scrubbed = scrub(&server, &[]);
+        assert_eq!(scrubbed.0, Some(0), "{scrubbed:?}");
+        server.stop_well();
+        let server = place.serve_stored();
+        assert_holds(&server, &bytes, volume.name);
+        server.scrub();
+        server.stop_well();
+    }
+}
+
+#[test]
+fn a_store_that_is_not_there_is_not_made_to_be_served_read_only() {
+    let place = Place::new(RAID5, 4);
+    let message = place.serve_refused(&["--read-only", "--store", &place.name("store")]);
+    assert!(message.contains("holds no store") && message.contains("writing"), "{message}");
+    assert!(!place.path("store").exists());
+}
+
+#[test]
 fn what_is_served_read_only_is_not_repaired() {
     let server = Place::new(RAID5, 4).serve(&["--no-delay", "--read-only"]);
     assert!(server.ctl_refused(&["scrub", "--repair"]).contains("--read-only"));
