@@ -39,6 +39,34 @@ pub struct Synced {
     failed: Vec<(Option<usize>, StoreError)>,
 }
 
+/// Makes durable that regions are about to change: what
+/// [`Store::announce`] waits for. Another thread may run it.
+pub struct MarkJob {
+    file: ToSync,
+    setting: u64,
+}
+
+/// What a [`MarkJob`] came to; for [`Store::note_marked`].
+#[derive(Debug)]
+#[must_use = "what was not made durable is known to nobody else"]
+pub struct Marked(Result<u64, StoreError>);
+
+impl MarkJob {
+    /// Waits until the host has written the marks, or has failed to.
+    pub fn run(self) -> Marked {
+        let ToSync { name, file, .. } = self.file;
+        let failed = |source| StoreError::Host { file: name, action: "make durable", source };
+        Marked(file.make_durable().map(|()| self.setting).map_err(failed))
+    }
+
+    /// The same job, with what it waits for in another's hands: for tests.
+    #[doc(hidden)]
+    pub fn over(mut self, file: Arc<dyn Durable>) -> MarkJob {
+        self.file.file = file;
+        self
+    }
+}
+
 /// What [`Store::tidy`] leaves to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tidy {
@@ -99,6 +127,46 @@ impl Store {
         self.media.epoch += 1;
         let (state_changes, states) = (self.state_changes, self.states());
         SyncJob { files, synced: Synced { epoch, state_changes, states, failed: Vec::new() } }
+    }
+
+    /// The extent is about to change. Answers whether a change of it would be
+    /// carried out at once; otherwise it would wait for the host's disk, to make
+    /// durable that its regions are being written. A [`MarkJob`] waits elsewhere.
+    ///
+    /// # Errors
+    /// The host's.
+    #[inline]
+    pub fn announce(&mut self, extent: Extent) -> Result<bool, StoreError> {
+        self.check_running()?;
+        let within = extent.sectors > Sectors::ZERO && extent.within(self.capacity());
+        match &mut self.records {
+            Some(Records { regions: Some(regions), .. }) if within => {
+                regions.mark_ahead(extent, self.media.epoch)
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// A job for all that was announced and waits; `None` if nothing does.
+    pub fn mark_job(&self) -> Option<MarkJob> {
+        let regions = self.records.as_ref()?.regions.as_ref()?;
+        regions.to_sync().map(|(file, setting)| MarkJob { file, setting })
+    }
+
+    /// Takes note of what a job came to.
+    ///
+    /// # Errors
+    /// The store [has stopped](StoreError::Stopped): marks that the host failed to
+    /// make durable cannot be trusted.
+    pub fn note_marked(&mut self, marked: Marked) -> Result<(), StoreError> {
+        match (marked.0, &mut self.records) {
+            (Err(error), _) => Err(self.stop(error)),
+            (Ok(setting), Some(Records { regions: Some(regions), .. })) => {
+                regions.note_durable(setting);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Takes note of what a job made durable, and records how far members are

@@ -114,7 +114,7 @@ mod faults;
 #[path = "../tests/common/mod.rs"]
 mod samples;
 
-pub use durability::{SyncJob, Synced, Tidy};
+pub use durability::{MarkJob, Marked, SyncJob, Synced, Tidy};
 pub use error::StoreError;
 pub use file::FileMedium;
 pub use medium::{Durable, Medium};

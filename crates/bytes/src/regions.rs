@@ -5,6 +5,7 @@
 //! is made, and cleared some time after the last, when all changes are durable.
 
 use crate::StoreError;
+use crate::durability::ToSync;
 use crate::lock::OWNER;
 use crate::sealed::{BITS_BYTES, BLOCK_BYTES, StoreId, seal, unseal};
 use fullstroke_contract::Extent;
@@ -12,6 +13,7 @@ use fullstroke_units::Sectors;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The file's name in a store's folder.
 pub(crate) const NAME: &str = "regions";
@@ -25,7 +27,7 @@ const MOST: u64 = 1 << 19;
 #[derive(Debug)]
 pub(crate) struct Regions {
     path: PathBuf,
-    file: File,
+    file: Arc<File>,
     size: Sectors,
     /// Whether a set bit is made durable before it is relied upon.
     durable: bool,
@@ -39,6 +41,10 @@ pub(crate) struct Regions {
     changed: Vec<u64>,
     /// The regions whose bits are set.
     dirty: Vec<u32>,
+    /// Set bits that are not known to be durable, and which setting set each.
+    undurable: Vec<(u32, u64)>,
+    /// Counts settings of bits.
+    settings: u64,
 }
 
 impl Regions {
@@ -82,9 +88,14 @@ impl Regions {
         for &region in &dirty {
             changed[region as usize] = 1;
         }
-        let regions = Regions { path, file, size, durable, id, lost, bits, changed, dirty };
+        let (file, undurable) = (Arc::new(file), Vec::new());
+        let regions =
+            Regions { path, file, size, durable, id, lost, bits, changed, dirty, undurable, settings: 0 };
         if !whole {
             regions.write(0..regions.bits.len())?;
+        }
+        // A process that was killed may have left marks that are not durable yet.
+        if !whole || durable && !regions.dirty.is_empty() {
             regions.sync()?;
         }
         Ok(regions)
@@ -131,7 +142,48 @@ impl Regions {
             self.set(first as u32, last as u32)?;
         }
         self.changed[first as usize..=last as usize].fill(epoch);
+        if !self.undurable.is_empty() && !self.is_durable(first, last) {
+            self.sync()?;
+            self.undurable.clear();
+        }
         Ok(())
+    }
+
+    /// The same, but the file may say so only in the host's memory. Answers
+    /// whether that is durable, as far as it must be: [`to_sync`](Regions::to_sync)
+    /// makes it so.
+    pub(crate) fn mark_ahead(&mut self, extent: Extent, epoch: u64) -> Result<bool, StoreError> {
+        let first = extent.start.0 / self.size.0;
+        let last = (extent.end().0 - 1) / self.size.0;
+        let all = first as usize..=last as usize;
+        if self.changed[all.clone()].contains(&0) {
+            self.set(first as u32, last as u32)?;
+            // It must not be forgotten before the change comes.
+            self.changed[all]
+                .iter_mut()
+                .filter(|changed| **changed == 0)
+                .for_each(|changed| *changed = epoch);
+        }
+        Ok(self.is_durable(first, last))
+    }
+
+    /// What makes the marks durable that were set up to now, and their number for
+    /// [`note_durable`](Regions::note_durable); `None` if they are.
+    pub(crate) fn to_sync(&self) -> Option<(ToSync, u64)> {
+        if self.undurable.is_empty() {
+            return None;
+        }
+        let name = self.path.display().to_string();
+        Some((ToSync { medium: None, name, file: self.file.clone() }, self.settings))
+    }
+
+    /// Marks up to this setting are durable.
+    pub(crate) fn note_durable(&mut self, setting: u64) {
+        self.undurable.retain(|&(_, set)| set > setting);
+    }
+
+    fn is_durable(&self, first: u64, last: u64) -> bool {
+        !self.undurable.iter().any(|&(region, _)| (first..=last).contains(&u64::from(region)))
     }
 
     #[cold]
@@ -142,8 +194,9 @@ impl Regions {
         }
         let (from, to) = (first as usize / 8, last as usize / 8 + 1);
         self.write(from..to)?;
+        self.settings += 1;
         if self.durable {
-            self.sync()?;
+            self.undurable.extend(clear.iter().map(|&region| (region, self.settings)));
         }
         self.dirty.extend(clear);
         Ok(())
@@ -162,6 +215,7 @@ impl Regions {
             }
         }
         let changed = &self.changed;
+        self.undurable.retain(|&(region, _)| changed[region as usize] > 0);
         self.dirty.retain(|&region| changed[region as usize] > 0);
         if first < behind { self.write(first..behind) } else { Ok(()) }
     }
@@ -213,6 +267,25 @@ mod tests {
         regions.mark(Extent::new(LEAST_SECTORS * 2 - 1, LEAST_SECTORS + 2), 1).unwrap();
         regions.mark(Extent::new(LEAST_SECTORS * 20, 8), 1).unwrap();
         assert_eq!(opened(folder.path()).dirty(), [1, 2, 3, 20]);
+    }
+
+    #[test]
+    fn what_is_marked_ahead_is_durable_once_a_sync_has_passed_that_began_later() {
+        let folder = tempfile::tempdir().unwrap();
+        let id = "0123456789abcdef0123456789abcdef".parse().unwrap();
+        let mut regions =
+            Regions::open(folder.path(), Sectors(LEAST_SECTORS * 21 - 5), SIZE, true, id, true).unwrap();
+        assert!(!regions.mark_ahead(Extent::new(0, 8), 1).unwrap());
+        assert_eq!(opened(folder.path()).dirty(), [0], "the death of the process is survived already");
+        let (_, first) = regions.to_sync().unwrap();
+        assert!(!regions.mark_ahead(Extent::new(LEAST_SECTORS, 8), 1).unwrap());
+        regions.note_durable(first);
+        assert!(regions.mark_ahead(Extent::new(0, 8), 1).unwrap());
+        assert!(!regions.mark_ahead(Extent::new(LEAST_SECTORS, 8), 1).unwrap(), "it came after the sync");
+        regions.mark(Extent::new(LEAST_SECTORS, 8), 1).unwrap();
+        assert!(regions.to_sync().is_none(), "a change waits for it by itself");
+        regions.clear_before(2).unwrap();
+        assert!(!regions.mark_ahead(Extent::new(0, 8), 2).unwrap(), "forgotten, and marked anew");
     }
 
     #[test]

@@ -5,7 +5,7 @@ mod common;
 
 use common::{Sample, folder, path, pattern, sample};
 use fullstroke_bytes::{Location, OpenReport, Opening, Store, StoreError, Tidy};
-use fullstroke_contract::MemberState;
+use fullstroke_contract::{Extent, MemberState};
 use fullstroke_units::{Lbn, Sectors};
 use std::fs;
 use std::path::Path;
@@ -368,6 +368,61 @@ fn an_unclean_store_can_serve_at_once_and_is_compared_behind() {
         store.fail_member(&path_of(name)).unwrap();
         assert!(all_of(&mut store) == first, "{name}: redundancy follows from what was read");
     }
+}
+
+/// Copies of more than one region.
+fn two_regions() -> fullstroke_volume::Shape {
+    let drive = || fullstroke_volume::Shape::Drive(Sectors((96 << 20) / 512));
+    common::volume("raid1", serde_json::json!({}), vec![drive(), drive()])
+}
+
+/// A host's disk that makes nothing durable before it is told to.
+struct HeldUp(std::sync::Mutex<std::sync::mpsc::Receiver<()>>);
+
+impl fullstroke_bytes::Durable for HeldUp {
+    fn make_durable(&self) -> std::io::Result<()> {
+        self.0.lock().unwrap().recv().map_err(std::io::Error::other)
+    }
+}
+
+#[test]
+fn others_are_served_while_the_mark_of_a_region_is_made_durable_elsewhere() {
+    let (folder, shape) = (folder(), two_regions);
+    let location = Location::Folder(folder.path().to_owned());
+    let (mut store, _) = Store::open(shape(), &location, "0123", Opening::default()).unwrap();
+    let (near, far) = (Extent::new(0, 8), Extent::new(80 << 11, 8));
+    store.write(near.start, &pattern(0, 8, 1)).unwrap();
+    assert!(store.announce(near).unwrap() && store.mark_job().is_none());
+    assert!(!store.announce(far).unwrap(), "its mark is not durable");
+    let (release, held_up) = std::sync::mpsc::channel();
+    let job = store.mark_job().unwrap().over(std::sync::Arc::new(HeldUp(held_up.into())));
+    let elsewhere = std::thread::spawn(|| job.run());
+    let mut bytes = [0; 8 * 512];
+    store.read(near.start, &mut bytes).unwrap();
+    store.write(near.start, &bytes).unwrap();
+    store.read(far.start, &mut bytes).unwrap();
+    assert!(store.announce(near).unwrap() && !store.announce(far).unwrap());
+    assert!(!elsewhere.is_finished());
+    release.send(()).unwrap();
+    store.note_marked(elsewhere.join().unwrap()).unwrap();
+    assert!(store.announce(far).unwrap());
+    store.write(far.start, &pattern(far.start.0, 8, 2)).unwrap();
+    drop(store);
+    let (_, report) = Store::open(shape(), &location, "0123", Opening::default()).unwrap();
+    assert_eq!((report.clean, report.regions), (false, 2));
+}
+
+#[test]
+fn marks_that_cannot_be_made_durable_stop_the_store() {
+    let folder = folder();
+    let location = Location::Folder(folder.path().to_owned());
+    let (mut store, _) = Store::open(two_regions(), &location, "0123", Opening::default()).unwrap();
+    assert!(!store.announce(Extent::new(0, 8)).unwrap());
+    let (release, held_up) = std::sync::mpsc::channel();
+    drop(release);
+    let marked = store.mark_job().unwrap().over(std::sync::Arc::new(HeldUp(held_up.into()))).run();
+    assert!(matches!(store.note_marked(marked), Err(StoreError::Stopped { .. })));
+    assert!(matches!(store.write(Lbn(0), &[1; 512]), Err(StoreError::Stopped { .. })));
 }
 
 /// The names, bytes and times of all files.

@@ -4,7 +4,8 @@
 use crate::poll::Bell;
 use crate::watch::Ended;
 use crate::world::Ticket;
-use fullstroke_bytes::{SyncJob, Synced};
+use fullstroke_bytes::{MarkJob, Marked, SyncJob, Synced};
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -16,11 +17,39 @@ pub(crate) struct Waiting {
     pub(crate) ticket: Ticket,
 }
 
-/// The thread that waits for the host's disks.
-pub(crate) struct Syncer {
+/// Something that waits for the host's disks.
+pub(crate) trait Job: Send + 'static {
+    type Outcome: Send + 'static;
+    fn run(self) -> Self::Outcome;
+}
+
+impl Job for SyncJob {
+    type Outcome = Synced;
+    fn run(self) -> Synced {
+        SyncJob::run(self)
+    }
+}
+
+impl Job for MarkJob {
+    type Outcome = Marked;
+    fn run(self) -> Marked {
+        MarkJob::run(self)
+    }
+}
+
+/// A thread that waits for the host's disks.
+pub(crate) struct Syncer<J: Job> {
     pub(crate) bell: Arc<Bell>,
-    jobs: Sender<(usize, SyncJob)>,
-    done: Receiver<(usize, Synced)>,
+    jobs: Sender<(usize, J)>,
+    done: Receiver<(usize, J::Outcome)>,
+}
+
+/// The changes of one world that wait until it is durable that their regions are
+/// being written, in the order in which the layers have finished them.
+#[derive(Default)]
+pub(crate) struct Marks {
+    pub(crate) running: bool,
+    pub(crate) waiting: VecDeque<Waiting>,
 }
 
 /// The requests of one world that wait. Those that come while a job is under
@@ -32,13 +61,13 @@ pub(crate) struct SyncQueue {
     next: Vec<Waiting>,
 }
 
-impl Syncer {
-    pub(crate) fn start() -> io::Result<Syncer> {
+impl<J: Job> Syncer<J> {
+    pub(crate) fn start(name: &str) -> io::Result<Syncer<J>> {
         let bell = Arc::new(Bell::new()?);
-        let (jobs, todo) = channel::<(usize, SyncJob)>();
+        let (jobs, todo) = channel::<(usize, J)>();
         let (report, done) = channel();
         let ring = Arc::clone(&bell);
-        thread::Builder::new().name("durability".into()).spawn(move || {
+        thread::Builder::new().name(name.into()).spawn(move || {
             for (world, job) in todo {
                 if report.send((world, job.run())).is_err() {
                     return;
@@ -49,14 +78,20 @@ impl Syncer {
         Ok(Syncer { bell, jobs, done })
     }
 
-    pub(crate) fn begin(&self, world: usize, job: SyncJob) {
+    pub(crate) fn begin(&self, world: usize, job: J) {
         // The thread ends only after this end of the channel is closed.
         let _ = self.jobs.send((world, job));
     }
 
-    /// A job that has ended, of which world, and what it made durable.
-    pub(crate) fn finished(&self) -> Option<(usize, Synced)> {
+    /// A job that has ended, of which world, and what came of it.
+    pub(crate) fn finished(&self) -> Option<(usize, J::Outcome)> {
         self.done.try_recv().ok()
+    }
+}
+
+impl Marks {
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.running && self.waiting.is_empty()
     }
 }
 

@@ -4,14 +4,14 @@ use crate::allow::Network;
 use crate::budget::Budget;
 use crate::client::Client;
 use crate::clock::{Clock, Pace};
-use crate::durability::{SyncQueue, Syncer, Waiting};
+use crate::durability::{Marks, SyncQueue, Syncer, Waiting};
 use crate::inbox::Inbox;
 use crate::limits;
 use crate::poll::{Interest, Poll, Ready};
 use crate::socket::Listener;
 use crate::watch::Ended;
 use crate::world::{Carried, ClientId, Ticket, World};
-use fullstroke_bytes::{Synced, Tidy};
+use fullstroke_bytes::{MarkJob, Marked, SyncJob, Synced, Tidy};
 use fullstroke_contract::Status;
 use fullstroke_nbd::{Command, Encryption, ErrorCode, Exports};
 use fullstroke_units::Time;
@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 const SIGNALS: u64 = 0;
 const INBOX: u64 = 1;
 const DURABLE: u64 = 2;
+const MARKED: u64 = 3;
 pub(crate) const FIRST_LISTENER: u64 = 16;
 const CLIENT: u64 = 1 << 63;
 
@@ -85,8 +86,11 @@ pub(crate) struct Server {
     /// have its turn.
     pub(crate) has_turns: bool,
     signals: UnixStream,
-    syncer: Syncer,
+    syncer: Syncer<SyncJob>,
     sync_queues: Vec<SyncQueue>,
+    /// Beside the other, which may be at work on gigabytes.
+    marker: Syncer<MarkJob>,
+    marks: Vec<Marks>,
     answered: Vec<(usize, Ended)>,
     tidy_at: Duration,
     sweep_at: Duration,
@@ -105,11 +109,13 @@ impl Server {
     ) -> io::Result<Server> {
         let poll = Poll::new()?;
         let inbox = Inbox::new()?;
-        let syncer = Syncer::start()?;
+        let syncer = Syncer::start("durability")?;
+        let marker = Syncer::start("marks")?;
         signals.set_nonblocking(true)?;
         poll.add(&signals, SIGNALS, Interest::READ)?;
         poll.add(&*inbox.bell, INBOX, Interest::READ)?;
         poll.add(&*syncer.bell, DURABLE, Interest::READ)?;
+        poll.add(&*marker.bell, MARKED, Interest::READ)?;
         for (key, listener) in (FIRST_LISTENER..).zip(&listeners) {
             poll.add(listener, key, Interest::READ)?;
         }
@@ -119,6 +125,7 @@ impl Server {
         };
         Ok(Server {
             sync_queues: worlds.iter().map(|_| SyncQueue::default()).collect(),
+            marks: worlds.iter().map(|_| Marks::default()).collect(),
             worlds,
             clock: Clock::start(speed),
             pace,
@@ -142,6 +149,7 @@ impl Server {
             has_turns: false,
             signals,
             syncer,
+            marker,
             answered: Vec::new(),
             tidy_at: NAP,
             sweep_at: NAP,
@@ -186,7 +194,8 @@ impl Server {
     fn is_over(&self) -> bool {
         let Some(since) = self.stopping else { return false };
         let idle = self.worlds.iter().all(|world| world.machine.in_flight() == 0 && !world.has_unanswered())
-            && self.sync_queues.iter().all(SyncQueue::is_empty);
+            && self.sync_queues.iter().all(SyncQueue::is_empty)
+            && self.marks.iter().all(Marks::is_empty);
         idle && (self.clients_now == 0 || since.elapsed() >= FAREWELL)
     }
 
@@ -253,6 +262,7 @@ impl Server {
                 world.watch.ended = ended;
             }
             self.work_on(index, until);
+            self.begin_marking(index);
         }
     }
 
@@ -305,16 +315,63 @@ impl Server {
     fn answer(&mut self, index: usize, ended: Ended) {
         let world = &mut self.worlds[index];
         let wanted = world.asked(&ended).is_some_and(|id| client_of(&mut self.clients, id).is_some());
-        let Some(mut ticket) = world.claim(&ended, wanted) else { return };
+        let Some(ticket) = world.claim(&ended, wanted) else { return };
         let status = ended.finished.completion.status;
         if ticket.request.command == Command::Read {
             return self.answer_read(index, ended, ticket);
         }
+        if status == Status::Done && ticket.request.command.changes() {
+            let changes_at_once = world.announce(&ticket.request);
+            if !changes_at_once || !self.marks[index].waiting.is_empty() {
+                self.marks[index].waiting.push_back(Waiting { ended, ticket });
+                return self.begin_marking(index);
+            }
+        }
+        self.change(index, ended, ticket);
+    }
+
+    /// Carries out what may change bytes, and answers it.
+    fn change(&mut self, index: usize, ended: Ended, mut ticket: Ticket) {
+        let world = &mut self.worlds[index];
+        let status = ended.finished.completion.status;
         if status == Status::Done && world.takes_long(&ticket) {
             return world.begin_slowly(ended, ticket);
         }
         let carried = world.carry(&mut ticket, status, &mut []);
         self.reply(index, ended, ticket, carried);
+    }
+
+    /// Has marks made durable that were announced, elsewhere and one job at a time.
+    fn begin_marking(&mut self, index: usize) {
+        if self.marks[index].running {
+            return;
+        }
+        if let Some(job) = self.worlds[index].store.mark_job() {
+            self.marks[index].running = true;
+            self.marker.begin(index, job);
+        }
+    }
+
+    /// Marks are durable: the changes that waited for them are carried out, in
+    /// their order, up to one that waits for more.
+    fn end_marking(&mut self, index: usize, marked: Marked) {
+        self.marks[index].running = false;
+        // A store that stopped says so to every request.
+        let _ = self.worlds[index].store.note_marked(marked);
+        while let Some(Waiting { ended, ticket }) = self.marks[index].waiting.pop_front() {
+            if !self.worlds[index].announce(&ticket.request) {
+                self.marks[index].waiting.push_front(Waiting { ended, ticket });
+                break;
+            }
+            let answered = self.answered.len();
+            self.change(index, ended, ticket);
+            // How long the host's disks take is no lateness of the world's.
+            for (index, ended) in self.answered.split_off(answered) {
+                self.worlds[index].answered(&ended, 0);
+            }
+        }
+        self.worlds[index].tell_dropped();
+        self.begin_marking(index);
     }
 
     fn answer_read(&mut self, index: usize, ended: Ended, mut ticket: Ticket) {
@@ -441,6 +498,12 @@ impl Server {
                 self.syncer.bell.silence();
                 while let Some((index, synced)) = self.syncer.finished() {
                     self.end_sync(index, synced);
+                }
+            }
+            MARKED => {
+                self.marker.bell.silence();
+                while let Some((index, marked)) = self.marker.finished() {
+                    self.end_marking(index, marked);
                 }
             }
             key if key & CLIENT != 0 => self.hear(event),

@@ -180,6 +180,10 @@ impl World {
     pub(crate) fn submit(&mut self, now: Time, mut ticket: Ticket) {
         self.advance(now);
         ticket.arrived = self.machine.now();
+        if ticket.request.command.changes() {
+            // The host's disk has until the layers have finished it.
+            self.announce(&ticket.request);
+        }
         let place = self.keep(ticket);
         self.begin(place);
     }
@@ -503,6 +507,13 @@ impl World {
         self.bytes_in_flight -= ticket.request.payload_bytes();
         self.others_are_served(&ticket);
         Some(ticket)
+    }
+
+    /// Whether a change can be carried out without waiting for the host's disk: it
+    /// must be durable before that its regions are being written. What goes wrong
+    /// here goes wrong again when it is carried out, and is told then.
+    pub(crate) fn announce(&mut self, request: &fullstroke_nbd::Request) -> bool {
+        self.store.announce(extent(request)).unwrap_or(true)
     }
 
     /// Carries a request that has ended out on the bytes; a read into `into`.
