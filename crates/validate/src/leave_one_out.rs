@@ -8,7 +8,9 @@
 //!
 //! The choice is a descent along one rule after the other, from the file as it is
 //! written; a rule is adopted if the root of the mean squared shares falls by
-//! [`GAIN_MIN`], so that what helps none of the disks stays off.
+//! [`GAIN_MIN`], so that what helps none of the disks stays off. One that helps by
+//! itself and moves nothing beside those that were adopted, because they hide it
+//! on these disks, is adopted too: that does not speak against it on the next.
 
 use crate::find::parameters_beside;
 use crate::replay::{read, simulate};
@@ -201,6 +203,30 @@ impl Fit<'_> {
             }
             if reading == before {
                 break;
+            }
+        }
+        self.with_hidden(disks, reading, best)
+    }
+
+    /// A reading with the rules that help by themselves and move nothing beside
+    /// it. A drive that holds whole tracks does not tell, as long as it is known
+    /// that it does, how far read-ahead goes.
+    fn with_hidden(
+        &mut self,
+        disks: &[usize],
+        mut reading: Reading,
+        best: f64,
+    ) -> Result<Reading, ValidateError> {
+        let as_written = self.objective(disks, &Reading::AS_WRITTEN)?;
+        for rule in Reading::RULES {
+            if (rule.get)(&reading) != rule.off {
+                continue;
+            }
+            let (alone, found) = self.along(disks, rule, Reading::AS_WRITTEN, as_written)?;
+            let mut beside = reading;
+            (rule.set)(&mut beside, (rule.get)(&alone));
+            if found < as_written && self.objective(disks, &beside)? == best {
+                reading = beside;
             }
         }
         Ok(reading)
