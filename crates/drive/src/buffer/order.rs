@@ -60,9 +60,27 @@ impl Order {
             self.remove(segment);
             self.insert(segment, start, end);
         } else {
+            let grows = self.nodes[segment].end <= end;
             self.nodes[segment].end = end;
-            self.measure_down_to(self.root, segment as u32);
+            if grows {
+                self.reach_further(segment as u32, end);
+            } else {
+                self.measure_down_to(self.root, segment as u32);
+            }
         }
+    }
+
+    /// A node has grown, as with each step of read-ahead: what is above it
+    /// reaches as far, at least.
+    fn reach_further(&mut self, node: u32, end: u64) {
+        let mut at = self.root;
+        while at != node {
+            assert_ne!(at, NONE, "only a segment that was added changes");
+            let Node { reach, left, right, .. } = self.nodes[at as usize];
+            self.nodes[at as usize].reach = reach.max(end);
+            at = if self.is_before(node, at) { left } else { right };
+        }
+        self.nodes[node as usize].reach = self.nodes[node as usize].reach.max(end);
     }
 
     /// Visits the segments that begin at `last` or before and end at `least` or
