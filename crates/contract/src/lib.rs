@@ -1,21 +1,22 @@
 //! What crosses between the layers, in one place.
 //!
-//! A stack is a tree of [`Layer`]s. A request falls from the workload through
-//! host and volume to the drives; completions rise. Beside requests, three
+//! A machine is a graph of [`Node`]s with [`Port`]s. A request falls from a workload
+//! through host and volume to the drives; completions rise. Beside requests, three
 //! typed windows cross layers, and nothing else does:
 //!
 //! - [`Hints`] go down with a request,
-//! - [`Gauge`]s are read from the layers directly below ([`Below`]),
-//! - [`Signal`]s come up unasked.
+//! - [`Gauge`]s are read from the nodes directly below ([`Below`]),
+//! - [`Notice`]s come up unasked.
 //!
 //! A layer that ignores a window works unchanged.
 
 mod alarms;
 mod breakdown;
+mod counters;
 mod error;
 mod gauge;
 mod hints;
-mod layer;
+mod node;
 mod order;
 mod reading;
 pub mod registry;
@@ -27,14 +28,15 @@ mod statistics;
 
 pub use alarms::Alarms;
 pub use breakdown::Breakdown;
+pub use counters::Counters;
 pub use error::ConfigError;
 pub use gauge::{Below, Gauge, Stripes, Track, TrackTable, ZoneRate};
 pub use hints::{Hints, PriorityClass};
-pub use layer::{Effect, Layer, Out};
+pub use node::{Cx, Effect, Node, Out, Port, Wake};
 pub use order::{MemberState, Order, RebuildSpeed, Refusal};
 pub use reading::{LayerReadings, READINGS, Reading, ReadingName};
 pub use request::{Completion, Extent, Operation, Request, RequestId, Status};
-pub use signal::Signal;
+pub use signal::{NodeId, Notice, Signal};
 pub use slots::Slots;
 pub use source::{Source, SourceError};
 pub use statistics::MemberStatistics;

@@ -1,9 +1,38 @@
 //! What comes up unasked.
 
 use crate::Extent;
-use fullstroke_units::Sectors;
+use fullstroke_units::{Sectors, Time};
 
-/// A message from a layer to the one above it, sent on the layer's own
+/// A signal on its way up: who sent it, and when. Nodes that pass it on keep
+/// both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// What it says. Addresses are those of the node whose upper port it left
+    /// last.
+    pub signal: Signal,
+    /// The instant of which it speaks; [`Time::NEVER`] until the driver has
+    /// written down the present one.
+    pub at: Time,
+    /// The node that sent it first; `None` until the driver has written it down.
+    pub sender: Option<NodeId>,
+}
+
+/// The number of a node in its machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u32);
+
+impl Notice {
+    /// Notice of something that is so now.
+    pub fn new(signal: Signal) -> Notice {
+        Notice::of_instant(signal, Time::NEVER)
+    }
+    /// Notice of something that was so at `at`, which is not behind the present.
+    pub fn of_instant(signal: Signal, at: Time) -> Notice {
+        Notice { signal, at, sender: None }
+    }
+}
+
+/// A message from a node to the one above it, sent on the node's own
 /// initiative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
@@ -41,4 +70,27 @@ pub enum Signal {
         /// Whether that is all of them.
         whole: bool,
     },
+}
+
+impl Signal {
+    /// The addresses that it speaks of, if it does.
+    pub fn extent(&self) -> Option<Extent> {
+        match *self {
+            Signal::Push(extent) => Some(extent),
+            Signal::Pull { extent, .. } => extent,
+            _ => None,
+        }
+    }
+
+    /// The same of other addresses; of a signal that speaks of none, the same.
+    #[must_use]
+    pub fn at_extent(self, extent: Extent) -> Signal {
+        match self {
+            Signal::Push(_) => Signal::Push(extent),
+            Signal::Pull { extent: Some(_), .. } => {
+                Signal::Pull { extent: Some(extent), sectors: extent.sectors }
+            }
+            other => other,
+        }
+    }
 }

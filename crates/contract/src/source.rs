@@ -1,32 +1,18 @@
 //! Where requests come from.
 
-use crate::{Completion, Request};
-use fullstroke_units::Time;
+use crate::Node;
 use std::fmt;
 
-/// The top of a stack: a state machine that issues requests, by its own
+/// A node without uppers: a state machine that issues requests, by its own
 /// timeline (open arrivals) or as earlier ones complete (closed).
 ///
-/// - **Events in**: [`wake`](Source::wake), [`completed`](Source::completed).
-/// - **Effects out**: requests, pushed into `out`. The driver numbers them in
-///   this order ([`Request::origin`]) and records their arrival at `now`.
-/// - **Getter**: [`next_wake`](Source::next_wake). It may lie in the past: then
-///   the arrival belongs to that instant.
-///
-/// The run is over when `next_wake` is [`Time::NEVER`] and nothing is in flight.
-pub trait Source: Send {
-    /// The time that the source asked for has come.
-    ///
-    /// # Errors
-    /// What the source reads from cannot be read further.
-    fn wake(&mut self, now: Time, out: &mut Vec<Request>) -> Result<(), SourceError>;
-
-    /// A request of this source has finished.
-    fn completed(&mut self, now: Time, completion: &Completion, out: &mut Vec<Request>);
-
-    /// When the source wants to be woken; [`Time::NEVER`] if it does not.
-    fn next_wake(&self) -> Time;
-
+/// Requests go to lower port 0. The driver numbers them in the order in which
+/// they are issued ([`Request::origin`](crate::Request::origin)). The node's
+/// [`next_wake`](Node::next_wake) may lie in the past: then the arrival belongs
+/// to that instant. A run is over when no workload wants to be woken and nothing
+/// is in flight. What a workload reads from and cannot read further, it says by
+/// [`Out::stop`](crate::Out::stop).
+pub trait Source: Node {
     /// Whether what is issued, or when, depends on completions. If not,
     /// requests come by their own times, whatever becomes of earlier ones.
     fn heeds_completions(&self) -> bool {
@@ -37,17 +23,6 @@ pub trait Source: Send {
     /// than can be served.
     fn arrivals_are_open(&self) -> bool {
         !self.heeds_completions()
-    }
-
-    /// Damaged rows that were left out so far, as the user allowed.
-    fn skipped_rows(&self) -> u64 {
-        0
-    }
-
-    /// What is wrong with what was read so far that the requests do not tell,
-    /// such as events that a trace has lost. A sentence each.
-    fn notes(&self) -> Vec<String> {
-        Vec::new()
     }
 
     /// How many requests there will be in all, if the source knows; for

@@ -9,7 +9,8 @@ use crate::memory::Memory;
 use crate::resource::Resource;
 use crate::streams::Streams;
 use fullstroke_contract::{
-    Below, Completion, ConfigError, Gauge, Layer, LayerReadings, Operation, Out, Request, RequestId, Slots,
+    Below, Completion, ConfigError, Counters, Cx, Gauge, Node, Operation, Out, Port, Request, RequestId,
+    Slots, Wake,
 };
 use fullstroke_units::{Duration, Lbn, SECTOR_BYTES, Sectors, Time};
 use std::cmp::Reverse;
@@ -234,7 +235,7 @@ impl Controller {
     fn catch_up(&mut self, now: Time, below: Below<'_>, out: &mut Out) {
         self.below = below.gauge(0);
         loop {
-            let due = self.next_wake();
+            let due = self.next_wake().at();
             if due > now {
                 break;
             }
@@ -262,8 +263,9 @@ impl Controller {
     }
 }
 
-impl Layer for Controller {
-    fn submit(&mut self, now: Time, request: Request, below: Below<'_>, out: &mut Out) {
+impl Node for Controller {
+    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
+        let (below, out) = (cx.below, &mut *cx.out);
         self.catch_up(now, below, out);
         let slot = self.commands.keep(Command::new(now, request));
         if self.held < self.config.queue_depth {
@@ -275,20 +277,22 @@ impl Layer for Controller {
         self.catch_up(now, below, out);
     }
 
-    fn completed(&mut self, now: Time, _: usize, completion: Completion, below: Below<'_>, out: &mut Out) {
+    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
+        let (below, out) = (cx.below, &mut *cx.out);
         self.catch_up(now, below, out);
         self.array_answered(completion.id.0 as u32, &completion, out);
         self.settle(now, out);
         self.catch_up(now, below, out);
     }
 
-    fn wake(&mut self, now: Time, below: Below<'_>, out: &mut Out) {
+    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+        let (below, out) = (cx.below, &mut *cx.out);
         self.catch_up(now, below, out);
     }
 
-    fn next_wake(&self) -> Time {
+    fn next_wake(&self) -> Wake {
         let step = self.due.peek().map_or(Time::NEVER, |&Reverse((time, ..))| time);
-        step.min(self.idle_destage_due(self.now))
+        step.min(self.idle_destage_due(self.now)).into()
     }
 
     fn gauge(&self) -> Gauge {
@@ -302,8 +306,8 @@ impl Layer for Controller {
         }
     }
 
-    fn readings(&self, _: Time, out: &mut Vec<LayerReadings>) {
-        out.push(self.counts.readings());
+    fn count(&self, _: Time, counters: &mut Counters) {
+        counters.layers.push(self.counts.readings());
     }
 }
 

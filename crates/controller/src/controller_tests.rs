@@ -1,5 +1,5 @@
 use super::*;
-use fullstroke_contract::{Breakdown, Effect, Extent, Hints, Status};
+use fullstroke_contract::{Breakdown, Cx, Effect, Extent, Hints, Port, Status};
 use serde_json::{Value, json};
 
 const CAPACITY: Sectors = Sectors(1 << 20);
@@ -33,12 +33,12 @@ impl Bench {
         for effect in self.out.drain() {
             match effect {
                 Effect::Issue { request, .. } => self.asked.push((now, request)),
-                Effect::Complete(completion) => {
+                Effect::Complete { completion, .. } => {
                     let span = completion.finished.since(completion.submitted);
                     assert_eq!(completion.breakdown.response(), span, "{completion:?}");
                     self.completed.push(completion);
                 }
-                Effect::Signal(_) => {}
+                Effect::Notice { .. } => {}
             }
         }
     }
@@ -61,15 +61,15 @@ impl Bench {
         let id = RequestId(self.next);
         let extent = Extent::new(start, sectors);
         let request = Request { id, operation, extent, hints, origin: self.next };
-        self.controller.submit(at(microseconds), request, Below::NOTHING, &mut self.out);
+        self.controller.submit(at(microseconds), Port::FIRST, request, &mut Cx::alone(&mut self.out));
         self.collect(at(microseconds));
         id
     }
 
     fn until(&mut self, microseconds: u64) {
-        while self.controller.next_wake() <= at(microseconds) {
-            let now = self.controller.next_wake();
-            self.controller.wake(now, Below::NOTHING, &mut self.out);
+        while self.controller.next_wake().at() <= at(microseconds) {
+            let now = self.controller.next_wake().at();
+            self.controller.wake(now, &mut Cx::alone(&mut self.out));
             self.collect(now);
         }
     }
@@ -85,7 +85,7 @@ impl Bench {
         let finished = at(microseconds);
         let breakdown = Breakdown { transfer: finished.since(submitted), ..Breakdown::default() };
         let completion = Completion { id: request.id, submitted, finished, status, breakdown };
-        self.controller.completed(finished, 0, completion, Below::NOTHING, &mut self.out);
+        self.controller.completed(finished, Port::FIRST, completion, &mut Cx::alone(&mut self.out));
         self.collect(finished);
         request.extent
     }
@@ -114,11 +114,11 @@ fn a_write_completes_when_it_is_in_memory_and_is_destaged_when_the_host_is_idle(
     assert_eq!(done.finished, at(1_100));
     assert_eq!(done.breakdown.overhead, Duration::from_micros(1_100));
     assert!(bench.asked().is_empty());
-    assert_eq!(bench.controller.next_wake(), at(51_100));
+    assert_eq!(bench.controller.next_wake().at(), at(51_100));
     bench.until(51_100);
     assert_eq!(bench.asked(), [(Write, 0, 8)]);
     bench.answer(60_000);
-    assert_eq!((bench.controller.next_wake(), bench.controller.memory.buffered()), (Time::NEVER, 0));
+    assert_eq!((bench.controller.next_wake().at(), bench.controller.memory.buffered()), (Time::NEVER, 0));
 }
 
 #[test]
@@ -138,9 +138,9 @@ fn a_read_of_what_memory_holds_does_not_ask_the_array() {
     let counts = bench.controller.counts;
     assert_eq!((counts.reads, counts.hits, counts.absorbed, counts.read_aheads), (3, 2, 1, 0));
     assert_eq!((counts.destages, counts.destaged), (1, Sectors(8)));
-    let mut readings = Vec::new();
-    bench.controller.readings(at(60_000), &mut readings);
-    assert_eq!(readings, [counts.readings()]);
+    let mut counters = Counters::default();
+    bench.controller.count(at(60_000), &mut counters);
+    assert_eq!(counters.layers, [counts.readings()]);
 }
 
 #[test]
@@ -365,8 +365,8 @@ fn what_lies_outside_or_is_discarded_is_the_arrays_affair() {
 fn late_wake_ups_do_not_move_the_timeline() {
     let mut bench = Bench::new(json!({ "command_overhead": "100us", "link_mb_per_s": 4.096 }));
     let request = Request { operation: Write, extent: Extent::new(0, 8), ..Request::default() };
-    bench.controller.submit(Time::ZERO, request, Below::NOTHING, &mut bench.out);
-    bench.controller.wake(at(9_000), Below::NOTHING, &mut bench.out);
+    bench.controller.submit(Time::ZERO, Port::FIRST, request, &mut Cx::alone(&mut bench.out));
+    bench.controller.wake(at(9_000), &mut Cx::alone(&mut bench.out));
     bench.collect(at(9_000));
     assert_eq!(bench.completed[0].finished, at(1_100));
 }

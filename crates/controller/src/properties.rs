@@ -3,7 +3,7 @@
 //! sector memory and medium hold.
 
 use super::*;
-use fullstroke_contract::{Breakdown, Effect, Extent, Status};
+use fullstroke_contract::{Breakdown, Cx, Effect, Extent, Port, Status};
 use fullstroke_units::{Random, Seed};
 use proptest::prelude::*;
 use serde_json::json;
@@ -73,7 +73,7 @@ impl Model {
         let effects: Vec<Effect> = self.out.drain().collect();
         for effect in effects {
             match effect {
-                Effect::Complete(done) => {
+                Effect::Complete { completion: done, .. } => {
                     assert_eq!(done.breakdown.response(), done.finished.since(done.submitted));
                     assert_eq!(done.status, Status::Done);
                     self.completed += 1;
@@ -82,7 +82,7 @@ impl Model {
                     }
                 }
                 Effect::Issue { request, .. } => self.begin(now, request),
-                Effect::Signal(_) => {}
+                Effect::Notice { .. } => {}
             }
         }
     }
@@ -121,7 +121,7 @@ impl Model {
         let breakdown = Breakdown { seek: due.since(submitted), ..Breakdown::default() };
         let completion =
             Completion { id: request.id, submitted, finished: due, status: Status::Done, breakdown };
-        self.controller.completed(due, 0, completion, Below::NOTHING, &mut self.out);
+        self.controller.completed(due, Port::FIRST, completion, &mut Cx::alone(&mut self.out));
         let brought = (request.operation == Operation::Read).then_some((request.extent, versions));
         self.after(due, brought);
     }
@@ -186,7 +186,7 @@ impl Model {
         if ask.operation == Operation::Write {
             self.writes.insert(version, Written { extent, submitted: now, completed: None });
         }
-        self.controller.submit(now, request, Below::NOTHING, &mut self.out);
+        self.controller.submit(now, Port::FIRST, request, &mut Cx::alone(&mut self.out));
         self.after(now, None);
     }
 
@@ -195,7 +195,7 @@ impl Model {
         loop {
             let asked = if next < asks.len() { arrival } else { Time::NEVER };
             let answered = self.on_their_way.iter().map(|io| io.due).min().unwrap_or(Time::NEVER);
-            let woken = self.controller.next_wake();
+            let woken = self.controller.next_wake().at();
             let now = asked.min(answered).min(woken);
             if now == Time::NEVER {
                 break;
@@ -204,7 +204,7 @@ impl Model {
                 let index = self.on_their_way.iter().position(|io| io.due == now).unwrap();
                 self.end(index);
             } else if woken == now {
-                self.controller.wake(now, Below::NOTHING, &mut self.out);
+                self.controller.wake(now, &mut Cx::alone(&mut self.out));
                 self.after(now, None);
             } else {
                 self.submit(now, asks[next]);

@@ -2,7 +2,7 @@
 //! measured disks.
 
 use flate2::read::GzDecoder;
-use fullstroke_contract::{Below, Effect, Extent, Layer as _, Operation, Out, Request, RequestId};
+use fullstroke_contract::{Cx, Effect, Extent, Node as _, Operation, Out, Port, Request, RequestId};
 use fullstroke_disksim::{Options, Reading, import};
 use fullstroke_drive::{Drive, DriveConfig, Model, QueueConfig};
 use fullstroke_units::{Duration, Time};
@@ -51,7 +51,7 @@ impl Bench {
 
     fn collect(&mut self) {
         for effect in self.out.drain() {
-            let Effect::Complete(completion) = effect else { continue };
+            let Effect::Complete { completion, .. } = effect else { continue };
             let took = completion.finished.since(completion.submitted).as_millis_f64();
             self.finished[completion.id.0 as usize] = (completion.finished, took);
         }
@@ -59,15 +59,15 @@ impl Bench {
 
     /// Lets the drive work until it has nothing to do before `until`.
     fn run_until(&mut self, until: Time) {
-        while self.drive.next_wake() < until {
-            self.drive.wake(self.drive.next_wake(), Below::NOTHING, &mut self.out);
+        while self.drive.next_wake().at() < until {
+            self.drive.wake(self.drive.next_wake().at(), &mut Cx::alone(&mut self.out));
             self.collect();
         }
     }
 
     fn submit(&mut self, at: Time, request: Request) {
         self.run_until(at);
-        self.drive.submit(at, request, Below::NOTHING, &mut self.out);
+        self.drive.submit(at, Port::FIRST, request, &mut Cx::alone(&mut self.out));
         self.collect();
     }
 

@@ -4,7 +4,7 @@
 
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "it measures the machine's time")]
 
-use fullstroke_contract::{Below, Extent, Layer, Operation, Out, Request, RequestId};
+use fullstroke_contract::{Cx, Extent, Node, Operation, Out, Port, Request, RequestId};
 use fullstroke_drive::{DriveConfig, Model};
 use fullstroke_units::Time;
 use std::time::Instant;
@@ -34,10 +34,10 @@ fn measure(model: &Model, operation: Operation, mut next: impl FnMut() -> u64) -
         }
         let extent = Extent::new(next(), 8);
         let request = Request { id: RequestId(id), operation, extent, ..Request::default() };
-        drive.submit(now, request, Below::NOTHING, &mut out);
+        drive.submit(now, Port::FIRST, request, &mut Cx::alone(&mut out));
         while out.drain().count() == 0 {
-            now = drive.next_wake();
-            drive.wake(now, Below::NOTHING, &mut out);
+            now = drive.next_wake().at();
+            drive.wake(now, &mut Cx::alone(&mut out));
         }
     }
     began.elapsed().as_nanos() as f64 / (REQUESTS - REQUESTS / 3) as f64

@@ -4,8 +4,8 @@
 use crate::drive::Drive;
 use crate::geometry::Geometry;
 use fullstroke_contract::{
-    Below, Completion, Effect, Extent, Gauge, Layer, MemberStatistics, Operation, Out, Request, RequestId,
-    Slots, Track, TrackTable, ZoneRate,
+    Completion, Counters, Cx, Effect, Extent, Gauge, MemberStatistics, Node, Operation, Out, Port, Request,
+    RequestId, Slots, Track, TrackTable, Wake, ZoneRate,
 };
 use fullstroke_units::{Angle, Cylinder, Lbn, Sectors, Time};
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl MultiActuator {
     /// left, in order of time.
     fn collect(&mut self, out: &mut Out) {
         for effect in self.inner.drain() {
-            let Effect::Complete(part) = effect else { continue };
+            let Effect::Complete { completion: part, .. } = effect else { continue };
             let slot = &mut self.slots[part.id.0 as u32];
             slot.parts_left -= 1;
             if part.finished >= slot.last.finished {
@@ -57,8 +57,9 @@ impl MultiActuator {
     }
 }
 
-impl Layer for MultiActuator {
-    fn submit(&mut self, now: Time, request: Request, below: Below<'_>, out: &mut Out) {
+impl Node for MultiActuator {
+    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
+        let (below, out) = (cx.below, &mut *cx.out);
         let all = Sectors(self.share.0 * self.arms.len() as u64);
         let (first, last) = if request.operation == Operation::Flush || !request.extent.within(all) {
             // A flush concerns all; what lies beyond is refused by the last.
@@ -82,28 +83,25 @@ impl Layer for MultiActuator {
                 request.extent
             };
             let part = Request { id: RequestId(u64::from(slot)), extent, ..request };
-            self.arms[arm].submit(now, part, below, &mut self.inner);
+            self.arms[arm].submit(now, Port::FIRST, part, &mut Cx { below, out: &mut self.inner });
         }
         self.collect(out);
     }
 
-    fn completed(&mut self, _: Time, _: usize, _: Completion, _: Below<'_>, _: &mut Out) {
-        unreachable!("a drive has no members")
-    }
-
-    fn wake(&mut self, now: Time, below: Below<'_>, out: &mut Out) {
+    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+        let (below, out) = (cx.below, &mut *cx.out);
         for arm in &mut self.arms {
-            arm.wake(now, below, &mut self.inner);
+            arm.wake(now, &mut Cx { below, out: &mut self.inner });
         }
         self.collect(out);
     }
 
-    fn next_wake(&self) -> Time {
-        self.arms.iter().map(Layer::next_wake).min().unwrap_or(Time::NEVER)
+    fn next_wake(&self) -> Wake {
+        self.arms.iter().map(|arm| arm.next_wake().at()).min().unwrap_or(Time::NEVER).into()
     }
 
     fn gauge(&self) -> Gauge {
-        let gauges = self.arms.iter().map(Layer::gauge);
+        let gauges = self.arms.iter().map(Node::gauge);
         let together = |all: Gauge, one: Gauge| Gauge {
             queue_length: all.queue_length + one.queue_length,
             idle_since: all.idle_since.zip(one.idle_since).map(|(all, one)| all.max(one)),
@@ -115,9 +113,10 @@ impl Layer for MultiActuator {
     }
 
     /// Sums over the arms; how long the drive was busy is their mean.
-    fn statistics(&self) -> Option<MemberStatistics> {
-        let sum = self.arms.iter().filter_map(Layer::statistics).reduce(MemberStatistics::plus)?;
-        Some(MemberStatistics { busy: sum.busy / self.arms.len() as u64, ..sum })
+    fn count(&self, _: Time, counters: &mut Counters) {
+        let all = self.arms.iter().map(Drive::statistics);
+        let sum = all.reduce(MemberStatistics::plus).unwrap_or_default();
+        counters.drives.push(MemberStatistics { busy: sum.busy / self.arms.len() as u64, ..sum });
     }
 }
 
@@ -161,7 +160,7 @@ mod tests {
     use crate::drive::Model;
     use fullstroke_contract::Status;
 
-    fn two_arms() -> (Model, Box<dyn Layer>) {
+    fn two_arms() -> (Model, Box<dyn Node>) {
         let small = small_drive();
         let capacity_sectors = Sectors(small.capacity_sectors.0 * 2);
         let model = Model::new(DriveConfig { actuators: 2, capacity_sectors, ..small }).unwrap();
@@ -169,18 +168,18 @@ mod tests {
         (model, layer)
     }
 
-    fn run(layer: &mut dyn Layer, requests: &[(u64, u64)]) -> Vec<Completion> {
+    fn run(layer: &mut dyn Node, requests: &[(u64, u64)]) -> Vec<Completion> {
         let mut out = Out::new();
         for (id, &(lbn, sectors)) in requests.iter().enumerate() {
             let request =
                 Request { id: RequestId(id as u64), extent: Extent::new(lbn, sectors), ..Request::default() };
-            layer.submit(Time::ZERO, request, Below::NOTHING, &mut out);
+            layer.submit(Time::ZERO, Port::FIRST, request, &mut Cx::alone(&mut out));
         }
-        while layer.next_wake() != Time::NEVER {
-            layer.wake(layer.next_wake(), Below::NOTHING, &mut out);
+        while layer.next_wake().is_work() {
+            layer.wake(layer.next_wake().at(), &mut Cx::alone(&mut out));
         }
         let completions = out.drain().filter_map(|effect| match effect {
-            Effect::Complete(completion) => Some(completion),
+            Effect::Complete { completion, .. } => Some(completion),
             _ => None,
         });
         completions.collect()
@@ -199,7 +198,9 @@ mod tests {
     fn a_drive_of_which_one_arm_works_is_half_busy() {
         let (_, mut layer) = two_arms();
         let finished = run(&mut *layer, &[(1000, 8)])[0].finished;
-        assert_eq!(layer.statistics().unwrap().busy, finished.since(Time::ZERO) / 2);
+        let mut counters = Counters::default();
+        layer.count(finished, &mut counters);
+        assert_eq!(counters.drives[0].busy, finished.since(Time::ZERO) / 2);
     }
 
     #[test]

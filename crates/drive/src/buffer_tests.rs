@@ -9,7 +9,7 @@ use crate::config::{BufferConfig, DriveConfig};
 use crate::drive::{Drive, Model};
 use crate::queue::{FlushCommand, QueueConfig};
 use fullstroke_contract::{
-    Below, Completion, Effect, Extent, Hints, Layer as _, Operation, Out, Request, RequestId, Status,
+    Completion, Cx, Effect, Extent, Hints, Node as _, Operation, Out, Port, Request, RequestId, Status,
 };
 use fullstroke_units::{Duration, Time};
 use proptest::prelude::*;
@@ -50,14 +50,14 @@ impl Bench {
 
     fn collect(&mut self) {
         self.done.extend(self.out.drain().filter_map(|effect| match effect {
-            Effect::Complete(completion) => Some(completion),
+            Effect::Complete { completion, .. } => Some(completion),
             _ => None,
         }));
     }
 
     fn run_until(&mut self, until: Time) {
-        while self.drive.next_wake() < until && self.drive.next_wake() + self.late < until {
-            self.drive.wake(self.drive.next_wake() + self.late, Below::NOTHING, &mut self.out);
+        while self.drive.next_wake().at() < until && self.drive.next_wake().at() + self.late < until {
+            self.drive.wake(self.drive.next_wake().at() + self.late, &mut Cx::alone(&mut self.out));
             self.collect();
         }
     }
@@ -74,7 +74,7 @@ impl Bench {
         let hints = Hints { force_unit_access: forced, ..Hints::default() };
         let extent = Extent::new(start, sectors);
         let request = Request { id: RequestId(id), operation, extent, hints, ..Request::default() };
-        self.drive.submit(self.now, request, Below::NOTHING, &mut self.out);
+        self.drive.submit(self.now, Port::FIRST, request, &mut Cx::alone(&mut self.out));
         self.collect();
         id
     }
@@ -90,8 +90,8 @@ impl Bench {
     /// The completion of a request, for which the clock runs on.
     fn completion(&mut self, id: u64) -> Completion {
         while !self.done.iter().any(|done| done.id.0 == id) {
-            assert_ne!(self.drive.next_wake(), Time::NEVER, "request {id} is never answered");
-            self.run_until(self.drive.next_wake() + Duration::from_nanos(1));
+            assert_ne!(self.drive.next_wake().at(), Time::NEVER, "request {id} is never answered");
+            self.run_until(self.drive.next_wake().at() + Duration::from_nanos(1));
         }
         let done = *self.done.iter().find(|done| done.id.0 == id).unwrap();
         self.now = self.now.max(done.finished);

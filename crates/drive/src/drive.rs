@@ -14,8 +14,8 @@ use crate::mechanics::{Access, Feed, Head, Mechanics, Piece, milliseconds};
 use crate::queue::{Arm, Choice, CommandQueue, FlushCommand, Waiting};
 use crate::statistics::Statistics;
 use fullstroke_contract::{
-    Below, Breakdown, Completion, ConfigError, Extent, Gauge, Layer, MemberStatistics, Operation, Out,
-    Request, RequestId, Slots, Status, TrackTable,
+    Breakdown, Completion, ConfigError, Counters, Cx, Extent, Gauge, MemberStatistics, Node, Operation, Out,
+    Port, Request, RequestId, Slots, Status, TrackTable, Wake,
 };
 use fullstroke_units::{Cylinder, Duration, Lbn, Sectors, Time};
 use std::collections::VecDeque;
@@ -37,7 +37,7 @@ pub struct Model {
 ///
 /// - **Events in**: `submit`, `wake`.
 /// - **Effects out**: `complete`.
-/// - **Getters**: `next_wake`, `gauge`, [`statistics`](Layer::statistics).
+/// - **Getters**: `next_wake`, `gauge`, `count`, [`statistics`](Drive::statistics).
 ///
 /// Requests beyond the queue's depth wait outside of it, in order of arrival:
 /// the drive does not see them when it chooses.
@@ -137,7 +137,7 @@ impl Model {
     ///
     /// # Errors
     /// Names the key of queue or buffer that cannot be.
-    pub fn layer(&self) -> Result<Box<dyn Layer>, ConfigError> {
+    pub fn layer(&self) -> Result<Box<dyn Node>, ConfigError> {
         if self.config.actuators == 1 {
             return Ok(Box::new(self.drive()?));
         }
@@ -579,6 +579,19 @@ impl Drive {
     fn in_flight(&self) -> u32 {
         self.slots.len() as u32
     }
+
+    /// What was counted so far, destaging included.
+    pub fn statistics(&self) -> MemberStatistics {
+        let requests = self.statistics.so_far();
+        let Some(own) = self.buffer.as_ref().map(Buffer::destaging) else { return requests };
+        MemberStatistics {
+            busy: requests.busy + own.duration(),
+            seek: requests.seek + own.seek,
+            rotation: requests.rotation + own.rotation,
+            transfer: requests.transfer + own.transfer,
+            ..requests
+        }
+    }
 }
 
 /// The breakdown of a request that came at `submitted`, was taken up at `begun`
@@ -634,9 +647,10 @@ fn answer(id: RequestId, now: Time, status: Status) -> Completion {
     Completion { id, submitted: now, finished: now, status, breakdown: Breakdown::default() }
 }
 
-impl Layer for Drive {
+impl Node for Drive {
     /// What costs the drive nothing is answered at once.
-    fn submit(&mut self, now: Time, request: Request, _: Below<'_>, out: &mut Out) {
+    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
+        let out = &mut *cx.out;
         self.catch_up(now, out);
         if !self.is_command(&request) {
             return out.complete(answer(request.id, now, Status::Done));
@@ -659,17 +673,15 @@ impl Layer for Drive {
         }
     }
 
-    fn completed(&mut self, _: Time, _: usize, _: Completion, _: Below<'_>, _: &mut Out) {
-        unreachable!("a drive has no members")
-    }
-
-    fn wake(&mut self, now: Time, _: Below<'_>, out: &mut Out) {
+    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+        let out = &mut *cx.out;
         self.catch_up(now, out);
     }
 
-    fn next_wake(&self) -> Time {
+    fn next_wake(&self) -> Wake {
         let served = self.service.map_or(Time::NEVER, |service| service.finish);
-        self.passing.front().map_or(served, |passing| passing.finish.min(served)).min(self.look_again())
+        let passing = self.passing.front().map_or(served, |passing| passing.finish.min(served));
+        passing.min(self.look_again()).into()
     }
 
     fn gauge(&self) -> Gauge {
@@ -683,16 +695,8 @@ impl Layer for Drive {
         }
     }
 
-    fn statistics(&self) -> Option<MemberStatistics> {
-        let requests = self.statistics.so_far();
-        let Some(own) = self.buffer.as_ref().map(Buffer::destaging) else { return Some(requests) };
-        Some(MemberStatistics {
-            busy: requests.busy + own.duration(),
-            seek: requests.seek + own.seek,
-            rotation: requests.rotation + own.rotation,
-            transfer: requests.transfer + own.transfer,
-            ..requests
-        })
+    fn count(&self, _: Time, counters: &mut Counters) {
+        counters.drives.push(self.statistics());
     }
 }
 
@@ -710,7 +714,7 @@ mod tests {
 
     fn completions(out: &mut Out) -> Vec<Completion> {
         let completion = |effect| match effect {
-            Effect::Complete(completion) => completion,
+            Effect::Complete { completion, .. } => completion,
             other => panic!("a drive only completes: {other:?}"),
         };
         out.drain().map(completion).collect()
@@ -724,21 +728,21 @@ mod tests {
         let mut out = Out::new();
         let mut done = Vec::new();
         for (id, &(at, lbn, sectors, write)) in arrivals.iter().enumerate() {
-            while drive.next_wake() + Duration::from_nanos(late) < Time::from_nanos(at) {
-                drive.wake(drive.next_wake() + Duration::from_nanos(late), Below::NOTHING, &mut out);
+            while drive.next_wake().at() + Duration::from_nanos(late) < Time::from_nanos(at) {
+                drive.wake(drive.next_wake().at() + Duration::from_nanos(late), &mut Cx::alone(&mut out));
                 done.extend(completions(&mut out));
             }
             let operation = if write { Operation::Write } else { Operation::Read };
             drive.submit(
                 Time::from_nanos(at),
+                Port::FIRST,
                 request(id as u64, lbn, sectors, operation),
-                Below::NOTHING,
-                &mut out,
+                &mut Cx::alone(&mut out),
             );
             done.extend(completions(&mut out));
         }
-        while drive.next_wake() != Time::NEVER {
-            drive.wake(drive.next_wake() + Duration::from_nanos(late), Below::NOTHING, &mut out);
+        while drive.next_wake().at() != Time::NEVER {
+            drive.wake(drive.next_wake().at() + Duration::from_nanos(late), &mut Cx::alone(&mut out));
             done.extend(completions(&mut out));
         }
         done

@@ -1,7 +1,7 @@
 //! What the current drives of the library do with their buffers: streams at the
 //! medium's rate, writes that are held back by nothing but the medium.
 
-use fullstroke_contract::{Below, Effect, Extent, Layer, Operation, Out, Request, RequestId};
+use fullstroke_contract::{Cx, Effect, Extent, Node, Operation, Out, Port, Request, RequestId};
 use fullstroke_drive::{BufferConfig, DriveConfig, Model, ReadAhead};
 use fullstroke_units::Time;
 
@@ -11,7 +11,7 @@ const OUTER_MB_PER_S: f64 = 285.0;
 
 /// A drive that is kept at a depth.
 struct Bench {
-    drive: Box<dyn Layer>,
+    drive: Box<dyn Node>,
     out: Out,
     now: Time,
     submitted: u64,
@@ -29,13 +29,13 @@ impl Bench {
         let id = RequestId(self.submitted);
         self.submitted += 1;
         let request = Request { id, operation, extent, ..Request::default() };
-        self.drive.submit(self.now, request, Below::NOTHING, &mut self.out);
+        self.drive.submit(self.now, Port::FIRST, request, &mut Cx::alone(&mut self.out));
         self.collect();
     }
 
     fn collect(&mut self) {
         for effect in self.out.drain() {
-            if let Effect::Complete(completion) = effect {
+            if let Effect::Complete { completion, .. } = effect {
                 self.done += 1;
                 self.response_ns += completion.finished.since(completion.submitted).as_nanos();
             }
@@ -62,9 +62,9 @@ impl Bench {
                 self.submit(operation, extent);
             }
             if self.done < requests {
-                self.now = self.drive.next_wake();
+                self.now = self.drive.next_wake().at();
                 assert_ne!(self.now, Time::NEVER, "a request is never answered");
-                self.drive.wake(self.now, Below::NOTHING, &mut self.out);
+                self.drive.wake(self.now, &mut Cx::alone(&mut self.out));
                 self.collect();
             }
         }

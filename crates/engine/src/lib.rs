@@ -1,22 +1,23 @@
-//! What drives a tree of layers: as fast as it goes, under a virtual clock.
+//! What drives a graph of nodes: as fast as it goes, under a virtual clock.
 //!
-//! [`Machine`] holds the layers, tells each the time with every event, carries
-//! effects from one to the next, and wakes whoever asked first. [`Engine`]
-//! gives it a source of requests and lets virtual time jump from event to
-//! event. Events at one instant are served in the order of the tree, from the
-//! source down, so that a run repeats to the bit.
+//! [`Graph`] is who stands above whom. [`Machine`] tells each node the time with
+//! every event, carries effects from one to the next, and wakes whoever asked
+//! first. [`Engine`] lets virtual time jump from event to event. Events at one
+//! instant are served in the order of the graph, from the workload down, so that
+//! a run repeats to the bit.
 
 mod flight;
+mod graph;
 mod machine;
 mod rebuilds;
-mod tree;
 
-pub use machine::{Above, Machine};
+pub use graph::{Branch, Graph, MemberName};
+pub use machine::Machine;
 pub use rebuilds::{Mark, Rebuild, Rebuilds};
-pub use tree::{MemberName, Node, Tree};
 
-use fullstroke_contract::{Completion, Extent, LayerReadings, MemberStatistics, Operation, Request, Signal};
-use fullstroke_contract::{Source, SourceError, Status};
+use fullstroke_contract::{
+    Completion, Counters, Extent, Node, Notice, Operation, Request, Source, SourceError, Status,
+};
 use fullstroke_units::Time;
 
 /// A request of the workload that has finished.
@@ -38,24 +39,26 @@ pub struct Finished {
     pub completion: Completion,
 }
 
-/// Sees what happens in a run. Every method has an empty default.
+/// Sees what crosses the edges of a graph: those below workloads, those above
+/// drives, and notice wherever it is first given. Every method has an empty
+/// default.
 pub trait Observer {
-    /// A request of the workload has finished.
+    /// A request of a workload, or one from outside, has finished.
     fn finished(&mut self, _finished: &Finished) {}
-    /// The drive number `drive` (in the order of the tree) was given
+    /// The drive number `drive` (in the order of the graph) was given
     /// `request`, on behalf of the workload's request `request.origin` or, if
     /// that is [`Request::BACKGROUND`], of a layer's own work.
     fn drive_io(&mut self, _now: Time, _drive: usize, _request: &Request) {}
-    /// The layer at `path` (the indices of the members on the way to it) sent
-    /// a signal of its own.
-    fn signalled(&mut self, _now: Time, _path: &[usize], _signal: Signal) {}
+    /// The layer at `path` (the indices of the members on the way to it) has
+    /// given notice of something itself.
+    fn noticed(&mut self, _path: &[usize], _notice: &Notice) {}
 }
 
 /// An observer that looks away.
 impl Observer for () {}
 
 /// What a run amounted to.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// Requests that arrived.
     pub requests: u64,
@@ -65,100 +68,76 @@ pub struct Outcome {
     pub lost: u64,
     /// Requests outside of the volume.
     pub out_of_range: u64,
-    /// Damaged rows of the source that were left out.
-    pub skipped_rows: u64,
-    /// What the source says is wrong with what it read; a sentence each.
-    pub source_notes: Vec<String>,
     /// The instant of the last completion.
     pub end: Time,
-    /// What each drive counted until then, in the order of the tree. What layers
-    /// do later on their own account, such as writing back what they hold, is
-    /// carried out but not counted.
-    pub drives: Vec<MemberStatistics>,
-    /// What other layers counted until then, in the order of the tree.
-    pub layers: Vec<LayerReadings>,
+    /// What was counted until then. What layers do later on their own account,
+    /// such as writing back what they hold, is carried out but not counted.
+    pub counters: Counters,
 }
 
-/// Runs one source on one tree of layers.
+/// Runs one workload on a graph of nodes.
 pub struct Engine {
     machine: Machine,
-    source: Box<dyn Source>,
-    arrivals: Vec<Request>,
-    outcome: Outcome,
 }
 
-/// What the machine tells a run.
-struct Run<'a, O> {
-    source: &'a mut dyn Source,
+/// An observer beside the books of a run.
+struct Booked<'a, O> {
     outcome: &'a mut Outcome,
     observer: &'a mut O,
 }
 
 impl Engine {
-    /// An engine at time 0.
-    pub fn new(tree: Tree, source: Box<dyn Source>) -> Engine {
-        Engine {
-            machine: Machine::new(tree),
-            source,
-            arrivals: Vec::new(),
-            outcome: Outcome {
-                requests: 0,
-                completed: 0,
-                lost: 0,
-                out_of_range: 0,
-                skipped_rows: 0,
-                source_notes: Vec::new(),
-                end: Time::ZERO,
-                drives: Vec::new(),
-                layers: Vec::new(),
-            },
-        }
+    /// An engine at time 0: `source` above `top`.
+    pub fn new(top: Branch, source: Box<dyn Source>) -> Engine {
+        Engine { machine: Machine::new(Graph::below(source, top)) }
     }
 
-    /// Runs until the source has ended and nothing is in flight. A rebuild that
-    /// is not done by then stays so.
+    /// The nodes.
+    pub fn graph(&self) -> &Graph {
+        self.machine.graph()
+    }
+
+    /// The workload, if it is of this type: for results of its own.
+    pub fn workload<W: Node>(&self) -> Option<&W> {
+        self.graph().workload()
+    }
+
+    /// Runs until the workload has ended, nothing is in flight and only chores
+    /// are left. A rebuild that is not done by then stays so.
     ///
     /// # Errors
     /// The source's, as soon as it has one.
     ///
     /// # Panics
-    /// If a layer loses a request: nothing is in flight in any drive, and yet
+    /// If a node loses a request: nobody has anything to do but chores, and yet
     /// not every request has finished.
-    pub fn run<O: Observer>(mut self, observer: &mut O) -> Result<Outcome, SourceError> {
+    pub fn run<O: Observer>(&mut self, observer: &mut O) -> Result<Outcome, SourceError> {
+        let mut outcome = Outcome::default();
         let mut counted = None;
+        let machine = &mut self.machine;
+        let booked = &mut Booked { outcome: &mut outcome, observer };
         loop {
-            let arrival = self.source.next_wake();
-            let due = self.machine.next_wake();
-            if arrival == Time::NEVER && self.machine.in_flight() == 0 && counted.is_none() {
-                counted = Some((self.machine.drive_statistics(), self.machine.layer_readings()));
-                let run = &mut Run { source: &mut *self.source, outcome: &mut self.outcome, observer };
-                self.machine.rest(run);
-                continue;
+            if counted.is_none() && !machine.has_arrivals() && machine.in_flight() == 0 {
+                counted = Some(machine.counters());
+                machine.rest(booked);
             }
-            if arrival.min(due) == Time::NEVER {
+            if !machine.has_work() {
                 break;
             }
-            if arrival <= due {
-                let now = arrival.max(self.machine.now());
-                self.source.wake(now, &mut self.arrivals)?;
-                let run = &mut Run { source: &mut *self.source, outcome: &mut self.outcome, observer };
-                self.machine.submit_all(now, &mut self.arrivals, run);
-            } else {
-                let run = &mut Run { source: &mut *self.source, outcome: &mut self.outcome, observer };
-                self.machine.wake(run);
+            machine.wake(booked);
+            if let Some(error) = machine.take_stop() {
+                return Err(error);
             }
         }
-        let lost = self.machine.in_flight();
-        assert_eq!(lost, 0, "a layer has lost {lost} requests");
-        self.outcome.requests = self.machine.submitted();
-        self.outcome.skipped_rows = self.source.skipped_rows();
-        self.outcome.source_notes = self.source.notes();
-        (self.outcome.drives, self.outcome.layers) = counted.unwrap_or_default();
-        Ok(self.outcome)
+        let lost = machine.in_flight();
+        assert_eq!(lost, 0, "a node has lost {lost} requests");
+        outcome.requests = machine.submitted();
+        outcome.counters = counted.unwrap_or_default();
+        Ok(outcome)
     }
 }
 
-impl<O: Observer> Observer for Run<'_, O> {
+impl<O: Observer> Observer for Booked<'_, O> {
     #[inline]
     fn finished(&mut self, finished: &Finished) {
         match finished.completion.status {
@@ -175,14 +154,7 @@ impl<O: Observer> Observer for Run<'_, O> {
         self.observer.drive_io(now, drive, request);
     }
 
-    fn signalled(&mut self, now: Time, path: &[usize], signal: Signal) {
-        self.observer.signalled(now, path, signal);
-    }
-}
-
-impl<O: Observer> Above for Run<'_, O> {
-    #[inline]
-    fn follow(&mut self, finished: &Finished, next: &mut Vec<Request>) {
-        self.source.completed(finished.completion.finished, &finished.completion, next);
+    fn noticed(&mut self, path: &[usize], notice: &Notice) {
+        self.observer.noticed(path, notice);
     }
 }

@@ -1,86 +1,106 @@
-//! What both clocks drive: the layers, their alarms, and what is on its way
+//! What both clocks drive: the nodes, their alarms, and what is on its way
 //! between them.
 
 use crate::flight::Flights;
-use crate::tree::Tree;
+use crate::graph::Graph;
 use crate::{Finished, Observer};
 use fullstroke_contract::{
-    Alarms, Below, Completion, Effect, Layer, LayerReadings, MemberStatistics, Order, Out, Refusal, Request,
-    Signal,
+    Alarms, Completion, Counters, Cx, Effect, Node, NodeId, Notice, Order, Out, Port, Refusal, Request,
+    SourceError, Wake,
 };
 use fullstroke_units::Time;
 use std::collections::VecDeque;
 
-/// What stands above the layers.
-pub trait Above: Observer {
-    /// A request has finished, and may be followed by others at once: they are
-    /// pushed into `next`.
-    fn follow(&mut self, _finished: &Finished, _next: &mut Vec<Request>) {}
-}
-
-impl Above for () {}
-
-/// A stack's layers with all that happens between them. It knows no clock and
-/// no source of requests: [`Engine`](crate::Engine) gives it virtual time and a
-/// source, a live server real time and clients. The same events at the same
-/// times lead to the same decisions under both.
+/// A graph of nodes with all that happens between them. It knows no clock:
+/// [`Engine`](crate::Engine) gives it virtual time, a live server real time and
+/// clients. The same events at the same times lead to the same decisions under
+/// both.
 ///
 /// - **Events in**: [`submit`](Machine::submit), [`order`](Machine::order),
 ///   [`advance`](Machine::advance), [`wake`](Machine::wake).
-/// - **Effects out**: what `above` is told.
+/// - **Effects out**: what the observer is told.
 /// - **Getters**: [`next_wake`](Machine::next_wake), [`now`](Machine::now),
-///   [`in_flight`](Machine::in_flight), [`tree`](Machine::tree).
+///   [`in_flight`](Machine::in_flight), [`graph`](Machine::graph).
 ///
 /// The polling rule, once: before an event at `now`, call
 /// [`advance`](Machine::advance) up to that instant; after it, ask
 /// [`next_wake`](Machine::next_wake). A driver that is late calls with the
 /// instant that it is, and everything that was due happens at the instants at
 /// which it was due.
+///
+/// At one instant, nodes are woken in the order of the graph, from the top.
+/// Effects are carried out in the order in which they were issued, one queue for
+/// the whole graph, so that a node is never called while it is being called.
 pub struct Machine {
-    tree: Tree,
+    graph: Graph,
     alarms: Alarms,
+    /// By node: what its alarm counts among.
+    awaited: Vec<Awaited>,
+    /// Alarms that a run must wait for, and those of workloads among them.
+    work: usize,
+    arrivals: usize,
     flights: Flights,
-    follow_ups: Vec<Request>,
     out: Out,
     pending: VecDeque<Pending>,
     submitted: u64,
     now: Time,
+    stopped: Option<SourceError>,
+}
+
+/// What the alarm of a node is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Awaited {
+    root: bool,
+    work: bool,
 }
 
 /// An effect that has not been carried out yet.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
-    /// The layer that it came from.
+    /// The node that it came from.
     node: usize,
-    /// The layer that sent the signal first, if it is one.
-    sender: usize,
     effect: Effect,
 }
 
 impl Machine {
-    /// The layers at time 0.
-    pub fn new(tree: Tree) -> Machine {
-        let alarms = Alarms::new(tree.len());
+    /// The nodes at time 0.
+    pub fn new(graph: Graph) -> Machine {
+        let roots = (0..graph.len()).map(|node| Awaited { root: graph.is_root(node), work: false });
         let mut machine = Machine {
-            tree,
-            alarms,
+            alarms: Alarms::new(graph.len()),
+            awaited: roots.collect(),
+            work: 0,
+            arrivals: 0,
+            graph,
             flights: Flights::default(),
-            follow_ups: Vec::new(),
             out: Out::new(),
             pending: VecDeque::with_capacity(64),
             submitted: 0,
             now: Time::ZERO,
+            stopped: None,
         };
-        for node in 0..machine.tree.len() {
-            machine.alarms.set(node, machine.tree.next_wake(node));
+        for node in 0..machine.graph.len() {
+            machine.set_alarm(node, machine.graph.next_wake(node));
         }
         machine
     }
 
-    /// When a layer wants to be woken; [`Time::NEVER`] if none does.
+    /// When a node wants to be woken; [`Time::NEVER`] if none does.
     #[inline]
     pub fn next_wake(&self) -> Time {
         self.alarms.first().1
+    }
+
+    /// Whether anything but chores is left to wake nodes for.
+    #[inline]
+    pub fn has_work(&self) -> bool {
+        self.work > 0
+    }
+
+    /// Whether a workload wants to be woken.
+    #[inline]
+    pub fn has_arrivals(&self) -> bool {
+        self.arrivals > 0
     }
 
     /// The instant of the latest event.
@@ -88,46 +108,42 @@ impl Machine {
         self.now
     }
 
-    /// Requests that have been submitted and have not finished.
+    /// Requests that workloads have issued, or that were submitted from outside,
+    /// and that have not finished.
+    #[inline]
     pub fn in_flight(&self) -> usize {
         self.flights.len()
     }
 
-    /// Requests that have been submitted so far.
+    /// Requests that have been issued or submitted so far.
     pub fn submitted(&self) -> u64 {
         self.submitted
     }
 
-    /// The layers.
-    pub fn tree(&self) -> &Tree {
-        &self.tree
+    /// The nodes.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
     }
 
-    /// What each drive has counted, in the order of the tree.
-    pub fn drive_statistics(&self) -> Vec<MemberStatistics> {
-        self.tree.drive_statistics()
+    /// What the nodes have counted.
+    pub fn counters(&self) -> Counters {
+        self.graph.count(self.now)
     }
 
-    /// What other layers have counted, in the order of the tree.
-    pub fn layer_readings(&self) -> Vec<LayerReadings> {
-        self.tree.readings(self.now)
+    /// Takes the error with which a workload has stopped, if one has.
+    #[inline]
+    pub fn take_stop(&mut self) -> Option<SourceError> {
+        self.stopped.take()
     }
 
-    /// A request from above. Its id comes back in [`Finished`]; its origin is
+    /// A request from outside. Its id comes back in [`Finished`]; its origin is
     /// given here, by number of submission.
     #[inline]
-    pub fn submit<A: Above>(&mut self, now: Time, request: Request, above: &mut A) {
+    pub fn submit<O: Observer>(&mut self, now: Time, request: Request, observer: &mut O) {
         self.now = self.now.max(now);
-        self.admit(request);
-        self.settle(above);
-    }
-
-    /// Several requests from above that arrive at once, in order.
-    #[inline]
-    pub(crate) fn submit_all<A: Above>(&mut self, now: Time, requests: &mut Vec<Request>, above: &mut A) {
-        self.now = self.now.max(now);
-        requests.drain(..).for_each(|request| self.admit(request));
-        self.settle(above);
+        let effect = self.take_off(Effect::Issue { port: Port::FIRST, request });
+        self.pending.push_back(Pending { node: Graph::OUTSIDE, effect });
+        self.settle(observer);
     }
 
     /// Says something to the volume at `path` (the indices of the members on
@@ -135,36 +151,36 @@ impl Machine {
     ///
     /// # Errors
     /// There is no such volume, or it refuses.
-    pub fn order<A: Above>(
+    pub fn order<O: Observer>(
         &mut self,
         now: Time,
         path: &[usize],
         order: Order,
-        above: &mut A,
+        observer: &mut O,
     ) -> Result<(), Refusal> {
         self.now = self.now.max(now);
-        let node = self.tree.volume_at(path)?;
+        let node = self.graph.volume_at(path)?;
         let now = self.now;
         let mut answer = Ok(());
-        self.call(node, None, |layer, below, out| answer = layer.ordered(now, order, below, out));
-        self.settle(above);
+        self.call(node, |volume, cx| answer = volume.ordered(now, order, cx));
+        self.settle(observer);
         answer
     }
 
     /// Nobody asks for anything any more: no volume goes on rebuilding.
-    pub fn rest<A: Above>(&mut self, above: &mut A) {
-        let volumes: Vec<Vec<usize>> = self.tree.volume_paths().map(<[usize]>::to_vec).collect();
+    pub fn rest<O: Observer>(&mut self, observer: &mut O) {
+        let volumes: Vec<Vec<usize>> = self.graph.volume_paths().map(<[usize]>::to_vec).collect();
         for path in volumes {
             // Volumes that rebuild nothing may refuse.
-            let _ = self.order(self.now, &path, Order::Rest, above);
+            let _ = self.order(self.now, &path, Order::Rest, observer);
         }
     }
 
     /// Lets everything happen that is due up to and including `until`, each at
     /// its own instant.
-    pub fn advance<A: Above>(&mut self, until: Time, above: &mut A) {
+    pub fn advance<O: Observer>(&mut self, until: Time, observer: &mut O) {
         while self.next_wake() <= until && self.next_wake() != Time::NEVER {
-            self.wake(above);
+            self.wake(observer);
         }
         if until != Time::NEVER {
             self.now = self.now.max(until);
@@ -173,69 +189,65 @@ impl Machine {
 
     /// Lets the first thing happen that is due, whenever that is.
     #[inline]
-    pub fn wake<A: Above>(&mut self, above: &mut A) {
+    pub fn wake<O: Observer>(&mut self, observer: &mut O) {
         let (node, due) = self.alarms.first();
         if due == Time::NEVER {
             return;
         }
         self.now = self.now.max(due);
         let now = self.now;
-        self.call(node, None, |layer, below, out| layer.wake(now, below, out));
-        self.settle(above);
+        self.call(node, |node, cx| node.wake(now, cx));
+        self.settle(observer);
     }
 
-    fn admit(&mut self, mut request: Request) {
-        request.origin = self.submitted;
-        self.submitted += 1;
-        request.id = self.flights.take_off(self.now, request);
-        let effect = Effect::Issue { member: 0, request };
-        self.pending.push_back(Pending { node: Tree::ABOVE_ROOT, sender: Tree::ABOVE_ROOT, effect });
-    }
-
-    /// Carries effects from layer to layer until there are none.
-    fn settle<A: Above>(&mut self, above: &mut A) {
+    /// Carries effects from node to node until there are none.
+    fn settle<O: Observer>(&mut self, observer: &mut O) {
         let now = self.now;
-        while let Some(Pending { node, sender, effect }) = self.pending.pop_front() {
+        while let Some(Pending { node, effect }) = self.pending.pop_front() {
             match effect {
-                Effect::Issue { member, request } => {
-                    let child = self.tree.child(node, member as usize);
-                    if let Some(drive) = self.tree.drive_number(child) {
-                        above.drive_io(now, drive, &request);
+                Effect::Issue { port, request } => {
+                    let (lower, from) = self.graph.lower(node, port);
+                    if let Some(drive) = self.graph.drive_number(lower) {
+                        observer.drive_io(now, drive, &request);
                     }
-                    self.call(child, None, |layer, below, out| layer.submit(now, request, below, out));
+                    self.call(lower, |node, cx| node.submit(now, from, request, cx));
                 }
-                Effect::Complete(completion) => match self.tree.parent(node) {
-                    Some((parent, member)) => {
+                Effect::Complete { port, completion } => {
+                    let Some((upper, from)) = self.graph.upper(node, port) else {
+                        unreachable!("a workload is asked for nothing")
+                    };
+                    if self.graph.is_root(upper) {
+                        self.land(upper, from, completion, observer);
+                    } else {
                         let at = completion.finished;
-                        self.call(parent, None, |layer, below, out| {
-                            layer.completed(at, member, completion, below, out)
-                        });
+                        self.call(upper, |node, cx| node.completed(at, from, completion, cx));
                     }
-                    None => self.land(completion, above),
-                },
-                Effect::Signal(signal) => self.rise(node, sender, signal, above),
+                }
+                Effect::Notice { port, notice } => self.rise(node, port, notice, observer),
             }
         }
     }
 
-    /// A signal reaches the layer above `node`. It is observed once, however
-    /// far it is passed on.
-    fn rise<A: Above>(&mut self, node: usize, sender: usize, signal: Signal, above: &mut A) {
+    /// Notice reaches the node above `node`. It is observed once, where it is
+    /// first given, however far it is passed on.
+    fn rise<O: Observer>(&mut self, node: usize, port: Port, mut notice: Notice, observer: &mut O) {
         let now = self.now;
-        if sender == node {
-            above.signalled(now, self.tree.path(node), signal);
+        if notice.sender.is_none() {
+            notice.sender = Some(NodeId(node as u32));
+            notice.at = notice.at.min(now);
+            observer.noticed(self.graph.path(node), &notice);
         }
-        if let Some((parent, member)) = self.tree.parent(node) {
-            let passed = Some((sender, signal));
-            self.call(parent, passed, |layer, below, out| layer.signalled(now, member, signal, below, out));
+        let above = self.graph.upper(node, port).filter(|&(upper, _)| upper != Graph::OUTSIDE);
+        if let Some((upper, from)) = above {
+            self.call(upper, |node, cx| node.noticed(now, from, notice, cx));
         }
     }
 
-    /// A request has reached the top again.
-    fn land<A: Above>(&mut self, mut completion: Completion, above: &mut A) {
+    /// A request has come back to the workload that issued it, or outside.
+    fn land<O: Observer>(&mut self, root: usize, from: Port, mut completion: Completion, observer: &mut O) {
         let flight = self.flights.land(completion.id);
         completion.id = flight.id;
-        let finished = Finished {
+        observer.finished(&Finished {
             origin: flight.origin,
             operation: flight.operation,
             extent: flight.extent,
@@ -243,34 +255,57 @@ impl Machine {
             workload: flight.workload,
             arrived: flight.arrived,
             completion,
-        };
-        above.finished(&finished);
-        let mut follow_ups = std::mem::take(&mut self.follow_ups);
-        above.follow(&finished, &mut follow_ups);
-        follow_ups.drain(..).for_each(|request| self.admit(request));
-        self.follow_ups = follow_ups;
+        });
+        if root != Graph::OUTSIDE {
+            self.call(root, |workload, cx| workload.completed(completion.finished, from, completion, cx));
+        }
     }
 
-    /// Calls a layer, then publishes its gauge and its alarm and collects its
-    /// effects. A signal that it was given and gives on, `passed`, stays that
-    /// of its first sender.
+    /// Calls a node, then publishes its gauge and its alarm and collects its
+    /// effects.
     #[inline]
-    fn call(
-        &mut self,
-        node: usize,
-        passed: Option<(usize, Signal)>,
-        event: impl FnOnce(&mut dyn Layer, Below<'_>, &mut Out),
-    ) {
-        let next_wake = self.tree.call(node, |layer, below| event(layer, below, &mut self.out));
-        self.alarms.set(node, next_wake);
-        if self.out.effects().is_empty() {
-            return;
+    fn call(&mut self, node: usize, event: impl FnOnce(&mut dyn Node, &mut Cx<'_>)) {
+        let next_wake = self.graph.call(node, &mut self.out, event);
+        self.set_alarm(node, next_wake);
+        if self.awaited[node].root {
+            self.collect_from_workload(node);
+        } else if !self.out.effects().is_empty() {
+            self.pending.extend(self.out.drain().map(|effect| Pending { node, effect }));
         }
-        self.pending.extend(self.out.drain().map(|effect| match (effect, passed) {
-            (Effect::Signal(signal), Some((sender, first))) if signal == first => {
-                Pending { node, sender, effect }
+    }
+
+    /// What a workload issues gets its number as it is issued.
+    fn collect_from_workload(&mut self, node: usize) {
+        self.stopped = self.stopped.take().or(self.out.take_stop());
+        let mut out = std::mem::take(&mut self.out);
+        for effect in out.drain() {
+            let effect = self.take_off(effect);
+            self.pending.push_back(Pending { node, effect });
+        }
+        self.out = out;
+    }
+
+    #[inline]
+    fn take_off(&mut self, effect: Effect) -> Effect {
+        let Effect::Issue { port, mut request } = effect else { return effect };
+        request.origin = self.submitted;
+        self.submitted += 1;
+        request.id = self.flights.take_off(self.now, request);
+        Effect::Issue { port, request }
+    }
+
+    #[inline]
+    fn set_alarm(&mut self, node: usize, wake: Wake) {
+        self.alarms.set(node, wake.at());
+        let awaited = &mut self.awaited[node];
+        let work = wake.is_work();
+        if awaited.work != work {
+            awaited.work = work;
+            let step = if work { 1 } else { usize::MAX };
+            self.work = self.work.wrapping_add(step);
+            if awaited.root {
+                self.arrivals = self.arrivals.wrapping_add(step);
             }
-            _ => Pending { node, sender: node, effect },
-        }));
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! How far rebuilds have come, and how fast they are, by what volumes say.
 
-use fullstroke_contract::Signal;
+use fullstroke_contract::{Notice, Signal};
 use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Time};
 
 /// The present speed is that of the latest two spans of this length.
@@ -52,9 +52,10 @@ impl Rebuilds {
         self.all.retain(|rebuild| rebuild.path != path);
     }
 
-    /// The volume at `path` has sent `signal`.
-    pub fn hear(&mut self, now: Time, path: &[usize], signal: Signal) {
-        let Signal::Rebuilt { member, done, used, whole } = signal else { return };
+    /// The volume at `path` has given notice of something.
+    pub fn hear(&mut self, path: &[usize], notice: &Notice) {
+        let Signal::Rebuilt { member, done, used, whole } = notice.signal else { return };
+        let now = notice.at;
         let path = [path, &[member as usize]].concat();
         let goes_on =
             |rebuild: &Rebuild| rebuild.path == path && rebuild.latest.done <= done && !rebuild.whole;
@@ -113,8 +114,10 @@ fn between(from: Mark, to: Mark) -> Option<Bytes> {
 mod tests {
     use super::*;
 
-    fn rebuilt(done: u64, used: u64) -> Signal {
-        Signal::Rebuilt { member: 2, done: Sectors(done), used: Sectors(used), whole: done == used }
+    fn rebuilt(at: Time, done: u64, used: u64) -> Notice {
+        let signal =
+            Signal::Rebuilt { member: 2, done: Sectors(done), used: Sectors(used), whole: done == used };
+        Notice::of_instant(signal, at)
     }
 
     fn seconds(seconds: u64) -> Time {
@@ -128,7 +131,7 @@ mod tests {
         for second in 1..=20 {
             // A hundred sectors a second at first, a thousand later.
             let done = if second <= 10 { second * 100 } else { 1000 + (second - 10) * 1000 };
-            rebuilds.hear(seconds(10 + second), &[1], rebuilt(done, 100_000));
+            rebuilds.hear(&[1], &rebuilt(seconds(10 + second), done, 100_000));
         }
         let [rebuild] = rebuilds.all() else { panic!("{rebuilds:?}") };
         assert_eq!(rebuild.path, [1, 2]);
@@ -141,10 +144,10 @@ mod tests {
     #[test]
     fn a_rebuild_that_begins_again_is_another() {
         let mut rebuilds = Rebuilds::default();
-        rebuilds.hear(seconds(1), &[], rebuilt(50, 100));
-        rebuilds.hear(seconds(2), &[], rebuilt(100, 100));
+        rebuilds.hear(&[], &rebuilt(seconds(1), 50, 100));
+        rebuilds.hear(&[], &rebuilt(seconds(2), 100, 100));
         assert!(rebuilds.all()[0].whole);
-        rebuilds.hear(seconds(5), &[], rebuilt(10, 100));
+        rebuilds.hear(&[], &rebuilt(seconds(5), 10, 100));
         assert_eq!(rebuilds.all().len(), 1);
         assert_eq!(rebuilds.all()[0].latest, Mark { at: seconds(5), done: Sectors(10) });
         assert_eq!(rebuilds.all()[0].speed(), None, "no time has passed");

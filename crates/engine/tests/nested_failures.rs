@@ -3,10 +3,10 @@
 
 use fullstroke_contract::registry::find;
 use fullstroke_contract::{
-    Below, Completion, Extent, Gauge, Layer, Operation, Order, Out, Request, RequestId, Signal, Status,
-    Track, TrackTable,
+    Completion, Cx, Extent, Gauge, Node, Notice, Operation, Order, Port, Request, RequestId, Signal, Status,
+    Track, TrackTable, Wake,
 };
-use fullstroke_engine::{Above, Finished, Machine, Node, Observer, Tree};
+use fullstroke_engine::{Branch, Finished, Graph, Machine, Observer};
 use fullstroke_units::{Angle, Cylinder, Duration, Lbn, Random, Sectors, Seed, Time};
 use fullstroke_volume::{Layout, MemberStates, REGISTRY, Volume};
 use proptest::prelude::*;
@@ -23,23 +23,24 @@ struct Slow {
     due: Vec<(Time, Completion)>,
 }
 
-impl Layer for Slow {
-    fn submit(&mut self, now: Time, request: Request, _: Below<'_>, _: &mut Out) {
+impl Node for Slow {
+    fn submit(&mut self, now: Time, _: Port, request: Request, _: &mut Cx<'_>) {
         let finished = now + Duration::from_nanos(1 + self.random.below(1000));
         let completion = Completion { id: request.id, submitted: now, finished, ..Completion::default() };
         self.due.push((finished, completion));
     }
-    fn completed(&mut self, _: Time, _: usize, _: Completion, _: Below<'_>, _: &mut Out) {
+    fn completed(&mut self, _: Time, _: Port, _: Completion, _: &mut Cx<'_>) {
         unreachable!("a drive has no members")
     }
-    fn wake(&mut self, now: Time, _: Below<'_>, out: &mut Out) {
+    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+        let out = &mut *cx.out;
         self.due.sort_by_key(|&(due, _)| due);
         while self.due.first().is_some_and(|&(due, _)| due <= now) {
             out.complete(self.due.remove(0).1);
         }
     }
-    fn next_wake(&self) -> Time {
-        self.due.iter().map(|&(due, _)| due).min().unwrap_or(Time::NEVER)
+    fn next_wake(&self) -> Wake {
+        self.due.iter().map(|&(due, _)| due).min().unwrap_or(Time::NEVER).into()
     }
     fn gauge(&self) -> Gauge {
         Gauge::default()
@@ -85,16 +86,16 @@ impl Spec {
             Spec::Volume(..) => self.layout().capacity(),
         }
     }
-    fn node(&self, seed: Seed, drives: &mut u64) -> Node {
+    fn node(&self, seed: Seed, drives: &mut u64) -> Branch {
         match self {
             Spec::Drive => {
                 *drives += 1;
                 let random = seed.stream(&format!("drive {drives}"));
-                Node::drive(Box::new(Slow { random, due: Vec::new() }), Arc::new(Flat))
+                Branch::drive(Box::new(Slow { random, due: Vec::new() }), Arc::new(Flat))
             }
             Spec::Volume(_, members) => {
                 let below = members.iter().map(|member| member.node(seed, drives)).collect();
-                Node::volume(Box::new(Volume::new(self.layout())), below)
+                Branch::volume(Box::new(Volume::new(self.layout())), below)
             }
         }
     }
@@ -177,15 +178,14 @@ impl Observer for Books {
             self.bad.push(*finished);
         }
     }
-    fn signalled(&mut self, _: Time, path: &[usize], signal: Signal) {
+    fn noticed(&mut self, path: &[usize], notice: &Notice) {
+        let signal = notice.signal;
         if let Signal::Rebuilt { member, whole: true, .. } = signal {
             self.whole.push([path, &[member as usize]].concat());
         }
         self.said.push((path.to_vec(), signal));
     }
 }
-
-impl Above for Books {}
 
 struct Run {
     spec: Spec,
@@ -201,7 +201,7 @@ struct Run {
 impl Run {
     fn new(spec: &Spec, seed: u64) -> Run {
         Run {
-            machine: Machine::new(Tree::new(spec.node(Seed(seed), &mut 0))),
+            machine: Machine::new(Graph::new(spec.node(Seed(seed), &mut 0))),
             spec: spec.clone(),
             books: Books::default(),
             random: Seed(seed).stream("requests"),

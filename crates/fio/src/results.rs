@@ -2,20 +2,18 @@
 
 use crate::JobSet;
 use crate::job::Job;
-use crate::source::Tallies;
 use crate::tally::Tally;
 use crate::worker::Worker;
 use fullstroke_contract::MemberStatistics;
 use fullstroke_units::Duration;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
-/// Where the results of a [`FioSource`](crate::FioSource) are, once its run is
-/// over. It counts itself: only it knows when a job began, ramped up and ended.
+/// What a [`FioSource`](crate::FioSource) has counted.
 pub struct FioResults {
     set: JobSet,
     /// The job of each worker.
     jobs: Vec<Arc<Job>>,
-    tallies: Tallies,
+    tallies: Vec<Tally>,
 }
 
 /// The results, one for each worker, or for each group with `group_reporting`.
@@ -61,30 +59,28 @@ impl FioReport {
 }
 
 impl FioResults {
-    pub(crate) fn new(set: &JobSet, workers: &[Worker], tallies: Tallies) -> FioResults {
+    pub(crate) fn new(set: &JobSet, workers: &[Worker], tallies: Vec<Tally>) -> FioResults {
         let jobs = workers.iter().map(|worker| Arc::clone(&worker.job)).collect();
         FioResults { set: set.clone(), jobs, tallies }
     }
 
     /// The job that got least of its rate, if one got clearly less than all.
     pub fn behind_rate(&self) -> Option<BehindRate> {
-        let tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
         let late = |(job, tally): (&Arc<Job>, &Tally)| {
             let lag = tally.lag?;
             let late = lag.behind.as_secs_f64() / lag.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
             let behind = BehindRate { job: job.name.clone(), share: 1.0 - late, behind: lag.behind };
             (late > LATE).then_some(behind)
         };
-        let all = self.jobs.iter().zip(tallies.iter()).filter_map(late);
+        let all = self.jobs.iter().zip(&self.tallies).filter_map(late);
         all.min_by(|one, other| one.share.total_cmp(&other.share))
     }
 
     /// The results so far; complete when the run is over. `drives` are named
     /// with what they counted over `span`.
     pub fn report(&self, drives: Vec<(String, MemberStatistics)>, span: Duration) -> FioReport {
-        let tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
         let mut jobs: Vec<JobResult> = Vec::new();
-        for (job, tally) in self.jobs.iter().zip(tallies.iter()) {
+        for (job, tally) in self.jobs.iter().zip(&self.tallies) {
             match jobs.last_mut() {
                 Some(last)
                     if job.group_reporting && last.job.group_reporting && last.job.group == job.group =>

@@ -5,14 +5,11 @@ use crate::results::FioResults;
 use crate::tally::Tally;
 use crate::worker::{Desk, InFlight, Worker};
 use crate::{FioError, JobSet};
-use fullstroke_contract::{Completion, Request, Slots, Source, SourceError};
+use fullstroke_contract::{Completion, Cx, Node, Out, Port, Slots, Source, Wake};
 use fullstroke_units::{Sectors, Seed, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::{Arc, Mutex, PoisonError};
-
-/// What the source counts, where the results can be read after the run.
-pub(crate) type Tallies = Arc<Mutex<Vec<Tally>>>;
+use std::sync::Arc;
 
 /// The source: closed loops, one for each clone of each job, in the order and
 /// the time that fio gives them.
@@ -31,11 +28,13 @@ pub struct FioSource {
     ready: Vec<u32>,
     left: u64,
     expected: Option<u64>,
-    tallies: Tallies,
+    /// What each worker counts.
+    tallies: Vec<Tally>,
+    set: JobSet,
 }
 
 impl FioSource {
-    /// The source for a volume of `capacity`, and where its results will be.
+    /// The source for a volume of `capacity`.
     /// `requests` ends it after so many, if that comes first.
     ///
     /// # Errors
@@ -45,7 +44,7 @@ impl FioSource {
         capacity: Sectors,
         seed: Seed,
         requests: Option<u64>,
-    ) -> Result<(FioSource, FioResults), FioError> {
+    ) -> Result<FioSource, FioError> {
         let mut workers = Vec::with_capacity(set.workers());
         for job in &set.jobs {
             let job = Arc::new(job.clone());
@@ -60,10 +59,10 @@ impl FioSource {
         let mut stages = vec![0; workers.last().map_or(0, |worker| worker.job.stage) + 1];
         workers.iter().for_each(|worker| stages[worker.job.stage] += 1);
         let jobs = set.jobs.iter().map(|job| job.clones as usize).collect();
-        let tallies = Arc::new(Mutex::new(vec![Tally::default(); workers.len()]));
-        let results = FioResults::new(set, &workers, Arc::clone(&tallies));
         let expected = set.jobs.iter().map(|job| expected(job, capacity)).sum::<Option<u64>>();
         let mut source = FioSource {
+            tallies: vec![Tally::default(); workers.len()],
+            set: set.clone(),
             workers,
             slots: Slots::default(),
             alarms: BinaryHeap::new(),
@@ -76,19 +75,23 @@ impl FioSource {
                 (Some(expected), Some(requests)) => Some(expected.min(requests)),
                 (expected, _) => expected,
             },
-            tallies,
         };
         source.release(Time::ZERO);
         source.ready.clear();
         let alarms = source.workers.iter().filter(|worker| worker.alarm() != Time::NEVER);
         source.alarms = alarms.map(|worker| Reverse((worker.alarm(), worker.number))).collect();
-        Ok((source, results))
+        Ok(source)
+    }
+
+    /// What it has counted so far: complete when the run is over. Only the source
+    /// knows when a job began, ramped up and ended.
+    pub fn results(&self) -> FioResults {
+        FioResults::new(&self.set, &self.workers, self.tallies.clone())
     }
 
     /// Lets go on all that is ready, and all that becomes so.
-    fn settle(&mut self, now: Time, out: &mut Vec<Request>) {
-        let tallies = Arc::clone(&self.tallies);
-        let mut tallies = tallies.lock().unwrap_or_else(PoisonError::into_inner);
+    fn settle(&mut self, now: Time, out: &mut Out) {
+        let mut tallies = std::mem::take(&mut self.tallies);
         while let Some(number) = self.ready.pop() {
             let at = number as usize;
             let ended = self.workers[at].has_ended();
@@ -103,6 +106,7 @@ impl FioSource {
                 self.ended(now, at);
             }
         }
+        self.tallies = tallies;
         self.drop_stale_alarms();
     }
 
@@ -169,8 +173,8 @@ impl FioSource {
     }
 }
 
-impl Source for FioSource {
-    fn wake(&mut self, now: Time, out: &mut Vec<Request>) -> Result<(), SourceError> {
+impl Node for FioSource {
+    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
         while let Some(&Reverse((due, number))) = self.alarms.peek() {
             if due > now {
                 break;
@@ -178,28 +182,26 @@ impl Source for FioSource {
             self.alarms.pop();
             if self.workers[number as usize].alarm() == due {
                 self.ready.push(number);
-                self.settle(now, out);
+                self.settle(now, cx.out);
             }
         }
         self.drop_stale_alarms();
-        Ok(())
     }
 
-    fn completed(&mut self, now: Time, completion: &Completion, out: &mut Vec<Request>) {
+    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
         let flight = self.slots.take(completion.id.0 as u32);
-        {
-            let mut tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
-            let at = flight.worker as usize;
-            self.workers[at].completed(now, &flight, completion.status, &mut tallies[at]);
-        }
+        let at = flight.worker as usize;
+        self.workers[at].completed(now, &flight, completion.status, &mut self.tallies[at]);
         self.ready.push(flight.worker);
-        self.settle(now, out);
+        self.settle(now, cx.out);
     }
 
-    fn next_wake(&self) -> Time {
-        self.alarms.peek().map_or(Time::NEVER, |Reverse((due, _))| *due)
+    fn next_wake(&self) -> Wake {
+        self.alarms.peek().map_or(Wake::NEVER, |Reverse((due, _))| (*due).into())
     }
+}
 
+impl Source for FioSource {
     fn expected_requests(&self) -> Option<u64> {
         self.expected
     }

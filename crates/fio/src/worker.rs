@@ -11,7 +11,7 @@ use crate::progress::Progress;
 use crate::region::{Misfit, region};
 use crate::tally::Tally;
 use crate::think::Thinking;
-use fullstroke_contract::{Extent, Hints, Operation, Request, RequestId, Slots, Status};
+use fullstroke_contract::{Extent, Hints, Operation, Out, Request, RequestId, Slots, Status};
 use fullstroke_units::{Duration, Random, SECTOR_BYTES, Sectors, Seed, Time};
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub(crate) struct InFlight {
 
 /// What a worker works with: the request's way out, and what is counted.
 pub(crate) struct Desk<'a> {
-    pub(crate) out: &'a mut Vec<Request>,
+    pub(crate) out: &'a mut Out,
     pub(crate) slots: &'a mut Slots<InFlight>,
     pub(crate) tally: &'a mut Tally,
     /// Requests that may still be issued, of all workers.
@@ -339,7 +339,7 @@ impl Worker {
             ..Hints::default()
         };
         let id = RequestId(u64::from(desk.slots.keep(flight)));
-        desk.out.push(Request { id, operation, extent, hints, ..Request::default() });
+        desk.out.issue(0, Request { id, operation, extent, hints, ..Request::default() });
     }
 
     /// Flushes. A flush that waits in the job is not one of those in flight.

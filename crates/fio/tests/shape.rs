@@ -1,6 +1,6 @@
 //! The shape of results, held against fio itself where it is installed.
 
-use fullstroke_contract::{Completion, Source as _};
+use fullstroke_contract::{Completion, Cx, Node as _, Out, Port};
 use fullstroke_fio::{FioSource, JobSet};
 use fullstroke_units::{Duration, Sectors, Seed, Time};
 use serde_json::Value;
@@ -12,22 +12,22 @@ const JOB: &str = "[global]\nioengine=null\nsize=1m\n[a]\nrw=randrw\niodepth=4\n
 /// Ours: each request takes a millisecond.
 fn simulated(text: &str) -> Value {
     let set = JobSet::parse("a.fio", text, &BTreeMap::new()).unwrap();
-    let (mut source, results) = FioSource::new(&set, Sectors(1 << 21), Seed(1), None).unwrap();
-    let (mut out, mut now) = (Vec::new(), Time::ZERO);
-    while source.next_wake() != Time::NEVER {
-        now = now.max(source.next_wake());
-        source.wake(now, &mut out).unwrap();
-        while !out.is_empty() {
+    let mut source = FioSource::new(&set, Sectors(1 << 21), Seed(1), None).unwrap();
+    let (mut out, mut now) = (Out::new(), Time::ZERO);
+    while source.next_wake().is_work() {
+        now = now.max(source.next_wake().at());
+        source.wake(now, &mut Cx::alone(&mut out));
+        while !out.effects().is_empty() {
             let submitted = now;
             now += Duration::from_millis(1);
-            for request in std::mem::take(&mut out) {
+            for request in out.requests().collect::<Vec<_>>() {
                 let completion =
                     Completion { id: request.id, submitted, finished: now, ..Completion::default() };
-                source.completed(now, &completion, &mut out);
+                source.completed(now, Port::FIRST, completion, &mut Cx::alone(&mut out));
             }
         }
     }
-    results.report(Vec::new(), Duration::from_secs(1)).json("0")
+    source.results().report(Vec::new(), Duration::from_secs(1)).json("0")
 }
 
 /// The paths of all values, such as `jobs.read.clat_ns.min`.

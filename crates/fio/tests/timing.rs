@@ -1,7 +1,7 @@
 //! Jobs in virtual time, against what fio 3.33 did: each test names the options
 //! with which it was run.
 
-use fullstroke_contract::{Completion, Operation, Request, Source as _, Status};
+use fullstroke_contract::{Completion, Cx, Node as _, Operation, Out, Port, Request, Status};
 use fullstroke_fio::{FioResults, FioSource, JobSet};
 use fullstroke_units::{Duration, Sectors, Seed, Time};
 use serde_json::Value;
@@ -24,24 +24,24 @@ fn run(text: &str, latency_us: u64) -> Ran {
 
 fn run_with(text: &str, latency_us: u64, requests: Option<u64>) -> Ran {
     let set = JobSet::parse("a.fio", text, &BTreeMap::new()).unwrap();
-    let (mut source, results) = FioSource::new(&set, Sectors(1 << 21), Seed(1), requests).unwrap();
-    let (mut issued, mut flights, mut out) = (Vec::new(), BinaryHeap::new(), Vec::new());
+    let mut source = FioSource::new(&set, Sectors(1 << 21), Seed(1), requests).unwrap();
+    let (mut issued, mut flights, mut out) = (Vec::new(), BinaryHeap::new(), Out::new());
     let mut number = 0u64;
     loop {
         let landing: Option<Time> = flights.peek().map(|Reverse((at, _, _, _))| *at);
-        let now = source.next_wake().min(landing.unwrap_or(Time::NEVER));
+        let now = source.next_wake().at().min(landing.unwrap_or(Time::NEVER));
         if now == Time::NEVER {
-            return Ran { issued, results };
+            return Ran { issued, results: source.results() };
         }
         if landing == Some(now) {
             let Some(Reverse((_, _, id, submitted))) = flights.pop() else { unreachable!() };
             let completion =
                 Completion { id, submitted, finished: now, status: Status::Done, ..Completion::default() };
-            source.completed(now, &completion, &mut out);
+            source.completed(now, Port::FIRST, completion, &mut Cx::alone(&mut out));
         } else {
-            source.wake(now, &mut out).unwrap();
+            source.wake(now, &mut Cx::alone(&mut out));
         }
-        for request in out.drain(..) {
+        for request in out.requests() {
             number += 1;
             flights.push(Reverse((now + Duration::from_micros(latency_us), number, request.id, now)));
             issued.push((now.as_nanos() / 1000, request));

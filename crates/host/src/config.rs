@@ -4,7 +4,7 @@ use crate::DispatchQueue;
 use crate::block::{BlockLayer, Flushing, Plugging, Settings};
 use crate::elevator::{Maker, REGISTRY, Site};
 use fullstroke_contract::registry::{Entry, Keys, check_known, find, known_keys, read, schema_of};
-use fullstroke_contract::{ConfigError, Layer, Stripes};
+use fullstroke_contract::{ConfigError, Node, Stripes};
 use fullstroke_units::{Duration, Sectors};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -177,12 +177,12 @@ impl HostConfig {
     ///
     /// # Errors
     /// What does not suit the volume below.
-    pub fn build(&self, below: Underneath) -> Result<Option<Box<dyn Layer>>, ConfigError> {
+    pub fn build(&self, below: Underneath) -> Result<Option<Box<dyn Node>>, ConfigError> {
         let Some(name) = &self.keys.elevator else {
             return Ok(self
                 .keys
                 .queue_depth
-                .map(|depth| Box::new(DispatchQueue::new(depth)) as Box<dyn Layer>));
+                .map(|depth| Box::new(DispatchQueue::new(depth)) as Box<dyn Node>));
         };
         let HostKeys { stripe_aware_merging, per_member_anticipation, .. } = self.keys;
         let by_stripe = [

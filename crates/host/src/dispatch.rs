@@ -1,7 +1,7 @@
 //! The dispatch queue: requests beyond a depth wait in the host, in order of
 //! arrival.
 
-use fullstroke_contract::{Below, Completion, Gauge, Layer, Out, Request, Slots};
+use fullstroke_contract::{Completion, Cx, Gauge, Node, Out, Port, Request, Slots, Wake};
 use fullstroke_units::Time;
 use std::collections::VecDeque;
 
@@ -43,8 +43,9 @@ impl DispatchQueue {
     }
 }
 
-impl Layer for DispatchQueue {
-    fn submit(&mut self, now: Time, request: Request, _: Below<'_>, out: &mut Out) {
+impl Node for DispatchQueue {
+    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
+        let out = &mut *cx.out;
         let slot = self.slots.keep(Slot { request, submitted: now });
         if self.issued < self.depth {
             self.issue(slot, out);
@@ -53,7 +54,8 @@ impl Layer for DispatchQueue {
         }
     }
 
-    fn completed(&mut self, now: Time, _: usize, completion: Completion, _: Below<'_>, out: &mut Out) {
+    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
+        let out = &mut *cx.out;
         let Slot { request, submitted } = self.slots.take(completion.id.0 as u32);
         self.issued -= 1;
         let mut breakdown = completion.breakdown;
@@ -66,10 +68,10 @@ impl Layer for DispatchQueue {
         }
     }
 
-    fn wake(&mut self, _: Time, _: Below<'_>, _: &mut Out) {}
+    fn wake(&mut self, _: Time, _: &mut Cx<'_>) {}
 
-    fn next_wake(&self) -> Time {
-        Time::NEVER
+    fn next_wake(&self) -> Wake {
+        Wake::NEVER
     }
 
     fn gauge(&self) -> Gauge {
@@ -93,7 +95,7 @@ mod tests {
         let mut host = DispatchQueue::new(1);
         let mut out = Out::new();
         for id in [70, 71, 72] {
-            host.submit(Time::ZERO, request(id), Below::NOTHING, &mut out);
+            host.submit(Time::ZERO, Port::FIRST, request(id), &mut Cx::alone(&mut out));
         }
         let mut order = Vec::new();
         for step in 1..=3u64 {
@@ -107,8 +109,8 @@ mod tests {
                 status: Status::Done,
                 breakdown: Breakdown { transfer: Duration::from_nanos(10), ..Breakdown::default() },
             };
-            host.completed(finished, 0, completion, Below::NOTHING, &mut out);
-            let Some(Effect::Complete(done)) = out.effects().first().copied() else {
+            host.completed(finished, Port::FIRST, completion, &mut Cx::alone(&mut out));
+            let Some(Effect::Complete { completion: done, .. }) = out.effects().first().copied() else {
                 panic!("no completion")
             };
             assert_eq!(done.breakdown.response(), done.finished.since(done.submitted));

@@ -3,13 +3,14 @@
 use crate::load::at_load;
 use crate::{Candidate, LabError, Varied};
 use fullstroke_engine::{Engine, Outcome};
-use fullstroke_fio::{BehindRate, FioReport, FioResults};
+use fullstroke_fio::{BehindRate, FioReport, FioResults, FioSource};
 use fullstroke_measure::{
     Identity, Measured, Measurement, Overload, Progress, RebuildPlan, Recorder, Report, RequestLog,
     StreamsReport, WarmUp,
 };
-use fullstroke_stack::{RebuiltMember, VolumeSummary, WorkloadResults};
+use fullstroke_stack::{RebuiltMember, VolumeSummary};
 use fullstroke_units::Time;
+use fullstroke_workload::Streams;
 use serde::Serialize;
 use std::path::Path;
 use std::sync::Mutex;
@@ -84,16 +85,18 @@ pub fn run(
 ) -> Result<Ran, LabError> {
     let stack = &candidate.stack;
     let run = stack.build()?;
-    let drives: Vec<String> = run.tree.drive_names().map(str::to_owned).collect();
     let identity = Identity {
         name: candidate.name.clone(),
         seed: stack.seed().0,
         config_digest: stack.digest().to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
+    let expected = run.source.expected_requests();
+    let open = run.source.arrivals_are_open();
+    let mut engine = Engine::new(run.layers, at_load(run.source, candidate.load));
+    let drives: Vec<String> = engine.graph().drive_names().map(str::to_owned).collect();
     let log = log.map(|path| begin_log(path, &drives, &identity)).transpose()?;
     let warm_up = WarmUp { requests: 0, until: Time::ZERO + stack.measurement().warm_up };
-    let expected = run.source.expected_requests();
     let tell: &Progress<'_> = &|finished| progress(finished, expected);
     let rebuilt = stack.rebuilt_members()?.into_iter().map(|member| {
         let RebuiltMember { path, used, zones, most } = member;
@@ -103,11 +106,11 @@ pub fn run(
         .with_processes(stack.process_names())
         .with_workloads(stack.workload_names())
         .with_rebuilds(rebuilt.collect())
-        .with_open_arrivals(run.source.arrivals_are_open());
+        .with_open_arrivals(open);
     let mut recorder = Recorder::new(measurement, log, Some(tell));
     tell(0);
     let began = Instant::now();
-    let outcome = Engine::new(run.tree, at_load(run.source, candidate.load))
+    let outcome = engine
         .run(&mut recorder)
         .map_err(|source| LabError::Workload { candidate: candidate.label(), source })?;
     let wall_s = began.elapsed().as_secs_f64();
@@ -120,17 +123,13 @@ pub fn run(
     let mut measured = recorder.measurement.finish(&outcome, &drives, identity);
     measured.report.wall_s = Some(wall_s);
     measured.report.requests_per_wall_s = Some(outcome.requests as f64 / wall_s.max(f64::MIN_POSITIVE));
-    let fio = match run.results {
-        Some(WorkloadResults::Fio(results)) => {
-            measured.report.overload = results.behind_rate().map(|late| behind(&late, &measured.report));
-            Some(fio_report(&results, &outcome, &drives))
-        }
-        Some(WorkloadResults::Streams(results)) => {
-            measured.report.streams = Some(StreamsReport::new(&results));
-            None
-        }
-        None => None,
-    };
+    let fio = engine.workload::<FioSource>().map(|source| {
+        let results = source.results();
+        measured.report.overload = results.behind_rate().map(|late| behind(&late, &measured.report));
+        fio_report(&results, &outcome, &drives)
+    });
+    measured.report.streams =
+        engine.workload::<Streams>().map(|source| StreamsReport::new(&source.results()));
     Ok(Ran { varied: candidate.varied.clone(), measured, volume: VolumeReport::from(&run.summary), fio })
 }
 
@@ -155,7 +154,7 @@ fn behind(late: &BehindRate, report: &Report) -> Overload {
 }
 
 fn fio_report(results: &FioResults, outcome: &Outcome, drives: &[String]) -> FioReport {
-    let named = drives.iter().cloned().zip(outcome.drives.iter().copied()).collect();
+    let named = drives.iter().cloned().zip(outcome.counters.drives.iter().copied()).collect();
     results.report(named, outcome.end.since(Time::ZERO))
 }
 

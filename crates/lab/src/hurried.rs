@@ -1,6 +1,6 @@
 //! A load whose requests arrive faster, or slower, than they would.
 
-use fullstroke_contract::{Completion, Request, Source, SourceError};
+use fullstroke_contract::{Completion, Counters, Cx, Node, Port, Source, Wake};
 use fullstroke_units::Time;
 
 /// A source of open arrivals at `load` times its rate. The requests, and their
@@ -29,35 +29,33 @@ impl Hurried {
     }
 }
 
-impl Source for Hurried {
-    fn wake(&mut self, now: Time, out: &mut Vec<Request>) -> Result<(), SourceError> {
+impl Node for Hurried {
+    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
         loop {
-            let due = self.source.next_wake();
+            let due = self.source.next_wake().at();
             if due == Time::NEVER || self.hurried(due) > now {
-                return Ok(());
+                return;
             }
-            self.source.wake(due, out)?;
+            self.source.wake(due, cx);
         }
     }
 
-    fn completed(&mut self, now: Time, completion: &Completion, out: &mut Vec<Request>) {
-        self.source.completed(now, completion, out);
+    fn completed(&mut self, now: Time, from: Port, completion: Completion, cx: &mut Cx<'_>) {
+        self.source.completed(now, from, completion, cx);
     }
 
-    fn next_wake(&self) -> Time {
-        self.hurried(self.source.next_wake())
+    fn next_wake(&self) -> Wake {
+        self.hurried(self.source.next_wake().at()).into()
     }
 
+    fn count(&self, now: Time, counters: &mut Counters) {
+        self.source.count(now, counters);
+    }
+}
+
+impl Source for Hurried {
     fn heeds_completions(&self) -> bool {
         false
-    }
-
-    fn skipped_rows(&self) -> u64 {
-        self.source.skipped_rows()
-    }
-
-    fn notes(&self) -> Vec<String> {
-        self.source.notes()
     }
 
     fn expected_requests(&self) -> Option<u64> {

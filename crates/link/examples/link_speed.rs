@@ -7,7 +7,7 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 use fullstroke_contract::registry::Keys;
-use fullstroke_link::{Payload, Port, REGISTRY, Transfer};
+use fullstroke_link::{Payload, REGISTRY, Station, Transfer};
 use fullstroke_units::{Bytes, Time};
 use std::time::Instant;
 
@@ -19,8 +19,8 @@ fn main() {
         let mut link = (entry.build)(&Keys::new(), MEMBERS as usize).expect("defaults can be built");
         let transfer = |token: u64| Transfer {
             token,
-            from: Port(token as u32 % MEMBERS + 1),
-            to: Port::HOST,
+            from: Station(token as u32 % MEMBERS + 1),
+            to: Station::HOST,
             payload: Payload::Data(Bytes(4096)),
         };
         let began = Instant::now();

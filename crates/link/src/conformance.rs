@@ -1,6 +1,6 @@
 //! What every link promises, tried on random offers.
 
-use crate::transfer::{Delivered, Link, Payload, Port, Transfer};
+use crate::transfer::{Delivered, Link, Payload, Station, Transfer};
 use crate::{LinkStatistics, REGISTRY};
 use fullstroke_contract::registry::Keys;
 use fullstroke_units::{Bytes, Duration, Time};
@@ -26,7 +26,7 @@ fn transfer(token: u64, (_, from, step, bytes): Ask) -> Transfer {
         (0, _) => Payload::Status,
         (bytes, _) => Payload::Data(Bytes(bytes)),
     };
-    Transfer { token, from: Port(from), to: Port((from + step) % ports), payload }
+    Transfer { token, from: Station(from), to: Station((from + step) % ports), payload }
 }
 
 fn asks() -> impl Strategy<Value = Vec<Ask>> {
@@ -145,8 +145,8 @@ proptest! {
             transfers.iter().filter(|(_, one)| select(one)).map(|(_, one)| one.payload.data().0).sum()
         };
         prop_assert_eq!(counted.payload().0, bytes(&|_| true));
-        prop_assert_eq!(counted.to_members.payload.0, bytes(&|one| one.from == Port::HOST));
-        prop_assert_eq!(counted.to_host.payload.0, bytes(&|one| one.to == Port::HOST));
+        prop_assert_eq!(counted.to_members.payload.0, bytes(&|one| one.from == Station::HOST));
+        prop_assert_eq!(counted.to_host.payload.0, bytes(&|one| one.to == Station::HOST));
     }
 
     /// A port may have used its turn in this window: then each other may win
@@ -174,8 +174,8 @@ fn winners(kind: &str, keys: serde_json::Value) -> Vec<u32> {
     let offers: Vec<(Time, Transfer)> = (0..60)
         .map(|token| {
             let from = token as u32 % 4;
-            let to = Port(if from == 0 { 1 } else { 0 });
-            (Time::ZERO, Transfer { token, from: Port(from), to, payload: Payload::Data(Bytes(512)) })
+            let to = Station(if from == 0 { 1 } else { 0 });
+            (Time::ZERO, Transfer { token, from: Station(from), to, payload: Payload::Data(Bytes(512)) })
         })
         .collect();
     run(&mut *link, &offers, 0).iter().map(|delivered| delivered.token as u32 % 4).collect()
@@ -217,7 +217,7 @@ fn bad_keys_name_the_key_and_what_was_expected() {
 fn alone(kind: &str, from: u32, to: u32, payload: Payload) -> (u64, u64) {
     let entry = REGISTRY.iter().find(|entry| entry.name == kind).unwrap();
     let mut link = (entry.build)(&Keys::new(), 8).unwrap();
-    let transfer = Transfer { token: 0, from: Port(from), to: Port(to), payload };
+    let transfer = Transfer { token: 0, from: Station(from), to: Station(to), payload };
     let mut delivered = Vec::new();
     link.offer(Time::ZERO, transfer);
     let due = link.next_wake().as_nanos();
@@ -253,7 +253,7 @@ fn what_a_transfer_takes_is_the_sum_of_its_parts() {
 fn the_status_of_an_exchange_follows_its_data_in_one_tenancy() {
     for entry in REGISTRY {
         let exchange = |token| {
-            let send = |payload| (Time::ZERO, Transfer { token, from: Port(1), to: Port(0), payload });
+            let send = |payload| (Time::ZERO, Transfer { token, from: Station(1), to: Station(0), payload });
             [send(Payload::Data(Bytes(512))), send(Payload::Status)]
         };
         let mut link = (entry.build)(&Keys::new(), 8).unwrap();
@@ -272,7 +272,10 @@ fn the_status_of_an_exchange_follows_its_data_in_one_tenancy() {
 fn members_reach_each_other_past_the_host_where_each_has_lanes() {
     let mut link = build(2, &Keys::new());
     let send = |token, from, to| {
-        (Time::ZERO, Transfer { token, from: Port(from), to: Port(to), payload: Payload::Data(Bytes(4096)) })
+        (
+            Time::ZERO,
+            Transfer { token, from: Station(from), to: Station(to), payload: Payload::Data(Bytes(4096)) },
+        )
     };
     // Only what needs the lanes of members 0 and 1 waits for the first.
     let delivered = run(&mut *link, &[send(0, 1, 2), send(1, 0, 1), send(2, 2, 0), send(3, 3, 0)], 0);
@@ -294,8 +297,9 @@ fn the_next_begins_when_what_was_before_is_closed_and_busy_time_knows_it() {
     for (kind, again, closing) in [("fc-al", 0, loop_closing), ("scsi", 4800, 200), ("sas", 0, sas_closing)] {
         let entry = REGISTRY.iter().find(|entry| entry.name == kind).unwrap();
         let mut link = (entry.build)(&Keys::new(), 8).unwrap();
-        let status =
-            |token| (Time::ZERO, Transfer { token, from: Port(1), to: Port(0), payload: Payload::Status });
+        let status = |token| {
+            (Time::ZERO, Transfer { token, from: Station(1), to: Station(0), payload: Payload::Status })
+        };
         let delivered = run(&mut *link, &[status(0), status(1)], 0);
         let gap = Duration::from_nanos(closing + again);
         assert_eq!(delivered[1].began, delivered[0].finished + gap, "{kind}");

@@ -1,7 +1,7 @@
 //! `fc-al`: a Fibre Channel arbitrated loop.
 
 use crate::shared::{Protocol, Shared};
-use crate::transfer::{Link, Port, Transfer};
+use crate::transfer::{Link, Station, Transfer};
 use crate::wire::{Framing, Span, frame_payload};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
@@ -109,7 +109,7 @@ pub(crate) fn build(keys: &Keys, members: usize) -> Result<Box<dyn Link>, Config
 
 impl Loop {
     /// The way along the loop; none from a port to itself.
-    fn way(&self, from: Port, to: Port) -> Span {
+    fn way(&self, from: Station, to: Station) -> Span {
         let hops = (to.0 as usize + self.ports - from.0 as usize) % self.ports;
         self.hop.times(hops as u64)
     }
@@ -124,7 +124,7 @@ impl Protocol for Loop {
         self.ports
     }
 
-    fn rank(&self, port: Port) -> u32 {
+    fn rank(&self, port: Station) -> u32 {
         port.0
     }
 
@@ -132,7 +132,7 @@ impl Protocol for Loop {
         self.fairness
     }
 
-    fn arbitration(&self, holder: Option<Port>, transfer: &Transfer) -> Duration {
+    fn arbitration(&self, holder: Option<Station>, transfer: &Transfer) -> Duration {
         holder.map_or_else(|| self.around(), |holder| self.way(holder, transfer.from)).duration()
     }
 

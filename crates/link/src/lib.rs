@@ -2,7 +2,7 @@
 //! connection of its own for each.
 //!
 //! A [`Link`] carries transfers between the ports of a host and of its members,
-//! and knows nothing of volumes; [`Linked`] puts one between a volume's layer and
+//! and knows nothing of volumes; [`LinkNode`] puts one between a volume and
 //! its members. What the member I/O of a request costs on the link is `overhead`
 //! in its breakdown.
 //!
@@ -15,7 +15,7 @@
 //! | `shared.rs`, `queues.rs` | who is next on a shared medium |
 //! | `wire.rs` | words, frames, and how long they take |
 //! | `statistics.rs` | what a link counts |
-//! | `linked.rs` | the layer |
+//! | `node.rs` | the node |
 //!
 //! # Sources
 //!
@@ -32,7 +32,7 @@
 //! read in one piece, when all of them are in its buffer.
 
 mod fc_al;
-mod linked;
+mod node;
 mod queues;
 mod registry;
 mod sas;
@@ -46,9 +46,9 @@ mod wire;
 mod conformance;
 
 pub use fc_al::FcAlConfig;
-pub use linked::Linked;
+pub use node::LinkNode;
 pub use registry::{BuildLink, REGISTRY};
 pub use sas::SasConfig;
 pub use scsi::ScsiConfig;
 pub use statistics::{LinkStatistics, Traffic};
-pub use transfer::{Delivered, Link, Payload, Port, Transfer};
+pub use transfer::{Delivered, Link, Payload, Station, Transfer};

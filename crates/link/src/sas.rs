@@ -1,7 +1,7 @@
 //! `sas`: a serial point-to-point connection for each member.
 
 use crate::LinkStatistics;
-use crate::transfer::{Delivered, Link, Port, Transfer};
+use crate::transfer::{Delivered, Link, Station, Transfer};
 use crate::wire::{Framing, Span, at_most_a_second, frame_payload};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
@@ -112,7 +112,7 @@ pub(crate) fn build(keys: &Keys, members: usize) -> Result<Box<dyn Link>, Config
 }
 
 /// The lanes that a connection holds: one, or both of both members.
-fn lanes(from: Port, to: Port) -> ([usize; 4], usize) {
+fn lanes(from: Station, to: Station) -> ([usize; 4], usize) {
     match (from.member(), to.member()) {
         (None, Some(to)) => ([2 * to, 0, 0, 0], 1),
         (Some(from), None) => ([2 * from + 1, 0, 0, 0], 1),
@@ -123,7 +123,7 @@ fn lanes(from: Port, to: Port) -> ([usize; 4], usize) {
 
 impl Lanes {
     /// One way between two ports.
-    fn latency(&self, from: Port, to: Port) -> Duration {
+    fn latency(&self, from: Station, to: Station) -> Duration {
         match from.member().and(to.member()) {
             None => self.latency,
             Some(_) => self.latency * 2 + self.expander_latency,

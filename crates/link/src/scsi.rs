@@ -1,7 +1,7 @@
 //! `scsi`: a parallel SCSI bus.
 
 use crate::shared::{Protocol, Shared};
-use crate::transfer::{Link, Payload, Port, Transfer};
+use crate::transfer::{Link, Payload, Station, Transfer};
 use crate::wire::{Span, at_most_a_second};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
@@ -93,7 +93,7 @@ pub(crate) fn build(keys: &Keys, members: usize) -> Result<Box<dyn Link>, Config
 }
 
 /// The id of a port.
-fn id(port: Port) -> u32 {
+fn id(port: Station) -> u32 {
     match port.member() {
         None => HOST_ID,
         Some(member) if (member as u32) < HOST_ID => member as u32,
@@ -104,7 +104,7 @@ fn id(port: Port) -> u32 {
 /// Whether the host sends data into the connection that a member's readiness
 /// has made.
 fn is_asked_for(transfer: &Transfer) -> bool {
-    transfer.from == Port::HOST && matches!(transfer.payload, Payload::Data(_))
+    transfer.from == Station::HOST && matches!(transfer.payload, Payload::Data(_))
 }
 
 /// Bytes of messages that a new connection begins with.
@@ -138,7 +138,7 @@ impl Protocol for Bus {
         self.ports
     }
 
-    fn rank(&self, port: Port) -> u32 {
+    fn rank(&self, port: Station) -> u32 {
         match id(port) {
             high @ 0..8 => HOST_ID - high,
             low => 8 + (15 - low),
@@ -149,7 +149,7 @@ impl Protocol for Bus {
         false
     }
 
-    fn arbitration(&self, _: Option<Port>, transfer: &Transfer) -> Duration {
+    fn arbitration(&self, _: Option<Station>, transfer: &Transfer) -> Duration {
         if is_asked_for(transfer) { Duration::ZERO } else { self.config.arbitration }
     }
 

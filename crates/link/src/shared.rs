@@ -2,7 +2,7 @@
 
 use crate::LinkStatistics;
 use crate::queues::{Queues, Waiting};
-use crate::transfer::{Delivered, Link, Port, Transfer};
+use crate::transfer::{Delivered, Link, Station, Transfer};
 use fullstroke_units::{Duration, Time};
 use std::collections::VecDeque;
 
@@ -12,13 +12,13 @@ pub(crate) trait Protocol: Send {
     /// The host and the members.
     fn ports(&self) -> usize;
     /// The place of a port in the order of priority, from 0, the highest, to 127.
-    fn rank(&self, port: Port) -> u32;
+    fn rank(&self, port: Station) -> u32;
     /// Whether a port that has won lets all others win before it asks again.
     fn is_fair(&self) -> bool;
     /// From the instant at which the medium is free until the sender has it,
     /// where `holder` has had it until then; `None` = nobody has, or all have to
     /// ask anew.
-    fn arbitration(&self, holder: Option<Port>, transfer: &Transfer) -> Duration;
+    fn arbitration(&self, holder: Option<Station>, transfer: &Transfer) -> Duration;
     /// From then until the last word is with the receiver; of a transfer that
     /// goes on in a tenancy that has carried another, since the end of that.
     fn carry(&self, transfer: &Transfer, goes_on: bool) -> Duration;
@@ -97,7 +97,7 @@ impl<P: Protocol> Shared<P> {
     }
 
     /// The port of this rank gets the medium, which is free at `at`.
-    fn give(&mut self, rank: u32, holder: Option<Port>, at: Time) {
+    fn give(&mut self, rank: u32, holder: Option<Station>, at: Time) {
         let Some(waiting) = self.queues.pop(rank) else { return };
         self.served |= 1 << rank;
         self.arrives = at + self.protocol.arbitration(holder, &waiting.transfer);

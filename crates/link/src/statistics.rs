@@ -1,6 +1,6 @@
 //! What a link has counted.
 
-use crate::transfer::{Port, Transfer};
+use crate::transfer::{Station, Transfer};
 use fullstroke_contract::LayerReadings;
 use fullstroke_units::{Bytes, Duration};
 
@@ -91,8 +91,8 @@ impl LinkStatistics {
     /// `waited`.
     pub(crate) fn count(&mut self, transfer: &Transfer, overhead: u64, waited: Duration) {
         let traffic = match (transfer.from, transfer.to) {
-            (Port::HOST, _) => &mut self.to_members,
-            (_, Port::HOST) => &mut self.to_host,
+            (Station::HOST, _) => &mut self.to_members,
+            (_, Station::HOST) => &mut self.to_host,
             _ => &mut self.between_members,
         };
         traffic.transfers += 1;

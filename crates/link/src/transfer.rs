@@ -3,17 +3,17 @@
 use crate::LinkStatistics;
 use fullstroke_units::{Bytes, Time};
 
-/// A port of a link: 0 is the host, member `n` is `Port(n + 1)`.
+/// A port of a link, as opposed to one of a node: 0 is the host, member `n` is `Station(n + 1)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Port(pub u32);
+pub struct Station(pub u32);
 
-impl Port {
+impl Station {
     /// The host, or the controller that stands for it.
-    pub const HOST: Port = Port(0);
+    pub const HOST: Station = Station(0);
 
     /// The port of a member.
-    pub const fn of_member(member: usize) -> Port {
-        Port(member as u32 + 1)
+    pub const fn of_member(member: usize) -> Station {
+        Station(member as u32 + 1)
     }
 
     /// The member whose port it is; `None` for the host.
@@ -56,9 +56,9 @@ pub struct Transfer {
     /// same port under the same token may use what that one has opened.
     pub token: u64,
     /// Who sends it.
-    pub from: Port,
+    pub from: Station,
     /// Who receives it; another port.
-    pub to: Port,
+    pub to: Station,
     /// What it is.
     pub payload: Payload,
 }

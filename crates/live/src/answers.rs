@@ -106,7 +106,7 @@ impl Server {
     /// The export, and where in it the drive of that name is.
     fn drive(&self, export: Option<&str>, drive: &str) -> Result<(usize, Vec<usize>), String> {
         let index = self.export(export)?;
-        let tree = self.worlds[index].machine.tree();
+        let tree = self.worlds[index].machine.graph();
         match tree.drive_path(drive) {
             Some(path) => Ok((index, path.to_vec())),
             None => {
@@ -172,8 +172,8 @@ fn health(world: &World) -> Health {
 }
 
 fn drives(world: &World) -> Vec<DriveStatus> {
-    let tree = world.machine.tree();
-    let statistics = world.machine.drive_statistics();
+    let tree = world.machine.graph();
+    let statistics = world.machine.counters().drives;
     let members = world.store.status();
     let rows = tree.drive_names().zip(tree.drive_gauges()).zip(tree.drive_tracks()).zip(statistics);
     rows.map(|(((name, gauge), tracks), statistics)| {

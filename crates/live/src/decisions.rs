@@ -1,11 +1,11 @@
 //! What a stack decided, in one number that grows with every decision.
 
-use fullstroke_contract::Request;
+use fullstroke_contract::{Notice, Request, Signal};
 use fullstroke_engine::Finished;
 use fullstroke_units::Time;
 
-/// A running digest of all decisions: which drive was given which I/O when, and
-/// when each request finished how. Two runs decided alike, in the same order,
+/// A running digest of all decisions: which drive was given which I/O when, what
+/// was noticed where and when, and when each request finished how. Two runs decided alike, in the same order,
 /// if (and, but for chance, only if) their digests agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Decisions {
@@ -43,6 +43,25 @@ impl Decisions {
         self.mix(finished.completion.status as u64);
     }
 
+    /// The layer at `path` has given notice.
+    pub fn noticed(&mut self, path: &[usize], notice: &Notice) {
+        self.mix(notice.at.as_nanos());
+        path.iter().for_each(|&member| self.mix(member as u64));
+        let words = match notice.signal {
+            Signal::Push(extent) => [1, extent.start.0, extent.sectors.0],
+            Signal::Pull { extent, sectors } => {
+                [2, extent.map_or(u64::MAX, |extent| extent.start.0), sectors.0]
+            }
+            Signal::SpunDown => [3, 0, 0],
+            Signal::SpunUp => [4, 0, 0],
+            Signal::Failed => [5, 0, 0],
+            Signal::Replaced => [6, 0, 0],
+            Signal::Returned => [7, 0, 0],
+            Signal::Rebuilt { member, done, .. } => [8, u64::from(member), done.0],
+        };
+        words.into_iter().for_each(|word| self.mix(word));
+    }
+
     /// Every bit of `word` changes about half of the digest's bits: a
     /// multiplication spreads it upwards, a shift downwards.
     #[inline]
@@ -65,6 +84,22 @@ mod tests {
             decisions.drive_io(Time::from_nanos(now), drive, &request);
         }
         decisions.digest()
+    }
+
+    #[test]
+    fn what_is_noticed_counts_with_its_place_and_instant() {
+        let digest = |path: &[usize], signal, at| {
+            let mut decisions = Decisions::default();
+            decisions.noticed(path, &Notice::of_instant(signal, Time::from_nanos(at)));
+            decisions.digest()
+        };
+        let push = |start| Signal::Push(Extent::new(start, 8));
+        let first = digest(&[1], push(64), 10);
+        assert_eq!(digest(&[1], push(64), 10), first);
+        for other in [digest(&[2], push(64), 10), digest(&[1], push(72), 10), digest(&[1], push(64), 11)] {
+            assert_ne!(other, first);
+        }
+        assert_ne!(digest(&[1], Signal::Failed, 10), digest(&[1], Signal::Replaced, 10));
     }
 
     #[test]

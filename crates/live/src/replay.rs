@@ -6,8 +6,8 @@
 
 use crate::decisions::Decisions;
 use crate::record::{RecordedOrder, column, note, schema};
-use fullstroke_contract::{Extent, Hints, Operation, Request};
-use fullstroke_engine::{Above, Finished, Machine, Observer};
+use fullstroke_contract::{Extent, Hints, Notice, Operation, Request};
+use fullstroke_engine::{Finished, Machine, Observer};
 use fullstroke_stack::Stack;
 use fullstroke_table::{Batch, TableError, TableReader};
 use fullstroke_units::Time;
@@ -120,9 +120,11 @@ impl Observer for Judge {
     fn drive_io(&mut self, now: Time, drive: usize, request: &Request) {
         self.decisions.drive_io(now, drive, request);
     }
-}
 
-impl Above for Judge {}
+    fn noticed(&mut self, path: &[usize], notice: &Notice) {
+        self.decisions.noticed(path, notice);
+    }
+}
 
 /// Feeds the record at `path` to the layers of `stack` and compares every
 /// decision.
@@ -132,7 +134,7 @@ impl Above for Judge {}
 pub fn replay_decisions(stack: &Stack, path: &Path) -> Result<Verdict, ReplayError> {
     let mut record = Record::open(path)?;
     record.check_identity(stack)?;
-    let mut machine = Machine::new(stack.serve()?.tree);
+    let mut machine = Machine::new(stack.serve()?.graph);
     let mut judge = Judge::default();
     let mut orders = record.orders()?;
     let count = orders.len() as u64;

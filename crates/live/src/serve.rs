@@ -293,8 +293,8 @@ fn world(
         let note = "served read-only: what a kill has left is mended in memory, and not in the folder";
         notes.push(format!("{}: {note}", stack.name()));
     }
-    let machine = Machine::new(service.tree);
-    let names: Vec<String> = machine.tree().drive_names().map(str::to_owned).collect();
+    let machine = Machine::new(service.graph);
+    let names: Vec<String> = machine.graph().drive_names().map(str::to_owned).collect();
     let recorder = options.record.as_deref().map(|path| recorder(stack, path, &names)).transpose()?;
     let mut world = World::new(stack.name().to_owned(), service.summary.layout, machine, store, recorder);
     world.resume();

@@ -2,8 +2,8 @@
 
 use crate::decisions::Decisions;
 use crate::record::Recorder;
-use fullstroke_contract::{Request, Signal};
-use fullstroke_engine::{Above, Finished, Observer, Rebuilds};
+use fullstroke_contract::{Notice, Request, Signal};
+use fullstroke_engine::{Finished, Observer, Rebuilds};
 use fullstroke_units::Time;
 use std::collections::VecDeque;
 
@@ -50,10 +50,9 @@ impl Observer for Watch {
         }
     }
 
-    fn signalled(&mut self, now: Time, path: &[usize], signal: Signal) {
-        self.rebuilds.hear(now, path, signal);
-        self.sent.push_back(Sent { path: path.to_vec(), signal });
+    fn noticed(&mut self, path: &[usize], notice: &Notice) {
+        self.decisions.noticed(path, notice);
+        self.rebuilds.hear(path, notice);
+        self.sent.push_back(Sent { path: path.to_vec(), signal: notice.signal });
     }
 }
-
-impl Above for Watch {}

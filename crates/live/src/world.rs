@@ -250,7 +250,7 @@ impl World {
     /// From now on members are filled at this speed, in all volumes.
     pub(crate) fn set_speed(&mut self, now: Time, speed: RebuildSpeed) -> Result<(), Refusal> {
         self.advance(now);
-        let volumes: Vec<Vec<usize>> = self.machine.tree().volume_paths().map(<[usize]>::to_vec).collect();
+        let volumes: Vec<Vec<usize>> = self.machine.graph().volume_paths().map(<[usize]>::to_vec).collect();
         if volumes.is_empty() {
             return Err(Refusal("a single drive is not a member of a volume".into()));
         }
@@ -277,7 +277,7 @@ impl World {
             let least = kept.speed_limit_min.unwrap_or(RebuildSpeed::default().least);
             let speed = RebuildSpeed { least, most: kept.speed_limit_max };
             let volumes: Vec<Vec<usize>> =
-                self.machine.tree().volume_paths().map(<[usize]>::to_vec).collect();
+                self.machine.graph().volume_paths().map(<[usize]>::to_vec).collect();
             for volume in volumes {
                 // A volume whose members never fail has no use for it.
                 let _ = self.order_volume(&volume, Order::Speed(speed));

@@ -46,7 +46,7 @@ pub fn stream_seeks(
         *offset = if *offset + 2 * sectors.0 > share { 0 } else { *offset + sectors.0 };
     }
     let moves = target.take_moves();
-    let tracks: Vec<_> = target.tree().drive_tracks().cloned().collect();
+    let tracks: Vec<_> = target.graph().drive_tracks().cloned().collect();
     let seeks = |(drive, name): (usize, &str)| {
         let own = moves.iter().filter(|step| step.drive == drive);
         let distance = |step: &crate::Move| {
@@ -63,5 +63,5 @@ pub fn stream_seeks(
             cylinders,
         }
     };
-    Ok(target.tree().drive_names().enumerate().map(seeks).collect())
+    Ok(target.graph().drive_names().enumerate().map(seeks).collect())
 }

@@ -2,7 +2,7 @@
 
 use crate::LzvsError;
 use fullstroke_contract::{Extent, Operation, Request, Status};
-use fullstroke_engine::{Above, Finished, Machine, Observer, Tree};
+use fullstroke_engine::{Finished, Graph, Machine, Observer};
 use fullstroke_units::{Duration, Random, Sectors, Seed, Time};
 
 /// A disk or a volume that can be read at an address, and how long that takes.
@@ -44,7 +44,7 @@ struct Seen {
 /// One request to a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// The drive's number in the order of the tree.
+    /// The drive's number in the order of the graph.
     pub drive: usize,
     /// Where the drive's transfer before this one ended; `None` for its first.
     pub from: Option<u64>,
@@ -65,14 +65,12 @@ impl Observer for Seen {
     }
 }
 
-impl Above for Seen {}
-
 impl SimulatedReads {
     /// The layers at time 0, of a volume of `capacity`.
-    pub fn new(tree: Tree, capacity: Sectors, seed: Seed) -> SimulatedReads {
-        let drives = tree.drive_names().count();
+    pub fn new(graph: Graph, capacity: Sectors, seed: Seed) -> SimulatedReads {
+        let drives = graph.drive_names().count();
         SimulatedReads {
-            machine: Machine::new(tree),
+            machine: Machine::new(graph),
             capacity,
             pauses: seed.stream("pauses between reads"),
             seen: Seen { ends: vec![None; drives], ..Seen::default() },
@@ -80,8 +78,8 @@ impl SimulatedReads {
     }
 
     /// The layers.
-    pub fn tree(&self) -> &Tree {
-        self.machine.tree()
+    pub fn graph(&self) -> &Graph {
+        self.machine.graph()
     }
 
     /// What the drives were asked since the last call, in order.

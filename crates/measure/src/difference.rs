@@ -102,17 +102,7 @@ mod tests {
                 completion: Completion { submitted: arrived, finished, breakdown, ..Completion::default() },
             });
         }
-        let outcome = Outcome {
-            requests,
-            completed: requests,
-            lost: 0,
-            out_of_range: 0,
-            skipped_rows: 0,
-            source_notes: Vec::new(),
-            end,
-            drives: Vec::new(),
-            layers: Vec::new(),
-        };
+        let outcome = Outcome { requests, completed: requests, end, ..Outcome::default() };
         measurement.finish(&outcome, &[], Identity::default())
     }
 

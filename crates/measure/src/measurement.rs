@@ -11,7 +11,7 @@ use crate::rebuild::{RebuildPlan, RebuildReport};
 use crate::report::{BatchReport, OperationReport, OperationsReport, Quantity, Report, TimeParts};
 use crate::spread::Spread;
 use crate::workloads::Workloads;
-use fullstroke_contract::{Operation, Signal, Status};
+use fullstroke_contract::{Notice, Operation, Status};
 use fullstroke_engine::{Finished, Observer, Outcome, Rebuilds};
 use fullstroke_units::{SECTOR_BYTES, Sectors, Time};
 
@@ -204,7 +204,7 @@ impl Measurement {
         };
         let [flushes, discards] = &self.others;
         let apart = |apart: &Apart| operation_report(&apart.responses, apart.sectors, simulated_s);
-        let members = member_reports(&outcome.drives, drives, whole_s);
+        let members = member_reports(&outcome.counters.drives, drives, whole_s);
         let processes = self.processes.each(simulated_s);
         let bandwidths: Vec<f64> = processes.iter().map(|process| process.mb_per_s).collect();
         let busy = members.iter().map(|member| member.utilisation);
@@ -215,8 +215,8 @@ impl Measurement {
             completed: outcome.completed,
             lost: outcome.lost,
             out_of_range: outcome.out_of_range,
-            skipped_rows: outcome.skipped_rows,
-            trace_notes: outcome.source_notes.clone(),
+            skipped_rows: outcome.counters.skipped_rows,
+            trace_notes: outcome.counters.notes.clone(),
             warm_up_requests: self.skipped,
             overload,
             backlog: self.flow.as_ref().and_then(Flow::backlog),
@@ -238,7 +238,7 @@ impl Measurement {
                 discard: apart(discards),
                 ..OperationsReport::default()
             },
-            zero_seek_share: share(&outcome.drives),
+            zero_seek_share: share(&outcome.counters.drives),
             batches: BatchReport { count: self.batches.count(), requests_per_batch: self.batches.size() },
             read_write_ratio: ratio(total.classes[0].sectors, total.classes[1].sectors),
             fairness: fairness(&bandwidths),
@@ -249,7 +249,7 @@ impl Measurement {
             groups: self.processes.groups(simulated_s),
             processes,
             members,
-            layers: layer_reports(&outcome.layers),
+            layers: layer_reports(&outcome.counters.layers),
             seed: identity.seed,
             config_digest: identity.config_digest,
             version: identity.version,
@@ -276,9 +276,9 @@ impl Measurement {
 }
 
 impl Observer for Measurement {
-    fn signalled(&mut self, now: Time, path: &[usize], signal: Signal) {
+    fn noticed(&mut self, path: &[usize], notice: &Notice) {
         if !self.rebuild_plans.is_empty() {
-            self.rebuilds.hear(now, path, signal);
+            self.rebuilds.hear(path, notice);
         }
     }
 

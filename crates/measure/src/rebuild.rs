@@ -91,7 +91,7 @@ impl RebuildPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullstroke_contract::Signal;
+    use fullstroke_contract::{Notice, Signal};
     use fullstroke_engine::Rebuilds;
     use fullstroke_units::Lbn;
 
@@ -107,7 +107,7 @@ mod tests {
         rebuilds.begin(Time::ZERO, &[2], Sectors::ZERO, Sectors(2_000_000));
         let used = Sectors(2_000_000);
         let signal = Signal::Rebuilt { member: 2, done: Sectors(done), used, whole: done == used.0 };
-        rebuilds.hear(Time::from_nanos(seconds * 1_000_000_000), &[], signal);
+        rebuilds.hear(&[], &Notice::of_instant(signal, Time::from_nanos(seconds * 1_000_000_000)));
         rebuilds
     }
 

@@ -1,7 +1,7 @@
 //! Measurement, log and progress side by side.
 
 use crate::{Measurement, RequestLog};
-use fullstroke_contract::{Request, Signal};
+use fullstroke_contract::{Notice, Request};
 use fullstroke_engine::{Finished, Observer};
 use fullstroke_units::Time;
 
@@ -48,8 +48,8 @@ impl Observer for Recorder<'_> {
         }
     }
 
-    fn signalled(&mut self, now: Time, path: &[usize], signal: Signal) {
-        self.measurement.signalled(now, path, signal);
+    fn noticed(&mut self, path: &[usize], notice: &Notice) {
+        self.measurement.noticed(path, notice);
     }
 
     #[inline]

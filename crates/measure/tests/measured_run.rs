@@ -1,11 +1,11 @@
 //! What a whole run on a drive is reported as.
 
 use fullstroke_contract::{
-    Completion, Extent, Hints, LayerReadings, Operation, READINGS, Request, RequestId,
+    Completion, Cx, Extent, Hints, LayerReadings, Node, Operation, Out, Port, READINGS, Request, RequestId,
+    Source, Wake,
 };
-use fullstroke_contract::{Source, SourceError};
 use fullstroke_drive::{DriveConfig, Model};
-use fullstroke_engine::{Engine, Finished, Node, Observer as _, Outcome, Tree};
+use fullstroke_engine::{Branch, Engine, Finished, Observer as _, Outcome};
 use fullstroke_measure::{
     Identity, Measured, Measurement, Metric, RebuildReport, Recorder, StreamsReport, WarmUp,
 };
@@ -23,35 +23,37 @@ struct Closed {
 }
 
 impl Closed {
-    fn next(&mut self, out: &mut Vec<Request>) {
+    fn next(&mut self, out: &mut Out) {
         if self.left == 0 {
             return;
         }
         self.left -= 1;
         let operation = if self.random.chance(0.3) { Operation::Write } else { Operation::Read };
-        out.push(Request {
+        let request = Request {
             id: RequestId(self.left),
             operation,
             extent: Extent::new(self.random.below(self.capacity - 8), 8),
             hints: Hints { process: (self.left % 3) as u32 + 1, ..Hints::default() },
             ..Request::default()
-        });
+        };
+        out.issue(0, request);
     }
 }
 
-impl Source for Closed {
-    fn wake(&mut self, _: Time, out: &mut Vec<Request>) -> Result<(), SourceError> {
+impl Node for Closed {
+    fn wake(&mut self, _: Time, cx: &mut Cx<'_>) {
         self.started = true;
-        (0..self.outstanding).for_each(|_| self.next(out));
-        Ok(())
+        (0..self.outstanding).for_each(|_| self.next(cx.out));
     }
-    fn completed(&mut self, _: Time, _: &Completion, out: &mut Vec<Request>) {
-        self.next(out);
+    fn completed(&mut self, _: Time, _: Port, _: Completion, cx: &mut Cx<'_>) {
+        self.next(cx.out);
     }
-    fn next_wake(&self) -> Time {
-        if self.started { Time::NEVER } else { Time::ZERO }
+    fn next_wake(&self) -> Wake {
+        if self.started { Wake::NEVER } else { Time::ZERO.into() }
     }
 }
+
+impl Source for Closed {}
 
 fn drive() -> Model {
     let file = r#"{
@@ -67,9 +69,6 @@ fn drive() -> Model {
 
 fn measured(requests: u64, warm_up: WarmUp) -> Measured {
     let model = drive();
-    let root = Node::drive(Box::new(model.drive().unwrap()), model.tracks());
-    let tree = Tree::new(root);
-    let names: Vec<String> = tree.drive_names().map(str::to_owned).collect();
     let source = Closed {
         left: requests,
         outstanding: 4,
@@ -80,13 +79,16 @@ fn measured(requests: u64, warm_up: WarmUp) -> Measured {
     let processes = ["reader", "writer", "reader"].map(str::to_owned).into();
     let measurement = Measurement::new(warm_up).with_processes(processes);
     let mut recorder = Recorder::new(measurement, None, None);
-    let mut outcome = Engine::new(tree, Box::new(source)).run(&mut recorder).unwrap();
+    let disk = Branch::drive(Box::new(model.drive().unwrap()), model.tracks());
+    let mut engine = Engine::new(disk, Box::new(source));
+    let names: Vec<String> = engine.graph().drive_names().map(str::to_owned).collect();
+    let mut outcome = engine.run(&mut recorder).unwrap();
     // As if there had been two layers that count all that layers may.
     let readings = |first: f64| {
         let values = (0..READINGS.len()).map(|index| (READINGS[index].name, first + index as f64));
         values.collect::<Vec<_>>()
     };
-    outcome.layers =
+    outcome.counters.layers =
         vec![LayerReadings::new("one", &readings(10.0)), LayerReadings::new("other", &readings(20.0))];
     recorder.measurement.finish(&outcome, &names, Identity::default())
 }
@@ -178,10 +180,11 @@ fn streams() -> StreamsReport {
     });
     let drive = drive();
     let capacity = drive.config().capacity_sectors;
-    let (source, results) =
-        Streams::new(&serde_json::from_value(config).unwrap(), capacity, Seed(3)).unwrap();
-    let tree = Tree::new(Node::drive(drive.layer().unwrap(), drive.tracks()));
-    Engine::new(tree, Box::new(source)).run(&mut ()).unwrap();
+    let source = Streams::new(&serde_json::from_value(config).unwrap(), capacity, Seed(3)).unwrap();
+    let disk = Branch::drive(drive.layer().unwrap(), drive.tracks());
+    let mut engine = Engine::new(disk, Box::new(source));
+    engine.run(&mut ()).unwrap();
+    let results = engine.workload::<Streams>().unwrap().results();
     StreamsReport::new(&results)
 }
 
@@ -245,13 +248,8 @@ fn flushes_and_discards_have_times_and_rates_of_their_own() {
     let outcome = Outcome {
         requests: 4,
         completed: 4,
-        lost: 0,
-        out_of_range: 0,
-        skipped_rows: 0,
-        source_notes: Vec::new(),
         end: Time::ZERO + Duration::from_millis(10),
-        drives: Vec::new(),
-        layers: Vec::new(),
+        ..Outcome::default()
     };
     let report = measurement.finish(&outcome, &[], Identity::default()).report;
     let value = |name: &str| Metric::parse(name).unwrap().value(&report);

@@ -7,7 +7,7 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 use fullstroke_contract::registry::Keys;
-use fullstroke_contract::{Below, Effect, Extent, Layer, Operation, Out, Request, RequestId};
+use fullstroke_contract::{Counters, Cx, Effect, Extent, Node, Operation, Out, Port, Request, RequestId};
 use fullstroke_drive::Model;
 use fullstroke_smart::{SmartArray, discipline};
 use fullstroke_units::{Random, Seed, Time};
@@ -34,9 +34,9 @@ fn main() {
         let (array, end) = run(array);
         let each = begin.elapsed().as_nanos() as f64 / (2 * REQUESTS) as f64;
         println!("{}: {:.2} M commands a second, {each:.0} ns each", entry.name, 1e3 / each);
-        let mut layers = Vec::new();
-        array.readings(end, &mut layers);
-        for reading in layers.into_iter().flat_map(|layer| layer.readings) {
+        let mut counters = Counters::default();
+        array.count(end, &mut counters);
+        for reading in counters.layers.into_iter().flat_map(|layer| layer.readings) {
             println!("    {:<28} {:>14.3}", reading.name, reading.value);
         }
     }
@@ -46,18 +46,18 @@ fn run(mut array: SmartArray) -> (SmartArray, Time) {
     let mut random = Seed(1).stream("addresses");
     let mut out = Out::new();
     for id in 0..OUTSTANDING {
-        array.submit(Time::ZERO, draw(&mut random, id), Below::NOTHING, &mut out);
+        array.submit(Time::ZERO, Port::FIRST, draw(&mut random, id), &mut Cx::alone(&mut out));
     }
     let (mut completed, mut end) = (0, Time::ZERO);
     while completed < REQUESTS {
-        array.wake(array.next_wake(), Below::NOTHING, &mut out);
+        array.wake(array.next_wake().at(), &mut Cx::alone(&mut out));
         let finished: Vec<Effect> = out.drain().collect();
         for effect in finished {
-            let Effect::Complete(completion) = effect else { continue };
+            let Effect::Complete { completion, .. } = effect else { continue };
             completed += 1;
             end = completion.finished;
             let next = draw(&mut random, completion.id.0);
-            array.submit(completion.finished, next, Below::NOTHING, &mut out);
+            array.submit(completion.finished, Port::FIRST, next, &mut Cx::alone(&mut out));
         }
     }
     (array, end)

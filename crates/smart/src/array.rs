@@ -11,18 +11,18 @@ use crate::rows::{Hold, Part, Rows};
 use crate::statistics::DiskStatistics;
 use fullstroke_contract::registry::Keys;
 use fullstroke_contract::{
-    Alarms, Below, Completion, ConfigError, Extent, Gauge, Layer, LayerReadings, Operation, Order, Out,
-    Refusal, Request, Slots, Status,
+    Alarms, Completion, ConfigError, Counters, Cx, Extent, Gauge, Node, Operation, Order, Out, Port, Refusal,
+    Request, Slots, Status, Wake,
 };
 use fullstroke_drive::Model;
-use fullstroke_link::{Delivered, Link, Payload, Port, Transfer};
+use fullstroke_link::{Delivered, Link, Payload, Station, Transfer};
 use fullstroke_units::{Sectors, Time};
 
 /// An array of smart disks on a link.
 ///
 /// - **Events in**: `submit`, `wake`.
 /// - **Effects out**: `complete`.
-/// - **Getters**: `next_wake`, `gauge`, [`readings`](Layer::readings),
+/// - **Getters**: `next_wake`, `gauge`, `count`,
 ///   [`disk_statistics`](SmartArray::disk_statistics).
 ///
 /// Disks and link are within it, not below: it wakes each at the instants at
@@ -160,18 +160,18 @@ impl SmartArray {
     /// Sends something that concerns a piece.
     fn send(&mut self, now: Time, message: Message, slot: u32) {
         let Piece { kind, disk, extent, .. } = self.pieces[slot];
-        let own = Port::of_member(disk as usize);
+        let own = Station::of_member(disk as usize);
         let parity = match kind {
-            Kind::Update { parity } => Port::of_member(parity as usize),
-            Kind::Read | Kind::Write => Port::HOST,
+            Kind::Update { parity } => Station::of_member(parity as usize),
+            Kind::Read | Kind::Write => Station::HOST,
         };
         let data = Payload::Data(extent.sectors.bytes());
         let (from, to, payload) = match message {
-            Message::Command => (Port::HOST, own, Payload::Command),
-            Message::Ready => (own, Port::HOST, Payload::TransferReady),
-            Message::Data if kind == Kind::Read => (own, Port::HOST, data),
-            Message::Data => (Port::HOST, own, data),
-            Message::Status => (own, Port::HOST, Payload::Status),
+            Message::Command => (Station::HOST, own, Payload::Command),
+            Message::Ready => (own, Station::HOST, Payload::TransferReady),
+            Message::Data if kind == Kind::Read => (own, Station::HOST, data),
+            Message::Data => (Station::HOST, own, data),
+            Message::Status => (own, Station::HOST, Payload::Status),
             Message::ParityCommand => (own, parity, Payload::Command),
             Message::ParityReady => (parity, own, Payload::TransferReady),
             Message::Result => (own, parity, data),
@@ -335,8 +335,9 @@ impl SmartArray {
     }
 }
 
-impl Layer for SmartArray {
-    fn submit(&mut self, now: Time, request: Request, _: Below<'_>, out: &mut Out) {
+impl Node for SmartArray {
+    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
+        let out = &mut *cx.out;
         self.catch_up(now, out);
         self.latest = self.latest.max(now);
         let status = match request.operation {
@@ -353,22 +354,19 @@ impl Layer for SmartArray {
         self.link_due = self.link.next_wake();
     }
 
-    fn completed(&mut self, _: Time, _: usize, _: Completion, _: Below<'_>, _: &mut Out) {
-        unreachable!("the disks are within the array")
-    }
-
-    fn wake(&mut self, now: Time, _: Below<'_>, out: &mut Out) {
+    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+        let out = &mut *cx.out;
         self.catch_up(now, out);
     }
 
-    fn ordered(&mut self, _: Time, _: Order, _: Below<'_>, _: &mut Out) -> Result<(), Refusal> {
+    fn ordered(&mut self, _: Time, _: Order, _: &mut Cx<'_>) -> Result<(), Refusal> {
         Err(Refusal(
             "disk-based XOR arrays are modelled whole: their disks neither fail nor are restored".into(),
         ))
     }
 
-    fn next_wake(&self) -> Time {
-        self.alarms.first().1.min(self.link_due)
+    fn next_wake(&self) -> Wake {
+        self.alarms.first().1.min(self.link_due).into()
     }
 
     /// The arm is that of the first disk.
@@ -382,8 +380,8 @@ impl Layer for SmartArray {
     }
 
     /// Over the whole run, the warm-up included.
-    fn readings(&self, now: Time, out: &mut Vec<LayerReadings>) {
-        out.push(readings::of(self, now));
-        out.push(self.link.statistics().readings(self.link_kind, now.since(Time::ZERO)));
+    fn count(&self, now: Time, counters: &mut Counters) {
+        counters.layers.push(readings::of(self, now));
+        counters.layers.push(self.link.statistics().readings(self.link_kind, now.since(Time::ZERO)));
     }
 }

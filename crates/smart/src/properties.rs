@@ -2,7 +2,7 @@
 
 use crate::discipline::REGISTRY;
 use crate::testing::{Arrival, array, arrivals, run};
-use fullstroke_contract::{Completion, Layer};
+use fullstroke_contract::{Completion, Node};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

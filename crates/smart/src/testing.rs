@@ -4,9 +4,9 @@ use crate::SmartArray;
 use crate::config::Settings;
 use crate::discipline::Discipline;
 use fullstroke_contract::registry::Keys;
-use fullstroke_contract::{Below, Completion, Effect, Extent, Layer, Operation, Out, Request, RequestId};
+use fullstroke_contract::{Completion, Cx, Effect, Extent, Node, Operation, Out, Port, Request, RequestId};
 use fullstroke_drive::{DriveConfig, Model};
-use fullstroke_link::{Delivered, Link, LinkStatistics, Payload, Port, Transfer};
+use fullstroke_link::{Delivered, Link, LinkStatistics, Payload, Station, Transfer};
 use fullstroke_units::{Duration, Time};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -73,7 +73,7 @@ struct Lines {
 }
 
 impl Link for Lines {
-    fn offer(&mut self, now: Time, Transfer { token, from: Port(from), payload, .. }: Transfer) {
+    fn offer(&mut self, now: Time, Transfer { token, from: Station(from), payload, .. }: Transfer) {
         let bytes = if let Payload::Data(bytes) = payload { bytes.0 } else { 0 };
         let began = self.free[from as usize].max(now);
         let finished = began + self.byte * bytes;
@@ -123,7 +123,7 @@ pub(crate) fn request(id: u64, lbn: u64, sectors: u64, write: bool) -> Request {
 
 pub(crate) fn completions(out: &mut Out) -> Vec<Completion> {
     let completion = |effect| match effect {
-        Effect::Complete(completion) => completion,
+        Effect::Complete { completion, .. } => completion,
         other => panic!("an array only completes: {other:?}"),
     };
     out.drain().map(completion).collect()
@@ -136,15 +136,15 @@ pub(crate) fn run(array: &mut SmartArray, arrivals: &[Arrival], late: u64) -> Ve
     let late = Duration::from_nanos(late);
     for (id, &(at, lbn, sectors, write)) in arrivals.iter().enumerate() {
         let at = Time::from_nanos(at);
-        while array.next_wake() + late < at {
-            array.wake(array.next_wake() + late, Below::NOTHING, &mut out);
+        while array.next_wake().at() + late < at {
+            array.wake(array.next_wake().at() + late, &mut Cx::alone(&mut out));
             done.extend(completions(&mut out));
         }
-        array.submit(at, request(id as u64, lbn, sectors, write), Below::NOTHING, &mut out);
+        array.submit(at, Port::FIRST, request(id as u64, lbn, sectors, write), &mut Cx::alone(&mut out));
         done.extend(completions(&mut out));
     }
-    while array.next_wake() != Time::NEVER {
-        array.wake(array.next_wake() + late, Below::NOTHING, &mut out);
+    while array.next_wake().at() != Time::NEVER {
+        array.wake(array.next_wake().at() + late, &mut Cx::alone(&mut out));
         done.extend(completions(&mut out));
     }
     done

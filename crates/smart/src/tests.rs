@@ -1,7 +1,7 @@
 use crate::choices::{Choice, Choices};
 use crate::discipline::Discipline;
 use crate::testing::{array, completions, link, link_of, model, obeying, request, run};
-use fullstroke_contract::{Below, Layer, Order, Out, Reading, Status};
+use fullstroke_contract::{Counters, Cx, Node, Order, Out, Port, Reading, Status};
 use fullstroke_units::{Duration, Time};
 use serde_json::json;
 
@@ -24,7 +24,7 @@ fn one_command_at_a_time_is_a_deadlock_and_several_are_none() {
     let keys = json!({ "segments": 16 });
     let mut blocked = obeying(&keys, || Box::new(SingleThreaded));
     assert_eq!(run(&mut blocked, &CROSSED, 0).len(), 0);
-    assert_eq!((blocked.next_wake(), blocked.gauge().queue_length), (Time::NEVER, 2));
+    assert_eq!((blocked.next_wake().at(), blocked.gauge().queue_length), (Time::NEVER, 2));
     assert_eq!(run(&mut array(&keys), &CROSSED, 0).len(), 2);
     let apart = [CROSSED[0], (100_000_000, 11 * 8, 8, true)];
     assert_eq!(run(&mut obeying(&keys, || Box::new(SingleThreaded)), &apart, 0).len(), 2);
@@ -101,11 +101,11 @@ fn what_cannot_be_served_is_refused() {
     let (mut array, mut out) = (array(&json!({})), Out::new());
     let beyond = [request(0, 4199, 2, true), request(1, u64::MAX, 1, false), request(2, 7, 0, true)];
     for request in beyond {
-        array.submit(Time::ZERO, request, Below::NOTHING, &mut out);
+        array.submit(Time::ZERO, Port::FIRST, request, &mut Cx::alone(&mut out));
         assert_eq!(completions(&mut out)[0].status, Status::OutOfRange);
     }
     let order = Order::Fail { member: 0 };
-    let refusal = array.ordered(Time::ZERO, order, Below::NOTHING, &mut out).unwrap_err();
+    let refusal = array.ordered(Time::ZERO, order, &mut Cx::alone(&mut out)).unwrap_err();
     assert!(refusal.0.contains("whole"), "{refusal}");
 }
 
@@ -126,9 +126,9 @@ fn readings_count_what_went_over_the_link() {
     let link = (entry.name, (entry.build)(&Default::default(), 4).unwrap());
     let mut array = crate::SmartArray::new(&Default::default(), &vec![model(); 4], link).unwrap();
     let finished = run(&mut array, &[(0, 0, 8, true)], 0)[0].finished;
-    let mut layers = Vec::new();
-    array.readings(finished, &mut layers);
-    let readings: Vec<Reading> = layers.into_iter().flat_map(|layer| layer.readings).collect();
+    let mut counters = Counters::default();
+    array.count(finished, &mut counters);
+    let readings: Vec<Reading> = counters.layers.into_iter().flat_map(|layer| layer.readings).collect();
     let value = |name: &str| readings.iter().find(|reading| reading.name == name).unwrap().value;
     // New data to the one disk, the result to the other; with a host that
     // computes parity it would be twice as much.

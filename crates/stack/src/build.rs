@@ -10,34 +10,23 @@ use fullstroke_contract::registry::{self, Entry, Keys};
 use fullstroke_contract::{ConfigError, Source, Stripes};
 use fullstroke_controller::Controller;
 use fullstroke_drive::Model;
-use fullstroke_engine::{Node, Tree};
-use fullstroke_fio::FioResults;
+use fullstroke_engine::{Branch, Graph};
 use fullstroke_host::{HostConfig, Underneath};
 use fullstroke_smart::SmartArray;
 use fullstroke_units::{Bytes, Sectors, Seed};
 use fullstroke_volume::{BuildLayout, Layout, Shape, Volume};
-use fullstroke_workload::{Part, Processes, SideBySide, Streams, StreamsResults, Synthetic};
+use fullstroke_workload::{Part, Processes, SideBySide, Streams, Synthetic};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 /// What a stack needs to run once.
 pub struct Run {
     /// The layers, at time 0.
-    pub tree: Tree,
+    pub layers: Branch,
     /// Where requests come from.
     pub source: Box<dyn Source>,
     /// What the volume amounts to.
     pub summary: VolumeSummary,
-    /// Where the results will be that the workload counts itself, if it does.
-    pub results: Option<WorkloadResults>,
-}
-
-/// Where a workload's own results are, once its run is over.
-pub enum WorkloadResults {
-    /// Those of fio's jobs.
-    Fio(FioResults),
-    /// Those of the clients of media streams.
-    Streams(StreamsResults),
 }
 
 /// What a volume amounts to.
@@ -79,13 +68,13 @@ impl Run {
     pub(crate) fn new(stack: &Stack) -> Result<Run, StackError> {
         let summary = stack.summary()?;
         let fail = |error: ConfigError| stack.document.error(error);
-        let root = stack.layers()?;
+        let layers = stack.layers()?;
         let capacity = stack.volume.capacity().map_err(fail)?;
-        let (source, results) = match &stack.workload {
-            WorkloadConfig::Several(several) => (side_by_side(stack, several, capacity)?, None),
+        let source = match &stack.workload {
+            WorkloadConfig::Several(several) => side_by_side(stack, several, capacity)?,
             one => source(stack, one, "workload", stack.seed(), capacity)?,
         };
-        Ok(Run { tree: Tree::new(root), source, summary, results })
+        Ok(Run { layers, source, summary })
     }
 }
 
@@ -96,24 +85,16 @@ fn source(
     at: &str,
     seed: Seed,
     capacity: Sectors,
-) -> Result<(Box<dyn Source>, Option<WorkloadResults>), StackError> {
+) -> Result<Box<dyn Source>, StackError> {
     let fail = |error: ConfigError| stack.document.error(error.below(at));
     Ok(match workload {
-        WorkloadConfig::Synthetic(config) => {
-            (Box::new(Synthetic::new(config, capacity, seed).map_err(fail)?), None)
-        }
-        WorkloadConfig::Processes(config) => {
-            (Box::new(Processes::new(config, capacity, seed).map_err(fail)?), None)
-        }
-        WorkloadConfig::Streams(config) => {
-            let (source, counted) = Streams::new(config, capacity, seed).map_err(fail)?;
-            (Box::new(source), Some(WorkloadResults::Streams(counted)))
-        }
-        WorkloadConfig::Trace(config) => (replay(config, &stack.folder, capacity)?, None),
+        WorkloadConfig::Synthetic(config) => Box::new(Synthetic::new(config, capacity, seed).map_err(fail)?),
+        WorkloadConfig::Processes(config) => Box::new(Processes::new(config, capacity, seed).map_err(fail)?),
+        WorkloadConfig::Streams(config) => Box::new(Streams::new(config, capacity, seed).map_err(fail)?),
+        WorkloadConfig::Trace(config) => replay(config, &stack.folder, capacity)?,
         WorkloadConfig::Fio(config) => {
             let jobs = stack.jobs.as_ref().expect("`Stack::read` reads the jobs of such a workload");
-            let (source, counted) = config.source(jobs, capacity, seed)?;
-            (Box::new(source), Some(WorkloadResults::Fio(counted)))
+            Box::new(config.source(jobs, capacity, seed)?)
         }
         WorkloadConfig::Several(_) => unreachable!("workloads are not nested"),
         WorkloadConfig::Clients => unreachable!("`Stack::load` refuses a stack without a workload"),
@@ -136,7 +117,7 @@ fn side_by_side(
     for (index, named) in several.iter().enumerate() {
         let seed = stack.seed().of(&format!("workload {}", named.keys.name));
         let at = format!("workloads[{index}]");
-        let (source, _) = source(stack, &named.workload, &at, seed, capacity)?;
+        let source = source(stack, &named.workload, &at, seed, capacity)?;
         // Processes with names are numbered through, as results count them; those
         // of a trace lie above all of them.
         let first_process = match &named.workload {
@@ -156,7 +137,7 @@ fn side_by_side(
 /// What a stack needs to be served to clients.
 pub struct Service {
     /// The layers, at time 0.
-    pub tree: Tree,
+    pub graph: Graph,
     /// How the volume is nested, for whoever keeps its bytes.
     pub shape: Shape,
     /// What the volume amounts to.
@@ -173,7 +154,7 @@ impl Stack {
         let summary = self.summary()?;
         let layers = self.layers_over(&self.volume.filled())?;
         let shape = self.volume.shape().map_err(|error| self.document.error(error))?;
-        Ok(Service { tree: Tree::new(layers), shape, summary })
+        Ok(Service { graph: Graph::new(layers), shape, summary })
     }
 
     /// Sixteen hexadecimal digits that differ where the bytes of two volumes lie
@@ -184,7 +165,7 @@ impl Stack {
     }
 
     /// The layers, from the host down.
-    pub(crate) fn layers(&self) -> Result<Node, StackError> {
+    pub(crate) fn layers(&self) -> Result<Branch, StackError> {
         self.layers_over(&self.volume)
     }
 
@@ -198,19 +179,19 @@ impl Stack {
         added.map(|()| all).map_err(|error| self.document.error(error))
     }
 
-    fn layers_over(&self, volume: &VolumeSpec) -> Result<Node, StackError> {
-        let layers = || -> Result<Node, ConfigError> {
+    fn layers_over(&self, volume: &VolumeSpec) -> Result<Branch, StackError> {
+        let layers = || -> Result<Branch, ConfigError> {
             self.check_members_of_host()?;
             let volume = volume.node(self.host.members(), self.link.as_ref())?;
             let array = match self.controller()? {
-                Some(controller) => Node::over(Box::new(controller), volume),
+                Some(controller) => Branch::over(Box::new(controller), volume),
                 None => volume,
             };
             let mut underneath = self.volume.underneath()?;
             underneath.drive &= self.controller.is_none();
             let host = self.host.build(underneath).map_err(|error| error.below("host"))?;
             Ok(match host {
-                Some(host) => Node::over(host, array),
+                Some(host) => Branch::over(host, array),
                 None => array,
             })
         };
@@ -271,14 +252,14 @@ impl VolumeSpec {
     /// The layer and, below it, its members; above each drive, if they are said
     /// to have one, a host's layer; between a volume and its drives, if there is
     /// one, a link.
-    fn node(&self, host: Option<&HostConfig>, link: Option<&LinkSpec>) -> Result<Node, ConfigError> {
+    fn node(&self, host: Option<&HostConfig>, link: Option<&LinkSpec>) -> Result<Branch, ConfigError> {
         match self {
             VolumeSpec::Drive(model) => {
-                let drive = Node::drive(model.layer()?, model.tracks());
+                let drive = Branch::drive(model.layer()?, model.tracks());
                 let Some(host) = host else { return Ok(drive) };
                 let above = host.build(self.underneath()?).map_err(|error| error.below("host.members"))?;
                 Ok(match above {
-                    Some(layer) => Node::over(layer, drive),
+                    Some(layer) => Branch::over(layer, drive),
                     None => drive,
                 })
             }
@@ -286,12 +267,12 @@ impl VolumeSpec {
                 let layout = self.layout()?;
                 let member = members[0].node(host, link)?;
                 Ok(match link.filter(|_| self.has_drives()) {
-                    Some(link) => Node::over(link.over(Box::new(Volume::new(layout)), 1)?, member),
+                    Some(link) => Branch::over(Box::new(Volume::new(layout)), member).behind(link.node(1)?),
                     None => member,
                 })
             }
             VolumeSpec::Volume { .. } if self.is_xor() => {
-                Ok(Node::volume(Box::new(self.xor(host, link)?), Vec::new()))
+                Ok(Branch::volume(Box::new(self.xor(host, link)?), Vec::new()))
             }
             VolumeSpec::Volume { members, rebuild, .. } => {
                 let layer = Volume::new(self.layout()?).rebuilding(rebuild.members(), rebuild.speed());
@@ -300,9 +281,9 @@ impl VolumeSpec {
                 Ok(match link {
                     Some(link) if self.has_drives() => {
                         self.check_all_are_drives()?;
-                        Node::volume(link.over(layer, members.len())?, below)
+                        Branch::volume(layer, below).behind(link.node(members.len())?)
                     }
-                    _ => Node::volume(layer, below),
+                    _ => Branch::volume(layer, below),
                 })
             }
         }

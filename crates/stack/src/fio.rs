@@ -1,7 +1,7 @@
 //! A job file of fio's as a workload.
 
 use crate::StackError;
-use fullstroke_fio::{FioError, FioResults, FioSource, JobSet};
+use fullstroke_fio::{FioError, FioSource, JobSet};
 use fullstroke_units::{Sectors, Seed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -44,7 +44,7 @@ impl FioConfig {
         jobs: &JobSet,
         capacity: Sectors,
         seed: Seed,
-    ) -> Result<(FioSource, FioResults), StackError> {
+    ) -> Result<FioSource, StackError> {
         FioSource::new(jobs, capacity, seed, self.requests).map_err(named)
     }
 }

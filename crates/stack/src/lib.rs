@@ -32,7 +32,7 @@ mod stripes;
 mod volume;
 mod workload;
 
-pub use build::{Run, Service, VolumeSummary, WorkloadResults};
+pub use build::{Run, Service, VolumeSummary};
 pub use config::{MeasurementConfig, Overrides, Stack};
 pub use document::Document;
 pub use error::StackError;

@@ -1,8 +1,8 @@
 //! The link of a stack: between a volume and its drives.
 
 use fullstroke_contract::registry::{Entry, Keys, check_known, find, known_keys};
-use fullstroke_contract::{ConfigError, Layer};
-use fullstroke_link::{BuildLink, Link, Linked, REGISTRY};
+use fullstroke_contract::{ConfigError, Node};
+use fullstroke_link::{BuildLink, Link, LinkNode, REGISTRY};
 use serde_json::Value;
 
 /// A link, as described.
@@ -45,13 +45,13 @@ impl LinkSpec {
         Ok(LinkSpec { entry, keys })
     }
 
-    /// `volume`, which stands behind a link of its own with so many members.
+    /// The node between a volume and so many members.
     ///
     /// # Errors
     /// The link's, at its key.
-    pub(crate) fn over(&self, volume: Box<dyn Layer>, members: usize) -> Result<Box<dyn Layer>, ConfigError> {
+    pub(crate) fn node(&self, members: usize) -> Result<Box<dyn Node>, ConfigError> {
         let (kind, link) = self.build(members)?;
-        Ok(Box::new(Linked::new(volume, link, kind)))
+        Ok(Box::new(LinkNode::new(link, kind)))
     }
 
     /// A link for so many members, and its name.

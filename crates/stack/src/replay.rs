@@ -2,7 +2,9 @@
 
 use crate::StackError;
 use crate::workload::TraceConfig;
-use fullstroke_contract::{Completion, Hints, Request, RequestId, Source, SourceError};
+use fullstroke_contract::{
+    Completion, Counters, Cx, Hints, Node, Out, Port, Request, RequestId, Source, SourceError, Wake,
+};
 use fullstroke_trace::{Options, Record, TraceReader};
 use fullstroke_units::{Sectors, Time};
 use std::path::Path;
@@ -24,7 +26,6 @@ pub fn replay(config: &TraceConfig, folder: &Path, capacity: Sectors) -> Result<
         outstanding: config.outstanding,
         in_flight: 0,
         number: 0,
-        failed: None,
     };
     replay.advance().map_err(|error| StackError::trace(&error))?;
     Ok(Box::new(replay))
@@ -40,8 +41,6 @@ struct Replay {
     outstanding: Option<u32>,
     in_flight: u32,
     number: u64,
-    /// An error met where none can be reported; the next wake-up does.
-    failed: Option<SourceError>,
 }
 
 impl Replay {
@@ -54,18 +53,26 @@ impl Replay {
         Ok(())
     }
 
-    fn issue(&mut self, out: &mut Vec<Request>) -> Result<(), SourceError> {
-        let Some(record) = self.next else { return Ok(()) };
+    fn issue(&mut self, out: &mut Out) {
+        let Some(record) = self.next else { return };
         self.number += 1;
         self.in_flight += 1;
-        out.push(Request {
+        let request = Request {
             id: RequestId(self.number),
             operation: record.operation,
             extent: record.extent,
             hints: Hints { process: record.process, ..Hints::default() },
             ..Request::default()
-        });
-        self.advance()
+        };
+        out.issue(0, request);
+        if let Err(error) = self.advance() {
+            out.stop(error);
+        }
+    }
+
+    /// Whether the next request of an open replay comes by `now`.
+    fn is_due(&self, now: Time) -> bool {
+        self.outstanding.is_none() && self.next.is_some_and(|record| record.arrival <= now)
     }
 
     /// Whether another request of a closed replay may be issued.
@@ -74,49 +81,37 @@ impl Replay {
     }
 }
 
-impl Source for Replay {
-    fn wake(&mut self, now: Time, out: &mut Vec<Request>) -> Result<(), SourceError> {
-        if let Some(error) = self.failed.take() {
-            return Err(error);
+impl Node for Replay {
+    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+        while self.has_room() || self.is_due(now) {
+            self.issue(cx.out);
         }
-        if self.outstanding.is_some() {
-            while self.has_room() {
-                self.issue(out)?;
-            }
-            return Ok(());
-        }
-        while self.next.is_some_and(|record| record.arrival <= now) {
-            self.issue(out)?;
-        }
-        Ok(())
     }
 
-    fn completed(&mut self, _: Time, _: &Completion, out: &mut Vec<Request>) {
+    fn completed(&mut self, _: Time, _: Port, _: Completion, cx: &mut Cx<'_>) {
         self.in_flight -= 1;
-        if self.failed.is_none() && self.has_room() {
-            self.failed = self.issue(out).err();
+        if self.has_room() {
+            self.issue(cx.out);
         }
     }
 
-    fn next_wake(&self) -> Time {
-        match (&self.failed, self.outstanding, self.next) {
-            (Some(_), _, _) => Time::ZERO,
-            (None, None, Some(record)) => record.arrival,
-            (None, Some(_), _) if self.has_room() => Time::ZERO,
-            _ => Time::NEVER,
+    fn next_wake(&self) -> Wake {
+        match (self.outstanding, self.next) {
+            (None, Some(record)) => record.arrival.into(),
+            (Some(_), _) if self.has_room() => Time::ZERO.into(),
+            _ => Wake::NEVER,
         }
     }
 
+    fn count(&self, _: Time, counters: &mut Counters) {
+        counters.skipped_rows += self.reader.skipped();
+        self.reader.notes().into_iter().for_each(|note| counters.note(note));
+    }
+}
+
+impl Source for Replay {
     fn heeds_completions(&self) -> bool {
         self.outstanding.is_some()
-    }
-
-    fn skipped_rows(&self) -> u64 {
-        self.reader.skipped()
-    }
-
-    fn notes(&self) -> Vec<String> {
-        self.reader.notes()
     }
 
     fn expected_requests(&self) -> Option<u64> {

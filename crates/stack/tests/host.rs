@@ -48,7 +48,7 @@ fn run(host: &str, volume: &str) -> (Outcome, Duration) {
     let folder = Folder(tempfile::tempdir().unwrap());
     let run = folder.stack(host, volume).unwrap().build().unwrap();
     let mut total = Total::default();
-    let outcome = Engine::new(run.tree, run.source).run(&mut total).unwrap();
+    let outcome = Engine::new(run.layers, run.source).run(&mut total).unwrap();
     assert_eq!(outcome.completed, 3000);
     (outcome, total.response)
 }

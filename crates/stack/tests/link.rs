@@ -41,14 +41,14 @@ impl Observer for Total {
 fn run(text: &str) -> (Outcome, Duration) {
     let run = stack(text).unwrap().build().unwrap();
     let mut total = Total::default();
-    let outcome = Engine::new(run.tree, run.source).run(&mut total).unwrap();
+    let outcome = Engine::new(run.layers, run.source).run(&mut total).unwrap();
     assert_eq!(outcome.completed, 2000);
     (outcome, total.0)
 }
 
 /// What links and controllers counted; volumes count as well.
 fn links(outcome: &Outcome) -> Vec<&LayerReadings> {
-    outcome.layers.iter().filter(|layer| !layer.layer.starts_with("volume")).collect()
+    outcome.counters.layers.iter().filter(|layer| !layer.layer.starts_with("volume")).collect()
 }
 
 fn reading(outcome: &Outcome, layer: usize, name: &str) -> f64 {

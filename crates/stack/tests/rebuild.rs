@@ -1,6 +1,6 @@
 //! Members that are rebuilt while a stack runs.
 
-use fullstroke_contract::Signal;
+use fullstroke_contract::{Notice, Signal};
 use fullstroke_engine::{Engine, Observer, Outcome};
 use fullstroke_stack::{Overrides, Stack};
 use fullstroke_units::{Sectors, Time};
@@ -15,8 +15,9 @@ struct Seen {
 }
 
 impl Observer for Seen {
-    fn signalled(&mut self, now: Time, path: &[usize], signal: Signal) {
-        if let Signal::Rebuilt { member, done, whole, .. } = signal {
+    fn noticed(&mut self, path: &[usize], notice: &Notice) {
+        let now = notice.at;
+        if let Signal::Rebuilt { member, done, whole, .. } = notice.signal {
             self.done.push((now, path.to_vec(), member, done));
             self.whole.extend(whole.then_some(member));
         }
@@ -48,7 +49,7 @@ fn run(volume: &str, requests: u64) -> (Outcome, Seen) {
 fn run_at(rate_per_s: f64, volume: &str, requests: u64) -> (Outcome, Seen) {
     let run = stack_at(rate_per_s, volume, requests).unwrap().build().unwrap();
     let mut seen = Seen::default();
-    let outcome = Engine::new(run.tree, run.source).run(&mut seen).unwrap();
+    let outcome = Engine::new(run.layers, run.source).run(&mut seen).unwrap();
     (outcome, seen)
 }
 

@@ -10,10 +10,10 @@
 //! files do not tell: there the lag (35 us at the end) is the tolerance.
 
 use flate2::read::GzDecoder;
-use fullstroke_contract::{Completion, Extent, Operation, Request, RequestId, Source, SourceError};
+use fullstroke_contract::{Completion, Cx, Extent, Node, Operation, Port, Request, RequestId, Source, Wake};
 use fullstroke_disksim::{Options, Reading, import};
 use fullstroke_drive::Model;
-use fullstroke_engine::{Engine, Finished, Node, Observer, Tree};
+use fullstroke_engine::{Branch, Engine, Finished, Observer};
 use fullstroke_stack::drives;
 use fullstroke_units::{Lbn, Time};
 use fullstroke_volume::Volume;
@@ -80,19 +80,20 @@ impl Rows {
     }
 }
 
-impl Source for Rows {
-    fn wake(&mut self, now: Time, out: &mut Vec<Request>) -> Result<(), SourceError> {
+impl Node for Rows {
+    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
         while self.next < self.requests.len() && self.requests[self.next].0 <= now {
-            out.push(self.requests[self.next].1);
+            cx.out.issue(0, self.requests[self.next].1);
             self.next += 1;
         }
-        Ok(())
     }
-    fn completed(&mut self, _: Time, _: &Completion, _: &mut Vec<Request>) {}
-    fn next_wake(&self) -> Time {
-        self.requests.get(self.next).map_or(Time::NEVER, |request| request.0)
+    fn completed(&mut self, _: Time, _: Port, _: Completion, _: &mut Cx<'_>) {}
+    fn next_wake(&self) -> Wake {
+        self.requests.get(self.next).map_or(Wake::NEVER, |request| request.0.into())
     }
 }
+
+impl Source for Rows {}
 
 #[derive(Default)]
 struct Responses(Vec<f64>);
@@ -104,14 +105,14 @@ impl Observer for Responses {
     }
 }
 
-fn drive(model: &Model) -> Node {
-    Node::drive(Box::new(model.drive().unwrap()), model.tracks())
+fn drive(model: &Model) -> Branch {
+    Branch::drive(Box::new(model.drive().unwrap()), model.tracks())
 }
 
 /// The response time of each row on `root`, in ms.
-fn simulate(root: Node, rows: &[Row], lag_ns_per_sector: f64) -> Vec<f64> {
+fn simulate(root: Branch, rows: &[Row], lag_ns_per_sector: f64) -> Vec<f64> {
     let mut responses = Responses(vec![0.0; rows.len()]);
-    let engine = Engine::new(Tree::new(root), Box::new(Rows::new(rows, lag_ns_per_sector)));
+    let mut engine = Engine::new(root, Box::new(Rows::new(rows, lag_ns_per_sector)));
     let outcome = engine.run(&mut responses).unwrap();
     assert_eq!(outcome.completed, rows.len() as u64);
     responses.0
@@ -253,7 +254,7 @@ fn assert_equal_array(name: &str, layout: &str, keys: &str) {
     let capacities = [model.config().capacity_sectors; 8];
     let layout = (entry.build)(&serde_json::from_str(keys).unwrap(), &capacities).unwrap();
     let members = (0..8).map(|_| drive(&model)).collect();
-    let root = Node::volume(Box::new(Volume::new(layout)), members);
+    let root = Branch::volume(Box::new(Volume::new(layout)), members);
     let simulated = simulate(root, &rows, 0.0);
     let apart = simulated.iter().zip(&rows).filter(|(ms, row)| (*ms - row.response_ms).abs() > 0.04).count();
     let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / rows.len() as f64;

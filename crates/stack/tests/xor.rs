@@ -26,7 +26,7 @@ impl Observer for Books {
 
 fn run(file: &str, set: &[&str]) -> Outcome {
     let run = load(file, set).unwrap_or_else(|error| panic!("{error}")).build().unwrap();
-    Engine::new(run.tree, run.source).run(&mut Books).unwrap()
+    Engine::new(run.layers, run.source).run(&mut Books).unwrap()
 }
 
 #[test]

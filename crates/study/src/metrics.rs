@@ -1,12 +1,11 @@
 //! What is kept of a run: every metric, and numbers by their path in the report.
 
-use fullstroke_contract::MemberStatistics;
 use fullstroke_contract::registry::nearest;
-use fullstroke_engine::Outcome;
+use fullstroke_contract::{Counters, MemberStatistics};
+use fullstroke_engine::{Graph, Outcome};
 use fullstroke_lab::Ran;
 use fullstroke_measure::{Identity, Measurement, Metric, Report, WarmUp};
 use fullstroke_stack::{Stack, StackError};
-use fullstroke_units::Time;
 use serde_json::Value;
 
 /// The confidence of the intervals within a run.
@@ -55,19 +54,11 @@ pub(crate) fn check(stack: &Stack, paths: &[String]) -> Result<Result<(), String
     if paths.is_empty() {
         return Ok(Ok(()));
     }
-    let run = stack.build()?;
-    let drives: Vec<String> = run.tree.drive_names().map(str::to_owned).collect();
-    let nothing = Outcome {
-        requests: 0,
-        completed: 0,
-        lost: 0,
-        out_of_range: 0,
-        skipped_rows: 0,
-        source_notes: Vec::new(),
-        end: Time::ZERO,
-        drives: vec![MemberStatistics::default(); drives.len()],
-        layers: Vec::new(),
-    };
+    let graph = Graph::new(stack.build()?.layers);
+    let drives: Vec<String> = graph.drive_names().map(str::to_owned).collect();
+    let counters =
+        Counters { drives: vec![MemberStatistics::default(); drives.len()], ..Counters::default() };
+    let nothing = Outcome { counters, ..Outcome::default() };
     let measurement = Measurement::new(WarmUp::default()).with_processes(stack.process_names());
     let report = json(&measurement.finish(&nothing, &drives, Identity::default()).report);
     Ok(paths.iter().try_for_each(|path| match find(&report, path)? {

@@ -1,9 +1,9 @@
 //! Closed replay of a validation trace on a drive.
 
 use crate::{FoundDrive, ValidateError};
-use fullstroke_contract::{Completion, Request, RequestId, Source, SourceError};
+use fullstroke_contract::{Completion, Cx, Node, Port, Request, RequestId, Source, Wake};
 use fullstroke_drive::Model;
-use fullstroke_engine::{Engine, Finished, Node, Observer, Tree};
+use fullstroke_engine::{Branch, Engine, Finished, Observer};
 use fullstroke_trace::{Options, TraceReader, ValidateReader, ValidateRow};
 use fullstroke_units::{Duration, Sectors, Time};
 use std::path::Path;
@@ -70,9 +70,9 @@ pub(crate) fn simulate(
     model: &Model,
     rows: Vec<ValidateRow>,
 ) -> Result<(u64, Vec<f64>), fullstroke_contract::ConfigError> {
-    let drive = Node::drive(model.layer()?, model.tracks());
+    let drive = Branch::drive(model.layer()?, model.tracks());
     let mut times = ServiceTimes(vec![f64::NAN; rows.len()]);
-    let outcome = Engine::new(Tree::new(drive), Box::new(Closed::new(rows)))
+    let outcome = Engine::new(drive, Box::new(Closed::new(rows)))
         .run(&mut times)
         .unwrap_or_else(|_| unreachable!("rows in memory cannot break off"));
     Ok((outcome.completed, times.0))
@@ -96,30 +96,32 @@ impl Closed {
     }
 }
 
-impl Source for Closed {
-    fn wake(&mut self, now: Time, out: &mut Vec<Request>) -> Result<(), SourceError> {
+impl Node for Closed {
+    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
         if now < self.due {
-            return Ok(());
+            return;
         }
         self.due = Time::NEVER;
         if let Some(row) = self.rows.get(self.next) {
             let id = RequestId(self.next as u64);
-            out.push(Request { id, operation: row.operation, extent: row.extent, ..Request::default() });
+            let request = Request { id, operation: row.operation, extent: row.extent, ..Request::default() };
+            cx.out.issue(0, request);
             self.next += 1;
         }
-        Ok(())
     }
 
-    fn completed(&mut self, now: Time, _: &Completion, _: &mut Vec<Request>) {
+    fn completed(&mut self, now: Time, _: Port, _: Completion, _: &mut Cx<'_>) {
         if self.next < self.rows.len() {
             self.due = now + self.think();
         }
     }
 
-    fn next_wake(&self) -> Time {
-        self.due
+    fn next_wake(&self) -> Wake {
+        self.due.into()
     }
+}
 
+impl Source for Closed {
     fn expected_requests(&self) -> Option<u64> {
         Some(self.rows.len() as u64)
     }
@@ -139,7 +141,7 @@ impl Observer for ServiceTimes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullstroke_contract::{Extent, Operation};
+    use fullstroke_contract::{Extent, Operation, Out};
     use fullstroke_stack::drives;
     use fullstroke_trace::CacheOutcome;
 
@@ -156,17 +158,19 @@ mod tests {
     #[test]
     fn the_next_request_is_issued_a_think_time_after_the_last_completed() {
         let mut closed = Closed::new(vec![row(0, 700), row(800, 0)]);
-        let mut out = Vec::new();
-        closed.wake(Time::ZERO, &mut out).unwrap();
-        assert_eq!((out.len(), closed.next_wake()), (1, Time::NEVER));
+        let mut out = Out::new();
+        closed.wake(Time::ZERO, &mut Cx::alone(&mut out));
+        assert_eq!((out.effects().len(), closed.next_wake()), (1, Wake::NEVER));
         let done = Time::from_nanos(4_000_000);
-        closed.completed(done, &Completion::default(), &mut out);
-        assert_eq!(closed.next_wake(), done + Duration::from_micros(700));
-        closed.wake(done, &mut out).unwrap();
-        assert_eq!(out.len(), 1, "waking early is harmless");
-        closed.wake(closed.next_wake(), &mut out).unwrap();
-        closed.completed(done + Duration::from_millis(9), &Completion::default(), &mut out);
-        assert_eq!((out.len(), closed.next_wake()), (2, Time::NEVER));
+        closed.completed(done, Port::FIRST, Completion::default(), &mut Cx::alone(&mut out));
+        let due = closed.next_wake().at();
+        assert_eq!(due, done + Duration::from_micros(700));
+        closed.wake(done, &mut Cx::alone(&mut out));
+        assert_eq!(out.effects().len(), 1, "waking early is harmless");
+        closed.wake(due, &mut Cx::alone(&mut out));
+        let later = done + Duration::from_millis(9);
+        closed.completed(later, Port::FIRST, Completion::default(), &mut Cx::alone(&mut out));
+        assert_eq!((out.effects().len(), closed.next_wake()), (2, Wake::NEVER));
     }
 
     #[test]

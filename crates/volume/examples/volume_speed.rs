@@ -8,7 +8,7 @@
 
 use fullstroke_contract::registry::{Keys, find};
 use fullstroke_contract::{
-    Below, Breakdown, Completion, Effect, Extent, Layer, Operation, Out, Request, RequestId, Status,
+    Breakdown, Completion, Cx, Effect, Extent, Node, Operation, Out, Port, Request, RequestId, Status,
 };
 use fullstroke_units::{Duration, Random, Sectors, Seed, Time};
 use fullstroke_volume::{REGISTRY, Volume};
@@ -42,19 +42,19 @@ fn run(mut volume: Volume, sectors: u64) -> u64 {
         let now = Time::from_nanos(completed);
         if submitted < REQUESTS && submitted - completed < IN_FLIGHT {
             let request = draw(&mut random, submitted, sectors, volume.layout().capacity());
-            volume.submit(now, request, Below::NOTHING, &mut out);
+            volume.submit(now, Port::FIRST, request, &mut Cx::alone(&mut out));
             submitted += 1;
         } else if let Some((member, completion)) = pending.pop_front() {
-            volume.completed(now, member, completion, Below::NOTHING, &mut out);
+            volume.completed(now, Port::of(member), completion, &mut Cx::alone(&mut out));
         }
         for effect in out.drain() {
             match effect {
-                Effect::Issue { member, request } => {
+                Effect::Issue { port, request } => {
                     member_ios += 1;
-                    pending.push_back((member as usize, answer(now, &request)));
+                    pending.push_back((port.index(), answer(now, &request)));
                 }
-                Effect::Complete(_) => completed += 1,
-                Effect::Signal(_) => {}
+                Effect::Complete { completion: _, .. } => completed += 1,
+                Effect::Notice { .. } => {}
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::{MemberStates, Plan};
 use fullstroke_contract::registry::Keys;
-use fullstroke_contract::{Below, ConfigError, MemberState, Operation, Request, Status};
+use fullstroke_contract::{Below, ConfigError, Extent, MemberState, Operation, Request, Status};
 use fullstroke_units::{Lbn, Sectors};
 
 /// Builds a layout from its keys in a stack file and the capacities of its
@@ -166,6 +166,25 @@ pub trait Layout: Send {
     /// If there is no such member, or `lbn` is not below its capacity.
     fn role_of(&self, member: usize, lbn: Lbn) -> Role;
 
+    /// Whose addresses those of `member` are: tells `owner` each run of the
+    /// volume's addresses of which the extent holds a copy, in the order of the
+    /// member's. Parity, and what is left out or lies beyond, is nobody's. Costs
+    /// a logarithm a run.
+    ///
+    /// # Panics
+    /// If there is no such member.
+    fn owners(&self, member: usize, extent: Extent, owner: &mut dyn FnMut(Extent)) {
+        let end = extent.end().0.min(self.member_used(member).0);
+        let mut lbn = extent.start.0;
+        while lbn < end {
+            let run = run_of(|lbn| self.role_of(member, Lbn(lbn)), lbn, end);
+            if let Role::Data(of) | Role::Copy { of, .. } = self.role_of(member, Lbn(lbn)) {
+                owner(Extent { start: of, sectors: Sectors(run) });
+            }
+            lbn += run;
+        }
+    }
+
     /// Writes the member I/O of a read, write or discard into the empty `plan`.
     /// The extent is within the capacity and not empty. Answers
     /// [`Status::Lost`], with whatever in the plan, if an addressed sector has
@@ -234,6 +253,44 @@ pub trait Layout: Send {
 /// As far as the longest of `members` is to be filled.
 pub(crate) fn longest<L: Layout + ?Sized>(layout: &L, members: &[usize]) -> Sectors {
     members.iter().map(|&member| layout.member_used(member)).max().unwrap_or(Sectors::ZERO)
+}
+
+/// How many sectors from `first` on, and before `end`, are for one thing. What is
+/// for another in between is no shorter than what went before it, so that the
+/// steps, which double, do not pass over it.
+fn run_of(role_of: impl Fn(u64) -> Role, first: u64, end: u64) -> u64 {
+    let role = role_of(first);
+    let together = |offset: u64| role_of(first + offset) == role.after(Sectors(offset));
+    let mut within = 0;
+    let mut step = 1;
+    while first + within + step < end && together(within + step) {
+        within += step;
+        step *= 2;
+    }
+    let mut beyond = (within + step).min(end - first);
+    while within + 1 < beyond {
+        let middle = within + (beyond - within) / 2;
+        if together(middle) {
+            within = middle;
+        } else {
+            beyond = middle;
+        }
+    }
+    within + 1
+}
+
+impl Role {
+    /// What a sector is for that lies `offset` behind this one, if both are for
+    /// one thing.
+    fn after(self, offset: Sectors) -> Role {
+        match self {
+            Role::Data(lbn) => Role::Data(lbn + offset),
+            Role::Copy { of, copy } => Role::Copy { of: of + offset, copy },
+            Role::Parity { row, offset: within } => Role::Parity { row, offset: within + offset },
+            Role::SecondParity { row, offset: within } => Role::SecondParity { row, offset: within + offset },
+            Role::Unused => Role::Unused,
+        }
+    }
 }
 
 /// Whether `plan` has I/O for members that have failed, or reads what was not

@@ -235,6 +235,29 @@ proptest! {
     }
 
     #[test]
+    fn owners_are_found_run_by_run(case in cases(), place in any::<(usize, u64, u64)>()) {
+        let layout = case.layout(&[]).unwrap();
+        let member = place.0 % layout.members();
+        let capacity = layout.member_capacity(member).0;
+        let (start, most) = (place.1 % capacity, 1 + place.2 % 200);
+        // Sector by sector, those that follow each other joined.
+        let mut plain: Vec<(Extent, u64)> = Vec::new();
+        for lbn in start..(start + most).min(capacity) {
+            let (Role::Data(of) | Role::Copy { of, .. }) = layout.role_of(member, Lbn(lbn)) else { continue };
+            match plain.last_mut() {
+                Some((extent, next)) if extent.end() == of && *next == lbn => {
+                    extent.sectors += Sectors(1);
+                    *next += 1;
+                }
+                _ => plain.push((Extent::new(of.0, 1), lbn + 1)),
+            }
+        }
+        let mut found = Vec::new();
+        layout.owners(member, Extent::new(start, most), &mut |extent| found.push(extent));
+        prop_assert_eq!(found, plain.into_iter().map(|(extent, _)| extent).collect::<Vec<_>>());
+    }
+
+    #[test]
     fn reads_return_what_was_written_and_parity_is_right(
         case in cases(), asks in asks(25), reversed: bool,
     ) {

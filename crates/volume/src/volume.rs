@@ -6,8 +6,8 @@ use crate::locks::RowLocks;
 use crate::plan::{Detail, Plan};
 use flight::{Flight, Purpose, decode, encode};
 use fullstroke_contract::{
-    Below, Completion, Gauge, Layer, LayerReadings, MemberState, Operation, Order, Out, RebuildSpeed,
-    Refusal, Request, RequestId, Signal, Status,
+    Below, Completion, Counters, Cx, Extent, Gauge, MemberState, Node, Notice, Operation, Order, Out, Port,
+    RebuildSpeed, Refusal, Request, RequestId, Status, Wake,
 };
 use fullstroke_units::{Bytes, Cylinder, Sectors, Time};
 use pressure::Pressure;
@@ -29,9 +29,9 @@ mod tests;
 
 /// A volume: requests from above become member I/O below, as the layout plans.
 ///
-/// - **Events in**: those of [`Layer`].
+/// - **Events in**: those of [`Node`].
 /// - **Getters**: [`layout`](Volume::layout), [`plan_of`](Volume::plan_of), and
-///   those of [`Layer`].
+///   those of [`Node`].
 ///
 /// What holds after each event:
 ///
@@ -272,8 +272,9 @@ impl Volume {
     }
 }
 
-impl Layer for Volume {
-    fn submit(&mut self, now: Time, request: Request, below: Below<'_>, out: &mut Out) {
+impl Node for Volume {
+    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
+        let (below, out) = (cx.below, &mut *cx.out);
         self.head = below.gauge(self.first_alive).head;
         self.catch_up(now, out);
         let slot = self.new_slot();
@@ -295,14 +296,9 @@ impl Layer for Volume {
         self.begin_strands(slot, out);
     }
 
-    fn completed(
-        &mut self,
-        now: Time,
-        member: usize,
-        completion: Completion,
-        below: Below<'_>,
-        out: &mut Out,
-    ) {
+    fn completed(&mut self, now: Time, from: Port, completion: Completion, cx: &mut Cx<'_>) {
+        let member = from.index();
+        let (below, out) = (cx.below, &mut *cx.out);
         self.head = below.gauge(self.first_alive).head;
         self.catch_up(now, out);
         let (slot, io) = decode(completion.id.0);
@@ -329,29 +325,35 @@ impl Layer for Volume {
         }
     }
 
-    fn wake(&mut self, now: Time, _below: Below<'_>, out: &mut Out) {
+    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+        let out = &mut *cx.out;
         self.catch_up(now, out);
     }
 
-    fn signalled(&mut self, now: Time, member: usize, signal: Signal, _below: Below<'_>, out: &mut Out) {
-        self.catch_up(now, out);
-        self.hear(now, member, signal, out);
-        self.catch_up(now, out);
+    fn noticed(&mut self, now: Time, from: Port, notice: Notice, cx: &mut Cx<'_>) {
+        self.catch_up(now, cx.out);
+        self.hear(now, from, notice, cx.out);
+        self.catch_up(now, cx.out);
     }
 
-    fn ordered(&mut self, now: Time, order: Order, below: Below<'_>, out: &mut Out) -> Result<(), Refusal> {
+    fn owners(&self, from: Port, extent: Extent, owner: &mut dyn FnMut(Port, Extent)) {
+        self.layout.owners(from.index(), extent, &mut |extent| owner(Port::FIRST, extent));
+    }
+
+    fn ordered(&mut self, now: Time, order: Order, cx: &mut Cx<'_>) -> Result<(), Refusal> {
+        let (below, out) = (cx.below, &mut *cx.out);
         self.catch_up(now, out);
         self.carry_out(now, order, below, out)?;
         self.catch_up(now, out);
         Ok(())
     }
 
-    fn next_wake(&self) -> Time {
-        self.rebuilds.next_unit(&self.pressure)
+    fn next_wake(&self) -> Wake {
+        self.rebuilds.next_unit(&self.pressure).into()
     }
 
-    fn readings(&self, _: Time, out: &mut Vec<LayerReadings>) {
-        out.push(self.counts.readings(self.layout.name()));
+    fn count(&self, _: Time, counters: &mut Counters) {
+        counters.layers.push(self.counts.readings(self.layout.name()));
     }
 
     fn gauge(&self) -> Gauge {

@@ -2,7 +2,7 @@
 
 use crate::process::{Identity, Process, number_of};
 use crate::process_config::ProcessesConfig;
-use fullstroke_contract::{Completion, ConfigError, Request, Source, SourceError};
+use fullstroke_contract::{Completion, ConfigError, Cx, Node, Out, Port, Source, Wake};
 use fullstroke_units::{Duration, Sectors, Seed, Time};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -56,43 +56,44 @@ impl Processes {
         })
     }
 
-    fn issue(&mut self, index: u32, out: &mut Vec<Request>) {
+    fn issue(&mut self, index: u32, out: &mut Out) {
         self.left -= 1;
-        out.push(self.processes[index as usize].next());
+        out.issue(0, self.processes[index as usize].next());
     }
 }
 
-impl Source for Processes {
-    fn wake(&mut self, now: Time, out: &mut Vec<Request>) -> Result<(), SourceError> {
+impl Node for Processes {
+    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
         while let Some(&Reverse((due, index))) = self.thinking.peek()
             && due <= now
             && due < self.end
             && self.left > 0
         {
             self.thinking.pop();
-            self.issue(index, out);
+            self.issue(index, cx.out);
         }
-        Ok(())
     }
 
-    fn completed(&mut self, now: Time, completion: &Completion, out: &mut Vec<Request>) {
+    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
         if self.left == 0 || now >= self.end {
             return;
         }
         let index = number_of(completion.id) - 1;
         match self.processes[index as usize].think() {
-            Duration::ZERO => self.issue(index, out),
+            Duration::ZERO => self.issue(index, cx.out),
             pause => self.thinking.push(Reverse((now + pause, index))),
         }
     }
 
-    fn next_wake(&self) -> Time {
+    fn next_wake(&self) -> Wake {
         match self.thinking.peek() {
-            Some(&Reverse((due, _))) if self.left > 0 && due < self.end => due,
-            _ => Time::NEVER,
+            Some(&Reverse((due, _))) if self.left > 0 && due < self.end => due.into(),
+            _ => Wake::NEVER,
         }
     }
+}
 
+impl Source for Processes {
     fn expected_requests(&self) -> Option<u64> {
         self.expected
     }

@@ -1,5 +1,5 @@
 use super::*;
-use fullstroke_contract::{Operation, PriorityClass};
+use fullstroke_contract::{Operation, PriorityClass, Request};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -18,16 +18,16 @@ fn refused(value: Value) -> String {
 }
 
 fn woken(source: &mut Processes, at_ns: u64) -> Vec<Request> {
-    let mut out = Vec::new();
-    source.wake(Time::from_nanos(at_ns), &mut out).unwrap();
-    out
+    let mut out = Out::new();
+    source.wake(Time::from_nanos(at_ns), &mut Cx::alone(&mut out));
+    out.requests().collect()
 }
 
 fn answered(source: &mut Processes, request: &Request, at_ns: u64) -> Vec<Request> {
-    let mut out = Vec::new();
+    let mut out = Out::new();
     let completion = Completion { id: request.id, ..Completion::default() };
-    source.completed(Time::from_nanos(at_ns), &completion, &mut out);
-    out
+    source.completed(Time::from_nanos(at_ns), Port::FIRST, completion, &mut Cx::alone(&mut out));
+    out.requests().collect()
 }
 
 /// The requests of each process when all take `service_ns`.
@@ -36,7 +36,7 @@ fn all_requests(source: &mut Processes, service_ns: u64) -> BTreeMap<u32, Vec<Re
     let mut in_flight: Vec<(u64, Request)> = Vec::new();
     loop {
         let done = in_flight.iter().map(|&(at, _)| at).min().unwrap_or(u64::MAX);
-        let due = source.next_wake().as_nanos();
+        let due = source.next_wake().at().as_nanos();
         let now = done.min(due);
         if now == u64::MAX {
             return issued;
@@ -67,7 +67,7 @@ fn each_process_has_its_depth_outstanding_and_no_more() {
     let next = answered(&mut source, &first[1], 10);
     assert_eq!(next.len(), 1);
     assert_eq!(next[0].hints.process, first[1].hints.process);
-    assert_eq!(source.next_wake(), Time::NEVER);
+    assert_eq!(source.next_wake().at(), Time::NEVER);
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_process_thinks_from_the_completion_on() {
     let mut source = processes(json!({ "duration": "1s", "processes": [{ "think_time": "2ms" }] }));
     let first = woken(&mut source, 0);
     assert!(answered(&mut source, &first[0], 7).is_empty());
-    assert_eq!(source.next_wake(), Time::from_nanos(2_000_007));
+    assert_eq!(source.next_wake().at(), Time::from_nanos(2_000_007));
     assert!(woken(&mut source, 2_000_006).is_empty());
     assert_eq!(woken(&mut source, 2_000_007).len(), 1);
 }
@@ -88,8 +88,8 @@ fn exponential_think_times_have_their_mean() {
     let mut request = woken(&mut source, 0)[0];
     for _ in 0..10_000 {
         answered(&mut source, &request, now);
-        sum += source.next_wake().as_nanos() - now;
-        now = source.next_wake().as_nanos();
+        sum += source.next_wake().at().as_nanos() - now;
+        now = source.next_wake().at().as_nanos();
         request = woken(&mut source, now)[0];
     }
     let mean_ms = sum as f64 / 10_000.0 / 1e6;

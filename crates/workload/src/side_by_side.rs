@@ -1,6 +1,6 @@
 //! Several workloads at once: Postgres, and tonight's backup beside it.
 
-use fullstroke_contract::{Completion, Request, RequestId, Slots, Source, SourceError};
+use fullstroke_contract::{Completion, Counters, Cx, Node, Out, Port, RequestId, Slots, Source, Wake};
 use fullstroke_units::{Duration, Time};
 
 /// One of several workloads.
@@ -25,7 +25,7 @@ pub struct SideBySide {
     /// The requests in flight: whose they are, and what that source calls them.
     in_flight: Slots<(u16, RequestId)>,
     /// Reused for what a part issues.
-    issued: Vec<Request>,
+    issued: Out,
 }
 
 struct Running {
@@ -43,7 +43,7 @@ impl SideBySide {
         assert!(parts.iter().any(|part| !part.background), "a workload in the foreground ends the run");
         assert!(parts.len() <= usize::from(u16::MAX), "a request knows its workload as 16 bits");
         let parts = parts.into_iter().map(|part| Running { part, in_flight: 0 }).collect();
-        SideBySide { parts, in_flight: Slots::default(), issued: Vec::new() }
+        SideBySide { parts, in_flight: Slots::default(), issued: Out::new() }
     }
 
     /// Whether every workload in the foreground has ended.
@@ -52,23 +52,26 @@ impl SideBySide {
     }
 
     /// Passes on what part `index` has just issued.
-    fn pass_on(&mut self, index: usize, out: &mut Vec<Request>) {
+    fn pass_on(&mut self, index: usize, out: &mut Out) {
         let running = &mut self.parts[index];
-        running.in_flight += self.issued.len() as u64;
-        for mut request in self.issued.drain(..) {
+        if let Some(error) = self.issued.take_stop() {
+            out.stop(error);
+        }
+        for mut request in self.issued.requests() {
+            running.in_flight += 1;
             request.id = RequestId(u64::from(self.in_flight.keep((index as u16, request.id))));
             request.hints.workload = index as u16;
             if request.hints.process != 0 {
                 request.hints.process = request.hints.process.wrapping_add(running.part.first_process);
             }
-            out.push(request);
+            out.issue(0, request);
         }
     }
 }
 
 impl Running {
     fn has_ended(&self) -> bool {
-        self.in_flight == 0 && self.part.source.next_wake() == Time::NEVER
+        self.in_flight == 0 && self.part.source.next_wake() == Wake::NEVER
     }
 
     /// The part's own time at `now`; its beginning before it begins.
@@ -78,30 +81,29 @@ impl Running {
     }
 
     fn next_wake(&self) -> Time {
-        match self.part.source.next_wake() {
+        match self.part.source.next_wake().at() {
             Time::NEVER => Time::NEVER,
             own => own + self.part.start,
         }
     }
 }
 
-impl Source for SideBySide {
-    fn wake(&mut self, now: Time, out: &mut Vec<Request>) -> Result<(), SourceError> {
+impl Node for SideBySide {
+    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
         if self.is_over() {
-            return Ok(());
+            return;
         }
         for index in 0..self.parts.len() {
             let running = &mut self.parts[index];
             if running.next_wake() <= now {
                 let own = running.own(now);
-                running.part.source.wake(own, &mut self.issued)?;
-                self.pass_on(index, out);
+                running.part.source.wake(own, &mut Cx::alone(&mut self.issued));
+                self.pass_on(index, cx.out);
             }
         }
-        Ok(())
     }
 
-    fn completed(&mut self, now: Time, completion: &Completion, out: &mut Vec<Request>) {
+    fn completed(&mut self, now: Time, from: Port, completion: Completion, cx: &mut Cx<'_>) {
         let (index, id) = self.in_flight.take(completion.id.0 as u32);
         let index = usize::from(index);
         let running = &mut self.parts[index];
@@ -110,24 +112,30 @@ impl Source for SideBySide {
             id,
             submitted: running.own(completion.submitted),
             finished: running.own(completion.finished),
-            ..*completion
+            ..completion
         };
         let own_now = running.own(now);
-        running.part.source.completed(own_now, &own, &mut self.issued);
+        running.part.source.completed(own_now, from, own, &mut Cx::alone(&mut self.issued));
         // What a background workload would do next is no longer waited for.
         if running.part.background && self.is_over() {
-            self.issued.clear();
+            self.issued.drain();
         }
-        self.pass_on(index, out);
+        self.pass_on(index, cx.out);
     }
 
-    fn next_wake(&self) -> Time {
+    fn next_wake(&self) -> Wake {
         if self.is_over() {
-            return Time::NEVER;
+            return Wake::NEVER;
         }
-        self.parts.iter().map(Running::next_wake).min().unwrap_or(Time::NEVER)
+        self.parts.iter().map(Running::next_wake).min().unwrap_or(Time::NEVER).into()
     }
 
+    fn count(&self, now: Time, counters: &mut Counters) {
+        self.parts.iter().for_each(|running| running.part.source.count(running.own(now), counters));
+    }
+}
+
+impl Source for SideBySide {
     fn heeds_completions(&self) -> bool {
         // What ends in the foreground ends the background.
         let heeds = |running: &Running| running.part.background || running.part.source.heeds_completions();
@@ -136,21 +144,6 @@ impl Source for SideBySide {
 
     fn arrivals_are_open(&self) -> bool {
         self.parts.iter().any(|running| running.part.source.arrivals_are_open())
-    }
-
-    fn skipped_rows(&self) -> u64 {
-        self.parts.iter().map(|running| running.part.source.skipped_rows()).sum()
-    }
-
-    fn notes(&self) -> Vec<String> {
-        let mut notes: Vec<String> = Vec::new();
-        for note in self.parts.iter().flat_map(|running| running.part.source.notes()) {
-            // Parts may be of one trace.
-            if !notes.contains(&note) {
-                notes.push(note);
-            }
-        }
-        notes
     }
 
     fn expected_requests(&self) -> Option<u64> {
@@ -164,7 +157,7 @@ impl Source for SideBySide {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullstroke_contract::{Extent, Operation};
+    use fullstroke_contract::{Extent, Operation, Request};
 
     /// Closed: `left` requests, each issued 1 ms after the one before it ended.
     struct Loop {
@@ -174,8 +167,8 @@ mod tests {
         seen: Vec<(u64, Time)>,
     }
 
-    impl Source for Loop {
-        fn wake(&mut self, now: Time, out: &mut Vec<Request>) -> Result<(), SourceError> {
+    impl Node for Loop {
+        fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
             if self.next <= now && self.left > 0 {
                 self.left -= 1;
                 self.number += 1;
@@ -183,19 +176,21 @@ mod tests {
                 let mut request = Request { id: RequestId(self.number), ..Request::default() };
                 request.extent = Extent::new(self.number, 1);
                 request.hints.process = 1;
-                out.push(request);
+                cx.out.issue(0, request);
             }
-            Ok(())
         }
-        fn completed(&mut self, now: Time, completion: &Completion, _: &mut Vec<Request>) {
+        fn completed(&mut self, now: Time, _: Port, completion: Completion, _: &mut Cx<'_>) {
             self.seen.push((completion.id.0, completion.finished));
             if self.left > 0 {
                 self.next = now + Duration::from_millis(1);
             }
         }
-        fn next_wake(&self) -> Time {
-            self.next
+        fn next_wake(&self) -> Wake {
+            self.next.into()
         }
+    }
+
+    impl Source for Loop {
         fn expected_requests(&self) -> Option<u64> {
             Some(u64::from(self.left))
         }
@@ -210,24 +205,24 @@ mod tests {
     fn run(mut source: SideBySide) -> Vec<(u16, u32, u64)> {
         let mut log = Vec::new();
         let mut flying: Vec<(Time, Request)> = Vec::new();
-        let mut out = Vec::new();
+        let mut out = Out::new();
         for _ in 0..10_000 {
-            let due = source.next_wake();
+            let due = source.next_wake().at();
             let landing = flying.iter().map(|(at, _)| *at).min().unwrap_or(Time::NEVER);
             let now = due.min(landing);
             if now == Time::NEVER {
                 return log;
             }
             if due <= landing {
-                source.wake(now, &mut out).unwrap();
+                source.wake(now, &mut Cx::alone(&mut out));
             } else {
                 let index = flying.iter().position(|(at, _)| *at == landing).unwrap();
                 let (finished, request) = flying.swap_remove(index);
                 let completion =
                     Completion { id: request.id, submitted: finished, finished, ..Completion::default() };
-                source.completed(now, &completion, &mut out);
+                source.completed(now, Port::FIRST, completion, &mut Cx::alone(&mut out));
             }
-            for request in out.drain(..) {
+            for request in out.requests() {
                 assert_eq!(request.operation, Operation::Read);
                 log.push((
                     request.hints.workload,

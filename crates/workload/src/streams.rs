@@ -4,12 +4,13 @@ use crate::media_files::MediaFiles;
 use crate::playout::Playout;
 use crate::stream::{Rules, Stream};
 use crate::streams_config::{StartPosition, StreamsConfig};
-use crate::streams_results::{StreamTally, StreamsResults, Tallies};
-use fullstroke_contract::{Completion, ConfigError, Hints, Request, RequestId, Source, SourceError};
+use crate::streams_results::{StreamTally, StreamsResults};
+use fullstroke_contract::{
+    Completion, ConfigError, Cx, Hints, Node, Out, Port, Request, RequestId, Source, Wake,
+};
 use fullstroke_units::{BitRate, Duration, Random, Sectors, Seed, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// The source.
 ///
@@ -28,7 +29,8 @@ pub struct Streams {
     end: Time,
     left: u64,
     servers: u32,
-    tallies: Tallies,
+    tallies: Vec<StreamTally>,
+    start_up_latency_max: Option<Duration>,
 }
 
 /// The ramp.
@@ -53,11 +55,7 @@ impl Streams {
     ///
     /// # Errors
     /// Names the key that cannot be.
-    pub fn new(
-        config: &StreamsConfig,
-        capacity: Sectors,
-        seed: Seed,
-    ) -> Result<(Streams, StreamsResults), ConfigError> {
+    pub fn new(config: &StreamsConfig, capacity: Sectors, seed: Seed) -> Result<Streams, ConfigError> {
         config.check()?;
         let files = MediaFiles::new(config, capacity, &mut seed.stream("media files"))?;
         let order = shuffled(files.count(), &mut seed.stream("media files dealt out"));
@@ -67,9 +65,7 @@ impl Streams {
                 stream(config, index + 1, file, files.reads, seed)
             })
             .unzip();
-        let tallies = Arc::new(Mutex::new(tallies));
-        let results = StreamsResults::new(Arc::clone(&tallies), config.until_start_up_latency);
-        let source = Streams {
+        Ok(Streams {
             rules: Rules::new(config, files)?,
             room: BinaryHeap::with_capacity(streams.len()),
             streams,
@@ -88,12 +84,17 @@ impl Streams {
             left: config.requests.unwrap_or(u64::MAX),
             servers: config.servers.unwrap_or(config.streams),
             tallies,
-        };
-        Ok((source, results))
+            start_up_latency_max: config.until_start_up_latency,
+        })
+    }
+
+    /// What it has counted so far: complete when the run is over.
+    pub fn results(&self) -> StreamsResults {
+        StreamsResults::new(self.tallies.clone(), self.start_up_latency_max)
     }
 
     /// Issues all reads of a stream that there is room for.
-    fn serve(&mut self, index: u32, now: Time, out: &mut Vec<Request>) {
+    fn serve(&mut self, index: u32, now: Time, out: &mut Out) {
         let stream = &mut self.streams[index as usize];
         while now < self.end {
             let room = stream.has_room(&self.rules);
@@ -104,7 +105,7 @@ impl Streams {
                 return;
             }
             let (extent, deadline) = stream.read(&self.rules);
-            out.push(Request {
+            let request = Request {
                 id: RequestId(u64::from(index) << 32 | u64::from(stream.latest())),
                 extent,
                 hints: Hints {
@@ -114,7 +115,8 @@ impl Streams {
                     ..Hints::default()
                 },
                 ..Request::default()
-            });
+            };
+            out.issue(0, request);
             self.left -= 1;
             if self.left == 0 {
                 self.starts.next = Time::NEVER;
@@ -124,7 +126,7 @@ impl Streams {
     }
 
     /// Starts the next stream, unless one has waited too long.
-    fn start(&mut self, now: Time, out: &mut Vec<Request>) {
+    fn start(&mut self, now: Time, out: &mut Out) {
         if self.someone_waits_too_long(now) {
             self.starts.next = Time::NEVER;
             self.end = now + self.starts.duration;
@@ -139,7 +141,7 @@ impl Streams {
             self.starts.next = now + self.starts.gap();
         }
         self.streams[index as usize].start(now);
-        self.tallies.lock().unwrap_or_else(PoisonError::into_inner)[index as usize].started = Some(now);
+        self.tallies[index as usize].started = Some(now);
         self.serve(index, now, out);
     }
 
@@ -151,8 +153,7 @@ impl Streams {
         while starts.first_silent < starts.started && self.streams[starts.first_silent as usize].plays {
             starts.first_silent += 1;
         }
-        let tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
-        let waits_from = tallies[starts.first_silent as usize].started;
+        let waits_from = self.tallies[starts.first_silent as usize].started;
         waits_from.is_some_and(|from| now.since(from) > starts.latency_max)
     }
 }
@@ -197,43 +198,41 @@ fn shuffled(count: u32, random: &mut Random) -> Vec<u32> {
     order
 }
 
-impl Source for Streams {
-    fn wake(&mut self, now: Time, out: &mut Vec<Request>) -> Result<(), SourceError> {
+impl Node for Streams {
+    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
         while let Some(&Reverse((due, index))) = self.room.peek()
             && due <= now
         {
             self.room.pop();
-            self.serve(index, now, out);
+            self.serve(index, now, cx.out);
         }
         while self.starts.next <= now {
-            self.start(now, out);
+            self.start(now, cx.out);
         }
-        Ok(())
     }
 
-    fn completed(&mut self, now: Time, completion: &Completion, out: &mut Vec<Request>) {
+    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
         let index = (completion.id.0 >> 32) as u32;
         let stream = &mut self.streams[index as usize];
         let (waits, plays) = (stream.has_room(&self.rules), stream.plays);
-        {
-            let mut tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
-            let tally = &mut tallies[index as usize];
-            stream.came(now, completion.id.0 as u32, self.end, &self.rules, tally);
-            let late = |latency| latency > self.starts.latency_max;
-            self.starts.late |= !plays && tally.start_up_latency().is_some_and(late);
-        }
+        let tally = &mut self.tallies[index as usize];
+        stream.came(now, completion.id.0 as u32, self.end, &self.rules, tally);
+        let late = |latency| latency > self.starts.latency_max;
+        self.starts.late |= !plays && tally.start_up_latency().is_some_and(late);
         // Whoever waits for room to come is in the heap already.
         if waits == Time::NEVER {
-            self.serve(index, now, out);
+            self.serve(index, now, cx.out);
         }
     }
 
-    fn next_wake(&self) -> Time {
+    fn next_wake(&self) -> Wake {
         let room = self.room.peek().map_or(Time::NEVER, |&Reverse((due, _))| due);
         let next = room.min(self.starts.next);
-        if next < self.end { next } else { Time::NEVER }
+        if next < self.end { next.into() } else { Wake::NEVER }
     }
 }
+
+impl Source for Streams {}
 
 #[cfg(test)]
 #[path = "streams_tests.rs"]

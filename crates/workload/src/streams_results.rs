@@ -1,7 +1,6 @@
 //! What came out of a load of media streams.
 
 use fullstroke_units::{BitRate, Duration, Time};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// What one client saw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,12 +25,9 @@ pub struct StreamTally {
     pub longest_stall: Duration,
 }
 
-/// What [`Streams`](crate::Streams) counts, where it can be read after the run.
-pub(crate) type Tallies = Arc<Mutex<Vec<StreamTally>>>;
-
-/// Where the results of a [`Streams`](crate::Streams) are, once its run is over.
+/// What [`Streams`](crate::Streams) have counted.
 pub struct StreamsResults {
-    tallies: Tallies,
+    tallies: Vec<StreamTally>,
     start_up_latency_max: Option<Duration>,
 }
 
@@ -56,13 +52,13 @@ impl StreamTally {
 }
 
 impl StreamsResults {
-    pub(crate) fn new(tallies: Tallies, start_up_latency_max: Option<Duration>) -> StreamsResults {
+    pub(crate) fn new(tallies: Vec<StreamTally>, start_up_latency_max: Option<Duration>) -> StreamsResults {
         StreamsResults { tallies, start_up_latency_max }
     }
 
     /// What each client has seen so far, in the order in which they start.
-    pub fn tallies(&self) -> Vec<StreamTally> {
-        self.tallies.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub fn tallies(&self) -> &[StreamTally] {
+        &self.tallies
     }
 
     /// The start-up latency beyond which no further stream is started, if there

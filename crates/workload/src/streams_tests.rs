@@ -30,13 +30,13 @@ fn play(
     seed: u64,
     mut done: impl FnMut(u64, &Request) -> u64,
 ) -> (BTreeMap<u32, Vec<Read>>, Vec<StreamTally>) {
-    let (mut source, results) = Streams::new(&config(keys), CAPACITY, Seed(seed)).unwrap();
+    let mut source = Streams::new(&config(keys), CAPACITY, Seed(seed)).unwrap();
     let room = source.room.capacity();
     let mut reads: BTreeMap<u32, Vec<Read>> = BTreeMap::new();
     let mut in_flight: BTreeMap<(u64, u64), Request> = BTreeMap::new();
-    let mut out = Vec::new();
+    let mut out = Out::new();
     for number in 0.. {
-        let due = source.next_wake().as_nanos();
+        let due = source.next_wake().at().as_nanos();
         let next = in_flight.first_key_value().map_or(u64::MAX, |(&(at, _), _)| at);
         let now = next.min(due);
         if now == u64::MAX {
@@ -45,18 +45,18 @@ fn play(
         if next <= due {
             let (_, request) = in_flight.pop_first().unwrap();
             let completion = Completion { id: request.id, ..Completion::default() };
-            source.completed(Time::from_nanos(now), &completion, &mut out);
+            source.completed(Time::from_nanos(now), Port::FIRST, completion, &mut Cx::alone(&mut out));
         } else {
-            source.wake(Time::from_nanos(now), &mut out).unwrap();
+            source.wake(Time::from_nanos(now), &mut Cx::alone(&mut out));
         }
-        for (place, request) in out.drain(..).enumerate() {
+        for (place, request) in out.requests().enumerate() {
             let came = done(now, &request);
             reads.entry(request.hints.stream).or_default().push(Read { request, issued: now, came });
             in_flight.insert((came, number << 20 | place as u64), request);
         }
     }
     assert_eq!(source.room.capacity(), room, "alarms have no more room than they began with");
-    (reads, results.tallies())
+    (reads, source.tallies)
 }
 
 /// What a client sees that plays read by read, told when each came.

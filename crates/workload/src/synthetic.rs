@@ -6,7 +6,7 @@ use crate::region::{RegionKeys, region};
 use crate::sizes::{SizeConfig, Sizes};
 use fullstroke_contract::registry::{Keys, find};
 use fullstroke_contract::{
-    Completion, ConfigError, Extent, Operation, Request, RequestId, Source, SourceError,
+    Completion, ConfigError, Cx, Extent, Node, Operation, Out, Port, Request, RequestId, Source, Wake,
 };
 use fullstroke_units::{Bytes, Duration, Random, Sectors, Seed, Time};
 use schemars::JsonSchema;
@@ -146,53 +146,55 @@ impl Synthetic {
     }
 
     #[inline]
-    fn issue(&mut self, out: &mut Vec<Request>) {
+    fn issue(&mut self, out: &mut Out) {
         self.left -= 1;
         self.issued += 1;
         let sectors = self.sizes.draw(&mut self.mix);
         let start = self.addresses.next(sectors, &mut self.place);
         let read = self.read_share >= 1.0 || self.mix.chance(self.read_share);
-        out.push(Request {
+        let request = Request {
             id: RequestId(self.issued),
             operation: if read { Operation::Read } else { Operation::Write },
             extent: Extent { start, sectors },
             ..Request::default()
-        });
+        };
+        out.issue(0, request);
     }
 }
 
-impl Source for Synthetic {
-    fn wake(&mut self, now: Time, out: &mut Vec<Request>) -> Result<(), SourceError> {
+impl Node for Synthetic {
+    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
         while self.next <= now && self.left > 0 && self.next < self.end {
-            self.issue(out);
+            self.issue(cx.out);
             self.next += self.arrivals.gap(&mut self.when);
         }
         while self.thinking.peek().is_some_and(|&Reverse(due)| due <= now) && self.left > 0 && now < self.end
         {
             self.thinking.pop();
-            self.issue(out);
+            self.issue(cx.out);
         }
-        Ok(())
     }
 
-    fn completed(&mut self, now: Time, _: &Completion, out: &mut Vec<Request>) {
+    fn completed(&mut self, now: Time, _: Port, _: Completion, cx: &mut Cx<'_>) {
         let Arrivals::Closed { think_time, exponential, .. } = self.arrivals else { return };
         if self.left == 0 || now >= self.end {
             return;
         }
         if think_time == Duration::ZERO {
-            return self.issue(out);
+            return self.issue(cx.out);
         }
         let pause = if exponential { self.when.exponential(think_time) } else { think_time };
         self.thinking.push(Reverse(now + pause));
     }
 
-    fn next_wake(&self) -> Time {
+    fn next_wake(&self) -> Wake {
         let thinker = self.thinking.peek().map_or(Time::NEVER, |&Reverse(due)| due);
         let next = self.next.min(thinker);
-        if self.left == 0 || next >= self.end { Time::NEVER } else { next }
+        if self.left == 0 || next >= self.end { Wake::NEVER } else { next.into() }
     }
+}
 
+impl Source for Synthetic {
     fn heeds_completions(&self) -> bool {
         matches!(self.arrivals, Arrivals::Closed { .. })
     }
@@ -213,11 +215,11 @@ mod tests {
 
     fn issue_all(source: &mut Synthetic) -> Vec<(Time, Request)> {
         let mut issued = Vec::new();
-        while source.next_wake() != Time::NEVER {
-            let now = source.next_wake();
-            let mut out = Vec::new();
-            source.wake(now, &mut out).unwrap();
-            issued.extend(out.into_iter().map(|request| (now, request)));
+        while source.next_wake().is_work() {
+            let now = source.next_wake().at();
+            let mut out = Out::new();
+            source.wake(now, &mut Cx::alone(&mut out));
+            issued.extend(out.requests().map(|request| (now, request)));
         }
         issued
     }
@@ -258,23 +260,28 @@ mod tests {
     fn a_closed_load_keeps_its_number_outstanding() {
         let text = r#"{"requests": 10, "arrivals": {"process": "closed", "outstanding": 3}}"#;
         let mut source = Synthetic::new(&config(text), Sectors(100_000), Seed(1)).unwrap();
-        let mut out = Vec::new();
-        source.wake(Time::ZERO, &mut out).unwrap();
-        assert_eq!((out.len(), source.next_wake()), (3, Time::NEVER));
+        let mut out = Out::new();
+        source.wake(Time::ZERO, &mut Cx::alone(&mut out));
+        assert_eq!((out.effects().len(), source.next_wake().at()), (3, Time::NEVER));
         for _ in 0..20 {
-            source.completed(Time::from_nanos(5), &Completion::default(), &mut out);
+            source.completed(
+                Time::from_nanos(5),
+                Port::FIRST,
+                Completion::default(),
+                &mut Cx::alone(&mut out),
+            );
         }
-        assert_eq!(out.len(), 10);
+        assert_eq!(out.requests().count(), 10);
     }
 
     #[test]
     fn think_time_delays_the_next_request() {
         let text = r#"{"requests": 2, "arrivals": {"process": "closed", "think_time": "2ms"}}"#;
         let mut source = Synthetic::new(&config(text), Sectors(100_000), Seed(1)).unwrap();
-        let mut out = Vec::new();
-        source.wake(Time::ZERO, &mut out).unwrap();
-        source.completed(Time::from_nanos(7), &Completion::default(), &mut out);
-        assert_eq!((out.len(), source.next_wake()), (1, Time::from_nanos(2_000_007)));
+        let mut out = Out::new();
+        source.wake(Time::ZERO, &mut Cx::alone(&mut out));
+        source.completed(Time::from_nanos(7), Port::FIRST, Completion::default(), &mut Cx::alone(&mut out));
+        assert_eq!((out.effects().len(), source.next_wake().at()), (1, Time::from_nanos(2_000_007)));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::output::{Failure, Output};
 use clap::Args;
 use fullstroke_drive::Model;
-use fullstroke_engine::{Node, Tree};
+use fullstroke_engine::{Branch, Graph};
 use fullstroke_lzvs::{SimulatedReads, Survey, TRIALS, survey};
 use fullstroke_stack::drives;
 use fullstroke_units::Seed;
@@ -40,8 +40,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
 /// Measures a simulated drive.
 pub(crate) fn measure(model: &Model, trials: &Trials) -> Result<Survey, Failure> {
     let layer = model.layer().map_err(Failure::input)?;
-    let tree = Tree::new(Node::drive(layer, model.tracks()));
-    let mut target = SimulatedReads::new(tree, model.config().capacity_sectors, Seed(trials.seed));
+    let graph = Graph::new(Branch::drive(layer, model.tracks()));
+    let mut target = SimulatedReads::new(graph, model.config().capacity_sectors, Seed(trials.seed));
     survey(&mut target, trials.trials).map_err(Failure::input)
 }
 

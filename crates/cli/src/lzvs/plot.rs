@@ -59,16 +59,16 @@ const COLORS: [RGBColor; 6] = [
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
     let drawn = |path: &PathBuf| {
         let (stack, service) = arguments.reads.load(path)?;
-        if service.tree.drive_names().next().is_none() {
+        if service.graph.drive_names().next().is_none() {
             let message = format!("`{}`: the disks of an xor array do not show their zones", path.display());
             return Err(Failure::Input(message));
         }
-        let zones: Vec<_> = service.tree.drive_tracks().map(|tracks| tracks.zone_rates()).collect();
+        let zones: Vec<_> = service.graph.drive_tracks().map(|tracks| tracks.zone_rates()).collect();
         let mut shape = service.shape;
         let rates = rates(&mut shape, &zones, arguments.reads.sectors()?, RATE_POINTS);
         let service = stack.serve().map_err(Failure::input)?;
         let capacity = service.shape.capacity();
-        let mut target = SimulatedReads::new(service.tree, capacity, stack.seed());
+        let mut target = SimulatedReads::new(service.graph, capacity, stack.seed());
         let seeks = stream_seeks(&mut target, STREAMS, STREAM_READ, STREAM_READS, stack.seed());
         let seeks = seeks.map_err(Failure::input)?;
         let swept = arguments.reads.sweep(&stack, stack.serve().map_err(Failure::input)?)?;

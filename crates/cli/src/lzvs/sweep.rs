@@ -76,7 +76,7 @@ impl Reads {
 
     pub(crate) fn sweep(&self, stack: &Stack, service: Service) -> Result<Swept, Failure> {
         let capacity = service.shape.capacity();
-        let mut target = SimulatedReads::new(service.tree, capacity, stack.seed());
+        let mut target = SimulatedReads::new(service.graph, capacity, stack.seed());
         let sweep = sweep(&mut target, self.sectors()?, self.points, self.trials).map_err(Failure::input)?;
         Ok(Swept { name: stack.name().to_owned(), sweep })
     }

@@ -80,11 +80,11 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     std::fs::create_dir_all(folder)
         .map_err(|error| Failure::Input(format!("cannot make the folder `{}`: {error}", folder.display())))?;
     let (mut drives, mut writers) = (Vec::new(), Vec::new());
-    if service.tree.drive_names().next().is_none() {
+    if service.graph.drive_names().next().is_none() {
         let message = "the disks of an xor array send commands to each other, so that none has a trace of its own requests";
         return Err(Failure::Input(message.to_owned()));
     }
-    for name in service.tree.drive_names() {
+    for name in service.graph.drive_names() {
         let file = folder.join(format!("drive-{name}.{}", arguments.ending));
         let format = output_for(&file, None).map_err(Failure::input)?;
         writers.push(TraceWriter::create(format, &file).map_err(Failure::input)?);

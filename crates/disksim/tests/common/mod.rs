@@ -45,22 +45,27 @@ pub fn one(list: &[(&str, &str)], strict: bool) -> Result<Imported, ImportError>
 /// how many were answered.
 #[allow(dead_code)]
 pub fn run(drive: &mut fullstroke_drive::Drive, requests: &[(u64, u64, bool)]) -> usize {
-    use fullstroke_contract::{Below, Extent, Layer as _, Operation, Out, Request, RequestId};
+    use fullstroke_contract::{Cx, Extent, Node as _, Operation, Out, Port, Request, RequestId};
     use fullstroke_units::Time;
     let (mut out, mut done) = (Out::new(), 0);
     for (number, &(start, sectors, writes)) in requests.iter().enumerate() {
         let at = Time::from_nanos(1_000_000 * number as u64);
-        while drive.next_wake() < at {
-            drive.wake(drive.next_wake(), Below::NOTHING, &mut out);
+        while drive.next_wake().at() < at {
+            drive.wake(drive.next_wake().at(), &mut Cx::alone(&mut out));
         }
         let operation = if writes { Operation::Write } else { Operation::Read };
         let extent = Extent::new(start, sectors);
         let id = RequestId(number as u64);
-        drive.submit(at, Request { id, operation, extent, ..Request::default() }, Below::NOTHING, &mut out);
+        drive.submit(
+            at,
+            Port::FIRST,
+            Request { id, operation, extent, ..Request::default() },
+            &mut Cx::alone(&mut out),
+        );
         done += out.drain().count();
     }
-    while drive.next_wake() < Time::NEVER {
-        drive.wake(drive.next_wake(), Below::NOTHING, &mut out);
+    while drive.next_wake().at() < Time::NEVER {
+        drive.wake(drive.next_wake().at(), &mut Cx::alone(&mut out));
         done += out.drain().count();
     }
     done

@@ -8,7 +8,8 @@ use super::plug::{Plug, Plugging};
 use super::request::{Join, Queued, Requests};
 use crate::elevator::{Context, Elevator};
 use fullstroke_contract::{
-    Below, Completion, Extent, Gauge, Hints, Layer, Operation, Out, Request, RequestId, Stripes,
+    Below, Completion, Cx, Extent, Gauge, Hints, Node, Operation, Out, Port, Request, RequestId, Stripes,
+    Wake,
 };
 use fullstroke_units::{Duration, Sectors, Time};
 
@@ -359,8 +360,9 @@ impl BlockLayer {
     }
 }
 
-impl Layer for BlockLayer {
-    fn submit(&mut self, now: Time, request: Request, below: Below<'_>, out: &mut Out) {
+impl Node for BlockLayer {
+    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
+        let (below, out) = (cx.below, &mut *cx.out);
         if request.operation == Operation::Flush && self.flushing == Flushing::Drain {
             let original = self.originals.open(now, request, 1);
             self.gate.close(original);
@@ -372,7 +374,8 @@ impl Layer for BlockLayer {
         self.dispatch(now, below, out);
     }
 
-    fn completed(&mut self, now: Time, _: usize, completion: Completion, below: Below<'_>, out: &mut Out) {
+    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
+        let (below, out) = (cx.below, &mut *cx.out);
         self.finish(now, &completion, out);
         self.admit_waiting(now);
         if self.originals.len() == 0 {
@@ -381,17 +384,19 @@ impl Layer for BlockLayer {
         self.dispatch(now, below, out);
     }
 
-    fn wake(&mut self, now: Time, below: Below<'_>, out: &mut Out) {
+    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+        let (below, out) = (cx.below, &mut *cx.out);
         self.plug.wake(now);
         self.dispatch(now, below, out);
     }
 
-    fn next_wake(&self) -> Time {
-        match self.plug.due() {
+    fn next_wake(&self) -> Wake {
+        let due = match self.plug.due() {
             Some(due) => due,
             None if self.waiting > 0 && self.issued < self.queue_depth => self.elevator.next_wake(),
             None => Time::NEVER,
-        }
+        };
+        due.into()
     }
 
     fn gauge(&self) -> Gauge {

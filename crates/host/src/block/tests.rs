@@ -5,7 +5,7 @@ use crate::elevator::testing::{CAPACITY, build, settings};
 use crate::elevator::{Elevator, REGISTRY};
 use fullstroke_contract::registry::find;
 use fullstroke_contract::{
-    Below, Breakdown, Completion, Effect, Extent, Hints, Layer, Operation, Out, PriorityClass, Request,
+    Breakdown, Completion, Cx, Effect, Extent, Hints, Node, Operation, Out, Port, PriorityClass, Request,
     RequestId, Status, Stripes,
 };
 use fullstroke_units::{Duration, Lbn, Sectors, Time};
@@ -47,9 +47,9 @@ impl Trial {
     }
 
     fn at(&mut self, now: Time) -> &mut Trial {
-        while self.layer.next_wake() <= now {
-            let due = self.layer.next_wake();
-            self.layer.wake(due, Below::NOTHING, &mut self.out);
+        while self.layer.next_wake().at() <= now {
+            let due = self.layer.next_wake().at();
+            self.layer.wake(due, &mut Cx::alone(&mut self.out));
             self.collect();
         }
         self.now = now;
@@ -62,7 +62,7 @@ impl Trial {
     }
 
     fn submit_request(&mut self, request: Request) -> &mut Trial {
-        self.layer.submit(self.now, request, Below::NOTHING, &mut self.out);
+        self.layer.submit(self.now, Port::FIRST, request, &mut Cx::alone(&mut self.out));
         self.collect();
         self
     }
@@ -72,7 +72,7 @@ impl Trial {
         let breakdown = Breakdown { transfer: self.now.since(submitted), ..Breakdown::default() };
         let id = self.sent[index].id;
         let completion = Completion { id, submitted, finished: self.now, status, breakdown };
-        self.layer.completed(self.now, 0, completion, Below::NOTHING, &mut self.out);
+        self.layer.completed(self.now, Port::FIRST, completion, &mut Cx::alone(&mut self.out));
         self.collect();
         self
     }
@@ -81,12 +81,12 @@ impl Trial {
         for effect in self.out.drain() {
             match effect {
                 Effect::Issue { request, .. } => self.sent.push(request),
-                Effect::Complete(completion) => {
+                Effect::Complete { completion, .. } => {
                     let response = completion.finished.since(completion.submitted);
                     assert_eq!(completion.breakdown.response(), response);
                     self.done.push(completion);
                 }
-                Effect::Signal(signal) => panic!("{signal:?}"),
+                Effect::Notice { notice, .. } => panic!("{notice:?}"),
             }
         }
     }
@@ -347,7 +347,7 @@ fn a_queue_plug_waits_for_the_threshold_or_the_delay() {
     };
     let mut trial = Trial::new("noop", plugged_queue());
     (0..3).for_each(|id| write(&mut trial, id));
-    assert_eq!((trial.sent.len(), trial.layer.next_wake()), (0, ms(3)));
+    assert_eq!((trial.sent.len(), trial.layer.next_wake().at()), (0, ms(3)));
     write(&mut trial, 3);
     assert_eq!(trial.sent.len(), 4);
 
@@ -372,7 +372,7 @@ fn a_submitter_that_must_wait_pulls_the_plug() {
 fn who_waits_pulls_the_queue_plug_when_all_of_the_instant_is_there() {
     let mut trial = Trial::new("noop", plugged_queue());
     trial.submit(0, Read, 100, 8);
-    assert_eq!((trial.sent.len(), trial.layer.next_wake()), (0, ms(0)));
+    assert_eq!((trial.sent.len(), trial.layer.next_wake().at()), (0, ms(0)));
     trial.submit(1, Read, 108, 8).at(ms(0));
     assert_eq!(trial.extents(), [(100, 16)]);
 }

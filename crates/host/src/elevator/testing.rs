@@ -4,8 +4,8 @@ use super::{Elevator, Maker, REGISTRY, Site};
 use crate::block::{BlockLayer, Flushing, Plugging, Settings};
 use fullstroke_contract::registry::{Entry, Keys, find};
 use fullstroke_contract::{
-    Below, Breakdown, Completion, Effect, Extent, Gauge, Hints, Layer, Operation, Out, PriorityClass,
-    Request, RequestId, Status, Track, TrackTable,
+    Below, Breakdown, Completion, Cx, Effect, Extent, Gauge, Hints, Node, Operation, Out, Port,
+    PriorityClass, Request, RequestId, Status, Track, TrackTable,
 };
 use fullstroke_units::{Angle, Cylinder, Duration, Lbn, Sectors, Time};
 use std::collections::{BTreeMap, VecDeque};
@@ -289,7 +289,7 @@ impl Bench {
         loop {
             let arrival = self.arrivals.keys().next().map_or(Time::NEVER, |&(at, _)| at);
             let device = self.serving.map_or(Time::NEVER, |(_, _, until)| until);
-            let wake = self.layer.next_wake();
+            let wake = self.layer.next_wake().at();
             let now = arrival.min(device).min(wake);
             let served = |process| self.ran.done.last().is_some_and(|&(done, ..)| done == process);
             if now == Time::NEVER || now > end || self.awaited.is_some_and(served) {
@@ -299,7 +299,7 @@ impl Bench {
                 self.submit(now, &mut out);
             } else if wake == now {
                 let gauges = self.gauges();
-                self.layer.wake(now, Below::new(&gauges, &self.tables), &mut out);
+                self.layer.wake(now, &mut Cx { below: Below::new(&gauges, &self.tables), out: &mut out });
             } else {
                 self.serve(now, &mut out);
             }
@@ -332,7 +332,12 @@ impl Bench {
         self.ran.submitted += 1;
         let request = Request { id: RequestId(id), origin: id, ..self.processes[index].request(number) };
         let gauges = self.gauges();
-        self.layer.submit(now, request, Below::new(&gauges, &self.tables), out);
+        self.layer.submit(
+            now,
+            Port::FIRST,
+            request,
+            &mut Cx { below: Below::new(&gauges, &self.tables), out: out },
+        );
     }
 
     /// Requests of one process arrive in the order of their numbers.
@@ -349,7 +354,12 @@ impl Bench {
         let completion =
             Completion { id: request.id, submitted, finished: now, status: Status::Done, breakdown };
         let gauges = self.gauges();
-        self.layer.completed(now, 0, completion, Below::new(&gauges, &self.tables), out);
+        self.layer.completed(
+            now,
+            Port::FIRST,
+            completion,
+            &mut Cx { below: Below::new(&gauges, &self.tables), out: out },
+        );
         self.start(now);
     }
 
@@ -392,14 +402,14 @@ impl Bench {
                     let Request { extent, operation, hints, .. } = request;
                     self.ran.sent.push(Sent { at: now, extent, operation, process: hints.process });
                 }
-                Effect::Complete(completion) => {
+                Effect::Complete { completion, .. } => {
                     let (index, number) = self.open.remove(&completion.id.0).expect("completed once");
                     let process = self.processes[index];
                     assert_eq!(completion.breakdown.response(), now.since(completion.submitted));
                     self.ran.done.push((process.process, number, now));
                     self.plan(index, now + process.think);
                 }
-                Effect::Signal(signal) => panic!("{signal:?}"),
+                Effect::Notice { notice, .. } => panic!("{notice:?}"),
             }
         }
         self.start(now);

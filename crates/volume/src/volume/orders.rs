@@ -3,11 +3,11 @@
 use super::Volume;
 use super::rebuild::{Filling, Job, Step};
 use crate::plan::MemberIo;
-use fullstroke_contract::{Below, MemberState, Operation, Order, Out, Refusal, Signal, Status};
+use fullstroke_contract::{Below, MemberState, Notice, Operation, Order, Out, Port, Refusal, Signal, Status};
 use fullstroke_units::{Bytes, Sectors, Time};
 
 impl Volume {
-    /// See [`Layer::ordered`](fullstroke_contract::Layer::ordered).
+    /// See [`Node::ordered`](fullstroke_contract::Node::ordered).
     pub(super) fn carry_out(
         &mut self,
         now: Time,
@@ -38,9 +38,10 @@ impl Volume {
         Ok(())
     }
 
-    /// What a member says about itself.
-    pub(super) fn hear(&mut self, now: Time, member: usize, signal: Signal, out: &mut Out) {
-        match signal {
+    /// What a member says about itself, or offers and asks for in its addresses.
+    pub(super) fn hear(&mut self, now: Time, from: Port, notice: Notice, out: &mut Out) {
+        let member = from.index();
+        match notice.signal {
             Signal::Failed => self.fail_unless_failed(member, out),
             // Its bytes are those of its failure: of no use where others were
             // written since.
@@ -53,9 +54,16 @@ impl Volume {
                 self.fail_unless_failed(member, out);
                 self.restore(now, member, Sectors::ZERO, self.latest_rate, out);
             }
-            // It speaks of its own members, not of the volume's.
-            Signal::Rebuilt { .. } => {}
-            other => out.signal(other),
+            // It speaks of its own members, not of the volume's; and a member's
+            // platters are not the volume's.
+            Signal::Rebuilt { .. } | Signal::SpunDown | Signal::SpunUp => {}
+            Signal::Pull { extent: None, .. } => out.notice(Port::FIRST, notice),
+            Signal::Push(extent) | Signal::Pull { extent: Some(extent), .. } => {
+                self.layout.owners(member, extent, &mut |extent| {
+                    let signal = notice.signal.at_extent(extent);
+                    out.notice(Port::FIRST, Notice { signal, ..notice });
+                });
+            }
         }
     }
 

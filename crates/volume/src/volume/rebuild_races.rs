@@ -8,7 +8,7 @@ use crate::proofs::{Ask, Case, asks};
 use crate::rebuild_proofs::{check_members, redundant_cases};
 use crate::{Detail, Plan};
 use fullstroke_contract::{
-    Below, Breakdown, Completion, Effect, Extent, Layer, MemberState, Operation, Order, Out, Request,
+    Breakdown, Completion, Cx, Effect, Extent, MemberState, Node, Operation, Order, Out, Port, Request,
     RequestId, Signal, Status,
 };
 use fullstroke_units::{Bytes, Duration, Random, Sectors, Seed, Time};
@@ -149,7 +149,7 @@ impl Rig {
         self.asked.insert(origin, Asked { extent, operation: ask.operation, bytes });
         let id = RequestId(origin * 7);
         let request = Request { id, origin, operation: ask.operation, extent, ..Request::default() };
-        self.call(|volume, now, out| volume.submit(now, request, Below::NOTHING, out));
+        self.call(|volume, now, out| volume.submit(now, Port::FIRST, request, &mut Cx::alone(out)));
     }
 
     /// Fails `member` if the array survives it.
@@ -163,7 +163,7 @@ impl Rig {
         }
         // What was planned before may count on what the member held.
         let order = Order::Fail { member };
-        self.call(|volume, now, out| volume.ordered(now, order, Below::NOTHING, out).unwrap());
+        self.call(|volume, now, out| volume.ordered(now, order, &mut Cx::alone(out)).unwrap());
         let (before, changes) = (self.submitted, self.volume.changes);
         while self.asked.keys().any(|&origin| origin < before)
             || self.volume.rebuilds.units().any(|unit| unit.slot.is_some() && unit.changes < changes)
@@ -178,14 +178,14 @@ impl Rig {
     fn restore(&mut self, member: usize, rate: Option<u64>) {
         let (rate, done) = (rate.map(Bytes), Sectors::ZERO);
         let order = Order::Restore { member, done, rate, accept_data_loss: false };
-        self.call(|volume, now, out| volume.ordered(now, order, Below::NOTHING, out).unwrap());
+        self.call(|volume, now, out| volume.ordered(now, order, &mut Cx::alone(out)).unwrap());
     }
 
     /// The next thing happens, if there is one.
     fn step(&mut self) -> bool {
         let next = (0..self.pending.len()).min_by_key(|&at| self.pending[at].reported);
         let reported = next.map_or(Time::NEVER, |at| self.pending[at].reported);
-        let mut due = self.volume.next_wake();
+        let mut due = self.volume.next_wake().at();
         if self.late && due != Time::NEVER {
             due += Duration::from_nanos(self.random.below(40));
         }
@@ -194,13 +194,13 @@ impl Rig {
         }
         self.now = self.now.max(due.min(reported));
         if due <= reported {
-            self.call(|volume, now, out| volume.wake(now, Below::NOTHING, out));
+            self.call(|volume, now, out| volume.wake(now, &mut Cx::alone(out)));
             return true;
         }
         let pending = self.pending.swap_remove(next.unwrap());
         self.move_bytes(&pending);
         self.call(|volume, now, out| {
-            volume.completed(now, pending.member, pending.completion, Below::NOTHING, out);
+            volume.completed(now, Port::of(pending.member), pending.completion, &mut Cx::alone(out));
         });
         true
     }
@@ -210,9 +210,9 @@ impl Rig {
         event(&mut self.volume, self.now, &mut out);
         for effect in out.drain() {
             match effect {
-                Effect::Issue { member, request } => self.issue(member as usize, request),
-                Effect::Complete(completion) => self.complete(&completion),
-                Effect::Signal(signal) => self.signals.push(signal),
+                Effect::Issue { port, request } => self.issue(port.index(), request),
+                Effect::Complete { completion, .. } => self.complete(&completion),
+                Effect::Notice { notice, .. } => self.signals.push(notice.signal),
             }
         }
     }

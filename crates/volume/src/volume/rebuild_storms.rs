@@ -5,8 +5,8 @@ use super::Volume;
 use super::rebuild::Units;
 use crate::proofs::{Ask, asks, cases};
 use fullstroke_contract::{
-    Below, Completion, Effect, Layer, MemberState, Order, Out, RebuildSpeed, Request, RequestId, Signal,
-    Status,
+    Completion, Cx, Effect, MemberState, Node, Notice, Order, Out, Port, RebuildSpeed, Request, RequestId,
+    Signal, Status,
 };
 use fullstroke_units::{Bytes, Duration, Random, Sectors, Seed, Time};
 use proptest::prelude::*;
@@ -78,7 +78,9 @@ impl Storm {
             }
             Event::Says(member, signal) => {
                 let member = self.member(member);
-                self.call(|volume, now, out| volume.signalled(now, member, signal, Below::NOTHING, out));
+                self.call(|volume, now, out| {
+                    volume.noticed(now, Port::of(member), Notice::new(signal), &mut Cx::alone(out))
+                });
             }
             Event::Pass(steps) => (0..steps).for_each(|_| {
                 self.step();
@@ -101,19 +103,19 @@ impl Storm {
         self.submitted += 1;
         let request =
             Request { id: RequestId(origin), origin, operation: ask.operation, extent, ..Request::default() };
-        self.call(|volume, now, out| volume.submit(now, request, Below::NOTHING, out));
+        self.call(|volume, now, out| volume.submit(now, Port::FIRST, request, &mut Cx::alone(out)));
     }
 
     /// Refused or not; a refusal changes nothing.
     fn order(&mut self, order: Order) {
         self.call(|volume, now, out| {
-            volume.wake(now, Below::NOTHING, out);
+            volume.wake(now, &mut Cx::alone(out));
             let states = |volume: &Volume| {
                 let layout = volume.layout();
                 (0..layout.members()).map(|member| layout.member_state(member)).collect::<Vec<_>>()
             };
             let (before, effects) = (states(volume), out.effects().len());
-            if volume.ordered(now, order, Below::NOTHING, out).is_err() {
+            if volume.ordered(now, order, &mut Cx::alone(out)).is_err() {
                 assert_eq!(states(volume), before);
                 assert_eq!(out.effects().len(), effects);
             }
@@ -125,24 +127,31 @@ impl Storm {
         event(&mut self.volume, self.now, &mut out);
         for effect in out.drain() {
             match effect {
-                Effect::Issue { member, request } => self.issue(member as usize, request),
-                Effect::Complete(completion) => {
+                Effect::Issue { port, request } => self.issue(port.index(), request),
+                Effect::Complete { completion, .. } => {
                     assert!(completion.id.0 < self.submitted && self.done.insert(completion.id.0), "once");
                 }
-                Effect::Signal(Signal::Failed) => assert!(std::mem::replace(&mut self.answers, false)),
-                Effect::Signal(Signal::Replaced | Signal::Returned) => {
+                Effect::Notice { notice: Notice { signal: Signal::Failed, .. }, .. } => {
+                    assert!(std::mem::replace(&mut self.answers, false))
+                }
+                Effect::Notice {
+                    notice: Notice { signal: Signal::Replaced | Signal::Returned, .. }, ..
+                } => {
                     assert!(!std::mem::replace(&mut self.answers, true))
                 }
-                Effect::Signal(Signal::Rebuilt { member, done, whole, .. }) => {
+                Effect::Notice {
+                    notice: Notice { signal: Signal::Rebuilt { member, done, whole, .. }, .. },
+                    ..
+                } => {
                     assert_eq!(whole, done == self.volume.layout().member_used(member as usize));
                 }
-                Effect::Signal(other) => panic!("{other:?}"),
+                Effect::Notice { notice, .. } => panic!("{notice:?}"),
             }
         }
         assert_eq!(self.volume.gauge().alive, self.answers);
         assert_eq!(self.volume.layout().answers(), self.answers);
         assert_eq!(self.volume.gauge().queue_length as usize, self.submitted as usize - self.done.len());
-        assert!(self.volume.next_wake() > self.now, "what was due was done");
+        assert!(self.volume.next_wake().at() > self.now, "what was due was done");
     }
 
     fn issue(&mut self, member: usize, request: Request) {
@@ -162,17 +171,19 @@ impl Storm {
     fn step(&mut self) -> bool {
         let next = (0..self.pending.len()).min_by_key(|&at| self.pending[at].2);
         let reported = next.map_or(Time::NEVER, |at| self.pending[at].2);
-        let due = self.volume.next_wake();
+        let due = self.volume.next_wake().at();
         if due.min(reported) == Time::NEVER {
             return false;
         }
         self.now = self.now.max(due.min(reported));
         if due <= reported {
-            self.call(|volume, now, out| volume.wake(now, Below::NOTHING, out));
+            self.call(|volume, now, out| volume.wake(now, &mut Cx::alone(out)));
         } else {
             let (member, completion, _) = self.pending.swap_remove(next.unwrap());
             self.ids.remove(&(member, completion.id.0));
-            self.call(|volume, now, out| volume.completed(now, member, completion, Below::NOTHING, out));
+            self.call(|volume, now, out| {
+                volume.completed(now, Port::of(member), completion, &mut Cx::alone(out))
+            });
         }
         true
     }
@@ -218,6 +229,6 @@ proptest! {
         prop_assert_eq!(storm.done.len() as u64, storm.submitted, "nothing is lost in flight");
         prop_assert!(storm.volume.layout().member_states().impaired().is_empty());
         prop_assert!(storm.answers);
-        prop_assert_eq!(storm.volume.next_wake(), Time::NEVER);
+        prop_assert_eq!(storm.volume.next_wake().at(), Time::NEVER);
     }
 }

@@ -2,10 +2,11 @@
 
 use super::Volume;
 use super::rebuild::Units;
+use crate::Role;
 use crate::bytes::build;
 use fullstroke_contract::{
-    Below, Completion, Effect, Extent, Hints, Layer, MemberState, Operation, Order, Out, PriorityClass,
-    RebuildSpeed, Refusal, Request, RequestId, Signal, Status,
+    Completion, Cx, Effect, Extent, Hints, MemberState, Node, Notice, Operation, Order, Out, Port,
+    PriorityClass, RebuildSpeed, Refusal, Request, RequestId, Signal, Status,
 };
 use fullstroke_units::{Bytes, Lbn, Sectors, Time};
 use serde_json::json;
@@ -38,12 +39,12 @@ impl Bench {
     }
 
     fn order(&mut self, order: Order) -> Vec<Effect> {
-        self.call(|volume, now, out| volume.ordered(now, order, Below::NOTHING, out).unwrap())
+        self.call(|volume, now, out| volume.ordered(now, order, &mut Cx::alone(out)).unwrap())
     }
 
     fn refusal(&mut self, order: Order) -> String {
         let mut out = Out::new();
-        let Refusal(message) = self.volume.ordered(self.now, order, Below::NOTHING, &mut out).unwrap_err();
+        let Refusal(message) = self.volume.ordered(self.now, order, &mut Cx::alone(&mut out)).unwrap_err();
         assert!(out.effects().is_empty());
         message
     }
@@ -57,17 +58,19 @@ impl Bench {
     }
 
     fn hear(&mut self, member: usize, signal: Signal) -> Vec<Effect> {
-        self.call(|volume, now, out| volume.signalled(now, member, signal, Below::NOTHING, out))
+        self.call(|volume, now, out| {
+            volume.noticed(now, Port::of(member), Notice::new(signal), &mut Cx::alone(out))
+        })
     }
 
     fn submit(&mut self, number: u64, operation: Operation, extent: Extent) -> Vec<Effect> {
         let request =
             Request { id: RequestId(number), origin: number, operation, extent, ..Request::default() };
-        self.call(|volume, now, out| volume.submit(now, request, Below::NOTHING, out))
+        self.call(|volume, now, out| volume.submit(now, Port::FIRST, request, &mut Cx::alone(out)))
     }
 
     fn finish(&mut self, effect: &Effect, status: Status) -> Vec<Effect> {
-        let Effect::Issue { member, request } = *effect else { panic!("{effect:?} was not issued") };
+        let Effect::Issue { port, request } = *effect else { panic!("{effect:?} was not issued") };
         let completion = Completion {
             id: request.id,
             submitted: self.now,
@@ -76,14 +79,14 @@ impl Bench {
             ..Completion::default()
         };
         self.call(|volume, now, out| {
-            volume.completed(now, member as usize, completion, Below::NOTHING, out);
+            volume.completed(now, port, completion, &mut Cx::alone(out));
         })
     }
 
     /// Wakes the volume at `nanoseconds`.
     fn wake(&mut self, nanoseconds: u64) -> Vec<Effect> {
         self.now = Time::from_nanos(nanoseconds);
-        self.call(|volume, now, out| volume.wake(now, Below::NOTHING, out))
+        self.call(|volume, now, out| volume.wake(now, &mut Cx::alone(out)))
     }
 
     /// Answers everything, and what follows from it, until only time can bring
@@ -106,9 +109,13 @@ impl Bench {
     }
 }
 
+fn notice(signal: Signal) -> Effect {
+    Effect::Notice { port: Port::FIRST, notice: Notice::new(signal) }
+}
+
 fn signals(effects: &[Effect]) -> Vec<Signal> {
     let all = effects.iter().filter_map(|effect| match effect {
-        Effect::Signal(signal) => Some(*signal),
+        Effect::Notice { notice, .. } => Some(notice.signal),
         _ => None,
     });
     all.collect()
@@ -116,7 +123,7 @@ fn signals(effects: &[Effect]) -> Vec<Signal> {
 
 fn issued(effects: &[Effect]) -> Vec<(u32, Operation, Extent)> {
     let all = effects.iter().filter_map(|effect| match effect {
-        Effect::Issue { member, request } => Some((*member, request.operation, request.extent)),
+        Effect::Issue { port, request } => Some((u32::from(port.0), request.operation, request.extent)),
         _ => None,
     });
     all.collect()
@@ -149,7 +156,7 @@ fn a_mirror_is_copied_unit_by_unit_and_says_how_far() {
     let expected = [rebuilt(1, UNIT, end), rebuilt(1, 2 * UNIT, end), rebuilt(1, end, end)];
     assert_eq!(signals(&effects), expected);
     assert_eq!(bench.state(1), MemberState::Alive);
-    assert_eq!(bench.volume.next_wake(), Time::NEVER);
+    assert_eq!(bench.volume.next_wake().at(), Time::NEVER);
 }
 
 #[test]
@@ -179,7 +186,7 @@ fn units_begin_no_faster_than_the_rate_and_no_later() {
     let mut effects = bench.run(effects);
     for unit in 1..4 {
         assert_eq!(signals(&effects), [rebuilt(0, unit * UNIT, 4 * UNIT)]);
-        assert_eq!(bench.volume.next_wake(), Time::from_nanos(unit * SECOND));
+        assert_eq!(bench.volume.next_wake().at(), Time::from_nanos(unit * SECOND));
         assert_eq!(bench.wake(unit * SECOND - 1), [], "to be woken early is harmless");
         // To be woken late does not move the units behind.
         effects = bench.wake(unit * SECOND + unit);
@@ -197,7 +204,11 @@ fn a_unit_that_takes_longer_than_the_rate_allows_is_not_caught_up_with() {
     bench.now = Time::from_nanos(2_500_000_000);
     let effects = bench.run(effects);
     assert_eq!(issued(&effects).len(), 4, "the next begins at once");
-    assert_eq!(bench.volume.next_wake(), Time::from_nanos(3_500_000_000), "and those behind keep the rate");
+    assert_eq!(
+        bench.volume.next_wake().at(),
+        Time::from_nanos(3_500_000_000),
+        "and those behind keep the rate"
+    );
 }
 
 #[test]
@@ -268,11 +279,14 @@ fn a_volume_that_loses_data_says_so_and_its_rebuild_rests() {
     assert_eq!(issued(&effects).len(), 2, "what was under way ends, and nothing begins");
     assert_eq!(signals(&effects), [], "what was read of a member that has failed since fills nothing");
     assert_eq!(bench.state(0), MemberState::Rebuilding { done: Sectors(UNIT) });
-    assert_eq!(bench.volume.next_wake(), Time::NEVER);
+    assert_eq!(bench.volume.next_wake().at(), Time::NEVER);
     let kept = bench.submit(1, Operation::Read, Extent::new(UNIT - 8, 8));
     assert_eq!(issued(&kept).len(), 1, "what is left can be read");
     let lost = bench.submit(2, Operation::Read, Extent::new(UNIT, 8));
-    assert!(matches!(lost[..], [Effect::Complete(Completion { status: Status::Lost, .. })]));
+    assert!(matches!(
+        lost[..],
+        [Effect::Complete { completion: Completion { status: Status::Lost, .. }, .. }]
+    ));
 }
 
 #[test]
@@ -288,7 +302,13 @@ fn beyond_its_redundancy_a_volume_stays_failed_until_somebody_accepts_the_loss()
         }
         assert!(!bench.volume.gauge().alive);
         let lost = bench.submit(1, Operation::Read, Extent::new(0, 4 * UNIT));
-        assert!(matches!(lost[..], [Effect::Complete(Completion { status: Status::Lost, .. })]), "{name}");
+        assert!(
+            matches!(
+                lost[..],
+                [Effect::Complete { completion: Completion { status: Status::Lost, .. }, .. }]
+            ),
+            "{name}"
+        );
         let effects = bench.order(restore(0, None, true));
         assert_eq!(signals(&effects).last(), Some(&Signal::Replaced), "{name}");
     }
@@ -312,7 +332,7 @@ fn members_that_come_back_with_their_bytes_bring_the_volume_back() {
     assert_eq!(signals(&bench.order(Order::ReAdd { member: 3 })), [Signal::Returned]);
     assert!(bench.volume.gauge().alive);
     assert_eq!(bench.state(3), MemberState::Alive);
-    assert_eq!(bench.volume.next_wake(), Time::NEVER, "there is nothing to fill");
+    assert_eq!(bench.volume.next_wake().at(), Time::NEVER, "there is nothing to fill");
     assert!(bench.refusal(Order::ReAdd { member: 3 }).contains("is alive"));
     assert_eq!(bench.order(Order::ReAdd { member: 1 }), []);
 }
@@ -324,7 +344,7 @@ fn a_rebuild_that_rests_goes_on_when_its_source_comes_back() {
     let reads = bench.restore(1);
     bench.fail(3);
     bench.run(reads);
-    assert_eq!(bench.volume.next_wake(), Time::NEVER);
+    assert_eq!(bench.volume.next_wake().at(), Time::NEVER);
     let effects = bench.order(Order::ReAdd { member: 3 });
     let effects = bench.run(effects);
     assert_eq!(signals(&effects).last(), Some(&rebuilt(1, 4 * UNIT, 4 * UNIT)));
@@ -351,7 +371,10 @@ fn without_redundancy_a_failure_loses_data_and_a_new_member_is_alive_at_once() {
         let mut bench = Bench::new(name, 3, 4 * UNIT);
         assert_eq!(signals(&bench.fail(1)), [Signal::Failed]);
         let whole = bench.submit(0, Operation::Read, Extent::new(0, 12 * UNIT));
-        assert!(matches!(whole[..], [Effect::Complete(Completion { status: Status::Lost, .. })]));
+        assert!(matches!(
+            whole[..],
+            [Effect::Complete { completion: Completion { status: Status::Lost, .. }, .. }]
+        ));
         let part = bench.submit(1, Operation::Write, Extent::new(0, 128));
         assert_eq!(issued(&part), [(0, Operation::Write, Extent::new(0, 128))], "the others serve on");
         bench.run(part);
@@ -363,13 +386,33 @@ fn without_redundancy_a_failure_loses_data_and_a_new_member_is_alive_at_once() {
 }
 
 #[test]
+fn what_a_member_offers_is_offered_above_in_the_volumes_addresses_and_no_parity() {
+    // Two rows of three members and chunks of UNIT: member 1 holds data of row 0, parity of row 1.
+    let mut bench = Bench::new("raid5", 3, 4 * UNIT);
+    let layout = bench.volume.layout();
+    let roles: Vec<_> = (0..4).map(|row| layout.role_of(1, Lbn(row * UNIT))).collect();
+    let owned: Vec<Extent> = roles
+        .iter()
+        .filter_map(|role| match role {
+            Role::Data(of) => Some(Extent::new(of.0, UNIT)),
+            _ => None,
+        })
+        .collect();
+    assert!(owned.len() == 3 || owned.len() == 2, "{roles:?}");
+    let offered = bench.hear(1, Signal::Push(Extent::new(0, 4 * UNIT)));
+    assert_eq!(signals(&offered), owned.iter().map(|&extent| Signal::Push(extent)).collect::<Vec<_>>());
+    let any = Signal::Pull { extent: None, sectors: Sectors(64) };
+    assert_eq!(bench.hear(1, any), [notice(any)], "which blocks is for those above to choose");
+}
+
+#[test]
 fn a_member_that_says_it_failed_has_failed_and_is_rebuilt_when_it_says_it_was_replaced() {
     let mut bench = Bench::new("raid5", 3, 4 * UNIT);
     assert_eq!(bench.hear(1, Signal::Failed), []);
     assert_eq!(bench.state(1), MemberState::Failed);
     assert_eq!(bench.hear(1, Signal::Failed), [], "once is enough");
     assert_eq!(bench.hear(2, rebuilt(7, 8, 9)), [], "of its own members");
-    assert_eq!(bench.hear(2, Signal::SpunUp), [Effect::Signal(Signal::SpunUp)], "not for the volume");
+    assert_eq!(bench.hear(2, Signal::SpunUp), [], "a member's platters are not the volume's");
     let effects = bench.hear(1, Signal::Replaced);
     let effects = bench.run(effects);
     assert_eq!(signals(&effects).last(), Some(&rebuilt(1, 4 * UNIT, 4 * UNIT)));
@@ -498,10 +541,10 @@ fn a_rebuild_waits_for_writes_that_do_not_know_of_it() {
     bench.fail(1);
     let write = bench.submit(1, Operation::Write, Extent::new(0, 8));
     assert_eq!(bench.restore(1), []);
-    assert_eq!(bench.volume.next_wake(), Time::NEVER);
+    assert_eq!(bench.volume.next_wake().at(), Time::NEVER);
     bench.now = Time::from_nanos(9);
     let effects = bench.finish(&write[0], Status::Done);
-    assert!(matches!(effects[0], Effect::Complete(_)));
+    assert!(matches!(effects[0], Effect::Complete { completion: _, .. }));
     assert_eq!(issued(&effects), [(0, Operation::Read, Extent::new(0, UNIT))]);
 }
 
@@ -525,7 +568,7 @@ fn a_unit_that_fails_halts_the_rebuild_until_somebody_sees_to_it() {
     let reads = bench.restore(1);
     bench.finish(&reads[0], Status::Lost);
     assert_eq!(bench.finish(&reads[1], Status::Done), [], "nothing is written");
-    assert_eq!(bench.volume.next_wake(), Time::NEVER);
+    assert_eq!(bench.volume.next_wake().at(), Time::NEVER);
     assert_eq!(bench.state(1), MemberState::Rebuilding { done: Sectors::ZERO });
     bench.fail(1);
     assert!(!issued(&bench.restore(1)).is_empty());
@@ -562,7 +605,7 @@ fn a_member_volume_that_returns_is_taken_back_unless_others_were_written_without
     assert_eq!(signals(&bench.hear(1, Signal::Failed)), [Signal::Failed]);
     let write = bench.submit(1, Operation::Write, Extent::new(0, 8));
     bench.run(write);
-    assert_eq!(bench.hear(1, Signal::Returned), [Effect::Signal(Signal::Returned)]);
+    assert_eq!(bench.hear(1, Signal::Returned), [notice(Signal::Returned)]);
     assert_eq!(bench.state(1), MemberState::Alive);
 }
 
@@ -580,13 +623,19 @@ fn what_a_member_refuses_after_its_failure_is_planned_anew() {
     assert_eq!(writes.len(), 2);
     let mut again = Vec::new();
     for write in &writes {
-        let Effect::Issue { member, .. } = write else { panic!("{write:?}") };
-        let status = if *member == 0 { Status::Lost } else { Status::Done };
+        let Effect::Issue { port, .. } = write else { panic!("{write:?}") };
+        let status = if *port == Port::FIRST { Status::Lost } else { Status::Done };
         again.extend(bench.finish(write, status));
     }
     assert!(issued(&again).iter().all(|io| io.0 != 0), "without the member: {again:?}");
     let end = bench.run(again);
-    assert!(matches!(end.last(), Some(Effect::Complete(Completion { status: Status::Done, .. }))), "{end:?}");
+    assert!(
+        matches!(
+            end.last(),
+            Some(Effect::Complete { completion: Completion { status: Status::Done, .. }, .. })
+        ),
+        "{end:?}"
+    );
 }
 
 #[test]
@@ -594,12 +643,18 @@ fn what_a_member_refuses_is_lost_where_nothing_has_changed_or_too_much() {
     let mut bench = Bench::new("raid5", 3, 4 * UNIT);
     let reads = bench.submit(7, Operation::Read, Extent::new(0, 8));
     let end = bench.finish(&reads[0], Status::Lost);
-    assert!(matches!(end[..], [Effect::Complete(Completion { status: Status::Lost, .. })]));
+    assert!(matches!(
+        end[..],
+        [Effect::Complete { completion: Completion { status: Status::Lost, .. }, .. }]
+    ));
     let reads = bench.submit(8, Operation::Read, Extent::new(0, 8));
     bench.hear(0, Signal::Failed);
     bench.hear(1, Signal::Failed);
     let end = bench.finish(&reads[0], Status::Lost);
-    assert!(matches!(end[..], [Effect::Complete(Completion { status: Status::Lost, .. })]));
+    assert!(matches!(
+        end[..],
+        [Effect::Complete { completion: Completion { status: Status::Lost, .. }, .. }]
+    ));
 }
 
 #[test]
@@ -653,7 +708,7 @@ fn a_rebuild_that_is_fast_enough_makes_way_for_requests_until_they_have_been_gon
     }
     assert_eq!(issued(&next), [(0, Operation::Read, Extent::new(12 * UNIT, UNIT))], "one, and a short one");
     bench.finish(&request[0], Status::Done);
-    assert_eq!(bench.volume.next_wake(), Time::from_nanos(SECOND));
+    assert_eq!(bench.volume.next_wake().at(), Time::from_nanos(SECOND));
     let more = bench.wake(SECOND);
     let expected = [13, 17].map(|at| (0, Operation::Read, Extent::new(at * UNIT, 4 * UNIT)));
     assert_eq!(issued(&more), expected);
@@ -680,9 +735,9 @@ fn the_speed_of_a_rebuild_is_bounded_while_it_goes_on() {
     bench.order(Order::Speed(RebuildSpeed { most, ..RebuildSpeed::default() }));
     let effects = bench.run(effects);
     assert_eq!(signals(&effects), [rebuilt(1, UNIT, 8 * UNIT), rebuilt(1, 2 * UNIT, 8 * UNIT)]);
-    assert_eq!(bench.volume.next_wake(), Time::from_nanos(1_000_000_000));
+    assert_eq!(bench.volume.next_wake().at(), Time::from_nanos(1_000_000_000));
     bench.order(Order::Speed(RebuildSpeed::default()));
-    assert_ne!(bench.volume.next_wake(), Time::from_nanos(1_000_000_000));
+    assert_ne!(bench.volume.next_wake().at(), Time::from_nanos(1_000_000_000));
     assert!(
         bench.refusal(Order::Speed(RebuildSpeed { least: Bytes(1), most: Some(Bytes(0)) })).contains("rate")
     );
@@ -710,7 +765,7 @@ fn a_unit_that_is_spoilt_is_filled_again_with_those_behind_it() {
     let reads = bench.restore(0);
     let of_member = |effects: &[Effect], member| {
         let all =
-            effects.iter().filter(|effect| matches!(effect, Effect::Issue { member: m, .. } if *m == member));
+            effects.iter().filter(|effect| matches!(effect, Effect::Issue { port, .. } if port.0 == member));
         all.copied().collect::<Vec<_>>()
     };
     assert!(!of_member(&reads, 1).is_empty());

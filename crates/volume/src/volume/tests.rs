@@ -5,7 +5,7 @@ use crate::bytes::{Array, Buffers, Device, SECTOR, build, range, run_io};
 use crate::proofs::{Ask, asks, cases, check_parity};
 use crate::{Detail, Rows};
 use fullstroke_contract::{
-    Below, Breakdown, Completion, Effect, Extent, Hints, Layer, Operation, Out, Request, RequestId, Status,
+    Breakdown, Completion, Cx, Effect, Extent, Hints, Node, Operation, Out, Port, Request, RequestId, Status,
 };
 use fullstroke_units::{Duration, Random, Seed, Time};
 use proptest::prelude::*;
@@ -67,7 +67,7 @@ impl Rig {
         let mut out = Out::new();
         let read = (request.operation == Operation::Read).then(|| (request.extent.start.0, bytes.clone()));
         self.transfers.insert(request.origin, Transfer { bytes, read, ..Transfer::default() });
-        self.volume.submit(now, request, Below::NOTHING, &mut out);
+        self.volume.submit(now, Port::FIRST, request, &mut Cx::alone(&mut out));
         self.take(now, &mut out);
     }
 
@@ -78,7 +78,7 @@ impl Rig {
         self.move_bytes(&pending);
         let mut out = Out::new();
         let (now, member) = (pending.reported, pending.member);
-        self.volume.completed(now, member, pending.completion, Below::NOTHING, &mut out);
+        self.volume.completed(now, Port::of(member), pending.completion, &mut Cx::alone(&mut out));
         let before = self.done.len();
         self.take(now, &mut out);
         if self.done.len() > before {
@@ -122,9 +122,9 @@ impl Rig {
     fn take(&mut self, now: Time, out: &mut Out) {
         for effect in out.drain() {
             match effect {
-                Effect::Issue { member, request } => self.issue(now, member as usize, request),
-                Effect::Complete(completion) => self.done.push(completion),
-                Effect::Signal(_) => panic!("the volume sends no signals"),
+                Effect::Issue { port, request } => self.issue(now, port.index(), request),
+                Effect::Complete { completion, .. } => self.done.push(completion),
+                Effect::Notice { .. } => panic!("the volume sends no signals"),
             }
         }
     }
@@ -279,14 +279,14 @@ impl Bench {
 
     /// `bytes` is what is written, or what a read should find.
     fn submit(&mut self, now: u64, request: Request) -> Vec<Effect> {
-        self.volume.submit(Time::from_nanos(now), request, Below::NOTHING, &mut self.out);
+        self.volume.submit(Time::from_nanos(now), Port::FIRST, request, &mut Cx::alone(&mut self.out));
         self.out.drain().collect()
     }
 
     /// The issued `effect` ends at `finished` with `status`, having spent all
     /// its time seeking.
     fn finish(&mut self, effect: &Effect, submitted: u64, finished: u64, status: Status) -> Vec<Effect> {
-        let Effect::Issue { member, request } = *effect else { panic!("{effect:?} was not issued") };
+        let Effect::Issue { port, request } = *effect else { panic!("{effect:?} was not issued") };
         let seek = Duration::from_nanos(finished - submitted);
         let completion = Completion {
             id: request.id,
@@ -296,21 +296,21 @@ impl Bench {
             breakdown: Breakdown { seek, ..Breakdown::default() },
         };
         let now = completion.finished;
-        self.volume.completed(now, member as usize, completion, Below::NOTHING, &mut self.out);
+        self.volume.completed(now, port, completion, &mut Cx::alone(&mut self.out));
         self.out.drain().collect()
     }
 }
 
 fn completion(effects: &[Effect]) -> Completion {
     match effects {
-        [Effect::Complete(completion)] => *completion,
+        [Effect::Complete { completion, .. }] => *completion,
         other => panic!("expected one completion, found {other:?}"),
     }
 }
 
 fn operations(effects: &[Effect]) -> Vec<(u32, Operation)> {
     let issued = effects.iter().filter_map(|effect| match effect {
-        Effect::Issue { member, request } => Some((*member, request.operation)),
+        Effect::Issue { port, request } => Some((u32::from(port.0), request.operation)),
         _ => None,
     });
     issued.collect()
@@ -344,7 +344,7 @@ fn a_second_write_of_the_row_waits_and_a_read_does_not() {
     bench.finish(&writes[0], 20, 40, Status::Done);
     let freed = bench.finish(&writes[1], 20, 40, Status::Done);
     assert_eq!(operations(&freed), [(3, Operation::Read), (1, Operation::Read)]);
-    assert!(matches!(freed[2], Effect::Complete(_)));
+    assert!(matches!(freed[2], Effect::Complete { completion: _, .. }));
 }
 
 #[test]

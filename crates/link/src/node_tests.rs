@@ -1,9 +1,9 @@
-//! A volume behind a link, above members that answer when they are told to.
+//! A link above members that answer when they are told to.
 
 use super::*;
 use crate::REGISTRY;
 use fullstroke_contract::registry::Keys;
-use fullstroke_contract::{Breakdown, Extent};
+use fullstroke_contract::{Breakdown, Effect, Notice, Signal};
 use fullstroke_units::{Bytes, Duration};
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -12,15 +12,6 @@ const MEMBERS: usize = 4;
 
 /// Longer than anything waits for the link.
 const SERVICE: Duration = Duration::from_millis(400);
-
-/// Gives each request, after a while, to the member that its address names.
-#[derive(Default)]
-struct Slow {
-    waiting: VecDeque<(Time, Request)>,
-    /// Of what lies below, as seen when requests came.
-    queue_length: u32,
-    now: Time,
-}
 
 /// Notes the time of a call, which is not before that of the last.
 fn pass(now: &mut Time, at: Time) {
@@ -48,46 +39,10 @@ impl Link for Strict {
     }
 }
 
-impl Slow {
-    const WHILE: Duration = Duration::from_micros(30);
-}
-
-impl Layer for Slow {
-    fn submit(&mut self, now: Time, request: Request, below: Below<'_>, _: &mut Out) {
-        pass(&mut self.now, now);
-        self.queue_length = below.gauge(1).queue_length;
-        self.waiting.push_back((now + Slow::WHILE, request));
-    }
-    fn completed(&mut self, now: Time, _: usize, completion: Completion, _: Below<'_>, out: &mut Out) {
-        pass(&mut self.now, now);
-        assert_eq!(now, completion.finished);
-        out.complete(completion);
-    }
-    fn wake(&mut self, now: Time, _: Below<'_>, out: &mut Out) {
-        pass(&mut self.now, now);
-        while let Some(&(due, request)) = self.waiting.front()
-            && due <= now
-        {
-            self.waiting.pop_front();
-            out.issue(request.extent.start.0 as usize % MEMBERS, request);
-        }
-    }
-    fn ordered(&mut self, _: Time, _: Order, _: Below<'_>, out: &mut Out) -> Result<(), Refusal> {
-        out.signal(Signal::Failed);
-        Ok(())
-    }
-    fn next_wake(&self) -> Time {
-        self.waiting.front().map_or(Time::NEVER, |&(due, _)| due)
-    }
-    fn gauge(&self) -> Gauge {
-        Gauge { queue_length: self.queue_length, ..Gauge::default() }
-    }
-}
-
-fn linked(kind: usize) -> Linked {
+fn linked(kind: usize) -> LinkNode {
     let entry = &REGISTRY[kind];
     let link = Strict((entry.build)(&Keys::new(), MEMBERS).unwrap(), Time::ZERO);
-    Linked::new(Box::<Slow>::default(), Box::new(link), entry.name)
+    LinkNode::new(Box::new(link), entry.name)
 }
 
 /// Gap, address, sectors, operation.
@@ -103,7 +58,7 @@ fn request(id: usize, &(_, start, sectors, operation): &Ask) -> Request {
 /// when the request came.
 struct Served {
     due: Time,
-    member: usize,
+    port: Port,
     submitted: Time,
     request: Request,
 }
@@ -124,33 +79,39 @@ fn run(kind: usize, asks: &[Ask], late: u64) -> Vec<Completion> {
     loop {
         let asked = arrivals.front().map_or(Time::NEVER, |&(at, _)| at);
         let answered = served.iter().map(|one| one.due).min().unwrap_or(Time::NEVER);
-        let woken = if layer.next_wake() == Time::NEVER { Time::NEVER } else { layer.next_wake() + late };
+        let due = layer.next_wake().at();
+        let woken = if due == Time::NEVER { Time::NEVER } else { due + late };
         let now = asked.min(answered).min(woken);
         if now == Time::NEVER {
             return done;
         }
         if asked == now {
             let (_, request) = arrivals.pop_front().unwrap();
-            layer.submit(now, request, Below::NOTHING, &mut out);
+            let port = Port::of(request.extent.start.0 as usize % MEMBERS);
+            layer.submit(now, port, request, &mut Cx::alone(&mut out));
         } else if answered == now {
             let index = served.iter().position(|one| one.due == now).unwrap();
-            let Served { member, submitted, request, .. } = served.remove(index);
+            let Served { port, submitted, request, .. } = served.remove(index);
             let breakdown = Breakdown { seek: now.since(submitted), ..Breakdown::default() };
             let answer =
                 Completion { id: request.id, submitted, finished: now, breakdown, ..Completion::default() };
-            layer.completed(now, member, answer, Below::NOTHING, &mut out);
+            layer.completed(now, port, answer, &mut Cx::alone(&mut out));
         } else {
-            layer.wake(now, Below::NOTHING, &mut out);
+            layer.wake(now, &mut Cx::alone(&mut out));
         }
         for effect in out.drain() {
             match effect {
-                Effect::Issue { member, request } => {
+                Effect::Issue { port, request } => {
+                    assert_eq!(port.index(), request.extent.start.0 as usize % MEMBERS);
                     let due = arrived[request.extent.start.0 as usize / MEMBERS] + SERVICE;
                     assert!(due > now);
-                    served.push(Served { due, member: member as usize, submitted: now, request });
+                    served.push(Served { due, port, submitted: now, request });
                 }
-                Effect::Complete(completion) => done.push(completion),
-                Effect::Signal(signal) => panic!("nobody sent {signal:?}"),
+                Effect::Complete { port, completion } => {
+                    assert_eq!(port.index(), asks[completion.id.0 as usize].1 as usize % MEMBERS);
+                    done.push(completion);
+                }
+                Effect::Notice { notice, .. } => panic!("nobody gave {notice:?}"),
             }
         }
     }
@@ -196,18 +157,19 @@ fn what_passes_over_the_link_is_counted_by_direction() {
     let mut layer = linked(0);
     let mut out = Out::new();
     for (id, operation) in [(0, 0), (1, 1), (2, 2), (3, 3)] {
-        layer.submit(Time::ZERO, request(id, &(0, 0, 8, operation)), Below::NOTHING, &mut out);
+        let request = request(id, &(0, 0, 8, operation));
+        layer.submit(Time::ZERO, Port::FIRST, request, &mut Cx::alone(&mut out));
     }
     let mut at = Time::ZERO;
-    while layer.next_wake() != Time::NEVER {
-        at = layer.next_wake();
-        layer.wake(at, Below::NOTHING, &mut out);
+    while layer.next_wake().is_work() {
+        at = layer.next_wake().at();
+        layer.wake(at, &mut Cx::alone(&mut out));
         let issued: Vec<Effect> = out.drain().collect();
         for effect in issued {
-            if let Effect::Issue { member, request } = effect {
+            if let Effect::Issue { port, request } = effect {
                 let answer =
                     Completion { id: request.id, submitted: at, finished: at, ..Completion::default() };
-                layer.completed(at, member as usize, answer, Below::NOTHING, &mut out);
+                layer.completed(at, port, answer, &mut Cx::alone(&mut out));
             }
         }
     }
@@ -217,8 +179,9 @@ fn what_passes_over_the_link_is_counted_by_direction() {
     assert_eq!((counted.to_members.transfers, counted.to_members.payload), (5, Bytes(4096)));
     assert_eq!((counted.to_host.transfers, counted.to_host.payload), (6, Bytes(4096)));
     assert_eq!(counted.tenancies, 10);
-    let mut readings = Vec::new();
-    layer.readings(at, &mut readings);
+    let mut counters = Counters::default();
+    layer.count(at, &mut counters);
+    let readings = counters.layers;
     assert_eq!(readings[0].layer, "link fc-al");
     let reading = |name| readings[0].readings.iter().find(|reading| reading.name == name).unwrap().value;
     assert_eq!(reading("link_payload_mb"), 0.008_192);
@@ -226,16 +189,13 @@ fn what_passes_over_the_link_is_counted_by_direction() {
 }
 
 #[test]
-fn windows_pass_through_in_both_directions() {
+fn notice_passes_to_the_port_above_the_one_below_in_the_same_addresses() {
     let mut layer = linked(0);
     let mut out = Out::new();
-    let gauges = [Gauge::default(), Gauge { queue_length: 77, ..Gauge::default() }];
-    layer.submit(Time::ZERO, request(0, &(0, 0, 8, 0)), Below::new(&gauges, &[None, None]), &mut out);
-    assert_eq!(layer.gauge().queue_length, 77);
-    layer.signalled(Time::ZERO, 0, Signal::SpunUp, Below::NOTHING, &mut out);
-    layer.ordered(Time::ZERO, Order::Fail { member: 0 }, Below::NOTHING, &mut out).unwrap();
+    let push = Notice::new(Signal::Push(Extent::new(1000, 8)));
+    layer.noticed(Time::ZERO, Port(2), push, &mut Cx::alone(&mut out));
     let effects: Vec<Effect> = out.drain().collect();
-    assert_eq!(effects, [Effect::Signal(Signal::SpunUp), Effect::Signal(Signal::Failed)]);
+    assert_eq!(effects, [Effect::Notice { port: Port(2), notice: push }]);
 }
 
 #[test]
@@ -246,7 +206,7 @@ fn a_read_takes_the_sum_of_its_steps() {
     let (opening, data, status) = (147 + 300, (1060 * 40_u64).div_ceil(3), (15 * 40_u64).div_ceil(3));
     let after = Duration::from_nanos(opening + data + status);
     assert_eq!(done.finished, Time::ZERO + SERVICE + after);
-    assert_eq!(done.submitted, Time::ZERO + Slow::WHILE);
+    assert_eq!(done.submitted, Time::ZERO);
     // Seven words of a command, and a frame around them.
     let before = Duration::from_nanos(opening + (16 * 40_u64).div_ceil(3));
     assert_eq!(done.breakdown.overhead, before + after);

@@ -1,0 +1,455 @@
+//! The nodes of a machine and the edges between them.
+
+use fullstroke_contract::{Below, Counters, Cx, Gauge, Node, Out, Port, Refusal, TrackTable, Wake};
+use fullstroke_units::Time;
+use std::any::Any;
+use std::sync::Arc;
+
+/// The name of a drive in reports: `0`, `1`, or `2.0` where volumes nest.
+pub type MemberName = String;
+
+/// A node with what is below it, as it is described before the graph is built.
+pub struct Branch {
+    node: Box<dyn Node>,
+    members: Vec<Branch>,
+    /// What joins the node to its members, if not edges of their own.
+    link: Option<Box<dyn Node>>,
+    kind: Kind,
+}
+
+/// What a node is, as far as names and paths go.
+enum Kind {
+    Drive(Arc<dyn TrackTable>),
+    Volume,
+    /// It has one member, and the same name.
+    Cover,
+}
+
+impl Branch {
+    /// A drive, whose addresses lie as `tracks` says.
+    pub fn drive(node: Box<dyn Node>, tracks: Arc<dyn TrackTable>) -> Branch {
+        Branch { node, members: Vec::new(), link: None, kind: Kind::Drive(tracks) }
+    }
+    /// A volume of members, in order: that at its lower port 0 comes first.
+    pub fn volume(node: Box<dyn Node>, members: Vec<Branch>) -> Branch {
+        Branch { node, members, link: None, kind: Kind::Volume }
+    }
+    /// A node that everything on its way to `member` passes, such as a queue.
+    pub fn over(node: Box<dyn Node>, member: Branch) -> Branch {
+        Branch { node, members: vec![member], link: None, kind: Kind::Cover }
+    }
+    /// The same, with `link` between the node and its members: a node with as
+    /// many upper as lower ports, member `n` at port `n` of both. Nothing of it
+    /// is seen in gauges; what reads them above it sees the members.
+    #[must_use]
+    pub fn behind(mut self, link: Box<dyn Node>) -> Branch {
+        self.link = Some(link);
+        self
+    }
+    /// How addresses lie on it: a drive's table is also that of what covers it.
+    fn tracks(&self) -> Option<Arc<dyn TrackTable>> {
+        match &self.kind {
+            Kind::Drive(table) => Some(Arc::clone(table)),
+            Kind::Volume => None,
+            Kind::Cover => self.members[0].tracks(),
+        }
+    }
+}
+
+/// The nodes of a machine. They are numbered level by level from the top, so that
+/// at one instant a node is woken before those below it. The edges below a node
+/// are neighbours, and with them the gauges that it reads.
+pub struct Graph {
+    nodes: Vec<Box<dyn Node>>,
+    places: Vec<Place>,
+    edges: Vec<Edge>,
+    /// By edge: the readings of what is below it, as those above it see them.
+    gauges: Vec<Gauge>,
+    /// By edge.
+    tables: Vec<Option<Arc<dyn TrackTable>>>,
+    /// Edges by their lower ends: those above one node are neighbours here.
+    above: Vec<u32>,
+    drives: Vec<(usize, MemberName)>,
+    /// For each node, the indices of the volumes' members on the way to it.
+    paths: Vec<Vec<usize>>,
+}
+
+/// Where a node stands.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    /// Its lower port 0; the others follow.
+    first_below: u32,
+    below: u32,
+    /// Where its upper port 0 is found in `above`; the others follow.
+    first_above: u32,
+    above: u32,
+    /// Its number among the drives, if it is one.
+    drive: Option<u32>,
+    volume: bool,
+    /// Whether it adds nothing to the place of its one member, and shows that
+    /// member's arm as its own.
+    cover: bool,
+    /// Whether it shows its members as they are.
+    link: bool,
+    /// Whether nothing is above it: it is a workload.
+    root: bool,
+    /// Whether somebody above shows what it shows.
+    shown: bool,
+}
+
+/// A way that requests go down and completions up.
+#[derive(Clone, Copy, Debug, Default)]
+struct Edge {
+    upper: u32,
+    lower: u32,
+    upper_end: Port,
+    lower_end: Port,
+}
+
+/// A branch whose number is known, on its way into the graph.
+enum Planned {
+    Branch { branch: Branch, path: Vec<usize>, name: MemberName },
+    Link { node: Box<dyn Node>, members: Vec<Planned>, path: Vec<usize> },
+}
+
+impl Graph {
+    /// What requests come from that no node issues.
+    pub(crate) const OUTSIDE: usize = u32::MAX as usize;
+    /// The edge below the outside, or below the workload.
+    const ENTRY: usize = 0;
+
+    /// The nodes below and including `top`, which requests reach from outside.
+    pub fn new(top: Branch) -> Graph {
+        Graph::build(None, top)
+    }
+
+    /// The same below a workload.
+    pub fn below(workload: Box<dyn Node>, top: Branch) -> Graph {
+        Graph::build(Some(workload), top)
+    }
+
+    fn build(workload: Option<Box<dyn Node>>, top: Branch) -> Graph {
+        let mut graph = Graph {
+            nodes: Vec::new(),
+            places: Vec::new(),
+            edges: Vec::new(),
+            gauges: Vec::new(),
+            tables: Vec::new(),
+            above: Vec::new(),
+            drives: Vec::new(),
+            paths: Vec::new(),
+        };
+        let mut above = Graph::OUTSIDE;
+        if let Some(workload) = workload {
+            above = graph.add(workload, Place { root: true, ..Place::default() }, Vec::new());
+        }
+        let top = Planned::Branch { branch: top, path: Vec::new(), name: MemberName::new() };
+        // Level by level; each with the edges that lead to it, which are numbered
+        // before it is.
+        let mut level = vec![(top, graph.edges_below(above, 1))];
+        while !level.is_empty() {
+            let mut next = Vec::new();
+            for (planned, edges) in level {
+                next.extend(graph.place(planned, &edges));
+            }
+            level = next;
+        }
+        graph.list_above();
+        for node in 0..graph.nodes.len() {
+            graph.show(node);
+        }
+        graph
+    }
+
+    fn add(&mut self, node: Box<dyn Node>, place: Place, path: Vec<usize>) -> usize {
+        self.nodes.push(node);
+        self.places.push(place);
+        self.paths.push(path);
+        self.nodes.len() - 1
+    }
+
+    /// Edges below `node`, one a lower port. Their lower ends are not known yet.
+    fn edges_below(&mut self, node: usize, ports: usize) -> Vec<usize> {
+        let first = self.edges.len();
+        if node != Graph::OUTSIDE {
+            let place = &mut self.places[node];
+            (place.first_below, place.below) = (first as u32, ports as u32);
+        }
+        for port in 0..ports {
+            let upper_end = Port::of(port);
+            self.edges.push(Edge { upper: node as u32, upper_end, ..Edge::default() });
+            self.gauges.push(Gauge::default());
+            self.tables.push(None);
+        }
+        (first..first + ports).collect()
+    }
+
+    /// Puts a node below `edges`; what is below it, with the edges to that.
+    fn place(&mut self, planned: Planned, edges: &[usize]) -> Vec<(Planned, Vec<usize>)> {
+        let (node, members) = match planned {
+            Planned::Link { node, members, path } => {
+                for (&edge, member) in edges.iter().zip(&members) {
+                    self.tables[edge] = member.tracks();
+                }
+                (self.add(node, Place { link: true, ..Place::default() }, path), members)
+            }
+            Planned::Branch { branch, path, name } => self.place_branch(branch, path, name, edges),
+        };
+        for (port, &edge) in edges.iter().enumerate() {
+            (self.edges[edge].lower, self.edges[edge].lower_end) = (node as u32, Port::of(port));
+        }
+        let joined = matches!(&members[..], [Planned::Link { .. }]);
+        let ports = match &members[..] {
+            [Planned::Link { members, .. }] => members.len(),
+            members => members.len(),
+        };
+        let below = self.edges_below(node, ports);
+        if joined {
+            return members.into_iter().map(|link| (link, below.clone())).collect();
+        }
+        members.into_iter().zip(below).map(|(member, edge)| (member, vec![edge])).collect()
+    }
+
+    fn place_branch(
+        &mut self,
+        branch: Branch,
+        path: Vec<usize>,
+        name: MemberName,
+        edges: &[usize],
+    ) -> (usize, Vec<Planned>) {
+        self.tables[edges[0]] = branch.tracks();
+        let volume = matches!(branch.kind, Kind::Volume);
+        let mut place = Place { volume, cover: matches!(branch.kind, Kind::Cover), ..Place::default() };
+        let count = branch.members.len();
+        let below = branch.members.into_iter().enumerate().map(|(member, branch)| {
+            let path = if volume { [&path[..], &[member]].concat() } else { path.clone() };
+            let name = if count == 1 { name.clone() } else { member_name(&name, member) };
+            Planned::Branch { branch, path, name }
+        });
+        let mut below: Vec<Planned> = below.collect();
+        if let Some(node) = branch.link {
+            below = vec![Planned::Link { node, members: below, path: path.clone() }];
+        }
+        if let Kind::Drive(_) = branch.kind {
+            place.drive = Some(self.drives.len() as u32);
+            self.drives.push((self.nodes.len(), if name.is_empty() { "0".into() } else { name }));
+        }
+        (self.add(branch.node, place, path), below)
+    }
+
+    /// Lists the edges above each node, by its upper ports.
+    fn list_above(&mut self) {
+        for node in 0..self.nodes.len() {
+            let mut above: Vec<u32> = (0..self.edges.len() as u32)
+                .filter(|&edge| self.edges[edge as usize].lower as usize == node)
+                .collect();
+            above.sort_by_key(|&edge| self.edges[edge as usize].lower_end);
+            let shows = |edge: &u32| {
+                let upper = self.edges[*edge as usize].upper as usize;
+                upper != Graph::OUTSIDE && (self.places[upper].cover || self.places[upper].link)
+            };
+            let shown = above.iter().any(shows);
+            let place = &mut self.places[node];
+            (place.first_above, place.above) = (self.above.len() as u32, above.len() as u32);
+            place.shown = shown;
+            self.above.append(&mut above);
+        }
+    }
+
+    /// The drives' names, in order.
+    pub fn drive_names(&self) -> impl Iterator<Item = &str> {
+        self.drives.iter().map(|(_, name)| name.as_str())
+    }
+
+    /// The drives' readings, in order.
+    pub fn drive_gauges(&self) -> impl Iterator<Item = Gauge> {
+        self.drives.iter().map(|&(node, _)| self.gauges[self.edge_above(node, Port::FIRST)])
+    }
+
+    /// How addresses lie on each drive, in order.
+    pub fn drive_tracks(&self) -> impl Iterator<Item = &Arc<dyn TrackTable>> {
+        self.drives.iter().filter_map(|&(node, _)| self.tables[self.edge_above(node, Port::FIRST)].as_ref())
+    }
+
+    /// The path of the drive called `name`, as [`drive_names`](Graph::drive_names) has it.
+    pub fn drive_path(&self, name: &str) -> Option<&[usize]> {
+        let (node, _) = self.drives.iter().find(|(_, known)| known == name)?;
+        Some(&self.paths[*node])
+    }
+
+    /// The paths of all volumes that have members, from the top.
+    pub fn volume_paths(&self) -> impl Iterator<Item = &[usize]> {
+        let volumes = (0..self.nodes.len()).filter(|&node| self.places[node].volume);
+        volumes.map(|node| &self.paths[node][..])
+    }
+
+    /// The workload, if there is one and it is of this type: for results of its
+    /// own.
+    pub fn workload<W: Node>(&self) -> Option<&W> {
+        let root = self.places.iter().position(|place| place.root)?;
+        (&*self.nodes[root] as &dyn Any).downcast_ref()
+    }
+
+    /// The indices of the volumes' members on the way to `node`.
+    pub(crate) fn path(&self, node: usize) -> &[usize] {
+        &self.paths[node]
+    }
+
+    /// The volume at `path`.
+    pub(crate) fn volume_at(&self, path: &[usize]) -> Result<usize, Refusal> {
+        let mut volumes = (0..self.nodes.len()).filter(|&node| self.places[node].volume);
+        volumes
+            .find(|&node| self.paths[node] == path)
+            .ok_or_else(|| Refusal("there is no such volume in this stack".into()))
+    }
+
+    /// When a node wants to be woken first.
+    pub(crate) fn next_wake(&self, node: usize) -> Wake {
+        self.nodes[node].next_wake()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether `node` is a workload, or the outside.
+    #[inline]
+    pub(crate) fn is_root(&self, node: usize) -> bool {
+        node == Graph::OUTSIDE || self.places[node].root
+    }
+
+    /// What is at lower port `port` of `node`, and at which of its upper ports
+    /// the edge ends.
+    #[inline]
+    pub(crate) fn lower(&self, node: usize, port: Port) -> (usize, Port) {
+        let edge = if node == Graph::OUTSIDE {
+            Graph::ENTRY
+        } else {
+            let place = &self.places[node];
+            assert!(
+                port.index() < place.below as usize,
+                "a node issued at a lower port that it does not have"
+            );
+            place.first_below as usize + port.index()
+        };
+        let Edge { lower, lower_end, .. } = self.edges[edge];
+        (lower as usize, lower_end)
+    }
+
+    /// What is at upper port `port` of `node`, and at which of its lower ports
+    /// the edge ends; `None` above a workload.
+    #[inline]
+    pub(crate) fn upper(&self, node: usize, port: Port) -> Option<(usize, Port)> {
+        let place = &self.places[node];
+        if place.root {
+            return None;
+        }
+        assert!(
+            port.index() < place.above as usize,
+            "a node answered at an upper port that it does not have"
+        );
+        let Edge { upper, upper_end, .. } = self.edges[self.edge_above(node, port)];
+        Some((upper as usize, upper_end))
+    }
+
+    #[inline]
+    fn edge_above(&self, node: usize, port: Port) -> usize {
+        self.above[self.places[node].first_above as usize + port.index()] as usize
+    }
+
+    /// The number of `node` among the drives, if it is one.
+    #[inline]
+    pub(crate) fn drive_number(&self, node: usize) -> Option<usize> {
+        self.places[node].drive.map(|drive| drive as usize)
+    }
+
+    /// Calls a node with its window on what is below it, publishes its gauge, and
+    /// returns when it wants to be woken.
+    #[inline]
+    pub(crate) fn call(
+        &mut self,
+        node: usize,
+        out: &mut Out,
+        event: impl FnOnce(&mut dyn Node, &mut Cx<'_>),
+    ) -> Wake {
+        let place = &self.places[node];
+        let edges = place.first_below as usize..(place.first_below + place.below) as usize;
+        let below = match place.below {
+            0 => Below::NOTHING,
+            _ => Below::new(&self.gauges[edges.clone()], &self.tables[edges]),
+        };
+        let called = &mut *self.nodes[node];
+        event(called, &mut Cx { below, out });
+        let next_wake = called.next_wake();
+        self.show(node);
+        next_wake
+    }
+
+    /// Publishes a node's gauge to those above it.
+    #[inline]
+    fn show(&mut self, node: usize) {
+        let Place { cover, link, root, shown, above, .. } = self.places[node];
+        if root || link {
+            return;
+        }
+        let mut gauge = self.nodes[node].gauge();
+        if cover {
+            gauge.head = self.gauges[self.places[node].first_below as usize].head;
+        }
+        for port in 0..above {
+            let edge = self.edge_above(node, Port(port as u16));
+            self.gauges[edge] = gauge;
+            if shown {
+                self.show_through(edge);
+            }
+        }
+    }
+
+    /// A link shows what is below it as it is; a cover shows its arm, at any time.
+    fn show_through(&mut self, mut edge: usize) {
+        loop {
+            let Edge { upper, upper_end, .. } = self.edges[edge];
+            let Some(place) = self.places.get(upper as usize) else { return };
+            let (place, seen) = (*place, self.gauges[edge]);
+            if place.link {
+                edge = self.edge_above(upper as usize, upper_end);
+                self.gauges[edge] = seen;
+            } else if place.cover {
+                edge = self.edge_above(upper as usize, Port::FIRST);
+                self.gauges[edge].head = seen.head;
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// What nodes have counted until `now`. Below the uppermost volume a layer's
+    /// name ends in its place: `link fc-al, member 2`.
+    pub(crate) fn count(&self, now: Time) -> Counters {
+        let mut all = Counters::default();
+        for (node, path) in self.nodes.iter().zip(&self.paths) {
+            let own = all.layers.len();
+            node.count(now, &mut all);
+            let place = path.iter().fold(MemberName::new(), |name, &member| member_name(&name, member));
+            for readings in all.layers[own..].iter_mut().filter(|_| !place.is_empty()) {
+                readings.layer = format!("{}, member {place}", readings.layer);
+            }
+        }
+        assert_eq!(all.drives.len(), self.drives.len(), "each drive counts, and nobody else as one");
+        all
+    }
+}
+
+impl Planned {
+    fn tracks(&self) -> Option<Arc<dyn TrackTable>> {
+        match self {
+            Planned::Branch { branch, .. } => branch.tracks(),
+            Planned::Link { .. } => None,
+        }
+    }
+}
+
+/// A layer of one member adds nothing to that member's name.
+fn member_name(name: &str, member: usize) -> MemberName {
+    if name.is_empty() { member.to_string() } else { format!("{name}.{member}") }
+}

@@ -1,0 +1,169 @@
+//! The node: what goes over a link between ports above and ports below.
+
+use crate::transfer::{Delivered, Link, Payload, Station, Transfer};
+use fullstroke_contract::{
+    Completion, Counters, Cx, Extent, Node, Operation, Out, Port, Request, RequestId, Slots, Status, Wake,
+};
+use fullstroke_units::Time;
+
+/// A link between what issues I/O and the members that serve it: upper port `n`
+/// leads over the link to lower port `n`.
+///
+/// - **Events in, effects out, getters**: those of [`Node`]. Notice passes.
+///
+/// A member I/O is a command over the link; for a write, the member's readiness
+/// and the data; then the member is given the request; when it has finished, the
+/// data of a read and the status go back, and whoever issued it is told. Drives
+/// store and forward: a read's data wait in the drive's buffer until all of them
+/// are there, and a write reaches the medium when all of its data have come.
+/// Buses that drives describe themselves (`electronics`, in drive files) are
+/// charged besides.
+///
+/// For whoever is above, an I/O begins when it is issued and ends when the status
+/// is with the host; what the link took, waiting for it included, is `overhead`,
+/// so that the parts add up.
+pub struct LinkNode {
+    link: Box<dyn Link>,
+    /// The link's name in the registry.
+    kind: &'static str,
+    flights: Slots<Flight>,
+    /// What has come over the link; empty between events.
+    delivered: Vec<Delivered>,
+}
+
+/// A member I/O on its way.
+#[derive(Clone, Copy, Debug)]
+struct Flight {
+    request: Request,
+    port: Port,
+    issued: Time,
+    next: Step,
+    /// The member's answer, once it is there.
+    answer: Completion,
+}
+
+/// What comes next over the link, or from the member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Command,
+    Readiness,
+    WriteData,
+    Answer,
+    ReadData,
+    Status,
+}
+
+impl LinkNode {
+    /// `link`, which is of `kind`: member `n` is its station `n + 1`.
+    pub fn new(link: Box<dyn Link>, kind: &'static str) -> LinkNode {
+        LinkNode { link, kind, flights: Slots::default(), delivered: Vec::with_capacity(64) }
+    }
+
+    /// Lets everything happen that was due until `now`, each at its instant.
+    fn catch_up(&mut self, now: Time, out: &mut Out) {
+        loop {
+            let due = self.link.next_wake();
+            if due > now || due == Time::NEVER {
+                return;
+            }
+            let mut delivered = std::mem::take(&mut self.delivered);
+            self.link.advance(due, &mut delivered);
+            for arrival in delivered.drain(..) {
+                self.arrived(arrival.token as u32, arrival.finished, out);
+            }
+            self.delivered = delivered;
+        }
+    }
+
+    /// What the I/O in `slot` waited for has come over the link.
+    fn arrived(&mut self, slot: u32, now: Time, out: &mut Out) {
+        let Flight { request, port, next, .. } = self.flights[slot];
+        match (next, request.operation) {
+            (Step::Command, Operation::Write) => {
+                self.send(slot, now, Payload::TransferReady, Step::Readiness);
+            }
+            (Step::Readiness, _) => {
+                let data = Payload::Data(request.extent.sectors.bytes());
+                self.send(slot, now, data, Step::WriteData);
+            }
+            (Step::Command | Step::WriteData, _) => {
+                self.flights[slot].next = Step::Answer;
+                out.issue(port.index(), Request { id: RequestId(u64::from(slot)), ..request });
+            }
+            (Step::ReadData, _) => self.flights[slot].next = Step::Status,
+            (Step::Status, _) => self.finish(slot, now, out),
+            (Step::Answer, _) => unreachable!("a member answers by itself"),
+        }
+    }
+
+    /// The member has answered: the data of a read go back, and the status.
+    fn answered(&mut self, slot: u32, now: Time, answer: Completion) {
+        let flight = &mut self.flights[slot];
+        flight.answer = answer;
+        let request = flight.request;
+        if request.operation == Operation::Read && answer.status == Status::Done {
+            let data = Payload::Data(request.extent.sectors.bytes());
+            self.send(slot, now, data, Step::ReadData);
+            self.send(slot, now, Payload::Status, Step::ReadData);
+        } else {
+            self.send(slot, now, Payload::Status, Step::Status);
+        }
+    }
+
+    fn finish(&mut self, slot: u32, now: Time, out: &mut Out) {
+        let Flight { request, port, issued, answer, .. } = self.flights.take(slot);
+        let mut breakdown = answer.breakdown;
+        breakdown.overhead += now.since(issued).saturating_sub(breakdown.response());
+        let completion =
+            Completion { id: request.id, submitted: issued, finished: now, status: answer.status, breakdown };
+        out.complete_to(port, completion);
+    }
+
+    /// Offers what the I/O in `slot` needs, and notes what it then waits for.
+    fn send(&mut self, slot: u32, now: Time, payload: Payload, next: Step) {
+        let flight = &mut self.flights[slot];
+        flight.next = next;
+        let member = Station::of_member(flight.port.index());
+        let (from, to) = match next {
+            Step::Command | Step::WriteData => (Station::HOST, member),
+            _ => (member, Station::HOST),
+        };
+        self.link.offer(now, Transfer { token: u64::from(slot), from, to, payload });
+    }
+}
+
+impl Node for LinkNode {
+    fn submit(&mut self, now: Time, from: Port, request: Request, cx: &mut Cx<'_>) {
+        self.catch_up(now, cx.out);
+        let answer = Completion::default();
+        let flight = Flight { request, port: from, issued: now, next: Step::Command, answer };
+        let slot = self.flights.keep(flight);
+        self.send(slot, now, Payload::Command, Step::Command);
+    }
+
+    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
+        self.catch_up(now, cx.out);
+        self.answered(completion.id.0 as u32, now, completion);
+    }
+
+    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+        self.catch_up(now, cx.out);
+    }
+
+    fn owners(&self, from: Port, extent: Extent, owner: &mut dyn FnMut(Port, Extent)) {
+        owner(from, extent);
+    }
+
+    fn next_wake(&self) -> Wake {
+        self.link.next_wake().into()
+    }
+
+    /// Over the whole run, the warm-up included.
+    fn count(&self, now: Time, counters: &mut Counters) {
+        counters.layers.push(self.link.statistics().readings(self.kind, now.since(Time::ZERO)));
+    }
+}
+
+#[cfg(test)]
+#[path = "node_tests.rs"]
+mod tests;

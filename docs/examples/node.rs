@@ -1,0 +1,20 @@
+//! A node that forwards everything.
+
+use fullstroke_contract::{Completion, Cx, Node, Port, Request, Wake};
+use fullstroke_units::Time;
+
+/// Requests go down, completions and notice up, as they are.
+pub struct Forward;
+
+impl Node for Forward {
+    fn submit(&mut self, _: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
+        cx.out.issue(0, request);
+    }
+    fn completed(&mut self, _: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
+        cx.out.complete(completion);
+    }
+    fn wake(&mut self, _: Time, _: &mut Cx<'_>) {}
+    fn next_wake(&self) -> Wake {
+        Wake::NEVER
+    }
+}
