@@ -25,7 +25,8 @@ clients: ## Install the programs that tests use as clients, if this host allows 
 
 test: clients lint docs ## Format, lints, docs, all tests
 	@mkdir -p target
-	@set -o pipefail; $(CARGO) test --workspace --no-fail-fast 2>&1 | tee target/tests.log; status=$$?; \
+	@set -o pipefail; $(CARGO) test --workspace --no-fail-fast -- --show-output 2>&1 | tee target/tests.log; status=$$?; \
+	sed -nE 's/^skipped: /  /Ip' target/tests.log | sort | uniq -c | awk 'NR == 1 { print "skipped in tests, and why:" } { print }'; \
 	awk '/^test result:/ { passed += $$4; failed += $$6; skipped += $$8 } \
 		END { printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped }' target/tests.log; exit $$status
 
