@@ -232,6 +232,11 @@ impl Out {
     pub fn take_stop(&mut self) -> Option<SourceError> {
         self.stopped.take()
     }
+    /// Whether nothing was done, and no workload was stopped.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.effects.is_empty() && self.stopped.is_none()
+    }
     /// What was collected so far, in order.
     pub fn effects(&self) -> &[Effect] {
         &self.effects

@@ -77,6 +77,8 @@ pub struct Graph {
 /// Where a node stands.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
+    /// Its upper port 0, where the others need not be looked for.
+    up: Up,
     /// Its lower port 0; the others follow.
     first_below: u32,
     below: u32,
@@ -93,8 +95,18 @@ struct Place {
     link: bool,
     /// Whether nothing is above it: it is a workload.
     root: bool,
-    /// Whether somebody above shows what it shows.
-    shown: bool,
+    /// Whether its gauge is for one reader, who shows it to nobody: the rule.
+    plain: bool,
+}
+
+/// An upper port: the edge above it, and what is at its other end.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Up {
+    edge: u32,
+    pub(crate) node: u32,
+    pub(crate) port: Port,
+    /// Whether that is a workload, or the outside.
+    pub(crate) root: bool,
 }
 
 /// A way that requests go down and completions up.
@@ -249,11 +261,18 @@ impl Graph {
                 upper != Graph::OUTSIDE && (self.places[upper].cover || self.places[upper].link)
             };
             let shown = above.iter().any(shows);
+            let up = above.first().map_or_else(Up::default, |&edge| self.up_from(edge));
             let place = &mut self.places[node];
+            place.up = up;
             (place.first_above, place.above) = (self.above.len() as u32, above.len() as u32);
-            place.shown = shown;
+            place.plain = above.len() == 1 && !shown && !place.cover && !place.link;
             self.above.append(&mut above);
         }
+    }
+
+    fn up_from(&self, edge: u32) -> Up {
+        let Edge { upper, upper_end, .. } = self.edges[edge as usize];
+        Up { edge, node: upper, port: upper_end, root: self.is_root(upper as usize) }
     }
 
     /// The drives' names, in order.
@@ -336,20 +355,21 @@ impl Graph {
         (lower as usize, lower_end)
     }
 
-    /// What is at upper port `port` of `node`, and at which of its lower ports
-    /// the edge ends; `None` above a workload.
+    /// What is at upper port `port` of `node`; `None` above a workload.
     #[inline]
-    pub(crate) fn upper(&self, node: usize, port: Port) -> Option<(usize, Port)> {
+    pub(crate) fn upper(&self, node: usize, port: Port) -> Option<Up> {
         let place = &self.places[node];
         if place.root {
             return None;
+        }
+        if port == Port::FIRST {
+            return Some(place.up);
         }
         assert!(
             port.index() < place.above as usize,
             "a node answered at an upper port that it does not have"
         );
-        let Edge { upper, upper_end, .. } = self.edges[self.edge_above(node, port)];
-        Some((upper as usize, upper_end))
+        Some(self.up_from(self.above[place.first_above as usize + port.index()]))
     }
 
     #[inline]
@@ -381,14 +401,17 @@ impl Graph {
         let called = &mut *self.nodes[node];
         event(called, &mut Cx { below, out });
         let next_wake = called.next_wake();
-        self.show(node);
+        if place.plain {
+            self.gauges[place.up.edge as usize] = called.gauge();
+        } else {
+            self.show(node);
+        }
         next_wake
     }
 
     /// Publishes a node's gauge to those above it.
-    #[inline]
     fn show(&mut self, node: usize) {
-        let Place { cover, link, root, shown, above, .. } = self.places[node];
+        let Place { cover, link, root, above, .. } = self.places[node];
         if root || link {
             return;
         }
@@ -399,9 +422,7 @@ impl Graph {
         for port in 0..above {
             let edge = self.edge_above(node, Port(port as u16));
             self.gauges[edge] = gauge;
-            if shown {
-                self.show_through(edge);
-            }
+            self.show_through(edge);
         }
     }
 

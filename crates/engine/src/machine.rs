@@ -141,7 +141,8 @@ impl Machine {
     #[inline]
     pub fn submit<O: Observer>(&mut self, now: Time, request: Request, observer: &mut O) {
         self.now = self.now.max(now);
-        let effect = self.take_off(Effect::Issue { port: Port::FIRST, request });
+        let effect = Effect::Issue { port: Port::FIRST, request };
+        let effect = take_off(&mut self.flights, &mut self.submitted, self.now, effect);
         self.pending.push_back(Pending { node: Graph::OUTSIDE, effect });
         self.settle(observer);
     }
@@ -213,14 +214,14 @@ impl Machine {
                     self.call(lower, |node, cx| node.submit(now, from, request, cx));
                 }
                 Effect::Complete { port, completion } => {
-                    let Some((upper, from)) = self.graph.upper(node, port) else {
+                    let Some(up) = self.graph.upper(node, port) else {
                         unreachable!("a workload is asked for nothing")
                     };
-                    if self.graph.is_root(upper) {
-                        self.land(upper, from, completion, observer);
+                    if up.root {
+                        self.land(up.node as usize, up.port, completion, observer);
                     } else {
                         let at = completion.finished;
-                        self.call(upper, |node, cx| node.completed(at, from, completion, cx));
+                        self.call(up.node as usize, |node, cx| node.completed(at, up.port, completion, cx));
                     }
                 }
                 Effect::Notice { port, notice } => self.rise(node, port, notice, observer),
@@ -237,9 +238,9 @@ impl Machine {
             notice.at = notice.at.min(now);
             observer.noticed(self.graph.path(node), &notice);
         }
-        let above = self.graph.upper(node, port).filter(|&(upper, _)| upper != Graph::OUTSIDE);
-        if let Some((upper, from)) = above {
-            self.call(upper, |node, cx| node.noticed(now, from, notice, cx));
+        let above = self.graph.upper(node, port).filter(|up| up.node as usize != Graph::OUTSIDE);
+        if let Some(up) = above {
+            self.call(up.node as usize, |node, cx| node.noticed(now, up.port, notice, cx));
         }
     }
 
@@ -266,36 +267,24 @@ impl Machine {
     #[inline]
     fn call(&mut self, node: usize, event: impl FnOnce(&mut dyn Node, &mut Cx<'_>)) {
         let next_wake = self.graph.call(node, &mut self.out, event);
-        self.set_alarm(node, next_wake);
-        if self.awaited[node].root {
-            self.collect_from_workload(node);
-        } else if !self.out.effects().is_empty() {
+        let root = self.set_alarm(node, next_wake);
+        if self.out.is_empty() {
+            return;
+        }
+        if root {
+            // What a workload issues gets its number as it is issued.
+            let Machine { out, pending, flights, submitted, now, .. } = self;
+            let effects = out.drain().map(|effect| take_off(flights, submitted, *now, effect));
+            pending.extend(effects.map(|effect| Pending { node, effect }));
+            self.stopped = self.stopped.take().or_else(|| self.out.take_stop());
+        } else {
             self.pending.extend(self.out.drain().map(|effect| Pending { node, effect }));
         }
     }
 
-    /// What a workload issues gets its number as it is issued.
-    fn collect_from_workload(&mut self, node: usize) {
-        self.stopped = self.stopped.take().or(self.out.take_stop());
-        let mut out = std::mem::take(&mut self.out);
-        for effect in out.drain() {
-            let effect = self.take_off(effect);
-            self.pending.push_back(Pending { node, effect });
-        }
-        self.out = out;
-    }
-
+    /// Answers whether the node is a workload.
     #[inline]
-    fn take_off(&mut self, effect: Effect) -> Effect {
-        let Effect::Issue { port, mut request } = effect else { return effect };
-        request.origin = self.submitted;
-        self.submitted += 1;
-        request.id = self.flights.take_off(self.now, request);
-        Effect::Issue { port, request }
-    }
-
-    #[inline]
-    fn set_alarm(&mut self, node: usize, wake: Wake) {
+    fn set_alarm(&mut self, node: usize, wake: Wake) -> bool {
         self.alarms.set(node, wake.at());
         let awaited = &mut self.awaited[node];
         let work = wake.is_work();
@@ -307,5 +296,16 @@ impl Machine {
                 self.arrivals = self.arrivals.wrapping_add(step);
             }
         }
+        awaited.root
     }
+}
+
+/// A request of a workload gets its number, and a place among those in flight.
+#[inline]
+fn take_off(flights: &mut Flights, submitted: &mut u64, now: Time, effect: Effect) -> Effect {
+    let Effect::Issue { port, mut request } = effect else { return effect };
+    request.origin = *submitted;
+    *submitted += 1;
+    request.id = flights.take_off(now, request);
+    Effect::Issue { port, request }
 }
