@@ -2,10 +2,11 @@
 //! looks at a clock.
 
 use crate::{
-    Below, Completion, Counters, Extent, Gauge, Notice, Order, Refusal, Request, Signal, SourceError,
+    Below, Completion, Counters, Extent, Gauge, NodeId, Notice, Order, Refusal, Request, Signal, SourceError,
 };
 use fullstroke_units::Time;
 use std::any::Any;
+use std::collections::VecDeque;
 
 /// One end of an edge between two nodes. Each side numbers its own: a node's
 /// upper ports, at which requests arrive, and its lower ports, at which it
@@ -188,23 +189,31 @@ pub enum Effect {
     },
 }
 
-/// Collects the effects of one call. The driver owns it and reuses it, so that
-/// the hot path allocates nothing.
+/// Collects effects, and who they are of, until they are carried out: what nodes
+/// do goes straight into the queue of the whole graph. The driver owns it and
+/// reuses it, so that the hot path allocates nothing.
 #[derive(Debug, Default)]
 pub struct Out {
-    effects: Vec<Effect>,
+    effects: VecDeque<(NodeId, Effect)>,
+    node: NodeId,
     stopped: Option<SourceError>,
 }
 
 impl Out {
     /// An empty collection.
     pub fn new() -> Out {
-        Out { effects: Vec::with_capacity(64), stopped: None }
+        Out { effects: VecDeque::with_capacity(64), ..Out::default() }
+    }
+    /// What is collected from now on is of `node`.
+    #[inline]
+    pub fn of(&mut self, node: NodeId) -> &mut Out {
+        self.node = node;
+        self
     }
     /// Submit `request` at lower port `port`.
     #[inline]
     pub fn issue(&mut self, port: usize, request: Request) {
-        self.effects.push(Effect::Issue { port: Port(port as u16), request });
+        self.effects.push_back((self.node, Effect::Issue { port: Port(port as u16), request }));
     }
     /// Answer a request of a node that has one upper port.
     #[inline]
@@ -214,7 +223,7 @@ impl Out {
     /// Answer a request that came at upper port `port`.
     #[inline]
     pub fn complete_to(&mut self, port: Port, completion: Completion) {
-        self.effects.push(Effect::Complete { port, completion });
+        self.effects.push_back((self.node, Effect::Complete { port, completion }));
     }
     /// Give notice of something now, at the first upper port.
     pub fn signal(&mut self, signal: Signal) {
@@ -222,32 +231,41 @@ impl Out {
     }
     /// Give notice, or pass it on, at upper port `port`.
     pub fn notice(&mut self, port: Port, notice: Notice) {
-        self.effects.push(Effect::Notice { port, notice });
+        self.effects.push_back((self.node, Effect::Notice { port, notice }));
     }
     /// A workload cannot go on: the run ends with this error. The first counts.
     pub fn stop(&mut self, why: SourceError) {
         self.stopped.get_or_insert(why);
     }
     /// Takes why a workload could not go on.
+    #[inline]
     pub fn take_stop(&mut self) -> Option<SourceError> {
         self.stopped.take()
     }
-    /// Whether nothing was done, and no workload was stopped.
-    #[inline]
+    /// Effects that have not been taken out yet.
+    pub fn len(&self) -> usize {
+        self.effects.len()
+    }
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.effects.is_empty() && self.stopped.is_none()
+        self.effects.is_empty()
     }
     /// What was collected so far, in order.
-    pub fn effects(&self) -> &[Effect] {
-        &self.effects
+    pub fn effects(&self) -> impl Iterator<Item = &Effect> {
+        self.effects.iter().map(|(_, effect)| effect)
+    }
+    /// Takes the first effect out, and whose it is.
+    #[inline]
+    pub fn take_first(&mut self) -> Option<(NodeId, Effect)> {
+        self.effects.pop_front()
     }
     /// Takes the effects out, in order; the room is kept.
-    pub fn drain(&mut self) -> std::vec::Drain<'_, Effect> {
-        self.effects.drain(..)
+    pub fn drain(&mut self) -> impl Iterator<Item = Effect> {
+        self.effects.drain(..).map(|(_, effect)| effect)
     }
     /// Takes the requests out that were issued, in order, whatever their ports.
     pub fn requests(&mut self) -> impl Iterator<Item = Request> {
-        self.effects.drain(..).filter_map(|effect| match effect {
+        self.drain().filter_map(|effect| match effect {
             Effect::Issue { request, .. } => Some(request),
             _ => None,
         })

@@ -25,7 +25,7 @@ impl Flights {
         self.0.len()
     }
 
-    pub(crate) fn take_off(&mut self, now: Time, request: Request) -> RequestId {
+    pub(crate) fn take_off(&mut self, now: Time, request: &Request) -> RequestId {
         let flight = Flight {
             id: request.id,
             origin: request.origin,

@@ -1,6 +1,6 @@
 //! The nodes of a machine and the edges between them.
 
-use fullstroke_contract::{Below, Counters, Cx, Gauge, Node, Out, Port, Refusal, TrackTable, Wake};
+use fullstroke_contract::{Below, Counters, Cx, Gauge, Node, NodeId, Out, Port, Refusal, TrackTable, Wake};
 use fullstroke_units::Time;
 use std::any::Any;
 use std::sync::Arc;
@@ -69,7 +69,7 @@ pub struct Graph {
     tables: Vec<Option<Arc<dyn TrackTable>>>,
     /// Edges by their lower ends: those above one node are neighbours here.
     above: Vec<u32>,
-    drives: Vec<(usize, MemberName)>,
+    drives: Vec<(NodeId, MemberName)>,
     /// For each node, the indices of the volumes' members on the way to it.
     paths: Vec<Vec<usize>>,
 }
@@ -103,7 +103,7 @@ struct Place {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Up {
     edge: u32,
-    pub(crate) node: u32,
+    pub(crate) node: NodeId,
     pub(crate) port: Port,
     /// Whether that is a workload, or the outside.
     pub(crate) root: bool,
@@ -111,11 +111,16 @@ pub(crate) struct Up {
 
 /// A way that requests go down and completions up.
 #[derive(Clone, Copy, Debug, Default)]
-struct Edge {
-    upper: u32,
-    lower: u32,
+pub(crate) struct Edge {
+    upper: NodeId,
     upper_end: Port,
-    lower_end: Port,
+    /// What is below, and at which of its upper ports the edge ends.
+    pub(crate) lower: NodeId,
+    pub(crate) lower_end: Port,
+    /// Whether what is above is a workload, or the outside.
+    pub(crate) by_root: bool,
+    /// The number of what is below among the drives, if it is one.
+    pub(crate) drive: Option<u32>,
 }
 
 /// A branch whose number is known, on its way into the graph.
@@ -126,7 +131,7 @@ enum Planned {
 
 impl Graph {
     /// What requests come from that no node issues.
-    pub(crate) const OUTSIDE: usize = u32::MAX as usize;
+    pub(crate) const OUTSIDE: NodeId = NodeId(u32::MAX);
     /// The edge below the outside, or below the workload.
     const ENTRY: usize = 0;
 
@@ -167,29 +172,30 @@ impl Graph {
             level = next;
         }
         graph.list_above();
-        for node in 0..graph.nodes.len() {
+        for node in graph.nodes() {
             graph.show(node);
         }
         graph
     }
 
-    fn add(&mut self, node: Box<dyn Node>, place: Place, path: Vec<usize>) -> usize {
+    fn add(&mut self, node: Box<dyn Node>, place: Place, path: Vec<usize>) -> NodeId {
         self.nodes.push(node);
         self.places.push(place);
         self.paths.push(path);
-        self.nodes.len() - 1
+        NodeId(self.nodes.len() as u32 - 1)
     }
 
     /// Edges below `node`, one a lower port. Their lower ends are not known yet.
-    fn edges_below(&mut self, node: usize, ports: usize) -> Vec<usize> {
+    fn edges_below(&mut self, node: NodeId, ports: usize) -> Vec<usize> {
         let first = self.edges.len();
-        if node != Graph::OUTSIDE {
-            let place = &mut self.places[node];
+        let mut by_root = true;
+        if let Some(place) = self.places.get_mut(node.0 as usize) {
+            by_root = place.root;
             (place.first_below, place.below) = (first as u32, ports as u32);
         }
         for port in 0..ports {
             let upper_end = Port::of(port);
-            self.edges.push(Edge { upper: node as u32, upper_end, ..Edge::default() });
+            self.edges.push(Edge { upper: node, upper_end, by_root, ..Edge::default() });
             self.gauges.push(Gauge::default());
             self.tables.push(None);
         }
@@ -208,7 +214,8 @@ impl Graph {
             Planned::Branch { branch, path, name } => self.place_branch(branch, path, name, edges),
         };
         for (port, &edge) in edges.iter().enumerate() {
-            (self.edges[edge].lower, self.edges[edge].lower_end) = (node as u32, Port::of(port));
+            (self.edges[edge].lower, self.edges[edge].lower_end) = (node, Port::of(port));
+            self.edges[edge].drive = self.places[node.0 as usize].drive;
         }
         let joined = matches!(&members[..], [Planned::Link { .. }]);
         let ports = match &members[..] {
@@ -228,7 +235,7 @@ impl Graph {
         path: Vec<usize>,
         name: MemberName,
         edges: &[usize],
-    ) -> (usize, Vec<Planned>) {
+    ) -> (NodeId, Vec<Planned>) {
         self.tables[edges[0]] = branch.tracks();
         let volume = matches!(branch.kind, Kind::Volume);
         let mut place = Place { volume, cover: matches!(branch.kind, Kind::Cover), ..Place::default() };
@@ -244,25 +251,26 @@ impl Graph {
         }
         if let Kind::Drive(_) = branch.kind {
             place.drive = Some(self.drives.len() as u32);
-            self.drives.push((self.nodes.len(), if name.is_empty() { "0".into() } else { name }));
+            self.drives
+                .push((NodeId(self.nodes.len() as u32), if name.is_empty() { "0".into() } else { name }));
         }
         (self.add(branch.node, place, path), below)
     }
 
     /// Lists the edges above each node, by its upper ports.
     fn list_above(&mut self) {
-        for node in 0..self.nodes.len() {
+        for node in self.nodes() {
             let mut above: Vec<u32> = (0..self.edges.len() as u32)
-                .filter(|&edge| self.edges[edge as usize].lower as usize == node)
+                .filter(|&edge| self.edges[edge as usize].lower == node)
                 .collect();
             above.sort_by_key(|&edge| self.edges[edge as usize].lower_end);
             let shows = |edge: &u32| {
-                let upper = self.edges[*edge as usize].upper as usize;
-                upper != Graph::OUTSIDE && (self.places[upper].cover || self.places[upper].link)
+                let upper = self.places.get(self.edges[*edge as usize].upper.0 as usize);
+                upper.is_some_and(|upper| upper.cover || upper.link)
             };
             let shown = above.iter().any(shows);
             let up = above.first().map_or_else(Up::default, |&edge| self.up_from(edge));
-            let place = &mut self.places[node];
+            let place = &mut self.places[node.0 as usize];
             place.up = up;
             (place.first_above, place.above) = (self.above.len() as u32, above.len() as u32);
             place.plain = above.len() == 1 && !shown && !place.cover && !place.link;
@@ -271,8 +279,8 @@ impl Graph {
     }
 
     fn up_from(&self, edge: u32) -> Up {
-        let Edge { upper, upper_end, .. } = self.edges[edge as usize];
-        Up { edge, node: upper, port: upper_end, root: self.is_root(upper as usize) }
+        let Edge { upper, upper_end, by_root, .. } = self.edges[edge as usize];
+        Up { edge, node: upper, port: upper_end, root: by_root }
     }
 
     /// The drives' names, in order.
@@ -293,7 +301,7 @@ impl Graph {
     /// The path of the drive called `name`, as [`drive_names`](Graph::drive_names) has it.
     pub fn drive_path(&self, name: &str) -> Option<&[usize]> {
         let (node, _) = self.drives.iter().find(|(_, known)| known == name)?;
-        Some(&self.paths[*node])
+        Some(self.path(*node))
     }
 
     /// The paths of all volumes that have members, from the top.
@@ -310,55 +318,50 @@ impl Graph {
     }
 
     /// The indices of the volumes' members on the way to `node`.
-    pub(crate) fn path(&self, node: usize) -> &[usize] {
-        &self.paths[node]
+    pub(crate) fn path(&self, node: NodeId) -> &[usize] {
+        &self.paths[node.0 as usize]
     }
 
     /// The volume at `path`.
-    pub(crate) fn volume_at(&self, path: &[usize]) -> Result<usize, Refusal> {
+    pub(crate) fn volume_at(&self, path: &[usize]) -> Result<NodeId, Refusal> {
         let mut volumes = (0..self.nodes.len()).filter(|&node| self.places[node].volume);
         volumes
             .find(|&node| self.paths[node] == path)
+            .map(|node| NodeId(node as u32))
             .ok_or_else(|| Refusal("there is no such volume in this stack".into()))
     }
 
     /// When a node wants to be woken first.
-    pub(crate) fn next_wake(&self, node: usize) -> Wake {
-        self.nodes[node].next_wake()
+    pub(crate) fn next_wake(&self, node: NodeId) -> Wake {
+        self.nodes[node.0 as usize].next_wake()
     }
 
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether `node` is a workload, or the outside.
-    #[inline]
-    pub(crate) fn is_root(&self, node: usize) -> bool {
-        node == Graph::OUTSIDE || self.places[node].root
+    /// All of them, in order.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
+        (0..self.nodes.len() as u32).map(NodeId)
     }
 
-    /// What is at lower port `port` of `node`, and at which of its upper ports
-    /// the edge ends.
+    /// Whether `node` is a workload.
+    pub(crate) fn is_root(&self, node: NodeId) -> bool {
+        self.places[node.0 as usize].root
+    }
+
+    /// The edge at lower port `port` of `node`.
     #[inline]
-    pub(crate) fn lower(&self, node: usize, port: Port) -> (usize, Port) {
-        let edge = if node == Graph::OUTSIDE {
-            Graph::ENTRY
-        } else {
-            let place = &self.places[node];
-            assert!(
-                port.index() < place.below as usize,
-                "a node issued at a lower port that it does not have"
-            );
-            place.first_below as usize + port.index()
-        };
-        let Edge { lower, lower_end, .. } = self.edges[edge];
-        (lower as usize, lower_end)
+    pub(crate) fn lower(&self, node: NodeId, port: Port) -> &Edge {
+        let Some(place) = self.places.get(node.0 as usize) else { return &self.edges[Graph::ENTRY] };
+        assert!(port.index() < place.below as usize, "a node issued at a lower port that it does not have");
+        &self.edges[place.first_below as usize + port.index()]
     }
 
     /// What is at upper port `port` of `node`; `None` above a workload.
     #[inline]
-    pub(crate) fn upper(&self, node: usize, port: Port) -> Option<Up> {
-        let place = &self.places[node];
+    pub(crate) fn upper(&self, node: NodeId, port: Port) -> Option<Up> {
+        let place = &self.places[node.0 as usize];
         if place.root {
             return None;
         }
@@ -373,14 +376,8 @@ impl Graph {
     }
 
     #[inline]
-    fn edge_above(&self, node: usize, port: Port) -> usize {
-        self.above[self.places[node].first_above as usize + port.index()] as usize
-    }
-
-    /// The number of `node` among the drives, if it is one.
-    #[inline]
-    pub(crate) fn drive_number(&self, node: usize) -> Option<usize> {
-        self.places[node].drive.map(|drive| drive as usize)
+    fn edge_above(&self, node: NodeId, port: Port) -> usize {
+        self.above[self.places[node.0 as usize].first_above as usize + port.index()] as usize
     }
 
     /// Calls a node with its window on what is below it, publishes its gauge, and
@@ -388,17 +385,18 @@ impl Graph {
     #[inline]
     pub(crate) fn call(
         &mut self,
-        node: usize,
+        node: NodeId,
         out: &mut Out,
         event: impl FnOnce(&mut dyn Node, &mut Cx<'_>),
     ) -> Wake {
-        let place = &self.places[node];
+        let node_index = node.0 as usize;
+        let place = &self.places[node_index];
         let edges = place.first_below as usize..(place.first_below + place.below) as usize;
         let below = match place.below {
             0 => Below::NOTHING,
             _ => Below::new(&self.gauges[edges.clone()], &self.tables[edges]),
         };
-        let called = &mut *self.nodes[node];
+        let called = &mut *self.nodes[node_index];
         event(called, &mut Cx { below, out });
         let next_wake = called.next_wake();
         if place.plain {
@@ -410,14 +408,14 @@ impl Graph {
     }
 
     /// Publishes a node's gauge to those above it.
-    fn show(&mut self, node: usize) {
-        let Place { cover, link, root, above, .. } = self.places[node];
+    fn show(&mut self, node: NodeId) {
+        let Place { cover, link, root, above, first_below, .. } = self.places[node.0 as usize];
         if root || link {
             return;
         }
-        let mut gauge = self.nodes[node].gauge();
+        let mut gauge = self.nodes[node.0 as usize].gauge();
         if cover {
-            gauge.head = self.gauges[self.places[node].first_below as usize].head;
+            gauge.head = self.gauges[first_below as usize].head;
         }
         for port in 0..above {
             let edge = self.edge_above(node, Port(port as u16));
@@ -430,13 +428,13 @@ impl Graph {
     fn show_through(&mut self, mut edge: usize) {
         loop {
             let Edge { upper, upper_end, .. } = self.edges[edge];
-            let Some(place) = self.places.get(upper as usize) else { return };
+            let Some(place) = self.places.get(upper.0 as usize) else { return };
             let (place, seen) = (*place, self.gauges[edge]);
             if place.link {
-                edge = self.edge_above(upper as usize, upper_end);
+                edge = self.edge_above(upper, upper_end);
                 self.gauges[edge] = seen;
             } else if place.cover {
-                edge = self.edge_above(upper as usize, Port::FIRST);
+                edge = self.edge_above(upper, Port::FIRST);
                 self.gauges[edge].head = seen.head;
             } else {
                 return;

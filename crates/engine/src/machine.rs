@@ -2,14 +2,13 @@
 //! between them.
 
 use crate::flight::Flights;
-use crate::graph::Graph;
+use crate::graph::{Edge, Graph};
 use crate::{Finished, Observer};
 use fullstroke_contract::{
     Alarms, Completion, Counters, Cx, Effect, Node, NodeId, Notice, Order, Out, Port, Refusal, Request,
     SourceError, Wake,
 };
 use fullstroke_units::Time;
-use std::collections::VecDeque;
 
 /// A graph of nodes with all that happens between them. It knows no clock:
 /// [`Engine`](crate::Engine) gives it virtual time, a live server real time and
@@ -40,11 +39,10 @@ pub struct Machine {
     work: usize,
     arrivals: usize,
     flights: Flights,
+    /// What nodes have done and is not carried out yet.
     out: Out,
-    pending: VecDeque<Pending>,
     submitted: u64,
     now: Time,
-    stopped: Option<SourceError>,
 }
 
 /// What the alarm of a node is for.
@@ -54,18 +52,10 @@ struct Awaited {
     work: bool,
 }
 
-/// An effect that has not been carried out yet.
-#[derive(Clone, Copy, Debug)]
-struct Pending {
-    /// The node that it came from.
-    node: usize,
-    effect: Effect,
-}
-
 impl Machine {
     /// The nodes at time 0.
     pub fn new(graph: Graph) -> Machine {
-        let roots = (0..graph.len()).map(|node| Awaited { root: graph.is_root(node), work: false });
+        let roots = graph.nodes().map(|node| Awaited { root: graph.is_root(node), work: false });
         let mut machine = Machine {
             alarms: Alarms::new(graph.len()),
             awaited: roots.collect(),
@@ -74,12 +64,10 @@ impl Machine {
             graph,
             flights: Flights::default(),
             out: Out::new(),
-            pending: VecDeque::with_capacity(64),
             submitted: 0,
             now: Time::ZERO,
-            stopped: None,
         };
-        for node in 0..machine.graph.len() {
+        for node in machine.graph.nodes() {
             machine.set_alarm(node, machine.graph.next_wake(node));
         }
         machine
@@ -133,7 +121,7 @@ impl Machine {
     /// Takes the error with which a workload has stopped, if one has.
     #[inline]
     pub fn take_stop(&mut self) -> Option<SourceError> {
-        self.stopped.take()
+        self.out.take_stop()
     }
 
     /// A request from outside. Its id comes back in [`Finished`]; its origin is
@@ -141,9 +129,7 @@ impl Machine {
     #[inline]
     pub fn submit<O: Observer>(&mut self, now: Time, request: Request, observer: &mut O) {
         self.now = self.now.max(now);
-        let effect = Effect::Issue { port: Port::FIRST, request };
-        let effect = take_off(&mut self.flights, &mut self.submitted, self.now, effect);
-        self.pending.push_back(Pending { node: Graph::OUTSIDE, effect });
+        self.out.of(Graph::OUTSIDE).issue(0, request);
         self.settle(observer);
     }
 
@@ -197,31 +183,34 @@ impl Machine {
         }
         self.now = self.now.max(due);
         let now = self.now;
-        self.call(node, |node, cx| node.wake(now, cx));
+        self.call(NodeId(node as u32), |node, cx| node.wake(now, cx));
         self.settle(observer);
     }
 
     /// Carries effects from node to node until there are none.
     fn settle<O: Observer>(&mut self, observer: &mut O) {
         let now = self.now;
-        while let Some(Pending { node, effect }) = self.pending.pop_front() {
+        while let Some((node, effect)) = self.out.take_first() {
             match effect {
-                Effect::Issue { port, request } => {
-                    let (lower, from) = self.graph.lower(node, port);
-                    if let Some(drive) = self.graph.drive_number(lower) {
-                        observer.drive_io(now, drive, &request);
+                Effect::Issue { port, mut request } => {
+                    let Edge { lower, lower_end, by_root, drive, .. } = *self.graph.lower(node, port);
+                    if by_root {
+                        self.take_off(&mut request);
                     }
-                    self.call(lower, |node, cx| node.submit(now, from, request, cx));
+                    if let Some(drive) = drive {
+                        observer.drive_io(now, drive as usize, &request);
+                    }
+                    self.call(lower, |node, cx| node.submit(now, lower_end, request, cx));
                 }
                 Effect::Complete { port, completion } => {
                     let Some(up) = self.graph.upper(node, port) else {
                         unreachable!("a workload is asked for nothing")
                     };
                     if up.root {
-                        self.land(up.node as usize, up.port, completion, observer);
+                        self.land(up.node, up.port, completion, observer);
                     } else {
                         let at = completion.finished;
-                        self.call(up.node as usize, |node, cx| node.completed(at, up.port, completion, cx));
+                        self.call(up.node, |node, cx| node.completed(at, up.port, completion, cx));
                     }
                 }
                 Effect::Notice { port, notice } => self.rise(node, port, notice, observer),
@@ -231,21 +220,21 @@ impl Machine {
 
     /// Notice reaches the node above `node`. It is observed once, where it is
     /// first given, however far it is passed on.
-    fn rise<O: Observer>(&mut self, node: usize, port: Port, mut notice: Notice, observer: &mut O) {
+    fn rise<O: Observer>(&mut self, node: NodeId, port: Port, mut notice: Notice, observer: &mut O) {
         let now = self.now;
         if notice.sender.is_none() {
-            notice.sender = Some(NodeId(node as u32));
+            notice.sender = Some(node);
             notice.at = notice.at.min(now);
             observer.noticed(self.graph.path(node), &notice);
         }
-        let above = self.graph.upper(node, port).filter(|up| up.node as usize != Graph::OUTSIDE);
+        let above = self.graph.upper(node, port).filter(|up| up.node != Graph::OUTSIDE);
         if let Some(up) = above {
-            self.call(up.node as usize, |node, cx| node.noticed(now, up.port, notice, cx));
+            self.call(up.node, |node, cx| node.noticed(now, up.port, notice, cx));
         }
     }
 
     /// A request has come back to the workload that issued it, or outside.
-    fn land<O: Observer>(&mut self, root: usize, from: Port, mut completion: Completion, observer: &mut O) {
+    fn land<O: Observer>(&mut self, root: NodeId, from: Port, mut completion: Completion, observer: &mut O) {
         let flight = self.flights.land(completion.id);
         completion.id = flight.id;
         observer.finished(&Finished {
@@ -262,29 +251,24 @@ impl Machine {
         }
     }
 
-    /// Calls a node, then publishes its gauge and its alarm and collects its
-    /// effects.
+    /// Calls a node, then publishes its gauge and its alarm.
     #[inline]
-    fn call(&mut self, node: usize, event: impl FnOnce(&mut dyn Node, &mut Cx<'_>)) {
-        let next_wake = self.graph.call(node, &mut self.out, event);
-        let root = self.set_alarm(node, next_wake);
-        if self.out.is_empty() {
-            return;
-        }
-        if root {
-            // What a workload issues gets its number as it is issued.
-            let Machine { out, pending, flights, submitted, now, .. } = self;
-            let effects = out.drain().map(|effect| take_off(flights, submitted, *now, effect));
-            pending.extend(effects.map(|effect| Pending { node, effect }));
-            self.stopped = self.stopped.take().or_else(|| self.out.take_stop());
-        } else {
-            self.pending.extend(self.out.drain().map(|effect| Pending { node, effect }));
-        }
+    fn call(&mut self, node: NodeId, event: impl FnOnce(&mut dyn Node, &mut Cx<'_>)) {
+        let next_wake = self.graph.call(node, self.out.of(node), event);
+        self.set_alarm(node, next_wake);
     }
 
-    /// Answers whether the node is a workload.
+    /// A request of a workload gets its number, and a place among those in flight.
     #[inline]
-    fn set_alarm(&mut self, node: usize, wake: Wake) -> bool {
+    fn take_off(&mut self, request: &mut Request) {
+        request.origin = self.submitted;
+        self.submitted += 1;
+        request.id = self.flights.take_off(self.now, request);
+    }
+
+    #[inline]
+    fn set_alarm(&mut self, node: NodeId, wake: Wake) {
+        let node = node.0 as usize;
         self.alarms.set(node, wake.at());
         let awaited = &mut self.awaited[node];
         let work = wake.is_work();
@@ -296,16 +280,5 @@ impl Machine {
                 self.arrivals = self.arrivals.wrapping_add(step);
             }
         }
-        awaited.root
     }
-}
-
-/// A request of a workload gets its number, and a place among those in flight.
-#[inline]
-fn take_off(flights: &mut Flights, submitted: &mut u64, now: Time, effect: Effect) -> Effect {
-    let Effect::Issue { port, mut request } = effect else { return effect };
-    request.origin = *submitted;
-    *submitted += 1;
-    request.id = flights.take_off(now, request);
-    Effect::Issue { port, request }
 }

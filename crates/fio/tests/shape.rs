@@ -17,7 +17,7 @@ fn simulated(text: &str) -> Value {
     while source.next_wake().is_work() {
         now = now.max(source.next_wake().at());
         source.wake(now, &mut Cx::alone(&mut out));
-        while !out.effects().is_empty() {
+        while !out.is_empty() {
             let submitted = now;
             now += Duration::from_millis(1);
             for request in out.requests().collect::<Vec<_>>() {

@@ -110,7 +110,7 @@ mod tests {
                 breakdown: Breakdown { transfer: Duration::from_nanos(10), ..Breakdown::default() },
             };
             host.completed(finished, Port::FIRST, completion, &mut Cx::alone(&mut out));
-            let Some(Effect::Complete { completion: done, .. }) = out.effects().first().copied() else {
+            let Some(Effect::Complete { completion: done, .. }) = out.effects().next().copied() else {
                 panic!("no completion")
             };
             assert_eq!(done.breakdown.response(), done.finished.since(done.submitted));

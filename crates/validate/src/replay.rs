@@ -160,17 +160,17 @@ mod tests {
         let mut closed = Closed::new(vec![row(0, 700), row(800, 0)]);
         let mut out = Out::new();
         closed.wake(Time::ZERO, &mut Cx::alone(&mut out));
-        assert_eq!((out.effects().len(), closed.next_wake()), (1, Wake::NEVER));
+        assert_eq!((out.len(), closed.next_wake()), (1, Wake::NEVER));
         let done = Time::from_nanos(4_000_000);
         closed.completed(done, Port::FIRST, Completion::default(), &mut Cx::alone(&mut out));
         let due = closed.next_wake().at();
         assert_eq!(due, done + Duration::from_micros(700));
         closed.wake(done, &mut Cx::alone(&mut out));
-        assert_eq!(out.effects().len(), 1, "waking early is harmless");
+        assert_eq!(out.len(), 1, "waking early is harmless");
         closed.wake(due, &mut Cx::alone(&mut out));
         let later = done + Duration::from_millis(9);
         closed.completed(later, Port::FIRST, Completion::default(), &mut Cx::alone(&mut out));
-        assert_eq!((out.effects().len(), closed.next_wake()), (2, Wake::NEVER));
+        assert_eq!((out.len(), closed.next_wake()), (2, Wake::NEVER));
     }
 
     #[test]

@@ -262,7 +262,7 @@ mod tests {
         let mut source = Synthetic::new(&config(text), Sectors(100_000), Seed(1)).unwrap();
         let mut out = Out::new();
         source.wake(Time::ZERO, &mut Cx::alone(&mut out));
-        assert_eq!((out.effects().len(), source.next_wake().at()), (3, Time::NEVER));
+        assert_eq!((out.len(), source.next_wake().at()), (3, Time::NEVER));
         for _ in 0..20 {
             source.completed(
                 Time::from_nanos(5),
@@ -281,7 +281,7 @@ mod tests {
         let mut out = Out::new();
         source.wake(Time::ZERO, &mut Cx::alone(&mut out));
         source.completed(Time::from_nanos(7), Port::FIRST, Completion::default(), &mut Cx::alone(&mut out));
-        assert_eq!((out.effects().len(), source.next_wake().at()), (1, Time::from_nanos(2_000_007)));
+        assert_eq!((out.len(), source.next_wake().at()), (1, Time::from_nanos(2_000_007)));
     }
 
     #[test]

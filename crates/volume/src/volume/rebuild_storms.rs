@@ -114,10 +114,10 @@ impl Storm {
                 let layout = volume.layout();
                 (0..layout.members()).map(|member| layout.member_state(member)).collect::<Vec<_>>()
             };
-            let (before, effects) = (states(volume), out.effects().len());
+            let (before, effects) = (states(volume), out.len());
             if volume.ordered(now, order, &mut Cx::alone(out)).is_err() {
                 assert_eq!(states(volume), before);
-                assert_eq!(out.effects().len(), effects);
+                assert_eq!(out.len(), effects);
             }
         });
     }

@@ -45,7 +45,7 @@ impl Bench {
     fn refusal(&mut self, order: Order) -> String {
         let mut out = Out::new();
         let Refusal(message) = self.volume.ordered(self.now, order, &mut Cx::alone(&mut out)).unwrap_err();
-        assert!(out.effects().is_empty());
+        assert!(out.is_empty());
         message
     }
 
