@@ -250,6 +250,10 @@ impl Out {
     pub fn is_empty(&self) -> bool {
         self.effects.is_empty()
     }
+    /// Leaves undone what was collected.
+    pub fn clear(&mut self) {
+        self.effects.clear();
+    }
     /// What was collected so far, in order.
     pub fn effects(&self) -> impl Iterator<Item = &Effect> {
         self.effects.iter().map(|(_, effect)| effect)

@@ -118,7 +118,7 @@ impl Node for SideBySide {
         running.part.source.completed(own_now, from, own, &mut Cx::alone(&mut self.issued));
         // What a background workload would do next is no longer waited for.
         if running.part.background && self.is_over() {
-            self.issued.drain();
+            self.issued.clear();
         }
         self.pass_on(index, cx.out);
     }
