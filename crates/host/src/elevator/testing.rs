@@ -336,7 +336,7 @@ impl Bench {
             now,
             Port::FIRST,
             request,
-            &mut Cx { below: Below::new(&gauges, &self.tables), out: out },
+            &mut Cx { below: Below::new(&gauges, &self.tables), out },
         );
     }
 
@@ -358,7 +358,7 @@ impl Bench {
             now,
             Port::FIRST,
             completion,
-            &mut Cx { below: Below::new(&gauges, &self.tables), out: out },
+            &mut Cx { below: Below::new(&gauges, &self.tables), out },
         );
         self.start(now);
     }
