@@ -225,7 +225,7 @@ impl Store {
         if self.member_state(&path)? == MemberState::Failed {
             return Ok(());
         }
-        self.fail_member(&path)?;
+        self.drop_member(&path)?;
         self.dropped.push(Dropped { path, why: error.to_string() });
         Ok(())
     }

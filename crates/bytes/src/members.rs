@@ -90,10 +90,27 @@ impl Store {
     /// well, and so on upwards. Waits until what other members were filled with
     /// is durable, if any were: from now on it may be all that there is.
     ///
+    /// What it holds is made durable, so that it can be
+    /// [re-added](Store::re_add_member) while nothing is written.
+    ///
     /// # Errors
     /// There is no such member, or it has failed already; or the failure could
     /// not be recorded: the member counts as alive then, as before.
     pub fn fail_member(&mut self, path: &[usize]) -> Result<(), StoreError> {
+        let sound = self.unsettled.is_empty() && !self.pending && self.losses.is_empty();
+        let whole = sound && self.member_state(path)? == MemberState::Alive && {
+            let synced = self.sync_job().run();
+            self.note_synced(synced).is_ok() && self.unsettled.is_empty()
+        };
+        self.drop_member(path)?;
+        if whole {
+            self.missed_nothing.push(path.to_vec());
+        }
+        Ok(())
+    }
+
+    /// The member at `path` fails, and what it holds may be wrong.
+    pub(crate) fn drop_member(&mut self, path: &[usize]) -> Result<(), StoreError> {
         let (array, member) = states::find(&mut self.root, path)?;
         if array.layout.member_state(member) == MemberState::Failed {
             return Err(StoreError::Refused(format!("member `{}` has failed already", dotted(path))));
@@ -150,6 +167,7 @@ impl Store {
             let why = if self.has_failed() { "its data was given up already" } else { "it has not failed" };
             return Err(StoreError::Refused(format!("the volume has nothing to give up: {why}")));
         }
+        self.missed_nothing.clear();
         let Node::Volume(array) = &self.root else { return Ok(()) };
         let states = (0..array.members.len()).map(|member| array.layout.member_state(member).into());
         let states: Vec<StateRecord> = states.collect();
@@ -190,7 +208,49 @@ impl Store {
         self.check_loss()?;
         let (array, member) = states::find(&mut self.root, path)?;
         states::clear(&array.members[member], &mut self.media)?;
+        self.missed_nothing.retain(|kept| kept != path);
         self.set_state(path, MemberState::Rebuilding { done: Sectors::ZERO })
+    }
+
+    /// The failed member at `path` stands in its place again, with its bytes: it
+    /// is alive at once. That is so only while nothing was changed since somebody
+    /// let it [fail](Store::fail_member), and not after the store was opened
+    /// again. A volume that has failed may have its data again thereby.
+    ///
+    /// # Errors
+    /// There is no such member, it has not failed, or what it holds is not known
+    /// to be what it should; or the change could not be recorded: the member
+    /// counts as failed then, as before.
+    pub fn re_add_member(&mut self, path: &[usize]) -> Result<(), StoreError> {
+        self.check_changes()?;
+        self.finish_pending()?;
+        let name = dotted(path);
+        let (array, member) = states::find(&mut self.root, path)?;
+        if array.layout.member_state(member) != MemberState::Failed {
+            let message = format!("member `{name}` has not failed; only a failed member can be re-added");
+            return Err(StoreError::Refused(message));
+        }
+        // An inner volume that comes back is emptied and filled by the one above.
+        let inner_has_failed = path.len() > 1 && !array.layout.answers();
+        if inner_has_failed || !self.missed_nothing.iter().any(|kept| kept == path) {
+            return Err(StoreError::Refused(format!(
+                "member `{name}` cannot be re-added: what it holds is known to be right only while nothing was \
+                 written since it was made to fail, its volume goes on, and the server was not started again; \
+                 restore it as an empty one"
+            )));
+        }
+        self.missed_nothing.retain(|kept| kept != path);
+        self.set_state(path, MemberState::Alive)?;
+        if let Some(records) = &mut self.records {
+            let mut superblock = records.superblock.clone();
+            for record in superblock.members.iter_mut().filter(|record| record.path == name) {
+                record.state = StateRecord::Alive;
+            }
+            superblock.events += 1;
+            self.media.write_labels(labels(&superblock));
+            records.replace_superblock(superblock)?;
+        }
+        self.choose_journalling()
     }
 
     /// Fills the member at `path`, which is being rebuilt, from where it is at

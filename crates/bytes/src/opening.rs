@@ -256,6 +256,7 @@ impl Store {
             losses: Vec::new(),
             stopped: None,
             dropped: Vec::new(),
+            missed_nothing: Vec::new(),
             synced: 0,
             checkpoint: None,
             quiet,

@@ -90,6 +90,9 @@ pub struct Store {
     pub(crate) stopped: Option<String>,
     /// Members that have failed without an order.
     pub(crate) dropped: Vec<Dropped>,
+    /// Failed members that hold what they should: somebody let them fail, and
+    /// nothing was changed since.
+    pub(crate) missed_nothing: Vec<Vec<usize>>,
     /// Counts changes of members' states that do not come from rebuilding.
     pub(crate) state_changes: u64,
     /// What keeps writers out of a folder that is only read. Changes are collected
@@ -357,6 +360,8 @@ impl Store {
         make: &mut impl FnMut(&mut Node, Extent, &mut Media) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         self.finish_pending()?;
+        // Whoever does not take part is no longer as it should be.
+        self.missed_nothing.clear();
         if let Some(Records { regions: Some(regions), .. }) = &mut self.records {
             let marked = regions.mark(extent, self.media.epoch);
             marked.map_err(|error| self.stop_unless_told_apart(error))?;

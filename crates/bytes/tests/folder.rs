@@ -162,6 +162,54 @@ fn a_failure_is_remembered_and_so_is_how_far_a_member_is_filled() {
 }
 
 #[test]
+fn members_that_missed_nothing_come_back_with_their_bytes() {
+    let folder = folder();
+    let sample = sample("raid5");
+    let bytes = filled(sample, folder.path());
+    let (mut store, _) = open(sample, folder.path()).unwrap();
+    // Two cables that fell out: the volume has failed, and has all its data again.
+    store.fail_member(&[0]).unwrap();
+    store.fail_member(&[2]).unwrap();
+    assert!(store.has_failed());
+    store.re_add_member(&[2]).unwrap();
+    assert!(!store.has_failed() && all_of(&mut store) == bytes);
+    store.re_add_member(&[0]).unwrap();
+    assert!(store.status().iter().all(|member| member.state == "alive"));
+    assert!(all_of(&mut store) == bytes);
+    assert_eq!(store.scrub().unwrap().mismatches, 0);
+    store.close().unwrap();
+    let (mut store, report) = open(sample, folder.path()).unwrap();
+    assert!(report.clean && all_of(&mut store) == bytes);
+    assert_eq!(store.scrub().unwrap().mismatches, 0);
+}
+
+#[test]
+fn a_member_that_may_have_missed_something_is_not_re_added() {
+    let folder = folder();
+    let sample = sample("raid5");
+    filled(sample, folder.path());
+    let (mut store, _) = open(sample, folder.path()).unwrap();
+    assert!(said(store.re_add_member(&[1])).contains("has not failed"));
+    // Something is written meanwhile, wherever that is.
+    store.fail_member(&[1]).unwrap();
+    store.write(Lbn(3), &pattern(3, 1, 9)).unwrap();
+    assert!(said(store.re_add_member(&[1])).contains("restore it as an empty one"));
+    // It is empty meanwhile, and filled in part.
+    store.restore_member(&[1]).unwrap();
+    store.rebuild_member(&[1], Sectors(30)).unwrap();
+    store.fail_member(&[1]).unwrap();
+    assert!(said(store.re_add_member(&[1])).contains("restore it as an empty one"));
+    store.restore_member(&[1]).unwrap();
+    store.rebuild_member(&[1], Sectors(u64::MAX)).unwrap();
+    // Who knows what was done to its file while nobody served it.
+    store.fail_member(&[1]).unwrap();
+    store.close().unwrap();
+    let (mut store, _) = open(sample, folder.path()).unwrap();
+    assert!(said(store.re_add_member(&[1])).contains("restore it as an empty one"));
+    store.close().unwrap();
+}
+
+#[test]
 fn what_a_degraded_volume_was_writing_is_made_again_once() {
     let folder = folder();
     let (mut store, _) = open(sample("raid6"), folder.path()).unwrap();

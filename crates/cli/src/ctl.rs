@@ -55,6 +55,10 @@ enum Order {
         /// as that goes, and lost data is an error until it is written.
         #[arg(long)]
         accept_data_loss: bool,
+        /// It is the same drive with its bytes, and nothing was written since it
+        /// failed: nothing is rebuilt. A volume that has failed has its data again.
+        #[arg(long, conflicts_with_all = ["rate", "accept_data_loss"])]
+        re_add: bool,
     },
     /// Bound how fast drives are rebuilt, now and from now on, also after a
     /// restart.
@@ -122,7 +126,10 @@ impl Order {
         match self {
             Order::Status => Question::Status,
             Order::Fail { drive, at } => Question::Fail { export: at.export.clone(), drive: drive.clone() },
-            Order::Restore { drive, at, rate, accept_data_loss } => Question::Restore {
+            Order::Restore { drive, at, re_add: true, .. } => {
+                Question::ReAdd { export: at.export.clone(), drive: drive.clone() }
+            }
+            Order::Restore { drive, at, rate, accept_data_loss, .. } => Question::Restore {
                 export: at.export.clone(),
                 drive: drive.clone(),
                 rate: *rate,

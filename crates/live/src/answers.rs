@@ -23,6 +23,7 @@ impl Server {
             Question::Restore { export, drive, rate, accept_data_loss } => {
                 answered(self.restore(export.as_deref(), &drive, rate, accept_data_loss))
             }
+            Question::ReAdd { export, drive } => answered(self.re_add(export.as_deref(), &drive)),
             Question::Speed { export, least, most } => {
                 let least = least.unwrap_or(RebuildSpeed::default().least);
                 answered(self.speed(export.as_deref(), RebuildSpeed { least, most }))
@@ -65,6 +66,14 @@ impl Server {
         let now = self.now(index);
         self.worlds[index].fail(now, &path).map_err(|refusal| refusal.0)?;
         Ok(format!("drive {drive} has failed"))
+    }
+
+    fn re_add(&mut self, export: Option<&str>, drive: &str) -> Result<String, String> {
+        let (index, path) = self.drive(export, drive)?;
+        self.changes(index)?;
+        let now = self.now(index);
+        self.worlds[index].re_add(now, &path).map_err(|refusal| refusal.0)?;
+        Ok(format!("drive {drive} is back with its bytes"))
     }
 
     fn restore(

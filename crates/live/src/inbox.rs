@@ -36,6 +36,14 @@ pub enum Question {
         #[serde(default)]
         accept_data_loss: bool,
     },
+    /// The failed drive stands in its place again, with its bytes.
+    ReAdd {
+        /// The export; the only one, unless said.
+        #[serde(default)]
+        export: Option<String>,
+        /// The drive's name.
+        drive: String,
+    },
     /// Members are filled so fast, now and from now on.
     Speed {
         /// The export; the only one, unless said.

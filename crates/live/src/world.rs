@@ -225,6 +225,19 @@ impl World {
         self.keep_speed(|speed| speed.rate = rate)
     }
 
+    /// The failed member at `path` stands in its place again, as it was.
+    pub(crate) fn re_add(&mut self, now: Time, path: &[usize]) -> Result<(), Refusal> {
+        self.advance(now);
+        self.fill_all();
+        self.store.re_add_member(path).map_err(refusal)?;
+        let ordered = self.order(now, path, |member| Order::ReAdd { member });
+        if ordered.is_err() {
+            // The bytes follow the layers. It was a failed member a moment ago.
+            let _ = self.store.fail_member(path);
+        }
+        ordered
+    }
+
     /// The bytes have taken the member: whether data is lost thereby was theirs
     /// to ask. Within a volume that has all its data, an inner volume that has
     /// failed loses nothing by an empty member.

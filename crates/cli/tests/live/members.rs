@@ -109,6 +109,30 @@ fn what_was_rebuilt_holds_when_the_next_drive_fails() {
     server.stop_well();
 }
 
+#[test]
+fn drives_whose_cables_fell_out_come_back_with_their_bytes() {
+    let server = Place::new(RAID5, 4).serve(&["--no-delay"]);
+    let mut mirror = Mirror::new(&server);
+    server.ctl(&["fail", "0"]);
+    server.ctl(&["fail", "3"]);
+    let message = server.ctl(&["restore", "3", "--re-add"]);
+    assert!(message.contains("drive 3 is back with its bytes"), "{message}");
+    mirror.read_all("degraded again");
+    server.ctl(&["restore", "0", "--re-add"]);
+    assert_eq!(count(&server.states(), "alive"), server.states().len());
+    mirror.write();
+    mirror.read_all("whole again");
+    server.scrub();
+    server.ctl(&["fail", "1"]);
+    mirror.write();
+    let socket = server.socket();
+    let refused = crate::common::fullstroke(&["ctl", socket.to_str().unwrap(), "restore", "1", "--re-add"]);
+    assert_ne!(refused.status.code(), Some(0));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("restore it as an empty one"), "{refused:?}");
+    mirror.read_all("still degraded");
+    server.stop_well();
+}
+
 fn is_input_output_error(result: Result<(), ClientError>) -> bool {
     matches!(result, Err(ClientError::Failed { failure, .. }) if failure.code == ErrorCode::InputOutput)
 }
