@@ -176,11 +176,11 @@ fn members_that_missed_nothing_come_back_with_their_bytes() {
     store.re_add_member(&[0]).unwrap();
     assert!(store.status().iter().all(|member| member.state == "alive"));
     assert!(all_of(&mut store) == bytes);
-    assert_eq!(store.scrub().unwrap().mismatches, 0);
+    assert_eq!(store.scrub().unwrap().mismatched_sectors, 0);
     store.close().unwrap();
     let (mut store, report) = open(sample, folder.path()).unwrap();
     assert!(report.clean && all_of(&mut store) == bytes);
-    assert_eq!(store.scrub().unwrap().mismatches, 0);
+    assert_eq!(store.scrub().unwrap().mismatched_sectors, 0);
 }
 
 #[test]

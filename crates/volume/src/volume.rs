@@ -83,6 +83,10 @@ mod tests;
 ///   latest restore, or else at that of [`Order::Speed`].
 ///
 /// [`RebuildSpeed::least`]: fullstroke_contract::RebuildSpeed
+/// [`Signal::Failed`]: fullstroke_contract::Signal::Failed
+/// [`Signal::Replaced`]: fullstroke_contract::Signal::Replaced
+/// [`Signal::Returned`]: fullstroke_contract::Signal::Returned
+/// [`Signal::Rebuilt`]: fullstroke_contract::Signal::Rebuilt
 /// [`Idle`]: fullstroke_contract::PriorityClass::Idle
 pub struct Volume {
     layout: Box<dyn Layout>,
