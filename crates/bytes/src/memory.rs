@@ -151,11 +151,11 @@ impl Medium for MemoryMedium {
             // Whole directories at once: a drive may be large.
             let directory = (at / DIRECTORY_BYTES as u64 + 1) * DIRECTORY_BYTES as u64;
             let stop = end.min(directory);
+            let existing = self.directories.get_mut((at / DIRECTORY_BYTES as u64) as usize);
+            let existing = existing.filter(|directory| directory.is_some());
             if hole && stop - at == DIRECTORY_BYTES as u64 {
-                if let Some(directory) = self.directories.get_mut((at / DIRECTORY_BYTES as u64) as usize) {
-                    *directory = None;
-                }
-            } else {
+                existing.into_iter().for_each(|directory| *directory = None);
+            } else if !hole || existing.is_some() {
                 self.zero_parts(at, (stop - at) as usize, hole);
             }
             at = stop;

@@ -5,7 +5,7 @@
 //! |---|---|---|
 //! | zeroes that must be allocated | writes of 4 MiB, two at a time, each behind what others asked before it | with each of them |
 //! | a write that begins or ends within a sector | that sector is read, then all is written | at the end |
-//! | trims, zeroes that may be holes | one discard | whole rows of a MiB, between looks at the sockets |
+//! | trims, zeroes that may be holes | one discard | whole rows of 8 MiB, between looks at the sockets |
 
 use crate::watch::Ended;
 use crate::world::{Carried, Ticket, World, extent, timed};
@@ -23,7 +23,7 @@ const ZEROED_BYTES: u64 = 4 << 20;
 /// So many of these writes of one request are in the layers at a time.
 const ZEROING: u32 = 2;
 /// What is given back of the bytes at once, at least.
-const DISCARDED_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
+const DISCARDED_SECTORS: u64 = (8 << 20) / SECTOR_BYTES;
 
 /// How far a request is that is carried out in parts.
 #[derive(Debug)]

@@ -176,12 +176,26 @@ pub trait Layout: Send {
     fn owners(&self, member: usize, extent: Extent, owner: &mut dyn FnMut(Extent)) {
         let end = extent.end().0.min(self.member_used(member).0);
         let mut lbn = extent.start.0;
+        // Not told yet, since a copy may go on where data ended.
+        let mut owned = Extent::default();
         while lbn < end {
             let run = run_of(|lbn| self.role_of(member, Lbn(lbn)), lbn, end);
-            if let Role::Data(of) | Role::Copy { of, .. } = self.role_of(member, Lbn(lbn)) {
-                owner(Extent { start: of, sectors: Sectors(run) });
+            let next = match self.role_of(member, Lbn(lbn)) {
+                Role::Data(of) | Role::Copy { of, .. } => Extent { start: of, sectors: Sectors(run) },
+                _ => Extent::default(),
+            };
+            if owned.sectors > Sectors::ZERO && owned.end() == next.start && next.sectors > Sectors::ZERO {
+                owned.sectors += next.sectors;
+            } else {
+                if owned.sectors > Sectors::ZERO {
+                    owner(owned);
+                }
+                owned = next;
             }
             lbn += run;
+        }
+        if owned.sectors > Sectors::ZERO {
+            owner(owned);
         }
     }
 

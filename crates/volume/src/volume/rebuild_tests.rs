@@ -387,19 +387,16 @@ fn without_redundancy_a_failure_loses_data_and_a_new_member_is_alive_at_once() {
 
 #[test]
 fn what_a_member_offers_is_offered_above_in_the_volumes_addresses_and_no_parity() {
-    // Two rows of three members and chunks of UNIT: member 1 holds data of row 0, parity of row 1.
+    const CHUNK: u64 = 128;
     let mut bench = Bench::new("raid5", 3, 4 * UNIT);
     let layout = bench.volume.layout();
-    let roles: Vec<_> = (0..4).map(|row| layout.role_of(1, Lbn(row * UNIT))).collect();
-    let owned: Vec<Extent> = roles
-        .iter()
-        .filter_map(|role| match role {
-            Role::Data(of) => Some(Extent::new(of.0, UNIT)),
-            _ => None,
-        })
-        .collect();
-    assert!(owned.len() == 3 || owned.len() == 2, "{roles:?}");
-    let offered = bench.hear(1, Signal::Push(Extent::new(0, 4 * UNIT)));
+    let chunk_of = |row: u64| match layout.role_of(1, Lbn(row * CHUNK)) {
+        Role::Data(of) => Some(Extent::new(of.0, CHUNK)),
+        _ => None,
+    };
+    let owned: Vec<Extent> = (0..6).filter_map(chunk_of).collect();
+    assert_eq!(owned.len(), 4, "two of three rows have data here, the third parity");
+    let offered = bench.hear(1, Signal::Push(Extent::new(0, 6 * CHUNK)));
     assert_eq!(signals(&offered), owned.iter().map(|&extent| Signal::Push(extent)).collect::<Vec<_>>());
     let any = Signal::Pull { extent: None, sectors: Sectors(64) };
     assert_eq!(bench.hear(1, any), [notice(any)], "which blocks is for those above to choose");
