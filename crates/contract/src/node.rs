@@ -110,10 +110,16 @@ pub trait Node: Any + Send {
     /// addresses that it speaks of, in their addresses; where nobody owns them,
     /// it ends. What speaks of no addresses goes on as it is.
     fn noticed(&mut self, _now: Time, from: Port, notice: Notice, cx: &mut Cx<'_>) {
+        self.pass_on(from, notice, cx.out);
+    }
+
+    /// Sends notice on upwards, as [`noticed`](Node::noticed) does unless the node
+    /// uses it.
+    fn pass_on(&self, from: Port, notice: Notice, out: &mut Out) {
         match notice.signal.extent() {
-            None => cx.out.notice(Port::FIRST, notice),
+            None => out.notice(Port::FIRST, notice),
             Some(extent) => self.owners(from, extent, &mut |port, extent| {
-                cx.out.notice(port, Notice { signal: notice.signal.at_extent(extent), ..notice });
+                out.notice(port, Notice { signal: notice.signal.at_extent(extent), ..notice });
             }),
         }
     }

@@ -3,7 +3,9 @@
 use super::Volume;
 use super::rebuild::{Filling, Job, Step};
 use crate::plan::MemberIo;
-use fullstroke_contract::{Below, MemberState, Notice, Operation, Order, Out, Port, Refusal, Signal, Status};
+use fullstroke_contract::{
+    Below, MemberState, Node as _, Notice, Operation, Order, Out, Port, Refusal, Signal, Status,
+};
 use fullstroke_units::{Bytes, Sectors, Time};
 
 impl Volume {
@@ -57,13 +59,7 @@ impl Volume {
             // It speaks of its own members, not of the volume's; and a member's
             // platters are not the volume's.
             Signal::Rebuilt { .. } | Signal::SpunDown | Signal::SpunUp => {}
-            Signal::Pull { extent: None, .. } => out.notice(Port::FIRST, notice),
-            Signal::Push(extent) | Signal::Pull { extent: Some(extent), .. } => {
-                self.layout.owners(member, extent, &mut |extent| {
-                    let signal = notice.signal.at_extent(extent);
-                    out.notice(Port::FIRST, Notice { signal, ..notice });
-                });
-            }
+            Signal::Push(_) | Signal::Pull { .. } => self.pass_on(from, notice, out),
         }
     }
 
