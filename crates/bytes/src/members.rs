@@ -1,5 +1,6 @@
 //! Members fail, are replaced, and are filled again.
 
+use crate::array::Array;
 use crate::loss::Loss;
 use crate::media::Media;
 use crate::node::Node;
@@ -196,11 +197,7 @@ impl Store {
         self.check_changes()?;
         self.finish_pending()?;
         let name = dotted(path);
-        let (array, member) = states::find(&mut self.root, path)?;
-        if array.layout.member_state(member) != MemberState::Failed {
-            let message = format!("member `{name}` has not failed; only a failed member can be restored");
-            return Err(StoreError::Refused(message));
-        }
+        let (array, member) = self.find_failed(path, "restored")?;
         if !array.members[member].answers() {
             let message = format!("member `{name}` is a volume that has failed; restore its members");
             return Err(StoreError::Refused(message));
@@ -225,11 +222,7 @@ impl Store {
         self.check_changes()?;
         self.finish_pending()?;
         let name = dotted(path);
-        let (array, member) = states::find(&mut self.root, path)?;
-        if array.layout.member_state(member) != MemberState::Failed {
-            let message = format!("member `{name}` has not failed; only a failed member can be re-added");
-            return Err(StoreError::Refused(message));
-        }
+        let (array, _) = self.find_failed(path, "re-added")?;
         // An inner volume that comes back is emptied and filled by the one above.
         let inner_has_failed = path.len() > 1 && !array.layout.answers();
         if inner_has_failed || !self.missed_nothing.iter().any(|kept| kept == path) {
@@ -316,6 +309,18 @@ impl Store {
             array.layout.set_member_state(member, MemberState::Rebuilding { done });
         }
         filled.map(|()| done)
+    }
+
+    /// The member at `path`, which must have failed to be what `done` says.
+    fn find_failed(&mut self, path: &[usize], done: &str) -> Result<(&mut Array, usize), StoreError> {
+        let (array, member) = states::find(&mut self.root, path)?;
+        if array.layout.member_state(member) == MemberState::Failed {
+            return Ok((array, member));
+        }
+        let name = dotted(path);
+        Err(StoreError::Refused(format!(
+            "member `{name}` has not failed; only a failed member can be {done}"
+        )))
     }
 
     fn has_journal(&self) -> bool {
