@@ -3,7 +3,7 @@
 
 use fullstroke_contract::Stripes;
 use fullstroke_units::{Lbn, Sectors};
-use fullstroke_volume::{Layout, Location};
+use fullstroke_volume::{Layout, Location, run_length};
 
 /// A layout whose addresses change the member every `unit` sectors.
 pub(crate) struct Striped {
@@ -43,17 +43,9 @@ fn run_from(layout: &dyn Layout, first: u64) -> Option<u64> {
         |offset: u64| layout.locate(Lbn(first + offset)) == Location { member, lbn: lbn + Sectors(offset) };
     // Behind the end of a run its member is met again only after others have
     // had their turn, and so further on than if it had gone on alone.
-    let (mut within, mut beyond) = (0, capacity - first);
-    while within + 1 < beyond {
-        let middle = within + (beyond - within) / 2;
-        if together(middle) {
-            within = middle;
-        } else {
-            beyond = middle;
-        }
-    }
-    let next = first + beyond;
-    (next < capacity && layout.locate(Lbn(next)).member != member).then_some(beyond)
+    let length = run_length(0, capacity - first, together);
+    let next = first + length;
+    (next < capacity && layout.locate(Lbn(next)).member != member).then_some(length)
 }
 
 #[cfg(test)]

@@ -281,7 +281,13 @@ fn run_of(role_of: impl Fn(u64) -> Role, first: u64, end: u64) -> u64 {
         within += step;
         step *= 2;
     }
-    let mut beyond = (within + step).min(end - first);
+    run_length(within, (within + step).min(end - first), together)
+}
+
+/// How long a run is of which what lies `within` behind its first is part, and what
+/// lies `beyond` is not, or is not asked for: by bisection, so that what is behind
+/// the end of the run must not be `together` with its first.
+pub fn run_length(mut within: u64, mut beyond: u64, together: impl Fn(u64) -> bool) -> u64 {
     while within + 1 < beyond {
         let middle = within + (beyond - within) / 2;
         if together(middle) {

@@ -54,7 +54,7 @@ mod rebuild_proofs;
 #[path = "../../../docs/examples/layout.rs"]
 mod worked_example;
 
-pub use layout::{BuildLayout, Layout, Location, Role};
+pub use layout::{BuildLayout, Layout, Location, Role, run_length};
 pub use lzvs::LzvsConfig;
 pub use lzvs_geo::LzvsGeoConfig;
 pub use lzvs_naive::LzvsNaiveConfig;
