@@ -1,5 +1,6 @@
 //! `partition`: a part of one member.
 
+use crate::geometry::Geometry;
 use crate::layout::{Layout, Location, Role};
 use crate::members::at_least;
 use crate::plan::{Content, OpenIos, Place, Plan, PlanWriter};
@@ -67,6 +68,9 @@ impl Layout for Partition {
     }
     fn member_used(&self, _: usize) -> Sectors {
         self.size
+    }
+    fn geometry(&self) -> Geometry {
+        Geometry::Contiguous
     }
     fn failures_survived(&self) -> u32 {
         0

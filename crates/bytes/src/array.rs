@@ -6,8 +6,8 @@ use crate::gathered::Gathered;
 use crate::media::Media;
 use crate::node::{Node, Visit};
 use fullstroke_contract::{Below, Extent, MemberState, Operation, Request, Status};
-use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
-use fullstroke_volume::{Detail, Layout, Place, Plan, Role};
+use fullstroke_units::{SECTOR_BYTES, Sectors};
+use fullstroke_volume::{Detail, Layout, ParityRows, Place, Plan};
 use std::ops::ControlFlow;
 
 /// Sectors of zeros that are written at once where no hole can be made.
@@ -17,7 +17,8 @@ const ZEROS: usize = 64 << 10;
 pub(crate) struct Array {
     pub(crate) layout: Box<dyn Layout>,
     pub(crate) members: Vec<Node>,
-    pub(crate) rows: Option<RowSize>,
+    /// What is discarded or compared as a whole, if it has parity.
+    pub(crate) rows: Option<ParityRows>,
     pub(crate) plan: Plan,
     pub(crate) scratch: Vec<u8>,
     /// Whether members are volumes.
@@ -25,43 +26,9 @@ pub(crate) struct Array {
     gathered: Gathered,
 }
 
-/// The size of a parity layout's rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RowSize {
-    /// Data sectors in a row.
-    pub(crate) sectors: u64,
-}
-
-impl RowSize {
-    /// From the row of the last sector, which names their number; `None` if the
-    /// layout has no parity.
-    fn of(layout: &dyn Layout) -> Option<RowSize> {
-        let last = layout.member_used(0).0.checked_sub(1)?;
-        let rows = (0..layout.members()).find_map(|member| match layout.role_of(member, Lbn(last)) {
-            Role::Parity { row, .. } => Some(row + 1),
-            _ => None,
-        });
-        Some(RowSize { sectors: layout.capacity().0 / rows? })
-    }
-
-    /// The whole rows within `extent`; may be empty.
-    fn within(&self, extent: Extent) -> Extent {
-        let first = extent.start.0.div_ceil(self.sectors) * self.sectors;
-        let end = extent.end().0 / self.sectors * self.sectors;
-        Extent::new(first, end.saturating_sub(first))
-    }
-
-    /// The whole rows that `extent` touches.
-    pub(crate) fn around(&self, extent: Extent) -> Extent {
-        let first = extent.start.0 / self.sectors * self.sectors;
-        let end = extent.end().0.div_ceil(self.sectors) * self.sectors;
-        Extent::new(first, end - first)
-    }
-}
-
 impl Array {
     pub(crate) fn new(layout: Box<dyn Layout>, members: Vec<Node>) -> Array {
-        let rows = RowSize::of(&*layout);
+        let rows = layout.geometry().parity_rows();
         let nested = members.iter().any(|member| matches!(member, Node::Volume(_)));
         Array {
             layout,

@@ -322,7 +322,7 @@ impl Store {
     /// of parts of rows nothing can be given back.
     pub fn row_sectors(&self) -> u64 {
         match &self.root {
-            Node::Volume(array) => array.rows.map_or(1, |rows| rows.sectors),
+            Node::Volume(array) => array.rows.map_or(1, |rows| rows.data.0),
             Node::Drive { .. } => 1,
         }
     }

@@ -199,7 +199,7 @@ fn filled(state: MemberState, lbn: Lbn, sectors: Sectors) -> Sectors {
 /// Cuts the extent into parts of about `sectors`: whole rows where the array
 /// has rows.
 fn cut(extent: Extent, array: &Array, sectors: u64) -> impl Iterator<Item = Extent> + use<> {
-    let row = array.rows.map_or(1, |rows| rows.sectors);
+    let row = array.rows.map_or(1, |rows| rows.data.0);
     let step = (sectors / row).max(1) * row;
     let end = extent.end().0.min(array.layout.capacity().0);
     (extent.start.0..end).step_by(step as usize).map(move |at| Extent::new(at, step.min(end - at)))

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use fullstroke_contract::registry::{Keys, find};
     use fullstroke_units::Time;
-    use fullstroke_volume::{MemberStates, REGISTRY};
+    use fullstroke_volume::{Geometry, MemberStates, REGISTRY};
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
@@ -205,6 +205,9 @@ mod tests {
         }
         fn member_used(&self, member: usize) -> Sectors {
             self.0.member_used(member)
+        }
+        fn geometry(&self) -> Geometry {
+            self.0.geometry()
         }
         fn failures_survived(&self) -> u32 {
             0

@@ -450,11 +450,7 @@ impl VolumeSpec {
         if self.is_drive() {
             return Ok(None);
         }
-        let layout = self.layout()?;
-        let (capacity, used) = (layout.capacity(), layout.member_used(0));
-        let unit = Striped::of(layout).map(|striped| striped.unit());
-        let whole = used > Sectors::ZERO && capacity.0 % used.0 == 0;
-        Ok(unit.filter(|_| whole).map(|unit| Sectors(unit.0 * (capacity.0 / used.0))))
+        Ok(self.layout()?.geometry().stripe().and_then(|stripe| stripe.row))
     }
 
     fn layout(&self) -> Result<Box<dyn Layout>, ConfigError> {

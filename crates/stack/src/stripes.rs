@@ -1,9 +1,8 @@
-//! What a host may know of a striped volume: found by asking its layout where
-//! addresses lie.
+//! What a host may know of a striped volume.
 
 use fullstroke_contract::Stripes;
 use fullstroke_units::{Lbn, Sectors};
-use fullstroke_volume::{Layout, Location, run_length};
+use fullstroke_volume::Layout;
 
 /// A layout whose addresses change the member every `unit` sectors.
 pub(crate) struct Striped {
@@ -12,11 +11,10 @@ pub(crate) struct Striped {
 }
 
 impl Striped {
-    /// The stripes of a layout, if it has any: runs of equal length, each on
-    /// another member than the one before.
+    /// The stripes of a layout, if it has any.
     pub(crate) fn of(layout: Box<dyn Layout>) -> Option<Striped> {
-        let unit = run_from(&*layout, 0)?;
-        (run_from(&*layout, unit)? == unit).then_some(Striped { layout, unit: Sectors(unit) })
+        let unit = layout.geometry().stripe()?.unit;
+        Some(Striped { layout, unit })
     }
 }
 
@@ -29,23 +27,6 @@ impl Stripes for Striped {
         let last = self.layout.capacity().0 - 1;
         self.layout.locate(Lbn(lbn.0.min(last))).member as u32
     }
-}
-
-/// How many sectors from `first` on lie together, if another member follows
-/// them.
-fn run_from(layout: &dyn Layout, first: u64) -> Option<u64> {
-    let capacity = layout.capacity().0;
-    if first >= capacity {
-        return None;
-    }
-    let Location { member, lbn } = layout.locate(Lbn(first));
-    let together =
-        |offset: u64| layout.locate(Lbn(first + offset)) == Location { member, lbn: lbn + Sectors(offset) };
-    // Behind the end of a run its member is met again only after others have
-    // had their turn, and so further on than if it had gone on alone.
-    let length = run_length(0, capacity - first, together);
-    let next = first + length;
-    (next < capacity && layout.locate(Lbn(next)).member != member).then_some(length)
 }
 
 #[cfg(test)]
@@ -67,6 +48,9 @@ mod tests {
             let striped = striped(layout, json!({ "chunk": "32KiB" }), members).unwrap();
             assert_eq!(striped.unit(), Sectors(64), "{layout}");
         }
+        // The last chunk of a row goes on in the next one here.
+        let right = json!({ "chunk": "32KiB", "rotation": "right-symmetric" });
+        assert_eq!(striped("raid5", right, 3).unwrap().unit(), Sectors(64));
         assert!(striped("raid1", json!({}), 2).is_none());
         assert!(striped("jbod", json!({}), 1).is_none());
     }

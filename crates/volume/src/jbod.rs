@@ -5,6 +5,7 @@
 //! no redundancy, and a request occupies a second member only where it crosses
 //! from one to the next.
 
+use crate::geometry::Geometry;
 use crate::layout::{Layout, Location, Role};
 use crate::members::{at_least, too_large};
 use crate::plan::{Content, OpenIos, Place, Plan, PlanWriter};
@@ -64,6 +65,9 @@ impl Layout for Jbod {
     }
     fn member_used(&self, member: usize) -> Sectors {
         self.member_capacity(member)
+    }
+    fn geometry(&self) -> Geometry {
+        Geometry::Contiguous
     }
     fn failures_survived(&self) -> u32 {
         0

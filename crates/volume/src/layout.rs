@@ -1,6 +1,6 @@
 //! The interface of a layout: an address map, and a plan for each request.
 
-use crate::{MemberStates, Plan};
+use crate::{Geometry, MemberStates, Plan};
 use fullstroke_contract::registry::Keys;
 use fullstroke_contract::{Below, ConfigError, Extent, MemberState, Operation, Request, Status};
 use fullstroke_units::{Lbn, Sectors};
@@ -105,6 +105,9 @@ pub trait Layout: Send {
     /// # Panics
     /// If there is no such member.
     fn member_used(&self, member: usize) -> Sectors;
+
+    /// How the volume's addresses change members.
+    fn geometry(&self) -> Geometry;
 
     /// Sectors of all members that are left out: behind the smallest member's
     /// last whole chunk, for a start.
@@ -287,7 +290,7 @@ fn run_of(role_of: impl Fn(u64) -> Role, first: u64, end: u64) -> u64 {
 /// How long a run is of which what lies `within` behind its first is part, and what
 /// lies `beyond` is not, or is not asked for: by bisection, so that what is behind
 /// the end of the run must not be `together` with its first.
-pub fn run_length(mut within: u64, mut beyond: u64, together: impl Fn(u64) -> bool) -> u64 {
+fn run_length(mut within: u64, mut beyond: u64, together: impl Fn(u64) -> bool) -> u64 {
     while within + 1 < beyond {
         let middle = within + (beyond - within) / 2;
         if together(middle) {

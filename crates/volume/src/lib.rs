@@ -21,6 +21,7 @@
 #[cfg(test)]
 mod bytes;
 mod counts;
+mod geometry;
 pub mod gf256;
 pub mod jbod;
 mod layout;
@@ -54,7 +55,8 @@ mod rebuild_proofs;
 #[path = "../../../docs/examples/layout.rs"]
 mod worked_example;
 
-pub use layout::{BuildLayout, Layout, Location, Role, run_length};
+pub use geometry::{Geometry, ParityRows, Stripe};
+pub use layout::{BuildLayout, Layout, Location, Role};
 pub use lzvs::LzvsConfig;
 pub use lzvs_geo::LzvsGeoConfig;
 pub use lzvs_naive::LzvsNaiveConfig;

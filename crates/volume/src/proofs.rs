@@ -4,7 +4,7 @@
 use crate::bytes::{Array, Device, SECTOR, build, range};
 use crate::gf256::{multiply, power};
 use crate::paired::paired_cases;
-use crate::{Detail, Layout, Plan, Role};
+use crate::{Detail, Layout, ParityRows, Plan, Role};
 use fullstroke_contract::{Below, Extent, Operation, Request, Status};
 use fullstroke_units::{Lbn, Sectors};
 use proptest::prelude::*;
@@ -50,21 +50,13 @@ impl Case {
         failed
     }
 
-    /// Data sectors in a row, for layouts with parity.
-    pub(crate) fn row_sectors(&self) -> Option<u64> {
-        let parities = match self.name {
-            "raid4" | "raid5" => 1,
-            "raid6" => 2,
-            _ => return None,
-        };
-        Some(self.keys["chunk"].as_u64()? / 512 * (self.members.len() as u64 - parities))
+    pub(crate) fn parity_rows(&self) -> Option<ParityRows> {
+        self.layout(&[])?.geometry().parity_rows()
     }
 
     /// What of `extent` a discard makes zero.
     pub(crate) fn discarded(&self, extent: Extent) -> Extent {
-        let Some(row) = self.row_sectors() else { return extent };
-        let (first, end) = (extent.start.0.div_ceil(row), extent.end().0 / row);
-        Extent::new(first * row, end.saturating_sub(first) * row)
+        self.parity_rows().map_or(extent, |rows| rows.within(extent))
     }
 }
 

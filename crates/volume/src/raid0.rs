@@ -4,6 +4,7 @@
 //! members at once, each with one I/O. There is no redundancy. Of members that
 //! differ in size the common part is used, rounded down to whole chunks.
 
+use crate::geometry::{Geometry, Stripe};
 use crate::layout::{Layout, Location, Role};
 use crate::members::{DEFAULT_CHUNK, at_least, capacity_of, chunk_sectors, common_rows};
 use crate::plan::{Content, OpenIos, Place, Plan, PlanWriter};
@@ -70,6 +71,13 @@ impl Layout for Raid0 {
     }
     fn member_used(&self, _member: usize) -> Sectors {
         Sectors(self.rows * self.chunk)
+    }
+    fn geometry(&self) -> Geometry {
+        if self.members() == 1 {
+            return Geometry::Contiguous;
+        }
+        let row = Sectors(self.members() as u64 * self.chunk);
+        Geometry::Striped(Stripe { unit: Sectors(self.chunk), row: Some(row), parities: 0 })
     }
     fn failures_survived(&self) -> u32 {
         0

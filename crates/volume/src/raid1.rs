@@ -6,6 +6,7 @@
 //! A member that is being filled is written everywhere, and read where it is
 //! filled.
 
+use crate::geometry::Geometry;
 use crate::layout::{Layout, Location, Role};
 use crate::members::{at_least, smallest};
 use crate::mirror::{Candidate, CopyChooser, ReadPolicy, copy_to_all, write_copies};
@@ -68,6 +69,9 @@ impl Layout for Raid1 {
     }
     fn member_used(&self, _member: usize) -> Sectors {
         self.capacity
+    }
+    fn geometry(&self) -> Geometry {
+        Geometry::Contiguous
     }
     fn failures_survived(&self) -> u32 {
         self.members() as u32 - 1

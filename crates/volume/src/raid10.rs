@@ -9,6 +9,7 @@
 //! A member that is being filled is written everywhere, and read where it is
 //! filled.
 
+use crate::geometry::{Geometry, Stripe};
 use crate::layout::{Layout, Location, Role, longest};
 use crate::members::{DEFAULT_CHUNK, at_least, capacity_of, chunk_sectors, common_rows};
 use crate::mirror::{Candidate, CopyChooser, ReadPolicy, copy_runs, write_copies};
@@ -97,6 +98,16 @@ impl NearMap {
         Extent::new(index * self.chunk, self.chunk)
     }
 
+    /// See [`Layout::geometry`].
+    fn geometry(&self) -> Geometry {
+        if self.members == self.copies {
+            return Geometry::Contiguous;
+        }
+        let even = self.members.is_multiple_of(self.copies);
+        let row = even.then(|| Sectors(self.members / self.copies * self.chunk));
+        Geometry::Striped(Stripe { unit: Sectors(self.chunk), row, parities: 0 })
+    }
+
     /// Chunks of `member` that the volume uses.
     fn used_rows(&self, member: usize) -> u64 {
         (self.chunks * self.copies).saturating_sub(member as u64).div_ceil(self.members)
@@ -179,6 +190,9 @@ impl Layout for Raid10 {
     }
     fn member_used(&self, member: usize) -> Sectors {
         Sectors(self.map.used_rows(member) * self.map.chunk)
+    }
+    fn geometry(&self) -> Geometry {
+        self.map.geometry()
     }
     fn failures_survived(&self) -> u32 {
         self.map.copies as u32 - 1

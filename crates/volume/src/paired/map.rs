@@ -1,10 +1,11 @@
 //! Where the addresses of paired members lie, in constant time and whole numbers.
 
 use super::divisor::Divisor;
+use crate::geometry::{Geometry, Stripe};
 use crate::layout::Location;
 use crate::members::too_large;
 use fullstroke_contract::ConfigError;
-use fullstroke_units::Lbn;
+use fullstroke_units::{Lbn, Sectors};
 
 /// Rows of chunks of equal size, as they lie on every pair. Sectors throughout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +89,16 @@ impl Map {
         });
         let (first_section, shift) = table(&placed, start);
         Ok(Map { pairs, capacity: start, used, saw, sections: placed, first_section, shift, along })
+    }
+
+    /// See [`Layout::geometry`](crate::Layout::geometry).
+    pub(super) fn geometry(&self) -> Geometry {
+        let mut chunks = self.sections.iter().flat_map(|placed| placed.section.chunks);
+        let unit = chunks.next().filter(|&first| chunks.all(|chunk| chunk == first));
+        unit.map_or(Geometry::Varying, |unit| {
+            let row = Some(Sectors(2 * self.pairs * unit));
+            Geometry::Striped(Stripe { unit: Sectors(unit), row, parities: 0 })
+        })
     }
 
     /// The section that holds the volume's sector `lbn`.

@@ -40,6 +40,7 @@ pub(crate) use map::{Saw, Section};
 pub(crate) use timeline::Timeline;
 pub(crate) use walk::{Rows, balanced, packed};
 
+use crate::geometry::Geometry;
 use crate::layout::{Layout, Location, Role};
 use crate::members::at_least;
 use crate::plan::{Content, OpenIos, Place, Plan, PlanWriter};
@@ -119,6 +120,9 @@ impl Layout for Paired {
     fn member_used(&self, member: usize) -> Sectors {
         assert!(member < self.members(), "there is no member {member}");
         Sectors(self.map.used[member % 2])
+    }
+    fn geometry(&self) -> Geometry {
+        self.map.geometry()
     }
     fn failures_survived(&self) -> u32 {
         0

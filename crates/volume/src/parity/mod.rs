@@ -13,7 +13,7 @@
 
 mod bands;
 mod choice;
-mod geometry;
+mod map;
 mod recovery;
 mod refill;
 mod row;
@@ -24,16 +24,17 @@ mod writes;
 #[cfg(test)]
 mod tests;
 
-pub use geometry::Rotation;
-pub(crate) use geometry::{Geometry, Placement};
+pub use map::Rotation;
+pub(crate) use map::{Placement, RowMap};
 
+use crate::geometry::{Geometry, Stripe};
 use crate::layout::{Layout, Location, Role, longest};
 use crate::members::{at_least, capacity_of, chunk_sectors, common_rows};
 use crate::plan::{Detail, OpenIos, Plan, PlanWriter};
 use crate::states::MemberStates;
 use fullstroke_contract::{Below, ConfigError, MemberState, Operation, Request, Status};
 use fullstroke_units::{Bytes, Lbn, Sectors};
-use geometry::Cell;
+use map::Cell;
 use rows::{RowPlanner, Term, Wanted};
 use stripe_cache::StripeCache;
 
@@ -66,7 +67,7 @@ impl ParityLayout {
         check_code_length(config, count)?;
         let chunk = chunk_sectors(config.chunk)?;
         let rows = common_rows(members, chunk)?;
-        let geometry = Geometry {
+        let map = RowMap {
             members: count as u64,
             parities: config.parities as u64,
             placement: config.placement,
@@ -76,9 +77,9 @@ impl ParityLayout {
         Ok(ParityLayout {
             name: config.name,
             capacities: members.to_vec(),
-            capacity: capacity_of([rows, geometry.data(), chunk])?,
+            capacity: capacity_of([rows, map.data(), chunk])?,
             rows: RowPlanner {
-                geometry,
+                map,
                 states: MemberStates::with_failed_at_most(config.failed, count, config.parities)?,
                 cache: StripeCache::new(config.stripe_cache, count)?,
             },
@@ -134,10 +135,18 @@ impl Layout for ParityLayout {
         self.capacities[member]
     }
     fn member_used(&self, _member: usize) -> Sectors {
-        Sectors(self.rows.geometry.rows * self.rows.geometry.chunk)
+        Sectors(self.rows.map.rows * self.rows.map.chunk)
+    }
+    fn geometry(&self) -> Geometry {
+        let map = &self.rows.map;
+        Geometry::Striped(Stripe {
+            unit: Sectors(map.chunk),
+            row: Some(Sectors(map.row_sectors())),
+            parities: map.parities as u32,
+        })
     }
     fn failures_survived(&self) -> u32 {
-        self.rows.geometry.parities as u32
+        self.rows.map.parities as u32
     }
     fn member_states(&self) -> &MemberStates {
         &self.rows.states
@@ -148,25 +157,23 @@ impl Layout for ParityLayout {
 
     fn locate(&self, lbn: Lbn) -> Location {
         assert!(lbn.0 < self.capacity.0, "{lbn} is not below the capacity");
-        let geometry = &self.rows.geometry;
-        let (row, within) = (lbn.0 / geometry.row_sectors(), lbn.0 % geometry.row_sectors());
-        let member = geometry.shape(row).data_member(within / geometry.chunk) as usize;
-        Location { member, lbn: Lbn(row * geometry.chunk + within % geometry.chunk) }
+        let map = &self.rows.map;
+        let (row, within) = (lbn.0 / map.row_sectors(), lbn.0 % map.row_sectors());
+        let member = map.shape(row).data_member(within / map.chunk) as usize;
+        Location { member, lbn: Lbn(row * map.chunk + within % map.chunk) }
     }
 
     fn role_of(&self, member: usize, lbn: Lbn) -> Role {
         assert!(lbn.0 < self.capacities[member].0, "{lbn} is not below the member's capacity");
-        let geometry = &self.rows.geometry;
-        let (row, offset) = (lbn.0 / geometry.chunk, lbn.0 % geometry.chunk);
-        if row >= geometry.rows {
+        let map = &self.rows.map;
+        let (row, offset) = (lbn.0 / map.chunk, lbn.0 % map.chunk);
+        if row >= map.rows {
             return Role::Unused;
         }
-        match geometry.shape(row).cell(member as u64) {
+        match map.shape(row).cell(member as u64) {
             Cell::P => Role::Parity { row, offset: Sectors(offset) },
             Cell::Q => Role::SecondParity { row, offset: Sectors(offset) },
-            Cell::Data(index) => {
-                Role::Data(Lbn(row * geometry.row_sectors() + index * geometry.chunk + offset))
-            }
+            Cell::Data(index) => Role::Data(Lbn(row * map.row_sectors() + index * map.chunk + offset)),
         }
     }
 
@@ -206,7 +213,7 @@ impl Layout for ParityLayout {
         if rows.is_empty() {
             return longest(self, members);
         }
-        let end = rows.end * self.rows.geometry.chunk;
+        let end = rows.end * self.rows.map.chunk;
         // What fills a member is read from the others, whatever memory holds.
         let cache = self.rows.cache.take();
         self.rows.refill(members, rows, &mut self.terms, &mut PlanWriter::new(plan, &mut self.open));

@@ -1,6 +1,6 @@
 //! The sums that bring lost data back.
 
-use super::geometry::Cell;
+use super::map::Cell;
 use super::row::Row;
 use crate::gf256::{divide, multiply, power};
 

@@ -1,7 +1,7 @@
 //! Fills a new member, row by row, from what is left of each.
 
 use super::bands::Cut;
-use super::geometry::Cell;
+use super::map::Cell;
 use super::row::Row;
 use super::rows::{RowPlanner, Term, content_of, rebuild};
 use crate::gf256::power;
@@ -14,9 +14,9 @@ impl RowPlanner {
     /// The rows from the sector `from` of a member on, about `most` sectors of
     /// them, of which enough is left. Empty if there are none behind either.
     pub(crate) fn refillable(&self, from: Sectors, most: Sectors) -> Range<u64> {
-        let chunk = self.geometry.chunk;
+        let chunk = self.map.chunk;
         let first = from.0 / chunk;
-        let end = self.geometry.rows.min(first.saturating_add((most.0 / chunk).max(1)));
+        let end = self.map.rows.min(first.saturating_add((most.0 / chunk).max(1)));
         // Members are filled from front to back: behind a broken row all are.
         let broken = (first..end).find(|&row| self.row_to_read(row).is_broken());
         first..broken.unwrap_or(end)
@@ -31,7 +31,7 @@ impl RowPlanner {
         terms: &mut Vec<Term>,
         writer: &mut PlanWriter<'_>,
     ) {
-        let chunk = self.geometry.chunk;
+        let chunk = self.map.chunk;
         let of_each = (rows.end - rows.start) * chunk;
         let filling = writer.scratch(members.len() as u64 * of_each);
         writer.begin_strand();
@@ -49,7 +49,7 @@ impl RowPlanner {
         let mut from = filling;
         for &member in members {
             for number in rows.clone() {
-                let content = content_of(self.geometry.shape(number).cell(member as u64));
+                let content = content_of(self.map.shape(number).cell(member as u64));
                 writer.enter_row(number);
                 writer.io(member, Operation::Write, Extent::new(number * chunk, chunk), from, content);
                 from = from.behind(Sectors(chunk));
@@ -65,7 +65,7 @@ impl RowPlanner {
         terms: &mut Vec<Term>,
         writer: &mut PlanWriter<'_>,
     ) {
-        let cut = Cut { from: 0, to: self.geometry.chunk, first: 0, end: row.data };
+        let cut = Cut { from: 0, to: self.map.chunk, first: 0, end: row.data };
         writer.band(row.number, cut.offsets(), Method::Recover);
         self.read_what_is_left(row, &cut, terms, writer);
         let left = terms.len();

@@ -1,12 +1,12 @@
 //! One row of a parity layout, with what has failed in it.
 
-use super::geometry::{Cell, Geometry, Shape};
+use super::map::{Cell, RowMap, RowShape};
 
 /// One row: who holds what, and what of it is left.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     pub(crate) number: u64,
-    pub(crate) shape: Shape,
+    pub(crate) shape: RowShape,
     /// Data chunks.
     pub(crate) data: u64,
     /// The member that holds P, if it is alive.
@@ -22,10 +22,10 @@ pub(crate) struct Row {
 
 impl Row {
     /// Row `number`, of which nothing is left on the members `lost`.
-    pub(crate) fn new(geometry: &Geometry, number: u64, lost: impl Iterator<Item = u32>) -> Row {
-        let shape = geometry.shape(number);
+    pub(crate) fn new(map: &RowMap, number: u64, lost: impl Iterator<Item = u32>) -> Row {
+        let shape = map.shape(number);
         let (p, q) = (Some(shape.p()), shape.q());
-        let data = geometry.data();
+        let data = map.data();
         let mut row = Row { number, shape, data, p, q, lost: [0; 2], lost_count: 0, broken: false };
         for member in lost {
             row.lose(shape.cell(u64::from(member)));

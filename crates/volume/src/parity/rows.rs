@@ -2,7 +2,7 @@
 //! I/O is needed in each row, and the sums that bring lost data back.
 
 use super::bands::{Cut, Cuts, Span};
-use super::geometry::{Cell, Geometry};
+use super::map::{Cell, RowMap};
 use super::recovery::Recovery;
 use super::row::Row;
 use super::stripe_cache::StripeCache;
@@ -21,7 +21,7 @@ pub(crate) struct Term {
 /// Plans rows.
 #[derive(Debug)]
 pub(crate) struct RowPlanner {
-    pub(crate) geometry: Geometry,
+    pub(crate) map: RowMap,
     pub(crate) states: MemberStates,
     /// What plans that are timed need not read, if there is such a cache.
     pub(crate) cache: Option<StripeCache>,
@@ -41,8 +41,8 @@ impl Wanted {
     /// Where the sector `offset` of the data chunk `index` of a row is in the
     /// request's buffer.
     #[inline]
-    pub(super) fn place(&self, geometry: &Geometry, row: u64, index: u64, offset: u64) -> Place {
-        let lbn = row * geometry.row_sectors() + index * geometry.chunk + offset;
+    pub(super) fn place(&self, map: &RowMap, row: u64, index: u64, offset: u64) -> Place {
+        let lbn = row * map.row_sectors() + index * map.chunk + offset;
         Place::Request(Sectors(lbn - self.begin))
     }
 }
@@ -62,29 +62,29 @@ impl RowPlanner {
     /// A row that is lost where members are not `filled` up to its end.
     #[inline]
     fn row(&self, number: u64, filled: fn(&MemberStates, usize) -> u64) -> Row {
-        let end = (number + 1) * self.geometry.chunk;
+        let end = (number + 1) * self.map.chunk;
         let impaired = self.states.impaired().iter().copied();
         let lost = impaired.filter(|&member| filled(&self.states, member as usize) < end);
-        Row::new(&self.geometry, number, lost)
+        Row::new(&self.map, number, lost)
     }
 
     /// The part of the request from `at` that lies in one row.
     pub(super) fn span(&self, wanted: Wanted, at: u64) -> Span {
-        let row_sectors = self.geometry.row_sectors();
+        let row_sectors = self.map.row_sectors();
         let (row, from) = (at / row_sectors, at % row_sectors);
         Span { row, from, to: row_sectors.min(from + (wanted.end - at)) }
     }
 
     /// Whole rows from `at`.
     pub(super) fn whole_rows(&self, wanted: Wanted, at: u64) -> u64 {
-        let row_sectors = self.geometry.row_sectors();
+        let row_sectors = self.map.row_sectors();
         if at.is_multiple_of(row_sectors) { (wanted.end - at) / row_sectors } else { 0 }
     }
 
     /// The cut's extent on the member of a cell.
     #[inline]
     pub(super) fn extent(&self, row: &Row, cut: &Cut) -> Extent {
-        Extent::new(row.number * self.geometry.chunk + cut.from, cut.sectors())
+        Extent::new(row.number * self.map.chunk + cut.from, cut.sectors())
     }
 
     /// The cut of the data chunk `index`.
@@ -109,7 +109,7 @@ impl RowPlanner {
             let span = self.span(wanted, at);
             let row = self.row_to_read(span.row);
             writer.enter_row(span.row);
-            for cut in Cuts::of(span, self.geometry.chunk).as_slice() {
+            for cut in Cuts::of(span, self.map.chunk).as_slice() {
                 if row.is_broken() {
                     if !self.is_left(&row, cut) {
                         return Status::Lost;
@@ -136,7 +136,7 @@ impl RowPlanner {
 
     fn read_covered(&self, wanted: Wanted, row: &Row, cut: &Cut, writer: &mut PlanWriter<'_>) {
         for index in cut.first..cut.end {
-            let place = wanted.place(&self.geometry, row.number, index, cut.from);
+            let place = wanted.place(&self.map, row.number, index, cut.from);
             self.data_io(row, cut, index, place, Io::READ_DATA, writer);
         }
     }
@@ -155,7 +155,7 @@ impl RowPlanner {
         terms.clear();
         for index in (0..row.data).filter(|&index| !row.has_lost(index)) {
             let (place, io) = if cut.covers(index) {
-                (wanted.place(&self.geometry, row.number, index, cut.from), Io::READ_DATA)
+                (wanted.place(&self.map, row.number, index, cut.from), Io::READ_DATA)
             } else {
                 (writer.scratch(cut.sectors()), Io::READ_PEER)
             };
@@ -167,7 +167,7 @@ impl RowPlanner {
         }
         self.read_recovering_parities(row, cut, terms, writer);
         for &index in row.lost().iter().filter(|&&index| cut.covers(index)) {
-            let place = wanted.place(&self.geometry, row.number, index, cut.from);
+            let place = wanted.place(&self.map, row.number, index, cut.from);
             rebuild(row, cut, index, place, terms, writer);
         }
     }

@@ -2,7 +2,7 @@
 
 use super::bands::{Cut, Cuts, Span};
 use super::row::Row;
-use super::{Cell, Geometry, Placement, Rotation};
+use super::{Cell, Placement, Rotation, RowMap};
 use crate::bytes::build;
 use crate::layout::{Layout, Role};
 use crate::plan::{Detail, Method, Plan};
@@ -81,8 +81,8 @@ proptest! {
         prop_assert_eq!(layout.plan(&request, Below::NOTHING, &mut plan), Status::Done);
 
         let placement = Placement::Rotating(Rotation::LeftSymmetric);
-        let geometry = Geometry { members, parities, placement, chunk, rows: 12 };
-        let row = Row::new(&geometry, row_number, failed.iter().copied());
+        let map = RowMap { members, parities, placement, chunk, rows: 12 };
+        let row = Row::new(&map, row_number, failed.iter().copied());
         let cuts = Cuts::of(Span { row: row_number, from, to }, chunk);
         let read = plan.ios().iter().filter(|io| io.operation == Operation::Read);
         let found = (read.clone().count(), read.map(|io| io.extent.sectors.0).sum::<u64>());

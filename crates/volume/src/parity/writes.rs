@@ -2,7 +2,7 @@
 
 use super::bands::{Cut, Cuts, Span};
 use super::choice;
-use super::geometry::Cell;
+use super::map::Cell;
 use super::row::Row;
 use super::rows::{Io, RowPlanner, Term, Wanted, content_of, rebuild_into_scratch};
 use crate::gf256::power;
@@ -15,16 +15,16 @@ type NewParity = [Place; 2];
 
 impl RowPlanner {
     pub(crate) fn write(&self, wanted: Wanted, terms: &mut Vec<Term>, writer: &mut PlanWriter<'_>) -> Status {
-        if self.is_broken((wanted.end - 1) / self.geometry.row_sectors()) {
+        if self.is_broken((wanted.end - 1) / self.map.row_sectors()) {
             return Status::Lost;
         }
         let mut at = wanted.begin;
         while at < wanted.end {
             let whole = self.whole_rows(wanted, at);
             if whole > 0 {
-                let first = at / self.geometry.row_sectors();
+                let first = at / self.map.row_sectors();
                 self.write_whole_rows(wanted, first, whole, writer);
-                at += whole * self.geometry.row_sectors();
+                at += whole * self.map.row_sectors();
             } else {
                 let span = self.span(wanted, at);
                 self.write_part(wanted, span, terms, writer);
@@ -41,7 +41,7 @@ impl RowPlanner {
     }
 
     fn write_whole_rows(&self, wanted: Wanted, first: u64, count: u64, writer: &mut PlanWriter<'_>) {
-        let cut = Cut { from: 0, to: self.geometry.chunk, first: 0, end: self.geometry.data() };
+        let cut = Cut { from: 0, to: self.map.chunk, first: 0, end: self.map.data() };
         writer.begin_strand();
         for number in first..first + count {
             let row = self.row_to_write(number);
@@ -56,7 +56,7 @@ impl RowPlanner {
 
     fn write_part(&self, wanted: Wanted, span: Span, terms: &mut Vec<Term>, writer: &mut PlanWriter<'_>) {
         let row = self.row_to_write(span.row);
-        let cuts = Cuts::of(span, self.geometry.chunk);
+        let cuts = Cuts::of(span, self.map.chunk);
         let methods = self.choose(&row, cuts.as_slice(), writer);
         let mut parities = [[Place::Scratch(Sectors::ZERO); 2]; Cuts::MOST];
         writer.begin_strand();
@@ -94,7 +94,7 @@ impl RowPlanner {
         for index in cut.first..cut.end {
             let old = writer.scratch(cut.sectors());
             self.read_peer(row, cut, index, old, writer);
-            let new = wanted.place(&self.geometry, row.number, index, cut.from);
+            let new = wanted.place(&self.map, row.number, index, cut.from);
             add_to_parities(row, cut, index, old, &parity, true, writer);
             add_to_parities(row, cut, index, new, &parity, true, writer);
         }
@@ -118,7 +118,7 @@ impl RowPlanner {
         }
         for index in 0..row.data {
             let place = if cut.covers(index) {
-                wanted.place(&self.geometry, row.number, index, cut.from)
+                wanted.place(&self.map, row.number, index, cut.from)
             } else {
                 let rest = writer.scratch(cut.sectors());
                 self.read_peer(row, cut, index, rest, writer);
@@ -158,8 +158,8 @@ impl RowPlanner {
             Cell::Data(index) if !cut.covers(index) => Some((index, term.place)),
             _ => None,
         });
-        let new = (cut.first..cut.end)
-            .map(|index| (index, wanted.place(&self.geometry, row.number, index, cut.from)));
+        let new =
+            (cut.first..cut.end).map(|index| (index, wanted.place(&self.map, row.number, index, cut.from)));
         for (count, (index, place)) in staying.chain(new).enumerate() {
             add_to_parities(row, cut, index, place, &parity, count > 0, writer);
         }
@@ -176,7 +176,7 @@ impl RowPlanner {
         writer: &mut PlanWriter<'_>,
     ) {
         for index in (cut.first..cut.end).filter(|&index| !row.has_lost(index)) {
-            let place = wanted.place(&self.geometry, row.number, index, cut.from);
+            let place = wanted.place(&self.map, row.number, index, cut.from);
             self.data_io(row, cut, index, place, Io::WRITE_DATA, writer);
         }
         for ((cell, member), place) in row.parities().zip(parity) {
@@ -187,7 +187,7 @@ impl RowPlanner {
     /// Discards whole rows with their parity: zeros are a consistent row.
     /// Forgetting part of a row would make its parity a lie.
     pub(crate) fn discard(&self, wanted: Wanted, writer: &mut PlanWriter<'_>) -> Status {
-        let row_sectors = self.geometry.row_sectors();
+        let row_sectors = self.map.row_sectors();
         let (first, end) = (wanted.begin.div_ceil(row_sectors), wanted.end / row_sectors);
         if first >= end {
             return Status::Done;
@@ -199,8 +199,8 @@ impl RowPlanner {
         writer.enter_row(first);
         writer.hold_row(first);
         writer.hold_row(end - 1);
-        let chunk = self.geometry.chunk;
-        for member in 0..self.geometry.members as usize {
+        let chunk = self.map.chunk;
+        for member in 0..self.map.members as usize {
             let end = end.min(self.states.writable(member) / chunk);
             if first < end {
                 let extent = Extent::new(first * chunk, (end - first) * chunk);

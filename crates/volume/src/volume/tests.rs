@@ -198,7 +198,7 @@ proptest! {
     /// after the other, in order of submission, parity included.
     #[test]
     fn concurrent_requests_keep_rows_consistent_and_their_parts_add_up(
-        case in cases().prop_filter("rows with parity", |case| case.row_sectors().is_some()),
+        case in cases().prop_filter("rows with parity", |case| case.parity_rows().is_some()),
         asks in asks(60),
         failures in 0usize..3,
         seed: u64,
@@ -208,7 +208,7 @@ proptest! {
         let mut array = Array::of_memory(case.layout(&failed).unwrap());
         failed.iter().for_each(|&member| array.scramble(member as usize));
         let capacity = array.layout.capacity().0;
-        let mut rig = Rig::new(array, case.row_sectors(), seed);
+        let mut rig = Rig::new(array, case.parity_rows().map(|rows| rows.data.0), seed);
         let mut plain = vec![0; capacity as usize * SECTOR];
         let mut now = Time::ZERO;
         for (number, ask) in asks.iter().enumerate() {

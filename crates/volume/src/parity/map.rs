@@ -40,7 +40,7 @@ pub(crate) enum Placement {
 
 /// The address arithmetic of a parity layout.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Geometry {
+pub(crate) struct RowMap {
     pub(crate) members: u64,
     /// 1: P. 2: P and Q; the placement rotates then.
     pub(crate) parities: u64,
@@ -62,7 +62,7 @@ pub(crate) enum Cell {
 
 /// The members' parts in one row.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
+pub(crate) struct RowShape {
     members: u64,
     parities: u64,
     /// The member that holds P.
@@ -72,7 +72,7 @@ pub(crate) struct Shape {
     first: Option<u64>,
 }
 
-impl Geometry {
+impl RowMap {
     /// Data chunks in a row.
     pub(crate) fn data(&self) -> u64 {
         self.members - self.parities
@@ -83,8 +83,8 @@ impl Geometry {
     }
 
     /// The members' parts in `row`.
-    pub(crate) fn shape(&self, row: u64) -> Shape {
-        let Geometry { members, parities, placement, .. } = *self;
+    pub(crate) fn shape(&self, row: u64) -> RowShape {
+        let RowMap { members, parities, placement, .. } = *self;
         let (p, symmetric) = match placement {
             Placement::Dedicated => (members - 1, false),
             Placement::Rotating(rotation) => {
@@ -98,7 +98,7 @@ impl Geometry {
             }
         };
         let first = symmetric.then(|| wrap(p + parities, members));
-        Shape { members, parities, p, first }
+        RowShape { members, parities, p, first }
     }
 }
 
@@ -108,7 +108,7 @@ fn wrap(sum: u64, modulus: u64) -> u64 {
     if sum >= modulus { sum - modulus } else { sum }
 }
 
-impl Shape {
+impl RowShape {
     /// The member that holds P.
     pub(crate) fn p(&self) -> u64 {
         self.p
@@ -164,9 +164,9 @@ mod tests {
 
     /// The rows of a small array, one text a row: data by index, P, Q.
     fn drawn(members: u64, parities: u64, placement: Placement, rows: u64) -> Vec<String> {
-        let geometry = Geometry { members, parities, placement, chunk: 1, rows };
-        let cell = |row: u64, member| match geometry.shape(row).cell(member) {
-            Cell::Data(index) => (row * geometry.data() + index).to_string(),
+        let map = RowMap { members, parities, placement, chunk: 1, rows };
+        let cell = |row: u64, member| match map.shape(row).cell(member) {
+            Cell::Data(index) => (row * map.data() + index).to_string(),
             Cell::P => "P".to_owned(),
             Cell::Q => "Q".to_owned(),
         };
@@ -209,8 +209,8 @@ mod tests {
     #[test]
     fn the_second_parity_weighs_data_in_member_order_from_behind_it() {
         let placement = Placement::Rotating(Rotation::LeftAsymmetric);
-        let geometry = Geometry { members: 5, parities: 2, placement, chunk: 1, rows: 5 };
-        let exponents = |row| (0..3).map(|index| geometry.shape(row).exponent(index)).collect::<Vec<_>>();
+        let map = RowMap { members: 5, parities: 2, placement, chunk: 1, rows: 5 };
+        let exponents = |row| (0..3).map(|index| map.shape(row).exponent(index)).collect::<Vec<_>>();
         assert_eq!(exponents(0), [0, 1, 2]);
         assert_eq!(exponents(2), [1, 2, 0], "row `D D P Q D` begins with the last member");
     }
