@@ -39,4 +39,4 @@ pub use request::{Completion, Extent, Operation, Request, RequestId, Status};
 pub use signal::{NodeId, Notice, Signal};
 pub use slots::Slots;
 pub use source::{Source, SourceError};
-pub use statistics::MemberStatistics;
+pub use statistics::{ComparedBy, Counter, MemberStatistics, Number, Reported, Served, Total};

@@ -583,8 +583,10 @@ impl Drive {
     /// What was counted so far, destaging included.
     pub fn statistics(&self) -> MemberStatistics {
         let requests = self.statistics.so_far();
-        let Some(own) = self.buffer.as_ref().map(Buffer::destaging) else { return requests };
+        let Some(buffer) = &self.buffer else { return requests };
+        let own = buffer.destaging();
         MemberStatistics {
+            buffer_hits: buffer.hits(),
             busy: requests.busy + own.duration(),
             seek: requests.seek + own.seek,
             rotation: requests.rotation + own.rotation,

@@ -2,6 +2,7 @@
 
 use crate::load::at_load;
 use crate::{Candidate, LabError, Varied};
+use fullstroke_contract::Counter;
 use fullstroke_engine::{Engine, Outcome};
 use fullstroke_fio::{BehindRate, FioReport, FioResults, FioSource};
 use fullstroke_measure::{
@@ -149,7 +150,7 @@ impl Ran {
 }
 
 fn behind(late: &BehindRate, report: &Report) -> Overload {
-    let busiest = report.members.iter().map(|member| member.utilisation).fold(f64::NAN, f64::max);
+    let busiest = report.members.iter().map(|member| member.value(Counter::BUSY)).fold(f64::NAN, f64::max);
     Overload::of_rate(&late.job, late.share, late.behind.as_secs_f64(), busiest)
 }
 

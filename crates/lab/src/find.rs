@@ -1,6 +1,7 @@
 //! The most streams that play without an underrun.
 
 use crate::{Candidate, Event, LabError, Ran, Varied, run_all};
+use fullstroke_contract::Counter;
 use fullstroke_measure::{number, table};
 use fullstroke_stack::{Overrides, Stack};
 use serde::Serialize;
@@ -167,7 +168,8 @@ impl Tried {
             silent: reports().map(|report| u64::from(streams) - report.playing as u64).sum(),
             longest_stall_ms: reports().map(|report| report.longest_stall_ms).fold(0.0, f64::max),
             start_up_ms_max: reports().map(|report| report.start_up_ms.max).fold(f64::NAN, f64::max),
-            utilisation: members().map(|member| member.utilisation).sum::<f64>() / members().count() as f64,
+            utilisation: members().map(|member| member.value(Counter::BUSY)).sum::<f64>()
+                / members().count() as f64,
         }
     }
 

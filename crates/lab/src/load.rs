@@ -2,7 +2,7 @@
 
 use crate::hurried::Hurried;
 use crate::{LabError, Ran, Recipe, run};
-use fullstroke_contract::Source;
+use fullstroke_contract::{Counter, Source};
 use fullstroke_measure::{Metric, number, table};
 use fullstroke_units::Duration;
 use serde::Serialize;
@@ -141,7 +141,11 @@ impl TriedLoad {
             carried_share: report.overload.as_ref().map_or(1.0, |overload| overload.carried_share),
             iops: report.iops,
             p99_ms: report.response_ms.p99,
-            utilisation_max: report.members.iter().map(|member| member.utilisation).fold(f64::NAN, f64::max),
+            utilisation_max: report
+                .members
+                .iter()
+                .map(|member| member.value(Counter::BUSY))
+                .fold(f64::NAN, f64::max),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! what both runs measured. A clause whose premise does not hold is not said.
 
 use crate::{Condition, Ranked};
+use fullstroke_contract::Counter;
 use fullstroke_measure::{Report, number};
 use serde::Serialize;
 
@@ -174,7 +175,8 @@ fn rows((better, worse): (&str, &str), sooner: &Report, later: &Report) -> Optio
 /// member I/Os, or more drives share them.
 fn queue((better, worse): (&str, &str), sooner: &Report, later: &Report) -> Option<String> {
     let busy = |report: &Report| {
-        report.members.iter().map(|member| member.utilisation).sum::<f64>() / report.members.len() as f64
+        report.members.iter().map(|member| member.value(Counter::BUSY)).sum::<f64>()
+            / report.members.len() as f64
     };
     if busy(later) <= CLEARLY_MORE * busy(sooner) {
         return None;
@@ -185,7 +187,7 @@ fn queue((better, worse): (&str, &str), sooner: &Report, later: &Report) -> Opti
         percent(busy(later))
     );
     let ios = |report: &Report| {
-        let served: u64 = report.members.iter().map(|member| member.requests).sum();
+        let served: u64 = report.members.iter().map(|member| member.statistics.requests()).sum();
         served as f64 / report.requests as f64
     };
     if ios(later) > CLEARLY_MORE * ios(sooner) {
@@ -208,8 +210,8 @@ fn queue((better, worse): (&str, &str), sooner: &Report, later: &Report) -> Opti
 fn mechanics(part: &str, (_, worse): (&str, &str), sooner: &Report, later: &Report) -> Option<String> {
     let of = |report: &Report| {
         let each = report.members.iter().map(|member| match part {
-            "seek" => member.seek_ms,
-            _ => member.rotation_ms,
+            "seek" => member.value(Counter::SEEK),
+            _ => member.value(Counter::ROTATION),
         });
         each.sum::<f64>() / report.members.len() as f64
     };

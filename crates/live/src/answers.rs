@@ -4,6 +4,7 @@ use crate::clock::Pace;
 use crate::inbox::{Answer, Question};
 use crate::server::Server;
 use crate::status::{DriveStatus, ExportStatus, Health, RebuildStatus, Status, VolumeState};
+use crate::totals::DriveTotals;
 use crate::world::World;
 use fullstroke_contract::RebuildSpeed;
 use fullstroke_nbd::Features;
@@ -202,11 +203,7 @@ fn drives(world: &World) -> Vec<DriveStatus> {
             head_share: f64::from(gauge.head.0) / f64::from(cylinders),
             head_cylinder: gauge.head.0,
             busy: gauge.idle_since.is_none(),
-            busy_s: statistics.busy.as_secs_f64(),
-            ios: statistics.requests(),
-            reads: statistics.reads,
-            bytes: (statistics.sectors_read + statistics.sectors_written).bytes().0,
-            buffer_hits: gauge.buffer_hits,
+            totals: DriveTotals::of(&statistics),
         }
     })
     .collect()

@@ -20,7 +20,7 @@
 //! |---|---|
 //! | `serve.rs` | from stack files and options to a server, and its end |
 //! | `server.rs`, `connections.rs` | the loop: clients above, worlds below, one thread |
-//! | `answers.rs`, `inbox.rs`, `status.rs` | questions and orders to a running server |
+//! | `answers.rs`, `inbox.rs`, `status.rs`, `totals.rs` | questions and orders to a running server |
 //! | `control.rs`, `metrics.rs` | the same over a socket, and for Prometheus |
 //! | `callers.rs` | who calls there: a thread each, bounded |
 //! | `budget.rs`, `limits.rs` | memory and descriptors, over all clients |
@@ -58,6 +58,7 @@ mod server;
 mod socket;
 mod status;
 mod tls;
+mod totals;
 mod watch;
 mod world;
 
@@ -77,3 +78,4 @@ pub use status::{
     RebuildStatus, Status, VolumeState,
 };
 pub use tls::{TlsError, TlsOptions};
+pub use totals::DriveTotals;

@@ -11,6 +11,7 @@ use crate::status::{
     DriveStatus, ExportStatus, OperationStatus, RESPONSE_BUCKETS_S, RebuildStatus, Status, VolumeState,
 };
 use exposition::{CONTENT_TYPE, Kind, Page};
+use fullstroke_contract::Counter;
 use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -272,21 +273,18 @@ fn lateness(page: &mut Page, status: &Status) {
 }
 
 fn drives(page: &mut Page, status: &Status) {
-    let mut family = |name, kind, help, value: &dyn Fn(&DriveStatus) -> f64| {
-        let mut family = page.family(name, kind, help);
+    let mut gauge = |name, help, value: &dyn Fn(&DriveStatus) -> f64| {
+        let mut family = page.family(name, Kind::Gauge, help);
         for (export, drive) in each_drive(status) {
             family.sample(&[("export", export), ("drive", &drive.name)], value(drive));
         }
     };
-    family("fullstroke_drive_queue_length", Kind::Gauge, "Requests in the drive.", &|drive| {
-        f64::from(drive.queue_length)
-    });
+    let help = "Requests in the drive.";
+    gauge("fullstroke_drive_queue_length", help, &|drive| f64::from(drive.queue_length));
     let help = "Where the arm is, from the outside (0) to the inside (1).";
-    family("fullstroke_drive_head_position_ratio", Kind::Gauge, help, &|drive| drive.head_share);
-    let help = "The world's time in which the drive had something to do.";
-    family("fullstroke_drive_busy_seconds_total", Kind::Counter, help, &|drive| drive.busy_s);
+    gauge("fullstroke_drive_head_position_ratio", help, &|drive| drive.head_share);
     let help = "How much of the drive is filled again: 1 unless it is being rebuilt, or has failed (0).";
-    family("fullstroke_drive_rebuilt_ratio", Kind::Gauge, help, &rebuilt_ratio);
+    gauge("fullstroke_drive_rebuilt_ratio", help, &rebuilt_ratio);
     drive_counters(page, status);
     drive_states(page, status);
 }
@@ -296,17 +294,15 @@ fn rebuilt_ratio(drive: &DriveStatus) -> f64 {
 }
 
 fn drive_counters(page: &mut Page, status: &Status) {
-    let mut counter = |name, help, value: &dyn Fn(&DriveStatus) -> u64| {
-        let mut family = page.family(name, Kind::Counter, help);
+    for served in Counter::all_served() {
+        let name = format!("fullstroke_drive_{}_total", served.family);
+        let mut family = page.family(&name, Kind::Counter, served.help);
         for (export, drive) in each_drive(status) {
-            family.sample(&[("export", export), ("drive", &drive.name)], value(drive));
+            for (_, total) in drive.totals.all().filter(|(total, _)| total.key == served.key) {
+                family.sample(&[("export", export), ("drive", &drive.name)], total);
+            }
         }
-    };
-    counter("fullstroke_drive_ios_total", "I/O that the drive has served.", &|drive| drive.ios);
-    counter("fullstroke_drive_reads_total", "Reads that the drive has served.", &|drive| drive.reads);
-    counter("fullstroke_drive_bytes_total", "Bytes read and written.", &|drive| drive.bytes);
-    let help = "Requests answered from the drive's buffer.";
-    counter("fullstroke_drive_buffer_hits_total", help, &|drive| drive.buffer_hits);
+    }
 }
 
 /// One sample for each state, 1 for that in which the drive is.

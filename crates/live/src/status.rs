@@ -1,6 +1,7 @@
 //! How a server is.
 
 use crate::lateness::LatenessSummary;
+use crate::totals::DriveTotals;
 use fullstroke_contract::Operation;
 use serde::{Deserialize, Serialize};
 
@@ -204,16 +205,9 @@ pub struct DriveStatus {
     pub head_cylinder: u32,
     /// Whether it has something to do.
     pub busy: bool,
-    /// The world's time in which it had something to do.
-    pub busy_s: f64,
-    /// I/O that it has served.
-    pub ios: u64,
-    /// Reads among them.
-    pub reads: u64,
-    /// Bytes read and written.
-    pub bytes: u64,
-    /// Requests answered from the buffer.
-    pub buffer_hits: u64,
+    /// What it has counted.
+    #[serde(flatten)]
+    pub totals: DriveTotals,
 }
 
 /// The upper ends of the buckets of response times, in seconds.

@@ -11,7 +11,7 @@ use crate::rebuild::{RebuildPlan, RebuildReport};
 use crate::report::{BatchReport, OperationReport, OperationsReport, Quantity, Report, TimeParts};
 use crate::spread::Spread;
 use crate::workloads::Workloads;
-use fullstroke_contract::{Notice, Operation, Status};
+use fullstroke_contract::{Counter, Notice, Operation, Status};
 use fullstroke_engine::{Finished, Observer, Outcome, Rebuilds};
 use fullstroke_units::{SECTOR_BYTES, Sectors, Time};
 
@@ -207,7 +207,7 @@ impl Measurement {
         let members = member_reports(&outcome.counters.drives, drives, whole_s);
         let processes = self.processes.each(simulated_s);
         let bandwidths: Vec<f64> = processes.iter().map(|process| process.mb_per_s).collect();
-        let busy = members.iter().map(|member| member.utilisation);
+        let busy = members.iter().map(|member| member.value(Counter::BUSY));
         let overload = self.flow.as_ref().and_then(|flow| flow.overload(busy));
         let mut report = Report {
             name: identity.name,

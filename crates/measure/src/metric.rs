@@ -5,7 +5,7 @@ use crate::measurement::Class;
 use crate::report::{Distribution, Quantity, Report};
 use crate::{LayerReport, MemberReport, OperationReport, RebuildReport, StreamsReport, TimeParts};
 use fullstroke_contract::registry::nearest;
-use fullstroke_contract::{Operation, READINGS};
+use fullstroke_contract::{ComparedBy, Counter, Operation, READINGS, Reported};
 use fullstroke_units::SECTOR_BYTES;
 use thiserror::Error;
 
@@ -147,36 +147,15 @@ const UNITS: [(&str, &str); 11] = [
     ("cylinders", "cylinders"),
 ];
 
-/// A number of one drive: its name, how it is read, whether more is better, and
-/// what it means.
-type MemberMetric = (&'static str, fn(&MemberReport) -> f64, bool, &'static str);
+/// What runs can be compared by of what a drive counts: the number, and what it
+/// says of them.
+fn member_metrics() -> impl Iterator<Item = (Reported, ComparedBy)> {
+    Counter::all_reported().filter_map(|reported| Some((reported, reported.metric?)))
+}
 
-const MEMBERS: [MemberMetric; 9] = [
-    ("utilisation", |member| member.utilisation, false, "share of the time in which an I/O was in service"),
-    (
-        "queue_depth",
-        |member| member.queue_depth,
-        false,
-        "I/Os in the drive, waiting or in service, on average over time",
-    ),
-    ("queue_ms", |member| member.queue_ms, false, "mean time in the drive's queue"),
-    ("seek_ms", |member| member.seek_ms, false, "mean seek time, I/Os without a seek included"),
-    (
-        "seek_cylinders",
-        |member| member.seek_cylinders,
-        false,
-        "mean distance of the first seek, zeros included",
-    ),
-    ("rotation_ms", |member| member.rotation_ms, false, "mean rotational latency"),
-    ("transfer_ms", |member| member.transfer_ms, false, "mean transfer time"),
-    (
-        "zero_seek_share",
-        |member| member.zero_seek_share,
-        true,
-        "share of I/Os whose first track lay under the arm already",
-    ),
-    ("mb_per_s", |member| member.mb_per_s, true, "read and written"),
-];
+fn member_metric(index: usize) -> (Reported, ComparedBy) {
+    member_metrics().nth(index).expect("they are numbered by their list")
+}
 
 /// A number about processes: its name, how it is read, whether more is better,
 /// and what it means.
@@ -278,7 +257,7 @@ impl Metric {
             times.into_iter().chain(numbers)
         });
         let processes = (0..PROCESSES.len()).map(Kind::Process);
-        let members = (0..MEMBERS.len()).map(Kind::Member);
+        let members = (0..member_metrics().count()).map(Kind::Member);
         let layers = (0..READINGS.len()).map(Kind::Layer);
         let streams = (0..STREAMS.len()).map(Kind::Stream);
         let rebuilds = (0..REBUILDS.len()).map(Kind::Rebuild);
@@ -348,7 +327,7 @@ impl Metric {
                 format!("workloads.{workload}.{}", unit.name())
             }
             Kind::Rebuild(rebuild) => format!("rebuild.{}", REBUILDS[rebuild].0),
-            Kind::Member(member) => format!("members.{}", MEMBERS[member].0),
+            Kind::Member(member) => format!("members.{}", member_metric(member).0.key),
             Kind::Layer(reading) => format!("layers.{}", READINGS[reading].name),
         }
     }
@@ -410,7 +389,7 @@ impl Metric {
             Kind::Rebuild(rebuild) => {
                 ["until the rebuilt members are whole", "filled a second"][rebuild].to_owned()
             }
-            Kind::Member(member) => format!("{}, mean over drives", MEMBERS[member].3),
+            Kind::Member(member) => format!("{}, mean over drives", member_metric(member).1.meaning),
             Kind::Layer(reading) => READINGS[reading].meaning.to_owned(),
         }
     }
@@ -424,7 +403,7 @@ impl Metric {
             Kind::Process(process) => PROCESSES[process].2,
             Kind::Stream(stream) => STREAMS[stream].2,
             Kind::Rebuild(rebuild) => REBUILDS[rebuild].2,
-            Kind::Member(member) => MEMBERS[member].2,
+            Kind::Member(member) => member_metric(member).1.more_is_better,
             Kind::Layer(reading) => READINGS[reading].more_is_better,
             Kind::Time(..) | Kind::ClassTime(..) | Kind::OperationTime(..) | Kind::Part(_) => false,
             Kind::Workload(_, OfWorkload::Response(_)) => false,
@@ -469,7 +448,8 @@ impl Metric {
             }
             Kind::Rebuild(rebuild) => report.rebuild.as_ref().map_or(f64::NAN, REBUILDS[rebuild].1),
             Kind::Member(member) => {
-                let of = MEMBERS[member].1;
+                let (Reported { number, .. }, _) = member_metric(member);
+                let of = |member: &MemberReport| number(&member.statistics, member.seconds).value();
                 report.members.iter().map(of).sum::<f64>() / report.members.len() as f64
             }
             Kind::Layer(reading) => {

@@ -5,6 +5,7 @@ use crate::{
     StreamsReport, WorkloadReport,
 };
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, presets};
+use fullstroke_contract::Counter;
 use std::fmt;
 
 /// Processes that a report for people shows one by one, at most.
@@ -260,14 +261,14 @@ fn members(members: &[MemberReport]) -> Table {
     for member in members {
         table.add_row([
             member.name.clone(),
-            member.requests.to_string(),
-            format!("{:.1} %", 100.0 * member.utilisation),
-            number(member.queue_depth),
-            number(member.queue_ms),
-            number(member.seek_ms),
-            number(member.rotation_ms),
-            number(member.transfer_ms),
-            number(member.mb_per_s),
+            member.statistics.requests().to_string(),
+            format!("{:.1} %", 100.0 * member.value(Counter::BUSY)),
+            number(member.value(Counter::QUEUE_LENGTH)),
+            number(member.value(Counter::QUEUE)),
+            number(member.value(Counter::SEEK)),
+            number(member.value(Counter::ROTATION)),
+            number(member.value(Counter::TRANSFER)),
+            number(member.value(Counter::BYTES)),
         ]);
     }
     table

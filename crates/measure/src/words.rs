@@ -2,6 +2,7 @@
 //! the numbers that it follows from.
 
 use crate::Report;
+use fullstroke_contract::Counter;
 
 /// A part of the response time is put into words from this share on.
 const WORTH_WORDS: f64 = 0.3;
@@ -45,8 +46,8 @@ impl Report {
         let rotation = self.reading("volume_rewrite_rotation_ms_mean")?;
         let elsewhere = self.reading("volume_other_write_rotation_ms_mean");
         // Without others to hold them against: all I/O of the drives.
-        let all =
-            self.members.iter().map(|member| member.rotation_ms).sum::<f64>() / self.members.len() as f64;
+        let all = self.members.iter().map(|member| member.value(Counter::ROTATION)).sum::<f64>()
+            / self.members.len() as f64;
         let waits = share >= WORTH_WORDS && rotation > COMES_ROUND * elsewhere.unwrap_or(all);
         waits.then(|| {
             let others = elsewhere.map_or_else(String::new, |other| format!(" ({other:.1} ms elsewhere)"));

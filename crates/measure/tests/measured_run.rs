@@ -1,8 +1,8 @@
 //! What a whole run on a drive is reported as.
 
 use fullstroke_contract::{
-    Completion, Cx, Extent, Hints, LayerReadings, Node, Operation, Out, Port, READINGS, Request, RequestId,
-    Source, Wake,
+    Completion, Counter, Cx, Extent, Hints, LayerReadings, Node, Operation, Out, Port, READINGS, Request,
+    RequestId, Source, Wake,
 };
 use fullstroke_drive::{DriveConfig, Model};
 use fullstroke_engine::{Branch, Engine, Finished, Observer as _, Outcome};
@@ -105,9 +105,9 @@ fn the_parts_add_up_to_the_response_time() {
 fn littles_law_ties_depth_rate_and_response_time() {
     let report = measured(5_000, WarmUp::default()).report;
     let in_flight = report.iops * report.response_ms.mean / 1e3;
-    assert!((in_flight - report.members[0].queue_depth).abs() < 1e-6, "{in_flight}");
+    assert!((in_flight - report.members[0].value(Counter::QUEUE_LENGTH)).abs() < 1e-6, "{in_flight}");
     assert!((in_flight - 4.0).abs() < 0.01, "{in_flight}");
-    assert!((report.members[0].utilisation - 1.0).abs() < 1e-3);
+    assert!((report.members[0].value(Counter::BUSY) - 1.0).abs() < 1e-3);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A server's status as tables.
 
+use fullstroke_contract::{Counter, Total};
 use fullstroke_lab::capacity;
 use fullstroke_live::{DriveStatus, ExportStatus, OperationStatus, Status};
 use fullstroke_measure::{number, table};
@@ -68,22 +69,23 @@ fn operations(export: &ExportStatus) -> String {
 }
 
 fn drives(drives: &[DriveStatus]) -> String {
-    let header = ["drive", "state", "queue", "cylinder", "busy s", "I/O", "reads", "MB", "buffer hits"];
+    let totals = Counter::all_served().map(|served| served.column);
+    let header: Vec<&str> = ["drive", "state", "queue", "cylinder"].into_iter().chain(totals).collect();
     let mut table = table(header, &[0, 1]);
     for drive in drives {
-        table.add_row([
-            drive.name.clone(),
-            state(drive),
-            drive.queue_length.to_string(),
-            drive.head_cylinder.to_string(),
-            number(drive.busy_s),
-            drive.ios.to_string(),
-            drive.reads.to_string(),
-            number(drive.bytes as f64 / 1e6),
-            drive.buffer_hits.to_string(),
-        ]);
+        let DriveStatus { name, queue_length, head_cylinder, totals, .. } = drive;
+        let place = [name.clone(), state(drive), queue_length.to_string(), head_cylinder.to_string()];
+        table.add_row(place.into_iter().chain(totals.all().map(|(_, total)| shown(total))));
     }
     table.trim_fmt()
+}
+
+fn shown(total: Total) -> String {
+    match total {
+        Total::Count(count) => count.to_string(),
+        Total::Bytes(bytes) => number(bytes as f64 / 1e6),
+        Total::Seconds(seconds) => number(seconds),
+    }
 }
 
 /// The state, with how far a rebuild has come.

@@ -1,5 +1,6 @@
 //! What happened between two looks at a server, a second of the world's time.
 
+use fullstroke_contract::Counter;
 use fullstroke_live::{DriveStatus, ExportStatus, OperationStatus};
 
 /// What one kind of request came to.
@@ -47,11 +48,12 @@ impl Span {
     }
 
     pub(super) fn drive(self, before: &DriveStatus, now: &DriveStatus) -> DriveRates {
+        let rate = |counter| self.rate(now.totals.value(counter) - before.totals.value(counter));
         DriveRates {
-            ios_per_s: self.rate(now.ios.saturating_sub(before.ios) as f64),
-            mb_per_s: self.rate(now.bytes.saturating_sub(before.bytes) as f64 / 1e6),
+            ios_per_s: rate(Counter::REQUESTS),
+            mb_per_s: rate(Counter::BYTES) / 1e6,
             // An access may be counted when it ends.
-            busy_share: self.rate(now.busy_s - before.busy_s).min(1.0),
+            busy_share: rate(Counter::BUSY).min(1.0),
         }
     }
 }

@@ -7,6 +7,9 @@ use crate::status::{
     ComparingStatus, DriveStatus, ExportStatus, Health, OperationStatus, Operations, RESPONSE_BUCKETS_S,
     Status,
 };
+use crate::totals::DriveTotals;
+use fullstroke_contract::MemberStatistics;
+use fullstroke_units::{self as units, Sectors};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -99,10 +102,13 @@ fn drive(name: &str) -> DriveStatus {
         head_share: 0.5,
         head_cylinder: 5000,
         busy: true,
-        busy_s: 6.25,
-        ios: 30,
-        reads: 20,
-        bytes: 30 * 4096,
-        buffer_hits: 9,
+        totals: DriveTotals::of(&MemberStatistics {
+            reads: 20,
+            writes: 10,
+            sectors_read: Sectors(30 * 8),
+            busy: units::Duration::from_millis(6250),
+            buffer_hits: 9,
+            ..MemberStatistics::default()
+        }),
     }
 }

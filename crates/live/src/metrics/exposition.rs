@@ -3,6 +3,7 @@
 //! Client libraries for Prometheus are made for counters that live in the
 //! program, and have no summaries; here a page is written from one snapshot.
 
+use fullstroke_contract::Total;
 use std::fmt::{self, Write as _};
 
 /// The media type of the text format.
@@ -28,7 +29,7 @@ pub(super) enum Kind {
 /// A family under construction: samples of one name.
 pub(super) struct Family<'page> {
     page: &'page mut String,
-    name: &'static str,
+    name: &'page str,
 }
 
 /// The names and values of a sample's labels.
@@ -45,7 +46,7 @@ pub(super) enum Value {
 
 impl Page {
     /// Begins a family; its name ends with its unit, a counter's in `_total`.
-    pub(super) fn family(&mut self, name: &'static str, kind: Kind, help: &str) -> Family<'_> {
+    pub(super) fn family<'page>(&'page mut self, name: &'page str, kind: Kind, help: &str) -> Family<'page> {
         let kind = match kind {
             Kind::Counter => "counter",
             Kind::Gauge => "gauge",
@@ -135,6 +136,14 @@ impl fmt::Display for Value {
 impl From<u64> for Value {
     fn from(count: u64) -> Value {
         Value::Whole(count)
+    }
+}
+impl From<Total> for Value {
+    fn from(total: Total) -> Value {
+        match total {
+            Total::Count(count) | Total::Bytes(count) => Value::Whole(count),
+            Total::Seconds(seconds) => Value::Real(seconds),
+        }
     }
 }
 impl From<f64> for Value {

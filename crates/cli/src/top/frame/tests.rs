@@ -1,7 +1,9 @@
 //! Screens as ratatui's test terminal shows them.
 
 use super::*;
-use fullstroke_live::{ComparingStatus, Health, LatenessSummary, Operations};
+use fullstroke_contract::MemberStatistics;
+use fullstroke_live::{ComparingStatus, DriveTotals, Health, LatenessSummary, Operations};
+use fullstroke_units::{Duration, Sectors};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
@@ -16,12 +18,17 @@ fn drive(name: &str, head_share: f64) -> DriveStatus {
         head_share,
         head_cylinder: 0,
         busy: true,
-        busy_s: 100.0,
-        ios: 1000,
-        reads: 600,
-        bytes: 4_096_000,
-        buffer_hits: 0,
+        totals: totals(100_000, 1000, 8000),
     }
+}
+
+fn totals(busy_ms: u64, ios: u64, sectors: u64) -> DriveTotals {
+    DriveTotals::of(&MemberStatistics {
+        reads: ios,
+        sectors_read: Sectors(sectors),
+        busy: Duration::from_millis(busy_ms),
+        ..MemberStatistics::default()
+    })
 }
 
 fn status(drives: Vec<DriveStatus>) -> Status {
@@ -114,16 +121,14 @@ fn rates_are_those_between_the_two_looks() {
             response_s: 3.0,
             ..OperationStatus::default()
         };
-        export.drives[0].ios += 300;
-        export.drives[0].bytes += 25_000_000;
-        export.drives[0].busy_s += 1.5;
+        export.drives[0].totals = totals(101_500, 1300, 58_000);
     });
     let rows = rows(&screen(&view(&before, &now), 80, 24));
     let words =
         |beginning| row_of(&rows, beginning).split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(words("read"), ["read", "250", "5.00", "6.00", "0"]);
     assert_eq!(words("write"), ["write", "0", "0", "-", "0"]);
-    assert_eq!(words("0 ")[4..], ["75%", "150", "12.5", "alive"]);
+    assert_eq!(words("0 ")[4..], ["75%", "150", "12.8", "alive"]);
 }
 
 #[test]
@@ -148,9 +153,7 @@ fn nothing_is_cut_at_eighty_columns() {
         export.operations =
             Operations { read: many.clone(), write: many.clone(), flush: many.clone(), discard: many };
         export.drives.iter_mut().for_each(|drive| {
-            drive.busy_s += 1e9;
-            drive.ios = u64::MAX;
-            drive.bytes = u64::MAX;
+            drive.totals = totals(1_000_000_000_000, u64::MAX, u64::MAX);
         });
     });
     let rows = rows(&screen(&view(&before, &now), 80, 24));

@@ -1,0 +1,91 @@
+//! What a drive has counted since the beginning, in a server's status.
+
+use fullstroke_contract::{Counter, MemberStatistics, Served, Total};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+/// The totals of a drive: one for each of [`Counter::all_served`], by its key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DriveTotals(Vec<Total>);
+
+impl DriveTotals {
+    /// What servers show of a drive's statistics.
+    pub fn of(statistics: &MemberStatistics) -> DriveTotals {
+        DriveTotals(Counter::all_served().map(|served| (served.total)(statistics)).collect())
+    }
+
+    /// All of them, in their order.
+    pub fn all(&self) -> impl Iterator<Item = (Served, Total)> {
+        Counter::all_served().zip(self.0.iter().copied())
+    }
+
+    /// That of `counter`, in its unit; not a number if servers do not show it.
+    pub fn value(&self, counter: Counter) -> f64 {
+        let Some(wanted) = counter.served else { return f64::NAN };
+        self.all().find(|(served, _)| served.key == wanted.key).map_or(f64::NAN, |(_, total)| total.value())
+    }
+}
+
+impl Serialize for DriveTotals {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.all().map(|(served, total)| (served.key, total)))
+    }
+}
+
+impl<'de> Deserialize<'de> for DriveTotals {
+    /// Keys of another version are passed over.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<DriveTotals, D::Error> {
+        let found = Map::deserialize(deserializer)?;
+        let total = |served: Served| {
+            let value = found.get(served.key).ok_or_else(|| D::Error::missing_field(served.key))?;
+            read(served, value).ok_or_else(|| {
+                D::Error::custom(format!("`{}`: found {value}, expected a number", served.key))
+            })
+        };
+        Counter::all_served().map(total).collect::<Result<_, _>>().map(DriveTotals)
+    }
+}
+
+fn read(served: Served, value: &Value) -> Option<Total> {
+    match (served.total)(&MemberStatistics::default()) {
+        Total::Count(_) => value.as_u64().map(Total::Count),
+        Total::Bytes(_) => value.as_u64().map(Total::Bytes),
+        Total::Seconds(_) => value.as_f64().map(Total::Seconds),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullstroke_units::{Duration, Sectors};
+    use serde_json::json;
+
+    fn totals() -> DriveTotals {
+        DriveTotals::of(&MemberStatistics {
+            reads: 20,
+            writes: 10,
+            sectors_read: Sectors(240),
+            busy: Duration::from_millis(6250),
+            buffer_hits: 9,
+            ..MemberStatistics::default()
+        })
+    }
+
+    #[test]
+    fn totals_are_keys_of_the_status() {
+        let status = json!({ "busy_s": 6.25, "ios": 30, "reads": 20, "bytes": 122_880, "buffer_hits": 9 });
+        assert_eq!(serde_json::to_value(totals()).unwrap(), status);
+        assert_eq!(serde_json::from_value::<DriveTotals>(status).unwrap(), totals());
+        assert_eq!(totals().value(Counter::BYTES), 122_880.0);
+        assert!(totals().value(Counter::SEEK).is_nan());
+    }
+
+    #[test]
+    fn a_total_that_is_missing_or_no_number_is_named() {
+        let refused = |status: Value| serde_json::from_value::<DriveTotals>(status).unwrap_err().to_string();
+        assert!(refused(json!({ "busy_s": 1.5 })).contains("`ios`"));
+        let status = json!({ "busy_s": 1.5, "ios": "many", "reads": 0, "bytes": 0, "buffer_hits": 0 });
+        assert!(refused(status).contains("`ios`: found \"many\""));
+    }
+}
