@@ -2,6 +2,7 @@
 
 use crate::StoreError;
 use crate::buffers::{Buffers, RequestBytes};
+use crate::error::first_error;
 use crate::gathered::Gathered;
 use crate::media::Media;
 use crate::node::{Node, Visit};
@@ -270,15 +271,6 @@ impl Array {
         }
         Ok(true)
     }
-}
-
-/// The first error of the two, if there is one.
-#[inline]
-pub(crate) fn first_error(
-    first: Result<(), StoreError>,
-    second: Result<(), StoreError>,
-) -> Result<(), StoreError> {
-    if first.is_ok() { second } else { first }
 }
 
 /// Reads what the plan reads.

@@ -3,6 +3,7 @@
 use crate::StoreError;
 use crate::medium::Durable;
 use crate::store::{Records, Store};
+use crate::sync::ToSync;
 use crate::verify::Verifier;
 use fullstroke_contract::{Extent, MemberState};
 use fullstroke_units::{SECTOR_BYTES, Sectors};
@@ -17,14 +18,6 @@ const SETTLED_SECTORS: Sectors = Sectors((2 << 20) / SECTOR_BYTES);
 pub struct SyncJob {
     files: Vec<ToSync>,
     synced: Synced,
-}
-
-/// Something that is to be made durable.
-pub(crate) struct ToSync {
-    /// The medium that it belongs to, if it is one of a drive.
-    pub(crate) medium: Option<usize>,
-    pub(crate) name: String,
-    pub(crate) file: Arc<dyn Durable>,
 }
 
 /// What a [`SyncJob`] made durable, or failed to; for [`Store::note_synced`].
@@ -54,9 +47,7 @@ pub struct Marked(Result<u64, StoreError>);
 impl MarkJob {
     /// Waits until the host has written the marks, or has failed to.
     pub fn run(self) -> Marked {
-        let ToSync { name, file, .. } = self.file;
-        let failed = |source| StoreError::Host { file: name, action: "make durable", source };
-        Marked(file.make_durable().map(|()| self.setting).map_err(failed))
+        Marked(self.file.run().map(|()| self.setting))
     }
 
     /// The same job, with what it waits for in another's hands: for tests.
@@ -85,9 +76,9 @@ impl SyncJob {
     /// failed to write may be lost, and it will not say so again: whoever runs a
     /// job hands the result to [`Store::note_synced`].
     pub fn run(mut self) -> Synced {
-        for ToSync { medium, name, file } in self.files {
-            if let Err(source) = file.make_durable() {
-                let error = StoreError::Host { file: name, action: "make durable", source };
+        for file in self.files {
+            let medium = file.medium;
+            if let Err(error) = file.run() {
                 self.synced.failed.push((medium, error));
             }
         }

@@ -129,3 +129,12 @@ impl StoreError {
         matches!(self, StoreError::Host { source, .. } if kinds.contains(&source.kind()))
     }
 }
+
+/// The first error of the two, if there is one.
+#[inline]
+pub(crate) fn first_error(
+    first: Result<(), StoreError>,
+    second: Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    if first.is_ok() { second } else { first }
+}

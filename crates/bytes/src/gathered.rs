@@ -1,8 +1,8 @@
 //! The bytes of each member I/O in one piece.
 
 use crate::StoreError;
-use crate::array::first_error;
 use crate::buffers::Buffers;
+use crate::error::first_error;
 use crate::media::Media;
 use crate::node::Node;
 use fullstroke_contract::Operation;

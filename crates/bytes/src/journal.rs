@@ -9,9 +9,9 @@
 //! overwritten by the next. The file's first block says which store it is of.
 
 use crate::StoreError;
-use crate::durability::ToSync;
 use crate::lock::OWNER;
 use crate::sealed::{BLOCK_BYTES, StoreId, seal, unseal};
+use crate::sync::ToSync;
 use crate::transaction::{Change, Kind, Transaction};
 use fullstroke_contract::Extent;
 use fullstroke_units::SECTOR_BYTES;

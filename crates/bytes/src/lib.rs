@@ -11,7 +11,7 @@
 //! | `store.rs` | [`Store`]: reads, writes, zeros, discards, allocation, scrubbing |
 //! | `opening.rs` | a store is made, or opened again and mended |
 //! | `reading.rs` | a store that is only read, and nothing of it changed |
-//! | `durability.rs` | syncing, also from another thread; tidying; closing |
+//! | `durability.rs`, `sync.rs` | syncing, also from another thread; tidying; closing |
 //! | `members.rs` | members fail, are restored, and are filled again |
 //! | `healing.rs` | what the host's storage fails to do, and what follows |
 //! | `loss.rs` | data that was given up, until it is written again |
@@ -103,6 +103,7 @@ mod sealed;
 mod states;
 mod store;
 mod superblock;
+mod sync;
 mod transaction;
 mod verify;
 

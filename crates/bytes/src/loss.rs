@@ -11,12 +11,12 @@
 
 use crate::StoreError;
 use crate::array::Array;
-use crate::durability::ToSync;
 use crate::file::FileMedium;
 use crate::medium::Medium;
 use crate::memory::MemoryMedium;
 use crate::sealed::{BITS_BYTES, BLOCK_BYTES, StoreId, seal, unseal};
 use crate::superblock::StateRecord;
+use crate::sync::ToSync;
 use fullstroke_contract::{Extent, MemberState, Operation};
 use fullstroke_units::{Lbn, Sectors};
 use fullstroke_volume::MemberStates;

@@ -1,10 +1,10 @@
 //! All media of a store, and what is about to change on them.
 
 use crate::StoreError;
-use crate::array::first_error;
-use crate::durability::ToSync;
+use crate::error::first_error;
 use crate::medium::{Medium, extent_of};
 use crate::sealed::Label;
+use crate::sync::ToSync;
 use crate::transaction::{Change, Kind, Transaction};
 use fullstroke_contract::Extent;
 use fullstroke_units::Lbn;

@@ -5,9 +5,9 @@
 //! is made, and cleared some time after the last, when all changes are durable.
 
 use crate::StoreError;
-use crate::durability::ToSync;
 use crate::lock::OWNER;
 use crate::sealed::{BITS_BYTES, BLOCK_BYTES, StoreId, seal, unseal};
+use crate::sync::ToSync;
 use fullstroke_contract::Extent;
 use fullstroke_units::Sectors;
 use std::fs::{File, OpenOptions};
