@@ -4,7 +4,7 @@ mod status;
 
 use crate::output::{Failure, Output};
 use clap::{Args, Subcommand};
-use fullstroke_live::{Answer, Question, ask};
+use fullstroke_live::{ControlRequest, ControlResponse, ask};
 use fullstroke_units::Bytes;
 use std::path::{Path, PathBuf};
 
@@ -98,13 +98,13 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let answer =
         ask(&control_path(&arguments.socket), &arguments.order.question()).map_err(Failure::input)?;
     match &answer {
-        Answer::Status(status) => output.show(status, status::text(status)),
-        Answer::Done { message } => output.show(&answer, message),
-        Answer::Wrong { message } => {
+        ControlResponse::Status(status) => output.show(status, status::text(status)),
+        ControlResponse::Done { message } => output.show(&answer, message),
+        ControlResponse::Wrong { message } => {
             output.show(&answer, message)?;
             Err(Failure::Checks)
         }
-        Answer::Refused { message } => Err(Failure::input(message)),
+        ControlResponse::Refused { message } => Err(Failure::input(message)),
     }
 }
 
@@ -122,23 +122,27 @@ pub(crate) fn beside(socket: &Path) -> PathBuf {
 }
 
 impl Order {
-    fn question(&self) -> Question {
+    fn question(&self) -> ControlRequest {
         match self {
-            Order::Status => Question::Status,
-            Order::Fail { drive, at } => Question::Fail { export: at.export.clone(), drive: drive.clone() },
-            Order::Restore { drive, at, re_add: true, .. } => {
-                Question::ReAdd { export: at.export.clone(), drive: drive.clone() }
+            Order::Status => ControlRequest::Status,
+            Order::Fail { drive, at } => {
+                ControlRequest::Fail { export: at.export.clone(), drive: drive.clone() }
             }
-            Order::Restore { drive, at, rate, accept_data_loss, .. } => Question::Restore {
+            Order::Restore { drive, at, re_add: true, .. } => {
+                ControlRequest::ReAdd { export: at.export.clone(), drive: drive.clone() }
+            }
+            Order::Restore { drive, at, rate, accept_data_loss, .. } => ControlRequest::Restore {
                 export: at.export.clone(),
                 drive: drive.clone(),
                 rate: *rate,
                 accept_data_loss: *accept_data_loss,
             },
             Order::Speed { max, min, at } => {
-                Question::Speed { export: at.export.clone(), least: *min, most: *max }
+                ControlRequest::Speed { export: at.export.clone(), least: *min, most: *max }
             }
-            Order::Scrub { repair, at } => Question::Scrub { export: at.export.clone(), repair: *repair },
+            Order::Scrub { repair, at } => {
+                ControlRequest::Scrub { export: at.export.clone(), repair: *repair }
+            }
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::output::{Failure, Output};
 use asker::Asker;
 use clap::Args;
 use frame::View;
-use fullstroke_live::{Answer, Question, Status, ask};
+use fullstroke_live::{ControlRequest, ControlResponse, Status, ask};
 use fullstroke_units::Duration;
 use history::History;
 use keys::Key;
@@ -82,11 +82,13 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
 
 /// One look at the server.
 fn look_at(path: &Path) -> Result<Status, String> {
-    match ask(path, &Question::Status) {
-        Ok(Answer::Status(status)) => Ok(*status),
-        Ok(Answer::Done { message } | Answer::Wrong { message } | Answer::Refused { message }) => {
-            Err(message)
-        }
+    match ask(path, &ControlRequest::Status) {
+        Ok(ControlResponse::Status(status)) => Ok(*status),
+        Ok(
+            ControlResponse::Done { message }
+            | ControlResponse::Wrong { message }
+            | ControlResponse::Refused { message },
+        ) => Err(message),
         Err(error) => Err(error.to_string()),
     }
 }

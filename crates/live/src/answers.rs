@@ -1,7 +1,7 @@
 //! What a running server answers to questions and orders.
 
 use crate::clock::Pace;
-use crate::inbox::{Answer, Question};
+use crate::control_queue::{ControlRequest, ControlResponse};
 use crate::server::Server;
 use crate::status::{DriveStatus, ExportStatus, Health, RebuildStatus, Status, VolumeState};
 use crate::totals::DriveTotals;
@@ -13,23 +13,25 @@ use std::sync::mpsc::Sender;
 
 impl Server {
     /// Answers a question, or carries an order out, at once or when it is done.
-    pub(crate) fn ask(&mut self, question: Question, asker: Sender<Answer>) {
+    pub(crate) fn ask(&mut self, question: ControlRequest, asker: Sender<ControlResponse>) {
         if let Pace::Times(_) = self.pace {
             let now = self.clock.now();
             self.worlds.iter_mut().for_each(|world| world.advance(now));
         }
         let answer = match question {
-            Question::Status => Answer::Status(Box::new(self.status())),
-            Question::Fail { export, drive } => answered(self.fail(export.as_deref(), &drive)),
-            Question::Restore { export, drive, rate, accept_data_loss } => {
+            ControlRequest::Status => ControlResponse::Status(Box::new(self.status())),
+            ControlRequest::Fail { export, drive } => answered(self.fail(export.as_deref(), &drive)),
+            ControlRequest::Restore { export, drive, rate, accept_data_loss } => {
                 answered(self.restore(export.as_deref(), &drive, rate, accept_data_loss))
             }
-            Question::ReAdd { export, drive } => answered(self.re_add(export.as_deref(), &drive)),
-            Question::Speed { export, least, most } => {
+            ControlRequest::ReAdd { export, drive } => answered(self.re_add(export.as_deref(), &drive)),
+            ControlRequest::Speed { export, least, most } => {
                 let least = least.unwrap_or(RebuildSpeed::default().least);
                 answered(self.speed(export.as_deref(), RebuildSpeed { least, most }))
             }
-            Question::Scrub { export, repair } => return self.begin_scrub(export.as_deref(), repair, asker),
+            ControlRequest::Scrub { export, repair } => {
+                return self.begin_scrub(export.as_deref(), repair, asker);
+            }
         };
         // Whoever asked may have lost patience.
         let _ = asker.send(answer);
@@ -131,10 +133,10 @@ fn speed_in_words(most: Option<Bytes>) -> String {
     most.map_or("as fast as it goes".to_owned(), |most| format!("at {most} a second at most"))
 }
 
-fn answered(result: Result<String, String>) -> Answer {
+fn answered(result: Result<String, String>) -> ControlResponse {
     match result {
-        Ok(message) => Answer::Done { message },
-        Err(message) => Answer::Refused { message },
+        Ok(message) => ControlResponse::Done { message },
+        Err(message) => ControlResponse::Refused { message },
     }
 }
 

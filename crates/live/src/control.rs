@@ -1,5 +1,5 @@
 //! Questions and orders to a running server over a unix socket: one
-//! [`Question`] a line in, one [`Answer`] a line out, both JSON.
+//! [`ControlRequest`] a line in, one [`ControlResponse`] a line out, both JSON.
 //!
 //! ```text
 //! {"ask":"status"}
@@ -11,8 +11,8 @@
 
 mod lines;
 
-use crate::callers::{CALLERS_MAX, Caller, Reception, Service};
-use crate::inbox::{Address, Answer, Question};
+use crate::control_queue::{ControlRequest, ControlResponse, ServerHandle};
+use crate::peers::{AcceptLoop, PEERS_MAX, Peer, Service};
 use crate::socket::{Listen, Listener, OWNER, Stream};
 use lines::{LineError, Lines};
 use std::io;
@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 const QUESTION_BYTES_MAX: usize = 64 << 10;
 /// The longest answer: the status of some hundred thousand drives.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
-/// A caller that has asked nothing for so long is cut off.
+/// A peer that has asked nothing for so long is cut off.
 const SILENCE: Duration = Duration::from_secs(300);
 /// For the other side to take a line.
 const WRITING: Duration = Duration::from_secs(10);
@@ -34,13 +34,13 @@ const ANSWERING: Duration = Duration::from_secs(40);
 const NBD_GREETING: &[u8] = b"NBDMAGIC";
 
 /// Takes questions and orders at a unix socket until it is dropped; then
-/// callers are cut off and the socket file is gone.
+/// peers are cut off and the socket file is gone.
 pub struct ControlSocket {
     // Dropping it ends its threads.
-    _reception: Reception,
+    _accept_loop: AcceptLoop,
 }
 
-struct Control(Address);
+struct Control(ServerHandle);
 
 /// Why a server was not asked, or its answer is none.
 #[derive(Debug, thiserror::Error)]
@@ -77,20 +77,20 @@ impl ControlSocket {
     ///
     /// # Errors
     /// The host's, if nobody can listen there, and `AddrInUse` if somebody does.
-    pub fn open(path: &Path, server: Address) -> io::Result<ControlSocket> {
+    pub fn open(path: &Path, server: ServerHandle) -> io::Result<ControlSocket> {
         let mut listeners = Listener::open(&Listen::Unix(path.to_owned()), OWNER)?;
         let listener = listeners.pop().ok_or(io::ErrorKind::AddrNotAvailable)?;
-        Ok(ControlSocket { _reception: Reception::open(listener, "control", Control(server))? })
+        Ok(ControlSocket { _accept_loop: AcceptLoop::open(listener, "control", Control(server))? })
     }
 }
 
 impl Service for Control {
-    fn talk(&self, caller: &Caller) {
-        let mut lines = Lines::new(caller, QUESTION_BYTES_MAX);
+    fn serve(&self, peer: &Peer) {
+        let mut lines = Lines::new(peer, QUESTION_BYTES_MAX);
         loop {
-            caller.listens();
+            peer.awaits_request();
             let line = lines.next_by(Instant::now() + SILENCE);
-            caller.answers();
+            peer.has_request();
             let (answer, goes_on) = match line {
                 Ok(Some(line)) if line.trim_ascii().is_empty() => continue,
                 Ok(Some(line)) => (self.answer(&line), true),
@@ -99,21 +99,21 @@ impl Service for Control {
                 }
                 Ok(None) | Err(LineError::Host(_)) => return,
             };
-            if write(caller, &answer).is_err() || !goes_on {
+            if write(peer, &answer).is_err() || !goes_on {
                 return;
             }
         }
     }
 
-    fn turn_away(&self, caller: &Caller) {
-        let message = format!("{CALLERS_MAX} callers are being answered already; ask again later");
-        let _ = write(caller, &Answer::Refused { message });
+    fn refuse(&self, peer: &Peer) {
+        let message = format!("{PEERS_MAX} callers are being answered already; ask again later");
+        let _ = write(peer, &ControlResponse::Refused { message });
     }
 }
 
 impl Control {
-    fn answer(&self, line: &[u8]) -> Answer {
-        match serde_json::from_slice::<Question>(line) {
+    fn answer(&self, line: &[u8]) -> ControlResponse {
+        match serde_json::from_slice::<ControlRequest>(line) {
             Ok(question) => self.0.ask(question),
             Err(error) => refused(error),
         }
@@ -121,15 +121,15 @@ impl Control {
 }
 
 /// The answer to what is no question.
-fn refused(found: impl std::fmt::Display) -> Answer {
+fn refused(found: impl std::fmt::Display) -> ControlResponse {
     let expected = r#"expected one question a line, such as {"ask":"status"} or {"ask":"fail","drive":"3"}"#;
-    Answer::Refused { message: format!("not a question: {found}; {expected}") }
+    ControlResponse::Refused { message: format!("not a question: {found}; {expected}") }
 }
 
-fn write(caller: &Caller, value: &impl serde::Serialize) -> io::Result<()> {
+fn write(peer: &Peer, value: &impl serde::Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(value)?;
     line.push(b'\n');
-    caller.write_by(Instant::now() + WRITING, &line)
+    peer.write_by(Instant::now() + WRITING, &line)
 }
 
 /// Asks the server whose control socket is at `path`, and waits for its answer
@@ -137,21 +137,25 @@ fn write(caller: &Caller, value: &impl serde::Serialize) -> io::Result<()> {
 ///
 /// # Errors
 /// If no server is there, or what it says is no answer.
-pub fn ask(path: &Path, question: &Question) -> Result<Answer, ControlError> {
+pub fn ask(path: &Path, question: &ControlRequest) -> Result<ControlResponse, ControlError> {
     ask_within(path, question, ANSWERING)
 }
 
-fn ask_within(path: &Path, question: &Question, patience: Duration) -> Result<Answer, ControlError> {
+fn ask_within(
+    path: &Path,
+    question: &ControlRequest,
+    patience: Duration,
+) -> Result<ControlResponse, ControlError> {
     let unreachable = |source| ControlError::Unreachable { path: path.to_owned(), source };
     let silent = |source| ControlError::Silent { path: path.to_owned(), source };
     let unintelligible = |found| ControlError::Unintelligible { path: path.to_owned(), found };
     let stream = UnixStream::connect(path).map_err(unreachable)?;
     stream.set_nonblocking(true).map_err(unreachable)?;
-    let server = Caller::new(Stream::Unix(stream));
+    let server = Peer::new(Stream::Unix(stream));
     // A server that sends others away may have hung up; its answer is there.
     let written = write(&server, question);
     let mut lines = Lines::new(&server, ANSWER_BYTES_MAX);
-    match lines.next_by(Instant::now() + question.patience(patience)) {
+    match lines.next_by(Instant::now() + question.timeout(patience)) {
         Ok(Some(line)) => serde_json::from_slice(&line).map_err(|error| unintelligible(found(&line, &error))),
         Err(LineError::TooLong) => Err(unintelligible(format!("more than {ANSWER_BYTES_MAX} bytes"))),
         // It greets without an end of line, and hangs up on questions.

@@ -1,7 +1,7 @@
 //! Making writes durable without holding up the world: the host's disks are
 //! waited for in a thread of their own.
 
-use crate::poll::Bell;
+use crate::poll::Waker;
 use crate::watch::Ended;
 use crate::world::Ticket;
 use fullstroke_bytes::{MarkJob, Marked, SyncJob, Synced};
@@ -39,7 +39,7 @@ impl Job for MarkJob {
 
 /// A thread that waits for the host's disks.
 pub(crate) struct Syncer<J: Job> {
-    pub(crate) bell: Arc<Bell>,
+    pub(crate) waker: Arc<Waker>,
     jobs: Sender<(usize, J)>,
     done: Receiver<(usize, J::Outcome)>,
 }
@@ -63,19 +63,19 @@ pub(crate) struct SyncQueue {
 
 impl<J: Job> Syncer<J> {
     pub(crate) fn start(name: &str) -> io::Result<Syncer<J>> {
-        let bell = Arc::new(Bell::new()?);
+        let waker = Arc::new(Waker::new()?);
         let (jobs, todo) = channel::<(usize, J)>();
         let (report, done) = channel();
-        let ring = Arc::clone(&bell);
+        let waker_of_poll = Arc::clone(&waker);
         thread::Builder::new().name(name.into()).spawn(move || {
             for (world, job) in todo {
                 if report.send((world, job.run())).is_err() {
                     return;
                 }
-                ring.ring();
+                waker_of_poll.wake();
             }
         })?;
-        Ok(Syncer { bell, jobs, done })
+        Ok(Syncer { waker, jobs, done })
     }
 
     pub(crate) fn begin(&self, world: usize, job: J) {

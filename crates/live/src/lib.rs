@@ -20,9 +20,9 @@
 //! |---|---|
 //! | `serve.rs` | from stack files and options to a server, and its end |
 //! | `server.rs`, `connections.rs` | the loop: clients above, worlds below, one thread |
-//! | `answers.rs`, `inbox.rs`, `status.rs`, `totals.rs` | questions and orders to a running server |
+//! | `answers.rs`, `control_queue.rs`, `status.rs`, `totals.rs` | questions and orders to a running server |
 //! | `control.rs`, `metrics.rs` | the same over a socket, and for Prometheus |
-//! | `callers.rs` | who calls there: a thread each, bounded |
+//! | `peers.rs` | who connects there: a thread each, bounded |
 //! | `budget.rs`, `limits.rs` | memory and descriptors, over all clients |
 //! | `client.rs`, `socket.rs`, `poll.rs` | one client, its socket, waiting for many |
 //! | `tls.rs`, `channel.rs` | certificates, and a socket under TLS |
@@ -36,19 +36,19 @@
 mod allow;
 mod answers;
 mod budget;
-mod callers;
 mod channel;
 mod client;
 mod clock;
 mod connections;
 pub mod control;
+mod control_queue;
 mod decisions;
 mod durability;
-mod inbox;
 mod lateness;
 mod limits;
 mod metrics;
 mod parts;
+mod peers;
 mod poll;
 mod record;
 mod replay;
@@ -65,8 +65,8 @@ mod world;
 pub use allow::Network;
 pub use clock::Pace;
 pub use control::{ControlError, ControlSocket, ask};
+pub use control_queue::{ControlRequest, ControlResponse, ServerHandle};
 pub use decisions::Decisions;
-pub use inbox::{Address, Answer, Question};
 pub use lateness::LatenessSummary;
 pub use metrics::MetricsServer;
 pub use record::RecordError;

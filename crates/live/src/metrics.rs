@@ -4,8 +4,8 @@ mod exposition;
 #[cfg(test)]
 mod parser;
 
-use crate::callers::{Caller, Reception, Service};
-use crate::inbox::{Address, Answer, Question};
+use crate::control_queue::{ControlRequest, ControlResponse, ServerHandle};
+use crate::peers::{AcceptLoop, Peer, Service};
 use crate::socket::{Listen, Listener, OWNER};
 use crate::status::{
     DriveStatus, ExportStatus, OperationStatus, RESPONSE_BUCKETS_S, RebuildStatus, Status, VolumeState,
@@ -19,21 +19,21 @@ use std::time::{Duration, Instant};
 /// The longest head of a request that is read.
 const HEAD_BYTES_MAX: usize = 8192;
 const HEADERS_MAX: usize = 64;
-/// For a caller to ask, and again to take the answer.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// For a caller to hang up once it has its answer.
-const FAREWELL: Duration = Duration::from_secs(1);
+/// For a client to ask, and again to take the answer.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// For a client to hang up once it has its answer.
+const LINGER: Duration = Duration::from_secs(1);
 
 /// Serves the numbers over HTTP until it is dropped.
 pub struct MetricsServer {
     // Dropping it ends its threads.
-    _reception: Reception,
+    _accept_loop: AcceptLoop,
     address: SocketAddr,
 }
 
-struct Metrics(Address);
+struct Metrics(ServerHandle);
 
-/// What an HTTP caller is told.
+/// What an HTTP client is told.
 struct Response {
     status: &'static str,
     content_type: &'static str,
@@ -45,15 +45,15 @@ impl MetricsServer {
     ///
     /// # Errors
     /// The host's, if nobody can listen there.
-    pub fn open(at: SocketAddr, server: Address) -> io::Result<MetricsServer> {
+    pub fn open(at: SocketAddr, server: ServerHandle) -> io::Result<MetricsServer> {
         let mut listeners = Listener::open(&Listen::Tcp(at), OWNER)?;
         let listener = listeners.pop().ok_or(io::ErrorKind::AddrNotAvailable)?;
         let address = match &listener {
             Listener::Tcp(socket) => socket.local_addr()?,
             Listener::Unix { .. } => at,
         };
-        let reception = Reception::open(listener, "metrics", Metrics(server))?;
-        Ok(MetricsServer { _reception: reception, address })
+        let accept_loop = AcceptLoop::open(listener, "metrics", Metrics(server))?;
+        Ok(MetricsServer { _accept_loop: accept_loop, address })
     }
 
     /// Where it listens.
@@ -63,30 +63,30 @@ impl MetricsServer {
 }
 
 impl Service for Metrics {
-    fn talk(&self, caller: &Caller) {
+    fn serve(&self, peer: &Peer) {
         // Whoever hangs up, or says nothing, needs no answer.
-        let Ok(head) = read_head(caller) else { return };
-        caller.answers();
+        let Ok(head) = read_head(peer) else { return };
+        peer.has_request();
         let (response, has_body) = self.respond(&head);
-        if response.send(caller, has_body).is_ok() {
-            caller.listens();
-            linger(caller);
+        if response.send(peer, has_body).is_ok() {
+            peer.awaits_request();
+            linger(peer);
         }
     }
 
-    fn turn_away(&self, caller: &Caller) {
-        let _ = Response::text("503 Service Unavailable", "too many connections\n").send(caller, true);
+    fn refuse(&self, peer: &Peer) {
+        let _ = Response::text("503 Service Unavailable", "too many connections\n").send(peer, true);
     }
 }
 
 /// Reads a request as far as the empty line that ends its head, or as much as
 /// is read of any.
-fn read_head(caller: &Caller) -> io::Result<Vec<u8>> {
-    let deadline = Instant::now() + PATIENCE;
+fn read_head(peer: &Peer) -> io::Result<Vec<u8>> {
+    let deadline = Instant::now() + TIMEOUT;
     let mut head = vec![0; HEAD_BYTES_MAX];
     let mut filled = 0;
     while filled < head.len() && !head[..filled].windows(4).any(|end| end == b"\r\n\r\n") {
-        match caller.read_by(deadline, &mut head[filled..])? {
+        match peer.read_by(deadline, &mut head[filled..])? {
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),
             count => filled += count,
         }
@@ -95,13 +95,13 @@ fn read_head(caller: &Caller) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// Waits until the caller hangs up. A socket that is closed with unread input
+/// Waits until the client hangs up. A socket that is closed with unread input
 /// (a body that nobody asked for) takes the answer back.
-fn linger(caller: &Caller) {
-    let deadline = Instant::now() + FAREWELL;
-    caller.end_output();
+fn linger(peer: &Peer) {
+    let deadline = Instant::now() + LINGER;
+    peer.end_output();
     let mut unread = [0; 4096];
-    while Instant::now() < deadline && caller.read_by(deadline, &mut unread).is_ok_and(|count| count > 0) {}
+    while Instant::now() < deadline && peer.read_by(deadline, &mut unread).is_ok_and(|count| count > 0) {}
 }
 
 impl Metrics {
@@ -132,11 +132,13 @@ impl Metrics {
     }
 
     fn page(&self) -> Response {
-        match self.0.ask(Question::Status) {
-            Answer::Status(status) => {
+        match self.0.ask(ControlRequest::Status) {
+            ControlResponse::Status(status) => {
                 Response { status: "200 OK", content_type: CONTENT_TYPE, body: render(&status) }
             }
-            Answer::Done { message } | Answer::Wrong { message } | Answer::Refused { message } => {
+            ControlResponse::Done { message }
+            | ControlResponse::Wrong { message }
+            | ControlResponse::Refused { message } => {
                 Response::text("503 Service Unavailable", format!("{message}\n"))
             }
         }
@@ -148,7 +150,7 @@ impl Response {
         Response { status, content_type: "text/plain; charset=utf-8", body: body.into() }
     }
 
-    fn send(&self, caller: &Caller, has_body: bool) -> io::Result<()> {
+    fn send(&self, peer: &Peer, has_body: bool) -> io::Result<()> {
         let Response { status, content_type, body } = self;
         let length = body.len();
         let mut message = format!(
@@ -158,7 +160,7 @@ impl Response {
         if has_body {
             message.push_str(body);
         }
-        caller.write_by(Instant::now() + PATIENCE, message.as_bytes())
+        peer.write_by(Instant::now() + TIMEOUT, message.as_bytes())
     }
 }
 

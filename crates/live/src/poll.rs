@@ -84,27 +84,27 @@ impl Poll {
     }
 }
 
-/// Wakes a [`Poll`] from another thread.
+/// Wakes a [`Poll`] from another thread: an eventfd.
 #[derive(Debug)]
-pub(crate) struct Bell(OwnedFd);
+pub(crate) struct Waker(OwnedFd);
 
-impl Bell {
-    pub(crate) fn new() -> io::Result<Bell> {
-        Ok(Bell(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
+impl Waker {
+    pub(crate) fn new() -> io::Result<Waker> {
+        Ok(Waker(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
     }
 
-    /// Readable from now on, until it is silenced.
-    pub(crate) fn ring(&self) {
-        // It cannot fail but for 2^64 rings that nobody heard.
+    /// Readable from now on, until it is cleared.
+    pub(crate) fn wake(&self) {
+        // It cannot fail but for 2^64 calls without a clear.
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
 
-    pub(crate) fn silence(&self) {
+    pub(crate) fn clear(&self) {
         let _ = rustix::io::read(&self.0, &mut [0; 8]);
     }
 }
 
-impl AsFd for Bell {
+impl AsFd for Waker {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -116,14 +116,14 @@ mod tests {
     use std::time::Instant;
 
     #[test]
-    fn a_bell_wakes_the_poll_and_silence_ends_it() {
-        let (mut poll, bell) = (Poll::new().unwrap(), Bell::new().unwrap());
-        poll.add(&bell, 7, Interest::READ).unwrap();
+    fn a_waker_wakes_the_poll_until_it_is_cleared() {
+        let (mut poll, waker) = (Poll::new().unwrap(), Waker::new().unwrap());
+        poll.add(&waker, 7, Interest::READ).unwrap();
         let mut ready = Vec::new();
-        bell.ring();
+        waker.wake();
         poll.wait(Duration::from_secs(10), &mut ready).unwrap();
         assert_eq!((ready.len(), ready[0].key, ready[0].readable), (1, 7, true));
-        bell.silence();
+        waker.clear();
         ready.clear();
         poll.wait(Duration::ZERO, &mut ready).unwrap();
         assert!(ready.is_empty());

@@ -83,9 +83,9 @@ pub enum ReplayError {
     Stack(#[from] fullstroke_stack::StackError),
 }
 
-/// What a row promises about its request.
+/// What a row recorded about its request.
 #[derive(Clone, Copy, Debug)]
-struct Promise {
+struct Recorded {
     completion: u64,
     finished_ns: u64,
     decisions: u64,
@@ -93,26 +93,26 @@ struct Promise {
 
 /// Holds what happens against what was recorded.
 #[derive(Debug, Default)]
-struct Judge {
+struct Comparison {
     decisions: Decisions,
-    promises: HashMap<u64, Promise>,
+    recorded: HashMap<u64, Recorded>,
     alike: u64,
     first_difference: Option<Difference>,
 }
 
-impl Observer for Judge {
+impl Observer for Comparison {
     fn finished(&mut self, finished: &Finished) {
         let completion = self.decisions.finished_requests();
         self.decisions.finished(finished);
-        let Some(promise) = self.promises.remove(&finished.origin) else { return };
+        let Some(recorded) = self.recorded.remove(&finished.origin) else { return };
         let finished_ns = finished.completion.finished.as_nanos();
-        if promise.decisions == self.decisions.digest() {
+        if recorded.decisions == self.decisions.digest() {
             self.alike += 1;
         } else if self.first_difference.is_none() {
             self.first_difference = Some(Difference {
                 request: finished.origin,
-                completion: [promise.completion, completion],
-                finished_ns: [promise.finished_ns, finished_ns],
+                completion: [recorded.completion, completion],
+                finished_ns: [recorded.finished_ns, finished_ns],
             });
         }
     }
@@ -135,36 +135,36 @@ pub fn replay_decisions(stack: &Stack, path: &Path) -> Result<Verdict, ReplayErr
     let mut record = Record::open(path)?;
     record.check_identity(stack)?;
     let mut machine = Machine::new(stack.serve()?.graph);
-    let mut judge = Judge::default();
+    let mut comparison = Comparison::default();
     let mut orders = record.orders()?;
     let count = orders.len() as u64;
-    while let Some((arrival, request, promise)) = record.next()? {
-        give_orders(&mut machine, &mut judge, &mut orders);
-        machine.advance(arrival, &mut judge);
-        judge.promises.insert(machine.submitted(), promise);
-        machine.submit(arrival, request, &mut judge);
+    while let Some((arrival, request, recorded)) = record.next()? {
+        give_orders(&mut machine, &mut comparison, &mut orders);
+        machine.advance(arrival, &mut comparison);
+        comparison.recorded.insert(machine.submitted(), recorded);
+        machine.submit(arrival, request, &mut comparison);
     }
-    give_orders(&mut machine, &mut judge, &mut orders);
+    give_orders(&mut machine, &mut comparison, &mut orders);
     while machine.in_flight() > 0 {
-        machine.wake(&mut judge);
+        machine.wake(&mut comparison);
     }
     Ok(Verdict {
         requests: machine.submitted(),
         orders: count,
-        alike: judge.alike,
-        first_difference: judge.first_difference,
+        alike: comparison.alike,
+        first_difference: comparison.first_difference,
     })
 }
 
 /// Gives those orders that came before the next request.
-fn give_orders(machine: &mut Machine, judge: &mut Judge, orders: &mut VecDeque<RecordedOrder>) {
+fn give_orders(machine: &mut Machine, comparison: &mut Comparison, orders: &mut VecDeque<RecordedOrder>) {
     let given = machine.submitted();
     while orders.front().is_some_and(|order| order.after_requests <= given) {
         let Some(order) = orders.pop_front() else { break };
         let at = Time::from_nanos(order.at_ns);
-        machine.advance(at, judge);
+        machine.advance(at, comparison);
         // It was carried out when it was recorded; if not now, decisions differ.
-        let _ = machine.order(at, &order.path, order.order(), judge);
+        let _ = machine.order(at, &order.path, order.order(), comparison);
     }
 }
 
@@ -172,7 +172,7 @@ fn give_orders(machine: &mut Machine, judge: &mut Judge, orders: &mut VecDeque<R
 struct Record {
     path: PathBuf,
     table: TableReader,
-    rows: VecDeque<(Time, Request, Promise)>,
+    rows: VecDeque<(Time, Request, Recorded)>,
     rows_read: u64,
     latest: Time,
 }
@@ -217,7 +217,7 @@ impl Record {
             .map_err(|error| self.damaged("note `orders`", error.to_string(), "a list of orders in JSON"))
     }
 
-    fn next(&mut self) -> Result<Option<(Time, Request, Promise)>, ReplayError> {
+    fn next(&mut self) -> Result<Option<(Time, Request, Recorded)>, ReplayError> {
         if self.rows.is_empty() {
             self.refill()?;
         }
@@ -258,7 +258,7 @@ impl Record {
 }
 
 /// One row, or the operation's name if there is no such.
-fn row(batch: &Batch, index: usize) -> Result<(Time, Request, Promise), String> {
+fn row(batch: &Batch, index: usize) -> Result<(Time, Request, Recorded), String> {
     let name = batch.text(column::OPERATION, index);
     let operation = Operation::named(name).ok_or_else(|| name.escape_debug().to_string())?;
     let hints = Hints {
@@ -267,11 +267,11 @@ fn row(batch: &Batch, index: usize) -> Result<(Time, Request, Promise), String> 
         ..Hints::default()
     };
     let extent = Extent::new(batch.u64(column::START, index), batch.u64(column::SECTORS, index));
-    let promise = Promise {
+    let recorded = Recorded {
         completion: batch.u64(column::COMPLETION, index),
         finished_ns: batch.optional_u64(column::COMPLETED, index).unwrap_or(u64::MAX),
         decisions: batch.u64(column::DECISIONS, index),
     };
     let arrival = Time::from_nanos(batch.u64(column::ARRIVAL, index));
-    Ok((arrival, Request { operation, extent, hints, ..Request::default() }, promise))
+    Ok((arrival, Request { operation, extent, hints, ..Request::default() }, recorded))
 }

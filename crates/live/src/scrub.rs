@@ -1,7 +1,7 @@
 //! Comparing all redundancy with what it should be, a bit at a time, so that
 //! clients are served meanwhile.
 
-use crate::inbox::Answer;
+use crate::control_queue::ControlResponse;
 use crate::server::Server;
 use crate::world::World;
 use fullstroke_bytes::{self as bytes, Comparison};
@@ -20,7 +20,7 @@ pub(crate) struct Scrub {
     on_bytes: bytes::Scrub,
     /// When it goes on, unless no client waits for anything.
     rests_until: Instant,
-    askers: Vec<Sender<Answer>>,
+    askers: Vec<Sender<ControlResponse>>,
 }
 
 impl Scrub {
@@ -34,11 +34,11 @@ impl Server {
     /// Begins to compare an export's redundancy, and to mend it if that is
     /// wanted. Who asks for the same while that is under way waits for the same
     /// answer.
-    pub(crate) fn begin_scrub(&mut self, export: Option<&str>, repair: bool, asker: Sender<Answer>) {
+    pub(crate) fn begin_scrub(&mut self, export: Option<&str>, repair: bool, asker: Sender<ControlResponse>) {
         match self.scrub_of(export, repair) {
             Ok(scrub) => scrub.askers.push(asker),
             // Whoever asked may have lost patience.
-            Err(message) => drop(asker.send(Answer::Refused { message })),
+            Err(message) => drop(asker.send(ControlResponse::Refused { message })),
         }
     }
 
@@ -76,7 +76,9 @@ impl Server {
                     let impaired = world.store.has_impaired_parity();
                     return answer(&scrub, &verdict(&scrub.on_bytes, impaired));
                 }
-                Err(error) => return answer(&scrub, &Answer::Refused { message: error.to_string() }),
+                Err(error) => {
+                    return answer(&scrub, &ControlResponse::Refused { message: error.to_string() });
+                }
             }
             if busy || Instant::now() >= until {
                 break;
@@ -101,13 +103,16 @@ impl Server {
     pub(crate) fn end_scrubs(&mut self) {
         for world in &mut self.worlds {
             if let Some(scrub) = world.scrub.take() {
-                answer(&scrub, &Answer::Refused { message: "the server ends before all is compared".into() });
+                answer(
+                    &scrub,
+                    &ControlResponse::Refused { message: "the server ends before all is compared".into() },
+                );
             }
         }
     }
 }
 
-fn answer(scrub: &Scrub, answer: &Answer) {
+fn answer(scrub: &Scrub, answer: &ControlResponse) {
     for asker in &scrub.askers {
         // Whoever asked may have lost patience.
         let _ = asker.send(answer.clone());
@@ -115,7 +120,7 @@ fn answer(scrub: &Scrub, answer: &Answer) {
 }
 
 /// What was found, for people.
-fn verdict(scrub: &bytes::Scrub, impaired: bool) -> Answer {
+fn verdict(scrub: &bytes::Scrub, impaired: bool) -> ControlResponse {
     let Comparison { compared_sectors, mismatched_sectors, first } = &scrub.found;
     // What lacks a member cannot be told from what protects it.
     let left_out = if scrub.mend && impaired {
@@ -127,16 +132,16 @@ fn verdict(scrub: &bytes::Scrub, impaired: bool) -> Answer {
         first.iter().map(|place| format!("drive {} from sector {}", place.member, place.lbn.0)).collect();
     let places = places.join(", ");
     match (*mismatched_sectors, scrub.mend) {
-        (0, _) => Answer::Done {
+        (0, _) => ControlResponse::Done {
             message: format!("all redundancy is right ({compared_sectors} sectors compared){left_out}"),
         },
-        (wrong, true) => Answer::Done {
+        (wrong, true) => ControlResponse::Done {
             message: format!(
                 "{wrong} sectors of redundancy were wrong, and follow from the data again \
                  ({compared_sectors} compared): {places}{left_out}"
             ),
         },
-        (wrong, false) => Answer::Wrong {
+        (wrong, false) => ControlResponse::Wrong {
             message: format!(
                 "{wrong} sectors of redundancy are wrong ({compared_sectors} compared): {places}; \
                  scrub --repair makes them follow from the data"

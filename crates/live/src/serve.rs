@@ -165,14 +165,14 @@ pub fn serve(
         .map_err(ServeError::host("event loop"))?;
     server.allow = options.allow.clone();
     server.tls = tls;
-    let address = server.inbox.address();
+    let handle = server.control.handle();
     let control = options.control.as_deref().map(|path| {
-        ControlSocket::open(path, address.clone())
+        ControlSocket::open(path, handle.clone())
             .map_err(ServeError::host(format!("control socket {}", path.display())))
     });
     let control = control.transpose()?;
     let metrics = options.metrics.map(|at| {
-        MetricsServer::open(at, address.clone()).map_err(ServeError::host(format!("metrics at {at}")))
+        MetricsServer::open(at, handle.clone()).map_err(ServeError::host(format!("metrics at {at}")))
     });
     let metrics = metrics.transpose()?;
     ready(&Serving {
@@ -183,7 +183,7 @@ pub fn serve(
         notes,
     });
     let ran = server.run();
-    server.inbox.close();
+    server.control.close();
     drop((control, metrics));
     let finished = finish(server);
     ran.map_err(ServeError::host("event loop"))?;

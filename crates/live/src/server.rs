@@ -4,8 +4,8 @@ use crate::allow::Network;
 use crate::budget::Budget;
 use crate::client::Client;
 use crate::clock::{Clock, Pace};
+use crate::control_queue::ControlQueue;
 use crate::durability::{Marks, SyncQueue, Syncer, Waiting};
-use crate::inbox::Inbox;
 use crate::limits;
 use crate::poll::{Interest, Poll, Ready};
 use crate::socket::Listener;
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 /// Keys of what is polled; those of clients have the highest bit.
 const SIGNALS: u64 = 0;
-const INBOX: u64 = 1;
+const CONTROL: u64 = 1;
 const DURABLE: u64 = 2;
 const MARKED: u64 = 3;
 pub(crate) const FIRST_LISTENER: u64 = 16;
@@ -59,7 +59,7 @@ pub(crate) struct Server {
     pub(crate) worlds: Vec<World>,
     pub(crate) clock: Clock,
     pub(crate) pace: Pace,
-    pub(crate) inbox: Inbox,
+    pub(crate) control: ControlQueue,
     pub(crate) clients_now: u64,
     pub(crate) began: Instant,
     pub(crate) exports: Arc<Exports>,
@@ -108,14 +108,14 @@ impl Server {
         pace: Pace,
     ) -> io::Result<Server> {
         let poll = Poll::new()?;
-        let inbox = Inbox::new()?;
+        let control = ControlQueue::new()?;
         let syncer = Syncer::start("durability")?;
         let marker = Syncer::start("marks")?;
         signals.set_nonblocking(true)?;
         poll.add(&signals, SIGNALS, Interest::READ)?;
-        poll.add(&*inbox.bell, INBOX, Interest::READ)?;
-        poll.add(&*syncer.bell, DURABLE, Interest::READ)?;
-        poll.add(&*marker.bell, MARKED, Interest::READ)?;
+        poll.add(&*control.waker, CONTROL, Interest::READ)?;
+        poll.add(&*syncer.waker, DURABLE, Interest::READ)?;
+        poll.add(&*marker.waker, MARKED, Interest::READ)?;
         for (key, listener) in (FIRST_LISTENER..).zip(&listeners) {
             poll.add(listener, key, Interest::READ)?;
         }
@@ -129,7 +129,7 @@ impl Server {
             worlds,
             clock: Clock::start(speed),
             pace,
-            inbox,
+            control,
             clients_now: 0,
             began: Instant::now(),
             exports,
@@ -169,7 +169,7 @@ impl Server {
             self.send();
             self.tidy();
             self.sweep();
-            let limit = self.patience();
+            let limit = self.poll_timeout();
             ready.clear();
             self.poll.wait(limit, &mut ready)?;
             for event in &ready {
@@ -200,7 +200,7 @@ impl Server {
     }
 
     /// How long to wait for the next event.
-    fn patience(&self) -> Duration {
+    fn poll_timeout(&self) -> Duration {
         let due = self.worlds.iter().map(|world| world.machine.next_wake()).min().unwrap_or(Time::NEVER);
         let mut most = if self.stopping.is_some() { FAREWELL_LOOK } else { NAP };
         if self.stopping.is_none() {
@@ -493,15 +493,15 @@ impl Server {
     fn react(&mut self, event: Ready) {
         match event.key {
             SIGNALS => self.hear_signals(),
-            INBOX => self.read_letters(),
+            CONTROL => self.take_control_requests(),
             DURABLE => {
-                self.syncer.bell.silence();
+                self.syncer.waker.clear();
                 while let Some((index, synced)) = self.syncer.finished() {
                     self.end_sync(index, synced);
                 }
             }
             MARKED => {
-                self.marker.bell.silence();
+                self.marker.waker.clear();
                 while let Some((index, marked)) = self.marker.finished() {
                     self.end_marking(index, marked);
                 }
@@ -511,9 +511,9 @@ impl Server {
         }
     }
 
-    fn read_letters(&mut self) {
-        self.inbox.bell.silence();
-        while let Some((question, reply)) = self.inbox.take() {
+    fn take_control_requests(&mut self) {
+        self.control.waker.clear();
+        while let Some((question, reply)) = self.control.take() {
             self.ask(question, reply);
         }
     }

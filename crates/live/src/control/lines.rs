@@ -1,6 +1,6 @@
-//! Lines of bounded length from a caller.
+//! Lines of bounded length from a peer.
 
-use crate::callers::Caller;
+use crate::peers::Peer;
 use std::io;
 use std::time::Instant;
 
@@ -8,8 +8,8 @@ use std::time::Instant;
 const PIECE_BYTES: usize = 16 << 10;
 
 /// Reads lines.
-pub(super) struct Lines<'caller> {
-    caller: &'caller Caller,
+pub(super) struct Lines<'peer> {
+    peer: &'peer Peer,
     /// What has come and was not given out.
     buffer: Vec<u8>,
     longest_bytes: usize,
@@ -24,9 +24,9 @@ pub(super) enum LineError {
     Host(io::Error),
 }
 
-impl<'caller> Lines<'caller> {
-    pub(super) fn new(caller: &'caller Caller, longest_bytes: usize) -> Lines<'caller> {
-        Lines { caller, buffer: Vec::new(), longest_bytes }
+impl<'peer> Lines<'peer> {
+    pub(super) fn new(peer: &'peer Peer, longest_bytes: usize) -> Lines<'peer> {
+        Lines { peer, buffer: Vec::new(), longest_bytes }
     }
 
     /// The next line with its end; `None` after the last. Whatever comes after
@@ -56,7 +56,7 @@ impl<'caller> Lines<'caller> {
     fn receive(&mut self, deadline: Instant) -> io::Result<usize> {
         let filled = self.buffer.len();
         self.buffer.resize(filled + PIECE_BYTES, 0);
-        let received = self.caller.read_by(deadline, &mut self.buffer[filled..]);
+        let received = self.peer.read_by(deadline, &mut self.buffer[filled..]);
         self.buffer.truncate(filled + *received.as_ref().unwrap_or(&0));
         received
     }

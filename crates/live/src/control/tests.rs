@@ -1,7 +1,7 @@
 //! Behaviour of the control socket, over real sockets.
 
 use super::*;
-use crate::callers::testing::{Answering, status};
+use crate::peers::testing::{Answering, status};
 use std::fs;
 use std::io::{BufReader, Read as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
@@ -18,7 +18,7 @@ struct Served {
 impl Served {
     fn new() -> Served {
         let (folder, server) = (tempfile::tempdir().unwrap(), Answering::repeating());
-        let socket = ControlSocket::open(&folder.path().join("control"), server.address.clone()).unwrap();
+        let socket = ControlSocket::open(&folder.path().join("control"), server.handle.clone()).unwrap();
         Served { folder, socket: Some(socket), _server: server }
     }
 
@@ -41,16 +41,21 @@ fn line(stream: &mut impl io::BufRead) -> String {
 
 fn message(answer: &str) -> String {
     match serde_json::from_str(answer).unwrap() {
-        Answer::Refused { message } | Answer::Wrong { message } | Answer::Done { message } => message,
-        Answer::Status(status) => panic!("{status:?}"),
+        ControlResponse::Refused { message }
+        | ControlResponse::Wrong { message }
+        | ControlResponse::Done { message } => message,
+        ControlResponse::Status(status) => panic!("{status:?}"),
     }
 }
 
 #[test]
 fn a_question_over_the_socket_reaches_the_server_and_its_answer_comes_back() {
     let served = Served::new();
-    assert_eq!(ask(&served.path(), &Question::Status).unwrap(), Answer::Status(Box::new(status())));
-    let restore = Question::Restore {
+    assert_eq!(
+        ask(&served.path(), &ControlRequest::Status).unwrap(),
+        ControlResponse::Status(Box::new(status()))
+    );
+    let restore = ControlRequest::Restore {
         export: Some("b".into()),
         drive: "1.0".into(),
         rate: Some(fullstroke_units::Bytes(100 << 20)),
@@ -58,11 +63,11 @@ fn a_question_over_the_socket_reaches_the_server_and_its_answer_comes_back() {
     };
     for question in [
         restore,
-        Question::Fail { export: None, drive: "3".into() },
-        Question::Scrub { export: None, repair: false },
+        ControlRequest::Fail { export: None, drive: "3".into() },
+        ControlRequest::Scrub { export: None, repair: false },
     ] {
         let answer = ask(&served.path(), &question).unwrap();
-        assert_eq!(answer, Answer::Done { message: format!("{question:?}") });
+        assert_eq!(answer, ControlResponse::Done { message: format!("{question:?}") });
     }
 }
 
@@ -114,7 +119,7 @@ fn a_line_without_end_is_refused_and_cut_off() {
     let _ = stream.read_to_end(&mut answer);
     writing.join().unwrap();
     assert!(message(&String::from_utf8(answer).unwrap()).contains("65536 bytes"));
-    assert!(ask(&served.path(), &Question::Status).is_ok());
+    assert!(ask(&served.path(), &ControlRequest::Status).is_ok());
 }
 
 #[test]
@@ -130,14 +135,14 @@ fn a_question_that_comes_byte_by_byte_is_answered() {
 #[test]
 fn whoever_is_silent_longest_makes_room_for_who_asks() {
     let served = Served::new();
-    let mut silent: Vec<UnixStream> = (0..CALLERS_MAX).map(|_| served.call()).collect();
+    let mut silent: Vec<UnixStream> = (0..PEERS_MAX).map(|_| served.call()).collect();
     // Whoever is answered has a place: all of them are in.
     for stream in &mut silent {
         stream.write_all(b"{\"ask\":\"status\"}\n").unwrap();
         line(&mut BufReader::new(stream));
     }
     for _ in 0..3 {
-        assert!(matches!(ask(&served.path(), &Question::Status), Ok(Answer::Status(_))));
+        assert!(matches!(ask(&served.path(), &ControlRequest::Status), Ok(ControlResponse::Status(_))));
     }
     assert_eq!(silent[0].read(&mut [0; 16]).unwrap(), 0, "the first of them hears the end");
     let last = silent.last_mut().unwrap();
@@ -150,21 +155,24 @@ fn who_is_being_answered_is_not_cut_off_and_the_next_is_turned_away() {
     let folder = tempfile::tempdir().unwrap();
     let server = Answering::with(|_| {
         thread::sleep(Duration::from_millis(300));
-        Answer::Done { message: "slow".into() }
+        ControlResponse::Done { message: "slow".into() }
     });
     let path = folder.path().join("control");
-    let _socket = ControlSocket::open(&path, server.address.clone()).unwrap();
-    let busy: Vec<_> = (0..CALLERS_MAX)
+    let _socket = ControlSocket::open(&path, server.handle.clone()).unwrap();
+    let busy: Vec<_> = (0..PEERS_MAX)
         .map(|_| {
             let path = path.clone();
-            thread::spawn(move || ask_within(&path, &Question::Status, Duration::from_secs(60)))
+            thread::spawn(move || ask_within(&path, &ControlRequest::Status, Duration::from_secs(60)))
         })
         .collect();
     thread::sleep(Duration::from_millis(150));
-    let answer = ask_within(&path, &Question::Status, Duration::from_secs(60)).unwrap();
-    assert!(matches!(&answer, Answer::Refused { message } if message.contains("16 callers")), "{answer:?}");
+    let answer = ask_within(&path, &ControlRequest::Status, Duration::from_secs(60)).unwrap();
+    assert!(
+        matches!(&answer, ControlResponse::Refused { message } if message.contains("16 callers")),
+        "{answer:?}"
+    );
     for thread in busy {
-        assert!(matches!(thread.join().unwrap(), Ok(Answer::Done { .. })));
+        assert!(matches!(thread.join().unwrap(), Ok(ControlResponse::Done { .. })));
     }
 }
 
@@ -176,7 +184,7 @@ fn dropping_the_socket_cuts_callers_off_and_removes_the_file() {
     served.socket = None;
     assert_eq!(silent.read(&mut [0; 16]).unwrap_or(0), 0, "the caller hears the end");
     assert!(!served.path().exists());
-    let error = ask(&served.path(), &Question::Status).unwrap_err();
+    let error = ask(&served.path(), &ControlRequest::Status).unwrap_err();
     assert!(matches!(error, ControlError::Unreachable { .. }));
     assert!(error.to_string().contains("control"), "{error}");
 }
@@ -191,15 +199,15 @@ fn only_the_owner_may_open_the_socket() {
 fn a_stale_socket_file_is_taken_over_and_a_live_one_is_not() {
     let served = Served::new();
     let other = Answering::repeating();
-    let taken = ControlSocket::open(&served.path(), other.address.clone());
+    let taken = ControlSocket::open(&served.path(), other.handle.clone());
     assert_eq!(taken.err().map(|error| error.kind()), Some(io::ErrorKind::AddrInUse));
     let stale = served.folder.path().join("stale");
     drop(UnixListener::bind(&stale).unwrap());
-    let _socket = ControlSocket::open(&stale, other.address.clone()).unwrap();
-    assert!(matches!(ask(&stale, &Question::Status), Ok(Answer::Status(_))));
+    let _socket = ControlSocket::open(&stale, other.handle.clone()).unwrap();
+    assert!(matches!(ask(&stale, &ControlRequest::Status), Ok(ControlResponse::Status(_))));
     let file = served.folder.path().join("file");
     fs::write(&file, "mine").unwrap();
-    assert!(ControlSocket::open(&file, other.address.clone()).is_err());
+    assert!(ControlSocket::open(&file, other.handle.clone()).is_err());
     assert_eq!(fs::read(&file).unwrap(), b"mine");
 }
 
@@ -223,12 +231,12 @@ fn a_server_that_is_no_control_socket_is_told_from_one() {
     for hangs_up in [true, false] {
         let folder = tempfile::tempdir().unwrap();
         let path = somebody(folder.path(), b"NBDMAGICIHAVEOPT\x00\x03", hangs_up);
-        let error = ask_within(&path, &Question::Status, short).unwrap_err().to_string();
+        let error = ask_within(&path, &ControlRequest::Status, short).unwrap_err().to_string();
         assert!(error.contains("NBD") && error.contains("other"), "{error}");
     }
     let folder = tempfile::tempdir().unwrap();
     let path = somebody(folder.path(), b"220 mail.example ESMTP\r\n", true);
-    let error = ask_within(&path, &Question::Status, short).unwrap_err().to_string();
+    let error = ask_within(&path, &ControlRequest::Status, short).unwrap_err().to_string();
     assert!(error.contains("`220 mail.example ESMTP`"), "{error}");
 }
 
@@ -236,6 +244,6 @@ fn a_server_that_is_no_control_socket_is_told_from_one() {
 fn a_server_that_says_nothing_is_given_up() {
     let folder = tempfile::tempdir().unwrap();
     let path = somebody(folder.path(), b"{\"answer\":", false);
-    let error = ask_within(&path, &Question::Status, Duration::from_millis(50)).unwrap_err();
+    let error = ask_within(&path, &ControlRequest::Status, Duration::from_millis(50)).unwrap_err();
     assert!(matches!(error, ControlError::Silent { .. }), "{error}");
 }

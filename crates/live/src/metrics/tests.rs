@@ -2,8 +2,8 @@
 
 use super::parser::{Families, parse};
 use super::*;
-use crate::callers::CALLERS_MAX;
-use crate::callers::testing::{Answering, status};
+use crate::peers::PEERS_MAX;
+use crate::peers::testing::{Answering, status};
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 
@@ -81,7 +81,7 @@ fn a_server_that_has_served_nothing_has_a_page() {
 
 fn served() -> (MetricsServer, Answering) {
     let server = Answering::repeating();
-    let metrics = MetricsServer::open((Ipv4Addr::LOCALHOST, 0).into(), server.address.clone()).unwrap();
+    let metrics = MetricsServer::open((Ipv4Addr::LOCALHOST, 0).into(), server.handle.clone()).unwrap();
     (metrics, server)
 }
 
@@ -126,8 +126,8 @@ fn other_requests_are_told_what_is_here() {
 
 #[test]
 fn a_server_that_refuses_is_unavailable() {
-    let server = Answering::with(|_| Answer::Refused { message: "the server has ended".into() });
-    let metrics = MetricsServer::open((Ipv4Addr::LOCALHOST, 0).into(), server.address.clone()).unwrap();
+    let server = Answering::with(|_| ControlResponse::Refused { message: "the server has ended".into() });
+    let metrics = MetricsServer::open((Ipv4Addr::LOCALHOST, 0).into(), server.handle.clone()).unwrap();
     let (head, body) = get(&metrics, b"GET /metrics HTTP/1.1\r\n\r\n");
     assert!(head.starts_with("HTTP/1.1 503 ") && body.contains("has ended"), "{head}: {body}");
 }
@@ -135,7 +135,7 @@ fn a_server_that_refuses_is_unavailable() {
 #[test]
 fn an_address_in_use_is_an_error() {
     let (metrics, server) = served();
-    let error = MetricsServer::open(metrics.address(), server.address.clone()).err().unwrap();
+    let error = MetricsServer::open(metrics.address(), server.handle.clone()).err().unwrap();
     assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
 }
 
@@ -143,7 +143,7 @@ fn an_address_in_use_is_an_error() {
 fn silent_callers_keep_nobody_out_and_end_with_the_server() {
     let (metrics, _server) = served();
     let mut silent: Vec<TcpStream> =
-        (0..CALLERS_MAX).map(|_| TcpStream::connect(metrics.address()).unwrap()).collect();
+        (0..PEERS_MAX).map(|_| TcpStream::connect(metrics.address()).unwrap()).collect();
     silent.iter_mut().for_each(|stream| stream.write_all(b"GET /met").unwrap());
     let (head, _) = get(&metrics, b"GET /metrics HTTP/1.1\r\n\r\n");
     assert!(head.starts_with("HTTP/1.1 200 "), "{head}");

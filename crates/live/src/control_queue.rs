@@ -1,6 +1,6 @@
-//! Questions and orders to a server that is running, from other threads.
+//! Requests to a server that is running, from other threads.
 
-use crate::poll::Bell;
+use crate::poll::Waker;
 use crate::status::Status;
 use fullstroke_units::Bytes;
 use serde::{Deserialize, Serialize};
@@ -11,8 +11,8 @@ use std::time::Duration;
 /// What may be asked of a running server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "ask", deny_unknown_fields)]
-pub enum Question {
-    /// How are you?
+pub enum ControlRequest {
+    /// The status of the server and of all exports.
     Status,
     /// This drive has failed.
     Fail {
@@ -70,19 +70,19 @@ pub enum Question {
     },
 }
 
-impl Question {
+impl ControlRequest {
     /// How long to wait for the answer: so long, unless it comes only when
     /// something is done that takes its time.
-    pub(crate) fn patience(&self, usual: Duration) -> Duration {
-        if matches!(self, Question::Scrub { .. }) { usual.max(SCRUBBING) } else { usual }
+    pub(crate) fn timeout(&self, usual: Duration) -> Duration {
+        if matches!(self, ControlRequest::Scrub { .. }) { usual.max(SCRUBBING) } else { usual }
     }
 }
 
 /// What a server answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "answer")]
-pub enum Answer {
-    /// To a question for status.
+pub enum ControlResponse {
+    /// To a request for status.
     Status(Box<Status>),
     /// The order was carried out, or is being.
     Done {
@@ -101,67 +101,67 @@ pub enum Answer {
     },
 }
 
-/// A question with the place for its answer.
-pub(crate) type Letter = (Question, Sender<Answer>);
+/// A request with the place for its response.
+pub(crate) type Pending = (ControlRequest, Sender<ControlResponse>);
 
-/// The server's side.
-pub(crate) struct Inbox {
-    pub(crate) bell: Arc<Bell>,
-    letters: Receiver<Letter>,
-    address: Address,
+/// The server's side: requests that wait for a response.
+pub(crate) struct ControlQueue {
+    pub(crate) waker: Arc<Waker>,
+    requests: Receiver<Pending>,
+    handle: ServerHandle,
 }
 
-/// Where questions go. Clones reach the same server.
+/// Where requests are sent to. Clones reach the same server.
 #[derive(Clone)]
-pub struct Address {
-    bell: Arc<Bell>,
+pub struct ServerHandle {
+    waker: Arc<Waker>,
     // A mutex makes it shareable; nobody holds it for long.
-    letters: Arc<Mutex<Sender<Letter>>>,
+    requests: Arc<Mutex<Sender<Pending>>>,
 }
 
 /// For all redundancy to be compared: a hundred terabytes at 200 MB/s.
 const SCRUBBING: Duration = Duration::from_secs(600_000);
 /// A server that does not answer for so long is stuck.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-impl Inbox {
-    pub(crate) fn new() -> std::io::Result<Inbox> {
-        let bell = Arc::new(Bell::new()?);
-        let (sender, letters) = channel();
-        let address = Address { bell: Arc::clone(&bell), letters: Arc::new(Mutex::new(sender)) };
-        Ok(Inbox { bell, letters, address })
+impl ControlQueue {
+    pub(crate) fn new() -> std::io::Result<ControlQueue> {
+        let waker = Arc::new(Waker::new()?);
+        let (sender, requests) = channel();
+        let handle = ServerHandle { waker: Arc::clone(&waker), requests: Arc::new(Mutex::new(sender)) };
+        Ok(ControlQueue { waker, requests, handle })
     }
 
-    pub(crate) fn address(&self) -> Address {
-        self.address.clone()
+    pub(crate) fn handle(&self) -> ServerHandle {
+        self.handle.clone()
     }
 
     /// Nothing is answered any more: whoever waits is told so at once.
     pub(crate) fn close(&mut self) {
-        (_, self.letters) = channel();
+        (_, self.requests) = channel();
     }
 
-    pub(crate) fn take(&self) -> Option<Letter> {
-        self.letters.try_recv().ok()
+    pub(crate) fn take(&self) -> Option<Pending> {
+        self.requests.try_recv().ok()
     }
 }
 
-impl Address {
+impl ServerHandle {
     /// Asks, and waits for the answer.
-    pub fn ask(&self, question: Question) -> Answer {
-        let patience = question.patience(PATIENCE);
-        let gone = || Answer::Refused { message: "the server has ended".into() };
+    pub fn ask(&self, request: ControlRequest) -> ControlResponse {
+        let timeout = request.timeout(TIMEOUT);
+        let gone = || ControlResponse::Refused { message: "the server has ended".into() };
         let (sender, answer) = channel();
-        let sent = self.letters.lock().is_ok_and(|letters| letters.send((question, sender)).is_ok());
+        let sent = self.requests.lock().is_ok_and(|requests| requests.send((request, sender)).is_ok());
         if !sent {
             return gone();
         }
-        self.bell.ring();
-        match answer.recv_timeout(patience) {
+        self.waker.wake();
+        match answer.recv_timeout(timeout) {
             Ok(answer) => answer,
             Err(RecvTimeoutError::Disconnected) => gone(),
-            Err(RecvTimeoutError::Timeout) => Answer::Refused {
-                message: format!("the server did not answer within {} s", patience.as_secs()),
+            Err(RecvTimeoutError::Timeout) => ControlResponse::Refused {
+                message: format!("the server did not answer within {} s", timeout.as_secs()),
             },
         }
     }

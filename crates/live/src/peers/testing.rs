@@ -1,8 +1,8 @@
 //! In place of an event loop: a thread that answers from a script.
 
-use crate::inbox::{Address, Answer, Inbox, Question};
+use crate::control_queue::{ControlQueue, ControlRequest, ControlResponse, ServerHandle};
 use crate::lateness::LatenessSummary;
-use crate::poll::{Bell, Interest, Poll};
+use crate::poll::{Interest, Poll, Waker};
 use crate::status::{
     ComparingStatus, DriveStatus, ExportStatus, Health, OperationStatus, Operations, RESPONSE_BUCKETS_S,
     Status,
@@ -17,37 +17,37 @@ use std::time::Duration;
 
 /// Answers questions until it is dropped.
 pub(crate) struct Answering {
-    pub(crate) address: Address,
-    bell: Arc<Bell>,
+    pub(crate) handle: ServerHandle,
+    waker: Arc<Waker>,
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Answering {
-    pub(crate) fn with(answer: impl Fn(Question) -> Answer + Send + 'static) -> Answering {
-        let inbox = Inbox::new().unwrap();
-        let (address, bell) = (inbox.address(), Arc::clone(&inbox.bell));
+    pub(crate) fn with(answer: impl Fn(ControlRequest) -> ControlResponse + Send + 'static) -> Answering {
+        let control = ControlQueue::new().unwrap();
+        let (handle, waker) = (control.handle(), Arc::clone(&control.waker));
         let over = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&over);
         let thread = thread::spawn(move || {
             let mut poll = Poll::new().unwrap();
-            poll.add(&*inbox.bell, 0, Interest::READ).unwrap();
+            poll.add(&*control.waker, 0, Interest::READ).unwrap();
             while !seen.load(Ordering::SeqCst) {
                 poll.wait(Duration::from_secs(1), &mut Vec::new()).unwrap();
-                inbox.bell.silence();
-                while let Some((question, reply)) = inbox.take() {
+                control.waker.clear();
+                while let Some((question, reply)) = control.take() {
                     let _ = reply.send(answer(question));
                 }
             }
         });
-        Answering { address, bell, over, thread: Some(thread) }
+        Answering { handle, waker, over, thread: Some(thread) }
     }
 
     /// Answers every question with what the question is.
     pub(crate) fn repeating() -> Answering {
         Answering::with(|question| match question {
-            Question::Status => Answer::Status(Box::new(status())),
-            other => Answer::Done { message: format!("{other:?}") },
+            ControlRequest::Status => ControlResponse::Status(Box::new(status())),
+            other => ControlResponse::Done { message: format!("{other:?}") },
         })
     }
 }
@@ -55,7 +55,7 @@ impl Answering {
 impl Drop for Answering {
     fn drop(&mut self) {
         self.over.store(true, Ordering::SeqCst);
-        self.bell.ring();
+        self.waker.wake();
         self.thread.take().map(JoinHandle::join);
     }
 }
