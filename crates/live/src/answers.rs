@@ -29,9 +29,10 @@ impl Server {
                 let least = least.unwrap_or(RebuildSpeed::default().least);
                 answered(self.speed(export.as_deref(), RebuildSpeed { least, most }))
             }
-            ControlRequest::Scrub { export, repair } => {
-                return self.begin_scrub(export.as_deref(), repair, asker);
-            }
+            ControlRequest::Scrub { export, repair } => match self.scrubbed(export.as_deref(), repair) {
+                Ok(index) => return self.worlds[index].begin_scrub(repair, asker),
+                Err(message) => ControlResponse::Refused { message },
+            },
         };
         // Whoever asked may have lost patience.
         let _ = asker.send(answer);
@@ -102,6 +103,15 @@ impl Server {
             "drives are rebuilt {}; below {least} a second they do not make way",
             speed_in_words(most)
         ))
+    }
+
+    /// The export that may be scrubbed, and mended if that is wanted.
+    fn scrubbed(&self, export: Option<&str>, repair: bool) -> Result<usize, String> {
+        let index = self.export(export)?;
+        if repair {
+            self.changes(index)?;
+        }
+        Ok(index)
     }
 
     /// Whether the bytes of an export may change, and with them the states of its

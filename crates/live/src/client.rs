@@ -3,7 +3,7 @@
 use crate::channel::Channel;
 use crate::poll::{Interest, Poll};
 use crate::socket::Stream;
-use crate::world::ClientId;
+use crate::ticket::ClientId;
 use fullstroke_nbd::{Connection, Event, ProtocolError};
 use rustls::ServerConfig;
 use std::io;

@@ -4,7 +4,7 @@ use crate::client::{Client, Fate};
 use crate::poll::{Interest, Ready};
 use crate::server::{FIRST_LISTENER, RETRY, Server, client_key, client_of};
 use crate::socket::Stream;
-use crate::world::{ClientId, Ticket};
+use crate::ticket::{ClientId, Ticket};
 use fullstroke_nbd::{Command, Connection, Event};
 use std::io;
 use std::sync::Arc;

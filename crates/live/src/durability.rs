@@ -2,8 +2,8 @@
 //! waited for in a thread of their own.
 
 use crate::poll::Waker;
+use crate::ticket::Ticket;
 use crate::watch::Ended;
-use crate::world::Ticket;
 use fullstroke_bytes::{MarkJob, Marked, SyncJob, Synced};
 use std::collections::VecDeque;
 use std::io;

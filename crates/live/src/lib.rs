@@ -26,7 +26,8 @@
 //! | `budget.rs`, `limits.rs` | memory and descriptors, over all clients |
 //! | `client.rs`, `socket.rs`, `poll.rs` | one client, its socket, waiting for many |
 //! | `tls.rs`, `channel.rs` | certificates, and a socket under TLS |
-//! | `world.rs`, `watch.rs` | one served stack: layers, bytes, what is on its way |
+//! | `world.rs`, `watch.rs` | one served stack: layers and bytes |
+//! | `ticket.rs` | a request of a client on its way |
 //! | `parts.rs`, `scrub.rs` | what takes long, a bit at a time |
 //! | `allow.rs` | who may connect over TCP |
 //! | `durability.rs` | waiting for the host's disks |
@@ -57,6 +58,7 @@ mod serve;
 mod server;
 mod socket;
 mod status;
+mod ticket;
 mod tls;
 mod totals;
 mod watch;

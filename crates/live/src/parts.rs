@@ -7,8 +7,9 @@
 //! | a write that begins or ends within a sector | that sector is read, then all is written | at the end |
 //! | trims, zeroes that may be holes | one discard | whole rows of 8 MiB, between looks at the sockets |
 
+use crate::ticket::{Carried, Parts, Stage, Ticket, around, extent, is_unaligned, timed};
 use crate::watch::Ended;
-use crate::world::{Carried, Ticket, World, extent, timed};
+use crate::world::World;
 use fullstroke_bytes::StoreError;
 use fullstroke_contract::{Extent, Hints, Operation, Request, RequestId, Status};
 use fullstroke_nbd::{Command, CommandFlags};
@@ -24,25 +25,6 @@ const ZEROED_BYTES: u64 = 4 << 20;
 const ZEROING: u32 = 2;
 /// What is given back of the bytes at once, at least.
 const DISCARDED_SECTORS: u64 = (8 << 20) / SECTOR_BYTES;
-
-/// How far a request is that is carried out in parts.
-#[derive(Debug)]
-pub(crate) struct Parts {
-    stage: Stage,
-    under_way: u32,
-    /// What went wrong with a part.
-    failure: Option<Carried>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    /// Sectors of which only a part is written are being read.
-    Edges,
-    /// What remains is one request.
-    Last,
-    /// Zeroes are being written, up to this byte so far.
-    Zeroing { next_bytes: u64 },
-}
 
 /// A part that is not issued yet: others have asked before it, and the drives'
 /// queues would prefer the run of zeroes that it goes on with to all of them.
@@ -61,16 +43,6 @@ pub(crate) struct Slow {
     pub(crate) ticket: Ticket,
     left: VecDeque<Extent>,
     failure: Option<Carried>,
-}
-
-impl Ticket {
-    /// Up to which byte zeroes have been asked for, if it writes them in parts.
-    fn zeroed_to(&self) -> Option<u64> {
-        match self.parts.as_ref()?.stage {
-            Stage::Zeroing { next_bytes } => Some(next_bytes),
-            Stage::Edges | Stage::Last => None,
-        }
-    }
 }
 
 impl Slow {
@@ -376,25 +348,8 @@ impl World {
     }
 }
 
-impl Parts {
-    fn new(stage: Stage, under_way: u32) -> Parts {
-        Parts { stage, under_way, failure: None }
-    }
-
-    /// What went wrong, if something did; and whether the bytes were changed
-    /// part by part already.
-    pub(crate) fn outcome(&mut self) -> (Option<Carried>, bool) {
-        (self.failure.take(), matches!(self.stage, Stage::Zeroing { .. }))
-    }
-}
-
 fn allocates(request: &fullstroke_nbd::Request) -> bool {
     request.flags.contains(CommandFlags::NO_HOLE)
-}
-
-/// Whether a request does not begin and end on sectors.
-pub(crate) fn is_unaligned(request: &fullstroke_nbd::Request) -> bool {
-    !(request.offset_bytes | u64::from(request.length_bytes)).is_multiple_of(SECTOR_BYTES)
 }
 
 /// The first and the last sector of a write, if only a part of them is written.
@@ -417,12 +372,6 @@ fn edges(request: &fullstroke_nbd::Request) -> [Option<Extent>; 2] {
 /// The bytes before a sector.
 fn bytes_to(lbn: Lbn) -> u64 {
     lbn.0 * SECTOR_BYTES
-}
-
-/// The sectors that bytes touch.
-pub(crate) fn around(offset: u64, length: u64) -> Extent {
-    let first = offset / SECTOR_BYTES;
-    Extent::new(first, (offset + length).div_ceil(SECTOR_BYTES) - first)
 }
 
 /// The sectors that lie within bytes; may be none.

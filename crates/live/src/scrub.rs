@@ -2,7 +2,6 @@
 //! clients are served meanwhile.
 
 use crate::control_queue::ControlResponse;
-use crate::server::Server;
 use crate::world::World;
 use fullstroke_bytes::{self as bytes, Comparison};
 use fullstroke_units::{SECTOR_BYTES, Sectors};
@@ -30,50 +29,37 @@ impl Scrub {
     }
 }
 
-impl Server {
-    /// Begins to compare an export's redundancy, and to mend it if that is
-    /// wanted. Who asks for the same while that is under way waits for the same
-    /// answer.
-    pub(crate) fn begin_scrub(&mut self, export: Option<&str>, repair: bool, asker: Sender<ControlResponse>) {
-        match self.scrub_of(export, repair) {
-            Ok(scrub) => scrub.askers.push(asker),
-            // Whoever asked may have lost patience.
-            Err(message) => drop(asker.send(ControlResponse::Refused { message })),
-        }
-    }
-
-    /// The export's comparison, which begins now unless it is under way.
-    fn scrub_of(&mut self, export: Option<&str>, repair: bool) -> Result<&mut Scrub, String> {
-        let index = self.export(export)?;
-        if repair {
-            self.changes(index)?;
-        }
-        let scrub = self.worlds[index].scrub.get_or_insert_with(|| Scrub {
+impl World {
+    /// Begins to compare the redundancy, and to mend it if that is wanted. Who
+    /// asks for the same while that is under way waits for the same answer.
+    pub(crate) fn begin_scrub(&mut self, repair: bool, asker: Sender<ControlResponse>) {
+        let scrub = self.scrub.get_or_insert_with(|| Scrub {
             on_bytes: bytes::Scrub { mend: repair, ..bytes::Scrub::default() },
             rests_until: Instant::now(),
             askers: Vec::new(),
         });
-        match (scrub.on_bytes.mend, repair) {
-            (true, false) => Err("a scrub --repair is under way; ask again when it is done".into()),
-            (false, true) => Err("a scrub without --repair is under way; ask again when it is done".into()),
-            _ => Ok(scrub),
-        }
+        let other = match (scrub.on_bytes.mend, repair) {
+            (true, false) => "a scrub --repair is under way; ask again when it is done",
+            (false, true) => "a scrub without --repair is under way; ask again when it is done",
+            _ => return scrub.askers.push(asker),
+        };
+        // Whoever asked may have lost patience.
+        let _ = asker.send(ControlResponse::Refused { message: other.into() });
     }
 
     /// Goes on comparing, one step at least and not much longer than `until`.
-    pub(crate) fn scrub_on(&mut self, index: usize, until: Instant) {
-        let world = &mut self.worlds[index];
-        let Some(mut scrub) = world.scrub.take() else { return };
-        let busy = world.machine.in_flight() > 0;
+    pub(crate) fn scrub_on(&mut self, until: Instant) {
+        let Some(mut scrub) = self.scrub.take() else { return };
+        let busy = self.machine.in_flight() > 0;
         if busy && Instant::now() < scrub.rests_until {
-            world.scrub = Some(scrub);
+            self.scrub = Some(scrub);
             return;
         }
         loop {
-            match world.store.scrub_step(&mut scrub.on_bytes, STEP) {
+            match self.store.scrub_step(&mut scrub.on_bytes, STEP) {
                 Ok(true) => {}
                 Ok(false) => {
-                    let impaired = world.store.has_impaired_parity();
+                    let impaired = self.store.has_impaired_parity();
                     return answer(&scrub, &verdict(&scrub.on_bytes, impaired));
                 }
                 Err(error) => {
@@ -85,29 +71,22 @@ impl Server {
             }
         }
         scrub.rests_until = Instant::now() + PAUSE;
-        world.scrub = Some(scrub);
+        self.scrub = Some(scrub);
     }
 
     /// How long comparing rests; `None` if nothing is compared.
     pub(crate) fn scrub_pause(&self) -> Option<Duration> {
-        let pause = |world: &World| {
-            let scrub = world.scrub.as_ref()?;
-            let busy = world.machine.in_flight() > 0;
-            let rest = scrub.rests_until.saturating_duration_since(Instant::now());
-            Some(if busy { rest } else { Duration::ZERO })
-        };
-        self.worlds.iter().filter_map(pause).min()
+        let scrub = self.scrub.as_ref()?;
+        let busy = self.machine.in_flight() > 0;
+        let rest = scrub.rests_until.saturating_duration_since(Instant::now());
+        Some(if busy { rest } else { Duration::ZERO })
     }
 
     /// The server ends: whoever waits for a comparison is told so.
-    pub(crate) fn end_scrubs(&mut self) {
-        for world in &mut self.worlds {
-            if let Some(scrub) = world.scrub.take() {
-                answer(
-                    &scrub,
-                    &ControlResponse::Refused { message: "the server ends before all is compared".into() },
-                );
-            }
+    pub(crate) fn end_scrub(&mut self) {
+        if let Some(scrub) = self.scrub.take() {
+            let message = "the server ends before all is compared".into();
+            answer(&scrub, &ControlResponse::Refused { message });
         }
     }
 }

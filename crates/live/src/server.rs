@@ -9,8 +9,9 @@ use crate::durability::{Marks, SyncQueue, Syncer, Waiting};
 use crate::limits;
 use crate::poll::{Interest, Poll, Ready};
 use crate::socket::Listener;
+use crate::ticket::{Carried, ClientId, Ticket};
 use crate::watch::Ended;
-use crate::world::{Carried, ClientId, Ticket, World};
+use crate::world::World;
 use fullstroke_bytes::{MarkJob, Marked, SyncJob, Synced, Tidy};
 use fullstroke_contract::Status;
 use fullstroke_nbd::{Command, Encryption, ErrorCode, Exports};
@@ -176,7 +177,7 @@ impl Server {
                 self.react(*event);
             }
         }
-        self.end_scrubs();
+        self.worlds.iter_mut().for_each(World::end_scrub);
         Ok(())
     }
 
@@ -212,7 +213,7 @@ impl Server {
         if self.has_turns || !self.unread.is_empty() || self.worlds.iter().any(World::has_news) {
             return Duration::ZERO;
         }
-        if let Some(pause) = self.scrub_pause() {
+        if let Some(pause) = self.worlds.iter().filter_map(World::scrub_pause).min() {
             most = most.min(pause);
         }
         match self.waits() {
@@ -283,7 +284,7 @@ impl Server {
                 return;
             }
         }
-        self.scrub_on(index, until);
+        self.worlds[index].scrub_on(until);
     }
 
     /// Now and then, when the host's disks are idle: mends and forgets what

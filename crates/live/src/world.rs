@@ -1,15 +1,14 @@
 //! One served stack: its layers, its bytes, and what is on its way.
 
 use crate::lateness::Lateness;
-use crate::parts::{Held, Parts, Slow, around, is_unaligned};
+use crate::parts::{Held, Slow};
 use crate::record::{RecordedOrder, Recorder};
 use crate::scrub::Scrub;
 use crate::status::{ComparingStatus, Operations};
+use crate::ticket::{Carried, ClientId, Ticket, extent, is_unaligned, timed};
 use crate::watch::{Ended, Sent, Watch};
 use fullstroke_bytes::{Dropped, MemberStatus, RebuildRecord, Store, StoreError};
-use fullstroke_contract::{
-    Extent, Hints, MemberState, Operation, Order, RebuildSpeed, Refusal, Request, Signal, Status,
-};
+use fullstroke_contract::{Extent, MemberState, Operation, Order, RebuildSpeed, Refusal, Signal, Status};
 use fullstroke_engine::Machine;
 use fullstroke_nbd::{Allocation, Command, CommandFlags, ErrorCode, StatusExtent};
 use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors, Time};
@@ -30,79 +29,6 @@ const FILLED_AT_ONCE: Sectors = Sectors((1 << 20) / SECTOR_BYTES);
 const REQUESTS_MAX: usize = 2048;
 /// The bytes of these requests, which long requests reach first.
 const BYTES_MAX: u64 = 256 << 20;
-
-/// Whom an answer belongs to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct ClientId {
-    /// The place of its connection.
-    pub(crate) place: u32,
-    /// How many connections had this place before.
-    pub(crate) generation: u32,
-    /// Its number among all clients, from 1.
-    pub(crate) number: u32,
-}
-
-/// A client's request that is on its way.
-#[derive(Debug)]
-pub(crate) struct Ticket {
-    pub(crate) client: ClientId,
-    pub(crate) request: fullstroke_nbd::Request,
-    /// What a write brings; empty for all others.
-    pub(crate) payload: Vec<u8>,
-    /// When it arrived in the world.
-    pub(crate) arrived: Time,
-    /// How far it is, if it is carried out in parts.
-    pub(crate) parts: Option<Box<Parts>>,
-}
-
-impl Ticket {
-    pub(crate) fn new(client: ClientId, request: fullstroke_nbd::Request, payload: Vec<u8>) -> Ticket {
-        Ticket { client, request, payload, arrived: Time::ZERO, parts: None }
-    }
-
-    /// How it ends if all went well.
-    pub(crate) fn done(&self) -> Carried {
-        let forced = self.request.flags.contains(CommandFlags::FORCE_UNIT_ACCESS);
-        let durable = self.request.command == Command::Flush || (self.request.command.changes() && forced);
-        if durable { Carried::DoneWhenDurable } else { Carried::Done }
-    }
-}
-
-/// How a request ended on the bytes.
-#[derive(Debug)]
-pub(crate) enum Carried {
-    /// Read into the buffer, written, or nothing to do.
-    Done,
-    /// Done once what was written before is durable.
-    DoneWhenDurable,
-    /// The data is lost: more members have failed than the layout covers.
-    Lost,
-    /// The host's storage failed.
-    Failed(StoreError),
-}
-
-impl Carried {
-    /// How something on the bytes went.
-    pub(crate) fn of(done: Result<(), StoreError>) -> Carried {
-        match done {
-            Ok(()) => Carried::Done,
-            Err(StoreError::Lost { .. }) => Carried::Lost,
-            Err(error) => Carried::Failed(error),
-        }
-    }
-
-    /// The error that the client is told, with a text for people.
-    pub(crate) fn failure(&self) -> Option<(ErrorCode, String)> {
-        match self {
-            Carried::Done | Carried::DoneWhenDurable => None,
-            Carried::Lost => Some((ErrorCode::InputOutput, "the data was lost with failed drives".into())),
-            Carried::Failed(error) if error.is_out_of_space() => {
-                Some((ErrorCode::NoSpace, error.to_string()))
-            }
-            Carried::Failed(error) => Some((ErrorCode::InputOutput, error.to_string())),
-        }
-    }
-}
 
 /// One served stack.
 pub(crate) struct World {
@@ -578,31 +504,6 @@ impl World {
         }
         self.tickets.push(Some(ticket));
         self.tickets.len() as u32 - 1
-    }
-}
-
-/// The sectors that a client's request touches.
-pub(crate) fn extent(request: &fullstroke_nbd::Request) -> Extent {
-    around(request.offset_bytes, request.length_bytes.into())
-}
-
-/// A client's request, as the layers see it. Zeroes that need not be allocated
-/// are a discard (a disk deallocates), those that must be are a write.
-pub(crate) fn timed(request: &fullstroke_nbd::Request) -> Request {
-    let operation = match request.command {
-        Command::Read | Command::Cache | Command::BlockStatus => Operation::Read,
-        Command::Write => Operation::Write,
-        Command::WriteZeroes if request.flags.contains(CommandFlags::NO_HOLE) => Operation::Write,
-        Command::WriteZeroes | Command::Trim => Operation::Discard,
-        Command::Flush => Operation::Flush,
-    };
-    let force_unit_access =
-        operation == Operation::Write && request.flags.contains(CommandFlags::FORCE_UNIT_ACCESS);
-    Request {
-        operation,
-        extent: extent(request),
-        hints: Hints { force_unit_access, ..Hints::default() },
-        ..Request::default()
     }
 }
 
