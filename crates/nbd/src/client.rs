@@ -2,11 +2,11 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `mod.rs` | the client and its calls, one after the other |
-//! | `handshake.rs` | how an export is opened and listed |
-//! | `transmission.rs` | many requests at a time, and their answers |
-//! | `stream.rs` | numbers and texts from and to a stream |
-//! | `error.rs` | what can go wrong |
+//! | `client.rs` | the client and its calls, one after the other |
+//! | `client/handshake.rs` | how an export is opened and listed |
+//! | `client/transmission.rs` | many requests at a time, and their answers |
+//! | `client/stream.rs` | numbers and texts from and to a stream |
+//! | `client/error.rs` | what can go wrong |
 
 mod error;
 mod handshake;
