@@ -355,8 +355,8 @@ impl Mortal {
 
     /// The first member that is being rebuilt, and how far it is.
     fn rebuilding(&mut self) -> Option<(Vec<usize>, Sectors)> {
-        let member = self.store().status().into_iter().find(|member| member.state == "rebuilding")?;
-        Some((path(&member.member), Sectors(member.done_sectors?)))
+        let member = self.store().status().into_iter().find(|member| member.filled().is_some())?;
+        Some((path(&member.member), member.filled()?))
     }
 }
 

@@ -34,7 +34,7 @@ use crate::opening::Source;
 use crate::samples::{SAMPLES, Sample, folder, path, pattern};
 use crate::sealed::Label;
 use crate::superblock::MemberRecord;
-use crate::{Durable, Medium, MemoryMedium, Opening, Store, StoreError};
+use crate::{Durable, Medium, MemberStatus, MemoryMedium, Opening, Store, StoreError};
 use fullstroke_contract::Extent;
 use fullstroke_units::{Lbn, Random, Sectors, Seed};
 use std::collections::{BTreeMap, BTreeSet};
@@ -255,7 +255,7 @@ impl Trial {
     }
 
     fn all_alive(&mut self) -> bool {
-        self.store().status().iter().all(|member| member.state == "alive")
+        self.store().status().iter().all(|member| member.is_alive())
     }
 
     fn step(&mut self) {
@@ -401,15 +401,13 @@ impl Trial {
 
     /// Failed members are replaced and filled.
     fn see_to_members(&mut self) {
-        for state in ["failed", "rebuilding"] {
-            let members = self.store().status().into_iter().filter(|member| member.state == state);
-            for member in members.map(|member| path(&member.member)).collect::<Vec<_>>() {
-                if state == "failed" {
-                    let _ = self.store().restore_member(&member);
-                } else {
-                    let _ = self.store().rebuild_member(&member, Sectors(u64::MAX));
-                }
-            }
+        let failed = self.store().status().into_iter().filter(MemberStatus::has_failed);
+        for member in failed.map(|member| path(&member.member)).collect::<Vec<_>>() {
+            let _ = self.store().restore_member(&member);
+        }
+        let empty = self.store().status().into_iter().filter(|member| member.filled().is_some());
+        for member in empty.map(|member| path(&member.member)).collect::<Vec<_>>() {
+            let _ = self.store().rebuild_member(&member, Sectors(u64::MAX));
         }
     }
 

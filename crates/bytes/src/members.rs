@@ -11,41 +11,62 @@ use crate::superblock::{LossRecord, RebuildRecord, StateRecord, Superblock};
 use crate::{Store, StoreError};
 use fullstroke_contract::MemberState;
 use fullstroke_units::{SECTOR_BYTES, Sectors};
-use serde::Serialize;
 
 /// What a rebuild fills at once.
 const REBUILD_SECTORS: Sectors = Sectors((1 << 20) / SECTOR_BYTES);
 
 /// A member of a volume, and its state.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberStatus {
     /// Its indices from the top: `0.2`. Empty for a drive without a volume.
     pub member: String,
     /// The file that holds its bytes, within the store's folder, if it is a
     /// drive.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// Its capacity.
     pub sectors: u64,
     /// Its state.
-    pub state: &'static str,
+    pub state: MemberState,
+}
+
+impl MemberStatus {
+    /// Whether it answers, and holds what it should.
+    pub fn is_alive(&self) -> bool {
+        self.state == MemberState::Alive
+    }
+
+    /// Whether what it held is lost, and nothing stands in its place.
+    pub fn has_failed(&self) -> bool {
+        self.state == MemberState::Failed
+    }
+
     /// How far it is filled, if it is being filled.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub done_sectors: Option<u64>,
+    pub fn filled(&self) -> Option<Sectors> {
+        match self.state {
+            MemberState::Rebuilding { done } => Some(done),
+            MemberState::Alive | MemberState::Failed => None,
+        }
+    }
+
+    fn words(&self) -> String {
+        let state = match self.state {
+            MemberState::Alive => "alive",
+            MemberState::Failed => "failed",
+            MemberState::Rebuilding { .. } => "rebuilding",
+        };
+        format!("{} {state}", self.member)
+    }
 }
 
 impl Store {
     /// All members of all volumes, each volume before its members.
     pub fn status(&self) -> Vec<MemberStatus> {
         let records = states::records(&self.root).into_iter();
-        let status = records.map(|record| {
-            let (state, done_sectors) = match record.state {
-                StateRecord::Alive => ("alive", None),
-                StateRecord::Failed => ("failed", None),
-                StateRecord::Rebuilding { done_sectors } => ("rebuilding", Some(done_sectors)),
-            };
-            let (member, file, sectors) = (record.path, record.file, record.sectors);
-            MemberStatus { member, file, sectors, state, done_sectors }
+        let status = records.map(|record| MemberStatus {
+            member: record.path,
+            file: record.file,
+            sectors: record.sectors,
+            state: record.state.into(),
         });
         status.collect()
     }
@@ -145,14 +166,20 @@ impl Store {
             || self.losses.last().is_some_and(|loss| loss.covers(array.layout.member_states()))
     }
 
+    /// Whether the volume has failed, and waits for its members or for somebody
+    /// to say that the data they held [may be lost](Store::accept_data_loss).
+    pub fn awaits_loss(&self) -> bool {
+        !self.may_be_filled()
+    }
+
     /// An error if the volume has failed and its data was not given up.
     pub(crate) fn check_loss(&self) -> Result<(), StoreError> {
         if self.may_be_filled() {
             return Ok(());
         }
-        let members = self.status().into_iter().filter(|member| member.state != "alive");
-        let members = members.map(|member| format!("{} {}", member.member, member.state));
-        Err(StoreError::Failed { members: members.collect::<Vec<_>>().join(", ") })
+        let members = self.status().into_iter().filter(|member| !member.is_alive());
+        let members = members.map(|member| member.words()).collect::<Vec<_>>().join(", ");
+        Err(StoreError::Failed { members })
     }
 
     /// Somebody says that what the failed volume has lost may be lost: from now

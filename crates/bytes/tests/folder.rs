@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Sample, folder, path, pattern, sample};
-use fullstroke_bytes::{Location, OpenReport, Opening, Store, StoreError, Tidy};
+use fullstroke_bytes::{Location, MemberStatus, OpenReport, Opening, Store, StoreError, Tidy};
 use fullstroke_contract::{Extent, MemberState};
 use fullstroke_units::{Lbn, Sectors};
 use std::fs;
@@ -98,7 +98,7 @@ fn missing_and_short_members_are_named_and_survived_if_that_is_allowed() {
     // The files made in their places are not taken for the members.
     let (mut store, report) = open(sample, folder.path()).unwrap();
     assert_eq!(report.newly_failed, [""; 0]);
-    assert_eq!(store.status().iter().filter(|member| member.state == "failed").count(), 2);
+    assert_eq!(store.status().iter().filter(|member| member.has_failed()).count(), 2);
     assert!(all_of(&mut store) == bytes);
 }
 
@@ -145,19 +145,19 @@ fn a_failure_is_remembered_and_so_is_how_far_a_member_is_filled() {
     store.fail_member(&[2]).unwrap();
     drop(store);
     let (mut store, _) = open(sample, folder.path()).unwrap();
-    assert_eq!(store.status()[2].state, "failed");
+    assert_eq!(store.status()[2].state, MemberState::Failed);
     store.restore_member(&[2]).unwrap();
     let done = store.rebuild_member(&[2], Sectors(30)).unwrap();
     assert!((30..80).contains(&done.0));
     store.sync().unwrap();
     drop(store);
     let (mut store, _) = open(sample, folder.path()).unwrap();
-    assert_eq!((store.status()[2].state, store.status()[2].done_sectors), ("rebuilding", Some(done.0)));
+    assert_eq!(store.status()[2].state, MemberState::Rebuilding { done });
     assert_eq!(store.rebuild_member(&[2], Sectors(u64::MAX)).unwrap(), Sectors(80));
     store.close().unwrap();
     let (mut store, report) = open(sample, folder.path()).unwrap();
     assert!(report.clean);
-    assert_eq!(store.status()[2].state, "alive");
+    assert_eq!(store.status()[2].state, MemberState::Alive);
     assert!(all_of(&mut store) == bytes);
 }
 
@@ -174,7 +174,7 @@ fn members_that_missed_nothing_come_back_with_their_bytes() {
     store.re_add_member(&[2]).unwrap();
     assert!(!store.has_failed() && all_of(&mut store) == bytes);
     store.re_add_member(&[0]).unwrap();
-    assert!(store.status().iter().all(|member| member.state == "alive"));
+    assert!(store.status().iter().all(|member| member.is_alive()));
     assert!(all_of(&mut store) == bytes);
     assert_eq!(store.scrub().unwrap().mismatched_sectors, 0);
     store.close().unwrap();
@@ -612,10 +612,12 @@ fn a_volume_fails_with_too_many_of_its_members_and_is_replaced_with_them() {
     store.write(Lbn(0), &bytes).unwrap();
     let states = |store: &Store| store.status().iter().map(|member| member.state).collect::<Vec<_>>();
     store.fail_member(&[0, 1]).unwrap();
-    assert_eq!(states(&store), ["failed", "alive", "failed", "alive", "alive", "alive"]);
+    let (alive, failed, empty) =
+        (MemberState::Alive, MemberState::Failed, MemberState::Rebuilding { done: Sectors::ZERO });
+    assert_eq!(states(&store), [failed, alive, failed, alive, alive, alive]);
     store.restore_member(&[0, 1]).unwrap();
     store.rebuild_member(&[0, 1], Sectors(u64::MAX)).unwrap();
-    assert_eq!(states(&store), ["rebuilding", "alive", "alive", "alive", "alive", "alive"]);
+    assert_eq!(states(&store), [empty, alive, alive, alive, alive, alive]);
     store.rebuild_member(&[0], Sectors(u64::MAX)).unwrap();
     store.fail_member(&[1]).unwrap();
     assert!(all_of(&mut store) == bytes);
@@ -640,7 +642,7 @@ fn a_replaced_volume_is_emptied_and_filled_with_sound_parity_of_its_own() {
     }
     assert!(fs::metadata(folder.path().join("member-0.2.img")).unwrap().blocks() <= LABEL_BLOCKS);
     store.rebuild_member(&[0], Sectors(u64::MAX)).unwrap();
-    assert!(store.status().iter().all(|member| member.state == "alive"));
+    assert!(store.status().iter().all(|member| member.is_alive()));
     assert_eq!(store.scrub().unwrap().mismatched_sectors, 0);
     store.fail_member(&[1]).unwrap();
     store.fail_member(&[0, 2]).unwrap();
@@ -681,7 +683,7 @@ const TOO_MANY: &[(&str, &[&str], &str)] = &[
 fn begin_to_fill(store: &mut Store, drive: &str) -> Vec<usize> {
     store.restore_member(&path(drive)).unwrap();
     loop {
-        let filling = store.status().into_iter().find(|member| member.state == "rebuilding").unwrap();
+        let filling = store.status().into_iter().find(|member| member.filled().is_some()).unwrap();
         let filling = path(&filling.member);
         store.rebuild_member(&filling, Sectors(20)).unwrap();
         if store.member_state(&filling).unwrap() != MemberState::Alive {
@@ -708,7 +710,7 @@ fn a_rebuild_whose_last_source_fails_rests_and_nothing_reads_as_zeros() {
         assert!(before.1 > 0, "{name}");
         drop(store);
         let (mut store, _) = open(sample, folder.path()).unwrap();
-        assert!(store.has_failed() && store.status().iter().any(|member| member.state == "rebuilding"));
+        assert!(store.has_failed() && store.status().iter().any(|member| member.filled().is_some()));
         assert_eq!(right_and_lost(&mut store, &bytes), before, "{name}");
     }
 }
@@ -742,20 +744,20 @@ fn a_failed_volume_takes_no_changes_and_no_empty_member_until_its_data_is_given_
 /// Restores and fills members until all are alive.
 fn fill_all(store: &mut Store) {
     loop {
-        let paths = |store: &Store, state: &str| {
-            let members = store.status().into_iter().filter(|member| member.state == state);
+        let paths = |store: &Store, wanted: fn(&MemberStatus) -> bool| {
+            let members = store.status().into_iter().filter(wanted);
             members.map(|member| path(&member.member)).collect::<Vec<_>>()
         };
-        for member in paths(store, "failed") {
+        for member in paths(store, MemberStatus::has_failed) {
             // A volume is restored with its members.
             let _ = store.restore_member(&member);
         }
-        let rebuilding = paths(store, "rebuilding");
+        let rebuilding = paths(store, |member| member.filled().is_some());
         for member in &rebuilding {
             store.rebuild_member(member, Sectors(u64::MAX)).unwrap();
         }
         if rebuilding.is_empty() {
-            return assert!(store.status().iter().all(|member| member.state == "alive"));
+            return assert!(store.status().iter().all(|member| member.is_alive()));
         }
     }
 }

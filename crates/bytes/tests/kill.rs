@@ -72,9 +72,9 @@ fn the_process_that_is_killed() {
 
 /// Fills a member that is being rebuilt a little further.
 fn fill_some(store: &mut Store, random: &mut Random) {
-    let rebuilding = store.status().into_iter().find(|member| member.state == "rebuilding");
+    let rebuilding = store.status().into_iter().find(|member| member.filled().is_some());
     if let Some(member) = rebuilding {
-        let upto = member.done_sectors.unwrap() + 1 + random.below(4);
+        let upto = member.filled().unwrap().0 + 1 + random.below(4);
         store.rebuild_member(&path(&member.member), Sectors(upto)).unwrap();
     }
 }

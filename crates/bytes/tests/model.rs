@@ -130,13 +130,13 @@ impl Trial {
     }
 
     fn fail(&mut self, member: Index) {
-        if self.members(|member| member.state != "alive").is_empty() {
+        if self.members(|member| !member.is_alive()).is_empty() {
             self.failures = 0;
         }
         // A volume fails like two of its drives.
         let left = self.sample.tolerance - self.failures;
-        let drives = self.members(|member| member.state != "failed" && member.file.is_some());
-        let volumes = self.members(|member| member.state != "failed" && member.file.is_none());
+        let drives = self.members(|member| !member.has_failed() && member.file.is_some());
+        let volumes = self.members(|member| !member.has_failed() && member.file.is_none());
         let choice: Vec<(usize, Vec<usize>)> = (drives.into_iter().map(|path| (1, path)))
             .chain(volumes.into_iter().map(|path| (2, path)))
             .filter(|&(cost, _)| cost <= left)
@@ -149,7 +149,7 @@ impl Trial {
     }
 
     fn restore(&mut self, member: Index) {
-        let failed = self.members(|member| member.state == "failed");
+        let failed = self.members(|member| member.has_failed());
         if !failed.is_empty() {
             self.try_to_restore(&failed[member.index(failed.len())]);
         }
@@ -164,7 +164,7 @@ impl Trial {
     }
 
     fn rebuild(&mut self, member: Index, sectors: u64) {
-        let rebuilding = self.members(|member| member.state == "rebuilding");
+        let rebuilding = self.members(|member| member.filled().is_some());
         if !rebuilding.is_empty() {
             let path = &rebuilding[member.index(rebuilding.len())];
             let done = self.store.rebuild_member(path, Sectors(0)).unwrap();
@@ -186,9 +186,9 @@ impl Trial {
     fn finish(mut self) {
         self.check();
         loop {
-            let failed = self.members(|member| member.state == "failed");
+            let failed = self.members(|member| member.has_failed());
             failed.iter().for_each(|path| self.try_to_restore(path));
-            let rebuilding = self.members(|member| member.state == "rebuilding");
+            let rebuilding = self.members(|member| member.filled().is_some());
             for path in &rebuilding {
                 self.store.rebuild_member(path, Sectors(u64::MAX)).unwrap();
             }
@@ -197,7 +197,7 @@ impl Trial {
             }
         }
         self.check();
-        assert!(self.store.status().iter().all(|member| member.state == "alive"));
+        assert!(self.store.status().iter().all(|member| member.is_alive()));
         self.store.close().unwrap();
         if self.location != Location::Memory {
             let opening = Opening::default();

@@ -3,9 +3,10 @@
 use crate::clock::Pace;
 use crate::control_queue::{ControlRequest, ControlResponse};
 use crate::server::Server;
-use crate::status::{DriveStatus, ExportStatus, Health, RebuildStatus, Status, VolumeState};
+use crate::status::{DriveState, DriveStatus, ExportStatus, Health, RebuildStatus, Status, VolumeState};
 use crate::totals::DriveTotals;
 use crate::world::World;
+use fullstroke_bytes::MemberStatus;
 use fullstroke_contract::RebuildSpeed;
 use fullstroke_nbd::Features;
 use fullstroke_units::{Bytes, Duration};
@@ -168,11 +169,10 @@ fn export_status(world: &World) -> ExportStatus {
 
 fn health(world: &World) -> Health {
     let members = world.store.status();
-    let any = |state: &str| members.iter().any(|member| member.state == state);
     let state = match () {
         () if world.store.has_failed() => VolumeState::Failed,
-        () if any("failed") => VolumeState::Degraded,
-        () if any("rebuilding") => VolumeState::Rebuilding,
+        () if members.iter().any(MemberStatus::has_failed) => VolumeState::Degraded,
+        () if members.iter().any(|member| member.filled().is_some()) => VolumeState::Rebuilding,
         () => VolumeState::Whole,
     };
     let rebuilds =
@@ -183,7 +183,7 @@ fn health(world: &World) -> Health {
             left_s: rebuild.left().map(Duration::as_secs_f64),
         });
     let goes_on =
-        |name: &str| members.iter().any(|member| member.member == name && member.state == "rebuilding");
+        |name: &str| members.iter().any(|member| member.member == name && member.filled().is_some());
     let rebuilds = rebuilds.filter(|rebuild| goes_on(&rebuild.member));
     Health {
         state,
@@ -205,11 +205,11 @@ fn drives(world: &World) -> Vec<DriveStatus> {
         let dotted =
             tree.drive_path(name).map(|path| path.iter().map(usize::to_string).collect::<Vec<_>>().join("."));
         let member = members.iter().find(|member| dotted.as_ref() == Some(&member.member));
-        let done = member.and_then(|member| member.done_sectors);
-        let rebuilt_share = done.map(|done| done as f64 / capacity.0.max(1) as f64);
+        let done = member.and_then(MemberStatus::filled);
+        let rebuilt_share = done.map(|done| done.0 as f64 / capacity.0.max(1) as f64);
         DriveStatus {
             name: name.to_owned(),
-            state: member.map_or("alive", |member| member.state).to_owned(),
+            state: member.map_or(DriveState::Alive, |member| member.state.into()),
             rebuilt_share,
             queue_length: gauge.queue_length,
             head_share: f64::from(gauge.head.0) / f64::from(cylinders),

@@ -27,6 +27,7 @@
 //! | `client.rs`, `socket.rs`, `poll.rs` | one client, its socket, waiting for many |
 //! | `tls.rs`, `channel.rs` | certificates, and a socket under TLS |
 //! | `world.rs`, `watch.rs` | one served stack: layers and bytes |
+//! | `members.rs` | its members, and who knows their states |
 //! | `ticket.rs` | a request of a client on its way |
 //! | `parts.rs`, `scrub.rs` | what takes long, a bit at a time |
 //! | `allow.rs` | who may connect over TCP |
@@ -47,6 +48,7 @@ mod decisions;
 mod durability;
 mod lateness;
 mod limits;
+mod members;
 mod metrics;
 mod parts;
 mod peers;
@@ -76,8 +78,8 @@ pub use replay::{Difference, ReplayError, Verdict, replay_decisions};
 pub use serve::{ServeError, ServeOptions, Serving, Summary, serve};
 pub use socket::Listen;
 pub use status::{
-    ComparingStatus, DriveStatus, ExportStatus, Health, OperationStatus, Operations, RESPONSE_BUCKETS_S,
-    RebuildStatus, Status, VolumeState,
+    ComparingStatus, DriveState, DriveStatus, ExportStatus, Health, OperationStatus, Operations,
+    RESPONSE_BUCKETS_S, RebuildStatus, Status, VolumeState,
 };
 pub use tls::{TlsError, TlsOptions};
 pub use totals::DriveTotals;

@@ -8,7 +8,8 @@ use crate::control_queue::{ControlRequest, ControlResponse, ServerHandle};
 use crate::peers::{AcceptLoop, Peer, Service};
 use crate::socket::{Listen, Listener, OWNER};
 use crate::status::{
-    DriveStatus, ExportStatus, OperationStatus, RESPONSE_BUCKETS_S, RebuildStatus, Status, VolumeState,
+    DriveState, DriveStatus, ExportStatus, OperationStatus, RESPONSE_BUCKETS_S, RebuildStatus, Status,
+    VolumeState,
 };
 use exposition::{CONTENT_TYPE, Kind, Page};
 use fullstroke_contract::Counter;
@@ -292,7 +293,7 @@ fn drives(page: &mut Page, status: &Status) {
 }
 
 fn rebuilt_ratio(drive: &DriveStatus) -> f64 {
-    drive.rebuilt_share.unwrap_or(if drive.state == "failed" { 0.0 } else { 1.0 })
+    drive.rebuilt_share.unwrap_or(if drive.state == DriveState::Failed { 0.0 } else { 1.0 })
 }
 
 fn drive_counters(page: &mut Page, status: &Status) {
@@ -312,8 +313,8 @@ fn drive_states(page: &mut Page, status: &Status) {
     let mut family =
         page.family("fullstroke_drive_state", Kind::Gauge, "1 for the state in which the drive is.");
     for (export, drive) in each_drive(status) {
-        for state in ["alive", "failed", "rebuilding"] {
-            let labels = [("export", export), ("drive", drive.name.as_str()), ("state", state)];
+        for state in DriveState::ALL {
+            let labels = [("export", export), ("drive", drive.name.as_str()), ("state", state.name())];
             family.sample(&labels, u64::from(drive.state == state));
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::lateness::LatenessSummary;
 use crate::totals::DriveTotals;
-use fullstroke_contract::Operation;
+use fullstroke_contract::{MemberState, Operation};
 use serde::{Deserialize, Serialize};
 
 /// A running server.
@@ -188,13 +188,49 @@ pub struct Operations {
     pub discard: OperationStatus,
 }
 
+/// The state of a drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DriveState {
+    /// It answers, and holds what it should.
+    Alive,
+    /// What it held is lost.
+    Failed,
+    /// It is being filled.
+    Rebuilding,
+}
+
+impl DriveState {
+    /// All of them.
+    pub const ALL: [DriveState; 3] = [DriveState::Alive, DriveState::Failed, DriveState::Rebuilding];
+
+    /// Its name in messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            DriveState::Alive => "alive",
+            DriveState::Failed => "failed",
+            DriveState::Rebuilding => "rebuilding",
+        }
+    }
+}
+
+impl From<MemberState> for DriveState {
+    fn from(state: MemberState) -> DriveState {
+        match state {
+            MemberState::Alive => DriveState::Alive,
+            MemberState::Failed => DriveState::Failed,
+            MemberState::Rebuilding { .. } => DriveState::Rebuilding,
+        }
+    }
+}
+
 /// One drive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DriveStatus {
     /// Its name: `3`, or `1.0` where volumes nest.
     pub name: String,
-    /// `alive`, `failed` or `rebuilding`.
-    pub state: String,
+    /// Its state.
+    pub state: DriveState,
     /// How much of it is filled, while it is rebuilt.
     pub rebuilt_share: Option<f64>,
     /// Requests in it.

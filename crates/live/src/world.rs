@@ -2,27 +2,21 @@
 
 use crate::lateness::Lateness;
 use crate::parts::{Held, Slow};
-use crate::record::{RecordedOrder, Recorder};
+use crate::record::Recorder;
 use crate::scrub::Scrub;
 use crate::status::{ComparingStatus, Operations};
 use crate::ticket::{Carried, ClientId, Ticket, extent, is_unaligned, timed};
-use crate::watch::{Ended, Sent, Watch};
-use fullstroke_bytes::{Dropped, MemberStatus, RebuildRecord, Store, StoreError};
-use fullstroke_contract::{Extent, MemberState, Operation, Order, RebuildSpeed, Refusal, Signal, Status};
+use crate::watch::{Ended, Watch};
+use fullstroke_bytes::Store;
+use fullstroke_contract::{Extent, Operation, Status};
 use fullstroke_engine::Machine;
 use fullstroke_nbd::{Allocation, Command, CommandFlags, ErrorCode, StatusExtent};
 use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors, Time};
 use std::collections::VecDeque;
-use std::io::{self, Write as _};
 use std::ops::ControlFlow;
-use std::time::Instant;
 
 /// Extents of status in one answer; a client asks again for the rest.
 const EXTENTS_MAX: usize = 4096;
-/// What is filled between two looks at the sockets: 1 MiB takes about a
-/// millisecond.
-const FILLED_AT_ONCE: Sectors = Sectors((1 << 20) / SECTOR_BYTES);
-
 /// Clients' requests in the layers at a time, over all clients; what comes
 /// beyond waits with its client, is withdrawn with it, and has its turn in a
 /// line. Far above the depth of any queue below.
@@ -50,12 +44,13 @@ pub(crate) struct World {
     pub(crate) scrub: Option<Scrub>,
     /// What was to be compared when the store was opened.
     to_compare: Bytes,
-    rebuilding: bool,
+    /// Whether members are being filled.
+    pub(crate) rebuilding: bool,
     bytes_in_flight: u64,
     /// Whether people know that the store has stopped.
-    told_stop: bool,
+    pub(crate) told_stop: bool,
     /// Members, and how far they are to be filled on the bytes.
-    unfilled: VecDeque<(Vec<usize>, Sectors)>,
+    pub(crate) unfilled: VecDeque<(Vec<usize>, Sectors)>,
     pub(crate) tickets: Vec<Option<Ticket>>,
     free: Vec<u32>,
 }
@@ -114,137 +109,6 @@ impl World {
         self.begin(place);
     }
 
-    /// The member at `path` has failed.
-    pub(crate) fn fail(&mut self, now: Time, path: &[usize]) -> Result<(), Refusal> {
-        self.advance(now);
-        self.fill_all();
-        self.store.fail_member(path).map_err(refusal)?;
-        self.watch.rebuilds.forget(path);
-        self.order(now, path, |member| Order::Fail { member })
-    }
-
-    /// The failed member at `path` was replaced by an empty one. If the volume
-    /// has failed, somebody must say that its data may be lost.
-    pub(crate) fn restore(
-        &mut self,
-        now: Time,
-        path: &[usize],
-        rate: Option<Bytes>,
-        accept_data_loss: bool,
-    ) -> Result<(), Refusal> {
-        self.advance(now);
-        self.fill_all();
-        if accept_data_loss && self.store.has_failed() {
-            match self.store.accept_data_loss() {
-                // It was said before, or there is nothing to accept.
-                Ok(()) | Err(StoreError::Refused(_)) => {}
-                Err(error) => return Err(refusal(error)),
-            }
-        }
-        self.store.restore_member(path).map_err(|error| restore_refusal(error, path))?;
-        let ordered = self.order_restore(now, path, Sectors::ZERO, rate);
-        if ordered.is_err() {
-            // The bytes follow the layers. It was a failed member a moment ago.
-            let _ = self.store.fail_member(path);
-            return ordered;
-        }
-        self.keep_speed(|speed| speed.rate = rate)
-    }
-
-    /// The failed member at `path` stands in its place again, as it was.
-    pub(crate) fn re_add(&mut self, now: Time, path: &[usize]) -> Result<(), Refusal> {
-        self.advance(now);
-        self.fill_all();
-        self.store.re_add_member(path).map_err(refusal)?;
-        let ordered = self.order(now, path, |member| Order::ReAdd { member });
-        if ordered.is_err() {
-            // The bytes follow the layers. It was a failed member a moment ago.
-            let _ = self.store.fail_member(path);
-        }
-        ordered
-    }
-
-    /// The bytes have taken the member: whether data is lost thereby was theirs
-    /// to ask. Within a volume that has all its data, an inner volume that has
-    /// failed loses nothing by an empty member.
-    fn order_restore(
-        &mut self,
-        now: Time,
-        path: &[usize],
-        done: Sectors,
-        rate: Option<Bytes>,
-    ) -> Result<(), Refusal> {
-        let sent = self.watch.sent.len();
-        let accept_data_loss = !self.store.has_failed() || self.store.has_lost_data();
-        self.order(now, path, |member| Order::Restore { member, done, rate, accept_data_loss })?;
-        // Unless all of it was passed over at once, and said so.
-        let own = |sent: &Sent| path.split_last().is_some_and(|(_, volume)| sent.path == volume);
-        if !self.watch.sent.iter().skip(sent).any(own) {
-            let used = self.store.member_used(path).unwrap_or_default();
-            self.watch.rebuilds.begin(self.machine.now(), path, done, used);
-        }
-        Ok(())
-    }
-
-    /// From now on members are filled at this speed, in all volumes.
-    pub(crate) fn set_speed(&mut self, now: Time, speed: RebuildSpeed) -> Result<(), Refusal> {
-        self.advance(now);
-        let volumes: Vec<Vec<usize>> = self.machine.graph().volume_paths().map(<[usize]>::to_vec).collect();
-        if volumes.is_empty() {
-            return Err(Refusal("a single drive is not a member of a volume".into()));
-        }
-        for volume in volumes {
-            self.order_volume(&volume, Order::Speed(speed))?;
-        }
-        self.keep_speed(|kept| {
-            let RebuildSpeed { least, most } = speed;
-            *kept = RebuildRecord { rate: None, speed_limit_min: Some(least), speed_limit_max: most };
-        })
-    }
-
-    fn keep_speed(&mut self, change: impl FnOnce(&mut RebuildRecord)) -> Result<(), Refusal> {
-        let mut speed = self.store.rebuild_speed();
-        change(&mut speed);
-        self.store.keep_rebuild_speed(speed).map_err(refusal)
-    }
-
-    /// Members that were not whole when the bytes were left are not whole now,
-    /// and are filled as fast as was said.
-    pub(crate) fn resume(&mut self) {
-        let kept = self.store.rebuild_speed();
-        if kept.speed_limit_min.is_some() || kept.speed_limit_max.is_some() {
-            let least = kept.speed_limit_min.unwrap_or(RebuildSpeed::default().least);
-            let speed = RebuildSpeed { least, most: kept.speed_limit_max };
-            let volumes: Vec<Vec<usize>> =
-                self.machine.graph().volume_paths().map(<[usize]>::to_vec).collect();
-            for volume in volumes {
-                // A volume whose members never fail has no use for it.
-                let _ = self.order_volume(&volume, Order::Speed(speed));
-            }
-        }
-        let path_of = |member: &MemberStatus| -> Vec<usize> {
-            member.member.split('.').filter_map(|index| index.parse().ok()).collect()
-        };
-        let members = self.store.status();
-        let members =
-            || members.iter().map(|member| (path_of(member), member)).filter(|(path, _)| !path.is_empty());
-        // A rebuild that had lost its sources waits for them: first those that
-        // are filled, then those that have failed.
-        for (path, member) in members().filter(|(_, member)| member.state == "rebuilding") {
-            // What the stack file says already is refused, rightly.
-            let _ = self.order(Time::ZERO, &path, |member| Order::Fail { member });
-            if self.store.is_read_only() {
-                // It is filled by whoever serves it for writing.
-                continue;
-            }
-            let done = Sectors(member.done_sectors.unwrap_or_default());
-            let _ = self.order_restore(Time::ZERO, &path, done, kept.rate);
-        }
-        for (path, _) in members().filter(|(_, member)| member.state == "failed") {
-            let _ = self.order(Time::ZERO, &path, |member| Order::Fail { member });
-        }
-    }
-
     /// Whether something is to happen that nobody waits for with the clock.
     pub(crate) fn has_to_hurry(&self) -> bool {
         // The layers do not run away from the bytes.
@@ -267,31 +131,6 @@ impl World {
         !self.watch.ended.is_empty() || !self.slow.is_empty()
     }
 
-    fn note_rebuilding(&mut self) {
-        self.rebuilding = self.store.status().iter().any(|member| member.state == "rebuilding");
-    }
-
-    /// Says something to the layers about the member at `path`.
-    fn order(&mut self, now: Time, path: &[usize], order: impl Fn(usize) -> Order) -> Result<(), Refusal> {
-        let Some((&member, volume)) = path.split_last() else {
-            return Err(Refusal("a single drive is not a member of a volume".into()));
-        };
-        self.advance(now);
-        self.order_volume(volume, order(member))
-    }
-
-    /// Says something to the volume at `volume`, now.
-    fn order_volume(&mut self, volume: &[usize], order: Order) -> Result<(), Refusal> {
-        let now = self.machine.now();
-        let submitted = self.machine.submitted();
-        self.machine.order(now, volume, order, &mut self.watch)?;
-        if let Some(recorder) = &mut self.watch.recorder {
-            recorder.ordered(RecordedOrder::new(now, submitted, volume, order));
-        }
-        self.note_rebuilding();
-        Ok(())
-    }
-
     /// Lets everything happen that is due by `now`.
     pub(crate) fn advance(&mut self, now: Time) {
         self.machine.advance(now.max(self.machine.now()), &mut self.watch);
@@ -305,93 +144,6 @@ impl World {
         let stuck = self.machine.in_flight() > 0 && self.machine.next_wake() == Time::NEVER;
         assert!(!stuck, "a layer has lost {} requests", self.machine.in_flight());
         self.machine.wake(&mut self.watch);
-    }
-
-    /// Carries what the volumes have rebuilt out on the bytes, some of it at
-    /// least, and not much longer than `until`.
-    pub(crate) fn carry_signals(&mut self, until: Instant) {
-        self.note_signals();
-        while self.is_filling() {
-            self.fill();
-            if Instant::now() >= until {
-                return;
-            }
-        }
-    }
-
-    /// Notes what the volumes have rebuilt.
-    fn note_signals(&mut self) {
-        while let Some(Sent { mut path, signal }) = self.watch.sent.pop_front() {
-            let Signal::Rebuilt { member, done, .. } = signal else { continue };
-            path.push(member as usize);
-            match self.unfilled.iter_mut().find(|unfilled| unfilled.0 == path) {
-                Some((_, upto)) => *upto = done,
-                None => self.unfilled.push_back((path, done)),
-            }
-        }
-    }
-
-    /// Whether something is to be filled on the bytes.
-    fn is_filling(&self) -> bool {
-        !self.unfilled.is_empty()
-    }
-
-    /// Fills some of it, so little that clients hardly wait. A member that the
-    /// host cannot fill has failed again.
-    fn fill(&mut self) {
-        let Some((path, upto)) = self.unfilled.pop_front() else { return };
-        let filled = match self.store.member_state(&path) {
-            Ok(MemberState::Rebuilding { done }) => {
-                self.store.rebuild_member(&path, upto.min(done + FILLED_AT_ONCE))
-            }
-            // It is whole already, or has failed meanwhile.
-            _ => Ok(upto),
-        };
-        match filled {
-            Ok(done) if done < upto => return self.unfilled.push_front((path, upto)),
-            Ok(_) => {}
-            // It waits, as far as it is filled, for what it needs.
-            Err(StoreError::Failed { .. }) => {}
-            Err(error) => {
-                let member = path.iter().map(usize::to_string).collect::<Vec<_>>().join(".");
-                // Who reads standard error may have gone, which is no reason to end.
-                let _ = writeln!(io::stderr(), "fullstroke: member {member} cannot be rebuilt: {error}");
-                // Either may know already.
-                let _ = self.store.fail_member(&path);
-                let _ = self.order(self.machine.now(), &path, |member| Order::Fail { member });
-            }
-        }
-        self.note_rebuilding();
-    }
-
-    /// Tells the layers which members have failed because the host's storage
-    /// did, and people that it did.
-    pub(crate) fn tell_dropped(&mut self) {
-        for Dropped { path, why } in self.store.take_dropped() {
-            let drive = path.iter().map(usize::to_string).collect::<Vec<_>>().join(".");
-            let _ = writeln!(io::stderr(), "fullstroke: {}: drive {drive} has failed: {why}", self.name);
-            // They may know already.
-            let _ = self.order(self.machine.now(), &path, |member| Order::Fail { member });
-        }
-        if let Some(why) = self.store.stopped()
-            && !self.told_stop
-        {
-            self.told_stop = true;
-            let _ = writeln!(
-                io::stderr(),
-                "fullstroke: {}: nothing is served any more, since writes may be lost: {why}",
-                self.name
-            );
-        }
-    }
-
-    /// Fills all of it: before states change, the bytes must be as far as the
-    /// layers are.
-    fn fill_all(&mut self) {
-        self.note_signals();
-        while self.is_filling() {
-            self.fill();
-        }
     }
 
     /// Why a request is not begun at all. A disk zeroes no faster than it
@@ -505,20 +257,4 @@ impl World {
         self.tickets.push(Some(ticket));
         self.tickets.len() as u32 - 1
     }
-}
-
-/// Why a member cannot be restored, with the way out.
-fn restore_refusal(error: StoreError, path: &[usize]) -> Refusal {
-    let member = path.iter().map(usize::to_string).collect::<Vec<_>>().join(".");
-    match error {
-        StoreError::Failed { .. } => Refusal(format!(
-            "{error}: an empty drive would be filled with nothing. If the data may be lost, say so: \
-             restore {member} --accept-data-loss"
-        )),
-        other => refusal(other),
-    }
-}
-
-fn refusal(error: StoreError) -> Refusal {
-    Refusal(error.to_string())
 }

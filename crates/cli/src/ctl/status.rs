@@ -91,7 +91,7 @@ fn shown(total: Total) -> String {
 /// The state, with how far a rebuild has come.
 fn state(drive: &DriveStatus) -> String {
     match drive.rebuilt_share {
-        Some(share) => format!("{} {:.1} %", drive.state, 100.0 * share),
-        None => drive.state.clone(),
+        Some(share) => format!("{} {:.1} %", drive.state.name(), 100.0 * share),
+        None => drive.state.name().to_owned(),
     }
 }

@@ -203,7 +203,7 @@ fn row(look: Look, span: Span, before: &DriveStatus, now: &DriveStatus, track: u
         Piece::styled(head, look.head()),
         Piece::styled(right, look.quiet()),
         Piece::raw(numbers),
-        Piece::styled(state(now), look.state(&now.state)),
+        Piece::styled(state(now), look.state(now.state)),
     ])
 }
 
@@ -234,8 +234,8 @@ fn arm(look: Look, drive: &DriveStatus, track: usize) -> (String, String, String
 
 fn state(drive: &DriveStatus) -> String {
     match drive.rebuilt_share {
-        Some(share) => format!("{} {:.0}%", drive.state, (100.0 * share).floor()),
-        None => drive.state.clone(),
+        Some(share) => format!("{} {:.0}%", drive.state.name(), (100.0 * share).floor()),
+        None => drive.state.name().to_owned(),
     }
 }
 

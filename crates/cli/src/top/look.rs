@@ -1,5 +1,6 @@
 //! How things look: colours and signs, as far as the terminal has them.
 
+use fullstroke_live::DriveState;
 use ratatui::style::{Color, Modifier, Style};
 use std::env;
 
@@ -70,11 +71,11 @@ impl Look {
     }
 
     /// Of a drive in this state.
-    pub(super) fn state(&self, state: &str) -> Style {
+    pub(super) fn state(&self, state: DriveState) -> Style {
         match state {
-            "alive" => self.colour(Color::Green),
-            "rebuilding" => self.colour(Color::Yellow),
-            _ => self.warning(),
+            DriveState::Alive => self.colour(Color::Green),
+            DriveState::Rebuilding => self.colour(Color::Yellow),
+            DriveState::Failed => self.warning(),
         }
     }
 

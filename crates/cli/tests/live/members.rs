@@ -2,7 +2,7 @@
 
 use crate::pattern;
 use crate::server::{Place, Server};
-use crate::stacks::{DISK, RAID0, RAID5, RAID6, REDUNDANT, Volume};
+use crate::stacks::{DEGRADED, DISK, RAID0, RAID5, RAID6, REDUNDANT, Volume};
 use fullstroke_nbd::client::{Client, ClientError};
 use fullstroke_nbd::{CommandFlags, ErrorCode};
 use fullstroke_units::Random;
@@ -225,6 +225,31 @@ fn a_rebuild_goes_on_where_the_last_server_stood() {
 
 /// Two failures of a RAID 5, then a restore of one: it answered again at once,
 /// and reads returned garbage.
+/// Where the stack file says that a drive has failed and the store knows better,
+/// the layers had it failed after the server was started again, and refused to
+/// let it fail.
+#[test]
+fn a_drive_that_was_rebuilt_is_alive_whatever_the_stack_file_says() {
+    let place = Place::new(DEGRADED, 4);
+    let server = place.serve_stored();
+    let mut mirror = Mirror::new(&server);
+    assert_eq!(server.states()[1], "failed");
+    server.ctl(&["restore", "1"]);
+    server.wait_for_rebuild();
+    server.stop_well();
+    let server = place.serve_stored();
+    mirror.client = server.client();
+    assert_eq!(count(&server.states(), "alive"), 4);
+    mirror.read_all("started again");
+    let ios = |server: &Server| {
+        server.status()["exports"][0]["drives"][1]["ios"].as_u64().expect("drives count their I/O")
+    };
+    assert!(ios(&server) > 0, "the drive is read");
+    server.ctl(&["fail", "1"]);
+    mirror.read_all("failed again");
+    server.stop_well();
+}
+
 #[test]
 fn beyond_its_redundancy_a_volume_stays_failed_until_the_loss_is_accepted() {
     let server = Place::new(RAID5, 4).serve(&["--no-delay"]);

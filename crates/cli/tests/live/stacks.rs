@@ -45,6 +45,12 @@ pub const RAID5: Volume = Volume {
     table: "layout = \"raid5\"\nchunk = \"16KiB\"\ndrive = \"disk.toml\"\ndrives = 5",
     expendable: &["3"],
 };
+/// As the stack file has it, a drive has failed.
+pub const DEGRADED: Volume = Volume {
+    name: "degraded",
+    table: "layout = \"raid5\"\nchunk = \"16KiB\"\nfailed = [1]\ndrive = \"disk.toml\"\ndrives = 4",
+    expendable: &[],
+};
 pub const RAID6: Volume = Volume {
     name: "raid6",
     table: "layout = \"raid6\"\nchunk = \"16KiB\"\ndrive = \"disk.toml\"\ndrives = 6",

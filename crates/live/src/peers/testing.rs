@@ -4,8 +4,8 @@ use crate::control_queue::{ControlQueue, ControlRequest, ControlResponse, Server
 use crate::lateness::LatenessSummary;
 use crate::poll::{Interest, Poll, Waker};
 use crate::status::{
-    ComparingStatus, DriveStatus, ExportStatus, Health, OperationStatus, Operations, RESPONSE_BUCKETS_S,
-    Status,
+    ComparingStatus, DriveState, DriveStatus, ExportStatus, Health, OperationStatus, Operations,
+    RESPONSE_BUCKETS_S, Status,
 };
 use crate::totals::DriveTotals;
 use fullstroke_contract::MemberStatistics;
@@ -73,7 +73,7 @@ pub(crate) fn status() -> Status {
         p999_us: 90.0,
         max_us: 100.0,
     };
-    let rebuilding = DriveStatus { state: "rebuilding".into(), rebuilt_share: Some(0.25), ..drive("1.0") };
+    let rebuilding = DriveStatus { state: DriveState::Rebuilding, rebuilt_share: Some(0.25), ..drive("1.0") };
     let export = ExportStatus {
         name: "a \"quoted\\name\"\nof two lines".into(),
         layout: "raid1 of 2".into(),
@@ -96,7 +96,7 @@ pub(crate) fn status() -> Status {
 fn drive(name: &str) -> DriveStatus {
     DriveStatus {
         name: name.into(),
-        state: "alive".into(),
+        state: DriveState::Alive,
         rebuilt_share: None,
         queue_length: 4,
         head_share: 0.5,

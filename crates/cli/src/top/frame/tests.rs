@@ -2,7 +2,7 @@
 
 use super::*;
 use fullstroke_contract::MemberStatistics;
-use fullstroke_live::{ComparingStatus, DriveTotals, Health, LatenessSummary, Operations};
+use fullstroke_live::{ComparingStatus, DriveState, DriveTotals, Health, LatenessSummary, Operations};
 use fullstroke_units::{Duration, Sectors};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -12,7 +12,7 @@ use ratatui::style::Color;
 fn drive(name: &str, head_share: f64) -> DriveStatus {
     DriveStatus {
         name: name.into(),
-        state: "alive".into(),
+        state: DriveState::Alive,
         rebuilt_share: None,
         queue_length: 4,
         head_share,
@@ -134,9 +134,9 @@ fn rates_are_those_between_the_two_looks() {
 #[test]
 fn nothing_is_cut_at_eighty_columns() {
     let mut drives: Vec<DriveStatus> = (0..4).map(|number| drive(&format!("1.{number}"), 0.5)).collect();
-    drives[1].state = "rebuilding".into();
+    drives[1].state = DriveState::Rebuilding;
     drives[1].rebuilt_share = Some(1.0);
-    drives[2].state = "failed".into();
+    drives[2].state = DriveState::Failed;
     drives[3].queue_length = 99_999;
     let before = status(drives);
     let now = later(&before, |export| {
@@ -203,7 +203,7 @@ fn many_drives_are_scrolled_through() {
 #[test]
 fn without_colours_nothing_is_coloured_and_ascii_is_enough() {
     let mut status = status(vec![drive("0", 0.3), drive("1", 0.9)]);
-    status.exports[0].drives[1].state = "failed".into();
+    status.exports[0].drives[1].state = DriveState::Failed;
     let plain = View { look: Look::new(false, false), ..view(&status, &status) };
     let buffer = screen(&plain, 80, 24);
     assert!(buffer.content.iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset));
