@@ -23,20 +23,13 @@ pub(crate) struct Client {
     finished_sending: bool,
     /// There is output that was not offered to the socket.
     pub(crate) unsent: bool,
-    /// It stands in the line of those whose next request has to wait.
-    pub(crate) in_line: bool,
+    /// It is queued with those whose next request has to wait.
+    pub(crate) is_queued: bool,
     /// What the budget has counted of it.
     pub(crate) counted_bytes: u64,
     began: Instant,
     /// When it last took something of its answers, or had taken all.
     took_at: Instant,
-}
-
-/// Whether a connection goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
-    Goes,
-    Ends,
 }
 
 impl Client {
@@ -57,7 +50,7 @@ impl Client {
             interest: Interest::READ,
             finished_sending: false,
             unsent: true,
-            in_line: false,
+            is_queued: false,
             counted_bytes: 0,
             began: Instant::now(),
             took_at: Instant::now(),
@@ -143,9 +136,9 @@ impl Client {
         self.connection.held_bytes() + self.channel.held_bytes()
     }
 
-    /// How long it has been haggling without opening an export; `None` once it
-    /// has opened one.
-    pub(crate) fn haggling(&self) -> Option<Duration> {
+    /// How long its handshake has taken so far; `None` once it has opened an
+    /// export.
+    pub(crate) fn handshaking(&self) -> Option<Duration> {
         self.export.is_none().then(|| self.began.elapsed())
     }
 
@@ -166,17 +159,15 @@ impl Client {
 
     /// Whether the connection is over: nothing more comes, and all is answered
     /// and sent.
-    pub(crate) fn fate(&self) -> Fate {
-        let ends = self.says_no_more();
-        let quiet = self.connection.in_flight() == 0 && !self.has_output();
-        if ends && quiet { Fate::Ends } else { Fate::Goes }
+    pub(crate) fn is_over(&self) -> bool {
+        self.says_no_more() && self.connection.in_flight() == 0 && !self.has_output()
     }
 
     /// Waits for what can go on: room in the socket if there is output, input
     /// if `reads` and the connection takes more.
     pub(crate) fn settle(&mut self, poll: &Poll, reads: bool) -> io::Result<()> {
         let interest = Interest {
-            readable: reads && !self.in_line && !self.connection.is_paused() && !self.says_no_more(),
+            readable: reads && !self.is_queued && !self.connection.is_paused() && !self.says_no_more(),
             writable: self.has_output(),
         };
         if interest != self.interest {

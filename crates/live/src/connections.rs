@@ -1,6 +1,6 @@
 //! The server's clients: they come, are heard, are answered, and leave.
 
-use crate::client::{Client, Fate};
+use crate::client::Client;
 use crate::poll::{Interest, Ready};
 use crate::server::{FIRST_LISTENER, RETRY, Server, client_key, client_of};
 use crate::socket::Stream;
@@ -11,19 +11,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Reads from one client before it is the others' turn.
-const TURNS: usize = 16;
+const READS_MAX: usize = 16;
 /// Requests of one client that are begun before it is the turn of the next in
-/// line.
+/// the queue.
 const QUANTUM: usize = 4;
 /// Clients that are accepted before others are heard.
-const ACCEPTED: usize = 64;
+const ACCEPTS_MAX: usize = 64;
 /// Clients whose buffers are kept for later.
 const FEW: u64 = 32;
 /// For a client to open an export.
-const HAGGLING: Duration = Duration::from_secs(10);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Who has said its last word and takes no answers for so long is cut off; and
 /// any other, if memory is short.
-const STALLED: Duration = Duration::from_secs(30);
+const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Server {
     pub(crate) fn send_to(&mut self, place: u32) {
@@ -38,7 +38,7 @@ impl Server {
             client.end_input();
         }
         let settled = sent.and_then(|()| client.settle(&self.poll, reads));
-        if settled.is_err() || client.fate() == Fate::Ends {
+        if settled.is_err() || client.is_over() {
             return self.close(place);
         }
         if client.has_unread() {
@@ -48,7 +48,7 @@ impl Server {
     }
 
     pub(crate) fn accept(&mut self, index: usize) {
-        for _ in 0..ACCEPTED {
+        for _ in 0..ACCEPTS_MAX {
             let Some(listener) = self.listeners.get(index) else { return };
             match listener.accept() {
                 Ok(stream) if self.may_connect(&stream) && self.has_room_for_one() => {
@@ -94,11 +94,11 @@ impl Server {
     }
 
     /// Whether there is room for another client; if need be, the one that has
-    /// been haggling longest makes room, which may be meaning no good.
+    /// not opened an export for longest makes room, which may be meaning no good.
     fn has_room_for_one(&mut self) -> bool {
         if self.clients_now >= self.clients_max {
             let clients = self.clients.iter().flatten();
-            let oldest = clients.filter_map(|client| Some((client.haggling()?, client.id.place))).max();
+            let oldest = clients.filter_map(|client| Some((client.handshaking()?, client.id.place))).max();
             if let Some((_, place)) = oldest {
                 self.close(place);
             }
@@ -107,12 +107,12 @@ impl Server {
     }
 
     /// Sends clients away that open nothing, or take no answers.
-    pub(crate) fn send_idlers_away(&mut self) {
+    pub(crate) fn close_idle_clients(&mut self) {
         let is_tight = self.budget.is_tight();
         for place in 0..self.clients.len() {
             let Some(client) = &self.clients[place] else { continue };
-            let dawdles = client.haggling().is_some_and(|time| time >= HAGGLING);
-            let stalls = client.stalled() >= STALLED && (is_tight || client.says_no_more());
+            let dawdles = client.handshaking().is_some_and(|time| time >= HANDSHAKE_TIMEOUT);
+            let stalls = client.stalled() >= STALL_TIMEOUT && (is_tight || client.says_no_more());
             if dawdles || stalls {
                 self.close(place as u32);
             }
@@ -128,7 +128,7 @@ impl Server {
     }
 
     /// A client's socket is ready.
-    pub(crate) fn hear(&mut self, event: Ready) {
+    pub(crate) fn client_ready(&mut self, event: Ready) {
         let place = event.key as u32;
         // It may have been told before the client left, and another came.
         let Some(client) = self.clients.get(place as usize).and_then(Option::as_ref) else { return };
@@ -155,11 +155,11 @@ impl Server {
 
     /// Reads what a client has sent, and begins what it asks for.
     fn take_in(&mut self, place: u32) {
-        for _ in 0..TURNS {
+        for _ in 0..READS_MAX {
             let Some(client) = &mut self.clients[place as usize] else { return };
             let Ok(more) = client.receive() else { return self.close(place) };
             self.begin_all(place);
-            let waits = self.clients[place as usize].as_ref().is_none_or(|client| client.in_line);
+            let waits = self.clients[place as usize].as_ref().is_none_or(|client| client.is_queued);
             if !more || waits {
                 break;
             }
@@ -175,25 +175,25 @@ impl Server {
     fn begin_all(&mut self, place: u32) {
         let Some(client) = &self.clients[place as usize] else { return };
         match client.export {
-            _ if client.in_line || self.stopping.is_some() => {}
-            // Who has nothing to ask for must not stand in line: nobody there is read from.
-            Some(world) if !self.worlds[world].line.is_empty() && !client.connection.has_request() => {}
-            Some(world) if !self.worlds[world].line.is_empty() => {
-                self.stand_in_line(place);
+            _ if client.is_queued || self.stopping.is_some() => {}
+            // Who has nothing to ask for must not be queued: nobody there is read from.
+            Some(world) if !self.worlds[world].queued.is_empty() && !client.connection.has_request() => {}
+            Some(world) if !self.worlds[world].queued.is_empty() => {
+                self.enqueue(place);
                 // Those before it may wait for memory, of which it needs less.
-                self.has_turns = true;
+                self.may_admit = true;
             }
             _ => self.begin_some(place, usize::MAX),
         }
     }
 
     /// Begins so many requests of a client at most. If there are more, it stands
-    /// in line.
+    /// in the queue.
     fn begin_some(&mut self, place: u32, most: usize) {
         for _ in 0..most {
             let Some(client) = &mut self.clients[place as usize] else { return };
             if client.export.is_some_and(|world| !self.worlds[world].has_place()) {
-                return self.stand_in_line(place);
+                return self.enqueue(place);
             }
             let held = client.held_bytes();
             self.budget.change(client.counted_bytes, held);
@@ -201,43 +201,43 @@ impl Server {
             client.connection.set_room(self.budget.room(held));
             match client.next_event() {
                 Ok(Some(event)) => self.begin(place, event),
-                Ok(None) if client.connection.lacks_room() => return self.stand_in_line(place),
+                Ok(None) if client.connection.lacks_room() => return self.enqueue(place),
                 Ok(None) | Err(_) => return,
             }
         }
-        self.stand_in_line(place);
+        self.enqueue(place);
     }
 
-    fn stand_in_line(&mut self, place: u32) {
+    fn enqueue(&mut self, place: u32) {
         let Some(client) = &mut self.clients[place as usize] else { return };
         if let Some(world) = client.export
-            && !client.in_line
+            && !client.is_queued
         {
-            client.in_line = true;
-            self.worlds[world].line.push_back(client.id);
+            client.is_queued = true;
+            self.worlds[world].queued.push_back(client.id);
         }
     }
 
-    /// Begins requests of those who stand in line, some of each, as far as there
+    /// Begins requests of those who are queued, some of each, as far as there
     /// is room.
-    pub(crate) fn take_turns(&mut self) {
-        if !std::mem::take(&mut self.has_turns) || self.stopping.is_some() {
+    pub(crate) fn admit_queued(&mut self) {
+        if !std::mem::take(&mut self.may_admit) || self.stopping.is_some() {
             return;
         }
         for index in 0..self.worlds.len() {
-            for _ in 0..self.worlds[index].line.len() {
+            for _ in 0..self.worlds[index].queued.len() {
                 let world = &mut self.worlds[index];
                 if !world.has_place() {
                     break;
                 }
-                let Some(id) = world.line.pop_front() else { break };
+                let Some(id) = world.queued.pop_front() else { break };
                 let Some(client) = client_of(&mut self.clients, id) else { continue };
-                client.in_line = false;
+                client.is_queued = false;
                 let before = world.machine.submitted();
                 self.begin_some(id.place, QUANTUM);
                 // Whoever could begin something may be able to begin more.
-                self.has_turns |=
-                    self.worlds[index].machine.submitted() > before && !self.worlds[index].line.is_empty();
+                self.may_admit |=
+                    self.worlds[index].machine.submitted() > before && !self.worlds[index].queued.is_empty();
                 self.touch(id);
             }
         }
@@ -248,7 +248,7 @@ impl Server {
     fn account(&mut self, place: u32) {
         let Some(client) = &mut self.clients[place as usize] else { return };
         let held = client.held_bytes();
-        self.has_turns |= held < client.counted_bytes && !self.lines_are_empty();
+        self.may_admit |= held < client.counted_bytes && !self.nobody_is_queued();
         let Some(client) = &mut self.clients[place as usize] else { return };
         self.budget.change(client.counted_bytes, held);
         client.counted_bytes = held;
@@ -257,8 +257,8 @@ impl Server {
         }
     }
 
-    fn lines_are_empty(&self) -> bool {
-        self.worlds.iter().all(|world| world.line.is_empty())
+    fn nobody_is_queued(&self) -> bool {
+        self.worlds.iter().all(|world| world.queued.is_empty())
     }
 
     fn begin(&mut self, place: u32, event: Event) {
@@ -297,12 +297,12 @@ impl Server {
         // What is under way is finished, and its answers are dropped; what it had
         // asked for besides goes with it.
         self.budget.change(client.counted_bytes, 0);
-        if client.in_line
+        if client.is_queued
             && let Some(world) = client.export
         {
-            self.worlds[world].line.retain(|&id| id != client.id);
+            self.worlds[world].queued.retain(|&id| id != client.id);
         }
-        self.has_turns = true;
+        self.may_admit = true;
         client.leave(&self.poll);
         self.generations[place as usize] = self.generations[place as usize].wrapping_add(1);
         self.free.push(place);

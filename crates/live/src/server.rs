@@ -33,17 +33,17 @@ const CLIENT: u64 = 1 << 63;
 /// The niceness of a thread that keeps the model's time: before all others.
 const NICENESS: i32 = -20;
 /// How long the loop sleeps if nothing happens.
-const NAP: Duration = Duration::from_secs(1);
+const IDLE_POLL: Duration = Duration::from_secs(1);
 /// How long a client may take to read its last answers when the server ends.
-const FAREWELL: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often it looks whether all is done then.
-const FAREWELL_LOOK: Duration = Duration::from_millis(1);
+const SHUTDOWN_POLL: Duration = Duration::from_millis(1);
 /// What was begun is finished for so long at the world's pace when the server
 /// ends; then without waiting.
 const DRAIN: Duration = Duration::from_secs(10);
 /// How long worlds may go on without a look at the sockets, if nothing is
 /// waited for.
-const TURN: Duration = Duration::from_micros(500);
+const TIME_SLICE: Duration = Duration::from_micros(500);
 /// Events between two looks at the host's clock.
 const EVENTS: usize = 16;
 /// Until it is tried again to accept, if the host refuses.
@@ -83,9 +83,9 @@ pub(crate) struct Server {
     /// Clients with something to send, or that have just changed.
     pub(crate) touched: Vec<u32>,
     pub(crate) budget: Budget,
-    /// A request has ended, or memory was given back: whoever stands in line may
-    /// have its turn.
-    pub(crate) has_turns: bool,
+    /// A request has ended, or memory was given back: who is queued may be
+    /// admitted.
+    pub(crate) may_admit: bool,
     signals: UnixStream,
     syncer: Syncer<SyncJob>,
     sync_queues: Vec<SyncQueue>,
@@ -147,13 +147,13 @@ impl Server {
             clients_so_far: 0,
             touched: Vec::new(),
             budget: Budget::default(),
-            has_turns: false,
+            may_admit: false,
             signals,
             syncer,
             marker,
             answered: Vec::new(),
-            tidy_at: NAP,
-            sweep_at: NAP,
+            tidy_at: IDLE_POLL,
+            sweep_at: IDLE_POLL,
             stopping: None,
             hurrying: false,
         })
@@ -165,7 +165,7 @@ impl Server {
         let mut ready = Vec::new();
         while !self.is_over() {
             self.go_on();
-            self.take_turns();
+            self.admit_queued();
             self.take_unread();
             self.send();
             self.tidy();
@@ -197,20 +197,20 @@ impl Server {
         let idle = self.worlds.iter().all(|world| world.machine.in_flight() == 0 && !world.has_unanswered())
             && self.sync_queues.iter().all(SyncQueue::is_empty)
             && self.marks.iter().all(Marks::is_empty);
-        idle && (self.clients_now == 0 || since.elapsed() >= FAREWELL)
+        idle && (self.clients_now == 0 || since.elapsed() >= SHUTDOWN_TIMEOUT)
     }
 
     /// How long to wait for the next event.
     fn poll_timeout(&self) -> Duration {
         let due = self.worlds.iter().map(|world| world.machine.next_wake()).min().unwrap_or(Time::NEVER);
-        let mut most = if self.stopping.is_some() { FAREWELL_LOOK } else { NAP };
+        let mut most = if self.stopping.is_some() { SHUTDOWN_POLL } else { IDLE_POLL };
         if self.stopping.is_none() {
             most = most.min(self.tidy_at.saturating_sub(self.began.elapsed()));
         }
         if let Some(at) = self.accept_at {
             most = most.min(at.saturating_duration_since(Instant::now()));
         }
-        if self.has_turns || !self.unread.is_empty() || self.worlds.iter().any(World::has_news) {
+        if self.may_admit || !self.unread.is_empty() || self.worlds.iter().any(World::has_news) {
             return Duration::ZERO;
         }
         if let Some(pause) = self.worlds.iter().filter_map(World::scrub_pause).min() {
@@ -243,7 +243,7 @@ impl Server {
         let waits = self.waits();
         for index in 0..self.worlds.len() {
             let world = &mut self.worlds[index];
-            let until = Instant::now() + TURN;
+            let until = Instant::now() + TIME_SLICE;
             if waits {
                 world.advance(self.clock.now());
                 world.carry_signals(until);
@@ -253,7 +253,7 @@ impl Server {
             world.tell_dropped();
             // Answering ends no request: the room goes back as it was.
             let mut ended = std::mem::take(&mut world.watch.ended);
-            self.has_turns |= !ended.is_empty();
+            self.may_admit |= !ended.is_empty();
             for one in ended.drain(..) {
                 self.answer(index, one);
             }
@@ -294,7 +294,7 @@ impl Server {
         if now < self.tidy_at {
             return;
         }
-        self.tidy_at = now + NAP;
+        self.tidy_at = now + IDLE_POLL;
         for index in 0..self.worlds.len() {
             if self.sync_queues[index].is_running() {
                 continue;
@@ -419,8 +419,8 @@ impl Server {
         }
         let now = self.began.elapsed();
         if now >= self.sweep_at {
-            self.sweep_at = now + NAP;
-            self.send_idlers_away();
+            self.sweep_at = now + IDLE_POLL;
+            self.close_idle_clients();
         }
     }
 
@@ -493,7 +493,7 @@ impl Server {
 
     fn react(&mut self, event: Ready) {
         match event.key {
-            SIGNALS => self.hear_signals(),
+            SIGNALS => self.read_signals(),
             CONTROL => self.take_control_requests(),
             DURABLE => {
                 self.syncer.waker.clear();
@@ -507,7 +507,7 @@ impl Server {
                     self.end_marking(index, marked);
                 }
             }
-            key if key & CLIENT != 0 => self.hear(event),
+            key if key & CLIENT != 0 => self.client_ready(event),
             key => self.accept((key - FIRST_LISTENER) as usize),
         }
     }
@@ -520,7 +520,7 @@ impl Server {
     }
 
     /// The first signal ends the server, another one makes haste.
-    fn hear_signals(&mut self) {
+    fn read_signals(&mut self) {
         let mut signals = [0; 16];
         let count = self.signals.read(&mut signals).unwrap_or(0);
         self.hurrying |= count > 1 || (count > 0 && self.stopping.is_some());

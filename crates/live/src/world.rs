@@ -35,7 +35,7 @@ pub(crate) struct World {
     pub(crate) lateness: Lateness,
     pub(crate) operations: Operations,
     /// Whose next request waits for a place in the layers, or for memory.
-    pub(crate) line: VecDeque<ClientId>,
+    pub(crate) queued: VecDeque<ClientId>,
     /// Requests of which the layers have finished, and the bytes have not.
     pub(crate) slow: VecDeque<Slow>,
     /// Parts that wait until others are served.
@@ -72,7 +72,7 @@ impl World {
             watch: Watch { recorder, ..Watch::default() },
             lateness: Lateness::new(),
             operations: Operations::default(),
-            line: VecDeque::new(),
+            queued: VecDeque::new(),
             slow: VecDeque::new(),
             held: Vec::new(),
             scrub: None,
