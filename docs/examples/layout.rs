@@ -60,9 +60,6 @@ impl Layout for Partition {
     fn capacity(&self) -> Sectors {
         self.size
     }
-    fn members(&self) -> usize {
-        1
-    }
     fn member_capacity(&self, _: usize) -> Sectors {
         self.member
     }

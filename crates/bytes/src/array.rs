@@ -7,7 +7,7 @@ use crate::gathered::Gathered;
 use crate::media::Media;
 use crate::node::{Node, Visit};
 use fullstroke_contract::{Below, Extent, MemberState, Operation, Request, Status};
-use fullstroke_units::{SECTOR_BYTES, Sectors};
+use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
 use fullstroke_volume::{Detail, Layout, ParityRows, Place, Plan};
 use std::ops::ControlFlow;
 
@@ -98,7 +98,17 @@ impl Array {
     ///
     /// Where one member cannot be written, the others are all the same: so the
     /// row is whole without that member, which is likely to be failed next.
+    #[inline]
     pub(crate) fn carry_out(&mut self, from: &[u8], media: &mut Media) -> Result<(), StoreError> {
+        self.carry_out_by(Node::write, from, media)
+    }
+
+    fn carry_out_by(
+        &mut self,
+        write: impl Fn(&mut Node, Lbn, &[u8], &mut Media) -> Result<(), StoreError>,
+        from: &[u8],
+        media: &mut Media,
+    ) -> Result<(), StoreError> {
         self.make_room();
         let Array { plan, members, scratch, nested, gathered, .. } = self;
         let mut buffers = Buffers { request: RequestBytes::From(from), scratch };
@@ -112,7 +122,8 @@ impl Array {
             let io = &plan.ios()[piece.io as usize];
             if io.operation == Operation::Write {
                 let bytes = buffers.at(piece.place, piece.sectors);
-                result = first_error(result, members[io.member as usize].write(piece.lbn, bytes, media));
+                let written = write(&mut members[io.member as usize], piece.lbn, bytes, media);
+                result = first_error(result, written);
             }
         }
         result
@@ -130,24 +141,7 @@ impl Array {
             }
             return result;
         }
-        self.make_room();
-        let Array { plan, members, scratch, nested, gathered, .. } = self;
-        let mut buffers = Buffers { request: RequestBytes::From(&[]), scratch };
-        read_pieces(plan, members, &mut buffers, media)?;
-        buffers.run_steps(plan);
-        if *nested {
-            return gathered.write(plan, &buffers, members, media);
-        }
-        let mut result = Ok(());
-        for piece in plan.pieces() {
-            let io = &plan.ios()[piece.io as usize];
-            if io.operation == Operation::Write {
-                let bytes = buffers.at(piece.place, piece.sectors);
-                let written = members[io.member as usize].write_sparsely(piece.lbn, bytes, media);
-                result = first_error(result, written);
-            }
-        }
-        result
+        self.carry_out_by(Node::write_sparsely, &[], media)
     }
 
     /// Whether all that the plan reads takes no room.

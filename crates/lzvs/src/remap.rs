@@ -197,9 +197,6 @@ mod tests {
         fn capacity(&self) -> Sectors {
             self.0.capacity()
         }
-        fn members(&self) -> usize {
-            self.0.members()
-        }
         fn member_capacity(&self, member: usize) -> Sectors {
             self.0.member_capacity(member)
         }

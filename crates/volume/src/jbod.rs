@@ -57,9 +57,6 @@ impl Layout for Jbod {
     fn capacity(&self) -> Sectors {
         Sectors(self.starts[self.members()])
     }
-    fn members(&self) -> usize {
-        self.starts.len() - 1
-    }
     fn member_capacity(&self, member: usize) -> Sectors {
         Sectors(self.starts[member + 1] - self.starts[member])
     }

@@ -92,7 +92,9 @@ pub trait Layout: Send {
     fn capacity(&self) -> Sectors;
 
     /// How many members the volume has, failed ones included.
-    fn members(&self) -> usize;
+    fn members(&self) -> usize {
+        self.member_states().members()
+    }
 
     /// The whole capacity of `member`.
     ///

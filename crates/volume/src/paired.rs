@@ -111,9 +111,6 @@ impl Layout for Paired {
     fn capacity(&self) -> Sectors {
         Sectors(self.map.capacity)
     }
-    fn members(&self) -> usize {
-        self.capacities.len()
-    }
     fn member_capacity(&self, member: usize) -> Sectors {
         self.capacities[member]
     }

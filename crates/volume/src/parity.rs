@@ -128,9 +128,6 @@ impl Layout for ParityLayout {
     fn capacity(&self) -> Sectors {
         self.capacity
     }
-    fn members(&self) -> usize {
-        self.capacities.len()
-    }
     fn member_capacity(&self, member: usize) -> Sectors {
         self.capacities[member]
     }

@@ -63,9 +63,6 @@ impl Layout for Raid0 {
     fn capacity(&self) -> Sectors {
         self.capacity
     }
-    fn members(&self) -> usize {
-        self.capacities.len()
-    }
     fn member_capacity(&self, member: usize) -> Sectors {
         self.capacities[member]
     }

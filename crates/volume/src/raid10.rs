@@ -182,9 +182,6 @@ impl Layout for Raid10 {
     fn capacity(&self) -> Sectors {
         Sectors(self.map.chunks * self.map.chunk)
     }
-    fn members(&self) -> usize {
-        self.capacities.len()
-    }
     fn member_capacity(&self, member: usize) -> Sectors {
         self.capacities[member]
     }
