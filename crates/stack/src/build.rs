@@ -1,11 +1,10 @@
 //! From a checked stack to layers and a source.
 
+use crate::StackError;
 use crate::config::{Stack, digest};
 use crate::link::LinkSpec;
 use crate::rebuild::{Members, RebuildKeys, RebuiltMember};
 use crate::stripes::Striped;
-use crate::workload::{NamedWorkload, WorkloadConfig, WorkloadKeys};
-use crate::{StackError, replay};
 use fullstroke_contract::registry::{self, Entry, Keys};
 use fullstroke_contract::{ConfigError, Source, Stripes};
 use fullstroke_controller::Controller;
@@ -13,9 +12,8 @@ use fullstroke_drive::Model;
 use fullstroke_engine::{Branch, Graph};
 use fullstroke_host::{HostConfig, Underneath};
 use fullstroke_smart::SmartArray;
-use fullstroke_units::{Bytes, Sectors, Seed};
+use fullstroke_units::{Bytes, Sectors};
 use fullstroke_volume::{BuildLayout, Layout, Shape, Volume};
-use fullstroke_workload::{Part, Processes, SideBySide, Streams, Synthetic};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -70,68 +68,9 @@ impl Run {
         let fail = |error: ConfigError| stack.document.error(error);
         let layers = stack.layers()?;
         let capacity = stack.volume.capacity().map_err(fail)?;
-        let source = match &stack.workload {
-            WorkloadConfig::Several(several) => side_by_side(stack, several, capacity)?,
-            one => source(stack, one, "workload", stack.seed(), capacity)?,
-        };
+        let source = stack.workloads.source(capacity, stack.seed(), &stack.document)?;
         Ok(Run { layers, source, summary })
     }
-}
-
-/// The source of one workload, described under the key `at`.
-fn source(
-    stack: &Stack,
-    workload: &WorkloadConfig,
-    at: &str,
-    seed: Seed,
-    capacity: Sectors,
-) -> Result<Box<dyn Source>, StackError> {
-    let fail = |error: ConfigError| stack.document.error(error.below(at));
-    Ok(match workload {
-        WorkloadConfig::Synthetic(config) => Box::new(Synthetic::new(config, capacity, seed).map_err(fail)?),
-        WorkloadConfig::Processes(config) => Box::new(Processes::new(config, capacity, seed).map_err(fail)?),
-        WorkloadConfig::Streams(config) => Box::new(Streams::new(config, capacity, seed).map_err(fail)?),
-        WorkloadConfig::Trace(config) => replay(config, &stack.folder, capacity)?,
-        WorkloadConfig::Fio(config) => {
-            let jobs = stack.jobs.as_ref().expect("`Stack::read` reads the jobs of such a workload");
-            Box::new(config.source(jobs, capacity, seed)?)
-        }
-        WorkloadConfig::Several(_) => unreachable!("workloads are not nested"),
-        WorkloadConfig::Clients => unreachable!("`Stack::load` refuses a stack without a workload"),
-    })
-}
-
-/// A process number of a trace is below this: `PID_MAX_LIMIT` of Linux
-/// (`include/linux/threads.h`).
-const PROCESSES_MAX: u32 = 1 << 22;
-
-/// The source of several workloads. Each has a seed of its own by its name, so
-/// that one more does not change what the others do.
-fn side_by_side(
-    stack: &Stack,
-    several: &[NamedWorkload],
-    capacity: Sectors,
-) -> Result<Box<dyn Source>, StackError> {
-    let mut named_processes = 0;
-    let mut parts = Vec::with_capacity(several.len());
-    for (index, named) in several.iter().enumerate() {
-        let seed = stack.seed().of(&format!("workload {}", named.keys.name));
-        let at = format!("workloads[{index}]");
-        let source = source(stack, &named.workload, &at, seed, capacity)?;
-        // Processes with names are numbered through, as results count them; those
-        // of a trace lie above all of them.
-        let first_process = match &named.workload {
-            WorkloadConfig::Processes(processes) => {
-                let first = named_processes;
-                named_processes += processes.names().count() as u32;
-                first
-            }
-            _ => (index as u32 + 1).saturating_mul(PROCESSES_MAX),
-        };
-        let WorkloadKeys { start, background, .. } = named.keys;
-        parts.push(Part { source, start, background, first_process });
-    }
-    Ok(Box::new(SideBySide::new(parts)))
 }
 
 /// What a stack needs to be served to clients.

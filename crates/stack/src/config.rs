@@ -4,12 +4,12 @@ use crate::build::{Run, VolumeSpec};
 use crate::document::Document;
 use crate::link::LinkSpec;
 use crate::volume::{Inherited, read_volume};
-use crate::workload::{WorkloadConfig, no_workload, read_workload, read_workloads};
+use crate::workload::{Workload, no_workload};
+use crate::workloads::Workloads;
 use crate::{StackError, drives, schema};
 use fullstroke_contract::ConfigError;
-use fullstroke_contract::registry::{self, Keys, check_known, read};
+use fullstroke_contract::registry::{self, check_known, read};
 use fullstroke_controller::{ControllerConfig, DestageConfig};
-use fullstroke_fio::JobSet;
 use fullstroke_host::HostConfig;
 use fullstroke_units::{Duration, Seed};
 use schemars::JsonSchema;
@@ -52,10 +52,7 @@ pub struct MeasurementConfig {
 /// built.
 pub struct Stack {
     pub(crate) document: Document,
-    pub(crate) folder: PathBuf,
-    pub(crate) workload: WorkloadConfig,
-    /// The jobs of a workload of fio's.
-    pub(crate) jobs: Option<JobSet>,
+    pub(crate) workloads: Workloads,
     pub(crate) host: HostConfig,
     pub(crate) controller: Option<ControllerConfig>,
     pub(crate) link: Option<LinkSpec>,
@@ -77,16 +74,11 @@ impl Stack {
     /// Names file, line and key of what cannot be, and the nearest known name.
     pub fn load(path: &Path, overrides: &Overrides) -> Result<Stack, StackError> {
         let stack = Stack::read(path, overrides)?;
-        match stack.workload {
-            WorkloadConfig::Synthetic(_)
-            | WorkloadConfig::Processes(_)
-            | WorkloadConfig::Streams(_)
-            | WorkloadConfig::Fio(_)
-            | WorkloadConfig::Several(_) => {
-                stack.build().map(|_| ())?;
-            }
-            WorkloadConfig::Clients => return Err(stack.document.error(no_workload().below("workload"))),
-            WorkloadConfig::Trace(_) => {}
+        match &stack.workloads {
+            Workloads::Clients => return Err(stack.document.error(no_workload().below("workload"))),
+            // Whoever runs it opens it.
+            Workloads::One(one) if one.trace_file().is_some() => {}
+            _ => _ = stack.build()?,
         }
         Ok(stack)
     }
@@ -107,26 +99,22 @@ impl Stack {
         let known: Vec<String> = KEYS.iter().map(|&key| key.to_owned()).collect();
         check_known(document.values(), &known).map_err(|error| document.error(error))?;
         let at = |section: &'static str| move |error: ConfigError| error.below(section);
+        let workloads = Workloads::read(&document, &folder)?;
         let read_all = || -> Result<_, ConfigError> {
-            let workload = workload(&document)?;
-            let host = HostConfig::read(&section(&document, "host")?).map_err(at("host"))?;
+            let host = HostConfig::read(&document.section("host")?).map_err(at("host"))?;
             let controller = read_controller(&document)?;
             let link = match document.values().contains_key("link") {
-                true => Some(LinkSpec::read(section(&document, "link")?).map_err(at("link"))?),
+                true => Some(LinkSpec::read(document.section("link")?).map_err(at("link"))?),
                 false => None,
             };
-            let measurement = read(&section(&document, "measurement")?).map_err(at("measurement"))?;
+            let measurement = read(&document.section("measurement")?).map_err(at("measurement"))?;
             let title = scalar(&document, "title", Value::as_str)?.map(str::to_owned);
             let seed = scalar(&document, "seed", Value::as_u64)?.unwrap_or(0);
-            Ok((workload, host, controller, link, measurement, title, Seed(seed)))
+            Ok((host, controller, link, measurement, title, Seed(seed)))
         };
-        let (workload, host, controller, link, measurement, title, seed) =
+        let (host, controller, link, measurement, title, seed) =
             read_all().map_err(|error| document.error(error))?;
-        let jobs = match &workload {
-            WorkloadConfig::Fio(config) => Some(config.read(&folder)?),
-            _ => None,
-        };
-        let volume = section(&document, "volume").map_err(|error| document.error(error))?;
+        let volume = document.section("volume").map_err(|error| document.error(error))?;
         let volume = read_volume(&document, &folder, &volume, "volume", &Inherited::default())?;
         let name =
             path.file_stem().map_or_else(|| path.display().to_string(), |stem| stem.to_string_lossy().into());
@@ -134,9 +122,7 @@ impl Stack {
             title: title.unwrap_or_else(|| name.clone()),
             digest: String::new(),
             document,
-            folder,
-            workload,
-            jobs,
+            workloads,
             host,
             controller,
             link,
@@ -174,20 +160,12 @@ impl Stack {
     /// The names of the workload's processes by their number, which is one more
     /// than the index here; empty where the workload names none.
     pub fn process_names(&self) -> Vec<String> {
-        match &self.workload {
-            WorkloadConfig::Several(several) => {
-                several.iter().flat_map(|named| processes(&named.workload)).collect()
-            }
-            one => processes(one),
-        }
+        self.workloads.process_names()
     }
 
     /// The names of the workloads by their index, where the stack has several.
     pub fn workload_names(&self) -> Vec<String> {
-        match &self.workload {
-            WorkloadConfig::Several(several) => several.iter().map(|named| named.keys.name.clone()).collect(),
-            _ => Vec::new(),
-        }
+        self.workloads.names()
     }
 
     /// Sixteen hexadecimal digits that differ where two stacks do: workload,
@@ -198,10 +176,7 @@ impl Stack {
 
     /// The trace that is replayed, where the workload is one.
     pub fn trace_file(&self) -> Option<PathBuf> {
-        match &self.workload {
-            WorkloadConfig::Trace(trace) => Some(self.folder.join(&trace.path)),
-            _ => None,
-        }
+        self.workloads.one()?.trace_file()
     }
 
     /// Every file of the trace that the workload replays: a blktrace has one for
@@ -214,15 +189,12 @@ impl Stack {
 
     /// Whether the workload is a job file of fio's.
     pub fn has_job_file(&self) -> bool {
-        self.jobs.is_some()
+        self.workloads.one().is_some_and(Workload::is_job_file)
     }
 
     /// How many media streams the workload starts, if it is one of streams.
     pub fn streams(&self) -> Option<u32> {
-        match &self.workload {
-            WorkloadConfig::Streams(config) => Some(config.streams),
-            _ => None,
-        }
+        self.workloads.one()?.streams()
     }
 
     /// The path of the uppermost volume whose members can fail without loss, if
@@ -249,22 +221,7 @@ impl Stack {
         let mut values = self.document.values().clone();
         values.remove("title");
         values.remove("seed");
-        // A trace is the same wherever it lies.
-        let forget_folder = |workload: &WorkloadConfig, values: &mut Value| {
-            if let WorkloadConfig::Trace(trace) = workload {
-                values["path"] = json!(trace.path.file_name().map(|name| name.to_string_lossy()));
-            }
-        };
-        match (&self.workload, values.get_mut("workloads")) {
-            (WorkloadConfig::Several(several), Some(Value::Array(items))) => {
-                several.iter().zip(items).for_each(|(named, item)| forget_folder(&named.workload, item));
-            }
-            (one, _) => values.get_mut("workload").into_iter().for_each(|values| forget_folder(one, values)),
-        }
-        // So is a job file, and what counts is what it says.
-        if let (Some(jobs), Some(workload)) = (&self.jobs, values.get_mut("workload")) {
-            workload["path"] = json!(jobs.description());
-        }
+        self.workloads.identify(&mut values);
         let described = json!({ "stack": values, "drives": self.volume.drive_configs() });
         digest(&described)
     }
@@ -274,25 +231,6 @@ impl Stack {
 pub(crate) fn digest(described: &Value) -> String {
     let hash = Sha256::digest(described.to_string());
     hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// The names of a load's processes, in order.
-fn processes(workload: &WorkloadConfig) -> Vec<String> {
-    match workload {
-        WorkloadConfig::Processes(processes) => processes.names().map(str::to_owned).collect(),
-        _ => Vec::new(),
-    }
-}
-
-/// The workload, or several.
-fn workload(document: &Document) -> Result<WorkloadConfig, ConfigError> {
-    match document.values().get("workloads") {
-        None => read_workload(&section(document, "workload")?).map_err(|error| error.below("workload")),
-        Some(_) if document.values().contains_key("workload") => {
-            Err(ConfigError::new("workloads", "found beside [workload]; give one of the two"))
-        }
-        Some(several) => read_workloads(several),
-    }
 }
 
 /// Writes what the command line says into the document.
@@ -349,15 +287,6 @@ fn apply(document: &mut Document, overrides: &Overrides) -> Result<(), StackErro
     overrides.set.iter().try_for_each(|assignment| document.set(assignment))
 }
 
-/// The table called `name`; empty if there is none.
-fn section(document: &Document, name: &str) -> Result<Keys, ConfigError> {
-    match document.values().get(name) {
-        None => Ok(Keys::new()),
-        Some(Value::Object(table)) => Ok(table.clone()),
-        Some(other) => Err(ConfigError::new(name, format!("found {other}; expected a table, [{name}]"))),
-    }
-}
-
 fn scalar<'a, T>(
     document: &'a Document,
     key: &str,
@@ -377,7 +306,7 @@ fn read_controller(document: &Document) -> Result<Option<ControllerConfig>, Conf
     if !document.values().contains_key("controller") {
         return Ok(None);
     }
-    let keys = section(document, "controller")?;
+    let keys = document.section("controller")?;
     if let Some(Value::Object(destage)) = keys.get("destage") {
         let known = registry::known_keys(&registry::schema_of::<DestageConfig>());
         check_known(destage, &known).map_err(|error| error.below("controller.destage"))?;

@@ -60,6 +60,18 @@ impl Document {
         &self.values
     }
 
+    /// The table called `name` at the top; empty if there is none.
+    ///
+    /// # Errors
+    /// It is no table.
+    pub(crate) fn section(&self, name: &str) -> Result<Map<String, Value>, ConfigError> {
+        match self.values.get(name) {
+            None => Ok(Map::new()),
+            Some(Value::Object(table)) => Ok(table.clone()),
+            Some(other) => Err(ConfigError::new(name, format!("found {other}; expected a table, [{name}]"))),
+        }
+    }
+
     /// Takes a key at the top out, with all that stands below it.
     pub(crate) fn remove(&mut self, key: &str) {
         self.values.remove(key);

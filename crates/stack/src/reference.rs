@@ -1,18 +1,17 @@
 //! The reference page: every policy and its keys, from the registries.
 
 use crate::config::MeasurementConfig;
+use crate::drives;
 use crate::layouts::LAYOUTS;
 use crate::schema;
-use crate::workload::{TraceConfig, WorkloadKeys};
-use crate::{FioConfig, drives};
+use crate::workload::{self, Kind};
+use crate::workloads::WorkloadKeys;
 use fullstroke_contract::READINGS;
 use fullstroke_contract::registry::{Entry, schema_of};
 use fullstroke_controller::{ControllerConfig, DestageConfig};
 use fullstroke_drive::DriveConfig;
 use fullstroke_host::{HostKeys, elevator};
-use fullstroke_workload::{
-    ProcessConfig, ProcessesConfig, StreamsConfig, SyntheticConfig, VariationConfig, addresses, arrivals,
-};
+use fullstroke_workload::{addresses, arrivals};
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -36,38 +35,15 @@ pub fn reference() -> String {
         "Disciplines: `discipline = ...` of the layout `xor`",
         fullstroke_smart::discipline::REGISTRY,
     );
-    section(&mut page, "[workload] with kind = \"trace\"", "A block trace. Formats: [traces.md](traces.md).");
-    keys(&mut page, schema_of::<TraceConfig>().as_value());
-    section(&mut page, "[workload] with kind = \"synthetic\"", "");
-    keys(&mut page, schema_of::<SyntheticConfig>().as_value());
-    section(
-        &mut page,
-        "[workload] with kind = \"fio\"",
-        "A job file of fio's. Its options: [fio.md](fio.md).",
-    );
-    keys(&mut page, schema_of::<FioConfig>().as_value());
-    section(
-        &mut page,
-        "[workload] with kind = \"processes\"",
-        "Closed loops side by side, each with results of its own.",
-    );
-    keys(&mut page, schema_of::<ProcessesConfig>().as_value());
-    section(&mut page, "[[workload.processes]]", "");
-    keys(&mut page, schema_of::<ProcessConfig>().as_value());
-    section(
-        &mut page,
-        "[workload] with kind = \"streams\"",
-        "A media server and its clients. Each client begins to play when it has its start-up buffer, and plays at its bit rate; \
-         a byte that is not there when it is needed is an underrun.",
-    );
-    keys(&mut page, schema_of::<StreamsConfig>().as_value());
-    section(&mut page, "[workload.variation]", "");
-    keys(&mut page, schema_of::<VariationConfig>().as_value());
+    workload::REGISTRY.iter().for_each(|kind| one_workload(&mut page, kind));
     section(
         &mut page,
         "[[workloads]]",
-        "Several workloads at once, in place of `[workload]`: traces, synthetic loads and processes. Each has the keys of its kind and these; \
-         results of each are `workloads.NAME.response_ms.p99`, `workloads.NAME.mb_per_s` and so on.",
+        &format!(
+            "Several workloads at once, in place of `[workload]`: {}. Each has the keys of its kind and these; \
+             results of each are `workloads.NAME.response_ms.p99`, `workloads.NAME.mb_per_s` and so on.",
+            workload::names(workload::REGISTRY.iter().filter(|kind| !kind.build.alone)),
+        ),
     );
     keys(&mut page, schema_of::<WorkloadKeys>().as_value());
     policies(&mut page, "Arrival processes: `arrivals = { process = ... }`", arrivals::REGISTRY);
@@ -134,6 +110,28 @@ fn section(page: &mut String, title: &str, text: &str) {
     if !text.is_empty() {
         let _ = write!(page, "{text}\n\n");
     }
+}
+
+/// A kind of workload: its keys, an example, and the tables within it.
+fn one_workload(page: &mut String, kind: &Entry<Kind>) {
+    section(page, &format!("[workload] with kind = \"{}\"", kind.name), &sentence(kind.summary));
+    let schema = (kind.schema)();
+    keys(page, schema.as_value());
+    let _ = write!(page, "```toml\n[workload]\nkind = \"{}\"\n{}\n```\n", kind.name, kind.build.example);
+    for (key, table) in kind.build.tables {
+        let title = match schema.as_value()["properties"][key]["type"] == "array" {
+            true => format!("[[workload.{key}]]"),
+            false => format!("[workload.{key}]"),
+        };
+        section(page, &title, "");
+        keys(page, table().as_value());
+    }
+}
+
+/// A summary with a capital and a full stop.
+fn sentence(summary: &str) -> String {
+    let mut letters = summary.chars();
+    letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).chain(['.']).collect()
 }
 
 /// One entry for each policy of a registry.

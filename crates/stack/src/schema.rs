@@ -1,14 +1,15 @@
 //! The JSON schemas of stack and drive files, assembled from the registries.
 
 use crate::config::MeasurementConfig;
+use crate::drives;
 use crate::layouts::LAYOUTS;
-use crate::workload::{TraceConfig, WorkloadKeys};
-use crate::{FioConfig, drives};
+use crate::workload::{self, Kind};
+use crate::workloads::WorkloadKeys;
 use fullstroke_contract::registry::{Entry, schema_of};
 use fullstroke_controller::ControllerConfig;
 use fullstroke_drive::DriveConfig;
 use fullstroke_host::{HostKeys, elevator};
-use fullstroke_workload::{ProcessesConfig, StreamsConfig, SyntheticConfig, addresses, arrivals};
+use fullstroke_workload::{addresses, arrivals};
 use serde_json::{Map, Value, json};
 
 /// The whole schema. Policies contribute their own keys.
@@ -16,21 +17,20 @@ pub(crate) fn stack() -> Value {
     let mut definitions = Map::new();
     let layouts: Vec<Value> =
         LAYOUTS.iter().map(|entry| policy(entry, "layout", volume_keys(), &mut definitions)).collect();
-    let mut synthetic = hoisted(schema_of::<SyntheticConfig>().into(), &mut definitions);
-    synthetic["properties"]["kind"] = json!({ "const": "synthetic" });
-    synthetic["properties"]["arrivals"] = choice(arrivals::REGISTRY, "process", &mut definitions);
-    synthetic["properties"]["addresses"] = choice(addresses::REGISTRY, "pattern", &mut definitions);
-    let mut trace = hoisted(schema_of::<TraceConfig>().into(), &mut definitions);
-    trace["properties"]["kind"] = json!({ "const": "trace" });
-    let mut fio = hoisted(schema_of::<FioConfig>().into(), &mut definitions);
-    fio["properties"]["kind"] = json!({ "const": "fio" });
-    let mut processes = hoisted(schema_of::<ProcessesConfig>().into(), &mut definitions);
-    processes["properties"]["kind"] = json!({ "const": "processes" });
-    let mut streams = hoisted(schema_of::<StreamsConfig>().into(), &mut definitions);
-    streams["properties"]["kind"] = json!({ "const": "streams" });
-    let workloads = side_by_side(&[&trace, &synthetic, &processes], &mut definitions);
+    let mut each = Vec::new();
+    let mut beside = Vec::new();
+    for kind in workload::REGISTRY {
+        let schema = one_workload(kind, &mut definitions);
+        if !kind.build.alone {
+            beside.push(schema.clone());
+        }
+        each.push(schema);
+    }
+    let workloads = side_by_side(beside, &mut definitions);
     let pattern = choice(addresses::REGISTRY, "pattern", &mut definitions);
     definitions.insert("AddressesConfig".into(), pattern);
+    let process = choice(arrivals::REGISTRY, "process", &mut definitions);
+    definitions.insert("ArrivalsConfig".into(), process);
     definitions.insert("Volume".into(), json!({ "anyOf": layouts }));
     let mut controller = hoisted(schema_of::<ControllerConfig>().into(), &mut definitions);
     let disciplines = fullstroke_controller::discipline::REGISTRY.iter().map(|entry| entry.name);
@@ -46,7 +46,7 @@ pub(crate) fn stack() -> Value {
         "properties": {
             "title": { "type": "string", "description": "one line for people" },
             "seed": { "type": "integer", "minimum": 0, "description": "the seed of all randomness" },
-            "workload": { "anyOf": [trace, synthetic, processes, streams, fio] },
+            "workload": { "anyOf": each },
             "workloads": workloads,
             "host": { "$ref": "#/$defs/Host" },
             "controller": controller,
@@ -60,11 +60,17 @@ pub(crate) fn stack() -> Value {
     })
 }
 
+/// A workload of this kind.
+fn one_workload(kind: &Entry<Kind>, definitions: &mut Map<String, Value>) -> Value {
+    let mut schema = hoisted((kind.schema)().into(), definitions);
+    schema["properties"]["kind"] = json!({ "const": kind.name });
+    schema
+}
+
 /// Several workloads of these kinds, each with a name.
-fn side_by_side(kinds: &[&Value], definitions: &mut Map<String, Value>) -> Value {
+fn side_by_side(kinds: Vec<Value>, definitions: &mut Map<String, Value>) -> Value {
     let own = hoisted(schema_of::<WorkloadKeys>().into(), definitions);
-    let named = |kind: &&Value| {
-        let mut kind = (*kind).clone();
+    let named = |mut kind: Value| {
         if let (Some(properties), Some(own)) =
             (kind["properties"].as_object_mut(), own["properties"].as_object())
         {
@@ -76,7 +82,7 @@ fn side_by_side(kinds: &[&Value], definitions: &mut Map<String, Value>) -> Value
         }
         kind
     };
-    let items: Vec<Value> = kinds.iter().map(named).collect();
+    let items: Vec<Value> = kinds.into_iter().map(named).collect();
     json!({ "type": "array", "description": "several workloads at once", "items": { "anyOf": items } })
 }
 

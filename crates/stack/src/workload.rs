@@ -1,243 +1,163 @@
-//! The workload of a stack file, by its kind.
+//! A workload of a stack file, by its kind.
+//!
+//! A kind is one file: its keys, a type that implements [`Workload`], its
+//! entry, and one line in [`REGISTRY`].
 
-use crate::FioConfig;
-use fullstroke_contract::registry::{self, Keys, check_known, known_keys, read, schema_of};
-use fullstroke_contract::{ConfigError, Operation};
-use fullstroke_trace::{Beyond, Options};
-use fullstroke_units::Duration;
-use fullstroke_workload::{
-    ProcessConfig, ProcessesConfig, StreamsConfig, SyntheticConfig, VariationConfig, WeightedBitRate,
-};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+mod fio;
+mod processes;
+mod streams;
+mod synthetic;
+mod trace;
+
+#[cfg(test)]
+mod conformance;
+/// The example of CONTRIBUTING.md, compiled and held to the conformance tests.
+#[cfg(test)]
+#[path = "../../../docs/examples/workload.rs"]
+mod worked_example;
+
+use crate::StackError;
+use crate::document::Document;
+use fullstroke_contract::registry::{Entry, Keys, check_known, find, known_keys};
+use fullstroke_contract::{ConfigError, Source};
+use fullstroke_units::{Sectors, Seed};
+use schemars::Schema;
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// A trace as a workload.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TraceConfig {
-    /// The file; relative to the stack file.
-    pub path: PathBuf,
-    /// Its format; recognised unless said.
-    pub format: Option<String>,
-    /// Only these devices; all unless said.
-    #[serde(default)]
-    pub devices: Vec<u32>,
-    /// Only these operations; all unless said.
-    #[serde(default)]
-    pub operations: Vec<Operation>,
-    /// Only requests from this time after the first on.
-    #[serde(default)]
-    pub from: Duration,
-    /// Only requests before this time after the first.
-    pub to: Option<Duration>,
-    /// Arrivals are multiplied by this: 0.5 is twice the load.
-    #[serde(default = "unscaled")]
-    pub time_scale: f64,
-    /// What to do with addresses beyond the volume.
-    #[serde(default)]
-    pub beyond: BeyondConfig,
-    /// Tolerate, and count, this many damaged rows.
-    #[serde(default)]
-    pub skip_bad: u64,
-    /// End after this many requests.
-    pub requests: Option<u64>,
-    /// Replay closed, with so many requests outstanding, in place of the
-    /// trace's own times.
-    pub outstanding: Option<u32>,
+/// A workload as its keys describe it.
+pub(crate) trait Workload: Send + Sync {
+    /// What issues its requests on a volume of `capacity`, fresh, at time 0.
+    fn source(&self, capacity: Sectors, seed: Seed) -> Result<Box<dyn Source>, WorkloadError>;
+
+    /// Changes its keys for the digest of the stack: files are what they say,
+    /// not where they lie.
+    fn identify(&self, _keys: &mut Value) {}
+
+    /// The names of its processes by their number, which is one more than the
+    /// index here; empty where it names none.
+    fn process_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The trace that it replays.
+    fn trace_file(&self) -> Option<PathBuf> {
+        None
+    }
+
+    /// Whether it is a job file of fio's.
+    fn is_job_file(&self) -> bool {
+        false
+    }
+
+    /// How many media streams it starts.
+    fn streams(&self) -> Option<u32> {
+        None
+    }
 }
 
-/// What to do with addresses beyond the volume.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum BeyondConfig {
-    /// It is an error.
-    #[default]
-    Reject,
-    /// Modulo the capacity.
-    Wrap,
-    /// In proportion.
-    Scale,
+/// Reads a workload from its keys, and the files that they name in a folder if
+/// these describe it.
+pub(crate) type ReadWorkload = fn(&Keys, &Path) -> Result<Box<dyn Workload>, WorkloadError>;
+
+/// The key of a table within a workload's keys, and its schema.
+pub(crate) type Table = (&'static str, fn() -> Schema);
+
+/// How a workload comes about, and what goes with its kind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kind {
+    /// Reads it.
+    pub(crate) read: ReadWorkload,
+    /// Tables within its keys, or lists of them.
+    pub(crate) tables: &'static [Table],
+    /// Whether it has results of its own, so that nothing runs beside it.
+    pub(crate) alone: bool,
+    /// Keys of a small one, beside `kind`; files are named from the root of the
+    /// sources.
+    pub(crate) example: &'static str,
 }
 
-fn unscaled() -> f64 {
-    1.0
+/// Every kind of workload.
+pub(crate) const REGISTRY: &[Entry<Kind>] =
+    &[trace::ENTRY, synthetic::ENTRY, processes::ENTRY, streams::ENTRY, fio::ENTRY];
+
+/// Why there is no workload, or no source of its requests.
+#[derive(Debug)]
+pub(crate) enum WorkloadError {
+    /// One of its keys, seen from its table.
+    Key(ConfigError),
+    /// A file that it names.
+    File(StackError),
 }
 
-impl TraceConfig {
-    /// The reader's options, but for the volume's capacity.
-    pub(crate) fn options(&self) -> Options {
-        Options {
-            format: self.format.clone(),
-            devices: self.devices.clone(),
-            operations: self.operations.clone(),
-            from: self.from,
-            to: self.to,
-            time_scale: self.time_scale,
-            beyond: match self.beyond {
-                BeyondConfig::Reject => Beyond::Reject,
-                BeyondConfig::Wrap => Beyond::Wrap,
-                BeyondConfig::Scale => Beyond::Scale,
-            },
-            skip_bad: self.skip_bad,
-            ..Options::default()
+impl WorkloadError {
+    /// The error for whoever wrote the workload at the key `at` of `document`.
+    pub(crate) fn at(self, at: &str, document: &Document) -> StackError {
+        match self {
+            WorkloadError::Key(error) => document.error(error.below(at)),
+            WorkloadError::File(error) => error,
         }
     }
 }
 
-/// The workload of a stack.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum WorkloadConfig {
-    Trace(TraceConfig),
-    Synthetic(SyntheticConfig),
-    Processes(ProcessesConfig),
-    Streams(StreamsConfig),
-    Fio(FioConfig),
-    /// Several, side by side.
-    Several(Vec<NamedWorkload>),
-    /// None in the file: whoever serves the stack has clients.
-    Clients,
-}
-
-/// One of several workloads: keys that each has beside those of its kind.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct WorkloadKeys {
-    /// What it is called in results: `workloads.NAME.response_ms.p99`.
-    pub name: String,
-    /// When it begins.
-    #[serde(default)]
-    pub start: Duration,
-    /// Whether the run ends without waiting for it.
-    #[serde(default)]
-    pub background: bool,
-}
-
-/// One of several workloads.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct NamedWorkload {
-    pub(crate) keys: WorkloadKeys,
-    pub(crate) workload: WorkloadConfig,
-}
-
-/// The kinds of workload.
-const WORKLOADS: &[&str] = &["trace", "synthetic", "processes", "streams", "fio"];
-
-pub(crate) fn read_workload(keys: &Keys) -> Result<WorkloadConfig, ConfigError> {
-    let mut keys = keys.clone();
-    match keys.remove("kind").as_ref().and_then(Value::as_str) {
-        Some("trace") => match read::<TraceConfig>(&keys)? {
-            TraceConfig { outstanding: Some(0), .. } => {
-                Err(ConfigError::new("outstanding", "found 0; expected at least 1, or leave it out"))
-            }
-            trace => Ok(WorkloadConfig::Trace(trace)),
-        },
-        Some("synthetic") => read(&keys).map(WorkloadConfig::Synthetic),
-        Some("processes") => read_processes(&keys).map(WorkloadConfig::Processes),
-        Some("streams") => read_streams(&keys).map(WorkloadConfig::Streams),
-        Some("fio") => read(&keys).map(WorkloadConfig::Fio),
-        Some(other) => Err(ConfigError::new(
-            "kind",
-            format!(
-                "there is no workload `{other}`{}; known: {}",
-                registry::nearest(other, WORKLOADS),
-                WORKLOADS.join(", ")
-            ),
-        )),
-        None if keys.is_empty() => Ok(WorkloadConfig::Clients),
-        None => Err(no_workload()),
+impl From<ConfigError> for WorkloadError {
+    fn from(error: ConfigError) -> WorkloadError {
+        WorkloadError::Key(error)
     }
 }
 
-/// Reads `[[workloads]]`.
-pub(crate) fn read_workloads(value: &Value) -> Result<WorkloadConfig, ConfigError> {
-    let Value::Array(items) = value else {
-        return Err(ConfigError::new("workloads", format!("found {value}; expected [[workloads]]")));
+impl From<StackError> for WorkloadError {
+    fn from(error: StackError) -> WorkloadError {
+        WorkloadError::File(error)
+    }
+}
+
+/// The kind that the key `kind` names.
+pub(crate) fn kind_of(keys: &Keys) -> Result<&'static Entry<Kind>, ConfigError> {
+    match keys.get("kind") {
+        Some(Value::String(name)) => find("workload", REGISTRY, "kind", name),
+        _ => Err(no_workload()),
+    }
+}
+
+/// Reads a workload of this kind.
+pub(crate) fn read_workload(
+    kind: &Entry<Kind>,
+    keys: &Keys,
+    folder: &Path,
+) -> Result<Box<dyn Workload>, WorkloadError> {
+    let mut own = keys.clone();
+    own.remove("kind");
+    check_known(&own, &known_keys(&(kind.schema)()))?;
+    kind.build.tables.iter().try_for_each(|&(key, schema)| check_table(&own, key, schema))?;
+    (kind.build.read)(&own, folder)
+}
+
+/// An error that names the nearest known key if a table within the keys, or one
+/// of a list, has an unknown one.
+fn check_table(keys: &Keys, key: &str, schema: fn() -> Schema) -> Result<(), ConfigError> {
+    let check = |value: &Value, at: &str| match value {
+        Value::Object(table) => check_known(table, &known_keys(&schema())).map_err(|error| error.below(at)),
+        // What is no table, reading finds.
+        _ => Ok(()),
     };
-    let mut several: Vec<NamedWorkload> = Vec::new();
-    for (index, item) in items.iter().enumerate() {
-        let read = || {
-            let named = read_named(item)?;
-            let taken = several.iter().any(|other| other.keys.name == named.keys.name);
-            if taken {
-                let message = format!("found `{}` twice; workloads are told apart by name", named.keys.name);
-                return Err(ConfigError::new("name", message));
-            }
-            Ok(named)
-        };
-        several.push(read().map_err(|error| error.below(&format!("workloads[{index}]")))?);
+    match keys.get(key) {
+        Some(Value::Array(items)) => {
+            let mut each = items.iter().enumerate();
+            each.try_for_each(|(index, item)| check(item, &format!("{key}[{index}]")))
+        }
+        Some(table) => check(table, key),
+        None => Ok(()),
     }
-    if several.iter().all(|named| named.keys.background) {
-        let message = "every workload is in the background, so that nothing ends the run; \
-                       leave out `background = true` in one";
-        return Err(ConfigError::new("workloads", message));
-    }
-    Ok(WorkloadConfig::Several(several))
 }
 
-fn read_named(item: &Value) -> Result<NamedWorkload, ConfigError> {
-    let Value::Object(keys) = item else {
-        return Err(ConfigError::new("", format!("found {item}; expected a table")));
-    };
-    let mut own = Keys::new();
-    let mut keys = keys.clone();
-    for key in known_keys(&schema_of::<WorkloadKeys>()) {
-        own.extend(keys.remove(&key).map(|value| (key, value)));
-    }
-    let own: WorkloadKeys = read(&own)?;
-    // It is a part of metrics' names, and of paths.
-    let plain = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_');
-    if own.name.is_empty() || !own.name.chars().all(plain) {
-        let message = format!("found `{}`; expected letters, digits, - and _", own.name);
-        return Err(ConfigError::new("name", message));
-    }
-    if let Some(alone @ ("fio" | "streams")) = keys.get("kind").and_then(Value::as_str) {
-        let message = format!(
-            "found `{alone}`; fio jobs and media streams have results of their own and run alone; \
-             expected trace, synthetic or processes"
-        );
-        return Err(ConfigError::new("kind", message));
-    }
-    match read_workload(&keys)? {
-        WorkloadConfig::Clients => Err(no_workload()),
-        workload => Ok(NamedWorkload { keys: own, workload }),
-    }
+/// The names of these kinds, for people.
+pub(crate) fn names<'a>(kinds: impl Iterator<Item = &'a Entry<Kind>>) -> String {
+    kinds.map(|kind| kind.name).collect::<Vec<_>>().join(", ")
 }
 
 pub(crate) fn no_workload() -> ConfigError {
-    let kinds = WORKLOADS.join(", ");
+    let kinds = names(REGISTRY.iter());
     let message = format!("the stack has no workload; say kind = one of {kinds}, or give --trace or --fio");
     ConfigError::new("kind", message)
-}
-
-/// Reads a load of processes entry by entry, so that an unknown key names the
-/// nearest one.
-fn read_processes(keys: &Keys) -> Result<ProcessesConfig, ConfigError> {
-    if let Some(Value::Array(entries)) = keys.get("processes") {
-        for (index, entry) in entries.iter().enumerate() {
-            if let Value::Object(entry) = entry {
-                read::<ProcessConfig>(entry).map_err(|error| error.below(&format!("processes[{index}]")))?;
-            }
-        }
-    }
-    read(keys)
-}
-
-/// Reads a load of streams table by table, so that an unknown key names the
-/// nearest one.
-fn read_streams(keys: &Keys) -> Result<StreamsConfig, ConfigError> {
-    if let Some(Value::Object(variation)) = keys.get("variation") {
-        let known = known_keys(&schema_of::<VariationConfig>());
-        check_known(variation, &known).map_err(|error| error.below("variation"))?;
-    }
-    if let Some(Value::Array(rates)) = keys.get("bit_rates") {
-        let known = known_keys(&schema_of::<WeightedBitRate>());
-        for (index, rate) in rates.iter().enumerate() {
-            if let Value::Object(rate) = rate {
-                check_known(rate, &known).map_err(|error| error.below(&format!("bit_rates[{index}]")))?;
-            }
-        }
-    }
-    read(keys)
 }

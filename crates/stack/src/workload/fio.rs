@@ -1,0 +1,75 @@
+//! A job file of fio's as a workload.
+
+use super::{Kind, Workload, WorkloadError};
+use crate::StackError;
+use fullstroke_contract::Source;
+use fullstroke_contract::registry::{Entry, Keys, read, schema_of};
+use fullstroke_fio::{FioError, FioSource, JobSet};
+use fullstroke_units::{Sectors, Seed};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+pub(super) const ENTRY: Entry<Kind> = Entry {
+    name: "fio",
+    summary: "a job file of fio's. Its options: [fio.md](fio.md)",
+    schema: schema_of::<FioConfig>,
+    build: Kind {
+        read: read_job_file,
+        tables: &[],
+        alone: true,
+        example: "path = \"samples/jobs/mix-70-30.fio\"",
+    },
+};
+
+/// A job file of fio's as a workload.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct FioConfig {
+    /// The job file; relative to the stack file.
+    path: PathBuf,
+    /// End after this many requests.
+    requests: Option<u64>,
+}
+
+/// What a job file says.
+struct JobFile {
+    jobs: JobSet,
+    requests: Option<u64>,
+}
+
+/// Reads the file, too. Its `${NAME}` are those of the process's environment.
+fn read_job_file(keys: &Keys, folder: &Path) -> Result<Box<dyn Workload>, WorkloadError> {
+    let config: FioConfig = read(keys)?;
+    let path = folder.join(&config.path);
+    let file = path.display().to_string();
+    let text = std::fs::read_to_string(&path)
+        .map_err(|error| StackError::whole(&file, format!("cannot be read: {error}")))?;
+    let text_only = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    let environment = std::env::vars_os().filter_map(text_only).collect();
+    let jobs = JobSet::parse(&file, &text, &environment).map_err(at_its_line)?;
+    Ok(Box::new(JobFile { jobs, requests: config.requests }))
+}
+
+fn at_its_line(error: FioError) -> StackError {
+    StackError { file: error.file, line: error.line, key: error.option, message: error.message }
+}
+
+impl Workload for JobFile {
+    fn source(&self, capacity: Sectors, seed: Seed) -> Result<Box<dyn Source>, WorkloadError> {
+        let source = FioSource::new(&self.jobs, capacity, seed, self.requests).map_err(at_its_line)?;
+        Ok(Box::new(source))
+    }
+
+    /// What counts is what the file says.
+    fn identify(&self, keys: &mut Value) {
+        keys["path"] = json!(self.jobs.description());
+    }
+
+    fn is_job_file(&self) -> bool {
+        true
+    }
+}
