@@ -1,7 +1,11 @@
-//! A digest of the sources that decide what a simulation gives, so that the
+//! A digest of the code that decides what a simulation gives, so that the
 //! results of one build are not taken for those of another.
 
+#[path = "build/code.rs"]
+mod code;
+
 use sha2::{Digest as _, Sha256};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,6 +19,7 @@ fn main() {
     let digest = digest(&here).unwrap_or_else(|_| "packaged".to_owned());
     println!("cargo::rustc-env=FULLSTROKE_SOURCES={digest}");
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=build");
 }
 
 fn digest(here: &Path) -> io::Result<String> {
@@ -29,25 +34,41 @@ fn digest(here: &Path) -> io::Result<String> {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if !WITHOUT_EFFECT.contains(&name.as_str()) && folder.join("src").is_dir() {
             watch(&folder.join("src"));
-            add(&folder.join("src"), &name, &mut hash)?;
+            let mut files = BTreeMap::new();
+            read(&folder.join("src"), &mut files)?;
+            add(&folder, &name, &files, &mut hash);
         }
     }
     Ok(hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Adds each file below `folder`, with its path.
-fn add(folder: &Path, name: &str, hash: &mut Sha256) -> io::Result<()> {
+/// Reads each file of Rust below `folder`.
+fn read(folder: &Path, files: &mut BTreeMap<PathBuf, String>) -> io::Result<()> {
     for path in sorted(folder)? {
-        let name = format!("{name}/{}", path.file_name().unwrap_or_default().to_string_lossy());
         if path.is_dir() {
-            add(&path, &name, hash)?;
-        } else {
-            let text = fs::read(&path)?;
-            hash.update(format!("{name} {}\n", text.len()));
-            hash.update(text);
+            read(&path, files)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&path)?;
+            files.insert(path, text);
         }
     }
     Ok(())
+}
+
+/// Adds the code of a crate's files, each with its path, but for tests.
+fn add(folder: &Path, name: &str, files: &BTreeMap<PathBuf, String>, hash: &mut Sha256) {
+    let of_tests: BTreeSet<PathBuf> =
+        files.iter().flat_map(|(path, text)| code::files_of_tests(path, text)).collect();
+    for (path, text) in files {
+        // A file is among them, or a folder around it.
+        if path.ancestors().any(|around| of_tests.contains(around)) {
+            continue;
+        }
+        let code = code::code(text);
+        let path = path.strip_prefix(folder).unwrap_or(path).display();
+        hash.update(format!("{name}/{path} {}\n", code.len()));
+        hash.update(code);
+    }
 }
 
 fn sorted(folder: &Path) -> io::Result<Vec<PathBuf>> {
