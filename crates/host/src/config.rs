@@ -218,6 +218,8 @@ impl HostConfig {
     fn settings(&self, capacity: Sectors, flush: Flushing) -> Settings {
         let Site { queue_depth, nr_requests, .. } = self.site();
         let plug = self.keys.plug.unwrap_or_default();
+        // The kernels': `blk_queue_make_request` of `block/ll_rw_blk.c` in 2.6.24 (4
+        // requests, 3 ms), `BLK_MAX_REQUEST_COUNT` today.
         let usual_threshold = if plug == Plugging::Queue { 4 } else { 32 };
         Settings {
             queue_depth,

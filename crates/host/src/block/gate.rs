@@ -22,8 +22,10 @@ struct Barrier {
 }
 
 /// The gate before the elevator. Each direction (0 reads, 1 writes) has so many
-/// requests; who finds none free waits in order of arrival. A flush closes the
-/// gate behind itself.
+/// requests; who finds none free waits in order of arrival (`get_request_wait` of
+/// `block/ll_rw_blk.c`, Linux 2.6.24: a flood of writes leaves reads their own). A
+/// flush closes the gate behind itself (`QUEUE_ORDERED_DRAIN` of
+/// `block/blk-barrier.c`).
 #[derive(Debug)]
 pub(super) struct Gate {
     /// Requests of each direction, in the elevator and below.

@@ -8,7 +8,9 @@ use fullstroke_units::{Lbn, Sectors};
 /// No slot.
 const NONE: u32 = u32::MAX;
 
-/// The waiting requests by both of their ends.
+/// The waiting requests by both of their ends. The kernel has one table for back
+/// merges (`elv_rqhash_find` of `block/elevator.c`), and for front merges asks the
+/// elevator, whose requests are sorted (`elv_rb_find`).
 #[derive(Debug, Default)]
 pub(super) struct Neighbours {
     ends: Chains,

@@ -67,7 +67,8 @@ impl Plug {
     }
 
     /// A request joined another. Who submits what it waits for pulls the plug
-    /// when all of it is there: when everything of this instant has arrived.
+    /// when all of it is there: when everything of this instant has arrived
+    /// (`sync_page` in Linux 2.6, `blk_finish_plug` and `io_schedule` today).
     pub(super) fn joined(&mut self, now: Time, synchronous: bool) {
         if synchronous && let Some(due) = &mut self.due {
             *due = now.min(*due);
@@ -79,7 +80,8 @@ impl Plug {
         self.held = self.held.saturating_sub(1);
     }
 
-    /// The device has completed a request.
+    /// The device has completed a request: in Linux 2.6 whoever runs the queue
+    /// again pulls its plug (`blk_run_queue` of `block/ll_rw_blk.c`).
     pub(super) fn completed(&mut self) {
         if self.kind == Plugging::Queue {
             self.pull();

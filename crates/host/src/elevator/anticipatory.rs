@@ -75,6 +75,9 @@ pub(super) struct Config {
     batch_switch_fix: bool,
 }
 
+// The defaults are those of `block/as-iosched.c` of 2.6.24: `default_read_expire`,
+// `default_write_expire`, `default_read_batch_expire`, `default_write_batch_expire`
+// and `default_antic_expire`, fractions of HZ there.
 fn read_expire() -> Duration {
     Duration::from_millis(125)
 }
@@ -91,6 +94,8 @@ fn write_batch_expire() -> Duration {
     Duration::from_millis(125)
 }
 
+/// `HZ / 150`, about as long as an access: a longer pause would cost more than
+/// the seek that it saves.
 fn antic_expire() -> Duration {
     Duration::from_micros(6_700)
 }
@@ -103,7 +108,8 @@ fn yes() -> bool {
     true
 }
 
-/// The two kinds of request.
+/// The two kinds of request: `REQ_ASYNC` and `REQ_SYNC` of `block/as-iosched.c`,
+/// where a forced write is synchronous, for somebody waits for it.
 const ASYNC: usize = 0;
 const SYNC: usize = 1;
 
@@ -142,6 +148,7 @@ pub(super) fn build(keys: &Keys, _: &Site) -> Result<Box<dyn Elevator>, ConfigEr
     let config: Config = read(keys)?;
     Ok(Box::new(Anticipatory {
         config,
+        // `MAXBACK` and `BACK_PENALTY`.
         back_seek: BackSeek { sectors_max: config.back_seek_max.0 / 512, penalty: 2 },
         waiting: [Waiting::new(config.write_expire), Waiting::new(config.read_expire)],
         forest: Forest::default(),
@@ -186,7 +193,9 @@ impl Anticipatory {
         arm.waits()
     }
 
-    /// The synchronous request that is next, unless it is better to wait.
+    /// The synchronous request that is next, unless it is better to wait:
+    /// `as_can_anticipate`. What has expired ends a wait, or a process that asks
+    /// again and again would keep all others waiting.
     fn anticipate(&mut self, now: Time, context: &Context<'_>) -> Choice {
         if context.stripes.is_none() && self.arms[0].waits() {
             return Choice::Hold;
@@ -232,7 +241,8 @@ impl Anticipatory {
         self.cheapest(self.batch.kind).map_or(Choice::Nothing, Choice::Send)
     }
 
-    /// Begins a batch: of the other kind, if both wait. Its first request.
+    /// Begins a batch: of the other kind, if both wait. Its first request is the
+    /// oldest (end of `as_dispatch_request`), whose deadline is the next.
     fn begin(&mut self, now: Time) -> Option<u32> {
         let both = self.waiting.iter().all(|waiting| !waiting.is_empty());
         let kind = match (both, self.waiting[SYNC].is_empty()) {
@@ -262,7 +272,7 @@ impl Anticipatory {
         slot
     }
 
-    /// What is waited for may have come.
+    /// What is waited for may have come: `as_update_rq`.
     fn interrupt(&mut self, now: Time, request: &Queued) {
         for arm in &mut self.arms {
             if arm.waits() && !arm.should_wait(now, Some(request), &self.config, &mut self.processes) {

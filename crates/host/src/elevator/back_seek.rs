@@ -1,5 +1,6 @@
 //! The order of address that anticipatory and CFQ go by: onwards, with short
-//! seeks back where that is cheaper.
+//! seeks back where that is cheaper (`as_choose_req` of `block/as-iosched.c` and
+//! `cfq_choose_req` of `block/cfq-iosched.c`, Linux 2.6.24).
 
 use super::forest::{Forest, Tree};
 

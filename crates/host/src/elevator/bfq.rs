@@ -6,6 +6,9 @@
 //! "Evolution of the BFQ storage I/O scheduler", 2015;
 //! Documentation/block/bfq-iosched.rst, whose names and defaults these are).
 //!
+//! Functions and constants named below `bfq/` are those of `block/bfq-iosched.c`,
+//! unless another file is named.
+//!
 //! The device is taken to rotate. Not here: groups; queues shared by processes
 //! that turn out to work together, or to wait for each other. Where anticipation
 //! is to go by member, others' requests for other members do not wait.
@@ -54,7 +57,8 @@ use std::collections::BTreeMap;
 pub(super) const SUMMARY: &str =
     "today's bfq: sectors in proportion to weight, budget by budget; favours who starts or paces itself";
 
-/// Budgets are of so many sectors before the device has been measured.
+/// Budgets are of so many sectors before the device has been measured:
+/// `bfq_default_max_budget`.
 const BUDGET_MAX: u64 = 16 * 1024;
 
 struct Bfq {
@@ -126,7 +130,8 @@ impl Bfq {
     }
 
     /// The cheaper of two requests of a queue, seen from `here`: onwards, or a
-    /// short way back, or else the one that lies furthest back.
+    /// short way back, or else the one that lies furthest back, so that one long
+    /// seek does (`bfq_choose_req`).
     fn cheaper(&self, one: Option<u32>, other: Option<u32>, here: u64) -> Option<u32> {
         let reach = self.config.back_seek_max.0 / SECTOR_BYTES;
         let penalty = u64::from(self.config.back_seek_penalty);
@@ -144,7 +149,8 @@ impl Bfq {
     }
 
     /// What follows `slot`, which is about to leave the queue: once a turn the
-    /// oldest if it is old enough, else the cheapest.
+    /// oldest if it is old enough, else the cheapest (`bfq_find_next_rq`,
+    /// `bfq_check_fifo`).
     fn after(&mut self, now: Time, queue: u32, slot: u32) -> Option<u32> {
         let Queue { sorted, arrived, looked_at_age, .. } = &mut self.queues[queue as usize];
         if !std::mem::replace(looked_at_age, true) {

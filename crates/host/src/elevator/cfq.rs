@@ -85,6 +85,9 @@ pub(super) struct Config {
     queueing_detection_bug: bool,
 }
 
+// The defaults are those of `block/cfq-iosched.c` of 2.6.24, fractions of HZ
+// there: `cfq_back_max`, `cfq_back_penalty`, `cfq_fifo_expire`, `cfq_quantum`,
+// `cfq_slice_async`, `cfq_slice_sync`, `cfq_slice_async_rq`, `cfq_slice_idle`.
 fn back_seek_max() -> Bytes {
     Bytes(16 << 20)
 }
@@ -161,7 +164,9 @@ struct Queueing {
 }
 
 impl Queueing {
-    /// More requests than this show that a device queues.
+    /// More requests than this show that a device queues: `hw_tag` of
+    /// `cfq_activate_request`. Not more than one, for below a controller's driver
+    /// one beyond the limit may be seen, and idling still pays at small depths.
     const SHALLOW: u32 = 4;
 
     fn sent(&mut self) {
@@ -203,7 +208,10 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, Confi
 }
 
 impl Cfq {
-    /// Chooses requests, queue by queue, until one must be waited for.
+    /// Chooses requests, queue by queue, until one must be waited for:
+    /// `cfq_dispatch_requests`. What a queue may have under way is bounded, or the
+    /// drive's own queue would decide whose time it is; alone it may have four
+    /// times as much.
     fn fill(&mut self, now: Time, requests: &Requests) {
         while let Some(queue) = self.slices.select(now, &mut self.queues) {
             let turn = &self.queues[queue];
@@ -222,11 +230,13 @@ impl Cfq {
         }
     }
 
-    /// Asynchronous requests do not mix with synchronous ones.
+    /// Asynchronous requests do not mix with synchronous ones, which would wait
+    /// for them in the drive (`sync_flight`).
     fn must_wait_for_synchronous(&self, queue: u32) -> bool {
         !self.queues[queue].synchronous && self.synchronous_in_flight > 0
     }
 
+    /// `cfq_prio_to_maxrq`: by number, for a write cache takes them in no time.
     fn asynchronous_most(&self, level: u8) -> u32 {
         self.config.slice_async_rq.saturating_mul(2 * (8 - u32::from(level)))
     }
@@ -245,7 +255,8 @@ impl Cfq {
     }
 
     /// The oldest request of a queue, if it has expired and this is the
-    /// beginning of a slice; otherwise the cheapest.
+    /// beginning of a slice; otherwise the cheapest (`cfq_check_fifo`). Once a
+    /// slice only, or a queue that is late would go in order of arrival for good.
     fn next_of(&mut self, now: Time, queue: u32, requests: &Requests) -> Option<u32> {
         let turn = &self.queues[queue];
         let expiry =
@@ -285,7 +296,10 @@ impl Cfq {
         Some(())
     }
 
-    /// What a new request says about its process.
+    /// What a new request says about its process (`cfq_rq_enqueued`), and whether
+    /// its slices wait for it from now on (`cfq_update_idle_window`): not for one
+    /// that thinks for longer than the wait, nor for one that seeks where the drive
+    /// has others to choose from.
     fn learn(&mut self, now: Time, place: Place, request: &Queued) {
         let idle = self.config.slice_idle;
         let habits = &mut self.queues.processes[place.process as usize].habits;
@@ -305,7 +319,7 @@ impl Cfq {
 }
 
 impl Elevator for Cfq {
-    /// Within one queue, and not on the way to the device.
+    /// Within one queue (`cfq_allow_merge`), and not on the way to the device.
     fn may_join(&self, kept: &Queued, other: &Queued, join: Join) -> bool {
         let queue = |request: &Queued| (request.synchronous, request.synchronous.then_some(request.process));
         queue(kept) == queue(other)

@@ -83,6 +83,9 @@ fn yes() -> bool {
     true
 }
 
+// The defaults are those of `block/deadline-iosched.c`: `read_expire`,
+// `write_expire`, `fifo_batch`, `writes_starved`.
+
 const READ: usize = 0;
 const WRITE: usize = 1;
 
@@ -176,7 +179,9 @@ impl Deadline {
         self.since[slot as usize] + self.expiry(direction) <= now
     }
 
-    /// The next request of the batch that is under way.
+    /// The next request of the batch that is under way. One that lies elsewhere
+    /// costs a seek, and so the whole batch (`deadline_dispatch_requests` of
+    /// `block/deadline-iosched.c` up to 2.6.24, which adds `fifo_batch` for it).
     fn continued(&mut self, requests: &Requests) -> Option<u32> {
         let slot = self.directions[WRITE].next.or(self.directions[READ].next)?;
         if requests[slot].extent.start.0 != self.here {
@@ -185,7 +190,8 @@ impl Deadline {
         (self.batched < self.config.fifo_batch).then_some(slot)
     }
 
-    /// The direction of a new batch.
+    /// The direction of a new batch: reads, for somebody waits for them, but after
+    /// so many of their batches a write (`dispatch_writes` there).
     fn direction(&mut self) -> usize {
         let waits = self.directions.map(|direction| !direction.arrived.is_empty());
         if waits == [true; 2] && self.starved < self.config.writes_starved {
@@ -199,7 +205,8 @@ impl Deadline {
         READ
     }
 
-    /// The first request of a new batch.
+    /// The first request of a new batch: the oldest if it has expired
+    /// (`deadline_check_fifo`), else where the last batch of its direction ended.
     fn begin(&mut self, now: Time) -> Option<u32> {
         let index = self.direction();
         let Direction { sorted, arrived, next } = self.directions[index];
@@ -241,7 +248,7 @@ impl Elevator for Deadline {
     }
 
     /// What is left has waited since the older of the two came, and has its
-    /// place.
+    /// place (`deadline_merged_requests`).
     fn coalesced(&mut self, _: Time, kept: u32, gone: u32, requests: &Requests) {
         let direction = &mut self.directions[usize::from(requests[kept].writes())];
         if direction.next == Some(gone) {

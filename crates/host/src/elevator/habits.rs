@@ -5,7 +5,8 @@
 use fullstroke_contract::Extent;
 use fullstroke_units::{Duration, Time};
 
-/// One, in the fixed point of the weights.
+/// One, in the fixed point of the weights (`as_update_thinktime` of
+/// `block/as-iosched.c`, `cfq_update_io_thinktime` of `block/cfq-iosched.c`).
 const ONE: u64 = 256;
 
 /// A mean of which each new sample makes up an eighth, from the first on
@@ -33,7 +34,8 @@ impl RecentMean {
         self.weight == 0
     }
 
-    /// Whether there were enough samples to go by: three.
+    /// Whether there were enough samples to go by: three (`sample_valid` of
+    /// `block/cfq-iosched.c`; their weights are 32, 60, 84).
     pub(super) fn is_reliable(&self) -> bool {
         self.weight > 80
     }
@@ -72,8 +74,10 @@ impl Habits {
         self.position.abs_diff(next.start.0)
     }
 
-    /// The process goes so many sectors to its next request. A single far one
-    /// counts as a multiple of the mean at most.
+    /// The process goes so many sectors to its next request. A single far one, as
+    /// for a page of its program, counts as a multiple of the mean at most; more is
+    /// believed of the second and third, while there is hardly a mean
+    /// (`as_update_seekdist`, `cfq_update_io_seektime`).
     pub(super) fn sought(&mut self, sectors: u64) {
         let slack = if self.seek.weight <= 60 { 2 << 20 } else { 2 << 16 };
         self.seek.add(sectors.min(4 * self.seek.mean() + slack));
@@ -84,7 +88,8 @@ impl Habits {
         self.seek.mean()
     }
 
-    /// Whether it goes so far that waiting for it saves nothing.
+    /// Whether it goes so far that waiting for it saves nothing: `CIC_SEEKY` of
+    /// `block/cfq-iosched.c`, 4 MB.
     pub(super) fn is_seeky(&self) -> bool {
         self.seek() > 8192
     }

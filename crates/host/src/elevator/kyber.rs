@@ -38,6 +38,8 @@ pub(super) struct Config {
     write_lat_nsec: u64,
 }
 
+// Targets, tokens and batches are `kyber_latency_targets`, `kyber_depth` and
+// `kyber_batch_size` of `block/kyber-iosched.c`.
 fn read_lat_nsec() -> u64 {
     2_000_000
 }
@@ -47,9 +49,11 @@ fn write_lat_nsec() -> u64 {
 }
 
 const DISCARD_LATENCY_NS: u64 = 5_000_000_000;
-/// Of the requests of the layer, those that asynchronous ones may take.
+/// Of the requests of the layer, those that asynchronous ones may take, lest a
+/// flood of them leave none to the synchronous: `KYBER_ASYNC_PERCENT`.
 const ASYNC_PERCENT: u32 = 75;
-/// Latencies are looked at so long after the first completion.
+/// Latencies are looked at so long after the first completion
+/// (`timer_reduce` in `kyber_completed_request`).
 const INTERVAL: Duration = Duration::from_millis(100);
 struct Kyber {
     /// Reads, writes, discards.
@@ -107,7 +111,7 @@ impl Kyber {
         }
     }
 
-    /// Looks at the latencies if it is time.
+    /// Looks at the latencies if it is time: `kyber_timer_fn`.
     fn tick(&mut self, now: Time) {
         if now < self.due {
             return;
@@ -123,7 +127,7 @@ impl Kyber {
     }
 
     /// The domain of the next request: the present one until its batch is
-    /// complete, then the next that can.
+    /// complete, then the next that can (`kyber_dispatch_request`).
     fn turn(&mut self) -> Option<usize> {
         let present = &self.domains[self.current];
         if self.batched < present.batch && present.is_ready() {

@@ -52,6 +52,8 @@ pub(super) struct Config {
     prio_aging_expire: Duration,
 }
 
+// The defaults are those of `block/mq-deadline.c`: `read_expire`,
+// `write_expire`, `fifo_batch`, `writes_starved`, `prio_aging_expire`.
 fn read_expire() -> Duration {
     Duration::from_millis(500)
 }
@@ -173,7 +175,8 @@ impl MqDeadline {
         self.forest.at_or_after(&sorted[direction], positions[direction])
     }
 
-    /// The direction of a new batch, if anything waits.
+    /// The direction of a new batch, if anything waits (`__dd_dispatch_request` of
+    /// `block/mq-deadline.c`).
     fn next_direction(&mut self, class: usize) -> Option<usize> {
         let waits = self.classes[class].expiring.map(|fifo| !fifo.is_empty());
         if waits[READ] && waits[WRITE] && self.starved < self.config.writes_starved {
@@ -210,7 +213,8 @@ impl MqDeadline {
         (self.since[slot as usize] + age <= now).then_some(slot)
     }
 
-    /// A request that higher classes have kept waiting for too long.
+    /// A request that higher classes have kept waiting for too long
+    /// (`dd_dispatch_prio_aged_requests`).
     fn aged(&mut self, now: Time) -> Option<u32> {
         if self.classes.iter().filter(|class| class.held > 0).count() < 2 {
             return None;
@@ -263,6 +267,9 @@ impl Elevator for MqDeadline {
     }
 
     fn dispatch(&mut self, now: Time, context: &Context<'_>) -> Option<u32> {
+        // A lower class waits even while a higher one has all its requests with the
+        // device (`dd_queued` in `dd_dispatch_request`): what it sent would be in
+        // front of the next of the higher.
         let mut chosen = self.aged(now);
         for class in 0..self.classes.len() {
             if chosen.is_some() {

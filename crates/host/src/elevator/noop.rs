@@ -23,6 +23,9 @@ pub(super) fn build(keys: &Keys, _: &Site) -> Result<Box<dyn Elevator>, ConfigEr
 }
 
 impl Elevator for Noop {
+    /// `block/noop-iosched.c` keeps no order of address, in which
+    /// `elv_merge` (`block/elevator.c`) could look for what begins behind a new
+    /// request; what ends before it is found in the elevator core's own table.
     fn may_join(&self, _: &Queued, _: &Queued, join: Join) -> bool {
         join != Join::Front
     }

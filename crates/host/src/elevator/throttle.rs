@@ -1,7 +1,8 @@
 //! A bound on the asynchronous requests that an elevator sees at once, as
 //! today's kernel sets it for some of its schedulers: who would exceed it is
 //! not yet given a request, so that the scheduler cannot sort what it would ask
-//! for.
+//! for (`dd_limit_depth` of `block/mq-deadline.c`, `kyber_limit_depth` of
+//! `block/kyber-iosched.c`).
 //!
 //! The layer's `nr_requests` counts each direction on its own and knows no
 //! elevator; those beyond the bound are therefore kept here, in order of

@@ -7,7 +7,8 @@ use crate::block::Queued;
 use fullstroke_contract::Extent;
 use fullstroke_units::{Duration, Time};
 
-/// Whether anything is waited for.
+/// Whether anything is waited for: `antic_status` of `block/as-iosched.c`, Linux
+/// 2.6.24.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Wait {
     /// No.
@@ -37,9 +38,11 @@ pub(super) struct Arm {
 }
 
 impl Arm {
-    /// Sectors that count as close to begin with.
+    /// Sectors that count as close to begin with (`as_close_req`): 4 MB, a seek
+    /// that costs little more than none.
     const CLOSE_SECTORS: u64 = 8192;
-    /// What counts as close doubles with each such time that is waited.
+    /// What counts as close doubles with each such time that is waited, a tick of
+    /// the kernel at 1000 Hz: a seek saved is worth ever less of a wait.
     const DOUBLING: Duration = Duration::from_millis(1);
     /// The most that it is doubled; after that everything is close.
     const DOUBLINGS_MAX: u64 = 20;
@@ -62,6 +65,7 @@ impl Arm {
 
     /// Whether to wait, or to go on waiting, rather than send `candidate`. If the
     /// process that is waited for has asked for something, it is not worth it.
+    /// The contrary of `as_can_break_anticipation`.
     pub(super) fn should_wait(
         &self,
         now: Time,
@@ -98,6 +102,7 @@ impl Arm {
         }
         let close = Arm::CLOSE_SECTORS << doublings;
         let start = extent.start.0;
+        // Half as far back as on, for a seek back counts twice.
         let within =
             if start < self.here { self.here - start <= close / 2 } else { start - self.here <= close };
         within || start.abs_diff(self.here) < expected

@@ -27,7 +27,8 @@ pub(super) struct Batch {
 
 impl Batch {
     pub(super) fn new(config: &Config) -> Batch {
-        // Ten milliseconds each, to begin with.
+        // Ten milliseconds each, to begin with, but two (`as_init_queue` of
+        // `block/as-iosched.c`, Linux 2.6.24).
         let size = config.write_batch_expire.as_nanos() / 10_000_000;
         Batch {
             kind: SYNC,
@@ -46,7 +47,8 @@ impl Batch {
         !self.unstarted && (self.expires < now || self.kind == ASYNC && self.left == 0)
     }
 
-    /// Only asynchronous requests wait.
+    /// Only asynchronous requests wait: nothing stops the batch, and so its length
+    /// says nothing (`write_batch_idled`).
     pub(super) fn alone(&mut self) {
         self.uncontended |= self.kind == ASYNC && self.left == 0;
     }
@@ -85,7 +87,9 @@ impl Batch {
         }
     }
 
-    /// A synchronous request has completed.
+    /// A synchronous request has completed. Its batch counts from here on, not from
+    /// its beginning (`as_completed_request`): what a drive had in its queue, or its
+    /// write cache, of the batch before takes time first.
     pub(super) fn served(&mut self, now: Time) {
         if self.unstarted {
             self.resize(now);
@@ -95,7 +99,9 @@ impl Batch {
     }
 
     /// Adapts the size of asynchronous batches to the time that the last one
-    /// took: from its beginning to the first completion behind it.
+    /// took: from its beginning to the first completion behind it
+    /// (`update_write_batch`). Writes are given out by number, for a drive takes
+    /// them into its cache faster than it writes them.
     fn resize(&mut self, now: Time) {
         let wanted = self.lengths[ASYNC];
         let taken = (now + wanted).since(self.expires);

@@ -6,7 +6,8 @@ use fullstroke_units::{Duration, Time};
 use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut};
 
-/// Longer thoughts count as this.
+/// Longer thoughts count as this: `MAX_THINKTIME` of `block/as-iosched.c`, Linux
+/// 2.6.24. One pause for a user's next key would be felt in the mean for long.
 const THINK_MAX: Duration = Duration::from_millis(20);
 
 /// One, as a probability.
@@ -60,7 +61,8 @@ impl Processes {
         })
     }
 
-    /// `process`, or one that works together with it, asks for something.
+    /// `process`, or one that works together with it, asks for something:
+    /// `as_update_iohist`.
     pub(super) fn asks(&mut self, now: Time, process: u32, extent: Extent) {
         let Process { habits, waiting, has_asked, was_served } = &mut self.all[process as usize];
         if *has_asked {
@@ -88,7 +90,8 @@ impl Processes {
         process.was_served = true;
     }
 
-    /// A pause for `process` has ended without a request that was worth it.
+    /// A pause for `process` has ended without a request that was worth it:
+    /// `as_antic_timeout`.
     pub(super) fn waited_in_vain(&mut self, process: Option<u32>) {
         if process.is_some_and(|process| self[process].habits.thinking().is_empty()) {
             self.exit_probability = (7 * self.exit_probability + ONE) / 8;

@@ -79,7 +79,7 @@ impl Waiting {
 
     /// The oldest, if it has expired; looked for once in the time in which
     /// requests expire, lest too many expired ones turn everything into first
-    /// come, first served.
+    /// come, first served (`as_fifo_expired` of `block/as-iosched.c`).
     pub(super) fn expired(&mut self, now: Time) -> Option<u32> {
         if now.since(self.looked_at) < self.expire {
             return None;

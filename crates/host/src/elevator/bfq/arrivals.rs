@@ -9,13 +9,14 @@ use crate::block::Requests;
 use fullstroke_units::{Duration, Time};
 
 /// A queue that has been idle for so long has nothing to do with the burst that
-/// it came with.
+/// it came with (`bfq_bfqq_handle_idle_busy_switch`).
 const BURST_FORGOTTEN: Duration = Duration::from_secs(10);
 /// The level of a process that has not been given another: only those are
-/// favoured, for the others' shares are as somebody wanted them.
+/// favoured, for the others' shares are as somebody wanted them (`new_weight ==
+/// 40` in `bfq_bfqq_handle_idle_busy_switch`).
 const DEFAULT_LEVEL: u8 = 4;
 /// Each budget given out takes an eighth of what is missing to 256; from here on
-/// the device is believed to be known.
+/// the device is believed to be known: `bfq_stats_min_budgets`.
 const BUDGETS_KNOWN: u32 = 194;
 
 impl Bfq {
@@ -127,7 +128,8 @@ impl Bfq {
         }
     }
 
-    /// A queue that waits needs a budget for its next request.
+    /// A queue that waits needs a budget for its next request
+    /// (`bfq_updated_next_req`).
     pub(super) fn next_changed(&mut self, queue: u32, requests: &Requests) {
         let held = self.queue(queue);
         let Some(next) = held.next.filter(|_| held.busy && self.service.serving() != Some(queue)) else {
@@ -141,7 +143,8 @@ impl Bfq {
         }
     }
 
-    /// A queue has got requests again. Whether it is found to be interactive.
+    /// A queue has got requests again. Whether it is found to be interactive
+    /// (`bfq_bfqq_handle_idle_busy_switch`).
     fn awake(&mut self, now: Time, queue: u32, requests: &Requests) -> bool {
         let held = self.queue(queue);
         let idle_for_long = held.is_idle_for(now, self.config.wr_min_idle_time);
@@ -178,7 +181,8 @@ impl Bfq {
     }
 
     /// The budget of a queue that had no requests. Whether it goes on with the
-    /// one that it had: it would not have lost its turn, had it been waited for.
+    /// one that it had: it would not have lost its turn, had it been waited for
+    /// (`bfq_bfqq_update_budg_for_activation`).
     fn renew_budget(&mut self, queue: u32, in_time: bool, requests: &Requests) -> bool {
         let held = self.queue(queue);
         let left = self.service.entity(queue).left();
@@ -211,7 +215,8 @@ impl Bfq {
     }
 
     /// Ends the turn of another queue if this one is more urgent, or if there is
-    /// nothing to be had from that turn any more.
+    /// nothing to be had from that turn any more
+    /// (`bfq_bfqq_higher_class_or_weight`).
     fn preempt(&mut self, now: Time, queue: u32, resumes: bool, requests: &Requests) {
         let Some(serving) = self.service.serving() else { return };
         let (held, other) = (self.queue(queue), self.queue(serving));
@@ -232,6 +237,7 @@ impl Bfq {
         if self.knows_budgets() { self.budget_max } else { BUDGET_MAX }
     }
 
+    /// `bfq_min_budget`.
     pub(super) fn budget_min(&self) -> u64 {
         (self.known_budget_max() / 32).max(1)
     }

@@ -54,7 +54,8 @@ pub(super) struct Queueing {
     most: u32,
 }
 
-/// So many requests at once are more than a device without a queue would take.
+/// So many requests at once are more than a device without a queue would take:
+/// `BFQ_HW_QUEUE_THRESHOLD`, and `BFQ_HW_QUEUE_SAMPLES`.
 const DEPTH: u32 = 3;
 const SAMPLES: u32 = 32;
 
@@ -69,7 +70,8 @@ impl Queueing {
     }
 
     /// A request completes, so many being with the device and so many waiting.
-    /// `starved` if few could have been sent.
+    /// `starved` if few could have been sent, which says nothing of the device
+    /// (`bfq_update_hw_tag`).
     fn sample(&mut self, in_driver: u32, waiting: u32, starved: bool) {
         self.most = self.most.max(in_driver);
         if self.known == Some(true) || in_driver + waiting <= DEPTH || (starved && in_driver < DEPTH) {
@@ -99,14 +101,17 @@ impl Bfq {
         self.recount(queue);
     }
 
-    /// Whether queues are to get different shares, and this one not the least.
+    /// Whether queues are to get different shares, and this one not the least
+    /// (`bfq_asymmetric_scenario`): else the drive's queue may decide, for it treats
+    /// all alike.
     pub(super) fn is_asymmetric_for(&self, queue: u32) -> bool {
         let held = self.queue(queue);
         self.population.is_asymmetric_for(held.level, held.standing.plain)
     }
 
     /// What a request costs its queue, in sectors: asynchronous ones count
-    /// threefold, lest they crowd the others out, where shares are equal.
+    /// threefold, lest they crowd the others out, where shares are equal
+    /// (`bfq_serv_to_charge`, `bfq_async_charge_factor`).
     pub(super) fn charge(&self, queue: u32, slot: u32, requests: &Requests) -> u64 {
         const ASYNC_FACTOR: u64 = 3;
         let held = self.queue(queue);
@@ -119,7 +124,7 @@ impl Bfq {
     }
 
     /// Whether the next request of this queue, which has its turn, is worth
-    /// waiting for.
+    /// waiting for (`bfq_better_to_idle`).
     pub(super) fn better_to_idle(&self, queue: u32) -> bool {
         let held = self.queue(queue);
         if self.config.strict_guarantees {
@@ -133,7 +138,7 @@ impl Bfq {
 
     /// An arm that stays where it is is worth it without a queue in the drive,
     /// or for a process that reads on and on. But the favoured must not be
-    /// delayed for that.
+    /// delayed for that (`idling_boosts_thr_without_issues`).
     pub(super) fn idling_raises_throughput(&self, queue: u32) -> bool {
         let habits = &self.queue(queue).habits;
         let stream = !habits.is_seeky() && habits.is_io_bound && habits.thinks_shortly;
@@ -141,7 +146,8 @@ impl Bfq {
     }
 
     /// Without idling, requests of others would go to the device meanwhile, and
-    /// the drive would decide who gets what.
+    /// the drive would decide who gets what (`idling_needed_for_service_guarantees`;
+    /// four of others with the device may delay it already).
     pub(super) fn idling_keeps_shares(&self, queue: u32) -> bool {
         let held = self.queue(queue);
         let busy = self.population.busy();

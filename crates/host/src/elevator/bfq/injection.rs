@@ -11,12 +11,13 @@ use fullstroke_units::{Duration, Lbn, Time};
 
 /// Queues that are looked at for a request to inject.
 const REACH: usize = 16;
-/// After this the load may have changed, and all is measured anew.
+/// After this the load may have changed, and all is measured anew
+/// (`bfq_add_request`, and so the next).
 const FORGET: Duration = Duration::from_secs(1);
 /// After a step back, so long nothing is measured.
 const SETTLE: Duration = Duration::from_millis(10);
 /// Whether a process thinks shortly is not believed to have changed to yes
-/// within so long.
+/// within so long (`bfq_update_has_short_ttime`).
 const DOUBT: Duration = Duration::from_millis(100);
 
 /// How much a queue bears.
@@ -32,14 +33,14 @@ pub(super) struct Tolerance {
 
 impl Tolerance {
     /// At first none for those whose next request is likely to come soon: one
-    /// of others takes longer than that, as a rule.
+    /// of others takes longer than that, as a rule (`bfq_reset_inject_limit`).
     pub(super) fn new(now: Time, thinks_shortly: bool) -> Tolerance {
         Tolerance { limit: u32::from(!thinks_shortly), undisturbed: None, lowered: now }
     }
 
     /// A request took so long, `disturbed` by those of others or not, and
     /// `alone` in the device in the end. `most` is the most that the device is
-    /// known to have had.
+    /// known to have had. Half as long again is borne (`bfq_update_inject_limit`).
     fn measured(&mut self, now: Time, time: Duration, disturbed: bool, alone: bool, most: u32) {
         let limit = self.limit;
         if let Some(undisturbed) = self.undisturbed.filter(|_| disturbed) {
@@ -148,7 +149,7 @@ impl Bfq {
         })
     }
 
-    /// A queue whose request the other bears.
+    /// A queue whose request the other bears (`bfq_choose_bfqq_for_injection`).
     fn tolerated(&mut self, now: Time, serving: u32, requests: &Requests) -> Option<u32> {
         let held = self.queue(serving);
         let (raised, shortly) = (held.raising.is_raised(), held.habits.thinks_shortly);

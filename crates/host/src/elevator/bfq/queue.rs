@@ -40,17 +40,20 @@ impl Owner {
     }
 }
 
-/// The weight of a level that is not raised.
+/// The weight of a level that is not raised: `bfq_ioprio_to_weight` of
+/// `block/bfq-wf2q.c`.
 pub(super) fn weight(level: u8) -> u32 {
     (8 - u32::from(level)) * 10
 }
 
-/// A request this many sectors from the one before it is a seek.
+/// A request this many sectors from the one before it is a seek:
+/// `BFQQ_SEEK_THR`.
 const SEEK: u64 = 800;
-/// Of the last 32 requests so many must be seeks for a queue to be seeky.
+/// Of the last 32 requests so many must be seeks for a queue to be seeky:
+/// `BFQQ_SEEKY`.
 const SEEKS: u32 = 20;
 /// The share of time that an I/O-bound queue has requests is looked at over as
-/// long, at most.
+/// long, at most (`bfq_update_io_intensity`).
 const WINDOW: Duration = Duration::from_millis(200);
 
 /// Whether the device has to go far from one place to another.
@@ -132,7 +135,8 @@ impl Habits {
     }
 
     /// Whether a request at `now` follows the last completion so soon that it
-    /// was only not waited for.
+    /// was only not waited for (`arrived_in_time` in
+    /// `bfq_bfqq_handle_idle_busy_switch`).
     pub(super) fn comes_in_time(&self, now: Time, slice_idle: Duration) -> bool {
         self.completed.is_some_and(|completed| now <= completed + slice_idle * 3)
     }
@@ -232,7 +236,9 @@ impl Queue {
         }
     }
 
-    /// How long the device is left idle for its next request.
+    /// How long the device is left idle for its next request: longer for the
+    /// favoured, whose share would suffer most; for who seeks only as long as it
+    /// takes to ask at once (`bfq_arm_slice_timer`).
     pub(super) fn idle_slice(&self, slice_idle: Duration, asymmetric: bool) -> Duration {
         if self.raising.is_raised() {
             return slice_idle.max(Duration::from_millis(20));

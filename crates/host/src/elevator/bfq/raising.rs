@@ -13,16 +13,20 @@
 use super::Config;
 use fullstroke_units::{Duration, Time};
 
-/// The soft real-time are raised so many times more.
+/// The soft real-time are raised so many times more: `BFQ_SOFTRT_WEIGHT_FACTOR`.
 const SOFT_FACTOR: u32 = 100;
-/// An interactive queue that has had so many sectors was none.
+/// An interactive queue that has had so many sectors was none: large applications
+/// read less than that while they start (`max_service_from_wr`).
 const INTERACTIVE_SECTORS_MAX: u64 = 120_000;
-/// Asynchronous requests are favoured if the last one came so long ago.
+/// Asynchronous requests are favoured if the last one came so long ago:
+/// `bfq_wr_min_inter_arr_async`.
 const ASYNC_PAUSE: Duration = Duration::from_millis(500);
 /// Beyond the idle slice, a soft real-time queue pauses so long, lest one that
-/// is merely slow be taken for one.
+/// is merely slow be taken for one (`bfq_bfqq_softrt_next_start`, which says
+/// ticks of the kernel: at 1000 Hz).
 const SOFT_PAUSE: Duration = Duration::from_millis(4);
-/// So many queues, each that soon after another, are a large burst.
+/// So many queues, each that soon after another, are a large burst:
+/// `bfq_large_burst_thresh`, `bfq_burst_interval`.
 const BURST: usize = 8;
 const BURST_INTERVAL: Duration = Duration::from_millis(180);
 
@@ -101,7 +105,8 @@ impl Raising {
     }
 
     /// The queue has got requests again. `longest` is how long an interactive
-    /// one is favoured. Whether that begins now.
+    /// one is favoured. Whether that begins now
+    /// (`bfq_update_bfqq_wr_on_rq_arrival`).
     pub(super) fn awoken(&mut self, now: Time, found: Found, longest: Duration, config: &Config) -> bool {
         let before = self.favour;
         let deserves = found.synchronous && (found.interactive || found.soft_real_time);
@@ -208,7 +213,7 @@ impl Raising {
         }
     }
 
-    /// Ends or changes the favour if it is time.
+    /// Ends or changes the favour if it is time: `bfq_update_wr_data`.
     pub(super) fn review(&mut self, now: Time, in_large_burst: bool, longest: Duration) {
         let Some(favour) = self.favour else { return };
         if in_large_burst {
@@ -249,7 +254,8 @@ impl Burst {
         !self.queues.is_empty() || self.large || active == 0
     }
 
-    /// A new queue. The queues that are now known to be part of a large burst.
+    /// A new queue. The queues that are now known to be part of a large burst
+    /// (`bfq_handle_burst`, `bfq_add_to_burst`).
     pub(super) fn join(&mut self, now: Time, queue: u32, active: u32) -> Vec<u32> {
         let continues = now <= self.latest + BURST_INTERVAL;
         self.latest = now;

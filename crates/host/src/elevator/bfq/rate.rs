@@ -4,28 +4,36 @@
 
 use fullstroke_units::{Duration, Time};
 
-/// Rates are in sectors a microsecond, shifted left by so many bits.
+/// Rates are in sectors a microsecond, shifted left by so many bits:
+/// `BFQ_RATE_SHIFT`.
 const SHIFT: u32 = 16;
 /// A rotating device is taken to be about so fast, 109 MB/s, before it is
 /// measured, less a third; and on one of this speed the largest application that
-/// BFQ's authors tried takes so long to start.
+/// BFQ's authors tried takes so long to start (`ref_rate` and `ref_wr_duration`
+/// of rotating devices).
 const REFERENCE: u64 = 14_000;
 const REFERENCE_RAISING: Duration = Duration::from_secs(7);
-/// Bounds of what the estimate makes of that.
+/// Bounds of what the estimate makes of that (`bfq_wr_duration`): a wrong one must
+/// do no lasting harm.
 const RAISING_MIN: Duration = Duration::from_secs(3);
 const RAISING_MAX: Duration = Duration::from_secs(25);
 
+// `BFQ_RATE_MIN_SAMPLES`, `BFQ_RATE_MIN_INTERVAL`, `BFQ_RATE_REF_INTERVAL`.
 const SAMPLES_MIN: u32 = 32;
 const SPAN_MIN: Duration = Duration::from_millis(300);
 const SPAN: Duration = Duration::from_secs(1);
-/// A device that was idle for so long was not at its best.
+/// A device that was idle for so long was not at its best
+/// (`bfq_update_peak_rate`).
 const PAUSE: Duration = Duration::from_millis(100);
-/// The fastest rate that is believed, 20 sectors a microsecond.
+/// The fastest rate that is believed, 20 sectors a microsecond: more comes from a
+/// cache (`bfq_update_rate_reset`).
 const RATE_MAX: u64 = 20 << SHIFT;
-/// Below a 1024th of a sector a microsecond a request was certainly slow.
+/// Below a 1024th of a sector a microsecond a request was certainly slow
+/// (`bfq_completed_request`).
 const RATE_SLOW: u64 = 1 << (SHIFT - 10);
 
-/// Two requests that are not further apart in time may be one stream.
+/// Two requests that are not further apart in time may be one stream:
+/// `BFQ_MIN_TT`.
 pub(super) const IMMEDIATE: Duration = Duration::from_millis(2);
 
 /// The estimate, and the dispatches from which the next one comes.
@@ -140,7 +148,8 @@ impl PeakRate {
     }
 
     /// Makes an estimate of what was seen, if that is enough and is to be
-    /// believed: the more sequential and the longer it was, the more it counts.
+    /// believed: the more sequential and the longer it was, the more it counts
+    /// (`bfq_update_rate_reset`, a low-pass filter).
     fn conclude(&mut self, last_completion: Time) -> bool {
         if self.samples < SAMPLES_MIN || self.span < SPAN_MIN {
             return false;

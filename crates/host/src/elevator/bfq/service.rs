@@ -11,10 +11,12 @@
 use super::super::forest::{Forest, Tree};
 use fullstroke_units::{Duration, Time};
 
-/// Virtual time is in sectors a unit of weight, shifted left by so many bits.
+/// Virtual time is in sectors a unit of weight, shifted left by so many bits:
+/// `WFQ_SERVICE_SHIFT` of `block/bfq-wf2q.c`.
 const SHIFT: u32 = 22;
 
-/// The idle class is served even beside others if it was not for so long.
+/// The idle class is served even beside others if it was not for so long:
+/// `BFQ_CL_IDLE_TIMEOUT` of `block/bfq-iosched.h`.
 const IDLE_CLASS_TIMEOUT: Duration = Duration::from_millis(200);
 const IDLE_CLASS: usize = 2;
 
@@ -122,7 +124,8 @@ impl Service {
 
     /// A queue that wanted nothing wants service. If it `recovers`, by this
     /// factor the less the heavier, it is treated as if it had wanted it all
-    /// the time since its last turn.
+    /// the time since its last turn (`bfq_update_fin_time_enqueue` of
+    /// `block/bfq-wf2q.c`).
     pub(super) fn activate(&mut self, queue: u32, recovers: Option<u32>) {
         let Entity { class: index, weight, finish, place, .. } = self.entities[queue as usize];
         let class = &mut self.classes[index];

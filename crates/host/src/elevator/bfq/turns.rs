@@ -24,9 +24,10 @@ pub(super) enum End {
     Preempted,
 }
 
-/// A turn shorter than this says nothing of a queue's speed...
+/// A turn shorter than this says nothing of a queue's speed
+/// (`bfq_bfqq_is_slow`)...
 const SHORT: Duration = Duration::from_millis(1);
-/// ...and is counted as one seek.
+/// ...and is counted as one seek: as `bfq_slice_idle` in its default.
 const SEEK: Duration = Duration::from_millis(8);
 /// A turn longer than this says how fast the queue is.
 const TELLING: Duration = Duration::from_millis(20);
@@ -69,7 +70,7 @@ impl Bfq {
     }
 
     /// Whether the turn has lasted too long. One that is waited for may finish,
-    /// unless it has made little of its budget.
+    /// unless it has made little of its budget (`bfq_may_expire_for_budg_timeout`).
     fn may_time_out(&self, now: Time, queue: u32) -> bool {
         let entity = self.service.entity(queue);
         let slow = entity.left() >= entity.budget / 3;
@@ -113,7 +114,7 @@ impl Bfq {
     }
 
     /// Ends the turn that is under way. `worked_until` is when the queue had
-    /// something to do last.
+    /// something to do last (`bfq_bfqq_expire`).
     pub(super) fn end_turn(&mut self, now: Time, worked_until: Time, end: End, requests: &Requests) {
         let Some(queue) = self.service.serving() else { return };
         self.charge_time(worked_until, queue, end);
@@ -183,7 +184,8 @@ impl Bfq {
     }
 
     /// The next budget: more for who could have used more, less for who did not
-    /// use it. The favoured have small ones, to be back soon.
+    /// use it. The favoured have small ones, to be back soon
+    /// (`__bfq_bfqq_recalc_budget`).
     fn adapt_budget(&mut self, queue: u32, end: End, requests: &Requests) {
         let (held, min, max) = (self.queue(queue), self.budget_min(), self.budget_max);
         let mut budget = if held.raising.is_raised() { 2 * min } else { held.max_budget };

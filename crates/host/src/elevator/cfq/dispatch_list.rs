@@ -1,5 +1,6 @@
 //! What a round has chosen, on its way to the device: sorted onwards from where
-//! the device is, and out of reach of merges and slices.
+//! the device is, and out of reach of merges and slices (`elv_dispatch_sort` of
+//! `block/elevator.c`, Linux 2.6.24, which does not sort a read past a write).
 
 use super::super::forest::{Forest, Tree};
 use std::collections::VecDeque;

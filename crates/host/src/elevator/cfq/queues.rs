@@ -10,7 +10,7 @@ use fullstroke_units::Time;
 use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut};
 
-/// Levels of a class.
+/// Levels of a class: `IOPRIO_BE_NR` of `include/linux/ioprio.h`.
 const LEVELS: usize = 8;
 
 /// One queue.
@@ -76,7 +76,9 @@ impl Queue {
         self.arrived.is_empty()
     }
 
-    /// The priority of its next requests. There are no levels in the idle class.
+    /// The priority of its next requests (`cfq_init_prio_data` of
+    /// `block/cfq-iosched.c`, Linux 2.6.24). There are no levels in the idle class,
+    /// and nobody is kept waiting for it.
     fn set_priority(&mut self, class: PriorityClass, level: u8) {
         let becomes_idle = class == PriorityClass::Idle && self.class != class;
         self.idles &= !becomes_idle;
@@ -97,7 +99,8 @@ impl Queues {
         })
     }
 
-    /// The queue for a request of `process`.
+    /// The queue for a request of `process`: `cfq_get_queue`. Asynchronous ones
+    /// share queues, for it is the kernel's writeback that sends them.
     pub(super) fn queue(&mut self, process: u32, request: &Queued) -> u32 {
         let level = usize::from(request.level).min(LEVELS - 1);
         let known = match request.class {
@@ -153,7 +156,7 @@ impl Queues {
     }
 
     /// `gone` has become part of `kept`, of the same queue, which takes its
-    /// place in the order of arrival.
+    /// place in the order of arrival (`cfq_merged_requests`).
     pub(super) fn inherit(&mut self, kept: u32, gone: u32, queue: u32) {
         let Queue { sorted, arrived, .. } = &mut self.all[queue as usize];
         self.sorted.remove(sorted, gone);

@@ -1,4 +1,5 @@
-//! Whose turn it is, and for how long.
+//! Whose turn it is, and for how long, as in `block/cfq-iosched.c` of Linux
+//! 2.6.24.
 
 use super::Config;
 use super::queues::Queues;
@@ -6,10 +7,11 @@ use fullstroke_contract::PriorityClass;
 use fullstroke_units::{Duration, Time};
 
 /// How long the device must have had nothing else to do before it serves
-/// requests of the idle class.
+/// requests of the idle class: `CFQ_IDLE_GRACE`.
 const GRACE: Duration = Duration::from_millis(100);
 
-/// The longest wait for a process that seeks: enough to let it ask at once.
+/// The longest wait for a process that seeks: enough to let it ask at once, so
+/// that it has its share of time (`CFQ_MIN_TT` in `cfq_arm_slice_timer`).
 const SEEKY_IDLE_MAX: Duration = Duration::from_millis(2);
 
 /// The slice that a queue has.
@@ -58,7 +60,8 @@ impl Slices {
         }
     }
 
-    /// The length of a slice: a fifth more or less with each level.
+    /// The length of a slice: a fifth more or less with each level
+    /// (`cfq_prio_slice`, `CFQ_SLICE_SCALE`).
     fn length(&self, synchronous: bool, level: u8) -> Duration {
         let base = self.lengths[usize::from(synchronous)];
         let step = base / 5;
@@ -70,8 +73,9 @@ impl Slices {
     }
 
     /// Gives a queue its next turn: the later, the shorter its slices are and
-    /// the more queues there are. It counts from now, or, if its last slice was
-    /// taken away, from when that should have ended.
+    /// the more queues there are (`cfq_slice_offset`). It counts from now, or, if
+    /// its last slice was taken away, from when that should have ended
+    /// (`slice_resid` in `cfq_service_tree_add`).
     pub(super) fn enqueue(&mut self, now: Time, queue: u32, queues: &mut Queues) {
         let longest = self.length(true, 0).as_nanos() as i64;
         let shorter = longest.saturating_sub(self.length_of(queue, queues).as_nanos() as i64);
@@ -82,7 +86,8 @@ impl Slices {
         queues.enqueue(queue, now.as_nanos().saturating_add_signed(delay).max(1));
     }
 
-    /// What was due before `now` happens.
+    /// What was due before `now` happens: `cfq_idle_slice_timer`,
+    /// `cfq_idle_class_timer`.
     pub(super) fn ring(&mut self, now: Time, queues: &mut Queues) {
         if self.grace_ends <= now {
             self.grace_ends = Time::NEVER;
@@ -102,7 +107,8 @@ impl Slices {
         self.slice.map_or(Time::NEVER, |slice| slice.idles_until).min(self.grace_ends)
     }
 
-    /// The queue that may send requests now; none if one is waited for.
+    /// The queue that may send requests now; none if one is waited for
+    /// (`cfq_select_queue`).
     pub(super) fn select(&mut self, now: Time, queues: &mut Queues) -> Option<u32> {
         if let Some(slice) = self.slice.filter(|slice| !slice.is_used(now)) {
             let queue = &queues[slice.queue];
@@ -168,7 +174,8 @@ impl Slices {
         Some(queues.processes[slice.process? as usize].habits.position())
     }
 
-    /// A request has arrived in `queue`, so far from where the device is.
+    /// A request has arrived in `queue`, so far from where the device is. If it is
+    /// more urgent, its queue goes first of all (`cfq_preempt_queue`).
     pub(super) fn arrived(&mut self, now: Time, queue: u32, sectors: u64, queues: &mut Queues) {
         let Some(slice) = &mut self.slice else { return };
         if slice.queue == queue {
@@ -179,7 +186,8 @@ impl Slices {
         }
     }
 
-    /// A request of `queue` has completed.
+    /// A request of `queue` has completed: `cfq_completed_request`. The slice counts
+    /// from the first, so that no queue pays for the seek to it.
     pub(super) fn completed(&mut self, now: Time, queue: u32, queues: &mut Queues) {
         if queues[queue].class != PriorityClass::Idle {
             self.busy_until = now;
@@ -196,7 +204,8 @@ impl Slices {
 }
 
 impl Slice {
-    /// Waits for the next request, if the queue is worth it.
+    /// Waits for the next request, if the queue is worth it
+    /// (`cfq_arm_slice_timer`).
     fn idle(&mut self, now: Time, longest: Duration, queues: &Queues) {
         let Some(process) = self.process else { return };
         if longest == Duration::ZERO || !queues[self.queue].idles {
@@ -209,7 +218,8 @@ impl Slice {
         self.idles_until = now + span;
     }
 
-    /// Whether it ends for a request that has arrived in another queue.
+    /// Whether it ends for a request that has arrived in another queue:
+    /// `cfq_should_preempt`.
     fn gives_way(&self, now: Time, queue: u32, sectors: u64, queues: &Queues) -> bool {
         let (own, other) = (&queues[self.queue], &queues[queue]);
         if self.is_used(now) {

@@ -4,11 +4,13 @@
 use super::super::fifos::Fifo;
 use fullstroke_units::{Duration, Time};
 
-/// A percentile is of at least so many latencies, or of those of so long.
+/// A percentile is of at least so many latencies, or of those of so long: what
+/// few of them say is chance (`calculate_percentile` of `block/kyber-iosched.c`).
 const SAMPLES: u32 = 500;
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Buckets of a quarter of the target: as many meet it as miss it; the last
-/// holds all that are worse.
+/// holds all that are worse (`KYBER_LATENCY_SHIFT`, `KYBER_LATENCY_BUCKETS`,
+/// `KYBER_GOOD_BUCKETS`).
 const BUCKETS: usize = 8;
 const GOOD_BUCKETS: usize = 4;
 
@@ -110,13 +112,14 @@ impl Domain {
         Some(std::mem::take(which(self)).percentile(percent))
     }
 
-    /// Whether the device takes longer than it should.
+    /// Whether the device takes longer than it should, by the 90th percentile: a
+    /// few late ones are no congestion.
     pub(super) fn is_congested(&mut self, now: Time) -> bool {
         self.percentile(now, 90, |domain| &mut domain.device).is_some_and(|bucket| bucket >= GOOD_BUCKETS)
     }
 
     /// Gives tokens away or takes some, in proportion to the 99th percentile of
-    /// the total latency over the target.
+    /// the total latency over the target (`kyber_timer_fn`, `kyber_resize_domain`).
     pub(super) fn adjust(&mut self, now: Time, congested: bool) {
         let mut latest = self.percentile(now, 99, |domain| &mut domain.total);
         if congested {
