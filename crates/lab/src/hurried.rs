@@ -4,7 +4,8 @@ use fullstroke_contract::{Completion, Counters, Cx, Node, Port, Source, Wake};
 use fullstroke_units::Time;
 
 /// A source of open arrivals at `load` times its rate. The requests, and their
-/// order, stay the same.
+/// order, stay the same. It contains the source, for it gives it another clock,
+/// and the nodes of a graph share theirs.
 pub(crate) struct Hurried {
     source: Box<dyn Source>,
     load: f64,

@@ -20,6 +20,10 @@ pub struct Part {
 /// to ([`fullstroke_contract::Hints::workload`], by index). The run is over
 /// when every workload that is not in the background has ended; what the others
 /// have in flight then still finishes, and nothing follows it.
+///
+/// It contains its parts, and is no node beside others of a graph: each has a
+/// timeline of its own, while a graph has one, and what ends the run is known
+/// only to who knows them all.
 pub struct SideBySide {
     parts: Vec<Running>,
     /// The requests in flight: whose they are, and what that source calls them.
