@@ -2,7 +2,7 @@
 
 use super::flushing::{Flushes, Flushing};
 use super::gate::{Gate, Piece};
-use super::neighbours::{Limits, Neighbours};
+use super::neighbours::{MergeLimits, Neighbours};
 use super::originals::Originals;
 use super::plug::{Plug, Plugging};
 use super::request::{Join, Queued, Requests};
@@ -59,7 +59,7 @@ pub struct Settings {
 /// whatever waits there.
 pub struct BlockLayer {
     elevator: Box<dyn Elevator>,
-    limits: Limits,
+    limits: MergeLimits,
     queue_depth: u32,
     stripes: Option<Box<dyn Stripes>>,
     gate: Gate,
@@ -89,7 +89,11 @@ impl BlockLayer {
             stripes.as_ref().filter(|_| settings.stripe_aware_merging).map(|stripes| stripes.unit());
         BlockLayer {
             elevator,
-            limits: Limits { sectors_max: settings.sectors_max, capacity: settings.capacity, stripe_unit },
+            limits: MergeLimits {
+                sectors_max: settings.sectors_max,
+                capacity: settings.capacity,
+                stripe_unit,
+            },
             queue_depth: settings.queue_depth,
             stripes: stripes.filter(|_| settings.per_member_anticipation),
             gate: Gate::new(settings.nr_requests),

@@ -55,7 +55,7 @@ fn key(lbn: Lbn, operation: Operation) -> u64 {
 
 /// What may not become one request, whatever the elevator says.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(super) struct MergeLimits {
     /// The longest request.
     pub(super) sectors_max: Sectors,
     /// Addresses of the device. A request that lies beyond them must not take
@@ -65,7 +65,7 @@ pub(super) struct Limits {
     pub(super) stripe_unit: Option<Sectors>,
 }
 
-impl Limits {
+impl MergeLimits {
     /// Whether `first` and `second` may be one request: the second begins where
     /// the first ends, and nothing keeps them apart.
     pub(super) fn allow(&self, first: &Queued, second: &Queued) -> bool {
