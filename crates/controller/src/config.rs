@@ -140,26 +140,33 @@ fn fifty_ms() -> Duration {
     Duration::from_millis(50)
 }
 
-/// The same in the units of the layer, checked.
-pub(crate) struct Plan {
+/// What does not change while it runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Constants {
     pub(crate) array_depth: u32,
-    pub(crate) block_sectors: u64,
-    pub(crate) read_blocks: usize,
-    pub(crate) write_blocks: usize,
     pub(crate) write_back: bool,
-    pub(crate) read_ahead: Sectors,
     /// Occupied blocks above which destaging begins, and dirty ones at which it
     /// ends.
     pub(crate) high_blocks: usize,
     pub(crate) low_blocks: usize,
+    /// Blocks that are destaged together.
     pub(crate) unit_blocks: u64,
+}
+
+/// The same in the units of the layer, checked.
+pub(crate) struct Resolved {
+    pub(crate) constants: Constants,
+    pub(crate) block_sectors: u64,
+    pub(crate) read_blocks: usize,
+    pub(crate) write_blocks: usize,
+    pub(crate) read_ahead: Sectors,
     pub(crate) discipline: Box<dyn discipline::Discipline>,
 }
 
 impl ControllerConfig {
     /// # Errors
     /// Names the key that cannot be.
-    pub(crate) fn plan(&self, stripe: Option<Sectors>) -> Result<Plan, ConfigError> {
+    pub(crate) fn resolve(&self, stripe: Option<Sectors>) -> Result<Resolved, ConfigError> {
         let array_depth = self.array_depth.unwrap_or(self.queue_depth);
         for (key, depth) in [
             ("queue_depth", self.queue_depth),
@@ -182,16 +189,14 @@ impl ControllerConfig {
         let (read_blocks, write_blocks) = self.split(block_sectors)?;
         let write_back = self.write_back(write_blocks)?;
         let (high_blocks, low_blocks) = self.watermarks(write_blocks)?;
-        Ok(Plan {
-            array_depth,
+        let read_ahead = self.read_ahead_sectors(read_blocks as u64 * block_sectors)?;
+        let unit_blocks = self.unit_blocks(block_sectors, stripe)?;
+        Ok(Resolved {
+            constants: Constants { array_depth, write_back, high_blocks, low_blocks, unit_blocks },
             block_sectors,
             read_blocks,
             write_blocks,
-            write_back,
-            read_ahead: self.read_ahead_sectors(read_blocks as u64 * block_sectors)?,
-            high_blocks,
-            low_blocks,
-            unit_blocks: self.unit_blocks(block_sectors, stripe)?,
+            read_ahead,
             discipline,
         })
     }
@@ -308,7 +313,7 @@ mod tests {
     use serde_json::{Value, json};
 
     fn refused(keys: Value) -> String {
-        serde_json::from_value::<ControllerConfig>(keys).unwrap().plan(None).err().unwrap().key
+        serde_json::from_value::<ControllerConfig>(keys).unwrap().resolve(None).err().unwrap().key
     }
 
     #[test]
@@ -341,7 +346,7 @@ mod tests {
     fn destaging_goes_by_full_stripes_unless_it_is_said_otherwise() {
         let blocks = |keys: Value, stripe: Option<u64>| {
             let config: ControllerConfig = serde_json::from_value(keys).unwrap();
-            config.plan(stripe.map(Sectors)).unwrap().unit_blocks
+            config.resolve(stripe.map(Sectors)).unwrap().constants.unit_blocks
         };
         assert_eq!(blocks(json!({}), Some(7 * 128)), 28);
         assert_eq!(blocks(json!({}), None), 64);
@@ -352,14 +357,14 @@ mod tests {
 
     #[test]
     fn memory_is_split_by_the_accelerator_ratio() {
-        let plan =
-            |keys: Value| serde_json::from_value::<ControllerConfig>(keys).unwrap().plan(None).unwrap();
-        let half = plan(json!({}));
-        assert_eq!((half.read_blocks, half.write_blocks, half.write_back), (8192, 8192, true));
-        let quarter = plan(json!({ "read_share": 0.25, "write_share": 0.5 }));
+        let resolved =
+            |keys: Value| serde_json::from_value::<ControllerConfig>(keys).unwrap().resolve(None).unwrap();
+        let half = resolved(json!({}));
+        assert_eq!((half.read_blocks, half.write_blocks, half.constants.write_back), (8192, 8192, true));
+        let quarter = resolved(json!({ "read_share": 0.25, "write_share": 0.5 }));
         assert_eq!((quarter.read_blocks, quarter.write_blocks), (4096, 8192));
-        assert!(!plan(json!({ "read_share": 1.0 })).write_back);
-        assert!(!plan(json!({ "battery": false })).write_back);
-        assert!(plan(json!({ "battery": false, "write_back": true })).write_back);
+        assert!(!resolved(json!({ "read_share": 1.0 })).constants.write_back);
+        assert!(!resolved(json!({ "battery": false })).constants.write_back);
+        assert!(resolved(json!({ "battery": false, "write_back": true })).constants.write_back);
     }
 }

@@ -1,7 +1,7 @@
 //! The layer.
 
 use crate::command::Command;
-use crate::config::{ControllerConfig, Plan};
+use crate::config::{Constants, ControllerConfig};
 use crate::counts::Counts;
 use crate::discipline::Discipline;
 use crate::io::{Io, Purpose};
@@ -26,7 +26,7 @@ use std::collections::{BinaryHeap, VecDeque};
 pub struct Controller {
     pub(crate) config: ControllerConfig,
     pub(crate) capacity: Sectors,
-    pub(crate) plan: Limits,
+    pub(crate) constants: Constants,
     pub(crate) memory: Memory,
     pub(crate) streams: Streams,
     processor: Resource,
@@ -58,16 +58,6 @@ pub struct Controller {
     below: Gauge,
 }
 
-/// Numbers that do not change.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    array_depth: u32,
-    pub(crate) write_back: bool,
-    pub(crate) high_blocks: usize,
-    pub(crate) low_blocks: usize,
-    pub(crate) unit_blocks: u64,
-}
-
 /// What happens to a command inside the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
@@ -90,14 +80,13 @@ impl Controller {
         capacity: Sectors,
         stripe: Option<Sectors>,
     ) -> Result<Controller, ConfigError> {
-        let plan = config.plan(stripe)?;
-        let Plan { array_depth, write_back, high_blocks, low_blocks, unit_blocks, .. } = plan;
+        let resolved = config.resolve(stripe)?;
         Ok(Controller {
             config: config.clone(),
             capacity,
-            plan: Limits { array_depth, write_back, high_blocks, low_blocks, unit_blocks },
-            memory: Memory::new(plan.block_sectors, plan.read_blocks, plan.write_blocks),
-            streams: Streams::new(config.streams, config.sequential_after, plan.read_ahead, capacity),
+            constants: resolved.constants,
+            memory: Memory::new(resolved.block_sectors, resolved.read_blocks, resolved.write_blocks),
+            streams: Streams::new(config.streams, config.sequential_after, resolved.read_ahead, capacity),
             processor: Resource::FREE,
             link: Resource::FREE,
             commands: Slots::default(),
@@ -108,7 +97,7 @@ impl Controller {
             writers: VecDeque::new(),
             drains: VecDeque::new(),
             ios: Slots::default(),
-            waiting: plan.discipline,
+            waiting: resolved.discipline,
             issued: 0,
             position: Lbn(0),
             destaging: 0,
@@ -210,7 +199,7 @@ impl Controller {
 
     /// Gives the array as many I/Os as it may have.
     fn dispatch(&mut self, out: &mut Out) {
-        while self.issued < self.plan.array_depth
+        while self.issued < self.constants.array_depth
             && let Some(slot) = self.waiting.take(self.position)
         {
             self.issued += 1;

@@ -9,7 +9,7 @@ impl Controller {
     /// Lets as many dirty pieces go as may be on their way, if it is time.
     pub(crate) fn destage(&mut self, now: Time) {
         while self.destaging < self.config.destage.depth && self.is_time_to_destage(now) {
-            let Some(extent) = self.memory.take_dirty(self.plan.unit_blocks) else { break };
+            let Some(extent) = self.memory.take_dirty(self.constants.unit_blocks) else { break };
             self.destaging += 1;
             self.counts.destages += 1;
             self.counts.destaged += extent.sectors;
@@ -19,9 +19,9 @@ impl Controller {
 
     /// Somebody waits for it, too much is dirty, or the host is idle.
     fn is_time_to_destage(&mut self, now: Time) -> bool {
-        if self.memory.buffered() > self.plan.high_blocks {
+        if self.memory.buffered() > self.constants.high_blocks {
             self.pressed = true;
-        } else if self.memory.writable() <= self.plan.low_blocks {
+        } else if self.memory.writable() <= self.constants.low_blocks {
             self.pressed = false;
         }
         let idle = self.host_idle_since.is_some_and(|since| since + self.config.destage.idle_delay <= now);

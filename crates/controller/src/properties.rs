@@ -129,10 +129,12 @@ impl Model {
     /// Follows what the controller has done, and checks it.
     fn after(&mut self, now: Time, brought: Option<(Extent, Vec<usize>)>) {
         self.effects(now);
-        assert!(self.controller.memory.buffered() <= self.controller.config.plan(None).unwrap().write_blocks);
+        assert!(
+            self.controller.memory.buffered() <= self.controller.config.resolve(None).unwrap().write_blocks
+        );
         for sector in 0..CAPACITY {
             let here = self.controller.memory.missing(Extent::new(sector, 1)).is_none();
-            let taken = if self.controller.plan.write_back { self.taken(sector) } else { 0 };
+            let taken = if self.controller.constants.write_back { self.taken(sector) } else { 0 };
             let place = &mut self.memory[sector as usize];
             match (&brought, here) {
                 (_, false) => *place = None,

@@ -9,7 +9,7 @@ impl Controller {
     /// The data of a write have come: they wait for room in memory, or go
     /// through.
     pub(crate) fn write(&mut self, slot: u32) {
-        if self.plan.write_back {
+        if self.constants.write_back {
             self.writers.push_back(slot);
         } else {
             self.through(slot);
@@ -39,7 +39,7 @@ impl Controller {
     /// With a battery, memory is durable: a flush has nothing to do. Without,
     /// it waits for what is dirty, and goes on to the array.
     pub(crate) fn flush(&mut self, slot: u32, now: Time, out: &mut Out) {
-        match (self.plan.write_back, self.config.battery) {
+        match (self.constants.write_back, self.config.battery) {
             (true, true) => self.finish(slot, now, out),
             (true, false) => self.drain(slot),
             (false, _) => self.pass_flush(slot),
