@@ -160,7 +160,7 @@ pub(crate) struct Resolved {
     pub(crate) read_blocks: usize,
     pub(crate) write_blocks: usize,
     pub(crate) read_ahead: Sectors,
-    pub(crate) discipline: Box<dyn discipline::Discipline>,
+    pub(crate) discipline: Box<dyn discipline::ControllerDiscipline>,
 }
 
 impl ControllerConfig {

@@ -3,7 +3,7 @@
 use crate::command::Command;
 use crate::config::{Constants, ControllerConfig};
 use crate::counts::Counts;
-use crate::discipline::Discipline;
+use crate::discipline::ControllerDiscipline;
 use crate::io::{Io, Purpose};
 use crate::memory::Memory;
 use crate::resource::Resource;
@@ -44,7 +44,7 @@ pub struct Controller {
     /// Flushes, and the epoch that each waits for.
     pub(crate) drains: VecDeque<(u32, u64)>,
     ios: Slots<Io>,
-    waiting: Box<dyn Discipline>,
+    waiting: Box<dyn ControllerDiscipline>,
     issued: u32,
     position: Lbn,
     pub(crate) destaging: u32,

@@ -1,7 +1,7 @@
 //! Upwards through the addresses, then again from the lowest.
 
 use super::sorted::Sorted;
-use super::{Discipline, NoKeys};
+use super::{ControllerDiscipline, NoKeys};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::Lbn;
@@ -11,12 +11,12 @@ pub(super) const SUMMARY: &str = "upwards through the addresses, then again from
 #[derive(Default)]
 struct Clook(Sorted);
 
-pub(super) fn build(keys: &Keys) -> Result<Box<dyn Discipline>, ConfigError> {
+pub(super) fn build(keys: &Keys) -> Result<Box<dyn ControllerDiscipline>, ConfigError> {
     let NoKeys {} = read(keys)?;
     Ok(Box::new(Clook::default()))
 }
 
-impl Discipline for Clook {
+impl ControllerDiscipline for Clook {
     fn insert(&mut self, slot: u32, start: Lbn) {
         self.0.insert(slot, start);
     }

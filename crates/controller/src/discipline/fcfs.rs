@@ -1,6 +1,6 @@
 //! In the order in which they came.
 
-use super::{Discipline, NoKeys};
+use super::{ControllerDiscipline, NoKeys};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::Lbn;
@@ -11,12 +11,12 @@ pub(super) const SUMMARY: &str = "in the order in which they came";
 #[derive(Default)]
 struct Fcfs(VecDeque<u32>);
 
-pub(super) fn build(keys: &Keys) -> Result<Box<dyn Discipline>, ConfigError> {
+pub(super) fn build(keys: &Keys) -> Result<Box<dyn ControllerDiscipline>, ConfigError> {
     let NoKeys {} = read(keys)?;
     Ok(Box::new(Fcfs::default()))
 }
 
-impl Discipline for Fcfs {
+impl ControllerDiscipline for Fcfs {
     fn insert(&mut self, slot: u32, _: Lbn) {
         self.0.push_back(slot);
     }

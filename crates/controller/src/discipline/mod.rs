@@ -14,10 +14,10 @@ use serde::Deserialize;
 
 /// A rule of choice, together with the I/Os that wait under it.
 ///
-/// - **In**: [`insert`](Discipline::insert).
-/// - **Out**: [`take`](Discipline::take), exactly once for each inserted I/O.
-/// - **Getter**: [`len`](Discipline::len).
-pub trait Discipline: Send {
+/// - **In**: [`insert`](ControllerDiscipline::insert).
+/// - **Out**: [`take`](ControllerDiscipline::take), exactly once for each inserted I/O.
+/// - **Getter**: [`len`](ControllerDiscipline::len).
+pub trait ControllerDiscipline: Send {
     /// Adds the I/O that is kept in `slot` and begins at `start`.
     fn insert(&mut self, slot: u32, start: Lbn);
     /// Removes the slot of the I/O that is next, where the one before ended at
@@ -32,11 +32,11 @@ pub trait Discipline: Send {
 }
 
 /// Builds a discipline from its keys.
-pub type BuildDiscipline = fn(&Keys) -> Result<Box<dyn Discipline>, ConfigError>;
+pub type BuildControllerDiscipline = fn(&Keys) -> Result<Box<dyn ControllerDiscipline>, ConfigError>;
 
 /// Every discipline.
 #[rustfmt::skip]
-pub const REGISTRY: &[Entry<BuildDiscipline>] = &[
+pub const REGISTRY: &[Entry<BuildControllerDiscipline>] = &[
     Entry { name: "fcfs", summary: fcfs::SUMMARY, schema: schema_of::<NoKeys>, build: fcfs::build },
     Entry { name: "sstf", summary: sstf::SUMMARY, schema: schema_of::<NoKeys>, build: sstf::build },
     Entry { name: "c-look", summary: clook::SUMMARY, schema: schema_of::<NoKeys>, build: clook::build },

@@ -1,7 +1,7 @@
 //! The nearest address first.
 
 use super::sorted::Sorted;
-use super::{Discipline, NoKeys};
+use super::{ControllerDiscipline, NoKeys};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::Lbn;
@@ -11,12 +11,12 @@ pub(super) const SUMMARY: &str = "the nearest address first";
 #[derive(Default)]
 struct Sstf(Sorted);
 
-pub(super) fn build(keys: &Keys) -> Result<Box<dyn Discipline>, ConfigError> {
+pub(super) fn build(keys: &Keys) -> Result<Box<dyn ControllerDiscipline>, ConfigError> {
     let NoKeys {} = read(keys)?;
     Ok(Box::new(Sstf::default()))
 }
 
-impl Discipline for Sstf {
+impl ControllerDiscipline for Sstf {
     fn insert(&mut self, slot: u32, start: Lbn) {
         self.0.insert(slot, start);
     }
