@@ -8,7 +8,7 @@ mod show;
 
 use crate::output::{Failure, Output};
 use clap::{Args, Subcommand};
-use fullstroke_study::{Plan, Results, Store, Study, StudyError, find};
+use fullstroke_study::{Results, RunList, Store, Study, StudyError, find};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::thread::available_parallelism;
@@ -56,7 +56,7 @@ pub(crate) struct Selection {
 /// Studies, the runs that they need, and what there is of them.
 struct Loaded {
     studies: Vec<Study>,
-    plan: Plan,
+    run_list: RunList,
     results: Results,
 }
 
@@ -73,19 +73,19 @@ impl Selection {
     }
 
     /// The chosen studies with what there is of them, with keys of their stacks
-    /// set. Where there is nothing at all no stack is read: the plan is empty.
+    /// set. Where there is nothing at all no stack is read: the list is empty.
     fn load(&self, set: &[String]) -> Result<Loaded, Failure> {
         let (studies, store) = (self.find()?, self.store());
         let load = || -> Result<_, StudyError> {
             if store.is_empty()? {
-                return Ok((Plan::default(), Results::default()));
+                return Ok((RunList::default(), Results::default()));
             }
-            let plan = Plan::new(&studies, set, jobs(None))?;
-            let results = store.read(&plan.keys())?;
-            Ok((plan, results))
+            let run_list = RunList::new(&studies, set, jobs(None))?;
+            let results = store.read(&run_list.keys())?;
+            Ok((run_list, results))
         };
-        let (plan, results) = load().map_err(Failure::input)?;
-        Ok(Loaded { studies, plan, results })
+        let (run_list, results) = load().map_err(Failure::input)?;
+        Ok(Loaded { studies, run_list, results })
     }
 }
 

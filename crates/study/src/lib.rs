@@ -1,7 +1,7 @@
 //! Published studies as files: a question, the points that answer it, and claims.
 //!
 //! A [`Study`] is read from one TOML file and checked whole: names, points,
-//! expressions. A [`Plan`] lists the runs that studies need, each once;
+//! expressions. A [`RunList`] lists the runs that studies need, each once;
 //! [`run_tasks`] runs what the [`Store`] lacks; claims are judged on what it has.
 //!
 //! | file | what |
@@ -11,7 +11,7 @@
 //! | `study.rs` | a study file, checked |
 //! | `expression/` | the language of claims |
 //! | `metrics.rs` | what is kept of a run |
-//! | `plan.rs` | which runs studies need |
+//! | `run_list.rs` | which runs studies need |
 //! | `store.rs`, `version.rs` | where results are kept, and of which build |
 //! | `runner.rs`, `parallel.rs` | runs what is missing, on all cores |
 //! | `claims.rs`, `text.rs` | what holds, and how it is written |
@@ -30,7 +30,7 @@ mod figure;
 mod metrics;
 mod page;
 mod parallel;
-mod plan;
+mod run_list;
 mod runner;
 mod schema;
 mod store;
@@ -44,7 +44,7 @@ pub use claims::{Claim, Judged, Verdict};
 pub use config::{ClaimKind, StudyConfig};
 pub use error::StudyError;
 pub use page::{drifted, write_pages};
-pub use plan::{Plan, StudyTable, Task};
+pub use run_list::{RunList, StudyTable, Task};
 pub use runner::run_tasks;
 pub use schema::schema;
 pub use store::{Key, Results, Store, StoreWriter};

@@ -7,7 +7,7 @@
 
 use crate::claims::{Judged, Verdict};
 use crate::figure::Figure;
-use crate::plan::Plan;
+use crate::run_list::RunList;
 use crate::store::Results;
 use crate::study::{Study, Variant};
 use crate::{StudyError, text};
@@ -44,7 +44,11 @@ struct Section {
 ///
 /// # Errors
 /// A file that cannot be read or written.
-pub fn write_pages(studies: &[Study], plan: &Plan, results: &Results) -> Result<Vec<PathBuf>, StudyError> {
+pub fn write_pages(
+    studies: &[Study],
+    run_list: &RunList,
+    results: &Results,
+) -> Result<Vec<PathBuf>, StudyError> {
     let mut changed = Vec::new();
     for (folder, members) in folders(studies) {
         let mut page = Page::read(&folder)?;
@@ -53,7 +57,7 @@ pub fn write_pages(studies: &[Study], plan: &Plan, results: &Results) -> Result<
             id.rsplit('/').next().is_some_and(|stem| folder.join(format!("{stem}.toml")).exists())
         });
         for (index, study) in members {
-            let Some(section) = Section::new(index, study, plan, results)? else {
+            let Some(section) = Section::new(index, study, run_list, results)? else {
                 if !page.is_of(study) {
                     page.sections.insert(study.id.clone(), not_run(study));
                 }
@@ -74,7 +78,7 @@ pub fn write_pages(studies: &[Study], plan: &Plan, results: &Results) -> Result<
 ///
 /// # Errors
 /// A file that cannot be read.
-pub fn drifted(studies: &[Study], plan: &Plan, results: &Results) -> Result<Vec<String>, StudyError> {
+pub fn drifted(studies: &[Study], run_list: &RunList, results: &Results) -> Result<Vec<String>, StudyError> {
     let mut drifted = Vec::new();
     for (folder, members) in folders(studies) {
         let page = Page::read(&folder)?;
@@ -85,7 +89,7 @@ pub fn drifted(studies: &[Study], plan: &Plan, results: &Results) -> Result<Vec<
                 tell("there are no results of the study's file and stacks as they are now:");
                 continue;
             }
-            let Some(section) = Section::new(index, study, plan, results)? else { continue };
+            let Some(section) = Section::new(index, study, run_list, results)? else { continue };
             if page.sections.get(&study.id) != Some(&section.text) {
                 tell("the results give another text for");
             }
@@ -141,10 +145,10 @@ impl Section {
     fn new(
         index: usize,
         study: &Study,
-        plan: &Plan,
+        run_list: &RunList,
         results: &Results,
     ) -> Result<Option<Section>, StudyError> {
-        let table = |variant: Variant| plan.table(index, study, variant, results);
+        let table = |variant: Variant| run_list.table(index, study, variant, results);
         if !study.variants().all(|variant| table(variant).is_complete()) {
             return Ok(None);
         }

@@ -3,7 +3,7 @@
 use crate::StudyError;
 use crate::metrics::keep;
 use crate::parallel::in_parallel;
-use crate::plan::Task;
+use crate::run_list::Task;
 use crate::store::StoreWriter;
 use crate::study::overrides;
 use fullstroke_lab::{Candidate, Varied, run};

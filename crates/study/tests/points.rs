@@ -3,13 +3,13 @@
 mod common;
 
 use common::{STUDY, study};
-use fullstroke_study::{Plan, Study};
+use fullstroke_study::{RunList, Study};
 use std::collections::BTreeSet;
 use std::fs;
 
 fn digests(study: &Study) -> BTreeSet<String> {
-    let plan = Plan::new(std::slice::from_ref(study), &[], 2).unwrap();
-    plan.keys().into_iter().map(|(digest, _)| digest).collect()
+    let run_list = RunList::new(std::slice::from_ref(study), &[], 2).unwrap();
+    run_list.keys().into_iter().map(|(digest, _)| digest).collect()
 }
 
 /// The study with lines of its own in front of the axes.
@@ -52,20 +52,20 @@ settings = [{ at = { policy = "fcfs" }, set = ["volume.chunk=256KiB"] }]
 claims = []
 "#;
     let (_folder, found) = study(&format!("{STUDY}{lines}"));
-    let plan = Plan::new(&[found.unwrap()], &["workload.requests=50".to_owned()], 2).unwrap();
-    assert_eq!(plan.tasks.len(), 2 * 2 * 9);
+    let run_list = RunList::new(&[found.unwrap()], &["workload.requests=50".to_owned()], 2).unwrap();
+    assert_eq!(run_list.tasks.len(), 2 * 2 * 9);
     let count =
-        |setting: &str| plan.tasks.iter().filter(|task| task.set.contains(&setting.to_owned())).count();
+        |setting: &str| run_list.tasks.iter().filter(|task| task.set.contains(&setting.to_owned())).count();
     assert_eq!(count("volume.chunk=16KiB"), 2 * 2 * 2);
     assert_eq!(count("workload.size=8KiB"), 2 * 9);
     assert_eq!(count("volume.chunk=256KiB"), 2 * 3);
-    assert!(plan.tasks.iter().all(|task| task.set.last() == Some(&"workload.requests=50".to_owned())));
+    assert!(run_list.tasks.iter().all(|task| task.set.last() == Some(&"workload.requests=50".to_owned())));
 }
 
 #[test]
 fn no_point_sets_the_seed_that_its_results_are_kept_by() {
     let (_folder, found) = study(STUDY);
-    let error = Plan::new(&[found.unwrap()], &["seed = 7".to_owned()], 1).unwrap_err().to_string();
+    let error = RunList::new(&[found.unwrap()], &["seed = 7".to_owned()], 1).unwrap_err().to_string();
     assert!(error.contains("replications"), "{error}");
 }
 

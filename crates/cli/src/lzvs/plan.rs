@@ -56,7 +56,7 @@ pub(crate) struct Arguments {
 
 /// What `lzvs plan --json` prints.
 #[derive(Debug, Serialize)]
-struct Plan {
+struct PlannedVolume {
     drives: [String; 2],
     #[serde(skip_serializing_if = "Option::is_none")]
     measured: Option<Survey>,
@@ -84,15 +84,19 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     };
     let models =
         [drives::load(&names[0]).map_err(Failure::input)?, drives::load(&names[1]).map_err(Failure::input)?];
-    let plan = Plan::new(arguments, names, &models)?;
+    let plan = PlannedVolume::new(arguments, names, &models)?;
     if let Some(path) = &arguments.output {
         write_whole(path, &plan.stack(&arguments.floors))?;
     }
     output.show(&plan, plan.text())
 }
 
-impl Plan {
-    fn new(arguments: &Arguments, drives: [String; 2], models: &[Model; 2]) -> Result<Plan, Failure> {
+impl PlannedVolume {
+    fn new(
+        arguments: &Arguments,
+        drives: [String; 2],
+        models: &[Model; 2],
+    ) -> Result<PlannedVolume, Failure> {
         let given = |text: &str| (text != "auto").then(|| text.to_owned());
         let zones = given(&arguments.zones).map(|text| {
             text.parse()
@@ -138,7 +142,7 @@ impl Plan {
             true => Vec::new(),
             false => lzvs_geo::parts(&geo, &pair.members()).map_err(Failure::input)?,
         };
-        Ok(Plan {
+        Ok(PlannedVolume {
             drives,
             zones: pair.zone_lines(&layout).map_err(Failure::input)?,
             measured,

@@ -45,7 +45,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
 }
 
 fn check<'a>(index: usize, study: &'a Study, loaded: &Loaded) -> Checked<'a> {
-    let results = |variant| loaded.plan.table(index, study, variant, &loaded.results);
+    let results = |variant| loaded.run_list.table(index, study, variant, &loaded.results);
     let variants = study.config.variants.iter().enumerate().map(|(number, variant)| Changed {
         title: &variant.title,
         claims: study

@@ -65,8 +65,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
 }
 
 fn pages(loaded: &Loaded, arguments: &Arguments, output: &Output) -> Result<(), Failure> {
-    let Loaded { studies, plan, results, .. } = loaded;
-    let (runs, missing) = (plan.tasks.len(), plan.missing(results).len());
+    let Loaded { studies, run_list, results, .. } = loaded;
+    let (runs, missing) = (run_list.tasks.len(), run_list.missing(results).len());
     let nothing = runs == 0 && studies.iter().any(|study| study.config.stack.is_some());
     if arguments.write && (nothing || missing > 0) {
         let lacking =
@@ -75,10 +75,10 @@ fn pages(loaded: &Loaded, arguments: &Arguments, output: &Output) -> Result<(), 
         return Err(Failure::Input(message));
     }
     let written = match arguments.write {
-        true => write_pages(studies, plan, results).map_err(Failure::input)?,
+        true => write_pages(studies, run_list, results).map_err(Failure::input)?,
         false => Vec::new(),
     };
-    let drifted = drifted(studies, plan, results).map_err(Failure::input)?;
+    let drifted = drifted(studies, run_list, results).map_err(Failure::input)?;
     let pages = Pages { written, drifted, runs_missing: missing, runs };
     let mut lines: Vec<String> =
         pages.written.iter().map(|path| format!("written: {}", path.display())).collect();
@@ -108,7 +108,7 @@ fn of_study<'a>(
     metric: Metric,
     over: Option<&str>,
 ) -> Result<Found<'a>, Failure> {
-    let results = loaded.plan.table(index, study, None, &loaded.results);
+    let results = loaded.run_list.table(index, study, None, &loaded.results);
     let best = best(study, &results, metric, over).map_err(Failure::input)?;
     Ok(Found { study: &study.id, by: metric.name(), best })
 }

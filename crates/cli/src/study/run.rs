@@ -4,7 +4,7 @@ use super::{Selection, jobs};
 use crate::bars::Bars;
 use crate::output::{Failure, Output};
 use clap::Args;
-use fullstroke_study::{Plan, VERSION, run_tasks};
+use fullstroke_study::{RunList, VERSION, run_tasks};
 use serde::Serialize;
 use std::num::NonZeroUsize;
 use std::time::Instant;
@@ -41,13 +41,13 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let began = Instant::now();
     let (studies, store) = (arguments.selection.find()?, arguments.selection.store());
     let jobs = jobs(arguments.jobs);
-    let plan = Plan::new(&studies, &arguments.set, jobs).map_err(Failure::input)?;
-    let read = || store.read(&plan.keys()).map_err(Failure::input);
-    let mut missing = plan.missing(&read()?);
+    let run_list = RunList::new(&studies, &arguments.set, jobs).map_err(Failure::input)?;
+    let read = || store.read(&run_list.keys()).map_err(Failure::input);
+    let mut missing = run_list.missing(&read()?);
     if !missing.is_empty() {
         let writer = store.writer().map_err(Failure::input)?;
         // Another run may have ended since the results were read.
-        missing = plan.missing(&read()?);
+        missing = run_list.missing(&read()?);
         let bars = Bars::new(["runs"], output);
         let all = missing.len() as u64;
         bars.advance(0, 0, Some(all));
@@ -60,7 +60,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let done = Done {
         studies: studies.len(),
         runs: missing.len(),
-        runs_done_before: plan.tasks.len() - missing.len(),
+        runs_done_before: run_list.tasks.len() - missing.len(),
         results_of_other_builds: store.other_builds(),
         wall_s: began.elapsed().as_secs_f64(),
         version: VERSION,

@@ -31,7 +31,7 @@ pub struct Task {
 
 /// The runs of some studies.
 #[derive(Clone, Debug, Default)]
-pub struct Plan {
+pub struct RunList {
     /// The runs, each once.
     pub tasks: Vec<Task>,
     /// For each study, in the order given, the digests of its points.
@@ -41,13 +41,13 @@ pub struct Plan {
 /// A stack file and what is set in it.
 type Setup = (PathBuf, Vec<String>);
 
-impl Plan {
+impl RunList {
     /// The runs of `studies`, with further keys set in every stack; `jobs`
     /// stacks are read at a time.
     ///
     /// # Errors
     /// The first point whose stack cannot be used.
-    pub fn new(studies: &[Study], set: &[String], jobs: usize) -> Result<Plan, StudyError> {
+    pub fn new(studies: &[Study], set: &[String], jobs: usize) -> Result<RunList, StudyError> {
         let mut setups: Vec<(Setup, usize, usize)> = Vec::new();
         let mut number: BTreeMap<Setup, usize> = BTreeMap::new();
         let mut tables: Vec<BTreeMap<Variant, Vec<usize>>> = Vec::new();
@@ -72,7 +72,7 @@ impl Plan {
         }
         let digests = digests(studies, &setups, jobs)?;
         check_paths(studies, set)?;
-        let mut plan = Plan::default();
+        let mut run_list = RunList::default();
         let mut tasks: BTreeMap<Key, usize> = BTreeMap::new();
         for (study, table) in studies.iter().zip(tables) {
             let paths = study.paths();
@@ -80,15 +80,15 @@ impl Plan {
                 for (point, &setup) in points.iter().enumerate() {
                     for seed in study.seeds() {
                         let key = (digests[setup].clone(), seed);
-                        let new = plan.tasks.len();
+                        let new = run_list.tasks.len();
                         let at = *tasks.entry(key.clone()).or_insert(new);
                         if at == new {
                             let values = study.matrix.describe(&study.matrix.points()[point]);
                             let ((stack, set), ..) = setups[setup].clone();
                             let name = format!("{} {values} seed={seed}", study.id);
-                            plan.tasks.push(Task { key, name, stack, set, paths: Vec::new() });
+                            run_list.tasks.push(Task { key, name, stack, set, paths: Vec::new() });
                         }
-                        let kept = &mut plan.tasks[at].paths;
+                        let kept = &mut run_list.tasks[at].paths;
                         kept.extend(
                             paths.iter().filter(|path| !kept.contains(path)).cloned().collect::<Vec<_>>(),
                         );
@@ -96,9 +96,11 @@ impl Plan {
                 }
             }
             let named = |points: Vec<usize>| points.into_iter().map(|setup| digests[setup].clone()).collect();
-            plan.tables.push(table.into_iter().map(|(variant, points)| (variant, named(points))).collect());
+            run_list
+                .tables
+                .push(table.into_iter().map(|(variant, points)| (variant, named(points))).collect());
         }
-        Ok(plan)
+        Ok(run_list)
     }
 
     /// The keys of all runs.
