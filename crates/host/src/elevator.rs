@@ -55,7 +55,7 @@ mod extremes;
 pub(crate) mod testing;
 /// The example of CONTRIBUTING.md, compiled and held to the conformance tests.
 #[cfg(test)]
-#[path = "../../../../docs/examples/elevator.rs"]
+#[path = "../../../docs/examples/elevator.rs"]
 mod worked_example;
 
 use crate::block::{Flushing, Join, Queued, Requests};
