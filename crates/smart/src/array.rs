@@ -1,7 +1,7 @@
 //! The layer: what goes over the link, and what follows it.
 
 use crate::config::Settings;
-use crate::discipline::Discipline;
+use crate::discipline::XorDiscipline;
 use crate::disk::Disk;
 use crate::map::Map;
 use crate::message::Message;
@@ -89,7 +89,7 @@ impl SmartArray {
         settings: &Settings,
         models: &[Model],
         (link_kind, link): (&'static str, Box<dyn Link>),
-        discipline: impl Fn() -> Result<Box<dyn Discipline>, ConfigError>,
+        discipline: impl Fn() -> Result<Box<dyn XorDiscipline>, ConfigError>,
     ) -> Result<SmartArray, ConfigError> {
         if let Some(index) = models.iter().position(|model| model.config().actuators > 1) {
             let message = format!("disk {index} has several arms; the disks of an xor array have one each");

@@ -1,6 +1,6 @@
 //! The keys of the layout `xor`, and the address map that they describe.
 
-use crate::discipline::{BuildDiscipline, REGISTRY};
+use crate::discipline::{BuildXorDiscipline, REGISTRY};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Entry, Keys, check_known, find, known_keys, read, schema_of};
 use fullstroke_units::{Bytes, Sectors};
@@ -59,7 +59,7 @@ pub const PLACING: [&str; 2] = ["chunk", "rotation"];
 /// The keys, checked.
 pub(crate) struct Settings {
     pub(crate) config: XorConfig,
-    pub(crate) discipline: &'static Entry<BuildDiscipline>,
+    pub(crate) discipline: &'static Entry<BuildXorDiscipline>,
     /// The discipline's own keys.
     pub(crate) keys: Keys,
     /// Those of the address map.

@@ -1,7 +1,7 @@
 //! A smart disk: its queues, its segments, its arm.
 
 use crate::choices::{Choice, Choices, Class, Queues, Segments};
-use crate::discipline::Discipline;
+use crate::discipline::XorDiscipline;
 use crate::piece::{Kind, Piece};
 use crate::statistics::{DiskStatistics, Statistics};
 use fullstroke_contract::Slots;
@@ -28,7 +28,7 @@ pub(crate) struct Disk {
     head: Head,
     queues: Queues,
     segments: Segments,
-    discipline: Box<dyn Discipline>,
+    discipline: Box<dyn XorDiscipline>,
     service: Option<Service>,
     /// Since when commands have waited for segments.
     starved: Option<Time>,
@@ -50,7 +50,7 @@ struct Service {
 }
 
 impl Disk {
-    pub(crate) fn new(model: Model, segments: u32, discipline: Box<dyn Discipline>) -> Disk {
+    pub(crate) fn new(model: Model, segments: u32, discipline: Box<dyn XorDiscipline>) -> Disk {
         Disk {
             overhead: Duration::from_millis_f64(model.config().command_overhead_ms),
             model,

@@ -2,7 +2,7 @@
 
 use crate::SmartArray;
 use crate::config::Settings;
-use crate::discipline::Discipline;
+use crate::discipline::XorDiscipline;
 use fullstroke_contract::registry::Keys;
 use fullstroke_contract::{Completion, Cx, Effect, Extent, Node, Operation, Out, Port, Request, RequestId};
 use fullstroke_drive::{DriveConfig, Model};
@@ -39,7 +39,7 @@ pub(crate) fn array(more: &Value) -> SmartArray {
 }
 
 /// The same whose disks obey another discipline.
-pub(crate) fn obeying(more: &Value, discipline: impl Fn() -> Box<dyn Discipline>) -> SmartArray {
+pub(crate) fn obeying(more: &Value, discipline: impl Fn() -> Box<dyn XorDiscipline>) -> SmartArray {
     let settings = Settings::new(&keys(more)).unwrap();
     SmartArray::obeying(&settings, &vec![model(); 4], link(), || Ok(discipline())).unwrap()
 }

@@ -1,5 +1,5 @@
 use crate::choices::{Choice, Choices};
-use crate::discipline::Discipline;
+use crate::discipline::XorDiscipline;
 use crate::testing::{array, completions, link, link_of, model, obeying, request, run};
 use fullstroke_contract::{Counters, Cx, Node, Order, Out, Port, Reading, Status};
 use fullstroke_units::{Duration, Time};
@@ -9,7 +9,7 @@ use serde_json::json;
 /// anything else, as SCSI executes commands one at a time.
 struct SingleThreaded;
 
-impl Discipline for SingleThreaded {
+impl XorDiscipline for SingleThreaded {
     fn choose(&mut self, choices: &Choices<'_>) -> Option<Choice> {
         if choices.results() > 0 { None } else { choices.preferring_xpw(Duration::ZERO) }
     }

@@ -8,7 +8,7 @@
 //! revolution, what a missed sector costs; where it could keep none, an XPW goes
 //! first.
 
-use super::Discipline;
+use super::XorDiscipline;
 use crate::choices::{Choice, Choices, Class};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
@@ -26,12 +26,12 @@ pub(super) struct Config {}
 
 struct Adaptive;
 
-pub(super) fn build(keys: &Keys, _segments: u32) -> Result<Box<dyn Discipline>, ConfigError> {
+pub(super) fn build(keys: &Keys, _segments: u32) -> Result<Box<dyn XorDiscipline>, ConfigError> {
     let Config {} = read(keys)?;
     Ok(Box::new(Adaptive))
 }
 
-impl Discipline for Adaptive {
+impl XorDiscipline for Adaptive {
     fn choose(&mut self, choices: &Choices<'_>) -> Option<Choice> {
         // Of its segments a disk can keep all but one: an XDW begins with two free.
         let most = u64::from(choices.segments() - 1);

@@ -3,7 +3,7 @@
 //! implementation of RAID-5 using disk based read modify writes", 1996, as Chang
 //! & Du tell it in section 3. Where nothing else waits, an XDW begins if it can.
 
-use super::Discipline;
+use super::XorDiscipline;
 use crate::choices::{Choice, Choices, Class};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
@@ -27,7 +27,7 @@ struct Conditional {
     threshold: u32,
 }
 
-pub(super) fn build(keys: &Keys, segments: u32) -> Result<Box<dyn Discipline>, ConfigError> {
+pub(super) fn build(keys: &Keys, segments: u32) -> Result<Box<dyn XorDiscipline>, ConfigError> {
     let Config { threshold } = read(keys)?;
     match threshold {
         Some(found) if found > segments => {
@@ -38,7 +38,7 @@ pub(super) fn build(keys: &Keys, segments: u32) -> Result<Box<dyn Discipline>, C
     }
 }
 
-impl Discipline for Conditional {
+impl XorDiscipline for Conditional {
     fn choose(&mut self, choices: &Choices<'_>) -> Option<Choice> {
         if choices.segments() - choices.free() > self.threshold
             && let Some(other) = choices.shortest_of(&[Class::Xpw, Class::Plain], Duration::MAX)

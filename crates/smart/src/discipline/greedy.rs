@@ -1,7 +1,7 @@
 //! Greedy: the command with the shortest access time of those for which enough
 //! segments are free. Chang & Du, section 3.1. At equal times an XPW goes first.
 
-use super::Discipline;
+use super::XorDiscipline;
 use crate::choices::{Choice, Choices};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
@@ -18,12 +18,12 @@ pub(super) struct Config {}
 
 struct Greedy;
 
-pub(super) fn build(keys: &Keys, _segments: u32) -> Result<Box<dyn Discipline>, ConfigError> {
+pub(super) fn build(keys: &Keys, _segments: u32) -> Result<Box<dyn XorDiscipline>, ConfigError> {
     let Config {} = read(keys)?;
     Ok(Box::new(Greedy))
 }
 
-impl Discipline for Greedy {
+impl XorDiscipline for Greedy {
     fn choose(&mut self, choices: &Choices<'_>) -> Option<Choice> {
         choices.preferring_xpw(Duration::ZERO)
     }

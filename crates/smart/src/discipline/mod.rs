@@ -1,5 +1,5 @@
 //! Which command a smart disk begins next. A discipline is one file: a type
-//! that implements [`Discipline`], and one line in [`REGISTRY`].
+//! that implements [`XorDiscipline`], and one line in [`REGISTRY`].
 
 mod adaptive;
 mod conditional;
@@ -12,17 +12,17 @@ use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Entry, Keys, schema_of};
 
 /// A rule of choice.
-pub trait Discipline: Send {
+pub trait XorDiscipline: Send {
     /// The command that is begun next. If any could begin, one is chosen.
     fn choose(&mut self, choices: &Choices<'_>) -> Option<Choice>;
 }
 
 /// Builds a discipline for a disk with so many segments from its keys.
-pub type BuildDiscipline = fn(&Keys, segments: u32) -> Result<Box<dyn Discipline>, ConfigError>;
+pub type BuildXorDiscipline = fn(&Keys, segments: u32) -> Result<Box<dyn XorDiscipline>, ConfigError>;
 
 /// Every discipline.
 #[rustfmt::skip]
-pub const REGISTRY: &[Entry<BuildDiscipline>] = &[
+pub const REGISTRY: &[Entry<BuildXorDiscipline>] = &[
     Entry { name: "greedy", summary: greedy::SUMMARY, schema: schema_of::<greedy::Config>, build: greedy::build },
     Entry { name: "xpwt", summary: xpwt::SUMMARY, schema: schema_of::<xpwt::Config>, build: xpwt::build },
     Entry { name: "xpwq", summary: xpwq::SUMMARY, schema: schema_of::<xpwq::Config>, build: xpwq::build },

@@ -1,7 +1,7 @@
 //! XPWQ: where more than so many XPWs wait, one of them goes first. Chang & Du,
 //! section 3.3. With no bound it is Greedy; with 0 an XPW always goes first.
 
-use super::Discipline;
+use super::XorDiscipline;
 use crate::choices::{Choice, Choices, Class};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
@@ -24,12 +24,12 @@ struct Xpwq {
     max_xpw: u64,
 }
 
-pub(super) fn build(keys: &Keys, segments: u32) -> Result<Box<dyn Discipline>, ConfigError> {
+pub(super) fn build(keys: &Keys, segments: u32) -> Result<Box<dyn XorDiscipline>, ConfigError> {
     let Config { max_xpw } = read(keys)?;
     Ok(Box::new(Xpwq { max_xpw: max_xpw.unwrap_or(u64::from(segments.saturating_sub(4))) }))
 }
 
-impl Discipline for Xpwq {
+impl XorDiscipline for Xpwq {
     fn choose(&mut self, choices: &Choices<'_>) -> Option<Choice> {
         if choices.waiting(Class::Xpw) as u64 > self.max_xpw
             && let Some(xpw) = choices.shortest(Class::Xpw, Duration::MAX)

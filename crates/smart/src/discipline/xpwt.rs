@@ -2,7 +2,7 @@
 //! Chang & Du, section 3.2. With δ = 0 it is Greedy; with δ no less than the
 //! longest access time an XPW always goes first.
 
-use super::Discipline;
+use super::XorDiscipline;
 use crate::choices::{Choice, Choices};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
@@ -32,7 +32,7 @@ struct Xpwt {
     delta: Duration,
 }
 
-pub(super) fn build(keys: &Keys, _segments: u32) -> Result<Box<dyn Discipline>, ConfigError> {
+pub(super) fn build(keys: &Keys, _segments: u32) -> Result<Box<dyn XorDiscipline>, ConfigError> {
     let Config { delta_ms } = read(keys)?;
     if !(delta_ms.is_finite() && (0.0..=1e6).contains(&delta_ms)) {
         let message = format!("found {delta_ms}; expected milliseconds, 0 to 1000000");
@@ -41,7 +41,7 @@ pub(super) fn build(keys: &Keys, _segments: u32) -> Result<Box<dyn Discipline>, 
     Ok(Box::new(Xpwt { delta: Duration::from_millis_f64(delta_ms) }))
 }
 
-impl Discipline for Xpwt {
+impl XorDiscipline for Xpwt {
     fn choose(&mut self, choices: &Choices<'_>) -> Option<Choice> {
         choices.preferring_xpw(self.delta)
     }
