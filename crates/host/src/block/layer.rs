@@ -200,7 +200,8 @@ impl BlockLayer {
     }
 
     /// Makes a piece part of a waiting request, if there is one that it can
-    /// join: one that ends where it begins, else one that begins where it ends.
+    /// join: one that ends where it begins, else one that begins where it ends
+    /// (the order of `elv_merge` in Linux's `block/elevator.c`).
     fn join(&mut self, now: Time, piece: &Piece, arrival: &Queued) -> bool {
         let behind = self.neighbours.ending_at(arrival.extent.start, arrival.operation);
         if let Some(slot) = behind.filter(|&slot| self.may_join(slot, arrival, Join::Back)) {
@@ -244,7 +245,8 @@ impl BlockLayer {
         self.plug.joined(now, arrival.synchronous);
     }
 
-    /// Makes two waiting requests that have become neighbours one.
+    /// Makes two waiting requests that have become neighbours one
+    /// (`attempt_back_merge` and `attempt_front_merge` of `block/blk-merge.c`).
     fn coalesce(&mut self, now: Time, first: Option<u32>, second: Option<u32>) {
         let (Some(kept), Some(gone)) = (first, second) else { return };
         let second = self.requests[gone];

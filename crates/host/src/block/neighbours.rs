@@ -67,7 +67,8 @@ pub(super) struct MergeLimits {
 
 impl MergeLimits {
     /// Whether `first` and `second` may be one request: the second begins where
-    /// the first ends, and nothing keeps them apart.
+    /// the first ends, and nothing keeps them apart. One request has one priority
+    /// (`blk_rq_merge_ok` of Linux's `block/blk-merge.c`).
     pub(super) fn allow(&self, first: &Queued, second: &Queued) -> bool {
         let Extent { start, sectors } = second.extent;
         let adjacent = first.extent.end() == start;
