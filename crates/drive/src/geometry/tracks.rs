@@ -81,7 +81,7 @@ pub(super) struct TracksConfig<'a> {
 impl Tracks {
     pub(super) fn new(config: &TracksConfig<'_>) -> Result<Tracks, ConfigError> {
         let (group_cylinders, runs) = if config.runs.is_empty() {
-            let (cylinders, runs) = shapes(config);
+            let (cylinders, runs) = outlines(config);
             (cylinders.min(config.cylinders), runs)
         } else {
             described(config)?
@@ -174,7 +174,7 @@ impl Tracks {
 
 /// A run before its sectors and angles are known.
 #[derive(Clone, Debug)]
-struct Shape {
+struct RunOutline {
     surface: u32,
     first_cylinder: u32,
     tracks: u32,
@@ -187,16 +187,16 @@ struct Shape {
     step: Option<Angle>,
 }
 
-impl Shape {
-    fn new(surface: u32, first_cylinder: u32, tracks: u32, direction: Direction) -> Shape {
-        Shape { surface, first_cylinder, tracks, direction, sectors: None, angle: None, step: None }
+impl RunOutline {
+    fn new(surface: u32, first_cylinder: u32, tracks: u32, direction: Direction) -> RunOutline {
+        RunOutline { surface, first_cylinder, tracks, direction, sectors: None, angle: None, step: None }
     }
 }
 
 /// The cylinders of a group and its runs, for each order that has a name.
-fn shapes(config: &TracksConfig<'_>) -> (u32, Vec<Shape>) {
+fn outlines(config: &TracksConfig<'_>) -> (u32, Vec<RunOutline>) {
     let surfaces = config.lengths.len() as u32;
-    let one = |surface, cylinder| Shape::new(surface, cylinder, 1, Direction::Inward);
+    let one = |surface, cylinder| RunOutline::new(surface, cylinder, 1, Direction::Inward);
     match config.order {
         TrackOrder::Cylinder => (1, (0..surfaces).map(|surface| one(surface, 0)).collect()),
         TrackOrder::CylinderSerpentine => {
@@ -207,7 +207,8 @@ fn shapes(config: &TracksConfig<'_>) -> (u32, Vec<Shape>) {
         TrackOrder::SurfaceSerpentine => {
             let turn =
                 |surface: u32| if surface.is_multiple_of(2) { Direction::Inward } else { Direction::Outward };
-            let runs = (0..surfaces).map(|surface| Shape::new(surface, 0, config.cylinders, turn(surface)));
+            let runs =
+                (0..surfaces).map(|surface| RunOutline::new(surface, 0, config.cylinders, turn(surface)));
             (config.cylinders, runs.collect())
         }
         TrackOrder::BandedSerpentine => {
@@ -215,8 +216,9 @@ fn shapes(config: &TracksConfig<'_>) -> (u32, Vec<Shape>) {
             let turn = |place: u32| {
                 if place.is_multiple_of(2) { config.band_start } else { config.band_start.other() }
             };
-            let there = (0..surfaces).map(|place| Shape::new(place, 0, band, turn(place)));
-            let back = (0..surfaces).map(|place| Shape::new(surfaces - 1 - place, band, band, turn(place)));
+            let there = (0..surfaces).map(|place| RunOutline::new(place, 0, band, turn(place)));
+            let back =
+                (0..surfaces).map(|place| RunOutline::new(surfaces - 1 - place, band, band, turn(place)));
             (2 * band, there.chain(back).collect())
         }
     }
@@ -224,7 +226,7 @@ fn shapes(config: &TracksConfig<'_>) -> (u32, Vec<Shape>) {
 
 /// The cylinders of a group whose runs are described one by one. They must
 /// cover each of its tracks once.
-fn described(config: &TracksConfig<'_>) -> Result<(u32, Vec<Shape>), ConfigError> {
+fn described(config: &TracksConfig<'_>) -> Result<(u32, Vec<RunOutline>), ConfigError> {
     let surfaces = config.lengths.len() as u32;
     let fail = |index: usize, message: String| Err(ConfigError::new(format!("runs[{index}]"), message));
     let cylinders =
@@ -257,13 +259,13 @@ fn described(config: &TracksConfig<'_>) -> Result<(u32, Vec<Shape>), ConfigError
             format!("cylinder {cylinder} of surface {surface} is in no run"),
         ));
     }
-    let shape = |run: &RunConfig| Shape {
+    let outline = |run: &RunConfig| RunOutline {
         sectors: run.sectors_per_track.map(u64::from),
         angle: run.offset_revolutions.map(Angle::from_revolutions),
         step: run.step_revolutions.map(Angle::from_revolutions),
-        ..Shape::new(run.surface, run.first_cylinder, run.tracks, run.direction)
+        ..RunOutline::new(run.surface, run.first_cylinder, run.tracks, run.direction)
     };
-    Ok((cylinders, config.runs.iter().map(shape).collect()))
+    Ok((cylinders, config.runs.iter().map(outline).collect()))
 }
 
 impl Run {
@@ -290,28 +292,28 @@ impl Run {
 impl Group {
     /// The first `cylinders` of a group, and the angle from its origin to that
     /// of the group behind it.
-    fn new(shapes: &[Shape], cylinders: u32, config: &TracksConfig<'_>) -> (Group, Angle) {
-        let mut runs: Vec<Run> = Vec::with_capacity(shapes.len());
+    fn new(outlines: &[RunOutline], cylinders: u32, config: &TracksConfig<'_>) -> (Group, Angle) {
+        let mut runs: Vec<Run> = Vec::with_capacity(outlines.len());
         let mut sectors = 0;
-        for shape in shapes.iter().filter(|shape| shape.first_cylinder < cylinders) {
-            let length = shape.sectors.unwrap_or(config.lengths[shape.surface as usize]);
+        for outline in outlines.iter().filter(|outline| outline.first_cylinder < cylinders) {
+            let length = outline.sectors.unwrap_or(config.lengths[outline.surface as usize]);
             let mut run = Run {
-                surface: shape.surface,
-                first_cylinder: shape.first_cylinder,
-                tracks: shape.tracks.min(cylinders - shape.first_cylinder),
-                direction: shape.direction,
+                surface: outline.surface,
+                first_cylinder: outline.first_cylinder,
+                tracks: outline.tracks.min(cylinders - outline.first_cylinder),
+                direction: outline.direction,
                 sectors_per_track: length,
                 sector_angle: sector_angle(length),
                 start: sectors,
                 angle: Angle::ZERO,
-                step: shape.step.unwrap_or(config.cylinder_skew),
+                step: outline.step.unwrap_or(config.cylinder_skew),
             };
             if let Some(before) = runs.last() {
                 let same = before.last_place() == run.first_place();
                 let skew = if same { config.track_skew } else { config.cylinder_skew };
                 run.angle = before.last_angle() + skew;
             }
-            run.angle = shape.angle.unwrap_or(run.angle);
+            run.angle = outline.angle.unwrap_or(run.angle);
             sectors += length * u64::from(run.tracks);
             runs.push(run);
         }
