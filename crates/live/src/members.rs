@@ -42,6 +42,7 @@ impl World {
         }
         self.store.restore_member(path).map_err(|error| restore_refusal(error, path))?;
         self.tell_layers_or_fail(path, rate)?;
+        self.fill_others(rate);
         self.keep_speed(|speed| speed.rate = rate)
     }
 
@@ -49,7 +50,9 @@ impl World {
     pub(crate) fn re_add(&mut self, now: Time, path: &[usize]) -> Result<(), Refusal> {
         self.catch_up(now);
         self.store.re_add_member(path).map_err(refusal)?;
-        self.tell_layers_or_fail(path, None)
+        self.tell_layers_or_fail(path, None)?;
+        self.fill_others(self.store.rebuild_speed().rate);
+        Ok(())
     }
 
     /// Before states change, the bytes are as far as the layers are, and the
@@ -234,7 +237,7 @@ impl World {
             Ok(done) if done < upto => return self.unfilled.push_front((path, upto)),
             Ok(_) => {}
             // It waits, as far as it is filled, for what it needs.
-            Err(StoreError::Failed { .. }) => {}
+            Err(StoreError::Failed { .. }) => self.fail_if_whole(&path, upto),
             Err(error) => {
                 let member = path.iter().map(usize::to_string).collect::<Vec<_>>().join(".");
                 // Who reads standard error may have gone, which is no reason to end.
@@ -245,6 +248,25 @@ impl World {
             }
         }
         self.note_rebuilding();
+    }
+
+    /// The bytes cannot be filled up to here. Layers that have the member whole
+    /// must not rely on it, until it is [filled again](World::fill_others).
+    fn fail_if_whole(&mut self, path: &[usize], upto: Sectors) {
+        if self.store.member_used(path).is_ok_and(|used| upto >= used) {
+            self.watch.rebuilds.forget(path);
+            let _ = self.order(path, |member| Order::Fail { member });
+        }
+    }
+
+    /// Members that the bytes have not filled are filled by the layers as well,
+    /// from where the bytes are.
+    fn fill_others(&mut self, rate: Option<Bytes>) {
+        let members = self.store.status();
+        for member in members.iter().filter(|member| member.filled().is_some()) {
+            // Most know already, and refuse.
+            let _ = self.tell_layers(&path_of(member), rate);
+        }
     }
 
     /// Tells the layers which members have failed because the host's storage
@@ -298,3 +320,6 @@ fn path_of(member: &MemberStatus) -> Vec<usize> {
 fn refusal(error: StoreError) -> Refusal {
     Refusal(error.to_string())
 }
+
+#[cfg(test)]
+mod tests;
