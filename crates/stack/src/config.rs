@@ -6,38 +6,17 @@ use crate::link::LinkSpec;
 use crate::volume::{Inherited, read_volume};
 use crate::workload::{Workload, no_workload};
 use crate::workloads::Workloads;
-use crate::{StackError, drives, schema};
+use crate::{Overrides, StackError, schema};
 use fullstroke_contract::ConfigError;
-use fullstroke_contract::registry::{self, check_known, read};
+use fullstroke_contract::registry::{self, Keys, check_known, read};
 use fullstroke_controller::{ControllerConfig, DestageConfig};
 use fullstroke_host::HostConfig;
 use fullstroke_units::{Duration, Seed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::path::{Path, PathBuf};
-
-/// What the command line changes in a stack file.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Overrides {
-    /// `key=value`, in order.
-    pub set: Vec<String>,
-    /// A trace in place of the file's workload; relative to the current folder.
-    pub trace: Option<PathBuf>,
-    /// A job file of fio's in place of the file's workload; relative to the
-    /// current folder.
-    pub fio: Option<PathBuf>,
-    /// More keys of the trace, such as `beyond` or `time_scale`.
-    pub trace_keys: Map<String, Value>,
-    /// A drive in place of the file's: a name of the library, or a file,
-    /// relative to the current folder.
-    pub drive: Option<String>,
-    /// Another seed.
-    pub seed: Option<u64>,
-    /// End the workload after so many requests.
-    pub requests: Option<u64>,
-}
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -95,26 +74,12 @@ impl Stack {
     fn read(path: &Path, overrides: &Overrides) -> Result<Stack, StackError> {
         let mut document = Document::read(path)?;
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-        apply(&mut document, overrides)?;
+        overrides.apply(&mut document)?;
         let known: Vec<String> = KEYS.iter().map(|&key| key.to_owned()).collect();
         check_known(document.values(), &known).map_err(|error| document.error(error))?;
-        let at = |section: &'static str| move |error: ConfigError| error.below(section);
         let workloads = Workloads::read(&document, &folder)?;
-        let read_all = || -> Result<_, ConfigError> {
-            let host = HostConfig::read(&document.section("host")?).map_err(at("host"))?;
-            let controller = read_controller(&document)?;
-            let link = match document.values().contains_key("link") {
-                true => Some(LinkSpec::read(document.section("link")?).map_err(at("link"))?),
-                false => None,
-            };
-            let measurement = read(&document.section("measurement")?).map_err(at("measurement"))?;
-            let title = scalar(&document, "title", Value::as_str)?.map(str::to_owned);
-            let seed = scalar(&document, "seed", Value::as_u64)?.unwrap_or(0);
-            Ok((host, controller, link, measurement, title, Seed(seed)))
-        };
-        let (host, controller, link, measurement, title, seed) =
-            read_all().map_err(|error| document.error(error))?;
-        let volume = document.section("volume").map_err(|error| document.error(error))?;
+        let tables = Tables::read(&document).map_err(|error| document.error(error))?;
+        let Tables { title, seed, host, controller, link, volume, measurement } = tables;
         let volume = read_volume(&document, &folder, &volume, "volume", &Inherited::default())?;
         let name =
             path.file_stem().map_or_else(|| path.display().to_string(), |stem| stem.to_string_lossy().into());
@@ -227,64 +192,39 @@ impl Stack {
     }
 }
 
+/// What stands in the document itself, but for the workloads.
+struct Tables {
+    title: Option<String>,
+    seed: Seed,
+    host: HostConfig,
+    controller: Option<ControllerConfig>,
+    link: Option<LinkSpec>,
+    /// Read with the files of its drives.
+    volume: Keys,
+    measurement: MeasurementConfig,
+}
+
+impl Tables {
+    fn read(document: &Document) -> Result<Tables, ConfigError> {
+        let at = |section: &'static str| move |error: ConfigError| error.below(section);
+        let host = HostConfig::read(&document.section("host")?).map_err(at("host"))?;
+        let controller = read_controller(document)?;
+        let link = match document.values().contains_key("link") {
+            true => Some(LinkSpec::read(document.section("link")?).map_err(at("link"))?),
+            false => None,
+        };
+        let measurement = read(&document.section("measurement")?).map_err(at("measurement"))?;
+        let title = scalar(document, "title", Value::as_str)?.map(str::to_owned);
+        let seed = Seed(scalar(document, "seed", Value::as_u64)?.unwrap_or(0));
+        let volume = document.section("volume")?;
+        Ok(Tables { title, seed, host, controller, link, volume, measurement })
+    }
+}
+
 /// Sixteen hexadecimal digits of what is described.
 pub(crate) fn digest(described: &Value) -> String {
     let hash = Sha256::digest(described.to_string());
     hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Writes what the command line says into the document.
-fn apply(document: &mut Document, overrides: &Overrides) -> Result<(), StackError> {
-    let put = |document: &mut Document, key: &str, value: Value| {
-        document.put(key, value).map_err(|message| StackError::whole(document.file(), message))
-    };
-    let replaced = overrides.trace.is_some() || overrides.fio.is_some();
-    let changed = !overrides.trace_keys.is_empty() || overrides.requests.is_some();
-    if replaced {
-        document.remove("workloads");
-    } else if changed && document.values().contains_key("workloads") {
-        let message = "the stack has several workloads; change one with --set, as in \
-                       --set workloads[0].requests=1000";
-        return Err(StackError::whole(document.file(), message));
-    }
-    if let Some(trace) = &overrides.trace {
-        let absolute = std::path::absolute(trace)
-            .map_err(|error| StackError::whole(trace.display().to_string(), error.to_string()))?;
-        let of_trace = document.values().get("workload").and_then(|workload| workload.get("kind"))
-            == Some(&json!("trace"));
-        if !of_trace {
-            put(document, "workload", json!({ "kind": "trace" }))?;
-        }
-        put(document, "workload.path", json!(absolute))?;
-        if let Some(Value::Object(workload)) = document.values().get("workload").cloned().as_mut() {
-            workload.remove("format");
-            put(document, "workload", Value::Object(std::mem::take(workload)))?;
-        }
-    }
-    if let Some(fio) = &overrides.fio {
-        let absolute = std::path::absolute(fio)
-            .map_err(|error| StackError::whole(fio.display().to_string(), error.to_string()))?;
-        put(document, "workload", json!({ "kind": "fio", "path": absolute }))?;
-    }
-    if let Some(drive) = &overrides.drive {
-        // A file is named from the current folder, not from the stack's.
-        let file = drive.split('#').next().is_some_and(|file| Path::new(file).exists());
-        let path = std::path::absolute(drive).ok().filter(|_| file);
-        // One drive has one name in digests, however it was called.
-        let known = || drives::resolve(drive).map_or_else(|_| drive.clone(), str::to_owned);
-        let named = path.map_or_else(known, |path| path.display().to_string());
-        put(document, "volume.drive", json!(named))?;
-    }
-    for (key, value) in &overrides.trace_keys {
-        put(document, &format!("workload.{key}"), value.clone())?;
-    }
-    if let Some(requests) = overrides.requests {
-        put(document, "workload.requests", json!(requests))?;
-    }
-    if let Some(seed) = overrides.seed {
-        put(document, "seed", json!(seed))?;
-    }
-    overrides.set.iter().try_for_each(|assignment| document.set(assignment))
 }
 
 fn scalar<'a, T>(

@@ -5,6 +5,7 @@
 //! | `document.rs` | a TOML file whose keys know their lines |
 //! | `drives.rs`, `drive_names.rs` | the drive library and drive files; which drive a user means |
 //! | `config.rs` | the stack file |
+//! | `overrides.rs` | what the command line changes in it |
 //! | `workloads.rs`, `workload.rs`, `workload/` | its workloads: one or several; the kinds |
 //! | `volume.rs` | its volume |
 //! | `build.rs` | from a stack file to layers and a source |
@@ -22,6 +23,7 @@ pub mod drives;
 mod error;
 mod layouts;
 mod link;
+mod overrides;
 mod rebuild;
 mod reference;
 mod schema;
@@ -31,9 +33,10 @@ mod workload;
 mod workloads;
 
 pub use build::{Run, Service, VolumeSummary};
-pub use config::{MeasurementConfig, Overrides, Stack};
+pub use config::{MeasurementConfig, Stack};
 pub use document::Document;
 pub use error::StackError;
+pub use overrides::Overrides;
 pub use rebuild::RebuiltMember;
 pub use reference::reference;
 pub use schema::drive as drive_schema;
