@@ -20,7 +20,7 @@ mod weighted;
 
 /// The example of CONTRIBUTING.md, compiled and held to the conformance tests.
 #[cfg(test)]
-#[path = "../../../../docs/examples/queue_discipline.rs"]
+#[path = "../../../docs/examples/queue_discipline.rs"]
 mod worked_example;
 
 pub use command_queue::CommandQueue;
