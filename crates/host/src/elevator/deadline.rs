@@ -63,28 +63,28 @@ pub(super) struct Config {
     scale_reference: Option<Duration>,
 }
 
-fn read_expire() -> Duration {
+// The defaults are those of `block/deadline-iosched.c`, and of
+// `block/mq-deadline.c` after it: `read_expire`, `write_expire`, `fifo_batch`,
+// `writes_starved`.
+pub(super) fn read_expire() -> Duration {
     Duration::from_millis(500)
 }
 
-fn write_expire() -> Duration {
+pub(super) fn write_expire() -> Duration {
     Duration::from_secs(5)
 }
 
-fn fifo_batch() -> u32 {
+pub(super) fn fifo_batch() -> u32 {
     16
 }
 
-fn writes_starved() -> u32 {
+pub(super) fn writes_starved() -> u32 {
     2
 }
 
 fn yes() -> bool {
     true
 }
-
-// The defaults are those of `block/deadline-iosched.c`: `read_expire`,
-// `write_expire`, `fifo_batch`, `writes_starved`.
 
 const READ: usize = 0;
 const WRITE: usize = 1;

@@ -10,6 +10,7 @@
 #[cfg(test)]
 mod tests;
 
+use super::deadline::{fifo_batch, read_expire, write_expire, writes_starved};
 use super::fifos::{Fifo, Fifos};
 use super::forest::{Forest, Tree};
 use super::throttle::Throttle;
@@ -52,28 +53,11 @@ pub(super) struct Config {
     prio_aging_expire: Duration,
 }
 
-// The defaults are those of `block/mq-deadline.c`: `read_expire`,
-// `write_expire`, `fifo_batch`, `writes_starved`, `prio_aging_expire`.
-fn read_expire() -> Duration {
-    Duration::from_millis(500)
-}
-
-fn write_expire() -> Duration {
-    Duration::from_secs(5)
-}
-
-fn fifo_batch() -> u32 {
-    16
-}
-
-fn writes_starved() -> u32 {
-    2
-}
-
 fn front_merges() -> bool {
     true
 }
 
+/// `prio_aging_expire` of `block/mq-deadline.c`.
 fn prio_aging_expire() -> Duration {
     Duration::from_secs(10)
 }
