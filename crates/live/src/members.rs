@@ -24,7 +24,7 @@ impl World {
     pub(crate) fn fail(&mut self, now: Time, path: &[usize]) -> Result<(), Refusal> {
         self.catch_up(now);
         self.store.fail_member(path).map_err(refusal)?;
-        self.tell_layers(path, None)
+        self.tell_failure(path)
     }
 
     /// The failed member at `path` was replaced by an empty one. If the volume
@@ -79,8 +79,26 @@ impl World {
         }
     }
 
-    /// The same of a member that had failed until now, and stays so if the
-    /// layers refuse it.
+    /// Tells the layers that the member at `path` has failed, and volumes with it
+    /// that had not failed in the layers: these run ahead of the bytes, and may
+    /// have another member whole already.
+    fn tell_failure(&mut self, path: &[usize]) -> Result<(), Refusal> {
+        let told = self.tell_layers(path, None);
+        for path in self.paths(MemberStatus::has_failed) {
+            // Most know already, and refuse.
+            let _ = self.tell_layers(&path, None);
+        }
+        told
+    }
+
+    /// Where the members are that are in such a state.
+    fn paths(&self, wanted: impl Fn(&MemberStatus) -> bool) -> Vec<Vec<usize>> {
+        let members = self.store.status();
+        members.iter().filter(|member| wanted(member)).map(path_of).filter(|path| !path.is_empty()).collect()
+    }
+
+    /// Tells the layers the state of a member that had failed until now, and stays
+    /// so if they refuse it.
     fn tell_layers_or_fail(&mut self, path: &[usize], rate: Option<Bytes>) -> Result<(), Refusal> {
         self.tell_layers(path, rate).inspect_err(|_| {
             // The bytes had it so a moment ago.
@@ -147,23 +165,18 @@ impl World {
     /// them. A rebuild that had lost its sources waits for them: first those that
     /// are alive, then those that are filled, then those that have failed.
     fn tell_layers_all(&mut self, rate: Option<Bytes>) {
-        let members = self.store.status();
-        let paths = |wanted: fn(&MemberStatus) -> bool| -> Vec<Vec<usize>> {
-            let members = members.iter().filter(|member| wanted(member));
-            members.map(path_of).filter(|path| !path.is_empty()).collect()
-        };
         // What they know already they refuse, rightly.
-        for path in paths(MemberStatus::is_alive) {
+        for path in self.paths(MemberStatus::is_alive) {
             let _ = self.tell_layers(&path, None);
         }
-        for path in paths(|member| member.filled().is_some()) {
+        for path in self.paths(|member| member.filled().is_some()) {
             let _ = self.order(&path, |member| Order::Fail { member });
             // Otherwise it is filled by whoever serves it for writing.
             if !self.store.is_read_only() {
                 let _ = self.tell_layers(&path, rate);
             }
         }
-        for path in paths(MemberStatus::has_failed) {
+        for path in self.paths(MemberStatus::has_failed) {
             let _ = self.tell_layers(&path, None);
         }
     }
@@ -235,6 +248,10 @@ impl World {
         };
         match filled {
             Ok(done) if done < upto => return self.unfilled.push_front((path, upto)),
+            // A volume that has its data again thereby is empty itself.
+            Ok(_) if self.store.member_state(&path).is_ok_and(|state| state == MemberState::Alive) => {
+                self.fill_others(self.store.rebuild_speed().rate);
+            }
             Ok(_) => {}
             // It waits, as far as it is filled, for what it needs.
             Err(StoreError::Failed { .. }) => self.fail_if_whole(&path, upto),
@@ -262,10 +279,9 @@ impl World {
     /// Members that the bytes have not filled are filled by the layers as well,
     /// from where the bytes are.
     fn fill_others(&mut self, rate: Option<Bytes>) {
-        let members = self.store.status();
-        for member in members.iter().filter(|member| member.filled().is_some()) {
+        for path in self.paths(|member| member.filled().is_some()) {
             // Most know already, and refuse.
-            let _ = self.tell_layers(&path_of(member), rate);
+            let _ = self.tell_layers(&path, rate);
         }
     }
 
@@ -276,7 +292,7 @@ impl World {
             let drive = path.iter().map(usize::to_string).collect::<Vec<_>>().join(".");
             let _ = writeln!(io::stderr(), "fullstroke: {}: drive {drive} has failed: {why}", self.name);
             // They may know already.
-            let _ = self.tell_layers(&path, None);
+            let _ = self.tell_failure(&path);
         }
         if let Some(why) = self.store.stopped()
             && !self.told_stop
