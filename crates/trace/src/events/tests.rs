@@ -1,4 +1,5 @@
 use super::*;
+use fullstroke_units::Seed;
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
@@ -228,29 +229,27 @@ proptest! {
             prop_assert_eq!(row.completed, Some((index + at_once - 1) as u64 * 10 + 2));
         }
     }
+}
 
-    #[test]
-    fn what_is_known_of_a_trace_with_lost_events_is_true(
-        places in prop::collection::vec(0u64..4000, 1..600),
-        lost in prop::collection::vec(0u32..10, 1800),
-        at_once in 1usize..9,
-    ) {
+/// Where a request's issue and an older one's completion are both lost, nothing
+/// tells whose the younger one's completion is: few are wrong, not none.
+#[test]
+fn what_is_known_of_a_trace_with_lost_events_is_true() {
+    let mut random = Seed(1).stream("lost events");
+    let (mut known, mut wrong) = (0, 0);
+    for at_once in (1..9).cycle().take(200) {
+        let places: Vec<u64> = (0..600).map(|_| random.below(4000)).collect();
         let whole = served(&places, at_once);
         // Queue events stay: they are how requests are counted.
-        let kept: Vec<Event> = whole
-            .iter()
-            .zip(&lost)
-            .filter(|(event, lost)| event.action == Queue || **lost > 3)
-            .map(|(event, _)| *event)
-            .collect();
-        let truth = matched(&whole).0;
-        let (rows, _) = matched(&kept);
-        prop_assert_eq!(rows.len(), truth.len());
-        let wrong = rows.iter().zip(&truth).filter(|(row, truth)| {
-            row.completed.is_some() && row.completed != truth.completed
-        });
-        // Where a request's issue and an older one's completion are both lost
-        // nothing tells whose the younger one's completion is.
-        prop_assert!(wrong.count() * 50 <= rows.len());
+        let kept: Vec<Event> =
+            whole.iter().filter(|event| event.action == Queue || random.below(10) > 3).copied().collect();
+        let (rows, truth) = (matched(&kept).0, matched(&whole).0);
+        assert_eq!(rows.len(), truth.len());
+        for (row, truth) in rows.iter().zip(&truth).filter(|(row, _)| row.completed.is_some()) {
+            known += 1;
+            wrong += u32::from(row.completed != truth.completed);
+        }
     }
+    assert!(known > 60_000, "{known}");
+    assert!(wrong * 200 <= known, "{wrong} of {known}");
 }
