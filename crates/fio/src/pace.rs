@@ -78,8 +78,8 @@ impl Pace {
     /// `None` without a rate, or with too few I/Os to say.
     pub(crate) fn behind(&self, now: Time) -> Option<Lag> {
         let lag = |lane: &Lane| Lag {
-            behind: now.since(lane.due.min(now)),
-            elapsed: now.since(lane.began.min(now)),
+            behind: now.saturating_since(lane.due),
+            elapsed: now.saturating_since(lane.began),
         };
         let enough = |lane: &&Lane| lane.issued / lane.block.max(1) >= IOS_MIN;
         self.lanes.iter().flatten().filter(enough).map(lag).max_by_key(|lag| lag.behind)

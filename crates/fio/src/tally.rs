@@ -191,7 +191,7 @@ impl Tally {
 
     /// The worker has ended.
     pub(crate) fn end(&mut self, now: Time) {
-        self.elapsed = self.began.map_or(Duration::ZERO, |began| now.since(began));
+        self.elapsed = self.began.map_or(Duration::ZERO, |began| now.saturating_since(began));
     }
 
     /// An I/O was issued, `depth` of them are in flight now.

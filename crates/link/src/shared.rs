@@ -164,7 +164,7 @@ impl<P: Protocol> Link for Shared<P> {
 
     /// What is busy beyond the latest call is not counted yet.
     fn statistics(&self) -> LinkStatistics {
-        let busy = self.statistics.busy.saturating_sub(self.free.since(self.now));
+        let busy = self.statistics.busy.saturating_sub(self.free.saturating_since(self.now));
         LinkStatistics { busy, ..self.statistics }
     }
 }

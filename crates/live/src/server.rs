@@ -483,7 +483,7 @@ impl Server {
         for (index, ended) in self.answered.drain(..) {
             let late_ns = match self.pace {
                 Pace::Times(_) => {
-                    self.clock.outside_ns(now.since(ended.finished.completion.finished.min(now)))
+                    self.clock.outside_ns(now.saturating_since(ended.finished.completion.finished))
                 }
                 Pace::Immediate => 0,
             };

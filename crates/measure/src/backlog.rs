@@ -147,7 +147,7 @@ impl Flow {
     }
 
     fn behind(&self) -> Duration {
-        self.last_finish.since(self.last_arrival.min(self.last_finish))
+        self.last_finish.saturating_since(self.last_arrival)
     }
 
     /// What waited; `None` if nothing arrived.
@@ -223,7 +223,7 @@ impl Flow {
                 (Time::from_nanos((span as u64) << self.shift), outstanding[index] as f64)
             }
         };
-        let grew_s = self.last_arrival.since(from.min(self.last_arrival)).as_secs_f64();
+        let grew_s = self.last_arrival.saturating_since(from).as_secs_f64();
         let emptied_s = self.behind().as_secs_f64() * (1.0 - under_way / left);
         if grew_s + emptied_s > 0.0 { grew_s / (grew_s + emptied_s) } else { 0.0 }
     }

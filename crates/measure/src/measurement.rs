@@ -196,8 +196,8 @@ impl Measurement {
         response.add(&self.responses[1]);
         let total = self.batches.total();
         let both = total.both();
-        let simulated_s = outcome.end.since(self.counted_from.min(outcome.end)).as_secs_f64();
-        let whole_s = outcome.end.since(self.began.min(outcome.end)).as_secs_f64();
+        let simulated_s = outcome.end.saturating_since(self.counted_from).as_secs_f64();
+        let whole_s = outcome.end.saturating_since(self.began).as_secs_f64();
         let operation = |class: Class| {
             let sectors = total.classes[class as usize].sectors;
             operation_report(&self.responses[class as usize], sectors, simulated_s)

@@ -48,8 +48,12 @@ pub struct Watts(pub f64);
 pub struct Joules(pub f64);
 
 impl Lbn {
-    /// The sectors from `start` up to this address; zero if it lies below.
+    /// The sectors from `start` up to this address, which does not lie below: in
+    /// a build with checks that is a fault.
+    #[inline]
+    #[track_caller]
     pub const fn since(self, start: Lbn) -> Sectors {
+        debug_assert!(self.0 >= start.0, "an address lies below the one it is counted from");
         Sectors(self.0.saturating_sub(start.0))
     }
 }

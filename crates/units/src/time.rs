@@ -38,8 +38,17 @@ impl Time {
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
-    /// The span since `earlier`, or zero if `earlier` is later.
+    /// The span since `earlier`, which is not later: in a build with checks
+    /// that is a fault.
+    #[inline]
+    #[track_caller]
     pub const fn since(self, earlier: Time) -> Duration {
+        debug_assert!(self.0 >= earlier.0, "an instant lies before the one it is counted from");
+        self.saturating_since(earlier)
+    }
+    /// The span since `earlier`, or zero if `earlier` is later.
+    #[inline]
+    pub const fn saturating_since(self, earlier: Time) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
 }

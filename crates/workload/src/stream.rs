@@ -143,7 +143,7 @@ impl Stream {
             return;
         }
         tally.deadlines += 1;
-        let stall = now.since(needed);
+        let stall = now.saturating_since(needed);
         if stall > Duration::ZERO {
             self.origin += stall;
             tally.underruns += 1;

@@ -404,7 +404,7 @@ impl Marks {
     /// rebuild that has just begun does not seem fast.
     fn bytes_per_s(&self, now: Time, done: Sectors) -> u64 {
         let (since, before) = self.all[(self.latest + 1) % Marks::COUNT];
-        let elapsed_ns = u128::from(now.since(since.min(now)).as_nanos()) + 1_000_000_000;
+        let elapsed_ns = u128::from(now.saturating_since(since).as_nanos()) + 1_000_000_000;
         let bytes = u128::from(done.0.saturating_sub(before.0)) * u128::from(SECTOR_BYTES);
         u64::try_from(bytes * 1_000_000_000 / elapsed_ns).unwrap_or(u64::MAX)
     }

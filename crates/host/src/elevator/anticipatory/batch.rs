@@ -104,7 +104,7 @@ impl Batch {
     /// them into its cache faster than it writes them.
     fn resize(&mut self, now: Time) {
         let wanted = self.lengths[ASYNC];
-        let taken = (now + wanted).since(self.expires);
+        let taken = (now + wanted).saturating_since(self.expires);
         if taken > wanted && !self.uncontended {
             self.size = if taken > wanted * 3 { self.size / 2 } else { self.size - 1 };
         } else if taken < wanted && self.left == 0 {
