@@ -1,6 +1,6 @@
 //! Last come, first served: what arrived last is next. It starves, of course.
 
-use super::{Arm, Choice, Discipline, NoKeys, Waiting};
+use super::{ArmView, Choice, Discipline, NoKeys, Waiting};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 
@@ -21,7 +21,7 @@ impl Discipline for Lcfs {
     fn insert(&mut self, waiting: Waiting) {
         self.waiting.push(waiting);
     }
-    fn take(&mut self, _: Arm<'_>) -> Option<Choice> {
+    fn take(&mut self, _: ArmView<'_>) -> Option<Choice> {
         self.waiting.pop().map(Choice::direct)
     }
     fn remove(&mut self, slot: u32) -> Option<Waiting> {

@@ -11,14 +11,22 @@ pub struct Gauge {
     /// Where the arm is, or will be when the request in service ends. For a
     /// layer of several drives: that of its first.
     pub head: Cylinder,
+    /// How far the medium under that arm is ahead of one that has turned evenly
+    /// since time 0: it is not, unless it once stood, or was set off late.
+    pub phase: Angle,
     /// Since when the layer has had nothing to do; `None` while it is busy.
     pub idle_since: Option<Time>,
-    /// Buffer segments that a request could take now.
-    pub free_segments: u32,
-    /// Requests answered from the buffer so far.
-    pub buffer_hits: u64,
     /// Whether the layer answers at all.
     pub alive: bool,
+}
+
+impl Gauge {
+    /// These readings with the arm of `other`.
+    #[inline]
+    #[must_use]
+    pub fn with_arm_of(self, other: &Gauge) -> Gauge {
+        Gauge { head: other.head, phase: other.phase, ..self }
+    }
 }
 
 impl Default for Gauge {
@@ -26,9 +34,8 @@ impl Default for Gauge {
         Gauge {
             queue_length: 0,
             head: Cylinder(0),
+            phase: Angle::ZERO,
             idle_since: Some(Time::ZERO),
-            free_segments: 0,
-            buffer_hits: 0,
             alive: true,
         }
     }
@@ -70,12 +77,10 @@ pub trait TrackTable: Send + Sync {
     fn track_at(&self, lbn: Lbn) -> Track;
     /// The cylinder of `lbn`; beyond the end, that of the last address.
     fn cylinder_of(&self, lbn: Lbn) -> Cylinder;
-    /// The rotational position of the medium at `now`.
-    fn angle_at(&self, now: Time) -> Angle;
-    /// Seek and rotation before a transfer could begin at `lbn`, for an arm that
-    /// leaves the cylinder `head` at `now`; beyond the end, at the last address. A
-    /// table that knows of no times says zero.
-    fn positioning(&self, _now: Time, _head: Cylinder, _lbn: Lbn, _write: bool) -> Duration {
+    /// Seek and rotation before a transfer could begin at `lbn`, for `arm` if it
+    /// leaves its cylinder at `now`; beyond the end, at the last address. A table
+    /// that knows of no times says zero.
+    fn positioning(&self, _now: Time, _arm: &Gauge, _lbn: Lbn, _write: bool) -> Duration {
         Duration::ZERO
     }
     /// The zones, in the order of their addresses, which they cover. A table that

@@ -11,6 +11,7 @@
 //! A layer that ignores a window works unchanged.
 
 mod alarms;
+mod branch;
 mod breakdown;
 mod counters;
 mod error;
@@ -27,6 +28,7 @@ mod source;
 mod statistics;
 
 pub use alarms::Alarms;
+pub use branch::{Branch, Kind};
 pub use breakdown::Breakdown;
 pub use counters::Counters;
 pub use error::ConfigError;

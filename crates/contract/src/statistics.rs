@@ -14,23 +14,26 @@ pub struct MemberStatistics {
     pub sectors_read: Sectors,
     /// Sectors written.
     pub sectors_written: Sectors,
-    /// Time in which a request was in service.
+    /// Time in which the arm was taken: by requests, from the begin of their
+    /// overheads to when the medium was done with them, and by what the drive
+    /// does on its own account, read-ahead and destaging.
     pub busy: Duration,
     /// Sum over requests of the time in the queue.
     pub queue: Duration,
     /// Sum over requests of command overhead.
     pub overhead: Duration,
-    /// Sum over requests of seek time.
+    /// Seek time of the arm, whatever for.
     pub seek: Duration,
-    /// Sum over requests of rotational latency.
+    /// Its rotational latency.
     pub rotation: Duration,
-    /// Sum over requests of transfer time.
+    /// Its transfer time.
     pub transfer: Duration,
     /// Sum over requests of the cylinders crossed to the first track.
     pub seek_cylinders: u64,
     /// Requests whose first track lay under the arm already.
     pub zero_seeks: u64,
-    /// Requests answered from the buffer.
+    /// Requests that the buffer answered: reads of what it held, writes that it
+    /// took.
     pub buffer_hits: u64,
     /// Integral of the number of requests in the drive over time, in
     /// request-nanoseconds.
@@ -181,19 +184,21 @@ impl Counter {
         Counter::BUFFER_HITS,
     ];
 
-    /// Time in which a request was in service.
+    /// Time in which the arm was taken.
     pub const BUSY: Counter = Counter {
         served: Some(Served {
             key: "busy_s",
             family: "busy_seconds",
-            help: "The world's time in which the drive had something to do.",
+            help: "The world's time in which the drive's arm was taken.",
             column: "busy s",
             total: |drive| Total::Seconds(drive.busy.as_secs_f64()),
         }),
         reported: Some(Reported {
             key: "utilisation",
             number: |drive, seconds| Number::Real(per_second(drive.busy.as_secs_f64(), seconds)),
-            metric: less("share of the time in which an I/O was in service"),
+            metric: less(
+                "share of the time in which the arm was taken, by requests, read-ahead or destaging",
+            ),
         }),
     };
 
@@ -258,7 +263,8 @@ impl Counter {
         }),
     };
 
-    /// Requests answered from the buffer.
+    /// Requests that the buffer answered: reads of what it held, writes that it
+    /// took.
     pub const BUFFER_HITS: Counter = Counter {
         served: Some(Served {
             key: "buffer_hits",
@@ -295,7 +301,7 @@ impl Counter {
     pub const SEEK: Counter = reported(Reported {
         key: "seek_ms",
         number: |drive, _| drive.mean_ms(drive.seek),
-        metric: less("mean seek time, I/Os without a seek included"),
+        metric: less("seek time for each I/O, what read-ahead and destaging take included"),
     });
 
     /// Cylinders crossed to the first track.

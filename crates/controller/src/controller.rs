@@ -289,9 +289,8 @@ impl Node for Controller {
             queue_length: (self.commands.len() + self.ios.len()) as u32,
             head: self.below.head,
             idle_since: self.idle_since,
-            free_segments: self.memory.room() as u32,
-            buffer_hits: self.counts.hits,
             alive: self.below.alive,
+            phase: self.below.phase,
         }
     }
 

@@ -14,12 +14,14 @@ mod segments;
 use self::fifo::{Dirty, Fifo};
 use self::pool::Pool;
 use self::segments::{Fill, Kind, Segment, Segments};
+use crate::arm::Arm;
 use crate::config::{BufferConfig, ReadAhead};
+use crate::geometry::Position;
 use crate::mechanics::{Access, Feed, Head, Mechanics};
 use crate::queue;
 use fullstroke_contract::registry::{Keys, find};
 use fullstroke_contract::{ConfigError, Extent, TrackTable as _};
-use fullstroke_units::{Duration, Lbn, Sectors, Time};
+use fullstroke_units::{Angle, Duration, Lbn, Sectors, Time};
 
 /// Segments of a buffer at most; more are a mistake.
 const SEGMENTS_MAX: u32 = 1 << 16;
@@ -59,10 +61,6 @@ pub(crate) struct Buffer {
     destaged: (Extent, Time),
     /// Where the last read ended.
     last_read_end: u64,
-    /// The arm works for the buffer until then.
-    arm_free: Time,
-    /// What the arm did to write dirty data.
-    destaging: Access,
     tick: u64,
     hits: u64,
 }
@@ -104,11 +102,9 @@ impl Buffer {
             filled_last: 0,
             dirty: Fifo::new(write_segments as usize),
             pool: pool(config)?,
-            destaging: Access::default(),
             config: config.clone(),
             destaged: (Extent::default(), Time::ZERO),
             last_read_end: u64::MAX,
-            arm_free: Time::ZERO,
             tick: 0,
             hits: 0,
         })
@@ -124,40 +120,15 @@ impl Buffer {
         self.hits
     }
 
-    /// Segments that a request could take: neither protected nor dirty.
+    /// Segments that a request could take: they are not dirty.
+    #[cfg(test)]
     pub(crate) fn free_segments(&self) -> u32 {
         self.segments.may_go() as u32
-    }
-
-    /// Takes a segment out of the common use, until it is released. `None` if
-    /// all are protected or dirty.
-    pub(crate) fn protect(&mut self) -> Option<usize> {
-        self.insert(Segment { kind: Kind::Protected, ..Segment::default() })
-    }
-
-    /// Gives a protected segment back. `false` if it is none.
-    pub(crate) fn release(&mut self, index: usize) -> bool {
-        let is_protected =
-            index < self.config.segments as usize && self.segments.get(index).kind == Kind::Protected;
-        if is_protected {
-            self.segments.drop(index);
-        }
-        is_protected
-    }
-
-    /// When the arm is free of what the buffer does by itself.
-    pub(crate) fn arm_free(&self) -> Time {
-        self.arm_free
     }
 
     /// When what went to the medium last is there.
     pub(crate) fn on_medium(&self) -> Time {
         self.destaged.1
-    }
-
-    /// What the arm has done so far to write dirty data.
-    pub(crate) fn destaging(&self) -> Access {
-        self.destaging
     }
 
     /// Dirty extents.
@@ -195,38 +166,46 @@ impl Buffer {
     /// Lets read-ahead and destaging run until `now`, while no request needs
     /// the arm. Where requests are `waiting`, only dirty data above the
     /// watermark go before them.
-    pub(crate) fn catch_up(&mut self, now: Time, waiting: bool, mechanics: &Mechanics, head: &mut Head) {
+    pub(crate) fn catch_up(&mut self, now: Time, waiting: bool, arm: &mut Arm) {
         while let Some(since) = self.dirty_since() {
-            let urgent = self.above_watermark();
-            let delay = if urgent { Duration::ZERO } else { self.config.destage_delay };
-            let begin = self.arm_free.max(since + delay);
-            if begin >= now || (waiting && !urgent) {
+            let begin = arm.free_from(since + self.delay());
+            if begin >= now || (waiting && !self.above_watermark()) {
                 break;
             }
-            self.read_ahead(begin, mechanics, head);
-            self.destage_one(begin, mechanics, head);
+            self.read_ahead(begin, arm);
+            self.destage_one(begin, arm);
         }
-        self.read_ahead(now, mechanics, head);
+        self.read_ahead(now, arm);
+    }
+
+    /// How long dirty data stay at least.
+    fn delay(&self) -> Duration {
+        if self.above_watermark() { Duration::ZERO } else { self.config.destage_delay }
+    }
+
+    /// When the buffer next does something that lasts, while no request needs
+    /// the arm: read-ahead ends, or dirty data begin to go to the medium.
+    pub(crate) fn next_event(&self, arm: &Arm) -> Time {
+        // What is due at an instant is done behind it.
+        let destage = |since| arm.free_from(since + self.delay()) + Duration::from_nanos(1);
+        let destages = self.dirty_since().map_or(Time::NEVER, destage);
+        destages.min(self.read_ahead_ends(arm))
     }
 
     /// Writes the dirty extent whose turn it is, from `now` on.
-    pub(crate) fn destage_one(&mut self, now: Time, mechanics: &Mechanics, head: &mut Head) {
-        let access = self.write_dirty(now, mechanics, head);
-        add(&mut self.destaging, &access);
-    }
-
-    fn write_dirty(&mut self, now: Time, mechanics: &Mechanics, head: &mut Head) -> Access {
-        let begin = self.arm_free.max(now);
-        let Some(Dirty { extent, since, arrived }) = self.next_dirty(begin, mechanics, *head) else {
+    pub(crate) fn destage_one(&mut self, now: Time, arm: &mut Arm) -> Access {
+        let begin = arm.free_from(now);
+        let Some(Dirty { extent, since, arrived }) = self.next_dirty(begin, arm) else {
             return Access::default();
         };
         let begin = if self.pool.is_some() { begin.max(since) } else { begin };
         self.stop_fill(begin);
-        let position = mechanics.geometry().locate(extent.start);
+        let position = arm.mechanics().geometry().locate(extent.start);
         let feed = Feed { first: arrived, each: Duration::ZERO, marked: 0 };
-        let access = mechanics.access_fed(head, begin, extent, &position, true, Some(feed), |_| {});
-        self.arm_free = begin + access.duration();
-        self.destaged = (extent, self.arm_free);
+        let access = arm.access_fed(begin, extent, &position, true, Some(feed), |_| {});
+        let end = begin + access.duration();
+        arm.keep_until(end);
+        self.destaged = (extent, end);
         let (start, end) = (extent.start.0, extent.end().0);
         let stays = self.config.read_hits_on_written;
         let pool = &mut self.pool;
@@ -242,9 +221,9 @@ impl Buffer {
     }
 
     /// Takes out the dirty extent that an arm which is free at `begin` writes.
-    fn next_dirty(&mut self, begin: Time, mechanics: &Mechanics, head: Head) -> Option<Dirty> {
+    fn next_dirty(&mut self, begin: Time, arm: &Arm) -> Option<Dirty> {
         let Some(pool) = &mut self.pool else { return self.dirty.pop() };
-        let waiting = pool.take(begin, self.destaged.0.end(), mechanics, head)?;
+        let waiting = pool.take(begin, self.destaged.0.end(), arm)?;
         let segment = self.segments.get(waiting.slot as usize);
         pool.taken(segment);
         let extent = Extent::new(segment.start, segment.end - segment.start);
@@ -262,27 +241,20 @@ impl Buffer {
 
     /// Writes, from `now` on, everything that was taken until `asked`; when that
     /// is done. The arm's work for it is added to `work`.
-    pub(crate) fn flush(
-        &mut self,
-        now: Time,
-        asked: Time,
-        mechanics: &Mechanics,
-        head: &mut Head,
-        work: &mut Access,
-    ) -> Time {
+    pub(crate) fn flush(&mut self, now: Time, asked: Time, arm: &mut Arm, work: &mut Access) -> Time {
         while self.is_dirty_since(asked) {
-            let access = self.write_dirty(now, mechanics, head);
+            let access = self.destage_one(now, arm);
             add(work, &access);
         }
         self.destaged.1.max(now)
     }
 
     /// What the buffer has of a read at `now`.
-    pub(crate) fn look_up(&self, now: Time, extent: Extent, mechanics: &Mechanics) -> Lookup {
+    pub(crate) fn look_up(&self, now: Time, extent: Extent, arm: &Arm) -> Lookup {
         let (start, end) = (extent.start.0, extent.end().0);
         let is_there = |segment: &Segment| match segment.fill {
             _ if now < segment.ready => false,
-            Fill::Track { landed, left } => passed_since(landed, extent, mechanics) <= now.min(left),
+            Fill::Track { landed, left } => passed_since(landed, extent, arm) <= now.min(left),
             _ => true,
         };
         if let Some(index) = self.segments.holding(start, end, is_there) {
@@ -320,15 +292,15 @@ impl Buffer {
 
     /// Lets the heads read on to `start`, whatever lies between: a member of a
     /// RAID-5 that is read in order skips its parity.
-    pub(crate) fn read_up_to(&mut self, start: u64, mechanics: &Mechanics, head: &mut Head) {
+    pub(crate) fn read_up_to(&mut self, start: u64, arm: &mut Arm) {
         let Some(index) = self.filling else { return };
         let Segment { end, fill, .. } = *self.segments.get(index);
         let Fill::Ahead { since, limit } = fill else { return };
         if start <= end {
             return;
         }
-        let position = mechanics.geometry().locate(Lbn(end));
-        let access = mechanics.access(head, since, Lbn(end), Sectors(start - end), &position, false);
+        let position = arm.mechanics().geometry().locate(Lbn(end));
+        let access = arm.access(since, Extent::new(end, start - end), &position, false);
         let size = self.segment_sectors;
         self.segments.update(index, |segment| {
             segment.end = start;
@@ -350,7 +322,7 @@ impl Buffer {
     }
 
     /// Until when the arm stays with the stream that it is reading.
-    pub(crate) fn stream_until(&self, mechanics: &Mechanics, mut head: Head) -> Time {
+    pub(crate) fn stream_until(&self, arm: &Arm) -> Time {
         let Some(segment) = self.filling.map(|index| self.segments.get(index)) else { return Time::ZERO };
         let Fill::Ahead { since, limit } = segment.fill else { return Time::ZERO };
         let sectors = Sectors(u64::from(self.config.stream_sectors).min(limit - segment.end));
@@ -358,13 +330,14 @@ impl Buffer {
             return Time::ZERO;
         }
         let start = Lbn(segment.end);
-        let position = mechanics.geometry().locate(start);
-        since + mechanics.access(&mut head, since, start, sectors, &position, false).duration()
+        let position = arm.mechanics().geometry().locate(start);
+        let access = arm.mechanics().access(&mut arm.head(), since, start, sectors, &position, false);
+        since + access.duration()
     }
 
     /// A read was answered from a segment; read-ahead may go on from `now`, if
     /// the arm is `idle` and not writing then.
-    pub(crate) fn hit(&mut self, index: usize, now: Time, extent: Extent, mechanics: &Mechanics, idle: bool) {
+    pub(crate) fn hit(&mut self, index: usize, now: Time, extent: Extent, arm: &Arm, idle: bool) {
         self.hits += 1;
         self.tick += 1;
         let (tick, Segment { kind, fill, end: reached, .. }) = (self.tick, *self.segments.get(index));
@@ -380,12 +353,12 @@ impl Buffer {
         }
         let goes_on = self.config.read_ahead_over_delivered || self.config.read_ahead_on_hit;
         let start = self.segments.get(index).start;
-        let limit = self.limit(extent, start, mechanics);
+        let limit = self.limit(extent, start, arm.mechanics());
         match fill {
             Fill::Ahead { since, limit: old } => {
                 self.segments.set_fill(index, Fill::Ahead { since, limit: limit.max(old) });
             }
-            Fill::Idle if idle && goes_on && limit > reached && self.arm_free <= now => {
+            Fill::Idle if idle && goes_on && limit > reached && arm.free_from(now) == now => {
                 self.stop_fill(now);
                 self.start_fill(index, Fill::Ahead { since: now, limit });
             }
@@ -395,11 +368,11 @@ impl Buffer {
 
     /// A read took sectors from the medium that it had to wait for; the arm is
     /// at its end since `now`.
-    pub(crate) fn filled(&mut self, now: Time, extent: Extent, mechanics: &Mechanics) {
-        self.arm_free = self.arm_free.max(now);
+    pub(crate) fn filled(&mut self, now: Time, extent: Extent, arm: &mut Arm) {
+        arm.keep_until(now);
         self.tick += 1;
         let Some(index) = self.filling.take() else { return };
-        let limit = self.limit(extent, self.segments.get(index).start, mechanics);
+        let limit = self.limit(extent, self.segments.get(index).start, arm.mechanics());
         let (tick, size) = (self.tick, self.segment_sectors);
         self.segments.update(index, |segment| {
             segment.end = extent.end().0;
@@ -413,30 +386,17 @@ impl Buffer {
 
     /// The rest of a read came from the medium, for which the arm left its place
     /// at `left`, and joins its beginning in a segment.
-    pub(crate) fn resumed(
-        &mut self,
-        index: usize,
-        left: Time,
-        now: Time,
-        extent: Extent,
-        mechanics: &Mechanics,
-    ) {
+    pub(crate) fn resumed(&mut self, index: usize, left: Time, now: Time, extent: Extent, arm: &mut Arm) {
         self.stop_fill(left);
         self.filling = Some(index);
-        self.filled(now, extent, mechanics);
+        self.filled(now, extent, arm);
     }
 
     /// A read came from the medium: the arm left its place at `left`, landed at
     /// `landed`, and finished at `now`.
-    pub(crate) fn missed(
-        &mut self,
-        left: Time,
-        landed: Time,
-        now: Time,
-        extent: Extent,
-        mechanics: &Mechanics,
-    ) {
-        self.arm_free = self.arm_free.max(now);
+    pub(crate) fn missed(&mut self, left: Time, landed: Time, now: Time, extent: Extent, arm: &mut Arm) {
+        arm.keep_until(now);
+        let mechanics = arm.mechanics();
         self.tick += 1;
         self.stop_fill(left);
         let mut segment = Segment::new(extent, Kind::Read, now, self.tick);
@@ -483,18 +443,12 @@ impl Buffer {
 
     /// When a write can be taken, from `now` on: where the buffer is full, the
     /// oldest data must be on the medium first. `None` if no segment can be had.
-    pub(crate) fn make_room(
-        &mut self,
-        now: Time,
-        extent: Extent,
-        mechanics: &Mechanics,
-        head: &mut Head,
-    ) -> Option<Time> {
+    pub(crate) fn make_room(&mut self, now: Time, extent: Extent, arm: &mut Arm) -> Option<Time> {
         if self.has_room(now, extent) {
             return Some(now);
         }
         if self.dirty_len() >= self.write_segments || self.segments.may_go() == 0 {
-            self.destage_one(now, mechanics, head);
+            self.destage_one(now, arm);
         }
         let free = self.destaged.1.max(now);
         self.has_room(free, extent).then_some(free)
@@ -575,9 +529,10 @@ impl Buffer {
 
     /// A write went to the medium, for which the arm left its place at `left`,
     /// and was there at `now`.
-    pub(crate) fn wrote_through(&mut self, left: Time, now: Time, extent: Extent) {
-        self.arm_free = self.arm_free.max(now);
+    pub(crate) fn wrote_through(&mut self, left: Time, now: Time, extent: Extent, arm: &mut Arm) {
+        arm.keep_until(now);
         self.tick += 1;
+        self.stop_fill(left);
         self.overwrite(left, extent);
         self.insert(Segment::new(extent, Kind::Written, now, self.tick));
     }
@@ -609,7 +564,7 @@ impl Buffer {
 
     /// Adds a segment, for which those that it overlaps and then the least
     /// recently used of its kind (where that has all of its share) or of all
-    /// give way. `None` if all are protected or dirty.
+    /// give way. `None` if all are dirty.
     fn insert(&mut self, segment: Segment) -> Option<usize> {
         self.segments.update_overlapping(segment.start, segment.end, |_, other| {
             if other.kind != Kind::Dirty {
@@ -673,37 +628,26 @@ impl Buffer {
     }
 
     /// Lets read-ahead run until `now`; sectors count when they have passed.
-    fn read_ahead(&mut self, now: Time, mechanics: &Mechanics, head: &mut Head) {
+    fn read_ahead(&mut self, now: Time, arm: &mut Arm) {
         let Some(index) = self.filling else { return };
         let Segment { mut end, fill, .. } = *self.segments.get(index);
         let Fill::Ahead { mut since, limit } = fill else { return };
         while end < limit {
-            let position = mechanics.geometry().locate(Lbn(end));
-            let landed = since + mechanics.seek(*head, position.cylinder, position.surface, false);
-            if landed > now {
+            let track = Passing::of(Lbn(end), Sectors(limit - end), since, arm.head(), arm.mechanics());
+            if track.landed > now {
                 break;
             }
-            *head = Head { cylinder: position.cylinder, surface: position.surface, wrote: false };
-            let here = position.sectors_left.min(Sectors(limit - end));
-            let spindle = mechanics.spindle();
-            let start = landed + spindle.wait_for(position.angle, landed);
-            // Up to the angle, not for a time: rounding must not add up.
-            let passed = |sectors| {
-                let behind = position.angle + mechanics.span(&position, sectors);
-                start + spindle.time_to_turn(behind - spindle.angle_at(start))
-            };
-            if passed(here) <= now {
-                end += here.0;
-                since = passed(here);
-                continue;
+            arm.lands(since, track.landed, &track.position);
+            since = track.landed;
+            let done = track.passed_by(now, arm.mechanics());
+            if done > Sectors::ZERO {
+                let passed = track.end_of(done, arm.mechanics());
+                arm.passes(since, track.start, passed);
+                (end, since) = (end + done.0, passed);
             }
-            let sector = spindle.time_to_turn(position.sector_angle).as_nanos().max(1);
-            let done = (now.since(start).as_nanos() / sector).min(here.0);
-            if done > 0 {
-                end += done;
-                since = passed(Sectors(done));
+            if done < track.sectors {
+                break;
             }
-            break;
         }
         let size = self.segment_sectors;
         self.segments.update(index, |segment| {
@@ -712,6 +656,19 @@ impl Buffer {
         });
         self.start_ahead(index, since, limit);
         self.share();
+    }
+
+    /// When read-ahead has read all that it is to read.
+    fn read_ahead_ends(&self, arm: &Arm) -> Time {
+        let Some(segment) = self.filling.map(|index| self.segments.get(index)) else { return Time::NEVER };
+        let Fill::Ahead { since, limit } = segment.fill else { return Time::NEVER };
+        let (mut end, mut since, mut head, mechanics) = (segment.end, since, arm.head(), arm.mechanics());
+        while end < limit {
+            let track = Passing::of(Lbn(end), Sectors(limit - end), since, head, mechanics);
+            head = head.reading(&track.position);
+            (end, since) = (end + track.sectors.0, track.end_of(track.sectors, mechanics));
+        }
+        since
     }
 
     /// The head waits for the end of a segment since `since`, to read on to
@@ -738,6 +695,46 @@ impl Buffer {
     }
 }
 
+/// What read-ahead reads of one track.
+struct Passing {
+    position: Position,
+    sectors: Sectors,
+    /// When the heads are on the track.
+    landed: Time,
+    /// When the first sector begins to pass.
+    start: Time,
+    phase: Angle,
+}
+
+impl Passing {
+    /// `left` sectors from `lbn` on, as far as they lie on one track, for heads
+    /// that leave their place at `since`.
+    #[inline]
+    fn of(lbn: Lbn, left: Sectors, since: Time, head: Head, mechanics: &Mechanics) -> Passing {
+        let position = mechanics.geometry().locate(lbn);
+        let landed = since + mechanics.seek(head, position.cylinder, position.surface, false);
+        let start = landed + mechanics.spindle().wait_for(position.angle - head.phase, landed);
+        Passing { sectors: position.sectors_left.min(left), position, landed, start, phase: head.phase }
+    }
+
+    /// When so many of them have passed. Up to the angle, not for a time:
+    /// rounding must not add up.
+    fn end_of(&self, sectors: Sectors, mechanics: &Mechanics) -> Time {
+        let spindle = mechanics.spindle();
+        let behind = self.position.angle - self.phase + mechanics.span(&self.position, sectors);
+        self.start + spindle.time_to_turn(behind - spindle.angle_at(self.start))
+    }
+
+    /// How many have passed by `now`.
+    fn passed_by(&self, now: Time, mechanics: &Mechanics) -> Sectors {
+        if self.end_of(self.sectors, mechanics) <= now {
+            return self.sectors;
+        }
+        let sector = mechanics.spindle().time_to_turn(self.position.sector_angle).as_nanos().max(1);
+        Sectors((now.saturating_since(self.start).as_nanos() / sector).min(self.sectors.0))
+    }
+}
+
 /// Adds an access to the work of several.
 fn add(work: &mut Access, access: &Access) {
     work.seek += access.seek;
@@ -757,11 +754,12 @@ fn pool(config: &BufferConfig) -> Result<Option<Pool>, ConfigError> {
 
 /// When all of `extent`, on one track, has passed under heads that landed at
 /// `landed`.
-fn passed_since(landed: Time, extent: Extent, mechanics: &Mechanics) -> Time {
+fn passed_since(landed: Time, extent: Extent, arm: &Arm) -> Time {
+    let mechanics = arm.mechanics();
     let position = mechanics.geometry().locate(extent.start);
     let span = mechanics.span(&position, extent.sectors.min(position.sectors_left));
     let spindle = mechanics.spindle();
-    landed + spindle.wait_for(position.angle, landed) + spindle.time_to_turn(span)
+    landed + spindle.wait_for(position.angle - arm.head().phase, landed) + spindle.time_to_turn(span)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::config::{BufferConfig, DriveConfig};
 use crate::drive::{Drive, Model};
 use crate::queue::{FlushCommand, QueueConfig};
 use fullstroke_contract::{
-    Completion, Cx, Effect, Extent, Hints, Node as _, Operation, Out, Port, Request, RequestId, Status,
+    Completion, Cx, Effect, Extent, Hints, Node as _, Operation, Out, Port, Request, RequestId, Status, Wake,
 };
 use fullstroke_units::{Duration, Time};
 use proptest::prelude::*;
@@ -119,11 +119,11 @@ impl Bench {
     }
 
     fn hits(&self) -> u64 {
-        self.drive.gauge().buffer_hits
+        self.drive.statistics().buffer_hits
     }
 
     fn free(&self) -> u32 {
-        self.drive.gauge().free_segments
+        self.drive.free_segments()
     }
 }
 
@@ -244,6 +244,62 @@ fn read_ahead_can_wait_for_a_stream() {
     assert!(bench.read(100, 4) > 0.0);
     bench.pass(40.0);
     assert!(!bench.drive_holds(110));
+}
+
+#[test]
+fn looking_at_read_ahead_on_its_way_to_the_next_track_does_not_hurry_it() {
+    // The heads are there 0.05 ms after the first sector has passed, and wait for
+    // a revolution.
+    let first_of_next_track = |looks: u32| {
+        let mut bench = Bench::new(json!({ "read_ahead": "segment" }));
+        bench.read(20, 4);
+        let since = bench.now;
+        for _ in 0..looks {
+            bench.pass(3.0 / f64::from(looks));
+            assert_eq!(bench.read(20, 1), 0.0);
+        }
+        bench.read(40, 1);
+        bench.now.since(since)
+    };
+    assert_eq!(first_of_next_track(30), first_of_next_track(1));
+}
+
+#[test]
+fn a_write_to_the_medium_ends_read_ahead() {
+    // Also where dirty data wait under a discipline, and the write is elsewhere.
+    for order in [json!(null), json!("fcfs")] {
+        let mut bench = Bench::new(json!({ "read_ahead": "track", "destage_discipline": order }));
+        bench.read(0, 4);
+        bench.write(1300, 4);
+        bench.pass(20.0);
+        assert!(bench.read(30, 1) > 0.0, "the arm was elsewhere while it passed");
+    }
+}
+
+#[test]
+fn what_a_drive_does_by_itself_is_named_as_a_chore() {
+    let mut bench = Bench::new(json!({ "read_ahead": "track" }));
+    bench.read(0, 4);
+    let Wake::Chore(end) = bench.drive.next_wake() else { panic!("nobody waits") };
+    // 36 sectors are left of the track.
+    assert!((end.since(bench.now).as_millis_f64() - 36.0 * 0.15).abs() < 1e-4);
+    bench.run_until(end + Duration::from_nanos(1));
+    assert_eq!(bench.drive.next_wake(), Wake::Chore(Time::NEVER));
+    assert_eq!(bench.drive.statistics().busy, end.since(Time::ZERO), "the arm was busy all the time");
+}
+
+#[test]
+fn dirty_data_go_to_the_medium_when_they_are_said_to() {
+    let mut bench = Bench::new(json!({ "write_back": true, "destage_delay": "30ms" }));
+    bench.write(1300, 4);
+    let before = bench.drive.statistics();
+    assert_eq!((before.busy, before.seek), (Duration::ZERO, Duration::ZERO));
+    let Wake::Chore(begins) = bench.drive.next_wake() else { panic!("nobody waits") };
+    assert!((begins.as_millis_f64() - 30.0).abs() < 1e-3);
+    bench.run_until(begins + Duration::from_nanos(1));
+    let after = bench.drive.statistics();
+    assert!(after.seek.as_millis_f64() > 1.0);
+    assert_eq!(after.busy, after.seek + after.rotation + after.transfer);
 }
 
 #[test]
@@ -406,10 +462,13 @@ fn waiting_reads_go_before_dirty_data() {
     let mut bench = Bench::of(DriveConfig { buffer, electronics, queue: queue(32), ..small_drive() });
     bench.submit_write(1300, 4);
     let reads: Vec<u64> = (0..20).map(|i| bench.submit_read(i * 40, 4)).collect();
-    for read in reads {
+    for &read in &reads[..19] {
         bench.completion(read);
     }
     assert_eq!(bench.free(), 3);
+    bench.completion(reads[19]);
+    bench.pass(20.0);
+    assert_eq!(bench.free(), 4, "nobody waits any more");
 }
 
 #[test]
@@ -562,30 +621,6 @@ fn what_is_being_read_for_another_request_is_no_hit_yet() {
     let (first, second) = (bench.submit_read(1300, 4), bench.submit_read(1300, 4));
     assert!(bench.took(first) > 1.0);
     assert!(bench.finished(second) >= bench.finished(first));
-}
-
-#[test]
-fn protected_segments_are_not_replaced_until_released() {
-    let mut bench = Bench::new(json!({ "segments": 2, "write_back": true }));
-    let first = bench.drive.protect_segment().unwrap();
-    assert_eq!(bench.free(), 1);
-    bench.read(0, 4);
-    assert!(bench.drive_holds(0));
-    let second = bench.drive.protect_segment().unwrap();
-    assert!(!bench.drive_holds(0), "the only common segment was taken");
-    assert_eq!((bench.free(), bench.drive.protect_segment()), (0, None));
-    assert!(bench.write(700, 4) > 1.0, "no segment: to the medium");
-    assert!(bench.drive.release_segment(first) && !bench.drive.release_segment(first));
-    assert_eq!(bench.free(), 1);
-    bench.pass(20.0);
-    assert_eq!(bench.write(700, 4), 0.0);
-    assert_eq!(bench.drive.protect_segment(), None, "the other one is dirty");
-    assert!(bench.drive.release_segment(second));
-}
-
-#[test]
-fn a_drive_without_a_buffer_has_no_segment_to_protect() {
-    assert_eq!(Bench::of(small_drive()).drive.protect_segment(), None);
 }
 
 #[test]

@@ -6,16 +6,17 @@ mod flush;
 
 use self::beside::Beside;
 use crate::actuators::{MultiActuator, Shares};
+use crate::arm::{Arm, Work};
 use crate::buffer::{Buffer, Lookup};
 use crate::config::DriveConfig;
 use crate::electronics::{Before, Electronics};
 use crate::geometry::Position;
-use crate::mechanics::{Access, Feed, Head, Mechanics, Piece, milliseconds};
-use crate::queue::{Arm, Choice, CommandQueue, FlushCommand, Waiting};
+use crate::mechanics::{Access, Feed, Mechanics, Piece, milliseconds};
+use crate::queue::{ArmView, Choice, CommandQueue, FlushCommand, Waiting};
 use crate::statistics::Statistics;
 use fullstroke_contract::{
-    Breakdown, Completion, ConfigError, Counters, Cx, Extent, Gauge, MemberStatistics, Node, Operation, Out,
-    Port, Request, RequestId, Slots, Status, TrackTable, Wake,
+    Branch, Breakdown, Completion, ConfigError, Counters, Cx, Extent, Gauge, MemberStatistics, Node,
+    Operation, Out, Port, Request, RequestId, Slots, Status, TrackTable, Wake,
 };
 use fullstroke_units::{Cylinder, Duration, Lbn, Sectors, Time};
 use std::collections::VecDeque;
@@ -42,7 +43,7 @@ pub struct Model {
 /// Requests beyond the queue's depth wait outside of it, in order of arrival:
 /// the drive does not see them when it chooses.
 pub struct Drive {
-    mechanics: Arc<Mechanics>,
+    arm: Arm,
     command_overhead: Duration,
     depth: u32,
     queue: CommandQueue,
@@ -51,7 +52,6 @@ pub struct Drive {
     /// Flushes inside, which are served before the queue, and when they came in.
     flushes: VecDeque<(u32, Time)>,
     slots: Slots<Slot>,
-    head: Head,
     next_lbn: Lbn,
     electronics: Electronics,
     plain: bool,
@@ -65,6 +65,9 @@ pub struct Drive {
     /// The bus is taken by those until then.
     bus_free: Time,
     idle_since: Time,
+    /// When the buffer next begins or ends something by itself, while there is
+    /// no request.
+    own_next: Time,
     statistics: Statistics,
 }
 
@@ -73,11 +76,6 @@ struct Slot {
     request: Request,
     submitted: Time,
 }
-
-/// A segment of a drive's buffer that a layer above holds: see
-/// [`Drive::protect_segment`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ProtectedSegment(usize);
 
 /// What the last request was.
 #[derive(Clone, Copy, Debug, Default)]
@@ -133,16 +131,20 @@ impl Model {
         }
     }
 
-    /// The layer that stands for one drive of this model, at rest at time 0.
+    /// One drive of this model, at rest at time 0, with its arms below it where
+    /// it has several.
     ///
     /// # Errors
     /// Names the key of queue or buffer that cannot be.
-    pub fn layer(&self) -> Result<Box<dyn Node>, ConfigError> {
+    pub fn branch(&self) -> Result<Branch, ConfigError> {
+        let tracks = || Arc::clone(&self.mechanics) as Arc<dyn TrackTable>;
         if self.config.actuators == 1 {
-            return Ok(Box::new(self.drive()?));
+            return Ok(Branch::drive(Box::new(self.drive()?), tracks()));
         }
-        let arms = (0..self.config.actuators).map(|_| self.drive()).collect::<Result<_, _>>()?;
-        Ok(Box::new(MultiActuator::new(arms, self.mechanics.geometry().capacity())))
+        let arm = |_| Ok(Branch::arm(Box::new(self.drive()?), tracks()));
+        let arms = (0..self.config.actuators).map(arm).collect::<Result<Vec<_>, ConfigError>>()?;
+        let share = self.mechanics.geometry().capacity();
+        Ok(Branch::drive_of_arms(Box::new(MultiActuator::new(arms.len(), share)), self.tracks(), arms))
     }
 
     /// One arm of this model with all that belongs to it: heads at cylinder 0, surface 0, nothing queued.
@@ -151,7 +153,7 @@ impl Model {
     /// Names the key of the queue that cannot be.
     pub fn drive(&self) -> Result<Drive, ConfigError> {
         Ok(Drive {
-            mechanics: Arc::clone(&self.mechanics),
+            arm: Arm::new(&self.mechanics),
             command_overhead: self.command_overhead,
             depth: self.config.queue.depth,
             queue: self.config.queue.build().map_err(|error| error.below("queue"))?,
@@ -159,7 +161,6 @@ impl Model {
             flush_command: self.config.queue.flush,
             flushes: VecDeque::new(),
             slots: Slots::default(),
-            head: Head::default(),
             next_lbn: Lbn(0),
             electronics: self.electronics,
             plain: self.plain,
@@ -170,25 +171,21 @@ impl Model {
             passing: VecDeque::new(),
             bus_free: Time::ZERO,
             idle_since: Time::ZERO,
+            own_next: Time::NEVER,
             statistics: Statistics::default(),
         })
     }
 }
 
 impl Drive {
-    /// Reserves a segment of the buffer for a layer above, such as for the
-    /// intermediate result of a parity computation. Until it is released, no
-    /// request takes it. The least recently used data give way.
-    ///
-    /// `None` if the drive has no buffer, or each of its segments is protected
-    /// or holds data that are not on the medium yet.
-    pub fn protect_segment(&mut self) -> Option<ProtectedSegment> {
-        self.buffer.as_mut()?.protect().map(ProtectedSegment)
-    }
-
-    /// Gives a segment back to the common use. `false` if it is not protected.
-    pub fn release_segment(&mut self, segment: ProtectedSegment) -> bool {
-        self.buffer.as_mut().is_some_and(|buffer| buffer.release(segment.0))
+    /// While there is no request, the buffer goes on by itself.
+    fn work_alone(&mut self, now: Time) {
+        let idle = self.slots.is_empty();
+        let Some(buffer) = self.buffer.as_mut().filter(|_| idle) else { return self.own_next = Time::NEVER };
+        if self.own_next <= now {
+            buffer.catch_up(now, false, &mut self.arm);
+        }
+        self.own_next = buffer.next_event(&self.arm);
     }
 
     /// Finishes and begins everything that was due up to `now`, each at its own
@@ -208,18 +205,16 @@ impl Drive {
             let passes = passed < served;
             let service = if passes { self.passing.pop_front() } else { self.service.take() };
             let Some(service) = service else { return };
-            self.finish(service, passes, out);
+            self.finish(service, out);
             self.admit(service.finish);
         }
     }
 
-    fn finish(&mut self, service: Service, passes: bool, out: &mut Out) {
+    fn finish(&mut self, service: Service, out: &mut Out) {
         let Slot { request, submitted } = self.slots.take(service.slot);
         self.idle_since = service.finish;
         let Request { operation, extent, .. } = request;
-        // A write that is taken beside the arm occupies it when it is destaged.
-        let occupies = !(passes && self.beside.is_some() && operation == Operation::Write);
-        self.statistics.finished(service.finish, operation, extent.sectors, &service.breakdown, occupies);
+        self.statistics.finished(service.finish, operation, extent.sectors, &service.breakdown);
         out.complete(Completion {
             id: request.id,
             submitted,
@@ -273,7 +268,7 @@ impl Drive {
             && let Some(buffer) = &mut self.buffer
         {
             // Nobody has waited for the arm until now.
-            buffer.catch_up(now, false, &self.mechanics, &mut self.head);
+            buffer.catch_up(now, false, &mut self.arm);
         }
         self.insert(slot, now);
     }
@@ -281,13 +276,13 @@ impl Drive {
     /// Puts a request under the discipline.
     fn insert(&mut self, slot: u32, now: Time) {
         let request = &self.slots[slot].request;
-        let position = self.mechanics.geometry().locate(request.extent.start);
+        let position = self.arm.mechanics().geometry().locate(request.extent.start);
         let first_track = request.extent.sectors.min(position.sectors_left);
         self.queue.insert(Waiting {
             slot,
             lbn: request.extent.start,
             position,
-            span: self.mechanics.span(&position, first_track),
+            span: self.arm.mechanics().span(&position, first_track),
             write: request.operation == Operation::Write,
             arrived: now,
         });
@@ -299,15 +294,13 @@ impl Drive {
             return;
         }
         if let Some(buffer) = &mut self.buffer {
-            buffer.catch_up(now, true, &self.mechanics, &mut self.head);
+            buffer.catch_up(now, true, &mut self.arm);
             if buffer.above_watermark() {
-                buffer.destage_one(now, &self.mechanics, &mut self.head);
+                buffer.destage_one(now, &mut self.arm);
             }
         }
-        let free = self.arm_free(now);
-        let moves = free + self.command_overhead;
-        let arm = Arm { now: moves, head: self.head, next_lbn: self.next_lbn, mechanics: &self.mechanics };
-        let Some(Choice { waiting, via }) = self.queue.take(arm) else { return };
+        let moves = self.arm.free_from(now) + self.command_overhead;
+        let Some(Choice { waiting, via }) = self.choose(moves) else { return };
         let service =
             if self.plain { self.serve_plainly(&waiting, via, now) } else { self.serve(&waiting, via, now) };
         let extent = self.slots[waiting.slot].request.extent;
@@ -320,17 +313,11 @@ impl Drive {
     /// A request that costs its overhead and its access.
     fn serve_plainly(&mut self, waiting: &Waiting, via: Option<Cylinder>, now: Time) -> Service {
         let Slot { request, submitted } = self.slots[waiting.slot];
-        let Extent { start, sectors } = request.extent;
+        let extent = request.extent;
         let moves = now + self.command_overhead;
-        let detour = self.visit(via);
-        let mut access = self.mechanics.access(
-            &mut self.head,
-            moves + detour,
-            start,
-            sectors,
-            &waiting.position,
-            waiting.write,
-        );
+        let detour = self.detour(via);
+        self.arm.take(now, moves + detour);
+        let mut access = self.arm.access(moves + detour, extent, &waiting.position, waiting.write);
         access.seek += detour;
         let finish = moves + access.duration();
         Service { slot: waiting.slot, finish, breakdown: parts(submitted, now, finish, &access) }
@@ -355,7 +342,7 @@ impl Drive {
     }
 
     fn look_up(&self, extent: Extent, now: Time) -> Lookup {
-        self.buffer.as_ref().map_or(Lookup::Miss, |buffer| buffer.look_up(now, extent, &self.mechanics))
+        self.buffer.as_ref().map_or(Lookup::Miss, |buffer| buffer.look_up(now, extent, &self.arm))
     }
 
     /// A read of what a segment of the buffer holds.
@@ -366,7 +353,7 @@ impl Drive {
         if let Some(buffer) = &mut self.buffer {
             // Beside the arm, only one that nobody needs goes back to read ahead.
             let idle = self.beside.is_none() || self.service.is_none() && self.queue.is_empty();
-            buffer.hit(segment, answered, request.extent, &self.mechanics, idle);
+            buffer.hit(segment, answered, request.extent, &self.arm, idle);
         }
         let data = electronics.data_preparation + electronics.bus_read * request.extent.sectors.0;
         let finish = answered + data + electronics.read_completion;
@@ -383,9 +370,9 @@ impl Drive {
             return None;
         }
         let ready = now + electronics.write_hit(self.last.kind, near);
-        let room = buffer.make_room(ready, request.extent, &self.mechanics, &mut self.head)?;
+        let room = buffer.make_room(ready, request.extent, &mut self.arm)?;
         let data = electronics.data_preparation + electronics.bus_write * request.extent.sectors.0;
-        buffer.take_write(room, room + data, request.extent, &self.mechanics);
+        buffer.take_write(room, room + data, request.extent, self.arm.mechanics());
         let begun = now + room.since(ready);
         let finish = room + data + electronics.write_completion;
         Some(Service { slot, finish, breakdown: parts(submitted, begun, finish, &Access::default()) })
@@ -403,25 +390,21 @@ impl Drive {
         let Slot { request, submitted } = self.slots[waiting.slot];
         let extent = request.extent;
         let electronics = self.electronics;
-        let free = self.arm_free(now);
+        let free = self.arm.free_from(now);
         let moves = free + electronics.read_miss(self.last.kind, self.is_on(&waiting.position));
-        let detour = self.visit(via);
+        let detour = self.detour(via);
         let marked = self.watermark(extent.sectors);
         let preparation = electronics.read_reselect + electronics.data_preparation;
         let mut bus = Bus::new(extent.sectors.0, electronics.bus_read, marked, preparation);
-        let mut access = self.mechanics.access_fed(
-            &mut self.head,
-            moves + detour,
-            extent,
-            &waiting.position,
-            false,
-            None,
-            |piece| bus.passed(piece),
-        );
+        self.arm.take(free, moves + detour);
+        let mut access =
+            self.arm.access_fed(moves + detour, extent, &waiting.position, false, None, |piece| {
+                bus.passed(piece)
+            });
         let medium_end = moves + detour + access.duration();
         access.seek += detour;
         if let Some(buffer) = &mut self.buffer {
-            buffer.missed(moves, access.landing, medium_end, extent, &self.mechanics);
+            buffer.missed(moves, access.landing, medium_end, extent, &mut self.arm);
         }
         let finish = bus.end.max(medium_end) + electronics.read_completion;
         Service { slot: waiting.slot, finish, breakdown: parts(submitted, free, finish, &access) }
@@ -429,7 +412,8 @@ impl Drive {
 
     /// Whether the heads stand on the track of `position`.
     fn is_on(&self, position: &Position) -> bool {
-        (self.head.cylinder, self.head.surface) == (position.cylinder, position.surface)
+        let head = self.arm.head();
+        (head.cylinder, head.surface) == (position.cylinder, position.surface)
     }
 
     /// Sectors that must have been read before the bus begins.
@@ -455,19 +439,18 @@ impl Drive {
         let rest = Extent { start: next, sectors: extent.end().since(next) };
         let answered = now + electronics.read_hit(self.last.kind);
         let mut bus = self.partial(extent.sectors, there, now);
-        let position = self.mechanics.geometry().locate(rest.start);
-        let access =
-            self.mechanics.access_fed(&mut self.head, since, rest, &position, false, None, |piece| {
-                bus.passed(Piece { index: piece.index + there.0, ..piece })
-            });
+        let position = self.arm.mechanics().geometry().locate(rest.start);
+        let access = self.arm.access_fed(since, rest, &position, false, None, |piece| {
+            bus.passed(Piece { index: piece.index + there.0, ..piece })
+        });
         let medium_end = since + access.duration();
         if let Some(buffer) = &mut self.buffer {
-            buffer.filled(medium_end, extent, &self.mechanics);
+            buffer.filled(medium_end, extent, &mut self.arm);
         }
         let finish = bus.end.max(medium_end) + electronics.read_completion;
         // The access began before the request came: what is left of it is
         // transfer.
-        let left = Access { transfer: medium_end.since(answered), ..Access::default() };
+        let left = Access { transfer: medium_end.saturating_since(answered), ..Access::default() };
         Service { slot, finish, breakdown: parts(submitted, now, finish, &left) }
     }
 
@@ -478,17 +461,17 @@ impl Drive {
         let extent = request.extent;
         let electronics = self.electronics;
         let rest = Extent { start: next, sectors: extent.end().since(next) };
-        let free = self.arm_free(now);
-        let position = self.mechanics.geometry().locate(rest.start);
+        let free = self.arm.free_from(now);
+        let position = self.arm.mechanics().geometry().locate(rest.start);
         let moves = free + electronics.read_miss(self.last.kind, self.is_on(&position));
         let mut bus = self.partial(extent.sectors, there, now);
-        let access =
-            self.mechanics.access_fed(&mut self.head, moves, rest, &position, false, None, |piece| {
-                bus.passed(Piece { index: piece.index + there.0, ..piece });
-            });
+        self.arm.take(free, moves);
+        let access = self.arm.access_fed(moves, rest, &position, false, None, |piece| {
+            bus.passed(Piece { index: piece.index + there.0, ..piece });
+        });
         let medium_end = moves + access.duration();
         if let Some(buffer) = &mut self.buffer {
-            buffer.resumed(segment, moves, medium_end, extent, &self.mechanics);
+            buffer.resumed(segment, moves, medium_end, extent, &mut self.arm);
         }
         let finish = bus.end.max(medium_end) + electronics.read_completion;
         Service { slot, finish, breakdown: parts(submitted, free, finish, &access) }
@@ -514,26 +497,19 @@ impl Drive {
         let Slot { request, submitted } = self.slots[waiting.slot];
         let extent = request.extent;
         let electronics = self.electronics;
-        let free = self.arm_free(now);
+        let free = self.arm.free_from(now);
         let (seek_after, data_after) = electronics.write_miss(self.last.kind);
-        let detour = self.visit(via);
+        let detour = self.detour(via);
         let moves = free + seek_after + detour;
         let each = if electronics.write_underruns { Duration::ZERO } else { electronics.bus_write };
         let marked = self.marked(electronics.write_watermark, extent.sectors);
         let feed = Feed { first: free + data_after, each, marked };
-        let mut access = self.mechanics.access_fed(
-            &mut self.head,
-            moves,
-            extent,
-            &waiting.position,
-            true,
-            Some(feed),
-            |_| {},
-        );
+        self.arm.take(free, moves);
+        let mut access = self.arm.access_fed(moves, extent, &waiting.position, true, Some(feed), |_| {});
         let medium_end = moves + access.duration();
         access.seek += detour;
         if let Some(buffer) = &mut self.buffer {
-            buffer.wrote_through(moves, medium_end, extent);
+            buffer.wrote_through(moves, medium_end, extent, &mut self.arm);
         }
         let finish = medium_end + electronics.write_reselect + electronics.write_completion;
         Service { slot: waiting.slot, finish, breakdown: parts(submitted, free, finish, &access) }
@@ -563,36 +539,31 @@ impl Drive {
         true
     }
 
-    /// Moves the arm to a cylinder on the way; how long that takes.
-    fn visit(&mut self, via: Option<Cylinder>) -> Duration {
-        let Some(cylinder) = via else { return Duration::ZERO };
-        let time = self.mechanics.seek(self.head, cylinder, self.head.surface, false);
-        self.head.cylinder = cylinder;
-        time
+    /// The discipline's choice, for an arm that can move at `moves`.
+    fn choose(&mut self, moves: Time) -> Option<Choice> {
+        let (head, mechanics) = (self.arm.head(), self.arm.mechanics());
+        self.queue.take(ArmView { now: moves, head, next_lbn: self.next_lbn, mechanics })
     }
 
-    /// When the arm can begin for a request that is taken up at `now`.
-    fn arm_free(&self, now: Time) -> Time {
-        self.buffer.as_ref().map_or(now, |buffer| buffer.arm_free().max(now))
+    /// How long the arm takes over a cylinder on the way, if there is one.
+    fn detour(&mut self, via: Option<Cylinder>) -> Duration {
+        via.map_or(Duration::ZERO, |cylinder| self.arm.visit(cylinder))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn free_segments(&self) -> u32 {
+        self.buffer.as_ref().map_or(0, Buffer::free_segments)
     }
 
     fn in_flight(&self) -> u32 {
         self.slots.len() as u32
     }
 
-    /// What was counted so far, destaging included.
+    /// What was counted so far; of its arm, all that it did.
     pub fn statistics(&self) -> MemberStatistics {
-        let requests = self.statistics.so_far();
-        let Some(buffer) = &self.buffer else { return requests };
-        let own = buffer.destaging();
-        MemberStatistics {
-            buffer_hits: buffer.hits(),
-            busy: requests.busy + own.duration(),
-            seek: requests.seek + own.seek,
-            rotation: requests.rotation + own.rotation,
-            transfer: requests.transfer + own.transfer,
-            ..requests
-        }
+        let Work { busy, seek, rotation, transfer } = self.arm.work();
+        let buffer_hits = self.buffer.as_ref().map_or(0, Buffer::hits);
+        MemberStatistics { busy, seek, rotation, transfer, buffer_hits, ..self.statistics.so_far() }
     }
 }
 
@@ -657,7 +628,7 @@ impl Node for Drive {
         if !self.is_command(&request) {
             return out.complete(answer(request.id, now, Status::Done));
         }
-        let capacity = self.mechanics.geometry().capacity();
+        let capacity = self.arm.mechanics().geometry().capacity();
         let empty = request.extent.sectors.0 == 0 && request.operation.transfers();
         if !request.extent.within(capacity) || empty {
             return out.complete(answer(request.id, now, Status::OutOfRange));
@@ -676,23 +647,23 @@ impl Node for Drive {
     }
 
     fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
-        let out = &mut *cx.out;
-        self.catch_up(now, out);
+        self.catch_up(now, cx.out);
+        self.work_alone(now);
     }
 
     fn next_wake(&self) -> Wake {
         let served = self.service.map_or(Time::NEVER, |service| service.finish);
         let passing = self.passing.front().map_or(served, |passing| passing.finish.min(served));
-        passing.min(self.look_again()).into()
+        let work = passing.min(self.look_again());
+        if work == Time::NEVER { Wake::Chore(self.own_next) } else { Wake::Work(work) }
     }
 
     fn gauge(&self) -> Gauge {
         Gauge {
             queue_length: self.in_flight(),
-            head: self.head.cylinder,
+            head: self.arm.head().cylinder,
+            phase: self.arm.head().phase,
             idle_since: (self.in_flight() == 0).then_some(self.idle_since),
-            free_segments: self.buffer.as_ref().map_or(0, Buffer::free_segments),
-            buffer_hits: self.buffer.as_ref().map_or(0, Buffer::hits),
             ..Gauge::default()
         }
     }

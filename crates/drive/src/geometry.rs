@@ -15,7 +15,7 @@ mod zone;
 
 use crate::config::DriveConfig;
 use fullstroke_contract::{ConfigError, Track, TrackTable, ZoneRate};
-use fullstroke_units::{Angle, Cylinder, Lbn, Sectors, Spindle, Time};
+use fullstroke_units::{Angle, Cylinder, Lbn, Sectors, Spindle};
 use zone::{Placed, Zone};
 
 /// The place of one sector under a head, and what follows it on its track.
@@ -247,10 +247,6 @@ impl TrackTable for Geometry {
 
     fn cylinder_of(&self, lbn: Lbn) -> Cylinder {
         self.locate(Lbn(lbn.0.min(self.capacity.0 - 1))).cylinder
-    }
-
-    fn angle_at(&self, now: Time) -> Angle {
-        self.spindle.angle_at(now)
     }
 
     fn zone_rates(&self) -> Vec<ZoneRate> {

@@ -10,6 +10,7 @@
 //! | `queue/` | disciplines, one file each, and their registry |
 //! | `geometry/` | LBN to cylinder, surface and angle, and back |
 //! | `seek.rs` | the seek curve |
+//! | `arm.rs` | the arm: its heads, its time, what it has done |
 //! | `actuators.rs` | several arms behind one interface |
 //! | `buffer.rs` | segments, read-ahead, write-back |
 //! | `buffer/` | the segments themselves, found by address and by age |
@@ -19,6 +20,7 @@
 //! | `statistics.rs` | what a drive counts about itself |
 
 mod actuators;
+mod arm;
 mod buffer;
 mod check;
 mod config;
@@ -36,7 +38,7 @@ pub use config::{
     BufferConfig, Direction, DriveConfig, ExceptionConfig, Published, ReadAhead, RunConfig, SectorsPerTrack,
     SeekConfig, SlipConfig, TrackOrder, ZeroLatency, ZoneConfig,
 };
-pub use drive::{Drive, Model, ProtectedSegment};
+pub use drive::{Drive, Model};
 pub use electronics::{ElectronicsConfig, OverheadConfig, WriteDisconnectConfig};
 pub use geometry::{Geometry, Position, ZoneView};
 pub use mechanics::{Access, Feed, Head, Mechanics, Piece};

@@ -11,7 +11,7 @@
 use crate::config::{DriveConfig, ZeroLatency};
 use crate::geometry::{Geometry, Position};
 use crate::seek::SeekTable;
-use fullstroke_contract::{ConfigError, Extent, Track, TrackTable, ZoneRate};
+use fullstroke_contract::{ConfigError, Extent, Gauge, Track, TrackTable, ZoneRate};
 use fullstroke_units::{Angle, Cylinder, Duration, Lbn, Sectors, Spindle, Time};
 use std::sync::Arc;
 
@@ -24,6 +24,18 @@ pub struct Head {
     pub surface: u32,
     /// Whether the last transfer wrote.
     pub wrote: bool,
+    /// By how much the medium is ahead of one that has turned evenly since time
+    /// 0. It changes when the medium does not turn evenly.
+    pub phase: Angle,
+}
+
+impl Head {
+    /// On the track of `position`, to read it.
+    #[inline]
+    #[must_use]
+    pub fn reading(self, position: &Position) -> Head {
+        Head { cylinder: position.cylinder, surface: position.surface, wrote: false, ..self }
+    }
 }
 
 /// Sectors of a write that come over the bus: number `i` of the request is in
@@ -138,7 +150,7 @@ impl Mechanics {
         }
     }
 
-    /// Time from `landing`, when the heads stand on the right track, until a
+    /// Time from `landing`, when `head` stands on the right track, until a
     /// transfer over `span` from `start` can proceed without pause: the time of
     /// the whole less that of the sectors.
     ///
@@ -148,7 +160,13 @@ impl Mechanics {
     /// that a whole track costs one revolution exactly; a drive that must see a
     /// sector's start needs up to one sector more.
     #[inline]
-    pub fn rotation(&self, landing: Time, start: Angle, span: Angle, write: bool) -> Duration {
+    pub fn rotation(&self, head: Head, landing: Time, start: Angle, span: Angle, write: bool) -> Duration {
+        self.latency(landing, start - head.phase, span, write)
+    }
+
+    /// The same for a medium that has turned evenly.
+    #[inline]
+    fn latency(&self, landing: Time, start: Angle, span: Angle, write: bool) -> Duration {
         if self.lands_inside(landing, start, span, write) {
             return self.spindle.revolution().saturating_sub(self.spindle.time_to_turn(span));
         }
@@ -168,7 +186,7 @@ impl Mechanics {
     /// under the head, so that rounding to nanoseconds never adds up.
     #[inline]
     fn pass(&self, landing: Time, start: Angle, span: Angle, write: bool) -> (Duration, Duration) {
-        let rotation = self.rotation(landing, start, span, write);
+        let rotation = self.latency(landing, start, span, write);
         let left = if self.lands_inside(landing, start, span, write) {
             span
         } else {
@@ -220,7 +238,8 @@ impl Mechanics {
             let seek = self.seek(*head, position.cylinder, position.surface, write);
             let landing = clock + seek;
             let ready = feed.map_or(landing, |feed| self.fed(landing, feed, index, here, &position));
-            let (rotation, transfer) = self.pass(ready, position.angle, span, write);
+            let start = position.angle - head.phase;
+            let (rotation, transfer) = self.pass(ready, start, span, write);
             if index == 0 {
                 access.landing = landing;
             }
@@ -228,8 +247,8 @@ impl Mechanics {
             access.rotation += ready.since(landing) + rotation;
             access.transfer += transfer;
             clock = ready + rotation + transfer;
-            passed(self.piece(ready, clock, index, here, &position, span, write));
-            *head = Head { cylinder: position.cylinder, surface: position.surface, wrote: write };
+            passed(self.piece(ready, clock, index, here, &position, start, span, write));
+            *head = Head { wrote: write, ..head.reading(&position) };
             left = left - here;
             if left == Sectors::ZERO {
                 return access;
@@ -260,12 +279,13 @@ impl Mechanics {
         index: u64,
         sectors: Sectors,
         position: &Position,
+        start: Angle,
         span: Angle,
         write: bool,
     ) -> Piece {
         let mut late = sectors.0;
-        if self.lands_inside(landing, position.angle, span, write) {
-            let inside = self.spindle.angle_at(landing) - position.angle;
+        if self.lands_inside(landing, start, span, write) {
+            let inside = self.spindle.angle_at(landing) - start;
             late = (inside.0 / position.sector_angle.0 + 1).min(sectors.0);
         }
         let before_last = self.spindle.time_to_turn(position.sector_angle) * (late - 1);
@@ -297,17 +317,13 @@ impl TrackTable for Mechanics {
         self.geometry.cylinder_of(lbn)
     }
 
-    fn angle_at(&self, now: Time) -> Angle {
-        self.geometry.angle_at(now)
-    }
-
     /// The arm is taken to stand on the surface of its target: a gauge does not
     /// tell which one it is on.
-    fn positioning(&self, now: Time, head: Cylinder, lbn: Lbn, write: bool) -> Duration {
+    fn positioning(&self, now: Time, arm: &Gauge, lbn: Lbn, write: bool) -> Duration {
         let position = self.geometry.locate(Lbn(lbn.0.min(self.geometry.capacity().0 - 1)));
-        let head = Head { cylinder: head, surface: position.surface, wrote: false };
+        let head = Head { cylinder: arm.head, surface: position.surface, wrote: false, phase: arm.phase };
         let seek = self.seek(head, position.cylinder, position.surface, write);
-        seek + self.rotation(now + seek, position.angle, self.span(&position, Sectors(1)), write)
+        seek + self.rotation(head, now + seek, position.angle, self.span(&position, Sectors(1)), write)
     }
 
     fn seek_at_least(&self, cylinders: u32) -> Duration {

@@ -54,7 +54,7 @@ pub struct Waiting {
 
 /// What a discipline may know when it chooses.
 #[derive(Clone, Copy, Debug)]
-pub struct Arm<'a> {
+pub struct ArmView<'a> {
     /// When the arm could begin to move.
     pub now: Time,
     /// Where the heads are.
@@ -91,7 +91,7 @@ pub trait Discipline: Send {
     /// Adds a request.
     fn insert(&mut self, waiting: Waiting);
     /// Removes the request that is served next; `None` if none waits.
-    fn take(&mut self, arm: Arm<'_>) -> Option<Choice>;
+    fn take(&mut self, arm: ArmView<'_>) -> Option<Choice>;
     /// Removes the request in `slot`, if it waits: it is served out of turn.
     fn remove(&mut self, slot: u32) -> Option<Waiting>;
     /// Requests that wait.
@@ -213,14 +213,14 @@ impl SortBy {
             SortBy::Lbn => waiting.lbn.0,
         }
     }
-    fn here(self, arm: &Arm<'_>) -> u64 {
+    fn here(self, arm: &ArmView<'_>) -> u64 {
         match self {
             SortBy::Cylinder => u64::from(arm.head.cylinder.0),
             SortBy::Lbn => arm.next_lbn.0,
         }
     }
     /// The width of the whole drive.
-    fn width(self, arm: &Arm<'_>) -> u64 {
+    fn width(self, arm: &ArmView<'_>) -> u64 {
         let geometry = arm.mechanics.geometry();
         match self {
             SortBy::Cylinder => u64::from(geometry.cylinders()),
@@ -260,10 +260,10 @@ mod tests {
         Waiting { slot, lbn: Lbn(lbn), position, span, write, arrived: Time::from_nanos(u64::from(slot)) }
     }
 
-    pub(super) fn arm(mechanics: &Mechanics, lbn: u64, now: u64) -> Arm<'_> {
+    pub(super) fn arm(mechanics: &Mechanics, lbn: u64, now: u64) -> ArmView<'_> {
         let position = mechanics.geometry().locate(Lbn(lbn));
-        let head = Head { cylinder: position.cylinder, surface: position.surface, wrote: false };
-        Arm { now: Time::from_nanos(now), head, next_lbn: Lbn(lbn), mechanics }
+        let head = Head::default().reading(&position);
+        ArmView { now: Time::from_nanos(now), head, next_lbn: Lbn(lbn), mechanics }
     }
 
     fn order(name: &str, lbns: &[u64], start: u64) -> Vec<u64> {
@@ -372,7 +372,7 @@ mod tests {
             let cost = |waiting: &Waiting| {
                 let position = &waiting.position;
                 let seek = mechanics.seek(arm.head, position.cylinder, position.surface, waiting.write);
-                seek + mechanics.rotation(arm.now + seek, position.angle, waiting.span, waiting.write)
+                seek + mechanics.rotation(arm.head, arm.now + seek, position.angle, waiting.span, waiting.write)
             };
             let best = all.iter().map(cost).min().unwrap();
             prop_assert_eq!(cost(&queue.take(arm).unwrap().waiting), best);

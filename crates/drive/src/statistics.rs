@@ -1,4 +1,4 @@
-//! What a drive counts about itself.
+//! What a drive counts about its requests.
 
 use fullstroke_contract::{Breakdown, MemberStatistics, Operation};
 use fullstroke_units::{Duration, Sectors, Time};
@@ -19,16 +19,9 @@ impl Statistics {
         self.in_flight += 1;
     }
 
-    /// A request was served, and occupied the drive meanwhile or only its bus.
+    /// A request was served.
     #[inline]
-    pub(crate) fn finished(
-        &mut self,
-        now: Time,
-        operation: Operation,
-        sectors: Sectors,
-        parts: &Breakdown,
-        occupies: bool,
-    ) {
+    pub(crate) fn finished(&mut self, now: Time, operation: Operation, sectors: Sectors, parts: &Breakdown) {
         self.integrate(now);
         self.in_flight -= 1;
         let counts = &mut self.counts;
@@ -41,18 +34,11 @@ impl Statistics {
                 counts.reads += 1;
                 counts.sectors_read += sectors;
             }
-            // They keep the drive busy; the means below are over transfers.
-            Operation::Flush | Operation::Discard => {
-                counts.busy += parts.service();
-                return;
-            }
+            // The means below are over transfers.
+            Operation::Flush | Operation::Discard => return,
         }
-        counts.busy += if occupies { parts.service() } else { Duration::ZERO };
         counts.queue += parts.queue;
         counts.overhead += parts.overhead;
-        counts.seek += parts.seek;
-        counts.rotation += parts.rotation;
-        counts.transfer += parts.transfer;
         counts.seek_cylinders += u64::from(parts.seek_cylinders);
         counts.zero_seeks += u64::from(parts.seek_cylinders == 0);
     }

@@ -2,7 +2,7 @@
 //! medium's rate, writes that are held back by nothing but the medium.
 
 use fullstroke_contract::{Cx, Effect, Extent, Node, Operation, Out, Port, Request, RequestId};
-use fullstroke_drive::{BufferConfig, DriveConfig, Model, ReadAhead};
+use fullstroke_drive::{BufferConfig, Drive, DriveConfig, Model, ReadAhead};
 use fullstroke_units::Time;
 
 const X24: &str = include_str!("../../../drives/seagate-exos-x24-24tb.toml");
@@ -11,7 +11,7 @@ const OUTER_MB_PER_S: f64 = 285.0;
 
 /// A drive that is kept at a depth.
 struct Bench {
-    drive: Box<dyn Node>,
+    drive: Drive,
     out: Out,
     now: Time,
     submitted: u64,
@@ -21,7 +21,7 @@ struct Bench {
 
 impl Bench {
     fn new(model: &Model) -> Bench {
-        let drive = model.layer().expect("the library's drives are sound");
+        let drive = model.drive().expect("the library's drives are sound");
         Bench { drive, out: Out::new(), now: Time::ZERO, submitted: 0, done: 0, response_ns: 0 }
     }
 

@@ -1,60 +1,15 @@
 //! The nodes of a machine and the edges between them.
 
-use fullstroke_contract::{Below, Counters, Cx, Gauge, Node, NodeId, Out, Port, Refusal, TrackTable, Wake};
+use fullstroke_contract::{
+    Below, Branch, Counters, Cx, Gauge, Kind, MemberStatistics, Node, NodeId, Out, Port, Refusal, TrackTable,
+    Wake,
+};
 use fullstroke_units::Time;
 use std::any::Any;
 use std::sync::Arc;
 
 /// The name of a drive in reports: `0`, `1`, or `2.0` where volumes nest.
 pub type MemberName = String;
-
-/// A node with what is below it, as it is described before the graph is built.
-pub struct Branch {
-    node: Box<dyn Node>,
-    members: Vec<Branch>,
-    /// What joins the node to its members, if not edges of their own.
-    link: Option<Box<dyn Node>>,
-    kind: Kind,
-}
-
-/// What a node is, as far as names and paths go.
-enum Kind {
-    Drive(Arc<dyn TrackTable>),
-    Volume,
-    /// It has one member, and the same name.
-    Cover,
-}
-
-impl Branch {
-    /// A drive, whose addresses lie as `tracks` says.
-    pub fn drive(node: Box<dyn Node>, tracks: Arc<dyn TrackTable>) -> Branch {
-        Branch { node, members: Vec::new(), link: None, kind: Kind::Drive(tracks) }
-    }
-    /// A volume of members, in order: that at its lower port 0 comes first.
-    pub fn volume(node: Box<dyn Node>, members: Vec<Branch>) -> Branch {
-        Branch { node, members, link: None, kind: Kind::Volume }
-    }
-    /// A node that everything on its way to `member` passes, such as a queue.
-    pub fn over(node: Box<dyn Node>, member: Branch) -> Branch {
-        Branch { node, members: vec![member], link: None, kind: Kind::Cover }
-    }
-    /// The same, with `link` between the node and its members: a node with as
-    /// many upper as lower ports, member `n` at port `n` of both. Nothing of it
-    /// is seen in gauges; what reads them above it sees the members.
-    #[must_use]
-    pub fn behind(mut self, link: Box<dyn Node>) -> Branch {
-        self.link = Some(link);
-        self
-    }
-    /// How addresses lie on it: a drive's table is also that of what covers it.
-    fn tracks(&self) -> Option<Arc<dyn TrackTable>> {
-        match &self.kind {
-            Kind::Drive(table) => Some(Arc::clone(table)),
-            Kind::Volume => None,
-            Kind::Cover => self.members[0].tracks(),
-        }
-    }
-}
 
 /// The nodes of a machine. They are numbered level by level from the top, so that
 /// at one instant a node is woken before those below it. The edges below a node
@@ -69,9 +24,16 @@ pub struct Graph {
     tables: Vec<Option<Arc<dyn TrackTable>>>,
     /// Edges by their lower ends: those above one node are neighbours here.
     above: Vec<u32>,
-    drives: Vec<(NodeId, MemberName)>,
+    drives: Vec<DriveEntry>,
     /// For each node, the indices of the volumes' members on the way to it.
     paths: Vec<Vec<usize>>,
+}
+
+/// A drive, or one of those that one node is.
+struct DriveEntry {
+    name: MemberName,
+    node: NodeId,
+    tracks: Arc<dyn TrackTable>,
 }
 
 /// Where a node stands.
@@ -87,6 +49,9 @@ struct Place {
     above: u32,
     /// Its number among the drives, if it is one.
     drive: Option<u32>,
+    /// What it counts is of so many drives, from this number on: an arm's is of
+    /// its drive.
+    counts_for: (u32, u32),
     volume: bool,
     /// Whether it adds nothing to the place of its one member, and shows that
     /// member's arm as its own.
@@ -125,8 +90,22 @@ pub(crate) struct Edge {
 
 /// A branch whose number is known, on its way into the graph.
 enum Planned {
-    Branch { branch: Branch, path: Vec<usize>, name: MemberName },
-    Link { node: Box<dyn Node>, members: Vec<Planned>, path: Vec<usize> },
+    Branch {
+        branch: Branch,
+        path: Vec<usize>,
+        name: MemberName,
+    },
+    /// An arm of the drive of this number.
+    Arm {
+        branch: Branch,
+        path: Vec<usize>,
+        drive: u32,
+    },
+    Link {
+        node: Box<dyn Node>,
+        members: Vec<Planned>,
+        path: Vec<usize>,
+    },
 }
 
 impl Graph {
@@ -211,6 +190,13 @@ impl Graph {
                 }
                 (self.add(node, Place { link: true, ..Place::default() }, path), members)
             }
+            Planned::Arm { branch, path, drive } => {
+                self.tables[edges[0]] = branch.tracks();
+                (
+                    self.add(branch.node, Place { counts_for: (drive, 1), ..Place::default() }, path),
+                    Vec::new(),
+                )
+            }
             Planned::Branch { branch, path, name } => self.place_branch(branch, path, name, edges),
         };
         for (port, &edge) in edges.iter().enumerate() {
@@ -237,10 +223,35 @@ impl Graph {
         edges: &[usize],
     ) -> (NodeId, Vec<Planned>) {
         self.tables[edges[0]] = branch.tracks();
-        let volume = matches!(branch.kind, Kind::Volume);
-        let mut place = Place { volume, cover: matches!(branch.kind, Kind::Cover), ..Place::default() };
-        let count = branch.members.len();
-        let below = branch.members.into_iter().enumerate().map(|(member, branch)| {
+        let mut place = Place::default();
+        let node = NodeId(self.nodes.len() as u32);
+        let first = self.drives.len() as u32;
+        match &branch.kind {
+            Kind::Drive(tracks) => {
+                (place.drive, place.counts_for) = (Some(first), (first, 1));
+                // Its arms are shown as its own.
+                (place.cover, place.counts_for.1) =
+                    (!branch.below.is_empty(), u32::from(branch.below.is_empty()));
+                let name = if name.is_empty() { "0".into() } else { name.clone() };
+                self.drives.push(DriveEntry { name, node, tracks: Arc::clone(tracks) });
+            }
+            Kind::Array(drives) => {
+                place.counts_for = (first, drives.len() as u32);
+                for (member, tracks) in drives.iter().enumerate() {
+                    let name = member_name(&name, member);
+                    self.drives.push(DriveEntry { name, node, tracks: Arc::clone(tracks) });
+                }
+            }
+            Kind::Arm(_) => {}
+            Kind::Volume => place.volume = true,
+            Kind::Cover => place.cover = true,
+        }
+        let count = branch.below.len();
+        let (volume, drive) = (place.volume, place.drive);
+        let below = branch.below.into_iter().enumerate().map(|(member, branch)| {
+            if let Some(drive) = drive {
+                return Planned::Arm { branch, path: path.clone(), drive };
+            }
             let path = if volume { [&path[..], &[member]].concat() } else { path.clone() };
             let name = if count == 1 { name.clone() } else { member_name(&name, member) };
             Planned::Branch { branch, path, name }
@@ -248,11 +259,6 @@ impl Graph {
         let mut below: Vec<Planned> = below.collect();
         if let Some(node) = branch.link {
             below = vec![Planned::Link { node, members: below, path: path.clone() }];
-        }
-        if let Kind::Drive(_) = branch.kind {
-            place.drive = Some(self.drives.len() as u32);
-            self.drives
-                .push((NodeId(self.nodes.len() as u32), if name.is_empty() { "0".into() } else { name }));
         }
         (self.add(branch.node, place, path), below)
     }
@@ -285,23 +291,29 @@ impl Graph {
 
     /// The drives' names, in order.
     pub fn drive_names(&self) -> impl Iterator<Item = &str> {
-        self.drives.iter().map(|(_, name)| name.as_str())
+        self.drives.iter().map(|drive| drive.name.as_str())
+    }
+
+    /// Whether some drives are within one node, so that what they are given
+    /// crosses no edge.
+    pub fn hides_drives(&self) -> bool {
+        self.drives.iter().any(|drive| self.places[drive.node.0 as usize].drive.is_none())
     }
 
     /// The drives' readings, in order.
     pub fn drive_gauges(&self) -> impl Iterator<Item = Gauge> {
-        self.drives.iter().map(|&(node, _)| self.gauges[self.edge_above(node, Port::FIRST)])
+        self.drives.iter().map(|drive| self.gauges[self.edge_above(drive.node, Port::FIRST)])
     }
 
     /// How addresses lie on each drive, in order.
     pub fn drive_tracks(&self) -> impl Iterator<Item = &Arc<dyn TrackTable>> {
-        self.drives.iter().filter_map(|&(node, _)| self.tables[self.edge_above(node, Port::FIRST)].as_ref())
+        self.drives.iter().map(|drive| &drive.tracks)
     }
 
     /// The path of the drive called `name`, as [`drive_names`](Graph::drive_names) has it.
     pub fn drive_path(&self, name: &str) -> Option<&[usize]> {
-        let (node, _) = self.drives.iter().find(|(_, known)| known == name)?;
-        Some(self.path(*node))
+        let drive = self.drives.iter().find(|drive| drive.name == name)?;
+        Some(self.path(drive.node))
     }
 
     /// The paths of all volumes that have members, from the top.
@@ -415,7 +427,7 @@ impl Graph {
         }
         let mut gauge = self.nodes[node.0 as usize].gauge();
         if cover {
-            gauge.head = self.gauges[first_below as usize].head;
+            gauge = gauge.with_arm_of(&self.gauges[first_below as usize]);
         }
         for port in 0..above {
             let edge = self.edge_above(node, Port(port as u16));
@@ -433,9 +445,9 @@ impl Graph {
             if place.link {
                 edge = self.edge_above(upper, upper_end);
                 self.gauges[edge] = seen;
-            } else if place.cover {
+            } else if place.cover && upper_end == Port::FIRST {
                 edge = self.edge_above(upper, Port::FIRST);
-                self.gauges[edge].head = seen.head;
+                self.gauges[edge] = self.gauges[edge].with_arm_of(&seen);
             } else {
                 return;
             }
@@ -443,18 +455,27 @@ impl Graph {
     }
 
     /// What nodes have counted until `now`. Below the uppermost volume a layer's
-    /// name ends in its place: `link fc-al, member 2`.
+    /// name ends in its place: `link fc-al, member 2`. A drive's counters are the
+    /// sums of its arms'; how long it was busy is their mean.
     pub(crate) fn count(&self, now: Time) -> Counters {
         let mut all = Counters::default();
-        for (node, path) in self.nodes.iter().zip(&self.paths) {
+        let mut drives = vec![(MemberStatistics::default(), 0); self.drives.len()];
+        for ((node, path), place) in self.nodes.iter().zip(&self.paths).zip(&self.places) {
             let own = all.layers.len();
             node.count(now, &mut all);
+            let (first, count) = place.counts_for;
+            assert_eq!(all.drives.len(), count as usize, "each drive counts, and nobody else as one");
+            for ((sum, arms), counted) in drives[first as usize..].iter_mut().zip(all.drives.drain(..)) {
+                (*sum, *arms) = (sum.plus(counted), *arms + 1);
+            }
             let place = path.iter().fold(MemberName::new(), |name, &member| member_name(&name, member));
             for readings in all.layers[own..].iter_mut().filter(|_| !place.is_empty()) {
                 readings.layer = format!("{}, member {place}", readings.layer);
             }
         }
-        assert_eq!(all.drives.len(), self.drives.len(), "each drive counts, and nobody else as one");
+        let mean =
+            |(sum, arms): (MemberStatistics, u64)| MemberStatistics { busy: sum.busy / arms.max(1), ..sum };
+        all.drives = drives.into_iter().map(mean).collect();
         all
     }
 }
@@ -462,7 +483,7 @@ impl Graph {
 impl Planned {
     fn tracks(&self) -> Option<Arc<dyn TrackTable>> {
         match self {
-            Planned::Branch { branch, .. } => branch.tracks(),
+            Planned::Branch { branch, .. } | Planned::Arm { branch, .. } => branch.tracks(),
             Planned::Link { .. } => None,
         }
     }

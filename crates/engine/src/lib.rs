@@ -11,10 +11,11 @@ mod graph;
 mod machine;
 mod rebuilds;
 
-pub use graph::{Branch, Graph, MemberName};
+pub use graph::{Graph, MemberName};
 pub use machine::Machine;
 pub use rebuilds::{Mark, Rebuild, Rebuilds};
 
+pub use fullstroke_contract::Branch;
 use fullstroke_contract::{
     Completion, Counters, Extent, Node, Notice, Operation, Request, Source, SourceError, Status,
 };

@@ -6,7 +6,7 @@ use fullstroke_contract::{
     RequestId, Signal, Source, SourceError, Status, Track, TrackTable, Wake,
 };
 use fullstroke_engine::{Branch, Engine, Finished, Graph, Machine, Observer};
-use fullstroke_units::{Angle, Cylinder, Duration, Lbn, Sectors, Time};
+use fullstroke_units::{Cylinder, Duration, Lbn, Sectors, Time};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
@@ -199,9 +199,6 @@ impl TrackTable for Flat {
     }
     fn cylinder_of(&self, _: Lbn) -> Cylinder {
         Cylinder(0)
-    }
-    fn angle_at(&self, _: Time) -> Angle {
-        Angle::ZERO
     }
 }
 

@@ -7,7 +7,7 @@ use fullstroke_contract::{
     Track, TrackTable, Wake,
 };
 use fullstroke_engine::{Branch, Finished, Graph, Machine, Observer};
-use fullstroke_units::{Angle, Cylinder, Duration, Lbn, Random, Sectors, Seed, Time};
+use fullstroke_units::{Cylinder, Duration, Lbn, Random, Sectors, Seed, Time};
 use fullstroke_volume::{Layout, MemberStates, REGISTRY, Volume};
 use proptest::prelude::*;
 use serde_json::json;
@@ -59,9 +59,6 @@ impl TrackTable for Flat {
     }
     fn cylinder_of(&self, _: Lbn) -> Cylinder {
         Cylinder(0)
-    }
-    fn angle_at(&self, _: Time) -> Angle {
-        Angle::ZERO
     }
 }
 

@@ -5,7 +5,7 @@ use fullstroke_contract::{
     RequestId, Source, Wake,
 };
 use fullstroke_drive::{DriveConfig, Model};
-use fullstroke_engine::{Branch, Engine, Finished, Observer as _, Outcome};
+use fullstroke_engine::{Engine, Finished, Observer as _, Outcome};
 use fullstroke_measure::{
     Identity, Measured, Measurement, Metric, RebuildReport, Recorder, StreamsReport, WarmUp,
 };
@@ -79,7 +79,7 @@ fn measured(requests: u64, warm_up: WarmUp) -> Measured {
     let processes = ["reader", "writer", "reader"].map(str::to_owned).into();
     let measurement = Measurement::new(warm_up).with_processes(processes);
     let mut recorder = Recorder::new(measurement, None, None);
-    let disk = Branch::drive(Box::new(model.drive().unwrap()), model.tracks());
+    let disk = model.branch().unwrap();
     let mut engine = Engine::new(disk, Box::new(source));
     let names: Vec<String> = engine.graph().drive_names().map(str::to_owned).collect();
     let mut outcome = engine.run(&mut recorder).unwrap();
@@ -181,7 +181,7 @@ fn streams() -> StreamsReport {
     let drive = drive();
     let capacity = drive.config().capacity_sectors;
     let source = Streams::new(&serde_json::from_value(config).unwrap(), capacity, Seed(3)).unwrap();
-    let disk = Branch::drive(drive.layer().unwrap(), drive.tracks());
+    let disk = drive.branch().unwrap();
     let mut engine = Engine::new(disk, Box::new(source));
     engine.run(&mut ()).unwrap();
     let results = engine.workload::<Streams>().unwrap().results();

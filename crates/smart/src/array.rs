@@ -381,6 +381,7 @@ impl Node for SmartArray {
 
     /// Over the whole run, the warm-up included.
     fn count(&self, now: Time, counters: &mut Counters) {
+        counters.drives.extend((0..self.disks.len()).map(|disk| self.disk_statistics(disk).drive));
         counters.layers.push(readings::of(self, now));
         counters.layers.push(self.link.statistics().readings(self.link_kind, now.since(Time::ZERO)));
     }

@@ -1,6 +1,6 @@
 //! What a disk could begin next.
 
-use fullstroke_drive::queue::{Arm, Nearest, Waiting};
+use fullstroke_drive::queue::{ArmView, Nearest, Waiting};
 use fullstroke_units::Duration;
 
 /// What a command is, as far as the choice of the next one goes.
@@ -95,7 +95,7 @@ pub struct Choice {
 /// too few segments are free are not found.
 #[derive(Clone, Copy)]
 pub struct Choices<'a> {
-    pub(crate) arm: Arm<'a>,
+    pub(crate) arm: ArmView<'a>,
     pub(crate) queues: &'a Queues,
     pub(crate) segments: Segments,
 }

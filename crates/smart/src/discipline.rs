@@ -36,7 +36,7 @@ mod tests {
     use crate::choices::{Class, Queues, Segments};
     use crate::testing::model;
     use fullstroke_contract::registry::find;
-    use fullstroke_drive::queue::{Arm, Waiting};
+    use fullstroke_drive::queue::{ArmView, Waiting};
     use fullstroke_drive::{Head, Model};
     use fullstroke_units::{Cylinder, Duration, Lbn, Sectors, Time};
     use proptest::prelude::*;
@@ -53,8 +53,8 @@ mod tests {
     }
 
     impl Disk {
-        fn arm(&self) -> Arm<'_> {
-            Arm { now: self.now, head: self.head, next_lbn: Lbn(0), mechanics: self.model.mechanics() }
+        fn arm(&self) -> ArmView<'_> {
+            ArmView { now: self.now, head: self.head, next_lbn: Lbn(0), mechanics: self.model.mechanics() }
         }
 
         fn choice(&self, name: &str, keys: serde_json::Value) -> Option<(Class, Duration)> {
@@ -74,7 +74,13 @@ mod tests {
             let access = |waiting: &Waiting| {
                 let position = &waiting.position;
                 let seek = mechanics.seek(self.head, position.cylinder, position.surface, waiting.write);
-                seek + mechanics.rotation(self.now + seek, position.angle, waiting.span, waiting.write)
+                seek + mechanics.rotation(
+                    self.head,
+                    self.now + seek,
+                    position.angle,
+                    waiting.span,
+                    waiting.write,
+                )
             };
             let of_class = self.commands.iter().filter(|(other, _)| *other == class);
             let least = of_class.map(|(_, waiting)| access(waiting)).min();
@@ -106,7 +112,7 @@ mod tests {
                     commands: commands.iter().enumerate().map(waiting).collect(),
                     model,
                     now: Time::from_nanos(now),
-                    head: Head { cylinder: Cylinder(cylinder), surface: 0, wrote: false },
+                    head: Head { cylinder: Cylinder(cylinder), ..Head::default() },
                     segments: Segments { total, working: 0, results: used % (total + 1) },
                 }
             },

@@ -5,9 +5,9 @@ use crate::discipline::XorDiscipline;
 use crate::piece::{Kind, Piece};
 use crate::statistics::{DiskStatistics, Statistics};
 use fullstroke_contract::Slots;
-use fullstroke_drive::queue::{Arm, Waiting};
+use fullstroke_drive::queue::{ArmView, Waiting};
 use fullstroke_drive::{Access, Feed, Head, Model, Position};
-use fullstroke_units::{Cylinder, Duration, Time};
+use fullstroke_units::{Cylinder, Duration, Sectors, Time};
 
 /// One disk. Of a drive's description it is arm, platter and command overhead;
 /// its buffer and its queue are those of the array's keys.
@@ -43,6 +43,7 @@ struct Service {
     reads: bool,
     position: Position,
     began: Time,
+    sectors: Sectors,
     /// When the arm can move to write: it has read what it must.
     ready: Time,
     /// [`Time::NEVER`] until that is known.
@@ -106,6 +107,7 @@ impl Disk {
             write: piece.kind == Kind::Write,
             arrived: now,
         };
+        self.statistics.arrived();
         self.queues.insert(piece.class(), waiting);
     }
 
@@ -117,7 +119,7 @@ impl Disk {
         }
         let moves = now + self.overhead;
         let mechanics = self.model.mechanics();
-        let arm = Arm { now: moves, head: self.head, next_lbn: Default::default(), mechanics };
+        let arm = ArmView { now: moves, head: self.head, next_lbn: Default::default(), mechanics };
         let choices = Choices { arm, queues: &self.queues, segments: self.segments };
         let Some(choice) = self.discipline.choose(&choices) else {
             self.starved.get_or_insert(now);
@@ -130,9 +132,9 @@ impl Disk {
         let Choice { class, access, .. } = choice;
         let waiting = self.queues.take(choice);
         let barred = self.segments.free() < Class::Xdw.segments() && !self.queues.of(Class::Xdw).is_empty();
-        self.statistics.begun(class, access, barred);
-        self.segments.working += class.segments();
         let piece = &mut pieces[waiting.slot];
+        self.statistics.begun(class, now.since(piece.queued), access, barred);
+        self.segments.working += class.segments();
         self.service = Some(self.serve(now, &waiting, class, piece));
         Some(waiting.slot)
     }
@@ -144,6 +146,7 @@ impl Disk {
             reads: piece.kind == Kind::Read,
             position: waiting.position,
             began: now,
+            sectors: piece.extent.sectors,
             ready: now + self.overhead,
             finish: Time::NEVER,
         };
@@ -157,6 +160,7 @@ impl Disk {
             let (start, sectors) = (piece.extent.start, piece.extent.sectors);
             let access =
                 mechanics.access(&mut self.head, service.ready, start, sectors, &service.position, false);
+            self.statistics.accessed(&access, true);
             service.ready += access.duration();
             add(piece, class, &access);
         }
@@ -180,6 +184,7 @@ impl Disk {
             Some(feed),
             |_| {},
         );
+        self.statistics.accessed(&access, piece.kind == Kind::Write);
         service.finish = service.ready + access.duration();
         add(piece, service.class, &access);
     }
@@ -193,7 +198,8 @@ impl Disk {
             class => self.segments.working -= class.segments(),
         }
         self.segments.results += u32::from(service.class == Class::Xdw);
-        self.statistics.finished(service.class, service.reads, now.since(service.began));
+        let Service { class, reads, sectors, began, .. } = service;
+        self.statistics.finished(class, reads, sectors, now.since(began), self.overhead);
         Some(service.piece)
     }
 

@@ -78,7 +78,7 @@ proptest! {
             let elapsed = u128::from(array.latest().as_nanos());
             prop_assert!(counts.segments_ns <= elapsed * u128::from(segments));
             prop_assert!(counts.results_ns <= elapsed * u128::from(segments - 1), "the last one is never a result");
-            prop_assert!(u128::from((counts.busy + counts.forced_idle).as_nanos()) <= elapsed);
+            prop_assert!(u128::from((counts.drive.busy + counts.forced_idle).as_nanos()) <= elapsed);
         }
         prop_assert_eq!(xdws, xpws);
         prop_assert_eq!(array.gauge().queue_length, 0);

@@ -1,7 +1,9 @@
 //! What a disk counts about itself.
 
 use crate::choices::{Class, Segments};
-use fullstroke_units::{Duration, Time};
+use fullstroke_contract::MemberStatistics;
+use fullstroke_drive::Access;
+use fullstroke_units::{Duration, Sectors, Time};
 
 /// Totals of one smart disk since the beginning of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,8 +16,6 @@ pub struct DiskStatistics {
     pub xdws: u64,
     /// XPWRITEs served.
     pub xpws: u64,
-    /// Time in which a command was in service.
-    pub busy: Duration,
     /// Time in which commands waited and none could begin for want of segments.
     pub forced_idle: Duration,
     /// XDWs and XPWs begun while XDWs waited for which segments were lacking.
@@ -30,12 +30,17 @@ pub struct DiskStatistics {
     pub results_ns: u128,
     /// Integral of the number of XPWs in the queue, in command-nanoseconds.
     pub xpw_queue_ns: u128,
+    /// What any drive counts. XDWs and XPWs are writes; their arms' work is the
+    /// reading of what was there, too.
+    pub drive: MemberStatistics,
 }
 
 /// The running counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Statistics {
     counts: DiskStatistics,
+    /// Commands that wait or are in service.
+    commands: u32,
     changed: Time,
 }
 
@@ -48,12 +53,31 @@ impl Statistics {
         self.counts.segments_ns += span * u128::from(used);
         self.counts.results_ns += span * u128::from(segments.results);
         self.counts.xpw_queue_ns += span * xpws as u128;
+        self.counts.drive.queue_length_ns += span * u128::from(self.commands);
         self.changed = self.changed.max(now);
     }
 
-    /// A command is begun.
-    pub(crate) fn begun(&mut self, class: Class, access: Duration, without_choice: bool) {
+    /// A command has come.
+    pub(crate) fn arrived(&mut self) {
+        self.commands += 1;
+    }
+
+    /// The arm has carried out an access of a command, the first or the second.
+    pub(crate) fn accessed(&mut self, access: &Access, first: bool) {
+        let drive = &mut self.counts.drive;
+        drive.seek += access.seek;
+        drive.rotation += access.rotation;
+        drive.transfer += access.transfer;
+        if first {
+            drive.seek_cylinders += u64::from(access.seek_cylinders);
+            drive.zero_seeks += u64::from(access.seek_cylinders == 0);
+        }
+    }
+
+    /// A command is begun that has waited for so long.
+    pub(crate) fn begun(&mut self, class: Class, waited: Duration, access: Duration, without_choice: bool) {
         let counts = &mut self.counts;
+        counts.drive.queue += waited;
         counts.without_choice += u64::from(without_choice);
         match class {
             Class::Xdw => counts.xdw_access += access,
@@ -62,10 +86,27 @@ impl Statistics {
         }
     }
 
-    /// A command was served in `busy`.
-    pub(crate) fn finished(&mut self, class: Class, read: bool, busy: Duration) {
+    /// A command for so many sectors was served in `busy`, of which `overhead`
+    /// lay before the arm moved.
+    pub(crate) fn finished(
+        &mut self,
+        class: Class,
+        read: bool,
+        sectors: Sectors,
+        busy: Duration,
+        overhead: Duration,
+    ) {
+        self.commands -= 1;
         let counts = &mut self.counts;
-        counts.busy += busy;
+        counts.drive.busy += busy;
+        counts.drive.overhead += overhead;
+        if read {
+            counts.drive.reads += 1;
+            counts.drive.sectors_read += sectors;
+        } else {
+            counts.drive.writes += 1;
+            counts.drive.sectors_written += sectors;
+        }
         match class {
             Class::Xdw => counts.xdws += 1,
             Class::Xpw => counts.xpws += 1,

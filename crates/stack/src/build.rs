@@ -194,7 +194,7 @@ impl VolumeSpec {
     fn node(&self, host: Option<&HostConfig>, link: Option<&LinkSpec>) -> Result<Branch, ConfigError> {
         match self {
             VolumeSpec::Drive(model) => {
-                let drive = Branch::drive(model.layer()?, model.tracks());
+                let drive = model.branch()?;
                 let Some(host) = host else { return Ok(drive) };
                 let above = host.build(self.underneath()?).map_err(|error| error.below("host.members"))?;
                 Ok(match above {
@@ -211,7 +211,8 @@ impl VolumeSpec {
                 })
             }
             VolumeSpec::Volume { .. } if self.is_xor() => {
-                Ok(Branch::volume(Box::new(self.xor(host, link)?), Vec::new()))
+                let tracks = self.drives().into_iter().map(Model::tracks).collect();
+                Ok(Branch::array(Box::new(self.xor(host, link)?), tracks))
             }
             VolumeSpec::Volume { members, rebuild, .. } => {
                 let layer = Volume::new(self.layout()?).rebuilding(rebuild.members(), rebuild.speed());

@@ -106,7 +106,7 @@ impl Observer for Responses {
 }
 
 fn drive(model: &Model) -> Branch {
-    Branch::drive(Box::new(model.drive().unwrap()), model.tracks())
+    model.branch().unwrap()
 }
 
 /// The response time of each row on `root`, in ms.

@@ -3,6 +3,7 @@
 
 use fullstroke_engine::{Engine, Finished, Observer, Outcome};
 use fullstroke_stack::{Overrides, Stack};
+use fullstroke_units::{Duration, Time};
 use std::path::{Path, PathBuf};
 
 fn folder() -> PathBuf {
@@ -34,6 +35,27 @@ fn every_stack_runs_and_the_parts_add_up() {
     for file in ["base.toml", "fast-disk.toml", "host-based.toml"] {
         let outcome = run(file, &[]);
         assert_eq!((outcome.completed, outcome.requests), (3000, 3000), "{file}");
+    }
+}
+
+#[test]
+fn smart_disks_are_drives_with_names_and_counters() {
+    let run = load("base.toml", &[]).unwrap().build().unwrap();
+    let mut engine = Engine::new(run.layers, run.source);
+    let outcome = engine.run(&mut Books).unwrap();
+    assert_eq!(engine.graph().drive_names().collect::<Vec<_>>(), ["0", "1", "2", "3", "4", "5", "6", "7"]);
+    let drives = &outcome.counters.drives;
+    assert_eq!(drives.len(), 8);
+    let layers = &outcome.counters.layers;
+    let total = |name: &str| {
+        let reading = layers.iter().flat_map(|layer| &layer.readings).find(|reading| reading.name == name);
+        reading.unwrap().value
+    };
+    let commands = total("xor_reads") + total("xor_writes") + total("xor_xdws") + total("xor_xpws");
+    assert_eq!(drives.iter().map(|drive| drive.requests()).sum::<u64>() as f64, commands);
+    for drive in drives {
+        let moved = drive.seek + drive.rotation + drive.transfer;
+        assert!(moved > Duration::ZERO && Time::ZERO + drive.busy <= outcome.end, "{drive:?}");
     }
 }
 

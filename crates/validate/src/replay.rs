@@ -3,7 +3,7 @@
 use crate::{FoundDrive, ValidateError};
 use fullstroke_contract::{Completion, Cx, Node, Port, Request, RequestId, Source, Wake};
 use fullstroke_drive::Model;
-use fullstroke_engine::{Branch, Engine, Finished, Observer};
+use fullstroke_engine::{Engine, Finished, Observer};
 use fullstroke_trace::{Options, TraceReader, ValidateReader, ValidateRow};
 use fullstroke_units::{Duration, Sectors, Time};
 use std::path::Path;
@@ -70,7 +70,7 @@ pub(crate) fn simulate(
     model: &Model,
     rows: Vec<ValidateRow>,
 ) -> Result<(u64, Vec<f64>), fullstroke_contract::ConfigError> {
-    let drive = Branch::drive(model.layer()?, model.tracks());
+    let drive = model.branch()?;
     let mut times = ServiceTimes(vec![f64::NAN; rows.len()]);
     let outcome = Engine::new(drive, Box::new(Closed::new(rows)))
         .run(&mut times)

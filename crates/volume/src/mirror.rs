@@ -157,7 +157,7 @@ pub(crate) fn copy_runs(
 mod tests {
     use super::*;
     use fullstroke_contract::{Gauge, Track, TrackTable};
-    use fullstroke_units::{Angle, Cylinder, Sectors, Time};
+    use fullstroke_units::{Cylinder, Sectors};
     use std::sync::Arc;
 
     /// A hundred sectors a cylinder.
@@ -174,9 +174,6 @@ mod tests {
         }
         fn cylinder_of(&self, lbn: Lbn) -> Cylinder {
             Cylinder((lbn.0 / 100) as u32)
-        }
-        fn angle_at(&self, _now: Time) -> Angle {
-            Angle::ZERO
         }
     }
 

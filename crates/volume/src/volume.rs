@@ -3,11 +3,11 @@
 use crate::counts::Counts;
 use crate::layout::Layout;
 use crate::locks::RowLocks;
-use crate::plan::{Detail, Plan};
+use crate::plan::Detail;
 use flight::{Flight, Purpose, decode, encode};
 use fullstroke_contract::{
     Below, Completion, Counters, Cx, Extent, Gauge, MemberState, Node, Notice, Operation, Order, Out, Port,
-    RebuildSpeed, Refusal, Request, RequestId, Status, Wake,
+    RebuildSpeed, Refusal, Request, Status, Wake,
 };
 use fullstroke_units::{Bytes, Cylinder, Sectors, Time};
 use pressure::Pressure;
@@ -30,8 +30,7 @@ mod tests;
 /// A volume: requests from above become member I/O below, as the layout plans.
 ///
 /// - **Events in**: those of [`Node`].
-/// - **Getters**: [`layout`](Volume::layout), [`plan_of`](Volume::plan_of), and
-///   those of [`Node`].
+/// - **Getters**: [`layout`](Volume::layout), and those of [`Node`].
 ///
 /// What holds after each event:
 ///
@@ -129,9 +128,8 @@ impl Volume {
         Volume::with_detail(layout, Detail::Timing)
     }
 
-    /// A volume whose plans can be carried out on bytes if `detail` says so:
-    /// see [`plan_of`](Volume::plan_of).
-    pub fn with_detail(layout: Box<dyn Layout>, detail: Detail) -> Volume {
+    /// A volume whose plans can be carried out on bytes if `detail` says so.
+    pub(crate) fn with_detail(layout: Box<dyn Layout>, detail: Detail) -> Volume {
         Volume {
             first_alive: orders::first_alive(&*layout),
             answering: layout.answers(),
@@ -186,7 +184,11 @@ impl Volume {
     /// The plan to which a member I/O belongs, and the index of the I/O in it.
     /// It stays until the end of the last I/O of the request that it serves.
     /// `None` if the volume never issued such an id.
-    pub fn plan_of(&self, member_io: RequestId) -> Option<(&Plan, usize)> {
+    #[cfg(test)]
+    pub(crate) fn plan_of(
+        &self,
+        member_io: fullstroke_contract::RequestId,
+    ) -> Option<(&crate::plan::Plan, usize)> {
         let (slot, io) = decode(member_io.0);
         let plan = &self.flights.get(slot)?.plan;
         (io < plan.ios().len()).then_some((plan, io))

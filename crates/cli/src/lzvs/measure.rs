@@ -3,7 +3,7 @@
 use crate::output::{Failure, Output};
 use clap::Args;
 use fullstroke_drive::Model;
-use fullstroke_engine::{Branch, Graph};
+use fullstroke_engine::Graph;
 use fullstroke_lzvs::{SimulatedReads, Survey, TRIALS, survey};
 use fullstroke_stack::drives;
 use fullstroke_units::Seed;
@@ -39,8 +39,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
 
 /// Measures a simulated drive.
 pub(crate) fn measure(model: &Model, trials: &Trials) -> Result<Survey, Failure> {
-    let layer = model.layer().map_err(Failure::input)?;
-    let graph = Graph::new(Branch::drive(layer, model.tracks()));
+    let graph = Graph::new(model.branch().map_err(Failure::input)?);
     let mut target = SimulatedReads::new(graph, model.config().capacity_sectors, Seed(trials.seed));
     survey(&mut target, trials.trials).map_err(Failure::input)
 }

@@ -59,7 +59,7 @@ const COLORS: [RGBColor; 6] = [
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
     let drawn = |path: &PathBuf| {
         let (stack, service) = arguments.reads.load(path)?;
-        if service.graph.drive_names().next().is_none() {
+        if service.graph.hides_drives() {
             let message = format!("`{}`: the disks of an xor array do not show their zones", path.display());
             return Err(Failure::Input(message));
         }

@@ -80,7 +80,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     std::fs::create_dir_all(folder)
         .map_err(|error| Failure::Input(format!("cannot make the folder `{}`: {error}", folder.display())))?;
     let (mut drives, mut writers) = (Vec::new(), Vec::new());
-    if service.graph.drive_names().next().is_none() {
+    if service.graph.hides_drives() {
         let message = "the disks of an xor array send commands to each other, so that none has a trace of its own requests";
         return Err(Failure::Input(message.to_owned()));
     }

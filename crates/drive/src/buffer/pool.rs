@@ -2,8 +2,9 @@
 //! queue decides which go there next.
 
 use super::segments::Segment;
-use crate::mechanics::{Head, Mechanics};
-use crate::queue::{Arm, Discipline, Waiting};
+use crate::arm::Arm;
+use crate::mechanics::Mechanics;
+use crate::queue::{ArmView, Discipline, Waiting};
 use fullstroke_contract::Extent;
 use fullstroke_units::{Lbn, Time};
 
@@ -66,14 +67,9 @@ impl Pool {
 
     /// Takes out the one that goes to the medium next, for an arm that is free
     /// at `now` and has last been at `next_lbn`.
-    pub(super) fn take(
-        &mut self,
-        now: Time,
-        next_lbn: Lbn,
-        mechanics: &Mechanics,
-        head: Head,
-    ) -> Option<Waiting> {
-        self.discipline.take(Arm { now, head, next_lbn, mechanics }).map(|choice| choice.waiting)
+    pub(super) fn take(&mut self, now: Time, next_lbn: Lbn, arm: &Arm) -> Option<Waiting> {
+        let view = ArmView { now, head: arm.head(), next_lbn, mechanics: arm.mechanics() };
+        self.discipline.take(view).map(|choice| choice.waiting)
     }
 
     /// A segment was taken out to be written.

@@ -18,8 +18,6 @@ pub(super) enum Kind {
     Written,
     /// Written data that are not on the medium yet.
     Dirty,
-    /// Reserved by a layer above; neither replaced nor hit.
-    Protected,
 }
 
 /// How a segment is filled by the drive itself.
@@ -35,8 +33,8 @@ pub(super) enum Fill {
     Track { landed: Time, left: Time },
 }
 
-/// Data of neighbouring addresses. A free one, and a protected one, has none;
-/// a free one was used at 0, so that it is the first to be replaced.
+/// Data of neighbouring addresses. A free one has none; it was used at 0, so
+/// that it is the first to be replaced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Segment {
     pub(super) start: u64,
@@ -237,11 +235,11 @@ impl Segment {
 
     /// Whether another may take its place.
     fn may_go(&self) -> bool {
-        !matches!(self.kind, Kind::Protected | Kind::Dirty)
+        self.kind != Kind::Dirty
     }
 
     fn holds_data(&self) -> bool {
-        !matches!(self.kind, Kind::Free | Kind::Protected)
+        self.kind != Kind::Free
     }
 
     pub(super) fn is_written(&self) -> bool {
@@ -313,14 +311,13 @@ mod tests {
     }
 
     fn kinds() -> impl Strategy<Value = Kind> {
-        let kinds = vec![Kind::Read, Kind::Written, Kind::Dirty, Kind::Protected, Kind::Free];
+        let kinds = vec![Kind::Read, Kind::Written, Kind::Dirty, Kind::Free];
         prop::sample::select(kinds)
     }
 
     fn segment(start: u64, sectors: u64, kind: Kind, used: u64) -> Segment {
         match kind {
             Kind::Free => Segment::default(),
-            Kind::Protected => Segment { kind, ..Segment::default() },
             _ => Segment::new(Extent::new(start, sectors), kind, Time::ZERO, used),
         }
     }

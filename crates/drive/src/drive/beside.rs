@@ -8,7 +8,7 @@
 use super::{Drive, Last, Service};
 use crate::buffer::Lookup;
 use crate::electronics::Before;
-use crate::queue::{Arm, Choice, FlushCommand, Waiting};
+use crate::queue::{Choice, FlushCommand, Waiting};
 use fullstroke_contract::{Extent, Operation};
 use fullstroke_units::{Cylinder, Time};
 use std::collections::VecDeque;
@@ -116,7 +116,7 @@ impl Drive {
     fn let_buffer_work(&mut self, now: Time) {
         let waiting = !self.queue.is_empty();
         if let Some(buffer) = &mut self.buffer {
-            buffer.catch_up(now, waiting, &self.mechanics, &mut self.head);
+            buffer.catch_up(now, waiting, &mut self.arm);
         }
     }
 
@@ -193,7 +193,7 @@ impl Drive {
         let wait = self.beside.as_ref().is_some_and(|beside| beside.writers() > 0);
         let Some(buffer) = self.buffer.as_mut().filter(|_| wait) else { return };
         if buffer.on_medium() <= now {
-            buffer.destage_one(now, &self.mechanics, &mut self.head);
+            buffer.destage_one(now, &mut self.arm);
         }
     }
 
@@ -210,7 +210,7 @@ impl Drive {
             return None;
         }
         if let Some(buffer) = &mut self.buffer {
-            buffer.read_up_to(next.start, &self.mechanics, &mut self.head);
+            buffer.read_up_to(next.start, &mut self.arm);
         }
         let extent = Extent::new(next.start, next.end - next.start);
         let Lookup::Filling { there, next: rest, since } = self.look_up(extent, now) else { return None };
@@ -223,11 +223,10 @@ impl Drive {
     fn serve_next(&mut self, now: Time) -> Option<Service> {
         let buffer = self.buffer.as_mut()?;
         if buffer.above_watermark() {
-            buffer.destage_one(now, &self.mechanics, &mut self.head);
+            buffer.destage_one(now, &mut self.arm);
         }
-        let moves = self.arm_free(now) + self.command_overhead;
-        let arm = Arm { now: moves, head: self.head, next_lbn: self.next_lbn, mechanics: &self.mechanics };
-        let Choice { waiting, via } = self.queue.take(arm)?;
+        let moves = self.arm.free_from(now) + self.command_overhead;
+        let Choice { waiting, via } = self.choose(moves)?;
         let extent = self.slots[waiting.slot].request.extent;
         if waiting.write {
             let service = self.write_through(&waiting, via, now);
@@ -253,8 +252,7 @@ impl Drive {
         let goes_on = self.buffer.as_ref().is_some_and(|buffer| buffer.goes_on(waiting.lbn));
         let service = self.read_medium(waiting, via, now);
         if let (Some(beside), Some(buffer)) = (&mut self.beside, &self.buffer) {
-            let head = self.head;
-            beside.held = if goes_on { buffer.stream_until(&self.mechanics, head) } else { Time::ZERO };
+            beside.held = if goes_on { buffer.stream_until(&self.arm) } else { Time::ZERO };
         }
         service
     }

@@ -42,8 +42,9 @@ impl Drive {
         let begin = now + self.command_overhead;
         let mut access = Access::default();
         let finish = self.buffer.as_mut().map_or(begin, |buffer| {
-            buffer.catch_up(now, !self.queue.is_empty(), &self.mechanics, &mut self.head);
-            buffer.flush(begin, entered, &self.mechanics, &mut self.head, &mut access)
+            buffer.catch_up(now, !self.queue.is_empty(), &mut self.arm);
+            self.arm.take(now, begin);
+            buffer.flush(begin, entered, &mut self.arm, &mut access)
         });
         Service { slot, finish, breakdown: parts(submitted, now, finish, &access) }
     }

@@ -2,7 +2,7 @@
 
 use super::search::{Positioning, key, take_cheapest};
 use super::sorted::Sorted;
-use super::{Arm, Choice, Discipline, Waiting};
+use super::{ArmView, Choice, Discipline, Waiting};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::Time;
@@ -54,8 +54,8 @@ impl Discipline for AgedSatf {
         self.waiting.insert(key(&waiting), waiting);
     }
 
-    fn take(&mut self, arm: Arm<'_>) -> Option<Choice> {
-        let credit = |arrived: Time| self.weight * arm.now.since(arrived).as_nanos() as f64;
+    fn take(&mut self, arm: ArmView<'_>) -> Option<Choice> {
+        let credit = |arrived: Time| self.weight * arm.now.saturating_since(arrived).as_nanos() as f64;
         let most = credit(self.oldest);
         let effective = |waiting: &Waiting| {
             let Positioning { seek, rotation } = Positioning::of(waiting, &arm);

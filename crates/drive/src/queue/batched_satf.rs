@@ -3,7 +3,7 @@
 
 use super::search::{Positioning, key, take_cheapest};
 use super::sorted::Sorted;
-use super::{Arm, Choice, Discipline, NoKeys, Waiting};
+use super::{ArmView, Choice, Discipline, NoKeys, Waiting};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 
@@ -26,7 +26,7 @@ impl Discipline for BatchedSatf {
         self.later.insert(key(&waiting), waiting);
     }
 
-    fn take(&mut self, arm: Arm<'_>) -> Option<Choice> {
+    fn take(&mut self, arm: ArmView<'_>) -> Option<Choice> {
         if self.batch.len() == 0 {
             std::mem::swap(&mut self.batch, &mut self.later);
         }

@@ -1,7 +1,7 @@
 //! C-LOOK: sweep inward as far as requests wait, then return to the outermost.
 
 use super::sorted::Sorted;
-use super::{Arm, Choice, Discipline, SortBy, SortedConfig, Waiting, sorted_config};
+use super::{ArmView, Choice, Discipline, SortBy, SortedConfig, Waiting, sorted_config};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::Keys;
 
@@ -22,7 +22,7 @@ impl Discipline for CLook {
         self.waiting.insert(self.by.key(&waiting), waiting);
     }
 
-    fn take(&mut self, arm: Arm<'_>) -> Option<Choice> {
+    fn take(&mut self, arm: ArmView<'_>) -> Option<Choice> {
         let ahead = self.waiting.at_or_after(self.by.here(&arm));
         let index = if ahead < self.waiting.len() { ahead } else { 0 };
         self.waiting.key(index)?;

@@ -1,6 +1,6 @@
 //! The drive's queue: a discipline, and the two rules that may go before it.
 
-use super::{Arm, Choice, Discipline, Waiting};
+use super::{ArmView, Choice, Discipline, Waiting};
 use fullstroke_units::{Duration, Lbn, Time};
 use std::collections::VecDeque;
 
@@ -56,7 +56,7 @@ impl CommandQueue {
     }
 
     /// Removes the request that is served next.
-    pub fn take(&mut self, arm: Arm<'_>) -> Option<Choice> {
+    pub fn take(&mut self, arm: ArmView<'_>) -> Option<Choice> {
         let choice = match self.out_of_turn(&arm) {
             Some(slot) => self.discipline.remove(slot).map(Choice::direct),
             None => self.discipline.take(arm),
@@ -77,7 +77,7 @@ impl CommandQueue {
     }
 
     /// The slot of a request that one of the two rules puts first.
-    fn out_of_turn(&self, arm: &Arm<'_>) -> Option<u32> {
+    fn out_of_turn(&self, arm: &ArmView<'_>) -> Option<u32> {
         let overdue = self
             .arrivals
             .front()

@@ -1,6 +1,6 @@
 //! First come, first served.
 
-use super::{Arm, Choice, Discipline, NoKeys, Waiting};
+use super::{ArmView, Choice, Discipline, NoKeys, Waiting};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use std::collections::VecDeque;
@@ -22,7 +22,7 @@ impl Discipline for Fcfs {
     fn insert(&mut self, waiting: Waiting) {
         self.waiting.push_back(waiting);
     }
-    fn take(&mut self, _: Arm<'_>) -> Option<Choice> {
+    fn take(&mut self, _: ArmView<'_>) -> Option<Choice> {
         self.waiting.pop_front().map(Choice::direct)
     }
     fn remove(&mut self, slot: u32) -> Option<Waiting> {

@@ -1,7 +1,7 @@
 //! LOOK: sweep in one direction as far as requests wait, then turn.
 
 use super::sorted::Sorted;
-use super::{Arm, Choice, Discipline, SortBy, SortedConfig, Waiting, sorted_config};
+use super::{ArmView, Choice, Discipline, SortBy, SortedConfig, Waiting, sorted_config};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::Keys;
 
@@ -23,7 +23,7 @@ impl Discipline for Look {
         self.waiting.insert(self.by.key(&waiting), waiting);
     }
 
-    fn take(&mut self, arm: Arm<'_>) -> Option<Choice> {
+    fn take(&mut self, arm: ArmView<'_>) -> Option<Choice> {
         let (outer, inner) = self.waiting.neighbours(self.by.here(&arm));
         let (ahead, behind) = if self.inward { (inner, outer) } else { (outer, inner) };
         if ahead.is_none() && behind.is_some() {

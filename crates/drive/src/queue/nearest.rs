@@ -2,7 +2,7 @@
 
 use super::search::{Positioning, cheapest, key};
 use super::sorted::Sorted;
-use super::{Arm, Waiting};
+use super::{ArmView, Waiting};
 use fullstroke_units::Duration;
 
 /// Requests in the order of their cylinders, searched by access time: seek and
@@ -25,7 +25,7 @@ impl Nearest {
     /// The shortest access time, and the index of its request until the next
     /// change; `None` if no access is shorter than `limit`. At equal times the
     /// nearer request is found.
-    pub fn find(&self, arm: &Arm<'_>, limit: Duration) -> Option<(Duration, usize)> {
+    pub fn find(&self, arm: &ArmView<'_>, limit: Duration) -> Option<(Duration, usize)> {
         let access = |waiting: &Waiting| {
             let Positioning { seek, rotation } = Positioning::of(waiting, arm);
             Some(seek + rotation)

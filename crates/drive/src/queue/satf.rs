@@ -2,7 +2,7 @@
 
 use super::search::{Positioning, key, take_cheapest};
 use super::sorted::Sorted;
-use super::{Arm, Choice, Discipline, NoKeys, Waiting};
+use super::{ArmView, Choice, Discipline, NoKeys, Waiting};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 
@@ -24,7 +24,7 @@ impl Discipline for Satf {
         self.waiting.insert(key(&waiting), waiting);
     }
 
-    fn take(&mut self, arm: Arm<'_>) -> Option<Choice> {
+    fn take(&mut self, arm: ArmView<'_>) -> Option<Choice> {
         let access = |waiting: &Waiting| {
             let Positioning { seek, rotation } = Positioning::of(waiting, &arm);
             Some(seek + rotation)

@@ -1,7 +1,7 @@
 //! SCAN: sweep from edge to edge.
 
 use super::sorted::Sorted;
-use super::{Arm, Choice, Discipline, SortBy, SortedConfig, Waiting, sorted_config};
+use super::{ArmView, Choice, Discipline, SortBy, SortedConfig, Waiting, sorted_config};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::Keys;
 use fullstroke_units::Cylinder;
@@ -25,7 +25,7 @@ impl Discipline for Scan {
         self.waiting.insert(self.by.key(&waiting), waiting);
     }
 
-    fn take(&mut self, arm: Arm<'_>) -> Option<Choice> {
+    fn take(&mut self, arm: ArmView<'_>) -> Option<Choice> {
         let (outer, inner) = self.waiting.neighbours(self.by.here(&arm));
         let (ahead, behind) = if self.inward { (inner, outer) } else { (outer, inner) };
         if let Some((_, index)) = ahead {

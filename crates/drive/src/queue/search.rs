@@ -5,7 +5,7 @@
 //! ends where the bound passes the best found.
 
 use super::sorted::Sorted;
-use super::{Arm, Waiting};
+use super::{ArmView, Waiting};
 use fullstroke_units::Duration;
 
 /// Seek and rotation until a transfer could begin.
@@ -16,10 +16,11 @@ pub(super) struct Positioning {
 }
 
 impl Positioning {
-    pub(super) fn of(waiting: &Waiting, arm: &Arm<'_>) -> Positioning {
+    pub(super) fn of(waiting: &Waiting, arm: &ArmView<'_>) -> Positioning {
         let position = &waiting.position;
         let seek = arm.mechanics.seek(arm.head, position.cylinder, position.surface, waiting.write);
-        let rotation = arm.mechanics.rotation(arm.now + seek, position.angle, waiting.span, waiting.write);
+        let rotation =
+            arm.mechanics.rotation(arm.head, arm.now + seek, position.angle, waiting.span, waiting.write);
         Positioning { seek, rotation }
     }
 }
@@ -35,7 +36,7 @@ pub(super) fn key(waiting: &Waiting) -> u64 {
 #[inline]
 pub(super) fn take_cheapest<C: PartialOrd + Copy>(
     waiting: &mut Sorted,
-    arm: &Arm<'_>,
+    arm: &ArmView<'_>,
     bound: impl Fn(Duration) -> C,
     cost: impl Fn(&Waiting) -> Option<C>,
 ) -> Option<Waiting> {
@@ -48,7 +49,7 @@ pub(super) fn take_cheapest<C: PartialOrd + Copy>(
 #[inline]
 pub(super) fn cheapest<C: PartialOrd + Copy>(
     waiting: &Sorted,
-    arm: &Arm<'_>,
+    arm: &ArmView<'_>,
     limit: Option<C>,
     bound: impl Fn(Duration) -> C,
     cost: impl Fn(&Waiting) -> Option<C>,

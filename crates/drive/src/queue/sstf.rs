@@ -1,7 +1,7 @@
 //! Shortest seek time first: the nearest request, on either side.
 
 use super::sorted::Sorted;
-use super::{Arm, Choice, Discipline, SortBy, SortedConfig, Waiting, sorted_config};
+use super::{ArmView, Choice, Discipline, SortBy, SortedConfig, Waiting, sorted_config};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::Keys;
 
@@ -23,7 +23,7 @@ impl Discipline for Sstf {
         self.waiting.insert(self.by.key(&waiting), waiting);
     }
 
-    fn take(&mut self, arm: Arm<'_>) -> Option<Choice> {
+    fn take(&mut self, arm: ArmView<'_>) -> Option<Choice> {
         let index = match self.waiting.neighbours(self.by.here(&arm)) {
             (Some(outer), Some(inner)) if outer.0 < inner.0 => outer.1,
             (outer, inner) => inner.or(outer)?.1,

@@ -4,7 +4,7 @@
 //! request behind the arm counts as farther by R times the width of the disk.
 
 use super::sorted::Sorted;
-use super::{Arm, Choice, Discipline, SortBy, Waiting};
+use super::{ArmView, Choice, Discipline, SortBy, Waiting};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use schemars::JsonSchema;
@@ -47,7 +47,7 @@ impl Discipline for Vr {
         self.waiting.insert(self.config.by.key(&waiting), waiting);
     }
 
-    fn take(&mut self, arm: Arm<'_>) -> Option<Choice> {
+    fn take(&mut self, arm: ArmView<'_>) -> Option<Choice> {
         let here = self.config.by.here(&arm);
         let turn = self.config.r * self.config.by.width(&arm) as f64;
         let (outer, inner) = self.waiting.neighbours(here);

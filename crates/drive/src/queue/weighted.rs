@@ -2,7 +2,7 @@
 
 use super::search::{Positioning, key, take_cheapest};
 use super::sorted::Sorted;
-use super::{Arm, Choice, Discipline, Waiting};
+use super::{ArmView, Choice, Discipline, Waiting};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use schemars::JsonSchema;
@@ -45,7 +45,7 @@ impl Discipline for Weighted {
         self.waiting.insert(key(&waiting), waiting);
     }
 
-    fn take(&mut self, arm: Arm<'_>) -> Option<Choice> {
+    fn take(&mut self, arm: ArmView<'_>) -> Option<Choice> {
         let Config { seek: seek_weight, rotation: rotation_weight } = self.config;
         let weighted = |waiting: &Waiting| {
             let Positioning { seek, rotation } = Positioning::of(waiting, &arm);

@@ -81,7 +81,7 @@ impl Satf {
                 break;
             }
             let request = &context.requests[slot];
-            let access = tracks.positioning(now, head, request.extent.start, request.writes());
+            let access = tracks.positioning(now, &context.device, request.extent.start, request.writes());
             if best.is_none_or(|(least, _)| access < least) {
                 best = Some((access, slot));
             }
@@ -147,14 +147,14 @@ mod tests {
                 let slot = requests.keep(Queued { extent: Extent::new(start, 8), ..Queued::default() });
                 satf.add(Time::ZERO, slot, &requests);
             }
-            let (now, head) = (Time::from_nanos(now), Cylinder(head));
-            let cost = |start: u64| ModelTracks.positioning(now, head, fullstroke_units::Lbn(start), false);
+            let (now, device) = (Time::from_nanos(now), Gauge { head: Cylinder(head), ..Gauge::default() });
+            let cost = |start: u64| ModelTracks.positioning(now, &device, fullstroke_units::Lbn(start), false);
             let context = Context {
                 requests: &requests,
                 waiting: starts.len() as u32,
                 issued: 0,
                 queue_depth: 1,
-                device: Gauge { head, ..Gauge::default() },
+                device,
                 tracks: Some(&ModelTracks),
                 stripes: None,
             };

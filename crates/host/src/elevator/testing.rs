@@ -7,7 +7,7 @@ use fullstroke_contract::{
     Below, Breakdown, Completion, Cx, Effect, Extent, Gauge, Hints, Node, Operation, Out, Port,
     PriorityClass, Request, RequestId, Status, Track, TrackTable,
 };
-use fullstroke_units::{Angle, Cylinder, Duration, Lbn, Sectors, Time};
+use fullstroke_units::{Cylinder, Duration, Lbn, Sectors, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -208,11 +208,8 @@ impl TrackTable for ModelTracks {
     fn cylinder_of(&self, lbn: Lbn) -> Cylinder {
         Cylinder((lbn.0.min(CAPACITY.0 - 1) / TRACK) as u32)
     }
-    fn angle_at(&self, _: Time) -> Angle {
-        Angle::default()
-    }
-    fn positioning(&self, now: Time, head: Cylinder, lbn: Lbn, _: bool) -> Duration {
-        let seek = self.seek_at_least(self.cylinder_of(lbn).0.abs_diff(head.0));
+    fn positioning(&self, now: Time, arm: &Gauge, lbn: Lbn, _: bool) -> Duration {
+        let seek = self.seek_at_least(self.cylinder_of(lbn).0.abs_diff(arm.head.0));
         let landing = (now + seek).as_nanos() % REVOLUTION_NS;
         let start = lbn.0 % TRACK * REVOLUTION_NS / TRACK;
         seek + Duration::from_nanos((start + REVOLUTION_NS - landing) % REVOLUTION_NS)
