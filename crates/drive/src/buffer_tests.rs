@@ -118,6 +118,15 @@ impl Bench {
         self.took(id)
     }
 
+    /// When the drive goes on by itself.
+    fn chore(&mut self) -> Time {
+        self.run_until(self.now + Duration::from_nanos(2));
+        match self.drive.next_wake() {
+            Wake::Chore(at) => at,
+            Wake::Work(at) => panic!("nobody waits, but there is work at {at:?}"),
+        }
+    }
+
     fn hits(&self) -> u64 {
         self.drive.statistics().buffer_hits
     }
@@ -280,7 +289,7 @@ fn a_write_to_the_medium_ends_read_ahead() {
 fn what_a_drive_does_by_itself_is_named_as_a_chore() {
     let mut bench = Bench::new(json!({ "read_ahead": "track" }));
     bench.read(0, 4);
-    let Wake::Chore(end) = bench.drive.next_wake() else { panic!("nobody waits") };
+    let end = bench.chore();
     // 36 sectors are left of the track.
     assert!((end.since(bench.now).as_millis_f64() - 36.0 * 0.15).abs() < 1e-4);
     bench.run_until(end + Duration::from_nanos(1));
@@ -294,7 +303,7 @@ fn dirty_data_go_to_the_medium_when_they_are_said_to() {
     bench.write(1300, 4);
     let before = bench.drive.statistics();
     assert_eq!((before.busy, before.seek), (Duration::ZERO, Duration::ZERO));
-    let Wake::Chore(begins) = bench.drive.next_wake() else { panic!("nobody waits") };
+    let begins = bench.chore();
     assert!((begins.as_millis_f64() - 30.0).abs() < 1e-3);
     bench.run_until(begins + Duration::from_nanos(1));
     let after = bench.drive.statistics();

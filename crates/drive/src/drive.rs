@@ -65,9 +65,7 @@ pub struct Drive {
     /// The bus is taken by those until then.
     bus_free: Time,
     idle_since: Time,
-    /// When the buffer next begins or ends something by itself, while there is
-    /// no request.
-    own_next: Time,
+    own: Own,
     statistics: Statistics,
 }
 
@@ -75,6 +73,27 @@ pub struct Drive {
 struct Slot {
     request: Request,
     submitted: Time,
+}
+
+/// When the buffer next begins or ends something by itself.
+#[derive(Clone, Copy, Debug)]
+enum Own {
+    /// There are requests, which say when.
+    Nothing,
+    /// It is worked out then.
+    Unknown { look: Time },
+    /// Then; never, if nothing is left to do.
+    At(Time),
+}
+
+impl Own {
+    fn at(self) -> Time {
+        match self {
+            Own::Nothing => Time::NEVER,
+            Own::Unknown { look } => look,
+            Own::At(at) => at,
+        }
+    }
 }
 
 /// What the last request was.
@@ -171,21 +190,27 @@ impl Model {
             passing: VecDeque::new(),
             bus_free: Time::ZERO,
             idle_since: Time::ZERO,
-            own_next: Time::NEVER,
+            own: Own::Nothing,
             statistics: Statistics::default(),
         })
     }
 }
 
 impl Drive {
-    /// While there is no request, the buffer goes on by itself.
+    /// While there is no request, the buffer goes on by itself. When, is worked
+    /// out a moment after the last one: the next often comes at once.
     fn work_alone(&mut self, now: Time) {
         let idle = self.slots.is_empty();
-        let Some(buffer) = self.buffer.as_mut().filter(|_| idle) else { return self.own_next = Time::NEVER };
-        if self.own_next <= now {
-            buffer.catch_up(now, false, &mut self.arm);
+        let Some(buffer) = self.buffer.as_mut().filter(|_| idle) else { return self.own = Own::Nothing };
+        match self.own {
+            Own::Nothing => self.own = Own::Unknown { look: now + Duration::from_nanos(1) },
+            Own::At(at) if at <= now => {
+                buffer.catch_up(now, false, &mut self.arm);
+                self.own = Own::At(buffer.next_event(&self.arm));
+            }
+            Own::Unknown { look } if look <= now => self.own = Own::At(buffer.next_event(&self.arm)),
+            Own::At(_) | Own::Unknown { .. } => {}
         }
-        self.own_next = buffer.next_event(&self.arm);
     }
 
     /// Finishes and begins everything that was due up to `now`, each at its own
@@ -633,6 +658,7 @@ impl Node for Drive {
         if !request.extent.within(capacity) || empty {
             return out.complete(answer(request.id, now, Status::OutOfRange));
         }
+        self.own = Own::Nothing;
         self.statistics.arrived(now);
         let slot = self.slots.keep(Slot { request, submitted: now });
         match request.operation {
@@ -655,7 +681,7 @@ impl Node for Drive {
         let served = self.service.map_or(Time::NEVER, |service| service.finish);
         let passing = self.passing.front().map_or(served, |passing| passing.finish.min(served));
         let work = passing.min(self.look_again());
-        if work == Time::NEVER { Wake::Chore(self.own_next) } else { Wake::Work(work) }
+        if work == Time::NEVER { Wake::Chore(self.own.at()) } else { Wake::Work(work) }
     }
 
     fn gauge(&self) -> Gauge {
