@@ -90,22 +90,8 @@ pub(crate) struct Edge {
 
 /// A branch whose number is known, on its way into the graph.
 enum Planned {
-    Branch {
-        branch: Branch,
-        path: Vec<usize>,
-        name: MemberName,
-    },
-    /// An arm of the drive of this number.
-    Arm {
-        branch: Branch,
-        path: Vec<usize>,
-        drive: u32,
-    },
-    Link {
-        node: Box<dyn Node>,
-        members: Vec<Planned>,
-        path: Vec<usize>,
-    },
+    Branch { branch: Branch, path: Vec<usize>, name: MemberName },
+    Link { node: Box<dyn Node>, members: Vec<Planned>, path: Vec<usize> },
 }
 
 impl Graph {
@@ -190,13 +176,6 @@ impl Graph {
                 }
                 (self.add(node, Place { link: true, ..Place::default() }, path), members)
             }
-            Planned::Arm { branch, path, drive } => {
-                self.tables[edges[0]] = branch.tracks();
-                (
-                    self.add(branch.node, Place { counts_for: (drive, 1), ..Place::default() }, path),
-                    Vec::new(),
-                )
-            }
             Planned::Branch { branch, path, name } => self.place_branch(branch, path, name, edges),
         };
         for (port, &edge) in edges.iter().enumerate() {
@@ -228,30 +207,32 @@ impl Graph {
         let first = self.drives.len() as u32;
         match &branch.kind {
             Kind::Drive(tracks) => {
-                (place.drive, place.counts_for) = (Some(first), (first, 1));
-                // Its arms are shown as its own.
-                (place.cover, place.counts_for.1) =
-                    (!branch.below.is_empty(), u32::from(branch.below.is_empty()));
+                // Arms count for it, and are shown as its own.
+                let has_arms = !branch.below.is_empty();
+                (place.drive, place.cover) = (Some(first), has_arms);
+                place.counts_for = (first, u32::from(!has_arms));
                 let name = if name.is_empty() { "0".into() } else { name.clone() };
                 self.drives.push(DriveEntry { name, node, tracks: Arc::clone(tracks) });
             }
             Kind::Array(drives) => {
+                place.volume = true;
                 place.counts_for = (first, drives.len() as u32);
                 for (member, tracks) in drives.iter().enumerate() {
                     let name = member_name(&name, member);
                     self.drives.push(DriveEntry { name, node, tracks: Arc::clone(tracks) });
                 }
             }
-            Kind::Arm(_) => {}
+            Kind::Arm(_) => {
+                let above = self.places.get(self.edges[edges[0]].upper.0 as usize);
+                let drive = above.and_then(|above| above.drive);
+                place.counts_for = drive.map_or((0, 0), |drive| (drive, 1));
+            }
             Kind::Volume => place.volume = true,
             Kind::Cover => place.cover = true,
         }
         let count = branch.below.len();
-        let (volume, drive) = (place.volume, place.drive);
+        let volume = place.volume;
         let below = branch.below.into_iter().enumerate().map(|(member, branch)| {
-            if let Some(drive) = drive {
-                return Planned::Arm { branch, path: path.clone(), drive };
-            }
             let path = if volume { [&path[..], &[member]].concat() } else { path.clone() };
             let name = if count == 1 { name.clone() } else { member_name(&name, member) };
             Planned::Branch { branch, path, name }
@@ -297,7 +278,11 @@ impl Graph {
     /// Whether some drives are within one node, so that what they are given
     /// crosses no edge.
     pub fn hides_drives(&self) -> bool {
-        self.drives.iter().any(|drive| self.places[drive.node.0 as usize].drive.is_none())
+        self.drives.iter().any(|drive| self.is_hidden(drive))
+    }
+
+    fn is_hidden(&self, drive: &DriveEntry) -> bool {
+        self.places[drive.node.0 as usize].drive.is_none()
     }
 
     /// The drives' readings, in order.
@@ -311,9 +296,10 @@ impl Graph {
     }
 
     /// The path of the drive called `name`, as [`drive_names`](Graph::drive_names) has it.
+    /// `None` if it is within a node: it has no place of its own.
     pub fn drive_path(&self, name: &str) -> Option<&[usize]> {
         let drive = self.drives.iter().find(|drive| drive.name == name)?;
-        Some(self.path(drive.node))
+        (!self.is_hidden(drive)).then(|| self.path(drive.node))
     }
 
     /// The paths of all volumes that have members, from the top.
@@ -483,7 +469,7 @@ impl Graph {
 impl Planned {
     fn tracks(&self) -> Option<Arc<dyn TrackTable>> {
         match self {
-            Planned::Branch { branch, .. } | Planned::Arm { branch, .. } => branch.tracks(),
+            Planned::Branch { branch, .. } => branch.tracks(),
             Planned::Link { .. } => None,
         }
     }

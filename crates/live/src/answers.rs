@@ -132,6 +132,9 @@ impl Server {
         let tree = self.worlds[index].machine.graph();
         match tree.drive_path(drive) {
             Some(path) => Ok((index, path.to_vec())),
+            None if tree.drive_names().any(|name| name == drive) => Err(format!(
+                "drive `{drive}` is part of an array that is modelled whole: its drives neither fail nor are restored"
+            )),
             None => {
                 let names = tree.drive_names().collect::<Vec<_>>().join(", ");
                 Err(format!("there is no drive `{drive}`; there are: {names}"))

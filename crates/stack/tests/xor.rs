@@ -1,7 +1,8 @@
 //! Stacks of disks that compute parity themselves: the stacks of
 //! `studies/chang-du-2001`, shortened, and what is refused.
 
-use fullstroke_engine::{Engine, Finished, Observer, Outcome};
+use fullstroke_contract::Order;
+use fullstroke_engine::{Engine, Finished, Graph, Machine, Observer, Outcome};
 use fullstroke_stack::{Overrides, Stack};
 use fullstroke_units::{Duration, Time};
 use std::path::{Path, PathBuf};
@@ -57,6 +58,15 @@ fn smart_disks_are_drives_with_names_and_counters() {
         let moved = drive.seek + drive.rotation + drive.transfer;
         assert!(moved > Duration::ZERO && Time::ZERO + drive.busy <= outcome.end, "{drive:?}");
     }
+}
+
+#[test]
+fn an_order_to_smart_disks_is_refused_by_their_array() {
+    let graph = Graph::new(load("base.toml", &[]).unwrap().build().unwrap().layers);
+    assert!(graph.hides_drives() && graph.drive_path("2").is_none());
+    assert_eq!(graph.volume_paths().map(<[usize]>::len).collect::<Vec<_>>(), [0]);
+    let refused = Machine::new(graph).order(Time::ZERO, &[], Order::Fail { member: 2 }, &mut ());
+    assert!(refused.unwrap_err().0.contains("modelled whole"));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::common::refused;
 use crate::pattern;
 use crate::programs::installed;
 use crate::server::Place;
-use crate::stacks::{self, JBOD, RAID0, RAID5, RAID6};
+use crate::stacks::{self, JBOD, RAID0, RAID5, RAID6, XOR};
 use fullstroke_nbd::client::Client;
 use fullstroke_nbd::{Command, CommandFlags};
 use rustix::process::Signal;
@@ -277,6 +277,17 @@ fn drives_of_what_is_served_read_only_do_not_fail() {
         assert!(message.contains("--read-only"), "{message}");
     }
     assert_eq!(server.states(), ["alive"; 5]);
+    server.stop_well();
+}
+
+#[test]
+fn drives_of_an_array_that_is_modelled_whole_do_not_fail() {
+    let server = Place::new(XOR, 8).serve(&["--no-delay"]);
+    for order in [["fail", "1"], ["restore", "1"]] {
+        let message = server.ctl_refused(&order);
+        assert!(message.contains("drive `1` is part of an array"), "{message}");
+    }
+    assert_eq!(server.states(), ["alive"; 4]);
     server.stop_well();
 }
 

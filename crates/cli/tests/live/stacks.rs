@@ -45,6 +45,12 @@ pub const RAID5: Volume = Volume {
     table: "layout = \"raid5\"\nchunk = \"16KiB\"\ndrive = \"disk.toml\"\ndrives = 5",
     expendable: &["3"],
 };
+/// Disks that compute parity among themselves, in one node.
+pub const XOR: Volume = Volume {
+    name: "xor",
+    table: "layout = \"xor\"\nchunk = \"16KiB\"\ndrive = \"disk.toml\"\ndrives = 4",
+    expendable: &[],
+};
 /// As the stack file has it, a drive has failed.
 pub const DEGRADED: Volume = Volume {
     name: "degraded",
