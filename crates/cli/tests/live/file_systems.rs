@@ -8,6 +8,7 @@ use crate::stacks::{RAID5, RAID6, Volume};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Child;
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// An export as a loop device. Dropping it takes everything apart again.
@@ -55,7 +56,12 @@ impl Disk {
 
     fn unmount(&mut self) {
         if let Some(at) = self.mounted.take() {
-            output("umount", &[&text(&at)]);
+            // Programs that other tests start meanwhile hold its files until they run.
+            let begun = Instant::now();
+            while !run("umount", &[&text(&at)]).status.success() {
+                assert!(begun.elapsed() < PATIENCE, "{} stays mounted", at.display());
+                thread::sleep(Duration::from_millis(50));
+            }
         }
     }
 
