@@ -37,7 +37,7 @@ pub use hints::{Hints, PriorityClass};
 pub use node::{Cx, Effect, Node, Out, Port, Wake};
 pub use order::{MemberState, Order, RebuildSpeed, Refusal};
 pub use reading::{LayerReadings, READINGS, Reading, ReadingName};
-pub use request::{Completion, Extent, Operation, Request, RequestId, Status};
+pub use request::{Completion, Extent, Object, Operation, Request, RequestId, Status};
 pub use signal::{NodeId, Notice, Signal};
 pub use slots::Slots;
 pub use source::{Source, SourceError};

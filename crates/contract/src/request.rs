@@ -11,6 +11,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct RequestId(pub u64);
 
+/// What an extent's addresses are of: a file of a file system, by the number that
+/// the file system gave it, or the device itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Object(pub u32);
+
+impl Object {
+    /// The device: what blocks of metadata are of, too, and all that there is below
+    /// the file system.
+    pub const DEVICE: Object = Object(0);
+}
+
 /// What is asked of the storage.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
@@ -47,7 +58,9 @@ pub struct Request {
     pub origin: u64,
     /// What to do.
     pub operation: Operation,
-    /// Where.
+    /// Of what.
+    pub object: Object,
+    /// Where in it.
     pub extent: Extent,
     /// What the layers above know about it.
     pub hints: Hints,

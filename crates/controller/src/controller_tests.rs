@@ -60,7 +60,7 @@ impl Bench {
         self.next += 1;
         let id = RequestId(self.next);
         let extent = Extent::new(start, sectors);
-        let request = Request { id, operation, extent, hints, origin: self.next };
+        let request = Request { id, operation, extent, hints, origin: self.next, ..Request::default() };
         self.controller.submit(at(microseconds), Port::FIRST, request, &mut Cx::alone(&mut self.out));
         self.collect(at(microseconds));
         id

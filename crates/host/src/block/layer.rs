@@ -309,7 +309,10 @@ impl BlockLayer {
         // A write that is forced by a flush carries the hint still.
         let hints = Hints { force_unit_access: false, ..hints };
         let operation = Operation::Flush;
-        out.issue(0, Request { id: FLUSH, origin, operation, extent: Extent::default(), hints });
+        out.issue(
+            0,
+            Request { id: FLUSH, origin, operation, extent: Extent::default(), hints, ..Request::default() },
+        );
     }
 
     fn will_ask_again(&self, now: Time) -> bool {
@@ -326,7 +329,17 @@ impl BlockLayer {
         self.issued += 1;
         let (mut hints, origin) = self.originals.hints(parts);
         hints.force_unit_access &= self.fua;
-        out.issue(0, Request { id: RequestId(u64::from(slot)), origin, operation, extent, hints });
+        out.issue(
+            0,
+            Request {
+                id: RequestId(u64::from(slot)),
+                origin,
+                operation,
+                extent,
+                hints,
+                ..Request::default()
+            },
+        );
     }
 
     fn finish(&mut self, now: Time, completion: &Completion, out: &mut Out) {

@@ -248,7 +248,7 @@ fn sequence(queue_depth: u32) -> Settings {
 fn forced(id: u64, start: u64, sectors: u64) -> Request {
     let hints = Hints { force_unit_access: true, ..Hints::default() };
     let extent = Extent::new(start, sectors);
-    Request { id: RequestId(id), origin: id, operation: Write, extent, hints }
+    Request { id: RequestId(id), origin: id, operation: Write, extent, hints, ..Request::default() }
 }
 
 #[test]

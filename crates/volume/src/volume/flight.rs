@@ -160,6 +160,7 @@ impl Flight {
                 stripe: io.row.or(hints.stripe),
                 ..hints
             },
+            ..Request::default()
         }
     }
 

@@ -177,7 +177,14 @@ impl Rig {
 }
 
 fn request(number: u64, operation: Operation, extent: Extent) -> Request {
-    Request { id: RequestId(number * 3), origin: number, operation, extent, hints: Hints::default() }
+    Request {
+        id: RequestId(number * 3),
+        origin: number,
+        operation,
+        extent,
+        hints: Hints::default(),
+        ..Request::default()
+    }
 }
 
 /// Everything written in order of submission, on plain memory.
