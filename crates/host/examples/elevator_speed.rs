@@ -23,8 +23,13 @@ const CAPACITY: u64 = 1 << 30;
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
-    let site =
-        Site { queue_depth: QUEUE_DEPTH, nr_requests: WAITING, capacity: Sectors(CAPACITY), drive: false };
+    let site = Site {
+        queue_depth: QUEUE_DEPTH,
+        nr_requests: WAITING,
+        capacity: Sectors(CAPACITY),
+        drive: false,
+        clock: fullstroke_host::Clock::EXACT,
+    };
     for entry in
         REGISTRY.iter().filter(|entry| wanted.is_empty() || wanted.iter().any(|name| name == entry.name))
     {

@@ -1,8 +1,8 @@
 //! The keys of the host, and the layer that they ask for.
 
-use crate::DispatchQueue;
 use crate::block::{BlockLayer, Flushing, Plugging, Settings};
 use crate::elevator::{Maker, REGISTRY, Site};
+use crate::{Clock, DispatchQueue};
 use fullstroke_contract::registry::{Entry, Keys, check_known, find, known_keys, read, schema_of};
 use fullstroke_contract::{ConfigError, Node, Stripes};
 use fullstroke_units::{Duration, Sectors};
@@ -35,6 +35,11 @@ pub struct HostKeys {
     /// How long plug = "queue" holds back requests that nobody waits for; 3ms
     /// unless said.
     pub unplug_delay: Option<Duration>,
+    /// Ticks a second of the kernel's clock: 100, 250, 300 or 1000. Timers go off at
+    /// a tick, expiries are a whole number of them, at least one, and processes'
+    /// thinking is measured in them. Exact unless said; bfq and kyber do not count
+    /// in ticks.
+    pub hz: Option<u32>,
     /// What a flush does to other requests. Unless said, what it did in the
     /// kernels of the elevator: drain with noop, v-r, deadline, anticipatory and
     /// cfq, sequence with the others.
@@ -142,7 +147,7 @@ impl HostConfig {
                            or leave it out";
             return Err(ConfigError::new("fua", message));
         }
-        let site = Site { capacity: Sectors(u64::MAX), drive: true, ..self.site() };
+        let site = Site { capacity: Sectors(u64::MAX), drive: true, ..self.site()? };
         let anticipates = (entry.build.build)(&self.tunables, &site)?.anticipates();
         if self.keys.per_member_anticipation == Some(true) && !anticipates {
             let message = format!("the elevator `{}` does not anticipate; leave it out", entry.name);
@@ -194,10 +199,10 @@ impl HostConfig {
         {
             return Err(ConfigError::new(*key, "below is nothing that is striped; leave it out"));
         }
-        let site = Site { capacity: below.capacity, drive: below.drive, ..self.site() };
+        let site = Site { capacity: below.capacity, drive: below.drive, ..self.site()? };
         let entry = find("elevator", REGISTRY, "elevator", name)?;
         let elevator = (entry.build.build)(&self.tunables, &site)?;
-        let settings = self.settings(below.capacity, self.flush(entry));
+        let settings = self.settings(&site, self.flush(entry));
         Ok(Some(Box::new(BlockLayer::new(elevator, &settings, below.stripes))))
     }
 
@@ -206,17 +211,18 @@ impl HostConfig {
         self.keys.flush.unwrap_or(elevator.build.flush)
     }
 
-    fn site(&self) -> Site {
-        Site {
+    fn site(&self) -> Result<Site, ConfigError> {
+        Ok(Site {
             queue_depth: self.keys.queue_depth.unwrap_or(32),
             nr_requests: self.keys.nr_requests.unwrap_or(128),
             capacity: Sectors::ZERO,
             drive: false,
-        }
+            clock: Clock::new(self.keys.hz)?,
+        })
     }
 
-    fn settings(&self, capacity: Sectors, flush: Flushing) -> Settings {
-        let Site { queue_depth, nr_requests, .. } = self.site();
+    fn settings(&self, site: &Site, flush: Flushing) -> Settings {
+        let Site { queue_depth, nr_requests, capacity, clock, .. } = *site;
         let plug = self.keys.plug.unwrap_or_default();
         // The kernels': `blk_queue_make_request` of `block/ll_rw_blk.c` in 2.6.24 (4
         // requests, 3 ms), `BLK_MAX_REQUEST_COUNT` today.
@@ -227,6 +233,7 @@ impl HostConfig {
             sectors_max: Sectors(u64::from(self.keys.max_sectors_kb.unwrap_or(512)) * 2),
             plug,
             unplug_threshold: self.keys.unplug_threshold.unwrap_or(usual_threshold),
+            clock,
             unplug_delay: self.keys.unplug_delay.unwrap_or(Duration::from_millis(3)),
             capacity,
             stripe_aware_merging: self.keys.stripe_aware_merging.unwrap_or(false),
@@ -290,6 +297,11 @@ mod tests {
             (json!({ "elevator": "kyber", "flush": "barrier" }), "flush"),
             (json!({ "elevator": "cfq", "fua": false }), "fua"),
             (json!({ "elevator": "kyber", "flush": "drain", "fua": false }), "fua"),
+            (json!({ "hz": 250 }), "hz"),
+            (json!({ "elevator": "cfq", "hz": 0 }), "hz"),
+            (json!({ "elevator": "noop", "hz": 1024 }), "hz"),
+            (json!({ "elevator": "kyber", "hz": 250 }), "hz"),
+            (json!({ "elevator": "bfq", "hz": 1000 }), "hz"),
             (json!({ "members": { "elevator": "noop", "fifo_batch": 1 } }), "members.fifo_batch"),
             (json!({ "members": { "members": {} } }), "members.members"),
         ] {
@@ -302,7 +314,7 @@ mod tests {
         let flush = |table: Value| {
             let config = config(table).unwrap();
             let entry = find("", REGISTRY, "", config.keys.elevator.as_deref().unwrap()).unwrap();
-            config.settings(Sectors(1000), config.flush(entry)).flush
+            config.settings(&config.site().unwrap(), config.flush(entry)).flush
         };
         for name in ["noop", "v-r", "deadline", "anticipatory", "cfq"] {
             assert_eq!(flush(json!({ "elevator": name })), Flushing::Drain, "{name}");

@@ -58,6 +58,7 @@ pub(crate) mod testing;
 #[path = "../../../docs/examples/elevator.rs"]
 mod worked_example;
 
+use crate::Clock;
 use crate::block::{Flushing, Join, Queued, Requests};
 use fullstroke_contract::registry::{Entry, Keys, schema_of};
 use fullstroke_contract::{ConfigError, Gauge, Stripes, TrackTable};
@@ -85,7 +86,9 @@ use serde::Deserialize;
 ///   completed before it is issued, and nothing behind it is added before it has
 ///   completed; else it is one of the device's requests that the elevator did
 ///   not dispatch.
-/// - Time is monotonic over all calls.
+/// - Time is monotonic over all calls. It is that of the host's [`Clock`]: where
+///   that ticks, what happens between two ticks happens at the first of them, and
+///   an elevator whose own spans are whole ticks names whole ticks.
 /// - `dispatch` is called only while at least one request waits here, the
 ///   device has room, and nothing is plugged; again and again until it declines
 ///   or nothing is left. It is called after each add, join and completion, and
@@ -185,6 +188,8 @@ pub struct Site {
     pub capacity: Sectors,
     /// Whether the device is a single drive, whose track table is known.
     pub drive: bool,
+    /// What the host tells time by.
+    pub clock: Clock,
 }
 
 /// Builds an elevator from its keys.

@@ -2,15 +2,18 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `clock.rs` | exact time, or the ticks of a kernel |
 //! | `config.rs` | the keys of `[host]`, and the layer that they ask for |
 //! | `dispatch.rs` | without an elevator: how many requests the volume sees at once |
 //! | `block/` | the block layer: plugging, merging, waiting for a free request |
 //! | `elevator/` | which request goes to the device next, and when |
 
 pub mod block;
+mod clock;
 mod config;
 mod dispatch;
 pub mod elevator;
 
+pub use clock::Clock;
 pub use config::{HostConfig, HostKeys, Underneath};
 pub use dispatch::DispatchQueue;

@@ -64,7 +64,7 @@ impl Flushes {
     /// for forced writes that could share it (`blk_kick_flush`, conditions C1
     /// to C3).
     pub(super) fn wants_to_go(&self, now: Time) -> bool {
-        let shared = self.forced_writes == 0 || now.since(self.pending_since) > PENDING_TIMEOUT;
+        let shared = self.forced_writes == 0 || now.since(self.pending_since) >= PENDING_TIMEOUT;
         self.running.is_empty() && !self.pending.is_empty() && shared
     }
 

@@ -6,6 +6,7 @@ use super::neighbours::{MergeLimits, Neighbours};
 use super::originals::Originals;
 use super::plug::{Plug, Plugging};
 use super::request::{Join, Queued, Requests};
+use crate::Clock;
 use crate::elevator::{Context, Elevator};
 use fullstroke_contract::{
     Below, Completion, Cx, Extent, Gauge, Hints, Node, Operation, Out, Port, Request, RequestId, Stripes,
@@ -34,6 +35,8 @@ pub struct Settings {
     pub unplug_threshold: u32,
     /// The time after which the plug is pulled.
     pub unplug_delay: Duration,
+    /// What elevator, plug and flushes tell time by.
+    pub clock: Clock,
     /// Addresses of the device.
     pub capacity: Sectors,
     /// Whether requests that meet on the boundary of a stripe unit stay apart.
@@ -59,6 +62,7 @@ pub struct Settings {
 /// whatever waits there.
 pub struct BlockLayer {
     elevator: Box<dyn Elevator>,
+    clock: Clock,
     limits: MergeLimits,
     queue_depth: u32,
     stripes: Option<Box<dyn Stripes>>,
@@ -89,6 +93,7 @@ impl BlockLayer {
             stripes.as_ref().filter(|_| settings.stripe_aware_merging).map(|stripes| stripes.unit());
         BlockLayer {
             elevator,
+            clock: settings.clock,
             limits: MergeLimits {
                 sectors_max: settings.sectors_max,
                 capacity: settings.capacity,
@@ -100,7 +105,7 @@ impl BlockLayer {
             flushing: settings.flush,
             flushes: Flushes::default(),
             fua: settings.fua,
-            plug: Plug::new(settings.plug, settings.unplug_threshold, settings.unplug_delay),
+            plug: Plug::new(settings),
             originals: Originals::default(),
             requests: Requests::default(),
             neighbours: Neighbours::default(),
@@ -171,13 +176,13 @@ impl BlockLayer {
             return false;
         }
         if arrival.operation == Operation::Flush {
-            self.flushes.wait(now, piece.original);
+            self.flushes.wait(self.clock.read(now), piece.original);
             return true;
         }
         let arrival = Queued { parts: self.originals.part(piece.original), ..arrival };
         let slot = self.requests.keep(arrival);
         self.neighbours.insert(slot, &arrival);
-        self.elevator.add(now, slot, &self.requests);
+        self.elevator.add(self.clock.read(now), slot, &self.requests);
         self.plug.added(now, self.waiting, arrival.synchronous);
         self.waiting += 1;
         true
@@ -193,7 +198,7 @@ impl BlockLayer {
             level: hints.level,
             synchronous: *operation == Operation::Read || hints.synchronous,
             force_unit_access: hints.force_unit_access,
-            queued: now,
+            queued: self.clock.read(now),
             dispatched: Time::NEVER,
             parts: (0, 0),
         }
@@ -241,7 +246,7 @@ impl BlockLayer {
             after.parts = self.originals.concatenate(before.parts, part);
         }
         self.replace(slot, &before, after);
-        self.elevator.grown(now, slot, join, &before, arrival, &self.requests);
+        self.elevator.grown(self.clock.read(now), slot, join, &before, arrival, &self.requests);
         self.plug.joined(now, arrival.synchronous);
     }
 
@@ -259,7 +264,7 @@ impl BlockLayer {
         after.parts = self.originals.concatenate(before.parts, second.parts);
         self.neighbours.remove(gone, &second);
         self.replace(kept, &before, after);
-        self.elevator.coalesced(now, kept, gone, &self.requests);
+        self.elevator.coalesced(self.clock.read(now), kept, gone, &self.requests);
         self.requests.take(gone);
         self.gate.release(usize::from(second.writes()));
         self.plug.coalesced();
@@ -278,7 +283,7 @@ impl BlockLayer {
         if self.gate.has_barrier() {
             self.plug.pull();
         }
-        if self.issued < self.queue_depth && self.flushes.wants_to_go(now) {
+        if self.issued < self.queue_depth && self.flushes.wants_to_go(self.clock.read(now)) {
             let first = self.flushes.send();
             self.issue_flush(first, out);
         }
@@ -292,7 +297,7 @@ impl BlockLayer {
                 tracks: below.tracks(0),
                 stripes: self.stripes.as_deref(),
             };
-            let Some(slot) = self.elevator.dispatch(now, &context) else {
+            let Some(slot) = self.elevator.dispatch(self.clock.read(now), &context) else {
                 debug_assert!(self.will_ask_again(now), "an elevator declined, and named no later instant");
                 return;
             };
@@ -322,7 +327,7 @@ impl BlockLayer {
 
     fn issue(&mut self, now: Time, slot: u32, out: &mut Out) {
         let request = &mut self.requests[slot];
-        request.dispatched = now;
+        request.dispatched = self.clock.read(now);
         let Queued { extent, operation, parts, .. } = *request;
         self.neighbours.remove(slot, &self.requests[slot]);
         self.waiting -= 1;
@@ -349,7 +354,7 @@ impl BlockLayer {
             return self.flushed(completion, out);
         }
         let slot = completion.id.0 as u32;
-        self.elevator.completed(now, slot, &self.requests);
+        self.elevator.completed(self.clock.read(now), slot, &self.requests);
         let request = self.requests.take(slot);
         self.gate.release(usize::from(request.writes()));
         if request.force_unit_access && !self.fua {
@@ -357,7 +362,7 @@ impl BlockLayer {
             let original = self.originals.of(request.parts);
             self.originals.finish(request.parts, completion, out);
             if self.originals.pieces_left(original) == 1 {
-                self.flushes.end_forced_write(now, original);
+                self.flushes.end_forced_write(self.clock.read(now), original);
             }
         } else {
             self.originals.finish(request.parts, completion, out);

@@ -1,6 +1,8 @@
 //! Plugging: requests are held back for a moment, so that neighbours can join
 //! them before the device sees the first.
 
+use super::Settings;
+use crate::Clock;
 use fullstroke_units::{Duration, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -41,6 +43,7 @@ pub(super) struct Plug {
     threshold: u32,
     /// Unplug after so long.
     delay: Duration,
+    clock: Clock,
     /// While plugged: when that ends at the latest.
     due: Option<Time>,
     /// Requests added since it was plugged.
@@ -48,14 +51,16 @@ pub(super) struct Plug {
 }
 
 impl Plug {
-    pub(super) fn new(kind: Plugging, threshold: u32, delay: Duration) -> Plug {
-        Plug { kind, threshold, delay, due: None, held: 0 }
+    pub(super) fn new(settings: &Settings) -> Plug {
+        let Settings { plug, unplug_threshold, unplug_delay, clock, .. } = *settings;
+        let delay = clock.whole(unplug_delay);
+        Plug { kind: plug, threshold: unplug_threshold, delay, clock, due: None, held: 0 }
     }
 
     /// A request was added; it found `waiting` others in the elevator.
     pub(super) fn added(&mut self, now: Time, waiting: u32, synchronous: bool) {
         match (self.kind, self.due) {
-            (Plugging::Queue, None) if waiting == 0 => self.plug(now + self.delay),
+            (Plugging::Queue, None) if waiting == 0 => self.plug(self.clock.read(now) + self.delay),
             (Plugging::Task, None) => self.plug(now),
             _ => {}
         }

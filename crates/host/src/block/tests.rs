@@ -1,6 +1,7 @@
 //! What the layer does with requests, whatever the elevator.
 
 use super::{BlockLayer, Flushing, Plugging, Settings};
+use crate::Clock;
 use crate::elevator::testing::{CAPACITY, build, settings};
 use crate::elevator::{Elevator, REGISTRY};
 use fullstroke_contract::registry::find;
@@ -357,6 +358,13 @@ fn a_queue_plug_waits_for_the_threshold_or_the_delay() {
     assert_eq!(trial.sent.len(), 0);
     trial.at(ms(3));
     assert_eq!(trial.sent.len(), 1);
+
+    // 3 ms are one tick of 4 ms.
+    let clock = Clock::new(Some(250)).unwrap();
+    let mut trial = Trial::new("noop", Settings { clock, ..plugged_queue() });
+    trial.at(ms(7));
+    write(&mut trial, 0);
+    assert_eq!(trial.layer.next_wake().at(), ms(8));
 }
 
 #[test]

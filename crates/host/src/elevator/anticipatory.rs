@@ -24,6 +24,7 @@ use super::back_seek::BackSeek;
 use super::fifos::Fifos;
 use super::forest::Forest;
 use super::{Context, Elevator, Site};
+use crate::Clock;
 use crate::block::{Join, Queued, Requests};
 use arm::{Arm, Wait};
 use batch::Batch;
@@ -108,6 +109,20 @@ fn yes() -> bool {
     true
 }
 
+impl Config {
+    /// With expiries as `clock` sees them.
+    fn at(self, clock: Clock) -> Config {
+        Config {
+            read_expire: clock.whole(self.read_expire),
+            write_expire: clock.whole(self.write_expire),
+            read_batch_expire: clock.whole(self.read_batch_expire),
+            write_batch_expire: clock.whole(self.write_batch_expire),
+            antic_expire: clock.whole(self.antic_expire),
+            ..self
+        }
+    }
+}
+
 /// The two kinds of request: `REQ_ASYNC` and `REQ_SYNC` of `block/as-iosched.c`,
 /// where a forced write is synchronous, for somebody waits for it.
 const ASYNC: usize = 0;
@@ -144,8 +159,8 @@ enum Choice {
     Nothing,
 }
 
-pub(super) fn build(keys: &Keys, _: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
-    let config: Config = read(keys)?;
+pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
+    let config = read::<Config>(keys)?.at(site.clock);
     Ok(Box::new(Anticipatory {
         config,
         // `MAXBACK` and `BACK_PENALTY`.
@@ -154,9 +169,9 @@ pub(super) fn build(keys: &Keys, _: &Site) -> Result<Box<dyn Elevator>, ConfigEr
         forest: Forest::default(),
         links: Fifos::default(),
         places: Vec::new(),
-        processes: Processes::default(),
+        processes: Processes::new(site.clock),
         arms: vec![Arm::default()],
-        batch: Batch::new(&config),
+        batch: Batch::new(&config, site.clock),
         in_flight: 0,
     }))
 }

@@ -91,9 +91,11 @@ struct Bfq {
     idle_until: Time,
 }
 
-pub(super) fn build(keys: &Keys, _: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
+pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
     let config: Config = read(keys)?;
     config.check(keys)?;
+    // `ktime_get_ns` and a high-resolution timer, in `block/bfq-iosched.c`.
+    site.clock.must_be_exact("bfq")?;
     Ok(Box::new(Bfq {
         config,
         owners: BTreeMap::new(),

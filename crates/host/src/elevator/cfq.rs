@@ -23,6 +23,7 @@ mod tests;
 
 use super::back_seek::BackSeek;
 use super::{Context, Elevator, Site};
+use crate::Clock;
 use crate::block::{Join, Queued, Requests};
 use dispatch_list::DispatchList;
 use fullstroke_contract::registry::{Keys, read};
@@ -125,6 +126,18 @@ fn slice_idle() -> Duration {
 }
 
 impl Config {
+    /// With expiries as `clock` sees them.
+    fn at(self, clock: Clock) -> Config {
+        Config {
+            fifo_expire_async: clock.whole(self.fifo_expire_async),
+            fifo_expire_sync: clock.whole(self.fifo_expire_sync),
+            slice_async: clock.whole(self.slice_async),
+            slice_sync: clock.whole(self.slice_sync),
+            slice_idle: clock.whole(self.slice_idle),
+            ..self
+        }
+    }
+
     fn check(&self) -> Result<(), ConfigError> {
         let refuse = |key, found, expected: &str| {
             Err(ConfigError::new(key, format!("found {found}; expected {expected}")))
@@ -182,6 +195,7 @@ struct Cfq {
     slices: Slices,
     list: DispatchList,
     places: Vec<Place>,
+    clock: Clock,
     queueing: Queueing,
     /// Synchronous requests in the list and with the device.
     synchronous_in_flight: u32,
@@ -192,15 +206,17 @@ struct Cfq {
 pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
     let config: Config = read(keys)?;
     config.check()?;
+    let config = config.at(site.clock);
     let detected = !config.queueing_detection_bug && site.queue_depth > Queueing::SHALLOW;
     let penalty = u64::from(config.back_seek_penalty);
     Ok(Box::new(Cfq {
         config,
         back_seek: BackSeek { sectors_max: config.back_seek_max.0 / 512, penalty },
         queues: Queues::default(),
-        slices: Slices::new(&config),
+        slices: Slices::new(&config, site.clock),
         list: DispatchList::default(),
         places: Vec::new(),
+        clock: site.clock,
         queueing: Queueing { detected, with_device: 0 },
         synchronous_in_flight: 0,
         here: 0,
@@ -303,7 +319,7 @@ impl Cfq {
     fn learn(&mut self, now: Time, place: Place, request: &Queued) {
         let idle = self.config.slice_idle;
         let habits = &mut self.queues.processes[place.process as usize].habits;
-        habits.thought(now.since(habits.completed).min(idle * 2));
+        habits.thought(now.since(habits.completed).min(idle * 2), self.clock);
         habits.sought(habits.distance(request.extent));
         habits.moved(request.extent);
         let queue = &mut self.queues.all[place.queue as usize];
@@ -313,7 +329,7 @@ impl Cfq {
         if idle == Duration::ZERO || self.queueing.detected && habits.is_seeky() {
             queue.idles = false;
         } else if habits.thinking().is_reliable() {
-            queue.idles = habits.think() <= idle;
+            queue.idles = habits.think(self.clock) <= idle;
         }
     }
 }

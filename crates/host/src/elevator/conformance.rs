@@ -209,8 +209,13 @@ fn every_key_has_a_description_and_an_effect() {
 #[test]
 fn every_elevator_refuses_keys_that_it_does_not_have() {
     let keys: Keys = serde_json::from_str(r#"{ "no_such_key": 1 }"#).unwrap();
-    let site =
-        super::Site { queue_depth: 1, nr_requests: 128, capacity: super::testing::CAPACITY, drive: true };
+    let site = super::Site {
+        queue_depth: 1,
+        nr_requests: 128,
+        capacity: super::testing::CAPACITY,
+        drive: true,
+        clock: crate::Clock::EXACT,
+    };
     for entry in every() {
         let error =
             (entry.build.build)(&keys, &site).err().unwrap_or_else(|| panic!("{} took it", entry.name));

@@ -10,6 +10,7 @@ mod tests;
 use super::fifos::{Fifo, Fifos};
 use super::forest::{Forest, Tree};
 use super::{Context, Elevator, Site};
+use crate::Clock;
 use crate::block::{Join, Queued, Requests};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
@@ -86,6 +87,15 @@ fn yes() -> bool {
     true
 }
 
+impl Config {
+    /// With expiries as `clock` sees them: `deadline_check_fifo` of
+    /// `block/deadline-iosched.c` asks for `time_after`.
+    fn at(self, clock: Clock) -> Config {
+        let Config { read_expire, write_expire, .. } = self;
+        Config { read_expire: clock.past(read_expire), write_expire: clock.past(write_expire), ..self }
+    }
+}
+
 const READ: usize = 0;
 const WRITE: usize = 1;
 
@@ -138,8 +148,8 @@ struct Deadline {
     scale: Option<Scale>,
 }
 
-pub(super) fn build(keys: &Keys, _: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
-    let config: Config = read(keys)?;
+pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
+    let config = read::<Config>(keys)?.at(site.clock);
     if config.fifo_batch == 0 {
         return Err(ConfigError::new("fifo_batch", "found 0; expected at least 1"));
     }

@@ -2,7 +2,8 @@
 //! and nobody is left behind for want of a wake-up.
 
 use super::REGISTRY;
-use super::testing::{Bench, Load, Process, build, settings};
+use super::testing::{Bench, Load, Process, build_at, settings};
+use crate::Clock;
 use crate::block::{BlockLayer, Settings};
 use fullstroke_contract::registry::find;
 use fullstroke_contract::{Operation, PriorityClass, Stripes};
@@ -24,6 +25,8 @@ impl Stripes for Halves {
 const EXTREMES: &[(&str, &str)] = &[
     ("deadline", r#"{ "read_expire": "0s", "write_expire": "0s", "fifo_batch": 1 }"#),
     ("deadline", r#"{ "writes_starved": 0, "batch_count_fix": false, "start_sector_fix": false }"#),
+    ("mq-deadline", r#"{ "read_expire": "0s", "write_expire": "1ns", "prio_aging_expire": "1ms" }"#),
+    ("v-r", r#"{ "sync_expire": "1ns", "async_expire": "0s", "fifo_batch": 1 }"#),
     ("deadline", r#"{ "scale_expiries": true, "scale_reference": "1ns" }"#),
     ("anticipatory", r#"{ "antic_expire": "0s" }"#),
     ("anticipatory", r#"{ "read_expire": "0s", "write_expire": "0s", "batch_switch_fix": false }"#),
@@ -62,11 +65,14 @@ proptest! {
         (name, keys) in prop::sample::select(EXTREMES),
         queue_depth in 1u32..9,
         by_member: bool,
+        hz in prop::sample::select(vec![None, Some(100), Some(250), Some(300), Some(1000)]),
     ) {
         (1..).zip(&mut processes).for_each(|(id, process)| process.process = id);
         let expected = 25 * processes.len();
-        let elevator = build(find("elevator", REGISTRY, "elevator", name).unwrap(), keys, queue_depth);
-        let settings = Settings { per_member_anticipation: by_member, ..settings(queue_depth) };
+        let clock = Clock::new(hz).unwrap();
+        let entry = find("elevator", REGISTRY, "elevator", name).unwrap();
+        let elevator = build_at(clock, entry, keys, queue_depth);
+        let settings = Settings { per_member_anticipation: by_member, clock, ..settings(queue_depth) };
         let layer = BlockLayer::new(elevator, &settings, Some(Box::new(Halves)));
         let ran = Bench::new(layer, &Load { queue_depth, processes }).run(Time::NEVER);
         prop_assert_eq!(ran.done.len(), expected);

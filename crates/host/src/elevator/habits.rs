@@ -2,6 +2,7 @@
 //! requests, and how far apart they are. As Linux 2.6.24 keeps it, for its
 //! anticipatory and its CFQ scheduler.
 
+use crate::Clock;
 use fullstroke_contract::Extent;
 use fullstroke_units::{Duration, Time};
 
@@ -54,14 +55,15 @@ pub(super) struct Habits {
 
 impl Habits {
     /// The process, idle since its last completion, sends a request after
-    /// having thought for so long.
-    pub(super) fn thought(&mut self, time: Duration) {
-        self.think.add(time.as_nanos());
+    /// having thought for so long. Kernels keep the mean in ticks.
+    pub(super) fn thought(&mut self, time: Duration, clock: Clock) {
+        self.think.add(clock.count(time));
     }
 
-    /// The mean time between a completion and the next request.
-    pub(super) fn think(&self) -> Duration {
-        Duration::from_nanos(self.think.mean())
+    /// The mean time between a completion and the next request, to the nearest
+    /// tick.
+    pub(super) fn think(&self, clock: Clock) -> Duration {
+        clock.span(self.think.mean())
     }
 
     /// How well [`think`](Habits::think) is known.

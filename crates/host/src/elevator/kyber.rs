@@ -70,6 +70,8 @@ struct Kyber {
 }
 
 pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
+    // `ktime_get_ns` of `block/kyber-iosched.c`.
+    site.clock.must_be_exact("kyber")?;
     let Config { read_lat_nsec, write_lat_nsec } = read(keys)?;
     for (key, target) in [("read_lat_nsec", read_lat_nsec), ("write_lat_nsec", write_lat_nsec)] {
         if target == 0 {
@@ -293,7 +295,13 @@ mod tests {
 
     #[test]
     fn a_target_of_0_is_refused() {
-        let site = Site { queue_depth: 1, nr_requests: 128, capacity: CAPACITY, drive: true };
+        let site = Site {
+            queue_depth: 1,
+            nr_requests: 128,
+            capacity: CAPACITY,
+            drive: true,
+            clock: crate::Clock::EXACT,
+        };
         for key in ["read_lat_nsec", "write_lat_nsec"] {
             let keys: Keys = serde_json::from_str(&format!(r#"{{ "{key}": 0 }}"#)).unwrap();
             assert_eq!(build(&keys, &site).err().unwrap().key, key);

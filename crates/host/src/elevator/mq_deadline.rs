@@ -15,6 +15,7 @@ use super::fifos::{Fifo, Fifos};
 use super::forest::{Forest, Tree};
 use super::throttle::Throttle;
 use super::{Context, Elevator, Site};
+use crate::Clock;
 use crate::block::{Join, Queued, Requests};
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_contract::{ConfigError, PriorityClass};
@@ -62,6 +63,19 @@ fn prio_aging_expire() -> Duration {
     Duration::from_secs(10)
 }
 
+impl Config {
+    /// With expiries as `clock` sees them. They may be now: `time_is_before_eq_jiffies`
+    /// in `deadline_check_fifo` of `block/mq-deadline.c`.
+    fn at(self, clock: Clock) -> Config {
+        Config {
+            read_expire: clock.whole(self.read_expire),
+            write_expire: clock.whole(self.write_expire),
+            prio_aging_expire: clock.whole(self.prio_aging_expire),
+            ..self
+        }
+    }
+}
+
 const READ: usize = 0;
 const WRITE: usize = 1;
 
@@ -95,7 +109,7 @@ struct MqDeadline {
 }
 
 pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
-    let config: Config = read(keys)?;
+    let config = read::<Config>(keys)?.at(site.clock);
     if config.fifo_batch == 0 {
         return Err(ConfigError::new("fifo_batch", "found 0; expected at least 1"));
     }

@@ -166,7 +166,13 @@ mod tests {
 
     #[test]
     fn it_refuses_a_volume_of_several_drives() {
-        let site = Site { queue_depth: 1, nr_requests: 128, capacity: CAPACITY, drive: false };
+        let site = Site {
+            queue_depth: 1,
+            nr_requests: 128,
+            capacity: CAPACITY,
+            drive: false,
+            clock: crate::Clock::EXACT,
+        };
         assert_eq!(build(&Keys::new(), &site).err().unwrap().key, "elevator");
     }
 }

@@ -1,6 +1,7 @@
 //! A device and closed loops to try an elevator with.
 
 use super::{Elevator, Maker, REGISTRY, Site};
+use crate::Clock;
 use crate::block::{BlockLayer, Flushing, Plugging, Settings};
 use fullstroke_contract::registry::{Entry, Keys, find};
 use fullstroke_contract::{
@@ -163,8 +164,18 @@ pub(crate) fn run_flushing(entry: &Entry<Maker>, keys: &str, load: &Load, flush:
 
 /// An elevator for the model device, with these keys.
 pub(crate) fn build(entry: &Entry<Maker>, keys: &str, queue_depth: u32) -> Box<dyn Elevator> {
+    build_at(Clock::EXACT, entry, keys, queue_depth)
+}
+
+/// The same in a host with this clock.
+pub(crate) fn build_at(
+    clock: Clock,
+    entry: &Entry<Maker>,
+    keys: &str,
+    queue_depth: u32,
+) -> Box<dyn Elevator> {
     let keys: Keys = serde_json::from_str(keys).unwrap();
-    let site = Site { queue_depth, nr_requests: 128, capacity: CAPACITY, drive: true };
+    let site = Site { queue_depth, nr_requests: 128, capacity: CAPACITY, drive: true, clock };
     (entry.build.build)(&keys, &site).unwrap_or_else(|error| panic!("{}: {error}", entry.name))
 }
 
@@ -177,6 +188,7 @@ pub(crate) fn settings(queue_depth: u32) -> Settings {
         plug: Plugging::Task,
         unplug_threshold: 32,
         unplug_delay: Duration::ZERO,
+        clock: Clock::EXACT,
         capacity: CAPACITY,
         stripe_aware_merging: false,
         per_member_anticipation: false,

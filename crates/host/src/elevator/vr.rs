@@ -10,6 +10,7 @@
 use super::by_position::{ByPosition, Neighbour};
 use super::fifos::{Fifo, Fifos};
 use super::{Context, Elevator, Site};
+use crate::Clock;
 use crate::block::{Join, Queued, Requests};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
@@ -54,6 +55,15 @@ fn rev_penalty() -> u32 {
     10
 }
 
+impl Config {
+    /// With expiries as `clock` sees them, compared as in `deadline`, of which his
+    /// patch is a copy; none stays none.
+    fn at(self, clock: Clock) -> Config {
+        let past = |expire| if expire == Duration::ZERO { expire } else { clock.past(expire) };
+        Config { sync_expire: past(self.sync_expire), async_expire: past(self.async_expire), ..self }
+    }
+}
+
 struct Vr {
     config: Config,
     waiting: ByPosition,
@@ -67,8 +77,8 @@ struct Vr {
     deadlines: Vec<Time>,
 }
 
-pub(super) fn build(keys: &Keys, _: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
-    let config: Config = read(keys)?;
+pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
+    let config = read::<Config>(keys)?.at(site.clock);
     if config.fifo_batch == 0 {
         return Err(ConfigError::new("fifo_batch", "found 0; expected at least 1"));
     }

@@ -1,6 +1,7 @@
 //! The batch that is under way: requests of one kind, for a time.
 
 use super::{ASYNC, Config, SYNC};
+use crate::Clock;
 use fullstroke_units::{Duration, Time};
 
 /// Synchronous and asynchronous batches alternate while both kinds wait.
@@ -26,10 +27,10 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    pub(super) fn new(config: &Config) -> Batch {
-        // Ten milliseconds each, to begin with, but two (`as_init_queue` of
+    pub(super) fn new(config: &Config, clock: Clock) -> Batch {
+        // Ten ticks each, to begin with, but two (`as_init_queue` of
         // `block/as-iosched.c`, Linux 2.6.24).
-        let size = config.write_batch_expire.as_nanos() / 10_000_000;
+        let size = config.write_batch_expire.as_nanos() / (clock.tick() * 10).as_nanos();
         Batch {
             kind: SYNC,
             expires: Time::ZERO + config.read_batch_expire,

@@ -1,13 +1,14 @@
 //! What is known of each process.
 
 use super::super::habits::{Habits, RecentMean};
+use crate::Clock;
 use fullstroke_contract::Extent;
 use fullstroke_units::{Duration, Time};
 use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut};
 
 /// Longer thoughts count as this: `MAX_THINKTIME` of `block/as-iosched.c`, Linux
-/// 2.6.24. One pause for a user's next key would be felt in the mean for long.
+/// 2.6.24, from which it takes a tick. One pause for a user's next key would be felt in the mean for long.
 const THINK_MAX: Duration = Duration::from_millis(20);
 
 /// One, as a probability.
@@ -25,11 +26,12 @@ pub(super) struct Process {
 }
 
 /// All of them, and what is to be expected of a new one.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Processes {
+    clock: Clock,
     by_id: BTreeMap<u32, u32>,
     all: Vec<Process>,
-    /// How long processes think after their first request, in nanoseconds.
+    /// How long processes think after their first request, as `clock` counts.
     new_think: RecentMean,
     /// How far they go after it, in sectors.
     new_seek: RecentMean,
@@ -53,6 +55,17 @@ impl IndexMut<u32> for Processes {
 }
 
 impl Processes {
+    pub(super) fn new(clock: Clock) -> Processes {
+        Processes {
+            clock,
+            by_id: BTreeMap::new(),
+            all: Vec::new(),
+            new_think: RecentMean::default(),
+            new_seek: RecentMean::default(),
+            exit_probability: 0,
+        }
+    }
+
     /// The index of the process called `id`.
     pub(super) fn find(&mut self, id: u32) -> u32 {
         *self.by_id.entry(id).or_insert_with(|| {
@@ -64,19 +77,21 @@ impl Processes {
     /// `process`, or one that works together with it, asks for something:
     /// `as_update_iohist`.
     pub(super) fn asks(&mut self, now: Time, process: u32, extent: Extent) {
+        let clock = self.clock;
         let Process { habits, waiting, has_asked, was_served } = &mut self.all[process as usize];
         if *has_asked {
             let idle = *was_served && *waiting == 0;
-            let think = if idle { now.since(habits.completed).min(THINK_MAX) } else { Duration::ZERO };
+            let most = clock.short_of(THINK_MAX);
+            let think = if idle { now.since(habits.completed).min(most) } else { Duration::ZERO };
             let distance = habits.distance(extent);
             if habits.thinking().is_empty() {
-                self.new_think.add(think.as_nanos());
+                self.new_think.add(clock.count(think));
                 self.exit_probability = 7 * self.exit_probability / 8;
             }
             if habits.seeking().is_empty() {
                 self.new_seek.add(distance);
             }
-            habits.thought(think);
+            habits.thought(think, clock);
             habits.sought(distance);
         }
         habits.moved(extent);
@@ -102,9 +117,9 @@ impl Processes {
     pub(super) fn returns_within(&self, process: u32, pause: Duration) -> bool {
         let habits = &self[process].habits;
         if habits.thinking().is_empty() {
-            self.new_think.mean() <= pause.as_nanos() && self.exit_probability <= ONE / 2
+            self.new_think.mean() <= self.clock.count(pause) && self.exit_probability <= ONE / 2
         } else {
-            habits.think() <= pause
+            habits.think(self.clock) <= pause
         }
     }
 
@@ -122,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_new_process_is_expected_back_as_others_were_before_it() {
-        let mut processes = Processes::default();
+        let mut processes = Processes::new(Clock::EXACT);
         let (pause, extent) = (Duration::from_millis(7), Extent::new(0, 8));
         let come = |processes: &mut Processes, id: u32, returns_ms: Option<u64>| {
             let process = processes.find(id);

@@ -1,6 +1,9 @@
 use super::super::REGISTRY;
 use super::super::extremes::Halves;
-use super::super::testing::{Bench, Load, Process, Sent, Tunable, build, run, run_entry, settings};
+use super::super::testing::{
+    Bench, Load, Process, Ran, Sent, Tunable, build, build_at, run, run_entry, settings,
+};
+use crate::Clock;
 use crate::block::{BlockLayer, Settings};
 use fullstroke_contract::Operation;
 use fullstroke_contract::registry::find;
@@ -231,4 +234,47 @@ fn expired_ones_are_looked_for_once_in_the_time_in_which_they_expire() {
     let falls = sent.windows(2).filter(|pair| pair[1].extent.start < pair[0].extent.start).count();
     // Everyone waits for longer than that; in order of arrival, 500 would.
     assert!(falls < 100, "{falls} of 1000 go back");
+}
+
+/// A whole run in a host with so many ticks a second.
+fn run_at(hz: Option<u32>, load: &Load) -> Ran {
+    let clock = Clock::new(hz).unwrap();
+    let entry = find("elevator", REGISTRY, "elevator", "anticipatory").unwrap();
+    let elevator = build_at(clock, entry, "{}", load.queue_depth);
+    let settings = Settings { clock, ..settings(load.queue_depth) };
+    Bench::new(BlockLayer::new(elevator, &settings, None), load).run(Time::NEVER)
+}
+
+#[test]
+fn with_ticks_a_pause_ends_at_one_and_antic_expire_is_what_it_was_in_kernels() {
+    // The first reader stops after 30 requests. The last pause for it is in vain;
+    // then the other, far away, is served.
+    let readers = load(
+        1,
+        &[Process { count: 30, ..sequential(1, 0, 500) }, Process { outstanding: 1, ..scattered(2) }],
+    );
+    let last_pause = |hz: Option<u32>| {
+        let ran = run_at(hz, &readers);
+        let stopped = ran.done.iter().filter(|done| done.0 == 1).map(|done| done.2).next_back().unwrap();
+        let next = ran.sent.iter().find(|sent| sent.at > stopped).unwrap();
+        assert_eq!(next.process, 2);
+        (next.at, next.at.since(stopped))
+    };
+    assert_eq!(last_pause(None).1, Duration::from_micros(6_700));
+    for (hz, tick_ms, ticks) in [(100, 10, 1), (250, 4, 1), (1000, 1, 6)] {
+        let (end, length) = last_pause(Some(hz));
+        let tick = Duration::from_millis(tick_ms);
+        assert_eq!(end.as_nanos() % tick.as_nanos(), 0, "{hz} Hz");
+        assert!(length <= tick * ticks && length + tick > tick * ticks, "{length:?} at {hz} Hz");
+    }
+}
+
+#[test]
+fn with_ticks_longer_than_a_thought_it_waits_for_who_thinks_for_longer_than_the_pause() {
+    // At 100 Hz nobody is seen to think for more than a tick, `MAX_THINKTIME - 1`,
+    // and a pause is one.
+    let readers = load(1, &[sequential(1, 0, 12_000), Process { outstanding: 1, ..scattered(2) }]);
+    let took = |hz: Option<u32>| last(&run_at(hz, &readers).sent);
+    assert!(took(Some(1000)) < took(None) + Duration::from_millis(50));
+    assert!(took(Some(100)) > took(None) + Duration::from_millis(200), "{:?}", took(Some(100)));
 }

@@ -322,7 +322,13 @@ fn pauses_of_those_who_think_long_are_filled_by_others() {
 #[test]
 fn contradictory_values_are_refused() {
     let build = find("elevator", REGISTRY, "elevator", "bfq").unwrap().build.build;
-    let site = Site { queue_depth: 1, nr_requests: 128, capacity: CAPACITY, drive: true };
+    let site = Site {
+        queue_depth: 1,
+        nr_requests: 128,
+        capacity: CAPACITY,
+        drive: true,
+        clock: crate::Clock::EXACT,
+    };
     for (keys, key) in [
         (r#"{ "timeout_sync": "0s" }"#, "timeout_sync"),
         (r#"{ "back_seek_penalty": 0 }"#, "back_seek_penalty"),

@@ -3,6 +3,7 @@
 
 use super::Config;
 use super::queues::Queues;
+use crate::Clock;
 use fullstroke_contract::PriorityClass;
 use fullstroke_units::{Duration, Time};
 
@@ -42,6 +43,10 @@ pub(super) struct Slices {
     /// By kind, asynchronous and synchronous.
     lengths: [Duration; 2],
     idle: Duration,
+    /// `GRACE` and `SEEKY_IDLE_MAX`, as `clock` sees them.
+    grace: Duration,
+    seeky_idle_max: Duration,
+    clock: Clock,
     slice: Option<Slice>,
     /// Until when the idle class must wait; never if none does.
     grace_ends: Time,
@@ -50,10 +55,13 @@ pub(super) struct Slices {
 }
 
 impl Slices {
-    pub(super) fn new(config: &Config) -> Slices {
+    pub(super) fn new(config: &Config, clock: Clock) -> Slices {
         Slices {
             lengths: [config.slice_async, config.slice_sync],
             idle: config.slice_idle,
+            grace: clock.whole(GRACE),
+            seeky_idle_max: clock.whole(SEEKY_IDLE_MAX),
+            clock,
             slice: None,
             grace_ends: Time::NEVER,
             busy_until: Time::ZERO,
@@ -64,7 +72,7 @@ impl Slices {
     /// (`cfq_prio_slice`, `CFQ_SLICE_SCALE`).
     fn length(&self, synchronous: bool, level: u8) -> Duration {
         let base = self.lengths[usize::from(synchronous)];
-        let step = base / 5;
+        let step = self.clock.span(self.clock.count(base) / 5);
         base + step * 4 - step * u64::from(level)
     }
 
@@ -125,7 +133,7 @@ impl Slices {
 
     fn begin(&mut self, now: Time, queues: &Queues) -> Option<u32> {
         let queue = queues.first()?;
-        let grace_ends = self.busy_until + GRACE;
+        let grace_ends = self.busy_until + self.grace;
         if queues[queue].class == PriorityClass::Idle && now < grace_ends {
             self.grace_ends = grace_ends;
             return None;
@@ -198,7 +206,7 @@ impl Slices {
         if slice.is_used(now) {
             self.end(now, true, queues);
         } else if queues[queue].synchronous && queues[queue].is_empty() {
-            slice.idle(now, self.idle, queues);
+            slice.idle(now, self.idle, self.seeky_idle_max, queues);
         }
     }
 }
@@ -206,14 +214,14 @@ impl Slices {
 impl Slice {
     /// Waits for the next request, if the queue is worth it
     /// (`cfq_arm_slice_timer`).
-    fn idle(&mut self, now: Time, longest: Duration, queues: &Queues) {
+    fn idle(&mut self, now: Time, longest: Duration, seeky_max: Duration, queues: &Queues) {
         let Some(process) = self.process else { return };
         if longest == Duration::ZERO || !queues[self.queue].idles {
             return;
         }
         let habits = &queues.processes[process as usize].habits;
         let seeky = habits.seeking().is_reliable() && habits.is_seeky();
-        let span = if seeky { longest.min(SEEKY_IDLE_MAX) } else { longest };
+        let span = if seeky { longest.min(seeky_max) } else { longest };
         self.awaits = true;
         self.idles_until = now + span;
     }

@@ -145,7 +145,7 @@ fn the_turn_after_a_slice_that_was_taken_counts_from_when_it_should_have_ended()
     let config: super::Config = serde_json::from_str("{}").unwrap();
     // The slice of the first of three is ended after so long; a fourth arrives.
     let order = |used_ms: u64, taken: bool| {
-        let (mut slices, mut queues) = (Slices::new(&config), Queues::default());
+        let (mut slices, mut queues) = (Slices::new(&config, crate::Clock::EXACT), Queues::default());
         let join = |now: Time, id: u32, slices: &mut Slices, queues: &mut Queues| {
             let request = Queued { process: id, ..Queued::default() };
             let process = queues.process(now, id);
@@ -171,7 +171,7 @@ fn the_turn_after_a_slice_that_was_taken_counts_from_when_it_should_have_ended()
 #[test]
 fn a_queue_of_shorter_slices_comes_later_the_more_queues_there_are() {
     let config: super::Config = serde_json::from_str("{}").unwrap();
-    let (mut slices, mut queues) = (Slices::new(&config), Queues::default());
+    let (mut slices, mut queues) = (Slices::new(&config, crate::Clock::EXACT), Queues::default());
     for (id, level, at) in [(0, 4, at_ms(0)), (1, 7, at_ms(1)), (2, 0, at_ms(50))] {
         let request = Queued { process: id, level, ..Queued::default() };
         let process = queues.process(at, id);
@@ -347,7 +347,13 @@ fn by_member_the_wait_at_one_does_not_hold_the_others_back() {
 #[test]
 fn values_that_mean_nothing_are_refused() {
     let build = find("elevator", REGISTRY, "elevator", "cfq").unwrap().build.build;
-    let site = super::Site { queue_depth: 1, nr_requests: 128, capacity: CAPACITY, drive: true };
+    let site = super::Site {
+        queue_depth: 1,
+        nr_requests: 128,
+        capacity: CAPACITY,
+        drive: true,
+        clock: crate::Clock::EXACT,
+    };
     for (keys, key) in [
         (r#"{ "quantum": 0 }"#, "quantum"),
         (r#"{ "back_seek_penalty": 0 }"#, "back_seek_penalty"),

@@ -138,7 +138,13 @@ fn the_scale_is_the_mean_latency_over_the_reference() {
 #[test]
 fn values_that_mean_nothing_are_refused() {
     let build = find("elevator", REGISTRY, "elevator", "deadline").unwrap().build.build;
-    let site = super::Site { queue_depth: 1, nr_requests: 128, capacity: CAPACITY, drive: true };
+    let site = super::Site {
+        queue_depth: 1,
+        nr_requests: 128,
+        capacity: CAPACITY,
+        drive: true,
+        clock: crate::Clock::EXACT,
+    };
     for (keys, key) in [
         (r#"{ "fifo_batch": 0 }"#, "fifo_batch"),
         (r#"{ "scale_reference": "1ms" }"#, "scale_reference"),

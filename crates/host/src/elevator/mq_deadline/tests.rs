@@ -114,7 +114,13 @@ fn reads_are_not_held_back_by_async_depth() {
 #[test]
 fn values_that_mean_nothing_are_refused() {
     let build = find("elevator", REGISTRY, "elevator", "mq-deadline").unwrap().build.build;
-    let site = super::Site { queue_depth: 1, nr_requests: 128, capacity: CAPACITY, drive: true };
+    let site = super::Site {
+        queue_depth: 1,
+        nr_requests: 128,
+        capacity: CAPACITY,
+        drive: true,
+        clock: crate::Clock::EXACT,
+    };
     for (keys, key) in [
         (r#"{ "fifo_batch": 0 }"#, "fifo_batch"),
         (r#"{ "async_depth": 0 }"#, "async_depth"),

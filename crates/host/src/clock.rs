@@ -1,0 +1,154 @@
+//! The clock that the host's timers go by.
+//!
+//! Up to this day kernels count most of their time in ticks: `jiffies` grows by
+//! one `HZ` times a second, and who compares times compares those. An expiry of
+//! so many milliseconds is a whole number of ticks, a timer goes off at one, and
+//! nobody sees what happens between two of them.
+
+use fullstroke_contract::ConfigError;
+use fullstroke_units::{Duration, Time};
+
+/// The frequencies that can be chosen when a kernel is built (`kernel/Kconfig.hz`).
+const FREQUENCIES: [u32; 4] = [100, 250, 300, 1000];
+
+/// Exact, or in ticks from the beginning of the run on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Clock {
+    tick: Option<Duration>,
+}
+
+impl Clock {
+    /// To the nanosecond.
+    pub const EXACT: Clock = Clock { tick: None };
+
+    /// With so many ticks a second; exact without.
+    ///
+    /// # Errors
+    /// A frequency that no kernel is built with.
+    pub fn new(hz: Option<u32>) -> Result<Clock, ConfigError> {
+        let Some(hz) = hz else { return Ok(Clock::EXACT) };
+        if !FREQUENCIES.contains(&hz) {
+            let message =
+                format!("found {hz}; expected 100, 250, 300 or 1000 ticks a second, or leave it out (exact)");
+            return Err(ConfigError::new("hz", message));
+        }
+        Ok(Clock { tick: Some(Duration::from_secs(1) / u64::from(hz)) })
+    }
+
+    /// For elevators that read a clock of nanoseconds in their kernels, and set
+    /// timers by it.
+    ///
+    /// # Errors
+    /// If this one ticks.
+    pub fn must_be_exact(self, elevator: &str) -> Result<(), ConfigError> {
+        match self.tick {
+            None => Ok(()),
+            Some(_) => {
+                let message = format!("has no effect: `{elevator}` does not count in ticks; leave it out");
+                Err(ConfigError::new("hz", message))
+            }
+        }
+    }
+
+    /// What it shows at `now`: the last tick.
+    #[inline]
+    pub fn read(self, now: Time) -> Time {
+        match self.tick {
+            None => now,
+            Some(tick) => Time::from_nanos(now.as_nanos() - now.as_nanos() % tick.as_nanos()),
+        }
+    }
+
+    /// An expiry of `span`, as kernels are built with it: `span * HZ / 1000` ticks,
+    /// rounded down, but one at least (`default_antic_expire` of
+    /// `block/as-iosched.c`, `cfq_init` of `block/cfq-iosched.c`,
+    /// `blk_queue_make_request` of `block/ll_rw_blk.c`, Linux 2.6.24). No time
+    /// stays none.
+    pub fn whole(self, span: Duration) -> Duration {
+        if span == Duration::ZERO { span } else { self.span(self.count(span).max(1)) }
+    }
+
+    /// The same where an expiry must lie in the past, as `time_after` asks: a tick
+    /// more.
+    pub fn past(self, span: Duration) -> Duration {
+        self.whole(span) + self.tick.unwrap_or(Duration::ZERO)
+    }
+
+    /// The longest that is shorter than that expiry: a tick less.
+    pub fn short_of(self, span: Duration) -> Duration {
+        self.whole(span).saturating_sub(self.tick.unwrap_or(Duration::ZERO))
+    }
+
+    /// A tick; a millisecond where it is exact.
+    pub fn tick(self) -> Duration {
+        self.tick.unwrap_or(Duration::from_millis(1))
+    }
+
+    /// Whole ticks in `span`; nanoseconds where it is exact.
+    pub fn count(self, span: Duration) -> u64 {
+        span.as_nanos() / self.unit()
+    }
+
+    /// So many ticks, or nanoseconds.
+    pub fn span(self, count: u64) -> Duration {
+        Duration::from_nanos(count.saturating_mul(self.unit()))
+    }
+
+    fn unit(self) -> u64 {
+        self.tick.map_or(1, Duration::as_nanos)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn hz(frequency: u32) -> Clock {
+        Clock::new(Some(frequency)).unwrap()
+    }
+
+    #[test]
+    fn expiries_have_as_many_ticks_as_in_the_kernels() {
+        // `default_antic_expire`, `cfq_slice_idle`, `unplug_delay` and `read_expire`.
+        let usual = [6_700, 8_000, 3_000, 500_000].map(Duration::from_micros);
+        for (frequency, ticks) in
+            [(100, [1, 1, 1, 50]), (250, [1, 2, 1, 125]), (300, [2, 2, 1, 150]), (1000, [6, 8, 3, 500])]
+        {
+            let clock = hz(frequency);
+            assert_eq!(usual.map(|span| clock.count(clock.whole(span))), ticks, "{frequency} Hz");
+        }
+        assert_eq!(hz(250).whole(Duration::ZERO), Duration::ZERO);
+        assert_eq!(hz(250).past(Duration::from_millis(9)), Duration::from_millis(12));
+        assert_eq!(hz(250).short_of(Duration::from_millis(20)), Duration::from_millis(16));
+    }
+
+    #[test]
+    fn a_frequency_that_no_kernel_has_is_refused() {
+        assert_eq!(Clock::new(Some(0)).unwrap_err().key, "hz");
+        assert_eq!(Clock::new(Some(1024)).unwrap_err().key, "hz");
+        assert_eq!(hz(100).must_be_exact("kyber").unwrap_err().key, "hz");
+        assert!(Clock::new(None).unwrap().must_be_exact("kyber").is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn an_exact_clock_changes_nothing(nanoseconds: u64) {
+            let (now, span) = (Time::from_nanos(nanoseconds), Duration::from_nanos(nanoseconds));
+            prop_assert_eq!(Clock::EXACT.read(now), now);
+            prop_assert_eq!([Clock::EXACT.whole(span), Clock::EXACT.past(span), Clock::EXACT.short_of(span)], [span; 3]);
+            prop_assert_eq!(Clock::EXACT.span(Clock::EXACT.count(span)), span);
+        }
+
+        #[test]
+        fn a_timer_goes_off_at_a_tick_and_no_more_than_one_too_early(
+            now in 0u64..1 << 50, span in 1u64..1 << 40, frequency in prop::sample::select(&FREQUENCIES[..]),
+        ) {
+            let (clock, now, span) = (hz(frequency), Time::from_nanos(now), Duration::from_nanos(span));
+            let due = clock.read(now) + clock.whole(span);
+            prop_assert_eq!(clock.read(due), due);
+            prop_assert!(due > now);
+            prop_assert!(due + clock.tick() * 2 > now + span);
+        }
+    }
+}
