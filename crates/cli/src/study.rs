@@ -1,6 +1,7 @@
 //! `fullstroke study`: published studies, run and checked.
 
 mod check;
+mod held_out;
 mod list;
 mod results;
 mod run;

@@ -240,26 +240,31 @@ impl AxisValue {
                 Ok(AxisValue { name, number, stack, set })
             }
             Value::Number(_) | Value::String(_) | Value::Bool(_) => {
-                let Some(first) = &axis.key else {
-                    return Err(ConfigError::new(
-                        "",
-                        format!(
-                            "found {value}; give the axis `{}` a key, or write {{ name = ..., set = [...] }}",
-                            axis.name
-                        ),
-                    ));
-                };
-                let text = match &axis.unit {
-                    Some(unit) => format!("\"{}{unit}\"", label(value)),
-                    None => value.to_string(),
-                };
-                let keys = [first].into_iter().chain(&axis.keys);
-                let set = keys.map(|key| format!("{key}={text}")).collect();
+                let set = assignments(axis.key.as_ref(), &axis.keys, axis.unit.as_deref(), value)?;
                 Ok(AxisValue { name: label(value), number: value.as_f64(), stack: None, set })
             }
             other => Err(ConfigError::new("", format!("found {other}; expected a number, text or table"))),
         }
     }
+}
+
+/// What is set where keys take a plain value.
+pub(crate) fn assignments(
+    key: Option<&String>,
+    further: &[String],
+    unit: Option<&str>,
+    value: &Value,
+) -> Result<Vec<String>, ConfigError> {
+    let Some(first) = key else {
+        let message =
+            format!("found {value}; give a `key` that takes it, or write {{ name = ..., set = [...] }}");
+        return Err(ConfigError::new("", message));
+    };
+    let text = match unit {
+        Some(unit) => format!("\"{}{unit}\"", label(value)),
+        None => value.to_string(),
+    };
+    Ok([first].into_iter().chain(further).map(|key| format!("{key}={text}")).collect())
 }
 
 /// A value as expressions name it.

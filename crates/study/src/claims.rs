@@ -1,15 +1,23 @@
 //! Claims: what was published, what was obtained, and whether it holds.
 
 use crate::axes::label;
-use crate::config::{ClaimConfig, ClaimKind};
+use crate::config::{Bound, ClaimConfig, ClaimKind, ExplainedConfig};
 use crate::expression::{Bindings, Data, Expression, ExpressionError, Problem, Value, parse};
+use crate::held_out::Record;
+use crate::run_list::StudyTable;
 use crate::study::Study;
 use crate::text::{self, Template};
+use crate::variation::Variation;
 use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::read;
 use serde::Serialize;
+use std::collections::BTreeSet;
 
-/// What was obtained goes by this name in `holds` and `shown`.
+/// What was obtained goes by this name in all but `obtained` itself.
 pub(crate) const OBTAINED: &str = "obtained";
+
+/// What the explaining variant gives goes by this name in its `why`.
+pub(crate) const RESTORED: &str = "restored";
 
 /// "Near" means: within a third of the published effect, unless the claim says.
 const NEAR: f64 = 1.0 / 3.0;
@@ -22,6 +30,17 @@ pub struct Claim {
     obtained: Expression,
     shown: Option<Template>,
     rule: Rule,
+    explained: Option<Explained>,
+    supposed: Option<Template>,
+    /// The points that it may look at.
+    pub(crate) touched: BTreeSet<usize>,
+}
+
+/// A variant that restores a statement, and what it shows.
+#[derive(Clone, Debug)]
+struct Explained {
+    variant: String,
+    why: Template,
 }
 
 /// When a claim holds. Bounds are held against the estimate, not against its
@@ -40,9 +59,11 @@ enum Rule {
 pub enum Verdict {
     /// It does.
     Holds,
+    /// It does as assumed, and not with other seeds or another free choice.
+    Fragile,
     /// It does not.
     DoesNotHold,
-    /// It does not, and the study says why.
+    /// It does not, and a variant restores it.
     DiffersExplained,
     /// It holds, and the study explains why it does not.
     HoldsThoughExplained,
@@ -59,10 +80,18 @@ pub struct Judged {
     pub id: String,
     /// The claim as a sentence.
     pub says: String,
+    /// The sentence of the source, and where it stands.
+    pub quote: Option<String>,
+    /// Where it stands.
+    pub at: Option<String>,
+    /// Whether it is a claim of ours.
+    pub ours: bool,
     /// How it is to be read.
     pub kind: ClaimKind,
-    /// What was published.
+    /// What was published, in the units of what was obtained.
     pub published: String,
+    /// When it holds, and whose bound that is.
+    pub holds_if: String,
     /// What was obtained, for people.
     pub shown: String,
     /// The number that was obtained, if it is one.
@@ -71,21 +100,52 @@ pub struct Judged {
     pub ci95_half_width: Option<f64>,
     /// Whether the claim holds.
     pub verdict: Verdict,
-    /// Why it does not, if the study says so; what is wrong, if it is broken.
+    /// Why it does not, if that is shown or supposed; what is wrong, if it is broken.
     pub why: Option<String>,
+    /// What flips the verdict, as far as it was tried.
+    pub flips: Vec<String>,
 }
 
 impl Claim {
     pub(crate) fn new(config: &ClaimConfig) -> Result<Claim, ConfigError> {
-        let read =
-            |key: &str, text: &str| parse(text).map_err(|error| ConfigError::new(key, error.to_string()));
-        let shown = config.shown.as_deref().map(Template::parse).transpose();
+        let fail = |key: &'static str| move |error: ExpressionError| ConfigError::new(key, error.to_string());
+        let template =
+            |key: &'static str, text: Option<&str>| text.map(Template::parse).transpose().map_err(fail(key));
+        let mut supposed = config.supposed.as_deref();
+        let explained = match &config.explained {
+            Some(serde_json::Value::Object(keys)) => {
+                let ExplainedConfig { variant, why } =
+                    read(keys).map_err(|error| error.below("explained"))?;
+                let why = Template::parse(&why).map_err(fail("explained.why"))?;
+                Some(Explained { variant, why })
+            }
+            Some(serde_json::Value::String(words)) => {
+                supposed = Some(words);
+                None
+            }
+            Some(other) => {
+                let message = format!("found {other}; expected {{ variant = \"...\", why = \"...\" }}");
+                return Err(ConfigError::new("explained", message));
+            }
+            None => None,
+        };
+        if config.bound == Bound::Quoted && config.quote.is_none() {
+            return Err(ConfigError::new("bound", "found \"quoted\" without a `quote`"));
+        }
         Ok(Claim {
-            obtained: read("obtained", &config.obtained)?,
-            shown: shown.map_err(|error| ConfigError::new("shown", error.to_string()))?,
+            obtained: parse(&config.obtained).map_err(fail("obtained"))?,
+            shown: template("shown", config.shown.as_deref())?,
             rule: Rule::new(config)?,
+            explained,
+            supposed: template("supposed", supposed)?,
             config: config.clone(),
+            touched: BTreeSet::new(),
         })
+    }
+
+    /// The title of the variant that explains it, if the study says so.
+    pub(crate) fn explained_by(&self) -> Option<&str> {
+        self.explained.as_ref().map(|explained| explained.variant.as_str())
     }
 
     /// Its expressions with their keys.
@@ -94,36 +154,19 @@ impl Claim {
             Rule::Condition(condition) => Some(("holds", condition)),
             _ => None,
         };
-        let shown = self.shown.iter().flat_map(Template::expressions).map(|expression| ("shown", expression));
-        [("obtained", &self.obtained)].into_iter().chain(condition).chain(shown).collect()
+        let why = self.explained.as_ref().map(|explained| &explained.why);
+        let texts =
+            [("shown", self.shown.as_ref()), ("explained", why), ("supposed", self.supposed.as_ref())];
+        let inner = texts.into_iter().flat_map(|(key, template)| {
+            template.into_iter().flat_map(Template::expressions).map(move |expression| (key, expression))
+        });
+        [("obtained", &self.obtained)].into_iter().chain(condition).chain(inner).collect()
     }
 
-    /// What `data` of a variant make of it. What is said of the difference is about
-    /// the study itself, and does not count.
-    pub fn judge_changed(&self, study: &Study, data: &dyn Data) -> Judged {
-        let mut judged = self.judge(study, data);
-        match judged.verdict {
-            Verdict::HoldsThoughExplained => judged.verdict = Verdict::Holds,
-            Verdict::DiffersExplained => judged.verdict = Verdict::DoesNotHold,
-            Verdict::Holds | Verdict::DoesNotHold | Verdict::NotRun | Verdict::Broken => return judged,
-        }
-        judged.why = None;
-        judged
-    }
-
-    /// What `data` makes of it.
-    pub fn judge(&self, study: &Study, data: &dyn Data) -> Judged {
-        let mut judged = Judged {
-            id: self.config.id.clone(),
-            says: self.config.says.clone(),
-            kind: self.config.kind,
-            published: label(&self.config.published),
-            shown: "not run yet".to_owned(),
-            obtained: None,
-            ci95_half_width: None,
-            verdict: Verdict::NotRun,
-            why: self.config.explained.clone(),
-        };
+    /// What `data` make of it alone: whatever explains a difference, or flips
+    /// the verdict, does not count.
+    pub fn judge_plainly(&self, study: &Study, data: &dyn Data) -> Judged {
+        let mut judged = self.not_run();
         match self.obtain(study, data) {
             Ok((value, shown, holds)) => {
                 if let Value::Number(number) = &value {
@@ -131,12 +174,7 @@ impl Claim {
                     judged.ci95_half_width = number.half_width();
                 }
                 judged.shown = shown;
-                judged.verdict = match (holds, &self.config.explained) {
-                    (true, None) => Verdict::Holds,
-                    (true, Some(_)) => Verdict::HoldsThoughExplained,
-                    (false, None) => Verdict::DoesNotHold,
-                    (false, Some(_)) => Verdict::DiffersExplained,
-                };
+                judged.verdict = if holds { Verdict::Holds } else { Verdict::DoesNotHold };
             }
             Err(Problem::Missing) => {}
             Err(Problem::Wrong(error)) => {
@@ -146,6 +184,121 @@ impl Claim {
             }
         }
         judged
+    }
+
+    /// What results make of it: as the study stands, in the variant that explains
+    /// a difference, and in what it was held against.
+    pub fn judge<'a>(
+        &self,
+        study: &'a Study,
+        table: &dyn Fn(Variation) -> StudyTable<'a>,
+        record: Option<&Record>,
+    ) -> Judged {
+        let own = table(Variation::Base);
+        let mut judged = self.judge_plainly(study, &own);
+        if matches!(judged.verdict, Verdict::NotRun | Verdict::Broken) {
+            return judged;
+        }
+        let held = judged.verdict == Verdict::Holds;
+        let flips = record.and_then(|record| record.flips.get(&self.config.id));
+        let flips = flips.into_iter().flatten().filter(|flip| flip.holds != held);
+        judged.flips = flips.map(|flip| format!("{}: {}", flip.with, flip.obtained)).collect();
+        match (&self.explained, held) {
+            (Some(_), true) => judged.verdict = Verdict::HoldsThoughExplained,
+            (Some(explained), false) => self.explain(explained, study, table, &mut judged),
+            (None, true) if !judged.flips.is_empty() => judged.verdict = Verdict::Fragile,
+            (None, true) => {}
+            (None, false) => {
+                let words = self.supposed.as_ref().map(|supposed| self.say(supposed, study, &own, None));
+                judged.why = words.map(|words| format!("supposed, not shown: {words}"));
+            }
+        }
+        judged
+    }
+
+    /// An explanation stands only if the claim holds in its variant.
+    fn explain<'a>(
+        &self,
+        explained: &Explained,
+        study: &'a Study,
+        table: &dyn Fn(Variation) -> StudyTable<'a>,
+        judged: &mut Judged,
+    ) {
+        let titles = study.config.variants.iter().map(|variant| &variant.title);
+        let number = titles.enumerate().find(|(_, title)| **title == explained.variant);
+        let Some((number, title)) = number else { return };
+        let changed = table(Variation::Variant(number));
+        let then = self.judge_plainly(study, &changed);
+        match then.verdict {
+            Verdict::Holds => {
+                let restored = study.evaluator(&changed).evaluate(&self.obtained, &Bindings::new()).ok();
+                let words = self.say(&explained.why, study, &table(Variation::Base), restored);
+                judged.verdict = Verdict::DiffersExplained;
+                judged.why = Some(format!("{words} With \"{title}\": {}", then.shown));
+            }
+            Verdict::NotRun => judged.verdict = Verdict::NotRun,
+            _ => judged.why = Some(format!("\"{title}\" does not restore it: {}", then.shown)),
+        }
+    }
+
+    /// Words about it with their numbers.
+    fn say(&self, words: &Template, study: &Study, data: &dyn Data, restored: Option<Value>) -> String {
+        let evaluator = study.evaluator(data);
+        let own = evaluator.evaluate(&self.obtained, &Bindings::new()).ok();
+        let named = [(OBTAINED, own), (RESTORED, restored)];
+        let bindings: Bindings =
+            named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
+        words.fill(&evaluator, &bindings).unwrap_or_else(|_| "a number in these words is missing".to_owned())
+    }
+
+    /// What is known of it without results.
+    pub(crate) fn not_run(&self) -> Judged {
+        let config = &self.config;
+        Judged {
+            id: config.id.clone(),
+            says: config.says.clone(),
+            quote: config.quote.clone(),
+            at: config.at.clone(),
+            ours: config.ours,
+            kind: config.kind,
+            published: self.published(),
+            holds_if: self.holds_if(),
+            shown: "not run yet".to_owned(),
+            obtained: None,
+            ci95_half_width: None,
+            verdict: Verdict::NotRun,
+            why: None,
+            flips: Vec::new(),
+        }
+    }
+
+    /// What was published, in the format of what was obtained.
+    fn published(&self) -> String {
+        match self.config.published.as_f64() {
+            Some(number) => self.write(number),
+            None => label(&self.config.published),
+        }
+    }
+
+    fn write(&self, number: f64) -> String {
+        text::published(number, self.shown.as_ref().and_then(|shown| shown.format_of(OBTAINED)))
+    }
+
+    /// When it holds, and whose bound that is.
+    fn holds_if(&self) -> String {
+        let bounds = |low: f64, high: f64| match low == high {
+            true => self.write(low),
+            false => format!("{} to {}", self.write(low), self.write(high)),
+        };
+        let rule = match &self.rule {
+            Rule::Within(low, high) => bounds(*low, *high),
+            Rule::Near(centre, distance) => bounds(centre - distance, centre + distance),
+            Rule::Condition(condition) => format!("`{}`", condition.text.trim()),
+        };
+        match self.config.bound {
+            Bound::Quoted => format!("{rule} (as quoted)"),
+            Bound::Ours => rule,
+        }
     }
 
     fn obtain(&self, study: &Study, data: &dyn Data) -> Result<(Value, String, bool), Problem> {
@@ -230,6 +383,7 @@ impl Verdict {
     pub fn text(self) -> &'static str {
         match self {
             Verdict::Holds => "holds",
+            Verdict::Fragile => "fragile",
             Verdict::DoesNotHold => "does not hold",
             Verdict::DiffersExplained => "differs, explained",
             Verdict::HoldsThoughExplained => "holds; its explanation is stale",
@@ -240,6 +394,9 @@ impl Verdict {
 
     /// Whether a check may pass over it.
     pub fn passes(self) -> bool {
-        matches!(self, Verdict::Holds | Verdict::DiffersExplained | Verdict::HoldsThoughExplained)
+        matches!(
+            self,
+            Verdict::Holds | Verdict::Fragile | Verdict::DiffersExplained | Verdict::HoldsThoughExplained
+        )
     }
 }

@@ -17,8 +17,10 @@ pub struct StudyConfig {
     pub question: String,
     /// Where it was answered first: paper, section, figure or table.
     pub source: String,
-    /// What a reader of the results has to know; Markdown.
+    /// What a reader of the results has to know; Markdown, numbers of the results as expressions in braces.
     pub notes: Option<String>,
+    /// Where its section stands on the page of its folder: in ascending order, those without one last.
+    pub order: Option<u32>,
     /// The base stack, relative to the study file. A study without points needs none.
     pub stack: Option<PathBuf>,
     /// Keys of the stack file that every point sets, as by --set.
@@ -61,9 +63,17 @@ pub struct StudyConfig {
     /// What was published, and when it is held to be reproduced.
     #[serde(default)]
     pub claims: Vec<ClaimConfig>,
-    /// One thing changed, and claims that are looked at then.
+    /// Sentences of the source that cannot be tested here.
+    #[serde(default)]
+    pub untestable: Vec<UntestableConfig>,
+    /// One thing changed; every claim that it touches is looked at then.
     #[serde(default)]
     pub variants: Vec<VariantConfig>,
+    /// What the source leaves open, and what else could have been taken.
+    #[serde(default)]
+    pub free: Vec<FreeConfig>,
+    /// A file, relative to the study file, with further `[[free]]`: what several studies have in common.
+    pub choices: Option<PathBuf>,
     /// What is drawn.
     #[serde(default)]
     pub figures: Vec<FigureConfig>,
@@ -144,13 +154,21 @@ pub struct ClaimConfig {
     pub id: String,
     /// The claim as a sentence.
     pub says: String,
+    /// The sentence of the source, or the part of it, that is tested.
+    pub quote: Option<String>,
+    /// Where it stands: `section 5.1.1`, `table 3.2`.
+    pub at: Option<String>,
+    /// Whether it is a claim of ours, which the source does not make.
+    #[serde(default)]
+    pub ours: bool,
     /// The published number, or what was published in words.
     pub published: Value,
     /// How it is to be read.
     pub kind: ClaimKind,
     /// The expression that gives what was obtained.
     pub obtained: String,
-    /// How that is printed: text with expressions in braces, `{min(...):percent} to {max(...):percent}`.
+    /// How that is printed: text with expressions in braces, `{min(...):percent} to {max(...):percent}`. A published
+    /// number is printed in the format of `obtained` there.
     pub shown: Option<String>,
     /// It holds if what was obtained lies within these bounds.
     pub within: Option<[f64; 2]>,
@@ -160,8 +178,48 @@ pub struct ClaimConfig {
     pub effect: Option<f64>,
     /// It holds if this expression is true; `obtained` names what was obtained.
     pub holds: Option<String>,
-    /// Why it does not hold, where that is understood.
-    pub explained: Option<String>,
+    /// Whose the bound is.
+    #[serde(default)]
+    pub bound: Bound,
+    /// Why it does not hold, shown by a variant in which it does.
+    #[schemars(with = "Option<ExplainedConfig>")]
+    pub explained: Option<Value>,
+    /// What is thought to be the reason where no variant shows it; decides nothing. Numbers of the results as expressions
+    /// in braces.
+    pub supposed: Option<String>,
+}
+
+/// Whose the bound of a claim is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Bound {
+    /// The quoted sentence gives it.
+    Quoted,
+    /// It is ours.
+    #[default]
+    Ours,
+}
+
+/// An explanation: in the variant the claim holds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExplainedConfig {
+    /// The title of the variant that restores the statement.
+    pub variant: String,
+    /// What the difference is; numbers of the results as expressions in braces.
+    pub why: String,
+}
+
+/// A sentence of the source that cannot be tested here.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UntestableConfig {
+    /// The sentence, or the part of it.
+    pub quote: String,
+    /// Where it stands.
+    pub at: String,
+    /// Why it cannot be tested.
+    pub why: String,
 }
 
 /// One thing changed.
@@ -176,8 +234,55 @@ pub struct VariantConfig {
     /// Keys that only some points set then.
     #[serde(default)]
     pub settings: Vec<SettingConfig>,
-    /// The claims that are looked at.
+    /// Not used any more: a variant is looked at for every claim that it touches.
+    #[serde(default)]
     pub claims: Vec<String>,
+}
+
+/// What the source leaves open, and what else could have been taken.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FreeConfig {
+    /// What is chosen, for people; unique in the study.
+    pub name: String,
+    /// What the study takes.
+    pub taken: String,
+    /// What the source says of it, or that it says nothing; why this was taken.
+    pub why: String,
+    /// When it was chosen: before or after which results had been seen.
+    pub chosen: String,
+    /// The key of the stack file that takes the other values in turn.
+    pub key: Option<String>,
+    /// Further keys that take the same values.
+    #[serde(default)]
+    pub keys: Vec<String>,
+    /// Stands behind each number when it is set: `us`, `KiB`.
+    pub unit: Option<String>,
+    /// What else could have been taken: a number, text or truth for the key; or a table `{ name, set, settings }`.
+    pub values: Vec<Value>,
+}
+
+/// Another value of a free choice that sets more than one key.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FreeValueConfig {
+    /// Its name, for people.
+    pub name: String,
+    /// Keys of the stack file, as by --set; they come last.
+    #[serde(default)]
+    pub set: Vec<String>,
+    /// Keys that only some points set.
+    #[serde(default)]
+    pub settings: Vec<SettingConfig>,
+}
+
+/// Choices that several studies have in common.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChoicesConfig {
+    /// The choices.
+    #[serde(default)]
+    pub free: Vec<FreeConfig>,
 }
 
 /// One chart.
@@ -198,6 +303,10 @@ pub struct FigureConfig {
     pub x_label: Option<String>,
     /// What stands at the ordinate; the expression unless said.
     pub y_label: Option<String>,
+    /// What to see in it; numbers of the results as expressions in braces.
+    pub caption: Option<String>,
+    /// Whether the ordinate begins at zero; unless said, where the smallest value is less than half of the largest.
+    pub zero: Option<bool>,
     /// Published points, laid over.
     #[serde(default)]
     pub published: Vec<PublishedConfig>,
@@ -211,6 +320,22 @@ pub struct PublishedConfig {
     pub series: Option<Value>,
     /// Pairs of a value of the abscissa's axis and a number.
     pub points: Vec<(Value, f64)>,
+}
+
+impl StudyConfig {
+    /// What its verdicts follow from, as text: the file without what stands in it for people only.
+    pub(crate) fn substance(&self) -> String {
+        let mut bare = self.clone();
+        (bare.title, bare.question, bare.source) = Default::default();
+        (bare.notes, bare.order, bare.short, bare.choices) = Default::default();
+        (bare.variants, bare.free, bare.untestable, bare.figures) = Default::default();
+        for claim in &mut bare.claims {
+            (claim.says, claim.quote, claim.at, claim.shown) = Default::default();
+            (claim.bound, claim.ours, claim.explained, claim.supposed) = Default::default();
+        }
+        // A file that was read can be written.
+        serde_json::to_string(&bare).unwrap_or_default()
+    }
 }
 
 fn one() -> u32 {

@@ -83,6 +83,14 @@ pub enum StudyError {
         /// What the system said.
         source: io::Error,
     },
+    /// A record of what claims were held against cannot be read.
+    #[error("{} is no record of what claims were held against ({problem}); delete it, and `fullstroke study check --seeds 1 --vary-free --record` writes another", file.display())]
+    HeldOut {
+        /// The file.
+        file: PathBuf,
+        /// What was found.
+        problem: String,
+    },
     /// A chart could not be drawn.
     #[error("cannot draw {figure}: {message}")]
     Figure {

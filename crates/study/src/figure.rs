@@ -23,13 +23,20 @@ pub(crate) struct Line {
     /// For each tick the value and half the width of its interval; `None` where
     /// the study has no point.
     pub(crate) points: Vec<Option<(f64, Option<f64>)>>,
-    published: Vec<(f64, f64)>,
+    pub(crate) published: Vec<(f64, f64)>,
 }
 
 const PAGE: (u32, u32) = (900, 540);
 
-/// Colours that are told apart also without red and green (Okabe & Ito, 2008).
-const COLOURS: [RGBColor; 8] = [
+/// A legend stands beside the data, not on them.
+const LEGEND: u32 = 190;
+
+/// What is between the lines of a legend, pixels.
+const LEADING: i32 = 22;
+
+/// Colours that are told apart also without red and green (Okabe & Ito, 2008),
+/// then further ones (Tol, "muted", 2021). None stands for two lines.
+const COLOURS: [RGBColor; 14] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
@@ -37,8 +44,21 @@ const COLOURS: [RGBColor; 8] = [
     RGBColor(86, 180, 233),
     RGBColor(230, 159, 0),
     RGBColor(0, 0, 0),
-    RGBColor(120, 120, 120),
+    RGBColor(140, 140, 140),
+    RGBColor(136, 34, 85),
+    RGBColor(51, 34, 136),
+    RGBColor(153, 153, 51),
+    RGBColor(68, 170, 153),
+    RGBColor(204, 102, 119),
+    RGBColor(102, 70, 40),
 ];
+
+/// A figure has no more lines than there are colours.
+pub(crate) const LINES_MAX: usize = COLOURS.len();
+
+/// Unless a figure says, its ordinate begins at zero where the smallest value is
+/// less than this share of the largest.
+const NEAR_ZERO: f64 = 0.5;
 
 impl Figure {
     /// Figure number `index` of a study; `None` if results are missing.
@@ -101,11 +121,14 @@ impl Figure {
     fn draw_into(&self, svg: &mut String) -> Result<(), Box<dyn std::error::Error>> {
         let page = SVGBackend::with_string(svg, PAGE).into_drawing_area();
         page.fill(&WHITE)?;
+        let legend = self.legend();
+        let width = if legend.is_empty() { PAGE.0 } else { PAGE.0 - LEGEND };
+        let (plot, beside) = page.split_horizontally(width);
         let (low, high) = self.ordinate();
         let places = self.ticks.iter().map(|tick| tick.0);
         let (first, last) = places.fold((f64::MAX, f64::MIN), |(low, high), at| (low.min(at), high.max(at)));
         let margin = ((last - first) * 0.04).max(0.1);
-        let mut chart = ChartBuilder::on(&page)
+        let mut chart = ChartBuilder::on(&plot)
             .caption(&self.config.title, ("sans-serif", 18))
             .margin(12)
             .x_label_area_size(42)
@@ -122,18 +145,13 @@ impl Figure {
             .y_label_formatter(&|value| plain(*value))
             .light_line_style(TRANSPARENT)
             .draw()?;
-        for (number, line) in self.lines.iter().enumerate() {
-            let colour = COLOURS[number % COLOURS.len()];
-            let width = if number < COLOURS.len() { 2 } else { 1 };
-            let style = ShapeStyle { color: colour.to_rgba(), filled: true, stroke_width: width };
+        for (line, colour) in self.lines.iter().zip(COLOURS) {
+            let style = ShapeStyle { color: colour.to_rgba(), filled: true, stroke_width: 2 };
             let found = || {
                 let with_place = self.ticks.iter().zip(&line.points);
                 with_place.filter_map(|(tick, point)| point.map(|(value, width)| (tick.0, value, width)))
             };
-            let drawn = chart.draw_series(LineSeries::new(found().map(|(x, y, _)| (x, y)), style))?;
-            if !line.name.is_empty() {
-                drawn.label(&line.name).legend(move |(x, y)| PathElement::new([(x, y), (x + 20, y)], style));
-            }
+            chart.draw_series(LineSeries::new(found().map(|(x, y, _)| (x, y)), style))?;
             chart.draw_series(found().map(|(x, y, _)| Circle::new((x, y), 3, style)))?;
             let bars = found().filter_map(|(x, y, width)| Some((x, y, width.filter(|width| *width > 0.0)?)));
             chart.draw_series(bars.map(|(x, y, width)| {
@@ -142,34 +160,47 @@ impl Figure {
             let crosses = line.published.iter().map(|&point| Cross::new(point, 5, colour.stroke_width(2)));
             chart.draw_series(crosses)?;
         }
-        if self.lines.iter().any(|line| !line.published.is_empty()) {
-            let nothing: [Cross<(f64, f64), i32>; 0] = [];
-            chart
-                .draw_series(nothing)?
-                .label("published")
-                .legend(|(x, y)| Cross::new((x + 10, y), 5, BLACK.stroke_width(2)));
+        for (number, (name, colour)) in legend.into_iter().enumerate() {
+            let y = 60 + LEADING * i32::try_from(number).unwrap_or(i32::MAX / LEADING);
+            match colour {
+                Some(colour) => {
+                    beside.draw(&PathElement::new([(4, y), (26, y)], colour.stroke_width(2)))?;
+                    beside.draw(&Circle::new((15, y), 3, colour.filled()))?;
+                }
+                None => beside.draw(&Cross::new((15, y), 5, BLACK.stroke_width(2)))?,
+            }
+            beside.draw(&Text::new(name, (34, y - 7), ("sans-serif", 14)))?;
         }
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::UpperLeft)
-            .background_style(WHITE.mix(0.8))
-            .border_style(BLACK.mix(0.3))
-            .draw()?;
         page.present()?;
         Ok(())
     }
 
-    /// From zero, or below the smallest, to above the largest.
+    /// The names of lines with their colours, and without one what crosses are.
+    fn legend(&self) -> Vec<(String, Option<RGBColor>)> {
+        let named = self.lines.iter().zip(COLOURS).filter(|(line, _)| !line.name.is_empty());
+        let mut legend: Vec<_> = named.map(|(line, colour)| (line.name.clone(), Some(colour))).collect();
+        if self.lines.iter().any(|line| !line.published.is_empty()) {
+            legend.push(("published".to_owned(), None));
+        }
+        legend
+    }
+
+    /// From below the smallest, or from zero, to above the largest.
     fn ordinate(&self) -> (f64, f64) {
         let obtained = self.lines.iter().flat_map(|line| line.points.iter().flatten());
         let ends =
             obtained.flat_map(|(value, width)| [value - width.unwrap_or(0.0), value + width.unwrap_or(0.0)]);
         let published = self.lines.iter().flat_map(|line| line.published.iter().map(|point| point.1));
-        let (low, high) = ends
-            .chain(published)
-            .fold((0.0f64, 0.0f64), |(low, high), value| (low.min(value), high.max(value)));
+        let all = ends.chain(published);
+        let (low, high) = all
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
+        if low > high {
+            return (0.0, 1.0);
+        }
+        let zero = self.config.zero.unwrap_or(low < NEAR_ZERO * high);
+        let (low, high) = if zero { (low.min(0.0), high.max(0.0)) } else { (low, high) };
         let margin = ((high - low) * 0.08).max(1e-9);
-        (if low < 0.0 { low - margin } else { 0.0 }, high + margin)
+        (if zero && low == 0.0 { 0.0 } else { low - margin }, high + margin)
     }
 
     fn name_at(&self, value: f64, numeric: bool) -> String {

@@ -9,12 +9,14 @@
 //! | `config.rs` | the study file, as it is written |
 //! | `axes.rs` | axes, and the points that they span |
 //! | `study.rs` | a study file, checked |
+//! | `variation.rs` | a study as it stands, with one thing changed, held out |
 //! | `expression/` | the language of claims |
 //! | `metrics.rs` | what is kept of a run |
 //! | `run_list.rs` | which runs studies need |
 //! | `store.rs`, `version.rs` | where results are kept, and of which build |
 //! | `runner.rs`, `parallel.rs` | runs what is missing, on all cores |
 //! | `claims.rs`, `text.rs` | what holds, and how it is written |
+//! | `held_out.rs` | what was learnt under other seeds and choices |
 //! | `best.rs` | which value of an axis is best |
 //! | `figure.rs`, `page.rs` | charts, and the page of results |
 //! | `schema.rs` | the JSON schema of study files |
@@ -27,6 +29,7 @@ mod config;
 mod error;
 pub mod expression;
 mod figure;
+mod held_out;
 mod metrics;
 mod page;
 mod parallel;
@@ -36,6 +39,7 @@ mod schema;
 mod store;
 mod study;
 mod text;
+mod variation;
 mod version;
 
 pub use axes::{Axis, AxisValue, Matrix, NamedSet};
@@ -43,10 +47,12 @@ pub use best::{Best, RunnerUp, best};
 pub use claims::{Claim, Judged, Verdict};
 pub use config::{ClaimKind, StudyConfig};
 pub use error::StudyError;
+pub use held_out::{Flip, HeldOut, Record};
 pub use page::{drifted, write_pages};
 pub use run_list::{RunList, StudyTable, Task};
 pub use runner::run_tasks;
 pub use schema::schema;
 pub use store::{Key, Results, Store, StoreWriter};
-pub use study::{Study, Variant, find};
+pub use study::{Study, find};
+pub use variation::{Choice, ChoiceValue, Extent, Variation};
 pub use version::VERSION;

@@ -1,11 +1,13 @@
 //! Which runs studies need, each once.
 
 use crate::StudyError;
+use crate::claims::Claim;
 use crate::expression::{Data, Estimate};
 use crate::metrics;
 use crate::parallel::in_parallel;
 use crate::store::{Key, Results};
-use crate::study::{Study, Variant, hex, overrides};
+use crate::study::{Study, hex, overrides};
+use crate::variation::{Extent, Variation};
 use fullstroke_stack::{Stack, StackError};
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,29 +36,68 @@ pub struct Task {
 pub struct RunList {
     /// The runs, each once.
     pub tasks: Vec<Task>,
-    /// For each study, in the order given, the digests of its points.
-    tables: Vec<BTreeMap<Variant, Vec<String>>>,
+    /// For each study, in the order given, what its points are run as.
+    tables: Vec<BTreeMap<Variation, Runs>>,
+}
+
+/// The runs of one study in one way.
+#[derive(Clone, Debug, Default)]
+struct Runs {
+    seeds: Vec<u64>,
+    /// For each point the digest of its stack; `None` where it is not run.
+    digests: Vec<Option<String>>,
 }
 
 /// A stack file and what is set in it.
 type Setup = (PathBuf, Vec<String>);
 
+/// Ways of running a study, each with its seeds.
+type WithSeeds = Vec<(Variation, Vec<u64>)>;
+
 impl RunList {
-    /// The runs of `studies`, with further keys set in every stack; `jobs`
-    /// stacks are read at a time.
+    /// The runs of `studies` and of their variants, with further keys set in
+    /// every stack; `jobs` stacks are read at a time.
     ///
     /// # Errors
     /// The first point whose stack cannot be used.
     pub fn new(studies: &[Study], set: &[String], jobs: usize) -> Result<RunList, StudyError> {
+        let ways = |study: &Study| with_seeds(study, study.variations(), None);
+        RunList::of(studies, &ways, set, jobs)
+    }
+
+    /// Those, and what claims are held against beyond.
+    ///
+    /// # Errors
+    /// The first point whose stack cannot be used.
+    pub fn held_out(
+        studies: &[Study],
+        extent: &Extent,
+        set: &[String],
+        jobs: usize,
+    ) -> Result<RunList, StudyError> {
+        let ways = |study: &Study| {
+            let mut ways = with_seeds(study, study.variations(), None);
+            ways.extend(with_seeds(study, study.held_out(extent), extent.replications));
+            ways
+        };
+        RunList::of(studies, &ways, set, jobs)
+    }
+
+    fn of(
+        studies: &[Study],
+        ways: &dyn Fn(&Study) -> WithSeeds,
+        set: &[String],
+        jobs: usize,
+    ) -> Result<RunList, StudyError> {
         let mut setups: Vec<(Setup, usize, usize)> = Vec::new();
         let mut number: BTreeMap<Setup, usize> = BTreeMap::new();
-        let mut tables: Vec<BTreeMap<Variant, Vec<usize>>> = Vec::new();
+        let mut tables: Vec<Vec<Way>> = Vec::new();
         for (index, study) in studies.iter().enumerate() {
-            let mut table = BTreeMap::new();
-            for variant in study.variants() {
+            let mut table = Vec::new();
+            for (variation, seeds) in ways(study) {
                 let mut points = Vec::new();
-                for point in 0..study.matrix.points().len() {
-                    let Some((stack, mut all)) = study.stack(point, variant) else { continue };
+                for point in study.points_of(variation) {
+                    let Some((stack, mut all)) = study.stack(point, variation) else { continue };
                     all.extend(set.iter().cloned());
                     let setup = (stack, all);
                     let new = number.len();
@@ -64,43 +105,57 @@ impl RunList {
                     if at == new {
                         setups.push((setup, index, point));
                     }
-                    points.push(at);
+                    points.push((point, at));
                 }
-                table.insert(variant, points);
+                table.push(Way { variation, seeds, points });
             }
             tables.push(table);
         }
         let digests = digests(studies, &setups, jobs)?;
         check_paths(studies, set)?;
         let mut run_list = RunList::default();
-        let mut tasks: BTreeMap<Key, usize> = BTreeMap::new();
+        let mut known: BTreeMap<Key, usize> = BTreeMap::new();
         for (study, table) in studies.iter().zip(tables) {
-            let paths = study.paths();
-            for points in table.values() {
-                for (point, &setup) in points.iter().enumerate() {
-                    for seed in study.seeds() {
+            let mut found = BTreeMap::new();
+            for way in table {
+                let mut runs = Runs { seeds: way.seeds, digests: vec![None; study.matrix.points().len()] };
+                for (point, setup) in way.points {
+                    for &seed in &runs.seeds {
                         let key = (digests[setup].clone(), seed);
-                        let new = run_list.tasks.len();
-                        let at = *tasks.entry(key.clone()).or_insert(new);
-                        if at == new {
-                            let values = study.matrix.describe(&study.matrix.points()[point]);
-                            let ((stack, set), ..) = setups[setup].clone();
-                            let name = format!("{} {values} seed={seed}", study.id);
-                            run_list.tasks.push(Task { key, name, stack, set, paths: Vec::new() });
-                        }
-                        let kept = &mut run_list.tasks[at].paths;
-                        kept.extend(
-                            paths.iter().filter(|path| !kept.contains(path)).cloned().collect::<Vec<_>>(),
-                        );
+                        run_list.add(key, study, point, &setups[setup].0, &mut known);
                     }
+                    runs.digests[point] = Some(digests[setup].clone());
                 }
+                found.insert(way.variation, runs);
             }
-            let named = |points: Vec<usize>| points.into_iter().map(|setup| digests[setup].clone()).collect();
-            run_list
-                .tables
-                .push(table.into_iter().map(|(variant, points)| (variant, named(points))).collect());
+            run_list.tables.push(found);
         }
         Ok(run_list)
+    }
+
+    /// A run that a study asks for at a point.
+    fn add(
+        &mut self,
+        key: Key,
+        study: &Study,
+        point: usize,
+        setup: &Setup,
+        known: &mut BTreeMap<Key, usize>,
+    ) {
+        let new = self.tasks.len();
+        let at = *known.entry(key.clone()).or_insert(new);
+        if at == new {
+            let values = study.matrix.describe(&study.matrix.points()[point]);
+            let name = format!("{} {values} seed={}", study.id, key.1);
+            let (stack, set) = setup.clone();
+            self.tasks.push(Task { key, name, stack, set, paths: Vec::new() });
+        }
+        let kept = &mut self.tasks[at].paths;
+        for path in study.paths() {
+            if !kept.contains(&path) {
+                kept.push(path);
+            }
+        }
     }
 
     /// The keys of all runs.
@@ -118,38 +173,66 @@ impl RunList {
         &'a self,
         index: usize,
         study: &'a Study,
-        variant: Variant,
+        variation: Variation,
         results: &'a Results,
     ) -> StudyTable<'a> {
-        let digests = self.tables.get(index).and_then(|tables| tables.get(&variant));
-        StudyTable { study, digests: digests.map_or(&[], Vec::as_slice), results }
+        StudyTable { study, runs: self.runs(index, variation), results }
     }
+
+    /// Whether a variation makes other runs of what a claim looks at.
+    pub fn touches(&self, index: usize, variation: Variation, claim: &Claim) -> bool {
+        let (Some(base), Some(other)) = (self.runs(index, Variation::Base), self.runs(index, variation))
+        else {
+            return false;
+        };
+        let differs = |&point: &usize| base.digests.get(point) != other.digests.get(point);
+        matches!(variation, Variation::Seeds(_)) || claim.touched.iter().any(differs)
+    }
+
+    fn runs(&self, index: usize, variation: Variation) -> Option<&Runs> {
+        self.tables.get(index)?.get(&variation)
+    }
+}
+
+/// A variation of a study while its runs are listed.
+struct Way {
+    variation: Variation,
+    seeds: Vec<u64>,
+    /// Points, each with the number of its setup.
+    points: Vec<(usize, usize)>,
+}
+
+fn with_seeds(study: &Study, variations: Vec<Variation>, replications: Option<u32>) -> WithSeeds {
+    variations.into_iter().map(|variation| (variation, study.seeds(variation, replications))).collect()
 }
 
 /// The results of one study.
 #[derive(Clone, Copy, Debug)]
 pub struct StudyTable<'a> {
     study: &'a Study,
-    digests: &'a [String],
+    runs: Option<&'a Runs>,
     results: &'a Results,
 }
 
 impl StudyTable<'_> {
-    /// Whether every point has its results.
+    /// Whether every point that is run so has its results.
     pub fn is_complete(&self) -> bool {
         let paths = self.study.paths();
+        let Some(runs) = self.runs else { return self.study.matrix.points().is_empty() };
         let complete = |digest: &String| {
-            self.study.seeds().all(|seed| self.results.has(&(digest.clone(), seed), &paths))
+            runs.seeds.iter().all(|&seed| self.results.has(&(digest.clone(), seed), &paths))
         };
-        self.digests.len() == self.study.matrix.points().len() && self.digests.iter().all(complete)
+        runs.digests.iter().flatten().all(complete)
     }
 }
 
 impl Data for StudyTable<'_> {
     fn value(&self, point: usize, metric: usize) -> Option<Estimate> {
-        let (digest, metric) = (self.digests.get(point)?, self.study.metrics.get(metric)?);
-        let each: Option<Vec<(f64, Option<f64>)>> =
-            self.study.seeds().map(|seed| self.results.get(&(digest.clone(), seed), metric)).collect();
+        let runs = self.runs?;
+        let digest = runs.digests.get(point)?.as_ref()?;
+        let metric = self.study.metrics.get(metric)?;
+        let of_seed = |&seed: &u64| self.results.get(&(digest.clone(), seed), metric);
+        let each: Option<Vec<(f64, Option<f64>)>> = runs.seeds.iter().map(of_seed).collect();
         match each?.as_slice() {
             [(value, half_width)] => Some(Estimate::of_run(*value, *half_width)),
             many => Some(Estimate::of_seeds(many.iter().map(|(value, _)| *value).collect())),
@@ -229,7 +312,7 @@ fn check_paths(studies: &[Study], set: &[String]) -> Result<(), StudyError> {
     for study in studies.iter().filter(|study| !study.paths().is_empty()) {
         let mut seen = BTreeSet::new();
         for point in 0..study.matrix.points().len() {
-            let Some((path, mut all)) = study.stack(point, None) else { continue };
+            let Some((path, mut all)) = study.stack(point, Variation::Base) else { continue };
             if seen.insert(path.clone()) {
                 all.extend(set.iter().cloned());
                 let stack = Stack::load(&path, &overrides(&all, None))?;

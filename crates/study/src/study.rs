@@ -1,18 +1,22 @@
 //! A checked study file.
 
-use crate::axes::{Matrix, Pattern, label};
-use crate::claims::Claim;
-use crate::config::{FigureConfig, SettingConfig, StudyConfig};
+use crate::StudyError;
+use crate::axes::{Matrix, label};
+use crate::claims::{Claim, OBTAINED, RESTORED};
+use crate::config::{FigureConfig, StudyConfig};
 use crate::expression::{
     Bindings, Data, Definition, Estimate, Evaluator, Expression, ExpressionError, Problem, Value,
     check_names, parse, parse_signature,
 };
+use crate::figure::LINES_MAX;
 use crate::metrics::standard;
-use crate::{StudyError, claims};
+use crate::text::Template;
+use crate::variation::{Choice, Extent, Settings, Variation, set_at, settings_of};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{nearest, read};
 use fullstroke_stack::{Document, Overrides, StackError};
 use sha2::{Digest as _, Sha256};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -38,19 +42,20 @@ pub struct Study {
     pub claims: Vec<Claim>,
     /// What each figure draws.
     pub figures: Vec<Expression>,
+    /// What the source leaves open.
+    pub choices: Vec<Choice>,
+    /// The notes, and what stands below each figure.
+    pub(crate) notes: Option<Template>,
+    pub(crate) captions: Vec<Option<Template>>,
     /// Keys that only some points set.
     settings: Settings,
     /// Those of each variant.
     changed: Vec<Settings>,
-    /// Sixteen hexadecimal digits of the file and its stack files.
+    /// Sixteen hexadecimal digits of the file and the files that it names.
     pub digest: String,
+    /// The same without what stands in the file for people only.
+    pub substance: String,
 }
-
-/// What is set at which points.
-type Settings = Vec<(Pattern, Vec<String>)>;
-
-/// One thing changed in a study; nothing for the study itself.
-pub type Variant = Option<usize>;
 
 impl Study {
     /// Reads and checks a study file, which is called `id`.
@@ -75,6 +80,10 @@ impl Study {
             id: id.to_owned(),
             file: file.to_owned(),
             digest: String::new(),
+            substance: String::new(),
+            choices: Vec::new(),
+            notes: None,
+            captions: Vec::new(),
             definitions: Vec::new(),
             claims: Vec::new(),
             figures: Vec::new(),
@@ -87,10 +96,13 @@ impl Study {
         };
         study.define().map_err(at)?;
         study.read_claims().map_err(at)?;
-        study.settings = study.settings(&study.config.settings).map_err(at)?;
+        study.settings = settings_of(&study.config.settings, &study.matrix).map_err(at)?;
         study.read_variants().map_err(at)?;
+        let shared = study.config.choices.as_ref().map(|file| study.folder().join(file));
+        study.choices = Choice::read(&study.config.free, shared.as_deref(), &study.matrix)?.map_err(at)?;
         study.check_figures().map_err(at)?;
-        study.digest = study.compute_digest()?;
+        study.read_texts().map_err(at)?;
+        (study.digest, study.substance) = study.compute_digests()?;
         Ok(study)
     }
 
@@ -128,40 +140,85 @@ impl Study {
                 let message = format!("there are two claims `{}`", config.id);
                 return Err(below(ConfigError::new("id", message)));
             }
-            let claim = Claim::new(config).map_err(below)?;
+            let mut claim = Claim::new(config).map_err(below)?;
             for (key, expression) in claim.expressions() {
-                let fail = |error: ExpressionError| below(ConfigError::new(key, error.to_string()));
-                let variables =
-                    if key == "obtained" { Vec::new() } else { vec![claims::OBTAINED.to_owned()] };
-                check_names(expression, &variables, &self.matrix, &self.metrics, &self.definitions)
-                    .map_err(fail)?;
-                let any = Value::Number(Estimate::exact(1.0));
-                let bindings = variables.into_iter().map(|name| (name, any.clone())).collect();
-                self.try_out(expression, &bindings).map_err(fail)?;
+                let variables: &[&str] = match key {
+                    "obtained" => &[],
+                    "explained" => &[OBTAINED, RESTORED],
+                    _ => &[OBTAINED],
+                };
+                self.check(expression, variables)
+                    .map_err(|error| below(ConfigError::new(key, error.to_string())))?;
             }
+            claim.touched = self.touched_by(&claim);
             self.claims.push(claim);
+        }
+        self.check_quotes()
+    }
+
+    /// A study that quotes its source does so for each claim that is not its own.
+    fn check_quotes(&self) -> Result<(), ConfigError> {
+        let claims = &self.config.claims;
+        let quotes = claims.iter().any(|claim| claim.quote.is_some() || claim.ours);
+        for (index, claim) in claims.iter().enumerate() {
+            let fail =
+                |key: &str, message: &str| Err(ConfigError::new(format!("claims[{index}].{key}"), message));
+            match (&claim.quote, &claim.at) {
+                (Some(_), _) if claim.ours => return fail("ours", "a claim with a quote is the source's"),
+                (Some(_), None) => return fail("at", "expected where the quote stands: \"section 4.2\""),
+                (None, Some(_)) => return fail("at", "there is no quote that it could be the place of"),
+                (None, None) if quotes && !claim.ours => {
+                    return fail("quote", "expected the sentence that is tested, or ours = true");
+                }
+                _ => {}
+            }
         }
         Ok(())
     }
 
-    fn settings(&self, of: &[SettingConfig]) -> Result<Settings, ConfigError> {
-        let read = |(index, setting): (usize, &SettingConfig)| {
-            let points = self.matrix.pattern(&setting.at);
-            let points = points.map_err(|error| error.below("at").below(&format!("settings[{index}]")))?;
-            Ok((points, setting.set.clone()))
+    /// Names, and values as if all points had results.
+    fn check(&self, expression: &Expression, variables: &[&str]) -> Result<(), ExpressionError> {
+        let names: Vec<String> = variables.iter().map(|&name| name.to_owned()).collect();
+        check_names(expression, &names, &self.matrix, &self.metrics, &self.definitions)?;
+        let any = Value::Number(Estimate::exact(1.0));
+        self.try_out(expression, &names.into_iter().map(|name| (name, any.clone())).collect())
+    }
+
+    /// The notes and captions, which may name what was obtained.
+    fn read_texts(&mut self) -> Result<(), ConfigError> {
+        let read = |text: &Option<String>, key: String| -> Result<Option<Template>, ConfigError> {
+            let Some(text) = text else { return Ok(None) };
+            let fail = |error: ExpressionError| ConfigError::new(key.clone(), error.to_string());
+            let template = Template::parse(text).map_err(fail)?;
+            template.expressions().try_for_each(|expression| self.check(expression, &[])).map_err(fail)?;
+            Ok(Some(template))
         };
-        of.iter().enumerate().map(read).collect()
+        let notes = read(&self.config.notes, "notes".to_owned())?;
+        let figures = self.config.figures.iter().enumerate();
+        let captions: Result<Vec<_>, _> = figures
+            .map(|(index, figure)| read(&figure.caption, format!("figures[{index}].caption")))
+            .collect();
+        (self.notes, self.captions) = (notes, captions?);
+        Ok(())
     }
 
     fn read_variants(&mut self) -> Result<(), ConfigError> {
         for (index, variant) in self.config.variants.iter().enumerate() {
-            let path = format!("variants[{index}]");
-            self.changed.push(self.settings(&variant.settings).map_err(|error| error.below(&path))?);
-            let known: Vec<&str> = self.config.claims.iter().map(|claim| claim.id.as_str()).collect();
-            if let Some(id) = variant.claims.iter().find(|id| !known.contains(&id.as_str())) {
-                let near = nearest(id, &known);
-                let message = format!("there is no claim `{id}`{near}; known: {}", known.join(", "));
-                return Err(ConfigError::new(format!("{path}.claims"), message));
+            let below = |error: ConfigError| error.below(&format!("variants[{index}]"));
+            if self.config.variants[..index].iter().any(|other| other.title == variant.title) {
+                let message = format!("there are two variants `{}`", variant.title);
+                return Err(below(ConfigError::new("title", message)));
+            }
+            self.changed.push(settings_of(&variant.settings, &self.matrix).map_err(below)?);
+        }
+        let titles: Vec<&str> = self.config.variants.iter().map(|variant| variant.title.as_str()).collect();
+        for (index, claim) in self.claims.iter().enumerate() {
+            if let Some(title) = claim.explained_by()
+                && !titles.contains(&title)
+            {
+                let near = nearest(title, &titles);
+                let message = format!("there is no variant `{title}`{near}; known: {}", titles.join(", "));
+                return Err(ConfigError::new(format!("claims[{index}].explained.variant"), message));
             }
         }
         Ok(())
@@ -181,7 +238,13 @@ impl Study {
             let x = self.matrix.axis(&figure.x).map_err(|message| fail("x", message))?;
             let mut series = None;
             if let Some(name) = &figure.series {
-                series = Some(self.matrix.domain(name).map_err(|message| fail("series", message))?);
+                let domain = self.matrix.domain(name).map_err(|message| fail("series", message))?;
+                if domain.1.len() > LINES_MAX {
+                    let message =
+                        format!("found {} lines; {LINES_MAX} are told apart at most", domain.1.len());
+                    return Err(fail("series", message));
+                }
+                series = Some(domain);
             }
             for published in &figure.published {
                 for (value, _) in &published.points {
@@ -241,8 +304,21 @@ impl Study {
         }
     }
 
+    /// The points that a claim may look at.
+    fn touched_by(&self, claim: &Claim) -> BTreeSet<usize> {
+        let touched = Touched::default();
+        let evaluator = Evaluator { thorough: true, ..self.evaluator(&touched) };
+        let any = |name: &str| (name.to_owned(), Value::Number(Estimate::exact(1.0)));
+        let bindings = vec![any(OBTAINED), any(RESTORED)];
+        for (_, expression) in claim.expressions() {
+            // Mistakes were found before.
+            let _ = evaluator.evaluate(expression, &bindings);
+        }
+        touched.0.into_inner()
+    }
+
     /// The stack of a point, and what is set in it.
-    pub(crate) fn stack(&self, point: usize, variant: Variant) -> Option<(PathBuf, Vec<String>)> {
+    pub(crate) fn stack(&self, point: usize, variation: Variation) -> Option<(PathBuf, Vec<String>)> {
         let values = &self.matrix.points()[point];
         let chosen: Vec<_> =
             self.matrix.axes.iter().zip(values).map(|(axis, &value)| &axis.values[value]).collect();
@@ -250,23 +326,75 @@ impl Study {
             chosen.iter().rev().find_map(|value| value.stack.as_ref()).or(self.config.stack.as_ref())?;
         let mut set = self.config.set.clone();
         set.extend(chosen.iter().flat_map(|value| value.set.iter().cloned()));
-        set.extend(at(&self.settings, values));
-        if let Some(variant) = variant {
-            set.extend(self.config.variants[variant].set.iter().cloned());
-            set.extend(at(&self.changed[variant], values));
+        set.extend(set_at(&self.settings, values));
+        match variation {
+            Variation::Base | Variation::Seeds(_) => {}
+            Variation::Variant(variant) => {
+                set.extend(self.config.variants[variant].set.iter().cloned());
+                set.extend(set_at(&self.changed[variant], values));
+            }
+            Variation::Free(choice, value) => {
+                let value = &self.choices[choice].values[value];
+                set.extend(value.set.iter().cloned());
+                set.extend(set_at(&value.settings, values));
+            }
         }
         Some((self.folder().join(stack), set))
     }
 
     /// The study itself, and every variant of it.
-    pub fn variants(&self) -> impl Iterator<Item = Variant> {
-        [None].into_iter().chain((0..self.config.variants.len()).map(Some))
+    pub fn variations(&self) -> Vec<Variation> {
+        let variants = (0..self.config.variants.len()).map(Variation::Variant);
+        [Variation::Base].into_iter().chain(variants).collect()
+    }
+
+    /// What its claims are held against beyond that.
+    pub fn held_out(&self, extent: &Extent) -> Vec<Variation> {
+        if self.matrix.points().is_empty() {
+            return Vec::new();
+        }
+        let choices = self.choices.iter().enumerate().filter(|_| extent.vary_free);
+        let free = choices
+            .flat_map(|(choice, of)| (0..of.values.len()).map(move |value| Variation::Free(choice, value)));
+        (1..=extent.seeds).map(Variation::Seeds).chain(free).collect()
+    }
+
+    /// A way of running it, for people.
+    pub fn describe(&self, variation: Variation, replications: Option<u32>) -> String {
+        match variation {
+            Variation::Base => "as assumed".to_owned(),
+            Variation::Variant(variant) => self.config.variants[variant].title.clone(),
+            Variation::Free(choice, value) => {
+                let choice = &self.choices[choice];
+                format!("{}: {}", choice.config.name, choice.values[value].name)
+            }
+            Variation::Seeds(_) => match self.seeds(variation, replications).as_slice() {
+                [first, .., last] => format!("seeds {first} to {last}"),
+                [one] => format!("seed {one}"),
+                [] => "no seed".to_owned(),
+            },
+        }
+    }
+
+    /// The points that are run: all, or those that claims look at.
+    pub(crate) fn points_of(&self, variation: Variation) -> BTreeSet<usize> {
+        match variation {
+            Variation::Base => (0..self.matrix.points().len()).collect(),
+            _ => self.claims.iter().flat_map(|claim| claim.touched.iter().copied()).collect(),
+        }
     }
 
     /// The seeds of each point.
-    pub fn seeds(&self) -> impl Iterator<Item = u64> + use<> {
-        let first = self.config.seed;
-        (0..u64::from(self.config.replications)).map(move |number| first.wrapping_add(number))
+    pub fn seeds(&self, variation: Variation, replications: Option<u32>) -> Vec<u64> {
+        let count = u64::from(replications.unwrap_or(self.config.replications));
+        let first = match variation {
+            // The study's own seeds are none of these.
+            Variation::Seeds(set) => {
+                u64::from(self.config.replications).saturating_add(u64::from(set.saturating_sub(1)) * count)
+            }
+            _ => 0,
+        };
+        (first..first.saturating_add(count)).map(|number| self.config.seed.wrapping_add(number)).collect()
     }
 
     /// The folder of its file.
@@ -279,28 +407,33 @@ impl Study {
         self.metrics[standard().len()..].to_vec()
     }
 
-    fn compute_digest(&self) -> Result<String, StackError> {
+    /// Digests of the file with all that it names, and of the same without prose.
+    fn compute_digests(&self) -> Result<(String, String), StackError> {
         let stacks =
             self.matrix.axes.iter().flat_map(|axis| &axis.values).filter_map(|value| value.stack.as_ref());
-        let stacks: BTreeSet<&PathBuf> = stacks.chain(&self.config.stack).collect();
-        let mut hash = Sha256::new();
-        for path in
-            [self.file.clone()].into_iter().chain(stacks.iter().map(|stack| self.folder().join(stack)))
-        {
+        let named: BTreeSet<&PathBuf> = stacks.chain(&self.config.stack).collect();
+        let (mut whole, mut substance) = (Sha256::new(), Sha256::new());
+        let mut add = |path: PathBuf, counts: bool| -> Result<(), StackError> {
             let text = std::fs::read(&path).map_err(|error| {
                 StackError::whole(path.display().to_string(), format!("cannot be read: {error}"))
             })?;
-            hash.update(text.len().to_le_bytes());
-            hash.update(text);
+            for hash in [Some(&mut whole), counts.then_some(&mut substance)].into_iter().flatten() {
+                hash.update(text.len().to_le_bytes());
+                hash.update(&text);
+            }
+            Ok(())
+        };
+        add(self.file.clone(), false)?;
+        named.iter().try_for_each(|stack| add(self.folder().join(stack), true))?;
+        if let Some(choices) = &self.config.choices {
+            add(self.folder().join(choices), false)?;
         }
-        Ok(hex(&hash.finalize()))
+        substance.update(self.config.substance());
+        for choice in &self.choices {
+            substance.update(format!("{:?}", choice.values));
+        }
+        Ok((hex(&whole.finalize()), hex(&substance.finalize())))
     }
-}
-
-/// What is set at a point.
-fn at<'a>(settings: &'a Settings, point: &'a [usize]) -> impl Iterator<Item = String> + 'a {
-    let here = settings.iter().filter(|(points, _)| points.matches(point));
-    here.flat_map(|(_, set)| set.iter().cloned())
 }
 
 /// The first sixteen hexadecimal digits.
@@ -318,6 +451,17 @@ struct AsIf;
 
 impl Data for AsIf {
     fn value(&self, _: usize, _: usize) -> Option<Estimate> {
+        Some(Estimate::exact(1.0))
+    }
+}
+
+/// Which points were asked for.
+#[derive(Default)]
+struct Touched(RefCell<BTreeSet<usize>>);
+
+impl Data for Touched {
+    fn value(&self, point: usize, _: usize) -> Option<Estimate> {
+        self.0.borrow_mut().insert(point);
         Some(Estimate::exact(1.0))
     }
 }

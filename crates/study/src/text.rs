@@ -13,7 +13,7 @@ pub struct Template {
 
 /// How a number is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Format {
+pub(crate) enum Format {
     /// Three significant digits and the interval.
     Interval,
     /// Three significant digits.
@@ -62,6 +62,12 @@ impl Template {
         self.parts.iter().filter_map(|(_, inner)| inner.as_ref().map(|(expression, _)| expression))
     }
 
+    /// How `name` is written where it stands alone in braces.
+    pub(crate) fn format_of(&self, name: &str) -> Option<Format> {
+        let inner = self.parts.iter().filter_map(|(_, inner)| inner.as_ref());
+        inner.filter(|(expression, _)| expression.text.trim() == name).map(|(_, format)| *format).next()
+    }
+
     /// The text with its values.
     pub(crate) fn fill(&self, evaluator: &Evaluator<'_>, bindings: &Bindings) -> Result<String, Problem> {
         let mut filled = String::new();
@@ -91,6 +97,16 @@ fn split_format(text: &str) -> Result<(&str, Format), String> {
         let names: Vec<&str> = FORMATS.iter().map(|entry| entry.0).collect();
         format!("there is no format `{name}`{}; known: {}", nearest(name, &names), names.join(", "))
     })
+}
+
+/// A number as the source has it, in the units of `format`.
+pub(crate) fn published(number: f64, format: Option<Format>) -> String {
+    let percent = (number * 1e5).round() / 1e3;
+    match format {
+        Some(Format::Percent | Format::Change) if number > 0.0 => format!("+{percent} %"),
+        Some(Format::Percent | Format::Change | Format::Share) => format!("{} %", percent + 0.0),
+        _ => format!("{}", (number * 1e9).round() / 1e9 + 0.0),
+    }
 }
 
 /// A value in a few characters, a number with its interval.

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{STUDY, study};
-use fullstroke_study::{RunList, Study};
+use fullstroke_study::{Extent, RunList, Study, Variation};
 use std::collections::BTreeSet;
 use std::fs;
 
@@ -49,9 +49,8 @@ set = ["volume.chunk=16KiB"]
 title = "larger"
 set = ["workload.size=8KiB"]
 settings = [{ at = { policy = "fcfs" }, set = ["volume.chunk=256KiB"] }]
-claims = []
 "#;
-    let (_folder, found) = study(&format!("{STUDY}{lines}"));
+    let (_folder, found) = study(&format!("{STUDY}{lines}{}", claim("T-1", "mean()")));
     let run_list = RunList::new(&[found.unwrap()], &["workload.requests=50".to_owned()], 2).unwrap();
     assert_eq!(run_list.tasks.len(), 2 * 2 * 9);
     let count =
@@ -97,4 +96,80 @@ fn a_point_is_known_by_its_stack_and_by_the_bytes_of_its_trace() {
     assert_eq!(one.len(), 9);
     fs::write(&trace, line.replace("Read", "Write")).unwrap();
     assert!(digests(&found[0]).is_disjoint(&one), "the trace says something else");
+}
+
+/// A claim that always holds, once it has numbers.
+fn claim(id: &str, obtained: &str) -> String {
+    format!(
+        "\n[[claims]]\nid = \"{id}\"\nsays = \"?\"\npublished = \"?\"\nkind = \"shape\"\nobtained = \"{obtained}\"\nholds = \"obtained > 0\"\n"
+    )
+}
+
+#[test]
+fn a_variant_is_run_for_what_claims_look_at_and_touches_those_that_it_changes() {
+    let lines = r#"
+[[variants]]
+title = "larger chunks for one policy"
+settings = [{ at = { policy = "look" }, set = ["volume.chunk=256KiB"] }]
+"#;
+    let claims = claim("T-1", "mean(policy=fcfs, load=10)")
+        + &claim(
+            "T-2",
+            "sum(l in load where l > 10 and mean(policy=satf, load=l) > 99: mean(policy=look, load=l))",
+        );
+    let (_folder, found) = study(&format!("{STUDY}{lines}{claims}"));
+    let study = found.unwrap();
+    let run_list = RunList::new(std::slice::from_ref(&study), &[], 2).unwrap();
+    let variant = Variation::Variant(0);
+    assert!(!run_list.touches(0, variant, &study.claims[0]));
+    assert!(run_list.touches(0, variant, &study.claims[1]), "also where a condition left it out so far");
+    // Nine points with two seeds; in the variant the points of `look` are others.
+    assert_eq!(run_list.tasks.len(), 2 * (9 + 3));
+}
+
+#[test]
+fn what_is_free_is_varied_one_choice_at_a_time_and_seeds_are_other_ones() {
+    let lines = r#"
+[[free]]
+name = "chunk"
+taken = "64 KiB"
+why = "not said"
+chosen = "before any result"
+key = "volume.chunk"
+unit = "KiB"
+values = [16, 256]
+
+[[free]]
+name = "drives"
+taken = "2"
+why = "not said"
+chosen = "before any result"
+values = [{ name = "four", set = ["volume.drives=4"] }]
+"#;
+    let (_folder, found) = study(&format!("{STUDY}{lines}{}", claim("T-1", "mean(policy=fcfs)")));
+    let study = found.unwrap();
+    let extent = Extent { seeds: 2, vary_free: true, replications: None };
+    let names: Vec<String> =
+        study.held_out(&extent).into_iter().map(|way| study.describe(way, None)).collect();
+    let expected = ["seeds 3 to 4", "seeds 5 to 6", "chunk: 16 KiB", "chunk: 256 KiB", "drives: four"];
+    assert_eq!(names, expected);
+    let runs = |extent: &Extent| {
+        RunList::held_out(std::slice::from_ref(&study), extent, &[], 2).unwrap().tasks.len()
+    };
+    // The claim looks at three of nine points.
+    assert_eq!(runs(&Extent::default()), 2 * 9);
+    assert_eq!(runs(&extent), 2 * (9 + 5 * 3));
+    assert_eq!(runs(&Extent { replications: Some(1), ..extent }), 2 * 9 + 5 * 3);
+}
+
+#[test]
+fn prose_and_choices_of_words_leave_what_was_learnt_in_force() {
+    let text = format!("{STUDY}{}", claim("T-1", "mean(policy=fcfs)"));
+    let of = |text: &str| study(text).1.unwrap();
+    let before = of(&text);
+    let prose =
+        of(&text.replace("title = \"a test\"", "title = \"another\"\nnotes = \"Of {mean(policy=fcfs)}.\""));
+    assert_ne!(prose.digest, before.digest);
+    assert_eq!(prose.substance, before.substance);
+    assert_ne!(of(&text.replace("obtained > 0", "obtained > 1")).substance, before.substance);
 }

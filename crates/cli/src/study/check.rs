@@ -1,23 +1,57 @@
 //! `fullstroke study check`: whether claims hold.
 
+use super::held_out;
 use super::{Loaded, Selection};
 use crate::output::{Failure, Output};
 use clap::Args;
 use fullstroke_measure::table;
-use fullstroke_study::{Judged, Study};
+use fullstroke_study::{HeldOut, Judged, Study, Variation};
 use serde::Serialize;
 use std::fmt::Write as _;
+use std::num::{NonZeroU32, NonZeroUsize};
 
 /// Hold the claims of studies against the results that there are. Status 1 if
-/// one does not hold and the study does not explain why.
+/// one does not hold and no variant of the study restores it.
+///
+/// With --seeds or --vary-free: which verdicts survive other seeds than the
+/// study's, and other values of what its source leaves open, one at a time.
+/// What that needs is run first.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    selection: Selection,
+    pub(super) selection: Selection,
 
     /// As of `study run`: look at results that were made with these keys.
     #[arg(long, value_name = "KEY=VALUE")]
-    set: Vec<String>,
+    pub(super) set: Vec<String>,
+
+    /// Judge again with so many other sets of seeds, each as large as the
+    /// study's.
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, hide_default_value = true)]
+    pub(super) seeds: u32,
+
+    /// Judge again with every other value of each choice that the source leaves
+    /// open.
+    #[arg(long)]
+    pub(super) vary_free: bool,
+
+    /// Seeds of each point when judging again; as many as the study has unless
+    /// said.
+    #[arg(long, value_name = "NUMBER")]
+    pub(super) replications: Option<NonZeroU32>,
+
+    /// Say how many runs judging again needs, and stop.
+    #[arg(long)]
+    pub(super) count: bool,
+
+    /// Keep what was learnt in held-out.json beside the studies, from which
+    /// their pages take it.
+    #[arg(long, conflicts_with = "set")]
+    pub(super) record: bool,
+
+    /// Runs at a time; as many as there are cores unless said.
+    #[arg(long, value_name = "NUMBER")]
+    pub(super) jobs: Option<NonZeroUsize>,
 }
 
 /// The claims of one study.
@@ -28,7 +62,7 @@ struct Checked<'a> {
     variants: Vec<Changed<'a>>,
 }
 
-/// The claims that are looked at with one thing changed. They decide nothing.
+/// The claims that a change touches, with one thing changed.
 #[derive(Debug, Serialize)]
 struct Changed<'a> {
     title: &'a str,
@@ -36,28 +70,38 @@ struct Changed<'a> {
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    if arguments.seeds > 0 || arguments.vary_free {
+        return held_out::execute(arguments, output);
+    }
+    if arguments.count || arguments.record {
+        return Err(Failure::Input(
+            "--count and --record are about --seeds and --vary-free; give one".into(),
+        ));
+    }
     let loaded = arguments.selection.load(&arguments.set)?;
-    let checked: Vec<Checked<'_>> =
-        loaded.studies.iter().enumerate().map(|(index, study)| check(index, study, &loaded)).collect();
+    let mut checked = Vec::new();
+    for (index, study) in loaded.studies.iter().enumerate() {
+        let held_out = HeldOut::read(study.folder()).map_err(Failure::input)?;
+        checked.push(check(index, study, &loaded, &held_out));
+    }
     output.show(&checked, text(&checked))?;
     let passes = checked.iter().flat_map(|study| &study.claims).all(|claim| claim.verdict.passes());
     if passes { Ok(()) } else { Err(Failure::Checks) }
 }
 
-fn check<'a>(index: usize, study: &'a Study, loaded: &Loaded) -> Checked<'a> {
-    let results = |variant| loaded.run_list.table(index, study, variant, &loaded.results);
-    let variants = study.config.variants.iter().enumerate().map(|(number, variant)| Changed {
-        title: &variant.title,
-        claims: study
-            .claims
-            .iter()
-            .filter(|claim| variant.claims.contains(&claim.config.id))
-            .map(|claim| claim.judge_changed(study, &results(Some(number))))
-            .collect(),
+fn check<'a>(index: usize, study: &'a Study, loaded: &Loaded, held_out: &HeldOut) -> Checked<'a> {
+    let Loaded { run_list, results, .. } = loaded;
+    let table = |variation| run_list.table(index, study, variation, results);
+    let variants = study.config.variants.iter().enumerate().map(|(number, variant)| {
+        let variation = Variation::Variant(number);
+        let touched = study.claims.iter().filter(|claim| run_list.touches(index, variation, claim));
+        let claims = touched.map(|claim| claim.judge_plainly(study, &table(variation))).collect();
+        Changed { title: &variant.title, claims }
     });
+    let record = held_out.of(study);
     Checked {
         study: &study.id,
-        claims: study.claims.iter().map(|claim| claim.judge(study, &results(None))).collect(),
+        claims: study.claims.iter().map(|claim| claim.judge(study, &table, record)).collect(),
         variants: variants.collect(),
     }
 }
@@ -73,7 +117,7 @@ fn text(checked: &[Checked<'_>]) -> String {
     }
     let claims = || checked.iter().flat_map(|study| &study.claims);
     let hold = claims().filter(|claim| claim.verdict.passes()).count();
-    let _ = write!(text, "{hold} of {} claims hold or are explained.", claims().count());
+    let _ = write!(text, "{hold} of {} claims hold, or a variant restores them.", claims().count());
     text
 }
 
@@ -86,6 +130,9 @@ fn lines(claims: &[Judged]) -> String {
     for claim in claims {
         if let Some(why) = &claim.why {
             let _ = write!(text, "\n{}: {why}", claim.id);
+        }
+        for flip in &claim.flips {
+            let _ = write!(text, "\n{}: another verdict with {flip}", claim.id);
         }
     }
     text

@@ -36,7 +36,7 @@ impl<'a> Line<'a> {
             id: &study.id,
             title: &study.config.title,
             source: &study.config.source,
-            points: study.matrix.points().len() * study.variants().count(),
+            points: study.matrix.points().len() * study.variations().len(),
             replications: study.config.replications,
             claims: study.claims.len(),
             short: study.config.short,

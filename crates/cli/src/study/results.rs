@@ -4,7 +4,7 @@ use super::{Loaded, Selection};
 use crate::output::{Failure, Output};
 use clap::Args;
 use fullstroke_measure::{Metric, number, table};
-use fullstroke_study::{Best, Study, best, drifted, write_pages};
+use fullstroke_study::{Best, Study, Variation, best, drifted, write_pages};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -108,7 +108,7 @@ fn of_study<'a>(
     metric: Metric,
     over: Option<&str>,
 ) -> Result<Found<'a>, Failure> {
-    let results = loaded.run_list.table(index, study, None, &loaded.results);
+    let results = loaded.run_list.table(index, study, Variation::Base, &loaded.results);
     let best = best(study, &results, metric, over).map_err(Failure::input)?;
     Ok(Found { study: &study.id, by: metric.name(), best })
 }

@@ -4,7 +4,7 @@ use super::{Selection, jobs};
 use crate::bars::Bars;
 use crate::output::{Failure, Output};
 use clap::Args;
-use fullstroke_study::{RunList, VERSION, run_tasks};
+use fullstroke_study::{RunList, Store, VERSION, run_tasks};
 use serde::Serialize;
 use std::num::NonZeroUsize;
 use std::time::Instant;
@@ -42,25 +42,11 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let (studies, store) = (arguments.selection.find()?, arguments.selection.store());
     let jobs = jobs(arguments.jobs);
     let run_list = RunList::new(&studies, &arguments.set, jobs).map_err(Failure::input)?;
-    let read = || store.read(&run_list.keys()).map_err(Failure::input);
-    let mut missing = run_list.missing(&read()?);
-    if !missing.is_empty() {
-        let writer = store.writer().map_err(Failure::input)?;
-        // Another run may have ended since the results were read.
-        missing = run_list.missing(&read()?);
-        let bars = Bars::new(["runs"], output);
-        let all = missing.len() as u64;
-        bars.advance(0, 0, Some(all));
-        let ran = run_tasks(&missing, jobs, writer, &|done| {
-            bars.advance(0, done as u64, Some(all));
-        });
-        bars.clear();
-        ran.map_err(Failure::input)?;
-    }
+    let runs = run_missing(&run_list, &store, jobs, output)?;
     let done = Done {
         studies: studies.len(),
-        runs: missing.len(),
-        runs_done_before: run_list.tasks.len() - missing.len(),
+        runs,
+        runs_done_before: run_list.tasks.len() - runs,
         results_of_other_builds: store.other_builds(),
         wall_s: began.elapsed().as_secs_f64(),
         version: VERSION,
@@ -75,4 +61,30 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         done.runs, done.wall_s, done.runs_done_before
     );
     output.show(&done, text)
+}
+
+/// Runs what has no results yet, with a bar, and says how many that were.
+pub(super) fn run_missing(
+    run_list: &RunList,
+    store: &Store,
+    jobs: usize,
+    output: &Output,
+) -> Result<usize, Failure> {
+    let read = || store.read(&run_list.keys()).map_err(Failure::input);
+    let mut missing = run_list.missing(&read()?);
+    if missing.is_empty() {
+        return Ok(0);
+    }
+    let writer = store.writer().map_err(Failure::input)?;
+    // Another run may have ended since the results were read.
+    missing = run_list.missing(&read()?);
+    let bars = Bars::new(["runs"], output);
+    let all = missing.len() as u64;
+    bars.advance(0, 0, Some(all));
+    let ran = run_tasks(&missing, jobs, writer, &|done| {
+        bars.advance(0, done as u64, Some(all));
+    });
+    bars.clear();
+    ran.map_err(Failure::input)?;
+    Ok(missing.len())
 }

@@ -3,7 +3,7 @@
 use super::Selection;
 use crate::output::{Failure, Output};
 use clap::Args;
-use fullstroke_study::{Axis, Study, StudyConfig};
+use fullstroke_study::{Axis, Choice, Study, StudyConfig};
 use serde::Serialize;
 use std::fmt;
 
@@ -25,6 +25,8 @@ struct Shown<'a> {
     config: &'a StudyConfig,
     #[serde(skip)]
     axes: &'a [Axis],
+    #[serde(skip)]
+    choices: &'a [Choice],
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
@@ -43,6 +45,7 @@ impl<'a> Shown<'a> {
             points: study.matrix.points().iter().map(|point| study.matrix.describe(point)).collect(),
             config: &study.config,
             axes: &study.matrix.axes,
+            choices: &study.choices,
         }
     }
 }
@@ -61,10 +64,21 @@ impl fmt::Display for Shown<'_> {
         }
         for claim in &config.claims {
             write!(f, "\n  {}: {}", claim.id, claim.says)?;
+            if let (Some(quote), Some(at)) = (&claim.quote, &claim.at) {
+                write!(f, "\n      “{quote}” ({at})")?;
+            }
             write!(f, "\n      {}", claim.obtained)?;
         }
         for variant in &config.variants {
-            write!(f, "\n  changed: {} ({})", variant.title, variant.claims.join(", "))?;
+            write!(f, "\n  changed: {}", variant.title)?;
+        }
+        for choice in self.choices {
+            let values: Vec<&str> = choice.values.iter().map(|value| value.name.as_str()).collect();
+            let (choice, values) = (&choice.config, values.join(", "));
+            write!(f, "\n  free: {}: {}; else {values}", choice.name, choice.taken)?;
+        }
+        for sentence in &config.untestable {
+            write!(f, "\n  not testable: “{}” ({}): {}", sentence.quote, sentence.at, sentence.why)?;
         }
         Ok(())
     }

@@ -340,6 +340,10 @@ impl Evaluator<'_> {
         if let Some(condition) = &each.condition
             && !self.truth(condition, scope)?
         {
+            if self.thorough {
+                // What the condition leaves out may well be no point of the study.
+                let _ = self.value(&each.body, scope);
+            }
             return Ok(None);
         }
         let value = match each.aggregate.takes_numbers() {

@@ -1,0 +1,96 @@
+//! `fullstroke study check --seeds N --vary-free`: which verdicts survive.
+
+use super::check::Arguments;
+use super::jobs;
+use super::run::run_missing;
+use crate::output::{Failure, Output};
+use fullstroke_measure::table;
+use fullstroke_study::{Extent, HeldOut, Judged, Record, RunList, Study, Variation};
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+/// What `study check --seeds N --vary-free --json` prints.
+#[derive(Debug, Serialize)]
+struct Held<'a> {
+    runs: usize,
+    runs_done_before: usize,
+    studies: Vec<HeldStudy<'a>>,
+    written: Vec<PathBuf>,
+}
+
+/// The claims of one study, each with what flips it.
+#[derive(Debug, Serialize)]
+struct HeldStudy<'a> {
+    study: &'a str,
+    tried: Vec<String>,
+    claims: Vec<Judged>,
+}
+
+/// What `--count --json` prints.
+#[derive(Debug, Serialize)]
+struct Cost {
+    runs: usize,
+    runs_missing: usize,
+}
+
+pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    let extent = Extent {
+        seeds: arguments.seeds,
+        vary_free: arguments.vary_free,
+        replications: arguments.replications.map(NonZeroU32::get),
+    };
+    let (studies, store) = (arguments.selection.find()?, arguments.selection.store());
+    let jobs = jobs(arguments.jobs);
+    let run_list = RunList::held_out(&studies, &extent, &arguments.set, jobs).map_err(Failure::input)?;
+    let results = store.read(&run_list.keys()).map_err(Failure::input)?;
+    let (runs, missing) = (run_list.tasks.len(), run_list.missing(&results).len());
+    let cost = format!("{missing} of {runs} runs are to be done, {jobs} at a time");
+    if arguments.count {
+        return output.show(&Cost { runs, runs_missing: missing }, cost);
+    }
+    if !output.json() {
+        eprintln!("{cost}");
+    }
+    let done = run_missing(&run_list, &store, jobs, output)?;
+    let results = store.read(&run_list.keys()).map_err(Failure::input)?;
+    let mut records = Vec::new();
+    for (index, study) in studies.iter().enumerate() {
+        let record = Record::new(index, study, &extent, &run_list, &results);
+        let message = || format!("{}: a claim looks at points that were not run", study.id);
+        records.push((study, record.ok_or_else(|| Failure::Input(message()))?));
+    }
+    let held = records.iter().enumerate().map(|(index, (study, record))| {
+        let table = |variation: Variation| run_list.table(index, study, variation, &results);
+        let claims = study.claims.iter().map(|claim| claim.judge(study, &table, Some(record)));
+        HeldStudy { study: &study.id, tried: record.tried.clone(), claims: claims.collect() }
+    });
+    let held = held.collect();
+    let written = match arguments.record {
+        true => HeldOut::keep(records).map_err(Failure::input)?,
+        false => Vec::new(),
+    };
+    let held = Held { runs: done, runs_done_before: runs - done, studies: held, written };
+    output.show(&held, text(&held, &studies))
+}
+
+fn text(held: &Held<'_>, studies: &[Study]) -> String {
+    let mut text = String::new();
+    for study in &held.studies {
+        let _ = writeln!(text, "{}: {}", study.study, study.tried.join("; "));
+        let mut table = table(["claim", "obtained", "verdict", "another verdict with"], &[0, 1, 2, 3]);
+        for claim in &study.claims {
+            let flips = claim.flips.join("; ");
+            table.add_row([&claim.id, &claim.shown, claim.verdict.text(), &flips]);
+        }
+        let _ = writeln!(text, "{}\n", table.trim_fmt());
+    }
+    let claims = || held.studies.iter().flat_map(|study| &study.claims);
+    let survive = claims().filter(|claim| claim.flips.is_empty()).count();
+    let _ = write!(text, "{survive} of {} verdicts of {} studies survive.", claims().count(), studies.len());
+    for file in &held.written {
+        let _ = write!(text, "\nwritten: {}", file.display());
+    }
+    text
+}

@@ -1,0 +1,151 @@
+//! What was learnt of claims under other seeds and under other free choices.
+//!
+//! It stands in `held-out.json` beside the studies, so that the page shows which
+//! verdicts are fragile without doing those runs again. A record is about the
+//! study as it was: once more than its prose has changed, it counts no more.
+
+use crate::claims::{Judged, Verdict};
+use crate::run_list::RunList;
+use crate::store::Results;
+use crate::study::Study;
+use crate::variation::{Extent, Variation};
+use crate::{StudyError, VERSION};
+use fullstroke_table::AtomicFile;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+const NAME: &str = "held-out.json";
+
+/// The records of a folder's studies, by their ids.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct HeldOut {
+    studies: BTreeMap<String, Record>,
+}
+
+/// What was learnt of one study.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Of the study without its prose, when it was held out.
+    substance: String,
+    /// The build that made the runs.
+    version: String,
+    /// What was tried.
+    pub tried: Vec<String>,
+    /// What flips the verdicts of claims, by their ids; others survived.
+    pub flips: BTreeMap<String, Vec<Flip>>,
+}
+
+/// A setting under which a claim has another verdict.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Flip {
+    /// The setting.
+    pub with: String,
+    /// Whether the claim holds there.
+    pub holds: bool,
+    /// What was obtained there.
+    pub obtained: String,
+}
+
+impl HeldOut {
+    /// The records of a folder; none if there is no file.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub fn read(folder: &Path) -> Result<HeldOut, StudyError> {
+        let path = folder.join(NAME);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(HeldOut::default()),
+            Err(error) => return Err(StudyError::host("read", &path, error)),
+        };
+        serde_json::from_str(&text)
+            .map_err(|error| StudyError::HeldOut { file: path, problem: error.to_string() })
+    }
+
+    /// What is known of a study as it is now.
+    pub fn of(&self, study: &Study) -> Option<&Record> {
+        self.studies.get(&study.id).filter(|record| record.substance == study.substance)
+    }
+
+    /// Keeps records with the others of their folders. Returns the files.
+    ///
+    /// # Errors
+    /// A file that cannot be read or written.
+    pub fn keep(records: Vec<(&Study, Record)>) -> Result<Vec<PathBuf>, StudyError> {
+        let mut folders: BTreeMap<PathBuf, HeldOut> = BTreeMap::new();
+        for (study, record) in records {
+            let folder = study.folder().to_owned();
+            if !folders.contains_key(&folder) {
+                let known = HeldOut::read(&folder)?;
+                folders.insert(folder.clone(), known);
+            }
+            let known = folders.entry(folder.clone()).or_default();
+            known.studies.insert(study.id.clone(), record);
+            known.studies.retain(|id, _| {
+                id.rsplit('/').next().is_some_and(|stem| folder.join(format!("{stem}.toml")).exists())
+            });
+        }
+        let mut written = Vec::new();
+        for (folder, known) in folders {
+            let path = folder.join(NAME);
+            let text = serde_json::to_string_pretty(&known).unwrap_or_default() + "\n";
+            let mut file = AtomicFile::create(&path)?;
+            file.write_all(text.as_bytes()).map_err(|error| StudyError::host("write", &path, error))?;
+            file.commit()?;
+            written.push(path);
+        }
+        Ok(written)
+    }
+}
+
+impl Record {
+    /// The claims whose verdicts a choice flips, each with the value that does.
+    pub(crate) fn flipped_by(&self, choice: &str) -> Vec<String> {
+        let mut flipped = Vec::new();
+        for (id, flips) in &self.flips {
+            let values = flips.iter().filter_map(|flip| flip.with.strip_prefix(choice)?.strip_prefix(": "));
+            let values: Vec<&str> = values.collect();
+            if !values.is_empty() {
+                flipped.push(format!("{id} ({})", values.join(", ")));
+            }
+        }
+        flipped
+    }
+
+    /// What `results` make of a study's claims as it stands, and under everything
+    /// that `extent` asks for; `None` if runs are missing.
+    pub fn new(
+        index: usize,
+        study: &Study,
+        extent: &Extent,
+        run_list: &RunList,
+        results: &Results,
+    ) -> Option<Record> {
+        let judge = |variation: Variation| -> Vec<Judged> {
+            let table = run_list.table(index, study, variation, results);
+            study.claims.iter().map(|claim| claim.judge_plainly(study, &table)).collect()
+        };
+        let base = judge(Variation::Base);
+        let mut record =
+            Record { substance: study.substance.clone(), version: VERSION.to_owned(), ..Record::default() };
+        for variation in study.held_out(extent) {
+            let with = study.describe(variation, extent.replications);
+            for ((claim, before), after) in study.claims.iter().zip(&base).zip(judge(variation)) {
+                if before.verdict == Verdict::NotRun || after.verdict == Verdict::NotRun {
+                    return None;
+                }
+                let (held, holds) = (before.verdict == Verdict::Holds, after.verdict == Verdict::Holds);
+                if held != holds && run_list.touches(index, variation, claim) {
+                    let flip = Flip { with: with.clone(), holds, obtained: after.shown };
+                    record.flips.entry(before.id.clone()).or_default().push(flip);
+                }
+            }
+            record.tried.push(with);
+        }
+        Some(record)
+    }
+}

@@ -1,0 +1,220 @@
+//! One study's section: its claims, what changes them, its figures.
+
+use super::summary::Summary;
+use super::{FIGURES, MARK, row};
+use crate::claims::{Judged, Verdict};
+use crate::expression::Bindings;
+use crate::figure::Figure;
+use crate::held_out::Record;
+use crate::run_list::RunList;
+use crate::store::Results;
+use crate::study::Study;
+use crate::text::Template;
+use crate::variation::Variation;
+use crate::{StudyError, StudyTable, text};
+use std::fmt::Write as _;
+
+/// One study's section and figures, as its results have them.
+pub(super) struct Section {
+    pub(super) text: String,
+    /// File names below the folder, and SVG.
+    pub(super) figures: Vec<(String, String)>,
+}
+
+impl Section {
+    /// `None` if results are missing.
+    pub(super) fn new(
+        index: usize,
+        study: &Study,
+        run_list: &RunList,
+        results: &Results,
+        record: Option<&Record>,
+    ) -> Result<Option<Section>, StudyError> {
+        let table = |variation: Variation| run_list.table(index, study, variation, results);
+        if !study.variations().into_iter().all(|variation| table(variation).is_complete()) {
+            return Ok(None);
+        }
+        let own = table(Variation::Base);
+        let judged: Vec<Judged> =
+            study.claims.iter().map(|claim| claim.judge(study, &table, record)).collect();
+        let mut section = opening(study, &judged, Some(&own));
+        claims(&judged, &mut section);
+        held_out(&judged, record, &mut section);
+        changed(index, study, &judged, run_list, results, &mut section);
+        untestable(study, &mut section);
+        let mut figures = Vec::new();
+        for number in 0..study.figures.len() {
+            let Some(figure) = Figure::new(study, number, &own) else { return Ok(None) };
+            let config = &study.config.figures[number];
+            let stem = study.id.rsplit('/').next().unwrap_or_default();
+            let name = format!("{FIGURES}/{stem}-{}.svg", config.id);
+            let _ = write!(section, "![{}]({name})\n\n", config.title);
+            if let Some(caption) = &study.captions[number] {
+                let _ = write!(section, "*{}*\n\n", filled(caption, study, &own));
+            }
+            numbers(&config.x, &figure, &mut section);
+            figures.push((name, figure.draw()?));
+        }
+        Ok(Some(Section { text: section, figures }))
+    }
+}
+
+pub(super) fn mark(study: &Study) -> String {
+    format!("{MARK}{} {} -->\n", study.id, study.digest)
+}
+
+fn opening(study: &Study, judged: &[Judged], own: Option<&StudyTable<'_>>) -> String {
+    let config = &study.config;
+    let summary = Summary::new(study, judged).comment();
+    let mut text = format!("{}{summary}\n## {}\n\n{}\n\n", mark(study), config.title, config.question.trim());
+    let (points, seeds) = (study.matrix.points().len(), config.replications);
+    let _ = write!(text, "Source: {}. `{}`", config.source, study.id);
+    if points > 0 {
+        let count =
+            |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
+        let _ = write!(text, ": {}, {} each", count(points, "point"), count(seeds as usize, "seed"));
+        if seeds == 1 {
+            text.push_str("; intervals are those within a run");
+        }
+    }
+    text.push_str(".\n\n");
+    if let (Some(notes), Some(own)) = (&study.notes, own) {
+        let _ = write!(text, "{}\n\n", filled(notes, study, own).trim());
+    }
+    text
+}
+
+pub(super) fn not_run(study: &Study) -> String {
+    let judged: Vec<Judged> = study.claims.iter().map(crate::Claim::not_run).collect();
+    let mut text = opening(study, &judged, None);
+    text.push_str("Not run yet.\n\n");
+    claims(&judged, &mut text);
+    text
+}
+
+/// Words with their numbers.
+fn filled(words: &Template, study: &Study, data: &StudyTable<'_>) -> String {
+    let evaluator = study.evaluator(data);
+    words
+        .fill(&evaluator, &Bindings::new())
+        .unwrap_or_else(|_| "a number in these words is missing".to_owned())
+}
+
+fn claims(judged: &[Judged], section: &mut String) {
+    if judged.is_empty() {
+        return;
+    }
+    section.push_str(
+        "| claim | what | published | holds if | obtained | verdict |\n|---|---|---|---|---|---|\n",
+    );
+    for claim in judged {
+        let what = match (&claim.quote, &claim.at) {
+            (Some(quote), Some(at)) => format!("{}<br>“{quote}” ({at})", claim.says),
+            _ if claim.ours => format!("{} (ours)", claim.says),
+            _ => claim.says.clone(),
+        };
+        let cells = [&claim.id, &what, &claim.published, &claim.holds_if, &claim.shown, &verdict(claim)];
+        section.push_str(&row(cells.map(String::as_str)));
+    }
+    section.push('\n');
+}
+
+fn verdict(claim: &Judged) -> String {
+    let text = claim.verdict.text();
+    let mut cell = if claim.verdict == Verdict::Holds { text.to_owned() } else { format!("**{text}**") };
+    if let (Some(why), true) = (&claim.why, claim.verdict != Verdict::Holds) {
+        let _ = write!(cell, ": {why}");
+    }
+    if !claim.flips.is_empty() {
+        let does = if claim.verdict == Verdict::Fragile { "not" } else { "holds" };
+        let _ = write!(cell, "; {does} with {}", claim.flips.join("; "));
+    }
+    cell
+}
+
+/// What the verdicts were held against.
+fn held_out(judged: &[Judged], record: Option<&Record>, section: &mut String) {
+    let Some(record) = record.filter(|record| !record.tried.is_empty()) else { return };
+    let flipped = judged.iter().filter(|claim| !claim.flips.is_empty()).count();
+    let _ = write!(
+        section,
+        "Held against {}: {} of {} verdicts survive all of it.\n\n",
+        record.tried.join("; "),
+        judged.len() - flipped,
+        judged.len()
+    );
+}
+
+/// The claims that a change touches, with one thing changed.
+fn changed(
+    index: usize,
+    study: &Study,
+    judged: &[Judged],
+    run_list: &RunList,
+    results: &Results,
+    section: &mut String,
+) {
+    for (number, variant) in study.config.variants.iter().enumerate() {
+        let variation = Variation::Variant(number);
+        let data = run_list.table(index, study, variation, results);
+        let _ = write!(section, "With one thing changed, {}:\n\n", variant.title);
+        section.push_str("| claim | as assumed | with the change | verdict then |\n|---|---|---|---|\n");
+        let mut untouched = Vec::new();
+        for (claim, before) in study.claims.iter().zip(judged) {
+            if run_list.touches(index, variation, claim) {
+                let after = claim.judge_plainly(study, &data);
+                section.push_str(&row([&before.id, &before.shown, &after.shown, after.verdict.text()]));
+            } else {
+                untouched.push(before.id.as_str());
+            }
+        }
+        section.push('\n');
+        if !untouched.is_empty() {
+            let _ = write!(section, "It does not touch {}.\n\n", untouched.join(", "));
+        }
+    }
+}
+
+/// The sentences that cannot be tested.
+fn untestable(study: &Study, section: &mut String) {
+    if study.config.untestable.is_empty() {
+        return;
+    }
+    section.push_str("Not testable here:\n\n");
+    for sentence in &study.config.untestable {
+        let _ = writeln!(section, "- “{}” ({}): {}", sentence.quote, sentence.at, sentence.why);
+    }
+    section.push('\n');
+}
+
+/// The numbers of a figure.
+fn numbers(x: &str, figure: &Figure, section: &mut String) {
+    let name = |name: &str| if name.is_empty() { "value".to_owned() } else { name.to_owned() };
+    let mut names = Vec::new();
+    for line in &figure.lines {
+        names.push(name(&line.name));
+        if !line.published.is_empty() {
+            names.push(format!("{}, published", name(&line.name)));
+        }
+    }
+    let _ = writeln!(section, "| {x} | {} |\n|---{}|", names.join(" | "), "|---".repeat(names.len()));
+    for (at, (place, tick)) in figure.ticks.iter().enumerate() {
+        let cell = |point: Option<(f64, Option<f64>)>| match point {
+            Some((value, Some(width))) if width > 0.0 => {
+                format!("{} ± {}", text::significant(value, 3), text::significant(width, 2))
+            }
+            Some((value, _)) => text::significant(value, 3),
+            None => String::new(),
+        };
+        let mut cells = Vec::new();
+        for line in &figure.lines {
+            cells.push(cell(line.points[at]));
+            if !line.published.is_empty() {
+                let published = line.published.iter().find(|point| point.0 == *place);
+                cells.push(published.map_or_else(String::new, |point| text::significant(point.1, 3)));
+            }
+        }
+        let _ = writeln!(section, "| {tick} | {} |", cells.join(" | "));
+    }
+    section.push('\n');
+}

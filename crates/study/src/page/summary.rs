@@ -1,0 +1,163 @@
+//! What stands at the top of a page: what is and what is not reproduced, and what was assumed.
+
+use super::{Page, row};
+use crate::claims::{Judged, Verdict};
+use crate::held_out::HeldOut;
+use crate::study::Study;
+use serde::{Deserialize, Serialize};
+use std::fmt::Write as _;
+use std::path::Path;
+
+const MARK: &str = "<!-- summary: ";
+
+/// The verdicts of a section, kept in it as a comment, so that the top of the
+/// page follows from its sections.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Summary {
+    /// Claims of the source, each with its verdict.
+    claims: Vec<Line>,
+    /// Claims of ours.
+    ours: Vec<Line>,
+    /// How many sentences cannot be tested.
+    untestable: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Line {
+    id: String,
+    says: String,
+    verdict: String,
+}
+
+impl Summary {
+    pub(super) fn new(study: &Study, judged: &[Judged]) -> Summary {
+        let lines = |ours: bool| {
+            let those = judged.iter().filter(move |claim| claim.ours == ours);
+            let line = |claim: &Judged| Line {
+                id: claim.id.clone(),
+                says: claim.says.clone(),
+                verdict: claim.verdict.text().to_owned(),
+            };
+            those.map(line).collect()
+        };
+        Summary { claims: lines(false), ours: lines(true), untestable: study.config.untestable.len() }
+    }
+
+    /// The comment that keeps it.
+    pub(super) fn comment(&self) -> String {
+        // Nothing in it may end the comment.
+        let text = serde_json::to_string(self).unwrap_or_default().replace("--", "- -");
+        format!("{MARK}{text} -->\n")
+    }
+
+    fn of_section(section: &str) -> Option<Summary> {
+        let line = section.lines().find_map(|line| line.strip_prefix(MARK))?;
+        serde_json::from_str(line.strip_suffix(" -->")?).ok()
+    }
+}
+
+/// The top of the page of `folder`, from its sections and all of its studies.
+pub(super) fn head(folder: &Path, page: &Page, studies: &[Study], held_out: &HeldOut) -> String {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let mut text = format!(
+        "# Results: {name}\n\n<!-- Written by `fullstroke study results --write {name}/`; a test holds it to the studies. -->\n\n"
+    );
+    let sections = studies.iter().filter_map(|study| page.sections.get(&study.id));
+    let summaries: Vec<Summary> = sections.filter_map(|section| Summary::of_section(section)).collect();
+    verdicts(&summaries, studies.len(), &mut text);
+    choices(studies, held_out, &mut text);
+    text.push_str(
+        "± is half the width of the 95 % interval; verdicts are about the estimate. How to read it: [docs/studies.md](../../docs/studies.md).\n\n",
+    );
+    text
+}
+
+/// Claims by verdict, before all else.
+fn verdicts(summaries: &[Summary], studies: usize, text: &mut String) {
+    let claims: Vec<&Line> = summaries.iter().flat_map(|summary| &summary.claims).collect();
+    let with = |verdict: Verdict| -> Vec<&Line> {
+        claims.iter().copied().filter(|line| line.verdict == verdict.text()).collect()
+    };
+    let untestable: usize = summaries.iter().map(|summary| summary.untestable).sum();
+    let _ = write!(
+        text,
+        "Of {} statements of the source {} hold, {} hold as assumed and are fragile, {} do not hold; {} sentences cannot be tested.",
+        claims.len(),
+        with(Verdict::Holds).len(),
+        with(Verdict::Fragile).len(),
+        with(Verdict::DoesNotHold).len() + with(Verdict::DiffersExplained).len(),
+        untestable,
+    );
+    let ours: Vec<&Line> = summaries.iter().flat_map(|summary| &summary.ours).collect();
+    if !ours.is_empty() {
+        let hold = ours.iter().filter(|line| line.verdict == Verdict::Holds.text()).count();
+        let _ = write!(text, " Of {} claims of ours {hold} hold.", ours.len());
+    }
+    if summaries.len() < studies {
+        let _ = write!(text, " {} of {studies} studies are not in this count.", studies - summaries.len());
+    }
+    text.push_str("\n\n");
+    for (verdict, title) in [
+        (Verdict::Holds, "Reproduced"),
+        (
+            Verdict::Fragile,
+            "Fragile: reproduced as assumed, and not with other seeds or another choice below",
+        ),
+        (Verdict::DiffersExplained, "Not reproduced; a variant restores it"),
+        (Verdict::DoesNotHold, "Not reproduced"),
+        (Verdict::HoldsThoughExplained, "Reproduced, though a variant explains why not"),
+        (Verdict::NotRun, "Not run"),
+        (Verdict::Broken, "Broken"),
+    ] {
+        let lines = with(verdict);
+        if !lines.is_empty() {
+            let each: Vec<String> = lines.iter().map(|line| format!("{} {}", line.id, line.says)).collect();
+            let _ = writeln!(text, "- **{title}** ({}): {}.", lines.len(), each.join("; "));
+        }
+    }
+    text.push('\n');
+}
+
+/// What the source leaves open, each choice once.
+fn choices(studies: &[Study], held_out: &HeldOut, text: &mut String) {
+    let mut names: Vec<&str> = Vec::new();
+    for choice in studies.iter().flat_map(|study| &study.choices) {
+        if !names.contains(&choice.config.name.as_str()) {
+            names.push(&choice.config.name);
+        }
+    }
+    if names.is_empty() {
+        return;
+    }
+    text.push_str(
+        "What the source leaves open:\n\n| choice | taken | why | chosen | tried | verdicts that it flips |\n|---|---|---|---|---|---|\n",
+    );
+    for name in names {
+        let having =
+            || studies.iter().filter(|study| study.choices.iter().any(|choice| choice.config.name == name));
+        let Some(choice) =
+            having().flat_map(|study| &study.choices).find(|choice| choice.config.name == name)
+        else {
+            continue;
+        };
+        let tried: Vec<&str> = choice.values.iter().map(|value| value.name.as_str()).collect();
+        let mut flipped = Vec::new();
+        let mut unknown = 0;
+        for study in having() {
+            match held_out.of(study) {
+                Some(record) => flipped.extend(record.flipped_by(name)),
+                None => unknown += usize::from(!study.matrix.points().is_empty()),
+            }
+        }
+        let flips = match (tried.is_empty(), flipped.is_empty(), unknown) {
+            (true, ..) => String::new(),
+            (_, true, 0) => "none".to_owned(),
+            (_, true, _) => "not known in all studies".to_owned(),
+            (_, false, 0) => flipped.join(", "),
+            (_, false, _) => format!("{}; not known in all studies", flipped.join(", ")),
+        };
+        let config = &choice.config;
+        text.push_str(&row([name, &config.taken, &config.why, &config.chosen, &tried.join(", "), &flips]));
+    }
+    text.push('\n');
+}

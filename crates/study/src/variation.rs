@@ -1,0 +1,125 @@
+//! What a study is run with: as it stands, with one thing changed, or held out.
+
+use crate::axes::{Matrix, Pattern, assignments, label};
+use crate::config::{ChoicesConfig, FreeConfig, FreeValueConfig, SettingConfig};
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::read;
+use fullstroke_stack::{Document, StackError};
+use serde_json::Value;
+use std::path::Path;
+
+/// What is set at which points.
+pub(crate) type Settings = Vec<(Pattern, Vec<String>)>;
+
+/// One way of running a study.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Variation {
+    /// As it stands.
+    Base,
+    /// With one thing changed: a variant, by its number.
+    Variant(usize),
+    /// With another value of a free choice, by the numbers of both.
+    Free(usize, usize),
+    /// With other seeds than the study's: the first set of as many, the second, ...
+    Seeds(u32),
+}
+
+/// How far claims are held against what they should not depend on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// So many further sets of seeds, each as large as the study's.
+    pub seeds: u32,
+    /// Every other value of every free choice.
+    pub vary_free: bool,
+    /// Seeds of each point; the study's number unless said.
+    pub replications: Option<u32>,
+}
+
+/// What the source leaves open.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    /// As written.
+    pub config: FreeConfig,
+    /// What else could have been taken.
+    pub values: Vec<ChoiceValue>,
+}
+
+/// Another value of a free choice.
+#[derive(Clone, Debug)]
+pub struct ChoiceValue {
+    /// Its name, for people.
+    pub name: String,
+    /// What every point sets then, and what only some set.
+    pub(crate) set: Vec<String>,
+    pub(crate) settings: Settings,
+}
+
+impl Choice {
+    /// The choices of a study file, and of the file that it shares with others.
+    pub(crate) fn read(
+        own: &[FreeConfig],
+        shared: Option<&Path>,
+        matrix: &Matrix,
+    ) -> Result<Result<Vec<Choice>, ConfigError>, StackError> {
+        let of = |configs: &[FreeConfig]| -> Result<Vec<Choice>, ConfigError> {
+            let each = configs.iter().enumerate();
+            each.map(|(index, config)| {
+                Choice::new(config, matrix).map_err(|error| error.below(&format!("free[{index}]")))
+            })
+            .collect()
+        };
+        let mut choices = match of(own) {
+            Ok(choices) => choices,
+            Err(error) => return Ok(Err(error)),
+        };
+        if let Some(file) = shared {
+            let document = Document::read(file)?;
+            let config: ChoicesConfig = read(document.values()).map_err(|error| document.error(error))?;
+            choices.extend(of(&config.free).map_err(|error| document.error(error))?);
+        }
+        for (index, choice) in choices.iter().enumerate() {
+            let name = &choice.config.name;
+            if choices[..index].iter().any(|other| other.config.name == *name) {
+                return Ok(Err(ConfigError::new("free", format!("there are two choices `{name}`"))));
+            }
+        }
+        Ok(Ok(choices))
+    }
+
+    fn new(config: &FreeConfig, matrix: &Matrix) -> Result<Choice, ConfigError> {
+        let mut values = Vec::with_capacity(config.values.len());
+        for (index, value) in config.values.iter().enumerate() {
+            let below = |error: ConfigError| error.below(&format!("values[{index}]"));
+            values.push(ChoiceValue::new(config, value, matrix).map_err(below)?);
+        }
+        Ok(Choice { config: config.clone(), values })
+    }
+}
+
+impl ChoiceValue {
+    fn new(config: &FreeConfig, value: &Value, matrix: &Matrix) -> Result<ChoiceValue, ConfigError> {
+        let Value::Object(keys) = value else {
+            let set = assignments(config.key.as_ref(), &config.keys, config.unit.as_deref(), value)?;
+            let unit = config.unit.as_deref().map(|unit| format!(" {unit}")).unwrap_or_default();
+            return Ok(ChoiceValue { name: label(value) + &unit, set, settings: Vec::new() });
+        };
+        let FreeValueConfig { name, set, settings } = read(keys)?;
+        Ok(ChoiceValue { name, set, settings: settings_of(&settings, matrix)? })
+    }
+}
+
+/// Keys that only some points set.
+pub(crate) fn settings_of(of: &[SettingConfig], matrix: &Matrix) -> Result<Settings, ConfigError> {
+    let read = |(index, setting): (usize, &SettingConfig)| {
+        let points = matrix.pattern(&setting.at);
+        let points = points.map_err(|error| error.below("at").below(&format!("settings[{index}]")))?;
+        Ok((points, setting.set.clone()))
+    };
+    of.iter().enumerate().map(read).collect()
+}
+
+/// What `settings` set at a point.
+pub(crate) fn set_at<'a>(settings: &'a Settings, point: &'a [usize]) -> impl Iterator<Item = String> + 'a {
+    let here = settings.iter().filter(|(points, _)| points.matches(point));
+    here.flat_map(|(_, set)| set.iter().cloned())
+}
