@@ -6,8 +6,8 @@
 
 use crate::config::tests::small_drive;
 use crate::config::{BufferConfig, DriveConfig};
+use crate::config::{FlushCommand, QueueConfig};
 use crate::drive::{Drive, Model};
-use crate::queue::{FlushCommand, QueueConfig};
 use fullstroke_contract::{
     Completion, Cx, Effect, Extent, Hints, Node as _, Operation, Out, Port, Request, RequestId, Status, Wake,
 };

@@ -8,11 +8,11 @@ use self::beside::Beside;
 use crate::actuators::{MultiActuator, Shares};
 use crate::arm::{Arm, Work};
 use crate::buffer::{Buffer, Lookup};
-use crate::config::DriveConfig;
+use crate::config::{DriveConfig, FlushCommand, milliseconds};
 use crate::electronics::{Before, Electronics};
 use crate::geometry::Position;
-use crate::mechanics::{Access, Feed, Mechanics, Piece, milliseconds};
-use crate::queue::{ArmView, Choice, CommandQueue, FlushCommand, Waiting};
+use crate::mechanics::{Access, Feed, Mechanics, Piece};
+use crate::queue::{ArmView, Choice, CommandQueue, Waiting};
 use crate::statistics::Statistics;
 use fullstroke_contract::{
     Branch, Breakdown, Completion, ConfigError, Counters, Cx, Extent, Gauge, MemberStatistics, Node,
@@ -702,8 +702,8 @@ impl Node for Drive {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::QueueConfig;
     use crate::config::tests::small_drive;
-    use crate::queue::QueueConfig;
     use fullstroke_contract::{Effect, Extent};
     use proptest::prelude::*;
 

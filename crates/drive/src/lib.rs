@@ -4,7 +4,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `config.rs` | the drive file |
+//! | `config.rs`, `config/` | the drive file |
 //! | `drive.rs` | the layer: queue, service, completion |
 //! | `drive/` | what goes on beside the arm; flushes and discards |
 //! | `queue/` | disciplines, one file each, and their registry |
@@ -35,12 +35,11 @@ mod statistics;
 pub use actuators::MultiActuator;
 pub use check::{Check, checks};
 pub use config::{
-    BufferConfig, Direction, DriveConfig, ExceptionConfig, Published, ReadAhead, RunConfig, SectorsPerTrack,
-    SeekConfig, SlipConfig, TrackOrder, ZeroLatency, ZoneConfig,
+    BufferConfig, Direction, DriveConfig, ElectronicsConfig, ExceptionConfig, FlushCommand, OverheadConfig,
+    Published, QueueConfig, ReadAhead, RunConfig, SectorsPerTrack, SeekConfig, SlipConfig, TrackOrder,
+    WriteDisconnectConfig, ZeroLatency, ZoneConfig,
 };
 pub use drive::{Drive, Model};
-pub use electronics::{ElectronicsConfig, OverheadConfig, WriteDisconnectConfig};
 pub use geometry::{Geometry, Position, ZoneView};
 pub use mechanics::{Access, Feed, Head, Mechanics, Piece};
-pub use queue::QueueConfig;
 pub use seek::SeekTable;

@@ -8,7 +8,7 @@
 //! - then rotation until the first sector begins;
 //! - then the sectors pass; at a track's end the same again.
 
-use crate::config::{DriveConfig, ZeroLatency};
+use crate::config::{DriveConfig, ZeroLatency, milliseconds};
 use crate::geometry::{Geometry, Position};
 use crate::seek::SeekTable;
 use fullstroke_contract::{ConfigError, Extent, Gauge, Track, TrackTable, ZoneRate};
@@ -332,15 +332,6 @@ impl TrackTable for Mechanics {
 
     fn zone_rates(&self) -> Vec<ZoneRate> {
         self.geometry.zone_rates()
-    }
-}
-
-/// A configured time, or an error at its key.
-pub(crate) fn milliseconds(key: &str, value: f64) -> Result<Duration, ConfigError> {
-    if value.is_finite() && (0.0..1e6).contains(&value) {
-        Ok(Duration::from_millis_f64(value))
-    } else {
-        Err(ConfigError::new(key, format!("found {value}; expected milliseconds, 0 or more")))
     }
 }
 

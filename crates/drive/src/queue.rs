@@ -26,12 +26,12 @@ mod worked_example;
 pub use command_queue::CommandQueue;
 pub use nearest::Nearest;
 
-use crate::config::is_default;
+use crate::config::QueueConfig;
 use crate::geometry::Position;
 use crate::mechanics::{Head, Mechanics};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Entry, Keys, find, read, schema_of};
-use fullstroke_units::{Angle, Cylinder, Duration, Lbn, Time};
+use fullstroke_units::{Angle, Cylinder, Lbn, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -119,66 +119,6 @@ pub const REGISTRY: &[Entry<BuildDiscipline>] = &[
     Entry { name: "batched-satf", summary: batched_satf::SUMMARY, schema: schema_of::<batched_satf::Config>, build: batched_satf::build },
     Entry { name: "weighted", summary: weighted::SUMMARY, schema: schema_of::<weighted::Config>, build: weighted::build },
 ];
-
-/// The queue inside the drive.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct QueueConfig {
-    /// Commands that the drive accepts at once, the one in service included.
-    #[serde(default = "default_depth")]
-    pub depth: u32,
-    /// The rule of choice.
-    #[serde(default = "default_discipline")]
-    pub discipline: String,
-    /// A request that has waited longer is served before all others, the oldest
-    /// first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub age_limit: Option<Duration>,
-    /// A request that goes on where the last one ended, in the same direction
-    /// of transfer, is served next.
-    #[serde(default)]
-    pub concatenate: bool,
-    /// How a flush of the write cache is taken.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub flush: FlushCommand,
-    /// The discipline's own keys.
-    #[serde(flatten)]
-    pub keys: Keys,
-}
-
-/// How a drive takes a flush of its write cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum FlushCommand {
-    /// As one of its queued commands, the next to be served: SCSI's SYNCHRONIZE
-    /// CACHE, simple task (SBC-3, 5.18).
-    #[default]
-    Queued,
-    /// Alone: ATA's FLUSH CACHE EXT cannot be queued, so that the host lets the
-    /// commands that are queued end first, and sends none meanwhile (ACS-3;
-    /// `ata_std_qc_defer` of Linux).
-    Alone,
-}
-
-fn default_depth() -> u32 {
-    32
-}
-
-fn default_discipline() -> String {
-    "satf".into()
-}
-
-impl Default for QueueConfig {
-    fn default() -> QueueConfig {
-        QueueConfig {
-            depth: default_depth(),
-            discipline: default_discipline(),
-            age_limit: None,
-            concatenate: false,
-            flush: FlushCommand::default(),
-            keys: Keys::new(),
-        }
-    }
-}
 
 impl QueueConfig {
     /// The configured queue, empty.

@@ -7,8 +7,9 @@
 
 use super::{Drive, Last, Service};
 use crate::buffer::Lookup;
+use crate::config::FlushCommand;
 use crate::electronics::Before;
-use crate::queue::{Choice, FlushCommand, Waiting};
+use crate::queue::{Choice, Waiting};
 use fullstroke_contract::{Extent, Operation};
 use fullstroke_units::{Cylinder, Time};
 use std::collections::VecDeque;

@@ -2,8 +2,8 @@
 //! the host.
 
 use super::{Drive, Service, Slot, parts};
+use crate::config::FlushCommand;
 use crate::mechanics::Access;
-use crate::queue::FlushCommand;
 use fullstroke_contract::{Breakdown, Operation, Request};
 use fullstroke_units::{Duration, Time};
 
