@@ -59,6 +59,9 @@ pub(crate) struct Buffer {
     /// What was written last, and when it is on the medium; until then its
     /// segment is taken.
     destaged: (Extent, Time),
+    /// Before then dirty data did not have to go to the medium yet, or requests
+    /// waited that went first.
+    passed_over: Time,
     /// Where the last read ended.
     last_read_end: u64,
     tick: u64,
@@ -104,6 +107,7 @@ impl Buffer {
             pool: pool(config)?,
             config: config.clone(),
             destaged: (Extent::default(), Time::ZERO),
+            passed_over: Time::ZERO,
             last_read_end: u64::MAX,
             tick: 0,
             hits: 0,
@@ -168,14 +172,25 @@ impl Buffer {
     /// watermark go before them.
     pub(crate) fn catch_up(&mut self, now: Time, waiting: bool, arm: &mut Arm) {
         while let Some(since) = self.dirty_since() {
-            let begin = arm.free_from(since + self.delay());
-            if begin >= now || (waiting && !self.above_watermark()) {
+            let begin = self.destages_from(since, arm);
+            if begin >= now {
+                break;
+            }
+            if waiting && !self.above_watermark() {
+                // Read-ahead has the arm until now.
+                self.passed_over = now;
                 break;
             }
             self.read_ahead(begin, arm);
             self.destage_one(begin, arm);
         }
         self.read_ahead(now, arm);
+    }
+
+    /// When dirty data that are there `since` then begin to go to the medium, if
+    /// no request needs the arm.
+    fn destages_from(&self, since: Time, arm: &Arm) -> Time {
+        arm.free_from((since + self.delay()).max(self.passed_over))
     }
 
     /// How long dirty data stay at least.
@@ -187,7 +202,7 @@ impl Buffer {
     /// the arm: read-ahead ends, or dirty data begin to go to the medium.
     pub(crate) fn next_event(&self, arm: &Arm) -> Time {
         // What is due at an instant is done behind it.
-        let destage = |since| arm.free_from(since + self.delay()) + Duration::from_nanos(1);
+        let destage = |since| self.destages_from(since, arm) + Duration::from_nanos(1);
         let destages = self.dirty_since().map_or(Time::NEVER, destage);
         destages.min(self.read_ahead_ends(arm))
     }
@@ -232,7 +247,7 @@ impl Buffer {
 
     /// Whether anything is dirty that was taken until `asked`. Under a
     /// discipline nobody keeps account of each: all goes.
-    fn is_dirty_since(&self, asked: Time) -> bool {
+    pub(crate) fn is_dirty_since(&self, asked: Time) -> bool {
         match &self.pool {
             Some(pool) => pool.since().is_some_and(|since| since <= asked),
             None => self.dirty.any_since(asked),
@@ -284,10 +299,14 @@ impl Buffer {
         matches!(segment.fill, Fill::Ahead { .. }).then_some((segment.start, segment.end))
     }
 
-    /// How far behind what they are reading the heads read on for a request
-    /// rather than come back for it: within a track or so that takes no longer.
-    pub(crate) fn reach(&self) -> u64 {
-        u64::from(self.config.stream_sectors)
+    /// Behind which address the heads, which are reading up to `end`, do not read
+    /// on for a request rather than come back for it: within a track or so that
+    /// takes no longer.
+    pub(crate) fn reaches(&self, end: u64) -> u64 {
+        if self.config.read_ahead_misses_at_end {
+            return end.saturating_sub(1);
+        }
+        end + u64::from(self.config.stream_sectors)
     }
 
     /// Lets the heads read on to `start`, whatever lies between: a member of a
@@ -465,10 +484,18 @@ impl Buffer {
     pub(crate) fn take_write(&mut self, since: Time, arrived: Time, extent: Extent, mechanics: &Mechanics) {
         self.hits += 1;
         self.tick += 1;
+        let pressed = self.above_watermark();
         self.overwrite(since, extent);
-        if self.combine(arrived, extent) {
-            return;
+        if !self.combine(arrived, extent) {
+            self.add_dirty(since, arrived, extent, mechanics);
         }
+        if !pressed && self.above_watermark() {
+            // What could have waited cannot from now on.
+            self.passed_over = self.passed_over.max(since);
+        }
+    }
+
+    fn add_dirty(&mut self, since: Time, arrived: Time, extent: Extent, mechanics: &Mechanics) {
         let index = self.insert(Segment::new(extent, Kind::Dirty, arrived, self.tick));
         match (&mut self.pool, index) {
             (Some(pool), Some(index)) => pool.insert(index, extent, since, mechanics),
@@ -564,7 +591,7 @@ impl Buffer {
 
     /// Adds a segment, for which those that it overlaps and then the least
     /// recently used of its kind (where that has all of its share) or of all
-    /// give way. `None` if all are dirty.
+    /// give way. `None` if all are dirty, or leave too little.
     fn insert(&mut self, segment: Segment) -> Option<usize> {
         self.segments.update_overlapping(segment.start, segment.end, |_, other| {
             if other.kind != Kind::Dirty {
@@ -575,7 +602,7 @@ impl Buffer {
         self.segments.put(index, segment);
         self.filling = self.filling.filter(|&filling| filling != index);
         self.share();
-        Some(index)
+        Some(index).filter(|&index| self.segments.get(index).holds_data())
     }
 
     /// Where segments share the buffer, the least recently used give way to what

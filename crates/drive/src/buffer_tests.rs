@@ -765,6 +765,13 @@ proptest! {
     }
 
     #[test]
+    fn the_arm_does_one_thing_at_a_time(config in configs(), steps in steps()) {
+        let work = run(&config, &steps, 0).drive.statistics();
+        let parts = work.seek + work.rotation + work.transfer;
+        prop_assert!(parts <= work.busy, "seek {}, rotation {}, transfer {}, busy {}", work.seek, work.rotation, work.transfer, work.busy);
+    }
+
+    #[test]
     fn late_wake_ups_do_not_move_the_timeline(config in configs(), steps in steps(), late in 0u64..30_000_000) {
         let (early, late) = (run(&config, &steps, 0), run(&config, &steps, late));
         prop_assert_eq!(early.done, late.done);

@@ -238,7 +238,7 @@ impl Segment {
         self.kind != Kind::Dirty
     }
 
-    fn holds_data(&self) -> bool {
+    pub(super) fn holds_data(&self) -> bool {
         self.kind != Kind::Free
     }
 

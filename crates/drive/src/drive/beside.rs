@@ -6,7 +6,7 @@
 //! buffer when a request comes, and when the arm takes it up.
 
 use super::{Drive, Last, Service};
-use crate::buffer::Lookup;
+use crate::buffer::{Buffer, Lookup};
 use crate::config::FlushCommand;
 use crate::electronics::Before;
 use crate::queue::{Choice, Waiting};
@@ -51,12 +51,12 @@ impl Beside {
         self.reads.insert(at, Wanted { start, end, slot });
     }
 
-    /// Reads from number `first` on that go on within `reach` of where the one
+    /// Reads from number `first` on that go on within reach of where the one
     /// before ends, the first of `end`.
-    fn in_a_row(&self, first: usize, end: u64, reach: u64) -> usize {
+    fn in_a_row(&self, first: usize, end: u64, buffer: &Buffer) -> usize {
         let mut reached = end;
         let goes_on = |read: &&Wanted| {
-            let goes_on = read.start <= reached + reach;
+            let goes_on = read.start <= buffer.reaches(reached);
             reached = reached.max(read.end);
             goes_on
         };
@@ -204,10 +204,10 @@ impl Drive {
     /// nobody else waits.
     fn go_on_with_stream(&mut self, now: Time) -> Option<Service> {
         let (beside, buffer) = (self.beside.as_ref()?, self.buffer.as_ref()?);
-        let ((start, end), reach) = (buffer.being_read()?, buffer.reach());
+        let (start, end) = buffer.being_read()?;
         let first = beside.reads.partition_point(|read| read.start < start);
-        let next = *beside.reads.get(first).filter(|read| read.start <= end + reach)?;
-        if now >= beside.held && beside.in_a_row(first, end, reach) < self.queue.len() {
+        let next = *beside.reads.get(first).filter(|read| read.start <= buffer.reaches(end))?;
+        if now >= beside.held && beside.in_a_row(first, end, buffer) < self.queue.len() {
             return None;
         }
         if let Some(buffer) = &mut self.buffer {

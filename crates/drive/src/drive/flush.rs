@@ -43,7 +43,9 @@ impl Drive {
         let mut access = Access::default();
         let finish = self.buffer.as_mut().map_or(begin, |buffer| {
             buffer.catch_up(now, !self.queue.is_empty(), &mut self.arm);
-            self.arm.take(now, begin);
+            if buffer.is_dirty_since(entered) {
+                self.arm.take(now, begin);
+            }
             buffer.flush(begin, entered, &mut self.arm, &mut access)
         });
         Service { slot, finish, breakdown: parts(submitted, now, finish, &access) }
