@@ -1,6 +1,5 @@
 //! What goes down with a request.
 
-use fullstroke_units::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -43,8 +42,6 @@ pub struct Hints {
     pub force_unit_access: bool,
     /// The stripe of the array above that the request belongs to.
     pub stripe: Option<u64>,
-    /// When it should be complete; [`Time::NEVER`] = no deadline.
-    pub deadline: Time,
 }
 
 impl Default for Hints {
@@ -59,7 +56,6 @@ impl Default for Hints {
             dummy_parity_read: false,
             force_unit_access: false,
             stripe: None,
-            deadline: Time::NEVER,
         }
     }
 }

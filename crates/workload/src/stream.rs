@@ -49,9 +49,8 @@ pub(crate) struct Stream {
     out_of_order: u64,
     origin: Time,
     pub(crate) plays: bool,
-    /// Playing times of the byte at which the next read begins, of the first
-    /// byte that has not come, and of that with which there is room again.
-    ahead: Playout,
+    /// Playing times of the first byte that has not come, and of that with which
+    /// there is room again.
     missing: Playout,
     room: Playout,
     place: Random,
@@ -68,7 +67,6 @@ impl Stream {
             out_of_order: 0,
             origin: Time::NEVER,
             plays: false,
-            ahead: playout.clone(),
             missing: playout.clone(),
             room: playout.clone(),
             place,
@@ -96,9 +94,8 @@ impl Stream {
         }
     }
 
-    /// Its next read and when its first byte is needed. For a stream that does
-    /// not play yet: if it had played from its start on.
-    pub(crate) fn read(&mut self, rules: &Rules) -> (Extent, Time) {
+    /// Its next read.
+    pub(crate) fn read(&mut self, rules: &Rules) -> Extent {
         if self.next == rules.files.reads {
             self.next = 0;
             if rules.at_end == AtEnd::Another {
@@ -106,10 +103,9 @@ impl Stream {
             }
         }
         let extent = Extent { start: rules.files.place(self.file, self.next), sectors: rules.sectors };
-        let needed = self.origin + self.ahead.at(self.issued * rules.read);
         self.next += 1;
         self.issued += 1;
-        (extent, needed)
+        extent
     }
 
     /// The number of the latest read, from 1, as far as 32 bits tell it.

@@ -15,9 +15,9 @@ use std::collections::BinaryHeap;
 /// The source.
 ///
 /// Streams are numbered from 1 in the order in which they start; the number is
-/// the `stream` of their requests' hints, and `deadline` is when a read's first
-/// byte is needed. Each draws from random streams that bear its number, so that
-/// one stream more leaves the others' rates and positions as they are.
+/// the `stream` of their requests' hints. Each draws from random streams that
+/// bear its number, so that one stream more leaves the others' rates and
+/// positions as they are.
 pub struct Streams {
     rules: Rules,
     streams: Vec<Stream>,
@@ -104,16 +104,11 @@ impl Streams {
                 }
                 return;
             }
-            let (extent, deadline) = stream.read(&self.rules);
+            let extent = stream.read(&self.rules);
             let request = Request {
                 id: RequestId(u64::from(index) << 32 | u64::from(stream.latest())),
                 extent,
-                hints: Hints {
-                    stream: index + 1,
-                    process: index % self.servers + 1,
-                    deadline,
-                    ..Hints::default()
-                },
+                hints: Hints { stream: index + 1, process: index % self.servers + 1, ..Hints::default() },
                 ..Request::default()
             };
             out.issue(0, request);

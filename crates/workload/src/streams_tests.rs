@@ -184,17 +184,6 @@ proptest! {
     }
 
     #[test]
-    fn deadlines_of_a_stream_never_go_back(keys in keys(), services in prop::collection::vec(0u64..900_000_000, 1..50)) {
-        let mut keys = keys;
-        keys["streams"] = json!(3);
-        let mut service = services.iter().cycle();
-        let (reads, _) = play(&keys, 7, |now, _| now + service.next().unwrap());
-        for reads in reads.values() {
-            prop_assert!(reads.iter().map(|read| read.request.hints.deadline).is_sorted());
-        }
-    }
-
-    #[test]
     fn a_load_repeats_and_another_seed_differs(seed: u64) {
         let keys = json!({
             "streams": 20, "start_interval": "100ms", "exponential": true, "start_position": "random",
@@ -223,7 +212,7 @@ fn one_stream_more_leaves_the_rates_and_starts_of_the_others() {
 fn a_read_needs_its_first_byte_and_the_client_plays_on_when_it_is_there() {
     // 64 KiB play for 524.288 ms. The fourth read comes 400 ms late.
     let mut number = 0;
-    let (reads, tallies) = play(&json!({ "read_ahead": 1 }), 1, |now, _| {
+    let (_, tallies) = play(&json!({ "read_ahead": 1 }), 1, |now, _| {
         number += 1;
         now + if number == 4 { 924_288_000 + 524_288_000 } else { 1_000_000 }
     });
@@ -232,21 +221,6 @@ fn a_read_needs_its_first_byte_and_the_client_plays_on_when_it_is_there() {
     // It is asked for when the second begins to be played: the client holds two.
     assert_eq!((tally.underruns, tally.stalled), (1, Duration::from_millis(400)));
     assert_eq!(tally.longest_stall, tally.stalled);
-    let deadlines: Vec<u64> =
-        reads[&1].iter().map(|read| read.request.hints.deadline.as_nanos()).take(6).collect();
-    let plays = 524_288_000;
-    let late = 1_000_000 + 400_000_000;
-    assert_eq!(
-        deadlines,
-        [
-            0,
-            1_000_000 + plays,
-            1_000_000 + 2 * plays,
-            1_000_000 + 3 * plays,
-            late + 4 * plays,
-            late + 5 * plays
-        ]
-    );
 }
 
 #[test]
