@@ -37,6 +37,13 @@ pub enum Operation {
     Flush,
     /// The extent's contents are no longer needed.
     Discard,
+    /// Make everything durable and stop the platters: ATA's STANDBY IMMEDIATE
+    /// (ACS-3, 7.58), SCSI's START STOP UNIT with START = 0 (SBC-3, 5.24). The
+    /// extent is empty. What needs the platters later starts them.
+    Standby,
+    /// Have the platters turn at full speed: ATA's IDLE IMMEDIATE, START STOP
+    /// UNIT with START = 1. The extent is empty.
+    Start,
 }
 
 /// A run of sectors.
@@ -60,7 +67,7 @@ pub struct Request {
     pub operation: Operation,
     /// Of what.
     pub object: Object,
-    /// Where in it.
+    /// Where in it; what concerns all of it has an empty extent.
     pub extent: Extent,
     /// What the layers above know about it.
     pub hints: Hints,
@@ -115,8 +122,19 @@ impl Extent {
 }
 
 impl Operation {
-    /// All of them.
-    pub const ALL: [Operation; 4] = [Operation::Read, Operation::Write, Operation::Flush, Operation::Discard];
+    /// Those that are about data: what traces, clients and reports know.
+    pub const DATA: [Operation; 4] =
+        [Operation::Read, Operation::Write, Operation::Flush, Operation::Discard];
+
+    /// All of them, in the order of their declaration.
+    pub const ALL: [Operation; 6] = [
+        Operation::Read,
+        Operation::Write,
+        Operation::Flush,
+        Operation::Discard,
+        Operation::Standby,
+        Operation::Start,
+    ];
 
     /// Its name in files and messages.
     pub const fn name(self) -> &'static str {
@@ -125,12 +143,20 @@ impl Operation {
             Operation::Write => "write",
             Operation::Flush => "flush",
             Operation::Discard => "discard",
+            Operation::Standby => "standby",
+            Operation::Start => "start",
         }
     }
 
     /// The operation called `name`.
     pub fn named(name: &str) -> Option<Operation> {
         Operation::ALL.into_iter().find(|operation| operation.name() == name)
+    }
+
+    /// Whether the operation concerns all addresses, and its extent is empty: it
+    /// goes to every member.
+    pub const fn is_of_all(self) -> bool {
+        matches!(self, Operation::Flush | Operation::Standby | Operation::Start)
     }
 
     /// Whether the operation moves data.

@@ -153,6 +153,8 @@ impl Controller {
             (Step::Delivered, _) => self.finish(slot, now, out),
             (Step::Arrived, _) => self.write(slot),
             (Step::Understood, Operation::Flush) => self.flush(slot, now, out),
+            (Step::Understood, Operation::Standby) => self.drain(slot),
+            (Step::Understood, Operation::Start) => self.pass(slot),
             (Step::Understood, _) if !addressed => self.through(slot),
             (Step::Understood, Operation::Read) => self.read(slot, now),
             (Step::Understood, Operation::Write) => self.carry(slot, now, Step::Arrived),

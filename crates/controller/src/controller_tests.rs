@@ -102,7 +102,7 @@ impl Bench {
     }
 }
 
-use Operation::{Discard, Flush, Read, Write};
+use Operation::{Discard, Flush, Read, Standby, Start, Write};
 
 #[test]
 fn a_write_completes_when_it_is_in_memory_and_is_destaged_when_the_host_is_idle() {
@@ -227,6 +227,24 @@ fn without_a_battery_a_flush_drains_what_completed_before_it() {
     assert_eq!((bench.asked(), bench.finished(flush)), (vec![(Flush, 0, 0)], None));
     bench.answer(3_000);
     assert_eq!(bench.finished(flush).unwrap().finished, at(3_000));
+}
+
+#[test]
+fn platters_are_stopped_when_nothing_is_left_for_them() {
+    for battery in [true, false] {
+        let mut bench = Bench::new(json!({ "battery": battery, "write_back": true }));
+        bench.submit(0, Write, 0, 8);
+        let stop = bench.submit(1, Standby, 0, 0);
+        assert_eq!(bench.asked(), [(Write, 0, 8)]);
+        bench.answer(1_000);
+        assert_eq!((bench.asked(), bench.finished(stop)), (vec![(Standby, 0, 0)], None));
+        bench.answer(6_000);
+        assert_eq!(bench.finished(stop).unwrap().finished, at(6_000));
+        let start = bench.submit(7_000, Start, 0, 0);
+        assert_eq!(bench.asked(), [(Start, 0, 0)]);
+        bench.answer(9_000);
+        assert_eq!(bench.finished(start).unwrap().finished, at(9_000));
+    }
 }
 
 #[test]

@@ -42,27 +42,33 @@ impl Controller {
         match (self.constants.write_back, self.config.battery) {
             (true, true) => self.finish(slot, now, out),
             (true, false) => self.drain(slot),
-            (false, _) => self.pass_flush(slot),
+            (false, _) => self.pass(slot),
         }
     }
 
-    fn drain(&mut self, slot: u32) {
+    /// The command waits for what is dirty, and goes on to the array.
+    pub(crate) fn drain(&mut self, slot: u32) {
         let epoch = self.memory.end_epoch();
         self.drains.push_back((slot, epoch));
     }
 
-    /// Flushes whose data are all with the array go there themselves.
+    /// Commands before which all dirty data had to be with the array, and are, go
+    /// there themselves.
     pub(crate) fn end_drains(&mut self) {
         while let Some(&(slot, epoch)) = self.drains.front()
             && self.memory.epoch_over(epoch)
         {
             self.drains.pop_front();
-            self.pass_flush(slot);
+            self.pass(slot);
         }
     }
 
-    fn pass_flush(&mut self, slot: u32) {
-        let request = Request { operation: Operation::Flush, ..self.commands[slot].request };
+    /// The array is asked what the host asks of all, or to flush a write that is
+    /// forced.
+    pub(crate) fn pass(&mut self, slot: u32) {
+        let command = self.commands[slot].request;
+        let operation = if command.operation.is_of_all() { command.operation } else { Operation::Flush };
+        let request = Request { operation, ..command };
         self.ask(Io::of_command(Purpose::Through { command: slot }, request, Extent::default()));
     }
 

@@ -276,6 +276,7 @@ impl Import<'_> {
             electronics: ElectronicsConfig::default(),
             buffer: None,
             queue: QueueConfig { depth: 1, discipline: "fcfs".into(), ..QueueConfig::default() },
+            power: None,
             published: Published::default(),
             sources,
         })

@@ -3,8 +3,8 @@
 
 use crate::geometry::Geometry;
 use fullstroke_contract::{
-    Completion, Cx, Extent, Gauge, Node, Operation, Port, Request, RequestId, Slots, Status, Track,
-    TrackTable, Wake, ZoneRate,
+    Completion, Cx, Extent, Gauge, Node, Port, Request, RequestId, Slots, Status, Track, TrackTable, Wake,
+    ZoneRate,
 };
 use fullstroke_units::{Cylinder, Lbn, Sectors, Time};
 use std::sync::Arc;
@@ -40,10 +40,9 @@ impl MultiActuator {
         MultiActuator { arms, share, slots: Slots::default(), parts: 0, idle_since: Time::ZERO }
     }
 
-    /// The arms that a request concerns, the last one included: a flush concerns
-    /// all.
+    /// The arms that a request concerns, the last one included.
     fn concerned(&self, request: &Request) -> (usize, usize) {
-        if request.operation == Operation::Flush {
+        if request.operation.is_of_all() {
             return (0, self.arms - 1);
         }
         let arm = |lbn: u64| (lbn / self.share.0) as usize;
@@ -73,8 +72,8 @@ impl Node for MultiActuator {
         let slot = self.slots.keep(Slot { id: request.id, parts_left, last: none });
         for arm in first..=last {
             let id = RequestId(u64::from(slot));
-            let flushes = request.operation == Operation::Flush;
-            let extent = if flushes { request.extent } else { self.part(arm, request.extent) };
+            let of_all = request.operation.is_of_all();
+            let extent = if of_all { request.extent } else { self.part(arm, request.extent) };
             cx.out.issue(arm, Request { id, extent, ..request });
         }
     }

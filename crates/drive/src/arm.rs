@@ -7,7 +7,7 @@
 use crate::geometry::Position;
 use crate::mechanics::{Access, Feed, Head, Mechanics, Piece};
 use fullstroke_contract::Extent;
-use fullstroke_units::{Cylinder, Duration, Time};
+use fullstroke_units::{Angle, Cylinder, Duration, Time};
 use std::sync::Arc;
 
 /// An arm, and its time until now.
@@ -20,6 +20,21 @@ pub(crate) struct Arm {
     work: Work,
     /// Up to here its time is in `work.busy`.
     counted: Time,
+    /// Where the platters stand still, or will again turn.
+    rest: Option<Rest>,
+    spin_up: Duration,
+    /// They have turned again since then, and nobody was told.
+    turned: Option<Time>,
+}
+
+/// Platters that do not turn.
+#[derive(Clone, Copy, Debug)]
+struct Rest {
+    since: Time,
+    /// What stands under the heads.
+    angle: Angle,
+    /// They turn again from then on: somebody needs them.
+    ready: Option<Time>,
 }
 
 /// What an arm has done since time 0.
@@ -38,8 +53,11 @@ pub(crate) struct Work {
 
 impl Arm {
     /// At rest at time 0, its heads at cylinder 0, surface 0.
-    pub(crate) fn new(mechanics: &Arc<Mechanics>) -> Arm {
+    pub(crate) fn new(mechanics: &Arc<Mechanics>, spin_up: Duration) -> Arm {
         Arm {
+            rest: None,
+            spin_up,
+            turned: None,
             mechanics: Arc::clone(mechanics),
             head: Head::default(),
             free: Time::ZERO,
@@ -63,7 +81,46 @@ impl Arm {
     /// When it can leave the medium for a request that comes, or came, at `now`.
     #[inline]
     pub(crate) fn free_from(&self, now: Time) -> Time {
-        self.free.max(now)
+        let free = self.free.max(now);
+        match &self.rest {
+            None => free,
+            Some(Rest { ready: Some(ready), .. }) => free.max(*ready),
+            Some(Rest { since, .. }) => free.max(*since) + self.spin_up,
+        }
+    }
+
+    /// Whether the platters do not turn.
+    pub(crate) fn rests(&self) -> bool {
+        self.rest.is_some()
+    }
+
+    /// The platters, which turn until `last`, stand still from `since` on.
+    pub(crate) fn stop(&mut self, last: Time, since: Time) {
+        let angle = self.mechanics.spindle().angle_at(last) + self.head.phase;
+        self.rest = Some(Rest { since, angle, ready: None });
+        self.keep_until(since);
+    }
+
+    /// Somebody needs the platters from `now` on.
+    pub(crate) fn start(&mut self, now: Time) {
+        let ready = self.free_from(now);
+        if let Some(rest) = &mut self.rest {
+            rest.ready.get_or_insert(ready);
+        }
+    }
+
+    /// The platters have started for what begins at `now`, or earlier. They turn
+    /// on from the angle at which they stood.
+    pub(crate) fn turn(&mut self, now: Time) {
+        let Some(Rest { angle, ready, .. }) = self.rest.take() else { return };
+        let ready = ready.unwrap_or(now);
+        self.head.phase = angle - self.mechanics.spindle().angle_at(ready);
+        self.turned = Some(ready);
+    }
+
+    /// Since when the platters turn again, once.
+    pub(crate) fn take_turned(&mut self) -> Option<Time> {
+        self.turned.take()
     }
 
     /// What it has done.
@@ -100,6 +157,7 @@ impl Arm {
         feed: Option<Feed>,
         passed: impl FnMut(Piece),
     ) -> Access {
+        self.turn(now);
         let access = self.mechanics.access_fed(&mut self.head, now, extent, position, write, feed, passed);
         self.work.seek += access.seek;
         self.work.rotation += access.rotation;

@@ -172,7 +172,11 @@ impl Buffer {
     /// watermark go before them.
     pub(crate) fn catch_up(&mut self, now: Time, waiting: bool, arm: &mut Arm) {
         while let Some(since) = self.dirty_since() {
-            let begin = self.destages_from(since, arm);
+            let due = self.destages_from(since);
+            if due < now {
+                arm.start(due);
+            }
+            let begin = arm.free_from(due);
             if begin >= now {
                 break;
             }
@@ -187,10 +191,9 @@ impl Buffer {
         self.read_ahead(now, arm);
     }
 
-    /// When dirty data that are there `since` then begin to go to the medium, if
-    /// no request needs the arm.
-    fn destages_from(&self, since: Time, arm: &Arm) -> Time {
-        arm.free_from((since + self.delay()).max(self.passed_over))
+    /// When dirty data that are there `since` then may go to the medium.
+    fn destages_from(&self, since: Time) -> Time {
+        (since + self.delay()).max(self.passed_over)
     }
 
     /// How long dirty data stay at least.
@@ -202,7 +205,7 @@ impl Buffer {
     /// the arm: read-ahead ends, or dirty data begin to go to the medium.
     pub(crate) fn next_event(&self, arm: &Arm) -> Time {
         // What is due at an instant is done behind it.
-        let destage = |since| self.destages_from(since, arm) + Duration::from_nanos(1);
+        let destage = |since| arm.free_from(self.destages_from(since)) + Duration::from_nanos(1);
         let destages = self.dirty_since().map_or(Time::NEVER, destage);
         destages.min(self.read_ahead_ends(arm))
     }
@@ -709,6 +712,11 @@ impl Buffer {
         self.segments.set_fill(index, fill);
         self.filling = (fill != Fill::Idle).then_some(index);
         self.filled_last = index;
+    }
+
+    /// The platters stop at `now`.
+    pub(crate) fn stop(&mut self, now: Time) {
+        self.stop_fill(now);
     }
 
     /// The head leaves its track at `now`.

@@ -5,11 +5,11 @@
 //! the buffer answers takes no time.
 
 use crate::config::tests::small_drive;
-use crate::config::{BufferConfig, DriveConfig};
-use crate::config::{FlushCommand, QueueConfig};
+use crate::config::{BufferConfig, DriveConfig, FlushCommand, PowerConfig, QueueConfig};
 use crate::drive::{Drive, Model};
 use fullstroke_contract::{
-    Completion, Cx, Effect, Extent, Hints, Node as _, Operation, Out, Port, Request, RequestId, Status, Wake,
+    Completion, Cx, Effect, Extent, Gauge, Hints, Node as _, Operation, Out, Port, Request, RequestId,
+    Signal, Status, Wake,
 };
 use fullstroke_units::{Duration, Time};
 use proptest::prelude::*;
@@ -35,6 +35,7 @@ struct Bench {
     /// How late wake-ups come.
     late: Duration,
     done: Vec<Completion>,
+    told: Vec<(Time, Signal)>,
 }
 
 impl Bench {
@@ -44,15 +45,18 @@ impl Bench {
 
     fn of(config: DriveConfig) -> Bench {
         let drive = Model::new(config).unwrap().drive().unwrap();
-        let (out, done) = (Out::new(), Vec::new());
-        Bench { drive, out, now: Time::ZERO, submitted: 0, late: Duration::ZERO, done }
+        let (out, done, told) = (Out::new(), Vec::new(), Vec::new());
+        Bench { drive, out, now: Time::ZERO, submitted: 0, late: Duration::ZERO, done, told }
     }
 
     fn collect(&mut self) {
-        self.done.extend(self.out.drain().filter_map(|effect| match effect {
-            Effect::Complete { completion, .. } => Some(completion),
-            _ => None,
-        }));
+        for effect in self.out.drain() {
+            match effect {
+                Effect::Complete { completion, .. } => self.done.push(completion),
+                Effect::Notice { notice, .. } => self.told.push((notice.at, notice.signal)),
+                Effect::Issue { .. } => unreachable!("nothing is below a drive"),
+            }
+        }
     }
 
     fn run_until(&mut self, until: Time) {
@@ -614,6 +618,111 @@ fn discards_cost_a_command_each_and_no_arm() {
     assert_eq!(bench.completion(beyond).status, Status::OutOfRange);
 }
 
+/// A drive that stops in 5 ms and starts in 20, with a buffer.
+fn stoppable(changes: Value) -> Bench {
+    let power = Some(PowerConfig { spin_up_ms: 20.0, spin_down_ms: 5.0 });
+    Bench::of(DriveConfig { power, buffer: Some(buffer(changes)), queue: queue(32), ..small_drive() })
+}
+
+impl Bench {
+    fn of_all(&mut self, operation: Operation) -> u64 {
+        self.submit(operation, 0, 0, false)
+    }
+
+    /// What the drive gave notice of, and when in ms.
+    fn told_ms(&self) -> Vec<(f64, Signal)> {
+        self.told.iter().map(|&(at, signal)| (at.since(Time::ZERO).as_millis_f64(), signal)).collect()
+    }
+}
+
+#[test]
+fn platters_stop_on_command_and_start_for_who_needs_them() {
+    let mut bench = stoppable(json!({}));
+    let read = bench.read(0, 8);
+    let stop = bench.of_all(Operation::Standby);
+    assert_eq!(bench.took(stop), 5.0);
+    let stopped = bench.now.since(Time::ZERO).as_millis_f64();
+    assert_eq!(bench.read(0, 8), 0.0, "the buffer needs no platters");
+    bench.pass(100.0);
+    assert_eq!(bench.told_ms(), [(stopped, Signal::SpunDown)]);
+    let (began, again) = (bench.now.since(Time::ZERO).as_millis_f64(), bench.read(80, 8));
+    assert!(again >= 20.0 && again < 40.0, "{again} ms, of which 20 to start; {read} ms turning");
+    assert_eq!(bench.told_ms()[1..], [(began + 20.0, Signal::SpunUp)]);
+}
+
+#[test]
+fn a_drive_that_is_started_is_ready_for_the_next_read() {
+    let mut bench = stoppable(json!({}));
+    for (operation, ms) in [
+        (Operation::Start, 0.0),
+        (Operation::Standby, 5.0),
+        (Operation::Standby, 0.0),
+        (Operation::Start, 20.0),
+        (Operation::Start, 0.0),
+    ] {
+        let command = bench.of_all(operation);
+        assert_eq!(bench.took(command), ms, "{operation:?}");
+    }
+    assert!(bench.read(0, 8) < 10.0);
+}
+
+#[test]
+fn what_is_dirty_goes_to_the_medium_before_the_platters_stop() {
+    let mut bench = stoppable(json!({ "write_back": true, "write_segments": 4, "destage_delay": "10s" }));
+    let write = bench.submit_write(1300, 4);
+    assert!(bench.took(write) < 1.0);
+    assert_eq!(bench.free(), 3);
+    let stop = bench.of_all(Operation::Standby);
+    assert!(bench.took(stop) > 6.0, "a seek and the 5 ms");
+    assert_eq!(bench.free(), 4);
+    // A write is taken without platters; they start when it is to be destaged.
+    assert!(bench.write(0, 4) < 1.0);
+    let taken = bench.now;
+    bench.pass(10_100.0);
+    assert_eq!(bench.free(), 4);
+    let due = taken.since(Time::ZERO).as_millis_f64() + 10_000.0;
+    assert_eq!(bench.told_ms().last(), Some(&(due + 20.0, Signal::SpunUp)));
+}
+
+#[test]
+fn a_command_to_stop_waits_for_all_and_nothing_passes_it() {
+    let mut bench = stoppable(json!({ "hits_pass_queue": true }));
+    bench.read(0, 8);
+    let reads = [1300, 600].map(|start| bench.submit_read(start, 4));
+    let stop = bench.of_all(Operation::Standby);
+    let hit = bench.submit_read(0, 4);
+    let stopped = bench.finished(stop);
+    assert!(reads.iter().all(|&read| bench.finished(read) < stopped));
+    assert!(bench.finished(hit) >= stopped);
+    assert!(!bench.told.iter().any(|(_, signal)| *signal == Signal::SpunUp), "the hit needs no platters");
+}
+
+#[test]
+fn platters_turn_on_from_where_they_stood() {
+    let angle = |bench: &Bench, at: Time| {
+        let spindle = bench.drive.arm().mechanics().spindle();
+        (spindle.angle_at(at) + bench.drive.gauge().phase).as_revolutions()
+    };
+    let mut bench = stoppable(json!({}));
+    bench.pass(1.7);
+    let before = angle(&bench, bench.now);
+    for operation in [Operation::Standby, Operation::Start] {
+        let command = bench.of_all(operation);
+        bench.finished(command);
+    }
+    assert!((angle(&bench, bench.now) - before).abs() < 1e-6);
+    assert_ne!(bench.drive.gauge().phase, Gauge::default().phase);
+}
+
+#[test]
+fn a_drive_without_power_states_turns_always() {
+    let mut bench = Bench::new(json!({}));
+    let stop = bench.of_all(Operation::Standby);
+    assert_eq!(bench.took(stop), 0.0);
+    assert!(bench.read(0, 8) < 10.0);
+    assert!(bench.told.is_empty());
+}
+
 #[test]
 fn hits_pass_the_queue_where_configured() {
     for passes in [true, false] {
@@ -667,14 +776,15 @@ struct Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let operation = prop_oneof![
-        6 => Just(Operation::Read), 6 => Just(Operation::Write), 1 => Just(Operation::Flush)
+        12 => Just(Operation::Read), 12 => Just(Operation::Write), 2 => Just(Operation::Flush),
+        1 => Just(Operation::Standby), 1 => Just(Operation::Start),
     ];
     // Few places, so that requests meet in the buffer.
     let start = prop_oneof![0u64..60, 0u64..1360];
     let gap_ns = prop_oneof![Just(0), 0u64..500_000, 0u64..20_000_000];
     let step = (gap_ns, operation, start, 1u64..40, prop::bool::weighted(0.1)).prop_map(
         |(gap_ns, operation, start, sectors, forced)| {
-            let (start, sectors) = if operation == Operation::Flush { (0, 0) } else { (start, sectors) };
+            let (start, sectors) = if operation.is_of_all() { (0, 0) } else { (start, sectors) };
             Step { gap_ns, operation, start, sectors, forced }
         },
     );
@@ -706,12 +816,13 @@ fn configs() -> impl Strategy<Value = DriveConfig> {
     let modes =
         prop::sample::select(vec!["none", "track", "cylinder", "segment", "whole-track", "next-track"]);
     let flags = prop::array::uniform10(any::<bool>());
+    let power = prop::option::of((0.0..40.0, 0.0..40.0));
     let order = prop::option::of(prop::sample::select(vec!["fcfs", "satf", "c-look"]));
     let shares = (order, prop::option::of(0u32..400), prop::sample::select(vec![0u32, 20, 100]));
     let sizes = (1u32..6, 0u32..6, 1u32..100, prop::option::of(0u32..50));
     let rules = (0u32..3, 0.0..=1.0f64, 1u32..9, prop::sample::select(vec!["fcfs", "satf", "look"]));
-    (modes, flags, sizes, rules, electronics(), shares).prop_map(
-        |(mode, flags, sizes, rules, electronics, shares)| {
+    (modes, flags, sizes, rules, electronics(), shares, power).prop_map(
+        |(mode, flags, sizes, rules, electronics, shares, power)| {
             let (order, sectors, stream) = shares;
             let (segments, write_segments, segment_sectors, read_ahead_sectors) = sizes;
             let (delay, watermark, depth, discipline) = rules;
@@ -730,6 +841,7 @@ fn configs() -> impl Strategy<Value = DriveConfig> {
                 buffer: Some(serde_json::from_value(keys).unwrap()),
                 electronics: serde_json::from_value(electronics).unwrap(),
                 queue: QueueConfig { discipline: discipline.into(), ..queue(depth) },
+                power: power.map(|(spin_up_ms, spin_down_ms)| PowerConfig { spin_up_ms, spin_down_ms }),
                 ..small_drive()
             }
         },
@@ -775,6 +887,7 @@ proptest! {
     fn late_wake_ups_do_not_move_the_timeline(config in configs(), steps in steps(), late in 0u64..30_000_000) {
         let (early, late) = (run(&config, &steps, 0), run(&config, &steps, late));
         prop_assert_eq!(early.done, late.done);
+        prop_assert_eq!(early.told, late.told);
     }
 
     #[test]
@@ -783,6 +896,7 @@ proptest! {
     ) {
         config.buffer.as_mut().unwrap().write_back = true;
         config.queue.flush = FlushCommand::Alone;
+        config.power.get_or_insert(PowerConfig { spin_up_ms: 20.0, spin_down_ms: 5.0 });
         let mut done = run(&config, &steps, 0).done;
         done.sort_by_key(|done| done.id);
         for (at, _) in steps.iter().enumerate().filter(|(_, step)| step.operation == Operation::Flush) {

@@ -70,12 +70,26 @@ pub struct DriveConfig {
     /// The queue inside the drive.
     #[serde(default, skip_serializing_if = "is_default")]
     pub queue: QueueConfig,
+    /// What it takes to stop the platters and to start them; unless said, they
+    /// always turn, and commands that ask for it cost nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power: Option<PowerConfig>,
     /// What the vendor publishes, to hold the numbers above against.
     #[serde(default, skip_serializing_if = "is_default")]
     pub published: Published,
     /// Where the numbers come from: key (`rpm`, `zones`, `seek.points`) to
     /// source. A key covers the keys below it. Fitted numbers say `fitted: ...`.
     pub sources: BTreeMap<String, String>,
+}
+
+/// What it takes to stop a drive's platters and to start them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PowerConfig {
+    /// From standing platters to the first access ("standby to ready").
+    pub spin_up_ms: f64,
+    /// From full speed to standing platters ("ready to spindle stop").
+    pub spin_down_ms: f64,
 }
 
 /// Which transfers begin wherever the head lands.
@@ -426,6 +440,7 @@ pub(crate) mod tests {
             electronics: ElectronicsConfig::default(),
             buffer: None,
             queue: QueueConfig::default(),
+            power: None,
             published: Published::default(),
             sources: BTreeMap::new(),
         }

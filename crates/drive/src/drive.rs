@@ -2,13 +2,13 @@
 //! time.
 
 mod beside;
-mod flush;
+mod commands;
 
 use self::beside::Beside;
 use crate::actuators::{MultiActuator, Shares};
 use crate::arm::{Arm, Work};
 use crate::buffer::{Buffer, Lookup};
-use crate::config::{DriveConfig, FlushCommand, milliseconds};
+use crate::config::{DriveConfig, FlushCommand, PowerConfig, milliseconds};
 use crate::electronics::{Before, Electronics};
 use crate::geometry::Position;
 use crate::mechanics::{Access, Feed, Mechanics, Piece};
@@ -30,6 +30,8 @@ pub struct Model {
     config: Arc<DriveConfig>,
     command_overhead: Duration,
     electronics: Electronics,
+    /// How long the platters need to start and to stop, if they do.
+    power: Option<(Duration, Duration)>,
     /// Neither buffer nor bus: an access is all that a request costs.
     plain: bool,
 }
@@ -49,8 +51,13 @@ pub struct Drive {
     queue: CommandQueue,
     outside: VecDeque<u32>,
     flush_command: FlushCommand,
-    /// Flushes inside, which are served before the queue, and when they came in.
-    flushes: VecDeque<(u32, Time)>,
+    /// How long the platters need to stop, if they do.
+    spin_down: Option<Duration>,
+    /// They stand since then, and nobody was told.
+    stopped: Option<Time>,
+    /// Commands of all inside, which are served before the queue, and when they
+    /// came in.
+    of_all: VecDeque<(u32, Time)>,
     slots: Slots<Slot>,
     next_lbn: Lbn,
     electronics: Electronics,
@@ -123,7 +130,12 @@ impl Model {
         let electronics = Electronics::new(&config.electronics, command_overhead)
             .map_err(|error| error.below("electronics"))?;
         config.buffer.as_ref().map(Buffer::new).transpose().map_err(|error| error.below("buffer"))?;
+        let power = |power: &PowerConfig| {
+            let spin_up = milliseconds("power.spin_up_ms", power.spin_up_ms)?;
+            Ok((spin_up, milliseconds("power.spin_down_ms", power.spin_down_ms)?))
+        };
         Ok(Model {
+            power: config.power.as_ref().map(power).transpose()?,
             plain: config.buffer.is_none() && config.electronics == Default::default(),
             command_overhead,
             electronics,
@@ -172,13 +184,15 @@ impl Model {
     /// Names the key of the queue that cannot be.
     pub fn drive(&self) -> Result<Drive, ConfigError> {
         Ok(Drive {
-            arm: Arm::new(&self.mechanics),
+            arm: Arm::new(&self.mechanics, self.power.map_or(Duration::ZERO, |(spin_up, _)| spin_up)),
             command_overhead: self.command_overhead,
             depth: self.config.queue.depth,
             queue: self.config.queue.build().map_err(|error| error.below("queue"))?,
             outside: VecDeque::new(),
             flush_command: self.config.queue.flush,
-            flushes: VecDeque::new(),
+            spin_down: self.power.map(|(_, spin_down)| spin_down),
+            stopped: None,
+            of_all: VecDeque::new(),
             slots: Slots::default(),
             next_lbn: Lbn(0),
             electronics: self.electronics,
@@ -236,6 +250,7 @@ impl Drive {
     }
 
     fn finish(&mut self, service: Service, out: &mut Out) {
+        self.tell(out);
         let Slot { request, submitted } = self.slots.take(service.slot);
         self.idle_since = service.finish;
         let Request { operation, extent, .. } = request;
@@ -253,29 +268,26 @@ impl Drive {
     fn inside(&self) -> usize {
         let served = usize::from(self.service.is_some()) + self.passing.len();
         let writers = self.beside.as_ref().map_or(0, Beside::writers);
-        self.queue.len() + self.flushes.len() + writers + served
+        self.queue.len() + self.of_all.len() + writers + served
     }
 
     /// Lets requests into the queue as far as there is room, and one into
     /// service if the arm is free. Nothing passes one that waits outside.
     fn admit(&mut self, now: Time) {
         while let Some(&slot) = self.outside.front() {
-            if self.inside() >= self.depth as usize || self.waits_alone(slot) || self.is_flushed_alone() {
+            if self.inside() >= self.depth as usize || self.waits_alone(slot) || self.serves_alone() {
                 break;
             }
             self.outside.pop_front();
-            if self.slots[slot].request.operation != Operation::Flush {
+            if !self.slots[slot].request.operation.is_of_all() {
                 self.enqueue(slot, now);
-                continue;
-            }
-            self.flushes.push_back((slot, now));
-            if self.flush_command == FlushCommand::Alone {
+            } else if self.take_in(slot, now) {
                 break;
             }
         }
         if self.beside.is_some() {
             self.attend(now);
-        } else if self.service.is_none() && !self.begin_flush(now) {
+        } else if self.service.is_none() && !self.begin_of_all(now) {
             self.begin_next(now);
         }
     }
@@ -339,13 +351,14 @@ impl Drive {
     fn serve_plainly(&mut self, waiting: &Waiting, via: Option<Cylinder>, now: Time) -> Service {
         let Slot { request, submitted } = self.slots[waiting.slot];
         let extent = request.extent;
-        let moves = now + self.command_overhead;
+        let free = self.arm.free_from(now);
+        let moves = free + self.command_overhead;
         let detour = self.detour(via);
-        self.arm.take(now, moves + detour);
+        self.arm.take(free, moves + detour);
         let mut access = self.arm.access(moves + detour, extent, &waiting.position, waiting.write);
         access.seek += detour;
         let finish = moves + access.duration();
-        Service { slot: waiting.slot, finish, breakdown: parts(submitted, now, finish, &access) }
+        Service { slot: waiting.slot, finish, breakdown: parts(submitted, free, finish, &access) }
     }
 
     /// A request on a drive with buffer and bus.
@@ -544,7 +557,7 @@ impl Drive {
     /// drive does that. Nothing passes a flush.
     fn pass_queue(&mut self, slot: u32, now: Time) -> bool {
         let (Some(buffer), Some(service)) = (&self.buffer, self.service) else { return false };
-        let flushing = self.slots[service.slot].request.operation == Operation::Flush;
+        let flushing = self.slots[service.slot].request.operation.is_of_all();
         if !buffer.hits_pass() || self.beside.is_some() || flushing || !self.outside.is_empty() {
             return false;
         }
@@ -573,6 +586,11 @@ impl Drive {
     /// How long the arm takes over a cylinder on the way, if there is one.
     fn detour(&mut self, via: Option<Cylinder>) -> Duration {
         via.map_or(Duration::ZERO, |cylinder| self.arm.visit(cylinder))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn arm(&self) -> &Arm {
+        &self.arm
     }
 
     #[cfg(test)]
@@ -675,6 +693,7 @@ impl Node for Drive {
     fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
         self.catch_up(now, cx.out);
         self.work_alone(now);
+        self.tell(cx.out);
     }
 
     fn next_wake(&self) -> Wake {

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `config.rs`, `config/` | the drive file |
 //! | `drive.rs` | the layer: queue, service, completion |
-//! | `drive/` | what goes on beside the arm; flushes and discards |
+//! | `drive/` | what goes on beside the arm; commands that move no data |
 //! | `queue/` | disciplines, one file each, and their registry |
 //! | `geometry/` | LBN to cylinder, surface and angle, and back |
 //! | `seek.rs` | the seek curve |
@@ -36,8 +36,8 @@ pub use actuators::MultiActuator;
 pub use check::{Check, checks};
 pub use config::{
     BufferConfig, Direction, DriveConfig, ElectronicsConfig, ExceptionConfig, FlushCommand, OverheadConfig,
-    Published, QueueConfig, ReadAhead, RunConfig, SectorsPerTrack, SeekConfig, SlipConfig, TrackOrder,
-    WriteDisconnectConfig, ZeroLatency, ZoneConfig,
+    PowerConfig, Published, QueueConfig, ReadAhead, RunConfig, SectorsPerTrack, SeekConfig, SlipConfig,
+    TrackOrder, WriteDisconnectConfig, ZeroLatency, ZoneConfig,
 };
 pub use drive::{Drive, Model};
 pub use geometry::{Geometry, Position, ZoneView};

@@ -35,7 +35,7 @@ impl Statistics {
                 counts.sectors_read += sectors;
             }
             // The means below are over transfers.
-            Operation::Flush | Operation::Discard => return,
+            _ => return,
         }
         counts.queue += parts.queue;
         counts.overhead += parts.overhead;

@@ -254,15 +254,9 @@ pub const RESPONSE_BUCKETS_S: [f64; 16] = [
 impl Operations {
     /// All kinds, with their names.
     pub fn by_name(&self) -> [(&'static str, &OperationStatus); 4] {
-        Operation::ALL.map(|operation| {
-            let status = match operation {
-                Operation::Read => &self.read,
-                Operation::Write => &self.write,
-                Operation::Flush => &self.flush,
-                Operation::Discard => &self.discard,
-            };
-            (operation.name(), status)
-        })
+        let all = [&self.read, &self.write, &self.flush, &self.discard];
+        let names = Operation::DATA.map(Operation::name);
+        std::array::from_fn(|kind| (names[kind], all[kind]))
     }
 }
 

@@ -180,6 +180,8 @@ impl World {
             Operation::Write => &mut self.operations.write,
             Operation::Flush => &mut self.operations.flush,
             Operation::Discard => &mut self.operations.discard,
+            // NBD has no commands for these.
+            Operation::Standby | Operation::Start => return,
         };
         let response = ended.finished.completion.finished.since(ticket.arrived);
         kind.add(ticket.request.length_bytes.into(), response.as_secs_f64(), failed);

@@ -48,7 +48,7 @@ pub const LOG_COLUMNS: [LogColumn; 18] = [
     of("request", ColumnType::U64, "number in order of arrival, from 0"),
     of("arrived_ns", ColumnType::U64, "arrival, since the beginning of the run"),
     of("finished_ns", ColumnType::U64, "completion, since the beginning of the run"),
-    of("operation", ColumnType::Text, "`read`, `write`, `flush`, `discard`"),
+    of("operation", ColumnType::Text, "`read`, `write`, `flush`, `discard`, `standby`, `start`"),
     of("lbn", ColumnType::U64, "first 512-byte sector on the volume"),
     of("sectors", ColumnType::U64, "length in 512-byte sectors"),
     of("process", ColumnType::U32, "the process that asked; 0 = unknown"),

@@ -305,6 +305,7 @@ impl Observer for Measurement {
                 apart.sectors += finished.extent.sectors.0;
                 return;
             }
+            Operation::Standby | Operation::Start => return,
         };
         let parts = &finished.completion.breakdown;
         let sample = Sample {

@@ -251,7 +251,7 @@ impl Metric {
             let times = STATISTICS.map(|(_, statistic)| Kind::ClassTime(class, statistic));
             times.into_iter().chain(units.map(|unit| Kind::Rate(Some(class), unit)))
         });
-        let operations = Operation::ALL.into_iter().flat_map(|operation| {
+        let operations = Operation::DATA.into_iter().flat_map(|operation| {
             let times = STATISTICS.map(|(_, statistic)| Kind::OperationTime(operation, statistic));
             let numbers = (0..OPERATION.len()).map(move |number| Kind::Operation(operation, number));
             times.into_iter().chain(numbers)
@@ -528,7 +528,7 @@ fn class_of(operation: Operation) -> Option<Class> {
     match operation {
         Operation::Read => Some(Class::Read),
         Operation::Write => Some(Class::Write),
-        Operation::Flush | Operation::Discard => None,
+        _ => None,
     }
 }
 

@@ -143,6 +143,7 @@ impl OperationsReport {
             Operation::Write => self.write.as_ref(),
             Operation::Flush => self.flush.as_ref(),
             Operation::Discard => self.discard.as_ref(),
+            Operation::Standby | Operation::Start => None,
         }
     }
 }

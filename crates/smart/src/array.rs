@@ -341,7 +341,10 @@ impl Node for SmartArray {
         self.catch_up(now, out);
         self.latest = self.latest.max(now);
         let status = match request.operation {
-            Operation::Flush | Operation::Discard => Some(Status::Done),
+            // The disks cache no writes, and turn always.
+            Operation::Flush | Operation::Discard | Operation::Standby | Operation::Start => {
+                Some(Status::Done)
+            }
             _ if request.extent.sectors == Sectors::ZERO => Some(Status::OutOfRange),
             _ => (!request.extent.within(self.map.capacity())).then_some(Status::OutOfRange),
         };

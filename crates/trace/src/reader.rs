@@ -11,7 +11,7 @@ use crate::sort::SortWindow;
 use crate::unselected::Unselected;
 use crate::{Place, TraceError, processor_files, source};
 use ahead::Rows;
-use fullstroke_contract::{Extent, Operation};
+use fullstroke_contract::Extent;
 use fullstroke_units::{SECTOR_BYTES, Sectors, Time};
 use std::fmt;
 use std::io::Read;
@@ -356,7 +356,7 @@ impl TraceReader {
         let arrival = scaled(arrival, self.options.time_scale);
         let later = |time: u64| Time::from_nanos(arrival.saturating_add(time.saturating_sub(row.arrival)));
         let extent = match (row.operation, self.options.capacity) {
-            (Operation::Flush, _) => Extent::new(0, 0),
+            (operation, _) if operation.is_of_all() => Extent::new(0, 0),
             (_, None) => Extent::new(row.start, row.sectors),
             (_, Some(capacity)) => self.fitted(row, capacity)?,
         };

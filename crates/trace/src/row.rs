@@ -116,7 +116,7 @@ pub(crate) fn byte_range(fields: &Fields<'_>, offset: u64, length: u64) -> Parse
 pub(crate) fn check(row: &Row) -> Result<(), Box<Problem>> {
     /// Sectors in 2^64 bytes.
     const SECTORS_MAX: u64 = u64::MAX / SECTOR_BYTES;
-    let empty = row.sectors == 0 && row.operation != Operation::Flush;
+    let empty = row.sectors == 0 && !row.operation.is_of_all();
     let ends = row.start.checked_add(row.sectors).is_some_and(|end| end <= SECTORS_MAX);
     if ends && !empty {
         return Ok(());

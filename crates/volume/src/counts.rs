@@ -43,7 +43,7 @@ impl Counts {
         let requests = match operation {
             Operation::Read => &mut self.reads,
             Operation::Write => &mut self.writes,
-            Operation::Flush | Operation::Discard => return,
+            _ => return,
         };
         requests.count += 1;
         requests.member_ios += plan.ios().len() as u64;

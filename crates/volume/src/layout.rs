@@ -2,7 +2,7 @@
 
 use crate::{Geometry, MemberStates, Plan};
 use fullstroke_contract::registry::Keys;
-use fullstroke_contract::{Below, ConfigError, Extent, MemberState, Operation, Request, Status};
+use fullstroke_contract::{Below, ConfigError, Extent, MemberState, Request, Status};
 use fullstroke_units::{Lbn, Sectors};
 
 /// Builds a layout from its keys in a stack file and the capacities of its
@@ -214,7 +214,8 @@ pub trait Layout: Send {
     /// Fills `plan` with the member I/O that serves `request`; what it held
     /// before is discarded, its room is reused.
     ///
-    /// A flush goes to every member that has not failed. A read, write or
+    /// What [is of all](Operation::is_of_all) goes to every member that has not
+    /// failed. A read, write or
     /// discard whose extent is empty or not within the capacity is
     /// [`Status::OutOfRange`]; one that needs what was lost is
     /// [`Status::Lost`]. The plan is empty unless the answer is
@@ -222,8 +223,8 @@ pub trait Layout: Send {
     /// only that part of a discard which covers whole rows.
     fn plan(&mut self, request: &Request, below: Below<'_>, plan: &mut Plan) -> Status {
         plan.clear();
-        if request.operation == Operation::Flush {
-            return plan.flush(self.members(), self.failed());
+        if request.operation.is_of_all() {
+            return plan.of_all(request.operation, self.members(), self.failed());
         }
         let extent = request.extent;
         if extent.sectors == Sectors::ZERO || !extent.within(self.capacity()) {

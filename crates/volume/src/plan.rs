@@ -227,9 +227,9 @@ impl Plan {
         self.methods = Default::default();
     }
 
-    /// Adds a flush of every member that is not in `failed` (ascending). It is
-    /// lost if none is left.
-    pub(crate) fn flush(&mut self, members: usize, failed: &[u32]) -> Status {
+    /// Adds `operation` at every member that is not in `failed` (ascending). It
+    /// is lost if none is left.
+    pub(crate) fn of_all(&mut self, operation: Operation, members: usize, failed: &[u32]) -> Status {
         if failed.len() == members {
             return Status::Lost;
         }
@@ -237,7 +237,7 @@ impl Plan {
         self.ios.extend(alive.map(|member| MemberIo {
             member,
             strand: 0,
-            operation: Operation::Flush,
+            operation,
             second_phase: false,
             extent: Extent::default(),
             row: None,
@@ -490,12 +490,12 @@ mod tests {
     #[test]
     fn a_flush_reaches_the_members_that_are_left() {
         let mut plan = Plan::new(Detail::Timing);
-        assert_eq!(plan.flush(4, &[1, 3]), Status::Done);
+        assert_eq!(plan.of_all(Operation::Flush, 4, &[1, 3]), Status::Done);
         let members: Vec<u32> = plan.ios().iter().map(|io| io.member).collect();
         assert_eq!(members, [0, 2]);
         assert_eq!(plan.strands()[0].first_phase(), 0..2);
         plan.clear();
-        assert_eq!(plan.flush(2, &[0, 1]), Status::Lost);
+        assert_eq!(plan.of_all(Operation::Flush, 2, &[0, 1]), Status::Lost);
         assert!(plan.strands().is_empty());
     }
 }

@@ -155,7 +155,9 @@ mod tests {
         assert_eq!(members_of(&mut *layout, Operation::Read), [0]);
         assert_eq!(members_of(&mut *layout, Operation::Read), [2]);
         assert_eq!(members_of(&mut *layout, Operation::Discard), [0, 2, 3]);
-        assert_eq!(members_of(&mut *layout, Operation::Flush), [0, 2, 3]);
+        for operation in [Operation::Flush, Operation::Standby, Operation::Start] {
+            assert_eq!(members_of(&mut *layout, operation), [0, 2, 3]);
+        }
     }
 
     #[test]

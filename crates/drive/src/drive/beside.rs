@@ -7,7 +7,6 @@
 
 use super::{Drive, Last, Service};
 use crate::buffer::{Buffer, Lookup};
-use crate::config::FlushCommand;
 use crate::electronics::Before;
 use crate::queue::{Choice, Waiting};
 use fullstroke_contract::{Extent, Operation};
@@ -91,19 +90,11 @@ impl Drive {
         }
     }
 
-    /// Whether a flush is under way that the drive takes no command beside.
-    pub(super) fn is_flushed_alone(&self) -> bool {
-        let flushes = |service: Service| self.slots[service.slot].request.operation == Operation::Flush;
-        self.beside.is_some()
-            && self.flush_command == FlushCommand::Alone
-            && self.service.is_some_and(flushes)
-    }
-
     /// Lets what can go on at `now` go on, and finds when to look again.
     pub(super) fn attend(&mut self, now: Time) {
         self.let_buffer_work(now);
         self.let_writers_in(now);
-        if self.service.is_none() && !self.begin_flush(now) {
+        if self.service.is_none() && !self.begin_of_all(now) {
             self.begin_beside(now);
         }
         let idle = self.service.is_none() && !self.queue.is_empty();

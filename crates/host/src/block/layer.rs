@@ -17,6 +17,9 @@ use fullstroke_units::{Duration, Sectors, Time};
 /// The id of a flush below; others are slots.
 const FLUSH: RequestId = RequestId(u64::MAX);
 
+/// What passes the elevator by has its original's number behind this bit.
+const PASSED: u64 = 1 << 32;
+
 /// The direction in which writes count, and flushes with them.
 const WRITES: usize = 1;
 
@@ -320,6 +323,14 @@ impl BlockLayer {
         );
     }
 
+    /// Commands that move no data go to the device at once, as Linux executes
+    /// them (`blk_execute_rq`).
+    fn pass_by(&mut self, now: Time, request: Request, out: &mut Out) {
+        let original = self.originals.open(now, request, 1);
+        self.issued += 1;
+        out.issue(0, Request { id: RequestId(PASSED | u64::from(original)), ..request });
+    }
+
     fn will_ask_again(&self, now: Time) -> bool {
         let wake = self.elevator.next_wake();
         wake > now && (self.issued > 0 || wake != Time::NEVER)
@@ -352,6 +363,9 @@ impl BlockLayer {
         self.plug.completed();
         if completion.id == FLUSH {
             return self.flushed(completion, out);
+        }
+        if completion.id.0 & PASSED != 0 {
+            return self.originals.piece_finished(completion.id.0 as u32, completion, out);
         }
         let slot = completion.id.0 as u32;
         self.elevator.completed(self.clock.read(now), slot, &self.requests);
@@ -390,6 +404,8 @@ impl Node for BlockLayer {
         if request.operation == Operation::Flush && self.flushing == Flushing::Drain {
             let original = self.originals.open(now, request, 1);
             self.gate.close(original);
+        } else if matches!(request.operation, Operation::Standby | Operation::Start) {
+            self.pass_by(now, request, out);
         } else {
             self.arrive(now, request);
             // A join may have set a request free.

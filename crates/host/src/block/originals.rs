@@ -75,14 +75,13 @@ impl Originals {
     }
 
     /// What goes down with a chain of parts: the hints and the origin of the
-    /// first, but the earliest deadline, and a stripe only if all share it.
+    /// first, but a stripe only if all share it.
     pub(super) fn hints(&self, chain: Chain) -> (Hints, u64) {
         let first = &self.originals[self.parts[chain.0].original].request;
         let mut hints = first.hints;
         let mut part = self.parts[chain.0].next;
         while part != NONE {
             let other = &self.originals[self.parts[part].original].request.hints;
-            hints.deadline = hints.deadline.min(other.deadline);
             hints.stripe = hints.stripe.filter(|_| hints.stripe == other.stripe);
             hints.dummy_parity_read &= other.dummy_parity_read;
             part = self.parts[part].next;

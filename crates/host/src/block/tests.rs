@@ -101,7 +101,7 @@ impl Trial {
     }
 }
 
-use Operation::{Discard, Flush, Read, Write};
+use Operation::{Discard, Flush, Read, Standby, Start, Write};
 
 #[test]
 fn a_merged_request_completes_each_part_with_its_own_time() {
@@ -265,6 +265,20 @@ fn a_flush_of_today_makes_nobody_wait() {
 }
 
 #[test]
+fn what_stops_the_platters_passes_the_elevator_by() {
+    let mut trial = Trial::new("noop", unplugged(1));
+    trial.submit(0, Read, 0, 8).submit(1, Read, 64, 8).submit(2, Standby, 0, 0).submit(3, Start, 0, 0);
+    let operations: Vec<Operation> = trial.sent.iter().map(|request| request.operation).collect();
+    assert_eq!(operations, [Read, Standby, Start]);
+    trial.at(ms(1)).complete(2, ms(0), Status::Done);
+    trial.at(ms(2)).complete(1, ms(0), Status::Done);
+    assert_eq!(trial.sent.len(), 3, "the read is still with the device");
+    trial.at(ms(3)).complete(0, ms(0), Status::Done);
+    trial.at(ms(4)).complete(3, ms(3), Status::Done);
+    assert_eq!((trial.ids(), trial.layer.gauge().queue_length), (vec![3, 2, 0, 1], 0));
+}
+
+#[test]
 fn flushes_that_wait_for_another_become_one() {
     let mut trial = Trial::new("noop", sequence(4));
     trial.submit(0, Flush, 0, 0);
@@ -400,14 +414,14 @@ fn a_task_plug_holds_what_comes_in_one_go() {
 fn hints_of_parts_are_joined() {
     let mut trial = Trial::new("noop", unplugged(1));
     trial.submit(0, Read, 0, 8);
-    for (id, start, deadline, stripe) in [(1, 100, 9, Some(4)), (2, 108, 7, Some(5))] {
-        let hints = Hints { deadline: ms(deadline), stripe, process: id, ..Hints::default() };
+    for (id, start, stripe) in [(1, 100, Some(4)), (2, 108, Some(5))] {
+        let hints = Hints { stripe, process: id, ..Hints::default() };
         let extent = Extent::new(start, 8);
         let request = Request { extent, hints, origin: u64::from(id) + 10, ..Request::default() };
         trial.submit_request(Request { id: RequestId(u64::from(id)), ..request });
     }
     trial.at(ms(1)).complete(0, ms(0), Status::Done);
     let sent = trial.sent[1];
-    assert_eq!((sent.hints.deadline, sent.hints.stripe, sent.hints.process), (ms(7), None, 1));
+    assert_eq!((sent.hints.stripe, sent.hints.process), (None, 1));
     assert_eq!(sent.origin, 11);
 }

@@ -22,7 +22,7 @@ impl RecordWriter for DiskSim {
         let flags = match record.operation {
             Operation::Read => 1,
             Operation::Write => 0,
-            Operation::Flush | Operation::Discard => return Ok(false),
+            _ => return Ok(false),
         };
         let arrival = record.arrival.as_nanos();
         let (whole, fraction) = (arrival / NANOS_PER_MILLI, arrival % NANOS_PER_MILLI);

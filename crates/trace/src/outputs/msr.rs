@@ -26,7 +26,7 @@ impl RecordWriter for Msr {
         let operation = match record.operation {
             Operation::Read => "Read",
             Operation::Write => "Write",
-            Operation::Flush | Operation::Discard => return Ok(false),
+            _ => return Ok(false),
         };
         let timestamp = BEGINNING_TICKS + record.arrival.as_nanos() / TICK_NS;
         // 0 would mean that the response is not known.

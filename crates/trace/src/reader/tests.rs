@@ -1,4 +1,5 @@
 use super::*;
+use fullstroke_contract::Operation;
 use fullstroke_units::Duration;
 use proptest::prelude::*;
 use std::io::Write as _;

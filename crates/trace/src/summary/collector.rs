@@ -18,7 +18,6 @@ const DEVICES_MAX: usize = 1024;
 const IN_FLIGHT_MAX: usize = 1 << 16;
 const BYTES_PER_KIB: f64 = 1024.0;
 /// In the order in which they are told.
-const OPERATIONS: [Operation; 4] = [Operation::Read, Operation::Write, Operation::Flush, Operation::Discard];
 
 /// What is known of the requests of one operation.
 #[derive(Default)]
@@ -39,7 +38,7 @@ struct Device {
 /// What is known of the requests so far.
 pub(super) struct Collector {
     requests: u64,
-    operations: [OperationCollector; 4],
+    operations: [OperationCollector; Operation::ALL.len()],
     devices: Vec<Device>,
     /// Where each device is in `devices`.
     numbers: BTreeMap<u32, usize>,
@@ -111,7 +110,7 @@ impl Collector {
 
     #[inline]
     fn add_operation(&mut self, record: &Record) {
-        let operation = &mut self.operations[index(record.operation)];
+        let operation = &mut self.operations[record.operation as usize];
         operation.requests += 1;
         operation.sectors += u128::from(record.extent.sectors.0);
         if record.operation != Operation::Flush {
@@ -175,7 +174,7 @@ impl Collector {
     fn addresses(&self) -> Addresses {
         let first_sector = self.first_sector.min(self.end_sector);
         let transfers =
-            OPERATIONS.iter().zip(&self.operations).filter(|(operation, _)| operation.transfers());
+            Operation::ALL.iter().zip(&self.operations).filter(|(operation, _)| operation.transfers());
         let transfers: u64 = transfers.map(|(_, collector)| collector.requests).sum();
         Addresses {
             first_sector,
@@ -204,7 +203,7 @@ impl Collector {
         let kib = SECTOR_BYTES as f64 / BYTES_PER_KIB;
         let duration = self.last_arrival.since(self.first_arrival.unwrap_or_default());
         let rate = |amount: f64| (duration > Duration::ZERO).then(|| amount / duration.as_secs_f64());
-        let each = OPERATIONS.iter().zip(&self.operations);
+        let each = Operation::ALL.iter().zip(&self.operations);
         let transfers = each.filter(|(operation, _)| operation.transfers());
         let moved: u128 = transfers.map(|(_, collector)| collector.sectors).sum();
         let (mut sizes, mut responses) = self.joined();
@@ -238,25 +237,14 @@ impl Collector {
     }
 }
 
-/// The place of an operation in [`OPERATIONS`].
-#[inline]
-fn index(operation: Operation) -> usize {
-    match operation {
-        Operation::Read => 0,
-        Operation::Write => 1,
-        Operation::Flush => 2,
-        Operation::Discard => 3,
-    }
-}
-
 /// Those that occur, of `requests` in all.
 fn operations(
-    collectors: &mut [OperationCollector; 4],
+    collectors: &mut [OperationCollector; Operation::ALL.len()],
     requests: u64,
     size_unit: f64,
     time_unit: f64,
 ) -> Vec<OperationSummary> {
-    let each = OPERATIONS.iter().zip(collectors).filter(|(_, collector)| collector.requests > 0);
+    let each = Operation::ALL.iter().zip(collectors).filter(|(_, collector)| collector.requests > 0);
     each.map(|(operation, collector)| OperationSummary {
         operation: operation.name(),
         requests: collector.requests,

@@ -1,0 +1,130 @@
+//! The commands of a drive that move no data to or from the host: flushes and
+//! discards, and those that stop and start the platters.
+
+use super::{Drive, Service, Slot, parts};
+use crate::config::FlushCommand;
+use crate::mechanics::Access;
+use fullstroke_contract::{Breakdown, Notice, Operation, Out, Port, Request, Signal};
+use fullstroke_units::{Duration, Time};
+
+impl Drive {
+    /// Whether the drive takes `request` as a command. A flush finds nothing to
+    /// do where no writes are cached: Linux does not even send it there
+    /// (`blk_flush_policy`, `blk_insert_flush`).
+    pub(super) fn is_command(&self, request: &Request) -> bool {
+        match request.operation {
+            Operation::Read | Operation::Write => true,
+            Operation::Flush => self.buffer.as_ref().is_some_and(|buffer| buffer.takes_writes()),
+            Operation::Discard => self.command_overhead > Duration::ZERO,
+            Operation::Standby | Operation::Start => self.spin_down.is_some(),
+        }
+    }
+
+    /// Whether a command has the drive to itself: no other is inside.
+    fn is_alone(&self, slot: u32) -> bool {
+        match self.slots[slot].request.operation {
+            Operation::Flush => self.flush_command == FlushCommand::Alone,
+            operation => operation.is_of_all(),
+        }
+    }
+
+    /// Whether the first of those outside may not come in: one that is no queued
+    /// command waits until nothing is left inside.
+    pub(super) fn waits_alone(&self, slot: u32) -> bool {
+        self.is_alone(slot) && self.inside() > 0
+    }
+
+    /// Whether such a command is being served, and what comes has to wait for it
+    /// outside: inside it would be answered beside the arm.
+    pub(super) fn serves_alone(&self) -> bool {
+        self.beside.is_some() && self.service.is_some_and(|service| self.is_alone(service.slot))
+    }
+
+    /// A command of all goes inside. Whether nothing may come in behind it.
+    pub(super) fn take_in(&mut self, slot: u32, now: Time) -> bool {
+        self.of_all.push_back((slot, now));
+        self.is_alone(slot)
+    }
+
+    /// A command of all goes before what waits for the arm: the next to be
+    /// served.
+    pub(super) fn begin_of_all(&mut self, now: Time) -> bool {
+        let Some((slot, entered)) = self.of_all.pop_front() else { return false };
+        self.service = Some(match self.slots[slot].request.operation {
+            Operation::Standby => self.stand_by(slot, entered, now),
+            Operation::Start => self.start(slot, now),
+            _ => self.flush(slot, entered, now),
+        });
+        true
+    }
+
+    /// What is in the buffer goes to the medium, then the platters stop.
+    fn stand_by(&mut self, slot: u32, entered: Time, now: Time) -> Service {
+        let mut service = self.flush(slot, entered, now);
+        let Some(spin_down) = self.spin_down.filter(|_| !self.arm.rests()) else { return service };
+        let last = service.finish;
+        if let Some(buffer) = &mut self.buffer {
+            buffer.stop(last);
+        }
+        service.finish += spin_down;
+        service.breakdown.overhead += spin_down;
+        self.arm.stop(last, service.finish);
+        self.stopped = Some(service.finish);
+        service
+    }
+
+    /// The platters turn when it is done.
+    fn start(&mut self, slot: u32, now: Time) -> Service {
+        let submitted = self.slots[slot].submitted;
+        if let Some(buffer) = &mut self.buffer {
+            buffer.catch_up(now, false, &mut self.arm);
+        }
+        let ready = if self.arm.rests() { self.arm.free_from(now) } else { now };
+        self.arm.turn(ready);
+        let finish = ready + self.command_overhead;
+        Service { slot, finish, breakdown: parts(submitted, now, finish, &Access::default()) }
+    }
+
+    /// Gives notice of what the platters have done.
+    #[inline]
+    pub(super) fn tell(&mut self, out: &mut Out) {
+        for (instant, signal) in
+            [(self.stopped.take(), Signal::SpunDown), (self.arm.take_turned(), Signal::SpunUp)]
+        {
+            if let Some(at) = instant {
+                out.notice(Port::FIRST, Notice::of_instant(signal, at));
+            }
+        }
+    }
+
+    /// What had been taken into the buffer when the flush came goes to the
+    /// medium.
+    fn flush(&mut self, slot: u32, entered: Time, now: Time) -> Service {
+        let submitted = self.slots[slot].submitted;
+        let begin = now + self.command_overhead;
+        let mut access = Access::default();
+        let finish = self.buffer.as_mut().map_or(begin, |buffer| {
+            buffer.catch_up(now, !self.queue.is_empty(), &mut self.arm);
+            if buffer.is_dirty_since(entered) {
+                self.arm.take(now, begin);
+            }
+            buffer.flush(begin, entered, &mut self.arm, &mut access)
+        });
+        Service { slot, finish, breakdown: parts(submitted, now, finish, &access) }
+    }
+
+    /// A discard costs the electronics a command, and the arm nothing: addresses
+    /// are forgotten, not written. A drive that ignores it takes as long.
+    pub(super) fn discard(&mut self, slot: u32, now: Time) {
+        let Slot { submitted, .. } = self.slots[slot];
+        let begun = self.bus_free.max(now);
+        let finish = begun + self.command_overhead;
+        self.bus_free = finish;
+        let breakdown = Breakdown {
+            queue: begun.since(submitted),
+            overhead: self.command_overhead,
+            ..Breakdown::default()
+        };
+        self.passing.push_back(Service { slot, finish, breakdown });
+    }
+}
