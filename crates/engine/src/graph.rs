@@ -97,20 +97,23 @@ enum Planned {
 impl Graph {
     /// What requests come from that no node issues.
     pub(crate) const OUTSIDE: NodeId = NodeId(u32::MAX);
-    /// The edge below the outside, or below the workload.
+    /// The edge below the outside.
     const ENTRY: usize = 0;
 
     /// The nodes below and including `top`, which requests reach from outside.
     pub fn new(top: Branch) -> Graph {
-        Graph::build(None, top)
+        Graph::below_all(Vec::new(), top)
     }
 
     /// The same below a workload.
     pub fn below(workload: Box<dyn Node>, top: Branch) -> Graph {
-        Graph::build(Some(workload), top)
+        Graph::below_all(vec![vec![workload]], top)
     }
 
-    fn build(workload: Option<Box<dyn Node>>, top: Branch) -> Graph {
+    /// The same below several hosts. Each is a workload and the nodes that its
+    /// requests pass one after the other, from the top; the last one's lower port
+    /// 0 ends at `top`'s upper port of the host's number.
+    pub fn below_all(hosts: Vec<Vec<Box<dyn Node>>>, top: Branch) -> Graph {
         let mut graph = Graph {
             nodes: Vec::new(),
             places: Vec::new(),
@@ -121,14 +124,11 @@ impl Graph {
             drives: Vec::new(),
             paths: Vec::new(),
         };
-        let mut above = Graph::OUTSIDE;
-        if let Some(workload) = workload {
-            above = graph.add(workload, Place { root: true, ..Place::default() }, Vec::new());
-        }
+        let ways = graph.add_hosts(hosts, &top);
         let top = Planned::Branch { branch: top, path: Vec::new(), name: MemberName::new() };
         // Level by level; each with the edges that lead to it, which are numbered
         // before it is.
-        let mut level = vec![(top, graph.edges_below(above, 1))];
+        let mut level = vec![(top, ways)];
         while !level.is_empty() {
             let mut next = Vec::new();
             for (planned, edges) in level {
@@ -141,6 +141,29 @@ impl Graph {
             graph.show(node);
         }
         graph
+    }
+
+    /// Adds what is above `top`, level by level; the edges that lead to it.
+    fn add_hosts(&mut self, hosts: Vec<Vec<Box<dyn Node>>>, top: &Branch) -> Vec<usize> {
+        if hosts.is_empty() {
+            return self.edges_below(Graph::OUTSIDE, 1);
+        }
+        let mut ways: Vec<Option<usize>> = vec![None; hosts.len()];
+        let mut hosts: Vec<_> = hosts.into_iter().map(Vec::into_iter).collect();
+        let longest = hosts.iter().map(ExactSizeIterator::len).max().unwrap_or(0);
+        for _ in 0..longest {
+            for (way, host) in ways.iter_mut().zip(&mut hosts) {
+                let Some(node) = host.next() else { continue };
+                let root = way.is_none();
+                let node = self.add(node, Place { root, cover: !root, ..Place::default() }, Vec::new());
+                if let Some(edge) = *way {
+                    self.edges[edge].lower = node;
+                    self.tables[edge] = top.tracks();
+                }
+                *way = self.edges_below(node, 1).first().copied();
+            }
+        }
+        ways.into_iter().map(|way| way.expect("a host has a workload")).collect()
     }
 
     fn add(&mut self, node: Box<dyn Node>, place: Place, path: Vec<usize>) -> NodeId {
@@ -201,7 +224,9 @@ impl Graph {
         name: MemberName,
         edges: &[usize],
     ) -> (NodeId, Vec<Planned>) {
-        self.tables[edges[0]] = branch.tracks();
+        for &edge in edges {
+            self.tables[edge] = branch.tracks();
+        }
         let mut place = Place::default();
         let node = NodeId(self.nodes.len() as u32);
         let first = self.drives.len() as u32;
@@ -308,11 +333,10 @@ impl Graph {
         volumes.map(|node| &self.paths[node][..])
     }
 
-    /// The workload, if there is one and it is of this type: for results of its
-    /// own.
+    /// The first workload of this type: for results of its own.
     pub fn workload<W: Node>(&self) -> Option<&W> {
-        let root = self.places.iter().position(|place| place.root)?;
-        (&*self.nodes[root] as &dyn Any).downcast_ref()
+        let roots = self.nodes.iter().zip(&self.places).filter(|(_, place)| place.root);
+        roots.map(|(node, _)| &**node as &dyn Any).find_map(|node| node.downcast_ref())
     }
 
     /// The indices of the volumes' members on the way to `node`.

@@ -76,7 +76,7 @@ pub struct Outcome {
     pub counters: Counters,
 }
 
-/// Runs one workload on a graph of nodes.
+/// Runs workloads on a graph of nodes.
 pub struct Engine {
     machine: Machine,
 }
@@ -90,7 +90,12 @@ struct Booked<'a, O> {
 impl Engine {
     /// An engine at time 0: `source` above `top`.
     pub fn new(top: Branch, source: Box<dyn Source>) -> Engine {
-        Engine { machine: Machine::new(Graph::below(source, top)) }
+        Engine::of(Graph::below(source, top))
+    }
+
+    /// An engine at time 0 for the workloads of `graph`.
+    pub fn of(graph: Graph) -> Engine {
+        Engine { machine: Machine::new(graph) }
     }
 
     /// The nodes.
@@ -103,7 +108,7 @@ impl Engine {
         self.graph().workload()
     }
 
-    /// Runs until the workload has ended, nothing is in flight and only chores
+    /// Runs until all workloads have ended, nothing is in flight and only chores
     /// are left. A rebuild that is not done by then stays so.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 //! and orders go, what is seen of the nodes below, and when a run is over.
 
 use fullstroke_contract::{
-    Completion, Counters, Cx, Extent, Gauge, Node, Notice, Operation, Order, Port, Refusal, Request,
+    Completion, Counters, Cx, Extent, Gauge, Node, Notice, Object, Operation, Order, Port, Refusal, Request,
     RequestId, Signal, Source, SourceError, Status, Track, TrackTable, Wake,
 };
 use fullstroke_engine::{Branch, Engine, Finished, Graph, Machine, Observer};
@@ -413,4 +413,60 @@ fn what_is_refused_is_told_as_it_ended() {
     let outcome = Engine::new(Branch::volume(Box::new(Refuses), Vec::new()), source).run(&mut books).unwrap();
     assert_eq!((outcome.completed, outcome.out_of_range), (0, 1));
     assert_eq!(books.finished[0].operation, Operation::Flush);
+}
+
+/// Where two hosts share a disk: each has 500 sectors, and in them files of 100.
+struct Shared {
+    diary: Diary,
+    /// Whose the requests below are, and what that host calls them.
+    owners: Vec<(Port, RequestId)>,
+}
+
+impl Node for Shared {
+    fn submit(&mut self, now: Time, from: Port, request: Request, cx: &mut Cx<'_>) {
+        let base = 500 * from.index() as u64 + 100 * u64::from(request.object.0);
+        let extent = Extent::new(base + request.extent.start.0, request.extent.sectors.0);
+        note(&self.diary, format!("host {} asks for {}", from.index(), extent.start.0), now);
+        let id = RequestId(self.owners.len() as u64);
+        self.owners.push((from, request.id));
+        cx.out.issue(0, Request { id, extent, object: Object::DEVICE, ..request });
+    }
+    fn completed(&mut self, _: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
+        let (host, id) = self.owners[completion.id.0 as usize];
+        cx.out.complete_to(host, Completion { id, ..completion });
+    }
+    fn wake(&mut self, _: Time, _: &mut Cx<'_>) {}
+    fn owners(&self, _: Port, extent: Extent, owner: &mut dyn FnMut(Port, Extent)) {
+        let host = extent.start.0 / 500;
+        owner(Port::of(host as usize), Extent::new(extent.start.0 - 500 * host, extent.sectors.0));
+    }
+    fn next_wake(&self) -> Wake {
+        Wake::NEVER
+    }
+}
+
+#[test]
+fn several_hosts_share_what_is_below_them() {
+    let (first, second, shared) = (Diary::default(), Diary::default(), Diary::default());
+    let of_file = |object: u32, request: Request| Request { object: Object(object), ..request };
+    let hosts: Vec<Vec<Box<dyn Node>>> = vec![
+        vec![script(&[(1, request(9, 10, 2)), (5_000, request(8, 0, 2))], &first), Box::new(Forward)],
+        vec![script(&[(1, of_file(2, request(9, 10, 2)))], &second)],
+    ];
+    let says = Some(Signal::Push(Extent::new(710, 2)));
+    let below = disk(Disk { says, ..Disk::default() });
+    let node = Shared { diary: Arc::clone(&shared), owners: Vec::new() };
+    let graph = Graph::below_all(hosts, Branch::over(Box::new(node), below));
+    let mut books = Books::default();
+    let outcome = Engine::of(graph).run(&mut books).unwrap();
+    assert_eq!((outcome.requests, outcome.completed, outcome.end.as_nanos()), (3, 3, 7_000));
+    let asked = [("host 0 asks for 10", 1), ("host 1 asks for 710", 1), ("host 0 asks for 0", 5_000)];
+    assert_eq!(written(&shared), asked.map(|(what, at)| (what.to_owned(), at)));
+    // Each hears of its own, under its own name; the push is for one of them.
+    let of_first = [("request 9 is done", 2_001), ("request 8 is done", 7_000)];
+    assert_eq!(written(&first), of_first.map(|(what, at)| (what.to_owned(), at)));
+    let push = "Push(Extent { start: Lbn(210), sectors: Sectors(2) })";
+    let of_second = [(push, 2_001), ("request 9 is done", 4_001), (push, 4_001), (push, 7_000)];
+    assert_eq!(written(&second), of_second.map(|(what, at)| (what.to_owned(), at)));
+    assert_eq!(books.ios.iter().map(|&(.., origin)| origin).collect::<Vec<_>>(), [0, 1, 2]);
 }

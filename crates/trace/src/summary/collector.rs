@@ -17,7 +17,6 @@ const DEVICES_MAX: usize = 1024;
 /// Requests in flight that are kept track of.
 const IN_FLIGHT_MAX: usize = 1 << 16;
 const BYTES_PER_KIB: f64 = 1024.0;
-/// In the order in which they are told.
 
 /// What is known of the requests of one operation.
 #[derive(Default)]
