@@ -201,6 +201,20 @@ impl Buffer {
         if self.above_watermark() { Duration::ZERO } else { self.config.destage_delay }
     }
 
+    /// Before then [`next_event`](Buffer::next_event) does not lie; this costs
+    /// next to nothing.
+    pub(crate) fn rests_until(&self, arm: &Arm) -> Time {
+        let destages = self.dirty_since().map_or(Time::NEVER, |since| self.destages_from(since));
+        let filling = self.filling.map(|index| self.segments.get(index));
+        let ahead = filling.and_then(|segment| match segment.fill {
+            Fill::Ahead { since, limit } => {
+                Some(since + arm.mechanics().passes_at_least(Sectors(limit - segment.end)))
+            }
+            _ => None,
+        });
+        destages.min(ahead.unwrap_or(Time::NEVER))
+    }
+
     /// When the buffer next does something that lasts, while no request needs
     /// the arm: read-ahead ends, or dirty data begin to go to the medium.
     pub(crate) fn next_event(&self, arm: &Arm) -> Time {

@@ -122,12 +122,15 @@ impl Bench {
         self.took(id)
     }
 
-    /// When the drive goes on by itself.
+    /// When the drive has gone on by itself: it may look earlier whether it is time.
     fn chore(&mut self) -> Time {
-        self.run_until(self.now + Duration::from_nanos(2));
-        match self.drive.next_wake() {
-            Wake::Chore(at) => at,
-            Wake::Work(at) => panic!("nobody waits, but there is work at {at:?}"),
+        let before = self.drive.statistics();
+        loop {
+            let Wake::Chore(at) = self.drive.next_wake() else { panic!("nobody waits, but there is work") };
+            self.run_until(at + Duration::from_nanos(1));
+            if self.drive.statistics() != before {
+                return at;
+            }
         }
     }
 
@@ -296,7 +299,6 @@ fn what_a_drive_does_by_itself_is_named_as_a_chore() {
     let end = bench.chore();
     // 36 sectors are left of the track.
     assert!((end.since(bench.now).as_millis_f64() - 36.0 * 0.15).abs() < 1e-4);
-    bench.run_until(end + Duration::from_nanos(1));
     assert_eq!(bench.drive.next_wake(), Wake::Chore(Time::NEVER));
     assert_eq!(bench.drive.statistics().busy, end.since(Time::ZERO), "the arm was busy all the time");
 }
@@ -309,7 +311,6 @@ fn dirty_data_go_to_the_medium_when_they_are_said_to() {
     assert_eq!((before.busy, before.seek), (Duration::ZERO, Duration::ZERO));
     let begins = bench.chore();
     assert!((begins.as_millis_f64() - 30.0).abs() < 1e-3);
-    bench.run_until(begins + Duration::from_nanos(1));
     let after = bench.drive.statistics();
     assert!(after.seek.as_millis_f64() > 1.0);
     assert_eq!(after.busy, after.seek + after.rotation + after.transfer);

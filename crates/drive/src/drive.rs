@@ -212,12 +212,15 @@ impl Model {
 
 impl Drive {
     /// While there is no request, the buffer goes on by itself. When, is worked
-    /// out a moment after the last one: the next often comes at once.
+    /// out not before it may do so: the next request often comes earlier.
     fn work_alone(&mut self, now: Time) {
         let idle = self.slots.is_empty();
         let Some(buffer) = self.buffer.as_mut().filter(|_| idle) else { return self.own = Own::Nothing };
         match self.own {
-            Own::Nothing => self.own = Own::Unknown { look: now + Duration::from_nanos(1) },
+            Own::Nothing => {
+                let look = buffer.rests_until(&self.arm).max(now + Duration::from_nanos(1));
+                self.own = if look == Time::NEVER { Own::At(look) } else { Own::Unknown { look } };
+            }
             Own::At(at) if at <= now => {
                 buffer.catch_up(now, false, &mut self.arm);
                 self.own = Own::At(buffer.next_event(&self.arm));

@@ -161,6 +161,11 @@ impl Geometry {
         zone.offset_on(track.start + sector).map(|offset| Lbn(zone.first_lbn + offset))
     }
 
+    /// The angle of a sector on the longest track.
+    pub fn least_sector(&self) -> Angle {
+        self.zones.iter().map(|zone| zone.tracks.least_sector()).min().unwrap_or(Angle::ZERO)
+    }
+
     /// The zones, from the outer edge inward.
     pub fn zones(&self) -> impl Iterator<Item = ZoneView> + '_ {
         self.zones.iter().map(|zone| {

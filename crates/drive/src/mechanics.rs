@@ -99,6 +99,8 @@ pub struct Mechanics {
     write_lead: Duration,
     turn_round: Duration,
     zero_latency: ZeroLatency,
+    /// In less time no sector passes.
+    least_sector: Duration,
 }
 
 impl Mechanics {
@@ -109,7 +111,10 @@ impl Mechanics {
     pub fn new(config: &DriveConfig) -> Result<Mechanics, ConfigError> {
         let geometry = Arc::new(Geometry::new(config)?);
         let seek = SeekTable::new(&config.seek, geometry.cylinders()).map_err(|error| error.below("seek"))?;
+        let least_sector = geometry.spindle().time_to_turn(geometry.least_sector());
         Ok(Mechanics {
+            // What it takes is rounded up.
+            least_sector: least_sector.saturating_sub(Duration::from_nanos(1)),
             spindle: geometry.spindle(),
             geometry,
             seek,
@@ -134,6 +139,12 @@ impl Mechanics {
     /// The motor.
     pub fn spindle(&self) -> Spindle {
         self.spindle
+    }
+
+    /// The least time in which `sectors` can pass, wherever they lie.
+    #[inline]
+    pub fn passes_at_least(&self, sectors: Sectors) -> Duration {
+        self.least_sector * sectors.0
     }
 
     /// Time until the heads stand on the track of `target`.

@@ -98,6 +98,11 @@ impl Tracks {
         self.sectors
     }
 
+    /// The angle of a sector on the longest track. A tail has no other tracks.
+    pub(super) fn least_sector(&self) -> Angle {
+        self.group.runs.iter().map(|run| run.sector_angle).min().unwrap_or(Angle::ZERO)
+    }
+
     /// Sectors, tracks and revolutions of one group, passed over in order.
     pub(super) fn of_group(&self) -> (u64, f64, f64) {
         let tracks: u32 = self.group.runs.iter().map(|run| run.tracks).sum();
