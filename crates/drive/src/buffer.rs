@@ -648,13 +648,12 @@ impl Buffer {
             let track = geometry.track_at(Lbn(lbn));
             (track.first.0, (track.first + track.sectors).0)
         };
-        let (_, track_end) = track_at(end - 1);
         match self.config.read_ahead {
             ReadAhead::None => end,
-            ReadAhead::Track | ReadAhead::WholeTrack => track_end.min(full),
+            ReadAhead::Track | ReadAhead::WholeTrack => track_at(end - 1).1.min(full),
             ReadAhead::Cylinder => {
                 let cylinder = geometry.cylinder_of(Lbn(end - 1));
-                let mut reached = track_end;
+                let mut reached = track_at(end - 1).1;
                 while reached < full && geometry.cylinder_of(Lbn(reached)) == cylinder {
                     reached = track_at(reached).1;
                 }
@@ -676,6 +675,7 @@ impl Buffer {
         let Some(index) = self.filling else { return };
         let Segment { mut end, fill, .. } = *self.segments.get(index);
         let Fill::Ahead { mut since, limit } = fill else { return };
+        let before = (end, since);
         while end < limit {
             let track = Passing::of(Lbn(end), Sectors(limit - end), since, arm.head(), arm.mechanics());
             if track.landed > now {
@@ -683,15 +683,17 @@ impl Buffer {
             }
             arm.lands(since, track.landed, &track.position);
             since = track.landed;
-            let done = track.passed_by(now, arm.mechanics());
+            let (done, passed) = track.passed_by(now, arm.mechanics());
             if done > Sectors::ZERO {
-                let passed = track.end_of(done, arm.mechanics());
                 arm.passes(since, track.start, passed);
                 (end, since) = (end + done.0, passed);
             }
             if done < track.sectors {
                 break;
             }
+        }
+        if (end, since) == before {
+            return;
         }
         let size = self.segment_sectors;
         self.segments.update(index, |segment| {
@@ -774,13 +776,16 @@ impl Passing {
         self.start + spindle.time_to_turn(behind - spindle.angle_at(self.start))
     }
 
-    /// How many have passed by `now`.
-    fn passed_by(&self, now: Time, mechanics: &Mechanics) -> Sectors {
-        if self.end_of(self.sectors, mechanics) <= now {
-            return self.sectors;
+    /// How many have passed by `now`, and when the last of these had.
+    fn passed_by(&self, now: Time, mechanics: &Mechanics) -> (Sectors, Time) {
+        let end = self.end_of(self.sectors, mechanics);
+        if end <= now {
+            return (self.sectors, end);
         }
         let sector = mechanics.spindle().time_to_turn(self.position.sector_angle).as_nanos().max(1);
-        Sectors((now.saturating_since(self.start).as_nanos() / sector).min(self.sectors.0))
+        let passed = Sectors((now.saturating_since(self.start).as_nanos() / sector).min(self.sectors.0));
+        let last = if passed == Sectors::ZERO { self.start } else { self.end_of(passed, mechanics) };
+        (passed, last)
     }
 }
 
