@@ -647,7 +647,7 @@ fn platters_stop_on_command_and_start_for_who_needs_them() {
     bench.pass(100.0);
     assert_eq!(bench.told_ms(), [(stopped, Signal::SpunDown)]);
     let (began, again) = (bench.now.since(Time::ZERO).as_millis_f64(), bench.read(80, 8));
-    assert!(again >= 20.0 && again < 40.0, "{again} ms, of which 20 to start; {read} ms turning");
+    assert!((20.0..40.0).contains(&again), "{again} ms, of which 20 to start; {read} ms turning");
     assert_eq!(bench.told_ms()[1..], [(began + 20.0, Signal::SpunUp)]);
 }
 

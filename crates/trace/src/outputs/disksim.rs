@@ -8,7 +8,7 @@ use fullstroke_contract::Operation;
 pub(super) const OUTPUT: Output = Output {
     name: "disksim",
     summary: "DiskSim ASCII: arrival in ms with 6 decimals, device, sector, sectors, flags",
-    loses: "flushes and discards are left out; processes and the times of issue and completion are lost",
+    loses: "all but reads and writes is left out; processes and the times of issue and completion are lost",
     endings: &[".disksim", ".ascii"],
     create: |path| Ok(Box::new(DiskSim(TextFile::create(path)?))),
 };

@@ -11,7 +11,7 @@ use std::path::Path;
 pub(super) const OUTPUT: Output = Output {
     name: "fio",
     summary: "fio iolog version 3: times in us, one file `device<number>` a device",
-    loses: "times are cut to 1 us; processes and the times of issue and completion are lost",
+    loses: "times are cut to 1 us; standbys and starts are left out; processes and the times of issue and completion are lost",
     endings: &[".fio", ".iolog"],
     create: |path| Ok(Box::new(Fio::create(path)?)),
 };

@@ -9,7 +9,7 @@ use fullstroke_units::SECTOR_BYTES;
 pub(super) const OUTPUT: Output = Output {
     name: "msr",
     summary: "MSR Cambridge CSV: FILETIMEs from 1970 on, host `trace`, offsets and sizes in bytes",
-    loses: "times are cut to 100 ns (a known response is at least that long); flushes and discards are left out; \
+    loses: "times are cut to 100 ns (a known response is at least that long); all but reads and writes is left out; \
             processes and times of issue are lost",
     endings: &[".csv"],
     create: |path| Ok(Box::new(Msr(TextFile::create(path)?))),
