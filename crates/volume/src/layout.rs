@@ -214,7 +214,7 @@ pub trait Layout: Send {
     /// Fills `plan` with the member I/O that serves `request`; what it held
     /// before is discarded, its room is reused.
     ///
-    /// What [is of all](Operation::is_of_all) goes to every member that has not
+    /// What [is of all](fullstroke_contract::Operation::is_of_all) goes to every member that has not
     /// failed. A read, write or
     /// discard whose extent is empty or not within the capacity is
     /// [`Status::OutOfRange`]; one that needs what was lost is
