@@ -1,0 +1,534 @@
+//! The pages that are held, as runs with one state each.
+//!
+//! A **stretch** is a run of pages that are alike: same object, same flags, same
+//! list, and neighbours in that list in the order of their indices. A list of
+//! stretches is therefore exactly a list of pages, and no policy that works on
+//! lists of pages notices the difference; but a file that is read from end to end
+//! is a handful of stretches, whatever its size. Whoever changes some pages of a
+//! stretch first cuts it ([`Pages::cut`]), and afterwards joins what has become
+//! alike ([`Pages::join`]).
+
+pub(crate) mod index;
+
+use crate::run::Run;
+use fullstroke_contract::Object;
+use index::{Index, Key, key, object_of};
+
+/// No stretch, no page.
+pub const NONE: u32 = u32::MAX;
+/// Lists that a policy may have, [`ASIDE`] among them.
+pub const LISTS: usize = 6;
+/// The list of stretches that were chosen to go and cannot yet.
+pub const ASIDE: u8 = LISTS as u8 - 1;
+/// In no list.
+pub const NOWHERE: u8 = u8::MAX;
+
+/// What is true of each page of a stretch.
+pub mod flag {
+    /// It holds what was written and not yet written back.
+    pub const DIRTY: u16 = 1 << 0;
+    /// It is being written back.
+    pub const WRITING: u16 = 1 << 1;
+    /// It is being read: what it will hold is not there yet.
+    pub const READING: u16 = 1 << 2;
+    /// Read-ahead has brought it, and nobody has used it yet.
+    pub const AHEAD: u16 = 1 << 3;
+    /// Its object no longer wants it: it goes when its I/O has ended.
+    pub const DOOMED: u16 = 1 << 4;
+    /// PUSH has brought it, and nobody has used it yet.
+    pub const PUSHED: u16 = 1 << 5;
+    /// Nobody has used it since it came.
+    pub const FRESH: u16 = 1 << 8;
+    /// What the replacement policy notes, two bits.
+    pub const NOTE: u16 = 3 << NOTE_SHIFT;
+    /// Where its bits begin.
+    pub const NOTE_SHIFT: u32 = 6;
+    /// I/O is under way.
+    pub const BUSY: u16 = WRITING | READING;
+}
+
+/// A stretch of pages.
+#[derive(Clone, Copy, Debug)]
+pub struct Stretch {
+    /// The index of the first page.
+    pub first: u64,
+    /// Of what.
+    pub object: Object,
+    /// How many pages.
+    pub pages: u32,
+    /// See [`flag`].
+    pub flags: u16,
+    /// The list that it is in, or [`NOWHERE`].
+    pub list: u8,
+    /// The list that it was in before it was set aside.
+    pub origin: u8,
+    /// The marked page (Linux's `PG_readahead`), counted from the first, or
+    /// [`NONE`].
+    pub mark: u32,
+    older: u32,
+    newer: u32,
+}
+
+impl Stretch {
+    /// The index behind the last page.
+    #[inline]
+    pub fn end(&self) -> u64 {
+        self.first + u64::from(self.pages)
+    }
+
+    /// Its pages.
+    #[inline]
+    pub fn run(&self) -> Run {
+        Run::new(self.object, self.first, u64::from(self.pages))
+    }
+
+    /// Whether one of the flags is set.
+    #[inline]
+    pub fn is(&self, flags: u16) -> bool {
+        self.flags & flags != 0
+    }
+
+    /// What the replacement policy notes.
+    #[inline]
+    pub fn note(&self) -> u16 {
+        (self.flags & flag::NOTE) >> flag::NOTE_SHIFT
+    }
+
+    /// The index of the marked page.
+    pub fn marked(&self) -> Option<u64> {
+        (self.mark != NONE).then(|| self.first + u64::from(self.mark))
+    }
+
+    fn key(&self) -> Key {
+        key(self.object, self.first)
+    }
+}
+
+/// A list, from the page that was put in first to the last.
+#[derive(Clone, Copy, Debug)]
+struct List {
+    oldest: u32,
+    newest: u32,
+    pages: u64,
+}
+
+/// How many pages have a flag.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// All.
+    pub pages: u64,
+    /// Dirty, and not being written back unless dirtied again since.
+    pub dirty: u64,
+    /// Being written back.
+    pub writing: u64,
+    /// Being read.
+    pub reading: u64,
+}
+
+/// All stretches, by address and in lists.
+#[derive(Clone, Debug)]
+pub struct Pages {
+    stretches: Vec<Stretch>,
+    free: Vec<u32>,
+    by_address: Index,
+    /// Those that are dirty, and those that are being written back (the kernel's
+    /// tags of the page tree).
+    dirty: Index,
+    writing: Index,
+    lists: [List; LISTS],
+    held: Held,
+    /// Where the last look-up ended: the next one is often there again.
+    last: u32,
+}
+
+impl Default for Pages {
+    fn default() -> Pages {
+        Pages {
+            stretches: Vec::new(),
+            free: Vec::new(),
+            by_address: Index::default(),
+            dirty: Index::default(),
+            writing: Index::default(),
+            lists: [List { oldest: NONE, newest: NONE, pages: 0 }; LISTS],
+            held: Held::default(),
+            last: NONE,
+        }
+    }
+}
+
+/// Getters.
+impl Pages {
+    /// A stretch.
+    #[inline]
+    pub fn get(&self, slot: u32) -> &Stretch {
+        &self.stretches[slot as usize]
+    }
+
+    /// How many pages there are.
+    #[inline]
+    pub fn held(&self) -> Held {
+        self.held
+    }
+
+    /// How many stretches there are: what memory and time are spent on.
+    pub fn stretches(&self) -> usize {
+        self.stretches.len() - self.free.len()
+    }
+
+    /// The stretch that holds a page.
+    #[inline]
+    pub fn find(&mut self, object: Object, page: u64) -> Option<u32> {
+        if let Some(last) = self.stretches.get(self.last as usize)
+            && last.list != NOWHERE
+            && last.run().holds(object, page)
+        {
+            return Some(self.last);
+        }
+        let found = self.look(object, page)?;
+        self.last = found;
+        Some(found)
+    }
+
+    /// As [`Pages::find`], for those who only look.
+    #[inline]
+    pub fn look(&self, object: Object, page: u64) -> Option<u32> {
+        let (_, slot) = self.by_address.at_or_before(key(object, page))?;
+        self.get(slot).run().holds(object, page).then_some(slot)
+    }
+
+    /// The first stretch of an object that holds `page` or lies behind it.
+    pub fn from(&self, object: Object, page: u64) -> Option<u32> {
+        self.look(object, page).or_else(|| self.next_of(&self.by_address, object, page))
+    }
+
+    /// The first dirty stretch of an object that ends behind `page`.
+    pub fn dirty_from(&self, object: Object, page: u64) -> Option<u32> {
+        self.tagged_from(&self.dirty, object, page)
+    }
+
+    /// The same of those that are being written back.
+    pub fn writing_from(&self, object: Object, page: u64) -> Option<u32> {
+        self.tagged_from(&self.writing, object, page)
+    }
+
+    /// The first object from `object` on that has dirty pages.
+    pub fn dirty_object_from(&self, object: Object) -> Option<Object> {
+        self.dirty.at_or_after(key(object, 0)).map(|(key, _)| object_of(key))
+    }
+
+    /// The same of those that are being written back.
+    pub fn writing_object_from(&self, object: Object) -> Option<Object> {
+        self.writing.at_or_after(key(object, 0)).map(|(key, _)| object_of(key))
+    }
+
+    fn tagged_from(&self, index: &Index, object: Object, page: u64) -> Option<u32> {
+        let before = index.at_or_before(key(object, page)).map(|(_, slot)| slot);
+        before
+            .filter(|&slot| self.get(slot).run().holds(object, page))
+            .or_else(|| self.next_of(index, object, page))
+    }
+
+    fn next_of(&self, index: &Index, object: Object, page: u64) -> Option<u32> {
+        let (_, slot) = index.at_or_after(key(object, page))?;
+        (self.get(slot).object == object).then_some(slot)
+    }
+
+    /// How many of a run's pages are not held.
+    pub fn absent(&self, run: Run) -> u64 {
+        let (mut at, mut absent) = (run.first, 0);
+        while at < run.end() {
+            match self.from(run.object, at).map(|slot| self.get(slot)) {
+                Some(next) if next.first < run.end() => {
+                    absent += next.first.saturating_sub(at);
+                    at = next.end();
+                }
+                _ => return absent + (run.end() - at),
+            }
+        }
+        absent
+    }
+
+    /// The first page from `page` on that is not held, looking at `most` pages at
+    /// most: `page + most` if all of them are held (Linux's
+    /// `page_cache_next_miss`).
+    pub fn next_hole(&self, object: Object, page: u64, most: u64) -> u64 {
+        let mut at = page;
+        while at < page + most {
+            match self.look(object, at) {
+                Some(slot) => at = self.get(slot).end(),
+                None => return at,
+            }
+        }
+        page + most
+    }
+
+    /// The first page behind `page`, or it, that is held; the end of all pages if
+    /// there is none.
+    pub fn next_held(&self, object: Object, page: u64) -> u64 {
+        self.from(object, page).map_or(u64::MAX, |slot| self.get(slot).first.max(page))
+    }
+
+    /// How many pages are held in a row that ends before `page`, counting to
+    /// `most` at most (what `page_cache_prev_miss` is asked for).
+    pub fn held_before(&self, object: Object, page: u64, most: u64) -> u64 {
+        let mut at = page;
+        while at > 0 && page - at < most {
+            match self.look(object, at - 1) {
+                Some(slot) => at = self.get(slot).first,
+                None => break,
+            }
+        }
+        (page - at).min(most)
+    }
+
+    /// Pages in a list.
+    #[inline]
+    pub fn pages_in(&self, list: u8) -> u64 {
+        self.lists[list as usize].pages
+    }
+
+    /// The stretch of a list that begins with its oldest page.
+    #[inline]
+    pub fn oldest(&self, list: u8) -> Option<u32> {
+        Some(self.lists[list as usize].oldest).filter(|&slot| slot != NONE)
+    }
+
+    /// The stretch of a list that ends with its newest page.
+    pub fn newest(&self, list: u8) -> Option<u32> {
+        Some(self.lists[list as usize].newest).filter(|&slot| slot != NONE)
+    }
+
+    /// The one behind it, towards the newest.
+    pub fn newer(&self, slot: u32) -> Option<u32> {
+        Some(self.get(slot).newer).filter(|&slot| slot != NONE)
+    }
+}
+
+/// Changes.
+impl Pages {
+    /// Adds pages that are not held, in no list.
+    pub fn add(&mut self, run: Run, flags: u16) -> u32 {
+        debug_assert_eq!(self.absent(run), run.pages, "a page is held twice");
+        let stretch = Stretch {
+            first: run.first,
+            object: run.object,
+            pages: u32::try_from(run.pages).expect("runs are added in pieces of less than 2^32 pages"),
+            flags: 0,
+            list: NOWHERE,
+            origin: NOWHERE,
+            mark: NONE,
+            older: NONE,
+            newer: NONE,
+        };
+        let slot = self.keep(stretch);
+        self.by_address.insert(stretch.key(), slot);
+        self.held.pages += run.pages;
+        self.change(slot, flags, 0);
+        slot
+    }
+
+    /// Takes pages out that are in no list.
+    pub fn remove(&mut self, slot: u32) -> Stretch {
+        let stretch = *self.get(slot);
+        debug_assert_eq!(stretch.list, NOWHERE, "still in a list");
+        self.change(slot, 0, !0);
+        self.by_address.remove(stretch.key());
+        self.held.pages -= u64::from(stretch.pages);
+        self.free.push(slot);
+        stretch
+    }
+
+    fn keep(&mut self, stretch: Stretch) -> u32 {
+        match self.free.pop() {
+            Some(slot) => {
+                self.stretches[slot as usize] = stretch;
+                slot
+            }
+            None => {
+                self.stretches.push(stretch);
+                self.stretches.len() as u32 - 1
+            }
+        }
+    }
+
+    /// Sets flags and clears flags of all pages of a stretch.
+    pub fn change(&mut self, slot: u32, set: u16, clear: u16) {
+        let stretch = &mut self.stretches[slot as usize];
+        let (before, after) = (stretch.flags, (stretch.flags & !clear) | set);
+        stretch.flags = after;
+        if (before ^ after) & (flag::DIRTY | flag::BUSY) != 0 {
+            self.account(slot, before, after);
+        }
+    }
+
+    fn account(&mut self, slot: u32, before: u16, after: u16) {
+        let stretch = self.stretches[slot as usize];
+        let pages = u64::from(stretch.pages);
+        let count = |count: &mut u64, flag: u16| match (before & flag != 0, after & flag != 0) {
+            (false, true) => *count += pages,
+            (true, false) => *count -= pages,
+            _ => {}
+        };
+        count(&mut self.held.dirty, flag::DIRTY);
+        count(&mut self.held.writing, flag::WRITING);
+        count(&mut self.held.reading, flag::READING);
+        for (index, flag) in [(&mut self.dirty, flag::DIRTY), (&mut self.writing, flag::WRITING)] {
+            match (before & flag != 0, after & flag != 0) {
+                (false, true) => index.insert(stretch.key(), slot),
+                (true, false) => index.remove(stretch.key()),
+                _ => {}
+            }
+        }
+    }
+
+    /// What the policy notes of a stretch is `note` from now on.
+    pub fn set_note(&mut self, slot: u32, note: u16) {
+        self.change(slot, note << flag::NOTE_SHIFT, flag::NOTE);
+    }
+
+    /// Marks a page, or none. There is one mark at most in a stretch: the later
+    /// one holds.
+    pub fn set_mark(&mut self, slot: u32, page: Option<u64>) {
+        let stretch = &mut self.stretches[slot as usize];
+        stretch.mark = page.map_or(NONE, |page| (page - stretch.first) as u32);
+    }
+
+    /// Remembers the list that a stretch is from.
+    pub fn set_origin(&mut self, slot: u32, origin: u8) {
+        self.stretches[slot as usize].origin = origin;
+    }
+
+    /// Makes a stretch of exactly the pages `from..to` of the one in `slot`, to
+    /// whose ends they may reach. Returns its slot.
+    pub fn cut(&mut self, slot: u32, from: u64, to: u64) -> u32 {
+        let middle = if from > self.get(slot).first { self.split(slot, from) } else { slot };
+        if to < self.get(middle).end() {
+            self.split(middle, to);
+        }
+        middle
+    }
+
+    /// Cuts a stretch in two; returns the slot of the second, which begins at
+    /// `at` and is the newer neighbour of the first.
+    fn split(&mut self, slot: u32, at: u64) -> u32 {
+        let whole = *self.get(slot);
+        debug_assert!(whole.first < at && at < whole.end());
+        let front = (at - whole.first) as u32;
+        let marked_behind = whole.mark != NONE && whole.mark >= front;
+        let behind = self.keep(Stretch {
+            first: at,
+            pages: whole.pages - front,
+            mark: if marked_behind { whole.mark - front } else { NONE },
+            older: slot,
+            ..whole
+        });
+        let before = &mut self.stretches[slot as usize];
+        before.pages = front;
+        before.mark = if marked_behind { NONE } else { whole.mark };
+        if whole.list == NOWHERE {
+            self.stretches[behind as usize].older = NONE;
+        } else {
+            before.newer = behind;
+            self.hang_newer(whole.list, whole.newer, behind);
+        }
+        self.by_address.insert(key(whole.object, at), behind);
+        for (index, flag) in [(&mut self.dirty, flag::DIRTY), (&mut self.writing, flag::WRITING)] {
+            if whole.flags & flag != 0 {
+                index.insert(key(whole.object, at), behind);
+            }
+        }
+        behind
+    }
+
+    /// Lets `slot` be what is older than `newer`, or the newest of the list.
+    fn hang_newer(&mut self, list: u8, newer: u32, slot: u32) {
+        match newer {
+            NONE => self.lists[list as usize].newest = slot,
+            _ => self.stretches[newer as usize].older = slot,
+        }
+    }
+
+    fn hang_older(&mut self, list: u8, older: u32, slot: u32) {
+        match older {
+            NONE => self.lists[list as usize].oldest = slot,
+            _ => self.stretches[older as usize].newer = slot,
+        }
+    }
+
+    /// Makes one stretch of this one and its neighbours in the list, where they
+    /// are alike and follow each other. Returns the slot of what it is part of.
+    pub fn join(&mut self, slot: u32) -> u32 {
+        let newer = self.get(slot).newer;
+        if newer != NONE {
+            self.join_pair(slot, newer);
+        }
+        let older = self.get(slot).older;
+        if older != NONE && self.join_pair(older, slot) { older } else { slot }
+    }
+
+    fn join_pair(&mut self, older: u32, newer: u32) -> bool {
+        let (front, back) = (*self.get(older), *self.get(newer));
+        let alike = front.object == back.object
+            && front.end() == back.first
+            && front.flags == back.flags
+            && front.origin == back.origin;
+        let fits = front.pages.checked_add(back.pages).is_some();
+        if !alike || !fits || (front.mark != NONE && back.mark != NONE) {
+            return false;
+        }
+        let joined = &mut self.stretches[older as usize];
+        joined.pages += back.pages;
+        joined.newer = back.newer;
+        if back.mark != NONE {
+            joined.mark = front.pages + back.mark;
+        }
+        self.hang_newer(front.list, back.newer, older);
+        self.by_address.remove(back.key());
+        if back.is(flag::DIRTY) {
+            self.dirty.remove(back.key());
+        }
+        if back.is(flag::WRITING) {
+            self.writing.remove(back.key());
+        }
+        self.stretches[newer as usize].list = NOWHERE;
+        self.free.push(newer);
+        true
+    }
+
+    /// Puts a stretch that is in no list into one, as its newest pages.
+    pub fn push_newest(&mut self, list: u8, slot: u32) {
+        let newest = self.lists[list as usize].newest;
+        self.link(list, slot, newest, NONE);
+    }
+
+    /// The same, as its oldest.
+    pub fn push_oldest(&mut self, list: u8, slot: u32) {
+        let oldest = self.lists[list as usize].oldest;
+        self.link(list, slot, NONE, oldest);
+    }
+
+    fn link(&mut self, list: u8, slot: u32, older: u32, newer: u32) {
+        let stretch = &mut self.stretches[slot as usize];
+        debug_assert_eq!(stretch.list, NOWHERE, "already in a list");
+        (stretch.list, stretch.older, stretch.newer) = (list, older, newer);
+        self.lists[list as usize].pages += u64::from(stretch.pages);
+        self.hang_newer(list, newer, slot);
+        self.hang_older(list, older, slot);
+    }
+
+    /// Takes a stretch out of its list.
+    pub fn unlink(&mut self, slot: u32) {
+        let Stretch { list, older, newer, pages, .. } = *self.get(slot);
+        if list == NOWHERE {
+            return;
+        }
+        self.hang_newer(list, newer, older);
+        self.hang_older(list, older, newer);
+        self.lists[list as usize].pages -= u64::from(pages);
+        let stretch = &mut self.stretches[slot as usize];
+        (stretch.list, stretch.older, stretch.newer) = (NOWHERE, NONE, NONE);
+    }
+}
+
+#[cfg(test)]
+mod tests;

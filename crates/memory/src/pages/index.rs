@@ -1,0 +1,374 @@
+//! Slots by (object, page), sorted: a B+ tree whose nodes are used again and
+//! again, so that once it has grown to the most that it holds it allocates
+//! nothing.
+
+use fullstroke_contract::Object;
+
+/// Entries of a node.
+const FAN_OUT: usize = 32;
+/// A node with fewer is joined to its neighbour, if both fit into one.
+const SPARSE: usize = FAN_OUT / 4;
+/// More levels than a tree of 2^32 entries has, even of sparse nodes.
+const LEVELS: usize = 24;
+const NONE: u32 = u32::MAX;
+
+/// Object and page as one number, in this order.
+pub(crate) type Key = u128;
+
+/// The key of a page.
+#[inline]
+pub(crate) const fn key(object: Object, page: u64) -> Key {
+    ((object.0 as u128) << 64) | page as u128
+}
+
+/// The object of a key.
+#[inline]
+pub(crate) const fn object_of(key: Key) -> Object {
+    Object((key >> 64) as u32)
+}
+
+/// The values of a leaf are slots, those of an inner node its children. The key
+/// of a child is not above any key below it; the first child's is not looked at.
+#[derive(Clone, Debug)]
+struct Node {
+    keys: [Key; FAN_OUT],
+    values: [u32; FAN_OUT],
+    len: usize,
+    /// The leaves beside a leaf.
+    left: u32,
+    right: u32,
+}
+
+impl Node {
+    const EMPTY: Node = Node { keys: [0; FAN_OUT], values: [NONE; FAN_OUT], len: 0, left: NONE, right: NONE };
+
+    fn keys(&self) -> &[Key] {
+        &self.keys[..self.len]
+    }
+
+    fn insert(&mut self, at: usize, key: Key, value: u32) {
+        self.keys.copy_within(at..self.len, at + 1);
+        self.values.copy_within(at..self.len, at + 1);
+        (self.keys[at], self.values[at]) = (key, value);
+        self.len += 1;
+    }
+
+    fn remove(&mut self, at: usize) {
+        self.keys.copy_within(at + 1..self.len, at);
+        self.values.copy_within(at + 1..self.len, at);
+        self.len -= 1;
+    }
+}
+
+/// The way from the root to a leaf: nodes, and which child was taken.
+#[derive(Clone, Copy)]
+struct Path {
+    steps: [(u32, usize); LEVELS],
+    len: usize,
+}
+
+/// The tree.
+#[derive(Clone, Debug)]
+pub(crate) struct Index {
+    nodes: Vec<Node>,
+    free: Vec<u32>,
+    root: u32,
+    /// Inner levels.
+    height: usize,
+    len: usize,
+}
+
+impl Default for Index {
+    fn default() -> Index {
+        Index { nodes: vec![Node::EMPTY], free: Vec::new(), root: 0, height: 0, len: 0 }
+    }
+}
+
+impl Index {
+    /// The entry with the greatest key that is not above `key`.
+    #[inline]
+    pub fn at_or_before(&self, key: Key) -> Option<(Key, u32)> {
+        let node = &self.nodes[self.leaf(key) as usize];
+        match node.keys().partition_point(|&other| other <= key) {
+            0 if node.left == NONE => None,
+            0 => {
+                let node = &self.nodes[node.left as usize];
+                Some((node.keys[node.len - 1], node.values[node.len - 1]))
+            }
+            behind => Some((node.keys[behind - 1], node.values[behind - 1])),
+        }
+    }
+
+    /// The entry with the least key that is not below `key`.
+    #[inline]
+    pub fn at_or_after(&self, key: Key) -> Option<(Key, u32)> {
+        let node = &self.nodes[self.leaf(key) as usize];
+        let at = node.keys().partition_point(|&other| other < key);
+        if at < node.len {
+            return Some((node.keys[at], node.values[at]));
+        }
+        if node.right == NONE {
+            return None;
+        }
+        let node = &self.nodes[node.right as usize];
+        Some((node.keys[0], node.values[0]))
+    }
+
+    /// Adds an entry; there is none of that key.
+    pub fn insert(&mut self, key: Key, value: u32) {
+        let (leaf, path) = self.descend(key);
+        let at = self.nodes[leaf as usize].keys().partition_point(|&other| other < key);
+        debug_assert!(self.nodes[leaf as usize].keys().get(at) != Some(&key), "two entries of one key");
+        self.len += 1;
+        self.insert_into(leaf, at, key, value, &path, true);
+    }
+
+    /// Takes an entry out.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn remove(&mut self, key: Key) {
+        let (leaf, path) = self.descend(key);
+        let at = self.position(leaf, key);
+        self.nodes[leaf as usize].remove(at);
+        self.len -= 1;
+        self.tidy(leaf, &path);
+    }
+
+    /// How many entries there are.
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Nodes in use.
+    #[cfg(test)]
+    fn nodes(&self) -> usize {
+        self.nodes.len() - self.free.len()
+    }
+
+    fn position(&self, leaf: u32, key: Key) -> usize {
+        self.nodes[leaf as usize].keys().binary_search(&key).expect("the entry is there")
+    }
+
+    fn child(&self, node: u32, key: Key) -> usize {
+        self.nodes[node as usize].keys().partition_point(|&bound| bound <= key).saturating_sub(1)
+    }
+
+    #[inline]
+    fn leaf(&self, key: Key) -> u32 {
+        (0..self.height).fold(self.root, |node, _| self.nodes[node as usize].values[self.child(node, key)])
+    }
+
+    fn descend(&self, key: Key) -> (u32, Path) {
+        let mut path = Path { steps: [(NONE, 0); LEVELS], len: self.height };
+        let mut node = self.root;
+        for step in &mut path.steps[..self.height] {
+            *step = (node, self.child(node, key));
+            node = self.nodes[node as usize].values[step.1];
+        }
+        (node, path)
+    }
+
+    /// `path` ends above `node`.
+    fn insert_into(&mut self, node: u32, at: usize, key: Key, value: u32, path: &Path, leaf: bool) {
+        if self.nodes[node as usize].len < FAN_OUT {
+            self.nodes[node as usize].insert(at, key, value);
+            return;
+        }
+        let right = self.split(node, at, leaf);
+        let kept = self.nodes[node as usize].len;
+        // What is the first of the right node is not above the keys below it.
+        if at > kept || (at == kept && self.nodes[right as usize].len == 0) {
+            self.nodes[right as usize].insert(at - kept, key, value);
+        } else {
+            self.nodes[node as usize].insert(at, key, value);
+        }
+        let bound = self.nodes[right as usize].keys[0];
+        match path.len {
+            0 => self.raise(node, right, bound),
+            above => {
+                let (parent, child) = path.steps[above - 1];
+                let path = Path { len: above - 1, ..*path };
+                self.insert_into(parent, child + 1, bound, right, &path, false);
+            }
+        }
+    }
+
+    /// Moves the upper half of a full node, or nothing where entries are added
+    /// behind its last, to a new node on its right: then trees that are filled in
+    /// order have full nodes.
+    fn split(&mut self, node: u32, at: usize, leaf: bool) -> u32 {
+        let right = self.free.pop().unwrap_or_else(|| {
+            self.nodes.push(Node::EMPTY);
+            self.nodes.len() as u32 - 1
+        });
+        let keep = if at == FAN_OUT { FAN_OUT } else { FAN_OUT / 2 };
+        let [left_node, right_node] =
+            self.nodes.get_disjoint_mut([node as usize, right as usize]).expect("two nodes");
+        *right_node = Node::EMPTY;
+        right_node.len = FAN_OUT - keep;
+        right_node.keys[..FAN_OUT - keep].copy_from_slice(&left_node.keys[keep..]);
+        right_node.values[..FAN_OUT - keep].copy_from_slice(&left_node.values[keep..]);
+        left_node.len = keep;
+        if leaf {
+            (right_node.left, right_node.right) = (node, left_node.right);
+            left_node.right = right;
+            let behind = self.nodes[right as usize].right;
+            if behind != NONE {
+                self.nodes[behind as usize].left = right;
+            }
+        }
+        right
+    }
+
+    /// A new root above the old one and what was split from it.
+    fn raise(&mut self, left: u32, right: u32, bound: Key) {
+        let mut root = Node::EMPTY;
+        root.insert(0, 0, left);
+        root.insert(1, bound, right);
+        self.root = match self.free.pop() {
+            Some(node) => {
+                self.nodes[node as usize] = root;
+                node
+            }
+            None => {
+                self.nodes.push(root);
+                self.nodes.len() as u32 - 1
+            }
+        };
+        self.height += 1;
+    }
+
+    /// Joins a node that has become sparse to one beside it, and so on upwards.
+    fn tidy(&mut self, node: u32, path: &Path) {
+        let mut node = node;
+        for level in (0..path.len).rev() {
+            if self.nodes[node as usize].len >= SPARSE {
+                return;
+            }
+            let (parent, child) = path.steps[level];
+            let leaves = level + 1 == self.height;
+            let siblings = self.nodes[parent as usize].len;
+            if self.nodes[node as usize].len == 0 {
+                self.drop_child(parent, child, leaves);
+            } else if child + 1 < siblings {
+                self.join(parent, child, leaves);
+            } else if child > 0 {
+                self.join(parent, child - 1, leaves);
+            }
+            node = parent;
+        }
+        while self.height > 0 && self.nodes[self.root as usize].len == 1 {
+            let old = self.root;
+            self.root = self.nodes[old as usize].values[0];
+            self.free.push(old);
+            self.height -= 1;
+        }
+    }
+
+    /// Takes out a node without entries.
+    fn drop_child(&mut self, parent: u32, child: usize, leaf: bool) {
+        let node = self.nodes[parent as usize].values[child];
+        let Node { left, right, .. } = self.nodes[node as usize];
+        if leaf && left != NONE {
+            self.nodes[left as usize].right = right;
+        }
+        if leaf && right != NONE {
+            self.nodes[right as usize].left = left;
+        }
+        self.free.push(node);
+        self.nodes[parent as usize].remove(child);
+    }
+
+    /// Makes one node of two neighbouring children, if they fit.
+    fn join(&mut self, parent: u32, child: usize, leaves: bool) {
+        let (left, right) =
+            (self.nodes[parent as usize].values[child], self.nodes[parent as usize].values[child + 1]);
+        let bound = self.nodes[parent as usize].keys[child + 1];
+        let [left_node, right_node] =
+            self.nodes.get_disjoint_mut([left as usize, right as usize]).expect("two nodes");
+        let (kept, moved) = (left_node.len, right_node.len);
+        if kept + moved > FAN_OUT {
+            return;
+        }
+        left_node.keys[kept..kept + moved].copy_from_slice(&right_node.keys[..moved]);
+        left_node.values[kept..kept + moved].copy_from_slice(&right_node.values[..moved]);
+        left_node.len = kept + moved;
+        if leaves {
+            left_node.right = right_node.right;
+            let behind = left_node.right;
+            if behind != NONE {
+                self.nodes[behind as usize].left = left;
+            }
+        } else if moved > 0 {
+            // Keys below a first child may lie below its key, but not below its parent's.
+            left_node.keys[kept] = bound;
+        }
+        self.free.push(right);
+        self.nodes[parent as usize].remove(child + 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn agree(index: &Index, model: &BTreeMap<Key, u32>, at: Key) -> Result<(), TestCaseError> {
+        let before = model.range(..=at).next_back().map(|(&key, &slot)| (key, slot));
+        let after = model.range(at..).next().map(|(&key, &slot)| (key, slot));
+        prop_assert_eq!(index.at_or_before(at), before);
+        prop_assert_eq!(index.at_or_after(at), after);
+        prop_assert_eq!(index.len(), model.len());
+        Ok(())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn an_index_is_a_sorted_map(
+            steps in prop::collection::vec((0u8..8, 0u64..3000, 1u64..40), 1..3000),
+        ) {
+            let (mut index, mut model) = (Index::default(), BTreeMap::new());
+            for (step, page, more) in steps {
+                let at = key(Object((page % 3) as u32), page);
+                match (step, model.contains_key(&at)) {
+                    (0..=3, false) => {
+                        index.insert(at, page as u32);
+                        model.insert(at, page as u32);
+                    }
+                    (4..=5, true) => {
+                        index.remove(at);
+                        model.remove(&at);
+                    }
+                    // Whole ranges go, so that nodes empty.
+                    (7, _) => {
+                        let to = at + Key::from(more * 20);
+                        let gone: Vec<Key> = model.range(at..to).map(|(&key, _)| key).collect();
+                        for key in gone {
+                            index.remove(key);
+                            model.remove(&key);
+                        }
+                    }
+                    _ => {}
+                }
+                agree(&index, &model, at)?;
+                agree(&index, &model, at + Key::from(more))?;
+            }
+        }
+    }
+
+    #[test]
+    fn nodes_are_full_where_keys_come_in_order_and_free_where_they_go() {
+        let mut index = Index::default();
+        for round in 0..3 {
+            (0..32_000).for_each(|page| index.insert(key(Object(round), page), 0));
+            assert!(index.nodes() < 1100, "{} nodes for 1000 full leaves", index.nodes());
+            (0..32_000).rev().for_each(|page| index.remove(key(Object(round), page)));
+            assert!(index.nodes() <= 2, "{} nodes for nothing", index.nodes());
+        }
+        assert!(index.nodes.len() < 1100);
+    }
+}

@@ -1,0 +1,153 @@
+//! Stretches against plain lists of pages.
+
+use super::*;
+use proptest::prelude::*;
+
+/// Each list as its pages, oldest first, with flags and marks.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Plain {
+    lists: [Vec<(u64, u16)>; 2],
+}
+
+fn listed(pages: &Pages, list: u8) -> Vec<(u64, u16)> {
+    std::iter::successors(pages.oldest(list), |&slot| pages.newer(slot))
+        .flat_map(|slot| {
+            let stretch = *pages.get(slot);
+            (stretch.first..stretch.end()).map(move |page| (page, stretch.flags))
+        })
+        .collect()
+}
+
+fn plain(pages: &Pages) -> Plain {
+    Plain { lists: [listed(pages, 0), listed(pages, 1)] }
+}
+
+const OBJECT: Object = Object(7);
+
+/// What is asked of addresses, from the plain lists.
+fn addresses_agree(pages: &Pages, model: &Plain, at: u64) -> Result<(), TestCaseError> {
+    let mut held: Vec<(u64, u16)> = model.lists.concat();
+    held.sort_unstable();
+    let is_held = |page: u64| held.iter().any(|&(other, _)| other == page);
+    prop_assert_eq!(pages.look(OBJECT, at).is_some(), is_held(at));
+    prop_assert_eq!(
+        pages.absent(Run::new(OBJECT, at, 9)),
+        (at..at + 9).filter(|&page| !is_held(page)).count() as u64
+    );
+    let hole = (at..at + 9).find(|&page| !is_held(page)).unwrap_or(at + 9);
+    prop_assert_eq!(pages.next_hole(OBJECT, at, 9), hole);
+    let before = (0..at).rev().take(9).take_while(|&page| is_held(page)).count() as u64;
+    prop_assert_eq!(pages.held_before(OBJECT, at, 9), before);
+    let dirty = held.iter().find(|&&(page, flags)| page >= at && flags & flag::DIRTY != 0);
+    let found = pages.dirty_from(OBJECT, at).map(|slot| pages.get(slot).first.max(at));
+    prop_assert_eq!(found, dirty.map(|&(page, _)| page));
+    let count = |flag: u16| held.iter().filter(|&&(_, flags)| flags & flag != 0).count() as u64;
+    let expected = Held {
+        pages: held.len() as u64,
+        dirty: count(flag::DIRTY),
+        writing: count(flag::WRITING),
+        reading: count(flag::READING),
+    };
+    prop_assert_eq!(pages.held(), expected);
+    Ok(())
+}
+
+/// One change of the pages `first..first + count` that are held, each on its own
+/// in the model.
+fn change(pages: &mut Pages, model: &mut Plain, first: u64, count: u64, flags: (u16, u16), to: Option<u8>) {
+    let mut at = first;
+    while at < first + count {
+        let Some(slot) = pages.from(OBJECT, at) else { break };
+        let stretch = *pages.get(slot);
+        let (from, end) = (stretch.first.max(at), stretch.end().min(first + count));
+        if from >= end {
+            break;
+        }
+        let slot = pages.cut(slot, from, end);
+        pages.change(slot, flags.0, flags.1);
+        if let Some(list) = to {
+            pages.unlink(slot);
+            pages.push_newest(list, slot);
+        }
+        pages.join(slot);
+        at = end;
+    }
+    for page in first..first + count {
+        for list in 0..2 {
+            let Some(place) = model.lists[list].iter().position(|&(other, _)| other == page) else {
+                continue;
+            };
+            let entry = &mut model.lists[list][place];
+            entry.1 = (entry.1 & !flags.1) | flags.0;
+            if let Some(to) = to {
+                let entry = model.lists[list].remove(place);
+                model.lists[usize::from(to)].push(entry);
+            }
+            break;
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn stretches_are_lists_of_pages(
+        steps in prop::collection::vec((0u8..7, 0u64..60, 1u64..12, 0u8..2), 1..120),
+    ) {
+        let (mut pages, mut model) = (Pages::default(), Plain::default());
+        for (step, first, count, list) in steps {
+            match step {
+                0 | 1 => {
+                    let mut at = first;
+                    while at < first + count {
+                        let hole = at + u64::from(pages.look(OBJECT, at).is_some());
+                        if hole == at {
+                            let slot = pages.add(Run::new(OBJECT, at, 1), 0);
+                            pages.push_newest(list, slot);
+                            pages.join(slot);
+                            model.lists[usize::from(list)].push((at, 0));
+                        }
+                        at += 1;
+                    }
+                }
+                2 => change(&mut pages, &mut model, first, count, (flag::DIRTY, 0), None),
+                3 => change(&mut pages, &mut model, first, count, (flag::WRITING, flag::DIRTY), None),
+                4 => change(&mut pages, &mut model, first, count, (0, flag::WRITING | flag::DIRTY), None),
+                5 => change(&mut pages, &mut model, first, count, (0, 0), Some(list)),
+                _ => {
+                    // The oldest pages of a list go.
+                    let Some(slot) = pages.oldest(list) else { continue };
+                    let stretch = *pages.get(slot);
+                    let slot = pages.cut(slot, stretch.first, stretch.end().min(stretch.first + count));
+                    pages.unlink(slot);
+                    let gone = pages.remove(slot);
+                    model.lists[usize::from(list)].drain(..gone.pages as usize);
+                }
+            }
+            prop_assert_eq!(&plain(&pages), &model);
+            addresses_agree(&pages, &model, first)?;
+        }
+    }
+}
+
+#[test]
+fn a_file_read_from_end_to_end_is_one_stretch() {
+    let mut pages = Pages::default();
+    for page in 0..100_000 {
+        let slot = pages.add(Run::new(OBJECT, page, 1), 0);
+        pages.push_newest(0, slot);
+        pages.join(slot);
+    }
+    assert_eq!((pages.stretches(), pages.pages_in(0)), (1, 100_000));
+}
+
+#[test]
+fn a_mark_stays_on_its_page() {
+    let mut pages = Pages::default();
+    let slot = pages.add(Run::new(OBJECT, 10, 32), 0);
+    pages.push_newest(0, slot);
+    pages.set_mark(slot, Some(20));
+    let middle = pages.cut(slot, 15, 25);
+    assert_eq!((pages.get(slot).marked(), pages.get(middle).marked()), (None, Some(20)));
+    let whole = pages.join(middle);
+    assert_eq!((pages.get(whole).pages, pages.get(whole).marked()), (32, Some(20)));
+}

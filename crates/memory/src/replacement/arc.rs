@@ -1,0 +1,189 @@
+//! `arc`: Megiddo and Modha, "ARC: a self-tuning, low overhead replacement cache"
+//! (FAST 2003, figure 4). T1 has pages seen once, T2 those seen more often, B1 and
+//! B2 remember what has left them; a hit in B1 or B2 moves the target size `p` of
+//! T1.
+
+use super::ghosts::Ghosts;
+use super::{NoKeys, Place, Replacement, Site, put, renew, take_oldest};
+use crate::pages::{NOWHERE, Pages, Stretch};
+use crate::run::Run;
+use fullstroke_contract::registry::{Keys, read};
+use fullstroke_contract::{ConfigError, Object};
+
+pub(super) const SUMMARY: &str = "ARC: recency and frequency, balanced by what would have been a hit";
+
+const T1: u8 = 0;
+const T2: u8 = 1;
+const B1: u8 = 0;
+const B2: u8 = 1;
+
+struct Arc {
+    /// The paper's c.
+    limit: u64,
+    /// The paper's p.
+    target: u64,
+    ghosts: Ghosts,
+    /// The page that is about to come, and the ghost list that it was in.
+    coming: Option<(Object, u64, u8)>,
+}
+
+pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Replacement>, ConfigError> {
+    let NoKeys {} = read(keys)?;
+    Ok(Box::new(Arc { limit: site.limit, target: 0, ghosts: Ghosts::default(), coming: None }))
+}
+
+impl Arc {
+    /// Cases II and III: p moves by the ratio of the ghost lists, in whole pages.
+    fn adapt(&mut self, list: u8) {
+        let (b1, b2) = (self.ghosts.pages_in(B1), self.ghosts.pages_in(B2));
+        if list == B1 {
+            self.target = (self.target + (b2 / b1).max(1)).min(self.limit);
+        } else {
+            self.target = self.target.saturating_sub((b1 / b2).max(1));
+        }
+    }
+
+    /// Case IV's bounds: |T1| + |B1| ≤ c, and 2c for all four lists.
+    fn trim(&mut self, pages: &Pages) {
+        let (t1, t2) = (pages.pages_in(T1), pages.pages_in(T2));
+        self.ghosts.trim(B1, self.limit.saturating_sub(t1));
+        let others = t1 + t2 + self.ghosts.pages_in(B1);
+        self.ghosts.trim(B2, (2 * self.limit).saturating_sub(others));
+    }
+}
+
+impl Replacement for Arc {
+    fn wanted(&mut self, _: &Pages, run: Run, free: u64) -> u64 {
+        if let Some((object, page, _)) = self.coming
+            && (object, page) == (run.object, run.first)
+        {
+            return 1;
+        }
+        let (list, alike) = self.ghosts.of(run);
+        self.coming = list.map(|list| (run.object, run.first, list));
+        if let Some(list) = list {
+            self.adapt(list);
+            self.ghosts.forget(Run { pages: 1, ..run });
+            return 1;
+        }
+        if free == 0 { 1 } else { alike.min(free) }
+    }
+
+    fn admitted(&mut self, pages: &mut Pages, slot: u32, place: Place) {
+        let again = self.coming.take().is_some();
+        put(pages, slot, if again || place == Place::Hot { T2 } else { T1 }, place);
+        self.trim(pages);
+    }
+
+    fn used(&mut self, pages: &mut Pages, slot: u32, first: bool) {
+        // Case I. The use for which a page came is not one that it is seen again.
+        let list = pages.get(slot).list;
+        let seen_once = first && super::home(pages.get(slot)) == T1;
+        match list {
+            // Where it was put a moment ago it is the newest already, or read-ahead
+            // brought it and now is when it is seen.
+            _ if seen_once => renew(pages, slot, T1),
+            _ => renew(pages, slot, T2),
+        }
+    }
+
+    fn victim(&mut self, pages: &mut Pages, _most: u64) -> Option<u32> {
+        // REPLACE.
+        let t1 = pages.pages_in(T1);
+        let from_b2 = matches!(self.coming, Some((_, _, B2)));
+        let from_t1 = t1 > self.target || (from_b2 && t1 == self.target);
+        let (first, second) = if t1 > 0 && from_t1 { (T1, T2) } else { (T2, T1) };
+        take_oldest(pages, first, 1).or_else(|| take_oldest(pages, second, 1))
+    }
+
+    fn evicted(&mut self, _: &Pages, gone: &Stretch) {
+        debug_assert_ne!(gone.origin, NOWHERE);
+        self.ghosts.remember(gone, if gone.origin == T1 { B1 } else { B2 });
+    }
+
+    fn forgotten(&mut self, run: Run) {
+        self.ghosts.forget(run);
+        if self.coming.is_some_and(|(object, page, _)| run.holds(object, page)) {
+            self.coming = None;
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod plain {
+    use crate::replacement::conformance::Plain;
+    use std::collections::VecDeque;
+
+    /// Figure 4, word for word; the least recently used is the first.
+    #[derive(Default)]
+    pub struct Model {
+        pub c: usize,
+        pub p: usize,
+        pub t1: VecDeque<u64>,
+        pub t2: VecDeque<u64>,
+        pub b1: VecDeque<u64>,
+        pub b2: VecDeque<u64>,
+    }
+
+    impl Model {
+        fn replace(&mut self, in_b2: bool) -> Option<u64> {
+            let t1 = self.t1.len();
+            if t1 >= 1 && ((in_b2 && t1 == self.p) || t1 > self.p) || self.t2.is_empty() {
+                let gone = self.t1.pop_front();
+                self.b1.extend(gone);
+                gone
+            } else {
+                let gone = self.t2.pop_front();
+                self.b2.extend(gone);
+                gone
+            }
+        }
+
+        /// Case IV.
+        fn miss(&mut self, full: bool) -> Option<u64> {
+            let l1 = self.t1.len() + self.b1.len();
+            let all = l1 + self.t2.len() + self.b2.len();
+            if l1 == self.c {
+                if self.t1.len() < self.c {
+                    self.b1.pop_front();
+                    return if full { self.replace(false) } else { None };
+                }
+                return self.t1.pop_front();
+            }
+            if all == 2 * self.c {
+                self.b2.pop_front();
+            }
+            if full { self.replace(false) } else { None }
+        }
+    }
+
+    impl Plain for Model {
+        fn come(&mut self, page: u64, full: bool) -> Option<u64> {
+            let (b1, b2) = (self.b1.len(), self.b2.len());
+            if self.b1.contains(&page) {
+                self.p = (self.p + if b1 >= b2 { 1 } else { b2 / b1 }).min(self.c);
+                self.b1.retain(|&other| other != page);
+                let gone = if full { self.replace(false) } else { None };
+                self.t2.push_back(page);
+                gone
+            } else if self.b2.contains(&page) {
+                self.p = self.p.saturating_sub(if b2 >= b1 { 1 } else { b1 / b2 });
+                self.b2.retain(|&other| other != page);
+                let gone = if full { self.replace(true) } else { None };
+                self.t2.push_back(page);
+                gone
+            } else {
+                let gone = self.miss(full);
+                self.t1.push_back(page);
+                gone
+            }
+        }
+
+        fn used(&mut self, page: u64, first: bool) {
+            let once = first && self.t1.contains(&page);
+            self.t1.retain(|&other| other != page);
+            self.t2.retain(|&other| other != page);
+            if once { self.t1.push_back(page) } else { self.t2.push_back(page) }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! `lru`: the least recently used page goes.
+
+use super::{NoKeys, Place, Replacement, Site, put, renew, take_oldest};
+use crate::pages::Pages;
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Keys, read};
+
+pub(super) const SUMMARY: &str = "the least recently used page goes";
+
+const LIST: u8 = 0;
+
+struct Lru;
+
+pub(super) fn build(keys: &Keys, _: &Site) -> Result<Box<dyn Replacement>, ConfigError> {
+    let NoKeys {} = read(keys)?;
+    Ok(Box::new(Lru))
+}
+
+impl Replacement for Lru {
+    fn admitted(&mut self, pages: &mut Pages, slot: u32, place: Place) {
+        put(pages, slot, LIST, place);
+    }
+
+    fn used(&mut self, pages: &mut Pages, slot: u32, _first: bool) {
+        renew(pages, slot, LIST);
+    }
+
+    fn victim(&mut self, pages: &mut Pages, most: u64) -> Option<u32> {
+        take_oldest(pages, LIST, most)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod plain {
+    use crate::replacement::conformance::Plain;
+    use std::collections::VecDeque;
+
+    /// Pages, oldest first.
+    #[derive(Default)]
+    pub struct Model(VecDeque<u64>);
+
+    impl Plain for Model {
+        fn come(&mut self, page: u64, full: bool) -> Option<u64> {
+            let gone = if full { self.0.pop_front() } else { None };
+            self.0.push_back(page);
+            gone
+        }
+
+        fn used(&mut self, page: u64, _first: bool) {
+            self.0.retain(|&other| other != page);
+            self.0.push_back(page);
+        }
+    }
+}

@@ -1,0 +1,437 @@
+//! `lru2`: Linux's two lists of page-cache pages, by kernel.
+//!
+//! A page comes into the inactive list. `mark_page_accessed` (`mm/swap.c`, today
+//! `folio_mark_accessed`) sets its referenced flag at the first use and moves it to
+//! the active list at the second. Reclaim takes the oldest inactive page, whether
+//! referenced or not: the flag spares mapped pages only, which there are none of
+//! here (`page_check_references` answers `PAGEREF_RECLAIM_CLEAN` for the others).
+//! The kernels differ in when active pages become inactive:
+//!
+//! | `kernel` | rule | where |
+//! |---|---|---|
+//! | `2.4` | before each round of 32 pages, 32 · active / (2 · (inactive + 1)) pages; those referenced stay, once | `shrink_caches`, `refill_inactive` |
+//! | `2.6` | as many, in proportion, as inactive pages are looked at | `shrink_zone`, `refill_inactive_zone`, to 2.6.27 |
+//! | `3.0` | the same, but only while there are more active than inactive pages | `inactive_file_is_low`, 2.6.31 to 4.6 |
+//! | `today` | the same, while active > inactive · √(10 · GiB), or if pages have come back too soon since | `inactive_is_low`, `prepare_scan_control` |
+//!
+//! Today's kernel also remembers how long ago a page was reclaimed, counted in
+//! pages that were reclaimed or activated since (`mm/workingset.c`): one that comes
+//! back within as many as the active list is long becomes active at once.
+//!
+//! Left out: mapped and anonymous pages, zones and nodes, background reclaim by
+//! `kswapd` before memory is short, multi-generational LRU.
+
+use super::{Place, Replacement, Site, home, put, renew, take_oldest};
+use crate::pages::{ASIDE, NOWHERE, Pages, Stretch};
+use crate::run::{PAGE_BYTES, Run};
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Keys, read};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub(super) const SUMMARY: &str = "Linux's inactive and active lists: a page must be used twice to be kept";
+
+const INACTIVE: u8 = 0;
+const ACTIVE: u8 = 1;
+/// The note of a page: `PG_referenced`.
+const REFERENCED: u16 = 1;
+/// Pages of one round of reclaim: the kernels' `SWAP_CLUSTER_MAX`.
+const CLUSTER: u64 = 32;
+
+/// Whose rules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+enum Kernel {
+    /// Linux 2.4.
+    #[serde(rename = "2.4")]
+    V2_4,
+    /// Linux 2.6.0 to 2.6.27.
+    #[serde(rename = "2.6")]
+    V2_6,
+    /// Linux 2.6.31 to 4.6.
+    #[serde(rename = "3.0")]
+    V3_0,
+    /// Linux 5.9 and later.
+    #[default]
+    #[serde(rename = "today")]
+    Today,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Config {
+    /// When active pages become inactive: "2.4", "2.6" (to 2.6.27), "3.0" (2.6.31
+    /// to 4.6), "today" (with the memory of what was reclaimed); default "today".
+    #[serde(default)]
+    kernel: Kernel,
+}
+
+struct Lru2 {
+    kernel: Kernel,
+    limit: u64,
+    /// Pages that may still go before the lists are balanced again.
+    round: u64,
+    /// Active pages that are due to be looked at.
+    due: u64,
+    /// Whether pages have become active as they came back since the last round.
+    came_back: bool,
+    shadows: Shadows,
+    /// Whether the pages that are about to come had gone only a short while ago.
+    soon: bool,
+}
+
+pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Replacement>, ConfigError> {
+    let Config { kernel } = read(keys)?;
+    Ok(Box::new(Lru2 {
+        kernel,
+        limit: site.limit,
+        round: 0,
+        due: 0,
+        came_back: false,
+        shadows: Shadows::default(),
+        soon: false,
+    }))
+}
+
+impl Lru2 {
+    /// Before a round of reclaim: active pages become inactive, if it is time.
+    fn balance(&mut self, pages: &mut Pages) {
+        let (inactive, active) = (pages.pages_in(INACTIVE), pages.pages_in(ACTIVE));
+        match self.kernel {
+            // shrink_caches: the constant in front of refill_inactive.
+            Kernel::V2_4 => refill_2_4(pages, CLUSTER * active / (2 * (inactive + 1))),
+            Kernel::V2_6 => self.scan(pages, true),
+            Kernel::V3_0 => self.scan(pages, active > inactive),
+            Kernel::Today => {
+                let came_back = std::mem::take(&mut self.came_back);
+                self.scan(pages, came_back || active > inactive * inactive_ratio(inactive + active));
+            }
+        }
+        if pages.pages_in(INACTIVE) == 0 {
+            deactivate(pages, CLUSTER);
+        }
+    }
+
+    /// shrink_zone, shrink_lruvec: both lists are looked at in proportion to their
+    /// lengths, in clusters; active pages only where that is allowed.
+    fn scan(&mut self, pages: &mut Pages, allowed: bool) {
+        let (inactive, active) = (pages.pages_in(INACTIVE), pages.pages_in(ACTIVE));
+        self.due += CLUSTER * active / inactive.max(1);
+        if self.due >= CLUSTER {
+            let due = std::mem::take(&mut self.due);
+            if allowed {
+                deactivate(pages, due);
+            }
+        }
+    }
+}
+
+/// inactive_is_low (`mm/vmscan.c`): √(10 · GiB), 1 below a GiB.
+fn inactive_ratio(pages: u64) -> u64 {
+    match (pages * PAGE_BYTES) >> 30 {
+        0 => 1,
+        gigabytes => (10 * gigabytes).isqrt(),
+    }
+}
+
+/// The oldest active pages become inactive.
+fn deactivate(pages: &mut Pages, most: u64) {
+    let mut left = most;
+    while left > 0
+        && let Some(slot) = take_oldest(pages, ACTIVE, left)
+    {
+        left -= u64::from(pages.get(slot).pages);
+        // shrink_active_list asks page_referenced, which clears the flag.
+        pages.set_note(slot, 0);
+        renew(pages, slot, INACTIVE);
+    }
+}
+
+/// refill_inactive of 2.4: a referenced page goes round once more.
+fn refill_2_4(pages: &mut Pages, most: u64) {
+    let mut left = most.min(pages.pages_in(ACTIVE));
+    while left > 0
+        && let Some(slot) = take_oldest(pages, ACTIVE, left)
+    {
+        let stretch = *pages.get(slot);
+        left -= u64::from(stretch.pages);
+        if stretch.note() & REFERENCED != 0 {
+            pages.set_note(slot, 0);
+            renew(pages, slot, ACTIVE);
+        } else {
+            // "SetPageReferenced(page)" behind del_page_from_active_list.
+            pages.set_note(slot, REFERENCED);
+            renew(pages, slot, INACTIVE);
+        }
+    }
+}
+
+impl Replacement for Lru2 {
+    fn wanted(&mut self, pages: &Pages, run: Run, _free: u64) -> u64 {
+        if self.kernel != Kernel::Today {
+            return run.pages;
+        }
+        let (age, alike) = self.shadows.of(run);
+        // workingset_test_recent: the refault distance against the active list.
+        let distance = age.map(|age| self.shadows.clock - age);
+        let active = pages.pages_in(ACTIVE);
+        match distance {
+            None => {
+                self.soon = false;
+                alike
+            }
+            // Pages that went later are nearer: all of them are soon if the first is.
+            Some(distance) => {
+                self.soon = distance <= active;
+                if self.soon { alike } else { alike.min(distance - active) }
+            }
+        }
+    }
+
+    fn admitted(&mut self, pages: &mut Pages, slot: u32, place: Place) {
+        let run = pages.get(slot).run();
+        let soon = self.soon && self.kernel == Kernel::Today;
+        if soon {
+            // workingset_refault: the page is activated, which ages the others.
+            self.shadows.clock += run.pages;
+            self.came_back = true;
+        }
+        self.shadows.forget(run);
+        put(pages, slot, if soon || place == Place::Hot { ACTIVE } else { INACTIVE }, place);
+    }
+
+    fn used(&mut self, pages: &mut Pages, slot: u32, _first: bool) {
+        let stretch = *pages.get(slot);
+        match (home(&stretch), stretch.note() & REFERENCED != 0) {
+            (INACTIVE, true) => {
+                pages.set_note(slot, 0);
+                renew(pages, slot, ACTIVE);
+                if self.kernel == Kernel::Today {
+                    // workingset_activation.
+                    self.shadows.clock += u64::from(stretch.pages);
+                }
+            }
+            // A page that is set aside stays so: its PG_reclaim is not taken away.
+            (_, false) => {
+                pages.set_note(slot, REFERENCED);
+                pages.join(slot);
+            }
+            _ => {
+                pages.join(slot);
+            }
+        }
+    }
+
+    fn victim(&mut self, pages: &mut Pages, most: u64) -> Option<u32> {
+        if self.round == 0 || pages.pages_in(INACTIVE) == 0 {
+            self.balance(pages);
+            self.round = CLUSTER;
+        }
+        let slot = take_oldest(pages, INACTIVE, most.min(self.round))?;
+        self.round -= u64::from(pages.get(slot).pages);
+        Some(slot)
+    }
+
+    fn evicted(&mut self, _: &Pages, gone: &Stretch) {
+        debug_assert!(gone.list != ASIDE && gone.origin != NOWHERE);
+        if self.kernel == Kernel::Today {
+            self.shadows.remember(gone, self.limit);
+        }
+    }
+
+    fn forgotten(&mut self, run: Run) {
+        self.shadows.forget(run);
+    }
+}
+
+/// When pages went: `mm/workingset.c`.
+#[derive(Clone, Debug, Default)]
+struct Shadows {
+    gone: Pages,
+    /// By slot of `gone`: the clock when the first of its pages went. Those behind
+    /// it went one tick later each.
+    ages: Vec<u64>,
+    /// Pages that went or became active (the kernel's nonresident_age).
+    clock: u64,
+}
+
+impl Shadows {
+    const LIST: u8 = 0;
+
+    fn remember(&mut self, gone: &Stretch, most: u64) {
+        self.forget(gone.run());
+        let slot = self.gone.add(gone.run(), 0);
+        self.set_age(slot, self.clock);
+        self.clock += u64::from(gone.pages);
+        let before = self.gone.newest(Self::LIST);
+        self.gone.push_newest(Self::LIST, slot);
+        let follows = before.is_some_and(|before| {
+            self.ages[before as usize] + u64::from(self.gone.get(before).pages) == self.ages[slot as usize]
+        });
+        if follows {
+            self.gone.join(slot);
+        }
+        self.trim(most);
+    }
+
+    /// Forgets what went so long ago that it cannot matter: there are never more
+    /// active pages than `most`.
+    fn trim(&mut self, most: u64) {
+        while let Some(slot) = self.gone.oldest(Self::LIST) {
+            let stretch = *self.gone.get(slot);
+            let last = self.ages[slot as usize] + u64::from(stretch.pages) - 1;
+            if self.clock - last <= most {
+                return;
+            }
+            self.gone.unlink(slot);
+            self.gone.remove(slot);
+        }
+    }
+
+    fn set_age(&mut self, slot: u32, age: u64) {
+        if self.ages.len() <= slot as usize {
+            self.ages.resize(slot as usize + 1, 0);
+        }
+        self.ages[slot as usize] = age;
+    }
+
+    /// When the first page of the run went, and how many of the run's pages are
+    /// the same in having gone, one after the other, or not.
+    fn of(&self, run: Run) -> (Option<u64>, u64) {
+        let Some(slot) = self.gone.from(run.object, run.first) else { return (None, run.pages) };
+        let stretch = self.gone.get(slot);
+        if stretch.first > run.first {
+            return (None, stretch.first.min(run.end()) - run.first);
+        }
+        (
+            Some(self.ages[slot as usize] + (run.first - stretch.first)),
+            stretch.end().min(run.end()) - run.first,
+        )
+    }
+
+    fn forget(&mut self, run: Run) {
+        while let Some(slot) =
+            self.gone.from(run.object, run.first).filter(|&slot| self.gone.get(slot).first < run.end())
+        {
+            let (stretch, age) = (*self.gone.get(slot), self.ages[slot as usize]);
+            let (from, to) = (stretch.first.max(run.first), stretch.end().min(run.end()));
+            let middle = self.gone.cut(slot, from, to);
+            if to < stretch.end()
+                && let Some(behind) = self.gone.newer(middle)
+            {
+                self.set_age(behind, age + (to - stretch.first));
+            }
+            self.gone.unlink(middle);
+            self.gone.remove(middle);
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod plain {
+    use crate::replacement::conformance::Plain;
+    use std::collections::{BTreeMap, VecDeque};
+
+    /// One page after the other; each page with its referenced flag, oldest first.
+    #[derive(Default)]
+    pub struct Model {
+        kernel: &'static str,
+        inactive: VecDeque<(u64, bool)>,
+        active: VecDeque<(u64, bool)>,
+        round: u64,
+        due: usize,
+        came_back: bool,
+        clock: usize,
+        ages: BTreeMap<u64, usize>,
+    }
+
+    impl Model {
+        pub fn new(kernel: &'static str) -> Model {
+            Model { kernel, ..Model::default() }
+        }
+
+        fn deactivate(&mut self, most: usize) {
+            for _ in 0..most.min(self.active.len()) {
+                let (page, _) = self.active.pop_front().unwrap();
+                self.inactive.push_back((page, false));
+            }
+        }
+
+        fn refill_2_4(&mut self, most: usize) {
+            for _ in 0..most.min(self.active.len()) {
+                let (page, referenced) = self.active.pop_front().unwrap();
+                if referenced {
+                    self.active.push_back((page, false));
+                } else {
+                    self.inactive.push_back((page, true));
+                }
+            }
+        }
+
+        fn balance(&mut self) {
+            let (inactive, active) = (self.inactive.len(), self.active.len());
+            if self.kernel == "2.4" {
+                self.refill_2_4(32 * active / (2 * (inactive + 1)));
+            } else {
+                self.due += 32 * active / inactive.max(1);
+                if self.due >= 32 {
+                    let due = std::mem::take(&mut self.due);
+                    let allowed = match self.kernel {
+                        "2.6" => true,
+                        "3.0" => active > inactive,
+                        _ => active > inactive || self.came_back,
+                    };
+                    if allowed {
+                        self.deactivate(due);
+                    }
+                }
+                self.came_back = false;
+            }
+            if self.inactive.is_empty() {
+                self.deactivate(32);
+            }
+        }
+
+        fn evict(&mut self) -> Option<u64> {
+            if self.round == 0 || self.inactive.is_empty() {
+                self.balance();
+                self.round = 32;
+            }
+            let (page, _) = self.inactive.pop_front()?;
+            self.round -= 1;
+            self.ages.insert(page, self.clock);
+            self.clock += 1;
+            Some(page)
+        }
+    }
+
+    impl Plain for Model {
+        fn come(&mut self, page: u64, full: bool) -> Option<u64> {
+            let soon = self.kernel == "today"
+                && self.ages.get(&page).is_some_and(|age| self.clock - age <= self.active.len());
+            let gone = if full { self.evict() } else { None };
+            self.ages.remove(&page);
+            if soon {
+                self.clock += 1;
+                self.came_back = true;
+                self.active.push_back((page, false));
+            } else {
+                self.inactive.push_back((page, false));
+            }
+            gone
+        }
+
+        fn used(&mut self, page: u64, _first: bool) {
+            if let Some(entry) = self.active.iter_mut().find(|(other, _)| *other == page) {
+                entry.1 = true;
+            }
+            let Some(at) = self.inactive.iter().position(|&(other, _)| other == page) else { return };
+            if self.inactive[at].1 {
+                self.inactive.remove(at);
+                self.active.push_back((page, false));
+                self.clock += 1;
+            } else {
+                self.inactive[at].1 = true;
+            }
+        }
+    }
+}
