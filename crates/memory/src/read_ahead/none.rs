@@ -1,0 +1,31 @@
+//! `none`: what a read asks for and does not find is read, in one piece, and
+//! nothing else.
+
+use super::{Ask, Found, Plan, ReadAhead};
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Keys, read};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub(super) const SUMMARY: &str = "only what a read asks for";
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Config {}
+
+struct Nothing;
+
+pub(super) fn build(keys: &Keys) -> Result<Box<dyn ReadAhead>, ConfigError> {
+    let Config {} = read(keys)?;
+    Ok(Box::new(Nothing))
+}
+
+impl ReadAhead for Nothing {
+    fn opened(&mut self, _: u32) {}
+
+    fn ask(&mut self, ask: &Ask<'_>, plan: &mut Plan) {
+        if ask.found == Found::Absent {
+            plan.read(ask.index, ask.wanted, None);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! A reader that finds each page as soon as it asks for it, to hold tables of
+//! expected windows against: what a read-ahead answers, in words of the table.
+
+use super::{Ask, Clip, Found, Plan, REGISTRY, ReadAhead};
+use crate::pages::Pages;
+use crate::run::{PAGE_BYTES, Run};
+use fullstroke_contract::Object;
+use fullstroke_contract::registry::{Keys, find};
+use serde_json::Value;
+
+/// At which page of a read a window is opened, its first page, its pages, and the
+/// page that is marked (0: none).
+pub type Opened = (u64, u64, u64, u64);
+
+/// A file, and who reads it.
+pub struct Reader {
+    policy: Box<dyn ReadAhead>,
+    pages: Pages,
+    size: u64,
+    clip: Option<Every>,
+    opened: Vec<Opened>,
+}
+
+const OBJECT: Object = Object(5);
+const LIST: u8 = 0;
+
+/// Boundaries at all multiples.
+struct Every(u64);
+
+impl Clip for Every {
+    fn clip(&self, window: Run, wanted: u64) -> u64 {
+        let to_boundary = self.0 - window.first % self.0;
+        to_boundary.max(wanted)
+    }
+}
+
+impl Reader {
+    pub fn new(name: &str, size: u64) -> Reader {
+        Reader::with(name, &[], size)
+    }
+
+    pub fn with(name: &str, keys: &[(&str, Value)], size: u64) -> Reader {
+        let keys: Keys = keys.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+        let mut policy = (find("read_ahead", REGISTRY, "read_ahead", name).unwrap().build)(&keys).unwrap();
+        policy.opened(0);
+        Reader { policy, pages: Pages::default(), size, clip: None, opened: Vec::new() }
+    }
+
+    pub fn clipped_at(mut self, multiples: u64) -> Reader {
+        self.clip = Some(Every(multiples));
+        self
+    }
+
+    pub fn holding(mut self, first: u64, pages: u64) -> Reader {
+        self.hold(first, pages, None);
+        self
+    }
+
+    fn hold(&mut self, first: u64, pages: u64, mark: Option<u64>) {
+        for page in first..(first + pages).min(self.size) {
+            if self.pages.look(OBJECT, page).is_none() {
+                let slot = self.pages.add(Run::new(OBJECT, page, 1), 0);
+                self.pages.push_newest(LIST, slot);
+                self.pages.set_mark(slot, mark.filter(|&mark| mark == page));
+            }
+        }
+    }
+
+    /// Reads pages: first, how many.
+    pub fn reads(&mut self, reads: impl IntoIterator<Item = (u64, u64)>) {
+        for (first, count) in reads {
+            self.policy.begins(0, first * PAGE_BYTES, count * PAGE_BYTES);
+            let mut again = first;
+            for index in first..first + count {
+                // A page that was absent is there afterwards, and may be the marked one.
+                while self.ask(index, first + count - index, &mut again) {}
+            }
+            self.policy.ended(0, first * PAGE_BYTES, count * PAGE_BYTES);
+        }
+    }
+
+    /// Whether there may be more to ask at this page.
+    fn ask(&mut self, index: u64, wanted: u64, again: &mut u64) -> bool {
+        let slot = self.pages.look(OBJECT, index);
+        let found = match slot {
+            None => Found::Absent,
+            Some(slot) if self.pages.get(slot).marked() == Some(index) => Found::Marked,
+            Some(_) => Found::Held,
+        };
+        let due = index >= *again;
+        if found == Found::Held && !due {
+            return false;
+        }
+        if let (Found::Marked, Some(slot)) = (found, slot) {
+            self.pages.set_mark(slot, None);
+        }
+        let mut plan = Plan::default();
+        plan.clear();
+        let clip = self.clip.as_ref().map(|clip| clip as &dyn Clip);
+        let ask = Ask {
+            file: 0,
+            object: OBJECT,
+            index,
+            wanted,
+            found,
+            due,
+            size: self.size,
+            pages: &self.pages,
+            clip,
+        };
+        self.policy.ask(&ask, &mut plan);
+        if due || plan.again != Plan::NEVER {
+            *again = plan.again;
+        }
+        for window in plan.windows() {
+            self.opened.push((index, window.first, window.pages, window.mark.unwrap_or(0)));
+            self.hold(window.first, window.pages, window.mark);
+        }
+        self.hold(index, 1, None);
+        found == Found::Absent
+    }
+
+    pub fn seen(&self) -> &[Opened] {
+        &self.opened
+    }
+
+    /// Windows, in order.
+    #[track_caller]
+    pub fn expect(&self, table: &[Opened]) {
+        assert_eq!(self.opened, table, "(at, first, pages, mark): obtained, expected");
+    }
+}
