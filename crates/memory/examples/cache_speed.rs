@@ -1,0 +1,102 @@
+//! What a cache costs: pages looked up a second, by policy and pattern, and as how
+//! many runs they are kept.
+//!
+//! `cargo run --release -p fullstroke-memory --example cache_speed [REPLACEMENT..]`
+
+// It measures the host's own time, which the layers must not know.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
+
+use fullstroke_contract::{Object, Status};
+use fullstroke_memory::{
+    Access, Cache, FileId, MemoryKeys, Out, PAGE_BYTES, Policy, Queue, Run, Ticket, replacement,
+};
+use fullstroke_units::{Bytes, Random, Seed, Time};
+use std::time::Instant;
+
+/// Pages of memory: 1 GiB.
+const LIMIT: u64 = 1 << 18;
+/// Pages that are looked up.
+const LOOKED_UP: u64 = 4_000_000;
+
+struct Bench {
+    cache: Cache,
+    file: FileId,
+    out: Out,
+    random: Random,
+}
+
+impl Bench {
+    fn new(replacement: &str) -> Bench {
+        let mut keys = MemoryKeys::of(Bytes(LIMIT * PAGE_BYTES));
+        keys.replacement = Some(Policy::Name(replacement.to_owned()));
+        let mut cache = Cache::new(&keys, Queue::default()).expect("the name is the registry's");
+        let file = cache.open(Object(1));
+        Bench { cache, file, out: Out::default(), random: Seed(1).stream("addresses") }
+    }
+
+    /// Reads pages; what is missing comes at once.
+    fn read(&mut self, first: u64, pages: u64, size: u64) {
+        let access =
+            Access { offset: first * PAGE_BYTES, bytes: pages * PAGE_BYTES, size: size * PAGE_BYTES };
+        let _ = self.cache.read(Time::ZERO, self.file, access, Ticket(0), &mut self.out);
+        while let Some(read) = self.out.reads.pop() {
+            self.cache.read_done(Time::ZERO, read.id, read.run, Status::Done, &mut self.out);
+        }
+        self.out.clear();
+    }
+
+    /// Half of memory in single pages that do not follow each other.
+    fn scatter(&mut self) {
+        for page in 0..LIMIT / 2 {
+            let place = (page * 7919) % (LIMIT / 2);
+            let run = Run::new(Object(1), place * 2, 1);
+            let _ = self.cache.read_run(Time::ZERO, run, Ticket(0), &mut self.out);
+            let read = self.out.reads[0];
+            self.cache.read_done(Time::ZERO, read.id, read.run, Status::Done, &mut self.out);
+            self.out.clear();
+        }
+    }
+
+    fn measure(&mut self, name: &str, pages: u64, mut next: impl FnMut(&mut Bench, u64)) {
+        let begin = Instant::now();
+        (0..LOOKED_UP / pages).for_each(|number| next(self, number));
+        let million = LOOKED_UP as f64 / 1e6 / begin.elapsed().as_secs_f64();
+        let gauges = self.cache.gauges();
+        println!(
+            "  {name:44} {million:8.1} M pages/s   {:7} pages in {:6} runs",
+            gauges.cached, gauges.stretches
+        );
+    }
+}
+
+fn main() {
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    for entry in replacement::REGISTRY {
+        if !wanted.is_empty() && !wanted.iter().any(|name| name == entry.name) {
+            continue;
+        }
+        println!("{}", entry.name);
+        let half = LIMIT / 2;
+        let mut bench = Bench::new(entry.name);
+        bench.scatter();
+        bench.measure("held, single pages at random", 1, |bench, _| {
+            let page = bench.random.below(half) * 2;
+            bench.read(page, 1, LIMIT);
+        });
+        let mut bench = Bench::new(entry.name);
+        (0..half / 32).for_each(|piece| bench.read(piece * 32, 32, half));
+        bench.measure("held, in order, 4 KiB a read", 1, |bench, number| bench.read(number % half, 1, half));
+        bench.measure("held, in order, 128 KiB a read", 32, |bench, number| {
+            bench.read(number * 32 % half, 32, half);
+        });
+        let mut bench = Bench::new(entry.name);
+        bench.measure("not held, in order, 4 KiB a read", 1, |bench, number| {
+            bench.read(number, 1, u64::MAX >> 13)
+        });
+        let mut bench = Bench::new(entry.name);
+        bench.measure("not held, single pages at random", 1, |bench, _| {
+            let page = bench.random.below(LIMIT * 64);
+            bench.read(page, 1, LIMIT * 64);
+        });
+    }
+}

@@ -1,0 +1,117 @@
+//! What others ask of the cache: objects that end, pages that are no longer wanted,
+//! and storage that pushes and pulls.
+
+use super::Cache;
+use crate::desk::Bounds;
+use crate::dirty::Queue;
+use crate::out::{Io, Out, Why};
+use crate::pages::flag;
+use crate::replacement::Place;
+use crate::run::Run;
+use fullstroke_contract::Object;
+use fullstroke_units::Time;
+
+/// How pages come that storage pushes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// What they hold comes with the push.
+    Here,
+    /// They are to be read.
+    ToRead,
+}
+
+impl Cache {
+    /// The pages of an object from `from` on are no longer wanted, dirty or not: it
+    /// is truncated or deleted. Those under I/O go when it has ended.
+    pub fn discard(&mut self, now: Time, object: Object, from: u64, out: &mut Out) {
+        let run = Run::new(object, from, u64::MAX - from);
+        self.each(run, !0, |cache, slot| {
+            if cache.pages.get(slot).is(flag::BUSY) {
+                cache.pages.change(slot, flag::DOOMED, flag::DIRTY);
+            } else {
+                cache.drop_stretch(slot);
+            }
+        });
+        self.replacement.forgotten(run);
+        if from == 0 {
+            self.dirty.forget(object);
+        } else if self.pages.dirty_from(object, 0).is_none() {
+            self.dirty.leave(object);
+        }
+        self.settle(now, out);
+    }
+
+    /// Drops those of a run's pages that are clean and not under I/O
+    /// (`invalidate_mapping_pages`); answers how many.
+    pub fn invalidate(&mut self, run: Run) -> u64 {
+        let before = self.pages.held().pages;
+        self.each(run, !0, |cache, slot| {
+            if !cache.pages.get(slot).is(flag::DIRTY | flag::BUSY) {
+                cache.drop_stretch(slot);
+            }
+        });
+        before - self.pages.held().pages
+    }
+
+    /// PUSH: storage says that pages are worth having. Those that are not held come,
+    /// as far as there is room, to such a place; answers how many.
+    pub fn push(&mut self, now: Time, run: Run, place: Place, arrival: Arrival, out: &mut Out) -> u64 {
+        let flags = flag::FRESH | flag::PUSHED;
+        let flags = if arrival == Arrival::ToRead { flags | flag::READING } else { flags };
+        let (mut at, mut pushed) = (run.first, 0);
+        while at < run.end() {
+            if let Some(slot) = self.pages.look(run.object, at) {
+                at = self.pages.get(slot).end();
+                continue;
+            }
+            let to = self.pages.next_held(run.object, at).min(run.end());
+            let came = self.admit(now, Run::new(run.object, at, to - at), flags, place, out);
+            if came == 0 {
+                break;
+            }
+            let gap = Run::new(run.object, at, came);
+            if arrival == Arrival::ToRead {
+                let id = self.device.begin(gap, false);
+                out.reads.push(Io { id, run: gap, why: Why::Push, ticket: None });
+            }
+            pushed += came;
+            at += came;
+        }
+        self.counters.pushed += pushed;
+        self.settle(now, out);
+        pushed
+    }
+
+    /// PULL of addresses: writes those of a run's pages that are dirty; answers how
+    /// many.
+    pub fn pull(&mut self, now: Time, run: Run, out: &mut Out) -> u64 {
+        let (mut desk, _) = self.desk(now, out);
+        let wrote = desk.write_run(run, Bounds { most: u64::MAX, nonblocking: false, why: Why::Pull });
+        desk.settle(run.object);
+        self.settle(now, out);
+        wrote.pages
+    }
+
+    /// PULL of any: writes `pages` dirty pages, those of the object that has been
+    /// dirty longest first; answers how many there were.
+    pub fn pull_any(&mut self, now: Time, pages: u64, out: &mut Out) -> u64 {
+        let mut left = pages;
+        let (mut desk, _) = self.desk(now, out);
+        for queue in [Queue::Io, Queue::More, Queue::Dirty] {
+            while left > 0
+                && let Some((object, _)) = desk.oldest(queue)
+            {
+                let bounds = Bounds { most: left, nonblocking: false, why: Why::Pull };
+                let wrote = desk.write_object(object, bounds).pages;
+                desk.settle(object);
+                left -= wrote;
+                // What is left of it is being written already, or has no place.
+                if desk.is_dirty(object) {
+                    break;
+                }
+            }
+        }
+        self.settle(now, out);
+        pages - left
+    }
+}

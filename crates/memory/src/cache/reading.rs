@@ -1,0 +1,229 @@
+//! Reads: look-up page by page, read-ahead, and what is waited for.
+
+use super::room::SHORTAGE_WAIT;
+use super::waiting::{Kind, Operation, Wait};
+use super::{Access, Cache, FileId, pages_of};
+use crate::out::{Answer, Io, Out, Ticket, Why};
+use crate::pages::flag;
+use crate::read_ahead::{Ask, Found, Plan, Window};
+use crate::replacement::Place;
+use crate::run::Run;
+use fullstroke_units::Time;
+
+impl Cache {
+    /// Reads bytes of an open file; what lies behind its end is not read.
+    pub fn read(&mut self, now: Time, file: FileId, access: Access, ticket: Ticket, out: &mut Out) -> Answer {
+        let object = self.files[file.0].object;
+        let bytes = access.bytes.min(access.size.saturating_sub(access.offset));
+        let (first, end) = if bytes > 0 { pages_of(access.offset, bytes) } else { (0, 0) };
+        if end > first {
+            self.read_ahead.begins(file.0, access.offset, bytes);
+        }
+        let operation = Operation {
+            file: Some(file.0).filter(|_| end > first),
+            offset: access.offset,
+            bytes,
+            size: access.size.div_ceil(crate::run::PAGE_BYTES),
+            ..Operation::new(ticket, Kind::Read, Run::new(object, first, end - first))
+        };
+        self.begin(now, operation, out)
+    }
+
+    /// Reads pages without read-ahead, as blocks of metadata are read.
+    pub fn read_run(&mut self, now: Time, run: Run, ticket: Ticket, out: &mut Out) -> Answer {
+        self.begin(now, Operation::new(ticket, Kind::Read, run), out)
+    }
+
+    pub(super) fn go_on_reading(&mut self, now: Time, read: &mut Operation, out: &mut Out) -> bool {
+        while read.next < read.end {
+            let slot = self.pages.find(read.object, read.next);
+            let (found, to) = self.look(read, slot);
+            if asks(read, found) {
+                self.ask(now, read, found, slot, out);
+                continue;
+            }
+            let Some(slot) = slot else {
+                if self.fetch_alone(now, read, out) > 0 {
+                    continue;
+                }
+                read.wait = Wait::Memory(now + SHORTAGE_WAIT);
+                self.counters.shortages += 1;
+                return false;
+            };
+            if self.pages.get(slot).is(flag::READING | flag::DOOMED) {
+                self.wait_for(read, slot);
+                return false;
+            }
+            let to = to.min(read.again.max(read.next + 1));
+            self.use_pages(read, slot, to);
+            read.next = to;
+        }
+        true
+    }
+
+    /// What there is at the page that a read is at, and up to which page it is the
+    /// same.
+    fn look(&self, read: &Operation, slot: Option<u32>) -> (Found, u64) {
+        let Some(slot) = slot else { return (Found::Absent, read.next + 1) };
+        let stretch = self.pages.get(slot);
+        let end = stretch.end().min(read.end);
+        match stretch.marked() {
+            Some(mark) if mark == read.next => (Found::Marked, read.next + 1),
+            _ if stretch.is(flag::READING) => (Found::Reading, end),
+            Some(mark) if mark > read.next => (Found::Held, end.min(mark)),
+            _ => (Found::Held, end),
+        }
+    }
+
+    fn ask(&mut self, now: Time, read: &mut Operation, found: Found, slot: Option<u32>, out: &mut Out) {
+        let Some(file) = read.file else { return };
+        if let (Found::Marked, Some(slot)) = (found, slot) {
+            self.pages.set_mark(slot, None);
+            // page_cache_async_readahead leaves pages alone that are written back.
+            if self.pages.get(slot).is(flag::WRITING) {
+                return;
+            }
+        }
+        let mut plan = self.plan;
+        plan.clear();
+        let due = read.next >= read.again;
+        read.asked = read.next + 1;
+        let ask = Ask {
+            file,
+            object: read.object,
+            index: read.next,
+            wanted: read.end - read.next,
+            found,
+            due,
+            size: read.size,
+            pages: &self.pages,
+            clip: self.clip.as_deref(),
+        };
+        self.read_ahead.ask(&ask, &mut plan);
+        if due || plan.again != Plan::NEVER {
+            read.again = plan.again;
+        }
+        for &window in plan.windows() {
+            self.open_window(now, read, window, out);
+        }
+    }
+
+    /// Has the pages of a window read that are not held, up to the end of the
+    /// object, or as far as there is room.
+    fn open_window(&mut self, now: Time, read: &Operation, window: Window, out: &mut Out) {
+        let end = (window.first + window.pages).min(read.size);
+        let mut at = window.first;
+        while at < end {
+            if let Some(slot) = self.pages.look(read.object, at) {
+                at = self.pages.get(slot).end();
+                continue;
+            }
+            let gap = Run::new(read.object, at, self.pages.next_held(read.object, at).min(end) - at);
+            let fetched = self.fetch(now, read, gap, out);
+            self.mark(Run { pages: fetched, ..gap }, window.mark);
+            if fetched < gap.pages {
+                return;
+            }
+            at += fetched;
+        }
+    }
+
+    fn mark(&mut self, run: Run, mark: Option<u64>) {
+        if let Some(page) = mark.filter(|&page| run.holds(run.object, page))
+            && let Some(slot) = self.pages.look(run.object, page)
+        {
+            self.pages.set_mark(slot, Some(page));
+        }
+    }
+
+    /// Has pages read that are not held, as far as there is room; answers how many.
+    fn fetch(&mut self, now: Time, read: &Operation, run: Run, out: &mut Out) -> u64 {
+        // Those that the read wants itself, and those that are read beside.
+        let asked = Run { pages: read.end.clamp(run.first, run.end()) - run.first, ..run };
+        let flags = flag::READING | flag::FRESH;
+        let mut came = self.admit(now, asked, flags, Place::Usual, out);
+        self.counters.misses += came;
+        if came == asked.pages {
+            let beside = Run::new(run.object, asked.end(), run.end() - asked.end());
+            let ahead = self.admit(now, beside, flags | flag::AHEAD, Place::Usual, out);
+            self.counters.ahead += ahead;
+            came += ahead;
+        }
+        if came > 0 {
+            let run = Run { pages: came, ..run };
+            let why = if asked.pages > 0 { Why::Read } else { Why::ReadAhead };
+            let id = self.device.begin(run, false);
+            out.reads.push(Io { id, run, why, ticket: Some(read.ticket) });
+        }
+        came
+    }
+
+    /// Has the page read that a read is at, or without read-ahead all that it still
+    /// wants in one piece.
+    fn fetch_alone(&mut self, now: Time, read: &Operation, out: &mut Out) -> u64 {
+        let end = if read.file.is_some() { read.next + 1 } else { read.end };
+        let to = self.pages.next_held(read.object, read.next).min(end);
+        self.fetch(now, read, Run::new(read.object, read.next, to - read.next), out)
+    }
+
+    /// The page is being read, or goes as soon as its I/O has ended.
+    fn wait_for(&mut self, read: &mut Operation, slot: u32) {
+        let stretch = *self.pages.get(slot);
+        if !stretch.is(flag::READING) {
+            read.wait = Wait::Written(read.next);
+            return;
+        }
+        if stretch.is(flag::AHEAD) {
+            // It was read ahead, but not early enough.
+            let to = stretch.end().min(read.end);
+            let slot = self.pages.cut(slot, read.next, to);
+            self.pages.change(slot, 0, flag::AHEAD);
+            self.pages.join(slot);
+            self.counters.ahead_used += to - read.next;
+            self.counters.late += to - read.next;
+        }
+        read.wait = Wait::Page(read.next);
+    }
+
+    /// The read has got the pages from where it is up to `to`.
+    fn use_pages(&mut self, read: &Operation, slot: u32, to: u64) {
+        let pages = to - read.next;
+        self.counters.read += pages;
+        // A read that goes on in the page that the last one ended in is no new use.
+        let again = read.file.is_some_and(|file| self.files[file].last_page == read.next);
+        if again && read.next == read.first && !self.pages.get(slot).is(flag::FRESH) {
+            if pages == 1 {
+                return;
+            }
+            let slot = self.pages.cut(slot, read.next + 1, to);
+            return self.used(slot);
+        }
+        let slot = self.pages.cut(slot, read.next, to);
+        self.used(slot);
+    }
+
+    /// All pages of a stretch are used.
+    pub(super) fn used(&mut self, slot: u32) {
+        let stretch = *self.pages.get(slot);
+        let pages = u64::from(stretch.pages);
+        if stretch.is(flag::AHEAD) {
+            self.counters.ahead_used += pages;
+        }
+        if stretch.is(flag::PUSHED) {
+            self.counters.pushed_used += pages;
+        }
+        self.pages.change(slot, 0, flag::FRESH | flag::AHEAD | flag::PUSHED);
+        self.replacement.used(&mut self.pages, slot, stretch.is(flag::FRESH));
+    }
+}
+
+/// Whether read-ahead wants to know: of a page that is absent or being read once,
+/// of the mark, and where it said.
+fn asks(read: &Operation, found: Found) -> bool {
+    let again = match found {
+        Found::Marked => return read.file.is_some(),
+        Found::Absent | Found::Reading => true,
+        Found::Held => read.next >= read.again,
+    };
+    read.file.is_some() && again && read.next >= read.asked
+}

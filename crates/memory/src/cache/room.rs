@@ -1,0 +1,150 @@
+//! Room for pages: who goes for them, and what is done where nobody can.
+
+use super::Cache;
+use crate::out::{Out, Why};
+use crate::pages::{ASIDE, Stretch, flag};
+use crate::replacement::Place;
+use crate::run::Run;
+use fullstroke_units::{Duration, Time};
+
+/// `SWAP_CLUSTER_MAX`: so many pages that cannot go are looked at for those that are
+/// wanted, at least, before their seeker waits.
+const CLUSTER: u64 = 32;
+/// `congestion_wait(WRITE, HZ/10)`, `reclaim_throttle`: how long it waits at most.
+pub(super) const SHORTAGE_WAIT: Duration = Duration::from_millis(100);
+
+impl Cache {
+    /// Makes room for `wanted` pages, and answers for how many of them there is.
+    pub(super) fn make_room(&mut self, now: Time, wanted: u64, out: &mut Out) -> u64 {
+        let mut aside = 0;
+        loop {
+            let free = self.limit - self.pages.held().pages;
+            if free >= wanted {
+                return wanted;
+            }
+            if self.evict_aside(wanted - free) {
+                continue;
+            }
+            let Some(slot) = self.replacement.victim(&mut self.pages, wanted - free) else { return free };
+            let victim = *self.pages.get(slot);
+            if victim.is(flag::DIRTY | flag::BUSY) {
+                aside += u64::from(victim.pages);
+                self.set_aside(now, slot, out);
+                if aside >= CLUSTER.max(wanted) {
+                    return self.limit - self.pages.held().pages;
+                }
+            } else {
+                self.evict(slot);
+                self.counters.evicted_clean += u64::from(victim.pages);
+            }
+        }
+    }
+
+    /// Lets a page go that was chosen before and can go now: the oldest such, which
+    /// have come to the old end of the list.
+    fn evict_aside(&mut self, most: u64) -> bool {
+        let Some(slot) = self.pages.oldest(ASIDE) else { return false };
+        let stretch = *self.pages.get(slot);
+        if stretch.is(flag::DIRTY | flag::BUSY) {
+            return false;
+        }
+        let slot = self.pages.cut(slot, stretch.first, stretch.first + most.min(u64::from(stretch.pages)));
+        self.pages.unlink(slot);
+        self.counters.evicted_dirty += u64::from(self.pages.get(slot).pages);
+        self.evict(slot);
+        true
+    }
+
+    /// A victim, in no list, goes.
+    fn evict(&mut self, slot: u32) {
+        let gone = self.pages.remove(slot);
+        self.count_wasted(&gone);
+        self.replacement.evicted(&self.pages, &gone);
+    }
+
+    pub(super) fn count_wasted(&mut self, gone: &Stretch) {
+        if gone.is(flag::AHEAD) {
+            self.counters.ahead_wasted += u64::from(gone.pages);
+        }
+    }
+
+    /// A victim that is dirty or under I/O: it goes when it can (`PG_reclaim`,
+    /// `rotate_reclaimable_page`), and may be written for that.
+    fn set_aside(&mut self, now: Time, slot: u32, out: &mut Out) {
+        self.pages.push_newest(ASIDE, slot);
+        let victim = *self.pages.get(slot);
+        if !victim.is(flag::DIRTY) {
+            return;
+        }
+        let (mut desk, write_back) = self.desk(now, out);
+        if write_back.pressed(&mut desk) && !victim.is(flag::WRITING) {
+            desk.write_run(
+                victim.run(),
+                crate::desk::Bounds { most: u64::MAX, nonblocking: true, why: Why::Reclaim },
+            );
+            desk.settle(victim.object);
+        }
+    }
+
+    /// Pages that were set aside and are clean go to the old end of their list, so
+    /// that they go first; those that the device's queue had no place for are
+    /// written. Called as their I/O ends.
+    pub(super) fn turn_aside(&mut self, now: Time, run: Run, out: &mut Out) {
+        let mut at = run.first;
+        while at < run.end()
+            && let Some(slot) = self.pages.from(run.object, at)
+        {
+            let stretch = *self.pages.get(slot);
+            at = stretch.end();
+            if stretch.first < run.end() && stretch.list == ASIDE && !stretch.is(flag::DIRTY | flag::BUSY) {
+                self.pages.unlink(slot);
+                self.pages.push_oldest(ASIDE, slot);
+            }
+        }
+        self.write_aside(now, out);
+    }
+
+    /// Whoever waits for memory has the dirty pages that were set aside written, as
+    /// far as the device's queue has places.
+    pub(super) fn write_aside(&mut self, now: Time, out: &mut Out) {
+        if self.wanted() == 0 {
+            return;
+        }
+        let mut next = self.pages.oldest(ASIDE);
+        while let Some(slot) = next {
+            next = self.pages.newer(slot);
+            let stretch = *self.pages.get(slot);
+            if !stretch.is(flag::DIRTY) || stretch.is(flag::WRITING) {
+                continue;
+            }
+            let (mut desk, write_back) = self.desk(now, out);
+            if !write_back.pressed(&mut desk) || desk.full() {
+                return;
+            }
+            desk.write_run(
+                stretch.run(),
+                crate::desk::Bounds { most: u64::MAX, nonblocking: true, why: Why::Reclaim },
+            );
+            desk.settle(stretch.object);
+        }
+    }
+
+    /// Brings pages that are not held into memory, with such flags, as many of the
+    /// run's as there is room for. Answers how many.
+    pub(super) fn admit(&mut self, now: Time, run: Run, flags: u16, place: Place, out: &mut Out) -> u64 {
+        let mut at = run.first;
+        while at < run.end() {
+            let rest = Run::new(run.object, at, (run.end() - at).min(self.limit));
+            let free = self.limit - self.pages.held().pages;
+            let step = self.replacement.wanted(&self.pages, rest, free).clamp(1, rest.pages);
+            let step = self.make_room(now, step, out).min(step);
+            if step == 0 {
+                break;
+            }
+            let slot = self.pages.add(Run::new(run.object, at, step), flags);
+            self.replacement.admitted(&mut self.pages, slot, place);
+            at += step;
+        }
+        at - run.first
+    }
+}

@@ -1,0 +1,118 @@
+//! fsync, sync and O_DIRECT: what is dirty is written, and waited for.
+
+use super::Cache;
+use super::waiting::{Kind, Operation, Wait};
+use crate::desk::Bounds;
+use crate::out::{Answer, Out, Ticket, Why};
+use crate::pages::flag;
+use crate::run::Run;
+use fullstroke_contract::Object;
+use fullstroke_units::Time;
+
+impl Cache {
+    /// Writes what is dirty of an object, and ends when it is on the device: what
+    /// was dirty when it was called, and may be more (`filemap_write_and_wait`).
+    pub fn fsync(&mut self, now: Time, object: Object, ticket: Ticket, out: &mut Out) -> Answer {
+        self.begin(now, Operation::new(ticket, Kind::Sync, Run::new(object, 0, u64::MAX)), out)
+    }
+
+    /// The same of all objects, in the order of their numbers.
+    pub fn sync(&mut self, now: Time, ticket: Ticket, out: &mut Out) -> Answer {
+        self.begin(now, Operation::new(ticket, Kind::SyncAll, Run::new(Object(0), 0, u64::MAX)), out)
+    }
+
+    /// What O_DIRECT needs before the device is read or written beside the cache:
+    /// what is dirty of the run is written first, and for a write the run is
+    /// dropped (`generic_file_direct_write`). After a write,
+    /// [`invalidate`](Cache::invalidate) drops what has been read in the meantime.
+    pub fn direct(&mut self, now: Time, run: Run, write: bool, ticket: Ticket, out: &mut Out) -> Answer {
+        self.begin(now, Operation::new(ticket, Kind::Direct { drop: write }, run), out)
+    }
+
+    pub(super) fn go_on_syncing(&mut self, now: Time, sync: &mut Operation, out: &mut Out) -> bool {
+        if !sync.settling {
+            if !self.write_all(now, sync, out) {
+                return false;
+            }
+            (sync.settling, sync.next) = (true, sync.first);
+            if sync.kind == Kind::SyncAll {
+                sync.object = Object(0);
+            }
+        }
+        if !self.wait_for_all(sync) {
+            return false;
+        }
+        if sync.kind == (Kind::Direct { drop: true }) {
+            self.invalidate(sync.run());
+        }
+        true
+    }
+
+    /// `write_cache_pages` for integrity: upwards; what is being written and dirty
+    /// again is waited for and written once more.
+    fn write_all(&mut self, now: Time, sync: &mut Operation, out: &mut Out) -> bool {
+        loop {
+            let Some(slot) = self.pages.dirty_from(sync.object, sync.next) else {
+                if self.next_object(sync) {
+                    continue;
+                }
+                return true;
+            };
+            let stretch = *self.pages.get(slot);
+            if stretch.first >= sync.end {
+                return true;
+            }
+            let page = stretch.first.max(sync.next);
+            if stretch.is(flag::WRITING) {
+                sync.wait = Wait::Written(page);
+                return false;
+            }
+            if self.device.full() {
+                sync.wait = Wait::Room;
+                return false;
+            }
+            let run = Run::new(sync.object, page, stretch.end().min(sync.end) - page);
+            let ticket = Some(sync.ticket);
+            let request = self.device.request_pages();
+            let (mut desk, _) = self.desk(now, out);
+            let run = desk.extended(run, sync.end.min(page.saturating_add(request)));
+            let wrote =
+                desk.write_for(run, Bounds { most: request, nonblocking: false, why: Why::Sync }, ticket);
+            desk.settle(sync.object);
+            sync.next = page + wrote.pages;
+        }
+    }
+
+    /// For a sync of all, the next object that has dirty pages.
+    fn next_object(&self, sync: &mut Operation) -> bool {
+        if sync.kind != Kind::SyncAll {
+            return false;
+        }
+        let Some(after) = sync.object.0.checked_add(1) else { return false };
+        match self.pages.dirty_object_from(Object(after)) {
+            Some(object) => {
+                (sync.object, sync.next) = (object, 0);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// `filemap_fdatawait`: upwards, each page that is being written.
+    fn wait_for_all(&mut self, sync: &mut Operation) -> bool {
+        loop {
+            if let Some(slot) = self.pages.writing_from(sync.object, sync.next)
+                && self.pages.get(slot).first < sync.end
+            {
+                let page = self.pages.get(slot).first.max(sync.next);
+                (sync.next, sync.wait) = (page, Wait::Written(page));
+                return false;
+            }
+            let after = sync.object.0.checked_add(1).filter(|_| sync.kind == Kind::SyncAll);
+            match after.and_then(|after| self.pages.writing_object_from(Object(after))) {
+                Some(object) => (sync.object, sync.next) = (object, 0),
+                None => return true,
+            }
+        }
+    }
+}

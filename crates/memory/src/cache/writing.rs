@@ -1,0 +1,201 @@
+//! Writes: pages become dirty, and whoever dirties them may be made to wait.
+
+use super::room::SHORTAGE_WAIT;
+use super::waiting::{Kind, Operation, Wait};
+use super::{Access, Cache, FileId, pages_of};
+use crate::out::{Answer, Io, Out, Ticket, Why};
+use crate::pages::{ASIDE, flag};
+use crate::replacement::Place;
+use crate::run::{PAGE_BYTES, Run};
+use crate::write_back::{Dirtier, Verdict};
+use fullstroke_contract::Object;
+use fullstroke_units::Time;
+
+impl Cache {
+    /// Writes bytes of an open file. A page that is written in part, and is not
+    /// held, is read first if it holds more of the file. With `durable` (O_SYNC) it
+    /// ends when what it wrote is on the device.
+    pub fn write(
+        &mut self,
+        now: Time,
+        file: FileId,
+        access: Access,
+        durable: bool,
+        ticket: Ticket,
+        out: &mut Out,
+    ) -> Answer {
+        let object = self.files[file.0].object;
+        let (first, end) = if access.bytes > 0 { pages_of(access.offset, access.bytes) } else { (0, 0) };
+        let operation = Operation {
+            file: Some(file.0),
+            offset: access.offset,
+            bytes: access.bytes,
+            size: access.size,
+            dirtier: Dirtier { file: file.0, written: 0 },
+            ..Operation::new(ticket, Kind::Write { durable }, Run::new(object, first, end - first))
+        };
+        self.begin(now, operation, out)
+    }
+
+    /// Makes whole pages dirty, as blocks of metadata are; nobody is made to wait
+    /// but for memory.
+    pub fn write_run(&mut self, now: Time, run: Run, ticket: Ticket, out: &mut Out) -> Answer {
+        let write = Operation::new(ticket, Kind::Write { durable: false }, run);
+        let (offset, bytes) = (run.first * PAGE_BYTES, run.pages * PAGE_BYTES);
+        self.begin(now, Operation { offset, bytes, ..write }, out)
+    }
+
+    pub(super) fn go_on_writing(&mut self, now: Time, write: &mut Operation, out: &mut Out) -> bool {
+        loop {
+            if write.balancing && !self.balance(now, write, out) {
+                return false;
+            }
+            self.count_throttled(now, write);
+            if write.next == write.end {
+                return self.end_write(now, write, out);
+            }
+            if !self.write_some(now, write, out) {
+                return false;
+            }
+        }
+    }
+
+    fn end_write(&mut self, now: Time, write: &mut Operation, out: &mut Out) -> bool {
+        if write.kind != (Kind::Write { durable: true }) {
+            return true;
+        }
+        // generic_write_sync: fsync of what was written.
+        (write.kind, write.next, write.settling) = (Kind::Sync, write.first, false);
+        self.go_on_syncing(now, write, out)
+    }
+
+    /// Asks whether a writer may go on; answers no if it waits.
+    fn balance(&mut self, now: Time, write: &mut Operation, out: &mut Out) -> bool {
+        let (mut desk, write_back) = self.desk(now, out);
+        let verdict = write_back.balance(&mut write.dirtier, &mut desk);
+        write.balancing = !matches!(verdict, Verdict::Go | Verdict::Pause(_));
+        write.wait = match verdict {
+            Verdict::Go => {
+                write.dirtier.written = 0;
+                return true;
+            }
+            Verdict::Pause(until) | Verdict::Again(until) if until <= now => return true,
+            Verdict::Pause(until) | Verdict::Again(until) => Wait::Until(until),
+            Verdict::Congestion(until) => Wait::Congestion(until),
+            Verdict::Room => Wait::Room,
+        };
+        if write.throttled.is_none() {
+            write.throttled = Some(now);
+            self.counters.throttles += 1;
+        }
+        false
+    }
+
+    fn count_throttled(&mut self, now: Time, write: &mut Operation) {
+        if let Some(since) = write.throttled.take() {
+            self.counters.throttled += now.since(since);
+        }
+    }
+
+    /// Writes the next pages that are alike, or answers no if it has to wait.
+    fn write_some(&mut self, now: Time, write: &mut Operation, out: &mut Out) -> bool {
+        let allowance = write.file.map_or(u64::MAX, |file| self.write_back.allowance(file));
+        let most = write.next.saturating_add(allowance).min(write.end);
+        let (pages, newly) = match self.pages.find(write.object, write.next) {
+            Some(slot) => {
+                let stretch = *self.pages.get(slot);
+                if stretch.is(flag::READING) {
+                    write.wait = Wait::Page(write.next);
+                    return false;
+                }
+                if stretch.is(flag::DOOMED) {
+                    write.wait = Wait::Written(write.next);
+                    return false;
+                }
+                let to = stretch.end().min(most);
+                let slot = self.pages.cut(slot, write.next, to);
+                self.dirty_pages(slot);
+                (to - write.next, if stretch.is(flag::DIRTY) { 0 } else { to - write.next })
+            }
+            None => match self.write_new(now, write, most, out) {
+                0 => return false,
+                came => (came, came),
+            },
+        };
+        write.next += pages;
+        self.note_dirtied(now, write, pages, newly);
+        true
+    }
+
+    fn dirty_pages(&mut self, slot: u32) {
+        self.pages.change(slot, flag::DIRTY, 0);
+        let first = self.pages.get(slot).first;
+        let object = self.pages.get(slot).object;
+        self.used(slot);
+        self.keep_aside_in_order(object, first);
+    }
+
+    /// What was set aside, and is dirty, does not stand before what can go.
+    fn keep_aside_in_order(&mut self, object: Object, page: u64) {
+        if let Some(slot) = self.pages.look(object, page).filter(|&slot| self.pages.get(slot).list == ASIDE) {
+            self.pages.unlink(slot);
+            self.pages.push_newest(ASIDE, slot);
+        }
+    }
+
+    /// Pages that are not held come, dirty, or the one that must be read first does.
+    /// Answers how many are written; none if it has to wait.
+    fn write_new(&mut self, now: Time, write: &mut Operation, most: u64, out: &mut Out) -> u64 {
+        if self.needs_filling(write, write.next) {
+            return self.fill(now, write, out);
+        }
+        let mut to = self.pages.next_held(write.object, write.next).min(most);
+        if to == write.end && to > write.next + 1 && self.needs_filling(write, to - 1) {
+            to -= 1;
+        }
+        let run = Run::new(write.object, write.next, to - write.next);
+        let came = self.admit(now, run, flag::DIRTY | flag::FRESH, Place::Usual, out);
+        self.each(Run { pages: came, ..run }, flag::FRESH, |cache, slot| cache.used(slot));
+        if came == 0 {
+            self.wait_for_memory(now, write);
+        }
+        came
+    }
+
+    fn wait_for_memory(&mut self, now: Time, write: &mut Operation) {
+        write.wait = Wait::Memory(now + SHORTAGE_WAIT);
+        self.counters.shortages += 1;
+    }
+
+    /// Whether a page holds bytes of the file that the write leaves as they are.
+    fn needs_filling(&self, write: &Operation, page: u64) -> bool {
+        let (from, to) = (page * PAGE_BYTES, (page + 1) * PAGE_BYTES);
+        let end = write.offset + write.bytes;
+        let before = write.offset > from && from < write.size;
+        let behind = end < to && end < write.size;
+        before || behind
+    }
+
+    /// Has the page read.
+    fn fill(&mut self, now: Time, write: &mut Operation, out: &mut Out) -> u64 {
+        let run = Run::new(write.object, write.next, 1);
+        if self.admit(now, run, flag::READING | flag::FRESH, Place::Usual, out) == 0 {
+            self.wait_for_memory(now, write);
+            return 0;
+        }
+        self.counters.filled += 1;
+        let id = self.device.begin(run, false);
+        out.reads.push(Io { id, run, why: Why::Fill, ticket: Some(write.ticket) });
+        write.wait = Wait::Page(write.next);
+        0
+    }
+
+    fn note_dirtied(&mut self, now: Time, write: &mut Operation, pages: u64, newly: u64) {
+        self.counters.written += pages;
+        self.counters.dirtied += newly;
+        self.dirty.enter(write.object, now);
+        if let Some(file) = write.file {
+            write.balancing = self.write_back.dirtied(file, pages, newly);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The keys of a cache, and what they ask for.
+
+use crate::read_ahead::{self, ReadAhead};
+use crate::replacement::{self, Replacement, Site};
+use crate::run::{PAGE_BYTES, pages_in};
+use crate::write_back::{self, WriteBack};
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Keys, find, read};
+use fullstroke_units::Bytes;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The fewest pages that a cache works with: a window of read-ahead, and what is
+/// written meanwhile.
+pub const LIMIT_LEAST: u64 = 64;
+
+/// The keys of a cache. `replacement`, `read_ahead` and `write_back` are each the
+/// name of a policy, or a table of its keys with `policy` as the name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MemoryKeys {
+    /// Memory for pages, such as "512MiB"; at least 256 KiB.
+    pub size: Bytes,
+    /// Which page goes when another needs its place: "lru2" unless said.
+    pub replacement: Option<Policy>,
+    /// What a read brings beside what it asks for: "today" unless said.
+    pub read_ahead: Option<Policy>,
+    /// When dirty pages are written back: "today" unless said.
+    pub write_back: Option<Policy>,
+}
+
+/// A policy by its name, or with keys of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Policy {
+    /// With its defaults.
+    Name(String),
+    /// A table: `policy` and the policy's own keys.
+    Table(Keys),
+}
+
+/// The three policies of a cache.
+pub(crate) struct Policies {
+    pub limit: u64,
+    pub replacement: Box<dyn Replacement>,
+    pub read_ahead: Box<dyn ReadAhead>,
+    pub write_back: Box<dyn WriteBack>,
+}
+
+impl MemoryKeys {
+    /// A cache of so much memory with the defaults.
+    pub fn of(size: Bytes) -> MemoryKeys {
+        MemoryKeys { size, ..MemoryKeys::default() }
+    }
+
+    /// Reads a `[memory]` table.
+    ///
+    /// # Errors
+    /// An unknown key, a size that is too small, an unknown policy or a key that it
+    /// does not have.
+    pub fn read(table: &Keys) -> Result<MemoryKeys, ConfigError> {
+        let keys: MemoryKeys = read(table)?;
+        keys.policies()?;
+        Ok(keys)
+    }
+
+    /// The pages that this memory holds.
+    pub fn pages(&self) -> u64 {
+        pages_in(self.size)
+    }
+
+    pub(crate) fn policies(&self) -> Result<Policies, ConfigError> {
+        let limit = self.pages();
+        if limit < LIMIT_LEAST {
+            let least = Bytes(LIMIT_LEAST * PAGE_BYTES);
+            let message =
+                format!("found {:?}; expected at least {:?}, {LIMIT_LEAST} pages", self.size, least);
+            return Err(ConfigError::new("size", message));
+        }
+        let (name, keys) = named("replacement", self.replacement.as_ref(), "lru2")?;
+        let entry = find("replacement", replacement::REGISTRY, "replacement", &name)?;
+        let replacement =
+            (entry.build)(&keys, &Site { limit }).map_err(|error| error.below("replacement"))?;
+        let (name, keys) = named("read_ahead", self.read_ahead.as_ref(), "today")?;
+        let entry = find("read-ahead", read_ahead::REGISTRY, "read_ahead", &name)?;
+        let read_ahead = (entry.build)(&keys).map_err(|error| error.below("read_ahead"))?;
+        let (name, keys) = named("write_back", self.write_back.as_ref(), "today")?;
+        let entry = find("write-back", write_back::REGISTRY, "write_back", &name)?;
+        let write_back = (entry.build)(&keys, limit).map_err(|error| error.below("write_back"))?;
+        Ok(Policies { limit, replacement, read_ahead, write_back })
+    }
+}
+
+/// The name of a policy and its keys.
+fn named(kind: &str, policy: Option<&Policy>, default: &str) -> Result<(String, Keys), ConfigError> {
+    match policy {
+        None => Ok((default.to_owned(), Keys::new())),
+        Some(Policy::Name(name)) => Ok((name.clone(), Keys::new())),
+        Some(Policy::Table(table)) => {
+            let mut keys = table.clone();
+            match keys.remove("policy") {
+                Some(Value::String(name)) => Ok((name, keys)),
+                None => Ok((default.to_owned(), keys)),
+                Some(other) => Err(ConfigError::new(
+                    format!("{kind}.policy"),
+                    format!("found {other}; expected a name in quotes"),
+                )),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn keys(value: Value) -> Keys {
+        value.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn policies_are_named_or_have_tables() {
+        let read = MemoryKeys::read(&keys(json!({
+            "size": "1MiB",
+            "replacement": "arc",
+            "read_ahead": { "policy": "two-window", "read_ahead_kb": 64 },
+            "write_back": { "dirty_ratio": 30 },
+        })));
+        assert_eq!(read.unwrap().pages(), 256);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (value, key, part) in [
+            (json!({ "size": "64KiB" }), "size", "64 pages"),
+            (json!({ "size": "1MiB", "replacment": "lru" }), "replacment", "did you mean `replacement`"),
+            (json!({ "size": "1MiB", "replacement": "lur" }), "replacement", "did you mean `lru`"),
+            (
+                json!({ "size": "1MiB", "write_back": { "policy": "2.6.17", "dirty_ratoi": 4 } }),
+                "write_back.dirty_ratoi",
+                "did you mean `dirty_ratio`",
+            ),
+            (
+                json!({ "size": "1MiB", "write_back": { "dirty_ratio": 400 } }),
+                "write_back.dirty_ratio",
+                "400",
+            ),
+            (json!({ "size": "1MiB", "read_ahead": { "policy": 4 } }), "read_ahead.policy", "found 4"),
+        ] {
+            let error = MemoryKeys::read(&keys(value.clone())).unwrap_err();
+            assert_eq!(error.key, key, "{value}");
+            assert!(error.message.contains(part), "{error}");
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! What write-back works with: the pages, who is dirty since when, and the queue of
+//! the device. Which pages go, in which order and in which pieces, is done here;
+//! when, and how many, the policies say.
+
+use crate::counters::Counters;
+use crate::device::Device;
+use crate::dirty::{DirtyObjects, Queue};
+use crate::out::{Io, Out, Ticket, Why};
+use crate::pages::{Held, Pages, flag};
+use crate::run::Run;
+use fullstroke_contract::Object;
+use fullstroke_units::Time;
+
+/// Borrowed from a cache for the time of a call.
+pub struct Desk<'a> {
+    /// The present.
+    pub now: Time,
+    /// Pages that may be held: the kernel's dirtyable memory.
+    pub limit: u64,
+    pub(crate) pages: &'a mut Pages,
+    pub(crate) dirty: &'a mut DirtyObjects,
+    pub(crate) device: &'a mut Device,
+    pub(crate) counters: &'a mut Counters,
+    pub(crate) out: &'a mut Out,
+}
+
+/// How far writing goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// At most so many pages.
+    pub most: u64,
+    /// Whether it ends where the device is congested; else where its queue is full.
+    pub nonblocking: bool,
+    /// Why.
+    pub why: Why,
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wrote {
+    /// Pages.
+    pub pages: u64,
+    /// Whether the device's queue ended it.
+    pub stopped: bool,
+}
+
+/// What becomes of an object of which some is left when its turn is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// It is the next again: `wb_kupdate`.
+    First,
+    /// It is as if dirtied now, so that the others have their turn:
+    /// `background_writeout` and those who are throttled.
+    AsNew,
+}
+
+impl Desk<'_> {
+    /// What is held.
+    pub fn held(&self) -> Held {
+        self.pages.held()
+    }
+
+    /// Whether the device has as many writes as it takes before it is called
+    /// congested.
+    pub fn congested(&self) -> bool {
+        self.device.congested()
+    }
+
+    /// Whether whoever writes more must wait for a place in the device's queue.
+    pub fn full(&self) -> bool {
+        self.device.full()
+    }
+
+    /// The oldest object of a list.
+    pub(crate) fn oldest(&self, queue: Queue) -> Option<(Object, Time)> {
+        self.dirty.oldest(queue)
+    }
+
+    /// One round over the objects (2.6's `sync_sb_inodes`): each that is dirty since
+    /// `until` or before has its turn, oldest first.
+    pub fn round(&mut self, bounds: Bounds, until: Time, left: Left) -> Wrote {
+        let mut wrote = Wrote::default();
+        if left == Left::AsNew || self.dirty.is_empty(Queue::Io) {
+            self.dirty.splice(Queue::Dirty, Queue::Io, Time::NEVER);
+        }
+        while let Some((object, dirtied)) = self.dirty.oldest(Queue::Io) {
+            if dirtied > until || wrote.pages >= bounds.most {
+                break;
+            }
+            let turn = self.write_object(object, Bounds { most: bounds.most - wrote.pages, ..bounds });
+            wrote.pages += turn.pages;
+            if !self.is_dirty(object) {
+                self.dirty.leave(object);
+            } else if turn.stopped && (!bounds.nonblocking || turn.pages == 0) {
+                // Whoever waits for the queue goes on with this object.
+            } else if left == Left::First {
+                self.dirty.requeue_oldest(object, Queue::Dirty);
+            } else {
+                self.dirty.requeue(object, Queue::Dirty, Some(self.now));
+            }
+            if turn.stopped {
+                wrote.stopped = true;
+                break;
+            }
+        }
+        wrote
+    }
+
+    /// A run as far as dirty pages that are not being written follow it, up to `end`.
+    pub(crate) fn extended(&self, run: Run, end: u64) -> Run {
+        let to = self.next_piece(Run::new(run.object, run.first, end - run.first), run.first, u64::MAX);
+        to.unwrap_or(run)
+    }
+
+    /// Whether an object has dirty pages.
+    pub(crate) fn is_dirty(&self, object: Object) -> bool {
+        self.pages.dirty_from(object, 0).is_some()
+    }
+
+    /// Writes dirty pages of an object, upwards from where it was left and then
+    /// from its first page (`write_cache_pages` with `range_cyclic`). Those that
+    /// are being written already are left out.
+    pub fn write_object(&mut self, object: Object, bounds: Bounds) -> Wrote {
+        let cursor = self.dirty.cursor(object);
+        let mut wrote = self.write_run(Run::new(object, cursor, u64::MAX - cursor), bounds);
+        if cursor > 0 && wrote.pages < bounds.most && !wrote.stopped {
+            let rest = Bounds { most: bounds.most - wrote.pages, ..bounds };
+            let again = self.write_run(Run::new(object, 0, cursor), rest);
+            wrote = Wrote { pages: wrote.pages + again.pages, stopped: again.stopped };
+        }
+        wrote
+    }
+
+    /// Writes dirty pages of a run, upwards.
+    pub fn write_run(&mut self, run: Run, bounds: Bounds) -> Wrote {
+        self.write_for(run, bounds, None)
+    }
+
+    pub(crate) fn write_for(&mut self, run: Run, bounds: Bounds, ticket: Option<Ticket>) -> Wrote {
+        let mut wrote = Wrote::default();
+        let mut at = run.first;
+        while wrote.pages < bounds.most {
+            let Some(piece) = self.next_piece(run, at, bounds.most - wrote.pages) else { break };
+            if self.stops(bounds.nonblocking) {
+                wrote.stopped = true;
+                break;
+            }
+            self.submit(piece, bounds.why, ticket);
+            wrote.pages += piece.pages;
+            at = piece.end();
+        }
+        wrote
+    }
+
+    fn stops(&self, nonblocking: bool) -> bool {
+        self.device.full() || (nonblocking && self.device.congested())
+    }
+
+    /// The next dirty pages of the run from `at` on that follow each other and are
+    /// not being written, as many as one request takes.
+    fn next_piece(&self, run: Run, at: u64, most: u64) -> Option<Run> {
+        let mut at = at;
+        let first = loop {
+            let stretch = self.pages.get(self.pages.dirty_from(run.object, at)?);
+            if stretch.first >= run.end() {
+                return None;
+            }
+            if !stretch.is(flag::WRITING) {
+                break stretch.first.max(at);
+            }
+            at = stretch.end();
+        };
+        let most = most.min(self.device.request_pages());
+        let end = run.end().min(first.saturating_add(most));
+        let mut to = first;
+        while to < end
+            && let Some(slot) = self.pages.look(run.object, to)
+        {
+            let stretch = self.pages.get(slot);
+            if !stretch.is(flag::DIRTY) || stretch.is(flag::WRITING) {
+                break;
+            }
+            to = stretch.end().min(end);
+        }
+        Some(Run::new(run.object, first, to - first))
+    }
+
+    /// Sends dirty pages to the device.
+    pub(crate) fn submit(&mut self, piece: Run, why: Why, ticket: Option<Ticket>) {
+        let mut at = piece.first;
+        while at < piece.end()
+            && let Some(slot) = self.pages.look(piece.object, at)
+        {
+            let to = self.pages.get(slot).end().min(piece.end());
+            let slot = self.pages.cut(slot, at, to);
+            self.pages.change(slot, flag::WRITING, flag::DIRTY);
+            self.pages.join(slot);
+            at = to;
+        }
+        self.dirty.set_cursor(piece.object, piece.end());
+        *self.count(why) += piece.pages;
+        let id = self.device.begin(piece, true);
+        self.out.writes.push(Io { id, run: piece, why, ticket });
+    }
+
+    fn count(&mut self, why: Why) -> &mut u64 {
+        match why {
+            Why::Periodic => &mut self.counters.back_periodic,
+            Why::Throttled => &mut self.counters.back_throttled,
+            Why::Sync => &mut self.counters.back_sync,
+            Why::Reclaim => &mut self.counters.back_reclaim,
+            Why::Pull => &mut self.counters.back_pull,
+            Why::Background | Why::Read | Why::ReadAhead | Why::Fill | Why::Push => {
+                &mut self.counters.back_background
+            }
+        }
+    }
+
+    /// The object is in no list of dirty ones any more if nothing of it is dirty.
+    pub(crate) fn settle(&mut self, object: Object) {
+        if !self.is_dirty(object) {
+            self.dirty.leave(object);
+        }
+    }
+}

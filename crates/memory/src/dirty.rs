@@ -1,0 +1,227 @@
+//! Objects with dirty pages, in the order in which they are written back (the
+//! kernel's inodes in `s_dirty`, `s_io`, or today's `b_dirty`, `b_io`,
+//! `b_more_io`).
+
+use fullstroke_contract::{Object, Slots};
+use fullstroke_units::Time;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+const NONE: u32 = u32::MAX;
+
+/// Which of the three lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Queue {
+    /// Dirty, oldest first.
+    Dirty,
+    /// To be written in this round.
+    Io,
+    /// Written in part in this round.
+    More,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entered {
+    object: Object,
+    /// Since when it is dirty (`dirtied_when`).
+    dirtied: Time,
+    queue: Queue,
+    older: u32,
+    newer: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Ends {
+    oldest: u32,
+    newest: u32,
+}
+
+/// The objects that have dirty pages, each in one list.
+#[derive(Clone, Debug)]
+pub(crate) struct DirtyObjects {
+    /// Looked up by number only: what is done in order goes by the lists.
+    slots: HashMap<u32, u32>,
+    entered: Slots<Entered>,
+    queues: [Ends; 3],
+    /// Where write-back goes on in an object (`writeback_index`); kept while it is
+    /// clean, as the inode does.
+    cursors: HashMap<u32, u64>,
+}
+
+impl Default for DirtyObjects {
+    fn default() -> DirtyObjects {
+        let empty = Ends { oldest: NONE, newest: NONE };
+        DirtyObjects {
+            slots: HashMap::new(),
+            entered: Slots::default(),
+            queues: [empty; 3],
+            cursors: HashMap::new(),
+        }
+    }
+}
+
+impl DirtyObjects {
+    /// An object has dirty pages; if it had none before, since now.
+    pub fn enter(&mut self, object: Object, now: Time) {
+        let Entry::Vacant(place) = self.slots.entry(object.0) else { return };
+        let slot = self.entered.keep(Entered {
+            object,
+            dirtied: now,
+            queue: Queue::Dirty,
+            older: NONE,
+            newer: NONE,
+        });
+        place.insert(slot);
+        self.link(slot, Queue::Dirty, true);
+    }
+
+    /// An object has none any more.
+    pub fn leave(&mut self, object: Object) {
+        if let Some(slot) = self.slots.remove(&object.0) {
+            self.unlink(slot);
+            self.entered.take(slot);
+        }
+    }
+
+    /// The object does not exist any more.
+    pub fn forget(&mut self, object: Object) {
+        self.leave(object);
+        self.cursors.remove(&object.0);
+    }
+
+    /// Where write-back goes on in an object.
+    pub fn cursor(&self, object: Object) -> u64 {
+        self.cursors.get(&object.0).copied().unwrap_or(0)
+    }
+
+    pub fn set_cursor(&mut self, object: Object, page: u64) {
+        self.cursors.insert(object.0, page);
+    }
+
+    /// The oldest object of a list, and since when it is dirty.
+    pub fn oldest(&self, queue: Queue) -> Option<(Object, Time)> {
+        match self.queues[queue as usize].oldest {
+            NONE => None,
+            slot => Some((self.entered[slot].object, self.entered[slot].dirtied)),
+        }
+    }
+
+    /// Whether a list is empty.
+    pub fn is_empty(&self, queue: Queue) -> bool {
+        self.queues[queue as usize].oldest == NONE
+    }
+
+    /// Puts an object at the newer end of a list, as dirty since `dirtied` if that
+    /// is said.
+    pub fn requeue(&mut self, object: Object, queue: Queue, dirtied: Option<Time>) {
+        self.place(object, queue, dirtied, true);
+    }
+
+    /// The same at the older end.
+    pub fn requeue_oldest(&mut self, object: Object, queue: Queue) {
+        self.place(object, queue, None, false);
+    }
+
+    fn place(&mut self, object: Object, queue: Queue, dirtied: Option<Time>, newest: bool) {
+        let Some(&slot) = self.slots.get(&object.0) else { return };
+        self.unlink(slot);
+        if let Some(dirtied) = dirtied {
+            self.entered[slot].dirtied = dirtied;
+        }
+        self.link(slot, queue, newest);
+    }
+
+    /// Moves the objects of one list behind those of another, as far as they are
+    /// dirty since `until` or before.
+    pub fn splice(&mut self, from: Queue, to: Queue, until: Time) {
+        while let Some((object, dirtied)) = self.oldest(from)
+            && dirtied <= until
+        {
+            self.requeue(object, to, None);
+        }
+    }
+
+    fn link(&mut self, slot: u32, queue: Queue, newest: bool) {
+        let ends = &mut self.queues[queue as usize];
+        let (older, newer) = if newest { (ends.newest, NONE) } else { (NONE, ends.oldest) };
+        if newest {
+            ends.newest = slot
+        } else {
+            ends.oldest = slot
+        }
+        if older == NONE {
+            ends.oldest = slot;
+        } else {
+            self.entered[older].newer = slot;
+        }
+        if newer == NONE {
+            self.queues[queue as usize].newest = slot;
+        } else {
+            self.entered[newer].older = slot;
+        }
+        let entered = &mut self.entered[slot];
+        (entered.queue, entered.older, entered.newer) = (queue, older, newer);
+    }
+
+    fn unlink(&mut self, slot: u32) {
+        let Entered { queue, older, newer, .. } = self.entered[slot];
+        let ends = &mut self.queues[queue as usize];
+        if older == NONE {
+            ends.oldest = newer
+        } else {
+            self.entered[older].newer = newer
+        }
+        let ends = &mut self.queues[queue as usize];
+        if newer == NONE { ends.newest = older } else { self.entered[newer].older = older }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    proptest! {
+        #[test]
+        fn the_lists_are_lists(steps in prop::collection::vec((0u8..6, 0u32..8, 0u8..3), 1..200)) {
+            let mut objects = DirtyObjects::default();
+            let mut model: [VecDeque<u32>; 3] = Default::default();
+            let queue = |number: u8| [Queue::Dirty, Queue::Io, Queue::More][usize::from(number)];
+            for (step, object, to) in steps {
+                let held = model.iter().any(|list| list.contains(&object));
+                let place = usize::from(to);
+                match (step, held) {
+                    (0 | 1, false) => {
+                        objects.enter(Object(object), Time::ZERO);
+                        model[0].push_back(object);
+                    }
+                    (2, true) => {
+                        objects.leave(Object(object));
+                        model.iter_mut().for_each(|list| list.retain(|&other| other != object));
+                    }
+                    (3 | 4, true) => {
+                        model.iter_mut().for_each(|list| list.retain(|&other| other != object));
+                        if step == 3 {
+                            objects.requeue(Object(object), queue(to), None);
+                            model[place].push_back(object);
+                        } else {
+                            objects.requeue_oldest(Object(object), queue(to));
+                            model[place].push_front(object);
+                        }
+                    }
+                    (5, _) if to > 0 => {
+                        objects.splice(Queue::Dirty, queue(to), Time::ZERO);
+                        let moved = std::mem::take(&mut model[0]);
+                        model[place].extend(moved);
+                    }
+                    _ => {}
+                }
+                for number in 0..3 {
+                    let oldest = objects.oldest(queue(number)).map(|(object, _)| object.0);
+                    prop_assert_eq!(oldest, model[usize::from(number)].front().copied());
+                }
+            }
+        }
+    }
+}

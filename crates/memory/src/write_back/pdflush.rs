@@ -1,0 +1,215 @@
+//! pdflush, as of Linux 2.6.11 to 2.6.23 (`mm/page-writeback.c`,
+//! `fs/fs-writeback.c`): two jobs in the background, and work for those who dirty
+//! pages.
+//!
+//! - `wb_kupdate`, every `dirty_writeback`: objects dirty for `dirty_expire`,
+//!   oldest first, each whole, 1024 pages at a time.
+//! - `background_writeout`, while more than the background ratio is dirty: all
+//!   objects in turn, 1024 pages each.
+//! - `balance_dirty_pages`: above the dirty ratio (pages being written included), a
+//!   writer writes one and a half of its allowance, and goes on when it has or when
+//!   there is less dirty again.
+//!
+//! All of them stop where the device's queue is congested, and go on when it is not
+//! or after 100 ms (`blk_congestion_wait`); a throttled writer waits for its place
+//! in the queue instead.
+//!
+//! Taken as they are: memory has no mapped pages and one processor. Left out: high
+//! memory, tasks that are throttled less (`PF_LESS_THROTTLE`), laptop mode, several
+//! devices, and several pdflush threads (one is all that a device is given).
+
+use super::{Dirtier, Verdict, WriteBack};
+use crate::desk::{Bounds, Desk, Left};
+use crate::out::Why;
+use crate::pages::Held;
+use fullstroke_units::{Duration, Time};
+
+/// `MAX_WRITEBACK_PAGES`: a turn of an object.
+const TURN: u64 = 1024;
+/// `HZ/10`: how long `blk_congestion_wait` waits at most.
+const CONGESTION_WAIT: Duration = Duration::from_millis(100);
+/// "If a writeback event takes longer than a dirty_writeback_centisecs interval,
+/// then leave a one-second gap."
+const GAP: Duration = Duration::from_secs(1);
+/// `balance_dirty_pages_ratelimited` asks so often once too much is dirty.
+const EXCEEDED_ALLOWANCE: u64 = 8;
+
+/// The `vm.*` knobs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Knobs {
+    /// Percent.
+    pub background: u64,
+    /// Percent.
+    pub dirty: u64,
+    pub expire: Duration,
+    pub writeback: Duration,
+}
+
+/// A job, and until when it waits for congestion to end.
+#[derive(Clone, Copy, Debug)]
+struct Job {
+    until: Time,
+    /// What is dirty since then or before is written.
+    dirtied: Time,
+    left: u64,
+    begun: Time,
+}
+
+pub(super) struct Pdflush {
+    knobs: Knobs,
+    background_limit: u64,
+    dirty_limit: u64,
+    /// `ratelimit_pages`.
+    allowance: u64,
+    /// Pages since somebody asked.
+    dirtied: u64,
+    exceeded: bool,
+    periodic: Option<Job>,
+    background: Option<Job>,
+    next_periodic: Time,
+}
+
+impl Pdflush {
+    pub fn new(knobs: Knobs, limit: u64) -> Pdflush {
+        // get_dirty_limits, with nothing mapped.
+        let dirty = knobs.dirty.clamp(5, 50);
+        let background = if knobs.background >= dirty { dirty / 2 } else { knobs.background };
+        let never = knobs.writeback == Duration::ZERO;
+        Pdflush {
+            knobs,
+            background_limit: background * limit / 100,
+            dirty_limit: dirty * limit / 100,
+            // set_ratelimit: 1/32 of memory, 16 pages to 4 MiB.
+            allowance: (limit / 32).clamp(16, 1024),
+            dirtied: 0,
+            exceeded: false,
+            periodic: None,
+            background: None,
+            next_periodic: if never { Time::NEVER } else { Time::ZERO + knobs.writeback },
+        }
+    }
+
+    fn over(&self, desk: &Desk<'_>) -> bool {
+        desk.held().dirty + desk.held().writing > self.dirty_limit
+    }
+
+    /// `wb_kupdate`.
+    fn run_periodic(&mut self, desk: &mut Desk<'_>) {
+        if self.next_periodic + self.knobs.writeback < desk.now && self.periodic.is_none() {
+            // The timer went on while nothing was dirty, and nothing was looked for.
+            let late = desk.now.since(self.next_periodic).as_nanos() / self.knobs.writeback.as_nanos();
+            self.next_periodic += self.knobs.writeback * late;
+        }
+        if self.periodic.is_none() && desk.now >= self.next_periodic {
+            let expired = desk.now.as_nanos().checked_sub(self.knobs.expire.as_nanos());
+            match expired {
+                Some(expired) => {
+                    let dirtied = Time::from_nanos(expired);
+                    let left = desk.held().dirty;
+                    self.periodic = Some(Job { until: Time::ZERO, dirtied, left, begun: desk.now });
+                }
+                None => self.next_periodic += self.knobs.writeback,
+            }
+        }
+        let Some(mut job) = self.periodic else { return };
+        while job.left > 0 && ready(&job, desk) {
+            let bounds = Bounds { most: TURN, nonblocking: true, why: Why::Periodic };
+            let wrote = desk.round(bounds, job.dirtied, Left::First);
+            job.left = job.left.saturating_sub(wrote.pages);
+            if wrote.stopped {
+                job.until = desk.now + CONGESTION_WAIT;
+            } else if wrote.pages < TURN {
+                job.left = 0;
+            }
+        }
+        self.periodic = (job.left > 0).then_some(job);
+        if self.periodic.is_none() {
+            self.next_periodic = (job.begun + self.knobs.writeback).max(desk.now + GAP);
+        }
+    }
+
+    /// `background_writeout`.
+    fn run_background(&mut self, desk: &mut Desk<'_>) {
+        let Some(mut job) = self.background else { return };
+        while ready(&job, desk) {
+            if desk.held().dirty < self.background_limit.max(1) {
+                self.background = None;
+                return;
+            }
+            let bounds = Bounds { most: TURN, nonblocking: true, why: Why::Background };
+            let wrote = desk.round(bounds, desk.now, Left::AsNew);
+            if wrote.stopped {
+                job.until = desk.now + CONGESTION_WAIT;
+            } else if wrote.pages == 0 {
+                // All that is dirty is being written already.
+                self.background = None;
+                return;
+            }
+        }
+        self.background = Some(job);
+    }
+}
+
+/// Whether a job need not wait any more for congestion to end.
+fn ready(job: &Job, desk: &Desk<'_>) -> bool {
+    !desk.full() && (desk.now >= job.until || !desk.congested())
+}
+
+impl WriteBack for Pdflush {
+    fn allowance(&self, _: u32) -> u64 {
+        let allowance = if self.exceeded { EXCEEDED_ALLOWANCE } else { self.allowance };
+        allowance.saturating_sub(self.dirtied).max(1)
+    }
+
+    fn dirtied(&mut self, _: u32, pages: u64, _: u64) -> bool {
+        self.dirtied += pages;
+        let due = self.dirtied >= if self.exceeded { EXCEEDED_ALLOWANCE } else { self.allowance };
+        if due {
+            self.dirtied = 0;
+        }
+        due
+    }
+
+    fn balance(&mut self, dirtier: &mut Dirtier, desk: &mut Desk<'_>) -> Verdict {
+        // sync_writeback_pages.
+        let chunk = self.allowance + self.allowance / 2;
+        let mut stopped = false;
+        if self.over(desk) && dirtier.written < chunk {
+            self.exceeded = true;
+            let bounds = Bounds { most: chunk - dirtier.written, nonblocking: false, why: Why::Throttled };
+            let wrote = desk.round(bounds, desk.now, Left::AsNew);
+            dirtier.written += wrote.pages;
+            stopped = wrote.stopped;
+        }
+        if self.over(desk) && dirtier.written < chunk {
+            return if stopped { Verdict::Room } else { Verdict::Congestion(desk.now + CONGESTION_WAIT) };
+        }
+        self.exceeded = self.over(desk);
+        if desk.held().dirty > self.background_limit && self.background.is_none() {
+            let (until, dirtied) = (Time::ZERO, Time::NEVER);
+            self.background = Some(Job { until, dirtied, left: u64::MAX, begun: desk.now });
+        }
+        Verdict::Go
+    }
+
+    fn run(&mut self, desk: &mut Desk<'_>) {
+        self.run_periodic(desk);
+        self.run_background(desk);
+    }
+
+    fn next_wake(&self, held: Held, full: bool) -> Time {
+        // Nothing is due as long as nothing is dirty; the grid of the timer is kept.
+        let until = |job: Job| if full { Time::NEVER } else { job.until };
+        let periodic = match self.periodic {
+            Some(job) => until(job),
+            None if held.dirty == 0 => Time::NEVER,
+            None => self.next_periodic,
+        };
+        periodic.min(self.background.map_or(Time::NEVER, until))
+    }
+
+    fn pressed(&mut self, _: &mut Desk<'_>) -> bool {
+        // shrink_list writes the dirty pages that it finds (pageout).
+        true
+    }
+}

@@ -1,0 +1,215 @@
+//! Write-back above a device of a known rate: what is written when, and who waits.
+
+use crate::config::{MemoryKeys, Policy};
+use crate::out::{Answer, Io, Out, Ticket, Why};
+use crate::{Access, Cache, FileId, PAGE_BYTES, Queue};
+use fullstroke_contract::{Object, Status};
+use fullstroke_units::{Bytes, Duration, Time};
+use std::collections::VecDeque;
+
+/// Pages of memory: 10 % of it are 1000.
+const LIMIT: u64 = 10_000;
+
+/// A cache above a device that takes one write after the other, so long each page.
+struct World {
+    cache: Cache,
+    now: Time,
+    out: Out,
+    page: Duration,
+    queue: VecDeque<Io>,
+    free: Time,
+    ends: VecDeque<Time>,
+    /// When each write was asked for.
+    asked: Vec<(Time, Io)>,
+    dirty_most: u64,
+}
+
+impl World {
+    fn new(write_back: &str, page: Duration) -> World {
+        let mut keys = MemoryKeys::of(Bytes(LIMIT * PAGE_BYTES));
+        keys.write_back = Some(Policy::Name(write_back.to_owned()));
+        World {
+            cache: Cache::new(&keys, Queue::default()).unwrap(),
+            now: Time::ZERO,
+            out: Out::default(),
+            page,
+            queue: VecDeque::new(),
+            free: Time::ZERO,
+            ends: VecDeque::new(),
+            asked: Vec::new(),
+            dirty_most: 0,
+        }
+    }
+
+    fn take(&mut self) {
+        for io in std::mem::take(&mut self.out.writes) {
+            self.asked.push((self.now, io));
+            self.free = self.free.max(self.now) + self.page * io.run.pages;
+            self.ends.push_back(self.free);
+            self.queue.push_back(io);
+        }
+        let gauges = self.cache.gauges();
+        self.dirty_most = self.dirty_most.max(gauges.dirty + gauges.writing);
+    }
+
+    /// The next event up to `until`; answers whether there was one.
+    fn step(&mut self, until: Time) -> bool {
+        let end = self.ends.front().copied().unwrap_or(Time::NEVER);
+        let wake = self.cache.next_wake();
+        let next = end.min(wake);
+        if next > until {
+            self.now = until;
+            return false;
+        }
+        self.now = self.now.max(next);
+        if end <= wake {
+            self.ends.pop_front();
+            let io = self.queue.pop_front().unwrap();
+            self.cache.written(self.now, io.id, io.run, Status::Done, &mut self.out);
+        } else {
+            self.cache.wake(self.now, &mut self.out);
+        }
+        self.take();
+        true
+    }
+
+    fn run_to(&mut self, until: Time) {
+        while self.step(until) {}
+    }
+
+    /// Writes pages, and goes on when the writer may.
+    fn write(&mut self, file: FileId, first: u64, pages: u64) {
+        let access = Access { offset: first * PAGE_BYTES, bytes: pages * PAGE_BYTES, size: 0 };
+        self.out.woken.clear();
+        let answer = self.cache.write(self.now, file, access, false, Ticket(first), &mut self.out);
+        self.take();
+        while answer == Answer::Waits && self.out.woken.is_empty() {
+            assert!(self.step(Time::NEVER), "the writer waits for ever");
+        }
+    }
+
+    fn runs(&self) -> Vec<(f64, u32, u64, u64, Why)> {
+        let row =
+            |&(at, io): &(Time, Io)| (at.as_secs_f64(), io.run.object.0, io.run.first, io.run.pages, io.why);
+        self.asked.iter().map(row).collect()
+    }
+}
+
+const FAST: Duration = Duration::from_micros(10);
+
+fn at(seconds: u64) -> Time {
+    Time::ZERO + Duration::from_secs(seconds)
+}
+
+#[test]
+fn what_is_dirty_for_30_seconds_is_written_at_the_next_look() {
+    for write_back in ["2.6.17", "2.6.23", "today"] {
+        let mut world = World::new(write_back, FAST);
+        let files = [2, 1].map(|object| world.cache.open(Object(object)));
+        world.run_to(at(2));
+        world.write(files[0], 5, 300);
+        world.run_to(at(8));
+        world.write(files[1], 0, 10);
+        // Written again while it is dirty: still dirty since second 2.
+        world.write(files[0], 305, 10);
+        world.run_to(at(60));
+        // pdflush looks at multiples of 5 s; the flusher every 5 s since the first
+        // page was dirty.
+        let (first, second) = if write_back == "today" { (32.0, 42.0) } else { (35.0, 40.0) };
+        assert_eq!(
+            world.runs(),
+            [
+                (first, 2, 5, 128, Why::Periodic),
+                (first, 2, 133, 128, Why::Periodic),
+                (first, 2, 261, 54, Why::Periodic),
+                (second, 1, 0, 10, Why::Periodic),
+            ],
+            "{write_back}"
+        );
+    }
+}
+
+#[test]
+fn none_writes_nothing_by_itself() {
+    let mut world = World::new("none", FAST);
+    let file = world.cache.open(Object(1));
+    world.write(file, 0, LIMIT);
+    world.run_to(at(1000));
+    assert_eq!(world.runs(), []);
+    // All is dirty: a page more has some written, oldest first.
+    world.write(file, LIMIT, 1);
+    assert!(world.runs().iter().all(|&(.., why)| why == Why::Reclaim));
+    assert_eq!(world.asked[0].1.run.first, 0);
+}
+
+#[test]
+fn above_the_background_ratio_objects_are_written_until_it_is_reached() {
+    for (write_back, ratio) in [("2.6.17", 1000), ("2.6.23", 500), ("today", 1000)] {
+        let mut world = World::new(write_back, FAST);
+        let file = world.cache.open(Object(1));
+        world.write(file, 0, ratio - 100);
+        world.run_to(at(1));
+        assert_eq!(world.runs(), [], "{write_back}");
+        // pdflush is not told before the writer asks, after 1/32 of memory.
+        world.write(file, ratio - 100, 400);
+        world.run_to(at(4));
+        let written: u64 = world.asked.iter().map(|(_, io)| io.run.pages).sum();
+        assert!(world.runs().iter().all(|&(.., why)| why == Why::Background));
+        match write_back {
+            // The flusher checks after each object's turn; a turn is 1024 pages at least.
+            "today" => assert!(written >= 300, "{written}"),
+            _ => assert!(written >= 300, "{write_back}: {written}"),
+        }
+        assert!(world.cache.gauges().dirty <= ratio);
+        assert_eq!(world.cache.counters().throttles, 0, "{write_back}");
+    }
+}
+
+#[test]
+fn pdflush_gives_each_object_1024_pages_in_turn() {
+    let mut world = World::new("2.6.17", Duration::from_millis(1));
+    let files = [1, 2].map(|object| world.cache.open(Object(object)));
+    world.write(files[0], 0, 600);
+    world.run_to(at(1));
+    world.write(files[1], 0, 2500);
+    world.run_to(at(20));
+    let mut turns: Vec<(u32, u64)> = Vec::new();
+    for &(_, object, _, pages, _) in &world.runs() {
+        match turns.last_mut() {
+            Some((last, sum)) if *last == object => *sum += pages,
+            _ => turns.push((object, pages)),
+        }
+    }
+    // Object 1 has been dirty for longer; what is left of a turn is object 2's.
+    assert_eq!(turns[0], (1, 600));
+    assert_eq!(turns[1].0, 2);
+    assert!(world.cache.gauges().dirty <= 1000);
+}
+
+/// A writer as fast as it may be, above a device of 10,000 pages a second.
+fn written_in_20_seconds(write_back: &str) -> (u64, u64, f64) {
+    let mut world = World::new(write_back, Duration::from_micros(100));
+    let file = world.cache.open(Object(1));
+    let mut page = 0;
+    while world.now < at(20) {
+        world.write(file, page, 16);
+        page += 16;
+        // A page is copied in a microsecond.
+        let copied = world.now + Duration::from_micros(16);
+        world.run_to(copied);
+    }
+    (page, world.dirty_most, world.cache.counters().throttled.as_secs_f64())
+}
+
+#[test]
+fn a_writer_is_slowed_down_to_what_the_device_writes() {
+    // The memory that may be dirty, and how much more it becomes before the writer asks
+    // the next time.
+    for (write_back, most, slack) in [("2.6.17", 4000, 512), ("2.6.23", 1000, 512), ("today", 2000, 256)] {
+        let (pages, dirty, throttled) = written_in_20_seconds(write_back);
+        assert!(dirty <= most + slack, "{write_back}: {dirty} pages were dirty");
+        let rate = (pages as f64 - most as f64) / 20.0;
+        assert!((9_000.0..11_000.0).contains(&rate), "{write_back}: {rate} pages a second");
+        assert!(throttled > 10.0, "{write_back}: {throttled} s");
+    }
+}

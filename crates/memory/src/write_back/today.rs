@@ -1,0 +1,488 @@
+//! `today`: write-back since Linux 3.2 (`mm/page-writeback.c`, `fs/fs-writeback.c`):
+//! one flusher for the device, and pauses for those who dirty pages, so that they
+//! dirty no more than is written.
+//!
+//! - The flusher (`wb_writeback`) writes while more than the background ratio is
+//!   dirty, and every `dirty_writeback` what has been dirty for `dirty_expire`:
+//!   object after object, each as much as the device writes in half a second, 4 MiB
+//!   at least (`writeback_chunk_size`).
+//! - `balance_dirty_pages` lets a writer go on while less is dirty than half way
+//!   between the two ratios. Above it makes it pause, so that its rate follows
+//!   `dirty_ratelimit` · `pos_ratio`: the first is steered to what the device
+//!   writes, shared among writers; the second falls from 2 to 0 as dirty pages grow
+//!   towards the dirty ratio (`wb_position_ratio`).
+//!
+//! Times are counted in milliseconds there (HZ = 1000), as here. An open file stands
+//! for its process. Left out: cgroups, several devices and their shares, dirty
+//! limits in bytes, strict limits, `dirtytime`, the limit that follows slowly as
+//! memory shrinks, and the block layer's own throttling of write-back.
+
+use super::{Dirtier, Verdict, WriteBack, ratio};
+use crate::desk::{Bounds, Desk};
+use crate::dirty::Queue;
+use crate::out::Why;
+use crate::pages::Held;
+use fullstroke_contract::registry::{Keys, read};
+use fullstroke_contract::{ConfigError, Object};
+use fullstroke_units::{Duration, Time};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub(super) const SUMMARY: &str =
+    "a flusher from 10 % on, and pauses for the writers so that they stay below 20 %, since Linux 3.2";
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Config {
+    /// Percent of memory from which on dirty pages are written in the background;
+    /// default 10.
+    #[serde(default = "dirty_background_ratio")]
+    dirty_background_ratio: u64,
+    /// Percent of memory that dirty pages are kept below by making writers pause;
+    /// default 20.
+    #[serde(default = "dirty_ratio")]
+    dirty_ratio: u64,
+    /// How long an object may be dirty before it is written; default 30s.
+    #[serde(default = "super::v2_6_17::dirty_expire")]
+    dirty_expire: Duration,
+    /// How often is looked for objects that have been dirty for too long; default
+    /// 5s. 0s: never.
+    #[serde(default = "super::v2_6_17::dirty_writeback")]
+    dirty_writeback: Duration,
+}
+
+// `mm/page-writeback.c`: dirty_background_ratio, vm_dirty_ratio.
+fn dirty_background_ratio() -> u64 {
+    10
+}
+
+fn dirty_ratio() -> u64 {
+    20
+}
+
+/// `INIT_BW`: 100 MiB a second, in pages.
+const FIRST_RATE: u64 = 25_600;
+/// `BANDWIDTH_INTERVAL`, in milliseconds.
+const INTERVAL: u64 = 200;
+/// `MAX_PAUSE`, in milliseconds.
+const LONGEST_PAUSE: u64 = 200;
+/// Of the writing rate: 3 seconds, rounded up to a power of two, in milliseconds.
+const PERIOD: u64 = 4096;
+/// 1 in `pos_ratio` (`RATELIMIT_CALC_SHIFT`).
+const ONE: i64 = 1 << 10;
+/// `MIN_WRITEBACK_PAGES`.
+const TURN_LEAST: u64 = 1024;
+/// `DIRTY_POLL_THRESH`.
+const POLL_PAGES: u64 = 32;
+/// While too much is dirty: 32 KiB.
+const EXCEEDED_ALLOWANCE: u64 = 8;
+/// `roundup_pow_of_two(HZ)`.
+const HZ_POW: u64 = 1024;
+const HZ: u64 = 1000;
+
+/// What the kernel keeps of a task (`nr_dirtied`, `nr_dirtied_pause`,
+/// `dirty_paused_when`).
+#[derive(Clone, Copy, Debug)]
+struct Writer {
+    dirtied: u64,
+    allowance: u64,
+    paused: u64,
+}
+
+impl Default for Writer {
+    fn default() -> Writer {
+        // 128 KiB.
+        Writer { dirtied: 0, allowance: 32, paused: 0 }
+    }
+}
+
+/// What the flusher does.
+#[derive(Clone, Copy, Debug)]
+struct Work {
+    why: Why,
+    /// What is dirty since then or before.
+    until: Time,
+    left: u64,
+}
+
+/// The rates of the device and its writers, in pages a second.
+#[derive(Clone, Copy, Debug)]
+struct Rates {
+    /// When they were estimated last, in milliseconds.
+    stamp: u64,
+    dirtied: u64,
+    written: u64,
+    write: u64,
+    write_average: u64,
+    /// `dirty_ratelimit`, `balanced_dirty_ratelimit`.
+    limit: u64,
+    balanced: u64,
+}
+
+struct Today {
+    expire: Duration,
+    writeback: Duration,
+    background_limit: u64,
+    dirty_limit: u64,
+    writers: Vec<Writer>,
+    exceeded: bool,
+    rates: Rates,
+    /// Pages that have become dirty, and whose write-back has ended.
+    dirtied: u64,
+    begun: u64,
+    work: Option<Work>,
+    /// The object whose turn it is, and what is left of it.
+    turn: Option<(Object, u64)>,
+    next_periodic: Time,
+}
+
+pub(super) fn build(keys: &Keys, limit: u64) -> Result<Box<dyn WriteBack>, ConfigError> {
+    let config: Config = read(keys)?;
+    let background = ratio("dirty_background_ratio", config.dirty_background_ratio)?;
+    let dirty = ratio("dirty_ratio", config.dirty_ratio)?;
+    let dirty_limit = dirty * limit / 100;
+    let background_limit = background * limit / 100;
+    let rate = FIRST_RATE;
+    Ok(Box::new(Today {
+        expire: config.dirty_expire,
+        writeback: config.dirty_writeback,
+        // domain_dirty_limits.
+        background_limit: if background_limit >= dirty_limit { dirty_limit / 2 } else { background_limit },
+        dirty_limit,
+        writers: Vec::new(),
+        exceeded: false,
+        rates: Rates {
+            stamp: 0,
+            dirtied: 0,
+            written: 0,
+            write: rate,
+            write_average: rate,
+            limit: rate,
+            balanced: rate,
+        },
+        dirtied: 0,
+        begun: 0,
+        work: None,
+        turn: None,
+        next_periodic: Time::NEVER,
+    }))
+}
+
+fn milliseconds(now: Time) -> u64 {
+    now.as_nanos() / 1_000_000
+}
+
+impl Rates {
+    /// `wb_update_write_bandwidth`.
+    fn update_writing(&mut self, elapsed: u64, written: u64) {
+        let rate = (written - self.written) * HZ;
+        let (old, average) = (self.write, self.write_average);
+        if elapsed > PERIOD {
+            self.write = rate / elapsed;
+            self.write_average = self.write.max(1);
+            return;
+        }
+        self.write = (rate + old * (PERIOD - elapsed)) / PERIOD;
+        if average > old && old >= self.write {
+            self.write_average = average - ((average - old) >> 3);
+        } else if average < old && old <= self.write {
+            self.write_average = average + ((old - average) >> 3);
+        }
+        self.write_average = self.write_average.max(1);
+    }
+
+    /// `wb_update_dirty_ratelimit`.
+    fn update_limit(&mut self, elapsed: u64, dirtied: u64, dirty: u64, setpoint: u64, pos_ratio: i64) {
+        let dirty_rate = (dirtied - self.dirtied) * HZ / elapsed;
+        let task = ((self.limit as i64 * pos_ratio) / ONE) as u64 + 1;
+        let balanced = (task * self.write_average / (dirty_rate | 1)).min(self.write_average);
+        let (least, most) = (self.balanced.min(balanced).min(task), self.balanced.max(balanced).max(task));
+        let step =
+            if dirty < setpoint { least.saturating_sub(self.limit) } else { self.limit.saturating_sub(most) };
+        // Slower as it comes near.
+        let shift = self.limit / (2 * step + 1);
+        let step = if shift < 64 { (step >> shift).div_ceil(8) } else { 0 };
+        self.limit =
+            if self.limit < balanced { self.limit + step } else { self.limit.saturating_sub(step) }.max(1);
+        self.balanced = balanced;
+    }
+}
+
+impl Today {
+    fn setpoint(&self) -> u64 {
+        (self.freerun() + self.dirty_limit) / 2
+    }
+
+    /// `dirty_freerun_ceiling`.
+    fn freerun(&self) -> u64 {
+        (self.background_limit + self.dirty_limit) / 2
+    }
+
+    /// `wb_position_ratio`, where one device has all of the dirty pages.
+    fn pos_ratio(&self, dirty: u64) -> i64 {
+        if dirty >= self.dirty_limit {
+            return 0;
+        }
+        let (setpoint, limit) = (self.setpoint() as i64, self.dirty_limit as i64);
+        let dirty = dirty as i64;
+        // A polynomial of third order: 2 where nobody pauses, 1 at the setpoint, 0 at
+        // the limit.
+        let x = (setpoint - dirty) * ONE / ((limit - setpoint) | 1);
+        let cube = ((((x * x) >> 10) * x) >> 10) + ONE;
+        let ratio = cube.clamp(0, 2 * ONE);
+        // A line that is 1 at the setpoint and falls to 0 in 8 seconds of writing.
+        let span = (8 * self.rates.write_average as i64).max(4);
+        let zero = setpoint + span;
+        let ratio = if dirty < zero - span / 4 { ratio * (zero - dirty) / (span | 1) } else { ratio / 4 };
+        // The device is not to run dry.
+        let reserve = limit / 2;
+        match dirty {
+            _ if dirty >= reserve => ratio,
+            _ if dirty > reserve / 8 => ratio * reserve / dirty,
+            _ => ratio * 8,
+        }
+    }
+
+    /// `__wb_update_bandwidth`, every 200 ms.
+    fn update(&mut self, desk: &Desk<'_>, pos_ratio: Option<i64>) {
+        let now = milliseconds(desk.now);
+        let elapsed = now.saturating_sub(self.rates.stamp);
+        if elapsed < INTERVAL {
+            return;
+        }
+        let (dirtied, written) = (self.dirtied, self.written(desk));
+        // "Skip quiet periods when disk bandwidth is under-utilized."
+        let quiet = elapsed > HZ && self.rates.stamp < self.begun;
+        if !quiet {
+            if let Some(pos_ratio) = pos_ratio {
+                let dirty = desk.held().dirty + desk.held().writing;
+                self.rates.update_limit(elapsed, dirtied, dirty, self.setpoint(), pos_ratio);
+            }
+            self.rates.update_writing(elapsed, written);
+        }
+        (self.rates.stamp, self.rates.dirtied, self.rates.written) = (now, dirtied, written);
+    }
+
+    /// Pages whose write-back has ended.
+    fn written(&self, desk: &Desk<'_>) -> u64 {
+        let counters = &desk.counters;
+        let begun = counters.back_background
+            + counters.back_periodic
+            + counters.back_throttled
+            + counters.back_sync
+            + counters.back_reclaim
+            + counters.back_pull;
+        begun - desk.held().writing
+    }
+
+    /// `wb_max_pause`, in milliseconds.
+    fn longest_pause(&self, dirty: u64) -> u64 {
+        (dirty / (1 + self.rates.write_average / 128) + 1).min(LONGEST_PAUSE)
+    }
+
+    /// `wb_min_pause`: the shortest pause that is worth it, and after how many pages
+    /// the writer asks again.
+    fn shortest_pause(&self, longest: u64, task: u64) -> (u64, u64) {
+        let (high, low) = (self.rates.write_average.ilog2(), self.rates.limit.ilog2());
+        let mut pause = HZ / 100 + u64::from(high.saturating_sub(low)) * (10 * HZ) / 1024;
+        pause = pause.min(1 + longest / 2);
+        let mut pages = self.rates.limit * pause / HZ_POW;
+        if pages < POLL_PAGES {
+            pause = longest;
+            pages = self.rates.limit * pause / HZ_POW;
+            if pages > POLL_PAGES {
+                pages = POLL_PAGES;
+                pause = HZ * POLL_PAGES / self.rates.limit;
+            }
+        }
+        if HZ * pages / (task + 1) > longest {
+            pause = longest;
+            pages = task * pause / HZ_POW;
+        }
+        (if pages >= POLL_PAGES { 1 + pause / 2 } else { pause }, pages)
+    }
+
+    fn over_background(&self, desk: &Desk<'_>) -> bool {
+        desk.held().dirty > self.background_limit
+    }
+
+    /// `wb_check_background_flush`, `wb_check_old_data_flush`: what the flusher does
+    /// next.
+    fn next_work(&mut self, desk: &Desk<'_>) -> Option<Work> {
+        if self.over_background(desk) {
+            return Some(Work { why: Why::Background, until: Time::NEVER, left: u64::MAX });
+        }
+        if desk.held().dirty == 0 || self.writeback == Duration::ZERO {
+            self.next_periodic = Time::NEVER;
+            return None;
+        }
+        if self.next_periodic == Time::NEVER {
+            // wb_wakeup_delayed, as the first page becomes dirty.
+            self.next_periodic = desk.now + self.writeback;
+        }
+        if desk.now < self.next_periodic {
+            return None;
+        }
+        self.next_periodic = desk.now + self.writeback;
+        let expired = desk.now.as_nanos().checked_sub(self.expire.as_nanos())?;
+        Some(Work { why: Why::Periodic, until: Time::from_nanos(expired), left: desk.held().dirty })
+    }
+
+    /// `writeback_chunk_size`.
+    fn turn_pages(&self, left: u64) -> u64 {
+        let pages = (self.rates.write_average / 2).min(self.dirty_limit / 8).min(left);
+        (pages + TURN_LEAST) / TURN_LEAST * TURN_LEAST
+    }
+
+    /// `wb_writeback`, until the device's queue is full. Answers whether the work is
+    /// over.
+    fn flush(&mut self, work: &mut Work, desk: &mut Desk<'_>) -> bool {
+        loop {
+            if work.left == 0 || (work.why == Why::Background && !self.over_background(desk)) {
+                return true;
+            }
+            if self.turn.is_none() && !self.next_turn(work, desk) {
+                return true;
+            }
+            let Some((object, left)) = self.turn else { return true };
+            if desk.full() {
+                return false;
+            }
+            let bounds = Bounds { most: left, nonblocking: false, why: work.why };
+            let wrote = desk.write_object(object, bounds);
+            work.left = work.left.saturating_sub(wrote.pages);
+            let left = left - wrote.pages;
+            if wrote.stopped {
+                self.turn = Some((object, left));
+                return false;
+            }
+            self.turn = None;
+            self.requeue(object, left, desk);
+            self.update(desk, None);
+        }
+    }
+
+    /// `queue_io` and the next object of `b_io`.
+    fn next_turn(&mut self, work: &Work, desk: &mut Desk<'_>) -> bool {
+        if desk.dirty.is_empty(Queue::Io) {
+            desk.dirty.splice(Queue::More, Queue::Io, Time::NEVER);
+            // Not what is dirtied, or begins anew, while the work goes on.
+            desk.dirty.splice(Queue::Dirty, Queue::Io, work.until.min(desk.now));
+        }
+        let next = desk.oldest(Queue::Io).map(|(object, _)| (object, self.turn_pages(work.left)));
+        self.turn = next;
+        next.is_some()
+    }
+
+    /// `requeue_inode`: an object whose turn was too short waits for the next round,
+    /// one whose dirty pages are all being written already begins anew.
+    fn requeue(&self, object: Object, left: u64, desk: &mut Desk<'_>) {
+        if !desk.is_dirty(object) {
+            desk.dirty.leave(object);
+        } else if left == 0 {
+            desk.dirty.requeue(object, Queue::More, None);
+        } else {
+            desk.dirty.requeue(object, Queue::Dirty, Some(desk.now + Duration::from_nanos(1)));
+        }
+    }
+}
+
+/// `dirty_poll_interval`: about the root of what may be dirtied before the limit.
+fn poll_interval(dirty: u64, limit: u64) -> u64 {
+    if limit > dirty { 1 << ((limit - dirty).ilog2() / 2) } else { 1 }
+}
+
+impl WriteBack for Today {
+    fn allowance(&self, file: u32) -> u64 {
+        let writer = self.writers.get(file as usize).copied().unwrap_or_default();
+        let allowance =
+            if self.exceeded { writer.allowance.min(EXCEEDED_ALLOWANCE) } else { writer.allowance };
+        allowance.saturating_sub(writer.dirtied).max(1)
+    }
+
+    fn dirtied(&mut self, file: u32, _: u64, newly: u64) -> bool {
+        self.dirtied += newly;
+        if self.writers.len() <= file as usize {
+            self.writers.resize(file as usize + 1, Writer::default());
+        }
+        let writer = &mut self.writers[file as usize];
+        writer.dirtied += newly;
+        let allowance =
+            if self.exceeded { writer.allowance.min(EXCEEDED_ALLOWANCE) } else { writer.allowance };
+        writer.dirtied >= allowance
+    }
+
+    fn balance(&mut self, dirtier: &mut Dirtier, desk: &mut Desk<'_>) -> Verdict {
+        let now = milliseconds(desk.now);
+        let dirty = desk.held().dirty + desk.held().writing;
+        let file = dirtier.file as usize;
+        if dirty <= self.freerun() {
+            self.exceeded = false;
+            self.writers[file] =
+                Writer { dirtied: 0, allowance: poll_interval(dirty, self.dirty_limit), paused: now };
+            return Verdict::Go;
+        }
+        self.exceeded = dirty > self.dirty_limit;
+        let pos_ratio = self.pos_ratio(dirty);
+        self.update(desk, Some(pos_ratio));
+        let task = (self.rates.limit as i64 * pos_ratio / ONE) as u64;
+        let longest = self.longest_pause(dirty);
+        let (shortest, allowance) = self.shortest_pause(longest, task);
+        let writer = &mut self.writers[file];
+        let after = |pause: u64| desk.now + Duration::from_millis(pause);
+        if task == 0 {
+            *writer = Writer { dirtied: 0, allowance, paused: now + longest };
+            return Verdict::Again(after(longest));
+        }
+        let period = HZ * writer.dirtied / task;
+        // What it has thought since the last pause counts.
+        let pause = period as i64 - (now as i64 - writer.paused as i64);
+        if pause < shortest as i64 {
+            if pause < -(HZ as i64) {
+                (writer.paused, writer.dirtied) = (now, 0);
+            } else if period > 0 {
+                (writer.paused, writer.dirtied) = (writer.paused + period, 0);
+            } else if writer.allowance <= writer.dirtied {
+                writer.allowance += writer.dirtied;
+            }
+            return Verdict::Go;
+        }
+        let pause = (pause as u64).min(longest);
+        *writer = Writer { dirtied: 0, allowance, paused: now + pause };
+        Verdict::Pause(after(pause))
+    }
+
+    fn run(&mut self, desk: &mut Desk<'_>) {
+        loop {
+            let mut work = match self.work.take() {
+                Some(work) => work,
+                None => {
+                    let Some(work) = self.next_work(desk) else { return };
+                    self.begun = milliseconds(desk.now);
+                    work
+                }
+            };
+            if !self.flush(&mut work, desk) {
+                self.work = Some(work);
+                return;
+            }
+            // All that is dirty may be being written already.
+            if work.why == Why::Background && self.over_background(desk) {
+                return;
+            }
+        }
+    }
+
+    fn next_wake(&self, held: Held, _: bool) -> Time {
+        if held.dirty == 0 || self.work.is_some() { Time::NEVER } else { self.next_periodic }
+    }
+
+    fn pressed(&mut self, desk: &mut Desk<'_>) -> bool {
+        // shrink_folio_list leaves dirty pages to the flusher, which it wakes
+        // (wakeup_flusher_threads, for all that is dirty).
+        if self.work.is_none() {
+            self.work = Some(Work { why: Why::Reclaim, until: Time::NEVER, left: desk.held().dirty });
+        }
+        false
+    }
+}

@@ -1,0 +1,59 @@
+//! `2.6.17`: pdflush with the ratios of Linux 2.6.0 to 2.6.21.
+
+use super::WriteBack;
+use super::pdflush::{Knobs, Pdflush};
+use super::ratio;
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Keys, read};
+use fullstroke_units::Duration;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub(super) const SUMMARY: &str =
+    "pdflush as of Linux 2.6.17: in the background from 10 % on, by the writers from 40 %";
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Config {
+    /// Percent of memory from which on dirty pages are written in the background;
+    /// default 10.
+    #[serde(default = "dirty_background_ratio")]
+    dirty_background_ratio: u64,
+    /// Percent of memory from which on those who dirty pages write some; default 40.
+    /// Never above half of the memory, nor below 5.
+    #[serde(default = "dirty_ratio")]
+    dirty_ratio: u64,
+    /// How long an object may be dirty before it is written; default 30s.
+    #[serde(default = "dirty_expire")]
+    dirty_expire: Duration,
+    /// How often is looked for objects that have been dirty for too long; default
+    /// 5s. 0s: never.
+    #[serde(default = "dirty_writeback")]
+    dirty_writeback: Duration,
+}
+
+// `mm/page-writeback.c`: dirty_background_ratio, vm_dirty_ratio,
+// dirty_expire_centisecs (or _interval), dirty_writeback_centisecs.
+fn dirty_background_ratio() -> u64 {
+    10
+}
+
+fn dirty_ratio() -> u64 {
+    40
+}
+
+pub(super) fn dirty_expire() -> Duration {
+    Duration::from_secs(30)
+}
+
+pub(super) fn dirty_writeback() -> Duration {
+    Duration::from_secs(5)
+}
+
+pub(super) fn build(keys: &Keys, limit: u64) -> Result<Box<dyn WriteBack>, ConfigError> {
+    let config: Config = read(keys)?;
+    let background = ratio("dirty_background_ratio", config.dirty_background_ratio)?;
+    let dirty = ratio("dirty_ratio", config.dirty_ratio)?;
+    let Config { dirty_expire: expire, dirty_writeback: writeback, .. } = config;
+    Ok(Box::new(Pdflush::new(Knobs { background, dirty, expire, writeback }, limit)))
+}

@@ -1,0 +1,102 @@
+//! What a cache allocates once it has grown: nothing. One test, because the
+//! allocator is one.
+
+use cap::Cap;
+use fullstroke_contract::{Object, Status};
+use fullstroke_memory::{
+    Access, Answer, Cache, FileId, Io, MemoryKeys, Out, PAGE_BYTES, Policy, Queue, Ticket, read_ahead,
+    replacement, write_back,
+};
+use fullstroke_units::{Bytes, Duration, Seed, Time};
+use std::alloc::System;
+
+#[global_allocator]
+static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
+
+const LIMIT: u64 = 2000;
+const FILES: u32 = 20;
+
+struct World {
+    cache: Cache,
+    files: Vec<FileId>,
+    out: Out,
+    ios: Vec<(bool, Io)>,
+    waits: bool,
+    now: Time,
+}
+
+impl World {
+    fn new(replacement: &str, read_ahead: &str, write_back: &str) -> World {
+        let mut keys = MemoryKeys::of(Bytes(LIMIT * PAGE_BYTES));
+        keys.replacement = Some(Policy::Name(replacement.to_owned()));
+        keys.read_ahead = Some(Policy::Name(read_ahead.to_owned()));
+        keys.write_back = Some(Policy::Name(write_back.to_owned()));
+        let mut cache = Cache::new(&keys, Queue::default()).unwrap();
+        let files = (0..FILES).map(|file| cache.open(Object(file))).collect();
+        World { cache, files, out: Out::default(), ios: Vec::new(), waits: false, now: Time::ZERO }
+    }
+
+    fn take(&mut self) {
+        self.ios.extend(self.out.reads.drain(..).map(|io| (false, io)));
+        self.ios.extend(self.out.writes.drain(..).map(|io| (true, io)));
+        self.waits &= self.out.woken.is_empty();
+        self.out.woken.clear();
+    }
+
+    /// Answers what is under way, and lets time pass, until nobody waits.
+    fn settle(&mut self) {
+        self.take();
+        while self.waits || !self.ios.is_empty() {
+            self.now += Duration::from_millis(1);
+            match self.ios.pop() {
+                Some((true, io)) => self.cache.written(self.now, io.id, io.run, Status::Done, &mut self.out),
+                Some((false, io)) => {
+                    self.cache.read_done(self.now, io.id, io.run, Status::Done, &mut self.out)
+                }
+                None => self.cache.wake(self.now, &mut self.out),
+            }
+            self.take();
+        }
+    }
+
+    /// The same operations in each round, on the same pages.
+    fn round(&mut self) {
+        let mut random = Seed(7).stream("operations");
+        for number in 0..3000 {
+            let file = self.files[random.below(u64::from(FILES)) as usize];
+            let access = Access {
+                offset: random.below(1000) * 4000,
+                bytes: 1 + random.below(16 * PAGE_BYTES),
+                size: 1100 * PAGE_BYTES,
+            };
+            let ticket = Ticket(number);
+            let answer = match number % 50 {
+                0 => self.cache.fsync(self.now, Object(3), ticket, &mut self.out),
+                1..=20 => self.cache.write(self.now, file, access, false, ticket, &mut self.out),
+                _ => self.cache.read(self.now, file, access, ticket, &mut self.out),
+            };
+            self.waits = answer == Answer::Waits;
+            self.settle();
+        }
+    }
+}
+
+#[test]
+fn a_cache_that_has_grown_allocates_nothing() {
+    let of = |replacement: &str, read_ahead: &str, write_back: &str| {
+        let mut world = World::new(replacement, read_ahead, write_back);
+        (0..4).for_each(|_| world.round());
+        // A round may still need more of something than all before it: the least of
+        // some. The test harness has a thread of its own, which allocates a little.
+        let grown = (0..4).map(|_| {
+            let before = ALLOCATOR.total_allocated();
+            world.round();
+            ALLOCATOR.total_allocated() - before
+        });
+        let least = grown.min().unwrap();
+        assert!(least < 3_000, "{replacement}, {read_ahead}, {write_back}: {least} bytes by 3000 operations");
+    };
+    replacement::REGISTRY.iter().for_each(|entry| of(entry.name, "today", "today"));
+    read_ahead::REGISTRY.iter().for_each(|entry| of("lru2", entry.name, "today"));
+    write_back::REGISTRY.iter().for_each(|entry| of("lru2", "today", entry.name));
+}
