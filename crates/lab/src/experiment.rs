@@ -3,13 +3,13 @@
 use crate::load::at_load;
 use crate::{Candidate, LabError, Varied};
 use fullstroke_contract::Counter;
-use fullstroke_engine::{Engine, Outcome};
+use fullstroke_engine::Outcome;
 use fullstroke_fio::{BehindRate, FioReport, FioResults, FioSource};
 use fullstroke_measure::{
     Identity, Measured, Measurement, Overload, Progress, RebuildPlan, Recorder, Report, RequestLog,
     StreamsReport, WarmUp,
 };
-use fullstroke_stack::{RebuiltMember, VolumeSummary};
+use fullstroke_stack::{HostNodes, RebuiltMember, Run, VolumeSummary};
 use fullstroke_units::Time;
 use fullstroke_workload::Streams;
 use serde::Serialize;
@@ -92,9 +92,12 @@ pub fn run(
         config_digest: stack.digest().to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
-    let expected = run.source.expected_requests();
-    let open = run.source.arrivals_are_open();
-    let mut engine = Engine::new(run.layers, at_load(run.source, candidate.load));
+    let sources = || run.hosts.iter().map(|host| &host.source);
+    let expected = sources().map(|source| source.expected_requests()).sum::<Option<u64>>();
+    let open = sources().any(|source| source.arrivals_are_open());
+    let summary = VolumeReport::from(&run.summary);
+    let hurried = |host: HostNodes| HostNodes { source: at_load(host.source, candidate.load), ..host };
+    let mut engine = Run { hosts: run.hosts.into_iter().map(hurried).collect(), ..run }.engine();
     let drives: Vec<String> = engine.graph().drive_names().map(str::to_owned).collect();
     let log = log.map(|path| begin_log(path, &drives, &identity)).transpose()?;
     let warm_up = WarmUp { requests: 0, until: Time::ZERO + stack.measurement().warm_up };
@@ -131,7 +134,7 @@ pub fn run(
     });
     measured.report.streams =
         engine.workload::<Streams>().map(|source| StreamsReport::new(&source.results()));
-    Ok(Ran { varied: candidate.varied.clone(), measured, volume: VolumeReport::from(&run.summary), fio })
+    Ok(Ran { varied: candidate.varied.clone(), measured, volume: summary, fio })
 }
 
 impl Ran {

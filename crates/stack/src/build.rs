@@ -2,14 +2,15 @@
 
 use crate::StackError;
 use crate::config::{Stack, digest};
+use crate::hosts::HostNodes;
 use crate::link::LinkSpec;
 use crate::rebuild::{Members, RebuildKeys, RebuiltMember};
 use crate::stripes::Striped;
 use fullstroke_contract::registry::{self, Entry, Keys};
-use fullstroke_contract::{ConfigError, Source, Stripes};
+use fullstroke_contract::{ConfigError, Node, Stripes};
 use fullstroke_controller::Controller;
 use fullstroke_drive::Model;
-use fullstroke_engine::{Branch, Graph};
+use fullstroke_engine::{Branch, Engine, Graph};
 use fullstroke_host::{HostConfig, Underneath};
 use fullstroke_smart::SmartArray;
 use fullstroke_units::{Bytes, Sectors};
@@ -19,10 +20,11 @@ use serde_json::{Value, json};
 
 /// What a stack needs to run once.
 pub struct Run {
-    /// The layers, at time 0.
+    /// What each host has for itself: where its requests come from, and what they
+    /// pass.
+    pub hosts: Vec<HostNodes>,
+    /// What is below all of them, at time 0.
     pub layers: Branch,
-    /// Where requests come from.
-    pub source: Box<dyn Source>,
     /// What the volume amounts to.
     pub summary: VolumeSummary,
 }
@@ -68,8 +70,23 @@ impl Run {
         let fail = |error: ConfigError| stack.document.error(error);
         let layers = stack.layers()?;
         let capacity = stack.volume.capacity().map_err(fail)?;
-        let source = stack.workloads.source(capacity, stack.seed(), &stack.document)?;
-        Ok(Run { layers, source, summary })
+        let hosts = match &stack.hosts {
+            Some(hosts) => hosts.nodes(capacity, stack.seed(), &stack.document)?,
+            None => {
+                let source = stack.workloads.source(capacity, stack.seed(), &stack.document)?;
+                vec![HostNodes { source, layers: Vec::new() }]
+            }
+        };
+        Ok(Run { hosts, layers, summary })
+    }
+
+    /// An engine that runs it.
+    pub fn engine(self) -> Engine {
+        let nodes = |host: HostNodes| {
+            let source: Box<dyn Node> = host.source;
+            std::iter::once(source).chain(host.layers).collect()
+        };
+        Engine::of(Graph::below_all(self.hosts.into_iter().map(nodes).collect(), self.layers))
     }
 }
 
@@ -90,6 +107,10 @@ impl Stack {
     /// # Errors
     /// The layout's, at the line of the key.
     pub fn serve(&self) -> Result<Service, StackError> {
+        if self.hosts.is_some() {
+            let message = "several hosts run their own workloads; a stack that is served has clients instead";
+            return Err(self.document.error(ConfigError::new("hosts", message)));
+        }
         let summary = self.summary()?;
         let layers = self.layers_over(&self.volume.filled())?;
         let shape = self.volume.shape().map_err(|error| self.document.error(error))?;
@@ -128,7 +149,10 @@ impl Stack {
             };
             let mut underneath = self.volume.underneath()?;
             underneath.drive &= self.controller.is_none();
-            let host = self.host.build(underneath).map_err(|error| error.below("host"))?;
+            let host: Option<Box<dyn Node>> = match &self.hosts {
+                Some(hosts) => Some(Box::new(hosts.stage(self.volume.capacity()?)?)),
+                None => self.host.build(underneath).map_err(|error| error.below("host"))?,
+            };
             Ok(match host {
                 Some(host) => Branch::over(host, array),
                 None => array,

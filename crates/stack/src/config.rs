@@ -2,10 +2,11 @@
 
 use crate::build::{Run, VolumeSpec};
 use crate::document::Document;
+use crate::hosts::Hosts;
 use crate::link::LinkSpec;
 use crate::volume::{Inherited, read_volume};
 use crate::workload::{Workload, no_workload};
-use crate::workloads::Workloads;
+use crate::workloads::{Place, Workloads};
 use crate::{Overrides, StackError, schema};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{self, Keys, check_known, read};
@@ -33,6 +34,8 @@ pub struct Stack {
     pub(crate) document: Document,
     pub(crate) workloads: Workloads,
     pub(crate) host: HostConfig,
+    /// In place of both, where there are several.
+    pub(crate) hosts: Option<Hosts>,
     pub(crate) controller: Option<ControllerConfig>,
     pub(crate) link: Option<LinkSpec>,
     pub(crate) volume: VolumeSpec,
@@ -43,8 +46,19 @@ pub struct Stack {
     digest: String,
 }
 
-const KEYS: &[&str] =
-    &["title", "seed", "workload", "workloads", "host", "controller", "link", "volume", "measurement"];
+const KEYS: &[&str] = &[
+    "title",
+    "seed",
+    "workload",
+    "workloads",
+    "host",
+    "hosts",
+    "shared",
+    "controller",
+    "link",
+    "volume",
+    "measurement",
+];
 
 impl Stack {
     /// Reads and checks a stack file.
@@ -54,7 +68,9 @@ impl Stack {
     pub fn load(path: &Path, overrides: &Overrides) -> Result<Stack, StackError> {
         let stack = Stack::read(path, overrides)?;
         match &stack.workloads {
-            Workloads::Clients => return Err(stack.document.error(no_workload().below("workload"))),
+            Workloads::Clients if stack.hosts.is_none() => {
+                return Err(stack.document.error(no_workload().below("workload")));
+            }
             // Whoever runs it opens it.
             Workloads::One(one) if one.trace_file().is_some() => {}
             _ => _ = stack.build()?,
@@ -77,7 +93,9 @@ impl Stack {
         overrides.apply(&mut document)?;
         let known: Vec<String> = KEYS.iter().map(|&key| key.to_owned()).collect();
         check_known(document.values(), &known).map_err(|error| document.error(error))?;
-        let workloads = Workloads::read(&document, &folder)?;
+        let hosts = Hosts::read(&document, &folder)?;
+        let workloads =
+            Workloads::read(document.values(), &Place { document: &document, path: "" }, &folder)?;
         let tables = Tables::read(&document).map_err(|error| document.error(error))?;
         let Tables { title, seed, host, controller, link, volume, measurement } = tables;
         let volume = read_volume(&document, &folder, &volume, "volume", &Inherited::default())?;
@@ -89,6 +107,7 @@ impl Stack {
             document,
             workloads,
             host,
+            hosts,
             controller,
             link,
             volume,
@@ -125,12 +144,12 @@ impl Stack {
     /// The names of the workload's processes by their number, which is one more
     /// than the index here; empty where the workload names none.
     pub fn process_names(&self) -> Vec<String> {
-        self.workloads.process_names()
+        self.hosts.as_ref().map_or_else(|| self.workloads.process_names(), Hosts::process_names)
     }
 
     /// The names of the workloads by their index, where the stack has several.
     pub fn workload_names(&self) -> Vec<String> {
-        self.workloads.names()
+        self.hosts.as_ref().map_or_else(|| self.workloads.names(), Hosts::workload_names)
     }
 
     /// Sixteen hexadecimal digits that differ where two stacks do: workload,
@@ -187,6 +206,7 @@ impl Stack {
         values.remove("title");
         values.remove("seed");
         self.workloads.identify(&mut values);
+        self.hosts.iter().for_each(|hosts| hosts.identify(&mut values));
         let described = json!({ "stack": values, "drives": self.volume.drive_configs() });
         digest(&described)
     }

@@ -7,6 +7,7 @@
 //! | `config.rs` | the stack file |
 //! | `overrides.rs` | what the command line changes in it |
 //! | `workloads.rs`, `workload.rs`, `workload/` | its workloads: one or several; the kinds |
+//! | `hosts.rs` | its hosts, where there are several, and what they share |
 //! | `volume.rs` | its volume |
 //! | `build.rs` | from a stack file to layers and a source |
 //! | `link.rs` | the link between a volume and its drives |
@@ -21,6 +22,7 @@ mod document;
 mod drive_names;
 pub mod drives;
 mod error;
+mod hosts;
 mod layouts;
 mod link;
 mod overrides;
@@ -36,6 +38,7 @@ pub use build::{Run, Service, VolumeSummary};
 pub use config::{MeasurementConfig, Stack};
 pub use document::Document;
 pub use error::StackError;
+pub use hosts::HostNodes;
 pub use overrides::Overrides;
 pub use rebuild::RebuiltMember;
 pub use reference::reference;

@@ -54,20 +54,25 @@ impl Overrides {
         self.set.iter().try_for_each(|assignment| document.set(assignment))
     }
 
-    /// Where there are several workloads, a trace or a job file stands in place
+    /// Where there are several workloads or hosts, a trace or a job file stands in place
     /// of all of them, and a key is nobody's.
     fn apply_to_several(&self, document: &mut Document) -> Result<(), StackError> {
         if self.trace.is_some() || self.fio.is_some() {
-            document.remove("workloads");
+            ["workloads", "hosts", "shared"].into_iter().for_each(|key| document.remove(key));
             return Ok(());
         }
         let changed = !self.trace_keys.is_empty() || self.requests.is_some();
-        if changed && document.values().contains_key("workloads") {
-            let message = "the stack has several workloads; change one with --set, as in \
-                           --set workloads[0].requests=1000";
-            return Err(StackError::whole(document.file(), message));
+        let several =
+            [("workloads", "workloads[0].requests=1000"), ("hosts", "hosts[0].workload.requests=1000")];
+        let several = several.into_iter().find(|(key, _)| document.values().contains_key(*key));
+        match several.filter(|_| changed) {
+            None => Ok(()),
+            Some((key, example)) => {
+                let message =
+                    format!("the stack has several {key}; change one with --set, as in --set {example}");
+                Err(StackError::whole(document.file(), message))
+            }
         }
-        Ok(())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::config::MeasurementConfig;
 use crate::drives;
+use crate::hosts::HostsKeys;
 use crate::layouts::LAYOUTS;
 use crate::schema;
 use crate::workload::{self, Kind};
@@ -11,6 +12,7 @@ use fullstroke_contract::registry::{Entry, schema_of};
 use fullstroke_controller::{ControllerConfig, DestageConfig};
 use fullstroke_drive::DriveConfig;
 use fullstroke_host::{HostKeys, elevator};
+use fullstroke_stage::StageConfig;
 use fullstroke_workload::{addresses, arrivals};
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -19,7 +21,7 @@ use std::fmt::Write as _;
 pub fn reference() -> String {
     let mut page = String::from(
         "# Reference\n\n<!-- Written by `make generate`; a test holds it to the code. -->\n\n\
-         A stack file has the tables `[workload]` (or several `[[workloads]]`), `[host]`, `[controller]`, `[link]`, `[volume]` and `[measurement]`, and the keys `title` and `seed`.\n\
+         A stack file has the tables `[workload]` (or several `[[workloads]]`), `[host]` (or several `[[hosts]]` and `[shared]`), `[controller]`, `[link]`, `[volume]` and `[measurement]`, and the keys `title` and `seed`.\n\
          Sizes are written `64KiB` (1024) or `64KB` (1000), times `3.5ms`. `--set volume.chunk=256KiB` replaces any key.\n",
     );
     section(&mut page, "[volume]", "Every volume has these keys, and those of its layout.");
@@ -51,6 +53,20 @@ pub fn reference() -> String {
     section(&mut page, "[host]", "");
     keys(&mut page, schema_of::<HostKeys>().as_value());
     policies(&mut page, "Elevators: `elevator = ...` in `[host]` or `[host.members]`", elevator::REGISTRY);
+    section(
+        &mut page,
+        "[[hosts]]",
+        "Several hosts above one array, in place of `[workload]` and `[host]`: each has a `[hosts.workload]` (or several `[[hosts.workloads]]`), the keys of \
+         `[host]`, and these. Workloads with results of their own do not go here.",
+    );
+    keys(&mut page, schema_of::<HostsKeys>().as_value());
+    section(
+        &mut page,
+        "[shared]",
+        "What these hosts share above the controller or the volume: a target's or a Dom0's processor and queue.",
+    );
+    keys(&mut page, schema_of::<StageConfig>().as_value());
+    policies(&mut page, "Fairness: `fairness = ...` in `[shared]`", fullstroke_stage::fairness::REGISTRY);
     section(
         &mut page,
         "[controller]",

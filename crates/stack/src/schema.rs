@@ -2,6 +2,7 @@
 
 use crate::config::MeasurementConfig;
 use crate::drives;
+use crate::hosts::HostsKeys;
 use crate::layouts::LAYOUTS;
 use crate::workload::{self, Kind};
 use crate::workloads::WorkloadKeys;
@@ -9,6 +10,7 @@ use fullstroke_contract::registry::{Entry, schema_of};
 use fullstroke_controller::ControllerConfig;
 use fullstroke_drive::DriveConfig;
 use fullstroke_host::{HostKeys, elevator};
+use fullstroke_stage::StageConfig;
 use fullstroke_workload::{addresses, arrivals};
 use serde_json::{Map, Value, json};
 
@@ -37,7 +39,11 @@ pub(crate) fn stack() -> Value {
     controller["properties"]["discipline"]["enum"] = disciplines.collect();
     let link = choice(fullstroke_link::REGISTRY, "kind", &mut definitions);
     let host = host(&mut definitions);
+    let hosts = hosts(&each, &workloads, &mut definitions);
     definitions.insert("Host".into(), host);
+    let mut shared = choice(fullstroke_stage::fairness::REGISTRY, "fairness", &mut definitions);
+    let of_stage = hoisted(schema_of::<StageConfig>().into(), &mut definitions);
+    shared["properties"] = of_stage["properties"].clone();
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "a fullstroke stack",
@@ -49,13 +55,15 @@ pub(crate) fn stack() -> Value {
             "workload": { "anyOf": each },
             "workloads": workloads,
             "host": { "$ref": "#/$defs/Host" },
+            "hosts": hosts,
+            "shared": shared,
             "controller": controller,
             "link": link,
             "volume": { "$ref": "#/$defs/Volume" },
             "measurement": hoisted(schema_of::<MeasurementConfig>().into(), &mut definitions),
         },
         "required": ["volume"],
-        "oneOf": [{ "required": ["workload"] }, { "required": ["workloads"] }],
+        "oneOf": [{ "required": ["workload"] }, { "required": ["workloads"] }, { "required": ["hosts"] }],
         "$defs": definitions,
     })
 }
@@ -84,6 +92,27 @@ fn side_by_side(kinds: Vec<Value>, definitions: &mut Map<String, Value>) -> Valu
     };
     let items: Vec<Value> = kinds.into_iter().map(named).collect();
     json!({ "type": "array", "description": "several workloads at once", "items": { "anyOf": items } })
+}
+
+/// Several hosts, each with workloads of these kinds, and keys of `[host]`.
+fn hosts(kinds: &[Value], workloads: &Value, definitions: &mut Map<String, Value>) -> Value {
+    let mut host = hoisted(schema_of::<HostsKeys>().into(), definitions);
+    let layer = hoisted(schema_of::<HostKeys>().into(), definitions);
+    if let (Some(properties), Some(layer)) =
+        (host["properties"].as_object_mut(), layer["properties"].as_object())
+    {
+        properties.extend(
+            layer
+                .iter()
+                .filter(|(key, _)| *key != "members")
+                .map(|(key, value)| (key.clone(), value.clone())),
+        );
+        properties.insert("workload".into(), json!({ "anyOf": kinds }));
+        properties.insert("workloads".into(), workloads.clone());
+    }
+    // The elevator's own keys stand beside these.
+    host["additionalProperties"] = json!(true);
+    json!({ "type": "array", "description": "several hosts above one array", "items": host })
 }
 
 /// A host without an elevator, or with one and its keys.

@@ -46,27 +46,66 @@ pub(crate) struct NamedWorkload {
 /// (`include/linux/threads.h`).
 const PROCESSES_MAX: u32 = 1 << 22;
 
+/// A table of the document, for errors.
+pub(crate) struct Place<'a> {
+    pub(crate) document: &'a Document,
+    /// Where it stands, such as `hosts[1]`; empty at the top.
+    pub(crate) path: &'a str,
+}
+
+impl Place<'_> {
+    fn of(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+    }
+    /// An error at a key of the table.
+    pub(crate) fn error(&self, error: ConfigError) -> StackError {
+        self.document.error(error.below(self.path))
+    }
+}
+
+/// Workloads and named processes that have numbers so far.
+#[derive(Default)]
+pub(crate) struct Numbers {
+    workloads: u16,
+    processes: u32,
+}
+
+impl Numbers {
+    /// The number before the first process of one more workload. Processes with
+    /// names are numbered through, as results count them; those of a trace lie
+    /// above all of them.
+    fn take(&mut self, named: u32) -> u32 {
+        self.workloads += 1;
+        if named == 0 {
+            return u32::from(self.workloads).saturating_mul(PROCESSES_MAX);
+        }
+        self.processes += named;
+        self.processes - named
+    }
+}
+
 impl Workloads {
-    /// Reads what the document says of them; files that they name lie in
-    /// `folder`.
+    /// Reads what a table of the document, at `place` in it, says of them; files
+    /// that they name lie in `folder`.
     ///
     /// # Errors
     /// At the key of what cannot be, or of a file that says so.
-    pub(crate) fn read(document: &Document, folder: &Path) -> Result<Workloads, StackError> {
-        let several = document.values().get("workloads");
-        match (document.values().get("workload"), several) {
-            (Some(_), Some(_)) => {
-                let message = "found beside [workload]; give one of the two";
-                Err(document.error(ConfigError::new("workloads", message)))
-            }
-            (None, Some(Value::Array(items))) => read_several(items, document, folder),
-            (None, Some(other)) => {
-                let message = format!("found {other}; expected [[workloads]]");
-                Err(document.error(ConfigError::new("workloads", message)))
-            }
-            (_, None) => {
-                let keys = document.section("workload").map_err(|error| document.error(error))?;
-                read_one(&keys, folder).map_err(|error| error.at("workload", document))
+    pub(crate) fn read(table: &Keys, place: &Place<'_>, folder: &Path) -> Result<Workloads, StackError> {
+        let refuse = |message: String| Err(place.error(ConfigError::new("workloads", message)));
+        match (table.get("workload"), table.get("workloads")) {
+            (Some(_), Some(_)) => refuse("found beside [workload]; give one of the two".into()),
+            (None, Some(Value::Array(items))) => read_several(items, place, folder),
+            (None, Some(other)) => refuse(format!("found {other}; expected [[workloads]]")),
+            (one, None) => {
+                let keys = match one {
+                    None => Keys::new(),
+                    Some(Value::Object(keys)) => keys.clone(),
+                    Some(other) => {
+                        let message = format!("found {other}; expected a table, [workload]");
+                        return Err(place.error(ConfigError::new("workload", message)));
+                    }
+                };
+                read_one(&keys, folder).map_err(|error| error.at(&place.of("workload"), place.document))
             }
         }
     }
@@ -81,15 +120,47 @@ impl Workloads {
         seed: Seed,
         document: &Document,
     ) -> Result<Box<dyn Source>, StackError> {
+        let place = Place { document, path: "" };
         match self {
-            Workloads::Clients => Err(document.error(no_workload().below("workload"))),
-            Workloads::One(one) => one.source(capacity, seed).map_err(|error| error.at("workload", document)),
-            Workloads::Several(several) => {
-                let parts = parts(several, capacity, seed);
-                let source = parts.map(|parts| Box::new(SideBySide::new(parts)) as _);
-                source.map_err(|(index, error)| error.at(&format!("workloads[{index}]"), document))
+            Workloads::Several(_) => {
+                let start = Duration::ZERO;
+                Ok(Box::new(self.of_host(capacity, seed, start, &mut Numbers::default(), &place)?))
             }
+            Workloads::Clients => Err(place.error(no_workload().below("workload"))),
+            Workloads::One(one) => one.source(capacity, seed).map_err(|error| error.at("workload", document)),
         }
+    }
+
+    /// The same for one of several hosts, whose workloads begin `start` later, and
+    /// are numbered behind those of hosts before it.
+    ///
+    /// # Errors
+    /// At the workload's key, or its file's.
+    pub(crate) fn of_host(
+        &self,
+        capacity: Sectors,
+        seed: Seed,
+        start: Duration,
+        numbers: &mut Numbers,
+        place: &Place<'_>,
+    ) -> Result<SideBySide, StackError> {
+        let first = numbers.workloads;
+        let parts = match self {
+            Workloads::Clients => return Err(place.error(no_workload().below("workload"))),
+            Workloads::One(one) => {
+                let source = one.source(capacity, seed);
+                let source = source.map_err(|error| error.at(&place.of("workload"), place.document))?;
+                let first_process = numbers.take(one.process_names().len() as u32);
+                vec![Part { source, start, background: false, first_process }]
+            }
+            Workloads::Several(several) => {
+                let parts = parts(several, capacity, seed, start, numbers);
+                parts.map_err(|(index, error)| {
+                    error.at(&place.of(&format!("workloads[{index}]")), place.document)
+                })?
+            }
+        };
+        Ok(SideBySide::new(parts).numbered_from(first))
     }
 
     /// The workload, where there is one alone.
@@ -139,16 +210,17 @@ fn read_one(keys: &Keys, folder: &Path) -> Result<Workloads, WorkloadError> {
     read_workload(kind_of(keys)?, keys, folder).map(Workloads::One)
 }
 
-fn read_several(items: &[Value], document: &Document, folder: &Path) -> Result<Workloads, StackError> {
+fn read_several(items: &[Value], place: &Place<'_>, folder: &Path) -> Result<Workloads, StackError> {
     let mut several: Vec<NamedWorkload> = Vec::new();
     for (index, item) in items.iter().enumerate() {
         let named = read_named(item, &several, folder);
-        several.push(named.map_err(|error| error.at(&format!("workloads[{index}]"), document))?);
+        let at = place.of(&format!("workloads[{index}]"));
+        several.push(named.map_err(|error| error.at(&at, place.document))?);
     }
     if several.iter().all(|named| named.keys.background) {
         let message = "every workload is in the background, so that nothing ends the run; \
                        leave out `background = true` in one";
-        return Err(document.error(ConfigError::new("workloads", message)));
+        return Err(place.error(ConfigError::new("workloads", message)));
     }
     Ok(Workloads::Several(several))
 }
@@ -174,7 +246,7 @@ fn read_named(item: &Value, before: &[NamedWorkload], folder: &Path) -> Result<N
 }
 
 /// It is a part of metrics' names, and of paths.
-fn check_name(name: &str) -> Result<(), ConfigError> {
+pub(crate) fn check_name(name: &str) -> Result<(), ConfigError> {
     let plain = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_');
     if name.is_empty() || !name.chars().all(plain) {
         return Err(ConfigError::new("name", format!("found `{name}`; expected letters, digits, - and _")));
@@ -182,7 +254,7 @@ fn check_name(name: &str) -> Result<(), ConfigError> {
     Ok(())
 }
 
-fn check_beside_others(kind: &Entry<Kind>) -> Result<(), ConfigError> {
+pub(crate) fn check_beside_others(kind: &Entry<Kind>) -> Result<(), ConfigError> {
     if !kind.build.alone {
         return Ok(());
     }
@@ -202,21 +274,14 @@ fn parts(
     several: &[NamedWorkload],
     capacity: Sectors,
     seed: Seed,
+    start: Duration,
+    numbers: &mut Numbers,
 ) -> Result<Vec<Part>, (usize, WorkloadError)> {
-    let mut named_processes = 0;
     let mut part = |(index, NamedWorkload { keys, workload }): (usize, &NamedWorkload)| {
         let seed = seed.of(&format!("workload {}", keys.name));
         let source = workload.source(capacity, seed).map_err(|error| (index, error))?;
-        // Processes with names are numbered through, as results count them; those
-        // of a trace lie above all of them.
-        let first_process = match workload.process_names().len() as u32 {
-            0 => (index as u32 + 1).saturating_mul(PROCESSES_MAX),
-            named => {
-                named_processes += named;
-                named_processes - named
-            }
-        };
-        Ok(Part { source, start: keys.start, background: keys.background, first_process })
+        let first_process = numbers.take(workload.process_names().len() as u32);
+        Ok(Part { source, start: start + keys.start, background: keys.background, first_process })
     };
     several.iter().enumerate().map(&mut part).collect()
 }

@@ -2,7 +2,7 @@
 //! books.
 
 use fullstroke_contract::Operation;
-use fullstroke_engine::{Engine, Finished, Observer};
+use fullstroke_engine::{Finished, Observer};
 use fullstroke_stack::{Overrides, Stack};
 use std::path::{Path, PathBuf};
 
@@ -43,7 +43,7 @@ fn every_stack_runs_and_the_parts_add_up() {
         let stack = Stack::load(&file, &overrides).unwrap_or_else(|error| panic!("{error}"));
         let run = stack.build().unwrap();
         let mut books = Books::default();
-        let outcome = Engine::new(run.layers, run.source).run(&mut books).unwrap();
+        let outcome = run.engine().run(&mut books).unwrap();
         assert_eq!(outcome.completed, outcome.requests, "{}", file.display());
         assert_eq!(books.reads + books.writes, outcome.requests);
         assert_eq!(books.processes as usize, stack.process_names().len(), "{}", file.display());
@@ -58,7 +58,7 @@ fn the_write_back_buffer_shortens_writes_and_the_battery_makes_it_safe() {
         let stack = Stack::load(&mixed, &Overrides { set, ..Overrides::default() }).unwrap();
         let run = stack.build().unwrap();
         let mut writes = Writes::default();
-        Engine::new(run.layers, run.source).run(&mut writes).unwrap();
+        run.engine().run(&mut writes).unwrap();
         writes.sum_ms / writes.count
     };
     let (with, without) = (mean_write_ms(&[]), mean_write_ms(&["controller.battery=false"]));

@@ -1,6 +1,6 @@
 //! The host of a stack: what it changes in a run, and what is refused.
 
-use fullstroke_engine::{Engine, Finished, Observer, Outcome};
+use fullstroke_engine::{Finished, Observer, Outcome};
 use fullstroke_stack::{Overrides, Stack};
 use fullstroke_units::Duration;
 use std::path::PathBuf;
@@ -48,7 +48,7 @@ fn run(host: &str, volume: &str) -> (Outcome, Duration) {
     let folder = Folder(tempfile::tempdir().unwrap());
     let run = folder.stack(host, volume).unwrap().build().unwrap();
     let mut total = Total::default();
-    let outcome = Engine::new(run.layers, run.source).run(&mut total).unwrap();
+    let outcome = run.engine().run(&mut total).unwrap();
     assert_eq!(outcome.completed, 3000);
     (outcome, total.response)
 }

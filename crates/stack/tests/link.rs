@@ -1,7 +1,7 @@
 //! The link of a stack: what it changes in a run, and what is refused.
 
 use fullstroke_contract::LayerReadings;
-use fullstroke_engine::{Engine, Finished, Observer, Outcome};
+use fullstroke_engine::{Finished, Observer, Outcome};
 use fullstroke_stack::{Overrides, Stack};
 use fullstroke_units::Duration;
 
@@ -41,7 +41,7 @@ impl Observer for Total {
 fn run(text: &str) -> (Outcome, Duration) {
     let run = stack(text).unwrap().build().unwrap();
     let mut total = Total::default();
-    let outcome = Engine::new(run.layers, run.source).run(&mut total).unwrap();
+    let outcome = run.engine().run(&mut total).unwrap();
     assert_eq!(outcome.completed, 2000);
     (outcome, total.0)
 }

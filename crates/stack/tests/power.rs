@@ -1,7 +1,7 @@
 //! Stacks whose platters stop and start.
 
 use fullstroke_contract::{Extent, Notice, Operation, Signal};
-use fullstroke_engine::{Engine, Finished, Observer};
+use fullstroke_engine::{Finished, Observer};
 use fullstroke_stack::{Overrides, Stack};
 use fullstroke_trace::{OUTPUTS, Record, TraceWriter};
 use fullstroke_units::Time;
@@ -55,7 +55,7 @@ fn run(operations: &[Operation]) -> Seen {
     let stack = Stack::load(&folder.path().join("stack.toml"), &Overrides::default()).unwrap();
     let run = stack.build().unwrap();
     let mut seen = Seen::default();
-    Engine::new(run.layers, run.source).run(&mut seen).unwrap();
+    run.engine().run(&mut seen).unwrap();
     seen
 }
 

@@ -1,7 +1,7 @@
 //! Members that are rebuilt while a stack runs.
 
 use fullstroke_contract::{Notice, Signal};
-use fullstroke_engine::{Engine, Observer, Outcome};
+use fullstroke_engine::{Observer, Outcome};
 use fullstroke_stack::{Overrides, Stack};
 use fullstroke_units::{Sectors, Time};
 use std::fs;
@@ -49,7 +49,7 @@ fn run(volume: &str, requests: u64) -> (Outcome, Seen) {
 fn run_at(rate_per_s: f64, volume: &str, requests: u64) -> (Outcome, Seen) {
     let run = stack_at(rate_per_s, volume, requests).unwrap().build().unwrap();
     let mut seen = Seen::default();
-    let outcome = Engine::new(run.layers, run.source).run(&mut seen).unwrap();
+    let outcome = run.engine().run(&mut seen).unwrap();
     (outcome, seen)
 }
 

@@ -2,7 +2,7 @@
 //! `studies/chang-du-2001`, shortened, and what is refused.
 
 use fullstroke_contract::Order;
-use fullstroke_engine::{Engine, Finished, Graph, Machine, Observer, Outcome};
+use fullstroke_engine::{Finished, Graph, Machine, Observer, Outcome};
 use fullstroke_stack::{Overrides, Stack};
 use fullstroke_units::{Duration, Time};
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ impl Observer for Books {
 
 fn run(file: &str, set: &[&str]) -> Outcome {
     let run = load(file, set).unwrap_or_else(|error| panic!("{error}")).build().unwrap();
-    Engine::new(run.layers, run.source).run(&mut Books).unwrap()
+    run.engine().run(&mut Books).unwrap()
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn every_stack_runs_and_the_parts_add_up() {
 #[test]
 fn smart_disks_are_drives_with_names_and_counters() {
     let run = load("base.toml", &[]).unwrap().build().unwrap();
-    let mut engine = Engine::new(run.layers, run.source);
+    let mut engine = run.engine();
     let outcome = engine.run(&mut Books).unwrap();
     assert_eq!(engine.graph().drive_names().collect::<Vec<_>>(), ["0", "1", "2", "3", "4", "5", "6", "7"]);
     let drives = &outcome.counters.drives;

@@ -26,6 +26,8 @@ pub struct Part {
 /// only to who knows them all.
 pub struct SideBySide {
     parts: Vec<Running>,
+    /// The number of the first among the stack's workloads.
+    first: u16,
     /// The requests in flight: whose they are, and what that source calls them.
     in_flight: Slots<(u16, RequestId)>,
     /// Reused for what a part issues.
@@ -47,7 +49,13 @@ impl SideBySide {
         assert!(parts.iter().any(|part| !part.background), "a workload in the foreground ends the run");
         assert!(parts.len() <= usize::from(u16::MAX), "a request knows its workload as 16 bits");
         let parts = parts.into_iter().map(|part| Running { part, in_flight: 0 }).collect();
-        SideBySide { parts, in_flight: Slots::default(), issued: Out::new() }
+        SideBySide { parts, first: 0, in_flight: Slots::default(), issued: Out::new() }
+    }
+
+    /// The same where `first` others of other hosts are numbered before them.
+    #[must_use]
+    pub fn numbered_from(self, first: u16) -> SideBySide {
+        SideBySide { first, ..self }
     }
 
     /// Whether every workload in the foreground has ended.
@@ -64,7 +72,7 @@ impl SideBySide {
         for mut request in self.issued.requests() {
             running.in_flight += 1;
             request.id = RequestId(u64::from(self.in_flight.keep((index as u16, request.id))));
-            request.hints.workload = index as u16;
+            request.hints.workload = self.first + index as u16;
             if request.hints.process != 0 {
                 request.hints.process = request.hints.process.wrapping_add(running.part.first_process);
             }

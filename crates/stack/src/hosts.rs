@@ -1,0 +1,228 @@
+//! Several hosts above one array, `[[hosts]]`, and what they share, `[shared]`.
+
+use crate::StackError;
+use crate::document::Document;
+use crate::workload::{kind_of, no_workload};
+use crate::workloads::{Numbers, Place, Workloads, check_beside_others, check_name};
+use fullstroke_contract::registry::{Keys, known_keys, read, schema_of};
+use fullstroke_contract::{ConfigError, Node, Port, Source};
+use fullstroke_host::{HostConfig, Underneath};
+use fullstroke_stage::{Addresses, Region, Regions, Stage, StageConfig};
+use fullstroke_units::{Bytes, Duration, Sectors, Seed};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// One of several hosts: keys that each has beside its workloads and those of
+/// `[host]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostsKeys {
+    /// What it is called in results: `workloads.NAME.response_ms.p99`, or
+    /// `workloads.NAME-WORKLOAD...` where it has several.
+    pub name: String,
+    /// When its workloads begin.
+    #[serde(default)]
+    pub start: Duration,
+    /// How much of the array it has; unless said, an equal part of what the
+    /// others leave.
+    #[serde(default)]
+    pub size: Option<Bytes>,
+    /// Its weight among the hosts, for `fairness = "weighted"`.
+    #[serde(default = "one")]
+    pub weight: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// The hosts of a stack that has several.
+pub(crate) struct Hosts {
+    hosts: Vec<Host>,
+    shared: StageConfig,
+    /// The keys of the rule of fairness.
+    rule: Keys,
+}
+
+struct Host {
+    keys: HostsKeys,
+    layer: HostConfig,
+    workloads: Workloads,
+}
+
+/// What is above the array for one host, fresh.
+pub struct HostNodes {
+    /// Where its requests come from.
+    pub source: Box<dyn Source>,
+    /// What they pass, from the top.
+    pub layers: Vec<Box<dyn Node>>,
+}
+
+impl Hosts {
+    /// Reads `[[hosts]]` and `[shared]`, if the document has hosts.
+    ///
+    /// # Errors
+    /// At the key of what cannot be, or of a file that says so.
+    pub(crate) fn read(document: &Document, folder: &Path) -> Result<Option<Hosts>, StackError> {
+        let refuse = |key: &str, message: String| Err(document.error(ConfigError::new(key, message)));
+        let items = match document.values().get("hosts") {
+            None if document.values().contains_key("shared") => {
+                return refuse(
+                    "shared",
+                    "there is nobody to share: it stands between [[hosts]] and the volume".into(),
+                );
+            }
+            None => return Ok(None),
+            Some(Value::Array(items)) if !items.is_empty() => items,
+            Some(other) => return refuse("hosts", format!("found {other}; expected [[hosts]]")),
+        };
+        if let Some(key) =
+            ["workload", "workloads", "host"].into_iter().find(|&key| document.values().contains_key(key))
+        {
+            return refuse(key, "found beside [[hosts]]; each of them has its own".into());
+        }
+        let shared = document.section("shared").and_then(|table| StageConfig::read(&table));
+        let (shared, rule) = shared.map_err(|error| document.error(error.below("shared")))?;
+        let mut hosts: Vec<Host> = Vec::new();
+        for (index, item) in items.iter().enumerate() {
+            let path = format!("hosts[{index}]");
+            let host = read_host(item, &hosts, &Place { document, path: &path }, folder)?;
+            hosts.push(host);
+        }
+        let hosts = Hosts { hosts, shared, rule };
+        hosts
+            .shared
+            .rule(&hosts.rule, &hosts.weights())
+            .map_err(|error| document.error(error.below("shared")))?;
+        hosts.check_names(document)?;
+        Ok(Some(hosts))
+    }
+
+    /// Workloads are told apart by name, whatever host they are of.
+    fn check_names(&self, document: &Document) -> Result<(), StackError> {
+        let mut seen = BTreeSet::new();
+        for (index, host) in self.hosts.iter().enumerate() {
+            if let Some(twice) = host.names().into_iter().find(|name| !seen.insert(name.clone())) {
+                let message =
+                    format!("a workload of this host is called `{twice}` in results, and so is another");
+                return Err(document.error(ConfigError::new(format!("hosts[{index}].name"), message)));
+            }
+        }
+        Ok(())
+    }
+
+    fn weights(&self) -> Vec<u32> {
+        self.hosts.iter().map(|host| host.keys.weight).collect()
+    }
+
+    fn regions(&self, capacity: Sectors) -> Result<Regions, ConfigError> {
+        let sectors = |size: Bytes| Sectors(size.0 / 512);
+        let sizes: Vec<Option<Sectors>> = self.hosts.iter().map(|host| host.keys.size.map(sectors)).collect();
+        match self.shared.addresses {
+            Addresses::Whole => Ok(Regions::whole(self.hosts.len(), capacity)),
+            Addresses::Parts => Regions::parts(&sizes, capacity)
+                .map_err(|(host, error)| error.below(&format!("hosts[{host}]"))),
+        }
+    }
+
+    /// What they share, above an array of `capacity`, fresh.
+    ///
+    /// # Errors
+    /// A host for which nothing is left of the array.
+    pub(crate) fn stage(&self, capacity: Sectors) -> Result<Stage, ConfigError> {
+        let rule = self.shared.rule(&self.rule, &self.weights()).map_err(|error| error.below("shared"))?;
+        Ok(Stage::new(self.regions(capacity)?, rule, self.shared.cost, self.shared.queue_depth))
+    }
+
+    /// What each has above that, fresh.
+    ///
+    /// # Errors
+    /// A workload's, or a layer's, at its key.
+    pub(crate) fn nodes(
+        &self,
+        capacity: Sectors,
+        seed: Seed,
+        document: &Document,
+    ) -> Result<Vec<HostNodes>, StackError> {
+        let regions = self.regions(capacity).map_err(|error| document.error(error))?;
+        let mut numbers = Numbers::default();
+        let mut nodes = Vec::new();
+        for (index, host) in self.hosts.iter().enumerate() {
+            let path = format!("hosts[{index}]");
+            let place = Place { document, path: &path };
+            let Region { sectors, .. } = regions.of(Port::of(index));
+            let seed = seed.of(&format!("host {}", host.keys.name));
+            let source = host.workloads.of_host(sectors, seed, host.keys.start, &mut numbers, &place)?;
+            let underneath = Underneath { capacity: sectors, drive: false, stripes: None };
+            let layer = host.layer.build(underneath).map_err(|error| place.error(error))?;
+            nodes.push(HostNodes { source: Box::new(source), layers: layer.into_iter().collect() });
+        }
+        Ok(nodes)
+    }
+
+    /// The names of all processes, in order.
+    pub(crate) fn process_names(&self) -> Vec<String> {
+        self.hosts.iter().flat_map(|host| host.workloads.process_names()).collect()
+    }
+
+    /// The names of all workloads, by their number.
+    pub(crate) fn workload_names(&self) -> Vec<String> {
+        self.hosts.iter().flat_map(Host::names).collect()
+    }
+
+    /// Changes their tables in `values` for the digest of the stack.
+    pub(crate) fn identify(&self, values: &mut Map<String, Value>) {
+        let items = values.get_mut("hosts").and_then(Value::as_array_mut).into_iter().flatten();
+        for (host, item) in self.hosts.iter().zip(items) {
+            item.as_object_mut().into_iter().for_each(|keys| host.workloads.identify(keys));
+        }
+    }
+}
+
+impl Host {
+    fn names(&self) -> Vec<String> {
+        match self.workloads.names() {
+            names if names.is_empty() => vec![self.keys.name.clone()],
+            names => names.into_iter().map(|name| format!("{}-{name}", self.keys.name)).collect(),
+        }
+    }
+}
+
+fn read_host(item: &Value, before: &[Host], place: &Place<'_>, folder: &Path) -> Result<Host, StackError> {
+    let Value::Object(table) = item else {
+        return Err(place.error(ConfigError::new("", format!("found {item}; expected a table"))));
+    };
+    let workloads = Workloads::read(table, place, folder)?;
+    if let Workloads::Clients = workloads {
+        return Err(place.error(no_workload().below("workload")));
+    }
+    if let Some(Value::Object(keys)) = table.get("workload") {
+        let beside = kind_of(keys).and_then(check_beside_others);
+        beside.map_err(|error| place.error(error.below("workload")))?;
+    }
+    let own = known_keys(&schema_of::<HostsKeys>());
+    let of_workloads = |key: &str| matches!(key, "workload" | "workloads");
+    let rest = table.iter().filter(|(key, _)| !of_workloads(key));
+    let (of_host, of_layer): (Keys, Keys) =
+        rest.map(|(key, value)| (key.clone(), value.clone())).partition(|(key, _)| own.contains(key));
+    let keys: HostsKeys = read(&of_host).map_err(|error| place.error(error))?;
+    check_name(&keys.name).map_err(|error| place.error(error))?;
+    let refuse = |key: &str, message: &str| Err(place.error(ConfigError::new(key, message)));
+    if before.iter().any(|other| other.keys.name == keys.name) {
+        return refuse("name", &format!("found `{}` twice; hosts are told apart by name", keys.name));
+    }
+    if keys.weight == 0 {
+        return refuse("weight", "found 0; expected at least 1");
+    }
+    if of_layer.contains_key("members") {
+        return refuse(
+            "members",
+            "the members of the array are not this host's; what is shared stands between",
+        );
+    }
+    let layer = HostConfig::read(&of_layer).map_err(|error| place.error(error))?;
+    Ok(Host { keys, layer, workloads })
+}

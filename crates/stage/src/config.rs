@@ -1,0 +1,76 @@
+//! The keys of `[shared]`.
+
+use crate::fairness::{BuildFairness, Fairness, REGISTRY};
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Keys, check_known, find, known_keys, read, schema_of};
+use fullstroke_units::Duration;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What several hosts share above the array, `[shared]`; the keys that are not
+/// its rule's.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StageConfig {
+    /// Time that the stage's processor works on each request before it goes
+    /// down, one after the other. 0 unless said.
+    #[serde(default)]
+    pub cost: Duration,
+    /// Requests that the array is given at once; no limit unless said.
+    #[serde(default)]
+    pub queue_depth: Option<u32>,
+    /// Whose request goes down next.
+    #[serde(default = "in_turns")]
+    pub fairness: String,
+    /// Which of the array's addresses a host has.
+    #[serde(default)]
+    pub addresses: Addresses,
+}
+
+/// Which of the array's addresses a host has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Addresses {
+    /// Each its own, in the order of the hosts: as many as it says, or an equal
+    /// part of what is left.
+    #[default]
+    Parts,
+    /// All of them.
+    Whole,
+}
+
+fn in_turns() -> String {
+    "round-robin".into()
+}
+
+impl StageConfig {
+    /// Reads a `[shared]` table: its keys, and those of its rule.
+    ///
+    /// # Errors
+    /// A key that neither has, an unknown rule, a depth of 0.
+    pub fn read(table: &Keys) -> Result<(StageConfig, Keys), ConfigError> {
+        let own = known_keys(&schema_of::<StageConfig>());
+        let (of_stage, of_rule): (Keys, Keys) =
+            table.clone().into_iter().partition(|(key, _)| own.contains(key));
+        let mut config: StageConfig = read(&of_stage)?;
+        if config.fairness.is_empty() {
+            config.fairness = in_turns();
+        }
+        if config.queue_depth == Some(0) {
+            return Err(ConfigError::new("queue_depth", "found 0; expected at least 1"));
+        }
+        let rule = find("rule of fairness", REGISTRY, "fairness", &config.fairness)?;
+        let known: Vec<String> = own.into_iter().chain(known_keys(&(rule.schema)())).collect();
+        check_known(table, &known)?;
+        Ok((config, of_rule))
+    }
+
+    /// The rule, for hosts of these weights.
+    ///
+    /// # Errors
+    /// The rule's.
+    pub fn rule(&self, keys: &Keys, weights: &[u32]) -> Result<Box<dyn Fairness>, ConfigError> {
+        let build: BuildFairness = find("rule of fairness", REGISTRY, "fairness", &self.fairness)?.build;
+        build(keys, weights)
+    }
+}

@@ -1,0 +1,104 @@
+//! Whose turn it is.
+//!
+//! A rule is one file: a type that implements [`Fairness`], its keys, its
+//! tests, and one line in [`REGISTRY`].
+
+mod fifo;
+mod round_robin;
+mod weighted;
+
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Entry, Keys, schema_of};
+use fullstroke_units::Sectors;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// Requests of several hosts that wait, and whose goes next.
+pub trait Fairness: Send {
+    /// The request in `slot`, of host number `host`, waits; it moves `sectors`.
+    fn add(&mut self, host: usize, slot: u32, sectors: Sectors);
+    /// Removes the one that goes next; `None` if none waits.
+    fn next(&mut self) -> Option<u32>;
+    /// How many wait.
+    fn len(&self) -> usize;
+    /// Whether none waits.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Builds a rule from its keys, for hosts of these weights.
+pub type BuildFairness = fn(&Keys, weights: &[u32]) -> Result<Box<dyn Fairness>, ConfigError>;
+
+/// Every rule.
+#[rustfmt::skip]
+pub const REGISTRY: &[Entry<BuildFairness>] = &[
+    Entry { name: "fifo", summary: fifo::SUMMARY, schema: schema_of::<NoKeys>, build: fifo::build },
+    Entry { name: "round-robin", summary: round_robin::SUMMARY, schema: schema_of::<NoKeys>, build: round_robin::build },
+    Entry { name: "weighted", summary: weighted::SUMMARY, schema: schema_of::<weighted::WeightedConfig>, build: weighted::build },
+];
+
+/// The keys of a rule that has none.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NoKeys {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Serves everything; `(host, slot)` in order.
+    pub(super) fn served(rule: &mut dyn Fairness, requests: &[(usize, u64)]) -> Vec<usize> {
+        for (slot, &(host, sectors)) in requests.iter().enumerate() {
+            rule.add(host, slot as u32, Sectors(sectors));
+        }
+        std::iter::from_fn(|| rule.next()).map(|slot| requests[slot as usize].0).collect()
+    }
+
+    pub(super) fn rule(name: &str, weights: &[u32]) -> Box<dyn Fairness> {
+        let entry = REGISTRY.iter().find(|entry| entry.name == name).unwrap();
+        (entry.build)(&Keys::new(), weights).unwrap()
+    }
+
+    proptest! {
+        /// The conformance of every rule: each request once, a host's in their
+        /// order, and nobody starves.
+        #[test]
+        fn every_rule_serves_each_request_once_and_a_hosts_in_order(
+            steps in prop::collection::vec(prop::option::of((0usize..4, 1u64..2000)), 1..200),
+            weights in prop::collection::vec(1u32..1000, 4),
+        ) {
+            for entry in REGISTRY {
+                let mut rule = (entry.build)(&Keys::new(), &weights).unwrap();
+                let (mut hosts, mut last, mut waits) = (Vec::new(), [0; 4], 0usize);
+                let mut check = |slot: Option<u32>, hosts: &[usize], waits: &mut usize| {
+                    let Some(slot) = slot else {
+                        prop_assert_eq!(*waits, 0, "{}", entry.name);
+                        return Ok(());
+                    };
+                    *waits -= 1;
+                    let host = hosts[slot as usize];
+                    prop_assert!(last[host] <= slot, "{}: not in order", entry.name);
+                    last[host] = slot + 1;
+                    Ok(())
+                };
+                for step in &steps {
+                    match *step {
+                        Some((host, sectors)) => {
+                            rule.add(host, hosts.len() as u32, Sectors(sectors));
+                            hosts.push(host);
+                            waits += 1;
+                        }
+                        None => check(rule.next(), &hosts, &mut waits)?,
+                    }
+                    prop_assert_eq!(rule.len(), waits);
+                }
+                while waits > 0 {
+                    check(rule.next(), &hosts, &mut waits)?;
+                }
+                prop_assert!(rule.next().is_none() && rule.is_empty());
+            }
+        }
+    }
+}

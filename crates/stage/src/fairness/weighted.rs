@@ -1,0 +1,171 @@
+//! Sectors by weight: deficit round robin (Shreedhar and Varghese, 1995).
+//!
+//! A host whose turn it is may move its quantum of sectors, its weight's share
+//! of `quantum`, and what it had left of the turn before; what does not fit
+//! waits for the next turn. So shares hold in bytes, whatever the sizes, at a
+//! constant cost a request.
+
+use super::Fairness;
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Keys, read};
+use fullstroke_units::{Bytes, Sectors};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::collections::VecDeque;
+
+pub(super) const SUMMARY: &str = "bytes by the hosts' weights: deficit round robin";
+
+/// The keys of weighted turns.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WeightedConfig {
+    /// What a host of the least weight moves in a turn.
+    #[serde(default = "quantum")]
+    pub quantum: Bytes,
+}
+
+fn quantum() -> Bytes {
+    Bytes(64 << 10)
+}
+
+struct Weighted {
+    hosts: Vec<Host>,
+    /// Hosts with requests, in the order of their turns.
+    turns: VecDeque<u32>,
+    waiting: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Host {
+    queue: VecDeque<(u32, u64)>,
+    /// Sectors of a turn.
+    quantum: u64,
+    /// Sectors that it may still move.
+    left: u64,
+}
+
+pub(super) fn build(keys: &Keys, weights: &[u32]) -> Result<Box<dyn Fairness>, ConfigError> {
+    let config: WeightedConfig = read(keys)?;
+    let quantum = config.quantum.0 / 512;
+    if quantum == 0 {
+        return Err(ConfigError::new(
+            "quantum",
+            format!("found {}; expected a sector at least", config.quantum.0),
+        ));
+    }
+    let least = u64::from(weights.iter().copied().min().unwrap_or(1).max(1));
+    let host = |&weight: &u32| Host {
+        queue: VecDeque::new(),
+        quantum: (quantum * u64::from(weight) / least).max(1),
+        left: 0,
+    };
+    let hosts = weights.iter().map(host).collect();
+    Ok(Box::new(Weighted { hosts, turns: VecDeque::new(), waiting: 0 }))
+}
+
+impl Fairness for Weighted {
+    fn add(&mut self, host: usize, slot: u32, sectors: Sectors) {
+        let queue = &mut self.hosts[host];
+        if queue.queue.is_empty() {
+            self.turns.push_back(host as u32);
+            queue.left = queue.quantum;
+        }
+        // What moves nothing costs a command, too.
+        queue.queue.push_back((slot, sectors.0.max(1)));
+        self.waiting += 1;
+    }
+
+    fn next(&mut self) -> Option<u32> {
+        loop {
+            let &first = self.turns.front()?;
+            let rounds = self.rounds_until_one_may();
+            let host = &mut self.hosts[first as usize];
+            let &(slot, sectors) = host.queue.front()?;
+            if sectors <= host.left {
+                host.left -= sectors;
+                host.queue.pop_front();
+                self.waiting -= 1;
+                if host.queue.is_empty() {
+                    self.turns.pop_front();
+                }
+                return Some(slot);
+            }
+            if rounds > 1 {
+                // Nobody's first fits for so long: all have those turns at once.
+                for &index in &self.turns {
+                    let host = &mut self.hosts[index as usize];
+                    host.left += host.quantum * (rounds - 1);
+                }
+            }
+            let host = &mut self.hosts[first as usize];
+            host.left += host.quantum;
+            self.turns.rotate_left(1);
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.waiting
+    }
+}
+
+impl Weighted {
+    /// After how many turns of each the first request fits of somebody.
+    fn rounds_until_one_may(&self) -> u64 {
+        let rounds = |&index: &u32| {
+            let host = &self.hosts[index as usize];
+            let first = host.queue.front().map_or(0, |&(_, sectors)| sectors);
+            first.saturating_sub(host.left).div_ceil(host.quantum)
+        };
+        self.turns.iter().map(rounds).min().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fairness::tests::rule;
+
+    /// Sectors that each host has moved when `until` are, all with as much as they
+    /// can ask for.
+    fn moved(weights: &[u32], sizes: &[u64], until: u64) -> Vec<u64> {
+        let mut rule = rule("weighted", weights);
+        let mut hosts = Vec::new();
+        let mut add = |rule: &mut Box<dyn Fairness>, host: usize| {
+            rule.add(host, hosts.len() as u32, Sectors(sizes[host]));
+            hosts.push(host);
+            hosts.len()
+        };
+        let mut of = Vec::new();
+        for host in 0..weights.len() {
+            for _ in 0..4 {
+                add(&mut rule, host);
+                of.push(host);
+            }
+        }
+        let mut moved = vec![0; weights.len()];
+        while moved.iter().sum::<u64>() < until {
+            let slot = rule.next().unwrap();
+            let host = of[slot as usize];
+            moved[host] += sizes[host];
+            add(&mut rule, host);
+            of.push(host);
+        }
+        moved
+    }
+
+    #[test]
+    fn bytes_follow_weights_whatever_the_sizes() {
+        for sizes in [[8, 8], [8, 2048], [2048, 8], [1, 128]] {
+            let moved = moved(&[1, 3], &sizes, 4_000_000);
+            let share = moved[1] as f64 / moved[0] as f64;
+            assert!((share - 3.0).abs() < 0.03, "{sizes:?}: {share}");
+        }
+    }
+
+    #[test]
+    fn a_host_that_is_alone_is_not_held_back() {
+        let mut rule = rule("weighted", &[1, 1000]);
+        rule.add(0, 7, Sectors(1 << 40));
+        assert_eq!((rule.next(), rule.next()), (Some(7), None));
+    }
+}

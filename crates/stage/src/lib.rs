@@ -1,0 +1,24 @@
+//! What several hosts share above one array: a storage target, a server of
+//! virtual machines (Dom0), a switch with a queue.
+//!
+//! | file | what |
+//! |---|---|
+//! | `config.rs` | the keys of `[shared]` |
+//! | `stage.rs` | the node: whose a request is, what it costs, when it goes down |
+//! | `regions.rs` | whose the array's addresses are |
+//! | `fairness/` | whose turn it is, one file a rule, and their registry |
+//! | `statistics.rs` | what is counted by host |
+
+mod config;
+pub mod fairness;
+mod regions;
+mod stage;
+mod statistics;
+
+#[cfg(test)]
+mod properties;
+
+pub use config::{Addresses, StageConfig};
+pub use fairness::{BuildFairness, Fairness};
+pub use regions::{Region, Regions};
+pub use stage::{HostShare, Stage};

@@ -1,0 +1,110 @@
+//! What every stage is held to, with an array of any speed below it.
+
+use crate::fairness::REGISTRY;
+use crate::{Regions, Stage};
+use fullstroke_contract::registry::Keys;
+use fullstroke_contract::{
+    Breakdown, Completion, Cx, Effect, Extent, Node, Operation, Out, Port, Request, RequestId, Status,
+};
+use fullstroke_units::{Duration, Sectors, Time};
+use proptest::prelude::*;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Host, gap to the one before in us, first sector, sectors.
+type Arrival = (u16, u64, u64, u64);
+
+struct Trial {
+    stage: Stage,
+    out: Out,
+    /// Below: when each ends, its id, and when it went down.
+    array: BinaryHeap<Reverse<(Time, u64, Time)>>,
+    /// When requests went down, and how many were there with each.
+    issued: Vec<(Time, usize)>,
+    done: Vec<(Port, Completion)>,
+    speeds_us: Vec<u64>,
+}
+
+impl Trial {
+    fn collect(&mut self, now: Time) {
+        let effects: Vec<Effect> = self.out.drain().collect();
+        for effect in effects {
+            match effect {
+                Effect::Issue { request, .. } => {
+                    let speed = self.speeds_us[self.issued.len() % self.speeds_us.len()];
+                    self.array.push(Reverse((now + Duration::from_micros(speed), request.id.0, now)));
+                    self.issued.push((now, self.array.len()));
+                }
+                Effect::Complete { port, completion } => self.done.push((port, completion)),
+                Effect::Notice { .. } => {}
+            }
+        }
+    }
+
+    /// Lets happen what is due before `until`.
+    fn run(&mut self, until: Time) {
+        loop {
+            let ends = self.array.peek().map_or(Time::NEVER, |&Reverse((at, ..))| at);
+            let wakes = self.stage.next_wake().at();
+            let now = ends.min(wakes);
+            if now >= until {
+                return;
+            }
+            if wakes <= ends {
+                self.stage.wake(now, &mut Cx::alone(&mut self.out));
+            } else if let Some(Reverse((at, id, asked))) = self.array.pop() {
+                let breakdown = Breakdown { transfer: at.since(asked), ..Breakdown::default() };
+                let id = RequestId(id);
+                let status = Status::Done;
+                let completion = Completion { id, submitted: asked, finished: at, status, breakdown };
+                self.stage.completed(at, Port::FIRST, completion, &mut Cx::alone(&mut self.out));
+            }
+            self.collect(now);
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn each_request_is_answered_once_to_its_host_and_its_parts_add_up(
+        arrivals in prop::collection::vec((0u16..3, 0u64..500, 0u64..90, 1u64..20), 1..80),
+        rule in 0..REGISTRY.len(),
+        (cost_us, depth) in (0u64..300, prop::option::of(1u32..6)),
+        speeds_us in prop::collection::vec(0u64..2000, 1..8),
+    ) {
+        let regions = Regions::parts(&[None, Some(Sectors(160)), None], Sectors(480)).unwrap();
+        let fairness = (REGISTRY[rule].build)(&Keys::new(), &[1, 2, 3]).unwrap();
+        let cost = Duration::from_micros(cost_us);
+        let stage = Stage::new(regions.clone(), fairness, cost, depth);
+        let mut trial = Trial {
+            stage, out: Out::new(), array: BinaryHeap::new(), issued: Vec::new(), done: Vec::new(), speeds_us,
+        };
+        let mut now = Time::ZERO;
+        let arrivals: Vec<Arrival> = arrivals;
+        for (number, &(host, gap_us, start, sectors)) in arrivals.iter().enumerate() {
+            now += Duration::from_micros(gap_us);
+            trial.run(now);
+            let id = RequestId(number as u64);
+            let request =
+                Request { id, operation: Operation::Read, extent: Extent::new(start * 2, sectors), ..Request::default() };
+            trial.stage.submit(now, Port(host), request, &mut Cx::alone(&mut trial.out));
+            trial.collect(now);
+        }
+        trial.run(Time::NEVER);
+        let mut answered = vec![0; arrivals.len()];
+        for (port, completion) in &trial.done {
+            let number = completion.id.0 as usize;
+            let (host, _, start, sectors) = arrivals[number];
+            answered[number] += 1;
+            prop_assert_eq!(port.0, host);
+            let inside = regions.below(*port, Extent::new(start * 2, sectors)).is_some();
+            prop_assert_eq!(completion.status, if inside { Status::Done } else { Status::OutOfRange });
+            prop_assert_eq!(completion.breakdown.response(), completion.finished.since(completion.submitted));
+        }
+        prop_assert!(answered.iter().all(|&times| times == 1));
+        prop_assert!(trial.issued.iter().all(|&(_, with)| with <= depth.unwrap_or(u32::MAX) as usize));
+        // The processor works on one at a time.
+        prop_assert!(trial.issued.windows(2).all(|pair| pair[1].0.since(pair[0].0) >= cost));
+        prop_assert_eq!(trial.stage.gauge().queue_length, 0);
+    }
+}

@@ -1,0 +1,159 @@
+//! The node at which hosts meet.
+
+use crate::fairness::Fairness;
+use crate::regions::Regions;
+use crate::statistics::Statistics;
+use fullstroke_contract::{
+    Breakdown, Completion, Counters, Cx, Extent, Gauge, Node, Operation, Out, Port, Request, RequestId,
+    Slots, Status, Wake,
+};
+use fullstroke_units::{Duration, Sectors, Time};
+
+/// How a stack's host shares the stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostShare {
+    /// Its addresses; unless said, an equal part of what others leave.
+    pub size: Option<Sectors>,
+    /// Its weight, where the rule knows weights.
+    pub weight: u32,
+}
+
+/// The node: as many upper ports as hosts, one lower port.
+///
+/// - **Events in**: `submit`, `completed`, `wake`.
+/// - **Effects out**: `issue`, `complete`, notice to its owners.
+///
+/// Requests wait by the rule of fairness. The stage's processor takes the next
+/// one when it is free and the array has room, works on it for the fixed cost,
+/// and hands it down. What stops or starts platters is not a host's to ask: it
+/// is answered at once.
+pub struct Stage {
+    regions: Regions,
+    fairness: Box<dyn Fairness>,
+    cost: Duration,
+    depth: u32,
+    slots: Slots<Slot>,
+    /// The request on which the processor works, and until when.
+    working: Option<(Time, u32)>,
+    /// The processor was free from then on.
+    free: Time,
+    /// Requests with the array.
+    issued: u32,
+    idle_since: Time,
+    statistics: Statistics,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    host: Port,
+    request: Request,
+    submitted: Time,
+    /// When the processor took it.
+    taken: Time,
+}
+
+impl Stage {
+    /// A stage with nothing in it.
+    pub fn new(regions: Regions, fairness: Box<dyn Fairness>, cost: Duration, depth: Option<u32>) -> Stage {
+        Stage {
+            regions,
+            fairness,
+            cost,
+            depth: depth.unwrap_or(u32::MAX),
+            slots: Slots::default(),
+            working: None,
+            free: Time::ZERO,
+            issued: 0,
+            idle_since: Time::ZERO,
+            statistics: Statistics::default(),
+        }
+    }
+
+    /// Hands down what the processor has done, and lets it take what it can, up
+    /// to `now`, each at its own instant.
+    fn advance(&mut self, now: Time, out: &mut Out) {
+        loop {
+            if let Some((ready, slot)) = self.working.filter(|&(ready, _)| ready <= now) {
+                self.working = None;
+                self.free = ready;
+                self.issue(slot, out);
+            }
+            if self.working.is_some() || self.issued >= self.depth {
+                return;
+            }
+            let Some(slot) = self.fairness.next() else { return };
+            let place = &mut self.slots[slot];
+            // It came earlier, and the processor has been free since then; or the
+            // array has had room only now.
+            place.taken = self.free.max(place.submitted);
+            self.working = Some((place.taken + self.cost, slot));
+        }
+    }
+
+    fn issue(&mut self, slot: u32, out: &mut Out) {
+        let Slot { host, request, submitted, taken } = self.slots[slot];
+        self.issued += 1;
+        self.statistics.passed(taken.since(submitted), self.cost);
+        let extent = self.regions.below(host, request.extent).unwrap_or_default();
+        out.issue(0, Request { id: RequestId(u64::from(slot)), extent, ..request });
+    }
+}
+
+impl Node for Stage {
+    fn submit(&mut self, now: Time, from: Port, request: Request, cx: &mut Cx<'_>) {
+        let out = &mut *cx.out;
+        let of_platters = matches!(request.operation, Operation::Standby | Operation::Start);
+        let status = match self.regions.below(from, request.extent) {
+            _ if of_platters => Some(Status::Done),
+            Some(_) => None,
+            None => Some(Status::OutOfRange),
+        };
+        if let Some(status) = status {
+            let Request { id, .. } = request;
+            let answer =
+                Completion { id, submitted: now, finished: now, status, breakdown: Breakdown::default() };
+            return out.complete_to(from, answer);
+        }
+        let slot = self.slots.keep(Slot { host: from, request, submitted: now, taken: now });
+        self.fairness.add(from.index(), slot, request.extent.sectors);
+        self.advance(now, out);
+    }
+
+    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
+        let Slot { host, request, submitted, taken } = self.slots.take(completion.id.0 as u32);
+        self.issued -= 1;
+        let mut breakdown = completion.breakdown;
+        breakdown.queue += taken.since(submitted);
+        breakdown.overhead += completion.submitted.since(taken);
+        cx.out.complete_to(host, Completion { id: request.id, submitted, breakdown, ..completion });
+        if self.slots.is_empty() {
+            self.idle_since = now;
+        }
+        // Where the array had no room, the processor can go on from now.
+        if self.working.is_none() {
+            self.free = self.free.max(now);
+        }
+        self.advance(now, cx.out);
+    }
+
+    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+        self.advance(now, cx.out);
+    }
+
+    fn next_wake(&self) -> Wake {
+        self.working.map_or(Wake::NEVER, |(ready, _)| ready.into())
+    }
+
+    fn owners(&self, _: Port, extent: Extent, owner: &mut dyn FnMut(Port, Extent)) {
+        self.regions.owners(extent, owner);
+    }
+
+    fn gauge(&self) -> Gauge {
+        let held = self.slots.len() as u32;
+        Gauge { queue_length: held, idle_since: (held == 0).then_some(self.idle_since), ..Gauge::default() }
+    }
+
+    fn count(&self, now: Time, counters: &mut Counters) {
+        counters.layers.push(self.statistics.readings(now));
+    }
+}

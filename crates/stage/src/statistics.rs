@@ -1,0 +1,36 @@
+//! What the stage counts.
+
+use fullstroke_contract::LayerReadings;
+use fullstroke_units::{Duration, Time};
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Statistics {
+    requests: u64,
+    waited: Duration,
+    waited_max: Duration,
+    busy: Duration,
+}
+
+impl Statistics {
+    /// A request went down that had waited so long, and cost so much.
+    pub(crate) fn passed(&mut self, waited: Duration, cost: Duration) {
+        self.requests += 1;
+        self.waited += waited;
+        self.waited_max = self.waited_max.max(waited);
+        self.busy += cost;
+    }
+
+    pub(crate) fn readings(&self, now: Time) -> LayerReadings {
+        let whole = now.since(Time::ZERO).as_secs_f64();
+        let mean = self.waited.as_millis_f64() / self.requests.max(1) as f64;
+        LayerReadings::new(
+            "shared stage",
+            &[
+                ("stage_requests", self.requests as f64),
+                ("stage_wait_ms_mean", mean),
+                ("stage_wait_ms_max", self.waited_max.as_millis_f64()),
+                ("stage_utilisation", if whole > 0.0 { self.busy.as_secs_f64() / whole } else { 0.0 }),
+            ],
+        )
+    }
+}
