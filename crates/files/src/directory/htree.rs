@@ -1,0 +1,135 @@
+//! ext4's directories: one plain page, then leaves found by the hash of a name.
+
+use super::linear::{DOTS, entry_bytes};
+use super::{Directory, PAGE, PageTouch, hash};
+use std::ops::Bound::{Excluded, Unbounded};
+
+/// Leaves that the root can name (`dx_root_limit`: 4096 bytes less both dots, its
+/// header and the checksum's tail, 8 bytes each).
+const ROOT_LIMIT: usize = 507;
+/// Leaves that a second-level index page can name (`dx_node_limit`).
+const NODE_LIMIT: usize = 510;
+
+impl Directory {
+    /// Root, index page if there is one, leaf (`dx_probe`).
+    pub(super) fn probe(&mut self, name: &str, touched: &mut Vec<PageTouch>) {
+        touched.push(PageTouch::Read(0));
+        if self.leaves.is_empty() {
+            return;
+        }
+        touched.extend(self.node_of(hash(name)).map(PageTouch::Read));
+        touched.push(PageTouch::Read(self.leaf_of(name)));
+    }
+
+    /// The page that holds `name`, or would.
+    pub(super) fn leaf_of(&self, name: &str) -> u64 {
+        self.leaves.range(..=hash(name)).next_back().map_or(0, |(_, &page)| page)
+    }
+
+    fn node_of(&self, hash: u32) -> Option<u64> {
+        self.nodes.range(..=hash).next_back().map(|(_, &page)| page)
+    }
+
+    pub(super) fn htree_growth(&self, name: &str) -> Vec<u64> {
+        let next = self.used.len() as u64;
+        let leaf = self.leaf_of(name);
+        if self.used[leaf as usize] + entry_bytes(name) <= PAGE {
+            return Vec::new();
+        }
+        if self.leaves.is_empty() {
+            // Page 0 becomes the root; what it held goes to two leaves.
+            return vec![next, next + 1];
+        }
+        let nodes = u64::from(self.needs_node(hash(name)));
+        (next..=next + nodes).collect()
+    }
+
+    /// Whether naming one more leaf takes one more index page.
+    fn needs_node(&self, hash: u32) -> bool {
+        match self.nodes.range(..=hash).next_back() {
+            None => self.leaves.len() >= ROOT_LIMIT,
+            Some((&first, _)) => self.leaves_of(first) >= NODE_LIMIT,
+        }
+    }
+
+    /// Leaves that the index page that begins at `first` names.
+    fn leaves_of(&self, first: u32) -> usize {
+        match self.nodes.range((Excluded(first), Unbounded)).next() {
+            Some((&next, _)) => self.leaves.range(first..next).count(),
+            None => self.leaves.range(first..).count(),
+        }
+    }
+
+    pub(super) fn htree_insert(&mut self, name: &str, touched: &mut Vec<PageTouch>) -> u32 {
+        let leaf = self.leaf_of(name) as usize;
+        if self.used[leaf] + entry_bytes(name) > PAGE {
+            self.make_room(name, touched);
+        }
+        let leaf = self.leaf_of(name) as usize;
+        self.used[leaf] += entry_bytes(name);
+        touched.push(PageTouch::Change(leaf as u64));
+        leaf as u32
+    }
+
+    fn make_room(&mut self, name: &str, touched: &mut Vec<PageTouch>) {
+        if self.leaves.is_empty() {
+            // `make_indexed_dir`: the entries move to a page of their own.
+            self.leaves.insert(0, self.used.len() as u64);
+            touched.push(PageTouch::Fresh(self.used.len() as u64));
+            self.used.push(self.used[0] - DOTS);
+            self.used[0] = PAGE;
+        } else if self.needs_node(hash(name)) {
+            self.add_node(hash(name), touched);
+        }
+        self.split(name, touched);
+        // The index page that names the new leaf.
+        touched.push(PageTouch::Change(self.node_of(hash(name)).unwrap_or(0)));
+    }
+
+    /// The leaf's upper half, by bytes, moves to a new page (`do_split`).
+    fn split(&mut self, name: &str, touched: &mut Vec<PageTouch>) {
+        let Some((&first, &page)) = self.leaves.range(..=hash(name)).next_back() else { return };
+        let next = self.leaves.range((Excluded(first), Unbounded)).next().map(|(&next, _)| next);
+        let from = (first, Box::from(""));
+        let entries: Vec<(u32, u32)> = self
+            .entries
+            .range(from..)
+            .map(|((hash, name), _)| (*hash, entry_bytes(name)))
+            .take_while(|(hash, _)| next.is_none_or(|next| *hash < next))
+            .collect();
+        let half = entries.iter().map(|(_, bytes)| bytes).sum::<u32>() / 2;
+        let mut kept = 0;
+        let middle = entries.iter().position(|(_, bytes)| {
+            kept += bytes;
+            kept > half
+        });
+        // Names of one hash stay together; the names here never collide that often.
+        let boundary = middle.and_then(|at| entries[at..].iter().find(|(hash, _)| *hash > first));
+        let Some(&(boundary, _)) = boundary else { return };
+        let moved = entries.iter().filter(|(hash, _)| *hash >= boundary).map(|(_, bytes)| bytes).sum::<u32>();
+        let new = self.used.len() as u64;
+        self.used.push(moved);
+        self.used[page as usize] -= moved;
+        self.leaves.insert(boundary, new);
+        touched.extend([PageTouch::Fresh(new), PageTouch::Change(page)]);
+    }
+
+    /// The root's leaves move below an index page, or a full one is split.
+    fn add_node(&mut self, hash: u32, touched: &mut Vec<PageTouch>) {
+        let new = self.used.len() as u64;
+        self.used.push(PAGE);
+        touched.extend([PageTouch::Fresh(new), PageTouch::Change(0)]);
+        match self.nodes.range(..=hash).next_back().map(|(&first, &page)| (first, page)) {
+            None => {
+                self.nodes.insert(0, new);
+            }
+            Some((first, page)) => {
+                let half = self.leaves_of(first) / 2;
+                if let Some(&middle) = self.leaves.range(first..).nth(half).map(|(hash, _)| hash) {
+                    self.nodes.insert(middle, new);
+                }
+                touched.push(PageTouch::Change(page));
+            }
+        }
+    }
+}

@@ -1,0 +1,385 @@
+//! ext2, as Linux 2.6.16 to 2.6.24 have it (fs/ext2).
+//!
+//! | what | from |
+//! |---|---|
+//! | groups, tables, reserved descriptors | `mke2fs` |
+//! | directories and files to groups | `find_group_orlov`, `find_group_other` |
+//! | goal of a block | `ext2_find_goal`, `ext2_find_near` |
+//! | `allocation = "preallocation"`: 8 blocks at a time, up to 2.6.23 | `ext2_alloc_block`, `ext2_new_block`, `grab_block` |
+//! | `allocation = "reservation"`: windows in memory, from 2.6.24 | `ext2_new_blocks`, `alloc_new_reservation` |
+//! | `allocation = "multiblock"`: today's distributions, whose ext4 driver serves ext2 | `ext4_mb_new_blocks` |
+//! | 12 direct blocks, then indirect, double and triple | `ext2_alloc_branch` |
+//!
+//! A block gets its place when a program writes it. Left out: extended attributes,
+//! quotas, the 5 % that only root may use, hard links.
+
+mod indirect;
+mod preallocation;
+mod reservation;
+
+use crate::directory::Style;
+use crate::format::{Format, Inode, New, Wanted};
+use crate::groups::{GroupLayout, Groups, Make, Scheme, Search};
+use crate::map::Piece;
+use crate::mballoc::{Mballoc, Request};
+use crate::system::{FileSystem, Kind, Regions, Usage};
+use crate::tree::Tree;
+use crate::{Caller, FileError, Site, Touches};
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Keys, read};
+use fullstroke_units::{Bytes, Random};
+use indirect::Indirect;
+use preallocation::Pool;
+use reservation::{Window, Windows};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+/// For the registry.
+pub(crate) const SUMMARY: &str =
+    "ext2 of Linux 2.6: block groups, indirect blocks, a place for each block as it is written";
+
+/// The keys of ext2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Bytes of the device for each inode (`mke2fs -i`). 16 KiB unless said; 8 KiB
+    /// with e2fsprogs before 1.40.5.
+    pub bytes_per_inode: Bytes,
+    /// Bytes of an inode on the device, a power of two from 128 to 4096 (`mke2fs
+    /// -I`). 128 unless said, as with e2fsprogs before 1.40.5; today 256.
+    pub inode_size: Bytes,
+    /// How blocks are chosen. preallocation unless said.
+    pub allocation: Allocation,
+    /// Whether dirty pages that follow each other in a file and on the device are
+    /// written in one request of up to 1 MiB (`mpage_writepages`), as all kernels
+    /// from 2.6.0 on do. false: page by page, so that merging is the elevator's
+    /// alone. true unless said.
+    pub mpage: bool,
+}
+
+/// How ext2 chooses blocks, by kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Allocation {
+    /// Up to 2.6.23: seven blocks behind each new one are set aside on the device.
+    #[default]
+    Preallocation,
+    /// From 2.6.24: each file has a window in memory that other files keep out of.
+    Reservation,
+    /// Today where the ext4 driver serves ext2 (CONFIG_EXT4_USE_FOR_EXT2): its
+    /// multi-block allocator, one block at a time.
+    Multiblock,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            bytes_per_inode: Bytes(16_384),
+            inode_size: Bytes(128),
+            allocation: Allocation::default(),
+            mpage: true,
+        }
+    }
+}
+
+pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn FileSystem>, ConfigError> {
+    let config: Config = read(keys)?;
+    check_make(config.bytes_per_inode, config.inode_size)?;
+    let make = Make {
+        blocks: site.pages(),
+        bytes_per_inode: config.bytes_per_inode.0,
+        inode_bytes: config.inode_size.0,
+        flex: 1,
+        descriptor_bytes: 32,
+    };
+    let layout = GroupLayout::new(make).map_err(|error| site.too_small(&error))?;
+    let mut groups = Groups::new(layout, true);
+    groups.reserve_inodes();
+    let format = Ext2 {
+        groups,
+        config,
+        windows: Windows::default(),
+        multiblock: Mballoc::default(),
+        random: site.seed.stream("ext2"),
+    };
+    let mut tree = Tree::new(format, Extra::new(0), None);
+    tree.furnish().map_err(|error| site.too_small(&error))?;
+    Ok(Box::new(tree))
+}
+
+/// Errors in what `mke2fs` is told.
+pub(crate) fn check_make(bytes_per_inode: Bytes, inode_size: Bytes) -> Result<(), ConfigError> {
+    if !(1024..=67_108_864).contains(&bytes_per_inode.0) {
+        let message = format!("{bytes_per_inode} is not within 1KiB to 64MiB, as mke2fs -i wants it");
+        return Err(ConfigError::new("bytes_per_inode", message));
+    }
+    if !(128..=4096).contains(&inode_size.0) || !inode_size.0.is_power_of_two() {
+        let message = format!("{inode_size} is not a power of two from 128B to 4KiB");
+        return Err(ConfigError::new("inode_size", message));
+    }
+    Ok(())
+}
+
+/// What ext2 keeps of an inode.
+#[derive(Debug)]
+pub(crate) struct Extra {
+    /// The group of the inode (`i_block_group`).
+    group: u32,
+    indirect: Indirect,
+    /// The block that was placed last, and where (`i_next_alloc_block`,
+    /// `last_alloc_logical_block`).
+    last: Option<(u64, u64)>,
+    pool: Pool,
+    window: Window,
+}
+
+impl Extra {
+    fn new(group: u32) -> Extra {
+        Extra {
+            group,
+            indirect: Indirect::default(),
+            last: None,
+            pool: Pool::default(),
+            window: Window::default(),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Ext2 {
+    groups: Groups,
+    config: Config,
+    windows: Windows,
+    multiblock: Mballoc,
+    random: Random,
+}
+
+impl Tree<Ext2> {
+    /// The root, `lost+found`, and the block of the hidden inode for growth.
+    fn furnish(&mut self) -> Result<(), FileError> {
+        self.make_root()?;
+        self.make_at_once("lost+found", 4)?;
+        self.format_mut().groups.hide(0, 1).map(|_| ()).ok_or(FileError::NoSpace { needed: 1, free: 0 })
+    }
+}
+
+impl Ext2 {
+    /// Where a block should go (`ext2_find_goal`).
+    fn goal(&self, caller: Caller, inode: &Inode<Extra>, page: u64) -> u64 {
+        if let Some((last, block)) = inode.extra.last
+            && last + 1 == page
+        {
+            return block + 1;
+        }
+        let near = inode.extra.indirect.near(page, &inode.map);
+        near.unwrap_or_else(|| {
+            let layout = &self.groups.layout;
+            let colour = u64::from(caller.process % 16) * (crate::groups::BLOCKS_PER_GROUP / 16);
+            layout.first_block(inode.extra.group) + colour
+        })
+    }
+
+    /// `count` blocks that a page and its missing indirect blocks need.
+    fn allocate(
+        &mut self,
+        number: u32,
+        inode: &mut Inode<Extra>,
+        (page, goal): (u64, u64),
+        count: usize,
+        touches: &mut Touches,
+    ) -> Result<Vec<u64>, FileError> {
+        let mut blocks = Vec::with_capacity(count);
+        let mut goal = goal;
+        let file = inode.kind == Kind::File;
+        while blocks.len() < count {
+            let left = (count - blocks.len()) as u64;
+            let got = match self.config.allocation {
+                Allocation::Preallocation => {
+                    let pool = file.then_some(&mut inode.extra.pool);
+                    preallocation::block(&mut self.groups, goal, pool, touches)
+                }
+                Allocation::Reservation => {
+                    let window = file.then_some(&mut inode.extra.window);
+                    let mut search =
+                        reservation::Search { groups: &mut self.groups, windows: &mut self.windows };
+                    search.blocks(goal, left, window, touches)
+                }
+                Allocation::Multiblock => {
+                    // An indirect block is no data; the page comes last.
+                    let request = Request {
+                        inode: number,
+                        data: file && left == 1,
+                        open: inode.open,
+                        page,
+                        pages: 1,
+                        length: inode.pages(),
+                        goal,
+                        left: None,
+                        right: None,
+                    };
+                    self.multiblock.allocate(&mut self.groups, &request, touches)
+                }
+            };
+            match got {
+                Ok(run) => {
+                    goal = run.end - 1;
+                    blocks.extend(run);
+                }
+                Err(error) => {
+                    blocks.iter().for_each(|&block| self.groups.give(block..block + 1, touches));
+                    return Err(error);
+                }
+            }
+        }
+        Ok(blocks)
+    }
+
+    /// One page, and the indirect blocks on the way to it (`ext2_alloc_branch`).
+    fn place_page(
+        &mut self,
+        caller: Caller,
+        number: u32,
+        inode: &mut Inode<Extra>,
+        page: u64,
+        touches: &mut Touches,
+    ) -> Result<(), FileError> {
+        let missing = inode.extra.indirect.missing(page);
+        let goal = self.goal(caller, inode, page);
+        let blocks = self.allocate(number, inode, (page, goal), missing.len() + 1, touches)?;
+        if let Some(parent) = inode.extra.indirect.parent_of_missing(page) {
+            touches.change(parent);
+        }
+        for (key, &block) in missing.into_iter().zip(&blocks) {
+            inode.extra.indirect.insert(key, block);
+            touches.fresh(block);
+        }
+        let Some(&block) = blocks.last() else { return Ok(()) };
+        inode.map.insert(Piece { page, block, pages: 1 });
+        inode.extra.last = Some((page, block));
+        Ok(())
+    }
+
+    /// What is set aside for the file becomes free.
+    fn discard(&mut self, number: u32, inode: &mut Inode<Extra>, touches: &mut Touches) {
+        self.multiblock.discard(&mut self.groups, number);
+        inode.extra.pool.discard(&mut self.groups, touches);
+        self.windows.remove(&mut inode.extra.window);
+    }
+}
+
+impl Format for Ext2 {
+    type Extra = Extra;
+
+    fn root(&self) -> u32 {
+        2
+    }
+
+    fn page_limit(&self) -> u64 {
+        indirect::PAGES_MAX
+    }
+
+    fn style(&self) -> Style {
+        Style::Linear
+    }
+
+    fn usage(&self) -> Usage {
+        let layout = &self.groups.layout;
+        Usage {
+            pages: layout.blocks,
+            pages_free: self.groups.free_blocks,
+            pages_delayed: 0,
+            inodes: u64::from(layout.groups) * u64::from(layout.inodes_per_group),
+            inodes_free: self.groups.free_inodes(),
+        }
+    }
+
+    fn free_pages(&self) -> u64 {
+        self.groups.free_blocks + self.multiblock.aside()
+    }
+
+    fn regions(&self) -> Regions {
+        let count = u64::from(self.groups.count());
+        Regions { pages: crate::groups::BLOCKS_PER_GROUP, count, name: "block group" }
+    }
+
+    fn metadata(&self) -> Vec<Range<u64>> {
+        self.groups.metadata()
+    }
+
+    fn mapping(&self, inode: &Inode<Extra>) -> Vec<u64> {
+        inode.extra.indirect.blocks().collect()
+    }
+
+    fn pooled(&self) -> u64 {
+        self.multiblock.pooled()
+    }
+
+    fn set_aside(&self, number: u32, inode: &Inode<Extra>) -> u64 {
+        inode.extra.pool.blocks() + self.multiblock.aside_for(number)
+    }
+
+    fn new_inode(
+        &mut self,
+        _caller: Caller,
+        wanted: &Wanted<'_, Extra>,
+        touches: &mut Touches,
+    ) -> Result<New<Extra>, FileError> {
+        let search = Search {
+            parent: wanted.parent,
+            near: wanted.parent_inode.extra.group,
+            top: wanted.parent == self.root(),
+            directory: wanted.kind == Kind::Directory,
+            name: wanted.name,
+            scheme: Scheme::Ext2,
+        };
+        let number = self.groups.new_inode(&search, &mut self.random, touches)?;
+        Ok((number, Extra::new(self.groups.layout.group_of_inode(number))))
+    }
+
+    fn free_inode(&mut self, number: u32, inode: &Inode<Extra>, touches: &mut Touches) {
+        self.groups.free_inode(number, inode.is_directory(), touches);
+    }
+
+    fn inode_page(&self, number: u32, _inode: &Inode<Extra>) -> u64 {
+        self.groups.layout.inode_block(number)
+    }
+
+    fn place(
+        &mut self,
+        caller: Caller,
+        number: u32,
+        inode: &mut Inode<Extra>,
+        mut pages: Range<u64>,
+        touches: &mut Touches,
+    ) -> Result<(), FileError> {
+        pages.try_for_each(|page| self.place_page(caller, number, inode, page, touches))
+    }
+
+    fn release(&mut self, number: u32, inode: &mut Inode<Extra>, page: u64, touches: &mut Touches) {
+        self.discard(number, inode, touches);
+        for piece in inode.map.cut(page) {
+            self.groups.give(piece.block..piece.block + piece.pages, touches);
+        }
+        for block in inode.extra.indirect.cut(page) {
+            touches.forget(block);
+            self.groups.give(block..block + 1, touches);
+        }
+        if let Some(leaf) = inode.extra.indirect.leaf_within(page) {
+            touches.change(leaf);
+        }
+        inode.extra.last = None;
+    }
+
+    fn walk(&self, inode: &Inode<Extra>, pages: Range<u64>, touches: &mut Touches) {
+        inode.extra.indirect.path_blocks(pages).for_each(|block| touches.read(block));
+    }
+
+    fn close(&mut self, number: u32, inode: &mut Inode<Extra>, touches: &mut Touches) {
+        self.discard(number, inode, touches);
+    }
+
+    fn cluster(&self, inode: &Inode<Extra>, page: u64) -> Range<u64> {
+        if self.config.mpage { crate::format::mpage(&inode.map, page) } else { page..page + 1 }
+    }
+}

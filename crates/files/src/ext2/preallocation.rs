@@ -1,0 +1,119 @@
+//! ext2 up to Linux 2.6.23: `ext2_new_block` and its pre-allocation.
+
+use crate::groups::Groups;
+use crate::runs::Runs;
+use crate::{FileError, Touches};
+use std::ops::Range;
+
+/// `EXT2_DEFAULT_PREALLOC_BLOCKS`, the block asked for included.
+const BLOCKS: u64 = 8;
+
+/// Blocks that are set aside for one file (`i_prealloc_block`,
+/// `i_prealloc_count`).
+#[derive(Debug, Default)]
+pub(super) struct Pool {
+    run: Range<u64>,
+}
+
+impl Pool {
+    pub(super) fn blocks(&self) -> u64 {
+        self.run.end - self.run.start
+    }
+
+    /// `ext2_discard_prealloc`.
+    pub(super) fn discard(&mut self, groups: &mut Groups, touches: &mut Touches) {
+        if !self.run.is_empty() {
+            groups.give(std::mem::take(&mut self.run), touches);
+        }
+    }
+}
+
+/// One block at `goal`, from the file's pool or near it (`ext2_alloc_block`).
+/// Directories have no pool.
+pub(super) fn block(
+    groups: &mut Groups,
+    goal: u64,
+    pool: Option<&mut Pool>,
+    touches: &mut Touches,
+) -> Result<Range<u64>, FileError> {
+    let Some(pool) = pool else { return new_block(groups, goal, 1, touches) };
+    if pool.run.is_empty() || (goal != pool.run.start && goal + 1 != pool.run.start) {
+        pool.discard(groups, touches);
+        pool.run = new_block(groups, goal, BLOCKS, touches)?;
+    }
+    let block = pool.run.start;
+    pool.run.start += 1;
+    Ok(block..block + 1)
+}
+
+/// A block near `goal`, and the free ones behind it up to `count`
+/// (`ext2_new_block`).
+fn new_block(
+    groups: &mut Groups,
+    goal: u64,
+    count: u64,
+    touches: &mut Touches,
+) -> Result<Range<u64>, FileError> {
+    let goal = if goal < groups.layout.blocks { goal } else { 0 };
+    let first = groups.layout.group_of(goal);
+    for step in 0..=groups.count() {
+        let group = (first + step) % groups.count();
+        let free = u64::from(groups.counts(group).blocks);
+        if free == 0 {
+            continue;
+        }
+        let start = groups.layout.first_block(group);
+        let within = if step == 0 { goal - start } else { 0 };
+        let runs = groups.blocks(group, touches);
+        let Some(found) = grab(runs, within) else { continue };
+        let end = runs.run_at(found).map_or(found + 1, |run| run.end.min(found + count.min(free)));
+        let blocks = start + found..start + end;
+        groups.take(blocks.clone(), touches);
+        return Ok(blocks);
+    }
+    Err(FileError::NoSpace { needed: 1, free: groups.free_blocks })
+}
+
+/// The goal; else a free block before the next multiple of 64; else the beginning of
+/// a run that has a free byte of the bitmap; else any (`grab_block`).
+fn grab(runs: &Runs, goal: u64) -> Option<u64> {
+    if runs.contains(goal) {
+        return Some(goal);
+    }
+    let near = (goal + 63) & !63;
+    if let Some(found) = runs.first_in(goal..near) {
+        return Some(found);
+    }
+    let from = if goal == 0 { 0 } else { near };
+    free_byte(runs, from).or_else(|| runs.first_in(from..u64::MAX))
+}
+
+/// The beginning of the run in which the first wholly free byte of the bitmap lies.
+pub(super) fn free_byte(runs: &Runs, from: u64) -> Option<u64> {
+    let byte = runs.iter_from(from).find_map(|run| {
+        let byte = (run.start + 7) & !7;
+        (byte + 8 <= run.end).then_some(byte)
+    })?;
+    runs.run_at(byte).map(|run| run.start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_search_prefers_the_goal_then_the_neighbourhood_then_a_free_byte() {
+        let mut runs = Runs::default();
+        for range in [0..1, 70..72, 200..203, 306..330, 1000..1100] {
+            runs.insert(range);
+        }
+        assert_eq!(grab(&runs, 201), Some(201));
+        assert_eq!(grab(&runs, 66), Some(70), "before the next multiple of 64");
+        assert_eq!(grab(&runs, 100), Some(306), "200 to 202 have no free byte");
+        assert_eq!(grab(&runs, 400), Some(1000));
+        assert_eq!(grab(&runs, 1100), None);
+        assert_eq!(grab(&runs, 1), Some(306));
+        runs.remove(306..2000);
+        assert_eq!(grab(&runs, 100), Some(200), "no byte is free: any block");
+    }
+}

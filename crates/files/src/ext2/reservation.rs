@@ -1,0 +1,231 @@
+//! ext2 from Linux 2.6.24 on: reservation windows (`ext2_new_blocks`,
+//! `ext2_try_to_allocate_with_rsv`, `alloc_new_reservation`).
+//!
+//! A window is in memory only: its blocks are free, but other files with windows
+//! keep out of them.
+
+use super::preallocation::free_byte;
+use crate::groups::{BLOCKS_PER_GROUP, Groups};
+use crate::{FileError, Touches};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// `EXT2_DEFAULT_RESERVE_BLOCKS`, `EXT2_MAX_RESERVE_BLOCKS`.
+const SIZE: u64 = 8;
+const SIZE_MAX: u64 = 1027;
+
+/// The window of one file.
+#[derive(Debug)]
+pub(super) struct Window {
+    run: Range<u64>,
+    size: u64,
+    hits: u64,
+}
+
+impl Default for Window {
+    fn default() -> Window {
+        Window { run: 0..0, size: SIZE, hits: 0 }
+    }
+}
+
+/// All windows: start → end.
+#[derive(Debug, Default)]
+pub(super) struct Windows {
+    all: BTreeMap<u64, u64>,
+}
+
+impl Windows {
+    /// `ext2_discard_reservation`.
+    pub(super) fn remove(&mut self, window: &mut Window) {
+        if !window.run.is_empty() {
+            self.all.remove(&window.run.start);
+        }
+        window.run = 0..0;
+    }
+
+    /// The first place from `start` on, and not behind `last`, where no window is for
+    /// `size` blocks (`find_next_reservable_window`). Where the file's own window is
+    /// in the way, the search goes on behind it.
+    fn gap(&self, start: u64, last: u64, size: u64) -> Option<u64> {
+        let before = self.all.range(..=start).next_back().map_or(start, |(_, &end)| end.max(start));
+        let mut at = before;
+        for (&next, &end) in self.all.range(start + 1..) {
+            if at > last || at + size <= next {
+                break;
+            }
+            at = end;
+        }
+        (at <= last).then_some(at)
+    }
+}
+
+/// What a search works on.
+pub(super) struct Search<'a> {
+    pub(super) groups: &'a mut Groups,
+    pub(super) windows: &'a mut Windows,
+}
+
+impl Search<'_> {
+    /// Up to `count` blocks near `goal` (`ext2_new_blocks`).
+    pub(super) fn blocks(
+        &mut self,
+        goal: u64,
+        count: u64,
+        mut window: Option<&mut Window>,
+        touches: &mut Touches,
+    ) -> Result<Range<u64>, FileError> {
+        let goal = if goal < self.groups.layout.blocks { goal } else { 0 };
+        let first = self.groups.layout.group_of(goal);
+        for reserve in [true, false] {
+            if !reserve && window.is_none() {
+                break;
+            }
+            for step in 0..=self.groups.count() {
+                let group = (first + step) % self.groups.count();
+                let free = u64::from(self.groups.counts(group).blocks);
+                let size = window.as_ref().filter(|_| reserve).map_or(0, |window| window.size);
+                // With few free blocks: no new window in the goal's group, no blocks of
+                // others.
+                let scarce = if step == 0 { free == 0 } else { free <= size / 2 };
+                if scarce {
+                    continue;
+                }
+                let within = (step == 0).then_some(goal % BLOCKS_PER_GROUP);
+                let mine = window
+                    .as_deref_mut()
+                    .filter(|window| reserve && !(step == 0 && free < size && window.run.is_empty()));
+                let found = match mine {
+                    Some(window) => self.in_window(group, within, count, window, touches),
+                    None => self.anywhere(group, within, count, touches),
+                };
+                if let Some(found) = found {
+                    self.groups.take(found.clone(), touches);
+                    return Ok(found);
+                }
+            }
+        }
+        Err(FileError::NoSpace { needed: count, free: self.groups.free_blocks })
+    }
+
+    /// Within the file's window, or a new one (`ext2_try_to_allocate_with_rsv`).
+    fn in_window(
+        &mut self,
+        group: u32,
+        goal: Option<u64>,
+        count: u64,
+        window: &mut Window,
+        touches: &mut Touches,
+    ) -> Option<Range<u64>> {
+        let start = self.groups.layout.first_block(group);
+        let last = self.groups.layout.end_of_group(start) - 1;
+        let mut goal = goal.map(|goal| start + goal);
+        let mut failed = false;
+        loop {
+            // `goal_in_my_reservation`.
+            let suits = |window: &Window, goal: Option<u64>| {
+                let meets = window.run.start <= last && window.run.end > start;
+                meets && goal.is_none_or(|goal| window.run.contains(&goal))
+            };
+            if window.run.is_empty() || failed || !suits(window, goal) {
+                window.size = window.size.max(count);
+                self.new_window(group, goal.unwrap_or(start), window, touches)?;
+                if !suits(window, goal) {
+                    goal = None;
+                }
+            } else if let Some(goal) = goal
+                && window.run.end - goal < count
+            {
+                self.extend(window, goal + count);
+            }
+            if let Some(found) = self.take_in(group, goal, count, window.run.clone(), touches) {
+                window.hits += found.end - found.start;
+                return Some(found);
+            }
+            failed = true;
+        }
+    }
+
+    /// `try_to_extend_reservation`.
+    fn extend(&mut self, window: &mut Window, end: u64) {
+        let next = self.windows.all.range(window.run.start + 1..).next().map_or(u64::MAX, |(&next, _)| next);
+        window.run.end = end.min(next).max(window.run.end);
+        self.windows.all.insert(window.run.start, window.run.end);
+    }
+
+    /// A window that begins at or behind `from` and has a free block
+    /// (`alloc_new_reservation`).
+    fn new_window(
+        &mut self,
+        group: u32,
+        from: u64,
+        window: &mut Window,
+        touches: &mut Touches,
+    ) -> Option<()> {
+        let start = self.groups.layout.first_block(group);
+        let end = self.groups.layout.end_of_group(start);
+        if !window.run.is_empty() {
+            let crosses = window.run.start < end && window.run.end > end;
+            if crosses && from >= window.run.start {
+                return None;
+            }
+            if window.hits > (window.run.end - window.run.start) / 2 {
+                window.size = (window.size * 2).min(SIZE_MAX);
+            }
+        }
+        let mut from = from;
+        loop {
+            // The file's own window goes only when its successor is known, so that
+            // the search begins behind it.
+            let at = self.windows.gap(from, end - 1, window.size);
+            self.windows.remove(window);
+            let at = at?;
+            let free = self.groups.blocks(group, touches).first_in(at - start..end - start)? + start;
+            if free < at + window.size {
+                window.run = at..at + window.size;
+                window.hits = 0;
+                self.windows.all.insert(at, at + window.size);
+                return Some(());
+            }
+            from = free;
+        }
+    }
+
+    /// Up to `count` free blocks in `range`, at the goal if it is in it
+    /// (`ext2_try_to_allocate` with a window).
+    fn take_in(
+        &mut self,
+        group: u32,
+        goal: Option<u64>,
+        count: u64,
+        range: Range<u64>,
+        touches: &mut Touches,
+    ) -> Option<Range<u64>> {
+        let start = self.groups.layout.first_block(group);
+        let end = range.end.min(self.groups.layout.end_of_group(start)) - start;
+        let from = goal.unwrap_or(0).max(range.start).max(start) - start;
+        let runs = self.groups.blocks(group, touches);
+        let found = runs.first_in(from..end)?;
+        let run_end = runs.run_at(found)?.end.min(end).min(found + count);
+        Some(start + found..start + run_end)
+    }
+
+    /// Without a window (`ext2_try_to_allocate`, `find_next_usable_block`).
+    fn anywhere(
+        &mut self,
+        group: u32,
+        goal: Option<u64>,
+        count: u64,
+        touches: &mut Touches,
+    ) -> Option<Range<u64>> {
+        let start = self.groups.layout.first_block(group);
+        let runs = self.groups.blocks(group, touches);
+        let goal = goal.unwrap_or(0);
+        let near = (goal + 63) & !63;
+        let found = runs
+            .first_in(goal..near.max(goal + 1))
+            .or_else(|| free_byte(runs, goal))
+            .or_else(|| runs.first_in(goal..u64::MAX))?;
+        let end = runs.run_at(found)?.end.min(found + count);
+        Some(start + found..start + end)
+    }
+}

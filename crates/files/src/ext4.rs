@@ -1,0 +1,413 @@
+//! ext4 as of today (fs/ext4 of Linux 6.x): extents, delayed and multi-block
+//! allocation, flexible block groups, a journal.
+//!
+//! | what | from |
+//! |---|---|
+//! | flex groups: bitmaps and inode tables of 16 groups together | `mke2fs -O flex_bg` |
+//! | directories and files to groups | `find_group_orlov`, `find_group_other` |
+//! | goal of data | `ext4_ext_find_goal`, `ext4_inode_to_goal_block` |
+//! | delayed allocation; up to 2048 pages at a time | `ext4_da_write_begin`, `mpage_map_and_submit_extent` |
+//! | multi-block allocation and what it sets aside | `mballoc.rs` |
+//! | a tree of extents, 4 in the inode, 340 in a block | `ext4_ext_insert_extent` |
+//! | names by hash | `directory/htree.rs` |
+//! | a transaction every 5 s, data first | `journal.rs`, `ext4_jbd2_inode_add_write` |
+//!
+//! Left out: bigalloc, inline data, quotas, the 5 % that only root may use, hard
+//! links, extended attributes, `fast_commit`.
+
+use crate::directory::Style;
+use crate::ext2::check_make;
+use crate::extent_tree::{Fan, Nodes};
+use crate::format::{Format, Inode, New, Wanted, mpage};
+use crate::groups::{BLOCKS_PER_GROUP, GroupLayout, Groups, Make, Scheme, Search};
+use crate::journal::{Journal, Layout};
+use crate::map::Piece;
+use crate::mballoc::{Mballoc, Request};
+use crate::system::{FileSystem, Kind, Regions, Usage};
+use crate::tree::Tree;
+use crate::{Caller, FileError, Site, Touches};
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Keys, read};
+use fullstroke_units::{Bytes, Duration, Random};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+/// For the registry.
+pub(crate) const SUMMARY: &str =
+    "today's ext4: extents, delayed and multi-block allocation, flex groups, a journal with ordered data";
+
+/// Pages that write-back maps at a time (`MAX_WRITEPAGES_EXTENT_LEN`).
+const BATCH: u64 = 2048;
+/// Pages of the largest file: 32-bit logical blocks.
+const PAGES_MAX: u64 = u32::MAX as u64;
+
+/// 60 bytes in the inode, 4096 in a block, less header and checksum, 12 bytes each;
+/// `EXT_INIT_MAX_LEN`.
+const FAN: Fan = Fan { inode: 4, block: 340, longest: 32_768 };
+
+/// The keys of ext4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Bytes of the device for each inode (`mke2fs -i`). 16 KiB unless said.
+    pub bytes_per_inode: Bytes,
+    /// Bytes of an inode on the device, a power of two from 128 to 4096 (`mke2fs
+    /// -I`). 256 unless said.
+    pub inode_size: Bytes,
+    /// Groups whose bitmaps and inode tables lie together (`mke2fs -G`), a power of
+    /// two up to 1024. 16 unless said.
+    pub flex_groups: u32,
+    /// How long a transaction collects before it is committed (mount option
+    /// `commit`). 5s unless said.
+    pub commit: Duration,
+    /// Whether data gets its place only when it is written back (mount option
+    /// `delalloc`). true unless said.
+    pub delalloc: bool,
+    /// Which data must be written before its transaction commits (mount option
+    /// `data`). ordered unless said.
+    pub data: Data,
+}
+
+/// Mount option `data`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Data {
+    /// Data that got a new place is written before the transaction that says so.
+    #[default]
+    Ordered,
+    /// No order between data and metadata.
+    Writeback,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            bytes_per_inode: Bytes(16_384),
+            inode_size: Bytes(256),
+            flex_groups: 16,
+            commit: Duration::from_secs(5),
+            delalloc: true,
+            data: Data::default(),
+        }
+    }
+}
+
+pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn FileSystem>, ConfigError> {
+    let config: Config = read(keys)?;
+    check_make(config.bytes_per_inode, config.inode_size)?;
+    if !config.flex_groups.is_power_of_two() || config.flex_groups > 1024 {
+        let message = format!("{} is not a power of two up to 1024", config.flex_groups);
+        return Err(ConfigError::new("flex_groups", message));
+    }
+    let make = Make {
+        blocks: site.pages(),
+        bytes_per_inode: config.bytes_per_inode.0,
+        inode_bytes: config.inode_size.0,
+        flex: config.flex_groups,
+        descriptor_bytes: 64,
+    };
+    let layout = GroupLayout::new(make).map_err(|error| site.too_small(&error))?;
+    let mut groups = Groups::new(layout, false);
+    groups.reserve_inodes();
+    let format = Ext4 { groups, config, multiblock: Mballoc::default(), random: site.seed.stream("ext4") };
+    let mut tree = Tree::new(format, Extra::new(0), None);
+    tree.furnish().map_err(|error| site.too_small(&error))?;
+    Ok(Box::new(tree))
+}
+
+/// What ext4 keeps of an inode.
+#[derive(Debug)]
+pub(crate) struct Extra {
+    /// The group of the inode (`i_block_group`).
+    group: u32,
+    nodes: Nodes,
+}
+
+impl Extra {
+    fn new(group: u32) -> Extra {
+        Extra { group, nodes: Nodes::new(FAN) }
+    }
+}
+
+#[derive(Debug)]
+struct Ext4 {
+    groups: Groups,
+    config: Config,
+    multiblock: Mballoc,
+    random: Random,
+}
+
+/// Blocks of the journal (`ext2fs_default_journal_size`).
+fn journal_blocks(blocks: u64) -> u64 {
+    const KIB: u64 = 1024;
+    match blocks {
+        0..32_768 => KIB,
+        32_768..262_144 => 4 * KIB,
+        262_144..524_288 => 8 * KIB,
+        524_288..4_194_304 => 16 * KIB,
+        4_194_304..8_388_608 => 32 * KIB,
+        8_388_608..16_777_216 => 64 * KIB,
+        16_777_216..33_554_432 => 128 * KIB,
+        _ => 256 * KIB,
+    }
+}
+
+impl Tree<Ext4> {
+    /// The root, `lost+found`, the block of the hidden inode for growth, and the
+    /// journal, about in the middle (`get_midpoint_journal_block`).
+    fn furnish(&mut self) -> Result<(), FileError> {
+        self.make_root()?;
+        self.make_at_once("lost+found", 4)?;
+        let format = self.format_mut();
+        let no_space = |needed| FileError::NoSpace { needed, free: 0 };
+        format.groups.hide(0, 1).ok_or(no_space(1))?;
+        let wanted = journal_blocks(format.groups.layout.blocks);
+        let area = format.journal_area(wanted).ok_or(no_space(wanted))?;
+        let journal = Journal::new(area, Layout::Pages, format.config.commit);
+        self.set_journal(journal);
+        Ok(())
+    }
+}
+
+impl Ext4 {
+    /// The first free runs from about the middle on.
+    fn journal_area(&mut self, wanted: u64) -> Option<Vec<Range<u64>>> {
+        let layout = self.groups.layout;
+        let count = self.groups.count();
+        let middle = layout.group_of(layout.blocks / 2);
+        let first = if layout.flex > 1 && middle > layout.flex {
+            middle - middle % layout.flex
+        } else {
+            // The emptiest of the three around the middle, the first of them if equal.
+            let near = middle.saturating_sub(1)..=(middle + 1).min(count - 1);
+            near.rev().max_by_key(|&group| self.groups.counts(group).blocks)?
+        };
+        let mut area = Vec::new();
+        let mut left = wanted;
+        for step in 0..count {
+            while left > 0
+                && let Some(run) = self.groups.hide((first + step) % count, left)
+            {
+                left -= run.end - run.start;
+                area.push(run);
+            }
+        }
+        (left == 0).then_some(area)
+    }
+
+    /// Where data should begin (`ext4_ext_find_goal`, `ext4_inode_to_goal_block`).
+    fn goal(&self, caller: Caller, inode: &Inode<Extra>, page: u64) -> u64 {
+        // An extent nearby, if there is one: the block at the same distance.
+        if let Some((last, block)) = inode.map.before(page) {
+            return block + (page - last);
+        }
+        if let Some(next) = inode.map.first_from(page)
+            && let Some(block) = inode.map.block(next)
+        {
+            return block.saturating_sub(next - page);
+        }
+        let layout = &self.groups.layout;
+        let mut group = inode.extra.group;
+        if layout.flex >= 4 {
+            // Directories and small metadata keep the first group of a flex group.
+            group -= group % layout.flex;
+            if inode.kind == Kind::File {
+                group = (group + 1).min(layout.groups - 1);
+            }
+        }
+        let colour =
+            if self.config.delalloc { 0 } else { u64::from(caller.process % 16) * (BLOCKS_PER_GROUP / 16) };
+        layout.first_block(group) + colour
+    }
+
+    /// Blocks of the tree of extents, as many as it needs now.
+    fn fit_nodes(
+        &mut self,
+        number: u32,
+        inode: &mut Inode<Extra>,
+        touches: &mut Touches,
+    ) -> Result<(), FileError> {
+        while let Some(missing) = inode.extra.nodes.missing(&inode.map) {
+            let goal = inode.map.before(u64::MAX).map_or(0, |(_, block)| block);
+            let request = Request {
+                inode: number,
+                data: false,
+                open: false,
+                page: 0,
+                pages: 1,
+                length: 0,
+                goal,
+                left: None,
+                right: None,
+            };
+            let block = self.multiblock.allocate(&mut self.groups, &request, touches)?.start;
+            inode.extra.nodes.add(missing, block);
+            touches.fresh(block);
+        }
+        for block in inode.extra.nodes.surplus(&inode.map) {
+            touches.forget(block);
+            self.groups.give(block..block + 1, touches);
+        }
+        Ok(())
+    }
+}
+
+impl Format for Ext4 {
+    type Extra = Extra;
+
+    fn root(&self) -> u32 {
+        2
+    }
+
+    fn page_limit(&self) -> u64 {
+        PAGES_MAX
+    }
+
+    fn style(&self) -> Style {
+        Style::Htree
+    }
+
+    fn usage(&self) -> Usage {
+        let layout = &self.groups.layout;
+        Usage {
+            pages: layout.blocks,
+            pages_free: self.groups.free_blocks,
+            pages_delayed: 0,
+            inodes: u64::from(layout.groups) * u64::from(layout.inodes_per_group),
+            inodes_free: self.groups.free_inodes(),
+        }
+    }
+
+    fn free_pages(&self) -> u64 {
+        self.groups.free_blocks + self.multiblock.aside()
+    }
+
+    fn regions(&self) -> Regions {
+        Regions { pages: BLOCKS_PER_GROUP, count: u64::from(self.groups.count()), name: "block group" }
+    }
+
+    fn metadata(&self) -> Vec<Range<u64>> {
+        self.groups.metadata()
+    }
+
+    fn mapping(&self, inode: &Inode<Extra>) -> Vec<u64> {
+        inode.extra.nodes.blocks().collect()
+    }
+
+    fn pooled(&self) -> u64 {
+        self.multiblock.pooled()
+    }
+
+    fn set_aside(&self, number: u32, _inode: &Inode<Extra>) -> u64 {
+        self.multiblock.aside_for(number)
+    }
+
+    fn new_inode(
+        &mut self,
+        _caller: Caller,
+        wanted: &Wanted<'_, Extra>,
+        touches: &mut Touches,
+    ) -> Result<New<Extra>, FileError> {
+        let search = Search {
+            parent: wanted.parent,
+            near: wanted.parent_inode.extra.group,
+            top: wanted.parent == self.root(),
+            directory: wanted.kind == Kind::Directory,
+            name: wanted.name,
+            scheme: Scheme::Ext4,
+        };
+        let number = self.groups.new_inode(&search, &mut self.random, touches)?;
+        Ok((number, Extra::new(self.groups.layout.group_of_inode(number))))
+    }
+
+    fn free_inode(&mut self, number: u32, inode: &Inode<Extra>, touches: &mut Touches) {
+        self.groups.free_inode(number, inode.is_directory(), touches);
+    }
+
+    fn inode_page(&self, number: u32, _inode: &Inode<Extra>) -> u64 {
+        self.groups.layout.inode_block(number)
+    }
+
+    fn place(
+        &mut self,
+        caller: Caller,
+        number: u32,
+        inode: &mut Inode<Extra>,
+        pages: Range<u64>,
+        touches: &mut Touches,
+    ) -> Result<(), FileError> {
+        let mut at = pages.start;
+        while at < pages.end {
+            let right = inode.map.first_from(at);
+            let request = Request {
+                inode: number,
+                data: inode.kind == Kind::File,
+                open: inode.open,
+                page: at,
+                pages: (pages.end - at).min(BATCH),
+                length: inode.pages(),
+                goal: self.goal(caller, inode, at),
+                left: inode.map.before(at),
+                right: right.and_then(|page| inode.map.block(page).map(|block| (page, block))),
+            };
+            let run = self.multiblock.allocate(&mut self.groups, &request, touches)?;
+            let piece = Piece { page: at, block: run.start, pages: run.end - run.start };
+            inode.map.insert(piece);
+            at = piece.end();
+            if let Err(error) = self.fit_nodes(number, inode, touches) {
+                // No room for the tree: the last piece goes back.
+                for piece in inode.map.cut(piece.page) {
+                    self.groups.give(piece.block..piece.block + piece.pages, touches);
+                }
+                self.fit_nodes(number, inode, touches)?;
+                return Err(error);
+            }
+            if let Some(leaf) = inode.extra.nodes.leaf(&inode.map, piece.page) {
+                touches.change(leaf);
+            }
+        }
+        Ok(())
+    }
+
+    fn release(&mut self, number: u32, inode: &mut Inode<Extra>, page: u64, touches: &mut Touches) {
+        self.multiblock.discard(&mut self.groups, number);
+        for piece in inode.map.cut(page) {
+            self.groups.give(piece.block..piece.block + piece.pages, touches);
+        }
+        for block in inode.extra.nodes.surplus(&inode.map) {
+            touches.forget(block);
+            self.groups.give(block..block + 1, touches);
+        }
+        if let Some(leaf) = inode.extra.nodes.leaf(&inode.map, page) {
+            touches.change(leaf);
+        }
+    }
+
+    fn walk(&self, inode: &Inode<Extra>, pages: Range<u64>, touches: &mut Touches) {
+        inode.extra.nodes.walk(&inode.map, pages, touches);
+    }
+
+    fn close(&mut self, number: u32, inode: &mut Inode<Extra>, _touches: &mut Touches) {
+        // Kept while data waits for its place (`ext4_release_file`).
+        if inode.delayed.is_empty() {
+            self.multiblock.discard(&mut self.groups, number);
+        }
+    }
+
+    fn delays(&self) -> bool {
+        self.config.delalloc
+    }
+
+    /// A run of up to 2048 pages that are mapped together.
+    fn cluster(&self, inode: &Inode<Extra>, page: u64) -> Range<u64> {
+        match inode.delayed.run_at(page) {
+            Some(run) => page..run.end.min(page + BATCH),
+            None => mpage(&inode.map, page),
+        }
+    }
+
+    fn ordered(&self) -> bool {
+        self.config.data == Data::Ordered
+    }
+}

@@ -1,0 +1,129 @@
+//! The tree of a file's extents: some in the inode, then leaves, then a level of
+//! index blocks (`ext4_ext_map_blocks`, `xfs_bmapi`).
+//!
+//! Leaves are filled one after the other, as `ext4_ext_insert_extent` does for a file
+//! that grows at its end; a leaf that is split in the middle is not modelled.
+
+use crate::Touches;
+use crate::map::FileMap;
+use std::ops::Range;
+
+/// How many a format's inode and blocks hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fan {
+    /// Extents, or addresses of blocks below, in the inode.
+    pub(crate) inode: u64,
+    /// In a block.
+    pub(crate) block: u64,
+    /// The longest extent, in blocks.
+    pub(crate) longest: u64,
+}
+
+/// The blocks of one file's tree.
+#[derive(Debug)]
+pub(crate) struct Nodes {
+    fan: Fan,
+    leaves: Vec<u64>,
+    /// Blocks above the leaves, where the inode cannot name those.
+    index: Vec<u64>,
+}
+
+/// Which block is missing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Missing {
+    Leaf,
+    Index,
+}
+
+impl Fan {
+    /// Extents on the device: pieces are cut at the longest that one can be.
+    fn extents(self, map: &FileMap) -> u64 {
+        // Of so many pieces few are that long: the sum would cost more than it tells.
+        let pieces = map.pieces().len() as u64;
+        if pieces > self.block {
+            return pieces;
+        }
+        map.pieces().iter().map(|piece| piece.pages.div_ceil(self.longest)).sum()
+    }
+
+    /// Leaves and index blocks that so many extents need.
+    fn needed(self, extents: u64) -> (usize, usize) {
+        if extents <= self.inode {
+            return (0, 0);
+        }
+        let leaves = extents.div_ceil(self.block);
+        let index = if leaves <= self.inode { 0 } else { leaves.div_ceil(self.block) };
+        (leaves as usize, index as usize)
+    }
+}
+
+impl Nodes {
+    pub(crate) fn new(fan: Fan) -> Nodes {
+        Nodes { fan, leaves: Vec::new(), index: Vec::new() }
+    }
+
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = u64> + '_ {
+        self.leaves.iter().chain(&self.index).copied()
+    }
+
+    pub(crate) fn missing(&self, map: &FileMap) -> Option<Missing> {
+        let (leaves, index) = self.fan.needed(self.fan.extents(map));
+        if self.leaves.len() < leaves {
+            Some(Missing::Leaf)
+        } else {
+            (self.index.len() < index).then_some(Missing::Index)
+        }
+    }
+
+    pub(crate) fn add(&mut self, missing: Missing, block: u64) {
+        match missing {
+            Missing::Leaf => self.leaves.push(block),
+            Missing::Index => self.index.push(block),
+        }
+    }
+
+    /// Takes out the blocks that are too many.
+    pub(crate) fn surplus(&mut self, map: &FileMap) -> Vec<u64> {
+        let (leaves, index) = self.fan.needed(self.fan.extents(map));
+        let mut surplus = self.leaves.split_off(leaves.min(self.leaves.len()));
+        surplus.extend(self.index.split_off(index.min(self.index.len())));
+        surplus
+    }
+
+    /// The leaf that has the extent of `page`, or would.
+    pub(crate) fn leaf(&self, map: &FileMap, page: u64) -> Option<u64> {
+        let at = map.index_from(page) as u64 / self.fan.block;
+        self.leaves.get(at as usize).or(self.leaves.last()).copied()
+    }
+
+    /// Reads index blocks and leaves on the way to `pages`.
+    pub(crate) fn walk(&self, map: &FileMap, pages: Range<u64>, touches: &mut Touches) {
+        if self.leaves.is_empty() || pages.is_empty() {
+            return;
+        }
+        let leaf = |page| (map.index_from(page) / self.fan.block as usize).min(self.leaves.len() - 1);
+        let (first, last) = (leaf(pages.start), leaf(pages.end - 1));
+        for at in first..=last {
+            if let Some(&index) = self.index.get(at / self.fan.block as usize) {
+                touches.read(index);
+            }
+            touches.read(self.leaves[at]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tree_grows_by_leaves_of_340() {
+        let needed = |extents| Fan { inode: 4, block: 340, longest: 32_768 }.needed(extents);
+        assert_eq!(needed(4), (0, 0));
+        assert_eq!(needed(5), (1, 0));
+        assert_eq!(needed(340), (1, 0));
+        assert_eq!(needed(341), (2, 0));
+        assert_eq!(needed(4 * 340 + 1), (5, 1));
+        assert_eq!(needed(340 * 340 + 1), (341, 2));
+    }
+}

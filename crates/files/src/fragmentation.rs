@@ -1,0 +1,182 @@
+//! How fragmented files are, whatever told where they lie: a file system here, or
+//! `filefrag` on a real one.
+
+use crate::{FileError, FileSystem, Kind, PAGE_SECTORS, Place};
+use serde::Serialize;
+
+/// Pages of a file that follow each other on the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Fragment {
+    /// The first page of the file.
+    pub page: u64,
+    /// The first page on the device.
+    pub block: u64,
+    /// How many.
+    pub pages: u64,
+}
+
+/// Where one file lies.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Laid {
+    /// Its path from the root.
+    pub path: String,
+    /// In order of the file; neighbours on the device are one.
+    pub fragments: Vec<Fragment>,
+}
+
+impl Laid {
+    /// Joins what follows on the device, too.
+    pub fn new(path: String, fragments: impl IntoIterator<Item = Fragment>) -> Laid {
+        let mut joined: Vec<Fragment> = Vec::new();
+        for fragment in fragments {
+            match joined.last_mut() {
+                Some(last)
+                    if last.page + last.pages == fragment.page
+                        && last.block + last.pages == fragment.block =>
+                {
+                    last.pages += fragment.pages;
+                }
+                _ => joined.push(fragment),
+            }
+        }
+        Laid { path, fragments: joined }
+    }
+
+    /// Pages on the device.
+    pub fn pages(&self) -> u64 {
+        self.fragments.iter().map(|fragment| fragment.pages).sum()
+    }
+}
+
+/// Where all files of a file system lie, by path. Directories and empty files are left
+/// out.
+pub fn laid_out(system: &dyn FileSystem) -> Result<Vec<Laid>, FileError> {
+    let mut files = Vec::new();
+    let mut waiting = vec![(system.root(), String::new())];
+    while let Some((directory, path)) = waiting.pop() {
+        for (name, object) in system.entries(directory)? {
+            let path = if path.is_empty() { name } else { format!("{path}/{name}") };
+            match system.attributes(object)?.kind {
+                Kind::Directory => waiting.push((object, path)),
+                Kind::File => {
+                    let mut extents = Vec::new();
+                    system.extents(object, &mut extents)?;
+                    let placed = extents.iter().filter_map(|mapped| match mapped.place {
+                        Place::Device(lbn) => Some(Fragment {
+                            page: mapped.page,
+                            block: lbn.0 / PAGE_SECTORS,
+                            pages: mapped.pages,
+                        }),
+                        _ => None,
+                    });
+                    files.push(Laid::new(path, placed));
+                }
+            }
+        }
+    }
+    files.retain(|file| !file.fragments.is_empty());
+    files.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(files)
+}
+
+/// Files by their number of fragments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Share {
+    /// At least so many fragments.
+    pub from: u64,
+    /// At most.
+    pub to: u64,
+    /// Files that have that many.
+    pub files: u64,
+}
+
+/// How fragmented all files are.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Fragmentation {
+    /// Files that have pages on the device.
+    pub files: u64,
+    /// Their pages.
+    pub pages: u64,
+    /// Their fragments.
+    pub fragments: u64,
+    /// Fragments of a file, in classes that double.
+    pub distribution: Vec<Share>,
+    /// Of all pages but each file's first, the part that follows its predecessor on
+    /// the device; 1 if there are none.
+    pub contiguity: f64,
+    /// Regions (block groups, allocation groups) that have data.
+    pub regions_used: u64,
+    /// Of the fullest region, the part of all data.
+    pub fullest_share: f64,
+    /// Regions that one file lies in, on average.
+    pub regions_a_file: f64,
+}
+
+impl Fragmentation {
+    /// Fragments of a file, on average; 0 without files.
+    pub fn fragments_a_file(&self) -> f64 {
+        if self.files == 0 { 0.0 } else { self.fragments as f64 / self.files as f64 }
+    }
+
+    /// Of these files, on a device with regions of so many pages.
+    pub fn of(files: &[Laid], region_pages: u64) -> Fragmentation {
+        let region_pages = region_pages.max(1);
+        let mut regions = std::collections::BTreeMap::<u64, u64>::new();
+        let mut visits = 0;
+        let mut distribution: Vec<Share> = Vec::new();
+        for file in files {
+            let mut own = std::collections::BTreeSet::new();
+            for fragment in &file.fragments {
+                let end = fragment.block + fragment.pages;
+                let mut at = fragment.block;
+                while at < end {
+                    let region = at / region_pages;
+                    let stop = end.min((region + 1) * region_pages);
+                    *regions.entry(region).or_default() += stop - at;
+                    own.insert(region);
+                    at = stop;
+                }
+            }
+            visits += own.len() as u64;
+            let class = (file.fragments.len() as u64).max(1).ilog2() as usize;
+            while distribution.len() <= class {
+                let from = 1 << distribution.len();
+                distribution.push(Share { from, to: 2 * from - 1, files: 0 });
+            }
+            distribution[class].files += 1;
+        }
+        let pages: u64 = files.iter().map(Laid::pages).sum();
+        let fragments: u64 = files.iter().map(|file| file.fragments.len() as u64).sum();
+        let count = files.len() as u64;
+        let part = |of: u64, all: u64, none: f64| if all == 0 { none } else { of as f64 / all as f64 };
+        Fragmentation {
+            files: count,
+            pages,
+            fragments,
+            distribution,
+            contiguity: part(pages - fragments, pages - count, 1.0),
+            regions_used: regions.len() as u64,
+            fullest_share: part(regions.values().copied().max().unwrap_or(0), pages, 0.0),
+            regions_a_file: part(visits, count, 0.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fragments_are_counted_as_the_device_has_them() {
+        let fragment = |page, block, pages| Fragment { page, block, pages };
+        let one = Laid::new("a".into(), [fragment(0, 10, 4), fragment(4, 14, 4)]);
+        assert_eq!(one.fragments, [fragment(0, 10, 8)]);
+        let other = Laid::new("b".into(), [fragment(0, 98, 4), fragment(8, 300, 4), fragment(12, 200, 4)]);
+        let all = Fragmentation::of(&[one, other], 100);
+        assert_eq!((all.files, all.pages, all.fragments), (2, 20, 4));
+        assert_eq!(all.contiguity, 16.0 / 18.0);
+        assert_eq!((all.regions_used, all.regions_a_file), (4, 2.5));
+        assert_eq!(all.fullest_share, 0.5);
+        assert_eq!(all.distribution.iter().map(|share| share.files).collect::<Vec<_>>(), [1, 1]);
+    }
+}

@@ -1,0 +1,169 @@
+//! Block groups, as ext2, ext3 and ext4 have them: what `mke2fs` puts where, and
+//! which blocks and inodes of a group are free.
+//!
+//! A group costs a few bytes until something in it is allocated; its free runs are
+//! built then.
+
+mod inodes;
+mod layout;
+
+pub(crate) use inodes::{Scheme, Search};
+pub(crate) use layout::{BLOCKS_PER_GROUP, GroupLayout, Make};
+
+use crate::Touches;
+use crate::runs::Runs;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// What a group descriptor counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) blocks: u32,
+    pub(crate) inodes: u32,
+    pub(crate) directories: u32,
+    /// Directories made since files were, within 0 to 255 (`s_debts`).
+    debt: u8,
+}
+
+/// The free blocks and inodes of a group, by their number in it.
+#[derive(Clone, Debug)]
+struct Free {
+    blocks: Runs,
+    inodes: Runs,
+}
+
+/// All groups of a file system.
+#[derive(Debug)]
+pub(crate) struct Groups {
+    pub(crate) layout: GroupLayout,
+    counts: Vec<Counts>,
+    built: BTreeMap<u32, Free>,
+    pub(crate) free_blocks: u64,
+    free_inodes: u64,
+    directories: u64,
+    /// Whether the superblock's counters are written with each change (ext2's
+    /// `sb->s_dirt`); jbd2's file systems add them up when they are mounted.
+    writes_super: bool,
+    /// Blocks that `mkfs` gave to hidden inodes.
+    hidden: Vec<Range<u64>>,
+}
+
+impl Groups {
+    pub(crate) fn new(layout: GroupLayout, writes_super: bool) -> Groups {
+        let counts: Vec<Counts> = (0..layout.groups)
+            .map(|group| Counts {
+                blocks: layout.free_blocks(group) as u32,
+                inodes: layout.inodes_per_group,
+                directories: 0,
+                debt: 0,
+            })
+            .collect();
+        let free_blocks = counts.iter().map(|count| u64::from(count.blocks)).sum();
+        let free_inodes = u64::from(layout.groups) * u64::from(layout.inodes_per_group);
+        let built = BTreeMap::new();
+        let hidden = Vec::new();
+        Groups { layout, counts, built, free_blocks, free_inodes, directories: 0, writes_super, hidden }
+    }
+
+    /// What `mkfs` gives to a hidden inode, such as the journal: of the group's first
+    /// free run, up to `count` blocks. `None` if it has none.
+    pub(crate) fn hide(&mut self, group: u32, count: u64) -> Option<Range<u64>> {
+        let first = self.layout.first_block(group);
+        let run = self.build(group).blocks.iter().next()?;
+        let blocks = first + run.start..first + run.end.min(run.start + count);
+        self.take(blocks.clone(), &mut Touches::new());
+        self.hidden.push(blocks.clone());
+        Some(blocks)
+    }
+
+    pub(crate) fn count(&self) -> u32 {
+        self.layout.groups
+    }
+
+    pub(crate) fn counts(&self, group: u32) -> Counts {
+        self.counts[group as usize]
+    }
+
+    pub(crate) fn free_inodes(&self) -> u64 {
+        self.free_inodes
+    }
+
+    fn build(&mut self, group: u32) -> &mut Free {
+        let layout = &self.layout;
+        self.built.entry(group).or_insert_with(|| Free {
+            blocks: layout.free_runs(group),
+            inodes: Runs::of(0..u64::from(layout.inodes_per_group)),
+        })
+    }
+
+    /// The free blocks of a group, by their number in it. Reads its bitmap.
+    pub(crate) fn blocks(&mut self, group: u32, touches: &mut Touches) -> &Runs {
+        touches.read(self.layout.block_bitmap(group));
+        &self.build(group).blocks
+    }
+
+    /// The same without reading: for what the kernel keeps in memory (buddies).
+    pub(crate) fn searched(&mut self, group: u32) -> &Runs {
+        &self.build(group).blocks
+    }
+
+    /// Takes free blocks, all of one group.
+    pub(crate) fn take(&mut self, blocks: Range<u64>, touches: &mut Touches) {
+        self.reserve(blocks.clone());
+        self.mark(blocks, touches);
+    }
+
+    /// Takes free blocks of one group in memory only.
+    pub(crate) fn reserve(&mut self, blocks: Range<u64>) {
+        let (group, within) = self.layout.within(blocks);
+        let length = within.end - within.start;
+        let free = &mut self.build(group).blocks;
+        debug_assert!(free.run_at(within.start).is_some_and(|run| run.end >= within.end));
+        free.remove(within);
+        self.counts[group as usize].blocks -= length as u32;
+        self.free_blocks -= length;
+    }
+
+    /// Reserved blocks of one group become used, or used ones free, on the device too.
+    pub(crate) fn mark(&self, blocks: Range<u64>, touches: &mut Touches) {
+        let group = self.layout.group_of(blocks.start);
+        touches.change(self.layout.block_bitmap(group));
+        self.changed_counts(group, touches);
+    }
+
+    /// Gives blocks back, of any groups.
+    pub(crate) fn give(&mut self, blocks: Range<u64>, touches: &mut Touches) {
+        let mut at = blocks.start;
+        while at < blocks.end {
+            let end = blocks.end.min(self.layout.end_of_group(at));
+            self.unreserve(at..end);
+            self.mark(at..end, touches);
+            at = end;
+        }
+    }
+
+    /// Gives reserved blocks of one group back.
+    pub(crate) fn unreserve(&mut self, blocks: Range<u64>) {
+        let (group, within) = self.layout.within(blocks);
+        let length = within.end - within.start;
+        self.build(group).blocks.insert(within);
+        self.counts[group as usize].blocks += length as u32;
+        self.free_blocks += length;
+    }
+
+    fn changed_counts(&self, group: u32, touches: &mut Touches) {
+        touches.change(self.layout.descriptor(group));
+        if self.writes_super {
+            touches.change(0);
+        }
+    }
+
+    /// Metadata that belong to no file.
+    pub(crate) fn metadata(&self) -> Vec<Range<u64>> {
+        let fixed = (0..self.count()).flat_map(|group| self.layout.metadata(group));
+        fixed.chain(self.hidden.iter().cloned()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

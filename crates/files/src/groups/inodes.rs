@@ -1,0 +1,236 @@
+//! Which inode a new file or directory gets: Orlov's allocator for directories, the
+//! parent's group for files (`find_group_orlov`, `find_group_other`; fs/ext2/ialloc.c
+//! 2.6.24, fs/ext4/ialloc.c).
+
+use super::Groups;
+use super::layout::{BLOCKS_PER_GROUP, FIRST_INODE};
+use crate::{FileError, Touches};
+use fullstroke_units::Random;
+
+/// What a directory costs in inodes and blocks (`INODE_COST`, `BLOCK_COST`).
+const INODE_COST: u64 = 64;
+const BLOCK_COST: u64 = 256;
+
+/// What a group must have to take a directory.
+struct Needs {
+    directories_below: u64,
+    inodes: i64,
+    blocks: i64,
+    debt_below: u64,
+}
+
+/// Which kernel's rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scheme {
+    /// Groups one by one, with debts.
+    Ext2,
+    /// Flex groups as one, without debts.
+    Ext4,
+}
+
+/// Where the search begins.
+pub(crate) struct Search<'a> {
+    pub(crate) parent: u32,
+    /// The parent's group.
+    pub(crate) near: u32,
+    /// Whether the parent is the root: then directories are spread.
+    pub(crate) top: bool,
+    pub(crate) directory: bool,
+    pub(crate) name: &'a str,
+    pub(crate) scheme: Scheme,
+}
+
+/// Some groups as the search sees them: one, or a flex group.
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    blocks: u64,
+    inodes: u64,
+    directories: u64,
+}
+
+impl Groups {
+    /// An inode for a new object.
+    pub(crate) fn new_inode(
+        &mut self,
+        search: &Search<'_>,
+        random: &mut Random,
+        touches: &mut Touches,
+    ) -> Result<u32, FileError> {
+        let full =
+            FileError::NoInode { inodes: u64::from(self.count()) * u64::from(self.layout.inodes_per_group) };
+        let group = if search.directory { self.orlov(search, random) } else { self.near_parent(search) };
+        let group = group.ok_or(full)?;
+        let within = self.build(group).inodes.first_in(0..u64::MAX);
+        let within = within.ok_or(FileError::NoInode { inodes: 0 })?;
+        self.take_inode(group, within, search.directory, touches);
+        Ok(group * self.layout.inodes_per_group + within as u32 + 1)
+    }
+
+    /// The inodes that a new file system has: the reserved ones, of which the second
+    /// is the root.
+    pub(crate) fn reserve_inodes(&mut self) {
+        for within in 0..u64::from(FIRST_INODE - 1) {
+            self.take_inode(0, within, within == 1, &mut Touches::new());
+        }
+    }
+
+    fn take_inode(&mut self, group: u32, within: u64, directory: bool, touches: &mut Touches) {
+        self.build(group).inodes.remove(within..within + 1);
+        self.free_inodes -= 1;
+        self.directories += u64::from(directory);
+        let counts = &mut self.counts[group as usize];
+        counts.inodes -= 1;
+        counts.directories += u32::from(directory);
+        counts.debt = if directory { counts.debt.saturating_add(1) } else { counts.debt.saturating_sub(1) };
+        touches.change(self.layout.inode_bitmap(group));
+        self.changed_counts(group, touches);
+    }
+
+    pub(crate) fn free_inode(&mut self, number: u32, directory: bool, touches: &mut Touches) {
+        let group = self.layout.group_of_inode(number);
+        let within = u64::from((number - 1) % self.layout.inodes_per_group);
+        self.build(group).inodes.insert(within..within + 1);
+        self.free_inodes += 1;
+        self.directories -= u64::from(directory);
+        let counts = &mut self.counts[group as usize];
+        counts.inodes += 1;
+        counts.directories -= u32::from(directory);
+        touches.change(self.layout.inode_bitmap(group));
+        self.changed_counts(group, touches);
+    }
+
+    fn sum(&self, first: u32, groups: u32) -> Sum {
+        let end = (first + groups).min(self.count());
+        let mut sum = Sum::default();
+        for counts in &self.counts[first as usize..end as usize] {
+            sum.blocks += u64::from(counts.blocks);
+            sum.inodes += u64::from(counts.inodes);
+            sum.directories += u64::from(counts.directories);
+        }
+        sum
+    }
+
+    /// Groups that are searched as one.
+    fn together(&self, scheme: Scheme) -> u32 {
+        if scheme == Scheme::Ext4 { self.layout.flex } else { 1 }
+    }
+
+    fn orlov(&self, search: &Search<'_>, random: &mut Random) -> Option<u32> {
+        let together = self.together(search.scheme);
+        let count = self.count().div_ceil(together);
+        let near = search.near / together;
+        let found = if search.top {
+            let from = match search.scheme {
+                Scheme::Ext2 => random.below(u64::from(count)) as u32,
+                Scheme::Ext4 => crate::directory::hash(search.name) % count,
+            };
+            self.spread(from, count, together)
+        } else {
+            let needs = self.needs(search.scheme, count, together);
+            self.around(near, count).find(|&at| self.suits(at, together, &needs, search.scheme))
+        };
+        if let Some(found) = found {
+            return self.first_with_inode(found * together, together);
+        }
+        self.fallback(search.near)
+    }
+
+    fn around(&self, from: u32, count: u32) -> impl Iterator<Item = u32> + use<> {
+        (0..count).map(move |step| (from + step) % count)
+    }
+
+    /// Of the groups with no less free than average, the one with the fewest
+    /// directories.
+    fn spread(&self, from: u32, count: u32, together: u32) -> Option<u32> {
+        let inodes = self.free_inodes / u64::from(count);
+        let blocks = self.free_blocks / u64::from(count);
+        let mut best = None;
+        let mut fewest = u64::from(self.layout.inodes_per_group) * u64::from(together);
+        for at in self.around(from, count) {
+            let sum = self.sum(at * together, together);
+            let enough = sum.inodes > 0 && sum.inodes >= inodes && sum.blocks >= blocks;
+            if enough && sum.directories < fewest {
+                fewest = sum.directories;
+                best = Some(at);
+                // None can have fewer.
+                if fewest == 0 {
+                    break;
+                }
+            }
+        }
+        best
+    }
+
+    fn needs(&self, scheme: Scheme, count: u32, together: u32) -> Needs {
+        let (count, together) = (u64::from(count), u64::from(together));
+        let per_group = u64::from(self.layout.inodes_per_group) * together;
+        let blocks_per_group = BLOCKS_PER_GROUP * together;
+        let directories = self.directories.max(1);
+        let used = (self.layout.blocks - self.free_blocks) / directories;
+        let debt = blocks_per_group / used.max(BLOCK_COST);
+        let debt = debt.min(per_group / INODE_COST).clamp(1, 255);
+        let blocks = self.free_blocks / count;
+        Needs {
+            directories_below: directories / count + per_group / 16,
+            inodes: (self.free_inodes / count) as i64 - (per_group / 4) as i64,
+            blocks: blocks as i64 - (blocks_per_group / 4) as i64,
+            debt_below: if scheme == Scheme::Ext2 { debt } else { u64::MAX },
+        }
+    }
+
+    fn suits(&self, at: u32, together: u32, needs: &Needs, scheme: Scheme) -> bool {
+        let sum = self.sum(at * together, together);
+        // ext4 wants at least one inode of each group (`min_inodes < 1`).
+        let inodes = if scheme == Scheme::Ext4 { needs.inodes.max(1) } else { needs.inodes };
+        sum.inodes > 0
+            && (scheme == Scheme::Ext4 || u64::from(self.counts[at as usize].debt) < needs.debt_below)
+            && sum.directories < needs.directories_below
+            && sum.inodes as i64 >= inodes
+            && sum.blocks as i64 >= needs.blocks
+    }
+
+    fn first_with_inode(&self, first: u32, together: u32) -> Option<u32> {
+        let end = (first + together).min(self.count());
+        (first..end).find(|&group| self.counts[group as usize].inodes > 0)
+    }
+
+    /// The next group with no fewer free inodes than average, else with any.
+    fn fallback(&self, near: u32) -> Option<u32> {
+        let average = self.free_inodes / u64::from(self.count());
+        let at_least = |least: u64| {
+            self.around(near, self.count())
+                .find(|&at| u64::from(self.counts[at as usize].inodes) >= least.max(1))
+        };
+        at_least(average).or_else(|| at_least(1))
+    }
+
+    /// The parent's group, or one by a quadratic hash, or any.
+    fn near_parent(&self, search: &Search<'_>) -> Option<u32> {
+        let count = self.count();
+        let usable = |group: u32| {
+            let counts = self.counts[group as usize];
+            counts.inodes > 0 && counts.blocks > 0
+        };
+        if search.scheme == Scheme::Ext4 {
+            // The parent's flex group (`find_group_other` with `flex_size > 1`).
+            let first = search.near - search.near % self.layout.flex;
+            let end = (first + self.layout.flex).min(count);
+            if let Some(group) = (first..end).find(|&group| self.counts[group as usize].inodes > 0) {
+                return Some(group);
+            }
+        } else if usable(search.near) {
+            return Some(search.near);
+        }
+        let mut group = ((u64::from(search.near) + u64::from(search.parent)) % u64::from(count)) as u32;
+        let mut step = 1;
+        while step < count {
+            group = (group + step) % count;
+            if usable(group) {
+                return Some(group);
+            }
+            step <<= 1;
+        }
+        let from = (search.near + 1) % count;
+        self.around(from, count).find(|&group| self.counts[group as usize].inodes > 0)
+    }
+}

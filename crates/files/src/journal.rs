@@ -1,0 +1,197 @@
+//! The log of a file system that holds metadata back until it is in the log.
+//!
+//! What is modelled: which pages a transaction holds, when it is due, what is written
+//! to the log, and where (the log is a ring). What is not: a log so full that
+//! operations wait for old transactions to be written in place; whoever writes back
+//! pages within seconds of their release never sees that.
+
+use crate::system::{LogWrite, PAGE_SECTORS, SyncPlan};
+use crate::touches::Touch;
+use fullstroke_contract::Object;
+use fullstroke_units::{Duration, Lbn, Sectors, Time};
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// How a transaction is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// jbd2: a descriptor for every so many pages, the pages themselves, and a commit
+    /// record behind a barrier (`jbd2_journal_commit_transaction`).
+    Pages,
+    /// XFS: what changed of each page, in records of so many 512-byte sectors.
+    Changes {
+        /// Sectors of an in-core log buffer (`logbsize`).
+        record: u64,
+        /// Bytes that a changed page takes on average: the format of the log item, and
+        /// the 128-byte chunks that changed (`XFS_BLF_CHUNK`).
+        bytes: u64,
+        /// Whether each operation's changes are logged anew, and written as soon as
+        /// the buffers are full: before delayed logging (2.6.39).
+        each: bool,
+    },
+}
+
+/// Pages that one descriptor names: 4096 bytes less its header and tail, 16 bytes each
+/// with 64-bit checksummed tags (`journal_tag_bytes`).
+const TAGS: u64 = 254;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Journal {
+    /// Pages of the device that it is on, in the order of the log.
+    area: Vec<Range<u64>>,
+    layout: Layout,
+    interval: Duration,
+    /// Sectors from the area's start to where the next write goes.
+    head: u64,
+    running: BTreeSet<u64>,
+    /// Files whose data must be on the device before the transaction.
+    data: BTreeSet<Object>,
+    opened: Time,
+    /// Pages that operations changed, each time anew.
+    changes: u64,
+    /// When the buffers became full.
+    full: Time,
+}
+
+/// In-core log buffers (`logbufs`).
+const BUFFERS: u64 = 8;
+
+impl Journal {
+    pub(crate) fn new(area: Vec<Range<u64>>, layout: Layout, interval: Duration) -> Journal {
+        Journal {
+            area,
+            layout,
+            interval,
+            head: 0,
+            running: BTreeSet::new(),
+            data: BTreeSet::new(),
+            opened: Time::NEVER,
+            changes: 0,
+            full: Time::NEVER,
+        }
+    }
+
+    /// What an operation touched joins the running transaction.
+    pub(crate) fn join(&mut self, now: Time, touches: &[Touch]) {
+        for touch in touches {
+            match *touch {
+                Touch::Read(_) => {}
+                Touch::Dirty(page) | Touch::Fresh(page) => {
+                    if self.running.is_empty() {
+                        self.opened = now;
+                    }
+                    self.running.insert(page);
+                    self.changes += 1;
+                }
+                Touch::Forget(page) => {
+                    self.running.remove(&page);
+                }
+            }
+        }
+        if let Layout::Changes { record, bytes, each: true } = self.layout
+            && self.changes * bytes >= BUFFERS * record * 512
+        {
+            self.full = self.full.min(now);
+        }
+    }
+
+    /// The data of `file` must be written before the transaction is.
+    pub(crate) fn order(&mut self, file: Object) {
+        self.data.insert(file);
+    }
+
+    /// The file is gone: its data need not be written any more.
+    pub(crate) fn forget(&mut self, file: Object) {
+        self.data.remove(&file);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.running.is_empty()
+    }
+
+    pub(crate) fn due(&self) -> Time {
+        if self.is_empty() { Time::NEVER } else { self.full.min(self.opened + self.interval) }
+    }
+
+    /// Closes the running transaction and says what makes it durable.
+    pub(crate) fn commit(&mut self, plan: &mut SyncPlan) {
+        if self.is_empty() {
+            return;
+        }
+        plan.data.extend(std::mem::take(&mut self.data));
+        let held = self.running.len() as u64;
+        match self.layout {
+            Layout::Pages => {
+                let pages = held + held.div_ceil(TAGS);
+                self.write(pages * PAGE_SECTORS, false, plan);
+                self.write(PAGE_SECTORS, true, plan);
+            }
+            Layout::Changes { record, bytes, each } => {
+                let changes = if each { self.changes } else { held };
+                let mut sectors = (changes * bytes).div_ceil(512) + 1;
+                while sectors > 0 {
+                    self.write(sectors.min(record), true, plan);
+                    sectors -= sectors.min(record);
+                }
+            }
+        }
+        plan.released.extend(std::mem::take(&mut self.running));
+        self.opened = Time::NEVER;
+        self.full = Time::NEVER;
+        self.changes = 0;
+    }
+
+    /// From the head on, around the end.
+    fn write(&mut self, mut sectors: u64, barrier: bool, plan: &mut SyncPlan) {
+        while sectors > 0 {
+            let (start, room) = self.at_head();
+            let piece = sectors.min(room);
+            plan.log.push(LogWrite { start: Lbn(start), sectors: Sectors(piece), barrier });
+            self.head += piece;
+            sectors -= piece;
+        }
+    }
+
+    /// The sector at the head, and how many follow it on the device.
+    fn at_head(&mut self) -> (u64, u64) {
+        let mut before = 0;
+        for run in &self.area {
+            let sectors = (run.end - run.start) * PAGE_SECTORS;
+            if self.head < before + sectors {
+                let within = self.head - before;
+                return (run.start * PAGE_SECTORS + within, sectors - within);
+            }
+            before += sectors;
+        }
+        self.head = 0;
+        let first = self.area.first().cloned().unwrap_or(0..1);
+        (first.start * PAGE_SECTORS, (first.end - first.start) * PAGE_SECTORS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_is_a_descriptor_the_pages_and_a_record_behind_a_barrier() {
+        let mut journal = Journal::new(vec![100..103, 200..201], Layout::Pages, Duration::from_secs(5));
+        let second = |seconds| Time::ZERO + Duration::from_secs(seconds);
+        assert_eq!(journal.due(), Time::NEVER);
+        journal.join(second(1), &[Touch::Read(9), Touch::Dirty(7), Touch::Fresh(8)]);
+        journal.join(second(2), &[Touch::Dirty(7), Touch::Forget(8)]);
+        journal.order(Object(3));
+        assert_eq!(journal.due(), second(6));
+        let mut plan = SyncPlan::default();
+        journal.commit(&mut plan);
+        let write =
+            |start, sectors, barrier| LogWrite { start: Lbn(start), sectors: Sectors(sectors), barrier };
+        assert_eq!(plan.log, [write(800, 16, false), write(816, 8, true)]);
+        assert_eq!((plan.data, plan.released), (vec![Object(3)], vec![7]));
+        // The next one goes around the end.
+        journal.join(second(9), &[Touch::Dirty(1)]);
+        let mut plan = SyncPlan::default();
+        journal.commit(&mut plan);
+        assert_eq!(plan.log, [write(1600, 8, false), write(800, 8, false), write(808, 8, true)]);
+    }
+}

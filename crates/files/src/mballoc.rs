@@ -1,0 +1,310 @@
+//! ext4's multi-block allocator (fs/ext4/mballoc.c of Linux 6.x, `ext4_mb_new_blocks`).
+//!
+//! A request is made longer than asked (`ext4_mb_normalize_request`), a run of free
+//! blocks is sought for that (`ext4_mb_regular_allocator`), and what is left over is
+//! set aside: for the file itself, or, for files up to 64 KiB, for all small files
+//! that come next (the locality group). What is set aside is taken in memory only and
+//! can be had by others when nothing else is free.
+//!
+//! Simplified: one locality group and one goal of streams rather than one for each
+//! processor; groups are searched in order, where the kernel first asks lists of
+//! groups by their largest buddies (which it walks in the same order since 6.17).
+
+mod search;
+
+use crate::groups::Groups;
+use crate::runs::Runs;
+use crate::{FileError, Touches};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Files longer than this many blocks are streams (`s_mb_stream_request`, 64 KiB).
+const STREAM: u64 = 16;
+/// Blocks that the locality group sets aside at once (`MB_DEFAULT_GROUP_PREALLOC`).
+const GROUP_PREALLOC: u64 = 512;
+/// Runs that the locality group keeps for each order of length; then the emptier are
+/// given back (`ext4_mb_add_n_trim`).
+const GROUP_RUNS: usize = 8;
+
+/// Who needs which pages where.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request {
+    pub(crate) inode: u32,
+    /// Whether this is data of a file; else it is a directory's, or a block of a
+    /// mapping.
+    pub(crate) data: bool,
+    /// Whether a program may write on.
+    pub(crate) open: bool,
+    /// The first page, and how many.
+    pub(crate) page: u64,
+    pub(crate) pages: u64,
+    /// The file's length in pages.
+    pub(crate) length: u64,
+    pub(crate) goal: u64,
+    /// The nearest pages before and behind that have a place, and their places.
+    pub(crate) left: Option<(u64, u64)>,
+    pub(crate) right: Option<(u64, u64)>,
+}
+
+/// Blocks set aside for pages of one file.
+#[derive(Debug)]
+struct Aside {
+    /// `page` lies, if it is used, on `block`, the next on the next.
+    page: u64,
+    block: u64,
+    /// The pages that are not used yet.
+    free: Runs,
+}
+
+impl Aside {
+    fn block_of(&self, page: u64) -> u64 {
+        self.block + (page - self.page)
+    }
+}
+
+/// What the request became: the run that is sought.
+#[derive(Clone, Copy, Debug)]
+struct Aim {
+    /// The first page of the run, and its length.
+    page: u64,
+    pages: u64,
+    goal: u64,
+    /// Whether the very block is wanted, because it follows on what is there.
+    at_goal: bool,
+    data: bool,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Mballoc {
+    files: BTreeMap<u32, Vec<Aside>>,
+    /// The locality group's runs, in the order in which they were made.
+    locality: Vec<Range<u64>>,
+    /// The group in which the last stream was served (`s_mb_last_group`).
+    stream: u32,
+    aside: u64,
+}
+
+impl Mballoc {
+    /// Blocks that are set aside for all files and the locality group.
+    pub(crate) fn aside(&self) -> u64 {
+        self.aside
+    }
+
+    /// Blocks of the locality group.
+    pub(crate) fn pooled(&self) -> u64 {
+        self.locality.iter().map(|run| run.end - run.start).sum()
+    }
+
+    /// Blocks that are set aside for one file.
+    pub(crate) fn aside_for(&self, inode: u32) -> u64 {
+        self.files.get(&inode).map_or(0, |list| list.iter().map(|aside| aside.free.total()).sum())
+    }
+
+    /// Up to as many blocks as were asked for, in one run.
+    pub(crate) fn allocate(
+        &mut self,
+        groups: &mut Groups,
+        request: &Request,
+        touches: &mut Touches,
+    ) -> Result<Range<u64>, FileError> {
+        let found = self.find(groups, request).or_else(|| {
+            // Others' are given back, all at once (`ext4_mb_discard_preallocations`).
+            (self.aside > 0).then(|| self.discard_all(groups))?;
+            self.find(groups, request)
+        });
+        let Some(found) = found else {
+            return Err(FileError::NoSpace { needed: request.pages, free: groups.free_blocks });
+        };
+        groups.mark(found.clone(), touches);
+        Ok(found)
+    }
+
+    fn find(&mut self, groups: &mut Groups, request: &Request) -> Option<Range<u64>> {
+        if !request.data {
+            return self.exactly(groups, request, request.goal);
+        }
+        if let Some(found) = self.own(request) {
+            return Some(found);
+        }
+        // `ext4_mb_group_or_file`.
+        let end = request.page + request.pages;
+        if end.max(request.length) <= STREAM {
+            return self.local(groups, request);
+        }
+        if end == request.length && !request.open {
+            return self.exactly(groups, request, request.goal);
+        }
+        self.for_stream(groups, request)
+    }
+
+    /// What is set aside for these very pages (`ext4_mb_use_preallocated`).
+    fn own(&mut self, request: &Request) -> Option<Range<u64>> {
+        let list = self.files.get_mut(&request.inode)?;
+        let aside = list.iter_mut().find(|aside| aside.free.contains(request.page))?;
+        let end = aside.free.run_at(request.page)?.end.min(request.page + request.pages);
+        let pages = request.page..end;
+        aside.free.remove(pages.clone());
+        self.aside -= pages.end - pages.start;
+        let start = aside.block_of(pages.start);
+        list.retain(|aside| !aside.free.is_empty());
+        Some(start..start + (pages.end - pages.start))
+    }
+
+    /// A run as long as asked, with nothing set aside.
+    fn exactly(&mut self, groups: &mut Groups, request: &Request, goal: u64) -> Option<Range<u64>> {
+        let aim = Aim { page: request.page, pages: request.pages, goal, at_goal: false, data: request.data };
+        let found = search::regular(groups, &aim)?;
+        groups.reserve(found.clone());
+        Some(found)
+    }
+
+    /// The run of the locality group that is nearest to the goal, or a new one.
+    fn local(&mut self, groups: &mut Groups, request: &Request) -> Option<Range<u64>> {
+        let fits = self.locality.iter_mut().filter(|run| run.end - run.start >= request.pages);
+        if let Some(run) = fits.min_by_key(|run| run.start.abs_diff(request.goal)) {
+            let found = run.start..run.start + request.pages;
+            run.start = found.end;
+            self.aside -= request.pages;
+            self.locality.retain(|run| !run.is_empty());
+            return Some(found);
+        }
+        let aim = Aim {
+            page: request.page,
+            pages: GROUP_PREALLOC.max(request.pages),
+            goal: request.goal,
+            at_goal: false,
+            data: true,
+        };
+        let run = search::regular(groups, &aim)?;
+        groups.reserve(run.clone());
+        let used = run.start..run.end.min(run.start + request.pages);
+        self.keep_local(groups, used.end..run.end);
+        Some(used)
+    }
+
+    fn keep_local(&mut self, groups: &mut Groups, run: Range<u64>) {
+        if run.is_empty() {
+            return;
+        }
+        let order = |run: &Range<u64>| (run.end - run.start).ilog2().min(10);
+        let alike = |other: &&Range<u64>| order(other) == order(&run);
+        if self.locality.iter().filter(alike).count() >= GROUP_RUNS
+            && let Some(at) = self.locality.iter().position(|other| order(other) == order(&run))
+        {
+            let old = self.locality.remove(at);
+            self.aside -= old.end - old.start;
+            groups.unreserve(old);
+        }
+        self.aside += run.end - run.start;
+        self.locality.push(run);
+    }
+
+    /// More than asked, and the rest set aside for the file.
+    fn for_stream(&mut self, groups: &mut Groups, request: &Request) -> Option<Range<u64>> {
+        let aim = self.normalize(groups, request);
+        let found = search::regular(groups, &aim)?;
+        self.stream = groups.layout.group_of(found.start);
+        groups.reserve(found.clone());
+        let length = found.end - found.start;
+        // Which pages it is for (`ext4_mb_new_inode_pa`).
+        let asked_end = request.page + request.pages;
+        let page = if length >= aim.pages {
+            aim.page
+        } else if (aim.page + aim.pages - length) <= request.page {
+            aim.page + aim.pages - length
+        } else if asked_end <= aim.page + length {
+            aim.page
+        } else {
+            request.page
+        };
+        let mut aside = Aside { page, block: found.start, free: Runs::of(page..page + length) };
+        let used = request.page..asked_end.min(page + length);
+        aside.free.remove(used.clone());
+        let start = aside.block_of(used.start);
+        self.aside += aside.free.total();
+        if !aside.free.is_empty() {
+            self.files.entry(request.inode).or_default().push(aside);
+        }
+        Some(start..start + (used.end - used.start))
+    }
+
+    /// `ext4_mb_normalize_request`.
+    fn normalize(&self, groups: &Groups, request: &Request) -> Aim {
+        const KIB: u64 = 1024 / 4;
+        let end = request.page + request.pages;
+        let size = end.max(request.length);
+        // Below 1 MiB (256 pages) the whole file, to a power of two from 16 KiB on;
+        // then aligned pieces of 2, 4 and 8 MiB.
+        let piece = |pages: u64| (request.page - request.page % pages, pages);
+        let (mut start, mut pages) = if size <= KIB {
+            (0, size.next_power_of_two().max(4))
+        } else if size <= 4 * KIB {
+            piece(2 * KIB)
+        } else if size <= 8 * KIB {
+            piece(4 * KIB)
+        } else if request.pages <= 8 * KIB {
+            piece(8 * KIB)
+        } else {
+            (request.page, request.pages)
+        };
+        pages = pages.min(crate::groups::BLOCKS_PER_GROUP);
+        // It keeps clear of what the file has, and has set aside.
+        let neighbours = self.files.get(&request.inode).into_iter().flatten();
+        let asides = neighbours.flat_map(|aside| aside.free.iter());
+        let mut low = request.left.map_or(0, |(page, _)| page + 1);
+        let mut high = request.right.map_or(u64::MAX, |(page, _)| page);
+        for run in asides {
+            if run.end <= request.page {
+                low = low.max(run.end);
+            } else {
+                high = high.min(run.start);
+            }
+        }
+        let aim_end = (start + pages).min(high).max(request.page + 1);
+        start = start.max(low).min(request.page);
+        pages = (aim_end - start).max(1);
+        let mut aim = Aim {
+            page: start,
+            pages,
+            goal: groups.layout.first_block(self.stream.min(groups.count() - 1)),
+            at_goal: false,
+            data: true,
+        };
+        if let Some((page, block)) = request.left
+            && page + 1 == start
+        {
+            (aim.goal, aim.at_goal) = (block + 1, true);
+        } else if let Some((page, block)) = request.right
+            && page == start + pages
+            && block > pages
+        {
+            (aim.goal, aim.at_goal) = (block - pages, true);
+        }
+        aim
+    }
+
+    /// The file is closed, cut or gone: what was set aside for it is free
+    /// (`ext4_discard_preallocations`).
+    pub(crate) fn discard(&mut self, groups: &mut Groups, inode: u32) {
+        for aside in self.files.remove(&inode).unwrap_or_default() {
+            self.aside -= aside.free.total();
+            for run in aside.free.iter() {
+                let start = aside.block_of(run.start);
+                groups.unreserve(start..start + (run.end - run.start));
+            }
+        }
+    }
+
+    fn discard_all(&mut self, groups: &mut Groups) {
+        while let Some((&inode, _)) = self.files.first_key_value() {
+            self.discard(groups, inode);
+        }
+        for run in std::mem::take(&mut self.locality) {
+            self.aside -= run.end - run.start;
+            groups.unreserve(run);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,140 @@
+//! A set of numbers, held as runs: free blocks of a group, free inodes, pages whose
+//! allocation is delayed. Its memory is in proportion to the runs, not the numbers.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Disjoint runs that do not touch each other, in ascending order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Runs {
+    /// Start → end (exclusive).
+    runs: BTreeMap<u64, u64>,
+    total: u64,
+}
+
+impl Runs {
+    pub(crate) fn of(range: Range<u64>) -> Runs {
+        let mut runs = Runs::default();
+        runs.insert(range);
+        runs
+    }
+
+    /// How many numbers are in the set.
+    pub(crate) fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// How many runs there are.
+    pub(crate) fn count(&self) -> usize {
+        self.runs.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.runs.iter().map(|(&start, &end)| start..end)
+    }
+
+    /// The run that has `number`.
+    pub(crate) fn run_at(&self, number: u64) -> Option<Range<u64>> {
+        let (&start, &end) = self.runs.range(..=number).next_back()?;
+        (number < end).then_some(start..end)
+    }
+
+    pub(crate) fn contains(&self, number: u64) -> bool {
+        self.run_at(number).is_some()
+    }
+
+    /// The runs from `from` on; the first may begin before, and is cut there.
+    pub(crate) fn iter_from(&self, from: u64) -> impl Iterator<Item = Range<u64>> + '_ {
+        let first = self.run_at(from).map_or(from, |run| run.start);
+        self.runs.range(first..).map(move |(&start, &end)| start.max(from)..end)
+    }
+
+    /// The smallest number of the set in `range`.
+    pub(crate) fn first_in(&self, range: Range<u64>) -> Option<u64> {
+        self.iter_from(range.start).next().map(|run| run.start).filter(|&start| start < range.end)
+    }
+
+    /// The last run that begins before `before`.
+    pub(crate) fn last_before(&self, before: u64) -> Option<Range<u64>> {
+        self.runs.range(..before).next_back().map(|(&start, &end)| start..end)
+    }
+
+    /// Adds what is not there yet.
+    pub(crate) fn insert(&mut self, range: Range<u64>) {
+        if range.is_empty() {
+            return;
+        }
+        self.remove(range.clone());
+        self.total += range.end - range.start;
+        let mut merged = range;
+        if let Some((&start, &end)) = self.runs.range(..merged.start).next_back()
+            && end == merged.start
+        {
+            merged.start = start;
+        }
+        if let Some(end) = self.runs.remove(&merged.end) {
+            merged.end = end;
+        }
+        self.runs.insert(merged.start, merged.end);
+    }
+
+    /// Takes out what is there of `range`.
+    pub(crate) fn remove(&mut self, range: Range<u64>) {
+        if range.is_empty() {
+            return;
+        }
+        if let Some(run) = self.run_at(range.start).filter(|run| run.start < range.start) {
+            // Its front stays; its back, if any, is a run of its own.
+            self.runs.insert(run.start, range.start);
+            self.total -= run.end.min(range.end) - range.start;
+            if run.end > range.end {
+                self.runs.insert(range.end, run.end);
+                return;
+            }
+        }
+        while let Some((&start, &end)) = self.runs.range(range.clone()).next() {
+            self.runs.remove(&start);
+            self.total -= end.min(range.end) - start;
+            if end > range.end {
+                self.runs.insert(range.end, end);
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        /// Against a plain set of numbers.
+        #[test]
+        fn runs_are_a_set(steps in proptest::collection::vec((any::<bool>(), 0u64..200, 0u64..40), 0..80)) {
+            let mut runs = Runs::default();
+            let mut plain = BTreeSet::new();
+            for (insert, start, length) in steps {
+                if insert {
+                    runs.insert(start..start + length);
+                    plain.extend(start..start + length);
+                } else {
+                    runs.remove(start..start + length);
+                    plain.retain(|number| !(start..start + length).contains(number));
+                }
+                prop_assert_eq!(runs.total(), plain.len() as u64);
+                prop_assert!(runs.iter().flatten().eq(plain.iter().copied()));
+                prop_assert_eq!(runs.first_in(start..250), plain.range(start..).next().copied());
+                prop_assert_eq!(runs.contains(start), plain.contains(&start));
+                // Runs never touch: each is as long as it can be.
+                let list: Vec<_> = runs.iter().collect();
+                prop_assert!(list.windows(2).all(|pair| pair[0].end < pair[1].start));
+            }
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! A list of file operations, as a text, and what a file system makes of it.
+//!
+//! ```text
+//! # an operation a line
+//! mkdir mail
+//! create mail/a 64KiB      # open, write, close
+//! append mail/a 8KiB       # open, write at the end, close
+//! open mail/b              # creates it; stays open until close
+//! repeat 10                # {n} is 0 to 9
+//!   append mail/b 4KiB
+//!   create mail/c{n} 12KiB
+//! end
+//! close mail/b
+//! write mail/a 4KiB 4KiB   # offset, length
+//! truncate mail/a 10KiB
+//! rename mail/a mail/d
+//! fsync mail/d
+//! delete mail/c3           # a file or an empty directory
+//! sync
+//! ```
+
+mod player;
+
+pub use player::{Failed, Player, Tally};
+
+use fullstroke_units::parse_bytes;
+use std::fmt;
+
+/// Operations that a script may come to, its loops written out.
+const STEPS_MAX: usize = 2_000_000;
+/// Loops within loops.
+const DEPTH_MAX: usize = 8;
+
+/// One operation. Paths begin at the root, with or without `/`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A new directory.
+    MakeDirectory(String),
+    /// A new file of so many bytes, written and closed.
+    Create(String, u64),
+    /// So many bytes at the end of a file; closed again unless it is open.
+    Append(String, u64),
+    /// Bytes from an offset on: path, offset, length.
+    Write(String, u64, u64),
+    /// A new length.
+    Truncate(String, u64),
+    /// Opens a file for writing; creates it if it is not there.
+    Open(String),
+    /// Closes a file that `Open` opened.
+    Close(String),
+    /// Removes a file or an empty directory.
+    Delete(String),
+    /// Moves a name.
+    Rename(String, String),
+    /// Makes one file durable.
+    Fsync(String),
+    /// Makes everything durable.
+    Sync,
+}
+
+/// A script that was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Script {
+    steps: Vec<(u32, Step)>,
+}
+
+/// What is wrong with a script.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScriptError {
+    /// Its line, from 1.
+    pub line: u32,
+    /// What was found and what was expected.
+    pub message: String,
+}
+
+impl fmt::Display for ScriptError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.message)
+    }
+}
+
+impl std::error::Error for ScriptError {}
+
+const KNOWN: &[&str] = &[
+    "mkdir", "create", "append", "write", "truncate", "open", "close", "delete", "rename", "fsync", "sync",
+    "repeat", "end",
+];
+
+/// The words of a line, its number, without comment.
+type Line<'a> = (u32, Vec<&'a str>);
+
+impl Script {
+    /// Reads a script.
+    pub fn parse(text: &str) -> Result<Script, ScriptError> {
+        let numbered = text.lines().enumerate();
+        let words = numbered.map(|(at, line)| {
+            let line = line.split('#').next().unwrap_or_default();
+            (at as u32 + 1, line.split_whitespace().collect::<Vec<_>>())
+        });
+        let lines: Vec<Line<'_>> = words.filter(|(_, words)| !words.is_empty()).collect();
+        let mut script = Script::default();
+        script.read(&lines, &mut Vec::new())?;
+        Ok(script)
+    }
+
+    /// The operations, loops written out, each with the line it stands on.
+    pub fn steps(&self) -> &[(u32, Step)] {
+        &self.steps
+    }
+
+    fn read(&mut self, lines: &[Line<'_>], counters: &mut Vec<u64>) -> Result<(), ScriptError> {
+        let mut at = 0;
+        while let Some((line, words)) = lines.get(at) {
+            let error = |message| ScriptError { line: *line, message };
+            at += 1;
+            match words[0] {
+                "repeat" => {
+                    let times = count(words).map_err(error)?;
+                    let end =
+                        matching_end(&lines[at..]).ok_or_else(|| error("`repeat` has no `end`".into()))?;
+                    if counters.len() == DEPTH_MAX {
+                        return Err(error(format!("loops lie more than {DEPTH_MAX} deep")));
+                    }
+                    let body = &lines[at..at + end];
+                    // An empty loop does nothing, however often.
+                    for n in 0..if body.is_empty() { 0 } else { times } {
+                        counters.push(n);
+                        let before = self.steps.len();
+                        self.read(body, counters)?;
+                        counters.pop();
+                        if self.steps.len() == before {
+                            break;
+                        }
+                    }
+                    at += end + 1;
+                }
+                "end" => return Err(error("`end` without a `repeat`".into())),
+                _ => {
+                    if self.steps.len() == STEPS_MAX {
+                        return Err(error(format!("the script comes to more than {STEPS_MAX} operations")));
+                    }
+                    self.steps.push((*line, operation(words, counters).map_err(error)?));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How often a loop runs.
+fn count(words: &[&str]) -> Result<u64, String> {
+    let [_, times] = words else {
+        return Err(format!("expected `repeat TIMES`, found `{}`", words.join(" ")));
+    };
+    times.parse().map_err(|_| format!("`{times}` is no number of times; expected a whole number"))
+}
+
+/// Where the `end` of the loop is whose body begins here.
+fn matching_end(lines: &[Line<'_>]) -> Option<usize> {
+    let mut depth = 0;
+    lines.iter().position(|(_, words)| {
+        match words[0] {
+            "repeat" => depth += 1,
+            "end" if depth == 0 => return true,
+            "end" => depth -= 1,
+            _ => {}
+        }
+        false
+    })
+}
+
+fn operation(words: &[&str], counters: &[u64]) -> Result<Step, String> {
+    let path = |text: &str| match counters.last() {
+        Some(n) => text.replace("{n}", &n.to_string()),
+        None => text.to_owned(),
+    };
+    let bytes = |text: &str| parse_bytes(text).map_err(|error| error.to_string());
+    Ok(match *words {
+        ["mkdir", at] => Step::MakeDirectory(path(at)),
+        ["create", at] => Step::Create(path(at), 0),
+        ["create", at, length] => Step::Create(path(at), bytes(length)?),
+        ["append", at, length] => Step::Append(path(at), bytes(length)?),
+        ["write", at, offset, length] => Step::Write(path(at), bytes(offset)?, bytes(length)?),
+        ["truncate", at, length] => Step::Truncate(path(at), bytes(length)?),
+        ["open", at] => Step::Open(path(at)),
+        ["close", at] => Step::Close(path(at)),
+        ["delete", at] => Step::Delete(path(at)),
+        ["rename", from, to] => Step::Rename(path(from), path(to)),
+        ["fsync", at] => Step::Fsync(path(at)),
+        ["sync"] => Step::Sync,
+        _ => return Err(unknown(words)),
+    })
+}
+
+fn unknown(words: &[&str]) -> String {
+    let usage = match words[0] {
+        "mkdir" => "mkdir PATH",
+        "create" => "create PATH [SIZE]",
+        "append" => "append PATH SIZE",
+        "write" => "write PATH OFFSET SIZE",
+        "truncate" => "truncate PATH SIZE",
+        "open" => "open PATH",
+        "close" => "close PATH",
+        "delete" => "delete PATH",
+        "rename" => "rename FROM TO",
+        "fsync" => "fsync PATH",
+        "sync" => "sync",
+        other => {
+            let near = fullstroke_contract::registry::nearest(other, KNOWN);
+            return format!("there is no operation `{other}`{near}; known: {}", KNOWN.join(", "));
+        }
+    };
+    format!("found `{}`; expected `{usage}`", words.join(" "))
+}
+
+#[cfg(test)]
+mod tests;

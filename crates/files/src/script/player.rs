@@ -1,0 +1,262 @@
+//! Carries a script out on a file system, as a machine with plenty of memory would:
+//! nothing is written back before `fsync`, `sync` or the end.
+
+use super::{Script, Step};
+use crate::runs::Runs;
+use crate::{Caller, FileError, FileSystem, Mapped, PAGE_BYTES, SyncPlan, Touch, Touches};
+use fullstroke_contract::Object;
+use fullstroke_units::{Bytes, Time};
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// Bytes of one `write` of a program (`cp` and `dd bs=128k`).
+const WRITE_BYTES: u64 = 128 << 10;
+
+/// What a script came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// Operations done.
+    pub operations: u64,
+    /// Bytes that were written by the program.
+    pub bytes_written: u64,
+    /// Pages of metadata that had to be in memory.
+    pub metadata_reads: u64,
+    /// Pages of metadata that were changed.
+    pub metadata_changes: u64,
+    /// Sectors written to the log.
+    pub log_sectors: u64,
+}
+
+/// Where a script went wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failed {
+    /// The line of the operation.
+    pub line: u32,
+    /// The operation.
+    pub step: Step,
+    /// Why.
+    pub error: FileError,
+}
+
+impl std::fmt::Display for Failed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "line {}: {:?}: {}", self.line, self.step, self.error)
+    }
+}
+
+impl std::error::Error for Failed {}
+
+/// Plays operations on a file system.
+pub struct Player<'a> {
+    system: &'a mut dyn FileSystem,
+    caller: Caller,
+    /// Dirty pages, in the order in which the files became dirty.
+    dirty: Vec<(Object, Runs)>,
+    open: BTreeSet<Object>,
+    touches: Touches,
+    extents: Vec<Mapped>,
+    tally: Tally,
+}
+
+impl<'a> Player<'a> {
+    /// On this file system, at this time.
+    pub fn new(system: &'a mut dyn FileSystem, now: Time) -> Player<'a> {
+        Player {
+            system,
+            caller: Caller { now, process: 1 },
+            dirty: Vec::new(),
+            open: BTreeSet::new(),
+            touches: Touches::new(),
+            extents: Vec::new(),
+            tally: Tally::default(),
+        }
+    }
+
+    /// The whole script, then a sync.
+    pub fn play_all(&mut self, script: &Script) -> Result<Tally, Failed> {
+        for (line, step) in script.steps() {
+            self.play(step).map_err(|error| Failed { line: *line, step: step.clone(), error })?;
+        }
+        let last = script.steps().last().map_or(0, |(line, _)| *line);
+        self.play(&Step::Sync).map_err(|error| Failed { line: last, step: Step::Sync, error })?;
+        Ok(self.tally)
+    }
+
+    /// One operation.
+    pub fn play(&mut self, step: &Step) -> Result<(), FileError> {
+        self.touches.clear();
+        let played = self.act(step);
+        for touch in self.touches.list() {
+            match touch {
+                Touch::Read(_) => self.tally.metadata_reads += 1,
+                Touch::Dirty(_) | Touch::Fresh(_) => self.tally.metadata_changes += 1,
+                Touch::Forget(_) => {}
+            }
+        }
+        self.tally.operations += u64::from(played.is_ok());
+        played
+    }
+
+    fn act(&mut self, step: &Step) -> Result<(), FileError> {
+        match step {
+            Step::MakeDirectory(path) => {
+                let (directory, name) = self.parent(path)?;
+                self.system.make_directory(self.caller, directory, name, &mut self.touches).map(|_| ())
+            }
+            Step::Create(path, bytes) => {
+                let file = self.create(path)?;
+                self.write(file, 0, *bytes)?;
+                self.close(file)
+            }
+            Step::Append(path, bytes) => {
+                let file = self.find(path)?;
+                let end = self.system.attributes(file)?.bytes.0;
+                self.write(file, end, *bytes)?;
+                self.close_unless_open(file)
+            }
+            Step::Write(path, offset, bytes) => {
+                let file = self.find(path)?;
+                self.write(file, *offset, *bytes)?;
+                self.close_unless_open(file)
+            }
+            Step::Truncate(path, bytes) => {
+                let file = self.find(path)?;
+                self.system.truncate(self.caller, file, Bytes(*bytes), &mut self.touches)?;
+                self.clean(file, bytes.div_ceil(PAGE_BYTES));
+                Ok(())
+            }
+            Step::Open(path) => self.open(path),
+            Step::Close(path) => {
+                let file = self.find(path)?;
+                self.open.remove(&file);
+                self.close(file)
+            }
+            Step::Delete(path) => {
+                let (directory, name) = self.parent(path)?;
+                let gone = self.system.remove(self.caller, directory, name, &mut self.touches)?;
+                self.forget(gone);
+                Ok(())
+            }
+            Step::Rename(from, to) => self.rename(from, to),
+            Step::Fsync(path) => {
+                let file = self.find(path)?;
+                self.write_back(file)?;
+                let mut plan = SyncPlan::default();
+                self.system.fsync(self.caller, file, &mut plan, &mut self.touches)?;
+                self.carry_out(&plan)
+            }
+            Step::Sync => self.sync(),
+        }
+    }
+
+    fn open(&mut self, path: &str) -> Result<(), FileError> {
+        let file = match self.find(path) {
+            Err(FileError::NotFound(_)) => self.create(path)?,
+            found => found?,
+        };
+        self.open.insert(file);
+        Ok(())
+    }
+
+    fn rename(&mut self, from: &str, to: &str) -> Result<(), FileError> {
+        let (old, name) = self.parent(from)?;
+        let (new, new_name) = self.parent(to)?;
+        let replaced = self.system.look_up(self.caller, new, new_name, &mut self.touches).ok();
+        self.system.rename(self.caller, (old, name), (new, new_name), &mut self.touches)?;
+        if let Some(gone) = replaced.filter(|&gone| self.system.attributes(gone).is_err()) {
+            self.forget(gone);
+        }
+        Ok(())
+    }
+
+    /// The directory of a path, and its last name.
+    fn parent<'p>(&mut self, path: &'p str) -> Result<(Object, &'p str), FileError> {
+        let path = path.trim_matches('/');
+        let (directories, name) = path.rsplit_once('/').unwrap_or(("", path));
+        Ok((self.find(directories)?, name))
+    }
+
+    /// What a path leads to.
+    fn find(&mut self, path: &str) -> Result<Object, FileError> {
+        let mut at = self.system.root();
+        for name in path.split('/').filter(|name| !name.is_empty()) {
+            at = self.system.look_up(self.caller, at, name, &mut self.touches)?;
+        }
+        Ok(at)
+    }
+
+    fn create(&mut self, path: &str) -> Result<Object, FileError> {
+        let (directory, name) = self.parent(path)?;
+        self.system.create(self.caller, directory, name, &mut self.touches)
+    }
+
+    fn write(&mut self, file: Object, mut offset: u64, bytes: u64) -> Result<(), FileError> {
+        let mut left = bytes;
+        while left > 0 {
+            let length = left.min(WRITE_BYTES);
+            self.system.write(self.caller, file, Bytes(offset), Bytes(length), &mut self.touches)?;
+            let end = offset.saturating_add(length);
+            self.soil(file, offset / PAGE_BYTES..end.div_ceil(PAGE_BYTES));
+            self.tally.bytes_written += length;
+            offset = end;
+            left -= length;
+        }
+        Ok(())
+    }
+
+    fn soil(&mut self, file: Object, pages: std::ops::Range<u64>) {
+        // The file that was written last is the most likely.
+        match self.dirty.iter_mut().rev().find(|(object, _)| *object == file) {
+            Some((_, runs)) => runs.insert(pages),
+            None => self.dirty.push((file, Runs::of(pages))),
+        }
+    }
+
+    /// Pages from `page` on are no longer dirty.
+    fn clean(&mut self, file: Object, page: u64) {
+        if let Some((_, runs)) = self.dirty.iter_mut().find(|(object, _)| *object == file) {
+            runs.remove(page..u64::MAX);
+        }
+    }
+
+    fn forget(&mut self, gone: Object) {
+        self.dirty.retain(|(object, _)| *object != gone);
+        self.open.remove(&gone);
+    }
+
+    fn close(&mut self, file: Object) -> Result<(), FileError> {
+        self.system.close(self.caller, file, &mut self.touches)
+    }
+
+    fn close_unless_open(&mut self, file: Object) -> Result<(), FileError> {
+        if self.open.contains(&file) { Ok(()) } else { self.close(file) }
+    }
+
+    fn write_back(&mut self, file: Object) -> Result<(), FileError> {
+        let Some(at) = self.dirty.iter().position(|(object, _)| *object == file) else { return Ok(()) };
+        let (_, runs) = self.dirty.remove(at);
+        for run in runs.iter() {
+            self.extents.clear();
+            self.system.write_back(self.caller, file, run, &mut self.extents, &mut self.touches)?;
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), FileError> {
+        while let Some((file, _)) = self.dirty.first() {
+            let file = *file;
+            self.write_back(file)?;
+        }
+        let mut plan = SyncPlan::default();
+        self.system.commit(self.caller.now, &mut plan);
+        self.carry_out(&plan)
+    }
+
+    fn carry_out(&mut self, plan: &SyncPlan) -> Result<(), FileError> {
+        for &file in &plan.data {
+            self.write_back(file)?;
+        }
+        self.tally.log_sectors += plan.log.iter().map(|write| write.sectors.0).sum::<u64>();
+        Ok(())
+    }
+}

@@ -1,0 +1,394 @@
+//! Names, lengths and delays: what all formats with names have in common.
+//!
+//! A [`Tree`] is a [`FileSystem`] made of a [`Format`]. It knows which names lead to
+//! which inode and which pages of a file are written, delayed or holes; the format
+//! knows where inodes and data go and which metadata say so.
+
+mod data;
+mod names;
+
+use crate::directory::{Directory, PageTouch};
+use crate::format::{Format, Inode};
+use crate::journal::Journal;
+use crate::map::FileMap;
+use crate::runs::Runs;
+use crate::system::{
+    Attributes, Caller, FileSystem, Kind, Mapped, PAGE_SECTORS, Place, Regions, SyncPlan, Usage,
+};
+use crate::{FileError, Touches};
+use fullstroke_contract::Object;
+use fullstroke_units::{Bytes, Lbn, Time};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// A file system with names.
+#[derive(Debug)]
+pub(crate) struct Tree<F: Format> {
+    format: F,
+    inodes: BTreeMap<u32, Inode<F::Extra>>,
+    /// Delayed pages of all files.
+    promised: u64,
+    journal: Option<Journal>,
+    /// Pages of a directory that an operation touched; kept for its memory.
+    touched: Vec<PageTouch>,
+}
+
+impl<F: Format> Tree<F> {
+    /// The file system whose root has `root` of the format's.
+    pub(crate) fn new(format: F, root: F::Extra, journal: Option<Journal>) -> Tree<F> {
+        let number = format.root();
+        let mut tree = Tree { format, inodes: BTreeMap::new(), promised: 0, journal, touched: Vec::new() };
+        tree.adopt(number, Kind::Directory, number, root);
+        tree
+    }
+
+    pub(crate) fn format_mut(&mut self) -> &mut F {
+        &mut self.format
+    }
+
+    /// From now on metadata is held back until it is in the log.
+    pub(crate) fn set_journal(&mut self, journal: Journal) {
+        self.journal = Some(journal);
+    }
+
+    /// Makes an inode known that the format has made.
+    fn adopt(&mut self, number: u32, kind: Kind, parent: u32, extra: F::Extra) {
+        let directory = (kind == Kind::Directory).then(|| Box::new(Directory::new(self.format.style())));
+        let inode = Inode {
+            kind,
+            bytes: 0,
+            map: FileMap::default(),
+            delayed: Runs::default(),
+            directory,
+            parent,
+            open: kind == Kind::File,
+            extra,
+        };
+        self.inodes.insert(number, inode);
+    }
+
+    fn inode(&self, object: Object) -> Result<&Inode<F::Extra>, FileError> {
+        self.inodes.get(&object.0).ok_or_else(|| missing(object))
+    }
+
+    /// The inode and its format, both to be changed.
+    fn parts(&mut self, object: Object) -> Result<(&mut F, &mut Inode<F::Extra>), FileError> {
+        let inode = self.inodes.get_mut(&object.0).ok_or_else(|| missing(object))?;
+        Ok((&mut self.format, inode))
+    }
+
+    fn file(&mut self, object: Object) -> Result<(&mut F, &mut Inode<F::Extra>), FileError> {
+        let (format, inode) = self.parts(object)?;
+        match inode.kind {
+            Kind::File => Ok((format, inode)),
+            Kind::Directory => Err(FileError::IsADirectory(object.0.to_string())),
+        }
+    }
+
+    /// The page of the device that the object's inode is on is read and changed.
+    fn change_inode(&self, object: Object, touches: &mut Touches) {
+        if let Some(inode) = self.inodes.get(&object.0) {
+            touches.change(self.format.inode_page(object.0, inode));
+        }
+    }
+
+    fn read_inode(&self, object: Object, touches: &mut Touches) {
+        if let Some(inode) = self.inodes.get(&object.0) {
+            touches.read(self.format.inode_page(object.0, inode));
+        }
+    }
+
+    /// What an operation has done since `mark` joins the running transaction.
+    fn log(&mut self, caller: Caller, mark: usize, touches: &Touches) {
+        if let Some(journal) = &mut self.journal {
+            journal.join(caller.now, touches.since(mark));
+        }
+    }
+
+    fn no_space(&self, needed: u64) -> FileError {
+        FileError::NoSpace { needed, free: self.format.free_pages().saturating_sub(self.promised) }
+    }
+}
+
+/// The error for a number that no object has.
+fn missing(object: Object) -> FileError {
+    FileError::NotFound(format!("object {}", object.0))
+}
+
+impl<F: Format> FileSystem for Tree<F> {
+    fn root(&self) -> Object {
+        Object(self.format.root())
+    }
+
+    fn usage(&self) -> Usage {
+        Usage { pages_delayed: self.promised, ..self.format.usage() }
+    }
+
+    fn regions(&self) -> Regions {
+        self.format.regions()
+    }
+
+    fn attributes(&self, object: Object) -> Result<Attributes, FileError> {
+        let inode = self.inode(object)?;
+        let mut depth = 0;
+        let mut at = object;
+        while at != self.root() {
+            at = Object(self.inode(at)?.parent);
+            depth += 1;
+        }
+        Ok(Attributes { kind: inode.kind, bytes: Bytes(inode.bytes), pages: inode.map.pages(), depth })
+    }
+
+    fn entries(&self, directory: Object) -> Result<Vec<(String, Object)>, FileError> {
+        match &self.inode(directory)?.directory {
+            Some(names) => Ok(names.list()),
+            None => Err(FileError::NotADirectory(directory.0.to_string())),
+        }
+    }
+
+    fn objects(&self) -> Vec<Object> {
+        self.inodes.keys().map(|&number| Object(number)).collect()
+    }
+
+    fn extents(&self, object: Object, out: &mut Vec<Mapped>) -> Result<(), FileError> {
+        let inode = self.inode(object)?;
+        let end = inode.map.end().max(inode.delayed.iter().last().map_or(0, |run| run.end));
+        let from = out.len();
+        map_range(inode, 0..end, out);
+        let mut kept = from;
+        for at in from..out.len() {
+            if out[at].place != Place::Hole {
+                out[kept] = out[at];
+                kept += 1;
+            }
+        }
+        out.truncate(kept);
+        Ok(())
+    }
+
+    fn metadata(&self) -> Vec<Range<u64>> {
+        let mut ranges = self.format.metadata();
+        let mapping = self.inodes.values().flat_map(|inode| self.format.mapping(inode));
+        ranges.extend(mapping.map(|page| page..page + 1));
+        ranges
+    }
+
+    fn set_aside(&self) -> u64 {
+        let own: u64 = self.inodes.iter().map(|(&number, inode)| self.format.set_aside(number, inode)).sum();
+        own + self.format.pooled()
+    }
+
+    fn look_up(
+        &mut self,
+        _caller: Caller,
+        directory: Object,
+        name: &str,
+        touches: &mut Touches,
+    ) -> Result<Object, FileError> {
+        let found =
+            self.find(directory, name, touches)?.ok_or_else(|| FileError::NotFound(name.to_owned()))?;
+        self.read_inode(found, touches);
+        Ok(found)
+    }
+
+    fn create(
+        &mut self,
+        caller: Caller,
+        directory: Object,
+        name: &str,
+        touches: &mut Touches,
+    ) -> Result<Object, FileError> {
+        self.make(caller, Kind::File, directory, name, touches)
+    }
+
+    fn make_directory(
+        &mut self,
+        caller: Caller,
+        directory: Object,
+        name: &str,
+        touches: &mut Touches,
+    ) -> Result<Object, FileError> {
+        self.make(caller, Kind::Directory, directory, name, touches)
+    }
+
+    fn remove(
+        &mut self,
+        caller: Caller,
+        directory: Object,
+        name: &str,
+        touches: &mut Touches,
+    ) -> Result<Object, FileError> {
+        let mark = touches.mark();
+        let removed = self.unlink(directory, name, touches);
+        self.log(caller, mark, touches);
+        removed
+    }
+
+    fn rename(
+        &mut self,
+        caller: Caller,
+        from: (Object, &str),
+        to: (Object, &str),
+        touches: &mut Touches,
+    ) -> Result<(), FileError> {
+        let mark = touches.mark();
+        let moved = self.move_name(caller, from, to, touches);
+        self.log(caller, mark, touches);
+        moved
+    }
+
+    fn write(
+        &mut self,
+        caller: Caller,
+        file: Object,
+        offset: Bytes,
+        length: Bytes,
+        touches: &mut Touches,
+    ) -> Result<(), FileError> {
+        let mark = touches.mark();
+        let written = self.write_bytes(caller, file, offset.0, length.0, touches);
+        self.log(caller, mark, touches);
+        written
+    }
+
+    fn truncate(
+        &mut self,
+        caller: Caller,
+        file: Object,
+        bytes: Bytes,
+        touches: &mut Touches,
+    ) -> Result<(), FileError> {
+        let mark = touches.mark();
+        let cut = self.set_length(file, bytes.0, touches);
+        self.log(caller, mark, touches);
+        cut
+    }
+
+    fn close(&mut self, caller: Caller, file: Object, touches: &mut Touches) -> Result<(), FileError> {
+        let mark = touches.mark();
+        let (format, inode) = self.file(file)?;
+        inode.open = false;
+        if format.keeps_room(inode) {
+            return Ok(());
+        }
+        // What was promised behind the end is not needed.
+        let delayed = inode.delayed.total();
+        inode.delayed.remove(inode.pages()..u64::MAX);
+        let given_up = delayed - inode.delayed.total();
+        format.close(file.0, inode, touches);
+        self.promised -= given_up;
+        self.log(caller, mark, touches);
+        Ok(())
+    }
+
+    fn read_map(
+        &mut self,
+        _caller: Caller,
+        file: Object,
+        pages: Range<u64>,
+        out: &mut Vec<Mapped>,
+        touches: &mut Touches,
+    ) -> Result<(), FileError> {
+        let inode = self.inode(file)?;
+        if pages.is_empty() {
+            return Ok(());
+        }
+        self.format.walk(inode, pages.clone(), touches);
+        map_range(inode, pages, out);
+        Ok(())
+    }
+
+    fn cluster(&self, file: Object, page: u64) -> Result<Range<u64>, FileError> {
+        Ok(self.format.cluster(self.inode(file)?, page))
+    }
+
+    fn write_back(
+        &mut self,
+        caller: Caller,
+        file: Object,
+        pages: Range<u64>,
+        out: &mut Vec<Mapped>,
+        touches: &mut Touches,
+    ) -> Result<(), FileError> {
+        let mark = touches.mark();
+        let placed = self.settle(caller, file, pages.clone(), touches);
+        self.log(caller, mark, touches);
+        placed?;
+        map_range(self.inode(file)?, pages, out);
+        Ok(())
+    }
+
+    fn holds_metadata(&self) -> bool {
+        self.journal.is_some()
+    }
+
+    fn fsync(
+        &mut self,
+        _caller: Caller,
+        file: Object,
+        plan: &mut SyncPlan,
+        touches: &mut Touches,
+    ) -> Result<(), FileError> {
+        let inode = self.inodes.get(&file.0).ok_or_else(|| missing(file))?;
+        plan.data.push(file);
+        match &mut self.journal {
+            None => {
+                // The blocks of the file's mapping, then its inode (`ext2_sync_file`:
+                // `sync_mapping_buffers`, `ext2_sync_inode`).
+                plan.in_place.extend(self.format.mapping(inode));
+                let page = self.format.inode_page(file.0, inode);
+                touches.read(page);
+                plan.in_place.push(page);
+            }
+            Some(journal) => journal.commit(plan),
+        }
+        plan.data.dedup();
+        Ok(())
+    }
+
+    fn next_commit(&self) -> Time {
+        self.journal.as_ref().map_or(Time::NEVER, Journal::due)
+    }
+
+    fn commit(&mut self, _now: Time, plan: &mut SyncPlan) {
+        if let Some(journal) = &mut self.journal {
+            journal.commit(plan);
+        }
+    }
+}
+
+/// Where each of `range` is: on the device, delayed, or nowhere.
+fn map_range<X>(inode: &Inode<X>, range: Range<u64>, out: &mut Vec<Mapped>) {
+    let mut at = range.start;
+    for piece in &inode.map.pieces()[inode.map.index_from(range.start)..] {
+        if piece.page >= range.end {
+            break;
+        }
+        let start = piece.page.max(at);
+        unplaced(inode, at..start, out);
+        let end = piece.end().min(range.end);
+        let block = piece.block + (start - piece.page);
+        out.push(Mapped { page: start, pages: end - start, place: Place::Device(Lbn(block * PAGE_SECTORS)) });
+        at = end;
+    }
+    unplaced(inode, at..range.end, out);
+}
+
+/// Pages that have no place: delayed ones and holes.
+fn unplaced<X>(inode: &Inode<X>, range: Range<u64>, out: &mut Vec<Mapped>) {
+    let mut push = |range: Range<u64>, place| {
+        if !range.is_empty() {
+            out.push(Mapped { page: range.start, pages: range.end - range.start, place });
+        }
+    };
+    let mut at = range.start;
+    for run in inode.delayed.iter_from(range.start) {
+        if run.start >= range.end {
+            break;
+        }
+        push(at..run.start, Place::Hole);
+        at = run.end.min(range.end);
+        push(run.start..at, Place::Delayed);
+    }
+    push(at..range.end, Place::Hole);
+}

@@ -1,0 +1,184 @@
+//! Writing, truncating, and giving places to what was delayed.
+
+use super::Tree;
+use crate::format::Format;
+use crate::system::{Kind, PAGE_BYTES};
+use crate::{Caller, FileError, Touches};
+use fullstroke_contract::Object;
+use std::ops::Range;
+
+/// Of so many delayed pages, one more is kept free for the metadata that will say
+/// where they are, and so many in any case (`ext4_da_reserve_space` and
+/// `xfs_bmap_worst_indlen` work it out file by file).
+const PAGES_A_METADATA_PAGE: u64 = 256;
+const METADATA_MIN: u64 = 16;
+
+impl<F: Format> Tree<F> {
+    pub(super) fn write_bytes(
+        &mut self,
+        caller: Caller,
+        file: Object,
+        offset: u64,
+        length: u64,
+        touches: &mut Touches,
+    ) -> Result<(), FileError> {
+        let limit = self.format.page_limit();
+        let (_, inode) = self.file(file)?;
+        inode.open = true;
+        if length == 0 {
+            return Ok(());
+        }
+        let end = offset.saturating_add(length);
+        let pages = offset / PAGE_BYTES..end.div_ceil(PAGE_BYTES);
+        if pages.end > limit {
+            return Err(FileError::TooLarge { pages: pages.end, limit });
+        }
+        if self.format.delays() {
+            self.promise(file, pages)?;
+        } else {
+            self.place_now(caller, file, pages, touches)?;
+        }
+        let (_, inode) = self.file(file)?;
+        inode.bytes = inode.bytes.max(end);
+        // Its times, if nothing else (`file_update_time`).
+        self.change_inode(file, touches);
+        Ok(())
+    }
+
+    /// Room for pages whose place is chosen later.
+    fn promise(&mut self, file: Object, pages: Range<u64>) -> Result<(), FileError> {
+        let free = self.format.free_pages();
+        let promised = self.promised;
+        let (format, inode) = self.file(file)?;
+        let mut new = inode.map.gaps(pages.clone());
+        let needed: u64 = new.iter().map(|gap| gap.end - gap.start).sum();
+        // Those that are delayed already count once.
+        let known: u64 = new
+            .iter()
+            .flat_map(|gap| {
+                let within = inode.delayed.iter_from(gap.start).take_while(move |run| run.start < gap.end);
+                within.map(|run| run.end.min(gap.end) - run.start)
+            })
+            .sum();
+        let more = needed - known;
+        let all = promised + more;
+        if more > 0 && all + all / PAGES_A_METADATA_PAGE + METADATA_MIN > free {
+            return Err(self.no_space(more));
+        }
+        let before = inode.delayed.total();
+        for gap in new.drain(..) {
+            inode.delayed.insert(gap);
+        }
+        let ahead = format.ahead(inode, &pages);
+        // What is only likely takes no room that is scarce.
+        if all + 2 * (ahead.end - ahead.start) + METADATA_MIN < free - free / PAGES_A_METADATA_PAGE {
+            inode.map.gaps(ahead).into_iter().for_each(|gap| inode.delayed.insert(gap));
+        }
+        let promised = inode.delayed.total() - before;
+        self.promised += promised;
+        Ok(())
+    }
+
+    fn place_now(
+        &mut self,
+        caller: Caller,
+        file: Object,
+        pages: Range<u64>,
+        touches: &mut Touches,
+    ) -> Result<(), FileError> {
+        let (format, inode) = self.file(file)?;
+        format.walk(inode, pages.clone(), touches);
+        let gaps = inode.map.gaps(pages);
+        let needed: u64 = gaps.iter().map(|gap| gap.end - gap.start).sum();
+        let free = format.free_pages();
+        let (own, end) = (format.set_aside(file.0, inode), inode.pages());
+        if needed > free + own {
+            return Err(FileError::NoSpace { needed, free });
+        }
+        for gap in gaps {
+            if let Err(error) = format.place(caller, file.0, inode, gap, touches) {
+                // What lies behind the end of the file is given back (`vmtruncate` in
+                // `block_write_begin`).
+                format.release(file.0, inode, end, touches);
+                return Err(error);
+            }
+        }
+        self.order(file, needed);
+        Ok(())
+    }
+
+    fn order(&mut self, file: Object, placed: u64) {
+        if placed > 0
+            && self.format.ordered()
+            && let Some(journal) = &mut self.journal
+        {
+            journal.order(file);
+        }
+    }
+
+    /// Gives places to what of `pages` is delayed.
+    pub(super) fn settle(
+        &mut self,
+        caller: Caller,
+        file: Object,
+        pages: Range<u64>,
+        touches: &mut Touches,
+    ) -> Result<(), FileError> {
+        let mut at = pages.start;
+        loop {
+            let (format, inode) = self.parts(file)?;
+            let Some(run) = inode.delayed.iter_from(at).next().filter(|run| run.start < pages.end) else {
+                return Ok(());
+            };
+            let run = inode.delayed.run_at(run.start).unwrap_or(run);
+            let asked = run.start.max(at)..run.end.min(pages.end);
+            let batch = format.batch(run, asked.clone());
+            at = asked.end;
+            let before = inode.map.pages();
+            let placed = format.place(caller, file.0, inode, batch.clone(), touches);
+            let delayed = inode.delayed.total();
+            match &placed {
+                Ok(()) => inode.delayed.remove(batch),
+                // Those that have a place have it; the rest stays promised.
+                Err(_) => {
+                    let gaps = inode.map.gaps(batch.clone());
+                    inode.delayed.remove(batch);
+                    gaps.into_iter().for_each(|gap| inode.delayed.insert(gap));
+                }
+            }
+            let kept = delayed - inode.delayed.total();
+            let given = inode.map.pages().saturating_sub(before);
+            self.promised -= kept;
+            self.change_inode(file, touches);
+            self.order(file, given);
+            placed?;
+        }
+    }
+
+    pub(super) fn set_length(
+        &mut self,
+        file: Object,
+        bytes: u64,
+        touches: &mut Touches,
+    ) -> Result<(), FileError> {
+        let limit = self.format.page_limit();
+        let pages = bytes.div_ceil(PAGE_BYTES);
+        let (_, inode) = self.file(file)?;
+        debug_assert_eq!(inode.kind, Kind::File);
+        if pages > limit {
+            return Err(FileError::TooLarge { pages, limit });
+        }
+        if bytes < inode.bytes {
+            let delayed = inode.delayed.total();
+            inode.delayed.remove(pages..u64::MAX);
+            let given_up = delayed - inode.delayed.total();
+            let (format, inode) = self.file(file)?;
+            format.walk(inode, pages..inode.map.end().max(pages), touches);
+            format.release(file.0, inode, pages, touches);
+            self.promised -= given_up;
+        }
+        self.file(file)?.1.bytes = bytes;
+        self.change_inode(file, touches);
+        Ok(())
+    }
+}

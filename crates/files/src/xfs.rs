@@ -1,0 +1,418 @@
+//! XFS, as of Linux 2.6.24 and as of today (fs/xfs).
+//!
+//! | what | from |
+//! |---|---|
+//! | allocation groups; a log in the middle one | `mkfs.xfs` |
+//! | directories to groups in turn, files to their directory's | `xfs_ialloc_ag_select`, `xfs_ialloc_next_ag` |
+//! | inodes in chunks of 64, near the directory's | `xfs_dialloc`, `xfs_ialloc_ag_alloc` |
+//! | delayed allocation; a whole delayed run gets its place at once | `xfs_iomap_write_allocate`, `xfs_bmapi_convert_delalloc` |
+//! | room beyond the end of a growing file | `xfs_iomap_write_delay`, `xfs_iomap_prealloc_size` |
+//! | data behind the file's last extent, else near its inode | `xfs_bmap_adjacent`, `xfs_bmap_btalloc` |
+//! | the nearest run that is long enough | `xfs_alloc_ag_vextent_near`, `xfs_alloc_compute_diff` |
+//! | `su`, `sw` | `mkfs.xfs -d`; `xfs_iomap_eof_align_last_fsb`, the alignment of `xfs_bmap_btalloc` |
+//! | pages around a dirty one written with it | `xfs_cluster_write` |
+//! | the log | `journal.rs` |
+//!
+//! Left out: the growth of the free-space and inode B-trees beyond a block each, and
+//! their free list; `inode32` on devices beyond 1 TiB; real-time devices, quotas,
+//! reflinks, extended attributes, hard links.
+
+mod inodes;
+mod space;
+
+use crate::directory::Style;
+use crate::extent_tree::{Fan, Nodes};
+use crate::format::{Format, Inode, New, Wanted};
+use crate::journal::{Journal, Layout};
+use crate::map::Piece;
+use crate::system::{FileSystem, Kind, Regions, Usage};
+use crate::tree::Tree;
+use crate::{Caller, FileError, Site, Touches};
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Keys, read};
+use fullstroke_units::{Bytes, Duration};
+use inodes::Inodes;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use space::{Space, Wish};
+use std::ops::Range;
+
+/// For the registry.
+pub(crate) const SUMMARY: &str =
+    "XFS of Linux 2.6.24 or today: allocation groups, delayed allocation, room ahead, a log";
+
+/// Pages that `allocsize` is when not said (`XFS_WRITEIO_LOG_LARGE`: 64 KiB).
+const AHEAD: u64 = 16;
+/// The longest extent, in blocks: 21 bits (`MAXEXTLEN`).
+const EXTENT_MAX: u64 = (1 << 21) - 1;
+/// Pages of the largest file: 8 EiB.
+const PAGES_MAX: u64 = 1 << 51;
+/// Pages that are looked at behind a dirty one to be written with it: all that a
+/// delayed run has, in requests of up to 1 MiB each.
+const CLUSTER: u64 = 256;
+
+/// The keys of XFS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Whose rules: for room ahead, the log, inodes. "2.6.24" unless said.
+    pub kernel: Kernel,
+    /// Allocation groups (`mkfs.xfs -d agcount`). Unless said 4, of at most 1 TiB
+    /// each; on a striped device 8 to 32, by size.
+    pub agcount: Option<u32>,
+    /// Bytes of the log (`mkfs.xfs -l size`). Unless said a 2048th of the device, at
+    /// least 10 MiB (today 64 MiB), at most 128 MiB (today 2 GiB).
+    pub log_size: Option<Bytes>,
+    /// Stripe unit (`mkfs.xfs -d su`). Unless said the device's, if it is striped.
+    pub su: Option<Bytes>,
+    /// Stripe units of a whole stripe (`mkfs.xfs -d sw`). Unless said the device's.
+    pub sw: Option<u32>,
+    /// Room beyond the end of a file that grows (mount option `allocsize`). Unless
+    /// said 64 KiB in 2.6.24, and today as much as the file has.
+    pub allocsize: Option<Bytes>,
+}
+
+/// Whose rules hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Kernel {
+    /// Inodes of 256 bytes, 64 KiB of room ahead, each change logged anew.
+    #[default]
+    #[serde(rename = "2.6.24")]
+    Old,
+    /// Linux 6.x: inodes of 512 bytes, room ahead by the file's length, delayed
+    /// logging.
+    #[serde(rename = "today")]
+    Today,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { kernel: Kernel::Old, agcount: None, log_size: None, su: None, sw: None, allocsize: None }
+    }
+}
+
+impl Kernel {
+    fn inode_bytes(self) -> u64 {
+        if self == Kernel::Old { 256 } else { 512 }
+    }
+
+    /// Bytes of an inode for extents or names: less its core (`XFS_LITINO`).
+    fn literal_bytes(self) -> u64 {
+        if self == Kernel::Old { 156 } else { 336 }
+    }
+
+    fn log_bytes(self, device: u64) -> u64 {
+        let (least, most) = if self == Kernel::Old { (10 << 20, 128 << 20) } else { (64 << 20, 2 << 30) };
+        (device / 2048).clamp(least, most)
+    }
+}
+
+/// Stripes in pages; 0 where there are none.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Align {
+    unit: u64,
+    width: u64,
+}
+
+pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn FileSystem>, ConfigError> {
+    let config: Config = read(keys)?;
+    let align = config.align(site)?;
+    let pages = site.pages();
+    // 16 MiB (`XFS_MIN_DATA_BLOCKS` and its log), 300 MiB with xfsprogs from 5.19 on.
+    let least = if config.kernel == Kernel::Old { 16 << 8 } else { 300 << 8 };
+    let no_space = |needed| site.too_small(&FileError::NoSpace { needed, free: pages });
+    if pages < least {
+        return Err(no_space(least));
+    }
+    let count = config.groups(pages, align)?;
+    let mut space = Space::new(pages, count);
+    let log = config.log_size.map_or(config.kernel.log_bytes(pages * 4096), |size| size.0).div_ceil(4096);
+    let area = space.hide(count / 2, log).ok_or(no_space(log))?;
+    let mut format = Xfs { space, inodes: Inodes::new(config.kernel.inode_bytes()), config, align };
+    let root = format.inodes.first(&mut format.space).ok_or(no_space(8))?;
+    let layout = Layout::Changes { record: 64, bytes: 256, each: config.kernel == Kernel::Old };
+    let journal = Journal::new(vec![area], layout, Duration::from_secs(30));
+    let extra = format.extra(root);
+    Ok(Box::new(Tree::new(format, extra, Some(journal))))
+}
+
+impl Config {
+    fn align(&self, site: &Site) -> Result<Align, ConfigError> {
+        let unit = self.su.map_or(site.stripe.map_or(0, |stripe| stripe.unit.bytes().0), |su| su.0);
+        let width = self.sw.or(site.stripe.map(|stripe| stripe.width)).unwrap_or(1);
+        if self.su.is_some() && (unit == 0 || !unit.is_multiple_of(4096)) {
+            return Err(ConfigError::new("su", format!("{} is no multiple of 4KiB", Bytes(unit))));
+        }
+        if width == 0 || width > 4096 {
+            return Err(ConfigError::new("sw", format!("{width} is not within 1 to 4096")));
+        }
+        let unit = if unit.is_multiple_of(4096) { unit / 4096 } else { 0 };
+        Ok(Align { unit, width: unit * u64::from(width) })
+    }
+
+    /// `calc_default_ag_geometry`.
+    fn groups(&self, pages: u64, align: Align) -> Result<u32, ConfigError> {
+        const GIB: u64 = 1 << 18;
+        let least = pages.div_ceil(1024 * GIB).max(1);
+        let most = (pages / 4096).max(1);
+        let usual = match pages {
+            _ if align.unit == 0 => 4,
+            pages if pages > 512 * GIB => 32,
+            pages if pages > 8 * GIB => 16,
+            _ => 8,
+        };
+        let count = self.agcount.map_or(usual.clamp(least, most.max(least)), u64::from);
+        if count < least || count > most {
+            let message =
+                format!("{count} groups are not within {least} to {most}: each has 16 MiB to 1 TiB");
+            return Err(ConfigError::new("agcount", message));
+        }
+        Ok(count as u32)
+    }
+}
+
+/// What XFS keeps of an inode.
+#[derive(Debug)]
+pub(crate) struct Extra {
+    /// The page that it is on.
+    page: u64,
+    nodes: Nodes,
+    /// Whether room behind the end was given back at a close already
+    /// (`XFS_EOFBLOCKS_RELEASED`).
+    trimmed: bool,
+}
+
+#[derive(Debug)]
+struct Xfs {
+    space: Space,
+    inodes: Inodes,
+    config: Config,
+    align: Align,
+}
+
+impl Xfs {
+    fn extra(&self, number: u32) -> Extra {
+        // 16 bytes an extent; a block has 24 bytes of header (72 today).
+        let fan = Fan { inode: self.config.kernel.literal_bytes() / 16, block: 251, longest: EXTENT_MAX };
+        Extra { page: self.inodes.page(number), nodes: Nodes::new(fan), trimmed: false }
+    }
+
+    /// Where `pages` should go.
+    fn wish(&self, inode: &Inode<Extra>, pages: &Range<u64>) -> Wish {
+        let length = (pages.end - pages.start).min(EXTENT_MAX);
+        let data = inode.kind == Kind::File;
+        // Behind what lies before (`xfs_bmap_adjacent`); a hole is left out where it is
+        // short beside what is written (`XFS_ALLOC_GAP_UNITS`).
+        let before = inode.map.before(pages.start);
+        let target = match before {
+            Some((last, block)) => {
+                let hole = pages.start - last - 1;
+                block + 1 + if hole <= 4 * length { hole } else { 0 }
+            }
+            None => inode.extra.page,
+        };
+        // At the end of a file, a new stripe unit is begun where the old end is not
+        // continued.
+        let align = if data && length >= self.align.unit { self.align.unit } else { 0 };
+        Wish { target, exact: before.is_some(), length, data, align }
+    }
+
+    fn fit_nodes(&mut self, inode: &mut Inode<Extra>, touches: &mut Touches) -> Result<(), FileError> {
+        while let Some(missing) = inode.extra.nodes.missing(&inode.map) {
+            let target = inode.map.before(u64::MAX).map_or(inode.extra.page, |(_, block)| block);
+            let wish = Wish { target, exact: false, length: 1, data: false, align: 0 };
+            let block = self.space.allocate(&wish, touches)?.start;
+            inode.extra.nodes.add(missing, block);
+            touches.fresh(block);
+        }
+        self.drop_surplus(inode, touches);
+        Ok(())
+    }
+
+    fn drop_surplus(&mut self, inode: &mut Inode<Extra>, touches: &mut Touches) {
+        for block in inode.extra.nodes.surplus(&inode.map) {
+            touches.forget(block);
+            self.space.give(block..block + 1, touches);
+        }
+    }
+
+    /// Pages that are contiguous in the file before `page`, delayed or placed: what
+    /// the room ahead grows with (`xfs_iomap_prealloc_size`).
+    fn before(&self, inode: &Inode<Extra>, page: u64) -> u64 {
+        let Some(last) = page.checked_sub(1) else { return 0 };
+        if let Some(run) = inode.delayed.run_at(last) {
+            return run.end.min(page) - run.start;
+        }
+        let piece = inode.map.pieces().get(inode.map.index_from(last));
+        piece.filter(|piece| piece.page <= last).map_or(0, |piece| page - piece.page)
+    }
+}
+
+impl Format for Xfs {
+    type Extra = Extra;
+
+    fn root(&self) -> u32 {
+        1
+    }
+
+    fn page_limit(&self) -> u64 {
+        PAGES_MAX
+    }
+
+    fn style(&self) -> Style {
+        Style::Xfs { inline: self.config.kernel.literal_bytes() as u32 }
+    }
+
+    fn usage(&self) -> Usage {
+        let (inodes, inodes_free) = self.inodes.counts();
+        let (pages, pages_free) = (self.space.pages(), self.space.free());
+        Usage { pages, pages_free, pages_delayed: 0, inodes, inodes_free }
+    }
+
+    fn free_pages(&self) -> u64 {
+        self.space.free()
+    }
+
+    fn regions(&self) -> Regions {
+        Regions {
+            pages: self.space.group_pages(),
+            count: u64::from(self.space.count()),
+            name: "allocation group",
+        }
+    }
+
+    fn metadata(&self) -> Vec<Range<u64>> {
+        let mut metadata = self.space.metadata();
+        metadata.extend(self.inodes.chunks());
+        metadata
+    }
+
+    fn mapping(&self, inode: &Inode<Extra>) -> Vec<u64> {
+        inode.extra.nodes.blocks().collect()
+    }
+
+    /// Placed pages behind a file's end belong to its extents.
+    fn set_aside(&self, _number: u32, _inode: &Inode<Extra>) -> u64 {
+        0
+    }
+
+    fn new_inode(
+        &mut self,
+        _caller: Caller,
+        wanted: &Wanted<'_, Extra>,
+        touches: &mut Touches,
+    ) -> Result<New<Extra>, FileError> {
+        let near = wanted.parent_inode.extra.page;
+        let number = self.inodes.take(&mut self.space, near, wanted.kind == Kind::Directory, touches)?;
+        Ok((number, self.extra(number)))
+    }
+
+    fn free_inode(&mut self, number: u32, _inode: &Inode<Extra>, touches: &mut Touches) {
+        self.inodes.give(&mut self.space, number, touches);
+    }
+
+    fn inode_page(&self, _number: u32, inode: &Inode<Extra>) -> u64 {
+        inode.extra.page
+    }
+
+    fn place(
+        &mut self,
+        _caller: Caller,
+        _number: u32,
+        inode: &mut Inode<Extra>,
+        pages: Range<u64>,
+        touches: &mut Touches,
+    ) -> Result<(), FileError> {
+        let mut at = pages.start;
+        while at < pages.end {
+            let wish = self.wish(inode, &(at..pages.end));
+            let run = self.space.allocate(&wish, touches)?;
+            let piece = Piece { page: at, block: run.start, pages: run.end - run.start };
+            inode.map.insert(piece);
+            at = piece.end();
+            if let Err(error) = self.fit_nodes(inode, touches) {
+                inode.map.cut(piece.page).into_iter().for_each(|piece| {
+                    self.space.give(piece.block..piece.block + piece.pages, touches);
+                });
+                self.drop_surplus(inode, touches);
+                return Err(error);
+            }
+            if let Some(leaf) = inode.extra.nodes.leaf(&inode.map, piece.page) {
+                touches.change(leaf);
+            }
+        }
+        Ok(())
+    }
+
+    fn release(&mut self, _number: u32, inode: &mut Inode<Extra>, page: u64, touches: &mut Touches) {
+        for piece in inode.map.cut(page) {
+            self.space.give(piece.block..piece.block + piece.pages, touches);
+        }
+        self.drop_surplus(inode, touches);
+        if let Some(leaf) = inode.extra.nodes.leaf(&inode.map, page) {
+            touches.change(leaf);
+        }
+    }
+
+    fn walk(&self, inode: &Inode<Extra>, pages: Range<u64>, touches: &mut Touches) {
+        inode.extra.nodes.walk(&inode.map, pages, touches);
+    }
+
+    /// Room behind the end is given back (`xfs_free_eofblocks`): in 2.6.24 at each last
+    /// close, today at the first, so that files that are opened again and again to be
+    /// appended to keep theirs (`xfs_file_release` of 6.12).
+    fn close(&mut self, number: u32, inode: &mut Inode<Extra>, touches: &mut Touches) {
+        inode.extra.trimmed = self.config.kernel == Kernel::Today;
+        if inode.map.end() > inode.pages() {
+            self.release(number, inode, inode.pages(), touches);
+        }
+    }
+
+    fn keeps_room(&self, inode: &Inode<Extra>) -> bool {
+        let ahead = inode.map.end().max(inode.delayed.iter().last().map_or(0, |run| run.end));
+        inode.extra.trimmed || ahead <= inode.pages()
+    }
+
+    fn delays(&self) -> bool {
+        true
+    }
+
+    fn ahead(&self, inode: &Inode<Extra>, pages: &Range<u64>) -> Range<u64> {
+        if pages.end <= inode.pages() {
+            return pages.end..pages.end;
+        }
+        let fixed = self.config.allocsize.map(|size| size.0.div_ceil(4096).max(1));
+        let last = pages.end - 1;
+        let end = match (self.config.kernel, fixed) {
+            (Kernel::Old, fixed) => {
+                let unit = fixed.unwrap_or(AHEAD);
+                last - last % unit + unit
+            }
+            (Kernel::Today, Some(fixed)) => last - last % fixed + fixed,
+            // Nothing for small files.
+            (Kernel::Today, None) if inode.pages() < AHEAD => pages.end,
+            (Kernel::Today, None) => {
+                let doubled = 2 * self.before(inode, pages.start);
+                let room = if doubled == 0 { AHEAD } else { 1 << doubled.ilog2().min(20) };
+                last - last % AHEAD + room.max(AHEAD)
+            }
+        };
+        let stripe = if end >= self.align.width { self.align.width } else { self.align.unit };
+        let end = if stripe > 0 { end.next_multiple_of(stripe) } else { end };
+        pages.end..end.clamp(pages.end, PAGES_MAX)
+    }
+
+    /// The whole delayed run.
+    fn batch(&self, run: Range<u64>, _asked: Range<u64>) -> Range<u64> {
+        run
+    }
+
+    /// Dirty pages behind it, to the end of the extent, delayed or not
+    /// (`xfs_cluster_write`).
+    fn cluster(&self, inode: &Inode<Extra>, page: u64) -> Range<u64> {
+        match inode.delayed.run_at(page) {
+            Some(run) => page..run.end.min(page + CLUSTER),
+            None => crate::format::mpage(&inode.map, page),
+        }
+    }
+}

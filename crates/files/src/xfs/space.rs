@@ -1,0 +1,242 @@
+//! Free space: allocation groups, each with its free runs by address and by length.
+
+use crate::runs::Runs;
+use crate::{FileError, Touches};
+use std::ops::Range;
+
+/// Blocks at the beginning of each group: superblock, AGF, AGI and AGFL in the first,
+/// the roots of the free-space and inode B-trees, and blocks of the free list.
+const FIXED: u64 = 8;
+
+/// The block of a group's headers, and those of the roots of its B-trees.
+const HEADERS: u64 = 0;
+const BY_ADDRESS: u64 = 1;
+const BY_LENGTH: u64 = 2;
+pub(super) const INODES: u64 = 3;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wish {
+    /// Where it should be.
+    pub(super) target: u64,
+    /// Whether it should be just there, because it continues something.
+    pub(super) exact: bool,
+    pub(super) length: u64,
+    /// Data of a file, rather than metadata.
+    pub(super) data: bool,
+    /// A multiple of which it should begin at; 0 or 1 for any.
+    pub(super) align: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Space {
+    groups: Vec<Runs>,
+    group_pages: u64,
+    pages: u64,
+    free: u64,
+    /// The log.
+    hidden: Vec<Range<u64>>,
+}
+
+impl Space {
+    pub(super) fn new(pages: u64, count: u32) -> Space {
+        let group_pages = pages.div_ceil(u64::from(count));
+        let groups: Vec<Runs> = (0..u64::from(count))
+            .map(|group| {
+                let start = group * group_pages;
+                let end = (start + group_pages).min(pages);
+                Runs::of((start + FIXED).min(end)..end)
+            })
+            .collect();
+        let free = groups.iter().map(Runs::total).sum();
+        Space { groups, group_pages, pages, free, hidden: Vec::new() }
+    }
+
+    pub(super) fn pages(&self) -> u64 {
+        self.pages
+    }
+    pub(super) fn free(&self) -> u64 {
+        self.free
+    }
+    pub(super) fn count(&self) -> u32 {
+        self.groups.len() as u32
+    }
+    pub(super) fn group_pages(&self) -> u64 {
+        self.group_pages
+    }
+    pub(super) fn group_of(&self, page: u64) -> u32 {
+        ((page / self.group_pages) as u32).min(self.count() - 1)
+    }
+    pub(super) fn group_free(&self, group: u32) -> u64 {
+        self.groups[group as usize].total()
+    }
+
+    pub(super) fn metadata(&self) -> Vec<Range<u64>> {
+        let fixed = (0..u64::from(self.count())).map(|group| {
+            let start = group * self.group_pages;
+            start..(start + FIXED).min(self.pages)
+        });
+        fixed.chain(self.hidden.iter().cloned()).collect()
+    }
+
+    /// The first free run of a group, for the log.
+    pub(super) fn hide(&mut self, group: u32, pages: u64) -> Option<Range<u64>> {
+        let run = self.groups.get(group as usize)?.iter().find(|run| run.end - run.start >= pages)?;
+        let area = run.start..run.start + pages;
+        self.take(area.clone(), &mut Touches::new());
+        self.hidden.push(area.clone());
+        Some(area)
+    }
+
+    /// A block of the group's headers.
+    pub(super) fn header(&self, group: u32, which: u64) -> u64 {
+        u64::from(group) * self.group_pages + which
+    }
+
+    fn touch(&self, group: u32, touches: &mut Touches) {
+        for block in [HEADERS, BY_ADDRESS, BY_LENGTH] {
+            touches.change(self.header(group, block));
+        }
+    }
+
+    fn take(&mut self, run: Range<u64>, touches: &mut Touches) {
+        let group = self.group_of(run.start);
+        self.groups[group as usize].remove(run.clone());
+        self.free -= run.end - run.start;
+        self.touch(group, touches);
+    }
+
+    /// Gives pages back, of any groups.
+    pub(super) fn give(&mut self, run: Range<u64>, touches: &mut Touches) {
+        let mut at = run.start;
+        while at < run.end {
+            let group = self.group_of(at);
+            let end = run.end.min(u64::from(group + 1) * self.group_pages);
+            self.groups[group as usize].insert(at..end);
+            self.free += end - at;
+            self.touch(group, touches);
+            at = end;
+        }
+    }
+
+    /// A run of the length asked for, if any group has one; else the longest
+    /// (`xfs_bmap_btalloc`).
+    pub(super) fn allocate(&mut self, wish: &Wish, touches: &mut Touches) -> Result<Range<u64>, FileError> {
+        let found = self.continued(wish).or_else(|| self.near(wish)).or_else(|| self.longest(wish));
+        let found = found.ok_or(FileError::NoSpace { needed: wish.length, free: self.free })?;
+        self.take(found.clone(), touches);
+        Ok(found)
+    }
+
+    /// Just at the target.
+    fn continued(&self, wish: &Wish) -> Option<Range<u64>> {
+        if !wish.exact || wish.target >= self.pages {
+            return None;
+        }
+        let run = self.groups[self.group_of(wish.target) as usize].run_at(wish.target)?;
+        (run.end - wish.target >= wish.length).then(|| wish.target..wish.target + wish.length)
+    }
+
+    /// Nearest to the target in its group, or in the next that has such a run.
+    fn near(&self, wish: &Wish) -> Option<Range<u64>> {
+        let target = if wish.target < self.pages { wish.target } else { 0 };
+        let first = self.group_of(target);
+        for step in 0..self.count() {
+            let group = (first + step) % self.count();
+            let target = if step == 0 { target } else { u64::from(group) * self.group_pages };
+            for align in [wish.align.max(1), 1] {
+                let wish = Wish { target, align, ..*wish };
+                if let Some(found) = nearest(&self.groups[group as usize], &wish) {
+                    return Some(found);
+                }
+            }
+        }
+        None
+    }
+
+    /// No run is long enough: the longest of the group of the target, or of the next
+    /// that has any.
+    fn longest(&self, wish: &Wish) -> Option<Range<u64>> {
+        let first = self.group_of(wish.target.min(self.pages - 1));
+        let groups = (0..self.count()).map(|step| (first + step) % self.count());
+        let longest = |group: u32| {
+            self.groups[group as usize].iter().max_by_key(|run| (run.end - run.start, u64::MAX - run.start))
+        };
+        let mut best: Option<Range<u64>> = None;
+        for run in groups.filter_map(longest) {
+            if best.as_ref().is_none_or(|best| run.end - run.start > best.end - best.start) {
+                best = Some(run);
+            }
+        }
+        best.map(|run| run.start..run.end.min(run.start + wish.length))
+    }
+}
+
+/// The place of the length asked for that is nearest to the target
+/// (`xfs_alloc_ag_vextent_near`).
+fn nearest(runs: &Runs, wish: &Wish) -> Option<Range<u64>> {
+    let mut best: Option<(u64, u64)> = None;
+    let mut consider = |run: Range<u64>| {
+        if let Some(start) = place_in(&run, wish) {
+            let distance = start.abs_diff(wish.target);
+            if best.is_none_or(|(least, _)| distance < least) {
+                best = Some((distance, start));
+            }
+        }
+        best.map(|(least, _)| least)
+    };
+    // Outwards on both sides, until what follows is farther away than what was found.
+    let at = runs.run_at(wish.target).map_or(wish.target, |run| run.start);
+    for run in runs.iter_from(at) {
+        let beyond = run.start.saturating_sub(wish.target);
+        if consider(run).is_some_and(|least| least <= beyond) {
+            break;
+        }
+    }
+    let mut before = at;
+    while let Some(run) = runs.last_before(before) {
+        before = run.start;
+        let behind = wish.target.saturating_sub(run.end);
+        if consider(run).is_some_and(|least| least <= behind) {
+            break;
+        }
+    }
+    best.map(|(_, start)| start..start + wish.length)
+}
+
+/// Where in a free run (`xfs_alloc_compute_diff`): at the target, else at its start,
+/// where it is behind the target or for data; else at its end.
+fn place_in(run: &Range<u64>, wish: &Wish) -> Option<u64> {
+    let align = wish.align.max(1);
+    let fits = |start: u64| start >= run.start && start + wish.length <= run.end;
+    let wished = wish.target.next_multiple_of(align);
+    if run.start <= wish.target && fits(wished) {
+        return Some(wished);
+    }
+    if run.start >= wish.target || wish.data {
+        return Some(run.start.next_multiple_of(align)).filter(|&start| fits(start));
+    }
+    let last = run.end.checked_sub(wish.length)?;
+    Some(last - last % align).filter(|&start| fits(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_run_that_is_long_enough_is_taken() {
+        let mut runs = Runs::of(100..120);
+        runs.insert(200..400);
+        runs.insert(900..1000);
+        let wish = |target, length, data| Wish { target, exact: false, length, data, align: 0 };
+        assert_eq!(nearest(&runs, &wish(250, 10, true)), Some(250..260));
+        assert_eq!(nearest(&runs, &wish(500, 10, false)), Some(390..400), "metadata: at the end before");
+        assert_eq!(nearest(&runs, &wish(500, 10, true)), Some(200..210), "data: at the start");
+        assert_eq!(nearest(&runs, &wish(110, 15, true)), Some(100..115));
+        assert_eq!(nearest(&runs, &wish(950, 80, true)), Some(900..980));
+        assert_eq!(nearest(&runs, &wish(0, 500, true)), None);
+        let aligned = Wish { align: 64, ..wish(100, 32, true) };
+        assert_eq!(nearest(&runs, &aligned), Some(256..288));
+    }
+}
