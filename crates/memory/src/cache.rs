@@ -95,6 +95,8 @@ pub struct Cache {
     /// were asked.
     freed: bool,
     plan: Plan,
+    /// What reads in order are in the middle of.
+    streak: Option<reading::Streak>,
     counters: Counters,
 }
 
@@ -122,6 +124,7 @@ impl Cache {
             waiting: Vec::new(),
             freed: false,
             plan: Plan::default(),
+            streak: None,
             counters: Counters::default(),
         })
     }

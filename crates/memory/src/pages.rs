@@ -495,6 +495,36 @@ impl Pages {
         true
     }
 
+    /// Moves the first `pages` pages of a stretch to the end of another that ends
+    /// where it begins: as if they were cut off it, became like the other's, and were
+    /// put behind them in their list. Some must be left, and neither is dirty or
+    /// under I/O.
+    pub fn give(&mut self, from: u32, to: u32, pages: u32) {
+        let (giver, taker) = (*self.get(from), *self.get(to));
+        debug_assert!(giver.object == taker.object && taker.end() == giver.first && pages < giver.pages);
+        debug_assert!(!giver.is(flag::DIRTY | flag::BUSY) && !taker.is(flag::DIRTY | flag::BUSY));
+        debug_assert!(giver.mark == NONE || giver.mark >= pages, "the marked page stays");
+        let giver = &mut self.stretches[from as usize];
+        let key = giver.key();
+        giver.first += u64::from(pages);
+        giver.pages -= pages;
+        if giver.mark != NONE {
+            giver.mark -= pages;
+        }
+        self.by_address.advance(key, giver.key());
+        let lists = (giver.list, taker.list);
+        self.stretches[to as usize].pages += pages;
+        self.lists[lists.0 as usize].pages -= u64::from(pages);
+        self.lists[lists.1 as usize].pages += u64::from(pages);
+    }
+
+    /// Whether pages that are put behind those of a stretch in its list come before
+    /// any other: it is the newest there, or older than `next` only.
+    pub fn stands_before(&self, slot: u32, next: u32) -> bool {
+        let stretch = self.get(slot);
+        stretch.newer == NONE || stretch.newer == next
+    }
+
     /// Puts a stretch that is in no list into one, as its newest pages.
     pub fn push_newest(&mut self, list: u8, slot: u32) {
         let newest = self.lists[list as usize].newest;

@@ -77,6 +77,16 @@ pub trait Replacement: Send {
     /// since they came, if `first`.
     fn used(&mut self, pages: &mut Pages, slot: u32, first: bool);
 
+    /// As many more pages, of the same list and with the same note, are used in the
+    /// same way as those of the last call of [`used`](Replacement::used), and have
+    /// been put behind them already.
+    fn used_more(&mut self, _pages: u64) {}
+
+    /// Whether a further use of a stretch changes nothing.
+    fn indifferent(&self, _stretch: &Stretch) -> bool {
+        false
+    }
+
     /// Takes out of the lists what is to go next: a stretch of at most `most`
     /// pages, with its list as its origin. `None` if the lists are empty.
     fn victim(&mut self, pages: &mut Pages, most: u64) -> Option<u32>;

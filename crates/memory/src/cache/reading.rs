@@ -4,7 +4,7 @@ use super::room::SHORTAGE_WAIT;
 use super::waiting::{Kind, Operation, Wait};
 use super::{Access, Cache, FileId, pages_of};
 use crate::out::{Answer, Io, Out, Ticket, Why};
-use crate::pages::flag;
+use crate::pages::{NOWHERE, Stretch, flag};
 use crate::read_ahead::{Ask, Found, Plan, Window};
 use crate::replacement::Place;
 use crate::run::Run;
@@ -187,34 +187,88 @@ impl Cache {
 
     /// The read has got the pages from where it is up to `to`.
     fn use_pages(&mut self, read: &Operation, slot: u32, to: u64) {
-        let pages = to - read.next;
-        self.counters.read += pages;
-        // A read that goes on in the page that the last one ended in is no new use.
-        let again = read.file.is_some_and(|file| self.files[file].last_page == read.next);
-        if again && read.next == read.first && !self.pages.get(slot).is(flag::FRESH) {
-            if pages == 1 {
-                return;
-            }
-            let slot = self.pages.cut(slot, read.next + 1, to);
-            return self.used(slot);
+        self.counters.read += to - read.next;
+        let stretch = *self.pages.get(slot);
+        let fresh = stretch.is(flag::FRESH | flag::AHEAD | flag::PUSHED);
+        if !fresh && self.replacement.indifferent(&stretch) {
+            return;
         }
-        let slot = self.pages.cut(slot, read.next, to);
-        self.used(slot);
+        // A read that goes on in the page that the last one ended in is no new use.
+        let again = read.next == read.first
+            && !stretch.is(flag::FRESH)
+            && read.file.is_some_and(|file| self.files[file].last_page == read.next);
+        let from = read.next + u64::from(again);
+        if from < to && !self.use_more(slot, from, to) {
+            let rest = to < stretch.end();
+            let slot = self.pages.cut(slot, from, to);
+            self.used(slot);
+            self.note_streak(stretch, rest, to);
+        }
+    }
+
+    /// Remembers what the use of the first pages of a stretch, of which some are
+    /// left, has made of them.
+    fn note_streak(&mut self, stretch: Stretch, rest: bool, to: u64) {
+        self.streak = None;
+        if rest && let Some(into) = self.pages.look(stretch.object, to - 1) {
+            let became = *self.pages.get(into);
+            self.streak = Some(Streak {
+                was: (stretch.flags, stretch.list),
+                into,
+                became: (became.flags, became.list),
+            });
+        }
+    }
+
+    /// Reads in order use stretches piece by piece. Where what is used now is like
+    /// what was used last, and was used for the same, it becomes part of the same,
+    /// without being cut off first.
+    fn use_more(&mut self, slot: u32, from: u64, to: u64) -> bool {
+        let Some(streak) = self.streak else { return false };
+        let (stretch, into) = (*self.pages.get(slot), *self.pages.get(streak.into));
+        let alike = (stretch.flags, stretch.list) == streak.was
+            && (into.flags, into.list) == streak.became
+            && !(stretch.is(flag::DIRTY | flag::BUSY) || into.is(flag::DIRTY | flag::BUSY));
+        let beside = stretch.object == into.object
+            && into.end() == stretch.first
+            && stretch.first == from
+            && into.origin == NOWHERE
+            && self.pages.stands_before(streak.into, slot);
+        let pages = to - from;
+        if !(alike && beside && into.list != NOWHERE && pages < u64::from(stretch.pages)) {
+            return false;
+        }
+        self.count_used(&stretch, pages);
+        self.pages.give(slot, streak.into, pages as u32);
+        self.replacement.used_more(pages);
+        true
     }
 
     /// All pages of a stretch are used.
     pub(super) fn used(&mut self, slot: u32) {
         let stretch = *self.pages.get(slot);
-        let pages = u64::from(stretch.pages);
+        self.count_used(&stretch, u64::from(stretch.pages));
+        self.pages.change(slot, 0, flag::FRESH | flag::AHEAD | flag::PUSHED);
+        self.replacement.used(&mut self.pages, slot, stretch.is(flag::FRESH));
+    }
+
+    fn count_used(&mut self, stretch: &Stretch, pages: u64) {
         if stretch.is(flag::AHEAD) {
             self.counters.ahead_used += pages;
         }
         if stretch.is(flag::PUSHED) {
             self.counters.pushed_used += pages;
         }
-        self.pages.change(slot, 0, flag::FRESH | flag::AHEAD | flag::PUSHED);
-        self.replacement.used(&mut self.pages, slot, stretch.is(flag::FRESH));
     }
+}
+
+/// What the last use of the first pages of a stretch made of them: flags and list
+/// before and after, and the stretch that they are part of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Streak {
+    was: (u16, u8),
+    into: u32,
+    became: (u16, u8),
 }
 
 /// Whether read-ahead wants to know: of a page that is absent or being read once,

@@ -135,6 +135,31 @@ impl Index {
         self.tidy(leaf, &path);
     }
 
+    /// Gives an entry a greater key, between its own and the next one's.
+    ///
+    /// # Panics
+    /// If there is no such entry.
+    pub fn advance(&mut self, from: Key, to: Key) {
+        debug_assert!(from < to, "keys of the levels above are bounds from below");
+        // The bound of what lies on the right may be below its keys: the new key must
+        // not reach it, or it would be looked for there.
+        let (mut node, mut bound) = (self.root, Key::MAX);
+        for _ in 0..self.height {
+            let child = self.child(node, from);
+            let inner = &self.nodes[node as usize];
+            bound = inner.keys().get(child + 1).copied().unwrap_or(bound);
+            node = inner.values[child];
+        }
+        let at = self.position(node, from);
+        if to < bound {
+            self.nodes[node as usize].keys[at] = to;
+        } else {
+            let value = self.nodes[node as usize].values[at];
+            self.remove(from);
+            self.insert(to, value);
+        }
+    }
+
     /// How many entries there are.
     #[cfg(test)]
     pub fn len(&self) -> usize {
@@ -342,6 +367,14 @@ mod tests {
                     (4..=5, true) => {
                         index.remove(at);
                         model.remove(&at);
+                    }
+                    (6, true) => {
+                        let to = at + Key::from(more);
+                        if model.range(at + 1..=to).next().is_none() {
+                            index.advance(at, to);
+                            let slot = model.remove(&at).unwrap();
+                            model.insert(to, slot);
+                        }
                     }
                     // Whole ranges go, so that nodes empty.
                     (7, _) => {

@@ -77,6 +77,8 @@ struct Lru2 {
     shadows: Shadows,
     /// Whether the pages that are about to come had gone only a short while ago.
     soon: bool,
+    /// Whether the pages that were used last have become active.
+    activated: bool,
 }
 
 pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Replacement>, ConfigError> {
@@ -89,6 +91,7 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Replacement>, Co
         came_back: false,
         shadows: Shadows::default(),
         soon: false,
+        activated: false,
     }))
 }
 
@@ -201,14 +204,13 @@ impl Replacement for Lru2 {
 
     fn used(&mut self, pages: &mut Pages, slot: u32, _first: bool) {
         let stretch = *pages.get(slot);
-        match (home(&stretch), stretch.note() & REFERENCED != 0) {
+        let referenced = stretch.note() & REFERENCED != 0;
+        self.activated = referenced && home(&stretch) == INACTIVE;
+        match (home(&stretch), referenced) {
             (INACTIVE, true) => {
                 pages.set_note(slot, 0);
                 renew(pages, slot, ACTIVE);
-                if self.kernel == Kernel::Today {
-                    // workingset_activation.
-                    self.shadows.clock += u64::from(stretch.pages);
-                }
+                self.used_more(u64::from(stretch.pages));
             }
             // A page that is set aside stays so: its PG_reclaim is not taken away.
             (_, false) => {
@@ -219,6 +221,17 @@ impl Replacement for Lru2 {
                 pages.join(slot);
             }
         }
+    }
+
+    fn used_more(&mut self, pages: u64) {
+        if self.activated && self.kernel == Kernel::Today {
+            // workingset_activation.
+            self.shadows.clock += pages;
+        }
+    }
+
+    fn indifferent(&self, stretch: &Stretch) -> bool {
+        stretch.list == ACTIVE && stretch.note() & REFERENCED != 0
     }
 
     fn victim(&mut self, pages: &mut Pages, most: u64) -> Option<u32> {

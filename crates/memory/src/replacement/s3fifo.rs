@@ -93,6 +93,10 @@ impl Replacement for S3Fifo {
         }
     }
 
+    fn indifferent(&self, stretch: &Stretch) -> bool {
+        stretch.list != crate::pages::ASIDE && stretch.note() == USES_MOST
+    }
+
     fn victim(&mut self, pages: &mut Pages, most: u64) -> Option<u32> {
         while pages.pages_in(SMALL) >= self.small || pages.pages_in(MAIN) == 0 {
             let slot = pages.oldest(SMALL)?;

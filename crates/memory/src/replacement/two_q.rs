@@ -91,6 +91,10 @@ impl Replacement for TwoQ {
         }
     }
 
+    fn indifferent(&self, stretch: &Stretch) -> bool {
+        stretch.list == A1_IN
+    }
+
     fn victim(&mut self, pages: &mut Pages, most: u64) -> Option<u32> {
         let surplus = pages.pages_in(A1_IN).saturating_sub(self.in_most);
         if surplus > 0 || pages.pages_in(A_M) == 0 {
