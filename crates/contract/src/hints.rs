@@ -38,6 +38,8 @@ pub struct Hints {
     /// A read of parity whose only purpose is to keep the members' heads
     /// together (Qian & Wang, section 5).
     pub dummy_parity_read: bool,
+    /// Whether it passes page caches by (O_DIRECT).
+    pub direct: bool,
     /// Force unit access: the write must be on the medium when it completes.
     pub force_unit_access: bool,
     /// The stripe of the array above that the request belongs to.
@@ -54,6 +56,7 @@ impl Default for Hints {
             level: 4,
             synchronous: true,
             dummy_parity_read: false,
+            direct: false,
             force_unit_access: false,
             stripe: None,
         }

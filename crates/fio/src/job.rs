@@ -184,6 +184,8 @@ pub(crate) struct Job {
     pub(crate) reap_least: u32,
     pub(crate) offload: bool,
     pub(crate) durable_writes: bool,
+    /// Whether I/O passes the page cache by.
+    pub(crate) direct: bool,
     pub(crate) flush_every: u64,
     pub(crate) flush_at_end: bool,
     pub(crate) class: PriorityClass,
@@ -253,6 +255,7 @@ impl Job {
             reap_least: 1,
             offload: false,
             durable_writes: false,
+            direct: false,
             flush_every: 0,
             flush_at_end: false,
             class: PriorityClass::BestEffort,

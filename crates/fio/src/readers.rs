@@ -207,6 +207,16 @@ pub(crate) fn norandommap(job: &mut Job, value: Value<'_>) -> Done {
     Ok(())
 }
 
+pub(crate) fn direct(job: &mut Job, value: Value<'_>) -> Done {
+    job.direct = value.switch()?;
+    Ok(())
+}
+
+pub(crate) fn buffered(job: &mut Job, value: Value<'_>) -> Done {
+    job.direct = !value.switch()?;
+    Ok(())
+}
+
 pub(crate) fn softrandommap(job: &mut Job, value: Value<'_>) -> Done {
     job.soft_random_map = value.switch()?;
     Ok(())

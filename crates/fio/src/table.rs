@@ -118,6 +118,12 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
         "whether completed or issued blocks count: complete, issue",
     ),
     simulated(&["thinktime_iotime"], read::thinktime_iotime, "pause after so long, too"),
+    simulated(
+        &["direct"],
+        read::direct,
+        "I/O passes the page cache of `[host.memory]` by; without one all does",
+    ),
+    simulated(&["buffered"], read::buffered, "the opposite of `direct`"),
     simulated(&["rate"], read::rate, "bytes a second, by direction"),
     simulated(&["rate_iops"], read::rate_iops, "blocks of the smallest size a second, by direction"),
     simulated(&["rate_process"], read::rate_process, "linear or poisson"),
@@ -154,7 +160,6 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
         &["filename", "directory", "filename_format", "unique_filename"],
         "every job works on the volume",
     ),
-    ignored(&["direct", "buffered"], "there is no page cache: all I/O reaches the volume, as with direct=1"),
     ignored(&["invalidate", "fadvise_hint", "pre_read"], "there is no page cache"),
     ignored(
         &[

@@ -335,6 +335,7 @@ impl Worker {
             process: self.number + 1,
             class: self.job.class,
             level: self.job.level,
+            direct: self.job.direct,
             force_unit_access: self.job.durable_writes && operation == Operation::Write,
             ..Hints::default()
         };

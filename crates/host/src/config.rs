@@ -2,9 +2,10 @@
 
 use crate::block::{BlockLayer, Flushing, Plugging, Settings};
 use crate::elevator::{Maker, REGISTRY, Site};
-use crate::{Clock, DispatchQueue};
+use crate::{Clock, DispatchQueue, PagedDevice};
 use fullstroke_contract::registry::{Entry, Keys, check_known, find, known_keys, read, schema_of};
 use fullstroke_contract::{ConfigError, Node, Stripes};
+use fullstroke_memory::{Cache, MemoryKeys, Queue};
 use fullstroke_units::{Duration, Sectors};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -53,6 +54,10 @@ pub struct HostKeys {
     /// Whether an elevator that waits for one member's next request lets the
     /// others work.
     pub per_member_anticipation: Option<bool>,
+    /// A page cache through which programs read and write the device; none unless
+    /// said.
+    #[schemars(with = "Option<MemoryKeys>")]
+    pub memory: Option<Keys>,
     /// A host table of its own for each drive of a volume of several: two levels.
     pub members: Option<Keys>,
 }
@@ -94,8 +99,13 @@ impl HostConfig {
     }
 
     fn read_members(table: &Keys) -> Result<HostConfig, ConfigError> {
-        if table.contains_key("members") {
-            return Err(ConfigError::new("members", "a drive has no members; leave it out"));
+        for (key, message) in [
+            ("members", "a drive has no members; leave it out"),
+            ("memory", "the page cache is the host's, above the volume; give it to [host] itself"),
+        ] {
+            if table.contains_key(key) {
+                return Err(ConfigError::new(key, message));
+            }
         }
         HostConfig::read_level(table)
     }
@@ -112,7 +122,37 @@ impl HostConfig {
             table.clone().into_iter().partition(|(key, _)| own.contains(key));
         let config = HostConfig { keys: read(&keys)?, tunables, members: None };
         config.check(elevator)?;
+        config.cache()?;
         Ok(config)
+    }
+
+    /// The page cache, empty.
+    fn cache(&self) -> Result<Option<Cache>, ConfigError> {
+        let Some(table) = &self.keys.memory else { return Ok(None) };
+        let default = Queue::default();
+        let queue = Queue {
+            nr_requests: self.keys.nr_requests.unwrap_or(default.nr_requests),
+            request_pages: self
+                .keys
+                .max_sectors_kb
+                .map_or(default.request_pages, |kib| u64::from(kib / 4).max(1)),
+        };
+        let cache = MemoryKeys::read(table).and_then(|keys| Cache::new(&keys, queue));
+        cache.map(Some).map_err(|error| error.below("memory"))
+    }
+
+    /// Whether there is a page cache.
+    pub fn has_memory(&self) -> bool {
+        self.keys.memory.is_some()
+    }
+
+    /// The layer of the page cache above a device of `capacity`, if there is one.
+    ///
+    /// # Errors
+    /// As [`read`](HostConfig::read).
+    pub fn memory(&self, capacity: Sectors) -> Result<Option<Box<dyn Node>>, ConfigError> {
+        let layer = |cache| Box::new(PagedDevice::new(cache, capacity)) as Box<dyn Node>;
+        Ok(self.cache()?.map(layer))
     }
 
     /// What contradicts itself, or would have no effect.
@@ -159,11 +199,9 @@ impl HostConfig {
     /// Without an elevator only the depth means something.
     fn check_plain(&self) -> Result<(), ConfigError> {
         let given = serde_json::to_value(&self.keys).unwrap_or_default();
-        let without_effect = given
-            .as_object()
-            .into_iter()
-            .flatten()
-            .find(|(key, value)| !value.is_null() && !["queue_depth", "members"].contains(&key.as_str()));
+        let without_effect = given.as_object().into_iter().flatten().find(|(key, value)| {
+            !value.is_null() && !["queue_depth", "members", "memory"].contains(&key.as_str())
+        });
         match without_effect {
             None => Ok(()),
             Some((key, _)) => Err(ConfigError::new(

@@ -1,9 +1,10 @@
-//! The host between workload and volume: its block layer.
+//! The host between workload and volume: its page cache and its block layer.
 //!
 //! | file | what |
 //! |---|---|
 //! | `clock.rs` | exact time, or the ticks of a kernel |
 //! | `config.rs` | the keys of `[host]`, and the layer that they ask for |
+//! | `paged.rs` | a device that is read and written through the page cache |
 //! | `dispatch.rs` | without an elevator: how many requests the volume sees at once |
 //! | `block/` | the block layer: plugging, merging, waiting for a free request |
 //! | `elevator/` | which request goes to the device next, and when |
@@ -13,7 +14,9 @@ mod clock;
 mod config;
 mod dispatch;
 pub mod elevator;
+mod paged;
 
 pub use clock::Clock;
 pub use config::{HostConfig, HostKeys, Underneath};
 pub use dispatch::DispatchQueue;
+pub use paged::PagedDevice;

@@ -32,10 +32,12 @@ pub struct MemoryKeys {
 
 /// A policy by its name, or with keys of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a policy's name, or a table of its keys")]
 pub enum Policy {
     /// With its defaults.
     Name(String),
+    /// The same, where the name looks like a number: 2.4.
+    Number(f64),
     /// A table: `policy` and the policy's own keys.
     Table(Keys),
 }
@@ -97,6 +99,7 @@ fn named(kind: &str, policy: Option<&Policy>, default: &str) -> Result<(String, 
     match policy {
         None => Ok((default.to_owned(), Keys::new())),
         Some(Policy::Name(name)) => Ok((name.clone(), Keys::new())),
+        Some(Policy::Number(number)) => Ok((number.to_string(), Keys::new())),
         Some(Policy::Table(table)) => {
             let mut keys = table.clone();
             match keys.remove("policy") {
@@ -125,6 +128,11 @@ mod tests {
         let read = MemoryKeys::read(&keys(json!({
             "size": "1MiB",
             "replacement": "arc",
+            "read_ahead": 2.4,
+        })));
+        assert_eq!(read.unwrap().pages(), 256);
+        let read = MemoryKeys::read(&keys(json!({
+            "size": "1MiB",
             "read_ahead": { "policy": "two-window", "read_ahead_kb": 64 },
             "write_back": { "dirty_ratio": 30 },
         })));
@@ -136,6 +144,7 @@ mod tests {
         for (value, key, part) in [
             (json!({ "size": "64KiB" }), "size", "64 pages"),
             (json!({ "size": "1MiB", "replacment": "lru" }), "replacment", "did you mean `replacement`"),
+            (json!({ "size": "1MiB", "replacement": true }), "replacement", "a policy's name"),
             (json!({ "size": "1MiB", "replacement": "lur" }), "replacement", "did you mean `lru`"),
             (
                 json!({ "size": "1MiB", "write_back": { "policy": "2.6.17", "dirty_ratoi": 4 } }),

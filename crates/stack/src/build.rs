@@ -111,6 +111,10 @@ impl Stack {
             let message = "several hosts run their own workloads; a stack that is served has clients instead";
             return Err(self.document.error(ConfigError::new("hosts", message)));
         }
+        if self.host.has_memory() {
+            let message = "clients have page caches of their own; leave it out of a stack that is served";
+            return Err(self.document.error(ConfigError::new("host.memory", message)));
+        }
         let summary = self.summary()?;
         let layers = self.layers_over(&self.volume.filled())?;
         let shape = self.volume.shape().map_err(|error| self.document.error(error))?;
@@ -153,9 +157,14 @@ impl Stack {
                 Some(hosts) => Some(Box::new(hosts.stage(self.volume.capacity()?)?)),
                 None => self.host.build(underneath).map_err(|error| error.below("host"))?,
             };
-            Ok(match host {
+            let block = match host {
                 Some(host) => Branch::over(host, array),
                 None => array,
+            };
+            let memory = self.host.memory(self.volume.capacity()?).map_err(|error| error.below("host"))?;
+            Ok(match memory {
+                Some(memory) => Branch::over(memory, block),
+                None => block,
             })
         };
         layers().map_err(|error| self.document.error(error))

@@ -158,7 +158,9 @@ impl Hosts {
             let source = host.workloads.of_host(sectors, seed, host.keys.start, &mut numbers, &place)?;
             let underneath = Underneath { capacity: sectors, drive: false, stripes: None };
             let layer = host.layer.build(underneath).map_err(|error| place.error(error))?;
-            nodes.push(HostNodes { source: Box::new(source), layers: layer.into_iter().collect() });
+            let memory = host.layer.memory(sectors).map_err(|error| place.error(error))?;
+            let layers = memory.into_iter().chain(layer).collect();
+            nodes.push(HostNodes { source: Box::new(source), layers });
         }
         Ok(nodes)
     }

@@ -12,6 +12,7 @@ use fullstroke_contract::registry::{Entry, schema_of};
 use fullstroke_controller::{ControllerConfig, DestageConfig};
 use fullstroke_drive::DriveConfig;
 use fullstroke_host::{HostKeys, elevator};
+use fullstroke_memory::MemoryKeys;
 use fullstroke_stage::StageConfig;
 use fullstroke_workload::{addresses, arrivals};
 use serde_json::Value;
@@ -53,6 +54,28 @@ pub fn reference() -> String {
     section(&mut page, "[host]", "");
     keys(&mut page, schema_of::<HostKeys>().as_value());
     policies(&mut page, "Elevators: `elevator = ...` in `[host]` or `[host.members]`", elevator::REGISTRY);
+    section(
+        &mut page,
+        "[host.memory]",
+        "A page cache through which programs read and write the device; without the table all I/O reaches the volume. What it models of which kernel: \
+         [memory.md](memory.md). Each of the three policies is a name, or a table of its keys with `policy` as the name.",
+    );
+    keys(&mut page, schema_of::<MemoryKeys>().as_value());
+    policies(
+        &mut page,
+        "Replacement: `replacement = ...` in `[host.memory]`",
+        fullstroke_memory::replacement::REGISTRY,
+    );
+    policies(
+        &mut page,
+        "Read-ahead: `read_ahead = ...` in `[host.memory]`",
+        fullstroke_memory::read_ahead::REGISTRY,
+    );
+    policies(
+        &mut page,
+        "Write-back: `write_back = ...` in `[host.memory]`",
+        fullstroke_memory::write_back::REGISTRY,
+    );
     section(
         &mut page,
         "[[hosts]]",

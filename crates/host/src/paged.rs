@@ -1,0 +1,259 @@
+//! The page cache of a host whose programs read and write a device through it:
+//! the device is one object, and its pages are those of the buffer cache.
+//!
+//! What is cached costs no time. A flush is an fsync of the device: what is dirty
+//! goes down, and a flush behind it. What is opened with O_DIRECT passes the cache
+//! by, after what is dirty of it; what is forced (O_SYNC) ends when it is on the
+//! device. Read-ahead is by process, or by stream where the workload has some:
+//! each has the device open for itself.
+
+use fullstroke_contract::{
+    Breakdown, Completion, Counters, Cx, Extent, Gauge, Hints, LayerReadings, Node, Object, Operation, Out,
+    Port, Request, RequestId, Slots, Status, Wake,
+};
+use fullstroke_memory::{
+    Access, Answer, Cache, FileId, Io, IoId, Out as CacheOut, PAGE_BYTES, Run, Ticket, Why,
+};
+use fullstroke_units::{SECTOR_BYTES, Sectors, Time};
+use std::collections::BTreeMap;
+
+#[cfg(test)]
+mod tests;
+
+/// Sectors of a page.
+const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
+
+/// What goes down for a request itself, not for the cache, has its slot behind
+/// this bit.
+const OWN: u64 = 1 << 32;
+
+/// The layer.
+///
+/// - **Events in**: `submit`, `completed`, `wake`.
+/// - **Effects out**: `issue` to the one member, `complete`.
+pub struct PagedDevice {
+    cache: Cache,
+    capacity: Sectors,
+    /// Whoever has the device open: streams, then processes.
+    open: BTreeMap<(bool, u32), FileId>,
+    slots: Slots<Slot>,
+    /// What is on its way for the cache, by the number of its I/O.
+    flights: Vec<(Operation, Run)>,
+    /// What the cache leaves to do; reused.
+    todo: CacheOut,
+    idle_since: Time,
+}
+
+/// A request of the programs.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    request: Request,
+    submitted: Time,
+}
+
+impl PagedDevice {
+    /// `cache` above a device of `capacity`.
+    pub fn new(cache: Cache, capacity: Sectors) -> PagedDevice {
+        PagedDevice {
+            cache,
+            capacity,
+            open: BTreeMap::new(),
+            slots: Slots::default(),
+            flights: Vec::new(),
+            todo: CacheOut::default(),
+            idle_since: Time::ZERO,
+        }
+    }
+
+    /// The file of whoever asks.
+    fn file(&mut self, hints: &Hints) -> FileId {
+        let key = if hints.stream != 0 { (false, hints.stream) } else { (true, hints.process) };
+        let cache = &mut self.cache;
+        *self.open.entry(key).or_insert_with(|| cache.open(Object::DEVICE))
+    }
+
+    /// Asks the cache for what a request needs of it first.
+    fn ask(&mut self, now: Time, slot: u32) -> Answer {
+        let request = self.slots[slot].request;
+        let ticket = Ticket(u64::from(slot));
+        let (extent, hints) = (request.extent, request.hints);
+        let transfers = request.operation.transfers();
+        if transfers && !hints.direct {
+            let file = self.file(&hints);
+            let access = self.access(extent);
+            let out = &mut self.todo;
+            return match request.operation {
+                Operation::Read => self.cache.read(now, file, access, ticket, out),
+                _ => self.cache.write(now, file, access, hints.force_unit_access, ticket, out),
+            };
+        }
+        match request.operation {
+            Operation::Flush | Operation::Standby => {
+                self.cache.fsync(now, Object::DEVICE, ticket, &mut self.todo)
+            }
+            Operation::Start => Answer::Done,
+            operation => {
+                let changes = operation != Operation::Read;
+                self.cache.direct(now, pages_of(extent), changes, ticket, &mut self.todo)
+            }
+        }
+    }
+
+    fn access(&self, extent: Extent) -> Access {
+        let bytes = |sectors: u64| sectors * SECTOR_BYTES;
+        Access { offset: bytes(extent.start.0), bytes: bytes(extent.sectors.0), size: bytes(self.capacity.0) }
+    }
+
+    /// What a request needs of the cache is done: it is answered, or goes on to
+    /// the device itself.
+    fn ready(&mut self, now: Time, slot: u32, status: Status, last: Option<&Completion>, out: &mut Out) {
+        let Slot { request, .. } = self.slots[slot];
+        let cached = request.operation.transfers() && !request.hints.direct;
+        if cached || status != Status::Done {
+            return self.answer(now, slot, status, last, out);
+        }
+        out.issue(0, Request { id: RequestId(OWN | u64::from(slot)), ..request });
+    }
+
+    fn answer(&mut self, now: Time, slot: u32, status: Status, last: Option<&Completion>, out: &mut Out) {
+        let Slot { request, submitted } = self.slots.take(slot);
+        let breakdown = waited(submitted, now, last);
+        out.complete(Completion { id: request.id, submitted, finished: now, status, breakdown });
+        if self.slots.is_empty() {
+            self.idle_since = now;
+        }
+    }
+
+    /// Carries out what the cache has left to do. `last` is what has just come
+    /// back from below, if that is why.
+    fn carry_out(&mut self, now: Time, last: Option<&Completion>, out: &mut Out) {
+        let mut todo = std::mem::take(&mut self.todo);
+        for io in &todo.reads {
+            self.issue(io, Operation::Read, out);
+        }
+        for io in &todo.writes {
+            self.issue(io, Operation::Write, out);
+        }
+        for woken in &todo.woken {
+            self.ready(now, woken.ticket.0 as u32, woken.status, last, out);
+        }
+        todo.clear();
+        self.todo = todo;
+    }
+
+    fn issue(&mut self, io: &Io, operation: Operation, out: &mut Out) {
+        let place = io.id.0 as usize;
+        if self.flights.len() <= place {
+            self.flights.resize(place + 1, (Operation::Read, Run::default()));
+        }
+        self.flights[place] = (operation, io.run);
+        let asked = io.ticket.map(|ticket| self.slots[ticket.0 as u32].request);
+        let synchronous = matches!(io.why, Why::Read | Why::Fill | Why::Sync);
+        let hints = asked.map_or_else(Hints::default, |request| request.hints);
+        let start = io.run.first * PAGE_SECTORS;
+        // The last page may reach beyond the device.
+        let sectors = (io.run.pages * PAGE_SECTORS).min(self.capacity.0 - start);
+        out.issue(
+            0,
+            Request {
+                id: RequestId(u64::from(io.id.0)),
+                origin: asked.map_or(Request::BACKGROUND, |request| request.origin),
+                operation,
+                extent: Extent::new(start, sectors),
+                hints: Hints { synchronous, force_unit_access: false, ..hints },
+                ..Request::default()
+            },
+        );
+    }
+}
+
+/// The pages of which an extent has any sector.
+fn pages_of(extent: Extent) -> Run {
+    let first = extent.start.0 / PAGE_SECTORS;
+    Run::new(Object::DEVICE, first, extent.end().0.div_ceil(PAGE_SECTORS) - first)
+}
+
+/// Where the time of a request went that was ready at `now`: into the I/O that it
+/// waited for last, if that began behind it, and before that into the queue.
+fn waited(submitted: Time, now: Time, last: Option<&Completion>) -> Breakdown {
+    match last.filter(|last| last.submitted >= submitted && last.finished == now) {
+        Some(last) => {
+            Breakdown { queue: last.breakdown.queue + last.submitted.since(submitted), ..last.breakdown }
+        }
+        None => Breakdown { queue: now.since(submitted), ..Breakdown::default() },
+    }
+}
+
+impl Node for PagedDevice {
+    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
+        let slot = self.slots.keep(Slot { request, submitted: now });
+        let empty = request.extent.sectors == Sectors::ZERO && !request.operation.is_of_all();
+        if empty || !request.extent.within(self.capacity) {
+            return self.answer(now, slot, Status::OutOfRange, None, cx.out);
+        }
+        let answer = self.ask(now, slot);
+        // What it leaves to do goes down before what the request itself does.
+        self.carry_out(now, None, cx.out);
+        if answer == Answer::Done {
+            self.ready(now, slot, Status::Done, None, cx.out);
+        }
+    }
+
+    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
+        let id = completion.id.0;
+        if id & OWN != 0 {
+            let slot = id as u32;
+            let Request { operation, extent, hints, .. } = self.slots[slot].request;
+            if hints.direct && operation == Operation::Write {
+                // What was read meanwhile may be older.
+                self.cache.invalidate(pages_of(extent));
+            }
+            return self.answer(now, slot, completion.status, Some(&completion), cx.out);
+        }
+        let io = IoId(id as u32);
+        let (operation, run) = self.flights[io.0 as usize];
+        match operation {
+            Operation::Read => self.cache.read_done(now, io, run, completion.status, &mut self.todo),
+            _ => self.cache.written(now, io, run, completion.status, &mut self.todo),
+        }
+        self.carry_out(now, Some(&completion), cx.out);
+    }
+
+    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+        self.cache.wake(now, &mut self.todo);
+        self.carry_out(now, None, cx.out);
+    }
+
+    /// Rounds of write-back go on for ever; somebody who waits does not.
+    fn next_wake(&self) -> Wake {
+        let at = self.cache.next_wake();
+        if self.slots.is_empty() { Wake::Chore(at) } else { Wake::Work(at) }
+    }
+
+    fn gauge(&self) -> Gauge {
+        let held = self.slots.len() as u32;
+        Gauge { queue_length: held, idle_since: (held == 0).then_some(self.idle_since), ..Gauge::default() }
+    }
+
+    fn count(&self, _: Time, counters: &mut Counters) {
+        let (counted, gauges) = (self.cache.counters(), self.cache.gauges());
+        let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
+        let megabytes = |pages: u64| (pages * PAGE_BYTES) as f64 / 1e6;
+        counters.layers.push(LayerReadings::new(
+            "page cache",
+            &[
+                ("memory_hit_share", share(counted.hits, counted.read)),
+                ("memory_read_ahead_mb", megabytes(counted.ahead)),
+                ("memory_read_ahead_used_share", share(counted.ahead_used, counted.ahead)),
+                ("memory_dirtied_mb", megabytes(counted.dirtied)),
+                ("memory_written_background_mb", megabytes(counted.back_background)),
+                ("memory_written_periodic_mb", megabytes(counted.back_periodic)),
+                ("memory_written_throttled_mb", megabytes(counted.back_throttled)),
+                ("memory_written_sync_mb", megabytes(counted.back_sync)),
+                ("memory_written_reclaim_mb", megabytes(counted.back_reclaim)),
+                ("memory_dirty_mb", megabytes(gauges.dirty)),
+                ("memory_throttled_ms", counted.throttled.as_millis_f64()),
+            ],
+        ));
+    }
+}

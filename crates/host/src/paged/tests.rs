@@ -1,0 +1,256 @@
+use super::*;
+use fullstroke_contract::Effect;
+use fullstroke_memory::MemoryKeys;
+use fullstroke_units::Duration;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+/// Pages of the device: the last one is cut short.
+const PAGES: u64 = 400;
+const CAPACITY: Sectors = Sectors(PAGES * PAGE_SECTORS - 3);
+
+/// A layer above a device that needs so long for each request.
+struct Trial {
+    layer: PagedDevice,
+    out: Out,
+    now: Time,
+    /// What is with the device: when it ends, and the request.
+    device: BTreeMap<(Time, u64), (Time, Request)>,
+    service_us: Vec<u64>,
+    issued: Vec<Request>,
+    done: Vec<Completion>,
+    /// How often each page has been written by a program; how much of that was
+    /// acknowledged; and what is on the device.
+    written: Vec<u32>,
+    acknowledged: Vec<u32>,
+    durable: Vec<u32>,
+    /// What each write of a program has written.
+    writes: BTreeMap<u64, Vec<(usize, u32)>>,
+    /// What each write to the device carries, by the number of its issue.
+    carries: BTreeMap<u64, Vec<(usize, u32)>>,
+}
+
+impl Trial {
+    fn new(keys: Value) -> Trial {
+        let keys = MemoryKeys::read(keys.as_object().unwrap()).unwrap();
+        let cache = Cache::new(&keys, Default::default()).unwrap();
+        Trial {
+            layer: PagedDevice::new(cache, CAPACITY),
+            out: Out::new(),
+            now: Time::ZERO,
+            device: BTreeMap::new(),
+            service_us: vec![1000],
+            issued: Vec::new(),
+            done: Vec::new(),
+            written: vec![0; PAGES as usize],
+            acknowledged: vec![0; PAGES as usize],
+            durable: vec![0; PAGES as usize],
+            writes: BTreeMap::new(),
+            carries: BTreeMap::new(),
+        }
+    }
+
+    fn collect(&mut self) {
+        for effect in self.out.drain() {
+            match effect {
+                Effect::Issue { request, .. } => {
+                    assert!(request.extent.within(CAPACITY), "{request:?}");
+                    let number = self.issued.len() as u64;
+                    let service = self.service_us[self.issued.len() % self.service_us.len()];
+                    if request.operation == Operation::Write {
+                        let pages = pages(request.extent);
+                        self.carries.insert(number, pages.map(|page| (page, self.written[page])).collect());
+                    }
+                    let ends = self.now + Duration::from_micros(service);
+                    self.device.insert((ends, number), (self.now, request));
+                    self.issued.push(request);
+                }
+                Effect::Complete { completion, .. } => {
+                    for (page, version) in self.writes.remove(&completion.id.0).into_iter().flatten() {
+                        self.acknowledged[page] = self.acknowledged[page].max(version);
+                    }
+                    self.done.push(completion);
+                }
+                Effect::Notice { .. } => {}
+            }
+        }
+    }
+
+    fn submit(&mut self, id: u64, operation: Operation, start: u64, sectors: u64, direct: bool) {
+        let hints = Hints { direct, process: 1 + (id % 3) as u32, ..Hints::default() };
+        let extent = Extent::new(start, sectors);
+        let request =
+            Request { id: RequestId(id), origin: id, operation, extent, hints, ..Request::default() };
+        if operation == Operation::Write && extent.within(CAPACITY) {
+            pages(extent).for_each(|page| self.written[page] += 1);
+            let written = pages(extent).map(|page| (page, self.written[page])).collect();
+            self.writes.insert(id, written);
+        }
+        self.layer.submit(self.now, Port::FIRST, request, &mut Cx::alone(&mut self.out));
+        self.collect();
+    }
+
+    /// Lets everything happen until `until`.
+    fn run(&mut self, until: Time) {
+        loop {
+            let ends = self.device.first_key_value().map_or(Time::NEVER, |((at, _), _)| *at);
+            let wakes = self.layer.next_wake().at();
+            if ends.min(wakes) > until {
+                self.now = self.now.max(until);
+                return;
+            }
+            self.now = ends.min(wakes).max(self.now);
+            if wakes < ends {
+                self.layer.wake(self.now, &mut Cx::alone(&mut self.out));
+            } else if let Some(((at, number), (submitted, request))) = self.device.pop_first() {
+                for (page, version) in self.carries.remove(&number).into_iter().flatten() {
+                    self.durable[page] = self.durable[page].max(version);
+                }
+                let breakdown = Breakdown { transfer: at.since(submitted), ..Breakdown::default() };
+                let status = Status::Done;
+                let completion = Completion { id: request.id, submitted, finished: at, status, breakdown };
+                self.layer.completed(at, Port::FIRST, completion, &mut Cx::alone(&mut self.out));
+            }
+            self.collect();
+        }
+    }
+
+    fn pass(&mut self, ms: u64) {
+        self.run(self.now + Duration::from_millis(ms));
+    }
+
+    fn took_us(&self, id: u64) -> Option<u64> {
+        let done = self.done.iter().find(|done| done.id.0 == id)?;
+        Some(done.finished.since(done.submitted).as_nanos() / 1000)
+    }
+}
+
+fn pages(extent: Extent) -> impl Iterator<Item = usize> {
+    let Run { first, pages, .. } = pages_of(extent);
+    first as usize..(first + pages) as usize
+}
+
+fn small() -> Value {
+    json!({ "size": "512KiB" })
+}
+
+#[test]
+fn what_was_read_costs_nothing_again() {
+    let mut trial = Trial::new(small());
+    trial.submit(0, Operation::Read, 80, 8, false);
+    trial.pass(10);
+    assert_eq!(trial.took_us(0), Some(1000));
+    trial.submit(1, Operation::Read, 80, 8, false);
+    assert_eq!(trial.took_us(1), Some(0));
+    trial.submit(2, Operation::Read, 80, 8, true);
+    trial.pass(10);
+    assert_eq!(trial.took_us(2), Some(1000), "O_DIRECT asks the device");
+}
+
+#[test]
+fn a_stream_is_read_ahead() {
+    let mut trial = Trial::new(small());
+    for page in 0..64 {
+        trial.submit(3 * page, Operation::Read, page * 8, 8, false);
+        trial.pass(5);
+    }
+    let reads: Vec<u64> = trial.issued.iter().map(|request| request.extent.sectors.0 / 8).collect();
+    assert!(reads.len() < 12 && reads.iter().max() >= Some(&32), "{reads:?}");
+    assert!(trial.issued.iter().all(|request| request.operation == Operation::Read));
+}
+
+#[test]
+fn a_write_is_done_at_once_and_goes_down_when_it_is_old_or_asked_for() {
+    let mut trial = Trial::new(small());
+    trial.submit(0, Operation::Write, 160, 16, false);
+    assert_eq!((trial.took_us(0), trial.issued.len()), (Some(0), 0));
+    trial.pass(20_000);
+    assert!(trial.issued.is_empty());
+    assert!(!trial.layer.next_wake().is_work(), "rounds of write-back keep no run alive");
+    trial.pass(20_000);
+    let Request { operation, extent, .. } = trial.issued[0];
+    assert_eq!((operation, extent), (Operation::Write, Extent::new(160, 16)));
+    trial.submit(1, Operation::Write, 8, 8, false);
+    trial.submit(2, Operation::Flush, 0, 0, false);
+    trial.pass(10);
+    let operations: Vec<Operation> = trial.issued[1..].iter().map(|request| request.operation).collect();
+    assert_eq!(operations, [Operation::Write, Operation::Flush]);
+    assert_eq!(trial.took_us(2), Some(2000));
+}
+
+#[test]
+fn the_last_page_ends_with_the_device() {
+    let mut trial = Trial::new(small());
+    let last = CAPACITY.0 - 5;
+    trial.submit(0, Operation::Read, last, 5, false);
+    trial.pass(10);
+    assert_eq!(trial.issued[0].extent.end().0, CAPACITY.0);
+    trial.submit(1, Operation::Read, last, 6, false);
+    assert_eq!(trial.done.last().unwrap().status, Status::OutOfRange);
+    trial.submit(2, Operation::Write, last, 5, false);
+    trial.submit(3, Operation::Flush, 0, 0, false);
+    trial.pass(10);
+    assert!(trial.took_us(3).is_some());
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    prop_oneof![
+        8 => Just(Operation::Read), 8 => Just(Operation::Write), 2 => Just(Operation::Flush),
+        1 => Just(Operation::Discard), 1 => Just(Operation::Standby), 1 => Just(Operation::Start),
+    ]
+}
+
+proptest! {
+    /// Whatever the cache and the device do: each request is answered once, its
+    /// parts add up, and a flush ends when all that was acknowledged before it is on
+    /// the device.
+    #[test]
+    fn each_request_is_answered_once_and_a_flush_keeps_its_word(
+        steps in prop::collection::vec((operation(), 0u64..3190, 1u64..60, prop::bool::weighted(0.2), 0u64..4000), 1..80),
+        service_us in prop::collection::vec(0u64..3000, 1..6),
+        pages in 64u64..200,
+        replacement in prop::sample::select(vec!["lru2", "lru", "2q", "arc", "s3fifo"]),
+        write_back in prop::sample::select(vec!["today", "2.6.17", "2.6.23", "none"]),
+    ) {
+        let keys = json!({ "size": pages * PAGE_BYTES, "replacement": replacement, "write_back": write_back });
+        let mut trial = Trial::new(keys);
+        trial.service_us = service_us;
+        let mut flushed = BTreeMap::new();
+        for (id, &(operation, start, sectors, direct, gap_us)) in (0u64..).zip(&steps) {
+            let (start, sectors) = if operation.is_of_all() { (0, 0) } else { (start, sectors) };
+            if matches!(operation, Operation::Flush | Operation::Standby) {
+                flushed.insert(id, trial.acknowledged.clone());
+            }
+            trial.submit(id, operation, start, sectors, direct);
+            // A flush that is over by then has kept its word.
+            check(&trial, &mut flushed)?;
+            let until = trial.now + Duration::from_micros(gap_us);
+            trial.run(until);
+            check(&trial, &mut flushed)?;
+        }
+        for _ in 0..20 {
+            trial.pass(10_000);
+            check(&trial, &mut flushed)?;
+        }
+        let mut ids: Vec<u64> = trial.done.iter().map(|done| done.id.0).collect();
+        ids.sort_unstable();
+        prop_assert_eq!(ids, (0..steps.len() as u64).collect::<Vec<_>>());
+        for done in &trial.done {
+            prop_assert_eq!(done.breakdown.response(), done.finished.since(done.submitted));
+        }
+        prop_assert_eq!(trial.layer.gauge().queue_length, 0);
+    }
+}
+
+/// Of each flush that has ended: what had been acknowledged when it came is there.
+fn check(trial: &Trial, flushed: &mut BTreeMap<u64, Vec<u32>>) -> Result<(), TestCaseError> {
+    let ended: Vec<u64> =
+        trial.done.iter().map(|done| done.id.0).filter(|id| flushed.contains_key(id)).collect();
+    for id in ended {
+        let wanted = flushed.remove(&id).unwrap_or_default();
+        for (page, (durable, wanted)) in trial.durable.iter().zip(&wanted).enumerate() {
+            prop_assert!(durable >= wanted, "flush {}: page {} is at {} of {}", id, page, durable, wanted);
+        }
+    }
+    Ok(())
+}
