@@ -53,13 +53,13 @@ pub(crate) struct Work {
 
 impl Arm {
     /// At rest at time 0, its heads at cylinder 0, surface 0.
-    pub(crate) fn new(mechanics: &Arc<Mechanics>, spin_up: Duration) -> Arm {
+    pub(crate) fn new(mechanics: &Arc<Mechanics>, phase: Angle, spin_up: Duration) -> Arm {
         Arm {
             rest: None,
             spin_up,
             turned: None,
             mechanics: Arc::clone(mechanics),
-            head: Head::default(),
+            head: Head { phase, ..Head::default() },
             free: Time::ZERO,
             work: Work::default(),
             counted: Time::ZERO,

@@ -18,7 +18,7 @@ use fullstroke_contract::{
     Branch, Breakdown, Completion, ConfigError, Counters, Cx, Extent, Gauge, MemberStatistics, Node,
     Operation, Out, Port, Request, RequestId, Slots, Status, TrackTable, Wake,
 };
-use fullstroke_units::{Cylinder, Duration, Lbn, Sectors, Time};
+use fullstroke_units::{Angle, Cylinder, Duration, Lbn, Sectors, Time};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -32,6 +32,8 @@ pub struct Model {
     electronics: Electronics,
     /// How long the platters need to start and to stop, if they do.
     power: Option<(Duration, Duration)>,
+    /// By how much they are ahead at time 0.
+    phase: Angle,
     /// Neither buffer nor bus: an access is all that a request costs.
     plain: bool,
 }
@@ -136,12 +138,19 @@ impl Model {
         };
         Ok(Model {
             power: config.power.as_ref().map(power).transpose()?,
+            phase: Angle::ZERO,
             plain: config.buffer.is_none() && config.electronics == Default::default(),
             command_overhead,
             electronics,
             mechanics: Arc::new(mechanics),
             config: Arc::new(config),
         })
+    }
+
+    /// The same, of which platters are ahead by `phase` at time 0.
+    #[must_use]
+    pub fn turned(self, phase: Angle) -> Model {
+        Model { phase, ..self }
     }
 
     /// The description.
@@ -184,7 +193,11 @@ impl Model {
     /// Names the key of the queue that cannot be.
     pub fn drive(&self) -> Result<Drive, ConfigError> {
         Ok(Drive {
-            arm: Arm::new(&self.mechanics, self.power.map_or(Duration::ZERO, |(spin_up, _)| spin_up)),
+            arm: Arm::new(
+                &self.mechanics,
+                self.phase,
+                self.power.map_or(Duration::ZERO, |(spin_up, _)| spin_up),
+            ),
             command_overhead: self.command_overhead,
             depth: self.config.queue.depth,
             queue: self.config.queue.build().map_err(|error| error.below("queue"))?,

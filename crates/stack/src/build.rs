@@ -13,7 +13,7 @@ use fullstroke_drive::Model;
 use fullstroke_engine::{Branch, Engine, Graph};
 use fullstroke_host::{HostConfig, Underneath};
 use fullstroke_smart::SmartArray;
-use fullstroke_units::{Bytes, Sectors};
+use fullstroke_units::{Angle, Bytes, Sectors, Seed};
 use fullstroke_volume::{BuildLayout, Layout, Shape, Volume};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -322,6 +322,25 @@ impl VolumeSpec {
         match self.layout() {
             Ok(layout) if failed && layout.failures_survived() > 0 => whole.then_some(path),
             _ => members.iter().find_map(VolumeSpec::redundant),
+        }
+    }
+
+    /// Gives each drive, from number `next` on, an angle of its own at time 0.
+    pub(crate) fn turn_apart(&mut self, seed: Seed, next: &mut u32) -> Result<(), ConfigError> {
+        if self.is_xor() {
+            let message = "found \"apart\"; the disks of an xor array turn together";
+            return Err(ConfigError::new("spindles", message));
+        }
+        match self {
+            VolumeSpec::Drive(model) => {
+                let mut random = seed.stream(&format!("spindle of drive {next}"));
+                *model = model.clone().turned(Angle(random.below(u64::MAX)));
+                *next += 1;
+                Ok(())
+            }
+            VolumeSpec::Volume { members, .. } => {
+                members.iter_mut().try_for_each(|member| member.turn_apart(seed, next))
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use crate::build::{Run, VolumeSpec};
 use crate::document::Document;
 use crate::hosts::Hosts;
 use crate::link::LinkSpec;
-use crate::volume::{Inherited, read_volume};
+use crate::volume::{Inherited, Spindles, read_volume};
 use crate::workload::{Workload, no_workload};
 use crate::workloads::{Place, Workloads};
 use crate::{Overrides, StackError, schema};
@@ -97,8 +97,13 @@ impl Stack {
         let workloads =
             Workloads::read(document.values(), &Place { document: &document, path: "" }, &folder)?;
         let tables = Tables::read(&document).map_err(|error| document.error(error))?;
-        let Tables { title, seed, host, controller, link, volume, measurement } = tables;
-        let volume = read_volume(&document, &folder, &volume, "volume", &Inherited::default())?;
+        let Tables { title, seed, host, controller, link, mut volume, measurement } = tables;
+        let spindles = Spindles::take(&mut volume);
+        let mut volume = read_volume(&document, &folder, &volume, "volume", &Inherited::default())?;
+        let spindles = spindles.map_err(|error| document.error(error))?;
+        if spindles == Spindles::Apart {
+            volume.turn_apart(seed, &mut 0).map_err(|error| document.error(error.below("volume")))?;
+        }
         let name =
             path.file_stem().map_or_else(|| path.display().to_string(), |stem| stem.to_string_lossy().into());
         let mut stack = Stack {

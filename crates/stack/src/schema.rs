@@ -176,6 +176,11 @@ pub(crate) fn volume_keys() -> Map<String, Value> {
             "type": "boolean",
             "description": "whether the drives acknowledge writes that are in their buffers; as their files say unless said",
         },
+        "spindles": {
+            "enum": ["together", "apart"],
+            "description": "of the uppermost volume: whether the platters of all drives are at one angle at time 0, or each \
+                            at its own by chance; together unless said",
+        },
         "drive_settings": { "type": "object", "description": "keys of the drive file that are replaced" },
         "members": {
             "type": "array",

@@ -45,6 +45,32 @@ impl Inherited {
     }
 }
 
+/// How the platters of a stack's drives stand to each other, `spindles` of the
+/// uppermost volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spindles {
+    /// All are at the same angle at time 0, and stay so where they turn as fast.
+    Together,
+    /// Each at an angle of its own, by chance: the rule today. Few arrays have
+    /// synchronised spindles since the nineties.
+    Apart,
+}
+
+impl Spindles {
+    /// Takes the key out of the uppermost volume's.
+    pub(crate) fn take(keys: &mut Keys) -> Result<Spindles, ConfigError> {
+        match keys.remove("spindles") {
+            None => Ok(Spindles::Together),
+            Some(Value::String(name)) if name == "together" => Ok(Spindles::Together),
+            Some(Value::String(name)) if name == "apart" => Ok(Spindles::Apart),
+            Some(other) => {
+                let message = format!("found {other}; expected \"together\" or \"apart\"");
+                Err(ConfigError::new("volume.spindles", message))
+            }
+        }
+    }
+}
+
 /// Keys of a volume that are not its layout's.
 const VOLUME_KEYS: &[&str] =
     &["layout", "drive", "drives", "drive_settings", "write_cache", "members", "count"];
