@@ -13,6 +13,7 @@ mod completions;
 mod ctl;
 mod drive;
 mod explain;
+mod fs;
 mod interrupt;
 mod lzvs;
 mod man;
@@ -79,6 +80,9 @@ enum Command {
     /// Plan, measure and draw volumes of constant transfer rate.
     #[command(subcommand)]
     Lzvs(lzvs::Command),
+    /// File systems: where files lie, how fragmented they are.
+    #[command(subcommand)]
+    Fs(fs::Command),
     /// Work out what needs no simulation.
     #[command(subcommand)]
     Explain(explain::Command),
@@ -111,6 +115,7 @@ fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
         Command::Stack(command) => stack::execute(command, output),
         Command::Study(command) => study::execute(command, output),
         Command::Lzvs(command) => lzvs::execute(command, output),
+        Command::Fs(command) => fs::execute(command, output),
         Command::Explain(command) => explain::execute(command, output),
         Command::Validate(arguments) => validate::execute(arguments, output),
         Command::Completions(arguments) => completions::execute(arguments, output),

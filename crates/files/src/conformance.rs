@@ -10,17 +10,17 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// All file systems with names, with each of the keys that change how they allocate.
+/// Every file system of the registry that has names, with its defaults and with the
+/// keys that change how it allocates.
 fn kinds() -> Vec<(&'static str, Value)> {
-    vec![
-        ("ext2", json!({})),
+    let variants = [
         ("ext2", json!({ "allocation": "reservation", "mpage": false })),
         ("ext2", json!({ "allocation": "multiblock", "inode_size": 256 })),
-        ("ext4", json!({})),
         ("ext4", json!({ "delalloc": false, "flex_groups": 1, "data": "writeback" })),
-        ("xfs", json!({})),
         ("xfs", json!({ "kernel": "today", "agcount": 5, "log_size": "10MiB" })),
-    ]
+    ];
+    let named = REGISTRY.iter().map(|entry| entry.name).filter(|&name| name != "raw");
+    named.map(|name| (name, json!({}))).chain(variants).collect()
 }
 
 fn keys(value: &Value) -> Keys {

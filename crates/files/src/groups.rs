@@ -30,6 +30,8 @@ pub(crate) struct Counts {
 struct Free {
     blocks: Runs,
     inodes: Runs,
+    /// No run of free blocks is longer; the longest may be shorter by now.
+    longest: u64,
 }
 
 /// All groups of a file system.
@@ -93,6 +95,7 @@ impl Groups {
         self.built.entry(group).or_insert_with(|| Free {
             blocks: layout.free_runs(group),
             inodes: Runs::of(0..u64::from(layout.inodes_per_group)),
+            longest: layout.size(group),
         })
     }
 
@@ -105,6 +108,17 @@ impl Groups {
     /// The same without reading: for what the kernel keeps in memory (buddies).
     pub(crate) fn searched(&mut self, group: u32) -> &Runs {
         &self.build(group).blocks
+    }
+
+    /// A length that no free run of the group exceeds (`bb_largest_free_order`).
+    pub(crate) fn longest(&mut self, group: u32) -> u64 {
+        self.build(group).longest
+    }
+
+    /// Works that length out again, after a search in vain.
+    pub(crate) fn measure_longest(&mut self, group: u32) {
+        let free = self.build(group);
+        free.longest = free.blocks.iter().map(|run| run.end - run.start).max().unwrap_or(0);
     }
 
     /// Takes free blocks, all of one group.
@@ -146,7 +160,10 @@ impl Groups {
     pub(crate) fn unreserve(&mut self, blocks: Range<u64>) {
         let (group, within) = self.layout.within(blocks);
         let length = within.end - within.start;
-        self.build(group).blocks.insert(within);
+        let free = self.build(group);
+        free.blocks.insert(within.clone());
+        let run = free.blocks.run_at(within.start).map_or(0, |run| run.end - run.start);
+        free.longest = free.longest.max(run);
         self.counts[group as usize].blocks += length as u32;
         self.free_blocks += length;
     }

@@ -27,9 +27,9 @@ const DEVICE_BYTES: u64 = 1 << 30;
 const WRITE_BYTES: usize = 128 << 10;
 
 const SCRIPTS: [(&str, &str); 3] = [
-    ("small", include_str!("oracle/small.fs")),
-    ("growing", include_str!("oracle/growing.fs")),
-    ("churned", include_str!("oracle/churned.fs")),
+    ("small", include_str!("../../../samples/files/small.fs")),
+    ("growing", include_str!("../../../samples/files/growing.fs")),
+    ("churned", include_str!("../../../samples/files/churned.fs")),
 ];
 
 /// A kind of file system, how the real one is made, and the keys of ours.

@@ -48,6 +48,10 @@ pub(super) fn regular(groups: &mut Groups, aim: &Aim) -> Option<Range<u64>> {
             if u64::from(groups.counts(group).blocks) == 0 || skipped(groups, group, aim, *criterion) {
                 continue;
             }
+            let whole = matches!(criterion, Criterion::Buddy(_) | Criterion::LongRuns);
+            if whole && groups.longest(group) < aim.pages {
+                continue;
+            }
             let start = groups.layout.first_block(group);
             let runs = groups.searched(group);
             if !suits(runs, aim, *criterion) {
@@ -56,7 +60,7 @@ pub(super) fn regular(groups: &mut Groups, aim: &Aim) -> Option<Range<u64>> {
             match scan(runs, aim, *criterion) {
                 Some(Found::Enough(run)) => return Some(start + run.start..start + run.end),
                 Some(Found::Best(run)) => longer(&mut best, start + run.start..start + run.end),
-                None => {}
+                None => groups.measure_longest(group),
             }
         }
         // The longest that was seen (`ext4_mb_try_best_found`).

@@ -7,7 +7,7 @@ use crate::{Caller, FileError, FileSystem, Mapped, PAGE_BYTES, SyncPlan, Touch, 
 use fullstroke_contract::Object;
 use fullstroke_units::{Bytes, Time};
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of one `write` of a program (`cp` and `dd bs=128k`).
 const WRITE_BYTES: u64 = 128 << 10;
@@ -50,8 +50,10 @@ impl std::error::Error for Failed {}
 pub struct Player<'a> {
     system: &'a mut dyn FileSystem,
     caller: Caller,
-    /// Dirty pages, in the order in which the files became dirty.
-    dirty: Vec<(Object, Runs)>,
+    /// Dirty pages of each file, and when it became dirty.
+    dirty: BTreeMap<Object, (u64, Runs)>,
+    /// The dirty files in that order.
+    order: BTreeMap<u64, Object>,
     open: BTreeSet<Object>,
     touches: Touches,
     extents: Vec<Mapped>,
@@ -64,7 +66,8 @@ impl<'a> Player<'a> {
         Player {
             system,
             caller: Caller { now, process: 1 },
-            dirty: Vec::new(),
+            dirty: BTreeMap::new(),
+            order: BTreeMap::new(),
             open: BTreeSet::new(),
             touches: Touches::new(),
             extents: Vec::new(),
@@ -205,22 +208,30 @@ impl<'a> Player<'a> {
     }
 
     fn soil(&mut self, file: Object, pages: std::ops::Range<u64>) {
-        // The file that was written last is the most likely.
-        match self.dirty.iter_mut().rev().find(|(object, _)| *object == file) {
-            Some((_, runs)) => runs.insert(pages),
-            None => self.dirty.push((file, Runs::of(pages))),
-        }
+        let turn = self.order.last_key_value().map_or(0, |(&last, _)| last + 1);
+        let (_, runs) = self.dirty.entry(file).or_insert_with(|| {
+            self.order.insert(turn, file);
+            (turn, Runs::default())
+        });
+        runs.insert(pages);
     }
 
     /// Pages from `page` on are no longer dirty.
     fn clean(&mut self, file: Object, page: u64) {
-        if let Some((_, runs)) = self.dirty.iter_mut().find(|(object, _)| *object == file) {
+        if let Some((_, runs)) = self.dirty.get_mut(&file) {
             runs.remove(page..u64::MAX);
         }
     }
 
+    /// The dirty pages of a file, which it has no longer.
+    fn take_dirty(&mut self, file: Object) -> Option<Runs> {
+        let (turn, runs) = self.dirty.remove(&file)?;
+        self.order.remove(&turn);
+        Some(runs)
+    }
+
     fn forget(&mut self, gone: Object) {
-        self.dirty.retain(|(object, _)| *object != gone);
+        self.take_dirty(gone);
         self.open.remove(&gone);
     }
 
@@ -233,8 +244,7 @@ impl<'a> Player<'a> {
     }
 
     fn write_back(&mut self, file: Object) -> Result<(), FileError> {
-        let Some(at) = self.dirty.iter().position(|(object, _)| *object == file) else { return Ok(()) };
-        let (_, runs) = self.dirty.remove(at);
+        let Some(runs) = self.take_dirty(file) else { return Ok(()) };
         for run in runs.iter() {
             self.extents.clear();
             self.system.write_back(self.caller, file, run, &mut self.extents, &mut self.touches)?;
@@ -243,8 +253,7 @@ impl<'a> Player<'a> {
     }
 
     fn sync(&mut self) -> Result<(), FileError> {
-        while let Some((file, _)) = self.dirty.first() {
-            let file = *file;
+        while let Some((_, &file)) = self.order.first_key_value() {
             self.write_back(file)?;
         }
         let mut plan = SyncPlan::default();
