@@ -75,9 +75,9 @@ impl MemoryKeys {
     pub(crate) fn policies(&self) -> Result<Policies, ConfigError> {
         let limit = self.pages();
         if limit < LIMIT_LEAST {
-            let least = Bytes(LIMIT_LEAST * PAGE_BYTES);
+            let least = LIMIT_LEAST * PAGE_BYTES;
             let message =
-                format!("found {:?}; expected at least {:?}, {LIMIT_LEAST} pages", self.size, least);
+                format!("found {} bytes; expected at least {least}, {LIMIT_LEAST} pages", self.size.0);
             return Err(ConfigError::new("size", message));
         }
         let (name, keys) = named("replacement", self.replacement.as_ref(), "lru2")?;
