@@ -7,7 +7,7 @@ SHELL := /bin/bash
 # PROPTEST_RNG_SEED=7` others.
 PROPTEST_RNG_SEED ?= 1
 
-.PHONY: help demo test clients live-check bench lint docs generate samples fuzz toolchain toolchain-c studies
+.PHONY: help demo test clients live-check bench lint docs generate samples fuzz toolchain toolchain-c studies held-out
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -64,6 +64,11 @@ studies: toolchain ## Run all studies, write their RESULTS.md, check their claim
 	target/release/fullstroke study run
 	target/release/fullstroke study results --write
 	target/release/fullstroke study check
+
+held-out: toolchain ## Hold the verdicts of all studies against other seeds and other free choices, and write their pages again (about twenty minutes)
+	@$(CARGO) build --release --quiet --package fullstroke
+	target/release/fullstroke study check --seeds 1 --vary-free --replications 2 --record
+	target/release/fullstroke study results --write
 
 fuzz: ## Fuzz each reader of foreign files for ten minutes (needs cargo-fuzz)
 	cd fuzz && for target in trace_any trace_detect disksim_parameters disksim_seek disksim_layout nbd_server fio_job study_expression; do \

@@ -122,8 +122,10 @@ fn write(value: &Value, format: Format, matrix: &Matrix) -> String {
             Format::Whole => format!("{:.0}", number.mean() + 0.0),
             Format::Percent => format!("{:+.1} %", 100.0 * number.mean() + 0.0),
             Format::Change => match number.half_width() {
-                Some(width) => format!("{:+.1} ± {:.1} %", 100.0 * number.mean() + 0.0, 100.0 * width),
-                None => write(value, Format::Percent, matrix),
+                Some(width) if width > 0.0 => {
+                    format!("{:+.1} ± {:.1} %", 100.0 * number.mean() + 0.0, 100.0 * width)
+                }
+                _ => write(value, Format::Percent, matrix),
             },
             Format::Share => format!("{:.1} %", 100.0 * number.mean() + 0.0),
         },
@@ -177,6 +179,21 @@ mod tests {
         }
         assert_eq!(interval(&Estimate::of_run(0.8061, Some(0.0213))), "0.806 ± 0.021");
         assert_eq!(interval(&Estimate::exact(3.0)), "3.00");
+    }
+
+    #[test]
+    fn a_published_number_is_written_in_the_units_of_what_was_obtained() {
+        let format = |text: &str| Template::parse(text).unwrap().format_of("obtained");
+        for (number, shown, text) in [
+            (0.07, "{obtained:change}; {1:value}", "+7 %"),
+            (-0.185, "{1:value}, {obtained:percent}", "-18.5 %"),
+            (1.0, "{ obtained :share}", "100 %"),
+            (0.0, "{obtained:percent} apart", "0 %"),
+            (0.139, "{obtained:interval}", "0.139"),
+            (338.0, "{1:value}", "338"),
+        ] {
+            assert_eq!(published(number, format(shown)), text, "{shown}");
+        }
     }
 
     #[test]
