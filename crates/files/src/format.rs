@@ -107,7 +107,7 @@ pub(crate) trait Format: Send {
         false
     }
     /// Pages behind the end for which room is promised too, where a program writes
-    /// `pages`: the file is likely to go on.
+    /// `pages`, the first of which is new: the file is likely to go on.
     fn ahead(&self, _inode: &Inode<Self::Extra>, pages: &Range<u64>) -> Range<u64> {
         pages.end..pages.end
     }

@@ -96,6 +96,11 @@ impl Kernel {
         if self == Kernel::Old { 256 } else { 512 }
     }
 
+    /// Headers, roots of three B-trees (today five) and four blocks of the free list.
+    fn fixed_blocks(self) -> u64 {
+        if self == Kernel::Old { 8 } else { 10 }
+    }
+
     /// Bytes of an inode for extents or names: less its core (`XFS_LITINO`).
     fn literal_bytes(self) -> u64 {
         if self == Kernel::Old { 156 } else { 336 }
@@ -125,7 +130,7 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn FileSystem>, Con
         return Err(no_space(least));
     }
     let count = config.groups(pages, align)?;
-    let mut space = Space::new(pages, count);
+    let mut space = Space::new(pages, count, config.kernel.fixed_blocks());
     let log = config.log_size.map_or(config.kernel.log_bytes(pages * 4096), |size| size.0).div_ceil(4096);
     let area = space.hide(count / 2, log).ok_or(no_space(log))?;
     let mut format = Xfs { space, inodes: Inodes::new(config.kernel.inode_bytes()), config, align };

@@ -1,7 +1,7 @@
 //! Writing, truncating, and giving places to what was delayed.
 
 use super::Tree;
-use crate::format::Format;
+use crate::format::{Format, Inode};
 use crate::system::{Kind, PAGE_BYTES};
 use crate::{Caller, FileError, Touches};
 use fullstroke_contract::Object;
@@ -12,6 +12,19 @@ use std::ops::Range;
 /// `xfs_bmap_worst_indlen` work it out file by file).
 const PAGES_A_METADATA_PAGE: u64 = 256;
 const METADATA_MIN: u64 = 16;
+
+/// The first page from `page` on that has neither a place nor a promise of one.
+fn first_new<X>(inode: &Inode<X>, page: u64) -> u64 {
+    let mut at = page;
+    loop {
+        let piece = inode.map.pieces().get(inode.map.index_from(at)).filter(|piece| piece.page <= at);
+        match (inode.delayed.run_at(at), piece) {
+            (Some(run), _) => at = run.end,
+            (None, Some(piece)) => at = piece.end(),
+            (None, None) => return at,
+        }
+    }
+}
 
 impl<F: Format> Tree<F> {
     pub(super) fn write_bytes(
@@ -66,10 +79,12 @@ impl<F: Format> Tree<F> {
             return Err(self.no_space(more));
         }
         let before = inode.delayed.total();
+        let first = first_new(inode, pages.start);
         for gap in new.drain(..) {
             inode.delayed.insert(gap);
         }
-        let ahead = format.ahead(inode, &pages);
+        // Only who needs new pages looks ahead.
+        let ahead = if more > 0 { format.ahead(inode, &(first..pages.end)) } else { 0..0 };
         // What is only likely takes no room that is scarce.
         if all + 2 * (ahead.end - ahead.start) + METADATA_MIN < free - free / PAGES_A_METADATA_PAGE {
             inode.map.gaps(ahead).into_iter().for_each(|gap| inode.delayed.insert(gap));

@@ -4,10 +4,6 @@ use crate::runs::Runs;
 use crate::{FileError, Touches};
 use std::ops::Range;
 
-/// Blocks at the beginning of each group: superblock, AGF, AGI and AGFL in the first,
-/// the roots of the free-space and inode B-trees, and blocks of the free list.
-const FIXED: u64 = 8;
-
 /// The block of a group's headers, and those of the roots of its B-trees.
 const HEADERS: u64 = 0;
 const BY_ADDRESS: u64 = 1;
@@ -32,6 +28,9 @@ pub(super) struct Wish {
 pub(super) struct Space {
     groups: Vec<Runs>,
     group_pages: u64,
+    /// Blocks at the beginning of each group: superblock, AGF, AGI and AGFL in the
+    /// first, the roots of the B-trees, and blocks of the free list.
+    fixed: u64,
     pages: u64,
     free: u64,
     /// The log.
@@ -39,17 +38,17 @@ pub(super) struct Space {
 }
 
 impl Space {
-    pub(super) fn new(pages: u64, count: u32) -> Space {
+    pub(super) fn new(pages: u64, count: u32, fixed: u64) -> Space {
         let group_pages = pages.div_ceil(u64::from(count));
         let groups: Vec<Runs> = (0..u64::from(count))
             .map(|group| {
                 let start = group * group_pages;
                 let end = (start + group_pages).min(pages);
-                Runs::of((start + FIXED).min(end)..end)
+                Runs::of((start + fixed).min(end)..end)
             })
             .collect();
         let free = groups.iter().map(Runs::total).sum();
-        Space { groups, group_pages, pages, free, hidden: Vec::new() }
+        Space { groups, group_pages, fixed, pages, free, hidden: Vec::new() }
     }
 
     pub(super) fn pages(&self) -> u64 {
@@ -74,7 +73,7 @@ impl Space {
     pub(super) fn metadata(&self) -> Vec<Range<u64>> {
         let fixed = (0..u64::from(self.count())).map(|group| {
             let start = group * self.group_pages;
-            start..(start + FIXED).min(self.pages)
+            start..(start + self.fixed).min(self.pages)
         });
         fixed.chain(self.hidden.iter().cloned()).collect()
     }
