@@ -46,3 +46,51 @@ fn a_script_is_played_and_its_failure_has_the_line() {
         assert_eq!(system.usage().pages_delayed, 0, "{kind}");
     }
 }
+
+/// A line that is an operation more often than not.
+fn line() -> impl proptest::strategy::Strategy<Value = String> {
+    use proptest::prelude::*;
+    let path = || prop_oneof!["[ab]", "d/[a-c]", "d", "d/\\{n\\}", "[a/.{}#]{0,4}"];
+    let size = || prop_oneof!["[0-9]{1,3}KiB", "[0-9]MiB", "[0-9]{1,20}", "9TiB", "[a-z0-9.]{0,3}"];
+    prop_oneof![
+        path().prop_map(|path| format!("mkdir {path}")),
+        (path(), size()).prop_map(|(path, size)| format!("create {path} {size}")),
+        (path(), size()).prop_map(|(path, size)| format!("append {path} {size}")),
+        (path(), size(), size()).prop_map(|(path, at, size)| format!("write {path} {at} {size}")),
+        (path(), size()).prop_map(|(path, size)| format!("truncate {path} {size}")),
+        path().prop_map(|path| format!("open {path}")),
+        path().prop_map(|path| format!("close {path}")),
+        path().prop_map(|path| format!("delete {path}")),
+        (path(), path()).prop_map(|(from, to)| format!("rename {from} {to}")),
+        path().prop_map(|path| format!("fsync {path}")),
+        Just("sync".to_owned()),
+        Just("repeat 3".to_owned()),
+        Just("end".to_owned()),
+    ]
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
+
+    /// Line by line, so that what is refused does not end the rest.
+    #[test]
+    fn whatever_is_read_is_played_or_refused(lines in proptest::collection::vec(line(), 1..40)) {
+        let _ = Script::parse(&lines.join("\n"));
+        let site = Site { capacity: Sectors(1 << 16), seed: Seed(1), stripe: None };
+        for kind in ["raw", "ext2", "ext4", "xfs"] {
+            let mut system = make(kind, &Keys::new(), &site).unwrap();
+            let mut player = Player::new(&mut *system, Time::ZERO);
+            for line in &lines {
+                if let Ok(script) = Script::parse(line) {
+                    let _ = player.play_all(&script);
+                }
+            }
+            if kind != "raw" {
+                let laid = crate::fragmentation::laid_out(&*system).unwrap();
+                let files: u64 = laid.iter().map(|file| file.pages()).sum();
+                let usage = system.usage();
+                proptest::prop_assert!(files + usage.pages_free + system.set_aside() <= usage.pages);
+            }
+        }
+    }
+}
