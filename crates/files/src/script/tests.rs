@@ -47,6 +47,21 @@ fn a_script_is_played_and_its_failure_has_the_line() {
     }
 }
 
+/// Two files that grow in turns have windows of 8, 16, 32 and 64 blocks, one behind the
+/// other; the indirect block (2068) lies within one.
+#[test]
+fn reservation_windows_double_and_keep_clear_of_each_other() {
+    let keys = Keys::from_iter([("allocation".to_owned(), "reservation".into())]);
+    let site = Site { capacity: Sectors(1 << 21), seed: Seed(1), stripe: None };
+    let mut system = make("ext2", &keys, &site).unwrap();
+    let script =
+        Script::parse("open a\nopen b\nrepeat 119\nappend a 4KiB\nappend b 4KiB\nend\nclose a").unwrap();
+    Player::new(&mut *system, Time::ZERO).play_all(&script).unwrap();
+    let files = crate::fragmentation::laid_out(&*system).unwrap();
+    let runs: Vec<_> = files[0].fragments.iter().map(|run| (run.block, run.pages)).collect();
+    assert_eq!(runs, [(2048, 8), (2064, 4), (2069, 11), (2096, 32), (2160, 64)]);
+}
+
 /// A line that is an operation more often than not.
 fn line() -> impl proptest::strategy::Strategy<Value = String> {
     use proptest::prelude::*;
