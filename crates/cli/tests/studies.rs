@@ -43,6 +43,8 @@ values = [100, 250]
 [[claims]]
 id = "T-1"
 says = "SATF is faster under load"
+quote = "SATF wins."
+at = "section 1"
 published = "yes"
 kind = "shape"
 obtained = "1 - mean(policy=satf, rate=250) / mean(policy=fcfs, rate=250)"
@@ -213,7 +215,7 @@ fn the_page_is_written_and_its_drift_is_found() {
     success(&studies.arguments(&["results", "--write"]));
     success(&studies.arguments(&["results", "--check"]));
     let written = fs::read_to_string(&page).unwrap();
-    assert!(written.contains("| T-1 | SATF is faster under load | yes | `low(obtained) > 0` |"), "{written}");
+    assert!(written.contains("| SATF is faster under load<br>“SATF wins.” (section 1) | yes | `low(obtained) > 0` |"), "{written}");
     let figure = fs::read_to_string(studies.path("test-2020/figures/disciplines-means.svg")).unwrap();
     assert!(figure.starts_with("<svg") && figure.contains("published"));
 
@@ -338,7 +340,7 @@ fn the_page_begins_with_what_holds_and_quotes_its_source_in_the_order_given() {
     let quoted = |order: u32, id: &str| {
         STUDY
             .replace("replications = 3", &format!("replications = 1\norder = {order}"))
-            .replace("id = \"T-1\"", &format!("id = \"{id}\"\nquote = \"It is faster.\"\nat = \"section 2\""))
+            .replace("id = \"T-1\"", &format!("id = \"{id}\""))
             .replace("published = \"yes\"", "published = 0.5")
             .replace(
                 "low(obtained) > 0\"",
@@ -353,7 +355,7 @@ fn the_page_begins_with_what_holds_and_quotes_its_source_in_the_order_given() {
     let studies = Studies::new(&quoted(2, "T-1"));
     fs::write(studies.path("test-2020/first.toml"), quoted(1, "S-1")).unwrap();
     let unquoted =
-        quoted(3, "R-1").replace("quote = \"It is faster.\"\nat = \"section 2\"\n", "ours = true\n");
+        quoted(3, "R-1").replace("quote = \"SATF wins.\"\nat = \"section 1\"\n", "ours = true\n");
     fs::write(studies.path("test-2020/third.toml"), unquoted.replace("bound = \"quoted\"\n", "")).unwrap();
     studies.json(&["run"]);
     success(&studies.arguments(&["results", "--write"]));
@@ -363,7 +365,7 @@ fn the_page_begins_with_what_holds_and_quotes_its_source_in_the_order_given() {
     assert!(top.contains("3 sentences cannot be tested. Of 1 claims of ours 1 hold."), "{top}");
     assert!(top.contains("**Reproduced** (2): S-1 SATF is faster under load; T-1 SATF"), "{top}");
     let row =
-        "| SATF is faster under load<br>“It is faster.” (section 2) | +50 % | `obtained > 0` (as quoted) |";
+        "| SATF is faster under load<br>“SATF wins.” (section 1) | +50 % | `obtained > 0` (as quoted) |";
     assert!(page.contains(row), "{page}");
     assert!(page.contains("- “It is quiet.” (section 3): nothing here is heard"));
     assert!(page.contains("*At most ") && page.contains("fcfs, published"), "{page}");
@@ -392,7 +394,7 @@ fn what_is_wrong_in_a_study_is_named_before_anything_is_run() {
         (
             "policy=satf, rate=250",
             "policy=sstf, rate=250",
-            &["disciplines.toml:23:", "claims[0].obtained", "no value `sstf`"][..],
+            &["disciplines.toml:25:", "claims[0].obtained", "no value `sstf`"][..],
         ),
         (
             "policy=satf, rate=250",
@@ -421,9 +423,19 @@ fn what_is_wrong_in_a_study_is_named_before_anything_is_run() {
             &["no point with these values"][..],
         ),
         ("question =", "questions =", &["did you mean `question`?"][..]),
-        ("kind =", "at = \"section 2\"\nkind =", &["claims[0].at", "no quote"][..]),
-        ("kind =", "quote = \"Faster.\"\nkind =", &["claims[0].at", "where the quote stands"][..]),
-        ("kind =", "bound = \"quoted\"\nkind =", &["claims[0].bound", "without a `quote`"][..]),
+        ("quote = \"SATF wins.\"", "ours = true", &["claims[0].at", "no quote"][..]),
+        ("at = \"section 1\"", "", &["claims[0].at", "where the quote stands"][..]),
+        (
+            "quote = \"SATF wins.\"\nat = \"section 1\"",
+            "",
+            &["claims[0].quote", "expected the sentence that is tested"][..],
+        ),
+        (
+            "quote = \"SATF wins.\"\nat = \"section 1\"",
+            "ours = true\nbound = \"quoted\"",
+            &["claims[0].bound", "without a `quote`"][..],
+        ),
+        ("kind =", "explained = \"so\"\nkind =", &["claims[0].explained", "`supposed`"][..]),
         (
             "kind =",
             "explained = { variant = \"none\", why = \"?\" }\nkind =",

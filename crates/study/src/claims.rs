@@ -111,7 +111,6 @@ impl Claim {
         let fail = |key: &'static str| move |error: ExpressionError| ConfigError::new(key, error.to_string());
         let template =
             |key: &'static str, text: Option<&str>| text.map(Template::parse).transpose().map_err(fail(key));
-        let mut supposed = config.supposed.as_deref();
         let explained = match &config.explained {
             Some(serde_json::Value::Object(keys)) => {
                 let ExplainedConfig { variant, why } =
@@ -119,12 +118,10 @@ impl Claim {
                 let why = Template::parse(&why).map_err(fail("explained.why"))?;
                 Some(Explained { variant, why })
             }
-            Some(serde_json::Value::String(words)) => {
-                supposed = Some(words);
-                None
-            }
             Some(other) => {
-                let message = format!("found {other}; expected {{ variant = \"...\", why = \"...\" }}");
+                let message = format!(
+                    "found {other}; expected {{ variant = \"...\", why = \"...\" }}; what no variant shows is `supposed`"
+                );
                 return Err(ConfigError::new("explained", message));
             }
             None => None,
@@ -137,7 +134,7 @@ impl Claim {
             shown: template("shown", config.shown.as_deref())?,
             rule: Rule::new(config)?,
             explained,
-            supposed: template("supposed", supposed)?,
+            supposed: template("supposed", config.supposed.as_deref())?,
             config: config.clone(),
             touched: BTreeSet::new(),
         })

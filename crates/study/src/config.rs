@@ -154,7 +154,7 @@ pub struct ClaimConfig {
     pub id: String,
     /// The claim as a sentence.
     pub says: String,
-    /// The sentence of the source, or the part of it, that is tested.
+    /// The sentence of the source, or the part of it, that is tested; every claim has one but those of ours.
     pub quote: Option<String>,
     /// Where it stands: `section 5.1.1`, `table 3.2`.
     pub at: Option<String>,
@@ -234,9 +234,6 @@ pub struct VariantConfig {
     /// Keys that only some points set then.
     #[serde(default)]
     pub settings: Vec<SettingConfig>,
-    /// Not used any more: a variant is looked at for every claim that it touches.
-    #[serde(default)]
-    pub claims: Vec<String>,
 }
 
 /// What the source leaves open, and what else could have been taken.

@@ -156,10 +156,9 @@ impl Study {
         self.check_quotes()
     }
 
-    /// A study that quotes its source does so for each claim that is not its own.
+    /// A claim quotes its source, unless it is ours.
     fn check_quotes(&self) -> Result<(), ConfigError> {
         let claims = &self.config.claims;
-        let quotes = claims.iter().any(|claim| claim.quote.is_some() || claim.ours);
         for (index, claim) in claims.iter().enumerate() {
             let fail =
                 |key: &str, message: &str| Err(ConfigError::new(format!("claims[{index}].{key}"), message));
@@ -167,7 +166,7 @@ impl Study {
                 (Some(_), _) if claim.ours => return fail("ours", "a claim with a quote is the source's"),
                 (Some(_), None) => return fail("at", "expected where the quote stands: \"section 4.2\""),
                 (None, Some(_)) => return fail("at", "there is no quote that it could be the place of"),
-                (None, None) if quotes && !claim.ours => {
+                (None, None) if !claim.ours => {
                     return fail("quote", "expected the sentence that is tested, or ours = true");
                 }
                 _ => {}

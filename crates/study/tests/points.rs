@@ -101,7 +101,7 @@ fn a_point_is_known_by_its_stack_and_by_the_bytes_of_its_trace() {
 /// A claim that always holds, once it has numbers.
 fn claim(id: &str, obtained: &str) -> String {
     format!(
-        "\n[[claims]]\nid = \"{id}\"\nsays = \"?\"\npublished = \"?\"\nkind = \"shape\"\nobtained = \"{obtained}\"\nholds = \"obtained > 0\"\n"
+        "\n[[claims]]\nid = \"{id}\"\nsays = \"?\"\nours = true\npublished = \"?\"\nkind = \"shape\"\nobtained = \"{obtained}\"\nholds = \"obtained > 0\"\n"
     )
 }
 
