@@ -215,7 +215,12 @@ fn the_page_is_written_and_its_drift_is_found() {
     success(&studies.arguments(&["results", "--write"]));
     success(&studies.arguments(&["results", "--check"]));
     let written = fs::read_to_string(&page).unwrap();
-    assert!(written.contains("| SATF is faster under load<br>“SATF wins.” (section 1) | yes | `low(obtained) > 0` |"), "{written}");
+    assert!(
+        written.contains(
+            "| SATF is faster under load<br>“SATF wins.” (section 1) | yes | `low(obtained) > 0` |"
+        ),
+        "{written}"
+    );
     let figure = fs::read_to_string(studies.path("test-2020/figures/disciplines-means.svg")).unwrap();
     assert!(figure.starts_with("<svg") && figure.contains("published"));
 
@@ -354,8 +359,7 @@ fn the_page_begins_with_what_holds_and_quotes_its_source_in_the_order_given() {
     };
     let studies = Studies::new(&quoted(2, "T-1"));
     fs::write(studies.path("test-2020/first.toml"), quoted(1, "S-1")).unwrap();
-    let unquoted =
-        quoted(3, "R-1").replace("quote = \"SATF wins.\"\nat = \"section 1\"\n", "ours = true\n");
+    let unquoted = quoted(3, "R-1").replace("quote = \"SATF wins.\"\nat = \"section 1\"\n", "ours = true\n");
     fs::write(studies.path("test-2020/third.toml"), unquoted.replace("bound = \"quoted\"\n", "")).unwrap();
     studies.json(&["run"]);
     success(&studies.arguments(&["results", "--write"]));
