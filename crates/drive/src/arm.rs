@@ -23,7 +23,7 @@ pub(crate) struct Arm {
     /// Where the platters stand still, or will again turn.
     rest: Option<Rest>,
     spin_up: Duration,
-    /// They have turned again since then, and nobody was told.
+    /// They turn again from then on, and nobody was told.
     turned: Option<Time>,
 }
 
@@ -118,9 +118,9 @@ impl Arm {
         self.turned = Some(ready);
     }
 
-    /// Since when the platters turn again, once.
-    pub(crate) fn take_turned(&mut self) -> Option<Time> {
-        self.turned.take()
+    /// Since when the platters turn again, once they do at `now`, and once.
+    pub(crate) fn take_turned(&mut self, now: Time) -> Option<Time> {
+        self.turned.take_if(|at| *at <= now)
     }
 
     /// What it has done.

@@ -49,11 +49,15 @@ impl Bench {
         Bench { drive, out, now: Time::ZERO, submitted: 0, late: Duration::ZERO, done, told }
     }
 
-    fn collect(&mut self) {
+    /// What the drive has done until `at`: notice is of what has happened.
+    fn collect(&mut self, at: Time) {
         for effect in self.out.drain() {
             match effect {
                 Effect::Complete { completion, .. } => self.done.push(completion),
-                Effect::Notice { notice, .. } => self.told.push((notice.at, notice.signal)),
+                Effect::Notice { notice, .. } => {
+                    assert!(notice.at <= at, "{notice:?} is told at {at:?}");
+                    self.told.push((notice.at, notice.signal));
+                }
                 Effect::Issue { .. } => unreachable!("nothing is below a drive"),
             }
         }
@@ -61,8 +65,9 @@ impl Bench {
 
     fn run_until(&mut self, until: Time) {
         while self.drive.next_wake().at() < until && self.drive.next_wake().at() + self.late < until {
-            self.drive.wake(self.drive.next_wake().at() + self.late, &mut Cx::alone(&mut self.out));
-            self.collect();
+            let at = self.drive.next_wake().at() + self.late;
+            self.drive.wake(at, &mut Cx::alone(&mut self.out));
+            self.collect(at);
         }
     }
 
@@ -79,7 +84,7 @@ impl Bench {
         let extent = Extent::new(start, sectors);
         let request = Request { id: RequestId(id), operation, extent, hints, ..Request::default() };
         self.drive.submit(self.now, Port::FIRST, request, &mut Cx::alone(&mut self.out));
-        self.collect();
+        self.collect(self.now);
         id
     }
 

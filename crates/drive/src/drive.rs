@@ -55,7 +55,7 @@ pub struct Drive {
     flush_command: FlushCommand,
     /// How long the platters need to stop, if they do.
     spin_down: Option<Duration>,
-    /// They stand since then, and nobody was told.
+    /// They stand from then on, and nobody was told.
     stopped: Option<Time>,
     /// Commands of all inside, which are served before the queue, and when they
     /// came in.
@@ -266,7 +266,7 @@ impl Drive {
     }
 
     fn finish(&mut self, service: Service, out: &mut Out) {
-        self.tell(out);
+        self.tell(service.finish, out);
         let Slot { request, submitted } = self.slots.take(service.slot);
         self.idle_since = service.finish;
         let Request { operation, extent, .. } = request;
@@ -709,7 +709,7 @@ impl Node for Drive {
     fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
         self.catch_up(now, cx.out);
         self.work_alone(now);
-        self.tell(cx.out);
+        self.tell(now, cx.out);
     }
 
     fn next_wake(&self) -> Wake {

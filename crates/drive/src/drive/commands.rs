@@ -85,15 +85,17 @@ impl Drive {
         Service { slot, finish, breakdown: parts(submitted, now, finish, &Access::default()) }
     }
 
-    /// Gives notice of what the platters have done.
+    /// Gives notice of what the platters have done up to `now`, in its order.
     #[inline]
-    pub(super) fn tell(&mut self, out: &mut Out) {
-        for (instant, signal) in
-            [(self.stopped.take(), Signal::SpunDown), (self.arm.take_turned(), Signal::SpunUp)]
-        {
-            if let Some(at) = instant {
-                out.notice(Port::FIRST, Notice::of_instant(signal, at));
-            }
+    pub(super) fn tell(&mut self, now: Time, out: &mut Out) {
+        let stopped = self.stopped.take_if(|at| *at <= now).map(|at| (at, Signal::SpunDown));
+        let turned = self.arm.take_turned(now).map(|at| (at, Signal::SpunUp));
+        let mut news = [stopped, turned];
+        if stopped.map(|(at, _)| at) > turned.map(|(at, _)| at) {
+            news.reverse();
+        }
+        for (at, signal) in news.into_iter().flatten() {
+            out.notice(Port::FIRST, Notice::of_instant(signal, at));
         }
     }
 
