@@ -28,6 +28,7 @@ pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure>
         Command::List(arguments) => list::execute(arguments, output),
         Command::Show(arguments) => show::execute(arguments, output),
         Command::Run(arguments) => run::execute(arguments, output),
+        Command::Check(arguments) if arguments.holds_out() => held_out::execute(arguments, output),
         Command::Check(arguments) => check::execute(arguments, output),
         Command::Results(arguments) => results::execute(arguments, output),
     }

@@ -1,6 +1,5 @@
 //! `fullstroke study check`: whether claims hold.
 
-use super::held_out;
 use super::{Loaded, Selection};
 use crate::output::{Failure, Output};
 use clap::Args;
@@ -69,10 +68,14 @@ struct Changed<'a> {
     claims: Vec<Judged>,
 }
 
-pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
-    if arguments.seeds > 0 || arguments.vary_free {
-        return held_out::execute(arguments, output);
+impl Arguments {
+    /// Whether verdicts are held against more than the study as it stands.
+    pub(super) fn holds_out(&self) -> bool {
+        self.seeds > 0 || self.vary_free
     }
+}
+
+pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
     if arguments.count || arguments.record {
         return Err(Failure::Input(
             "--count and --record are about --seeds and --vary-free; give one".into(),
