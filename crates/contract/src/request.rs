@@ -106,6 +106,17 @@ impl Request {
     pub const BACKGROUND: u64 = u64::MAX;
 }
 
+impl Completion {
+    /// The same for whoever has held the request since `submitted`, and calls it
+    /// `id`: until it went down it waited in a queue.
+    #[inline]
+    #[must_use]
+    pub fn held_since(mut self, submitted: Time, id: RequestId) -> Completion {
+        self.breakdown.queue += self.submitted.since(submitted);
+        Completion { id, submitted, ..self }
+    }
+}
+
 impl Extent {
     /// The run of `sectors` from `start`.
     pub const fn new(start: u64, sectors: u64) -> Extent {

@@ -58,9 +58,7 @@ impl Node for DispatchQueue {
         let out = &mut *cx.out;
         let Slot { request, submitted } = self.slots.take(completion.id.0 as u32);
         self.issued -= 1;
-        let mut breakdown = completion.breakdown;
-        breakdown.queue += completion.submitted.since(submitted);
-        out.complete(Completion { id: request.id, submitted, breakdown, ..completion });
+        out.complete(completion.held_since(submitted, request.id));
         match self.waiting.pop_front() {
             Some(next) => self.issue(next, out),
             None if self.issued == 0 => self.idle_since = now,

@@ -8,8 +8,8 @@
 //! each has the device open for itself.
 
 use fullstroke_contract::{
-    Breakdown, Completion, Counters, Cx, Extent, Gauge, Hints, LayerReadings, Node, Object, Operation, Out,
-    Port, Request, RequestId, Slots, Status, Wake,
+    Completion, Counters, Cx, Extent, Gauge, Hints, LayerReadings, Node, Object, Operation, Out, Port,
+    Request, RequestId, Slots, Status, Wake,
 };
 use fullstroke_memory::{
     Access, Answer, Cache, FileId, Io, IoId, Out as CacheOut, PAGE_BYTES, Run, Ticket, Why,
@@ -117,8 +117,7 @@ impl PagedDevice {
 
     fn answer(&mut self, now: Time, slot: u32, status: Status, last: Option<&Completion>, out: &mut Out) {
         let Slot { request, submitted } = self.slots.take(slot);
-        let breakdown = waited(submitted, now, last);
-        out.complete(Completion { id: request.id, submitted, finished: now, status, breakdown });
+        out.complete(Completion { status, ..waited(submitted, now, last).held_since(submitted, request.id) });
         if self.slots.is_empty() {
             self.idle_since = now;
         }
@@ -173,15 +172,12 @@ fn pages_of(extent: Extent) -> Run {
     Run::new(Object::DEVICE, first, extent.end().0.div_ceil(PAGE_SECTORS) - first)
 }
 
-/// Where the time of a request went that was ready at `now`: into the I/O that it
-/// waited for last, if that began behind it, and before that into the queue.
-fn waited(submitted: Time, now: Time, last: Option<&Completion>) -> Breakdown {
-    match last.filter(|last| last.submitted >= submitted && last.finished == now) {
-        Some(last) => {
-            Breakdown { queue: last.breakdown.queue + last.submitted.since(submitted), ..last.breakdown }
-        }
-        None => Breakdown { queue: now.since(submitted), ..Breakdown::default() },
-    }
+/// What a request waited for that came at `submitted` and was ready at `now`: the
+/// I/O that ended then, if it began behind it; else nothing that can be told from
+/// waiting.
+fn waited(submitted: Time, now: Time, last: Option<&Completion>) -> Completion {
+    let own = last.filter(|last| last.submitted >= submitted && last.finished == now);
+    own.copied().unwrap_or(Completion { submitted: now, finished: now, ..Completion::default() })
 }
 
 impl Node for PagedDevice {

@@ -113,8 +113,6 @@ impl Originals {
             return;
         }
         let Original { request, submitted, last, .. } = self.originals.take(original);
-        let mut breakdown = last.breakdown;
-        breakdown.queue += last.submitted.since(submitted);
-        out.complete(Completion { id: request.id, submitted, breakdown, ..last });
+        out.complete(last.held_since(submitted, request.id));
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use fullstroke_contract::Effect;
+use fullstroke_contract::{Breakdown, Effect};
 use fullstroke_memory::MemoryKeys;
 use fullstroke_units::Duration;
 use proptest::prelude::*;
