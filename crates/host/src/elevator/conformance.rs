@@ -2,7 +2,7 @@
 //! none invented, flushes kept in order, no starvation where none is promised,
 //! and every key with an effect.
 
-use super::testing::{Bench, Load, Process, Ran, build, run_entry, run_flushing, settings};
+use super::testing::{Bench, Load, Process, Ran, SITE, build, run_entry, run_flushing, settings};
 use super::{Maker, REGISTRY, TUNABLES, worked_example};
 use crate::block::{BlockLayer, Flushing};
 use fullstroke_contract::registry::{Entry, Keys, known_keys, schema_of};
@@ -209,13 +209,7 @@ fn every_key_has_a_description_and_an_effect() {
 #[test]
 fn every_elevator_refuses_keys_that_it_does_not_have() {
     let keys: Keys = serde_json::from_str(r#"{ "no_such_key": 1 }"#).unwrap();
-    let site = super::Site {
-        queue_depth: 1,
-        nr_requests: 128,
-        capacity: super::testing::CAPACITY,
-        drive: true,
-        clock: crate::Clock::EXACT,
-    };
+    let site = SITE;
     for entry in every() {
         let error =
             (entry.build.build)(&keys, &site).err().unwrap_or_else(|| panic!("{} took it", entry.name));

@@ -210,7 +210,7 @@ pub(super) fn tunables() -> Vec<super::testing::Tunable> {
 #[cfg(test)]
 mod tests {
     use super::super::REGISTRY;
-    use super::super::testing::{CAPACITY, Load, Process, Sent, run, run_entry};
+    use super::super::testing::{Load, Process, SITE, Sent, run, run_entry};
     use super::*;
     use fullstroke_contract::registry::find;
 
@@ -295,13 +295,7 @@ mod tests {
 
     #[test]
     fn a_target_of_0_is_refused() {
-        let site = Site {
-            queue_depth: 1,
-            nr_requests: 128,
-            capacity: CAPACITY,
-            drive: true,
-            clock: crate::Clock::EXACT,
-        };
+        let site = SITE;
         for key in ["read_lat_nsec", "write_lat_nsec"] {
             let keys: Keys = serde_json::from_str(&format!(r#"{{ "{key}": 0 }}"#)).unwrap();
             assert_eq!(build(&keys, &site).err().unwrap().key, key);

@@ -130,7 +130,7 @@ pub(super) fn tunables() -> Vec<super::testing::Tunable> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{CAPACITY, ModelTracks};
+    use super::super::testing::{CAPACITY, ModelTracks, SITE};
     use super::*;
     use fullstroke_contract::{Extent, Gauge};
     use fullstroke_units::Cylinder;
@@ -166,13 +166,7 @@ mod tests {
 
     #[test]
     fn it_refuses_a_volume_of_several_drives() {
-        let site = Site {
-            queue_depth: 1,
-            nr_requests: 128,
-            capacity: CAPACITY,
-            drive: false,
-            clock: crate::Clock::EXACT,
-        };
+        let site = Site { drive: false, ..SITE };
         assert_eq!(build(&Keys::new(), &site).err().unwrap().key, "elevator");
     }
 }

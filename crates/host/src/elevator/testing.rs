@@ -15,6 +15,10 @@ use std::sync::Arc;
 /// Addresses of the model device.
 pub(crate) const CAPACITY: Sectors = Sectors(100_000_000);
 
+/// Where an elevator stands that is built and not tried.
+pub(crate) const SITE: Site =
+    Site { queue_depth: 1, nr_requests: 128, capacity: CAPACITY, drive: true, clock: Clock::EXACT };
+
 /// One key of an elevator, two values of it, and a load under which they must
 /// lead to different orders or times.
 pub(crate) struct Tunable {
@@ -175,7 +179,7 @@ pub(crate) fn build_at(
     queue_depth: u32,
 ) -> Box<dyn Elevator> {
     let keys: Keys = serde_json::from_str(keys).unwrap();
-    let site = Site { queue_depth, nr_requests: 128, capacity: CAPACITY, drive: true, clock };
+    let site = Site { queue_depth, clock, ..SITE };
     (entry.build.build)(&keys, &site).unwrap_or_else(|error| panic!("{}: {error}", entry.name))
 }
 

@@ -1,7 +1,7 @@
 //! All of it together, in virtual time.
 
-use super::super::testing::{Bench, CAPACITY, Load, Process, Ran, Sent, Tunable, build, run_entry, settings};
-use super::super::{REGISTRY, Site};
+use super::super::REGISTRY;
+use super::super::testing::{Bench, Load, Process, Ran, SITE, Sent, Tunable, build, run_entry, settings};
 use crate::block::BlockLayer;
 use fullstroke_contract::registry::{Keys, find};
 use fullstroke_contract::{Operation, PriorityClass, Stripes};
@@ -322,13 +322,7 @@ fn pauses_of_those_who_think_long_are_filled_by_others() {
 #[test]
 fn contradictory_values_are_refused() {
     let build = find("elevator", REGISTRY, "elevator", "bfq").unwrap().build.build;
-    let site = Site {
-        queue_depth: 1,
-        nr_requests: 128,
-        capacity: CAPACITY,
-        drive: true,
-        clock: crate::Clock::EXACT,
-    };
+    let site = SITE;
     for (keys, key) in [
         (r#"{ "timeout_sync": "0s" }"#, "timeout_sync"),
         (r#"{ "back_seek_penalty": 0 }"#, "back_seek_penalty"),

@@ -1,7 +1,7 @@
 use super::super::REGISTRY;
 use super::super::extremes::Halves;
 use super::super::testing::{
-    Bench, CAPACITY, Load, Process, Ran, Sent, Tunable, build, run, run_entry, settings,
+    Bench, Load, Process, Ran, SITE, Sent, Tunable, build, run, run_entry, settings,
 };
 use super::queues::Queues;
 use super::slices::Slices;
@@ -347,13 +347,7 @@ fn by_member_the_wait_at_one_does_not_hold_the_others_back() {
 #[test]
 fn values_that_mean_nothing_are_refused() {
     let build = find("elevator", REGISTRY, "elevator", "cfq").unwrap().build.build;
-    let site = super::Site {
-        queue_depth: 1,
-        nr_requests: 128,
-        capacity: CAPACITY,
-        drive: true,
-        clock: crate::Clock::EXACT,
-    };
+    let site = SITE;
     for (keys, key) in [
         (r#"{ "quantum": 0 }"#, "quantum"),
         (r#"{ "back_seek_penalty": 0 }"#, "back_seek_penalty"),

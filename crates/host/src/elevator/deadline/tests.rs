@@ -1,5 +1,5 @@
 use super::super::REGISTRY;
-use super::super::testing::{CAPACITY, Load, Process, Sent, Tunable, run, run_entry};
+use super::super::testing::{Load, Process, SITE, Sent, Tunable, run, run_entry};
 use fullstroke_contract::Operation;
 use fullstroke_contract::registry::{Keys, find};
 use fullstroke_units::{Duration, Time};
@@ -138,13 +138,7 @@ fn the_scale_is_the_mean_latency_over_the_reference() {
 #[test]
 fn values_that_mean_nothing_are_refused() {
     let build = find("elevator", REGISTRY, "elevator", "deadline").unwrap().build.build;
-    let site = super::Site {
-        queue_depth: 1,
-        nr_requests: 128,
-        capacity: CAPACITY,
-        drive: true,
-        clock: crate::Clock::EXACT,
-    };
+    let site = SITE;
     for (keys, key) in [
         (r#"{ "fifo_batch": 0 }"#, "fifo_batch"),
         (r#"{ "scale_reference": "1ms" }"#, "scale_reference"),

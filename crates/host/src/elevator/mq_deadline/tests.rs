@@ -1,7 +1,7 @@
 //! What distinguishes it, in virtual time.
 
 use super::super::REGISTRY;
-use super::super::testing::{CAPACITY, Load, Process, Sent, run};
+use super::super::testing::{Load, Process, SITE, Sent, run};
 use fullstroke_contract::registry::{Keys, find};
 use fullstroke_contract::{Operation, PriorityClass};
 use fullstroke_units::{Duration, Time};
@@ -114,13 +114,7 @@ fn reads_are_not_held_back_by_async_depth() {
 #[test]
 fn values_that_mean_nothing_are_refused() {
     let build = find("elevator", REGISTRY, "elevator", "mq-deadline").unwrap().build.build;
-    let site = super::Site {
-        queue_depth: 1,
-        nr_requests: 128,
-        capacity: CAPACITY,
-        drive: true,
-        clock: crate::Clock::EXACT,
-    };
+    let site = SITE;
     for (keys, key) in [
         (r#"{ "fifo_batch": 0 }"#, "fifo_batch"),
         (r#"{ "async_depth": 0 }"#, "async_depth"),
