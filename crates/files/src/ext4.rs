@@ -309,14 +309,8 @@ impl Format for Ext4 {
         wanted: &Wanted<'_, Extra>,
         touches: &mut Touches,
     ) -> Result<New<Extra>, FileError> {
-        let search = Search {
-            parent: wanted.parent,
-            near: wanted.parent_inode.extra.group,
-            top: wanted.parent == self.root(),
-            directory: wanted.kind == Kind::Directory,
-            name: wanted.name,
-            scheme: Scheme::Ext4,
-        };
+        let near = wanted.parent_inode.extra.group;
+        let search = Search::new(wanted, near, self.root(), Scheme::Ext4);
         let number = self.groups.new_inode(&search, &mut self.random, touches)?;
         Ok((number, Extra::new(self.groups.layout.group_of_inode(number))))
     }

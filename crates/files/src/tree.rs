@@ -99,10 +99,19 @@ impl<F: Format> Tree<F> {
     }
 
     /// What an operation has done since `mark` joins the running transaction.
-    fn log(&mut self, caller: Caller, mark: usize, touches: &Touches) {
+    /// Makes a change, all that it touches one of the running transaction.
+    fn logged<T>(
+        &mut self,
+        caller: Caller,
+        touches: &mut Touches,
+        change: impl FnOnce(&mut Self, &mut Touches) -> T,
+    ) -> T {
+        let mark = touches.mark();
+        let changed = change(self, touches);
         if let Some(journal) = &mut self.journal {
             journal.join(caller.now, touches.since(mark));
         }
+        changed
     }
 
     fn no_space(&self, needed: u64) -> FileError {
@@ -218,10 +227,7 @@ impl<F: Format> FileSystem for Tree<F> {
         name: &str,
         touches: &mut Touches,
     ) -> Result<Object, FileError> {
-        let mark = touches.mark();
-        let removed = self.unlink(directory, name, touches);
-        self.log(caller, mark, touches);
-        removed
+        self.logged(caller, touches, |tree, touches| tree.unlink(directory, name, touches))
     }
 
     fn rename(
@@ -231,10 +237,7 @@ impl<F: Format> FileSystem for Tree<F> {
         to: (Object, &str),
         touches: &mut Touches,
     ) -> Result<(), FileError> {
-        let mark = touches.mark();
-        let moved = self.move_name(caller, from, to, touches);
-        self.log(caller, mark, touches);
-        moved
+        self.logged(caller, touches, |tree, touches| tree.move_name(caller, from, to, touches))
     }
 
     fn write(
@@ -245,10 +248,9 @@ impl<F: Format> FileSystem for Tree<F> {
         length: Bytes,
         touches: &mut Touches,
     ) -> Result<(), FileError> {
-        let mark = touches.mark();
-        let written = self.write_bytes(caller, file, offset.0, length.0, touches);
-        self.log(caller, mark, touches);
-        written
+        self.logged(caller, touches, |tree, touches| {
+            tree.write_bytes(caller, file, offset.0, length.0, touches)
+        })
     }
 
     fn truncate(
@@ -258,27 +260,24 @@ impl<F: Format> FileSystem for Tree<F> {
         bytes: Bytes,
         touches: &mut Touches,
     ) -> Result<(), FileError> {
-        let mark = touches.mark();
-        let cut = self.set_length(file, bytes.0, touches);
-        self.log(caller, mark, touches);
-        cut
+        self.logged(caller, touches, |tree, touches| tree.set_length(file, bytes.0, touches))
     }
 
     fn close(&mut self, caller: Caller, file: Object, touches: &mut Touches) -> Result<(), FileError> {
-        let mark = touches.mark();
-        let (format, inode) = self.file(file)?;
-        inode.open = false;
-        if format.keeps_room(inode) {
-            return Ok(());
-        }
-        // What was promised behind the end is not needed.
-        let delayed = inode.delayed.total();
-        inode.delayed.remove(inode.pages()..u64::MAX);
-        let given_up = delayed - inode.delayed.total();
-        format.close(file.0, inode, touches);
-        self.promised -= given_up;
-        self.log(caller, mark, touches);
-        Ok(())
+        self.logged(caller, touches, |tree, touches| {
+            let (format, inode) = tree.file(file)?;
+            inode.open = false;
+            if format.keeps_room(inode) {
+                return Ok(());
+            }
+            // What was promised behind the end is not needed.
+            let delayed = inode.delayed.total();
+            inode.delayed.remove(inode.pages()..u64::MAX);
+            let given_up = delayed - inode.delayed.total();
+            format.close(file.0, inode, touches);
+            tree.promised -= given_up;
+            Ok(())
+        })
     }
 
     fn read_map(
@@ -310,10 +309,7 @@ impl<F: Format> FileSystem for Tree<F> {
         out: &mut Vec<Mapped>,
         touches: &mut Touches,
     ) -> Result<(), FileError> {
-        let mark = touches.mark();
-        let placed = self.settle(caller, file, pages.clone(), touches);
-        self.log(caller, mark, touches);
-        placed?;
+        self.logged(caller, touches, |tree, touches| tree.settle(caller, file, pages.clone(), touches))?;
         map_range(self.inode(file)?, pages, out);
         Ok(())
     }

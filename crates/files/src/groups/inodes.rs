@@ -4,6 +4,8 @@
 
 use super::Groups;
 use super::layout::{BLOCKS_PER_GROUP, FIRST_INODE};
+use crate::format::Wanted;
+use crate::system::Kind;
 use crate::{FileError, Touches};
 use fullstroke_units::Random;
 
@@ -38,6 +40,14 @@ pub(crate) struct Search<'a> {
     pub(crate) directory: bool,
     pub(crate) name: &'a str,
     pub(crate) scheme: Scheme,
+}
+
+impl<'a> Search<'a> {
+    /// For what is `wanted` in a directory of group `near`, where the root is `root`.
+    pub(crate) fn new<X>(wanted: &Wanted<'a, X>, near: u32, root: u32, scheme: Scheme) -> Search<'a> {
+        let &Wanted { kind, parent, name, .. } = wanted;
+        Search { parent, near, top: parent == root, directory: kind == Kind::Directory, name, scheme }
+    }
 }
 
 /// Some groups as the search sees them: one, or a flex group.

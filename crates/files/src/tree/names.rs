@@ -60,13 +60,10 @@ impl<F: Format> Tree<F> {
         touches: &mut Touches,
     ) -> Result<Object, FileError> {
         check_name(name)?;
-        let mark = touches.mark();
-        let made = match self.find(directory, name, touches)? {
+        self.logged(caller, touches, |tree, touches| match tree.find(directory, name, touches)? {
             Some(_) => Err(FileError::Exists(name.to_owned())),
-            None => self.make_new(caller, kind, directory, name, touches),
-        };
-        self.log(caller, mark, touches);
-        made
+            None => tree.make_new(caller, kind, directory, name, touches),
+        })
     }
 
     fn make_new(

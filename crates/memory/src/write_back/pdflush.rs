@@ -18,10 +18,11 @@
 //! memory, tasks that are throttled less (`PF_LESS_THROTTLE`), laptop mode, several
 //! devices, and several pdflush threads (one is all that a device is given).
 
-use super::{Dirtier, Verdict, WriteBack};
+use super::{Dirtier, Verdict, WriteBack, ratio};
 use crate::desk::{Bounds, Desk, Left};
 use crate::out::Why;
 use crate::pages::Held;
+use fullstroke_contract::ConfigError;
 use fullstroke_units::{Duration, Time};
 
 /// `MAX_WRITEBACK_PAGES`: a turn of an object.
@@ -43,6 +44,15 @@ pub(super) struct Knobs {
     pub dirty: u64,
     pub expire: Duration,
     pub writeback: Duration,
+}
+
+impl Knobs {
+    /// The same, if its ratios can be.
+    pub(super) fn checked(self) -> Result<Knobs, ConfigError> {
+        ratio("dirty_background_ratio", self.background)?;
+        ratio("dirty_ratio", self.dirty)?;
+        Ok(self)
+    }
 }
 
 /// A job, and until when it waits for congestion to end.

@@ -2,7 +2,6 @@
 
 use super::WriteBack;
 use super::pdflush::{Knobs, Pdflush};
-use super::ratio;
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::Duration;
@@ -52,8 +51,11 @@ pub(super) fn dirty_writeback() -> Duration {
 
 pub(super) fn build(keys: &Keys, limit: u64) -> Result<Box<dyn WriteBack>, ConfigError> {
     let config: Config = read(keys)?;
-    let background = ratio("dirty_background_ratio", config.dirty_background_ratio)?;
-    let dirty = ratio("dirty_ratio", config.dirty_ratio)?;
-    let Config { dirty_expire: expire, dirty_writeback: writeback, .. } = config;
-    Ok(Box::new(Pdflush::new(Knobs { background, dirty, expire, writeback }, limit)))
+    let knobs = Knobs {
+        background: config.dirty_background_ratio,
+        dirty: config.dirty_ratio,
+        expire: config.dirty_expire,
+        writeback: config.dirty_writeback,
+    };
+    Ok(Box::new(Pdflush::new(knobs.checked()?, limit)))
 }

@@ -2,7 +2,6 @@
 
 use super::WriteBack;
 use super::pdflush::{Knobs, Pdflush};
-use super::ratio;
 use super::v2_6_17::{dirty_expire, dirty_writeback};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
@@ -45,8 +44,11 @@ fn dirty_ratio() -> u64 {
 
 pub(super) fn build(keys: &Keys, limit: u64) -> Result<Box<dyn WriteBack>, ConfigError> {
     let config: Config = read(keys)?;
-    let background = ratio("dirty_background_ratio", config.dirty_background_ratio)?;
-    let dirty = ratio("dirty_ratio", config.dirty_ratio)?;
-    let Config { dirty_expire: expire, dirty_writeback: writeback, .. } = config;
-    Ok(Box::new(Pdflush::new(Knobs { background, dirty, expire, writeback }, limit)))
+    let knobs = Knobs {
+        background: config.dirty_background_ratio,
+        dirty: config.dirty_ratio,
+        expire: config.dirty_expire,
+        writeback: config.dirty_writeback,
+    };
+    Ok(Box::new(Pdflush::new(knobs.checked()?, limit)))
 }
