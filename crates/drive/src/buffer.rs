@@ -730,13 +730,8 @@ impl Buffer {
         self.filled_last = index;
     }
 
-    /// The platters stop at `now`.
-    pub(crate) fn stop(&mut self, now: Time) {
-        self.stop_fill(now);
-    }
-
     /// The head leaves its track at `now`.
-    fn stop_fill(&mut self, now: Time) {
+    pub(crate) fn stop_fill(&mut self, now: Time) {
         let Some(index) = self.filling.take() else { return };
         let fill = match self.segments.get(index).fill {
             Fill::Track { landed, .. } => Fill::Track { landed, left: now },

@@ -85,11 +85,7 @@ impl Document {
             .split_once('=')
             .ok_or_else(|| refuse("expected key=value, such as volume.chunk=256KiB".into()))?;
         let path = path.trim();
-        let value = toml::from_str::<Map<String, Value>>(&format!("value = {text}"))
-            .ok()
-            .and_then(|mut table| table.remove("value"))
-            .unwrap_or_else(|| Value::String(text.trim().to_owned()));
-        self.put(path, value).map_err(refuse)
+        self.put(path, assigned(text)).map_err(refuse)
     }
 
     /// Puts `value` at `path`, making tables on the way.
@@ -196,6 +192,15 @@ fn record_value(text: &str, path: &str, value: &Spanned<DeValue<'_>>, places: &m
 /// The line of a byte, from 1.
 fn line_of(text: &str, byte: usize) -> usize {
     text.as_bytes()[..byte.min(text.len())].iter().filter(|&&byte| byte == b'\n').count() + 1
+}
+
+/// What the command line sets a key to with `=text`: a value as it is written in
+/// a file, or a name without quotes.
+pub fn assigned(text: &str) -> Value {
+    toml::from_str::<Map<String, Value>>(&format!("value = {text}"))
+        .ok()
+        .and_then(|mut table| table.remove("value"))
+        .unwrap_or_else(|| Value::String(text.trim().to_owned()))
 }
 
 #[cfg(test)]

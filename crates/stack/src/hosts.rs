@@ -8,7 +8,7 @@ use fullstroke_contract::registry::{Keys, known_keys, read, schema_of};
 use fullstroke_contract::{ConfigError, Node, Port, Source};
 use fullstroke_host::{HostConfig, Underneath};
 use fullstroke_stage::{Addresses, Region, Regions, Stage, StageConfig};
-use fullstroke_units::{Bytes, Duration, Sectors, Seed};
+use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Seed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -119,7 +119,7 @@ impl Hosts {
     }
 
     fn regions(&self, capacity: Sectors) -> Result<Regions, ConfigError> {
-        let sectors = |size: Bytes| Sectors(size.0 / 512);
+        let sectors = |size: Bytes| Sectors(size.0 / SECTOR_BYTES);
         let sizes: Vec<Option<Sectors>> = self.hosts.iter().map(|host| host.keys.size.map(sectors)).collect();
         match self.shared.addresses {
             Addresses::Whole => Ok(Regions::whole(self.hosts.len(), capacity)),

@@ -36,7 +36,7 @@ mod workloads;
 
 pub use build::{Run, Service, VolumeSummary};
 pub use config::{MeasurementConfig, Stack};
-pub use document::Document;
+pub use document::{Document, assigned};
 pub use error::StackError;
 pub use hosts::HostNodes;
 pub use overrides::Overrides;

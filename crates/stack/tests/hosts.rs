@@ -111,6 +111,7 @@ fn what_cannot_be_is_refused_at_its_key() {
         (host("elevater = \"cfq\""), "hosts[0].elevater", "did you mean `elevator`"),
         (host("[hosts.members]\nelevator = \"cfq\""), "hosts[0].members", "not this host's"),
         (two("", "", "fairness = \"weigthed\""), "shared.fairness", "did you mean `weighted`"),
+        (two("", "", "fairness = \"\""), "shared.fairness", "known: fifo, round-robin, weighted"),
         (two("", "", "quantum = \"64KiB\""), "shared.quantum", "unknown key"),
         (two("", "", "queue_depth = 0"), "shared.queue_depth", "at least 1"),
         (two("", "", "").replace("\"two\"", "\"one\""), "hosts[1].name", "twice"),

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// What several hosts share above the array, `[shared]`; the keys that are not
 /// its rule's.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StageConfig {
     /// Time that the stage's processor works on each request before it goes
@@ -52,10 +52,7 @@ impl StageConfig {
         let own = known_keys(&schema_of::<StageConfig>());
         let (of_stage, of_rule): (Keys, Keys) =
             table.clone().into_iter().partition(|(key, _)| own.contains(key));
-        let mut config: StageConfig = read(&of_stage)?;
-        if config.fairness.is_empty() {
-            config.fairness = in_turns();
-        }
+        let config: StageConfig = read(&of_stage)?;
         if config.queue_depth == Some(0) {
             return Err(ConfigError::new("queue_depth", "found 0; expected at least 1"));
         }

@@ -123,9 +123,9 @@ impl Node for Stage {
         let Slot { host, request, submitted, taken } = self.slots.take(completion.id.0 as u32);
         self.issued -= 1;
         let mut breakdown = completion.breakdown;
-        breakdown.queue += taken.since(submitted);
         breakdown.overhead += completion.submitted.since(taken);
-        cx.out.complete_to(host, Completion { id: request.id, submitted, breakdown, ..completion });
+        let worked_on = Completion { submitted: taken, breakdown, ..completion };
+        cx.out.complete_to(host, worked_on.held_since(submitted, request.id));
         if self.slots.is_empty() {
             self.idle_since = now;
         }

@@ -9,7 +9,8 @@ use fullstroke_files::fragmentation::{Fragmentation, Laid, laid_out};
 use fullstroke_files::script::{Player, Script, Tally};
 use fullstroke_files::{FileSystem, PAGE_BYTES, PAGE_SECTORS, Regions, Site, Stripe, Usage, make};
 use fullstroke_measure::table;
-use fullstroke_units::{Bytes, Sectors, Seed, Time};
+use fullstroke_stack::assigned;
+use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors, Seed, Time};
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -68,7 +69,7 @@ const LISTED: usize = 40;
 fn assignment(text: &str) -> Result<(String, Value), String> {
     let expected = || format!("found `{text}`; expected KEY=VALUE, such as allocation=reservation");
     let (key, value) = text.split_once('=').ok_or_else(expected)?;
-    let parsed = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
+    let parsed = assigned(value);
     // `kernel=2.6` is a name, not a number.
     let value = if parsed.is_f64() { Value::String(value.to_owned()) } else { parsed };
     Ok((key.trim().to_owned(), value))
@@ -104,7 +105,7 @@ struct Shown<'a> {
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
     let seed = Seed(arguments.seed);
-    let capacity = Sectors(arguments.size.0 / 512);
+    let capacity = Sectors(arguments.size.0 / SECTOR_BYTES);
     let keys: Keys = arguments.set.iter().cloned().collect();
     let site = Site { capacity, seed, stripe: arguments.stripe };
     let mut system = make(&arguments.kind, &keys, &site).map_err(Failure::input)?;

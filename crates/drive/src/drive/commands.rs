@@ -64,7 +64,7 @@ impl Drive {
         let Some(spin_down) = self.spin_down.filter(|_| !self.arm.rests()) else { return service };
         let last = service.finish;
         if let Some(buffer) = &mut self.buffer {
-            buffer.stop(last);
+            buffer.stop_fill(last);
         }
         service.finish += spin_down;
         service.breakdown.overhead += spin_down;

@@ -8,7 +8,7 @@
 use super::Fairness;
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
-use fullstroke_units::{Bytes, Sectors};
+use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::VecDeque;
@@ -46,7 +46,7 @@ struct Host {
 
 pub(super) fn build(keys: &Keys, weights: &[u32]) -> Result<Box<dyn Fairness>, ConfigError> {
     let config: WeightedConfig = read(keys)?;
-    let quantum = config.quantum.0 / 512;
+    let quantum = config.quantum.0 / SECTOR_BYTES;
     if quantum == 0 {
         return Err(ConfigError::new(
             "quantum",
