@@ -12,7 +12,9 @@
 //! end
 //! close mail/b
 //! write mail/a 4KiB 4KiB   # offset, length
+//! read mail/a              # all of it, or: read mail/a 4KiB 8KiB
 //! truncate mail/a 10KiB
+//! sleep 100ms
 //! rename mail/a mail/d
 //! fsync mail/d
 //! delete mail/c3           # a file or an empty directory
@@ -23,7 +25,7 @@ mod player;
 
 pub use player::{Failed, Player, Tally};
 
-use fullstroke_units::parse_bytes;
+use fullstroke_units::{Duration, parse_bytes, parse_duration};
 use std::fmt;
 
 /// Operations that a script may come to, its loops written out.
@@ -42,6 +44,8 @@ pub enum Step {
     Append(String, u64),
     /// Bytes from an offset on: path, offset, length.
     Write(String, u64, u64),
+    /// Bytes from an offset on, as far as there are any: path, offset, length.
+    Read(String, u64, u64),
     /// A new length.
     Truncate(String, u64),
     /// Opens a file for writing; creates it if it is not there.
@@ -56,6 +60,8 @@ pub enum Step {
     Fsync(String),
     /// Makes everything durable.
     Sync,
+    /// Nothing, for so long.
+    Sleep(Duration),
 }
 
 /// A script that was read.
@@ -82,8 +88,8 @@ impl fmt::Display for ScriptError {
 impl std::error::Error for ScriptError {}
 
 const KNOWN: &[&str] = &[
-    "mkdir", "create", "append", "write", "truncate", "open", "close", "delete", "rename", "fsync", "sync",
-    "repeat", "end",
+    "mkdir", "create", "append", "write", "read", "truncate", "open", "close", "delete", "rename", "fsync",
+    "sync", "sleep", "repeat", "end",
 ];
 
 /// The words of a line, its number, without comment.
@@ -181,6 +187,8 @@ fn operation(words: &[&str], counters: &[u64]) -> Result<Step, String> {
         ["create", at, length] => Step::Create(path(at), bytes(length)?),
         ["append", at, length] => Step::Append(path(at), bytes(length)?),
         ["write", at, offset, length] => Step::Write(path(at), bytes(offset)?, bytes(length)?),
+        ["read", at] => Step::Read(path(at), 0, u64::MAX),
+        ["read", at, offset, length] => Step::Read(path(at), bytes(offset)?, bytes(length)?),
         ["truncate", at, length] => Step::Truncate(path(at), bytes(length)?),
         ["open", at] => Step::Open(path(at)),
         ["close", at] => Step::Close(path(at)),
@@ -188,6 +196,7 @@ fn operation(words: &[&str], counters: &[u64]) -> Result<Step, String> {
         ["rename", from, to] => Step::Rename(path(from), path(to)),
         ["fsync", at] => Step::Fsync(path(at)),
         ["sync"] => Step::Sync,
+        ["sleep", time] => Step::Sleep(parse_duration(time).map_err(|error| error.to_string())?),
         _ => return Err(unknown(words)),
     })
 }
@@ -198,6 +207,7 @@ fn unknown(words: &[&str]) -> String {
         "create" => "create PATH [SIZE]",
         "append" => "append PATH SIZE",
         "write" => "write PATH OFFSET SIZE",
+        "read" => "read PATH [OFFSET SIZE]",
         "truncate" => "truncate PATH SIZE",
         "open" => "open PATH",
         "close" => "close PATH",
@@ -205,6 +215,7 @@ fn unknown(words: &[&str]) -> String {
         "rename" => "rename FROM TO",
         "fsync" => "fsync PATH",
         "sync" => "sync",
+        "sleep" => "sleep TIME",
         other => {
             let near = fullstroke_contract::registry::nearest(other, KNOWN);
             return format!("there is no operation `{other}`{near}; known: {}", KNOWN.join(", "));

@@ -108,6 +108,7 @@ impl Mounted {
                 file.seek(SeekFrom::Start(*offset))?;
                 fill(&mut file, *bytes)
             }
+            Step::Read(at, ..) => fs::read(path(at)).map(drop),
             Step::Truncate(at, bytes) => OpenOptions::new().write(true).open(path(at))?.set_len(*bytes),
             Step::Open(at) => {
                 let file = OpenOptions::new().create(true).append(true).open(path(at))?;
@@ -125,6 +126,8 @@ impl Mounted {
             Step::Sync => {
                 run("sync", &["-f", &self.at.to_string_lossy()]).map(drop).map_err(std::io::Error::other)
             }
+            // Nothing here goes by the clock.
+            Step::Sleep(_) => Ok(()),
         }
     }
 

@@ -122,6 +122,14 @@ impl<'a> Player<'a> {
                 self.write(file, *offset, *bytes)?;
                 self.close_unless_open(file)
             }
+            Step::Read(path, offset, bytes) => {
+                let file = self.find(path)?;
+                let length = self.system.attributes(file)?.bytes.0;
+                let end = offset.saturating_add(*bytes).min(length);
+                let pages = offset / PAGE_BYTES..end.div_ceil(PAGE_BYTES);
+                self.extents.clear();
+                self.system.read_map(self.caller, file, pages, &mut self.extents, &mut self.touches)
+            }
             Step::Truncate(path, bytes) => {
                 let file = self.find(path)?;
                 self.system.truncate(self.caller, file, Bytes(*bytes), &mut self.touches)?;
@@ -149,6 +157,10 @@ impl<'a> Player<'a> {
                 self.carry_out(&plan)
             }
             Step::Sync => self.sync(),
+            Step::Sleep(time) => {
+                self.caller.now += *time;
+                Ok(())
+            }
         }
     }
 
