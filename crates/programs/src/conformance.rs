@@ -59,7 +59,9 @@ impl Plain {
             let answer = processes[index].answer.take();
             let process = index as u32;
             let turn = Turn { now, process, answer: answer.as_ref(), events: &mut events };
-            match program.next(turn) {
+            let next = program.next(turn);
+            let goes_on = next != Next::Wait;
+            match next {
                 Next::Call(call) => {
                     self.calls.push((process, format!("{call:?}")));
                     let (kind, result) = self.call(process, &call);
@@ -76,7 +78,7 @@ impl Plain {
                 Next::Fail(message) => return Err(message),
             }
             for (other, waiting) in processes.iter_mut().enumerate() {
-                if other != index && waiting.waits {
+                if goes_on && other != index && waiting.waits {
                     (waiting.waits, waiting.at) = (false, now.max(waiting.at));
                 }
             }

@@ -13,8 +13,8 @@ pub enum Next<'a> {
     Call(Call<'a>),
     /// It computes, or sleeps, for so long.
     Compute(Duration),
-    /// It waits for the other processes of its program: it is asked again whenever
-    /// one of them has been asked.
+    /// It waits for the other processes of its program: it is asked again when one of
+    /// them has gone on (has answered with anything but this).
     Wait,
     /// It is over.
     End,
