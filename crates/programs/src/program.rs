@@ -123,6 +123,9 @@ pub struct Kind {
     pub file: Option<&'static str>,
     /// Reads it from its keys, and the text of the file if they name one.
     pub read: ReadProgram,
+    /// Keys of a small one, as a stack file has them, for the reference page; files
+    /// are named from the root of the sources.
+    pub example: &'static str,
 }
 
 /// Reads a program's recipe from its keys, and the text of the file if they name one.

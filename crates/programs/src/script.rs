@@ -30,7 +30,7 @@ pub(crate) const ENTRY: Entry<Kind> = Entry {
     name: "script",
     summary: "a list of file operations, with loops and pauses",
     schema: schema_of::<Config>,
-    build: Kind { file: Some("file"), read: read_recipe },
+    build: Kind { file: Some("file"), read: read_recipe, example: "file = \"samples/files/small.fs\"" },
 };
 
 fn read_recipe(keys: &Keys, text: Option<&str>) -> Result<Box<dyn Recipe>, ProgramError> {
