@@ -1,7 +1,7 @@
 //! Reads the whole volume once, from its beginning to its end, one request
 //! after the other.
 
-use super::{Kind, Workload, WorkloadError};
+use super::{Kind, Read, Workload, WorkloadError};
 use fullstroke_contract::registry::{Entry, read, schema_of};
 use fullstroke_contract::{
     Completion, ConfigError, Cx, Extent, Node, Port, Request, RequestId, Source, Wake,
@@ -15,7 +15,7 @@ pub(super) const ENTRY: Entry<Kind> = Entry {
     summary: "reads the whole volume once",
     schema: schema_of::<WholeConfig>,
     build: Kind {
-        read: |keys, _| Ok(Box::new(read::<WholeConfig>(keys)?)),
+        read: Read::Itself(|keys, _| Ok(Box::new(read::<WholeConfig>(keys)?))),
         tables: &[],
         alone: false,
         example: "size = \"1MiB\"",

@@ -1,6 +1,6 @@
 //! What the nodes of a machine have counted, for reports and metrics.
 
-use crate::{LayerReadings, MemberStatistics};
+use crate::{HostReadings, LayerReadings, MemberStatistics};
 
 /// All counters since the beginning of a run, gathered node by node in the order
 /// of the graph.
@@ -10,6 +10,8 @@ pub struct Counters {
     pub drives: Vec<MemberStatistics>,
     /// What other layers counted, by name.
     pub layers: Vec<LayerReadings>,
+    /// What hosts with programs counted.
+    pub hosts: Vec<HostReadings>,
     /// Damaged rows that workloads left out, as the user allowed.
     pub skipped_rows: u64,
     /// What is wrong with what workloads read that the requests do not tell, such

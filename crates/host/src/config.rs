@@ -54,8 +54,10 @@ pub struct HostKeys {
     /// Whether an elevator that waits for one member's next request lets the
     /// others work.
     pub per_member_anticipation: Option<bool>,
-    /// A page cache through which programs read and write the device; none unless
-    /// said.
+    /// The file system that programs work on, with them alone.
+    pub files: Option<Keys>,
+    /// A page cache through which programs read and write the device, or its files;
+    /// none unless said.
     #[schemars(with = "Option<MemoryKeys>")]
     pub memory: Option<Keys>,
     /// A host table of its own for each drive of a volume of several: two levels.
@@ -101,6 +103,7 @@ impl HostConfig {
     fn read_members(table: &Keys) -> Result<HostConfig, ConfigError> {
         for (key, message) in [
             ("members", "a drive has no members; leave it out"),
+            ("files", "the file system is the host's, above the volume; give it to [host] itself"),
             ("memory", "the page cache is the host's, above the volume; give it to [host] itself"),
         ] {
             if table.contains_key(key) {
@@ -126,8 +129,16 @@ impl HostConfig {
         Ok(config)
     }
 
-    /// The page cache, empty.
-    fn cache(&self) -> Result<Option<Cache>, ConfigError> {
+    /// The table `files`, if there is one.
+    pub fn files(&self) -> Option<&Keys> {
+        self.keys.files.as_ref()
+    }
+
+    /// The page cache, empty, if there is one.
+    ///
+    /// # Errors
+    /// As [`read`](HostConfig::read).
+    pub fn cache(&self) -> Result<Option<Cache>, ConfigError> {
         let Some(table) = &self.keys.memory else { return Ok(None) };
         let default = Queue::default();
         let queue = Queue {
@@ -200,7 +211,7 @@ impl HostConfig {
     fn check_plain(&self) -> Result<(), ConfigError> {
         let given = serde_json::to_value(&self.keys).unwrap_or_default();
         let without_effect = given.as_object().into_iter().flatten().find(|(key, value)| {
-            !value.is_null() && !["queue_depth", "members", "memory"].contains(&key.as_str())
+            !value.is_null() && !["queue_depth", "members", "memory", "files"].contains(&key.as_str())
         });
         match without_effect {
             None => Ok(()),

@@ -8,8 +8,8 @@
 //! each has the device open for itself.
 
 use fullstroke_contract::{
-    Completion, Counters, Cx, Extent, Gauge, Hints, LayerReadings, Node, Object, Operation, Out, Port,
-    Request, RequestId, Slots, Status, Wake,
+    Completion, Counters, Cx, Extent, Gauge, Hints, Node, Object, Operation, Out, Port, Request, RequestId,
+    Slots, Status, Wake,
 };
 use fullstroke_memory::{
     Access, Answer, Cache, FileId, Io, IoId, Out as CacheOut, PAGE_BYTES, Run, Ticket, Why,
@@ -232,24 +232,6 @@ impl Node for PagedDevice {
     }
 
     fn count(&self, _: Time, counters: &mut Counters) {
-        let (counted, gauges) = (self.cache.counters(), self.cache.gauges());
-        let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
-        let megabytes = |pages: u64| (pages * PAGE_BYTES) as f64 / 1e6;
-        counters.layers.push(LayerReadings::new(
-            "page cache",
-            &[
-                ("memory_hit_share", share(counted.hits, counted.read)),
-                ("memory_read_ahead_mb", megabytes(counted.ahead)),
-                ("memory_read_ahead_used_share", share(counted.ahead_used, counted.ahead)),
-                ("memory_dirtied_mb", megabytes(counted.dirtied)),
-                ("memory_written_background_mb", megabytes(counted.back_background)),
-                ("memory_written_periodic_mb", megabytes(counted.back_periodic)),
-                ("memory_written_throttled_mb", megabytes(counted.back_throttled)),
-                ("memory_written_sync_mb", megabytes(counted.back_sync)),
-                ("memory_written_reclaim_mb", megabytes(counted.back_reclaim)),
-                ("memory_dirty_mb", megabytes(gauges.dirty)),
-                ("memory_throttled_ms", counted.throttled.as_millis_f64()),
-            ],
-        ));
+        counters.layers.push(self.cache.readings());
     }
 }

@@ -22,6 +22,7 @@ mod dirty;
 mod out;
 pub mod pages;
 pub mod read_ahead;
+mod readings;
 pub mod replacement;
 mod run;
 pub mod write_back;

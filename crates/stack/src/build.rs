@@ -6,14 +6,17 @@ use crate::hosts::HostNodes;
 use crate::link::LinkSpec;
 use crate::rebuild::{Members, RebuildKeys, RebuiltMember};
 use crate::stripes::Striped;
+use crate::upper::{Ground, stripe_of};
+use crate::workloads::{Numbers, Place};
 use fullstroke_contract::registry::{self, Entry, Keys};
-use fullstroke_contract::{ConfigError, Node, Stripes};
+use fullstroke_contract::{ConfigError, Node, Source, Stripes};
 use fullstroke_controller::Controller;
 use fullstroke_drive::Model;
 use fullstroke_engine::{Branch, Engine, Graph};
 use fullstroke_host::{HostConfig, Underneath};
 use fullstroke_smart::SmartArray;
-use fullstroke_units::{Angle, Bytes, Sectors, Seed};
+use fullstroke_units::{Angle, Bytes, Duration, Sectors, Seed, Time};
+use fullstroke_vfs::Vfs;
 use fullstroke_volume::{BuildLayout, Layout, Shape, Volume};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -71,9 +74,15 @@ impl Run {
         let layers = stack.layers()?;
         let capacity = stack.volume.capacity().map_err(fail)?;
         let hosts = match &stack.hosts {
-            Some(hosts) => hosts.nodes(capacity, stack.seed(), &stack.document)?,
+            Some(hosts) => {
+                let counted_from = Time::ZERO + stack.measurement().warm_up;
+                hosts.nodes(capacity, stack.seed(), counted_from, &stack.document)?
+            }
             None => {
-                let source = stack.workloads.source(capacity, stack.seed(), &stack.document)?;
+                let source = match stack.programs()? {
+                    Some(programs) => Box::new(programs) as Box<dyn Source>,
+                    None => stack.workloads.source(capacity, stack.seed(), &stack.document)?,
+                };
                 vec![HostNodes { source, layers: Vec::new() }]
             }
         };
@@ -110,6 +119,10 @@ impl Stack {
         if self.hosts.is_some() {
             let message = "several hosts run their own workloads; a stack that is served has clients instead";
             return Err(self.document.error(ConfigError::new("hosts", message)));
+        }
+        if self.host.files().is_some() {
+            let message = "clients have file systems of their own; leave it out of a stack that is served";
+            return Err(self.document.error(ConfigError::new("host.files", message)));
         }
         if self.host.has_memory() {
             let message = "clients have page caches of their own; leave it out of a stack that is served";
@@ -161,6 +174,10 @@ impl Stack {
                 Some(host) => Branch::over(host, array),
                 None => array,
             };
+            if self.workloads.are_programs() {
+                // Their memory holds pages of files, and stands with these.
+                return Ok(block);
+            }
             let memory = self.host.memory(self.volume.capacity()?).map_err(|error| error.below("host"))?;
             Ok(match memory {
                 Some(memory) => Branch::over(memory, block),
@@ -168,6 +185,26 @@ impl Stack {
             })
         };
         layers().map_err(|error| self.document.error(error))
+    }
+
+    /// The programs of the only host, above its files.
+    fn programs(&self) -> Result<Option<Vfs>, StackError> {
+        let fail = |error: ConfigError| self.document.error(error);
+        let stripe = match self.controller {
+            None if !self.volume.is_drive() => self.volume.layout().map_err(fail)?.geometry().stripe(),
+            // Behind a controller nobody knows.
+            _ => None,
+        };
+        let ground = Ground {
+            capacity: self.volume.capacity().map_err(fail)?,
+            stripe: stripe.and_then(stripe_of),
+            seed: self.seed(),
+            start: Duration::ZERO,
+            counted_from: Time::ZERO + self.measurement().warm_up,
+        };
+        let place = Place { document: &self.document, path: "" };
+        let host = (&self.host, "host");
+        self.upper.programs(&self.workloads, host, &ground, &mut Numbers::default(), &place)
     }
 
     /// Whether the host can have a layer above each drive.

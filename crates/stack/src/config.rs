@@ -4,6 +4,7 @@ use crate::build::{Run, VolumeSpec};
 use crate::document::Document;
 use crate::hosts::Hosts;
 use crate::link::LinkSpec;
+use crate::upper::UpperConfig;
 use crate::volume::{Inherited, Spindles, read_volume};
 use crate::workload::{Workload, no_workload};
 use crate::workloads::{Place, Workloads};
@@ -34,6 +35,7 @@ pub struct Stack {
     pub(crate) document: Document,
     pub(crate) workloads: Workloads,
     pub(crate) host: HostConfig,
+    pub(crate) upper: UpperConfig,
     /// In place of both, where there are several.
     pub(crate) hosts: Option<Hosts>,
     pub(crate) controller: Option<ControllerConfig>,
@@ -97,6 +99,7 @@ impl Stack {
         let workloads =
             Workloads::read(document.values(), &Place { document: &document, path: "" }, &folder)?;
         let tables = Tables::read(&document).map_err(|error| document.error(error))?;
+        let upper = UpperConfig::read(&tables.host).map_err(|error| document.error(error.below("host")))?;
         let Tables { title, seed, host, controller, link, mut volume, measurement } = tables;
         let spindles = Spindles::take(&mut volume);
         let mut volume = read_volume(&document, &folder, &volume, "volume", &Inherited::default())?;
@@ -112,6 +115,7 @@ impl Stack {
             document,
             workloads,
             host,
+            upper,
             hosts,
             controller,
             link,

@@ -2,13 +2,14 @@
 
 use crate::StackError;
 use crate::document::Document;
+use crate::upper::{Ground, UpperConfig};
 use crate::workload::{kind_of, no_workload};
 use crate::workloads::{Numbers, Place, Workloads, check_beside_others, check_name};
 use fullstroke_contract::registry::{Keys, known_keys, read, schema_of};
 use fullstroke_contract::{ConfigError, Node, Port, Source};
 use fullstroke_host::{HostConfig, Underneath};
 use fullstroke_stage::{Addresses, Region, Regions, Stage, StageConfig};
-use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Seed};
+use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Seed, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -50,6 +51,7 @@ pub(crate) struct Hosts {
 struct Host {
     keys: HostsKeys,
     layer: HostConfig,
+    upper: UpperConfig,
     workloads: Workloads,
 }
 
@@ -145,6 +147,7 @@ impl Hosts {
         &self,
         capacity: Sectors,
         seed: Seed,
+        counted_from: Time,
         document: &Document,
     ) -> Result<Vec<HostNodes>, StackError> {
         let regions = self.regions(capacity).map_err(|error| document.error(error))?;
@@ -155,12 +158,24 @@ impl Hosts {
             let place = Place { document, path: &path };
             let Region { sectors, .. } = regions.of(Port::of(index));
             let seed = seed.of(&format!("host {}", host.keys.name));
-            let source = host.workloads.of_host(sectors, seed, host.keys.start, &mut numbers, &place)?;
+            let start = host.keys.start;
+            let ground = Ground { capacity: sectors, stripe: None, seed, start, counted_from };
+            let programs =
+                host.upper.programs(&host.workloads, (&host.layer, ""), &ground, &mut numbers, &place)?;
             let underneath = Underneath { capacity: sectors, drive: false, stripes: None };
             let layer = host.layer.build(underneath).map_err(|error| place.error(error))?;
-            let memory = host.layer.memory(sectors).map_err(|error| place.error(error))?;
-            let layers = memory.into_iter().chain(layer).collect();
-            nodes.push(HostNodes { source: Box::new(source), layers });
+            let layer = layer.into_iter();
+            nodes.push(match programs {
+                Some(programs) => {
+                    let source = Box::new(programs.called(&host.keys.name));
+                    HostNodes { source, layers: layer.collect() }
+                }
+                None => {
+                    let source = host.workloads.of_host(sectors, seed, start, &mut numbers, &place)?;
+                    let memory = host.layer.memory(sectors).map_err(|error| place.error(error))?;
+                    HostNodes { source: Box::new(source), layers: memory.into_iter().chain(layer).collect() }
+                }
+            });
         }
         Ok(nodes)
     }
@@ -226,5 +241,6 @@ fn read_host(item: &Value, before: &[Host], place: &Place<'_>, folder: &Path) ->
         );
     }
     let layer = HostConfig::read(&of_layer).map_err(|error| place.error(error))?;
-    Ok(Host { keys, layer, workloads })
+    let upper = UpperConfig::read(&layer).map_err(|error| place.error(error))?;
+    Ok(Host { keys, layer, upper, workloads })
 }

@@ -30,6 +30,7 @@ mod rebuild;
 mod reference;
 mod schema;
 mod stripes;
+mod upper;
 mod volume;
 mod workload;
 mod workloads;

@@ -14,6 +14,7 @@ use fullstroke_drive::DriveConfig;
 use fullstroke_host::{HostKeys, elevator};
 use fullstroke_memory::MemoryKeys;
 use fullstroke_stage::StageConfig;
+use fullstroke_vfs::FilesKeys;
 use fullstroke_workload::{addresses, arrivals};
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -54,6 +55,13 @@ pub fn reference() -> String {
     section(&mut page, "[host]", "");
     keys(&mut page, schema_of::<HostKeys>().as_value());
     policies(&mut page, "Elevators: `elevator = ...` in `[host]` or `[host.members]`", elevator::REGISTRY);
+    section(
+        &mut page,
+        "[host.files]",
+        "The file system that programs work on; only with them. What each models: [files.md](files.md). It has these keys, and those of its kind.",
+    );
+    keys(&mut page, schema_of::<FilesKeys>().as_value());
+    policies(&mut page, "File systems: `kind = ...` in `[host.files]`", fullstroke_files::REGISTRY);
     section(
         &mut page,
         "[host.memory]",

@@ -11,6 +11,7 @@ use fullstroke_controller::ControllerConfig;
 use fullstroke_drive::DriveConfig;
 use fullstroke_host::{HostKeys, elevator};
 use fullstroke_stage::StageConfig;
+use fullstroke_vfs::FilesKeys;
 use fullstroke_workload::{addresses, arrivals};
 use serde_json::{Map, Value, json};
 
@@ -21,7 +22,7 @@ pub(crate) fn stack() -> Value {
         LAYOUTS.iter().map(|entry| policy(entry, "layout", volume_keys(), &mut definitions)).collect();
     let mut each = Vec::new();
     let mut beside = Vec::new();
-    for kind in workload::REGISTRY {
+    for kind in workload::REGISTRY.iter() {
         let schema = one_workload(kind, &mut definitions);
         if !kind.build.alone {
             beside.push(schema.clone());
@@ -97,7 +98,8 @@ fn side_by_side(kinds: Vec<Value>, definitions: &mut Map<String, Value>) -> Valu
 /// Several hosts, each with workloads of these kinds, and keys of `[host]`.
 fn hosts(kinds: &[Value], workloads: &Value, definitions: &mut Map<String, Value>) -> Value {
     let mut host = hoisted(schema_of::<HostsKeys>().into(), definitions);
-    let layer = hoisted(schema_of::<HostKeys>().into(), definitions);
+    let mut layer = hoisted(schema_of::<HostKeys>().into(), definitions);
+    layer["properties"]["files"] = files(definitions);
     if let (Some(properties), Some(layer)) =
         (host["properties"].as_object_mut(), layer["properties"].as_object())
     {
@@ -119,14 +121,25 @@ fn hosts(kinds: &[Value], workloads: &Value, definitions: &mut Map<String, Value
 fn host(definitions: &mut Map<String, Value>) -> Value {
     let mut plain = hoisted(schema_of::<HostKeys>().into(), definitions);
     plain["properties"]["members"] = json!({ "$ref": "#/$defs/Host" });
+    plain["properties"]["files"] = files(definitions);
     let keys = plain["properties"].as_object().cloned().unwrap_or_default();
     let with_elevator =
         elevator::REGISTRY.iter().map(|entry| policy(entry, "elevator", keys.clone(), definitions));
     let mut each: Vec<Value> = with_elevator.collect();
-    let without = ["queue_depth", "memory", "members"].map(|key| (key.to_owned(), keys[key].clone()));
+    let without =
+        ["queue_depth", "files", "memory", "members"].map(|key| (key.to_owned(), keys[key].clone()));
     plain["properties"] = Value::Object(without.into_iter().collect());
     each.insert(0, plain);
     json!({ "anyOf": each })
+}
+
+/// A file system: what all have, and the keys of each.
+fn files(definitions: &mut Map<String, Value>) -> Value {
+    let common = hoisted(schema_of::<FilesKeys>().into(), definitions);
+    let common = common["properties"].as_object().cloned().unwrap_or_default();
+    let each =
+        fullstroke_files::REGISTRY.iter().map(|entry| policy(entry, "kind", common.clone(), definitions));
+    json!({ "anyOf": each.collect::<Vec<Value>>() })
 }
 
 /// A choice among the policies of a registry.

@@ -1,10 +1,12 @@
 //! A workload of a stack file, by its kind.
 //!
 //! A kind is one file: its keys, a type that implements [`Workload`], its
-//! entry, and one line in [`REGISTRY`].
+//! entry, and one line in [`REGISTRY`]. Programs are kinds, too, by a registry of
+//! their own ([`fullstroke_programs::REGISTRY`]).
 
 mod fio;
 mod processes;
+mod program;
 mod streams;
 mod synthetic;
 mod trace;
@@ -20,15 +22,23 @@ use crate::StackError;
 use crate::document::Document;
 use fullstroke_contract::registry::{Entry, Keys, check_known, find, known_keys};
 use fullstroke_contract::{ConfigError, Source};
+use fullstroke_programs::Program;
 use fullstroke_units::{Sectors, Seed};
 use schemars::Schema;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 /// A workload as its keys describe it.
 pub(crate) trait Workload: Send + Sync {
     /// What issues its requests on a volume of `capacity`, fresh, at time 0.
     fn source(&self, capacity: Sectors, seed: Seed) -> Result<Box<dyn Source>, WorkloadError>;
+
+    /// The program that it is, at its beginning, and what kind, if it is one: it works
+    /// on files, and has no source of its own.
+    fn program(&self, _seed: Seed) -> Option<(&'static str, Box<dyn Program>)> {
+        None
+    }
 
     /// Changes its keys for the digest of the stack: files are what they say,
     /// not where they lie.
@@ -60,6 +70,15 @@ pub(crate) trait Workload: Send + Sync {
 /// these describe it.
 pub(crate) type ReadWorkload = fn(&Keys, &Path) -> Result<Box<dyn Workload>, WorkloadError>;
 
+/// Who reads a workload.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Read {
+    /// A function of its own.
+    Itself(ReadWorkload),
+    /// The program's.
+    Program(&'static Entry<fullstroke_programs::Kind>),
+}
+
 /// The key of a table within a workload's keys, and its schema.
 pub(crate) type Table = (&'static str, fn() -> Schema);
 
@@ -67,7 +86,7 @@ pub(crate) type Table = (&'static str, fn() -> Schema);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kind {
     /// Reads it.
-    pub(crate) read: ReadWorkload,
+    pub(crate) read: Read,
     /// Tables within its keys, or lists of them.
     pub(crate) tables: &'static [Table],
     /// Whether it has results of its own, so that nothing runs beside it.
@@ -77,9 +96,11 @@ pub(crate) struct Kind {
     pub(crate) example: &'static str,
 }
 
-/// Every kind of workload.
-pub(crate) const REGISTRY: &[Entry<Kind>] =
-    &[trace::ENTRY, synthetic::ENTRY, processes::ENTRY, streams::ENTRY, fio::ENTRY];
+/// Every kind of workload, those that are programs last.
+pub(crate) static REGISTRY: LazyLock<Vec<Entry<Kind>>> = LazyLock::new(|| {
+    let own = [trace::ENTRY, synthetic::ENTRY, processes::ENTRY, streams::ENTRY, fio::ENTRY];
+    own.into_iter().chain(program::entries()).collect()
+});
 
 /// Why there is no workload, or no source of its requests.
 #[derive(Debug)]
@@ -115,7 +136,7 @@ impl From<StackError> for WorkloadError {
 /// The kind that the key `kind` names.
 pub(crate) fn kind_of(keys: &Keys) -> Result<&'static Entry<Kind>, ConfigError> {
     match keys.get("kind") {
-        Some(Value::String(name)) => find("workload", REGISTRY, "kind", name),
+        Some(Value::String(name)) => find("workload", &REGISTRY, "kind", name),
         _ => Err(no_workload()),
     }
 }
@@ -130,7 +151,10 @@ pub(crate) fn read_workload(
     own.remove("kind");
     check_known(&own, &known_keys(&(kind.schema)()))?;
     kind.build.tables.iter().try_for_each(|&(key, schema)| check_table(&own, key, schema))?;
-    (kind.build.read)(&own, folder)
+    match kind.build.read {
+        Read::Itself(read) => read(&own, folder),
+        Read::Program(entry) => program::read(entry, &own, folder),
+    }
 }
 
 /// An error that names the nearest known key if a table within the keys, or one

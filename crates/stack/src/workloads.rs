@@ -5,7 +5,9 @@ use crate::document::Document;
 use crate::workload::{Kind, REGISTRY, Workload, WorkloadError, kind_of, names, no_workload, read_workload};
 use fullstroke_contract::registry::{Entry, Keys, known_keys, read, schema_of};
 use fullstroke_contract::{ConfigError, Source};
+use fullstroke_programs::Program;
 use fullstroke_units::{Duration, Sectors, Seed};
+use fullstroke_vfs::Started;
 use fullstroke_workload::{Part, SideBySide};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -161,6 +163,61 @@ impl Workloads {
             }
         };
         Ok(SideBySide::new(parts).numbered_from(first))
+    }
+
+    /// Whether they are programs.
+    pub(crate) fn are_programs(&self) -> bool {
+        let is_program = |workload: &dyn Workload| workload.program(Seed(0)).is_some();
+        match self {
+            Workloads::Clients => false,
+            Workloads::One(one) => is_program(&**one),
+            Workloads::Several(several) => several.iter().any(|named| is_program(&*named.workload)),
+        }
+    }
+
+    /// The programs that they are; `None` if they are none.
+    ///
+    /// # Errors
+    /// Programs beside workloads that are none.
+    pub(crate) fn programs(
+        &self,
+        seed: Seed,
+        start: Duration,
+        numbers: &mut Numbers,
+    ) -> Result<Option<Vec<Started>>, ConfigError> {
+        let mut started = |name: Option<&WorkloadKeys>, kind: &str, program: Box<dyn Program>| Started {
+            name: name.map_or(kind, |keys| &keys.name).to_owned(),
+            start: start + name.map_or(Duration::ZERO, |keys| keys.start),
+            background: name.is_some_and(|keys| keys.background),
+            workload: numbers.workloads,
+            first_process: numbers.take(program.processes()),
+            program,
+        };
+        match self {
+            Workloads::Clients => Ok(None),
+            Workloads::One(one) => {
+                Ok(one.program(seed).map(|(kind, program)| vec![started(None, kind, program)]))
+            }
+            Workloads::Several(several) => {
+                let mut all = Vec::new();
+                let mut other = None;
+                for (index, named) in several.iter().enumerate() {
+                    let seed = seed.of(&format!("workload {}", named.keys.name));
+                    match named.workload.program(seed) {
+                        Some((kind, program)) => all.push(started(Some(&named.keys), kind, program)),
+                        None => other = other.or(Some(index)),
+                    }
+                }
+                match other {
+                    Some(index) if !all.is_empty() => {
+                        let message = "stands beside programs, which work on files, and issues requests to \
+                                       the device itself; give it a host of its own in [[hosts]]";
+                        Err(ConfigError::new(format!("workloads[{index}].kind"), message))
+                    }
+                    _ => Ok(Some(all).filter(|all| !all.is_empty())),
+                }
+            }
+        }
     }
 
     /// The workload, where there is one alone.

@@ -24,7 +24,14 @@ impl Cache {
     /// The pages of an object from `from` on are no longer wanted, dirty or not: it
     /// is truncated or deleted. Those under I/O go when it has ended.
     pub fn discard(&mut self, now: Time, object: Object, from: u64, out: &mut Out) {
-        let run = Run::new(object, from, u64::MAX - from);
+        self.discard_run(now, Run::new(object, from, u64::MAX - from), out);
+        if from == 0 {
+            self.dirty.forget(object);
+        }
+    }
+
+    /// The same of a run: pages of metadata that are metadata no more (`bforget`).
+    pub fn discard_run(&mut self, now: Time, run: Run, out: &mut Out) {
         self.each(run, !0, |cache, slot| {
             if cache.pages.get(slot).is(flag::BUSY) {
                 cache.pages.change(slot, flag::DOOMED, flag::DIRTY);
@@ -33,10 +40,8 @@ impl Cache {
             }
         });
         self.replacement.forgotten(run);
-        if from == 0 {
-            self.dirty.forget(object);
-        } else if self.pages.dirty_from(object, 0).is_none() {
-            self.dirty.leave(object);
+        if self.pages.dirty_from(run.object, 0).is_none() {
+            self.dirty.leave(run.object);
         }
         self.settle(now, out);
     }

@@ -1,6 +1,6 @@
 //! A job file of fio's as a workload.
 
-use super::{Kind, Workload, WorkloadError};
+use super::{Kind, Read, Workload, WorkloadError};
 use crate::StackError;
 use fullstroke_contract::Source;
 use fullstroke_contract::registry::{Entry, Keys, read, schema_of};
@@ -16,7 +16,7 @@ pub(super) const ENTRY: Entry<Kind> = Entry {
     summary: "a job file of fio's. Its options: [fio.md](fio.md)",
     schema: schema_of::<FioConfig>,
     build: Kind {
-        read: read_job_file,
+        read: Read::Itself(read_job_file),
         tables: &[],
         alone: true,
         example: "path = \"samples/jobs/mix-70-30.fio\"",

@@ -1,6 +1,6 @@
 //! Processes: closed loops side by side, each with results of its own.
 
-use super::{Kind, Workload, WorkloadError};
+use super::{Kind, Read, Workload, WorkloadError};
 use fullstroke_contract::Source;
 use fullstroke_contract::registry::{Entry, read, schema_of};
 use fullstroke_units::{Sectors, Seed};
@@ -11,7 +11,7 @@ pub(super) const ENTRY: Entry<Kind> = Entry {
     summary: "closed loops side by side, each with results of its own",
     schema: schema_of::<ProcessesConfig>,
     build: Kind {
-        read: |keys, _| Ok(Box::new(read::<ProcessesConfig>(keys)?)),
+        read: Read::Itself(|keys, _| Ok(Box::new(read::<ProcessesConfig>(keys)?))),
         tables: &[("processes", schema_of::<ProcessConfig>)],
         alone: false,
         example: "duration = \"10s\"\nprocesses = [{ name = \"reader\", count = 4 }, { name = \"writer\", read_share = 0 }]",

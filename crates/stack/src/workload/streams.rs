@@ -1,6 +1,6 @@
 //! Media streams: a server and its clients.
 
-use super::{Kind, Workload, WorkloadError};
+use super::{Kind, Read, Workload, WorkloadError};
 use fullstroke_contract::Source;
 use fullstroke_contract::registry::{Entry, read, schema_of};
 use fullstroke_units::{Sectors, Seed};
@@ -12,7 +12,7 @@ pub(super) const ENTRY: Entry<Kind> = Entry {
               a byte that is not there when it is needed is an underrun",
     schema: schema_of::<StreamsConfig>,
     build: Kind {
-        read: |keys, _| Ok(Box::new(read::<StreamsConfig>(keys)?)),
+        read: Read::Itself(|keys, _| Ok(Box::new(read::<StreamsConfig>(keys)?))),
         tables: &[("variation", schema_of::<VariationConfig>), ("bit_rates", schema_of::<WeightedBitRate>)],
         alone: true,
         example: "streams = 20\nbit_rate = \"2Mbit/s\"\nduration = \"10s\"",

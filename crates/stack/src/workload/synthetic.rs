@@ -1,6 +1,6 @@
 //! A synthetic load: an arrival process, an address pattern, sizes and a mix.
 
-use super::{Kind, Workload, WorkloadError};
+use super::{Kind, Read, Workload, WorkloadError};
 use fullstroke_contract::Source;
 use fullstroke_contract::registry::{Entry, read, schema_of};
 use fullstroke_units::{Sectors, Seed};
@@ -11,7 +11,7 @@ pub(super) const ENTRY: Entry<Kind> = Entry {
     summary: "a load made of an arrival process, an address pattern, sizes and a share of reads",
     schema: schema_of::<SyntheticConfig>,
     build: Kind {
-        read: |keys, _| Ok(Box::new(read::<SyntheticConfig>(keys)?)),
+        read: Read::Itself(|keys, _| Ok(Box::new(read::<SyntheticConfig>(keys)?))),
         tables: &[],
         alone: false,
         example: "requests = 10000\narrivals = { process = \"poisson\", rate_per_s = 100 }",

@@ -1,6 +1,6 @@
 //! A trace as a source of requests: at its own times, or closed.
 
-use super::{Kind, Workload, WorkloadError};
+use super::{Kind, Read, Workload, WorkloadError};
 use crate::StackError;
 use fullstroke_contract::registry::{Entry, Keys, read, schema_of};
 use fullstroke_contract::{
@@ -19,7 +19,7 @@ pub(super) const ENTRY: Entry<Kind> = Entry {
     summary: "a block trace. Formats: [traces.md](traces.md)",
     schema: schema_of::<TraceConfig>,
     build: Kind {
-        read: read_trace,
+        read: Read::Itself(read_trace),
         tables: &[],
         alone: false,
         example: "path = \"samples/pgbench.parquet\"\nbeyond = \"wrap\"",

@@ -1,0 +1,29 @@
+//! What a cache has counted, as reports have it.
+
+use crate::{Cache, PAGE_BYTES};
+use fullstroke_contract::LayerReadings;
+
+impl Cache {
+    /// Its readings, for a host's report.
+    pub fn readings(&self) -> LayerReadings {
+        let (counted, gauges) = (self.counters(), self.gauges());
+        let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
+        let megabytes = |pages: u64| (pages * PAGE_BYTES) as f64 / 1e6;
+        LayerReadings::new(
+            "page cache",
+            &[
+                ("memory_hit_share", share(counted.hits, counted.read)),
+                ("memory_read_ahead_mb", megabytes(counted.ahead)),
+                ("memory_read_ahead_used_share", share(counted.ahead_used, counted.ahead)),
+                ("memory_dirtied_mb", megabytes(counted.dirtied)),
+                ("memory_written_background_mb", megabytes(counted.back_background)),
+                ("memory_written_periodic_mb", megabytes(counted.back_periodic)),
+                ("memory_written_throttled_mb", megabytes(counted.back_throttled)),
+                ("memory_written_sync_mb", megabytes(counted.back_sync)),
+                ("memory_written_reclaim_mb", megabytes(counted.back_reclaim)),
+                ("memory_dirty_mb", megabytes(gauges.dirty)),
+                ("memory_throttled_ms", counted.throttled.as_millis_f64()),
+            ],
+        )
+    }
+}

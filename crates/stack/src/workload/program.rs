@@ -1,0 +1,81 @@
+//! Programs as workloads: their keys, and the file that these name.
+
+use super::{Kind, Read, Workload, WorkloadError};
+use crate::StackError;
+use fullstroke_contract::registry::{Entry, Keys};
+use fullstroke_contract::{ConfigError, Source};
+use fullstroke_programs::{Program, ProgramError, REGISTRY, Recipe};
+use fullstroke_units::{Sectors, Seed};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use std::path::Path;
+
+/// A kind of workload for each program.
+pub(super) fn entries() -> impl Iterator<Item = Entry<Kind>> {
+    REGISTRY.iter().map(|entry| Entry {
+        name: entry.name,
+        summary: entry.summary,
+        schema: entry.schema,
+        build: Kind { read: Read::Program(entry), tables: &[], alone: false, example: entry.build.example },
+    })
+}
+
+/// A program as its keys and its file describe it.
+struct Described {
+    kind: &'static str,
+    recipe: Box<dyn Recipe>,
+    /// The key of the file, and what it says, in short.
+    file: Option<(&'static str, String)>,
+}
+
+/// Reads the file that the keys name, too.
+pub(super) fn read(
+    entry: &Entry<fullstroke_programs::Kind>,
+    keys: &Keys,
+    folder: &Path,
+) -> Result<Box<dyn Workload>, WorkloadError> {
+    let named = entry.build.file.and_then(|key| Some((key, keys.get(key)?.as_str()?)));
+    let text = named.map(|(_, name)| read_text(&folder.join(name))).transpose()?;
+    let recipe = fullstroke_programs::Kind::recipe(entry, keys, text.as_deref());
+    let recipe = recipe.map_err(|error| match (error, named) {
+        (ProgramError::Key(error), _) => WorkloadError::Key(error),
+        (ProgramError::Line(line, message), Some((_, name))) => WorkloadError::File(StackError {
+            line: Some(line as usize),
+            ..StackError::whole(folder.join(name).display().to_string(), message)
+        }),
+        (error, None) => WorkloadError::Key(ConfigError::new("", error.to_string())),
+    })?;
+    let file = named.zip(text).map(|((key, _), text)| (key, short(&text)));
+    Ok(Box::new(Described { kind: entry.name, recipe, file }))
+}
+
+fn read_text(path: &Path) -> Result<String, WorkloadError> {
+    let bytes = std::fs::read(path);
+    let bytes = bytes
+        .map_err(|error| StackError::whole(path.display().to_string(), format!("cannot be read: {error}")))?;
+    // Names in a recording may be in any encoding.
+    Ok(String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+}
+
+/// Sixteen hexadecimal digits of a text.
+fn short(text: &str) -> String {
+    Sha256::digest(text).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Workload for Described {
+    fn source(&self, _: Sectors, _: Seed) -> Result<Box<dyn Source>, WorkloadError> {
+        Err(ConfigError::new("kind", "a program works on files: say which in [host.files]").into())
+    }
+
+    fn program(&self, seed: Seed) -> Option<(&'static str, Box<dyn Program>)> {
+        Some((self.kind, self.recipe.program(seed)))
+    }
+
+    /// What counts is what the file says.
+    fn identify(&self, keys: &mut Value) {
+        if let Some((key, digest)) = &self.file {
+            keys[*key] = json!(digest);
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! Calls: what the file system says of them at once, and the steps that follow.
+//!
+//! Names and lengths change when a call is made; what it has to wait for comes after.
+
+use crate::kernel::{Kernel, PAGE_SECTORS};
+use crate::open::OpenFile;
+use crate::task::Task;
+use fullstroke_contract::Object;
+use fullstroke_files::{Caller, FileError, Kind};
+use fullstroke_memory::{Access, Run};
+use fullstroke_programs::{Call, CallError, CallKind, Fd, How};
+use fullstroke_units::{Bytes, SECTOR_BYTES, Time};
+
+const PAGE_BYTES: u64 = PAGE_SECTORS * SECTOR_BYTES;
+
+impl Kernel {
+    /// A process makes a call: its thread goes through what follows, and is among the
+    /// ended when it is over. Answers its kind.
+    pub fn begin(&mut self, now: Time, process: u32, call: &Call<'_>) -> CallKind {
+        let mut kind = call.kind();
+        let thread = process;
+        self.threads[thread].copied = 0;
+        self.threads[thread].kind = kind;
+        self.touches.clear();
+        let result = self.call(now, process, call, &mut kind);
+        self.threads[thread].result = result;
+        self.bill.call(kind);
+        self.ready.push_back(thread);
+        kind
+    }
+
+    fn call(
+        &mut self,
+        now: Time,
+        process: u32,
+        call: &Call<'_>,
+        kind: &mut CallKind,
+    ) -> Result<u64, CallError> {
+        let caller = self.caller(now, process);
+        match *call {
+            Call::Open { path, fd, how } => self.open(caller, process, (path, fd, how), kind),
+            Call::Close { fd } => self.close(caller, process, fd),
+            Call::Read { fd, at, bytes } => self.read(process, fd, at, bytes),
+            Call::Write { fd, at, bytes } => self.write(caller, process, (fd, at, bytes)),
+            Call::Seek { fd, to } => {
+                self.files.get(process, fd)?.position = to;
+                Ok(to)
+            }
+            Call::Fsync { fd } => {
+                let object = self.files.get(process, fd)?.object;
+                self.push(process, [Task::SyncObject(object), Task::Durable(object)]);
+                Ok(0)
+            }
+            Call::Sync => {
+                self.push(process, [Task::SyncAll, Task::Commit]);
+                Ok(0)
+            }
+            Call::Truncate { path, bytes } => {
+                let object = self.find(caller, process, path)?;
+                self.resize(caller, process, object, bytes)
+            }
+            Call::Resize { fd, bytes } => {
+                let object = self.files.writable(process, fd)?.object;
+                self.resize(caller, process, object, bytes)
+            }
+            Call::MakeDirectory { path } => self.named(caller, process, path, |kernel, directory, name| {
+                kernel.fs.make_directory(caller, directory, name, &mut kernel.touches).map(|_| 0)
+            }),
+            Call::Remove { path } => self.remove(caller, process, path),
+            Call::Rename { from, to } => self.rename(caller, process, from, to),
+            Call::Stat { path } => {
+                let object = self.find(caller, process, path)?;
+                Ok(self.fs.attributes(object)?.bytes.0)
+            }
+            Call::List { path } => self.list(caller, process, path),
+        }
+    }
+
+    fn push<const N: usize>(&mut self, thread: u32, tasks: [Task; N]) {
+        self.threads[thread].tasks.extend(tasks);
+    }
+
+    /// Whether the device is the only file, and has no names.
+    fn has_no_names(&self) -> bool {
+        self.fs.root() == Object::DEVICE
+    }
+
+    /// What a path leads to.
+    fn find(&mut self, caller: Caller, thread: u32, path: &str) -> Result<Object, CallError> {
+        if self.has_no_names() {
+            return self.find_only(path);
+        }
+        let found = self.walk(caller, path);
+        self.follow_touches(thread);
+        Ok(found?)
+    }
+
+    fn walk(&mut self, caller: Caller, path: &str) -> Result<Object, FileError> {
+        let mut at = self.fs.root();
+        for name in path.split('/').filter(|name| !name.is_empty()) {
+            at = self.fs.look_up(caller, at, name, &mut self.touches)?;
+        }
+        Ok(at)
+    }
+
+    /// The first name that programs use is the device's.
+    fn find_only(&mut self, path: &str) -> Result<Object, CallError> {
+        let name = self.only_name.get_or_insert_with(|| path.to_owned());
+        if name == path { Ok(Object::DEVICE) } else { Err(FileError::OneFile("a second name").into()) }
+    }
+
+    /// Does something to a name in the directory that a path leads to.
+    fn named(
+        &mut self,
+        caller: Caller,
+        thread: u32,
+        path: &str,
+        act: impl FnOnce(&mut Kernel, Object, &str) -> Result<u64, FileError>,
+    ) -> Result<u64, CallError> {
+        let (directories, name) = parent(path);
+        let done = self.walk(caller, directories).and_then(|directory| act(self, directory, name));
+        self.follow_touches(thread);
+        Ok(done?)
+    }
+
+    fn open(
+        &mut self,
+        caller: Caller,
+        process: u32,
+        (path, fd, how): (&str, Fd, How),
+        kind: &mut CallKind,
+    ) -> Result<u64, CallError> {
+        if self.files.get(process, fd).is_ok() {
+            self.close(caller, process, fd)?;
+        }
+        let object = match self.find(caller, process, path) {
+            Err(CallError::File(FileError::NotFound(_))) if how.create => {
+                *kind = CallKind::Create;
+                self.threads[process].kind = *kind;
+                self.create(caller, process, path)?
+            }
+            Ok(_) if how.create && how.exclusive => return Err(FileError::Exists(path.to_owned()).into()),
+            found => found?,
+        };
+        let attributes = self.fs.attributes(object)?;
+        if attributes.kind == Kind::Directory && how.write {
+            return Err(FileError::IsADirectory(path.to_owned()).into());
+        }
+        if how.truncate && attributes.bytes.0 > 0 && !self.has_no_names() {
+            self.resize(caller, process, object, 0)?;
+        }
+        let file = self.cache.open(object);
+        self.files.open(process, fd, OpenFile { object, file, position: 0, how });
+        Ok(0)
+    }
+
+    fn create(&mut self, caller: Caller, thread: u32, path: &str) -> Result<Object, CallError> {
+        let mut made = Object::DEVICE;
+        self.named(caller, thread, path, |kernel, directory, name| {
+            made = kernel.fs.create(caller, directory, name, &mut kernel.touches)?;
+            Ok(0)
+        })?;
+        Ok(made)
+    }
+
+    fn close(&mut self, caller: Caller, process: u32, fd: Fd) -> Result<u64, CallError> {
+        let closed = self.files.close(process, fd)?;
+        self.cache.close(closed.file.file);
+        if closed.last_writer {
+            let done = self.fs.close(caller, closed.file.object, &mut self.touches);
+            self.follow_touches(process);
+            done?;
+        }
+        if let Some((directory, name)) = closed.orphan {
+            self.remove_name(caller, process, directory, &name)?;
+        }
+        Ok(0)
+    }
+
+    /// What a process has open when it is over is closed.
+    pub fn close_all(&mut self, now: Time, process: u32) {
+        let caller = self.caller(now, process);
+        while let Some(fd) = self.files.first_of(process) {
+            // What cannot be given back to a full file system stays set aside.
+            let _ = self.close(caller, process, fd);
+        }
+    }
+
+    fn read(&mut self, process: u32, fd: Fd, at: Option<u64>, bytes: u64) -> Result<u64, CallError> {
+        let file = *self.files.get(process, fd)?;
+        let size = self.fs.attributes(file.object)?.bytes.0;
+        let offset = at.unwrap_or(file.position);
+        let bytes = bytes.min(size.saturating_sub(offset));
+        if at.is_none() {
+            self.files.get(process, fd)?.position = offset + bytes;
+        }
+        if bytes == 0 {
+            return Ok(0);
+        }
+        if file.how.direct {
+            let run = pages_of(file.object, offset, bytes);
+            let direct = Task::Direct { object: file.object, offset, bytes, write: false };
+            self.push(process, [Task::PassCache { run, drop: false }, direct]);
+            return Ok(bytes);
+        }
+        self.threads[process].copied = bytes;
+        self.push(process, [Task::Read(file.file, Access { offset, bytes, size })]);
+        Ok(bytes)
+    }
+
+    fn write(
+        &mut self,
+        caller: Caller,
+        process: u32,
+        (fd, at, bytes): (Fd, Option<u64>, u64),
+    ) -> Result<u64, CallError> {
+        let file = *self.files.writable(process, fd)?;
+        let size = self.fs.attributes(file.object)?.bytes.0;
+        let offset = if file.how.append { size } else { at.unwrap_or(file.position) };
+        let placed = self.fs.write(caller, file.object, Bytes(offset), Bytes(bytes), &mut self.touches);
+        self.follow_touches(process);
+        placed?;
+        if at.is_none() {
+            self.files.get(process, fd)?.position = offset + bytes;
+        }
+        if bytes == 0 {
+            return Ok(0);
+        }
+        let workload = self.identity(process).workload;
+        self.writers.insert(file.object, workload);
+        if file.how.direct {
+            let run = pages_of(file.object, offset, bytes);
+            let direct = Task::Direct { object: file.object, offset, bytes, write: true };
+            self.push(process, [Task::PassCache { run, drop: true }, direct, Task::Invalidate(run)]);
+        } else {
+            self.threads[process].copied = bytes;
+            self.push(process, [Task::Write(file.file, Access { offset, bytes, size })]);
+        }
+        if file.how.durable {
+            self.push(process, [Task::SyncObject(file.object), Task::Durable(file.object)]);
+        }
+        Ok(bytes)
+    }
+
+    fn resize(&mut self, caller: Caller, thread: u32, object: Object, bytes: u64) -> Result<u64, CallError> {
+        let cut = self.fs.truncate(caller, object, Bytes(bytes), &mut self.touches);
+        self.follow_touches(thread);
+        cut?;
+        self.push(thread, [Task::Discard(object, bytes.div_ceil(PAGE_BYTES))]);
+        Ok(bytes)
+    }
+
+    fn remove(&mut self, caller: Caller, thread: u32, path: &str) -> Result<u64, CallError> {
+        let object = self.find(caller, thread, path)?;
+        let (directories, name) = parent(path);
+        let directory = self.walk(caller, directories)?;
+        self.touches.clear();
+        if !self.files.is_open(object) {
+            return self.remove_name(caller, thread, directory, name);
+        }
+        let orphan = self.files.orphan(object, directory);
+        let hidden = self.fs.rename(caller, (directory, name), (directory, &orphan), &mut self.touches);
+        self.follow_touches(thread);
+        hidden?;
+        Ok(0)
+    }
+
+    fn remove_name(
+        &mut self,
+        caller: Caller,
+        thread: u32,
+        directory: Object,
+        name: &str,
+    ) -> Result<u64, CallError> {
+        let gone = self.fs.remove(caller, directory, name, &mut self.touches);
+        self.follow_touches(thread);
+        self.forget(thread, gone?);
+        Ok(0)
+    }
+
+    /// An object is no more: nothing of it is wanted.
+    fn forget(&mut self, thread: u32, gone: Object) {
+        self.writers.remove(&gone);
+        self.push(thread, [Task::Discard(gone, 0)]);
+    }
+
+    fn rename(&mut self, caller: Caller, thread: u32, from: &str, to: &str) -> Result<u64, CallError> {
+        let replaced = self.find(caller, thread, to).ok();
+        let source = self.find(caller, thread, from)?;
+        if let Some(open) = replaced.filter(|&object| self.files.is_open(object) && object != source) {
+            debug_assert!(self.fs.attributes(open).is_ok());
+            self.remove(caller, thread, to)?;
+        }
+        let (old, name) = parent(from);
+        let (new, new_name) = parent(to);
+        let (old, new) = (self.walk(caller, old)?, self.walk(caller, new)?);
+        let moved = self.fs.rename(caller, (old, name), (new, new_name), &mut self.touches);
+        self.follow_touches(thread);
+        moved?;
+        if let Some(gone) = replaced.filter(|&object| self.fs.attributes(object).is_err()) {
+            self.forget(thread, gone);
+        }
+        Ok(0)
+    }
+
+    /// All pages of a directory are read.
+    fn list(&mut self, caller: Caller, thread: u32, path: &str) -> Result<u64, CallError> {
+        let object = self.find(caller, thread, path)?;
+        let entries = self.fs.entries(object)?.len() as u64;
+        let mut extents = std::mem::take(&mut self.mapped);
+        extents.clear();
+        self.fs.extents(object, &mut extents)?;
+        for extent in &extents {
+            if let fullstroke_files::Place::Device(start) = extent.place {
+                let first = start.0 / PAGE_SECTORS;
+                let pages = (first..first + extent.pages).map(Task::ReadPage);
+                self.threads[thread].tasks.extend(pages);
+            }
+        }
+        self.mapped = extents;
+        Ok(entries)
+    }
+}
+
+/// The directories of a path, and its last name.
+fn parent(path: &str) -> (&str, &str) {
+    let path = path.trim_matches('/');
+    path.rsplit_once('/').unwrap_or(("", path))
+}
+
+/// The pages of which some bytes have any.
+fn pages_of(object: Object, offset: u64, bytes: u64) -> Run {
+    let first = offset / PAGE_BYTES;
+    Run::new(object, first, (offset + bytes).div_ceil(PAGE_BYTES) - first)
+}

@@ -1,0 +1,117 @@
+//! The keys of `[host.files]`.
+
+use crate::kernel::Settings;
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Keys, check_known, find, known_keys, read, schema_of};
+use fullstroke_files::{FileSystem, REGISTRY, Site, age};
+use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The file system that a host's programs work on; the keys that are not its kind's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FilesKeys {
+    /// Which file system.
+    pub kind: String,
+    /// How much of the device it has, from the beginning; all of it unless said.
+    #[serde(default)]
+    pub size: Option<Bytes>,
+    /// How it was used before; not at all unless said.
+    #[serde(default)]
+    pub age: Option<String>,
+    /// Whether the device's own cache is flushed where the order of writes or an
+    /// fsync needs it (the mount option of that name). true unless said.
+    #[serde(default = "yes")]
+    pub barrier: bool,
+    /// Time of the processor that each call takes, whatever else it waits for. 1us
+    /// unless said, which is assumed.
+    #[serde(default = "call_cost")]
+    pub call_cost: Duration,
+    /// Millions of bytes a second at which data are copied between memory and
+    /// programs. 5000 unless said, which is assumed.
+    #[serde(default = "copy_rate")]
+    pub copy_mb_per_s: f64,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn call_cost() -> Duration {
+    Duration::from_micros(1)
+}
+
+fn copy_rate() -> f64 {
+    5000.0
+}
+
+/// What a host's programs work on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FilesConfig {
+    keys: FilesKeys,
+    /// The file system's own keys.
+    own: Keys,
+}
+
+impl FilesConfig {
+    /// Reads a `[host.files]` table: its keys, and those of the file system.
+    ///
+    /// # Errors
+    /// A key that neither has, an unknown file system or profile, a rate that is none.
+    pub fn read(table: &Keys) -> Result<FilesConfig, ConfigError> {
+        let known = known_keys(&schema_of::<FilesKeys>());
+        let (keys, own): (Keys, Keys) = table.clone().into_iter().partition(|(key, _)| known.contains(key));
+        let name = match keys.get("kind") {
+            Some(Value::String(name)) => name,
+            _ => {
+                let names: Vec<&str> = REGISTRY.iter().map(|entry| entry.name).collect();
+                let message = format!("expected the name of a file system: {}", names.join(", "));
+                return Err(ConfigError::new("kind", message));
+            }
+        };
+        let entry = find("file system", REGISTRY, "kind", name)?;
+        let of_kind: Vec<String> = known.iter().cloned().chain(known_keys(&(entry.schema)())).collect();
+        check_known(table, &of_kind)?;
+        let keys: FilesKeys = read(&keys)?;
+        if let Some(profile) = &keys.age {
+            age::profile(profile)?;
+        }
+        if !(keys.copy_mb_per_s > 0.0 && keys.copy_mb_per_s.is_finite()) {
+            let message = format!("found {}; expected a rate above 0", keys.copy_mb_per_s);
+            return Err(ConfigError::new("copy_mb_per_s", message));
+        }
+        Ok(FilesConfig { keys, own })
+    }
+
+    /// The file system on `site`, aged as the keys say.
+    ///
+    /// # Errors
+    /// A site that is too small for it, at `size` or at one of its own keys.
+    pub(crate) fn build(&self, site: &Site) -> Result<Box<dyn FileSystem>, ConfigError> {
+        let capacity = match self.keys.size {
+            None => site.capacity,
+            Some(size) if size.0 / SECTOR_BYTES <= site.capacity.0 => Sectors(size.0 / SECTOR_BYTES),
+            Some(size) => {
+                let message = format!("found {size}; the device has {}", site.capacity.bytes());
+                return Err(ConfigError::new("size", message));
+            }
+        };
+        let entry = find("file system", REGISTRY, "kind", &self.keys.kind)?;
+        let mut system = (entry.build)(&self.own, &Site { capacity, ..*site })?;
+        if let Some(name) = &self.keys.age {
+            let aged = age::age(&mut *system, age::profile(name)?, site.seed);
+            aged.map_err(|error| ConfigError::new("age", error.to_string()))?;
+        }
+        Ok(system)
+    }
+
+    pub(crate) fn settings(&self) -> Settings {
+        Settings {
+            barrier: self.keys.barrier,
+            call_cost: self.keys.call_cost,
+            copy_mb_per_s: self.keys.copy_mb_per_s,
+        }
+    }
+}

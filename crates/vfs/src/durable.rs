@@ -1,0 +1,107 @@
+//! fsync, sync and the journal: what has to be written, and in which order.
+
+use crate::kernel::{Flow, Kernel};
+use crate::task::{Owner, Task, Waits};
+use fullstroke_contract::{Extent, Object, Operation};
+use fullstroke_files::LogWrite;
+use fullstroke_units::Time;
+
+impl Kernel {
+    /// The file system says what makes a file, or everything, durable; it becomes
+    /// steps of the thread. One at a time writes to the log: whoever comes meanwhile
+    /// waits, and finds most of it done.
+    pub fn make_durable(&mut self, now: Time, thread: u32, object: Option<Object>) -> Flow {
+        let journals = self.fs.holds_metadata();
+        if journals && self.log.busy.is_some() {
+            let again = object.map_or(Task::Commit, Task::Durable);
+            let waiting = &mut self.threads[thread];
+            waiting.tasks.push_front(again);
+            waiting.waits = Waits::Log;
+            self.log.waiting.push_back(thread);
+            return Flow::Wait;
+        }
+        self.plan.clear();
+        let caller = self.caller(now, thread);
+        match object {
+            None => self.fs.commit(now, &mut self.plan),
+            Some(object) => {
+                let planned = self.fs.fsync(caller, object, &mut self.plan, &mut self.touches);
+                if let Err(error) = planned {
+                    self.threads[thread].result = Err(error.into());
+                }
+            }
+        }
+        let rest = std::mem::take(&mut self.threads[thread].tasks);
+        self.follow_touches(thread);
+        self.follow_plan(thread, object.is_some());
+        self.threads[thread].tasks.extend(rest);
+        Flow::Next
+    }
+
+    /// What has been planned becomes steps.
+    fn follow_plan(&mut self, thread: u32, is_fsync: bool) {
+        let plan = std::mem::take(&mut self.plan);
+        let closed = self.log.transaction;
+        if !plan.released.is_empty() || !plan.log.is_empty() {
+            self.log.transaction += 1;
+            self.log.busy = Some(thread);
+            self.bill.close_transaction(self.threads[thread].kind);
+        }
+        let steps = &mut self.threads[thread].tasks;
+        steps.extend(plan.data.iter().map(|&object| Task::SyncObject(object)));
+        steps.extend(plan.in_place.iter().map(|&page| Task::InPlace(page)));
+        for write in &plan.log {
+            self.write_log(thread, write);
+        }
+        let flushed = plan.log.last().is_some_and(|last| last.barrier);
+        let steps = &mut self.threads[thread].tasks;
+        steps.push_back(Task::Settle);
+        if is_fsync && self.settings.barrier && !flushed {
+            steps.extend([Task::Issue(Operation::Flush, Extent::default(), false), Task::Settle]);
+        }
+        if self.log.busy == Some(thread) {
+            steps.push_back(Task::LeaveLog);
+        }
+        steps.extend(plan.released.iter().map(|&page| Task::Release(page, closed)));
+        self.plan = plan;
+    }
+
+    fn write_log(&mut self, thread: u32, write: &LogWrite) {
+        self.bill.write_log();
+        let steps = &mut self.threads[thread].tasks;
+        let extent = Extent { start: write.start, sectors: write.sectors };
+        if !write.barrier {
+            steps.push_back(Task::Issue(Operation::Write, extent, false));
+            return;
+        }
+        steps.push_back(Task::Settle);
+        if self.settings.barrier {
+            steps.extend([Task::Issue(Operation::Flush, Extent::default(), false), Task::Settle]);
+        }
+        steps.extend([Task::Issue(Operation::Write, extent, self.settings.barrier), Task::Settle]);
+    }
+
+    /// Whoever waits for the log goes on.
+    pub fn leave_log(&mut self) {
+        self.log.busy = None;
+        while let Some(waiting) = self.log.waiting.pop_front() {
+            self.threads[waiting].waits = Waits::No;
+            self.ready.push_back(waiting);
+        }
+    }
+
+    /// When the journal wants to write its running transaction.
+    pub fn next_commit(&self) -> Time {
+        if self.log.committing || self.log.busy.is_some() { Time::NEVER } else { self.fs.next_commit() }
+    }
+
+    /// The journal writes its running transaction, if it is due.
+    pub fn commit_if_due(&mut self, now: Time) {
+        if self.next_commit() <= now {
+            let thread = self.threads.add(Owner::Journal);
+            self.threads[thread].tasks.push_back(Task::Commit);
+            self.log.committing = true;
+            self.ready.push_back(thread);
+        }
+    }
+}

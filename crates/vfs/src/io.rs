@@ -1,0 +1,194 @@
+//! What the cache wants read and written becomes requests: the file system says
+//! where it lies.
+
+use crate::kernel::{Flight, Kernel, PAGE_SECTORS};
+use crate::task::{Owner, Task};
+use fullstroke_contract::{Extent, Hints, Object, Operation, Out, Request, RequestId, Status};
+use fullstroke_files::{Mapped, Place};
+use fullstroke_memory::{Io, Run, Why};
+use fullstroke_programs::CallKind;
+use fullstroke_units::{SECTOR_BYTES, Time};
+
+impl Kernel {
+    /// The cache wants something read or written. Metadata have their place; pages of
+    /// files are looked for first, which may need metadata that are not in memory.
+    pub fn begin_io(&mut self, now: Time, io: Io, write: bool, out: &mut Out) {
+        if io.run.object == Object::DEVICE {
+            self.issue_io(&io, io.run, io.run.first * PAGE_SECTORS, write, out);
+            return;
+        }
+        let thread = self.threads.add(Owner::Cache);
+        if !write && let Some(ticket) = io.ticket {
+            self.threads[thread].kind = self.threads[ticket.0 as u32].kind;
+        }
+        let asks = io.ticket.map_or(thread, |ticket| ticket.0 as u32);
+        let caller = self.caller(now, asks);
+        let pages = io.run.first..io.run.end();
+        let mapped = &mut self.threads[thread].mapped;
+        let touches = &mut self.touches;
+        let found = match write {
+            true => self.fs.write_back(caller, io.run.object, pages, mapped, touches),
+            false => self.fs.read_map(caller, io.run.object, pages, mapped, touches),
+        };
+        self.follow_touches(thread);
+        match found {
+            Ok(()) => self.threads[thread].tasks.push_back(Task::Transfer(io, write)),
+            // There is no room, or the file has gone meanwhile.
+            Err(_) => {
+                let gone = self.fs.attributes(io.run.object).is_err();
+                let status = if gone { Status::Done } else { Status::Lost };
+                self.end_io(now, &io, io.run, write, status);
+            }
+        }
+        self.ready.push_back(thread);
+    }
+
+    /// Requests for what the cache wants, piece by piece.
+    pub fn transfer(&mut self, now: Time, thread: u32, io: Io, write: bool, out: &mut Out) {
+        let mapped = std::mem::take(&mut self.threads[thread].mapped);
+        let mut at = io.run.first;
+        for piece in &mapped {
+            let (from, to) = (piece.page.max(at), (piece.page + piece.pages).min(io.run.end()));
+            if from >= to {
+                continue;
+            }
+            self.end_unplaced(now, &io, at..from, write);
+            match piece.place {
+                Place::Device(start) => {
+                    let start = start.0 + (from - piece.page) * PAGE_SECTORS;
+                    self.issue_pieces(&io, from..to, start, write, out);
+                }
+                Place::Delayed | Place::Hole => self.end_unplaced(now, &io, from..to, write),
+            }
+            at = to;
+        }
+        self.end_unplaced(now, &io, at..io.run.end(), write);
+        self.threads[thread].mapped = mapped;
+        self.threads[thread].mapped.clear();
+    }
+
+    /// Pages that are nowhere on the device are zeros.
+    fn end_unplaced(&mut self, now: Time, io: &Io, pages: std::ops::Range<u64>, write: bool) {
+        if !pages.is_empty() {
+            let run = Run::new(io.run.object, pages.start, pages.end - pages.start);
+            self.end_io(now, io, run, write, Status::Done);
+        }
+    }
+
+    fn end_io(&mut self, now: Time, io: &Io, run: Run, write: bool, status: Status) {
+        match write {
+            true => self.cache.written(now, io.id, run, status, &mut self.todo),
+            false => self.cache.read_done(now, io.id, run, status, &mut self.todo),
+        }
+    }
+
+    /// Pages that lie behind each other. What is written goes in the pieces that the
+    /// file system makes of it.
+    fn issue_pieces(&mut self, io: &Io, pages: std::ops::Range<u64>, start: u64, write: bool, out: &mut Out) {
+        let mut at = pages.start;
+        while at < pages.end {
+            let end = match write {
+                true => self.fs.cluster(io.run.object, at).map_or(at + 1, |cluster| cluster.end),
+                false => pages.end,
+            };
+            let end = end.clamp(at + 1, pages.end);
+            let run = Run::new(io.run.object, at, end - at);
+            self.issue_io(io, run, start + (at - pages.start) * PAGE_SECTORS, write, out);
+            at = end;
+        }
+    }
+
+    fn issue_io(&mut self, io: &Io, run: Run, start: u64, write: bool, out: &mut Out) {
+        // The last page may reach beyond the device.
+        let sectors = (run.pages * PAGE_SECTORS).min(self.capacity.0.saturating_sub(start));
+        let asks = io.ticket.map(|ticket| ticket.0 as u32);
+        let mut hints = asks.map_or_else(Hints::default, |thread| self.hints(thread));
+        if let Some(&workload) = self.writers.get(&run.object).filter(|_| asks.is_none()) {
+            hints.workload = workload;
+        }
+        hints.synchronous = matches!(io.why, Why::Read | Why::Fill | Why::Sync);
+        match (write, run.object == Object::DEVICE && self.fs.root() != Object::DEVICE) {
+            (true, true) => self.bill.write_metadata(run.first, run.pages),
+            (true, false) => self.bill.write(CallKind::Write),
+            (false, _) => {
+                let kind = asks.map_or(CallKind::Read, |thread| self.threads[thread].kind);
+                self.bill.read(kind);
+            }
+        }
+        let operation = if write { Operation::Write } else { Operation::Read };
+        self.issue(
+            Flight::Cache { io: io.id, run, write },
+            operation,
+            Extent::new(start, sectors),
+            hints,
+            out,
+        );
+    }
+
+    /// A request of a thread's own.
+    pub fn issue_own(
+        &mut self,
+        thread: u32,
+        operation: Operation,
+        extent: Extent,
+        force: bool,
+        out: &mut Out,
+    ) {
+        let hints = Hints { force_unit_access: force, ..self.hints(thread) };
+        self.threads[thread].outstanding += 1;
+        self.issue(Flight::Thread(thread), operation, extent, hints, out);
+    }
+
+    fn issue(&mut self, flight: Flight, operation: Operation, extent: Extent, hints: Hints, out: &mut Out) {
+        let id = RequestId(u64::from(self.flights.keep(flight)));
+        out.issue(0, Request { id, operation, extent, hints, ..Request::default() });
+    }
+
+    /// Bytes of an object that go past the cache: steps that transfer them from where
+    /// they lie.
+    pub fn transfer_directly(
+        &mut self,
+        now: Time,
+        thread: u32,
+        object: Object,
+        (offset, bytes): (u64, u64),
+        write: bool,
+    ) {
+        let sectors = offset / SECTOR_BYTES..(offset + bytes).div_ceil(SECTOR_BYTES);
+        let pages = sectors.start / PAGE_SECTORS..sectors.end.div_ceil(PAGE_SECTORS);
+        let caller = self.caller(now, thread);
+        let mut mapped = std::mem::take(&mut self.mapped);
+        mapped.clear();
+        let found = match write {
+            true => self.fs.write_back(caller, object, pages, &mut mapped, &mut self.touches),
+            false => self.fs.read_map(caller, object, pages, &mut mapped, &mut self.touches),
+        };
+        let rest = std::mem::take(&mut self.threads[thread].tasks);
+        self.follow_touches(thread);
+        let operation = if write { Operation::Write } else { Operation::Read };
+        for piece in &mapped {
+            if let Some(extent) = part_of(piece, &sectors) {
+                match write {
+                    true => self.bill.write(CallKind::Write),
+                    false => self.bill.read(CallKind::Read),
+                }
+                self.threads[thread].tasks.push_back(Task::Issue(operation, extent, false));
+            }
+        }
+        if let Err(error) = found {
+            self.threads[thread].result = Err(error.into());
+        }
+        self.threads[thread].tasks.push_back(Task::Settle);
+        self.threads[thread].tasks.extend(rest);
+        self.mapped = mapped;
+    }
+}
+
+/// Where those of an object's sectors lie that are in a piece, if it has a place.
+fn part_of(piece: &Mapped, sectors: &std::ops::Range<u64>) -> Option<Extent> {
+    let Place::Device(start) = piece.place else { return None };
+    let first = piece.page * PAGE_SECTORS;
+    let from = sectors.start.max(first);
+    let to = sectors.end.min(first + piece.pages * PAGE_SECTORS);
+    (from < to).then(|| Extent::new(start.0 + (from - first), to - from))
+}

@@ -1,0 +1,35 @@
+//! File operations carried out: what the kernel's virtual file system switch, its page
+//! cache and a journal make of programs' calls.
+//!
+//! [`Vfs`] is a node at the top of a machine: programs ask, the file system says where
+//! things lie and which metadata that touches, the page cache says what must be read and
+//! written, and requests to the device come out.
+//!
+//! | file | what |
+//! |---|---|
+//! | `config.rs` | the keys of `[host.files]` |
+//! | `vfs.rs` | the node: processes, and when they go on |
+//! | `laying.rs` | files that are there before programs begin |
+//! | `calls.rs` | what a call does at once, and the steps that follow |
+//! | `task.rs` | those steps, and who carries them out |
+//! | `kernel.rs` | what they work on, one after another |
+//! | `open.rs` | open files |
+//! | `io.rs` | what the cache wants becomes requests |
+//! | `durable.rs` | fsync, sync, the journal |
+//! | `bill.rs`, `tally.rs`, `readings.rs` | what calls cost, how long they took, what is told of it |
+
+mod bill;
+mod calls;
+mod config;
+mod durable;
+mod io;
+mod kernel;
+mod laying;
+mod open;
+mod readings;
+mod tally;
+mod task;
+mod vfs;
+
+pub use config::{FilesConfig, FilesKeys};
+pub use vfs::{Equipment, Started, Vfs};

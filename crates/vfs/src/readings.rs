@@ -1,0 +1,57 @@
+//! What is told of calls and programs.
+
+use crate::kernel::Kernel;
+use crate::tally::{Tally, Times};
+use fullstroke_contract::{HostReadings, OperationReadings, ProgramReadings, Times as Told};
+use fullstroke_programs::{CallKind, Program};
+use fullstroke_units::Duration;
+
+fn told(times: &Times) -> Told {
+    Told {
+        count: times.count,
+        mean_ms: times.mean_ms(),
+        p50_ms: times.quantile_ms(0.5),
+        p95_ms: times.quantile_ms(0.95),
+        p99_ms: times.quantile_ms(0.99),
+        max_ms: times.max_ms(),
+    }
+}
+
+/// One program's, over `elapsed`.
+pub(crate) fn of_program(
+    name: &str,
+    program: &dyn Program,
+    tally: &Tally,
+    elapsed: Duration,
+) -> ProgramReadings {
+    let report = program.report();
+    ProgramReadings {
+        name: name.to_owned(),
+        elapsed,
+        transactions: tally.transactions().map(|(kind, times)| (kind, told(times))).collect(),
+        figures: report.figures,
+        text: report.text,
+        notes: report.notes,
+    }
+}
+
+/// A host's, over `elapsed`.
+pub(crate) fn of_host(kernel: &Kernel, tally: &Tally, elapsed: Duration) -> HostReadings {
+    let operations = CallKind::ALL.into_iter().filter_map(|kind| {
+        let calls = kernel.bill.calls(kind);
+        let cost = kernel.bill.of(kind);
+        (calls > 0).then(|| {
+            let times = tally.of(kind);
+            OperationReadings {
+                kind: kind.name(),
+                latency: times.map(told).unwrap_or_default(),
+                failed: times.map_or(0, |times| times.failed),
+                bytes: times.map_or(0, |times| times.bytes),
+                device_reads: cost.reads,
+                device_writes: cost.writes,
+                calls,
+            }
+        })
+    });
+    HostReadings { name: String::new(), elapsed, operations: operations.collect(), programs: Vec::new() }
+}

@@ -1,0 +1,76 @@
+//! How often calls were made, and how long they took.
+
+use fullstroke_programs::CallKind;
+use fullstroke_units::Duration;
+use hdrhistogram::Histogram;
+use std::collections::BTreeMap;
+
+/// Times of one kind, to three digits.
+#[derive(Clone, Debug)]
+pub(crate) struct Times {
+    pub count: u64,
+    pub failed: u64,
+    pub bytes: u64,
+    total: Duration,
+    most: Duration,
+    nanoseconds: Histogram<u32>,
+}
+
+impl Default for Times {
+    fn default() -> Times {
+        let nanoseconds = Histogram::new(3).expect("three digits are allowed");
+        Times { count: 0, failed: 0, bytes: 0, total: Duration::ZERO, most: Duration::ZERO, nanoseconds }
+    }
+}
+
+impl Times {
+    pub fn add(&mut self, took: Duration) {
+        self.count += 1;
+        self.total += took;
+        self.most = self.most.max(took);
+        self.nanoseconds.record(took.as_nanos().max(1)).expect("it grows with what is recorded");
+    }
+
+    pub fn mean_ms(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.total.as_millis_f64() / self.count as f64 }
+    }
+
+    pub fn max_ms(&self) -> f64 {
+        self.most.as_millis_f64()
+    }
+
+    pub fn quantile_ms(&self, part: f64) -> f64 {
+        if self.count == 0 { 0.0 } else { self.nanoseconds.value_at_quantile(part) as f64 / 1e6 }
+    }
+}
+
+/// Calls by kind, and transactions by what programs call them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    calls: BTreeMap<CallKind, Times>,
+    transactions: BTreeMap<&'static str, Times>,
+}
+
+impl Tally {
+    pub fn call(&mut self, kind: CallKind, took: Duration, bytes: Option<u64>) {
+        let times = self.calls.entry(kind).or_default();
+        times.add(took);
+        match bytes {
+            Some(bytes) => times.bytes += bytes,
+            None => times.failed += 1,
+        }
+    }
+
+    pub fn transaction(&mut self, kind: &'static str, took: Duration) {
+        self.transactions.entry(kind).or_default().add(took);
+    }
+
+    /// Calls of a kind, if there were any.
+    pub fn of(&self, kind: CallKind) -> Option<&Times> {
+        self.calls.get(&kind)
+    }
+
+    pub fn transactions(&self) -> impl Iterator<Item = (&'static str, &Times)> {
+        self.transactions.iter().map(|(&kind, times)| (kind, times))
+    }
+}
