@@ -51,6 +51,10 @@ fn requests(mut source: Box<dyn Source>, count: usize) -> Vec<(Time, Request)> {
 fn a_seed_repeats_the_requests_and_all_lie_on_the_volume() {
     for kind in every() {
         let workload = read(kind, &example(kind)).unwrap();
+        if workload.program(Seed(3)).is_some() {
+            // The conformance tests of programs hold it to the same.
+            continue;
+        }
         let first = || requests(workload.source(CAPACITY, Seed(3)).unwrap(), 500);
         assert!(first() == first() && first().len() >= 100, "{}", kind.name);
         for (_, request) in first() {
