@@ -189,6 +189,10 @@ pub(crate) fn small(name: &str) -> (Keys, Option<&'static str>) {
     use serde_json::json;
     let (value, text) = match name {
         "script" => (json!({ "file": "list" }), Some("create a 12KiB\nfsync a\nread a\n")),
+        "postmark" => (
+            json!({ "number": 20, "transactions": 50, "instances": 2, "subdirectories": 3 }),
+            Some("set size 500 9000\nrun\n"),
+        ),
         other => panic!("say what a small `{other}` is"),
     };
     (keys(value), text)

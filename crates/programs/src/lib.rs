@@ -12,11 +12,17 @@
 //! | `call.rs` | what a program asks, and what it is answered |
 //! | `program.rs` | what a program is |
 //! | `script.rs` | a list of file operations |
+//! | `postmark.rs` | PostMark 1.51 |
+//! | `stdio.rs` | what streams of the C library ask of the kernel |
+//! | `mersenne.rs` | PostMark's random numbers |
 //! | `conformance.rs` | what every program is held to |
 
 mod call;
+mod mersenne;
+mod postmark;
 mod program;
 mod script;
+mod stdio;
 
 #[cfg(test)]
 mod conformance;
@@ -27,4 +33,4 @@ pub use program::{Events, Kind, Laid, Next, Program, ProgramError, Recipe, Repor
 use fullstroke_contract::registry::Entry;
 
 /// Every program.
-pub const REGISTRY: &[Entry<Kind>] = &[script::ENTRY];
+pub const REGISTRY: &[Entry<Kind>] = &[script::ENTRY, postmark::ENTRY];

@@ -1,0 +1,58 @@
+//! The random numbers of PostMark 1.5: the Mersenne Twister.
+
+/// Its 624 words of state, and the middle word that each is turned with.
+const WORDS: usize = 624;
+const MIDDLE: usize = 397;
+
+/// MT19937 (Matsumoto and Nishimura, ACM TOMACS 8(1), 1998), seeded as its authors'
+/// version of October 1999 was.
+#[derive(Clone, Debug)]
+pub(crate) struct Mersenne {
+    state: Box<[u32; WORDS]>,
+    next: usize,
+}
+
+impl Mersenne {
+    /// From a seed, by Knuth's generator 69069 x + 1: two of its numbers a word, the
+    /// upper half of each.
+    pub fn new(seed: u32) -> Mersenne {
+        let mut number = seed;
+        let mut half = || {
+            let upper = number >> 16;
+            number = number.wrapping_mul(69_069).wrapping_add(1);
+            upper
+        };
+        let state = Box::new(std::array::from_fn(|_| {
+            let upper = half();
+            upper << 16 | half()
+        }));
+        Mersenne { state, next: WORDS }
+    }
+
+    fn turn(&mut self) {
+        for word in 0..WORDS {
+            let joined = (self.state[word] & 0x8000_0000) | (self.state[(word + 1) % WORDS] & 0x7fff_ffff);
+            let twist = if joined & 1 == 1 { 0x9908_b0df } else { 0 };
+            self.state[word] = self.state[(word + MIDDLE) % WORDS] ^ (joined >> 1) ^ twist;
+        }
+        self.next = 0;
+    }
+
+    /// The next number.
+    pub fn draw(&mut self) -> u32 {
+        if self.next == WORDS {
+            self.turn();
+        }
+        let mut word = self.state[self.next];
+        self.next += 1;
+        word ^= word >> 11;
+        word ^= (word << 7) & 0x9d2c_5680;
+        word ^= (word << 15) & 0xefc6_0000;
+        word ^ (word >> 18)
+    }
+
+    /// One below `bound`, by the remainder. Of nothing, 0, and nothing is drawn.
+    pub fn below(&mut self, bound: u32) -> u32 {
+        if bound == 0 { 0 } else { self.draw() % bound }
+    }
+}

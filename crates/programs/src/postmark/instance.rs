@@ -1,0 +1,439 @@
+//! One process of PostMark: `cli_run` of 1.51, call by call.
+
+use super::settings::Settings;
+use super::table::{File, Table};
+use crate::call::{Call, Fd, How};
+use crate::mersenne::Mersenne;
+use crate::program::{Laid, Next, Turn};
+use crate::stdio::Blocks;
+use fullstroke_units::{Seed, Time};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// The only file that is ever open.
+const FD: Fd = Fd(0);
+
+/// What an instance is told.
+pub(super) struct Site {
+    pub runs: Arc<[Settings]>,
+    /// `None`: PostMark's own seed is all there is.
+    pub seed: Option<Seed>,
+    /// The buffer of a stream, in bytes.
+    pub stdio: u64,
+    pub number: u32,
+    /// Its top-level directory, with `/` behind, or nothing.
+    pub top: String,
+}
+
+/// What has come of a run so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Outcome {
+    pub began: Time,
+    /// When transactions began and ended, and all files were deleted.
+    pub pool_made: Option<Time>,
+    pub transactions_ended: Option<Time>,
+    pub ended: Option<Time>,
+    /// The last instant that is known.
+    pub now: Time,
+    pub transactions: u32,
+    pub created: u32,
+    pub created_alone: u32,
+    pub read: u32,
+    pub appended: u32,
+    pub deleted: u32,
+    pub deleted_alone: u32,
+    pub bytes_read: u64,
+    pub bytes_written: u64,
+    /// Creations that found no entry free, and appends to files that were full.
+    pub no_room: u32,
+    pub full: u32,
+    pub out_of_files: bool,
+}
+
+/// Where a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Before a run.
+    Ready,
+    /// So many directories have been made.
+    Directories(u32),
+    /// So many files have been created, or had no room.
+    Pool(u32),
+    Transactions(Half),
+    /// As far as this entry, files have been deleted.
+    Deleting(u32),
+    /// So many directories have been removed.
+    Removing(u32),
+}
+
+/// What is next in a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Half {
+    ReadOrAppend,
+    CreateOrDelete,
+    Nothing,
+}
+
+/// What is left of an operation on the file or directory called `path`.
+#[derive(Clone, Debug)]
+enum Work {
+    Nothing,
+    Alone(Part),
+    Open(How, bool, Blocks),
+    Move(bool, Blocks),
+}
+
+/// One call.
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    MakeDirectory,
+    Remove,
+    Open(How),
+    Read(u64),
+    Write(u64),
+    Close,
+}
+
+/// One process.
+pub(super) struct Instance {
+    site: Site,
+    /// The run that is under way.
+    run: usize,
+    phase: Phase,
+    table: Table,
+    draws: Mersenne,
+    work: Work,
+    path: String,
+    /// When the transaction under way began.
+    began: Time,
+    outcomes: Vec<Outcome>,
+}
+
+impl Instance {
+    pub fn new(site: Site) -> Instance {
+        Instance {
+            site,
+            run: 0,
+            phase: Phase::Ready,
+            table: Table::new(0),
+            draws: Mersenne::new(0),
+            work: Work::Nothing,
+            path: String::new(),
+            began: Time::ZERO,
+            outcomes: Vec::new(),
+        }
+    }
+
+    pub fn number(&self) -> u32 {
+        self.site.number
+    }
+
+    /// What has come of each run that has begun.
+    pub fn outcomes(&self) -> &[Outcome] {
+        &self.outcomes
+    }
+
+    /// Directories that must be there.
+    pub fn laid_out(&self) -> Vec<Laid> {
+        let places = self.site.runs.iter().flat_map(|run| &run.locations);
+        let tops = std::iter::once(self.site.top.clone());
+        let mut paths: Vec<String> =
+            tops.chain(places.map(|place| format!("{}{}", self.site.top, place.path))).collect();
+        paths.iter_mut().for_each(|path| path.truncate(path.trim_end_matches('/').len()));
+        paths.retain(|path| !path.is_empty());
+        paths.sort();
+        paths.dedup();
+        paths.into_iter().map(|path| Laid { path, bytes: None }).collect()
+    }
+
+    pub fn next(&mut self, turn: Turn<'_>) -> Next<'_> {
+        if let Some(Err(error)) = turn.answer.map(|answer| &answer.result) {
+            let (number, run) = (self.site.number, self.run + 1);
+            return Next::Fail(format!("instance {number}, run {run}, at `{}`: {error}", self.path));
+        }
+        if let Some(outcome) = self.outcomes.last_mut() {
+            outcome.now = turn.now;
+        }
+        loop {
+            if let Some(part) = self.part() {
+                return Next::Call(self.call(part));
+            }
+            if self.phase == Phase::Ready && self.run == self.site.runs.len() {
+                return Next::End;
+            }
+            if self.phase == Phase::Transactions(Half::Nothing) {
+                turn.events.transaction("transaction", self.began);
+            }
+            self.go_on(turn.now);
+        }
+    }
+
+    fn settings(&self) -> &Settings {
+        &self.site.runs[self.run]
+    }
+
+    fn outcome(&mut self) -> &mut Outcome {
+        self.outcomes.last_mut().expect("a run has begun")
+    }
+
+    /// The next call of the operation under way.
+    fn part(&mut self) -> Option<Part> {
+        match &mut self.work {
+            Work::Nothing => None,
+            &mut Work::Alone(part) => {
+                self.work = Work::Nothing;
+                Some(part)
+            }
+            Work::Open(how, writes, blocks) => {
+                let part = Part::Open(*how);
+                self.work = Work::Move(*writes, blocks.clone());
+                Some(part)
+            }
+            Work::Move(writes, blocks) => match (blocks.next(), *writes) {
+                (Some(bytes), true) => Some(Part::Write(bytes)),
+                (Some(bytes), false) => Some(Part::Read(bytes)),
+                (None, _) => {
+                    self.work = Work::Nothing;
+                    Some(Part::Close)
+                }
+            },
+        }
+    }
+
+    fn call(&self, part: Part) -> Call<'_> {
+        let path = &self.path;
+        match part {
+            Part::MakeDirectory => Call::MakeDirectory { path },
+            Part::Remove => Call::Remove { path },
+            Part::Open(how) => Call::Open { path, fd: FD, how },
+            Part::Read(bytes) => Call::Read { fd: FD, at: None, bytes },
+            Part::Write(bytes) => Call::Write { fd: FD, at: None, bytes },
+            Part::Close => Call::Close { fd: FD },
+        }
+    }
+
+    /// Begins the next operation, or the next phase.
+    fn go_on(&mut self, now: Time) {
+        self.phase = match self.phase {
+            Phase::Ready => self.ready(),
+            Phase::Directories(made) if made < self.directories() => {
+                self.directory(made, Part::MakeDirectory);
+                Phase::Directories(made + 1)
+            }
+            Phase::Directories(_) => {
+                *self.outcome() = Outcome { began: now, now, ..Outcome::default() };
+                Phase::Pool(0)
+            }
+            Phase::Pool(tried) if tried < self.settings().number => {
+                self.create();
+                Phase::Pool(tried + 1)
+            }
+            Phase::Pool(_) => {
+                self.outcome().pool_made = Some(now);
+                self.outcome().created_alone = self.outcome().created;
+                Phase::Transactions(Half::ReadOrAppend)
+            }
+            Phase::Transactions(half) => self.transact(half, now),
+            Phase::Deleting(entry) if entry < self.table.entries() => {
+                if self.table.get(entry).size > 0 {
+                    self.delete(entry);
+                    self.outcome().deleted_alone += 1;
+                }
+                Phase::Deleting(entry + 1)
+            }
+            Phase::Deleting(_) => {
+                self.outcome().ended = Some(now);
+                Phase::Removing(0)
+            }
+            Phase::Removing(gone) if gone < self.directories() => {
+                self.directory(gone, Part::Remove);
+                Phase::Removing(gone + 1)
+            }
+            Phase::Removing(_) => {
+                self.run += 1;
+                Phase::Ready
+            }
+        };
+    }
+
+    fn ready(&mut self) -> Phase {
+        let settings = self.settings();
+        let (number, longest) = (settings.number, settings.size_high);
+        let own = settings.seed;
+        self.draws = Mersenne::new(match self.site.seed {
+            Some(seed) => seed.of(&own.to_string()).0 as u32,
+            None => own,
+        });
+        if self.site.seed.is_none() {
+            // Random text of twice the longest file is made first (`initialize_file_source`).
+            (0..2 * longest).for_each(|_| _ = self.draws.draw());
+        }
+        self.table = Table::new(number);
+        self.outcomes.push(Outcome::default());
+        Phase::Directories(0)
+    }
+
+    fn transact(&mut self, half: Half, now: Time) -> Phase {
+        let settings = self.settings();
+        let (all, bias_read, bias_create) = (settings.transactions, settings.bias_read, settings.bias_create);
+        match half {
+            Half::ReadOrAppend => {
+                let outcome = self.outcome();
+                outcome.out_of_files = outcome.transactions < all && outcome.created == outcome.deleted;
+                if outcome.transactions == all || outcome.out_of_files {
+                    outcome.transactions_ended = Some(now);
+                    return Phase::Deleting(0);
+                }
+                self.began = now;
+                if let Some(bias) = bias_read {
+                    let reads = self.draws.below(10) < bias;
+                    let entry = self.table.any(&mut self.draws);
+                    if reads { self.read(entry) } else { self.append(entry) }
+                }
+                Phase::Transactions(Half::CreateOrDelete)
+            }
+            Half::CreateOrDelete => {
+                if let Some(bias) = bias_create {
+                    if self.draws.below(10) < bias {
+                        self.create();
+                    } else {
+                        let entry = self.table.any(&mut self.draws);
+                        self.delete(entry);
+                    }
+                }
+                Phase::Transactions(Half::Nothing)
+            }
+            Half::Nothing => {
+                self.outcome().transactions += 1;
+                Phase::Transactions(Half::ReadOrAppend)
+            }
+        }
+    }
+
+    fn create(&mut self) {
+        let Some(entry) = self.table.take() else {
+            self.outcome().no_room += 1;
+            return;
+        };
+        let number = self.outcome().created + 1;
+        self.outcome().created = number;
+        let directory = self.draw_directory();
+        let settings = &self.site.runs[self.run];
+        let size = settings.size_low + self.draws.below(settings.size_high - settings.size_low);
+        let how = match settings.buffering {
+            true => How::CREATE,
+            false => How { create: true, ..How::WRITE },
+        };
+        let file = File { number, directory, size };
+        *self.table.get_mut(entry) = file;
+        self.set_path(file);
+        self.write(how, size);
+    }
+
+    fn append(&mut self, entry: u32) {
+        let (file, longest) = (self.table.get(entry), self.settings().size_high);
+        if file.size >= longest {
+            self.outcome().full += 1;
+            return;
+        }
+        let bytes = self.draws.below(longest - file.size) + 1;
+        let how = match self.settings().buffering {
+            true => How::APPEND,
+            false => How { append: true, ..How::WRITE },
+        };
+        self.table.get_mut(entry).size += bytes;
+        self.outcome().appended += 1;
+        self.set_path(file);
+        self.write(how, bytes);
+    }
+
+    fn write(&mut self, how: How, bytes: u32) {
+        self.outcome().bytes_written += u64::from(bytes);
+        let (bytes, block) = (u64::from(bytes), u64::from(self.settings().write));
+        let blocks = match self.settings().buffering {
+            true => Blocks::written(bytes, block, self.site.stdio),
+            false => Blocks::plain(bytes, block),
+        };
+        self.work = Work::Open(how, true, blocks);
+    }
+
+    fn read(&mut self, entry: u32) {
+        let file = self.table.get(entry);
+        self.outcome().read += 1;
+        self.outcome().bytes_read += u64::from(file.size);
+        let (bytes, block) = (u64::from(file.size), u64::from(self.settings().read));
+        let blocks = match self.settings().buffering {
+            true => Blocks::read(bytes, block, self.site.stdio),
+            false => Blocks::plain(bytes, block),
+        };
+        self.set_path(file);
+        self.work = Work::Open(How::READ, false, blocks);
+    }
+
+    fn delete(&mut self, entry: u32) {
+        let file = self.table.get(entry);
+        self.table.free(entry);
+        self.outcome().deleted += 1;
+        self.set_path(file);
+        self.work = Work::Alone(Part::Remove);
+    }
+
+    /// Subdirectories of each location; a single one is not used.
+    fn subdirectories(&self) -> u32 {
+        self.settings().subdirectories.max(1)
+    }
+
+    /// Subdirectories of all locations.
+    fn directories(&self) -> u32 {
+        match self.subdirectories() {
+            1 => 0,
+            several => several * self.settings().locations.len().max(1) as u32,
+        }
+    }
+
+    /// A location by weight, and a subdirectory.
+    fn draw_directory(&mut self) -> u32 {
+        let locations = &self.site.runs[self.run].locations;
+        let mut place = 0;
+        if locations.len() > 1 {
+            let mut drawn = self.draws.below(locations.iter().map(|location| location.weight).sum());
+            while drawn >= locations[place].weight {
+                drawn -= locations[place].weight;
+                place += 1;
+            }
+        }
+        let subdirectories = self.subdirectories();
+        let within = if subdirectories > 1 { self.draws.below(subdirectories) } else { 0 };
+        place as u32 * subdirectories + within
+    }
+
+    fn set_path(&mut self, file: File) {
+        self.set_directory(file.directory);
+        if self.subdirectories() > 1 {
+            self.path.push('/');
+        }
+        write!(self.path, "{}", file.number).expect("a string takes it");
+    }
+
+    /// The path of a subdirectory, or of a location with `/` behind.
+    fn set_directory(&mut self, directory: u32) {
+        let Instance { site, path, run, .. } = self;
+        let settings = &site.runs[*run];
+        let subdirectories = settings.subdirectories.max(1);
+        path.clear();
+        path.push_str(&site.top);
+        let location = settings.locations.get((directory / subdirectories) as usize);
+        if let Some(location) = location.filter(|location| !location.path.is_empty()) {
+            path.push_str(&location.path);
+            path.push('/');
+        }
+        if subdirectories > 1 {
+            write!(path, "s{}", directory % subdirectories).expect("a string takes it");
+        }
+    }
+
+    fn directory(&mut self, directory: u32, part: Part) {
+        self.set_directory(directory);
+        self.work = Work::Alone(part);
+    }
+}

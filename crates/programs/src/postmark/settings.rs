@@ -1,0 +1,110 @@
+//! What one run of PostMark does.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// PostMark reserves twice the length of its longest file, in an `int`.
+pub(super) const SIZE_MAX: u64 = (1 << 30) - 1;
+/// Twice as many entries of 12 bytes are kept: 240 MB.
+pub(super) const FILES_MAX: u64 = 10_000_000;
+/// Names are numbers of 32 bits.
+pub(super) const TRANSACTIONS_MAX: u64 = 1_000_000_000;
+/// Directories of one location.
+pub(super) const SUBDIRECTORIES_MAX: u64 = 1_000_000;
+/// Locations, and the weight of one.
+pub(super) const LOCATIONS_MAX: usize = 1000;
+pub(super) const WEIGHT_MAX: u64 = 1_000_000;
+
+/// How PostMark prints its report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Style {
+    /// In words.
+    Verbose,
+    /// One line of numbers.
+    Terse,
+}
+
+/// A directory that files are made in, and how many of them compared with others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Location {
+    pub path: String,
+    pub weight: u32,
+}
+
+/// The settings of one run. Sizes in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Settings {
+    pub size_low: u32,
+    pub size_high: u32,
+    pub number: u32,
+    pub transactions: u32,
+    pub subdirectories: u32,
+    pub locations: Vec<Location>,
+    pub read: u32,
+    pub write: u32,
+    pub buffering: bool,
+    /// In tenths; `None` leaves reads and appends out.
+    pub bias_read: Option<u32>,
+    /// In tenths; `None` leaves creations and deletions out.
+    pub bias_create: Option<u32>,
+    pub seed: u32,
+    pub style: Style,
+}
+
+impl Default for Settings {
+    /// PostMark's own (1.5, "Configurable Parameters").
+    fn default() -> Settings {
+        Settings {
+            size_low: 500,
+            size_high: 10_000,
+            number: 500,
+            transactions: 500,
+            subdirectories: 0,
+            locations: Vec::new(),
+            read: 512,
+            write: 512,
+            buffering: true,
+            bias_read: Some(5),
+            bias_create: Some(5),
+            seed: 42,
+            style: Style::Verbose,
+        }
+    }
+}
+
+/// A whole number from `low` to `high`, or what was found and expected.
+pub(super) fn within(found: u64, low: u64, high: u64) -> Result<u32, String> {
+    u32::try_from(found)
+        .ok()
+        .filter(|_| (low..=high).contains(&found))
+        .ok_or_else(|| format!("found {found}; expected {low} to {high}"))
+}
+
+/// A bias: tenths, or -1 for none.
+pub(super) fn bias(found: i64) -> Result<Option<u32>, String> {
+    match found {
+        -1 => Ok(None),
+        0..=10 => Ok(Some(found as u32)),
+        _ => Err(format!("found {found}; expected 0 to 10, or -1 for neither")),
+    }
+}
+
+/// `PATH` or `PATH WEIGHT`.
+pub(super) fn location(words: &[&str]) -> Result<Location, String> {
+    let (path, weight) = match *words {
+        [path] => (path, 1),
+        [path, weight] => (path, within(whole(weight)?, 1, WEIGHT_MAX)?),
+        _ => return Err(format!("found {} words; expected a directory, and its weight", words.len())),
+    };
+    let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+    if parts.contains(&"..") {
+        return Err(format!("found `{path}`; expected a directory from the root on, without `..`"));
+    }
+    Ok(Location { path: parts.join("/"), weight })
+}
+
+/// A whole number.
+pub(super) fn whole(word: &str) -> Result<u64, String> {
+    word.parse().map_err(|_| format!("found `{word}`; expected a whole number"))
+}

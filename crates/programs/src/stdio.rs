@@ -1,0 +1,156 @@
+//! What the C library's buffered streams ask of the kernel.
+//!
+//! From glibc's `libio/fileops.c` (`_IO_new_file_xsputn`, `_IO_file_xsgetn`; the same
+//! from 2.3 to today): a stream has a buffer of `st_blksize`, which it makes at its
+//! first use. What is longer goes around the buffer in multiples of it.
+
+/// The lengths of the calls that move so many bytes, in order, in blocks of a size.
+#[derive(Clone, Debug)]
+pub(crate) struct Blocks {
+    /// Not yet asked for by the program.
+    left: u64,
+    block: u64,
+    stream: Option<Stream>,
+}
+
+#[derive(Clone, Debug)]
+struct Stream {
+    /// Its buffer.
+    size: u64,
+    writes: bool,
+    made: bool,
+    /// Written and not given to the kernel, or read and not yet given to the program.
+    held: u64,
+    /// To be moved around the buffer, next.
+    around: u64,
+    /// Of the block under way.
+    wanted: u64,
+    /// Of the file behind what was read.
+    ahead: u64,
+}
+
+impl Blocks {
+    /// With `read(2)` or `write(2)`, one call a block.
+    pub fn plain(bytes: u64, block: u64) -> Blocks {
+        Blocks { left: bytes, block, stream: None }
+    }
+
+    /// With `fwrite(3)` and `fclose(3)`, through a buffer of `size` bytes.
+    pub fn written(bytes: u64, block: u64, size: u64) -> Blocks {
+        Blocks { left: bytes, block, stream: Some(Stream::new(size, true, 0)) }
+    }
+
+    /// A whole file with `fread(3)`, through a buffer of `size` bytes.
+    pub fn read(bytes: u64, block: u64, size: u64) -> Blocks {
+        Blocks { left: bytes, block, stream: Some(Stream::new(size, false, bytes)) }
+    }
+}
+
+impl Stream {
+    fn new(size: u64, writes: bool, ahead: u64) -> Stream {
+        Stream { size, writes, made: false, held: 0, around: 0, wanted: 0, ahead }
+    }
+
+    /// Writes a block; the length of the call that it takes first, or 0.
+    fn put(&mut self, bytes: u64) -> u64 {
+        let room = if self.made { self.size - self.held } else { 0 };
+        self.made = true;
+        if bytes <= room {
+            self.held += bytes;
+            return 0;
+        }
+        let (full, rest) = (self.held + room, bytes - room);
+        self.held = rest % self.size;
+        self.around = rest - self.held;
+        if full > 0 { full } else { std::mem::take(&mut self.around) }
+    }
+
+    /// The length of the next call for the block under way, or 0.
+    fn get(&mut self) -> u64 {
+        let there = self.held.min(self.wanted);
+        self.held -= there;
+        self.wanted -= there;
+        if self.wanted == 0 {
+            return 0;
+        }
+        if self.wanted < self.size {
+            self.held = self.size.min(self.ahead);
+            self.ahead -= self.held;
+            return self.size;
+        }
+        let around = self.wanted - self.wanted % self.size;
+        self.wanted -= around;
+        self.ahead -= around;
+        around
+    }
+
+    /// The length of the next call, of what is left, or `None` at the end.
+    fn next(&mut self, left: &mut u64, block: u64) -> Option<u64> {
+        loop {
+            let call = match self.writes {
+                true => std::mem::take(&mut self.around),
+                false => self.get(),
+            };
+            if call > 0 {
+                return Some(call);
+            }
+            let piece = block.min(*left);
+            if piece == 0 {
+                // fclose
+                let rest = if self.writes { std::mem::take(&mut self.held) } else { 0 };
+                return (rest > 0).then_some(rest);
+            }
+            *left -= piece;
+            if !self.writes {
+                self.wanted = piece;
+                continue;
+            }
+            let call = self.put(piece);
+            if call > 0 {
+                return Some(call);
+            }
+        }
+    }
+}
+
+impl Iterator for Blocks {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        if let Some(stream) = &mut self.stream {
+            return stream.next(&mut self.left, self.block);
+        }
+        let call = self.block.min(self.left);
+        self.left -= call;
+        (call > 0).then_some(call)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Blocks;
+    use proptest::prelude::*;
+
+    #[test]
+    fn blocks_below_the_buffer_are_gathered_and_longer_ones_go_around_it() {
+        let written = |bytes, block| Blocks::written(bytes, block, 4096).collect::<Vec<u64>>();
+        assert_eq!(written(9000, 512), [4096, 4096, 808]);
+        assert_eq!(written(300, 512), [300]);
+        assert_eq!(written(70_000, 65_536), [65_536, 4096, 368]);
+        assert_eq!(written(6000, 5000), [4096, 1904]);
+        let read = |bytes, block| Blocks::read(bytes, block, 4096).collect::<Vec<u64>>();
+        assert_eq!(read(9000, 512), [4096, 4096, 4096]);
+        assert_eq!(read(10_000, 6000), [4096, 4096, 4096]);
+        assert_eq!(read(65_536, 65_536), [65_536]);
+    }
+
+    proptest! {
+        #[test]
+        fn every_byte_is_moved_once(bytes in 0u64..200_000, block in 1u64..70_000, size in 1u64..9000) {
+            prop_assert_eq!(Blocks::plain(bytes, block).sum::<u64>(), bytes);
+            prop_assert_eq!(Blocks::written(bytes, block, size).sum::<u64>(), bytes);
+            let read = Blocks::read(bytes, block, size).sum::<u64>();
+            prop_assert!(read >= bytes && read < bytes + size);
+        }
+    }
+}
