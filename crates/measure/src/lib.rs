@@ -14,7 +14,7 @@
 //! | `interval.rs` | confidence intervals from batches |
 //! | `difference.rs` | two runs of one workload, batch by batch |
 //! | `metric.rs` | the numbers of a report by their dotted names |
-//! | `report.rs`, `members.rs`, `layers.rs`, `processes.rs` | what is handed over, as JSON |
+//! | `report.rs`, `members.rs`, `layers.rs`, `processes.rs`, `hosts.rs` | what is handed over, as JSON |
 //! | `workloads.rs` | what each of several workloads saw |
 //! | `streams.rs` | what the clients of media streams saw |
 //! | `render.rs` | the same for people |
@@ -83,6 +83,7 @@
 mod backlog;
 mod batches;
 mod difference;
+mod hosts;
 mod interval;
 mod layers;
 mod log;
@@ -104,6 +105,7 @@ mod workloads;
 pub use backlog::{Backlog, Overload};
 pub use batches::Batches;
 pub use difference::{Difference, Significance, paired_difference};
+pub use hosts::{CallReport, HostReport, LatencyReport, ProgramReport, TimesReport, TransactionReport};
 pub use interval::BATCHES_FOR_INTERVAL;
 pub use layers::LayerReport;
 pub use log::{LOG_COLUMNS, LogColumn, RequestLog};

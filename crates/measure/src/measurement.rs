@@ -2,6 +2,7 @@
 
 use crate::backlog::Flow;
 use crate::batches::Batches;
+use crate::hosts::host_reports;
 use crate::interval::interval;
 use crate::layers::layer_reports;
 use crate::members::member_reports;
@@ -245,6 +246,7 @@ impl Measurement {
             process_mb_per_s: Across::new(&bandwidths),
             streams: None,
             workloads: self.workloads.reports(simulated_s),
+            hosts: host_reports(&outcome.counters.hosts),
             rebuild: RebuildReport::new(&self.rebuild_plans, self.rebuilds.all()),
             groups: self.processes.groups(simulated_s),
             processes,

@@ -1,6 +1,7 @@
 //! The numbers of a report by their dotted names.
 
 use crate::batches::{Batch, ClassSums};
+use crate::hosts::OfHost;
 use crate::measurement::Class;
 use crate::report::{Distribution, Quantity, Report};
 use crate::{LayerReport, MemberReport, OperationReport, RebuildReport, StreamsReport, TimeParts};
@@ -32,6 +33,7 @@ enum Kind {
     Process(usize),
     Stream(usize),
     Workload(&'static str, OfWorkload),
+    Host(OfHost),
     Rebuild(usize),
     Member(usize),
     Layer(usize),
@@ -133,10 +135,12 @@ const PART_MEANINGS: [&str; 6] = [
 
 /// What stands last in a metric's name, and the unit that this means; the first
 /// that fits.
-const UNITS: [(&str, &str); 11] = [
+const UNITS: [(&str, &str); 13] = [
     ("hours", "h"),
+    ("elapsed_s", "s"),
     ("_mbit_per_s", "10^6 bit/s"),
     ("mb_per_s", "10^6 B/s"),
+    ("per_s", "1/s"),
     ("_ms", "ms"),
     ("iops", "1/s"),
     ("_mb", "10^6 B"),
@@ -281,7 +285,8 @@ impl Metric {
     }
 
     /// The metric called `name`; `workloads.NAME.response_ms.p99` is one of the
-    /// workload called `NAME`, where a stack has several. A time alone (`response_ms`) means its mean; a
+    /// workload called `NAME`, where a stack has several;
+    /// `hosts.NAME.operations.fsync.latency_ms.p99` one of a host's calls. A time alone (`response_ms`) means its mean; a
     /// reading alone is found among the layers.
     ///
     /// # Errors
@@ -292,7 +297,8 @@ impl Metric {
             return Ok(metric);
         }
         let short = [name.to_owned(), format!("{name}.mean"), format!("layers.{name}")];
-        all.iter().find(|metric| short.contains(&metric.name())).copied().ok_or_else(|| {
+        let found = all.iter().find(|metric| short.contains(&metric.name())).copied();
+        found.or_else(|| OfHost::parse(name).map(|of| Metric(Kind::Host(of)))).ok_or_else(|| {
             let names: Vec<String> = all.iter().map(Metric::name).collect();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             UnknownMetric { name: name.to_owned(), nearest: nearest(name, &names), known: known() }
@@ -326,6 +332,7 @@ impl Metric {
             Kind::Workload(workload, OfWorkload::Rate(unit)) => {
                 format!("workloads.{workload}.{}", unit.name())
             }
+            Kind::Host(of) => of.name(),
             Kind::Rebuild(rebuild) => format!("rebuild.{}", REBUILDS[rebuild].0),
             Kind::Member(member) => format!("members.{}", member_metric(member).0.key),
             Kind::Layer(reading) => format!("layers.{}", READINGS[reading].name),
@@ -383,6 +390,7 @@ impl Metric {
                 format!("workload {workload}, from arrival to completion: {}", of(statistic))
             }
             Kind::Workload(workload, OfWorkload::Rate(_)) => format!("rate of the workload {workload}"),
+            Kind::Host(of) => of.meaning(),
             Kind::ReadWriteRatio => "bytes read for each byte written".to_owned(),
             Kind::Process(process) => PROCESSES[process].3.to_owned(),
             Kind::Stream(stream) => STREAMS[stream].3.to_owned(),
@@ -402,6 +410,7 @@ impl Metric {
             Kind::Workload(_, OfWorkload::Rate(_)) => true,
             Kind::Process(process) => PROCESSES[process].2,
             Kind::Stream(stream) => STREAMS[stream].2,
+            Kind::Host(of) => of.more_is_better(),
             Kind::Rebuild(rebuild) => REBUILDS[rebuild].2,
             Kind::Member(member) => member_metric(member).1.more_is_better,
             Kind::Layer(reading) => READINGS[reading].more_is_better,
@@ -446,6 +455,7 @@ impl Metric {
                     OfWorkload::Rate(Unit::Megabytes) => workload.mb_per_s,
                 })
             }
+            Kind::Host(of) => of.value(&report.hosts),
             Kind::Rebuild(rebuild) => report.rebuild.as_ref().map_or(f64::NAN, REBUILDS[rebuild].1),
             Kind::Member(member) => {
                 let (Reported { number, .. }, _) = member_metric(member);
@@ -482,6 +492,7 @@ impl Metric {
             | Kind::Process(_)
             | Kind::Stream(_)
             | Kind::Workload(..)
+            | Kind::Host(_)
             | Kind::Rebuild(_)
             | Kind::Member(_)
             | Kind::Layer(_) => None,
@@ -511,6 +522,7 @@ impl Metric {
             | Kind::Process(_)
             | Kind::Stream(_)
             | Kind::Workload(..)
+            | Kind::Host(_)
             | Kind::Rebuild(_)
             | Kind::Member(_)
             | Kind::Layer(_) => (0.0, 0.0),
@@ -595,6 +607,13 @@ fn known() -> String {
             None => names.push(name),
         }
     }
+    let of_calls =
+        "count,per_s,mb_per_s,latency_ms.{mean,p50,p95,p99,max},device_reads_each,device_writes_each";
+    names.push(format!("hosts.NAME.operations.KIND.{{{of_calls}}}"));
+    names.push(
+        "hosts.NAME.programs.NAME.{elapsed_s,transactions.KIND.latency_ms.mean,...,figures.FIGURE}"
+            .to_owned(),
+    );
     names.push("workloads.NAME.{response_ms.mean,...,iops,mb_per_s}".to_owned());
     names.join(", ")
 }

@@ -1,8 +1,8 @@
 //! A report for people.
 
 use crate::{
-    Across, Distribution, GroupReport, LayerReport, MemberReport, ProcessReport, RebuildReport, Report,
-    StreamsReport, WorkloadReport,
+    Across, Distribution, GroupReport, HostReport, LayerReport, MemberReport, ProcessReport, ProgramReport,
+    RebuildReport, Report, StreamsReport, WorkloadReport,
 };
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, presets};
 use fullstroke_contract::Counter;
@@ -50,6 +50,9 @@ impl fmt::Display for Report {
         }
         if !self.workloads.is_empty() {
             writeln!(f, "\n{}", workloads(&self.workloads).trim_fmt())?;
+        }
+        for host in &self.hosts {
+            write_host(f, host)?;
         }
         if !self.groups.is_empty() {
             writeln!(f, "\n{}", groups(&self.groups).trim_fmt())?;
@@ -213,6 +216,54 @@ fn workloads(workloads: &[WorkloadReport]) -> Table {
         let mut row = vec![workload.name.clone(), workload.requests.to_string()];
         row.extend([workload.iops, workload.mb_per_s].map(number));
         row.extend([response.mean, response.p50, response.p99, response.max].map(number));
+        table.add_row(row);
+    }
+    table
+}
+
+/// What programs saw, in calls and transactions, and their own words.
+fn write_host(f: &mut fmt::Formatter<'_>, host: &HostReport) -> fmt::Result {
+    writeln!(f, "\n{}", calls(host).trim_fmt())?;
+    for program in &host.programs {
+        writeln!(f, "\n{}: {} s", program.name, number(program.elapsed_s))?;
+        if !program.transactions.is_empty() {
+            writeln!(f, "{}", transactions(program).trim_fmt())?;
+        }
+        if !program.text.is_empty() {
+            writeln!(f, "{}", program.text.trim_end())?;
+        } else {
+            for (name, value) in &program.figures {
+                writeln!(f, "  {name} {}", number(*value))?;
+            }
+        }
+        for note in &program.notes {
+            writeln!(f, "  {note}")?;
+        }
+    }
+    Ok(())
+}
+
+fn calls(host: &HostReport) -> Table {
+    let name = format!("calls of {}", host.name);
+    let header = [&name, "number", "failed", "mean ms", "p50", "p99", "max", "MB/s", "reads", "writes each"];
+    let mut table = table(header, &[0]);
+    for call in &host.operations {
+        let latency = &call.times.latency_ms;
+        let mut row = vec![call.kind.to_owned(), call.times.count.to_string(), call.failed.to_string()];
+        row.extend([latency.mean, latency.p50, latency.p99, latency.max].map(number));
+        row.extend([call.mb_per_s, call.device_reads_each, call.device_writes_each].map(number));
+        table.add_row(row);
+    }
+    table
+}
+
+fn transactions(program: &ProgramReport) -> Table {
+    let header = ["transactions", "number", "a second", "mean ms", "p50", "p95", "p99", "max"];
+    let mut table = table(header, &[0]);
+    for (kind, of) in &program.transactions {
+        let latency = &of.times.latency_ms;
+        let mut row = vec![(*kind).to_owned(), of.times.count.to_string(), number(of.per_s)];
+        row.extend([latency.mean, latency.p50, latency.p95, latency.p99, latency.max].map(number));
         table.add_row(row);
     }
     table

@@ -1,8 +1,8 @@
 //! What a run is reported as. Every field has its unit in its name.
 
 use crate::{
-    Across, Backlog, GroupReport, LayerReport, MemberReport, Overload, ProcessReport, RebuildReport,
-    StreamsReport, WorkloadReport,
+    Across, Backlog, GroupReport, HostReport, LayerReport, MemberReport, Overload, ProcessReport,
+    RebuildReport, StreamsReport, WorkloadReport,
 };
 use fullstroke_contract::Operation;
 use serde::Serialize;
@@ -82,6 +82,9 @@ pub struct Report {
     /// Each workload, where the stack has several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub workloads: Vec<WorkloadReport>,
+    /// The hosts on which programs ran.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostReport>,
     /// The rebuild that went on meanwhile; `null` if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rebuild: Option<RebuildReport>,

@@ -1,0 +1,370 @@
+//! What hosts with programs saw: calls on files, and transactions.
+
+use fullstroke_contract::{HostReadings, OperationReadings, ProgramReadings, Times};
+use fullstroke_units::Duration;
+use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
+
+/// The name of the only host of a stack.
+pub(crate) const ONLY: &str = "host";
+
+/// A host on which programs run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HostReport {
+    /// Its name in the stack file; `host` where it is the only one.
+    pub name: String,
+    /// Calls of its programs, by kind.
+    #[serde(serialize_with = "by_kind")]
+    pub operations: Vec<CallReport>,
+    /// Its programs.
+    pub programs: Vec<ProgramReport>,
+}
+
+/// Calls of one kind.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CallReport {
+    /// Which.
+    #[serde(skip)]
+    pub kind: &'static str,
+    /// How many, and how long they took.
+    #[serde(flatten)]
+    pub times: TimesReport,
+    /// A second.
+    pub per_s: f64,
+    /// Those that failed.
+    pub failed: u64,
+    /// What reads and writes moved between program and host, in 10^6 bytes a second.
+    pub mb_per_s: f64,
+    /// Requests to the device that read, for each call of this kind, the warm-up
+    /// included; of a request for several calls each has its share.
+    pub device_reads_each: f64,
+    /// The same for requests that write, whenever they were made.
+    pub device_writes_each: f64,
+}
+
+/// How often and how long.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct TimesReport {
+    /// How many.
+    pub count: u64,
+    /// How long each took.
+    pub latency_ms: LatencyReport,
+}
+
+/// Times, to three significant digits but for mean and largest.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[allow(missing_docs)]
+pub struct LatencyReport {
+    pub mean: f64,
+    pub p50: f64,
+    pub p95: f64,
+    pub p99: f64,
+    pub max: f64,
+}
+
+/// One program.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ProgramReport {
+    /// Its name in the stack file, or its kind where it is the only workload.
+    pub name: String,
+    /// From its begin, or from the end of the warm-up, to its end.
+    pub elapsed_s: f64,
+    /// What it calls transactions, by kind.
+    pub transactions: BTreeMap<&'static str, TransactionReport>,
+    /// What it says of itself.
+    pub figures: BTreeMap<&'static str, f64>,
+    /// Its own words, as the real program prints them.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// What was left out: a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Transactions of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct TransactionReport {
+    /// How many, and how long they took.
+    #[serde(flatten)]
+    pub times: TimesReport,
+    /// A second.
+    pub per_s: f64,
+}
+
+fn by_kind<S: Serializer>(operations: &[CallReport], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(operations.iter().map(|operation| (operation.kind, operation)))
+}
+
+pub(crate) fn host_reports(hosts: &[HostReadings]) -> Vec<HostReport> {
+    hosts.iter().map(host).collect()
+}
+
+fn host(host: &HostReadings) -> HostReport {
+    let name = if host.name.is_empty() { ONLY.to_owned() } else { host.name.clone() };
+    HostReport {
+        name,
+        operations: host.operations.iter().map(|operation| call(operation, host.elapsed)).collect(),
+        programs: host.programs.iter().map(program).collect(),
+    }
+}
+
+fn call(operation: &OperationReadings, elapsed: Duration) -> CallReport {
+    let each = |requests: f64| requests / operation.calls.max(1) as f64;
+    CallReport {
+        kind: operation.kind,
+        times: times(&operation.latency),
+        per_s: a_second(operation.latency.count as f64, elapsed),
+        failed: operation.failed,
+        mb_per_s: a_second(operation.bytes as f64 / 1e6, elapsed),
+        device_reads_each: each(operation.device_reads),
+        device_writes_each: each(operation.device_writes),
+    }
+}
+
+fn program(program: &ProgramReadings) -> ProgramReport {
+    let transactions = program.transactions.iter().map(|(kind, of)| {
+        let per_s = a_second(of.count as f64, program.elapsed);
+        (*kind, TransactionReport { times: times(of), per_s })
+    });
+    ProgramReport {
+        name: program.name.clone(),
+        elapsed_s: program.elapsed.as_secs_f64(),
+        transactions: transactions.collect(),
+        figures: program.figures.iter().copied().collect(),
+        text: program.text.clone(),
+        notes: program.notes.clone(),
+    }
+}
+
+fn times(times: &Times) -> TimesReport {
+    let Times { count, mean_ms, p50_ms, p95_ms, p99_ms, max_ms } = *times;
+    let latency_ms = LatencyReport { mean: mean_ms, p50: p50_ms, p95: p95_ms, p99: p99_ms, max: max_ms };
+    TimesReport { count, latency_ms }
+}
+
+fn a_second(amount: f64, elapsed: Duration) -> f64 {
+    if elapsed == Duration::ZERO { 0.0 } else { amount / elapsed.as_secs_f64() }
+}
+
+/// A number of a host: its path below `hosts.NAME`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OfHost {
+    /// `None` = the only one, or the first.
+    pub host: Option<&'static str>,
+    kind: &'static str,
+    what: What,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    /// Of calls of `kind`.
+    Call(Number),
+    /// Of transactions of the program `kind`.
+    Transaction(&'static str, Number),
+    Elapsed,
+    /// What the program `kind` says of itself.
+    Figure(&'static str),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Number {
+    Count,
+    PerSecond,
+    MegabytesPerSecond,
+    ReadsEach,
+    WritesEach,
+    Mean,
+    P50,
+    P95,
+    P99,
+    Max,
+}
+
+const NUMBERS: [(&str, Number); 10] = [
+    ("count", Number::Count),
+    ("per_s", Number::PerSecond),
+    ("mb_per_s", Number::MegabytesPerSecond),
+    ("device_reads_each", Number::ReadsEach),
+    ("device_writes_each", Number::WritesEach),
+    ("latency_ms.mean", Number::Mean),
+    ("latency_ms.p50", Number::P50),
+    ("latency_ms.p95", Number::P95),
+    ("latency_ms.p99", Number::P99),
+    ("latency_ms.max", Number::Max),
+];
+
+fn number(name: &str) -> Option<Number> {
+    let name = if name == "latency_ms" { "latency_ms.mean" } else { name };
+    NUMBERS.iter().find(|(known, _)| *known == name).map(|(_, number)| *number)
+}
+
+impl Number {
+    fn name(self) -> &'static str {
+        NUMBERS.iter().find(|(_, number)| *number == self).map_or("", |(name, _)| name)
+    }
+
+    fn of_times(self, times: &TimesReport) -> f64 {
+        let LatencyReport { mean, p50, p95, p99, max } = times.latency_ms;
+        match self {
+            Number::Count => times.count as f64,
+            Number::Mean => mean,
+            Number::P50 => p50,
+            Number::P95 => p95,
+            Number::P99 => p99,
+            Number::Max => max,
+            _ => f64::NAN,
+        }
+    }
+
+    fn more_is_better(self) -> bool {
+        matches!(self, Number::Count | Number::PerSecond | Number::MegabytesPerSecond)
+    }
+}
+
+impl OfHost {
+    /// What `name` means: `hosts.NAME.operations.KIND...`, `hosts.NAME.programs.NAME...`,
+    /// or, of the only host, without the first two.
+    pub(crate) fn parse(name: &str) -> Option<OfHost> {
+        let (host, rest) = match name.strip_prefix("hosts.") {
+            Some(rest) => rest.split_once('.').map(|(host, rest)| (Some(host), rest))?,
+            None => (None, name),
+        };
+        // A metric is asked for a few times in a program's life, and then for all of it.
+        let kept = |text: &str| -> &'static str { Box::leak(text.to_owned().into_boxed_str()) };
+        let (section, rest) = rest.split_once('.')?;
+        let (kind, rest) = rest.split_once('.')?;
+        let what = match section {
+            "operations" => What::Call(number(rest)?),
+            "programs" if rest == "elapsed_s" => What::Elapsed,
+            "programs" => match rest.strip_prefix("transactions.").and_then(|rest| rest.split_once('.')) {
+                Some((transaction, rest)) => What::Transaction(kept(transaction), number(rest)?),
+                None => What::Figure(kept(rest.strip_prefix("figures.").unwrap_or(rest))),
+            },
+            _ => return None,
+        };
+        Some(OfHost { host: host.map(kept), kind: kept(kind), what })
+    }
+
+    pub(crate) fn name(&self) -> String {
+        let host = self.host.map_or(String::new(), |host| format!("hosts.{host}."));
+        let kind = self.kind;
+        match self.what {
+            What::Call(number) => format!("{host}operations.{kind}.{}", number.name()),
+            What::Transaction(of, number) => {
+                format!("{host}programs.{kind}.transactions.{of}.{}", number.name())
+            }
+            What::Elapsed => format!("{host}programs.{kind}.elapsed_s"),
+            What::Figure(figure) => format!("{host}programs.{kind}.figures.{figure}"),
+        }
+    }
+
+    pub(crate) fn meaning(&self) -> String {
+        let kind = self.kind;
+        match self.what {
+            What::Call(number) => format!("calls of kind {kind}: {}", number.name()),
+            What::Transaction(of, number) => format!("transactions {of} of {kind}: {}", number.name()),
+            What::Elapsed => format!("how long {kind} ran"),
+            What::Figure(figure) => format!("what {kind} says of itself: {figure}"),
+        }
+    }
+
+    /// Times are better when short; of what programs say themselves, rates are better
+    /// when large.
+    pub(crate) fn more_is_better(&self) -> bool {
+        match self.what {
+            What::Call(number) | What::Transaction(_, number) => number.more_is_better(),
+            What::Elapsed => false,
+            What::Figure(figure) => figure.ends_with("_per_s"),
+        }
+    }
+
+    pub(crate) fn value(&self, hosts: &[HostReport]) -> f64 {
+        let host = match self.host {
+            None => hosts.first(),
+            Some(name) => hosts.iter().find(|host| host.name == name),
+        };
+        host.and_then(|host| self.of(host)).unwrap_or(f64::NAN)
+    }
+
+    fn of(&self, host: &HostReport) -> Option<f64> {
+        if let What::Call(number) = self.what {
+            let call = host.operations.iter().find(|call| call.kind == self.kind)?;
+            return Some(match number {
+                Number::PerSecond => call.per_s,
+                Number::MegabytesPerSecond => call.mb_per_s,
+                Number::ReadsEach => call.device_reads_each,
+                Number::WritesEach => call.device_writes_each,
+                other => other.of_times(&call.times),
+            });
+        }
+        let program = host.programs.iter().find(|program| program.name == self.kind)?;
+        match self.what {
+            What::Transaction(of, number) => {
+                let transactions = program.transactions.get(of)?;
+                Some(match number {
+                    Number::PerSecond => transactions.per_s,
+                    other => other.of_times(&transactions.times),
+                })
+            }
+            What::Elapsed => Some(program.elapsed_s),
+            What::Figure(figure) => program.figures.get(figure).copied(),
+            What::Call(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn readings() -> Vec<HostReadings> {
+        let latency = Times { count: 4, mean_ms: 2.0, p50_ms: 1.0, p95_ms: 4.0, p99_ms: 5.0, max_ms: 6.0 };
+        vec![HostReadings {
+            name: "vm2".into(),
+            elapsed: Duration::from_secs(2),
+            operations: vec![OperationReadings {
+                kind: "fsync",
+                latency,
+                device_writes: 10.0,
+                calls: 5,
+                ..OperationReadings::default()
+            }],
+            programs: vec![ProgramReadings {
+                name: "mail".into(),
+                elapsed: Duration::from_secs(4),
+                transactions: vec![("create", latency)],
+                figures: vec![("read_mb_per_s", 7.0)],
+                ..ProgramReadings::default()
+            }],
+        }]
+    }
+
+    #[test]
+    fn each_number_is_found_by_its_path_with_and_without_the_host() {
+        let hosts = host_reports(&readings());
+        for (name, value, more) in [
+            ("hosts.vm2.operations.fsync.latency_ms.p99", 5.0, false),
+            ("hosts.vm2.operations.fsync.per_s", 2.0, true),
+            ("operations.fsync.device_writes_each", 2.0, false),
+            ("programs.mail.elapsed_s", 4.0, false),
+            ("hosts.vm2.programs.mail.transactions.create.per_s", 1.0, true),
+            ("programs.mail.figures.read_mb_per_s", 7.0, true),
+        ] {
+            let metric = OfHost::parse(name).unwrap();
+            assert_eq!((metric.name().as_str(), metric.value(&hosts)), (name, value));
+            assert_eq!(metric.more_is_better(), more, "{name}");
+        }
+        assert!(OfHost::parse("hosts.vm1.operations.fsync.per_s").unwrap().value(&hosts).is_nan());
+        for wrong in
+            ["hosts.vm2.operations.fsync.p98", "hosts.vm2", "operations.fsync", "hosts.vm2.speed.x.y"]
+        {
+            assert_eq!(OfHost::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_only_host_is_called_host() {
+        let only = HostReadings { name: String::new(), ..readings().remove(0) };
+        let hosts = host_reports(&[only]);
+        assert_eq!(OfHost::parse("hosts.host.operations.fsync.count").unwrap().value(&hosts), 4.0);
+    }
+}
