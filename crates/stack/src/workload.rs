@@ -34,9 +34,9 @@ pub(crate) trait Workload: Send + Sync {
     /// What issues its requests on a volume of `capacity`, fresh, at time 0.
     fn source(&self, capacity: Sectors, seed: Seed) -> Result<Box<dyn Source>, WorkloadError>;
 
-    /// The program that it is, at its beginning, and what kind, if it is one: it works
-    /// on files, and has no source of its own.
-    fn program(&self, _seed: Seed) -> Option<(&'static str, Box<dyn Program>)> {
+    /// The program that it is, if it is one: it works on files, and has no source of
+    /// its own.
+    fn program(&self, _seed: Seed) -> Option<StartedAs> {
         None
     }
 
@@ -64,6 +64,15 @@ pub(crate) trait Workload: Send + Sync {
     fn streams(&self) -> Option<u32> {
         None
     }
+}
+
+/// A program at its beginning.
+pub(crate) struct StartedAs {
+    /// What kind.
+    pub(crate) kind: &'static str,
+    /// The file that it was read from, if it was.
+    pub(crate) file: Option<String>,
+    pub(crate) program: Box<dyn Program>,
 }
 
 /// Reads a workload from its keys, and the files that they name in a folder if

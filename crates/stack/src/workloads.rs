@@ -2,10 +2,11 @@
 
 use crate::StackError;
 use crate::document::Document;
-use crate::workload::{Kind, REGISTRY, Workload, WorkloadError, kind_of, names, no_workload, read_workload};
+use crate::workload::{
+    Kind, REGISTRY, StartedAs, Workload, WorkloadError, kind_of, names, no_workload, read_workload,
+};
 use fullstroke_contract::registry::{Entry, Keys, known_keys, read, schema_of};
 use fullstroke_contract::{ConfigError, Source};
-use fullstroke_programs::Program;
 use fullstroke_units::{Duration, Sectors, Seed};
 use fullstroke_vfs::Started;
 use fullstroke_workload::{Part, SideBySide};
@@ -185,26 +186,25 @@ impl Workloads {
         start: Duration,
         numbers: &mut Numbers,
     ) -> Result<Option<Vec<Started>>, ConfigError> {
-        let mut started = |name: Option<&WorkloadKeys>, kind: &str, program: Box<dyn Program>| Started {
-            name: name.map_or(kind, |keys| &keys.name).to_owned(),
+        let mut started = |name: Option<&WorkloadKeys>, one: StartedAs| Started {
+            name: name.map_or(one.kind, |keys| &keys.name).to_owned(),
+            file: one.file,
             start: start + name.map_or(Duration::ZERO, |keys| keys.start),
             background: name.is_some_and(|keys| keys.background),
             workload: numbers.workloads,
-            first_process: numbers.take(program.processes()),
-            program,
+            first_process: numbers.take(one.program.processes()),
+            program: one.program,
         };
         match self {
             Workloads::Clients => Ok(None),
-            Workloads::One(one) => {
-                Ok(one.program(seed).map(|(kind, program)| vec![started(None, kind, program)]))
-            }
+            Workloads::One(one) => Ok(one.program(seed).map(|program| vec![started(None, program)])),
             Workloads::Several(several) => {
                 let mut all = Vec::new();
                 let mut other = None;
                 for (index, named) in several.iter().enumerate() {
                     let seed = seed.of(&format!("workload {}", named.keys.name));
                     match named.workload.program(seed) {
-                        Some((kind, program)) => all.push(started(Some(&named.keys), kind, program)),
+                        Some(program) => all.push(started(Some(&named.keys), program)),
                         None => other = other.or(Some(index)),
                     }
                 }

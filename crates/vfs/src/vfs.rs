@@ -17,6 +17,8 @@ use fullstroke_units::{Duration, Time};
 pub struct Started {
     /// What it is called in results.
     pub name: String,
+    /// The file that it was read from, if it was, for errors.
+    pub file: Option<String>,
     /// The program.
     pub program: Box<dyn Program>,
     /// When it begins.
@@ -214,7 +216,11 @@ impl Vfs {
                 running.ended = now;
                 self.kernel.close_all(now, number);
             }
-            Next::Fail(message) => out.stop(SourceError(format!("{}: {message}", running.started.name))),
+            Next::Fail(message) => {
+                let Started { name, file, .. } = &running.started;
+                let file = file.as_ref().map_or(String::new(), |file| format!("{file}: "));
+                out.stop(SourceError(format!("{name}: {file}{message}")));
+            }
         }
         self.alarms.set(number as usize, alarm);
         for ended in self.events.transactions.drain(..) {

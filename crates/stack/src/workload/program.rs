@@ -1,10 +1,10 @@
 //! Programs as workloads: their keys, and the file that these name.
 
-use super::{Kind, Read, Workload, WorkloadError};
+use super::{Kind, Read, StartedAs, Workload, WorkloadError};
 use crate::StackError;
 use fullstroke_contract::registry::{Entry, Keys};
 use fullstroke_contract::{ConfigError, Source};
-use fullstroke_programs::{Program, ProgramError, REGISTRY, Recipe};
+use fullstroke_programs::{ProgramError, REGISTRY, Recipe};
 use fullstroke_units::{Sectors, Seed};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -24,8 +24,15 @@ pub(super) fn entries() -> impl Iterator<Item = Entry<Kind>> {
 struct Described {
     kind: &'static str,
     recipe: Box<dyn Recipe>,
-    /// The key of the file, and what it says, in short.
-    file: Option<(&'static str, String)>,
+    file: Option<Named>,
+}
+
+/// The file that a program's keys name.
+struct Named {
+    key: &'static str,
+    path: String,
+    /// What it says, in short.
+    digest: String,
 }
 
 /// Reads the file that the keys name, too.
@@ -45,7 +52,11 @@ pub(super) fn read(
         }),
         (error, None) => WorkloadError::Key(ConfigError::new("", error.to_string())),
     })?;
-    let file = named.zip(text).map(|((key, _), text)| (key, short(&text)));
+    let file = named.zip(text).map(|((key, name), text)| Named {
+        key,
+        path: folder.join(name).display().to_string(),
+        digest: short(&text),
+    });
     Ok(Box::new(Described { kind: entry.name, recipe, file }))
 }
 
@@ -68,14 +79,15 @@ impl Workload for Described {
         Err(ConfigError::new("kind", "a program works on files: say which in [host.files]").into())
     }
 
-    fn program(&self, seed: Seed) -> Option<(&'static str, Box<dyn Program>)> {
-        Some((self.kind, self.recipe.program(seed)))
+    fn program(&self, seed: Seed) -> Option<StartedAs> {
+        let file = self.file.as_ref().map(|file| file.path.clone());
+        Some(StartedAs { kind: self.kind, file, program: self.recipe.program(seed) })
     }
 
     /// What counts is what the file says.
     fn identify(&self, keys: &mut Value) {
-        if let Some((key, digest)) = &self.file {
-            keys[*key] = json!(digest);
+        if let Some(file) = &self.file {
+            keys[file.key] = json!(file.digest);
         }
     }
 }
