@@ -29,9 +29,11 @@ pub(crate) struct Arguments {
     list_metrics: bool,
 
     /// The metric: a number of `run --json` by its dotted name, such as
-    /// response_ms.p99, iops, reads.response_ms.mean or members.utilisation.
-    #[arg(long, value_name = "METRIC", default_value = "response_ms.mean", value_parser = Metric::parse)]
-    by: Metric,
+    /// response_ms.p99, iops, reads.response_ms.mean, members.utilisation or
+    /// operations.fsync.latency_ms.p99; response_ms.mean unless said, or
+    /// programs.elapsed_s where programs run.
+    #[arg(long, value_name = "METRIC", value_parser = Metric::parse)]
+    by: Option<Metric>,
 
     /// Run every stack at each of these values, as in
     /// volume.chunk=16KiB,64KiB,256KiB (may be repeated: all combinations).
@@ -106,7 +108,9 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     if let Some(first) = ran.first().filter(|_| ran.iter().all(|ran| ran.check_measured().is_err())) {
         first.check_measured().map_err(Failure::input)?;
     }
-    let ranking = Ranking::new(&ran, arguments.by);
+    let programs = ran.iter().all(|ran| !ran.measured.report.hosts.is_empty());
+    let usual = if programs { Metric::PROGRAMS_ELAPSED } else { Metric::RESPONSE_MEAN };
+    let ranking = Ranking::new(&ran, arguments.by.unwrap_or(usual));
     if let Some(path) = &arguments.plot {
         write_whole(path, &plot::draw(&ranking).map_err(Failure::Input)?)?;
     }

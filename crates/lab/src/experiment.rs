@@ -118,7 +118,7 @@ pub fn run(
         .run(&mut recorder)
         .map_err(|source| LabError::Workload { candidate: candidate.label(), source })?;
     let wall_s = began.elapsed().as_secs_f64();
-    if outcome.requests == 0 {
+    if outcome.requests == 0 && outcome.counters.hosts.is_empty() {
         return Err(LabError::NoRequests { candidate: candidate.name.clone() });
     }
     if let Some(log) = recorder.log {
@@ -145,7 +145,7 @@ impl Ran {
     /// All requests of the run were its warm-up.
     pub fn check_measured(&self) -> Result<(), LabError> {
         let report = &self.measured.report;
-        if report.warm_up_requests < report.requests {
+        if report.warm_up_requests < report.requests || !report.hosts.is_empty() {
             return Ok(());
         }
         Err(LabError::OnlyWarmUp { candidate: report.name.clone(), requests: report.requests })

@@ -2,7 +2,7 @@
 
 use crate::reasons::{Reason, reasons};
 use crate::{Ran, Varied, VolumeReport};
-use fullstroke_measure::{Difference, Measured, Metric, Report, paired_difference};
+use fullstroke_measure::{Difference, HostReport, Measured, Metric, Report, paired_difference};
 use serde::Serialize;
 use std::cmp::Ordering;
 
@@ -87,7 +87,7 @@ impl Ranking {
             confidence: CONFIDENCE,
             same_number_of_requests: ran
                 .windows(2)
-                .all(|pair| pair[0].measured.report.requests == pair[1].measured.report.requests),
+                .all(|pair| given(&pair[0].measured.report) == given(&pair[1].measured.report)),
             reasons: reasons(&candidates),
             candidates,
         }
@@ -115,6 +115,14 @@ fn ranked(place: usize, ran: &Ran, best: Option<&Measured>, metric: Metric, conf
         carries: report.overload.is_none(),
         volume: ran.volume.clone(),
         report: report.clone(),
+    }
+}
+
+/// How much a candidate was given to do: calls where programs run, else requests.
+fn given(report: &Report) -> u64 {
+    match report.hosts.as_slice() {
+        [] => report.requests,
+        hosts => hosts.iter().map(HostReport::calls).sum(),
     }
 }
 

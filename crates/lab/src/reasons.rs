@@ -63,8 +63,10 @@ fn is_form(condition: Condition, whole: &Ranked, form: &Ranked) -> bool {
 fn reason(better: &Ranked, worse: &Ranked) -> Option<Reason> {
     let (sooner, later) = (&better.report, &worse.report);
     let gain = later.response_ms.mean - sooner.response_ms.mean;
-    // Means of growing queues and of different requests say nothing.
-    let comparable = better.carries && worse.carries && better.complete && worse.complete;
+    // Means of growing queues and of different requests say nothing, nor do those of
+    // requests that nobody made but memory.
+    let own = sooner.hosts.is_empty() && later.hosts.is_empty();
+    let comparable = own && better.carries && worse.carries && better.complete && worse.complete;
     if !comparable || gain.is_nan() || gain < WORTH_A_REASON * later.response_ms.mean {
         return None;
     }

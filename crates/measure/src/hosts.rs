@@ -145,6 +145,46 @@ fn a_second(amount: f64, elapsed: Duration) -> f64 {
     if elapsed == Duration::ZERO { 0.0 } else { amount / elapsed.as_secs_f64() }
 }
 
+/// How long the program ran that ran longest; not a number without any.
+pub(crate) fn longest(hosts: &[HostReport]) -> f64 {
+    let programs = hosts.iter().flat_map(|host| &host.programs);
+    programs.map(|program| program.elapsed_s).fold(f64::NAN, f64::max)
+}
+
+impl HostReport {
+    /// Calls of all kinds, and those of them that failed.
+    pub fn calls(&self) -> u64 {
+        self.operations.iter().map(|call| call.times.count).sum()
+    }
+
+    /// What calls cost in requests to the device, in a sentence; `None` if all cost
+    /// next to nothing.
+    pub(crate) fn cost_in_words(&self) -> Option<String> {
+        let each = |call: &CallReport| call.device_reads_each + call.device_writes_each;
+        let mut dear: Vec<&CallReport> =
+            self.operations.iter().filter(|call| each(call) >= WORTH_WORDS).collect();
+        dear.sort_by(|one, other| each(other).total_cmp(&each(one)));
+        let words: Vec<String> = dear.iter().take(MOST_WORDS).map(|call| call.cost()).collect();
+        let (last, others) = words.split_last()?;
+        let list = if others.is_empty() { last.clone() } else { format!("{} and {last}", others.join(", ")) };
+        Some(format!("On average {list}."))
+    }
+}
+
+/// What a call costs is put into words from so many requests on.
+const WORTH_WORDS: f64 = 0.1;
+/// So many kinds of calls are put into words.
+const MOST_WORDS: usize = 4;
+
+impl CallReport {
+    fn cost(&self) -> String {
+        let parts = [(self.device_reads_each, "reads"), (self.device_writes_each, "writes")];
+        let parts = parts.iter().filter(|(each, _)| *each >= WORTH_WORDS / 2.0);
+        let parts: Vec<String> = parts.map(|(each, what)| format!("{each:.1} {what}")).collect();
+        format!("one {} costs {}", self.kind, parts.join(" and "))
+    }
+}
+
 /// A number of a host: its path below `hosts.NAME`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OfHost {

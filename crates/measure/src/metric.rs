@@ -1,7 +1,7 @@
 //! The numbers of a report by their dotted names.
 
 use crate::batches::{Batch, ClassSums};
-use crate::hosts::OfHost;
+use crate::hosts::{OfHost, longest};
 use crate::measurement::Class;
 use crate::report::{Distribution, Quantity, Report};
 use crate::{LayerReport, MemberReport, OperationReport, RebuildReport, StreamsReport, TimeParts};
@@ -34,6 +34,7 @@ enum Kind {
     Stream(usize),
     Workload(&'static str, OfWorkload),
     Host(OfHost),
+    Elapsed,
     Rebuild(usize),
     Member(usize),
     Layer(usize),
@@ -265,7 +266,8 @@ impl Metric {
         let layers = (0..READINGS.len()).map(Kind::Layer);
         let streams = (0..STREAMS.len()).map(Kind::Stream);
         let rebuilds = (0..REBUILDS.len()).map(Kind::Rebuild);
-        let shares = [Kind::ReadWriteRatio].into_iter().chain(processes).chain(streams).chain(rebuilds);
+        let shares =
+            [Kind::ReadWriteRatio, Kind::Elapsed].into_iter().chain(processes).chain(streams).chain(rebuilds);
         let requests = times.chain(parts).chain(rates).chain(classes).chain(operations);
         requests.chain(shares).chain(members).chain(layers).map(Metric).collect()
     }
@@ -275,6 +277,9 @@ impl Metric {
 
     /// The 99th percentile of the response time.
     pub const RESPONSE_P99: Metric = Metric(Kind::Time(Quantity::Response, Statistic::P99));
+
+    /// How long the program ran that ran longest.
+    pub const PROGRAMS_ELAPSED: Metric = Metric(Kind::Elapsed);
 
     pub(crate) const fn mean_of(quantity: Quantity) -> Metric {
         Metric(Kind::Time(quantity, Statistic::Mean))
@@ -333,6 +338,7 @@ impl Metric {
                 format!("workloads.{workload}.{}", unit.name())
             }
             Kind::Host(of) => of.name(),
+            Kind::Elapsed => "programs.elapsed_s".to_owned(),
             Kind::Rebuild(rebuild) => format!("rebuild.{}", REBUILDS[rebuild].0),
             Kind::Member(member) => format!("members.{}", member_metric(member).0.key),
             Kind::Layer(reading) => format!("layers.{}", READINGS[reading].name),
@@ -391,6 +397,7 @@ impl Metric {
             }
             Kind::Workload(workload, OfWorkload::Rate(_)) => format!("rate of the workload {workload}"),
             Kind::Host(of) => of.meaning(),
+            Kind::Elapsed => "how long the program ran that ran longest".to_owned(),
             Kind::ReadWriteRatio => "bytes read for each byte written".to_owned(),
             Kind::Process(process) => PROCESSES[process].3.to_owned(),
             Kind::Stream(stream) => STREAMS[stream].3.to_owned(),
@@ -415,7 +422,7 @@ impl Metric {
             Kind::Member(member) => member_metric(member).1.more_is_better,
             Kind::Layer(reading) => READINGS[reading].more_is_better,
             Kind::Time(..) | Kind::ClassTime(..) | Kind::OperationTime(..) | Kind::Part(_) => false,
-            Kind::Workload(_, OfWorkload::Response(_)) => false,
+            Kind::Workload(_, OfWorkload::Response(_)) | Kind::Elapsed => false,
         }
     }
 
@@ -456,6 +463,7 @@ impl Metric {
                 })
             }
             Kind::Host(of) => of.value(&report.hosts),
+            Kind::Elapsed => longest(&report.hosts),
             Kind::Rebuild(rebuild) => report.rebuild.as_ref().map_or(f64::NAN, REBUILDS[rebuild].1),
             Kind::Member(member) => {
                 let (Reported { number, .. }, _) = member_metric(member);
@@ -493,6 +501,7 @@ impl Metric {
             | Kind::Stream(_)
             | Kind::Workload(..)
             | Kind::Host(_)
+            | Kind::Elapsed
             | Kind::Rebuild(_)
             | Kind::Member(_)
             | Kind::Layer(_) => None,
@@ -523,6 +532,7 @@ impl Metric {
             | Kind::Stream(_)
             | Kind::Workload(..)
             | Kind::Host(_)
+            | Kind::Elapsed
             | Kind::Rebuild(_)
             | Kind::Member(_)
             | Kind::Layer(_) => (0.0, 0.0),

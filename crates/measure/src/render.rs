@@ -224,6 +224,9 @@ fn workloads(workloads: &[WorkloadReport]) -> Table {
 /// What programs saw, in calls and transactions, and their own words.
 fn write_host(f: &mut fmt::Formatter<'_>, host: &HostReport) -> fmt::Result {
     writeln!(f, "\n{}", calls(host).trim_fmt())?;
+    if let Some(words) = host.cost_in_words() {
+        writeln!(f, "{words}")?;
+    }
     for program in &host.programs {
         writeln!(f, "\n{}: {} s", program.name, number(program.elapsed_s))?;
         if !program.transactions.is_empty() {

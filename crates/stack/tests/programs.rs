@@ -85,3 +85,125 @@ fn a_life_of_files_ends_on_each_file_system_and_repeats_to_the_bit() {
         }
     }
 }
+
+#[test]
+fn what_cannot_be_is_refused_with_its_place() {
+    let two = "[[workloads]]\nname = \"a\"\nkind = \"script\"\nfile = \"list\"\n[[workloads]]\nname = \"b\"\n\
+               kind = \"synthetic\"\nrequests = 5\nsize = \"4KiB\"\naddresses = { pattern = \"sequential\" }\n\
+               arrivals = { process = \"closed\", outstanding = 1 }\n";
+    let plain = two.split("[[workloads]]").nth(2).unwrap().replace("name = \"b\"\n", "");
+    let plain = format!("[workload]{plain}");
+    let ext2 = host("kind = \"ext2\"");
+    for (text, parts) in [
+        (format!("{SCRIPT}{DISK}"), &["host.files", "`script` is a program", "ext2"][..]),
+        (format!("{SCRIPT}[host.files]\nkind = \"ext2\"\n{DISK}"), &["host.memory", "through memory"]),
+        (format!("{plain}{ext2}{DISK}"), &["host.files", "no workload is a program"]),
+        (format!("{two}{ext2}{DISK}"), &["workloads[1].kind", "a host of its own"]),
+        (format!("{SCRIPT}{}{DISK}", host("kind = \"ex4\"")), &["host.files.kind", "did you mean `ext4`"]),
+        (format!("{SCRIPT}{}{DISK}", host("")), &["host.files.kind", "raw, ext2"]),
+        (
+            format!("{SCRIPT}{}{DISK}", host("kind = \"xfs\"\nagee = 1")),
+            &["host.files.agee", "did you mean `age`"],
+        ),
+        (format!("{SCRIPT}{}{DISK}", host("kind = \"xfs\"\nage = \"old\"")), &["host.files.age", "desktop"]),
+        (
+            format!("{SCRIPT}{}{DISK}", host("kind = \"ext4\"\nsize = \"64KiB\"")),
+            &["host.files", "too small"],
+        ),
+        (
+            format!("{SCRIPT}{}{DISK}", host("kind = \"ext4\"\nsize = \"64TiB\"")),
+            &["host.files.size", "the device has"],
+        ),
+        (
+            format!("{SCRIPT}{}{DISK}", host("kind = \"ext4\"\ncopy_mb_per_s = 0")),
+            &["host.files.copy_mb_per_s", "above 0"],
+        ),
+        (
+            format!("{SCRIPT}[host.members]\nfiles = {{ kind = \"ext2\" }}\n{RAID5}"),
+            &["host.members.files", "above the volume"],
+        ),
+    ] {
+        let error = load(&text, "sync").err().unwrap_or_else(|| panic!("accepted: {text}"));
+        assert!(parts.iter().all(|part| error.contains(part)), "{error}");
+    }
+    let error = load(&on("ext2", DISK), "create a 4KiB\nfrobnicate a\n").err().unwrap();
+    assert!(error.contains("list:2") && error.contains("frobnicate"), "{error}");
+    let missing = on("ext2", DISK).replace("\"list\"", "\"lost\"");
+    assert!(load(&missing, "").err().unwrap().contains("lost: cannot be read"));
+}
+
+#[test]
+fn a_run_that_cannot_go_on_names_the_line_of_the_list() {
+    for (script, parts) in [
+        ("create a 4KiB\nread b\n", &["list: line 2", "there is no `b`"][..]),
+        ("create a 900MiB\ncreate b 200MiB\n", &["list: line 2", "no space is left"]),
+        ("mkdir a\nmkdir a\n", &["list: line 2", "`a` exists already"]),
+    ] {
+        for kind in ["ext2", "ext4", "xfs"] {
+            let text = on(kind, DISK).replace("[volume]", "[measurement]\nwarm_up = \"0s\"\n[volume]");
+            let text = text
+                .replace(&format!("kind = \"{kind}\""), &format!("kind = \"{kind}\"\nsize = \"1000MiB\""));
+            let error = try_run(&text, script).err().unwrap_or_else(|| panic!("{kind}: {script} ran"));
+            assert!(parts.iter().all(|part| error.contains(part)), "{kind}: {error}");
+        }
+    }
+}
+
+/// Two hosts, each with half a disk.
+fn two_hosts(second: &str) -> String {
+    let one = |name: &str, kind: &str, more: &str| {
+        format!(
+            "[[hosts]]\nname = \"{name}\"\nelevator = \"mq-deadline\"\nmemory = {{ size = \"32MiB\" }}\n\
+             files = {{ kind = \"{kind}\" }}\n{more}[hosts.workload]\nkind = \"script\"\nfile = \"list\"\n"
+        )
+    };
+    format!("seed = 4\n{}{}{DISK}", one("vm1", "ext4", ""), one("vm2", "xfs", second))
+}
+
+#[test]
+fn two_hosts_share_a_disk_each_with_files_and_memory_of_its_own() {
+    let (outcome, seen) = run(&two_hosts(""), LIFE);
+    let names: Vec<&str> = outcome.counters.hosts.iter().map(|host| host.name.as_str()).collect();
+    assert_eq!(names, ["vm1", "vm2"]);
+    let half = seen.requests.iter().map(|request| request.extent.end().0).max().unwrap() / 2;
+    let of = |workload: u16| seen.requests.iter().filter(move |request| request.workload == workload);
+    assert!(of(0).count() > 100 && of(1).count() > 100 && half > 0);
+    for host in &outcome.counters.hosts {
+        let created = host.operations.iter().find(|operation| operation.kind == "create").unwrap();
+        assert_eq!(created.latency.count, 40, "{}", host.name);
+    }
+    // Alone it is sooner done.
+    let (alone, _) = run(&on("ext4", DISK), LIFE);
+    let elapsed = |outcome: &Outcome| outcome.counters.hosts[0].programs[0].elapsed;
+    assert!(elapsed(&outcome) > elapsed(&alone));
+}
+
+#[test]
+fn the_second_host_begins_later_and_its_time_is_its_own() {
+    let (outcome, seen) = run(&two_hosts("start = \"20s\"\n"), LIFE);
+    let first =
+        seen.requests.iter().filter(|request| request.workload == 1).map(|request| request.arrived).min();
+    assert!(first.unwrap() >= fullstroke_units::Time::ZERO + fullstroke_units::Duration::from_secs(20));
+    let [one, two] = &outcome.counters.hosts[..] else { panic!() };
+    let (one, two) = (one.programs[0].elapsed.as_secs_f64(), two.programs[0].elapsed.as_secs_f64());
+    assert!(two < 2.0 * one && one < 2.0 * two, "{one} {two}");
+}
+
+#[test]
+fn calls_before_the_end_of_the_warm_up_are_not_counted() {
+    let warm = |text: String| text.replace("[volume]", "[measurement]\nwarm_up = \"1ms\"\n[volume]");
+    let (all, _) = run(&on("ext2", DISK), LIFE);
+    let (later, _) = run(&warm(on("ext2", DISK)), LIFE);
+    assert_eq!(operation(&all, "mkdir").latency.count, 1);
+    assert_eq!((operation(&later, "mkdir").calls, operation(&later, "create").latency.count), (1, 40));
+    assert!(told(&later).elapsed < told(&all).elapsed);
+}
+
+#[test]
+fn what_is_read_again_is_in_memory_unless_that_is_too_small() {
+    let twice = "create a 40MiB\nsync\nread a\nread a\n";
+    let (held, _) = run(&on("ext4", DISK), twice);
+    let (short, _) = run(&on("ext4", DISK).replace("64MiB", "8MiB"), twice);
+    assert_eq!(operation(&held, "read").device_reads, 0.0);
+    assert!(operation(&short, "read").device_reads > 100.0);
+}
