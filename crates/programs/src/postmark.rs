@@ -127,7 +127,7 @@ pub(crate) const ENTRY: Entry<Kind> = Entry {
     name: "postmark",
     summary: "PostMark 1.51: a pool of small files that are created, read, appended to and deleted",
     schema: schema_of::<Config>,
-    build: Kind { file: Some("file"), read: read_recipe },
+    build: Kind { file: Some("file"), read: read_recipe, example: "number = 200\ntransactions = 500" },
 };
 
 fn read_recipe(keys: &Keys, text: Option<&str>) -> Result<Box<dyn Recipe>, ProgramError> {
