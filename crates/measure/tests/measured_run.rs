@@ -212,7 +212,9 @@ fn every_metric_has_its_value_in_the_json_under_its_name() {
     report.operations.flush = report.reads;
     report.operations.discard = report.writes;
     let json = serde_json::to_value(&report).unwrap();
-    for metric in Metric::all() {
+    // The longest of all programs is not among the numbers, but follows from them.
+    let written = |metric: &Metric| *metric != Metric::PROGRAMS_ELAPSED;
+    for metric in Metric::all().into_iter().filter(written) {
         let path = metric.name().replace("members.", "members.0.").replace("layers.", "layers.0.readings.");
         let pointer = format!("/{}", path.replace('.', "/"));
         let value =
