@@ -152,6 +152,11 @@ impl HostConfig {
         cache.map(Some).map_err(|error| error.below("memory"))
     }
 
+    /// Whether there is an elevator.
+    pub fn has_elevator(&self) -> bool {
+        self.keys.elevator.is_some()
+    }
+
     /// Whether there is a page cache.
     pub fn has_memory(&self) -> bool {
         self.keys.memory.is_some()

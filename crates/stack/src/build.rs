@@ -5,6 +5,7 @@ use crate::config::{Stack, digest};
 use crate::hosts::HostNodes;
 use crate::link::LinkSpec;
 use crate::rebuild::{Members, RebuildKeys, RebuiltMember};
+use crate::shared::over;
 use crate::stripes::Striped;
 use crate::upper::{Ground, stripe_of};
 use crate::workloads::{Numbers, Place};
@@ -166,23 +167,17 @@ impl Stack {
             };
             let mut underneath = self.volume.underneath()?;
             underneath.drive &= self.controller.is_none();
-            let host: Option<Box<dyn Node>> = match &self.hosts {
-                Some(hosts) => Some(Box::new(hosts.stage(self.volume.capacity()?)?)),
-                None => self.host.build(underneath).map_err(|error| error.below("host"))?,
-            };
-            let block = match host {
-                Some(host) => Branch::over(host, array),
-                None => array,
-            };
+            if let Some(hosts) = &self.hosts {
+                return hosts.shared_over(array, underneath);
+            }
+            let in_host = |error: ConfigError| error.below("host");
+            let block = over(self.host.build(underneath).map_err(in_host)?, array);
             if self.workloads.are_programs() {
                 // Their memory holds pages of files, and stands with these.
                 return Ok(block);
             }
-            let memory = self.host.memory(self.volume.capacity()?).map_err(|error| error.below("host"))?;
-            Ok(match memory {
-                Some(memory) => Branch::over(memory, block),
-                None => block,
-            })
+            let memory = self.host.memory(self.volume.capacity()?).map_err(in_host)?;
+            Ok(over(memory, block))
         };
         layers().map_err(|error| self.document.error(error))
     }

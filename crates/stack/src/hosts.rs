@@ -2,13 +2,15 @@
 
 use crate::StackError;
 use crate::document::Document;
+use crate::shared::Shared;
 use crate::upper::{Ground, UpperConfig};
 use crate::workload::{kind_of, no_workload};
 use crate::workloads::{Numbers, Place, Workloads, check_beside_others, check_name};
 use fullstroke_contract::registry::{Keys, known_keys, read, schema_of};
 use fullstroke_contract::{ConfigError, Node, Port, Source};
+use fullstroke_engine::Branch;
 use fullstroke_host::{HostConfig, Underneath};
-use fullstroke_stage::{Addresses, Region, Regions, Stage, StageConfig};
+use fullstroke_stage::{Addresses, Region, Regions};
 use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Seed, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,9 +45,7 @@ fn one() -> u32 {
 /// The hosts of a stack that has several.
 pub(crate) struct Hosts {
     hosts: Vec<Host>,
-    shared: StageConfig,
-    /// The keys of the rule of fairness.
-    rule: Keys,
+    shared: Shared,
 }
 
 struct Host {
@@ -86,19 +86,17 @@ impl Hosts {
         {
             return refuse(key, "found beside [[hosts]]; each of them has its own".into());
         }
-        let shared = document.section("shared").and_then(|table| StageConfig::read(&table));
-        let (shared, rule) = shared.map_err(|error| document.error(error.below("shared")))?;
+        let shared = document.section("shared").and_then(|table| Shared::read(&table));
+        let shared = shared.map_err(|error| document.error(error.below("shared")))?;
         let mut hosts: Vec<Host> = Vec::new();
         for (index, item) in items.iter().enumerate() {
             let path = format!("hosts[{index}]");
             let host = read_host(item, &hosts, &Place { document, path: &path }, folder)?;
             hosts.push(host);
         }
-        let hosts = Hosts { hosts, shared, rule };
-        hosts
-            .shared
-            .rule(&hosts.rule, &hosts.weights())
-            .map_err(|error| document.error(error.below("shared")))?;
+        let hosts = Hosts { hosts, shared };
+        let check = hosts.shared.check(&hosts.weights());
+        check.map_err(|error| document.error(error.below("shared")))?;
         hosts.check_names(document)?;
         Ok(Some(hosts))
     }
@@ -123,20 +121,21 @@ impl Hosts {
     fn regions(&self, capacity: Sectors) -> Result<Regions, ConfigError> {
         let sectors = |size: Bytes| Sectors(size.0 / SECTOR_BYTES);
         let sizes: Vec<Option<Sectors>> = self.hosts.iter().map(|host| host.keys.size.map(sectors)).collect();
-        match self.shared.addresses {
+        match self.shared.addresses() {
             Addresses::Whole => Ok(Regions::whole(self.hosts.len(), capacity)),
             Addresses::Parts => Regions::parts(&sizes, capacity)
                 .map_err(|(host, error)| error.below(&format!("hosts[{host}]"))),
         }
     }
 
-    /// What they share, above an array of `capacity`, fresh.
+    /// What they share, above an array, fresh.
     ///
     /// # Errors
-    /// A host for which nothing is left of the array.
-    pub(crate) fn stage(&self, capacity: Sectors) -> Result<Stage, ConfigError> {
-        let rule = self.shared.rule(&self.rule, &self.weights()).map_err(|error| error.below("shared"))?;
-        Ok(Stage::new(self.regions(capacity)?, rule, self.shared.cost, self.shared.queue_depth))
+    /// A host for which nothing is left of the array; what does not suit it.
+    pub(crate) fn shared_over(&self, array: Branch, underneath: Underneath) -> Result<Branch, ConfigError> {
+        let regions = self.regions(underneath.capacity)?;
+        let weights = self.weights();
+        self.shared.over(array, underneath, (regions, &weights)).map_err(|error| error.below("shared"))
     }
 
     /// What each has above that, fresh.

@@ -29,6 +29,7 @@ mod overrides;
 mod rebuild;
 mod reference;
 mod schema;
+mod shared;
 mod stripes;
 mod upper;
 mod volume;

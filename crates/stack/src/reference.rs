@@ -94,7 +94,8 @@ pub fn reference() -> String {
     section(
         &mut page,
         "[shared]",
-        "What these hosts share above the controller or the volume: a target's or a Dom0's processor and queue.",
+        "What these hosts share above the controller or the volume: a target's or a Dom0's processor and queue. With the keys of `[host]` (`elevator`, `memory` …) \
+         it has a block layer and a cache of its own below.",
     );
     keys(&mut page, schema_of::<StageConfig>().as_value());
     policies(&mut page, "Fairness: `fairness = ...` in `[shared]`", fullstroke_stage::fairness::REGISTRY);

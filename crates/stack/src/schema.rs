@@ -42,9 +42,7 @@ pub(crate) fn stack() -> Value {
     let host = host(&mut definitions);
     let hosts = hosts(&each, &workloads, &mut definitions);
     definitions.insert("Host".into(), host);
-    let mut shared = choice(fullstroke_stage::fairness::REGISTRY, "fairness", &mut definitions);
-    let of_stage = hoisted(schema_of::<StageConfig>().into(), &mut definitions);
-    shared["properties"] = of_stage["properties"].clone();
+    let shared = shared(&mut definitions);
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "a fullstroke stack",
@@ -115,6 +113,21 @@ fn hosts(kinds: &[Value], workloads: &Value, definitions: &mut Map<String, Value
     // The elevator's own keys stand beside these.
     host["additionalProperties"] = json!(true);
     json!({ "type": "array", "description": "several hosts above one array", "items": host })
+}
+
+/// A stage, its rule of fairness, and a cache and block layer below it.
+fn shared(definitions: &mut Map<String, Value>) -> Value {
+    let mut shared = choice(fullstroke_stage::fairness::REGISTRY, "fairness", definitions);
+    let mut layer = hoisted(schema_of::<HostKeys>().into(), definitions);
+    let of_stage = hoisted(schema_of::<StageConfig>().into(), definitions);
+    if let (Some(properties), Some(own)) =
+        (layer["properties"].as_object_mut(), of_stage["properties"].as_object())
+    {
+        properties.retain(|key, _| !["members", "files"].contains(&key.as_str()));
+        properties.extend(own.clone());
+    }
+    shared["properties"] = layer["properties"].clone();
+    shared
 }
 
 /// A host without an elevator, or with one and its keys.

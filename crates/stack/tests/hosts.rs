@@ -121,3 +121,28 @@ fn what_cannot_be_is_refused_at_its_key() {
         assert!(error.contains(&format!("`{key}`")) && error.contains(words), "{key}: {error}");
     }
 }
+
+#[test]
+fn what_is_shared_may_have_a_cache_and_an_elevator_of_its_own() {
+    let reading = |shared: &str, name: &str| {
+        let stack = load(&two("", "", shared)).unwrap_or_else(|error| panic!("{error}"));
+        let outcome = stack.build().unwrap().engine().run(&mut Seen::default()).unwrap();
+        let mut all = outcome.counters.layers.iter().flat_map(|layer| &layer.readings);
+        all.find(|reading| reading.name == name).map(|reading| reading.value)
+    };
+    assert_eq!(reading("cost = \"30us\"", "memory_hit_share"), None);
+    let cached =
+        "cost = \"30us\"\nelevator = \"mq-deadline\"\nqueue_depth = 8\nmemory = { size = \"64MiB\" }";
+    assert!(reading(cached, "memory_hit_share").is_some());
+    assert_eq!(reading(cached, "stage_requests"), Some(800.0));
+    for (shared, key) in [
+        ("elevatr = \"cfq\"", "shared.elevatr"),
+        ("elevator = \"cfq\"\nfifo_batch = 2", "shared.fifo_batch"),
+        ("memory = { size = \"4KiB\" }", "shared.memory.size"),
+        ("files = { kind = \"ext2\" }", "shared.files"),
+        ("nr_requests = 4", "shared.nr_requests"),
+    ] {
+        let error = load(&two("", "", shared)).err().unwrap_or_else(|| panic!("{shared} was accepted"));
+        assert!(error.contains(&format!("`{key}`")), "{error}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use crate::fairness::{BuildFairness, Fairness, REGISTRY};
 use fullstroke_contract::ConfigError;
-use fullstroke_contract::registry::{Keys, check_known, find, known_keys, read, schema_of};
+use fullstroke_contract::registry::{Keys, find, known_keys, read, schema_of};
 use fullstroke_units::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,8 @@ pub struct StageConfig {
     /// down, one after the other. 0 unless said.
     #[serde(default)]
     pub cost: Duration,
-    /// Requests that the array is given at once; no limit unless said.
+    /// Requests that the array is given at once; no limit unless said, or, with an
+    /// elevator, as many as `[host]` has there.
     #[serde(default)]
     pub queue_depth: Option<u32>,
     /// Whose request goes down next.
@@ -44,22 +45,23 @@ fn in_turns() -> String {
 }
 
 impl StageConfig {
-    /// Reads a `[shared]` table: its keys, and those of its rule.
+    /// Reads a `[shared]` table: its keys, those of its rule, and those of neither,
+    /// which are of what stands below.
     ///
     /// # Errors
-    /// A key that neither has, an unknown rule, a depth of 0.
-    pub fn read(table: &Keys) -> Result<(StageConfig, Keys), ConfigError> {
+    /// An unknown rule, a depth of 0, a value that cannot be.
+    pub fn read(table: &Keys) -> Result<(StageConfig, Keys, Keys), ConfigError> {
         let own = known_keys(&schema_of::<StageConfig>());
-        let (of_stage, of_rule): (Keys, Keys) =
+        let (of_stage, others): (Keys, Keys) =
             table.clone().into_iter().partition(|(key, _)| own.contains(key));
         let config: StageConfig = read(&of_stage)?;
         if config.queue_depth == Some(0) {
             return Err(ConfigError::new("queue_depth", "found 0; expected at least 1"));
         }
         let rule = find("rule of fairness", REGISTRY, "fairness", &config.fairness)?;
-        let known: Vec<String> = own.into_iter().chain(known_keys(&(rule.schema)())).collect();
-        check_known(table, &known)?;
-        Ok((config, of_rule))
+        let of_rule = known_keys(&(rule.schema)());
+        let (of_rule, below) = others.into_iter().partition(|(key, _)| of_rule.contains(key));
+        Ok((config, of_rule, below))
     }
 
     /// The rule, for hosts of these weights.
