@@ -30,6 +30,8 @@ pub struct HostReadings {
     pub operations: Vec<OperationReadings>,
     /// Its programs.
     pub programs: Vec<ProgramReadings>,
+    /// Dirty memory over the run: seconds, and 10^6 bytes.
+    pub dirty_mb: Vec<(f64, f64)>,
 }
 
 /// Calls of one kind.

@@ -17,6 +17,7 @@ pub const READINGS: &[ReadingName] = &[
     more("memory_hit_share", "pages that reads found in the page cache, of all that they asked for, 0 to 1"),
     less("memory_read_ahead_mb", "what was read beside what was asked for, in 10^6 bytes"),
     more("memory_read_ahead_used_share", "the share of that which was used, 0 to 1"),
+    less("memory_read_ahead_wasted_mb", "what went without having been used"),
     less("memory_dirtied_mb", "what writes made dirty that was clean"),
     less("memory_written_background_mb", "what was written back because too much was dirty"),
     less("memory_written_periodic_mb", "what was written back because it had been dirty for long"),

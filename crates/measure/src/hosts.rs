@@ -18,6 +18,9 @@ pub struct HostReport {
     pub operations: Vec<CallReport>,
     /// Its programs.
     pub programs: Vec<ProgramReport>,
+    /// What was dirty in memory over the run: seconds from its beginning, and 10^6
+    /// bytes, in at most 256 samples.
+    pub dirty_mb: Vec<(f64, f64)>,
 }
 
 /// Calls of one kind.
@@ -104,6 +107,7 @@ fn host(host: &HostReadings) -> HostReport {
         name,
         operations: host.operations.iter().map(|operation| call(operation, host.elapsed)).collect(),
         programs: host.programs.iter().map(program).collect(),
+        dirty_mb: host.dirty_mb.clone(),
     }
 }
 
@@ -375,6 +379,7 @@ mod tests {
                 figures: vec![("read_mb_per_s", 7.0)],
                 ..ProgramReadings::default()
             }],
+            dirty_mb: Vec::new(),
         }]
     }
 

@@ -15,6 +15,7 @@ impl Cache {
                 ("memory_hit_share", share(counted.hits, counted.read)),
                 ("memory_read_ahead_mb", megabytes(counted.ahead)),
                 ("memory_read_ahead_used_share", share(counted.ahead_used, counted.ahead)),
+                ("memory_read_ahead_wasted_mb", megabytes(counted.ahead_wasted)),
                 ("memory_dirtied_mb", megabytes(counted.dirtied)),
                 ("memory_written_background_mb", megabytes(counted.back_background)),
                 ("memory_written_periodic_mb", megabytes(counted.back_periodic)),

@@ -16,7 +16,7 @@
 //! | `open.rs` | open files |
 //! | `io.rs` | what the cache wants becomes requests |
 //! | `durable.rs` | fsync, sync, the journal |
-//! | `bill.rs`, `tally.rs`, `readings.rs` | what calls cost, how long they took, what is told of it |
+//! | `bill.rs`, `tally.rs`, `series.rs`, `readings.rs` | what calls cost, how long they took, how much was dirty when, what is told of it |
 
 mod bill;
 mod calls;
@@ -27,6 +27,7 @@ mod kernel;
 mod laying;
 mod open;
 mod readings;
+mod series;
 mod tally;
 mod task;
 mod vfs;

@@ -53,5 +53,5 @@ pub(crate) fn of_host(kernel: &Kernel, tally: &Tally, elapsed: Duration) -> Host
             }
         })
     });
-    HostReadings { name: String::new(), elapsed, operations: operations.collect(), programs: Vec::new() }
+    HostReadings { elapsed, operations: operations.collect(), ..HostReadings::default() }
 }

@@ -4,12 +4,13 @@ use crate::config::FilesConfig;
 use crate::kernel::{Identity, Kernel};
 use crate::laying::lay_out;
 use crate::readings;
+use crate::series::Series;
 use crate::tally::Tally;
 use fullstroke_contract::{
     Alarms, Completion, ConfigError, Counters, Cx, Node, Out, Port, Source, SourceError, Wake,
 };
 use fullstroke_files::Site;
-use fullstroke_memory::Cache;
+use fullstroke_memory::{Cache, PAGE_BYTES};
 use fullstroke_programs::{Answer, CallKind, Events, Next, Program, Turn};
 use fullstroke_units::{Duration, Time};
 
@@ -61,6 +62,8 @@ pub struct Vfs {
     counted_from: Time,
     /// Calls of all programs.
     tally: Tally,
+    /// Dirty memory in 10^6 bytes.
+    dirty: Series,
     /// What the host is called.
     name: String,
 }
@@ -134,7 +137,17 @@ impl Vfs {
             alarms.set(number, Time::ZERO + running[process.program as usize].started.start);
         }
         let (events, tally) = (Events::default(), Tally::default());
-        Ok(Vfs { running, processes, alarms, kernel, events, counted_from, tally, name: String::new() })
+        Ok(Vfs {
+            running,
+            processes,
+            alarms,
+            kernel,
+            events,
+            counted_from,
+            tally,
+            dirty: Series::default(),
+            name: String::new(),
+        })
     }
 
     /// The same, of a host of this name.
@@ -155,6 +168,8 @@ impl Vfs {
             while let Some(process) = self.kernel.ended.pop_front() {
                 self.end_call(now, process);
             }
+            let cache = &self.kernel.cache;
+            self.dirty.sample(now, || (cache.gauges().dirty * PAGE_BYTES) as f64 / 1e6);
             let (process, at) = self.alarms.first();
             if at > now || self.is_over() {
                 return;
@@ -288,6 +303,8 @@ impl Node for Vfs {
             host.programs.push(readings::of_program(&started.name, &*started.program, tally, elapsed));
         }
         host.name.clone_from(&self.name);
+        let seconds = |at: Time| at.since(Time::ZERO).as_secs_f64();
+        host.dirty_mb = self.dirty.samples().iter().map(|&(at, mb)| (seconds(at), mb)).collect();
         counters.hosts.push(host);
         counters.layers.push(self.kernel.cache.readings());
     }
