@@ -9,7 +9,7 @@ use crate::options::{Changes, Searching};
 use crate::output::{Failure, Output};
 use crate::validate::write_whole;
 use clap::Args;
-use fullstroke_lab::{Condition, Event, MostRanking, Ranking, Recipe, Vary, recipes, run_all};
+use fullstroke_lab::{Condition, Event, LabError, MostRanking, Ranking, Recipe, Vary, recipes, run_all};
 use fullstroke_measure::Metric;
 use serde::Serialize;
 use std::num::NonZeroUsize;
@@ -57,6 +57,12 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     searching: Searching,
 
+    /// Run every stack with so many seeds, its own and those that follow, and rank by
+    /// the means; intervals are over seeds. Where a metric has no intervals within a
+    /// run, as those of programs, this gives them.
+    #[arg(long, value_name = "NUMBER", default_value = "1", conflicts_with = "find")]
+    seeds: NonZeroUsize,
+
     /// Runs at a time; as many as there are cores unless said.
     #[arg(long, value_name = "NUMBER")]
     jobs: Option<NonZeroUsize>,
@@ -86,17 +92,19 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let recipes = recipes(&arguments.stacks, &overrides, &arguments.vary);
     let (recipes, not_redundant) = in_conditions(recipes, &arguments.conditions())?;
     let jobs = arguments.jobs.or_else(|| available_parallelism().ok()).map_or(1, NonZeroUsize::get);
-    let labels: Vec<String> = recipes.iter().map(Recipe::label).collect();
-    let bars = Bars::new(labels.iter().map(String::as_str), output);
     if let Some(most) = arguments.searching.most(jobs) {
+        let bars = bars_of(&recipes, output);
         let found =
             MostRanking::new(&recipes, most, &|index, simulated| bars.advance(index, simulated, None));
         bars.clear();
         let found = found.map_err(Failure::input)?;
         return output.show(&found, &found);
     }
+    let seeds = arguments.seeds.get();
+    let recipes = if seeds == 1 { recipes } else { with_seeds(&recipes, seeds).map_err(Failure::input)? };
     let candidates =
         recipes.iter().map(Recipe::candidate).collect::<Result<Vec<_>, _>>().map_err(Failure::input)?;
+    let bars = bars_of(&recipes, output);
     let ran = run_all(&candidates, jobs, &|event: Event| {
         bars.advance(event.candidate, event.finished, event.expected);
         if event.over {
@@ -110,7 +118,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     }
     let programs = ran.iter().all(|ran| !ran.measured.report.hosts.is_empty());
     let usual = if programs { Metric::PROGRAMS_ELAPSED } else { Metric::RESPONSE_MEAN };
-    let ranking = Ranking::new(&ran, arguments.by.unwrap_or(usual));
+    let ranking = Ranking::of_seeds(&ran, seeds, arguments.by.unwrap_or(usual));
     if let Some(path) = &arguments.plot {
         write_whole(path, &plot::draw(&ranking).map_err(Failure::Input)?)?;
     }
@@ -126,6 +134,17 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         names => format!("\nWithout redundancy, and so neither degraded nor rebuilt: {}.", names.join(", ")),
     };
     output.show(&comparison, format!("{ranking}{notes}"))
+}
+
+fn bars_of(recipes: &[Recipe], output: &Output) -> Bars {
+    let labels: Vec<String> = recipes.iter().map(Recipe::label).collect();
+    Bars::new(labels.iter().map(String::as_str), output)
+}
+
+/// Each recipe with each of its seeds, one after the other.
+fn with_seeds(recipes: &[Recipe], seeds: usize) -> Result<Vec<Recipe>, LabError> {
+    let each = recipes.iter().map(|recipe| recipe.with_seeds(seeds)).collect::<Result<Vec<_>, _>>()?;
+    Ok(each.concat())
 }
 
 impl Arguments {

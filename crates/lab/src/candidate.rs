@@ -87,6 +87,20 @@ impl Recipe {
         Ok(Candidate { name: self.name.clone(), varied: self.varied.clone(), stack, load: 1.0 })
     }
 
+    /// The same with so many seeds: the stack's, and those that follow it.
+    ///
+    /// # Errors
+    /// That of its stack.
+    pub fn with_seeds(&self, seeds: usize) -> Result<Vec<Recipe>, LabError> {
+        let first = Stack::load(&self.file, &self.overrides)?.seed().0;
+        let recipe = |seed: u64| {
+            let mut recipe = self.clone();
+            recipe.overrides.set.push(format!("seed={}", first.wrapping_add(seed)));
+            recipe
+        };
+        Ok((0..seeds as u64).map(recipe).collect())
+    }
+
     /// The same in another condition; `None` if the volume has no redundancy,
     /// or has lost some already.
     ///

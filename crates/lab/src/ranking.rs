@@ -2,7 +2,9 @@
 
 use crate::reasons::{Reason, reasons};
 use crate::{Ran, Varied, VolumeReport};
-use fullstroke_measure::{Difference, HostReport, Measured, Metric, Report, paired_difference};
+use fullstroke_measure::{
+    Difference, HostReport, Metric, Report, difference_over_seeds, half_width_over_seeds, paired_difference,
+};
 use serde::Serialize;
 use std::cmp::Ordering;
 
@@ -26,6 +28,9 @@ pub struct Ranking {
     pub more_is_better: bool,
     /// The confidence of each value's interval, and of all differences together.
     pub confidence: f64,
+    /// How many seeds each candidate ran with; intervals are over these, if there are
+    /// several.
+    pub seeds: usize,
     /// Whether all candidates were given the same number of requests. If not,
     /// they did not see the same workload.
     pub same_number_of_requests: bool,
@@ -62,32 +67,84 @@ pub struct Ranked {
     pub report: Report,
 }
 
+/// A candidate and its runs, one for each seed.
+#[derive(Clone, Copy)]
+struct Entrant<'a>(&'a [Ran]);
+
+impl Entrant<'_> {
+    /// What stands for all of them: the first.
+    fn ran(&self) -> &Ran {
+        &self.0[0]
+    }
+
+    fn values(&self, metric: Metric) -> impl Iterator<Item = f64> {
+        self.0.iter().map(move |ran| metric.value(&ran.measured.report))
+    }
+
+    fn value(&self, metric: Metric) -> f64 {
+        self.values(metric).sum::<f64>() / self.0.len() as f64
+    }
+
+    fn half_width(&self, metric: Metric) -> Option<f64> {
+        match self.0 {
+            [only] => only.measured.half_width(metric, CONFIDENCE),
+            _ => half_width_over_seeds(&self.values(metric).collect::<Vec<_>>(), CONFIDENCE),
+        }
+    }
+
+    fn difference(&self, best: Entrant<'_>, metric: Metric, confidence: f64) -> Difference {
+        match (self.0, best.0) {
+            ([one], [other]) => paired_difference(&one.measured, &other.measured, metric, confidence),
+            _ => {
+                let pairs: Vec<(f64, f64)> = self.values(metric).zip(best.values(metric)).collect();
+                difference_over_seeds(&pairs, confidence)
+            }
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.0.iter().all(|ran| is_complete(&ran.measured.report))
+    }
+
+    fn carried_share(&self) -> f64 {
+        self.0.iter().map(|ran| carried_share(&ran.measured.report)).fold(f64::INFINITY, f64::min)
+    }
+
+    fn carries(&self) -> bool {
+        self.0.iter().all(|ran| ran.measured.report.overload.is_none())
+    }
+}
+
 impl Ranking {
     /// Ranks what `run_all` returned. Equal values keep the order given.
     pub fn new(ran: &[Ran], metric: Metric) -> Ranking {
-        let value = |ran: &Ran| metric.value(&ran.measured.report);
-        let mut order: Vec<&Ran> = ran.iter().collect();
+        Ranking::of_seeds(ran, 1, metric)
+    }
+
+    /// Ranks what `run_all` returned of candidates that ran with `seeds` seeds each,
+    /// one after the other: by their means, with intervals over seeds.
+    pub fn of_seeds(ran: &[Ran], seeds: usize, metric: Metric) -> Ranking {
+        let mut order: Vec<Entrant<'_>> = ran.chunks(seeds.max(1)).map(Entrant).collect();
+        let entrants = order.len();
         order.sort_by(|one, other| {
-            let complete = is_complete(&other.measured.report).cmp(&is_complete(&one.measured.report));
-            let carried =
-                carried_share(&other.measured.report).total_cmp(&carried_share(&one.measured.report));
-            complete.then(carried).then_with(|| better_first(metric, value(one), value(other)))
+            let complete = other.is_complete().cmp(&one.is_complete());
+            let carried = other.carried_share().total_cmp(&one.carried_share());
+            complete.then(carried).then_with(|| better_first(metric, one.value(metric), other.value(metric)))
         });
-        let pairs = ran.len() * ran.len().saturating_sub(1) / 2;
+        let pairs = entrants * entrants.saturating_sub(1) / 2;
         let confidence = 1.0 - (1.0 - CONFIDENCE) / pairs.max(1) as f64;
-        let best = order.first().map(|best| &best.measured);
+        let best = order.first().copied();
         let candidates: Vec<Ranked> = order
             .iter()
             .enumerate()
-            .map(|(place, ran)| ranked(place, ran, best.filter(|_| place > 0), metric, confidence))
+            .map(|(place, entrant)| ranked(place, *entrant, best.filter(|_| place > 0), metric, confidence))
             .collect();
         Ranking {
             by: metric.name(),
             more_is_better: metric.more_is_better(),
             confidence: CONFIDENCE,
-            same_number_of_requests: ran
-                .windows(2)
-                .all(|pair| given(&pair[0].measured.report) == given(&pair[1].measured.report)),
+            seeds: seeds.max(1),
+            same_number_of_requests: same_number(ran, seeds.max(1)),
             reasons: reasons(&candidates),
             candidates,
         }
@@ -101,21 +158,34 @@ impl Ranked {
     }
 }
 
-fn ranked(place: usize, ran: &Ran, best: Option<&Measured>, metric: Metric, confidence: f64) -> Ranked {
+fn ranked(
+    place: usize,
+    entrant: Entrant<'_>,
+    best: Option<Entrant<'_>>,
+    metric: Metric,
+    confidence: f64,
+) -> Ranked {
+    let ran = entrant.ran();
     let report = &ran.measured.report;
-    let best = best.filter(|_| report.overload.is_none());
+    let best = best.filter(|_| entrant.carries());
     Ranked {
         rank: place + 1,
         name: report.name.clone(),
         varied: ran.varied.clone(),
-        value: metric.value(report),
-        ci95_half_width: ran.measured.half_width(metric, CONFIDENCE),
-        difference_to_best: best.map(|best| paired_difference(&ran.measured, best, metric, confidence)),
-        complete: is_complete(report),
-        carries: report.overload.is_none(),
+        value: entrant.value(metric),
+        ci95_half_width: entrant.half_width(metric),
+        difference_to_best: best.map(|best| entrant.difference(best, metric, confidence)),
+        complete: entrant.is_complete(),
+        carries: entrant.carries(),
         volume: ran.volume.clone(),
         report: report.clone(),
     }
+}
+
+/// Whether all candidates were given as much to do, seed by seed.
+fn same_number(ran: &[Ran], seeds: usize) -> bool {
+    let of = |ran: &Ran| given(&ran.measured.report);
+    ran.iter().zip(ran.iter().skip(seeds)).all(|(one, other)| of(one) == of(other))
 }
 
 /// How much a candidate was given to do: calls where programs run, else requests.

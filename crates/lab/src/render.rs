@@ -137,6 +137,13 @@ impl Ranking {
             self.candidates.iter().any(|ranked| significance(ranked) == Some(wanted))
         };
         write!(f, "mean ms: where the mean response time went. survives: drive failures without loss.")?;
+        if self.seeds > 1 {
+            write!(
+                f,
+                "\nMeans and intervals over {} seeds; where the time went: with the first.",
+                self.seeds
+            )?;
+        }
         if has(Significance::Consistent) {
             write!(
                 f,
@@ -147,7 +154,10 @@ impl Ranking {
             write!(f, "\n≈: the difference is not significant (95 % confidence over all pairs together).")?;
         }
         if has(Significance::Unknown) {
-            write!(f, "\n?: this metric has no interval here, so that the difference may be chance.")?;
+            write!(
+                f,
+                "\n?: this metric has no interval here, so that the difference may be chance; --seeds 5 gives one."
+            )?;
         }
         for ranked in self.candidates.iter().filter(|ranked| !ranked.complete) {
             let report = &ranked.report;

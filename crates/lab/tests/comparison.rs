@@ -241,3 +241,35 @@ fn a_whole_volume_that_beats_its_own_degraded_form_needs_no_reason_and_the_oppos
     let [reason] = &surprising.reasons[..] else { panic!("{:?}", surprising.reasons) };
     assert!(reason.sentence.starts_with("raid5 degraded answers"), "{}", reason.sentence);
 }
+
+#[test]
+fn with_several_seeds_means_are_ranked_and_intervals_are_over_seeds() {
+    let dir = tempfile::tempdir().unwrap();
+    let stack = |name: &str, kind: &str| {
+        let path = dir.path().join(format!("{name}.toml"));
+        let text = format!(
+            "seed = 4\n[workload]\nkind = \"postmark\"\nnumber = 30\ntransactions = 60\n[host]\nelevator = \"noop\"\n\
+             memory = {{ size = \"1MiB\" }}\nfiles = {{ kind = \"{kind}\" }}\n\
+             [volume]\nlayout = \"jbod\"\ndrive = \"seagate-cheetah-9lp\"\ndrives = 1\n"
+        );
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let files = [stack("one", "ext2"), stack("same", "ext2"), stack("other", "xfs")];
+    let recipes = recipes(&files, &Overrides::default(), &[]);
+    let seeded: Vec<_> = recipes.iter().flat_map(|recipe| recipe.with_seeds(3).unwrap()).collect();
+    let candidates: Vec<_> = seeded.iter().map(|recipe| recipe.candidate().unwrap()).collect();
+    let seeds: Vec<u64> = candidates.iter().map(|candidate| candidate.stack.seed().0).collect();
+    assert_eq!(seeds[..6], [4, 5, 6, 4, 5, 6]);
+    let ran = run_all(&candidates, 2, &|_| {}).unwrap();
+    let ranking = Ranking::of_seeds(&ran, 3, Metric::PROGRAMS_ELAPSED);
+    assert_eq!((ranking.candidates.len(), ranking.seeds), (3, 3));
+    let of = |name: &str| ranking.candidates.iter().find(|ranked| ranked.name == name).unwrap();
+    assert_eq!(of("one").value, of("same").value);
+    assert!(of("one").ci95_half_width.is_some_and(|half_width| half_width > 0.0));
+    let mean =
+        ran[..3].iter().map(|ran| Metric::PROGRAMS_ELAPSED.value(&ran.measured.report)).sum::<f64>() / 3.0;
+    assert!((of("one").value - mean).abs() < 1e-12);
+    let second = &ranking.candidates[1];
+    assert!(second.difference_to_best.unwrap().half_width.is_some());
+}

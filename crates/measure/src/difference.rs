@@ -1,6 +1,6 @@
 //! Two runs of one workload, batch by batch.
 
-use crate::interval::{Paired, paired_interval, sign_test};
+use crate::interval::{Paired, paired_interval, sign_test, student_point};
 use crate::{Measured, Metric};
 use serde::Serialize;
 
@@ -57,6 +57,40 @@ pub fn paired_difference(first: &Measured, second: &Measured, metric: Metric, co
     }
 }
 
+/// By how much two candidates differ that each ran with the same seeds: the mean of
+/// the differences seed by seed, with Student's interval at this confidence. Without
+/// two seeds there is none.
+pub fn difference_over_seeds(pairs: &[(f64, f64)], confidence: f64) -> Difference {
+    let differences: Vec<f64> = pairs.iter().map(|(one, other)| one - other).collect();
+    let value = differences.iter().sum::<f64>() / differences.len() as f64;
+    let half_width = half_width_over_seeds(&differences, confidence);
+    let significance = match half_width {
+        None => Significance::Unknown,
+        Some(half_width) if value.abs() > half_width => Significance::Significant,
+        Some(_) => Significance::NotSignificant,
+    };
+    Difference {
+        value,
+        half_width,
+        batches_above: differences.iter().filter(|difference| **difference > 0.0).count(),
+        batches_below: differences.iter().filter(|difference| **difference < 0.0).count(),
+        significance,
+    }
+}
+
+/// Half the width of Student's interval of a mean over runs with different seeds;
+/// `None` for fewer than two, or where one measured nothing.
+pub fn half_width_over_seeds(values: &[f64], confidence: f64) -> Option<f64> {
+    let count = values.len() as f64;
+    if values.len() < 2 || values.iter().any(|value| value.is_nan()) {
+        return None;
+    }
+    let mean = values.iter().sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    let error = (squares / (count - 1.0) / count).sqrt();
+    Some(student_point(0.5 + confidence / 2.0, count - 1.0) * error)
+}
+
 fn significance(value: f64, paired: &Paired, error: f64) -> Significance {
     let majority_agrees = (paired.above > paired.below) == (value > 0.0);
     if value.abs() > paired.half_width {
@@ -71,6 +105,23 @@ fn significance(value: f64, paired: &Paired, error: f64) -> Significance {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn seeds_give_students_interval() {
+        // Of 1, 2, 3: standard deviation 1, t(0.975, 2) = 4.303, over the root of 3.
+        let half_width = half_width_over_seeds(&[1.0, 2.0, 3.0], 0.95).unwrap();
+        assert!((half_width - 4.3027 / 3f64.sqrt()).abs() < 1e-3, "{half_width}");
+        assert_eq!(half_width_over_seeds(&[1.0], 0.95), None);
+        assert_eq!(half_width_over_seeds(&[1.0, f64::NAN], 0.95), None);
+        let pairs = [(5.0, 1.0), (6.1, 2.0), (6.9, 3.0)];
+        let found = difference_over_seeds(&pairs, 0.95);
+        assert!((found.value - 4.0).abs() < 1e-9 && found.significance == Significance::Significant);
+        assert_eq!((found.batches_above, found.batches_below), (3, 0));
+        let alike = difference_over_seeds(&[(1.0, 2.0), (2.0, 1.0)], 0.95);
+        assert_eq!((alike.value, alike.significance), (0.0, Significance::NotSignificant));
+        assert_eq!(difference_over_seeds(&pairs[..1], 0.95).significance, Significance::Unknown);
+    }
+
     use crate::{Identity, Measurement};
     use fullstroke_contract::{Breakdown, Completion, Extent, Operation};
     use fullstroke_engine::{Finished, Observer as _, Outcome};

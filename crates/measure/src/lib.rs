@@ -104,7 +104,9 @@ mod workloads;
 
 pub use backlog::{Backlog, Overload};
 pub use batches::Batches;
-pub use difference::{Difference, Significance, paired_difference};
+pub use difference::{
+    Difference, Significance, difference_over_seeds, half_width_over_seeds, paired_difference,
+};
 pub use hosts::{CallReport, HostReport, LatencyReport, ProgramReport, TimesReport, TransactionReport};
 pub use interval::BATCHES_FOR_INTERVAL;
 pub use layers::LayerReport;
