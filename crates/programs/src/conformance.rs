@@ -193,6 +193,9 @@ pub(crate) fn small(name: &str) -> (Keys, Option<&'static str>) {
             json!({ "number": 20, "transactions": 50, "instances": 2, "subdirectories": 3 }),
             Some("set size 500 9000\nrun\n"),
         ),
+        "bonnie" => (json!({ "size": "256KiB", "seeks": 20, "chunk": "8KiB" }), None),
+        "diff" => (json!({ "size": "64KiB" }), None),
+        "iozone" => (json!({ "size": "64KiB", "processes": 2 }), None),
         other => panic!("say what a small `{other}` is"),
     };
     (keys(value), text)

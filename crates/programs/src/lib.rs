@@ -13,11 +13,17 @@
 //! | `program.rs` | what a program is |
 //! | `script.rs` | a list of file operations |
 //! | `postmark.rs` | PostMark 1.51 |
+//! | `bonnie.rs` | Bonnie and bonnie++ |
+//! | `diff.rs` | two files compared |
+//! | `iozone.rs` | IOzone |
 //! | `stdio.rs` | what streams of the C library ask of the kernel |
 //! | `mersenne.rs` | PostMark's random numbers |
 //! | `conformance.rs` | what every program is held to |
 
+mod bonnie;
 mod call;
+mod diff;
+mod iozone;
 mod mersenne;
 mod postmark;
 mod program;
@@ -33,4 +39,5 @@ pub use program::{Events, Kind, Laid, Next, Program, ProgramError, Recipe, Repor
 use fullstroke_contract::registry::Entry;
 
 /// Every program.
-pub const REGISTRY: &[Entry<Kind>] = &[script::ENTRY, postmark::ENTRY];
+pub const REGISTRY: &[Entry<Kind>] =
+    &[script::ENTRY, postmark::ENTRY, bonnie::ENTRY, diff::ENTRY, iozone::ENTRY];

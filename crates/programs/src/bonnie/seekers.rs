@@ -1,0 +1,138 @@
+//! Processes that read chunks at random places, and write every tenth back.
+
+use super::{FD, Flavour, Outcome, Phase, Plan};
+use crate::call::{Call, How};
+use crate::program::{Next, Turn};
+use fullstroke_units::{Duration, Random, Seed, Time};
+
+/// Each process writes its first chunk back, and every tenth after it (`UpdateSeek`).
+const UPDATE: u64 = 10;
+
+/// All of them.
+pub(super) struct Seekers {
+    all: Vec<Seeker>,
+    /// Seeks that nobody has begun.
+    tickets: u64,
+    seeks: u64,
+    opened: bool,
+    going: bool,
+    computed: Duration,
+}
+
+struct Seeker {
+    draws: Random,
+    seeks: u64,
+    to: u64,
+    step: Step,
+    began: Option<Time>,
+    ended: Option<Time>,
+}
+
+/// What it does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Open,
+    Ticket,
+    Read,
+    Compute,
+    Back,
+    Write,
+    Close,
+    End,
+}
+
+impl Seekers {
+    pub fn new(plan: &Plan, seed: Seed) -> Seekers {
+        let all = (0..plan.seekers).map(|number| Seeker {
+            draws: seed.stream(&format!("bonnie seeker {number}")),
+            seeks: 0,
+            to: 0,
+            step: Step::Open,
+            began: None,
+            ended: None,
+        });
+        Seekers {
+            all: all.collect(),
+            tickets: plan.seeks,
+            seeks: plan.seeks,
+            opened: false,
+            going: false,
+            computed: Duration::ZERO,
+        }
+    }
+
+    /// They may open the file.
+    pub fn open(&mut self) {
+        self.opened = true;
+    }
+
+    /// They may seek.
+    pub fn go(&mut self) {
+        self.going = true;
+    }
+
+    /// From the first one's beginning to the last one's end, if all have ended.
+    pub fn result(&self) -> Option<Outcome> {
+        let began = self.all.iter().map(|seeker| seeker.began).min()??;
+        let ended: Option<Vec<Time>> = self.all.iter().map(|seeker| seeker.ended).collect();
+        let took = ended?.into_iter().max()?.saturating_since(began);
+        Some(Outcome { phase: Phase::Seek, done: self.seeks, took, computed: self.computed })
+    }
+
+    pub fn next<'a>(&'a mut self, plan: &'a Plan, turn: Turn<'_>) -> Next<'a> {
+        let seeker = &mut self.all[turn.process as usize - 1];
+        match seeker.step {
+            Step::Open if !self.opened => Next::Wait,
+            Step::Open => {
+                seeker.step = Step::Ticket;
+                Next::Call(Call::Open { path: &plan.path, fd: FD, how: How::WRITE })
+            }
+            Step::Ticket if !self.going => Next::Wait,
+            Step::Ticket => {
+                seeker.began.get_or_insert(turn.now);
+                if self.tickets == 0 {
+                    let fsync = plan.flavour == Flavour::PlusPlus;
+                    seeker.step = Step::Close;
+                    return if fsync { Next::Call(Call::Fsync { fd: FD }) } else { seeker.close() };
+                }
+                self.tickets -= 1;
+                seeker.to = seeker.draws.below(plan.size / plan.chunk) * plan.chunk;
+                seeker.step = Step::Read;
+                Next::Call(Call::Seek { fd: FD, to: seeker.to })
+            }
+            Step::Read => {
+                seeker.step = Step::Compute;
+                Next::Call(Call::Read { fd: FD, at: None, bytes: plan.chunk })
+            }
+            Step::Compute => {
+                seeker.seeks += 1;
+                seeker.step = if seeker.seeks % UPDATE == 1 { Step::Back } else { Step::Ticket };
+                self.computed += plan.cpu_chunk;
+                match plan.cpu_chunk {
+                    Duration::ZERO => self.next(plan, turn),
+                    time => Next::Compute(time),
+                }
+            }
+            Step::Back => {
+                seeker.step = Step::Write;
+                Next::Call(Call::Seek { fd: FD, to: seeker.to })
+            }
+            Step::Write => {
+                seeker.step = Step::Ticket;
+                Next::Call(Call::Write { fd: FD, at: None, bytes: plan.chunk })
+            }
+            Step::Close => seeker.close(),
+            Step::End => {
+                seeker.ended.get_or_insert(turn.now);
+                Next::End
+            }
+        }
+    }
+}
+
+impl Seeker {
+    fn close(&mut self) -> Next<'static> {
+        self.step = Step::End;
+        Next::Call(Call::Close { fd: FD })
+    }
+}

@@ -1,0 +1,224 @@
+//! Two files compared.
+//!
+//! GNU diffutils: `cmp`, and `diff` of files that are binary or where only a difference
+//! is asked for (`diff -q`), read a buffer of each in turn; `diff` of text reads the one
+//! whole, then the other (`strace` of diffutils 3.8; `slurp` in `io.c`).
+
+use crate::call::{Call, Fd, How};
+use crate::program::{Kind, Laid, Next, Program, ProgramError, Recipe, Report, Turn};
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Entry, Keys, read, schema_of};
+use fullstroke_units::{Bytes, Duration, Seed, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+const SIZE_MAX: u64 = 1 << 44;
+const BUFFER_MAX: u64 = 1 << 30;
+
+/// A comparison of two equal files, which are laid out before.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The length of each: 512MiB unless said.
+    #[serde(default = "size")]
+    pub size: Bytes,
+    /// The two files: `a` and `b` unless said.
+    #[serde(default = "files")]
+    pub files: [String; 2],
+    /// How they are read: `alternately` unless said.
+    #[serde(default)]
+    pub reads: Reads,
+    /// What one call reads when they are read alternately: `st_blksize`, 4KiB unless
+    /// said. A whole file is read by one call.
+    #[serde(default = "buffer")]
+    pub buffer: Bytes,
+    /// CPU time to compare a KiB of both: none unless said, which is assumed.
+    #[serde(default)]
+    pub cpu_kib: Duration,
+}
+
+/// How two files are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reads {
+    /// A buffer of each in turn: `cmp`, `diff -q`.
+    #[default]
+    Alternately,
+    /// The one, then the other: `diff` of text.
+    Whole,
+}
+
+fn size() -> Bytes {
+    Bytes(512 << 20)
+}
+
+fn files() -> [String; 2] {
+    ["a".into(), "b".into()]
+}
+
+fn buffer() -> Bytes {
+    Bytes(4096)
+}
+
+pub(crate) const ENTRY: Entry<Kind> = Entry {
+    name: "diff",
+    summary: "two files compared, read in turn",
+    schema: schema_of::<Config>,
+    build: Kind { file: None, read: read_recipe, example: "size = \"512MiB\"" },
+};
+
+fn read_recipe(keys: &Keys, _: Option<&str>) -> Result<Box<dyn Recipe>, ProgramError> {
+    let config: Config = read(keys)?;
+    for (key, found, high) in [("size", config.size.0, SIZE_MAX), ("buffer", config.buffer.0, BUFFER_MAX)] {
+        if !(1..=high).contains(&found) {
+            return Err(ConfigError::new(key, format!("found {found}; expected 1 to {high} bytes")).into());
+        }
+    }
+    if config.files[0] == config.files[1] {
+        let message = format!("found `{}` twice; expected two files", config.files[0]);
+        return Err(ConfigError::new("files", message).into());
+    }
+    Ok(Box::new(config))
+}
+
+impl Recipe for Config {
+    fn program(&self, _: Seed) -> Box<dyn Program> {
+        let block = if self.reads == Reads::Whole { self.size.0 } else { self.buffer.0 };
+        Box::new(Diff { config: self.clone(), block, step: Step::Open(0), compared: 0, now: Time::ZERO })
+    }
+}
+
+/// What is next, of which file.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Open(usize),
+    Read(usize),
+    /// What the buffer still has room for, where the file may have ended.
+    Rest(usize),
+    Compare,
+    Close(usize),
+    End,
+}
+
+struct Diff {
+    config: Config,
+    block: u64,
+    step: Step,
+    compared: u64,
+    now: Time,
+}
+
+impl Program for Diff {
+    fn laid_out(&self) -> Vec<Laid> {
+        let laid = |path: &String| Laid { path: path.clone(), bytes: Some(self.config.size) };
+        self.config.files.iter().map(laid).collect()
+    }
+
+    fn next(&mut self, turn: Turn<'_>) -> Next<'_> {
+        if let Some(Err(error)) = turn.answer.map(|answer| &answer.result) {
+            return Next::Fail(format!(
+                "comparing `{}` with `{}`: {error}",
+                self.config.files[0], self.config.files[1]
+            ));
+        }
+        self.now = turn.now;
+        let fd = |file: usize| Fd(file as u32);
+        loop {
+            let bytes = self.block.min(self.config.size.0 - self.compared);
+            let (step, next) = match self.step {
+                Step::Open(file) => {
+                    let open = Call::Open { path: &self.config.files[file], fd: fd(file), how: How::READ };
+                    (if file == 0 { Step::Open(1) } else { Step::Read(0) }, Next::Call(open))
+                }
+                Step::Read(file) => {
+                    let read = Call::Read { fd: fd(file), at: None, bytes: self.block };
+                    (if bytes < self.block { Step::Rest(file) } else { behind(file) }, Next::Call(read))
+                }
+                Step::Rest(file) => {
+                    let read = Call::Read { fd: fd(file), at: None, bytes: self.block - bytes };
+                    (behind(file), Next::Call(read))
+                }
+                Step::Compare => {
+                    self.compared += bytes;
+                    // A buffer that was not filled was the last; a whole file is known to be.
+                    let over = bytes < self.block || self.config.reads == Reads::Whole;
+                    self.step = if over { Step::Close(0) } else { Step::Read(0) };
+                    let nanoseconds = u128::from(self.config.cpu_kib.as_nanos()) * u128::from(bytes) / 1024;
+                    match u64::try_from(nanoseconds).unwrap_or(u64::MAX) {
+                        0 => continue,
+                        time => (self.step, Next::Compute(Duration::from_nanos(time))),
+                    }
+                }
+                Step::Close(file) => {
+                    let close = Call::Close { fd: fd(file) };
+                    (if file == 0 { Step::Close(1) } else { Step::End }, Next::Call(close))
+                }
+                Step::End => (Step::End, Next::End),
+            };
+            self.step = step;
+            return next;
+        }
+    }
+
+    fn report(&self) -> Report {
+        let seconds = self.now.as_secs_f64();
+        let mut figures = vec![("elapsed_s", seconds)];
+        if seconds > 0.0 {
+            figures.push(("mb_per_s", 2.0 * self.compared as f64 / 1e6 / seconds));
+        }
+        let [one, other] = &self.config.files;
+        let text = format!("{one} and {other}: {} bytes compared in {seconds:.3} s\n", self.compared);
+        Report { figures, text, notes: Vec::new() }
+    }
+}
+
+/// What comes behind the read of a file.
+fn behind(file: usize) -> Step {
+    if file == 0 { Step::Read(1) } else { Step::Compare }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::conformance::{Plain, keys};
+    use serde_json::{Value, json};
+
+    fn run(value: Value) -> Result<Plain, String> {
+        let mut plain = Plain::default();
+        plain.run("diff", &keys(value), None, 1)?;
+        Ok(plain)
+    }
+
+    fn reads(plain: &Plain) -> Vec<&str> {
+        let calls = plain.calls.iter().map(|call| call.1.as_str());
+        calls.filter(|call| call.starts_with("Read")).map(|call| &call[11..16]).collect()
+    }
+
+    #[test]
+    fn files_are_read_in_turn_to_their_ends() {
+        let plain = run(json!({ "size": 10_000 })).unwrap();
+        assert_eq!(plain.read, 20_000);
+        // As `cmp` under strace: the last buffer is asked for once more.
+        let expected = ["Fd(0)", "Fd(1)", "Fd(0)", "Fd(1)", "Fd(0)", "Fd(0)", "Fd(1)", "Fd(1)"];
+        assert_eq!(reads(&plain), expected);
+        assert!(plain.report.figures.iter().any(|figure| figure.0 == "mb_per_s" && figure.1 > 0.0));
+    }
+
+    #[test]
+    fn text_is_read_whole_one_file_after_the_other() {
+        let plain = run(json!({ "size": "1MiB", "reads": "whole", "cpu_kib": "1us" })).unwrap();
+        assert_eq!(reads(&plain), ["Fd(0)", "Fd(1)"]);
+        assert_eq!((plain.read, plain.computed.as_nanos()), (2 << 20, 1_024_000));
+    }
+
+    #[test]
+    fn keys_that_cannot_be_are_named() {
+        for (value, key) in [
+            (json!({ "size": 0 }), "size"),
+            (json!({ "buffer": "2GiB" }), "buffer"),
+            (json!({ "files": ["x", "x"] }), "files"),
+        ] {
+            let error = run(value).err().expect(key);
+            assert!(error.contains(&format!("`{key}`")), "{key}: {error}");
+        }
+    }
+}

@@ -1,0 +1,401 @@
+//! IOzone: kinds of access to one file, record by record.
+//!
+//! W. Norcott and D. Capps, IOzone 3 (`iozone.org`): its documentation and its source.
+
+mod report;
+
+use crate::call::{Call, Fd, How};
+use crate::program::{Kind as ProgramKind, Laid, Next, Program, ProgramError, Recipe, Report, Turn};
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Entry, Keys, read, schema_of};
+use fullstroke_units::{Bytes, Random, Seed, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+const SIZE_MAX: u64 = 1 << 44;
+const RECORD_MAX: u64 = 1 << 30;
+/// Records of all processes, as random kinds keep an order of them: 4 bytes each.
+const RECORDS_MAX: u64 = 100_000_000;
+const PROCESSES_MAX: u32 = 256;
+const KINDS_MAX: usize = 100;
+const FD: Fd = Fd(0);
+
+/// IOzone. The letter behind a key is IOzone's option.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// `-f`: the file; with several processes each has its own, `.DUMMY.0` and so on
+    /// behind it. `iozone.tmp` unless said.
+    #[serde(default = "path")]
+    pub path: String,
+    /// `-s`: the length of each file, rounded down to whole records: 512KiB unless said.
+    #[serde(default = "size")]
+    pub size: Bytes,
+    /// `-r`: a record: 4KiB unless said.
+    #[serde(default = "record")]
+    pub record: Bytes,
+    /// `-i`: the kinds of access, in the order in which they are run; all unless said. A
+    /// file that is not written first is laid out.
+    #[serde(default = "kinds")]
+    pub kinds: Vec<Kind>,
+    /// `-j`: from one record of a strided read to the next, in records: 17 unless said.
+    #[serde(default = "stride")]
+    pub stride: u64,
+    /// `-e`: time until what was written is on the medium counts. Without it an `fsync`
+    /// follows behind the measured time.
+    #[serde(default)]
+    pub fsync: bool,
+    /// `-c`: closing counts.
+    #[serde(default)]
+    pub close: bool,
+    /// `-o`: `O_SYNC`.
+    #[serde(default)]
+    pub sync: bool,
+    /// `-I`: `O_DIRECT`.
+    #[serde(default)]
+    pub direct: bool,
+    /// `-t`: processes, which begin each kind together. 1 unless said.
+    #[serde(default = "one")]
+    pub processes: u32,
+}
+
+/// How a file is accessed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A new file is written.
+    Write,
+    /// It is written again.
+    Rewrite,
+    /// It is read.
+    Read,
+    /// And again.
+    Reread,
+    /// Each record is read once, in random order.
+    RandomRead,
+    /// Each is written once, in random order.
+    RandomWrite,
+    /// From the end to the beginning: two records back for each that is read.
+    BackwardRead,
+    /// One record is written again and again, as often as the file has records.
+    RecordRewrite,
+    /// Every so many records, then those behind them, until all are read.
+    StridedRead,
+}
+
+impl Kind {
+    const ALL: [Kind; 9] = [
+        Kind::Write,
+        Kind::Rewrite,
+        Kind::Read,
+        Kind::Reread,
+        Kind::RandomRead,
+        Kind::RandomWrite,
+        Kind::BackwardRead,
+        Kind::RecordRewrite,
+        Kind::StridedRead,
+    ];
+
+    fn writes(self) -> bool {
+        matches!(self, Kind::Write | Kind::Rewrite | Kind::RandomWrite | Kind::RecordRewrite)
+    }
+
+    /// Whether it seeks before each record.
+    fn seeks(self) -> bool {
+        !matches!(self, Kind::Write | Kind::Rewrite | Kind::Read | Kind::Reread)
+    }
+}
+
+fn path() -> String {
+    "iozone.tmp".into()
+}
+
+fn size() -> Bytes {
+    Bytes(512 << 10)
+}
+
+fn record() -> Bytes {
+    Bytes(4096)
+}
+
+fn kinds() -> Vec<Kind> {
+    Kind::ALL.to_vec()
+}
+
+fn stride() -> u64 {
+    17
+}
+
+fn one() -> u32 {
+    1
+}
+
+pub(crate) const ENTRY: Entry<ProgramKind> = Entry {
+    name: "iozone",
+    summary: "IOzone: writes and reads of a file: sequential, random, backward, strided",
+    schema: schema_of::<Config>,
+    build: ProgramKind { file: None, read: read_recipe, example: "size = \"512MiB\"\nrecord = \"4KiB\"" },
+};
+
+fn read_recipe(keys: &Keys, _: Option<&str>) -> Result<Box<dyn Recipe>, ProgramError> {
+    let mut config: Config = read(keys)?;
+    let within = |key: &str, found: u64, low: u64, high: u64| {
+        if (low..=high).contains(&found) {
+            return Ok(());
+        }
+        Err(ConfigError::new(key, format!("found {found}; expected {low} to {high}")))
+    };
+    within("record", config.record.0, 1, RECORD_MAX)?;
+    within("size", config.size.0, config.record.0, SIZE_MAX)?;
+    within("processes", config.processes.into(), 1, PROCESSES_MAX.into())?;
+    let records = config.size.0 / config.record.0;
+    if records.saturating_mul(config.processes.into()) > RECORDS_MAX {
+        let found = format!("found {records} records in each of {} files", config.processes);
+        return Err(ConfigError::new("size", format!("{found}; expected {RECORDS_MAX} in all")).into());
+    }
+    within("stride", config.stride, 1, u32::MAX.into())?;
+    if config.kinds.is_empty() || config.kinds.len() > KINDS_MAX {
+        let found = config.kinds.len();
+        return Err(ConfigError::new("kinds", format!("found {found}; expected 1 to {KINDS_MAX}")).into());
+    }
+    config.size = Bytes(records * config.record.0);
+    Ok(Box::new(config))
+}
+
+impl Config {
+    fn records(&self) -> u64 {
+        self.size.0 / self.record.0
+    }
+
+    fn path_of(&self, process: u32) -> String {
+        match self.processes {
+            1 => self.path.clone(),
+            _ => format!("{}.DUMMY.{process}", self.path),
+        }
+    }
+}
+
+impl Recipe for Config {
+    fn program(&self, seed: Seed) -> Box<dyn Program> {
+        let workers = (0..self.processes).map(|process| Worker {
+            path: self.path_of(process),
+            draws: seed.stream(&format!("iozone {process}")),
+            kind: 0,
+            stage: Stage::Meet,
+            there: self.kinds[0] != Kind::Write,
+            record: 0,
+            sought: false,
+            order: Vec::new(),
+            stride: Stride::default(),
+            began: Time::ZERO,
+            ended: None,
+            spans: Vec::new(),
+        });
+        Box::new(Iozone { workers: workers.collect(), config: self.clone(), met: vec![0; self.kinds.len()] })
+    }
+}
+
+struct Iozone {
+    config: Config,
+    workers: Vec<Worker>,
+    /// How many processes have come as far as each kind.
+    met: Vec<u32>,
+}
+
+/// One process.
+struct Worker {
+    path: String,
+    draws: Random,
+    /// The kind under way, and how far it is.
+    kind: usize,
+    stage: Stage,
+    /// Whether its file is there.
+    there: bool,
+    record: u64,
+    /// Whether the next record has been sought.
+    sought: bool,
+    /// Of random kinds.
+    order: Vec<u32>,
+    stride: Stride,
+    began: Time,
+    ended: Option<Time>,
+    /// When each kind began and ended.
+    spans: Vec<(Time, Time)>,
+}
+
+/// What a process does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Meet,
+    Wait,
+    Remove,
+    Open,
+    Begin,
+    Records,
+    Fsync,
+    Close,
+    Over,
+    Clear,
+    End,
+}
+
+/// Where a strided read is: `read_stride`.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stride {
+    record: u64,
+    wrapped: u64,
+}
+
+impl Stride {
+    /// The record to be read, and on to the next.
+    fn next(&mut self, stride: u64, records: u64) -> u64 {
+        let record = self.record;
+        self.record += stride;
+        if self.record >= records {
+            self.wrapped += 1;
+            self.record = self.wrapped % stride.min(records);
+        }
+        record
+    }
+}
+
+impl Program for Iozone {
+    fn processes(&self) -> u32 {
+        self.config.processes
+    }
+
+    fn laid_out(&self) -> Vec<Laid> {
+        let workers = self.workers.iter().filter(|worker| worker.there);
+        workers.map(|worker| Laid { path: worker.path.clone(), bytes: Some(self.config.size) }).collect()
+    }
+
+    fn next(&mut self, turn: Turn<'_>) -> Next<'_> {
+        let worker = &mut self.workers[turn.process as usize];
+        if let Some(Err(error)) = turn.answer.map(|answer| &answer.result) {
+            let kind = self.config.kinds.get(worker.kind);
+            return Next::Fail(format!("process {}, {kind:?} of `{}`: {error}", turn.process, worker.path));
+        }
+        let next = loop {
+            if let Some(next) = worker.go_on(&self.config, &mut self.met, turn.now) {
+                break next;
+            }
+        };
+        let path = &worker.path;
+        match next {
+            Move::Open(how) => Next::Call(Call::Open { path, fd: FD, how }),
+            Move::Remove => Next::Call(Call::Remove { path }),
+            Move::Call(call) => Next::Call(call),
+            Move::Wait => Next::Wait,
+            Move::End => Next::End,
+        }
+    }
+
+    fn report(&self) -> Report {
+        let spans: Vec<&[(Time, Time)]> = self.workers.iter().map(|worker| &worker.spans[..]).collect();
+        report::of(&self.config, &spans)
+    }
+}
+
+/// What a process does, without its path.
+enum Move {
+    Open(How),
+    Remove,
+    Call(Call<'static>),
+    Wait,
+    End,
+}
+
+impl Worker {
+    /// Its next move, or `None` between stages.
+    fn go_on(&mut self, config: &Config, met: &mut [u32], now: Time) -> Option<Move> {
+        let kind = config.kinds.get(self.kind).copied();
+        let writes = kind.is_some_and(Kind::writes);
+        let (stage, next) = match self.stage {
+            Stage::Meet if kind.is_none() => (Stage::Clear, None),
+            Stage::Meet => {
+                met[self.kind] += 1;
+                (Stage::Wait, None)
+            }
+            Stage::Wait if met[self.kind] < config.processes => (Stage::Wait, Some(Move::Wait)),
+            Stage::Wait => (Stage::Remove, None),
+            Stage::Remove => {
+                let removes = kind == Some(Kind::Write) && std::mem::take(&mut self.there);
+                (Stage::Open, removes.then_some(Move::Remove))
+            }
+            Stage::Open => {
+                let create = kind == Some(Kind::Write);
+                let (direct, durable) = (config.direct, config.sync && writes);
+                (Stage::Begin, Some(Move::Open(How { write: writes, create, direct, durable, ..How::READ })))
+            }
+            Stage::Begin => {
+                self.prepare(kind, config.records());
+                (self.there, self.began, self.ended) = (true, now, None);
+                (Stage::Records, None)
+            }
+            Stage::Records if self.record < config.records() => {
+                let next = kind.map(|kind| self.access(kind, config));
+                (Stage::Records, next)
+            }
+            Stage::Records => {
+                if !(writes && config.fsync || config.close) {
+                    self.ended = Some(now);
+                }
+                (Stage::Fsync, writes.then_some(Move::Call(Call::Fsync { fd: FD })))
+            }
+            Stage::Fsync => {
+                if !config.close {
+                    self.ended.get_or_insert(now);
+                }
+                (Stage::Close, Some(Move::Call(Call::Close { fd: FD })))
+            }
+            Stage::Close => {
+                self.spans.push((self.began, self.ended.unwrap_or(now)));
+                (Stage::Over, None)
+            }
+            Stage::Over => {
+                self.kind += 1;
+                (Stage::Meet, None)
+            }
+            Stage::Clear => (Stage::End, std::mem::take(&mut self.there).then_some(Move::Remove)),
+            Stage::End => (Stage::End, Some(Move::End)),
+        };
+        self.stage = stage;
+        next
+    }
+
+    fn prepare(&mut self, kind: Option<Kind>, records: u64) {
+        (self.record, self.sought, self.stride) = (0, false, Stride::default());
+        self.order.clear();
+        if matches!(kind, Some(Kind::RandomRead | Kind::RandomWrite)) {
+            self.order.extend(0..records as u32);
+            // Fisher and Yates.
+            for last in (1..self.order.len()).rev() {
+                let other = self.draws.below(last as u64 + 1) as usize;
+                self.order.swap(last, other);
+            }
+        }
+    }
+
+    /// The next call on a record.
+    fn access(&mut self, kind: Kind, config: &Config) -> Move {
+        let bytes = config.record.0;
+        if kind.seeks() && !std::mem::replace(&mut self.sought, true) {
+            let record = match kind {
+                Kind::BackwardRead => config.records() - 1 - self.record,
+                Kind::StridedRead => self.stride.next(config.stride, config.records()),
+                Kind::RecordRewrite => 0,
+                _ => u64::from(self.order[self.record as usize]),
+            };
+            return Move::Call(Call::Seek { fd: FD, to: record * bytes });
+        }
+        self.sought = false;
+        self.record += 1;
+        Move::Call(match kind.writes() {
+            true => Call::Write { fd: FD, at: None, bytes },
+            false => Call::Read { fd: FD, at: None, bytes },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,79 @@
+//! What IOzone says: a table of kB/s, or the throughput of its processes.
+
+use super::{Config, Kind};
+use crate::program::Report;
+use fullstroke_units::Time;
+use std::fmt::Write as _;
+
+const HEAD: &str = "                                                     random   random     bkwd  record   stride\n      kB  reclen    write  rewrite     read   reread     read    write     read rewrite     read\n";
+
+/// From when each kind began and ended, by process.
+pub(super) fn of(config: &Config, spans: &[&[(Time, Time)]]) -> Report {
+    let mut report = Report::default();
+    // The first time that each kind is run.
+    let rates: Vec<Option<f64>> = Kind::ALL
+        .iter()
+        .map(|kind| {
+            let at = config.kinds.iter().position(|known| known == kind)?;
+            // IOzone's "children see throughput": the sum of their rates.
+            spans.iter().map(|spans| rate(config.size.0, spans.get(at)?)).sum()
+        })
+        .collect();
+    for (kind, rate) in Kind::ALL.iter().zip(&rates) {
+        report.figures.extend(rate.map(|rate| (name(*kind), rate / 1e6)));
+    }
+    if spans.len() == 1 {
+        let _ = write!(report.text, "{HEAD}{:>8}{:>8}", config.size.0 / 1024, config.record.0 / 1024);
+        for rate in &rates {
+            let text = rate.map_or_else(String::new, |rate| format!("{:.0}", rate / 1024.0));
+            let _ = write!(report.text, "{text:>9}");
+        }
+        report.text.push('\n');
+    } else {
+        for (kind, rate) in Kind::ALL.iter().zip(&rates) {
+            if let Some(rate) = rate {
+                let (kind, rate) = (words(*kind), rate / 1024.0);
+                let count = spans.len();
+                let _ = writeln!(
+                    report.text,
+                    "Children see throughput for {count:>2} {kind} = {rate:>10.2} kB/sec"
+                );
+            }
+        }
+    }
+    report
+}
+
+/// Bytes a second; what took no time has no rate.
+fn rate(bytes: u64, &(began, ended): &(Time, Time)) -> Option<f64> {
+    let seconds = ended.saturating_since(began).as_secs_f64();
+    (seconds > 0.0).then(|| bytes as f64 / seconds)
+}
+
+fn name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Write => "write_mb_per_s",
+        Kind::Rewrite => "rewrite_mb_per_s",
+        Kind::Read => "read_mb_per_s",
+        Kind::Reread => "reread_mb_per_s",
+        Kind::RandomRead => "random_read_mb_per_s",
+        Kind::RandomWrite => "random_write_mb_per_s",
+        Kind::BackwardRead => "backward_read_mb_per_s",
+        Kind::RecordRewrite => "record_rewrite_mb_per_s",
+        Kind::StridedRead => "strided_read_mb_per_s",
+    }
+}
+
+fn words(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Write => "initial writers",
+        Kind::Rewrite => "rewriters",
+        Kind::Read => "readers",
+        Kind::Reread => "re-readers",
+        Kind::RandomRead => "random readers",
+        Kind::RandomWrite => "random writers",
+        Kind::BackwardRead => "reverse readers",
+        Kind::RecordRewrite => "record rewriters",
+        Kind::StridedRead => "stride readers",
+    }
+}
