@@ -2,18 +2,14 @@
 //! in any order: every call ends, nothing is asked beyond the device, and after a sync
 //! nothing is dirty.
 
-use fullstroke_contract::registry::Keys;
-use fullstroke_contract::{Completion, Counters, Cx, Node, Operation, Out, Port, Request, Status};
-use fullstroke_files::Site;
-use fullstroke_memory::{Cache, MemoryKeys, Queue};
+mod common;
+
+use common::Served;
+use fullstroke_contract::{Counters, Operation, Status};
 use fullstroke_programs::{Call, Fd, How, Laid, Next, Program, Turn};
-use fullstroke_units::{Bytes, Duration, Random, SECTOR_BYTES, Sectors, Seed, Time};
-use fullstroke_vfs::{Equipment, FilesConfig, Started, Vfs};
+use fullstroke_units::{Bytes, Duration, Random, Sectors, Seed};
 use proptest::prelude::*;
 use serde_json::json;
-use std::collections::BTreeMap;
-
-const CAPACITY: Sectors = Sectors((128 << 20) / SECTOR_BYTES);
 
 /// Makes calls by chance; the last is a sync.
 struct Chance {
@@ -93,7 +89,7 @@ impl Program for Chance {
     }
 }
 
-/// Runs the node above a device; answers what it counted, and what it wrote.
+/// Runs calls by chance; answers what was counted, and the requests.
 fn run(
     kind: &str,
     pages: u64,
@@ -101,61 +97,17 @@ fn run(
     processes: u32,
     seed: u64,
     losses: bool,
-) -> (Counters, Vec<Request>) {
-    let keys: Keys = json!({ "kind": kind }).as_object().cloned().unwrap();
-    let files = FilesConfig::read(&keys).unwrap();
-    let cache = Cache::new(&MemoryKeys::of(Bytes(pages * 4096)), Queue::default()).unwrap();
+) -> (Counters, Vec<Served>) {
     let random = Seed(seed).stream("calls");
     let (path, other) = (String::new(), String::new());
     let program = Chance { random, left: calls, processes, ended: 0, path, other, answers: 0, synced: false };
-    let started = Started {
-        name: "chance".into(),
-        file: None,
-        program: Box::new(program),
-        start: Duration::from_millis(3),
-        background: false,
-        workload: 0,
-        first_process: 0,
-    };
-    let site = Site { capacity: CAPACITY, seed: Seed(seed), stripe: None };
-    let equipment = Equipment { files: &files, cache, site, counted_from: Time::ZERO };
-    let mut vfs = Vfs::new(vec![started], equipment).unwrap();
+    let vfs = common::host(json!({ "kind": kind }), pages, seed, Box::new(program));
     let mut device = Seed(seed).stream("device");
-    let (mut now, mut out) = (Time::ZERO, Out::new());
-    let mut flying: BTreeMap<(Time, u64), (Time, Request)> = BTreeMap::new();
-    let (mut all, mut events) = (Vec::new(), 0_u64);
-    loop {
-        events += 1;
-        assert!(events < 2_000_000, "it goes on for ever");
-        let wake = vfs.next_wake();
-        let landing = flying.keys().next().map_or(Time::NEVER, |&(at, _)| at);
-        if landing == Time::NEVER && !wake.is_work() {
-            break;
-        }
-        now = now.max(wake.at().min(landing));
-        if landing <= wake.at() {
-            let ((_, _), (submitted, request)) = flying.pop_first().unwrap();
-            let status = if losses && device.chance(0.05) { Status::Lost } else { Status::Done };
-            let completion =
-                Completion { id: request.id, submitted, finished: now, status, ..Completion::default() };
-            vfs.completed(now, Port::FIRST, completion, &mut Cx::alone(&mut out));
-        } else {
-            vfs.wake(now, &mut Cx::alone(&mut out));
-        }
-        if let Some(error) = out.take_stop() {
-            panic!("{error}");
-        }
-        for request in out.requests() {
-            assert!(request.extent.within(CAPACITY), "{request:?}");
-            assert!(request.operation == Operation::Flush || request.extent.sectors > Sectors::ZERO);
-            let at = now + Duration::from_micros(1 + device.below(20_000));
-            flying.insert((at, request.id.0), (now, request));
-            all.push(request);
-        }
-    }
-    let mut counters = Counters::default();
-    vfs.count(now, &mut counters);
-    (counters, all)
+    common::run(vfs, |request| {
+        assert!(request.operation == Operation::Flush || request.extent.sectors > Sectors::ZERO);
+        let status = if losses && device.chance(0.05) { Status::Lost } else { Status::Done };
+        (Duration::from_micros(1 + device.below(20_000)), status)
+    })
 }
 
 fn calls_made(counters: &Counters) -> u64 {

@@ -1,0 +1,88 @@
+//! The node above a device that takes as long as it is told.
+
+use fullstroke_contract::registry::Keys;
+use fullstroke_contract::{Completion, Counters, Cx, Node, Out, Port, Request, Status};
+use fullstroke_files::Site;
+use fullstroke_memory::{Cache, MemoryKeys, Queue};
+use fullstroke_programs::Program;
+use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Seed, Time};
+use fullstroke_vfs::{Equipment, FilesConfig, Started, Vfs};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+pub const CAPACITY: Sectors = Sectors((128 << 20) / SECTOR_BYTES);
+
+/// Where file systems are made in these tests.
+pub fn site(seed: u64) -> Site {
+    Site { capacity: CAPACITY, seed: Seed(seed), stripe: None }
+}
+
+/// A program that begins 3 ms after the host.
+pub fn host(files: Value, pages: u64, seed: u64, program: Box<dyn Program>) -> Vfs {
+    let keys: Keys = files.as_object().cloned().unwrap();
+    let files = FilesConfig::read(&keys).unwrap();
+    let cache = Cache::new(&MemoryKeys::of(Bytes(pages * 4096)), Queue::default()).unwrap();
+    let started = Started {
+        name: "chance".into(),
+        file: None,
+        program,
+        start: Duration::from_millis(3),
+        background: false,
+        workload: 0,
+        first_process: 0,
+    };
+    let equipment = Equipment { files: &files, cache, site: site(seed), counted_from: Time::ZERO };
+    Vfs::new(vec![started], equipment).unwrap()
+}
+
+/// A request, when it was issued and when it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Served {
+    pub request: Request,
+    pub issued: Time,
+    pub ended: Time,
+}
+
+/// Runs the node to its end; `serve` says how long each request takes, and how it
+/// ends. Answers what was counted, and the requests in the order of their issue.
+pub fn run(mut vfs: Vfs, mut serve: impl FnMut(&Request) -> (Duration, Status)) -> (Counters, Vec<Served>) {
+    let (mut now, mut out) = (Time::ZERO, Out::new());
+    let mut flying: BTreeMap<(Time, usize), Status> = BTreeMap::new();
+    let (mut all, mut events): (Vec<Served>, u64) = (Vec::new(), 0);
+    loop {
+        events += 1;
+        assert!(events < 2_000_000, "it goes on for ever");
+        let wake = vfs.next_wake();
+        let landing = flying.keys().next().map_or(Time::NEVER, |&(at, _)| at);
+        if landing == Time::NEVER && !wake.is_work() {
+            break;
+        }
+        now = now.max(wake.at().min(landing));
+        if landing <= wake.at() {
+            let ((_, index), status) = flying.pop_first().unwrap();
+            let Served { request, issued, .. } = all[index];
+            let completion = Completion {
+                id: request.id,
+                submitted: issued,
+                finished: now,
+                status,
+                ..Completion::default()
+            };
+            vfs.completed(now, Port::FIRST, completion, &mut Cx::alone(&mut out));
+        } else {
+            vfs.wake(now, &mut Cx::alone(&mut out));
+        }
+        if let Some(error) = out.take_stop() {
+            panic!("{error}");
+        }
+        for request in out.requests() {
+            assert!(request.extent.within(CAPACITY), "{request:?}");
+            let (took, status) = serve(&request);
+            flying.insert((now + took, all.len()), status);
+            all.push(Served { request, issued: now, ended: now + took });
+        }
+    }
+    let mut counters = Counters::default();
+    vfs.count(now, &mut counters);
+    (counters, all)
+}

@@ -1,0 +1,215 @@
+//! In which order things reach the device: data, log, barrier, metadata in place.
+
+mod common;
+
+use common::{Served, host, run, site};
+use fullstroke_contract::{Counters, Operation, Status};
+use fullstroke_files::{Caller, FileSystem, SyncPlan, Touches};
+use fullstroke_programs::{Call, CallError, Fd, How, Next, Program, Turn};
+use fullstroke_units::{Bytes, Duration};
+use serde_json::{Value, json};
+use std::ops::Range;
+
+/// Each process makes its calls, one after another.
+struct Calls {
+    each: Vec<Vec<Call<'static>>>,
+    at: Vec<usize>,
+    /// What calls gave, by process.
+    given: std::sync::Arc<std::sync::Mutex<Vec<Result<u64, CallError>>>>,
+}
+
+impl Calls {
+    fn new(each: Vec<Vec<Call<'static>>>) -> Calls {
+        Calls { at: vec![0; each.len()], each, given: Default::default() }
+    }
+}
+
+impl Program for Calls {
+    fn processes(&self) -> u32 {
+        self.each.len() as u32
+    }
+
+    fn next(&mut self, turn: Turn<'_>) -> Next<'_> {
+        if let Some(answer) = turn.answer {
+            self.given.lock().unwrap().push(answer.result.clone());
+        }
+        let process = turn.process as usize;
+        self.at[process] += 1;
+        match self.each[process].get(self.at[process] - 1) {
+            Some(call) => Next::Call(*call),
+            None => Next::End,
+        }
+    }
+}
+
+const FD: Fd = Fd(3);
+
+fn create(path: &'static str, bytes: u64) -> [Call<'static>; 2] {
+    [Call::Open { path, fd: FD, how: How::CREATE }, Call::Write { fd: FD, at: None, bytes }]
+}
+
+/// On a device where each request takes a millisecond.
+fn on(files: Value, each: Vec<Vec<Call<'static>>>) -> (Counters, Vec<Served>) {
+    let vfs = host(files, 1000, 1, Box::new(Calls::new(each)));
+    run(vfs, |_| (Duration::from_millis(1), Status::Done))
+}
+
+/// Pages of metadata once `path` is there, as the file system itself says.
+fn metadata(kind: &str, path: &str) -> Vec<Range<u64>> {
+    let keys = json!({}).as_object().cloned().unwrap();
+    let mut fs: Box<dyn FileSystem> = fullstroke_files::make(kind, &keys, &site(1)).unwrap();
+    let mut touches = Touches::new();
+    let root = fs.root();
+    let file = fs.create(Caller::default(), root, path, &mut touches).unwrap();
+    fs.write(Caller::default(), file, Bytes(0), Bytes(9000), &mut touches).unwrap();
+    let mut plan = SyncPlan::default();
+    fs.fsync(Caller::default(), file, &mut plan, &mut touches).unwrap();
+    fs.metadata()
+}
+
+fn writes_to<'a>(all: &'a [Served], pages: &'a [Range<u64>]) -> impl Iterator<Item = &'a Served> {
+    let within =
+        |served: &Served| pages.iter().any(|range| range.contains(&(served.request.extent.start.0 / 8)));
+    all.iter().filter(move |served| served.request.operation == Operation::Write && within(served))
+}
+
+fn is_commit(served: &Served) -> bool {
+    served.request.hints.force_unit_access
+}
+
+#[test]
+fn an_fsync_with_a_journal_writes_data_then_the_log_then_its_end_behind_a_flush() {
+    let calls = [&create("a", 9000)[..], &[Call::Fsync { fd: FD }]].concat();
+    let (_, all) = on(json!({ "kind": "ext4" }), vec![calls]);
+    let commit = *all.iter().find(|served| is_commit(served)).unwrap();
+    let flush = *all.iter().find(|served| served.request.operation == Operation::Flush).unwrap();
+    assert!(flush.ended <= commit.issued);
+    let writes =
+        || all.iter().filter(|served| served.request.operation == Operation::Write && !is_commit(served));
+    // The pages of the file, together; then the log.
+    let (data, log) = (writes().next().unwrap(), writes().nth(1).unwrap());
+    assert_eq!(data.request.extent.sectors.0, 24);
+    assert!(data.ended <= log.issued && log.ended <= flush.issued);
+    assert_eq!(commit.request.extent.start, log.request.extent.end(), "the log goes on");
+}
+
+#[test]
+fn metadata_reach_their_place_only_behind_the_transaction_that_they_are_in() {
+    for kind in ["ext4", "xfs"] {
+        let calls = [&create("a", 9000)[..], &[Call::Fsync { fd: FD }, Call::Sync]].concat();
+        let (_, all) = on(json!({ "kind": kind }), vec![calls]);
+        let commit = *all.iter().filter(|served| is_commit(served)).next_back().unwrap();
+        let metadata = metadata(kind, "a");
+        let log_pages = |served: &&Served| !is_commit(served);
+        let first_commit = *all.iter().find(|served| is_commit(served)).unwrap();
+        for served in writes_to(&all, &metadata).filter(log_pages) {
+            let log = served.request.extent.end() == first_commit.request.extent.start;
+            assert!(log || served.issued >= first_commit.ended, "{kind}: {served:?} {commit:?}");
+        }
+    }
+}
+
+#[test]
+fn without_barriers_nothing_is_flushed_or_forced() {
+    for kind in ["ext2", "ext4", "xfs"] {
+        let calls = || [&create("a", 9000)[..], &[Call::Fsync { fd: FD }]].concat();
+        let (_, all) = on(json!({ "kind": kind, "barrier": false }), vec![calls()]);
+        assert!(all.iter().all(|served| served.request.operation != Operation::Flush && !is_commit(served)));
+        let (_, all) = on(json!({ "kind": kind }), vec![calls()]);
+        assert!(all.iter().any(|served| served.request.operation == Operation::Flush), "{kind}");
+    }
+}
+
+#[test]
+fn those_who_fsync_at_once_share_transactions() {
+    let calls = |path| [&create(path, 4000)[..], &[Call::Fsync { fd: FD }]].concat();
+    let paths = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let (counters, all) = on(json!({ "kind": "ext4" }), paths.map(calls).to_vec());
+    let commits = all.iter().filter(|served| is_commit(served)).count();
+    assert!((1..=3).contains(&commits), "{commits}");
+    let fsync = counters.hosts[0].operations.iter().find(|operation| operation.kind == "fsync").unwrap();
+    assert_eq!(fsync.calls, 8);
+    // The log is charged to those who changed something, not to who asked for it.
+    let create = counters.hosts[0].operations.iter().find(|operation| operation.kind == "create").unwrap();
+    assert!(create.device_writes > 0.0);
+}
+
+#[test]
+fn ext2_writes_the_inode_in_place() {
+    let calls = [&create("a", 9000)[..], &[Call::Fsync { fd: FD }]].concat();
+    let (_, all) = on(json!({ "kind": "ext2" }), vec![calls]);
+    let flush = *all.iter().find(|served| served.request.operation == Operation::Flush).unwrap();
+    let metadata = metadata("ext2", "a");
+    let before = writes_to(&all, &metadata).filter(|served| served.ended <= flush.issued).count();
+    assert!(before >= 1, "{all:?}");
+}
+
+#[test]
+fn a_file_without_a_name_lives_until_it_is_closed() {
+    for kind in ["ext2", "ext4", "xfs"] {
+        let calls = [
+            &create("a", 9000)[..],
+            &[
+                Call::Remove { path: "a" },
+                Call::Stat { path: "a" },
+                Call::Write { fd: FD, at: Some(9000), bytes: 1000 },
+                Call::Read { fd: FD, at: Some(0), bytes: 20_000 },
+                Call::List { path: "" },
+                Call::Close { fd: FD },
+                Call::List { path: "" },
+            ],
+        ];
+        let program = Calls::new(vec![calls.concat()]);
+        let given = program.given.clone();
+        run(host(json!({ "kind": kind }), 1000, 1, Box::new(program)), |_| {
+            (Duration::from_millis(1), Status::Done)
+        });
+        let given = given.lock().unwrap();
+        assert!(given[3].is_err(), "{kind}: {:?}", given[3]);
+        assert_eq!((&given[4], &given[5]), (&Ok(1000), &Ok(10_000)), "{kind}");
+        let (with, without) = (given[6].clone().unwrap(), given[8].clone().unwrap());
+        assert_eq!(with, without + 1, "{kind}");
+    }
+}
+
+#[test]
+fn what_passes_memory_by_is_transferred_as_it_lies() {
+    let direct = How { direct: true, ..How::CREATE };
+    let calls = vec![
+        Call::Open { path: "a", fd: FD, how: direct },
+        Call::Write { fd: FD, at: None, bytes: 32 << 10 },
+        Call::Read { fd: FD, at: Some(4096 + 512), bytes: 1024 },
+        Call::Read { fd: FD, at: Some(4096 + 512), bytes: 1024 },
+    ];
+    for kind in ["ext2", "ext4", "xfs"] {
+        let (_, all) = on(json!({ "kind": kind }), vec![calls.clone()]);
+        let write = all.iter().find(|served| served.request.extent.sectors.0 == 64).unwrap();
+        let start = write.request.extent.start.0;
+        let reads = all.iter().filter(|served| {
+            let extent = served.request.extent;
+            served.request.operation == Operation::Read
+                && (extent.start.0, extent.sectors.0) == (start + 9, 2)
+        });
+        assert_eq!(reads.count(), 2, "{kind}");
+    }
+}
+
+#[test]
+fn a_descriptor_that_is_not_open_or_not_for_this_is_refused() {
+    let program = Calls::new(vec![vec![
+        Call::Read { fd: Fd(9), at: None, bytes: 1 },
+        Call::Open { path: "a", fd: FD, how: How::CREATE },
+        Call::Close { fd: FD },
+        Call::Open { path: "a", fd: FD, how: How::READ },
+        Call::Write { fd: FD, at: None, bytes: 1 },
+        Call::Open { path: "b", fd: FD, how: How::READ },
+        Call::Open { path: "a", fd: FD, how: How { exclusive: true, ..How::CREATE } },
+        Call::Open { path: "", fd: FD, how: How::WRITE },
+    ]]);
+    let given = program.given.clone();
+    run(host(json!({ "kind": "ext4" }), 1000, 1, Box::new(program)), |_| {
+        (Duration::from_millis(1), Status::Done)
+    });
+    let failed: Vec<bool> = given.lock().unwrap().iter().map(Result::is_err).collect();
+    assert_eq!(failed, [true, false, false, false, true, true, true, true]);
+}
