@@ -98,13 +98,11 @@ fn metadata_reach_their_place_only_behind_the_transaction_that_they_are_in() {
     for kind in ["ext4", "xfs"] {
         let calls = [&create("a", 9000)[..], &[Call::Fsync { fd: FD }, Call::Sync]].concat();
         let (_, all) = on(json!({ "kind": kind }), vec![calls]);
-        let commit = *all.iter().filter(|served| is_commit(served)).next_back().unwrap();
+        let first = *all.iter().find(|served| is_commit(served)).unwrap();
         let metadata = metadata(kind, "a");
-        let log_pages = |served: &&Served| !is_commit(served);
-        let first_commit = *all.iter().find(|served| is_commit(served)).unwrap();
-        for served in writes_to(&all, &metadata).filter(log_pages) {
-            let log = served.request.extent.end() == first_commit.request.extent.start;
-            assert!(log || served.issued >= first_commit.ended, "{kind}: {served:?} {commit:?}");
+        for served in writes_to(&all, &metadata).filter(|served| !is_commit(served)) {
+            let of_log = served.request.extent.end() == first.request.extent.start;
+            assert!(of_log || served.issued >= first.ended, "{kind}: {served:?}");
         }
     }
 }
