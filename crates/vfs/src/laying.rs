@@ -4,6 +4,7 @@ use fullstroke_files::script::{Player, Step};
 use fullstroke_files::{Caller, FileError, FileSystem, Touches};
 use fullstroke_programs::Laid;
 use fullstroke_units::Time;
+use std::collections::BTreeMap;
 
 /// Lays files out, in their order, and the directories on the way. What is there
 /// already and long enough stays.
@@ -11,20 +12,35 @@ pub(crate) fn lay_out(fs: &mut dyn FileSystem, files: &[Laid]) -> Result<(), Fil
     if fs.entries(fs.root()).is_err() {
         return lay_on_device(fs, files);
     }
+    let steps = steps(fs, files);
+    // One player, which knows at the end what has no place yet.
+    let mut player = Player::new(fs, Time::ZERO);
+    steps.iter().try_for_each(|step| player.play(step))?;
+    player.play(&Step::Sync)
+}
+
+/// What is to be done for files that are not there, or not long enough.
+fn steps(fs: &mut dyn FileSystem, files: &[Laid]) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let mut made: BTreeMap<String, u64> = BTreeMap::new();
     for laid in files {
         let path = laid.path.trim_matches('/');
-        let directories =
-            if laid.bytes.is_some() { path.rsplit_once('/').map_or("", |(all, _)| all) } else { path };
-        make_directories(fs, directories)?;
-        let Some(bytes) = laid.bytes else { continue };
-        let step = match length(fs, path) {
-            None => Step::Create(path.to_owned(), bytes.0),
-            Some(there) if there < bytes.0 => Step::Write(path.to_owned(), there, bytes.0 - there),
+        for (at, _) in path.match_indices('/').chain(laid.bytes.is_none().then_some((path.len(), ""))) {
+            let directory = &path[..at];
+            if !made.contains_key(directory) && length(fs, directory).is_none() {
+                steps.push(Step::MakeDirectory(directory.to_owned()));
+                made.insert(directory.to_owned(), 0);
+            }
+        }
+        let Some(bytes) = laid.bytes.map(|bytes| bytes.0) else { continue };
+        match made.get(path).copied().or_else(|| length(fs, path)) {
+            None => steps.push(Step::Create(path.to_owned(), bytes)),
+            Some(there) if there < bytes => steps.push(Step::Write(path.to_owned(), there, bytes - there)),
             Some(_) => continue,
-        };
-        Player::new(fs, Time::ZERO).play(&step)?;
+        }
+        made.insert(path.to_owned(), bytes);
     }
-    Player::new(fs, Time::ZERO).play(&Step::Sync)
+    steps
 }
 
 /// The device is the only file, and as long as it is.
@@ -41,20 +57,6 @@ fn lay_on_device(fs: &dyn FileSystem, files: &[Laid]) -> Result<(), FileError> {
         }
         _ => Ok(()),
     }
-}
-
-fn make_directories(fs: &mut dyn FileSystem, path: &str) -> Result<(), FileError> {
-    let mut made = String::new();
-    for name in path.split('/').filter(|name| !name.is_empty()) {
-        if !made.is_empty() {
-            made.push('/');
-        }
-        made.push_str(name);
-        if length(fs, &made).is_none() {
-            Player::new(fs, Time::ZERO).play(&Step::MakeDirectory(made.clone()))?;
-        }
-    }
-    Ok(())
 }
 
 /// How long an object is, if it is there.

@@ -5,7 +5,7 @@ mod common;
 use common::{Served, host, run, site};
 use fullstroke_contract::{Counters, Operation, Status};
 use fullstroke_files::{Caller, FileSystem, SyncPlan, Touches};
-use fullstroke_programs::{Call, CallError, Fd, How, Next, Program, Turn};
+use fullstroke_programs::{Call, CallError, Fd, How, Laid, Next, Program, Turn};
 use fullstroke_units::{Bytes, Duration};
 use serde_json::{Value, json};
 use std::ops::Range;
@@ -25,6 +25,16 @@ impl Calls {
 }
 
 impl Program for Calls {
+    fn laid_out(&self) -> Vec<Laid> {
+        let file = |path: &str, bytes| Laid { path: path.into(), bytes };
+        vec![
+            file("there/deep/one", Some(Bytes(100_000))),
+            file("there/two", Some(Bytes(5000))),
+            file("there/two", Some(Bytes(50_000))),
+            file("empty", None),
+        ]
+    }
+
     fn processes(&self) -> u32 {
         self.each.len() as u32
     }
@@ -210,4 +220,24 @@ fn a_descriptor_that_is_not_open_or_not_for_this_is_refused() {
     });
     let failed: Vec<bool> = given.lock().unwrap().iter().map(Result::is_err).collect();
     assert_eq!(failed, [true, false, false, false, true, true, true, true]);
+}
+
+#[test]
+fn what_is_laid_out_lies_on_the_device_and_not_in_memory() {
+    for kind in ["ext2", "ext4", "xfs"] {
+        let open = |path| Call::Open { path, fd: FD, how: How::READ };
+        let read = Call::Read { fd: FD, at: None, bytes: 1 << 20 };
+        let calls = vec![open("there/deep/one"), read, open("there/two"), read, Call::List { path: "empty" }];
+        let program = Calls::new(vec![calls]);
+        let given = program.given.clone();
+        let vfs = host(json!({ "kind": kind }), 1000, 1, Box::new(program));
+        let (counters, _) = run(vfs, |_| (Duration::from_millis(1), Status::Done));
+        let given: Vec<u64> = given.lock().unwrap().iter().map(|result| result.clone().unwrap()).collect();
+        assert_eq!((given[1], given[3], given[4]), (100_000, 50_000, 0), "{kind}");
+        let reads = counters.hosts[0].operations.iter().find(|operation| operation.kind == "read").unwrap();
+        assert!(reads.device_reads >= 2.0 && reads.latency.max_ms >= 1.0, "{kind}: {reads:?}");
+        assert!(
+            counters.layers[0].readings.iter().all(|one| one.name != "memory_dirty_mb" || one.value == 0.0)
+        );
+    }
 }
