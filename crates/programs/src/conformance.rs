@@ -167,7 +167,9 @@ impl Plain {
                     .for_each(|file| file.0 = plain(to));
                 Ok(0)
             }
-            Call::Stat { path } if self.directories.contains(&plain(path)) => Ok(4096),
+            Call::Stat { path } if plain(path).is_empty() || self.directories.contains(&plain(path)) => {
+                Ok(4096)
+            }
             Call::Stat { path } => {
                 Ok(self.files.get(&plain(path)).copied().ok_or(FileError::NotFound(plain(path)))?)
             }
@@ -184,6 +186,9 @@ impl Plain {
     }
 }
 
+const STRACE: &str = "7 1795363600.1 openat(AT_FDCWD, \"/a\", O_RDONLY) = 3 <0.1>\n\
+                      7 1795363600.3 read(3, \"\", 10) = 10 <0.1>\n7 1795363600.5 close(3) = 0 <0.1>\n";
+
 /// A small one of each program: its keys, and the text that they name.
 pub(crate) fn small(name: &str) -> (Keys, Option<&'static str>) {
     use serde_json::json;
@@ -196,6 +201,8 @@ pub(crate) fn small(name: &str) -> (Keys, Option<&'static str>) {
         "bonnie" => (json!({ "size": "256KiB", "seeks": 20, "chunk": "8KiB" }), None),
         "diff" => (json!({ "size": "64KiB" }), None),
         "iozone" => (json!({ "size": "64KiB", "processes": 2 }), None),
+        "compile" => (json!({ "sources": 5, "headers": 20, "includes": 4 }), None),
+        "strace" => (json!({ "file": "recording" }), Some(STRACE)),
         other => panic!("say what a small `{other}` is"),
     };
     (keys(value), text)

@@ -18,10 +18,13 @@
 //! | `iozone.rs` | IOzone |
 //! | `stdio.rs` | what streams of the C library ask of the kernel |
 //! | `mersenne.rs` | PostMark's random numbers |
+//! | `strace.rs` | a recorded program |
+//! | `compile.rs` | a program is compiled |
 //! | `conformance.rs` | what every program is held to |
 
 mod bonnie;
 mod call;
+mod compile;
 mod diff;
 mod iozone;
 mod mersenne;
@@ -29,6 +32,7 @@ mod postmark;
 mod program;
 mod script;
 mod stdio;
+mod strace;
 
 #[cfg(test)]
 mod conformance;
@@ -39,5 +43,12 @@ pub use program::{Events, Kind, Laid, Next, Program, ProgramError, Recipe, Repor
 use fullstroke_contract::registry::Entry;
 
 /// Every program.
-pub const REGISTRY: &[Entry<Kind>] =
-    &[script::ENTRY, postmark::ENTRY, bonnie::ENTRY, diff::ENTRY, iozone::ENTRY];
+pub const REGISTRY: &[Entry<Kind>] = &[
+    script::ENTRY,
+    postmark::ENTRY,
+    bonnie::ENTRY,
+    diff::ENTRY,
+    iozone::ENTRY,
+    strace::ENTRY,
+    compile::ENTRY,
+];

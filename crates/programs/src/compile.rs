@@ -1,0 +1,529 @@
+//! A program is compiled: processor time in bursts, many small reads, a link.
+//!
+//! `jobs` processes, as `make -j` runs them, take sources from one list. Each looks for
+//! the headers of its source in directories where they are not, reads them and the
+//! source, computes, and writes an object. When all objects are there, one process
+//! reads them and writes the program. What a source includes depends on the seed and on
+//! its number, not on who compiles it.
+
+use crate::call::{Call, CallKind, Fd, How};
+use crate::program::{Kind, Laid, Next, Program, ProgramError, Recipe, Report, Turn};
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Entry, Keys, read, schema_of};
+use fullstroke_units::{Bytes, Duration, Random, Seed, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeSet, VecDeque};
+use std::f64::consts::TAU;
+use std::sync::Arc;
+
+/// The keys of a compilation. The defaults are assumed: a C program of 200 sources.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Processes that compile side by side, up to 1024: 2 unless said.
+    #[serde(default = "jobs")]
+    pub jobs: u32,
+    /// How many files are compiled, up to 1,000,000: 200 unless said.
+    #[serde(default = "sources")]
+    pub sources: u32,
+    /// Their median size, of a log-normal distribution: 8KiB unless said (assumed).
+    #[serde(default = "source_size")]
+    pub source_size: Bytes,
+    /// How many headers there are, up to 1,000,000: 1000 unless said.
+    #[serde(default = "headers")]
+    pub headers: u32,
+    /// Their median size: 4KiB unless said (assumed).
+    #[serde(default = "header_size")]
+    pub header_size: Bytes,
+    /// Inclusions of a source, each drawn from all headers; what is drawn again is not
+    /// read again: 100 unless said (assumed).
+    #[serde(default = "includes")]
+    pub includes: u32,
+    /// The header of rank k is included with a probability in proportion to k^-theta, 0
+    /// to 4: 1 unless said (Zipf's law, assumed).
+    #[serde(default = "theta")]
+    pub theta: f64,
+    /// Directories in which a header is looked for before it is found, up to 64: 2 unless
+    /// said (assumed).
+    #[serde(default = "lookups")]
+    pub lookups: u32,
+    /// The median of the processor time of a source, of a log-normal distribution: 250ms
+    /// unless said (assumed).
+    #[serde(default = "processor")]
+    pub processor: Duration,
+    /// The median size of an object: 16KiB unless said (assumed).
+    #[serde(default = "object_size")]
+    pub object_size: Bytes,
+    /// The standard deviation of the logarithm of sizes and of processor times, 0 to 4:
+    /// 0.8 unless said (assumed).
+    #[serde(default = "spread")]
+    pub spread: f64,
+    /// The processor time of the link: 1s unless said (assumed).
+    #[serde(default = "link_processor")]
+    pub link_processor: Duration,
+    /// Where sources, headers and objects lie: `build` unless said.
+    #[serde(default = "directory")]
+    pub directory: String,
+}
+
+fn jobs() -> u32 {
+    2
+}
+
+fn sources() -> u32 {
+    200
+}
+
+fn source_size() -> Bytes {
+    Bytes(8 << 10)
+}
+
+fn headers() -> u32 {
+    1000
+}
+
+fn header_size() -> Bytes {
+    Bytes(4 << 10)
+}
+
+fn includes() -> u32 {
+    100
+}
+
+fn theta() -> f64 {
+    1.0
+}
+
+fn lookups() -> u32 {
+    2
+}
+
+fn processor() -> Duration {
+    Duration::from_millis(250)
+}
+
+fn object_size() -> Bytes {
+    Bytes(16 << 10)
+}
+
+fn spread() -> f64 {
+    0.8
+}
+
+fn link_processor() -> Duration {
+    Duration::from_secs(1)
+}
+
+fn directory() -> String {
+    "build".into()
+}
+
+pub(crate) const ENTRY: Entry<Kind> = Entry {
+    name: "compile",
+    summary: "a program is compiled: bursts of processor time, small reads, a link",
+    schema: schema_of::<Config>,
+    build: Kind { file: None, read: read_recipe, example: "jobs = 4\nsources = 500" },
+};
+
+/// As large as a median may be: of what is drawn, hardly any is a thousand times that.
+const SIZE_MAX: u64 = 1 << 30;
+/// The longest median of processor times.
+const PROCESSOR_MAX: Duration = Duration::from_secs(3600);
+/// How far from its median what is drawn may lie, in deviations.
+const DEVIATIONS_MAX: f64 = 4.0;
+
+impl Config {
+    fn check(&self) -> Result<(), ConfigError> {
+        let refuse = |key: &str, found: String, wanted: String| {
+            Err(ConfigError::new(key, format!("found {found}; expected {wanted}")))
+        };
+        for (key, found, least, most) in [
+            ("jobs", self.jobs, 1, 1024),
+            ("sources", self.sources, 1, 1_000_000),
+            ("headers", self.headers, 1, 1_000_000),
+            ("includes", self.includes, 0, 10_000),
+            ("lookups", self.lookups, 0, 64),
+        ] {
+            if !(least..=most).contains(&found) {
+                return refuse(key, found.to_string(), format!("{least} to {most}"));
+            }
+        }
+        for (key, found) in [("theta", self.theta), ("spread", self.spread)] {
+            if !(0.0..=4.0).contains(&found) {
+                return refuse(key, found.to_string(), "0 to 4".into());
+            }
+        }
+        let sizes = [
+            ("source_size", self.source_size),
+            ("header_size", self.header_size),
+            ("object_size", self.object_size),
+        ];
+        for (key, found) in sizes {
+            if !(1..=SIZE_MAX).contains(&found.0) {
+                return refuse(key, found.to_string(), format!("1B to {}", Bytes(SIZE_MAX)));
+            }
+        }
+        for (key, found) in [("processor", self.processor), ("link_processor", self.link_processor)] {
+            if found > PROCESSOR_MAX {
+                return refuse(key, found.to_string(), format!("{PROCESSOR_MAX} at most"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn read_recipe(keys: &Keys, _: Option<&str>) -> Result<Box<dyn Recipe>, ProgramError> {
+    let config: Config = read(keys)?;
+    config.check()?;
+    Ok(Box::new(Project { config: Arc::new(config) }))
+}
+
+struct Project {
+    config: Arc<Config>,
+}
+
+impl Recipe for Project {
+    fn program(&self, seed: Seed) -> Box<dyn Program> {
+        let config = self.config.clone();
+        let job = || Job { moves: VecDeque::new(), path: String::new(), began: Time::ZERO };
+        Box::new(Compilation {
+            popularity: popularity(config.headers, config.theta),
+            jobs: (0..config.jobs).map(|_| job()).collect(),
+            config,
+            seed,
+            next: 0,
+            compiled: 0,
+            linked: false,
+            processor: Duration::ZERO,
+            opened: 0,
+            looked_for: 0,
+            compiled_at: Time::ZERO,
+            now: Time::ZERO,
+        })
+    }
+}
+
+/// The probability that a header has this rank or a lower one, by rank.
+fn popularity(headers: u32, theta: f64) -> Vec<f64> {
+    let mut sum = 0.0;
+    let sums = (1..=headers).map(|rank| {
+        sum += f64::from(rank).powf(-theta);
+        sum
+    });
+    let mut sums: Vec<f64> = sums.collect();
+    sums.iter_mut().for_each(|one| *one /= sum);
+    sums
+}
+
+/// A draw from a log-normal distribution with the median 1.
+fn log_normal(random: &mut Random, spread: f64) -> f64 {
+    // Box and Muller, 1958.
+    let normal = (-2.0 * (1.0 - random.unit()).ln()).sqrt() * (TAU * random.unit()).cos();
+    (spread * normal.clamp(-DEVIATIONS_MAX, DEVIATIONS_MAX)).exp()
+}
+
+fn size(random: &mut Random, median: Bytes, spread: f64) -> u64 {
+    ((median.0 as f64 * log_normal(random, spread)).round() as u64).max(1)
+}
+
+/// A file of the project.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum File {
+    Source(u32),
+    Header(u32),
+    /// Where a header is looked for and not found: the directory, and which.
+    Missing(u32, u32),
+    Object(u32),
+    Program,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Move {
+    Stat(File),
+    Open(File, How),
+    Read(u64),
+    Write(u64),
+    Close,
+    Compute(Duration),
+    Compiled,
+    Linked,
+}
+
+/// One process.
+struct Job {
+    moves: VecDeque<Move>,
+    /// The path of its call.
+    path: String,
+    began: Time,
+}
+
+struct Compilation {
+    config: Arc<Config>,
+    seed: Seed,
+    popularity: Vec<f64>,
+    jobs: Vec<Job>,
+    /// The next source of the list.
+    next: u32,
+    compiled: u32,
+    /// The link has been taken.
+    linked: bool,
+    processor: Duration,
+    opened: u64,
+    looked_for: u64,
+    compiled_at: Time,
+    now: Time,
+}
+
+/// Each process has one file open at a time.
+const FD: Fd = Fd(0);
+/// What is written at once: a buffer of the C library's (`BUFSIZ` is 8 KiB; the
+/// assembler's and linker's are larger).
+const WRITE: u64 = 64 << 10;
+
+impl Compilation {
+    fn random(&self, of: &str, number: u32) -> Random {
+        self.seed.stream(&format!("compile {of} {number}"))
+    }
+
+    fn bytes(&self, file: File) -> u64 {
+        let spread = self.config.spread;
+        match file {
+            File::Source(number) => size(&mut self.random("source", number), self.config.source_size, spread),
+            File::Header(number) => size(&mut self.random("header", number), self.config.header_size, spread),
+            File::Object(number) => size(&mut self.random("object", number), self.config.object_size, spread),
+            File::Program => (0..self.config.sources).map(|number| self.bytes(File::Object(number))).sum(),
+            File::Missing(..) => 0,
+        }
+    }
+
+    fn path(&self, file: File) -> String {
+        let directory = &self.config.directory;
+        match file {
+            File::Source(number) => format!("{directory}/src/{number}.c"),
+            File::Header(number) => format!("{directory}/include/{number}.h"),
+            File::Missing(place, number) => format!("{directory}/include-{place}/{number}.h"),
+            File::Object(number) => format!("{directory}/src/{number}.o"),
+            File::Program => format!("{directory}/program"),
+        }
+    }
+
+    /// A whole file in one read, as compilers do, who know its length by `fstat`.
+    fn reads(&self, file: File) -> [Move; 3] {
+        [Move::Open(file, How::READ), Move::Read(self.bytes(file)), Move::Close]
+    }
+
+    fn writes(&self, file: File, moves: &mut VecDeque<Move>) {
+        moves.push_back(Move::Open(file, How::CREATE));
+        let bytes = self.bytes(file);
+        moves.extend((0..bytes / WRITE).map(|_| Move::Write(WRITE)));
+        moves.extend(Some(bytes % WRITE).filter(|&rest| rest > 0).map(Move::Write));
+        moves.push_back(Move::Close);
+    }
+
+    /// All that it takes to compile a source.
+    fn compile(&self, number: u32) -> VecDeque<Move> {
+        let mut random = self.random("inclusions", number);
+        let last = self.popularity.len() - 1;
+        let headers: BTreeSet<u32> = (0..self.config.includes)
+            .map(|_| {
+                let draw = random.unit();
+                self.popularity.partition_point(|&sum| sum <= draw).min(last) as u32
+            })
+            .collect();
+        let factor = log_normal(&mut random, self.config.spread);
+        let processor = self.config.processor.as_nanos() as f64 * factor;
+        let mut moves = VecDeque::from([Move::Stat(File::Source(number))]);
+        moves.extend(self.reads(File::Source(number)));
+        for header in headers {
+            for place in 0..self.config.lookups {
+                moves.push_back(Move::Open(File::Missing(place, header), How::READ));
+            }
+            moves.extend(self.reads(File::Header(header)));
+        }
+        moves.push_back(Move::Compute(Duration::from_nanos(processor.round() as u64)));
+        self.writes(File::Object(number), &mut moves);
+        moves.push_back(Move::Compiled);
+        moves
+    }
+
+    fn link(&self) -> VecDeque<Move> {
+        let mut moves = VecDeque::new();
+        for number in 0..self.config.sources {
+            moves.extend(self.reads(File::Object(number)));
+        }
+        moves.push_back(Move::Compute(self.config.link_processor));
+        self.writes(File::Program, &mut moves);
+        moves.push_back(Move::Linked);
+        moves
+    }
+
+    /// What a process does next that has nothing to do: a source, the link, or `None`.
+    fn take(&mut self) -> Option<VecDeque<Move>> {
+        if self.next < self.config.sources {
+            self.next += 1;
+            return Some(self.compile(self.next - 1));
+        }
+        let links = self.compiled == self.config.sources && !self.linked;
+        self.linked |= links;
+        links.then(|| self.link())
+    }
+
+    fn ended(&mut self, turn: &mut Turn<'_>, part: Move) {
+        let began = self.jobs[turn.process as usize].began;
+        if part == Move::Linked {
+            return turn.events.transaction("link", began);
+        }
+        turn.events.transaction("compile", began);
+        self.compiled += 1;
+        self.compiled_at = turn.now;
+    }
+}
+
+/// A lookup that finds nothing does what it is made for; what else fails is the end.
+fn heed(turn: &Turn<'_>, path: &str) -> Result<(), String> {
+    let Some(answer) = turn.answer else { return Ok(()) };
+    match &answer.result {
+        Err(error) if answer.kind != CallKind::Open || !path.contains("/include-") => {
+            Err(format!("{path}: {} did not succeed: {error}", answer.kind.name()))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Program for Compilation {
+    fn processes(&self) -> u32 {
+        self.config.jobs
+    }
+
+    fn laid_out(&self) -> Vec<Laid> {
+        let sources = (0..self.config.sources).map(File::Source);
+        let headers = (0..self.config.headers).map(File::Header);
+        let file = |file| Laid { path: self.path(file), bytes: Some(Bytes(self.bytes(file))) };
+        let missing = (0..self.config.lookups)
+            .map(|place| Laid { path: format!("{}/include-{place}", self.config.directory), bytes: None });
+        sources.chain(headers).map(file).chain(missing).collect()
+    }
+
+    fn next(&mut self, mut turn: Turn<'_>) -> Next<'_> {
+        let number = turn.process as usize;
+        self.now = self.now.max(turn.now);
+        if let Err(message) = heed(&turn, &self.jobs[number].path) {
+            return Next::Fail(message);
+        }
+        let part = loop {
+            match self.jobs[number].moves.pop_front() {
+                Some(part @ (Move::Compiled | Move::Linked)) => self.ended(&mut turn, part),
+                Some(part) => break part,
+                None => match self.take() {
+                    Some(moves) => (self.jobs[number].moves, self.jobs[number].began) = (moves, turn.now),
+                    // Whoever has compiled the last one links.
+                    None => return Next::End,
+                },
+            }
+        };
+        if let Move::Stat(file) | Move::Open(file, _) = part {
+            self.jobs[number].path = self.path(file);
+        }
+        let path = &self.jobs[number].path;
+        match part {
+            Move::Stat(_) => Next::Call(Call::Stat { path }),
+            Move::Open(file, how) => {
+                let looked_for = matches!(file, File::Missing(..));
+                *(if looked_for { &mut self.looked_for } else { &mut self.opened }) += 1;
+                Next::Call(Call::Open { path, fd: FD, how })
+            }
+            Move::Read(bytes) => Next::Call(Call::Read { fd: FD, at: None, bytes }),
+            Move::Write(bytes) => Next::Call(Call::Write { fd: FD, at: None, bytes }),
+            Move::Close | Move::Compiled | Move::Linked => Next::Call(Call::Close { fd: FD }),
+            Move::Compute(time) => {
+                self.processor += time;
+                Next::Compute(time)
+            }
+        }
+    }
+
+    fn report(&self) -> Report {
+        let seconds = |at: Time| at.since(Time::ZERO).as_secs_f64();
+        let figures = vec![
+            ("compiled", f64::from(self.compiled)),
+            ("elapsed_s", seconds(self.now)),
+            ("compile_s", seconds(self.compiled_at)),
+            ("processor_s", self.processor.as_secs_f64()),
+            ("opened", self.opened as f64),
+            ("looked_for", self.looked_for as f64),
+        ];
+        Report { figures, ..Report::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance::{Plain, keys};
+    use serde_json::json;
+
+    fn compiled(more: serde_json::Value, seed: u64) -> Plain {
+        let mut plain = Plain::default();
+        plain.run("compile", &keys(more), None, seed).unwrap();
+        plain
+    }
+
+    #[test]
+    fn every_source_has_its_object_and_the_program_has_all_of_them() {
+        for jobs in [1, 3, 50] {
+            let plain = compiled(json!({ "jobs": jobs, "sources": 20, "includes": 10, "headers": 30 }), 1);
+            let objects: Vec<u64> = plain
+                .files
+                .iter()
+                .filter(|(path, _)| path.ends_with(".o"))
+                .map(|(_, &bytes)| bytes)
+                .collect();
+            assert_eq!(objects.len(), 20);
+            assert_eq!(plain.files["build/program"], objects.iter().sum::<u64>());
+            assert_eq!(plain.transactions, 21);
+            // Who compiles a source changes nothing of it.
+            assert_eq!(plain.read, compiled(json!({ "sources": 20, "includes": 10, "headers": 30 }), 1).read);
+        }
+    }
+
+    #[test]
+    fn headers_are_read_by_their_popularity() {
+        let plain = compiled(json!({ "sources": 100, "includes": 20, "theta": 1.2 }), 3);
+        let opens = |header: u32| {
+            let path = format!("\"build/include/{header}.h\"");
+            plain.calls.iter().filter(|(_, call)| call.starts_with("Open") && call.contains(&path)).count()
+        };
+        assert!(opens(0) > 90 && opens(0) <= 100, "{}", opens(0));
+        assert!((500..510).map(opens).sum::<usize>() < 30);
+        let looked_for = plain.report.figures.iter().find(|(name, _)| *name == "looked_for").unwrap().1;
+        let read =
+            plain.calls.iter().filter(|(_, call)| call.contains("include/") && call.starts_with("Open"));
+        assert_eq!(looked_for as usize, 2 * read.count());
+    }
+
+    #[test]
+    fn processor_times_have_their_median() {
+        let plain =
+            compiled(json!({ "sources": 2000, "includes": 0, "spread": 0, "link_processor": "0s" }), 1);
+        assert_eq!(plain.computed, Duration::from_millis(250) * 2000);
+        // The mean of a log-normal distribution is exp(spread^2 / 2) of its median.
+        let plain =
+            compiled(json!({ "sources": 2000, "includes": 0, "spread": 0.5, "link_processor": "0s" }), 1);
+        let mean = plain.computed.as_secs_f64() / 2000.0;
+        assert!((mean / 0.25 - 0.125f64.exp()).abs() < 0.05, "{mean}");
+    }
+
+    #[test]
+    fn what_cannot_be_names_its_key() {
+        for (value, key) in [
+            (json!({ "jobs": 0 }), "jobs"),
+            (json!({ "theta": 9 }), "theta"),
+            (json!({ "source_size": 0 }), "source_size"),
+            (json!({ "processor": "2h" }), "processor"),
+        ] {
+            let error = Plain::default().run("compile", &keys(value), None, 1).unwrap_err();
+            assert!(error.contains(key), "{error}");
+        }
+    }
+}

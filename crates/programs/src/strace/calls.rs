@@ -1,0 +1,608 @@
+//! What each system call comes to.
+
+use super::argument::{AT_FDCWD, Arguments, field, has, number};
+use super::files::{FileId, joined};
+use super::line::Ended;
+use super::order::Touch;
+use super::reader::{Begin, Outcome, ProcessId, Reader};
+use super::recording::{Flags, PathId, Step};
+use crate::call::How;
+
+/// The most that the kernel reads or writes at once (`MAX_RW_COUNT`).
+const ONCE_MAX: u64 = 0x7fff_f000;
+/// The descriptor of an open that failed in the recording.
+pub(super) const FAILED: u32 = 0;
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// With a number of 0 or more.
+    Good(u64),
+    /// There is no such name (ENOENT, ENOTDIR).
+    Missing,
+    /// The name is taken (EEXIST).
+    Taken,
+    Failed,
+}
+
+impl End {
+    fn of(call: &Ended<'_>) -> End {
+        match (call.error, call.value) {
+            (Some("ENOENT" | "ENOTDIR"), _) => End::Missing,
+            (Some("EEXIST"), _) => End::Taken,
+            (None, Some(value)) => u64::try_from(value).map_or(End::Failed, End::Good),
+            _ => End::Failed,
+        }
+    }
+}
+
+/// A call that is under way: whose, when, with what, and how it ended.
+#[derive(Clone, Copy)]
+struct At<'t> {
+    process: ProcessId,
+    begin: Begin,
+    arguments: Arguments<'t>,
+    end: End,
+}
+
+impl Reader {
+    /// What a call that is no fork comes to.
+    pub fn carry_out(&mut self, process: ProcessId, begin: Begin, call: &Ended<'_>) -> Outcome {
+        let at = At { process, begin, arguments: Arguments(call.arguments), end: End::of(call) };
+        let done = match call.name {
+            "open" => self.open_call(at, None, 0, Some(1)),
+            "creat" => self.open_call(at, None, 0, None),
+            "openat" | "openat2" => self.open_call(at, Some(0), 1, Some(2)),
+            "close" => self.close_call(at),
+            "read" | "readv" => self.read(at, 0, None),
+            "pread64" | "pread" | "preadv" | "preadv2" => self.read(at, 0, Some(3)),
+            "write" | "writev" => self.write(at, 0, None),
+            "pwrite64" | "pwrite" | "pwritev" | "pwritev2" => self.write(at, 0, Some(3)),
+            "sendfile" | "sendfile64" => self.copy(at, (1, 2), (0, usize::MAX)),
+            "copy_file_range" => self.copy(at, (0, 1), (2, 3)),
+            "lseek" => self.seek(at),
+            "fsync" | "fdatasync" => self.fsync(at),
+            "sync" | "syncfs" => Some(self.play(process, begin, Step::Sync, false, &[])),
+            "truncate" | "truncate64" => self.truncate(at),
+            "ftruncate" | "ftruncate64" => self.resize(at),
+            "fallocate" => self.allocate(at),
+            "mkdir" => self.make_directory(at, None, 0),
+            "mkdirat" => self.make_directory(at, Some(0), 1),
+            "rmdir" | "unlink" => self.remove(at, None, 0),
+            "unlinkat" => self.remove(at, Some(0), 1),
+            "rename" => self.rename(at, (None, 0), (None, 1)),
+            "renameat" | "renameat2" => self.rename(at, (Some(0), 1), (Some(2), 3)),
+            "link" => self.link(at, (None, 0), (None, 1)),
+            "linkat" => self.link(at, (Some(0), 1), (Some(2), 3)),
+            "stat" | "stat64" | "lstat" | "lstat64" | "access" | "readlink" | "execve" => {
+                self.stat(at, call.name, None, 0)
+            }
+            "newfstatat" | "fstatat64" | "statx" | "faccessat" | "faccessat2" | "readlinkat" | "execveat" => {
+                self.stat(at, call.name, Some(0), 1)
+            }
+            "fstat" | "fstat64" => self.known_length(at),
+            "getdents" | "getdents64" => self.list(at),
+            "mmap" | "mmap2" => self.map(at),
+            "chdir" => self.change_directory(at),
+            "fchdir" => self.change_to_open(at),
+            "dup" => self.duplicate(at, false),
+            "dup2" | "dup3" => self.duplicate(at, has(at.arguments.get(2), "O_CLOEXEC")),
+            "fcntl" | "fcntl64" => self.control(at),
+            "wait4" | "waitpid" | "waitid" => self.wait(at, call.value),
+            "exit" | "exit_group" => Some(Outcome::Noted),
+            _ => None,
+        };
+        done.unwrap_or(Outcome::Skipped)
+    }
+
+    /// The path of an argument, seen from the descriptor of another. `Err` if it is not one
+    /// of files that are carried out; what is known of the rest says so.
+    fn path(
+        &mut self,
+        at: At<'_>,
+        directory: Option<usize>,
+        place: usize,
+    ) -> Result<PathId, Option<Outcome>> {
+        let text = at.arguments.string(place).ok_or(None)?;
+        let base = if text.starts_with('/') { String::new() } else { self.base(at, directory)? };
+        match joined(&base, &text).filter(|path| self.inside(path)) {
+            Some(path) => Ok(self.files.path(&path)),
+            None => {
+                self.counts.outside += 1;
+                Err(Some(Outcome::Noted))
+            }
+        }
+    }
+
+    fn base(&mut self, at: At<'_>, directory: Option<usize>) -> Result<String, Option<Outcome>> {
+        let descriptor = directory.and_then(|place| at.arguments.descriptor(place));
+        match descriptor {
+            Some((AT_FDCWD, Some(path))) => Ok(path.to_owned()),
+            None | Some((AT_FDCWD, None)) => {
+                let directory = self.table(at.process).directory;
+                Ok(self.files.text(directory).to_owned())
+            }
+            Some(descriptor) => {
+                let open = self.descriptor(at.process, descriptor).ok_or(Some(Outcome::Noted))?;
+                let name = self.files.name(self.opens[open as usize].file).ok_or(None)?;
+                Ok(self.files.text(name).to_owned())
+            }
+        }
+    }
+
+    /// The open file of an argument; `None` if it is none.
+    fn opened(&mut self, at: At<'_>, place: usize) -> Option<u32> {
+        let descriptor = at.arguments.descriptor(place).filter(|(number, _)| *number != AT_FDCWD)?;
+        self.descriptor(at.process, descriptor)
+    }
+
+    fn file(&self, open: u32) -> FileId {
+        self.opens[open as usize].file
+    }
+
+    /// A call that found nothing is made again, to find nothing.
+    fn missed(&mut self, at: At<'_>, path: PathId, step: Step) -> Outcome {
+        if at.end == End::Missing {
+            self.files.missing(path);
+        }
+        self.play(at.process, at.begin, step, true, &[Touch::Uses(path)])
+    }
+
+    fn open_call(
+        &mut self,
+        at: At<'_>,
+        directory: Option<usize>,
+        place: usize,
+        flags: Option<usize>,
+    ) -> Option<Outcome> {
+        let path = match self.path(at, directory, place) {
+            Ok(path) => path,
+            Err(outcome) => return outcome,
+        };
+        let flags = flags.map(|place| at.arguments.get(place));
+        let how = flags.map_or(How::CREATE, how);
+        let End::Good(number) = at.end else {
+            let exclusive = at.end == End::Taken && how.exclusive;
+            return (at.end == End::Missing || exclusive).then(|| {
+                let how = How { create: exclusive, exclusive, ..How::READ };
+                if exclusive {
+                    self.files.there(path);
+                }
+                self.missed(at, path, Step::Open { path, fd: FAILED, flags: Flags::new(how) })
+            });
+        };
+        let number = i32::try_from(number).ok()?;
+        let flags = flags.unwrap_or_default();
+        if has(flags, "O_TMPFILE") {
+            return Some(self.open_nameless(at, path, number, how));
+        }
+        let (file, made) = self.files.opened(path, how.create, how.truncate);
+        if has(flags, "O_DIRECTORY") {
+            self.files.is_directory(file);
+        }
+        let touches: &[Touch] = match (made, how.truncate) {
+            (true, _) => &[Touch::Changes(path), Touch::Writes(file)],
+            (false, true) => &[Touch::Uses(path), Touch::Writes(file)],
+            (false, false) => &[Touch::Uses(path)],
+        };
+        let open = self.open(at.process, file, how);
+        let (played, how) = (self.files.played(path), How { create: how.create || made, ..how });
+        let step = Step::Open { path: played, fd: open + 1, flags: Flags::new(how) };
+        let outcome = self.play(at.process, at.begin, step, false, touches);
+        self.enter(at.process, number, open, has(flags, "O_CLOEXEC"));
+        Some(outcome)
+    }
+
+    /// `O_TMPFILE`: a file in a directory that never had a name. It gets one and loses it.
+    fn open_nameless(&mut self, at: At<'_>, directory: PathId, number: i32, how: How) -> Outcome {
+        let text = format!("{}/#tmpfile-{}", self.files.text(directory), at.begin.line);
+        let path = self.files.path(text.trim_start_matches('/'));
+        let file = self.files.made(path, false);
+        let open = self.open(at.process, file, how);
+        let step = Step::Open { path, fd: open + 1, flags: Flags::new(How::CREATE) };
+        self.play(at.process, at.begin, step, false, &[Touch::Uses(directory)]);
+        self.enter(at.process, number, open, true);
+        self.files.removed(path);
+        self.play(at.process, at.begin, Step::Remove { path }, false, &[])
+    }
+
+    fn close_call(&mut self, at: At<'_>) -> Option<Outcome> {
+        let (number, _) = at.arguments.descriptor(0)?;
+        // What was no file is closed too.
+        Some(if self.close(at.process, number) { Outcome::Played } else { Outcome::Noted })
+    }
+
+    /// Where a transfer of `done` bytes lies: at an argument, or at the position, which
+    /// goes on.
+    fn transferred(&mut self, at: At<'_>, open: u32, offset: Option<usize>, done: u64) -> u64 {
+        let said =
+            offset.and_then(|place| at.arguments.number(place)).and_then(|from| u64::try_from(from).ok());
+        let one = &mut self.opens[open as usize];
+        match said {
+            Some(from) => from,
+            None => {
+                let from = one.position;
+                one.position = from.saturating_add(done);
+                from
+            }
+        }
+    }
+
+    fn read(&mut self, at: At<'_>, place: usize, offset: Option<usize>) -> Option<Outcome> {
+        let End::Good(done) = at.end else { return None };
+        let Some(open) = self.opened(at, place) else { return Some(Outcome::Noted) };
+        let from = self.transferred(at, open, offset, done);
+        let file = self.file(open);
+        if done > 0 {
+            self.files.reaches(file, from.saturating_add(done));
+        }
+        if !self.at_hand(at.process, at.begin, open) {
+            return None;
+        }
+        // A vector's length is not known; what was asked for ends with the file.
+        let asked = at.arguments.number(2).and_then(|asked| u64::try_from(asked).ok());
+        let vector = at.arguments.get(1).starts_with('[');
+        let bytes = if vector { done } else { asked.unwrap_or(done).max(done).min(ONCE_MAX) };
+        let step = Step::Read { fd: open + 1, at: from, bytes };
+        Some(self.play(at.process, at.begin, step, false, &[Touch::Reads(file)]))
+    }
+
+    fn write(&mut self, at: At<'_>, place: usize, offset: Option<usize>) -> Option<Outcome> {
+        let End::Good(done) = at.end else { return None };
+        let Some(open) = self.opened(at, place) else { return Some(Outcome::Noted) };
+        Some(self.written(at, open, offset, done))
+    }
+
+    fn written(&mut self, at: At<'_>, open: u32, offset: Option<usize>, done: u64) -> Outcome {
+        let from = self.transferred(at, open, offset, done);
+        let (file, fd) = (self.file(open), open + 1);
+        if !self.at_hand(at.process, at.begin, open) {
+            return Outcome::Skipped;
+        }
+        let (step, end) = if self.opens[open as usize].how.append {
+            (Step::Append { fd, bytes: done }, self.files.length(file).saturating_add(done))
+        } else {
+            (Step::Write { fd, at: from, bytes: done }, from.saturating_add(done))
+        };
+        self.files.written(file, end);
+        if self.opens[open as usize].how.append {
+            self.opens[open as usize].position = end;
+        }
+        self.play(at.process, at.begin, step, false, &[Touch::Writes(file)])
+    }
+
+    /// Within the kernel from one file to another: read, and written.
+    fn copy(&mut self, at: At<'_>, from: (usize, usize), to: (usize, usize)) -> Option<Outcome> {
+        let End::Good(done) = at.end else { return None };
+        let (source, target) = (self.opened(at, from.0), self.opened(at, to.0));
+        if source.is_none() && target.is_none() {
+            return Some(Outcome::Noted);
+        }
+        if let Some(open) = source {
+            let first = self.transferred(at, open, Some(from.1), done);
+            let file = self.file(open);
+            if done > 0 {
+                self.files.reaches(file, first.saturating_add(done));
+            }
+            if self.at_hand(at.process, at.begin, open) {
+                let step = Step::Read { fd: open + 1, at: first, bytes: done };
+                self.play(at.process, at.begin, step, false, &[Touch::Reads(file)]);
+            }
+        }
+        if let Some(open) = target.filter(|_| done > 0) {
+            self.written(at, open, Some(to.1), done);
+        }
+        Some(Outcome::Played)
+    }
+
+    fn seek(&mut self, at: At<'_>) -> Option<Outcome> {
+        let End::Good(to) = at.end else { return None };
+        let Some(open) = self.opened(at, 0) else { return Some(Outcome::Noted) };
+        self.opens[open as usize].position = to;
+        if at.arguments.get(2) == "SEEK_END" {
+            let beyond = at.arguments.number(1).unwrap_or(0);
+            let length = i64::try_from(to).ok().and_then(|to| to.checked_sub(beyond));
+            let length = length.and_then(|length| u64::try_from(length).ok());
+            let file = self.file(open);
+            self.files.reaches(file, length.unwrap_or(0));
+        }
+        Some(Outcome::Noted)
+    }
+
+    fn fsync(&mut self, at: At<'_>) -> Option<Outcome> {
+        let End::Good(_) = at.end else { return None };
+        let Some(open) = self.opened(at, 0) else { return Some(Outcome::Noted) };
+        self.at_hand(at.process, at.begin, open)
+            .then(|| self.play(at.process, at.begin, Step::Fsync { fd: open + 1 }, false, &[]))
+    }
+
+    fn truncate(&mut self, at: At<'_>) -> Option<Outcome> {
+        let bytes = u64::try_from(at.arguments.number(1)?).ok()?;
+        let path = match self.path(at, None, 0) {
+            Ok(path) => path,
+            Err(outcome) => return outcome,
+        };
+        match at.end {
+            End::Good(_) => {
+                let file = self.files.there(path);
+                self.files.resized(file, bytes);
+                let step = Step::Truncate { path: self.files.played(path), bytes };
+                let touches = [Touch::Uses(path), Touch::Writes(file)];
+                Some(self.play(at.process, at.begin, step, false, &touches))
+            }
+            End::Missing => Some(self.missed(at, path, Step::Truncate { path, bytes })),
+            End::Taken | End::Failed => None,
+        }
+    }
+
+    fn resize(&mut self, at: At<'_>) -> Option<Outcome> {
+        let End::Good(_) = at.end else { return None };
+        let bytes = u64::try_from(at.arguments.number(1)?).ok()?;
+        let Some(open) = self.opened(at, 0) else { return Some(Outcome::Noted) };
+        self.resized(at, open, bytes)
+    }
+
+    fn resized(&mut self, at: At<'_>, open: u32, bytes: u64) -> Option<Outcome> {
+        let file = self.file(open);
+        self.files.resized(file, bytes);
+        let step = Step::Resize { fd: open + 1, bytes };
+        self.at_hand(at.process, at.begin, open)
+            .then(|| self.play(at.process, at.begin, step, false, &[Touch::Writes(file)]))
+    }
+
+    /// An allocation that lengthens the file does that here.
+    fn allocate(&mut self, at: At<'_>) -> Option<Outcome> {
+        let (End::Good(_), "0") = (at.end, at.arguments.get(1)) else { return None };
+        let part = |place| at.arguments.number(place).and_then(|bytes| u64::try_from(bytes).ok());
+        let end = part(2)?.checked_add(part(3)?)?;
+        let Some(open) = self.opened(at, 0) else { return Some(Outcome::Noted) };
+        self.counts.allocated += 1;
+        if end <= self.files.length(self.file(open)) {
+            return Some(Outcome::Noted);
+        }
+        self.resized(at, open, end)
+    }
+
+    fn make_directory(&mut self, at: At<'_>, directory: Option<usize>, place: usize) -> Option<Outcome> {
+        let path = match self.path(at, directory, place) {
+            Ok(path) => path,
+            Err(outcome) => return outcome,
+        };
+        let step = Step::MakeDirectory { path };
+        match at.end {
+            End::Good(_) => {
+                self.files.made(path, true);
+                Some(self.play(at.process, at.begin, step, false, &[Touch::Changes(path)]))
+            }
+            End::Taken => {
+                let file = self.files.there(path);
+                self.files.is_directory(file);
+                Some(self.missed(at, path, step))
+            }
+            End::Missing => Some(self.missed(at, path, step)),
+            End::Failed => None,
+        }
+    }
+
+    fn remove(&mut self, at: At<'_>, directory: Option<usize>, place: usize) -> Option<Outcome> {
+        let path = match self.path(at, directory, place) {
+            Ok(path) => path,
+            Err(outcome) => return outcome,
+        };
+        match at.end {
+            End::Good(_) => {
+                let Some(played) = self.files.removed(path) else { return Some(Outcome::Noted) };
+                let step = Step::Remove { path: played };
+                Some(self.play(at.process, at.begin, step, false, &[Touch::Changes(path)]))
+            }
+            End::Missing => Some(self.missed(at, path, Step::Remove { path })),
+            End::Taken | End::Failed => None,
+        }
+    }
+
+    fn rename(
+        &mut self,
+        at: At<'_>,
+        from: (Option<usize>, usize),
+        to: (Option<usize>, usize),
+    ) -> Option<Outcome> {
+        if has(at.arguments.get(4), "RENAME_EXCHANGE") {
+            return None;
+        }
+        let (from, to) = match (self.path(at, from.0, from.1), self.path(at, to.0, to.1)) {
+            (Ok(from), Ok(to)) => (from, to),
+            (Err(outcome), _) | (_, Err(outcome)) => return outcome,
+        };
+        match at.end {
+            End::Good(_) => {
+                let Some(played) = self.files.renamed(from, to) else { return Some(Outcome::Noted) };
+                let step = Step::Rename { from: played, to };
+                let touches = [Touch::Changes(from), Touch::Changes(to)];
+                Some(self.play(at.process, at.begin, step, false, &touches))
+            }
+            End::Missing => Some(self.missed(at, from, Step::Rename { from, to })),
+            End::Taken | End::Failed => None,
+        }
+    }
+
+    /// The file is called by its new name from now on.
+    fn link(
+        &mut self,
+        at: At<'_>,
+        from: (Option<usize>, usize),
+        to: (Option<usize>, usize),
+    ) -> Option<Outcome> {
+        let End::Good(_) = at.end else { return None };
+        let (from, to) = match (self.path(at, from.0, from.1), self.path(at, to.0, to.1)) {
+            (Ok(from), Ok(to)) => (from, to),
+            (Err(outcome), _) | (_, Err(outcome)) => return outcome,
+        };
+        let played = self.files.linked(from, to);
+        let step = Step::Rename { from: played, to };
+        Some(self.play(at.process, at.begin, step, false, &[Touch::Changes(from), Touch::Changes(to)]))
+    }
+
+    fn stat(&mut self, at: At<'_>, name: &str, directory: Option<usize>, place: usize) -> Option<Outcome> {
+        if at.arguments.get(place) == "\"\"" {
+            return self.known_length(at);
+        }
+        let path = match self.path(at, directory, place) {
+            Ok(path) => path,
+            Err(outcome) => return outcome,
+        };
+        let executes = name.starts_with("exec");
+        match at.end {
+            End::Good(_) => {
+                let file = self.files.there(path);
+                if !executes {
+                    self.learn(file, at.arguments);
+                }
+            }
+            End::Missing => return Some(self.missed(at, path, Step::Stat { path })),
+            // What is no symbolic link is there.
+            End::Failed if name.starts_with("readlink") => _ = self.files.there(path),
+            End::Taken | End::Failed => return None,
+        }
+        let step = Step::Stat { path: self.files.played(path) };
+        let outcome = self.play(at.process, at.begin, step, false, &[Touch::Uses(path)]);
+        if executes {
+            self.executed(at.process);
+        }
+        Some(outcome)
+    }
+
+    /// What `struct stat` says.
+    fn learn(&mut self, file: FileId, arguments: Arguments<'_>) {
+        let Some(from) = arguments.0.find("{st").filter(|_| arguments.0.contains("_mode=S_IF")) else {
+            return;
+        };
+        let text = &arguments.0[from..];
+        if text.contains("S_IFDIR") {
+            return self.files.is_directory(file);
+        }
+        let size = field(text, "st_size").or_else(|| field(text, "stx_size"));
+        let size = size.and_then(|size| u64::try_from(size).ok());
+        if let Some(size) = size.filter(|_| text.contains("S_IFREG")) {
+            self.files.reaches(file, size);
+        }
+    }
+
+    /// Another program has other memory, and not the descriptors that are closed for it.
+    fn executed(&mut self, process: ProcessId) {
+        let entries = &self.table(process).entries;
+        let numbers: Vec<i32> =
+            entries.iter().filter(|(_, entry)| entry.closes_on_exec).map(|(&number, _)| number).collect();
+        numbers.into_iter().for_each(|number| _ = self.close(process, number));
+    }
+
+    /// `fstat(2)`: no disk is asked.
+    fn known_length(&mut self, at: At<'_>) -> Option<Outcome> {
+        let End::Good(_) = at.end else { return None };
+        let (number, _) = at.arguments.descriptor(0)?;
+        let open = self.table(at.process).entries.get(&number).map(|entry| entry.open);
+        if let Some(open) = open {
+            let file = self.file(open);
+            self.learn(file, at.arguments);
+        }
+        Some(Outcome::Noted)
+    }
+
+    /// The first of several calls asks for all that there is.
+    fn list(&mut self, at: At<'_>) -> Option<Outcome> {
+        let End::Good(_) = at.end else { return None };
+        let Some(open) = self.opened(at, 0) else { return Some(Outcome::Noted) };
+        let file = self.file(open);
+        self.files.is_directory(file);
+        let again = std::mem::replace(&mut self.opens[open as usize].position, 1) > 0;
+        let path = self.files.name(file).filter(|_| !again);
+        Some(path.map_or(Outcome::Noted, |path| {
+            self.play(at.process, at.begin, Step::List { path }, false, &[Touch::Uses(path)])
+        }))
+    }
+
+    fn map(&mut self, at: At<'_>) -> Option<Outcome> {
+        let (number, _) = at.arguments.descriptor(4)?;
+        self.table(at.process).entries.get(&number)?;
+        self.counts.mapped.0 += 1;
+        let bytes = at.arguments.number(1).and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0);
+        self.counts.mapped.1 = self.counts.mapped.1.saturating_add(bytes);
+        Some(Outcome::Noted)
+    }
+
+    fn change_directory(&mut self, at: At<'_>) -> Option<Outcome> {
+        let path = match self.path(at, None, 0) {
+            Ok(path) => path,
+            Err(outcome) => return outcome,
+        };
+        match at.end {
+            End::Good(_) => {
+                let file = self.files.there(path);
+                self.files.is_directory(file);
+                self.table(at.process).directory = path;
+                let step = Step::Stat { path: self.files.played(path) };
+                Some(self.play(at.process, at.begin, step, false, &[Touch::Uses(path)]))
+            }
+            End::Missing => Some(self.missed(at, path, Step::Stat { path })),
+            End::Taken | End::Failed => None,
+        }
+    }
+
+    fn change_to_open(&mut self, at: At<'_>) -> Option<Outcome> {
+        let End::Good(_) = at.end else { return None };
+        if let Some(path) = self.opened(at, 0).and_then(|open| self.files.name(self.file(open))) {
+            self.table(at.process).directory = path;
+        }
+        Some(Outcome::Noted)
+    }
+
+    fn duplicate(&mut self, at: At<'_>, closes_on_exec: bool) -> Option<Outcome> {
+        let End::Good(new) = at.end else { return None };
+        let new = i32::try_from(new).ok()?;
+        let (old, _) = at.arguments.descriptor(0)?;
+        let open = self.table(at.process).entries.get(&old).map(|entry| entry.open);
+        match open {
+            _ if old == new => {}
+            Some(open) => self.enter(at.process, new, open, closes_on_exec),
+            // What is no file has taken the number.
+            None => _ = self.close(at.process, new),
+        }
+        Some(Outcome::Noted)
+    }
+
+    fn control(&mut self, at: At<'_>) -> Option<Outcome> {
+        match at.arguments.get(1) {
+            "F_DUPFD" => self.duplicate(at, false),
+            "F_DUPFD_CLOEXEC" => self.duplicate(at, true),
+            "F_SETFD" => {
+                let (number, _) = at.arguments.descriptor(0)?;
+                let closes = has(at.arguments.get(2), "FD_CLOEXEC");
+                let entry = self.table(at.process).entries.get_mut(&number);
+                entry.into_iter().for_each(|entry| entry.closes_on_exec = closes);
+                Some(Outcome::Noted)
+            }
+            _ => None,
+        }
+    }
+
+    fn wait(&mut self, at: At<'_>, value: Option<i64>) -> Option<Outcome> {
+        let told = || {
+            let (_, digits) = at.arguments.0.split_once("si_pid=")?;
+            number(digits.split([',', '}']).next()?)
+        };
+        let pid = value.filter(|&pid| pid > 0).or_else(told)?;
+        self.waited_for(at.process, u32::try_from(pid).ok()?).then_some(Outcome::Waited)
+    }
+}
+
+fn how(flags: &str) -> How {
+    let create = has(flags, "O_CREAT");
+    How {
+        write: has(flags, "O_WRONLY") || has(flags, "O_RDWR"),
+        create,
+        exclusive: create && has(flags, "O_EXCL"),
+        truncate: has(flags, "O_TRUNC"),
+        append: has(flags, "O_APPEND"),
+        direct: has(flags, "O_DIRECT"),
+        durable: has(flags, "O_SYNC") || has(flags, "O_DSYNC"),
+    }
+}

@@ -1,0 +1,387 @@
+//! What names stand for in the course of a recording, and what was there before it.
+
+use super::recording::PathId;
+use crate::program::Laid;
+use fullstroke_units::Bytes;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Which file or directory.
+pub(super) type FileId = u32;
+
+/// What is known of a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Unknown,
+    Gone,
+    There(FileId),
+}
+
+#[derive(Debug)]
+struct Name {
+    text: Arc<str>,
+    parent: PathId,
+    state: State,
+}
+
+#[derive(Debug)]
+struct File {
+    /// What it is called where the recording is played.
+    name: PathId,
+    /// Its names; with none it lives until it is closed.
+    names: u32,
+    /// What it was called before the recording, if it was there.
+    origin: Option<PathId>,
+    /// Opened with `O_CREAT`: whether it was there, its reads will tell.
+    perhaps_new: bool,
+    directory: bool,
+    /// Its length before the recording, as far as it has shown.
+    initial: u64,
+    /// Its length now.
+    length: u64,
+    /// Its length was set by the recording: it says no more of what was before.
+    fresh: bool,
+}
+
+/// Longer paths are none (`PATH_MAX`).
+const PATH_MAX: usize = 4096;
+/// The root.
+pub(super) const ROOT: PathId = 0;
+
+#[derive(Debug)]
+pub(super) struct Files {
+    ids: HashMap<Arc<str>, PathId>,
+    names: Vec<Name>,
+    files: Vec<File>,
+    /// Opens of what had been missing, and that nobody was seen to make.
+    pub appeared: u64,
+}
+
+/// `path`, seen from `base`, without `.`, `..` and needless `/`.
+pub(super) fn joined(base: &str, path: &str) -> Option<String> {
+    let base = if path.starts_with('/') { "" } else { base };
+    let mut parts: Vec<&str> = Vec::new();
+    for part in base.split('/').chain(path.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." => _ = parts.pop(),
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/")).filter(|path| path.len() <= PATH_MAX)
+}
+
+impl Files {
+    pub fn new() -> Files {
+        let root: Arc<str> = Arc::from("");
+        let mut files = Files { ids: HashMap::new(), names: Vec::new(), files: Vec::new(), appeared: 0 };
+        files.ids.insert(root.clone(), ROOT);
+        files.names.push(Name { text: root, parent: ROOT, state: State::Unknown });
+        files.insert(ROOT, None, true);
+        files
+    }
+
+    /// The name of a path as [`joined`] gives it.
+    pub fn path(&mut self, text: &str) -> PathId {
+        if let Some(&id) = self.ids.get(text) {
+            return id;
+        }
+        // From the root on, as each needs its parent.
+        let (mut parent, mut end) = (ROOT, 0);
+        loop {
+            end = text[end..].find('/').map_or(text.len(), |length| end + length);
+            let known = self.ids.get(&text[..end]).copied();
+            parent = known.unwrap_or_else(|| {
+                let (id, text): (_, Arc<str>) = (self.names.len() as PathId, Arc::from(&text[..end]));
+                self.ids.insert(text.clone(), id);
+                self.names.push(Name { text, parent, state: State::Unknown });
+                id
+            });
+            if end == text.len() {
+                return parent;
+            }
+            end += 1;
+        }
+    }
+
+    pub fn text(&self, path: PathId) -> &str {
+        &self.names[path as usize].text
+    }
+
+    pub fn parent(&self, path: PathId) -> PathId {
+        self.names[path as usize].parent
+    }
+
+    pub fn paths(&self) -> Vec<Arc<str>> {
+        self.names.iter().map(|name| name.text.clone()).collect()
+    }
+
+    /// What a file is called where the recording is played, unless it has lost its name.
+    pub fn name(&self, file: FileId) -> Option<PathId> {
+        let file = &self.files[file as usize];
+        (file.names > 0).then_some(file.name)
+    }
+
+    /// The same for a path.
+    pub fn played(&self, path: PathId) -> PathId {
+        match self.names[path as usize].state {
+            State::There(file) => self.files[file as usize].name,
+            State::Unknown | State::Gone => path,
+        }
+    }
+
+    pub fn length(&self, file: FileId) -> u64 {
+        self.files[file as usize].length
+    }
+
+    fn insert(&mut self, path: PathId, origin: Option<PathId>, directory: bool) -> FileId {
+        let id = self.files.len() as FileId;
+        self.files.push(File {
+            name: path,
+            names: 1,
+            origin,
+            perhaps_new: false,
+            directory,
+            initial: 0,
+            length: 0,
+            fresh: origin.is_none(),
+        });
+        self.names[path as usize].state = State::There(id);
+        id
+    }
+
+    /// Directories on the way to it were there.
+    fn needs_parents(&mut self, path: PathId) {
+        let mut missing = Vec::new();
+        let mut parent = self.parent(path);
+        while self.names[parent as usize].state == State::Unknown {
+            missing.push(parent);
+            parent = self.parent(parent);
+        }
+        while let Some(directory) = missing.pop() {
+            let origin = self.origin(directory);
+            self.insert(directory, origin, true);
+        }
+    }
+
+    /// What it was called before the recording: its directory may have been renamed.
+    fn origin(&mut self, path: PathId) -> Option<PathId> {
+        let parent = self.parent(path);
+        let State::There(directory) = self.names[parent as usize].state else { return None };
+        if parent == ROOT {
+            return Some(path);
+        }
+        let origin = self.files[directory as usize].origin?;
+        if origin == parent {
+            return Some(path);
+        }
+        let text = self.text(path);
+        let name = text.rsplit_once('/').map_or(text, |(_, name)| name);
+        let text = joined(self.text(origin), name)?;
+        Some(self.path(&text))
+    }
+
+    /// A call on it succeeded.
+    pub fn there(&mut self, path: PathId) -> FileId {
+        if let State::There(file) = self.names[path as usize].state {
+            return file;
+        }
+        self.needs_parents(path);
+        let gone = self.names[path as usize].state == State::Gone;
+        let origin = if gone { None } else { self.origin(path) };
+        self.insert(path, origin, false)
+    }
+
+    /// A call on it failed with ENOENT.
+    pub fn missing(&mut self, path: PathId) {
+        let state = &mut self.names[path as usize].state;
+        if *state == State::Unknown {
+            *state = State::Gone;
+        }
+    }
+
+    /// It was made.
+    pub fn made(&mut self, path: PathId, directory: bool) -> FileId {
+        self.needs_parents(path);
+        self.insert(path, None, directory)
+    }
+
+    /// It was opened; whether that made it.
+    pub fn opened(&mut self, path: PathId, creates: bool, empties: bool) -> (FileId, bool) {
+        let (file, made) = match self.names[path as usize].state {
+            State::There(file) => (file, false),
+            State::Unknown if creates => {
+                self.needs_parents(path);
+                let origin = self.origin(path);
+                let file = self.insert(path, origin, false);
+                self.files[file as usize].perhaps_new = true;
+                (file, true)
+            }
+            State::Gone if creates => (self.made(path, false), true),
+            State::Gone => {
+                self.appeared += 1;
+                (self.made(path, false), true)
+            }
+            State::Unknown => (self.there(path), false),
+        };
+        if empties {
+            self.resized(file, 0);
+        }
+        (file, made)
+    }
+
+    /// It lost this name; what is to be removed where the recording is played.
+    pub fn removed(&mut self, path: PathId) -> Option<PathId> {
+        let file = self.there(path);
+        self.names[path as usize].state = State::Gone;
+        self.drop_name(file)
+    }
+
+    fn drop_name(&mut self, file: FileId) -> Option<PathId> {
+        let file = &mut self.files[file as usize];
+        // It was there, or it could not have been removed.
+        file.perhaps_new &= !file.fresh && file.length > 0;
+        file.names = file.names.saturating_sub(1);
+        (file.names == 0).then_some(file.name)
+    }
+
+    /// It got another name; what is to be renamed where the recording is played.
+    pub fn renamed(&mut self, from: PathId, to: PathId) -> Option<PathId> {
+        let file = self.there(from);
+        self.needs_parents(to);
+        if self.names[to as usize].state == State::There(file) {
+            return None;
+        }
+        if let State::There(replaced) = self.names[to as usize].state {
+            self.drop_name(replaced);
+        }
+        let played = self.files[file as usize].name;
+        self.names[from as usize].state = State::Gone;
+        self.names[to as usize].state = State::There(file);
+        self.files[file as usize].name = to;
+        if self.files[file as usize].directory {
+            self.moved(from, to);
+        }
+        Some(played)
+    }
+
+    /// What was in a directory is in another.
+    fn moved(&mut self, from: PathId, to: PathId) {
+        let (from, to) = (format!("{}/", self.text(from)), self.text(to).to_owned());
+        for path in 0..self.names.len() {
+            let State::There(file) = self.names[path].state else { continue };
+            let Some(rest) = self.names[path].text.strip_prefix(&from) else { continue };
+            let Some(text) = joined(&to, rest) else { continue };
+            let new = self.path(&text);
+            self.names[path].state = State::Gone;
+            self.names[new as usize].state = State::There(file);
+            if self.files[file as usize].name == path as PathId {
+                self.files[file as usize].name = new;
+            }
+        }
+    }
+
+    /// It got one more name, by which it is called from now on: what is linked is often
+    /// a file under its temporary name, that goes at once.
+    pub fn linked(&mut self, from: PathId, to: PathId) -> PathId {
+        let file = self.there(from);
+        self.needs_parents(to);
+        self.names[to as usize].state = State::There(file);
+        let file = &mut self.files[file as usize];
+        file.names += 1;
+        std::mem::replace(&mut file.name, to)
+    }
+
+    pub fn is_directory(&mut self, file: FileId) {
+        self.files[file as usize].directory = true;
+    }
+
+    /// So many bytes were seen in it.
+    pub fn reaches(&mut self, file: FileId, bytes: u64) {
+        let file = &mut self.files[file as usize];
+        if bytes > file.length && !file.fresh {
+            (file.initial, file.perhaps_new) = (bytes, false);
+        }
+        file.length = file.length.max(bytes);
+    }
+
+    pub fn written(&mut self, file: FileId, to: u64) {
+        let file = &mut self.files[file as usize];
+        file.length = file.length.max(to);
+    }
+
+    pub fn resized(&mut self, file: FileId, bytes: u64) {
+        let file = &mut self.files[file as usize];
+        (file.length, file.fresh) = (bytes, true);
+    }
+
+    /// What was there before.
+    pub fn laid(&self) -> Vec<Laid> {
+        let mut parents = vec![false; self.names.len()];
+        self.names.iter().for_each(|name| parents[name.parent as usize] = true);
+        let laid = |file: &File| {
+            let origin = file.origin.filter(|_| !file.perhaps_new)?;
+            let directory = file.directory || parents[origin as usize];
+            let bytes = (!directory).then_some(Bytes(file.initial));
+            Some(Laid { path: self.text(origin).to_owned(), bytes })
+        };
+        self.files.iter().filter_map(laid).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_there_before_is_told_from_what_was_made() {
+        let mut files = Files::new();
+        let [old, new, log, gone] =
+            ["home/old", "home/new", "home/log", "home/gone"].map(|text| files.path(text));
+        let (file, made) = files.opened(old, false, false);
+        assert!(!made);
+        files.reaches(file, 832);
+        files.reaches(file, 100);
+        assert!(files.opened(new, true, true).1);
+        // Opened to be appended to, and not empty.
+        let (file, _) = files.opened(log, true, false);
+        files.reaches(file, 10);
+        files.written(file, 4096);
+        files.missing(gone);
+        let laid: Vec<_> =
+            files.laid().into_iter().map(|laid| (laid.path, laid.bytes.map(|bytes| bytes.0))).collect();
+        let expected = [("home", None), ("home/old", Some(832)), ("home/log", Some(10))];
+        assert_eq!(laid, expected.map(|(path, bytes)| (path.to_owned(), bytes)));
+    }
+
+    #[test]
+    fn what_is_in_a_renamed_directory_is_laid_out_under_its_first_name() {
+        let mut files = Files::new();
+        let [a, b, within] = ["a", "b", "b/x"].map(|text| files.path(text));
+        let file = files.there(a);
+        files.is_directory(file);
+        assert_eq!(files.renamed(a, b), Some(a));
+        files.there(within);
+        assert!(files.laid().iter().any(|laid| laid.path == "a/x"));
+        assert!(files.laid().iter().all(|laid| !laid.path.starts_with('b')));
+    }
+
+    #[test]
+    fn a_file_under_two_names_goes_with_the_last() {
+        let mut files = Files::new();
+        let [temporary, name] = ["tmp", "name"].map(|text| files.path(text));
+        files.opened(temporary, true, true);
+        assert_eq!(files.linked(temporary, name), temporary);
+        assert_eq!(files.played(temporary), name);
+        assert_eq!(files.removed(temporary), None);
+        assert_eq!(files.removed(name), Some(name));
+    }
+
+    #[test]
+    fn paths_lose_their_dots() {
+        assert_eq!(joined("home/x", "../y/./z").unwrap(), "home/y/z");
+        assert_eq!(joined("home", "/a//b/").unwrap(), "a/b");
+        assert_eq!(joined("", "../..").unwrap(), "");
+        assert_eq!(joined("", &"x".repeat(5000)), None);
+    }
+}

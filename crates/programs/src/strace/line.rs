@@ -1,0 +1,323 @@
+//! One line of a recording.
+
+use super::argument::next_mark;
+
+/// A line that says something of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Line<'t> {
+    /// Whose it is. One process alone is not named.
+    pub pid: Option<u32>,
+    /// When, in nanoseconds: since 1970, or since midnight.
+    pub at: u64,
+    /// `at` is since midnight (`-tt`).
+    pub of_day: bool,
+    pub event: Event<'t>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Event<'t> {
+    Call(Ended<'t>),
+    /// `name(arguments <unfinished ...>`
+    Unfinished {
+        name: &'t str,
+        arguments: &'t str,
+    },
+    /// `<... name resumed>rest`
+    Resumed {
+        name: &'t str,
+        rest: &'t str,
+    },
+    /// `+++ exited with 0 +++`, `+++ killed by SIGKILL +++`
+    Exit,
+    /// `--- SIGCHLD {... si_pid=8028, ...} ---`
+    Child(u32),
+    /// Another signal, a stop, a detachment.
+    Nothing,
+}
+
+/// A call with its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ended<'t> {
+    pub name: &'t str,
+    /// What stands between the brackets.
+    pub arguments: &'t str,
+    /// `None` is `?`: it never returned, or is begun again.
+    pub value: Option<i64>,
+    /// `ENOENT`, if it failed.
+    pub error: Option<&'t str>,
+    /// How long it took, in nanoseconds.
+    pub took: u64,
+}
+
+/// Times of `-ttt` are later than this many seconds after 1970; those of `-r` are not.
+const RELATIVE_SECONDS: u64 = 1_000_000;
+/// Beyond the year 2090 there are no recordings.
+const SECONDS_MAX: u64 = 3_800_000_000;
+
+/// Reads a line; `None` if it says nothing of a process (`strace: Process 7 attached`).
+///
+/// # Errors
+/// What was found and what was expected.
+pub(super) fn line(text: &str) -> Result<Option<Line<'_>>, String> {
+    let text = text.trim();
+    if text.is_empty() || text.starts_with("strace: ") {
+        return Ok(None);
+    }
+    let (pid, text) = process(text)?;
+    let (at, of_day, text) = time(text)?;
+    Ok(Some(Line { pid, at, of_day, event: event(text)? }))
+}
+
+/// `[pid  8028] ` or `8028  ` before the time.
+fn process(text: &str) -> Result<(Option<u32>, &str), String> {
+    let number = |digits: &str| {
+        digits.trim().parse().map(Some).map_err(|_| format!("found `{}`; expected a pid", excerpt(digits)))
+    };
+    if let Some(rest) = text.strip_prefix("[pid ") {
+        let (digits, rest) = rest.split_once(']').ok_or("found `[pid` without `]`")?;
+        return Ok((number(digits)?, rest.trim_start()));
+    }
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    match text.as_bytes().get(digits) {
+        Some(b' ' | b'\t') if digits > 0 => Ok((number(&text[..digits])?, text[digits..].trim_start())),
+        _ => Ok((None, text)),
+    }
+}
+
+fn time(text: &str) -> Result<(u64, bool, &str), String> {
+    let (word, rest) = text.split_once([' ', '\t']).unwrap_or((text, ""));
+    let wanted = || {
+        format!(
+            "found `{}`; expected a time with fractions of a second, as `strace -f -ttt -T` writes it",
+            excerpt(word)
+        )
+    };
+    let (whole, fraction) = word.split_once('.').ok_or_else(wanted)?;
+    let nanos = nanoseconds(fraction).ok_or_else(wanted)?;
+    let mut rest = rest.trim_start();
+    // `-r` beside `-ttt`.
+    if let Some((_, behind)) = rest.strip_prefix("(+").and_then(|rest| rest.split_once(')')) {
+        rest = behind.trim_start();
+    }
+    if whole.contains(':') {
+        let mut parts = whole.split(':').map(|part| part.parse::<u64>().ok().filter(|&part| part < 100));
+        let mut part = || parts.next().flatten().ok_or_else(wanted);
+        let seconds = (part()? * 60 + part()?) * 60 + part()?;
+        return Ok((seconds * 1_000_000_000 + nanos, true, rest));
+    }
+    let seconds: u64 = whole.parse().map_err(|_| wanted())?;
+    if !(RELATIVE_SECONDS..SECONDS_MAX).contains(&seconds) {
+        return Err(format!(
+            "found `{}`; expected seconds since 1970, as `-ttt` writes them (`-r` writes the time since the \
+             line before)",
+            excerpt(word)
+        ));
+    }
+    Ok((seconds * 1_000_000_000 + nanos, false, rest))
+}
+
+/// Up to nine digits behind the point.
+fn nanoseconds(digits: &str) -> Option<u64> {
+    if !(1..=9).contains(&digits.len()) || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let unit = 10u64.pow(9 - digits.len() as u32);
+    Some(digits.parse::<u64>().ok()? * unit)
+}
+
+fn event(text: &str) -> Result<Event<'_>, String> {
+    // An instruction pointer (`-i`) or a number (`-n`) before the name.
+    let text = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((_, rest)) => rest.trim_start(),
+        None => text,
+    };
+    if let Some(rest) = text.strip_prefix("+++ ") {
+        let over = rest.starts_with("exited") || rest.starts_with("killed");
+        return Ok(if over { Event::Exit } else { Event::Nothing });
+    }
+    if let Some(rest) = text.strip_prefix("--- ") {
+        return Ok(if rest.starts_with("SIGCHLD ") { child(rest) } else { Event::Nothing });
+    }
+    if let Some(rest) = text.strip_prefix("<... ") {
+        let (name, rest) = rest
+            .split_once(" resumed>")
+            .ok_or_else(|| format!("found `{}`; expected `<... NAME resumed>`", excerpt(text)))?;
+        if rest.trim_end().ends_with("...>") {
+            return Ok(Event::Nothing);
+        }
+        return Ok(Event::Resumed { name, rest });
+    }
+    let name = text.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count();
+    if name == 0 || text.as_bytes().get(name) != Some(&b'(') {
+        return Err(format!("found `{}`; expected a call, `NAME(...) = ...`", excerpt(text)));
+    }
+    let (name, rest) = (&text[..name], &text[name + 1..]);
+    for mark in ["<unfinished ...>", "<detached ...>"] {
+        if let Some(arguments) = rest.strip_suffix(mark) {
+            return Ok(Event::Unfinished { name, arguments });
+        }
+    }
+    if rest.ends_with(" ...>") && rest.contains("<pid changed to ") {
+        return Ok(Event::Nothing);
+    }
+    ended(name, rest).map(Event::Call)
+}
+
+fn child(text: &str) -> Event<'_> {
+    let digits = text.split_once("si_pid=").map_or("", |(_, rest)| rest);
+    let end = digits.bytes().take_while(u8::is_ascii_digit).count();
+    digits[..end].parse().map_or(Event::Nothing, Event::Child)
+}
+
+/// What stands behind `name(`.
+///
+/// # Errors
+/// What was found and what was expected.
+pub(super) fn ended<'t>(name: &'t str, text: &'t str) -> Result<Ended<'t>, String> {
+    let mut at = 0;
+    let close = loop {
+        match next_mark(text, at) {
+            Some((index, b')')) => break index,
+            Some((index, _)) => at = index + 1,
+            None => return Err(format!("found no `)` behind `{name}(`; the line is cut off")),
+        }
+    };
+    let arguments = &text[..close];
+    let result = text[close + 1..].trim();
+    let result = result
+        .strip_prefix('=')
+        .map(str::trim)
+        .ok_or_else(|| format!("found `{}` behind `{name}(...)`; expected `= RESULT`", excerpt(result)))?;
+    let (result, took) = duration(result);
+    let (value, rest) = value(result)
+        .ok_or_else(|| format!("found `{}` as what `{name}` returned; expected a number", excerpt(result)))?;
+    let error = rest.trim_start().split([' ', '(']).next().filter(|word| word.starts_with('E'));
+    if took.is_none() && value.is_some() {
+        return Err(format!(
+            "found no duration at the end of `{name}(...) = {}`; expected `<0.000123>`: record with \
+             `strace -f -ttt -T`",
+            excerpt(result)
+        ));
+    }
+    Ok(Ended { name, arguments, value, error, took: took.unwrap_or(0) })
+}
+
+/// `<0.000123>` at the end.
+fn duration(result: &str) -> (&str, Option<u64>) {
+    let parts = result.strip_suffix('>').and_then(|rest| rest.rsplit_once('<'));
+    let took = parts.and_then(|(_, span)| {
+        let (whole, fraction) = span.split_once('.')?;
+        let seconds = whole.parse::<u64>().ok().filter(|&seconds| seconds < SECONDS_MAX)?;
+        Some(seconds * 1_000_000_000 + nanoseconds(fraction)?)
+    });
+    match (parts, took) {
+        (Some((rest, _)), Some(took)) => (rest.trim_end(), Some(took)),
+        _ => (result, None),
+    }
+}
+
+/// The number at the beginning, and what is behind it.
+fn value(result: &str) -> Option<(Option<i64>, &str)> {
+    if let Some(rest) = result.strip_prefix('?') {
+        return Some((None, rest));
+    }
+    if let Some(rest) = result.strip_prefix("0x") {
+        let end = rest.bytes().take_while(u8::is_ascii_hexdigit).count();
+        let value = u64::from_str_radix(&rest[..end], 16).ok()?;
+        return Some((Some(value as i64), &rest[end..]));
+    }
+    let sign = usize::from(result.starts_with('-'));
+    let end = sign + result[sign..].bytes().take_while(u8::is_ascii_digit).count();
+    Some((Some(result[..end].parse().ok()?), &result[end..]))
+}
+
+/// The beginning of a text, for messages.
+pub(super) fn excerpt(text: &str) -> &str {
+    const CHARACTERS: usize = 60;
+    text.char_indices().nth(CHARACTERS).map_or(text, |(end, _)| &text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(text: &str) -> Ended<'_> {
+        match line(text).unwrap().unwrap().event {
+            Event::Call(ended) => ended,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_line_is_read_in_each_of_its_styles() {
+        let body = "openat(AT_FDCWD, \"/a\", O_RDONLY) = 3</a> <0.000008>";
+        for (prefix, pid) in [
+            ("8006  1795364131.190063 ", Some(8006)),
+            ("[pid  8006] 1795364131.190063 ", Some(8006)),
+            ("1795364131.190063 ", None),
+            ("1795364131.190063 (+     0.000030) ", None),
+            ("8006 1795364131.190063 [00007f2ceb45b000] ", Some(8006)),
+        ] {
+            let text = format!("{prefix}{body}");
+            let line = line(&text).unwrap().unwrap();
+            assert_eq!((line.pid, line.at), (pid, 1_795_364_131_190_063_000), "{text}");
+            let ended = call(&text);
+            assert_eq!((ended.value, ended.took), (Some(3), 8000));
+            assert_eq!(ended.arguments, "AT_FDCWD, \"/a\", O_RDONLY");
+        }
+        let of_day = line("8006 16:07:27.672463 sync() = 0 <0.5>").unwrap().unwrap();
+        assert!(of_day.of_day);
+        assert_eq!(of_day.at, (16 * 3600 + 7 * 60 + 27) * 1_000_000_000 + 672_463_000);
+    }
+
+    #[test]
+    fn brackets_within_strings_paths_and_structures_end_no_call() {
+        let text = "1795364131.1 write(1</tmp/a),b>, \"\\\")\\\\\"..., 20) = 20 <0.1>";
+        assert_eq!(call(text).value, Some(20));
+        let text = "1795364131.1 execve(\"/bin/ls\", [\"ls\", \"(\"], 0x7f /* 35 vars ) */) = 0 <0.1>";
+        assert_eq!(call(text).name, "execve");
+        let text = "1795364131.1 read(3<TCP:[127.0.0.1:80->127.0.0.1:9]>, \"\", 5) = -1 EAGAIN (Resource \
+                    temporarily unavailable) <0.1>";
+        assert_eq!((call(text).value, call(text).error), (Some(-1), Some("EAGAIN")));
+        assert_eq!(call("1795364131.1 exit_group(0) = ?").value, None);
+        assert_eq!(
+            call("1795364131.1 pause() = ? ERESTARTNOHAND (To be) <0.1>").error,
+            Some("ERESTARTNOHAND")
+        );
+    }
+
+    #[test]
+    fn what_is_no_call_is_told_apart() {
+        let event = |text: &'static str| line(text).unwrap().map(|line| line.event);
+        assert_eq!(event("strace: Process 8028 attached"), None);
+        assert_eq!(event("7 1795364131.1 +++ exited with 0 +++"), Some(Event::Exit));
+        assert_eq!(
+            event("7 1795364131.1 --- SIGCHLD {si_signo=SIGCHLD, si_pid=8028, si_uid=0} ---"),
+            Some(Event::Child(8028))
+        );
+        assert_eq!(
+            event("7 1795364131.1 wait4(-1,  <unfinished ...>"),
+            Some(Event::Unfinished { name: "wait4", arguments: "-1,  " })
+        );
+        assert_eq!(
+            event("7 1795364131.1 <... vfork resumed>) = 7997 <0.002798>"),
+            Some(Event::Resumed { name: "vfork", rest: ") = 7997 <0.002798>" })
+        );
+    }
+
+    #[test]
+    fn errors_say_what_was_found_and_expected() {
+        for (text, words) in [
+            ("7 1795364131.1 close(3) = 0", "-T"),
+            ("7 0.000012 close(3) = 0 <0.1>", "-r"),
+            ("7 16:07:27 close(3) = 0 <0.1>", "-ttt"),
+            ("close(3) = 0 <0.1>", "-ttt"),
+            ("7 1795364131.1 close(3", "cut off"),
+            ("7 1795364131.1 close(3) gives 0 <0.1>", "= RESULT"),
+            ("7 1795364131.1 hello", "expected a call"),
+        ] {
+            let error = line(text).unwrap_err();
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+}

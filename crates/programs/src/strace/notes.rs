@@ -1,0 +1,55 @@
+//! What is said of a recording beside its figures.
+
+use super::reader::Counts;
+
+/// More names than this are not listed.
+const NAMES_MAX: usize = 24;
+
+/// A sentence for each thing that was left out or is not as it was recorded.
+pub(super) fn notes(counts: &Counts, appeared: u64) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Some(skipped) = skipped(counts) {
+        notes.push(skipped);
+    }
+    let mut say = |count: u64, sentence: &str| {
+        if count > 0 {
+            notes.push(format!("{count} {sentence}"));
+        }
+    };
+    say(counts.outside, "calls on paths outside, or under /proc, /sys and /dev, take their recorded time");
+    say(
+        counts.elsewhere,
+        "calls on pipes, sockets, devices, or on what was opened before the recording take their recorded time",
+    );
+    let (mappings, bytes) = counts.mapped;
+    say(
+        mappings,
+        &format!("mappings of {bytes} bytes of files: what page faults read is not in a recording"),
+    );
+    say(
+        counts.opened_again,
+        "opens more than recorded: descriptors that were inherited or belong to another thread",
+    );
+    say(counts.nameless, "calls on inherited descriptors of files that have no name any more are left out");
+    say(counts.allocated, "fallocate set the length, and allocated nothing");
+    say(
+        appeared,
+        "files were missing and then there, and nobody was seen to make them: their first open makes them",
+    );
+    say(counts.unread_lines, "lines were not understood");
+    notes
+}
+
+fn skipped(counts: &Counts) -> Option<String> {
+    let mut names: Vec<(u64, &str)> =
+        counts.skipped.iter().map(|(name, &count)| (count, name.as_str())).collect();
+    names.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
+    let rest: u64 = names.iter().skip(NAMES_MAX).map(|(count, _)| count).sum();
+    let mut list: Vec<String> =
+        names.iter().take(NAMES_MAX).map(|(count, name)| format!("{count} {name}")).collect();
+    if rest > 0 {
+        list.push(format!("{rest} others"));
+    }
+    (!list.is_empty())
+        .then(|| format!("no calls on files, and take their recorded time: {}", list.join(", ")))
+}

@@ -1,0 +1,243 @@
+//! Plays a recording.
+
+use super::calls::FAILED;
+use super::recording::{Record, Recording, Step};
+use crate::call::{Answer, Call, CallError, CallKind, Fd};
+use crate::program::{Laid, Next, Program, Report, Turn};
+use fullstroke_files::FileError;
+use fullstroke_units::{Duration, Time};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// How far a lane has come.
+#[derive(Clone, Debug, Default)]
+struct Lane {
+    at: usize,
+    /// The own time before the next record is over.
+    computed: bool,
+    /// How far it had come when others were last asked again.
+    told: usize,
+    /// An open that was to fail has not, and is closed.
+    closes: bool,
+    open: BTreeSet<u32>,
+}
+
+/// A recording under way.
+pub(super) struct Player {
+    recording: Arc<Recording>,
+    think: f64,
+    lanes: Vec<Lane>,
+    calls: u64,
+    took: Duration,
+    own: Duration,
+    now: Time,
+    /// Failed here and not in the recording, by kind: how many, and the first.
+    failed: BTreeMap<CallKind, (u64, String)>,
+    /// The reverse.
+    succeeded: u64,
+    /// Calls on what could not be opened here.
+    lost: u64,
+}
+
+impl Player {
+    pub fn new(recording: Arc<Recording>, think: f64) -> Player {
+        Player {
+            think,
+            lanes: vec![Lane::default(); recording.lanes.len()],
+            recording,
+            calls: 0,
+            took: Duration::ZERO,
+            own: Duration::ZERO,
+            now: Time::ZERO,
+            failed: BTreeMap::new(),
+            succeeded: 0,
+            lost: 0,
+        }
+    }
+
+    /// Takes note of how the call of a record ended.
+    fn heed(&mut self, lane: usize, answer: &Answer) -> Result<(), String> {
+        let one = &mut self.lanes[lane];
+        if std::mem::take(&mut one.closes) {
+            return Ok(());
+        }
+        let record = self.recording.lanes[lane].records[one.at];
+        one.at += 1;
+        one.computed = false;
+        self.calls += 1;
+        self.took += answer.took();
+        match (&answer.result, record.fails) {
+            (Err(error), _) if is_the_end(error) => {
+                return Err(format!("line {}: {} did not succeed: {error}", record.line, answer.kind.name()));
+            }
+            (Err(error), false) => {
+                let first = || (0, format!("line {}: {error}", record.line));
+                self.failed.entry(answer.kind).or_insert_with(first).0 += 1;
+            }
+            (Ok(_), true) => {
+                self.succeeded += 1;
+                one.closes = matches!(record.step, Step::Open { .. });
+            }
+            (Ok(_), false) => opened_or_closed(&mut one.open, record.step),
+            (Err(_), true) => {}
+        }
+        Ok(())
+    }
+
+    /// Whether another has come as far as a record waits for.
+    fn has_come(&self, place: super::recording::Place) -> bool {
+        self.lanes[place.lane as usize].at >= place.records as usize
+    }
+
+    /// The time of its own before a record, once.
+    fn own(&mut self, lane: usize, record: &Record) -> Option<Duration> {
+        if std::mem::replace(&mut self.lanes[lane].computed, true) || record.own == 0 {
+            return None;
+        }
+        let own = Duration::from_nanos((record.own as f64 * self.think).round() as u64);
+        self.own += own;
+        (own > Duration::ZERO).then_some(own)
+    }
+
+    /// Waits. Others wait for what it has done: they are asked again when it has gone on,
+    /// which a wait is not.
+    fn wait(&mut self, lane: usize) -> Next<'static> {
+        let lane = &mut self.lanes[lane];
+        if std::mem::replace(&mut lane.told, lane.at) == lane.at {
+            Next::Wait
+        } else {
+            Next::Compute(Duration::ZERO)
+        }
+    }
+
+    fn go_on(&mut self, lane: usize) {
+        self.lanes[lane].at += 1;
+        self.lanes[lane].computed = false;
+    }
+}
+
+/// Nothing that comes after would be as it was recorded.
+fn is_the_end(error: &CallError) -> bool {
+    use FileError::{NoInode, NoSpace, OneFile, TooLarge};
+    matches!(
+        error,
+        CallError::Device | CallError::File(NoSpace { .. } | NoInode { .. } | TooLarge { .. } | OneFile(_))
+    )
+}
+
+fn opened_or_closed(open: &mut BTreeSet<u32>, step: Step) {
+    match step {
+        Step::Open { fd, .. } => _ = open.insert(fd),
+        Step::Close { fd } => _ = open.remove(&fd),
+        _ => {}
+    }
+}
+
+/// The descriptor that a step needs to be open.
+fn needs(step: Step) -> Option<u32> {
+    match step {
+        Step::Close { fd }
+        | Step::Read { fd, .. }
+        | Step::Write { fd, .. }
+        | Step::Append { fd, .. }
+        | Step::Fsync { fd }
+        | Step::Resize { fd, .. } => Some(fd),
+        _ => None,
+    }
+}
+
+impl Program for Player {
+    fn processes(&self) -> u32 {
+        self.lanes.len() as u32
+    }
+
+    fn laid_out(&self) -> Vec<Laid> {
+        self.recording.laid.clone()
+    }
+
+    fn next(&mut self, turn: Turn<'_>) -> Next<'_> {
+        let lane = turn.process as usize;
+        self.now = self.now.max(turn.now);
+        if let Some(answer) = turn.answer
+            && let Err(message) = self.heed(lane, answer)
+        {
+            return Next::Fail(message);
+        }
+        if self.lanes[lane].closes {
+            return Next::Call(Call::Close { fd: Fd(FAILED) });
+        }
+        let recording = self.recording.clone();
+        if recording.lanes[lane].after.is_some_and(|place| !self.has_come(place)) {
+            return self.wait(lane);
+        }
+        while let Some(record) = recording.lanes[lane].records.get(self.lanes[lane].at) {
+            if let Some(own) = self.own(lane, record) {
+                self.lanes[lane].told = self.lanes[lane].at;
+                return Next::Compute(own);
+            }
+            match record.step {
+                Step::Nothing => self.go_on(lane),
+                Step::After(place) if self.has_come(place) => self.go_on(lane),
+                Step::After(_) => return self.wait(lane),
+                step if needs(step).is_some_and(|fd| !self.lanes[lane].open.contains(&fd)) => {
+                    self.lost += u64::from(!matches!(step, Step::Close { .. }));
+                    self.go_on(lane);
+                }
+                step => {
+                    self.lanes[lane].told = self.lanes[lane].at;
+                    return Next::Call(call(&self.recording.paths, step));
+                }
+            }
+        }
+        Next::End
+    }
+
+    fn report(&self) -> Report {
+        let recording = &self.recording;
+        let seconds = |nanos: u64| Duration::from_nanos(nanos).as_secs_f64();
+        let figures = vec![
+            ("recorded_s", seconds(recording.recorded)),
+            ("elapsed_s", self.now.since(Time::ZERO).as_secs_f64()),
+            ("recorded_calls", recording.calls as f64),
+            ("calls", self.calls as f64),
+            ("recorded_calls_s", seconds(recording.calls_took)),
+            ("calls_s", self.took.as_secs_f64()),
+            ("own_s", self.own.as_secs_f64()),
+            ("recorded_processes", recording.processes as f64),
+        ];
+        let mut notes = recording.notes.clone();
+        for (kind, (count, first)) in &self.failed {
+            notes.push(format!(
+                "{count} `{}` succeeded in the recording and failed here: {first}",
+                kind.name()
+            ));
+        }
+        if self.succeeded > 0 {
+            notes.push(format!("{} calls failed in the recording and succeeded here", self.succeeded));
+        }
+        if self.lost > 0 {
+            notes.push(format!("{} calls on what could not be opened here are left out", self.lost));
+        }
+        Report { figures, text: String::new(), notes }
+    }
+}
+
+fn call(paths: &[Arc<str>], step: Step) -> Call<'_> {
+    let text = |path: u32| &*paths[path as usize];
+    match step {
+        Step::Open { path, fd, flags } => Call::Open { path: text(path), fd: Fd(fd), how: flags.how() },
+        Step::Close { fd } => Call::Close { fd: Fd(fd) },
+        Step::Read { fd, at, bytes } => Call::Read { fd: Fd(fd), at: Some(at), bytes },
+        Step::Write { fd, at, bytes } => Call::Write { fd: Fd(fd), at: Some(at), bytes },
+        Step::Append { fd, bytes } => Call::Write { fd: Fd(fd), at: None, bytes },
+        Step::Fsync { fd } => Call::Fsync { fd: Fd(fd) },
+        Step::Truncate { path, bytes } => Call::Truncate { path: text(path), bytes },
+        Step::Resize { fd, bytes } => Call::Resize { fd: Fd(fd), bytes },
+        Step::MakeDirectory { path } => Call::MakeDirectory { path: text(path) },
+        Step::Remove { path } => Call::Remove { path: text(path) },
+        Step::Rename { from, to } => Call::Rename { from: text(from), to: text(to) },
+        Step::Stat { path } => Call::Stat { path: text(path) },
+        Step::List { path } => Call::List { path: text(path) },
+        Step::Sync | Step::Nothing | Step::After(_) => Call::Sync,
+    }
+}
