@@ -32,6 +32,7 @@ pub(crate) struct Plain {
 struct Process {
     at: Time,
     waits: bool,
+    woken: bool,
     over: bool,
     answer: Option<Answer>,
 }
@@ -48,7 +49,7 @@ impl Plain {
                 None => self.directories.push(laid.path),
             }
         }
-        let new = || Process { at: Time::ZERO, waits: false, over: false, answer: None };
+        let new = || Process { at: Time::ZERO, waits: false, woken: false, over: false, answer: None };
         let mut processes: Vec<Process> = (0..program.processes()).map(|_| new()).collect();
         let mut events = Events::default();
         loop {
@@ -60,7 +61,8 @@ impl Plain {
             let process = index as u32;
             let turn = Turn { now, process, answer: answer.as_ref(), events: &mut events };
             let next = program.next(turn);
-            let goes_on = next != Next::Wait;
+            let woken = std::mem::take(&mut processes[index].woken);
+            let goes_on = !woken || next != Next::Wait;
             match next {
                 Next::Call(call) => {
                     self.calls.push((process, format!("{call:?}")));
@@ -79,7 +81,7 @@ impl Plain {
             }
             for (other, waiting) in processes.iter_mut().enumerate() {
                 if goes_on && other != index && waiting.waits {
-                    (waiting.waits, waiting.at) = (false, now.max(waiting.at));
+                    (waiting.waits, waiting.woken, waiting.at) = (false, true, now.max(waiting.at));
                 }
             }
         }

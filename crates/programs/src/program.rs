@@ -14,7 +14,7 @@ pub enum Next<'a> {
     /// It computes, or sleeps, for so long.
     Compute(Duration),
     /// It waits for the other processes of its program: it is asked again when one of
-    /// them has gone on (has answered with anything but this).
+    /// them has gone on (has been asked, but not to see whether it still waits).
     Wait,
     /// It is over.
     End,

@@ -207,3 +207,35 @@ fn what_is_read_again_is_in_memory_unless_that_is_too_small() {
     assert_eq!(operation(&held, "read").device_reads, 0.0);
     assert!(operation(&short, "read").device_reads > 100.0);
 }
+
+#[test]
+fn every_program_runs_on_every_file_system_on_a_disk_and_on_an_array() {
+    let programs = [
+        ("script", "file = \"list\""),
+        ("postmark", "number = 30\ntransactions = 40\nsize_high = \"64KiB\""),
+        ("bonnie", "size = \"1MiB\"\nseeks = 40"),
+        ("diff", "size = \"2MiB\""),
+        ("iozone", "size = \"1MiB\""),
+        ("compile", "sources = 6\njobs = 2"),
+        ("strace", "file = \"sqlite\""),
+    ];
+    let recorded =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples/programs/sqlite.strace");
+    let known: Vec<&str> = fullstroke_programs::REGISTRY.iter().map(|entry| entry.name).collect();
+    assert!(known.iter().all(|name| programs.iter().any(|(kind, _)| kind == name)), "{known:?}");
+    for (kind, keys) in programs {
+        let keys = keys.replace("\"sqlite\"", &format!("{:?}", recorded.display().to_string()));
+        for files in ["ext2", "ext4", "xfs"] {
+            for volume in [DISK, RAID5] {
+                let files = host(&format!("kind = \"{files}\"\nsize = \"400MiB\""));
+                let text = format!("seed = 5\n[workload]\nkind = \"{kind}\"\n{keys}\n{files}{volume}");
+                let (outcome, _) = run(&text, LIFE);
+                let told = told(&outcome);
+                let [program] = &told.programs[..] else { panic!("{kind}: {told:?}") };
+                assert_eq!(program.name, kind);
+                assert!(program.elapsed > fullstroke_units::Duration::ZERO, "{kind}");
+                assert!(told.operations.iter().map(|operation| operation.calls).sum::<u64>() > 10, "{kind}");
+            }
+        }
+    }
+}

@@ -258,10 +258,11 @@ impl Kernel {
         if !self.files.is_open(object) {
             return self.remove_name(caller, thread, directory, name);
         }
-        let orphan = self.files.orphan(object, directory);
-        let hidden = self.fs.rename(caller, (directory, name), (directory, &orphan), &mut self.touches);
+        let hidden = self.files.hidden_name();
+        let moved = self.fs.rename(caller, (directory, name), (directory, &hidden), &mut self.touches);
         self.follow_touches(thread);
-        hidden?;
+        moved?;
+        self.files.orphaned(object, directory, hidden);
         Ok(0)
     }
 

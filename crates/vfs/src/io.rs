@@ -102,7 +102,7 @@ impl Kernel {
         // The last page may reach beyond the device.
         let sectors = (run.pages * PAGE_SECTORS).min(self.capacity.0.saturating_sub(start));
         let asks = io.ticket.map(|ticket| ticket.0 as u32);
-        let mut hints = asks.map_or_else(Hints::default, |thread| self.hints(thread));
+        let mut hints = asks.map_or_else(|| self.own(), |thread| self.identity(thread)).hints();
         if let Some(&workload) = self.writers.get(&run.object).filter(|_| asks.is_none()) {
             hints.workload = workload;
         }

@@ -45,6 +45,13 @@ pub(crate) struct Identity {
     pub workload: u16,
 }
 
+impl Identity {
+    /// Hints for requests.
+    pub fn hints(self) -> Hints {
+        Hints { process: self.process, workload: self.workload, ..Hints::default() }
+    }
+}
+
 /// Who writes to the log. One transaction at a time is written there.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Log {
@@ -136,14 +143,19 @@ impl Kernel {
     pub fn identity(&self, thread: u32) -> Identity {
         match self.threads[thread].owner {
             Owner::Process(number) => self.identities[number as usize],
-            Owner::Cache | Owner::Journal => Identity::default(),
+            Owner::Cache | Owner::Journal => self.own(),
         }
+    }
+
+    /// What nobody asked for is no process's, and the first program's.
+    pub fn own(&self) -> Identity {
+        let workload = self.identities.first().map_or(0, |first| first.workload);
+        Identity { process: 0, workload }
     }
 
     /// Hints for requests of a thread.
     pub fn hints(&self, thread: u32) -> Hints {
-        let Identity { process, workload } = self.identity(thread);
-        Hints { process, workload, ..Hints::default() }
+        self.identity(thread).hints()
     }
 
     /// What an operation did to metadata becomes steps of a thread.

@@ -90,14 +90,16 @@ impl OpenFiles {
         self.held.contains_key(&object)
     }
 
-    /// A name for a file that is open and has lost its own: it stands in `directory`
-    /// until the last close.
-    pub fn orphan(&mut self, object: Object, directory: Object) -> String {
+    /// A name that a file takes which is open and loses its own.
+    pub fn hidden_name(&mut self) -> String {
         self.orphans += 1;
-        let name = format!(".orphan{}", self.orphans);
+        format!(".orphan{}", self.orphans)
+    }
+
+    /// A file that is open has a hidden name in `directory` until its last close.
+    pub fn orphaned(&mut self, object: Object, directory: Object, name: String) {
         if let Some(held) = self.held.get_mut(&object) {
-            held.orphan = Some((directory, name.clone()));
+            held.orphan = Some((directory, name));
         }
-        name
     }
 }

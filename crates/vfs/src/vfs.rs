@@ -89,6 +89,8 @@ enum State {
     Calls(CallKind, Time),
     /// It waits for its like.
     Waits,
+    /// It waited, and is about to be asked again.
+    Woken,
     Over,
 }
 
@@ -214,7 +216,7 @@ impl Vfs {
         };
         let mut alarm = Time::NEVER;
         let next = running.started.program.next(turn);
-        let goes_on = next != Next::Wait;
+        let goes_on = process.state != State::Woken || next != Next::Wait;
         match next {
             Next::Call(call) => {
                 let kind = self.kernel.begin(now, number, &call);
@@ -253,16 +255,16 @@ impl Vfs {
         let running = &self.running[self.processes[by as usize].program as usize];
         let own = running.first..running.first + running.count;
         if goes_on {
-            for number in own {
+            for number in own.clone() {
                 if number != by && self.processes[number as usize].state == State::Waits {
-                    self.processes[number as usize].state = State::Computes;
+                    self.processes[number as usize].state = State::Woken;
                     self.alarms.set(number as usize, now);
                 }
             }
-        } else if own
-            .into_iter()
-            .all(|number| matches!(self.processes[number as usize].state, State::Waits | State::Over))
-        {
+        }
+        let waits = |number: u32| self.processes[number as usize].state == State::Waits;
+        let over = |number: u32| self.processes[number as usize].state == State::Over;
+        if own.clone().any(waits) && own.into_iter().all(|number| waits(number) || over(number)) {
             let name = &running.started.name;
             out.stop(SourceError(format!("{name}: all processes that are left wait for each other")));
         }

@@ -241,3 +241,51 @@ fn what_is_laid_out_lies_on_the_device_and_not_in_memory() {
         );
     }
 }
+
+/// Process 0 opens a door after its call, and then waits for the others itself.
+struct Door {
+    open: bool,
+    left: u32,
+    /// Whether anybody opens it.
+    opens: bool,
+}
+
+impl Program for Door {
+    fn processes(&self) -> u32 {
+        3
+    }
+
+    fn next(&mut self, turn: Turn<'_>) -> Next<'_> {
+        match (turn.process, turn.answer) {
+            (0, None) if !self.open && self.opens => Next::Call(Call::Sync),
+            (0, Some(_)) => {
+                self.open = true;
+                Next::Wait
+            }
+            (0, None) if self.left > 0 => Next::Wait,
+            (_, _) if self.open => {
+                self.left -= u32::from(turn.process > 0);
+                Next::End
+            }
+            _ => Next::Wait,
+        }
+    }
+}
+
+#[test]
+fn who_waits_is_asked_again_when_another_has_gone_on_even_if_that_waits_then_too() {
+    let door = Door { open: false, left: 2, opens: true };
+    let (counters, _) = run(host(json!({ "kind": "ext2" }), 1000, 1, Box::new(door)), |_| {
+        (Duration::from_millis(1), Status::Done)
+    });
+    assert_eq!(counters.hosts[0].operations[0].calls, 1);
+}
+
+#[test]
+#[should_panic(expected = "wait for each other")]
+fn processes_that_all_wait_end_the_run_with_an_error() {
+    let door = Door { open: false, left: 2, opens: false };
+    run(host(json!({ "kind": "ext2" }), 1000, 1, Box::new(door)), |_| {
+        (Duration::from_millis(1), Status::Done)
+    });
+}
