@@ -3,11 +3,10 @@
 
 use crate::bill::Bill;
 use crate::open::OpenFiles;
-use crate::task::{Owner, Task, Threads, Waits};
-use fullstroke_contract::{Hints, Object, Out, Slots, Status};
+use crate::task::{Owner, Task, Threads};
+use fullstroke_contract::{Hints, Object, Slots};
 use fullstroke_files::{Caller, FileSystem, Mapped, SyncPlan, Touch, Touches};
-use fullstroke_memory::{Answer, Cache, IoId, Out as CacheOut, PAGE_BYTES, Run, Ticket};
-use fullstroke_programs::CallError;
+use fullstroke_memory::{Cache, IoId, Out as CacheOut, PAGE_BYTES, Run};
 use fullstroke_units::{Duration, SECTOR_BYTES, Sectors, Time};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -88,7 +87,7 @@ pub(crate) struct Kernel {
     /// The one name of a file system without names.
     pub only_name: Option<String>,
     pub todo: CacheOut,
-    spare: CacheOut,
+    pub spare: CacheOut,
     pub touches: Touches,
     pub mapped: Vec<Mapped>,
     pub plan: SyncPlan,
@@ -184,153 +183,5 @@ impl Kernel {
             }
         }
         self.touches.clear();
-    }
-
-    /// Everything that can go on at this instant does.
-    pub fn carry_out(&mut self, now: Time, out: &mut Out) {
-        loop {
-            let mut todo = std::mem::replace(&mut self.todo, std::mem::take(&mut self.spare));
-            for io in &todo.reads {
-                self.begin_io(now, *io, false, out);
-            }
-            for io in &todo.writes {
-                self.begin_io(now, *io, true, out);
-            }
-            for woken in &todo.woken {
-                self.cache_answered(woken.ticket.0 as u32, woken.status);
-            }
-            todo.clear();
-            self.spare = todo;
-            let Some(thread) = self.ready.pop_front() else {
-                if self.todo.reads.is_empty() && self.todo.writes.is_empty() && self.todo.woken.is_empty() {
-                    return;
-                }
-                continue;
-            };
-            self.run(now, thread, out);
-        }
-    }
-
-    /// The cache has done what a thread waited for.
-    fn cache_answered(&mut self, thread: u32, status: Status) {
-        let waiting = &mut self.threads[thread];
-        debug_assert_eq!(waiting.waits, Waits::Cache);
-        waiting.waits = Waits::No;
-        if status != Status::Done {
-            waiting.result = Err(CallError::Device);
-        }
-        self.ready.push_back(thread);
-    }
-
-    /// The steps of a thread, until it waits or is over.
-    fn run(&mut self, now: Time, thread: u32, out: &mut Out) {
-        while let Some(task) = self.threads[thread].tasks.pop_front() {
-            if self.step(now, thread, task, out) == Flow::Wait {
-                return;
-            }
-        }
-        if self.threads[thread].outstanding > 0 {
-            self.threads[thread].waits = Waits::Device;
-            return;
-        }
-        match self.threads[thread].owner {
-            Owner::Process(number) => self.ended.push_back(number),
-            Owner::Cache => self.threads.remove(thread),
-            Owner::Journal => {
-                self.log.committing = false;
-                self.threads.remove(thread);
-            }
-        }
-    }
-
-    fn step(&mut self, now: Time, thread: u32, task: Task, out: &mut Out) -> Flow {
-        let ticket = Ticket(u64::from(thread));
-        let page_of_device = |page| Run::new(Object::DEVICE, page, 1);
-        let todo = &mut self.todo;
-        let answer = match task {
-            Task::ReadPage(page) => self.cache.read_run(now, page_of_device(page), ticket, todo),
-            Task::DirtyPage(page) => self.cache.write_run(now, page_of_device(page), ticket, todo),
-            Task::InPlace(page) => self.cache.direct(now, page_of_device(page), false, ticket, todo),
-            Task::Read(file, access) => self.cache.read(now, file, access, ticket, todo),
-            Task::Write(file, access) => self.cache.write(now, file, access, false, ticket, todo),
-            Task::SyncObject(object) => self.cache.fsync(now, object, ticket, todo),
-            Task::SyncAll => self.cache.sync(now, ticket, todo),
-            Task::PassCache { run, drop } => self.cache.direct(now, run, drop, ticket, todo),
-            Task::ForgetPage(page) => {
-                self.cache.discard_run(now, page_of_device(page), todo);
-                Answer::Done
-            }
-            Task::Discard(object, from) => {
-                self.cache.discard(now, object, from, todo);
-                Answer::Done
-            }
-            Task::Invalidate(run) => {
-                self.cache.invalidate(run);
-                Answer::Done
-            }
-            Task::Release(page, transaction) => {
-                // What has changed again since goes with a later one.
-                if self.held.get(&page).is_some_and(|&held| held <= transaction) {
-                    self.held.remove(&page);
-                    self.threads[thread].tasks.push_front(Task::DirtyPage(page));
-                }
-                Answer::Done
-            }
-            Task::Issue(operation, extent, force) => {
-                self.issue_own(thread, operation, extent, force, out);
-                Answer::Done
-            }
-            Task::Transfer(io, write) => {
-                self.transfer(now, thread, io, write, out);
-                Answer::Done
-            }
-            Task::Settle => return self.settle(thread),
-            Task::Durable(object) => return self.make_durable(now, thread, Some(object)),
-            Task::Commit => return self.make_durable(now, thread, None),
-            Task::LeaveLog => {
-                self.leave_log();
-                Answer::Done
-            }
-            Task::Direct { object, offset, bytes, write } => {
-                self.transfer_directly(now, thread, object, (offset, bytes), write);
-                Answer::Done
-            }
-        };
-        if answer == Answer::Done {
-            return Flow::Next;
-        }
-        self.threads[thread].waits = Waits::Cache;
-        Flow::Wait
-    }
-
-    fn settle(&mut self, thread: u32) -> Flow {
-        if self.threads[thread].outstanding == 0 {
-            return Flow::Next;
-        }
-        self.threads[thread].waits = Waits::Device;
-        Flow::Wait
-    }
-
-    /// A request has ended.
-    pub fn completed(&mut self, now: Time, number: u32, status: Status) {
-        match self.flights.take(number) {
-            Flight::Cache { io, run, write: true } => {
-                self.cache.written(now, io, run, status, &mut self.todo);
-            }
-            Flight::Cache { io, run, write: false } => {
-                self.cache.read_done(now, io, run, status, &mut self.todo);
-            }
-            Flight::Thread(thread) => {
-                let waiting = &mut self.threads[thread];
-                waiting.outstanding -= 1;
-                if status != Status::Done {
-                    waiting.result = Err(CallError::Device);
-                }
-                if waiting.outstanding == 0 && waiting.waits == Waits::Device {
-                    waiting.waits = Waits::No;
-                    self.ready.push_back(thread);
-                }
-            }
-        }
     }
 }

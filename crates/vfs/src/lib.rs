@@ -11,8 +11,8 @@
 //! | `vfs.rs` | the node: processes, and when they go on |
 //! | `laying.rs` | files that are there before programs begin |
 //! | `calls.rs` | what a call does at once, and the steps that follow |
-//! | `task.rs` | those steps, and who carries them out |
-//! | `kernel.rs` | what they work on, one after another |
+//! | `task.rs`, `steps.rs` | those steps, and who carries them out |
+//! | `kernel.rs` | what they work on |
 //! | `open.rs` | open files |
 //! | `io.rs` | what the cache wants becomes requests |
 //! | `durable.rs` | fsync, sync, the journal |
@@ -28,6 +28,7 @@ mod laying;
 mod open;
 mod readings;
 mod series;
+mod steps;
 mod tally;
 mod task;
 mod vfs;
