@@ -71,5 +71,5 @@ held-out: toolchain ## Hold the verdicts of all studies against other seeds and 
 	target/release/fullstroke study results --write
 
 fuzz: ## Fuzz each reader of foreign files for ten minutes (needs cargo-fuzz)
-	cd fuzz && for target in trace_any trace_detect disksim_parameters disksim_seek disksim_layout nbd_server fio_job study_expression fs_script; do \
+	cd fuzz && for target in trace_any trace_detect disksim_parameters disksim_seek disksim_layout nbd_server fio_job study_expression fs_script postmark_configuration strace; do \
 		RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run $$target --fuzz-dir . -- -max_total_time=600 || exit 1; done
