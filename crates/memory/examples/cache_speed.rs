@@ -101,6 +101,11 @@ fn main() {
         bench.measure("held, in order, 128 KiB a read", LOOKED_UP, 32, |bench, number| {
             bench.read(number * 32 % half, 32, half);
         });
+        // The runs are cut to pieces by this.
+        bench.measure("the same, single pages at random", LOOKED_UP, 1, |bench, _| {
+            let page = bench.random.below(half);
+            bench.read(page, 1, half);
+        });
         let mut bench = Bench::new(entry.name);
         bench.measure("not held, in order, 4 KiB a read", LOOKED_UP, 1, |bench, number| {
             bench.read(number, 1, u64::MAX >> 13)

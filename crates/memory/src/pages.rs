@@ -8,10 +8,12 @@
 //! stretch first cuts it ([`Pages::cut`]), and afterwards joins what has become
 //! alike ([`Pages::join`]).
 
+mod hints;
 pub(crate) mod index;
 
 use crate::run::Run;
 use fullstroke_contract::Object;
+use hints::Hints;
 use index::{Index, Key, key, object_of};
 
 /// No stretch, no page.
@@ -39,6 +41,8 @@ pub mod flag {
     pub const PUSHED: u16 = 1 << 5;
     /// Nobody has used it since it came.
     pub const FRESH: u16 = 1 << 8;
+    /// What says that nobody has used it.
+    pub const UNUSED: u16 = AHEAD | PUSHED | FRESH;
     /// What the replacement policy notes, two bits.
     pub const NOTE: u16 = 3 << NOTE_SHIFT;
     /// Where its bits begin.
@@ -48,7 +52,9 @@ pub mod flag {
 }
 
 /// A stretch of pages.
+// Never in two cache lines.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
 pub struct Stretch {
     /// The index of the first page.
     pub first: u64,
@@ -131,6 +137,7 @@ pub struct Pages {
     stretches: Vec<Stretch>,
     free: Vec<u32>,
     by_address: Index,
+    hints: Hints,
     /// Those that are dirty, and those that are being written back (the kernel's
     /// tags of the page tree).
     dirty: Index,
@@ -147,6 +154,7 @@ impl Default for Pages {
             stretches: Vec::new(),
             free: Vec::new(),
             by_address: Index::default(),
+            hints: Hints::default(),
             dirty: Index::default(),
             writing: Index::default(),
             lists: [List { oldest: NONE, newest: NONE, pages: 0 }; LISTS],
@@ -178,13 +186,11 @@ impl Pages {
     /// The stretch that holds a page.
     #[inline]
     pub fn find(&mut self, object: Object, page: u64) -> Option<u32> {
-        if let Some(last) = self.stretches.get(self.last as usize)
-            && last.list != NOWHERE
-            && last.run().holds(object, page)
-        {
+        if self.is_at(self.last, object, page) {
             return Some(self.last);
         }
         let found = self.look(object, page)?;
+        self.hints.set(object, page, found);
         self.last = found;
         Some(found)
     }
@@ -192,8 +198,19 @@ impl Pages {
     /// As [`Pages::find`], for those who only look.
     #[inline]
     pub fn look(&self, object: Object, page: u64) -> Option<u32> {
+        let hint = self.hints.get(object, page);
+        if self.is_at(hint, object, page) {
+            return Some(hint);
+        }
         let (_, slot) = self.by_address.at_or_before(key(object, page))?;
         self.get(slot).run().holds(object, page).then_some(slot)
+    }
+
+    /// Whether a slot, which may be free, is that of a stretch that holds a page.
+    #[inline]
+    fn is_at(&self, slot: u32, object: Object, page: u64) -> bool {
+        let stretch = self.stretches.get(slot as usize);
+        stretch.is_some_and(|stretch| stretch.list != NOWHERE && stretch.run().holds(object, page))
     }
 
     /// The first stretch of an object that holds `page` or lies behind it.
@@ -322,6 +339,7 @@ impl Pages {
         };
         let slot = self.keep(stretch);
         self.by_address.insert(stretch.key(), slot);
+        self.hints.set(run.object, run.first, slot);
         self.held.pages += run.pages;
         self.change(slot, flags, 0);
         slot
@@ -346,6 +364,7 @@ impl Pages {
             }
             None => {
                 self.stretches.push(stretch);
+                self.hints.fit(self.stretches.len());
                 self.stretches.len() as u32 - 1
             }
         }

@@ -129,6 +129,11 @@ pub trait ReadAhead: Send {
     /// A file has been opened; its number may be that of one that was closed.
     fn opened(&mut self, file: u32);
 
+    /// Whether it is asked at the first page of each read, though it is held.
+    fn watches(&self) -> bool {
+        false
+    }
+
     /// A read of `bytes` bytes at `offset` begins.
     fn begins(&mut self, _file: u32, _offset: u64, _bytes: u64) {}
 

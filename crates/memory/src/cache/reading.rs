@@ -24,6 +24,7 @@ impl Cache {
             offset: access.offset,
             bytes,
             size: access.size.div_ceil(crate::run::PAGE_BYTES),
+            again: if self.read_ahead.watches() { first } else { Plan::NEVER },
             ..Operation::new(ticket, Kind::Read, Run::new(object, first, end - first))
         };
         self.begin(now, operation, out)
@@ -189,7 +190,7 @@ impl Cache {
     fn use_pages(&mut self, read: &Operation, slot: u32, to: u64) {
         self.counters.read += to - read.next;
         let stretch = *self.pages.get(slot);
-        let fresh = stretch.is(flag::FRESH | flag::AHEAD | flag::PUSHED);
+        let fresh = stretch.is(flag::UNUSED);
         if !fresh && self.replacement.indifferent(&stretch) {
             return;
         }
@@ -225,7 +226,11 @@ impl Cache {
     /// without being cut off first.
     fn use_more(&mut self, slot: u32, from: u64, to: u64) -> bool {
         let Some(streak) = self.streak else { return false };
-        let (stretch, into) = (*self.pages.get(slot), *self.pages.get(streak.into));
+        let (stretch, pages) = (*self.pages.get(slot), to - from);
+        if pages >= u64::from(stretch.pages) {
+            return false;
+        }
+        let into = *self.pages.get(streak.into);
         let alike = (stretch.flags, stretch.list) == streak.was
             && (into.flags, into.list) == streak.became
             && !(stretch.is(flag::DIRTY | flag::BUSY) || into.is(flag::DIRTY | flag::BUSY));
@@ -234,8 +239,7 @@ impl Cache {
             && stretch.first == from
             && into.origin == NOWHERE
             && self.pages.stands_before(streak.into, slot);
-        let pages = to - from;
-        if !(alike && beside && into.list != NOWHERE && pages < u64::from(stretch.pages)) {
+        if !(alike && beside && into.list != NOWHERE) {
             return false;
         }
         self.count_used(&stretch, pages);
@@ -247,8 +251,10 @@ impl Cache {
     /// All pages of a stretch are used.
     pub(super) fn used(&mut self, slot: u32) {
         let stretch = *self.pages.get(slot);
-        self.count_used(&stretch, u64::from(stretch.pages));
-        self.pages.change(slot, 0, flag::FRESH | flag::AHEAD | flag::PUSHED);
+        if stretch.is(flag::UNUSED) {
+            self.count_used(&stretch, u64::from(stretch.pages));
+            self.pages.change(slot, 0, flag::UNUSED);
+        }
         self.replacement.used(&mut self.pages, slot, stretch.is(flag::FRESH));
     }
 

@@ -3,6 +3,7 @@
 use super::Cache;
 use crate::out::{Answer, Out, Ticket, Woken};
 use crate::pages::flag;
+use crate::read_ahead::Plan;
 use crate::run::Run;
 use crate::write_back::Dirtier;
 use fullstroke_contract::{Object, Status};
@@ -84,6 +85,7 @@ pub(super) struct Operation {
 }
 
 impl Operation {
+    #[inline]
     pub fn new(ticket: Ticket, kind: Kind, run: Run) -> Operation {
         Operation {
             ticket,
@@ -96,7 +98,7 @@ impl Operation {
             first: run.first,
             next: run.first,
             end: run.end(),
-            again: run.first,
+            again: Plan::NEVER,
             asked: 0,
             settling: false,
             balancing: false,
@@ -114,8 +116,7 @@ impl Operation {
 
 impl Cache {
     /// Begins an operation.
-    pub(super) fn begin(&mut self, now: Time, operation: Operation, out: &mut Out) -> Answer {
-        let mut operation = operation;
+    pub(super) fn begin(&mut self, now: Time, mut operation: Operation, out: &mut Out) -> Answer {
         let answer = if self.proceed(now, &mut operation, out) {
             self.finish(&operation);
             Answer::Done

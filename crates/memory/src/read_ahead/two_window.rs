@@ -154,6 +154,10 @@ impl ReadAhead for TwoWindow {
         *state_of(&mut self.files, file) = State::default();
     }
 
+    fn watches(&self) -> bool {
+        true
+    }
+
     fn ask(&mut self, ask: &Ask<'_>, plan: &mut Plan) {
         let (most, state) = (self.most, state_of(&mut self.files, ask.file));
         if ask.due {

@@ -143,6 +143,10 @@ impl ReadAhead for V24 {
         *state_of(&mut self.files, file) = State::default();
     }
 
+    fn watches(&self) -> bool {
+        true
+    }
+
     fn begins(&mut self, file: u32, offset: u64, bytes: u64) {
         let (most, least) = (self.most, self.least);
         let state = state_of(&mut self.files, file);
