@@ -106,6 +106,11 @@ impl DirtyObjects {
         }
     }
 
+    /// Whether all lists are.
+    pub fn are_none(&self) -> bool {
+        self.slots.is_empty()
+    }
+
     /// Whether a list is empty.
     pub fn is_empty(&self, queue: Queue) -> bool {
         self.queues[queue as usize].oldest == NONE
@@ -115,6 +120,15 @@ impl DirtyObjects {
     /// is said.
     pub fn requeue(&mut self, object: Object, queue: Queue, dirtied: Option<Time>) {
         self.place(object, queue, dirtied, true);
+    }
+
+    /// Puts an object behind the dirty ones; where one of these became dirty later, it is
+    /// as if dirtied now (today's `redirty_tail`).
+    pub fn redirty(&mut self, object: Object, now: Time) {
+        let Some(&slot) = self.slots.get(&object.0) else { return };
+        let newest = self.queues[Queue::Dirty as usize].newest;
+        let later = newest != NONE && self.entered[newest].dirtied > self.entered[slot].dirtied;
+        self.requeue(object, Queue::Dirty, later.then_some(now));
     }
 
     /// The same at the older end.

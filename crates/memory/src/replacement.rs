@@ -27,6 +27,7 @@ use crate::pages::{Pages, Stretch};
 use crate::run::Run;
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Entry, Keys, schema_of};
+use fullstroke_units::Time;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -46,7 +47,7 @@ pub enum Place {
 /// policy chooses (numbers below [`crate::pages::ASIDE`]); here is what the rule
 /// notes beside.
 ///
-/// - **Events in**: [`wanted`](Replacement::wanted),
+/// - **Events in**: [`at`](Replacement::at), [`wanted`](Replacement::wanted),
 ///   [`admitted`](Replacement::admitted), [`used`](Replacement::used),
 ///   [`evicted`](Replacement::evicted), [`forgotten`](Replacement::forgotten).
 /// - **Out**: [`victim`](Replacement::victim).
@@ -63,6 +64,9 @@ pub enum Place {
 /// - The first use of a page since it was admitted is told: a page that a read
 ///   brings is used once by that read, one that read-ahead brings later or never.
 pub trait Replacement: Send {
+    /// It is so late, said before room is made.
+    fn at(&mut self, _now: Time, _pages: &Pages) {}
+
     /// These pages, which are not held, are about to come, and `free` more can be
     /// held now. Answers how many of them, from the first on, may come at once so
     /// that all is as if they came one by one; at least 1.

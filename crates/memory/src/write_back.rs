@@ -74,6 +74,12 @@ pub trait WriteBack: Send {
     /// so many pages held, and the device's queue `full` or not.
     fn next_wake(&self, held: Held, full: bool) -> Time;
 
+    /// Whether an object that an fsync has cleaned is no longer dirty; else it is until it
+    /// is come upon in the background, and as old as it was if it becomes dirty before.
+    fn fsync_cleans(&self) -> bool {
+        true
+    }
+
     /// Memory is short and dirty pages were found where clean ones were looked for.
     /// Answers whether those who look write them themselves.
     fn pressed(&mut self, desk: &mut Desk<'_>) -> bool;

@@ -16,6 +16,7 @@ pub(super) const SHORTAGE_WAIT: Duration = Duration::from_millis(100);
 impl Cache {
     /// Makes room for `wanted` pages, and answers for how many of them there is.
     pub(super) fn make_room(&mut self, now: Time, wanted: u64, out: &mut Out) -> u64 {
+        self.replacement.at(now, &self.pages);
         let mut aside = 0;
         loop {
             let free = self.limit - self.pages.held().pages;

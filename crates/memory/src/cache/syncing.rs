@@ -74,11 +74,13 @@ impl Cache {
             let run = Run::new(sync.object, page, stretch.end().min(sync.end) - page);
             let ticket = Some(sync.ticket);
             let request = self.device.request_pages();
-            let (mut desk, _) = self.desk(now, out);
+            let (mut desk, write_back) = self.desk(now, out);
             let run = desk.extended(run, sync.end.min(page.saturating_add(request)));
             let wrote =
                 desk.write_for(run, Bounds { most: request, nonblocking: false, why: Why::Sync }, ticket);
-            desk.settle(sync.object);
+            if write_back.fsync_cleans() {
+                desk.settle(sync.object);
+            }
             sync.next = page + wrote.pages;
         }
     }

@@ -6,11 +6,14 @@ use crate::pages::{Pages, flag};
 use crate::run::Run;
 use fullstroke_contract::Object;
 use fullstroke_contract::registry::{Keys, find};
+use fullstroke_units::{Duration, Time};
 use proptest::prelude::*;
 use serde_json::json;
 
 /// A policy in its plainest words: pages by number, one at a time.
 pub trait Plain {
+    /// So many seconds have gone by.
+    fn at(&mut self, _second: u64) {}
     /// A page that is not held comes; answers which one goes for it, if memory is
     /// full.
     fn come(&mut self, page: u64, full: bool) -> Option<u64>;
@@ -44,9 +47,20 @@ struct Bench {
     policy: Box<dyn Replacement>,
     limit: u64,
     gone: Vec<u64>,
+    seconds: u64,
 }
 
 impl Bench {
+    fn new(policy: Box<dyn Replacement>, limit: u64) -> Bench {
+        Bench { pages: Pages::default(), policy, limit, gone: Vec::new(), seconds: 0 }
+    }
+
+    /// The next second begins.
+    fn tick(&mut self) {
+        self.seconds += 1;
+        self.policy.at(Time::ZERO + Duration::from_secs(self.seconds), &self.pages);
+    }
+
     /// As the cache does it: run by run.
     fn access(&mut self, first: u64, count: u64) {
         let (mut at, end) = (first, first + count);
@@ -90,6 +104,8 @@ fn follow(model: &mut dyn Plain, bench: &mut Bench, first: u64, count: u64) -> R
         let held = bench.pages.look(OBJECT, page).is_some();
         let full = bench.pages.held().pages == bench.limit;
         bench.gone.clear();
+        bench.tick();
+        model.at(bench.seconds);
         let fresh = bench.pages.look(OBJECT, page).is_none_or(|slot| bench.pages.get(slot).is(flag::PUSHED));
         bench.access(page, 1);
         let gone = if held { None } else { model.come(page, full) };
@@ -120,7 +136,7 @@ proptest! {
     fn each_policy_lets_go_what_its_plain_model_does(accesses in accesses(), limit in 20u64..150) {
         for (name, keys, kernel) in cases() {
             let mut model = model(name, kernel, limit as usize);
-            let mut bench = Bench { pages: Pages::default(), policy: build(name, &keys, limit), limit, gone: Vec::new() };
+            let mut bench = Bench::new(build(name, &keys, limit), limit);
             for &(first, count) in &accesses {
                 follow(model.as_mut(), &mut bench, first, count).map_err(|error| {
                     TestCaseError::fail(format!("{name} {kernel}: {error}"))
@@ -133,10 +149,12 @@ proptest! {
     #[test]
     fn runs_are_as_their_pages(accesses in accesses(), limit in 50u64..150) {
         for (name, keys, _) in cases() {
-            let bench = || Bench { pages: Pages::default(), policy: build(name, &keys, limit), limit, gone: Vec::new() };
+            let bench = || Bench::new(build(name, &keys, limit), limit);
             let (mut by_run, mut by_page) = (bench(), bench());
             for &(first, count) in &accesses {
                 let end = first + count;
+                by_run.tick();
+                by_page.tick();
                 for page in first..end {
                     if by_page.pages.look(OBJECT, page).is_none() {
                         by_page.bring(page, 1);
@@ -158,12 +176,7 @@ proptest! {
 #[test]
 fn every_policy_keeps_hot_pages_from_a_scan_but_lru() {
     for (name, keys, kernel) in cases() {
-        let mut bench = Bench {
-            pages: Pages::default(),
-            policy: build(name, &keys, 1000),
-            limit: 1000,
-            gone: Vec::new(),
-        };
+        let mut bench = Bench::new(build(name, &keys, 1000), 1000);
         // A hot tenth is used again and again, then a file of ten times the memory is read.
         for round in 0..20 {
             bench.access(0, 100);

@@ -12,11 +12,15 @@
 //! | `2.4` | before each round of 32 pages, 32 · active / (2 · (inactive + 1)) pages; those referenced stay, once | `shrink_caches`, `refill_inactive` |
 //! | `2.6` | as many, in proportion, as inactive pages are looked at | `shrink_zone`, `refill_inactive_zone`, to 2.6.27 |
 //! | `3.0` | the same, but only while there are more active than inactive pages | `inactive_file_is_low`, 2.6.31 to 4.6 |
-//! | `today` | the same, while active > inactive · √(10 · GiB), or if pages have come back too soon since | `inactive_is_low`, `prepare_scan_control` |
+//! | `today` | the same, while active > inactive · √(10 · GiB), or if pages are seen to have come back too soon since | `inactive_is_low`, `prepare_scan_control` |
 //!
 //! Today's kernel also remembers how long ago a page was reclaimed, counted in
 //! pages that were reclaimed or activated since (`mm/workingset.c`): one that comes
 //! back within as many as the active list is long becomes active at once.
+//!
+//! Today's reclaim sees how long the lists are, and that pages have come back, in
+//! statistics that are brought up to date every two seconds (`flush_memcg_stats_dwork`,
+//! with or without cgroups; since 6.12).
 //!
 //! Left out: mapped and anonymous pages, zones and nodes, background reclaim by
 //! `kswapd` before memory is short, multi-generational LRU.
@@ -26,6 +30,7 @@ use crate::pages::{ASIDE, NOWHERE, Pages, Stretch};
 use crate::run::{PAGE_BYTES, Run};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
+use fullstroke_units::{Duration, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -37,6 +42,8 @@ const ACTIVE: u8 = 1;
 const REFERENCED: u16 = 1;
 /// Pages of one round of reclaim: the kernels' `SWAP_CLUSTER_MAX`.
 const CLUSTER: u64 = 32;
+/// `FLUSH_TIME` of `mm/memcontrol.c`.
+const FLUSH_TIME: Duration = Duration::from_millis(2000);
 
 /// Whose rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -65,6 +72,16 @@ pub(super) struct Config {
     kernel: Kernel,
 }
 
+/// What reclaim knows of the lists, with `today`.
+#[derive(Clone, Copy, Debug, Default)]
+struct Statistics {
+    /// When they are brought up to date.
+    next: Time,
+    /// Whether pages have become active as they came back since the last round.
+    came_back: bool,
+    inactive_is_low: bool,
+}
+
 struct Lru2 {
     kernel: Kernel,
     limit: u64,
@@ -72,8 +89,9 @@ struct Lru2 {
     round: u64,
     /// Active pages that are due to be looked at.
     due: u64,
-    /// Whether pages have become active as they came back since the last round.
+    /// Whether pages have become active as they came back.
     came_back: bool,
+    statistics: Statistics,
     shadows: Shadows,
     /// Whether the pages that are about to come had gone only a short while ago.
     soon: bool,
@@ -89,6 +107,7 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Replacement>, Co
         round: 0,
         due: 0,
         came_back: false,
+        statistics: Statistics::default(),
         shadows: Shadows::default(),
         soon: false,
         activated: false,
@@ -105,8 +124,8 @@ impl Lru2 {
             Kernel::V2_6 => self.scan(pages, true),
             Kernel::V3_0 => self.scan(pages, active > inactive),
             Kernel::Today => {
-                let came_back = std::mem::take(&mut self.came_back);
-                self.scan(pages, came_back || active > inactive * inactive_ratio(inactive + active));
+                let came_back = std::mem::take(&mut self.statistics.came_back);
+                self.scan(pages, came_back || self.statistics.inactive_is_low);
             }
         }
         if pages.pages_in(INACTIVE) == 0 {
@@ -169,6 +188,19 @@ fn refill_2_4(pages: &mut Pages, most: u64) {
 }
 
 impl Replacement for Lru2 {
+    fn at(&mut self, now: Time, pages: &Pages) {
+        if now < self.statistics.next {
+            return;
+        }
+        let period = FLUSH_TIME.as_nanos();
+        let (inactive, active) = (pages.pages_in(INACTIVE), pages.pages_in(ACTIVE));
+        self.statistics = Statistics {
+            next: Time::from_nanos((now.as_nanos() / period + 1) * period),
+            came_back: std::mem::take(&mut self.came_back) || self.statistics.came_back,
+            inactive_is_low: active > inactive * inactive_ratio(inactive + active),
+        };
+    }
+
     fn wanted(&mut self, pages: &Pages, run: Run, _free: u64) -> u64 {
         if self.kernel != Kernel::Today {
             return run.pages;
@@ -353,6 +385,9 @@ pub(super) mod plain {
         round: u64,
         due: usize,
         came_back: bool,
+        seen: bool,
+        low: bool,
+        flushes: u64,
         clock: usize,
         ages: BTreeMap<u64, usize>,
     }
@@ -391,13 +426,13 @@ pub(super) mod plain {
                     let allowed = match self.kernel {
                         "2.6" => true,
                         "3.0" => active > inactive,
-                        _ => active > inactive || self.came_back,
+                        _ => self.low || self.seen,
                     };
                     if allowed {
                         self.deactivate(due);
                     }
                 }
-                self.came_back = false;
+                self.seen = false;
             }
             if self.inactive.is_empty() {
                 self.deactivate(32);
@@ -418,6 +453,15 @@ pub(super) mod plain {
     }
 
     impl Plain for Model {
+        fn at(&mut self, second: u64) {
+            if second / 2 > self.flushes {
+                self.flushes = second / 2;
+                self.seen |= self.came_back;
+                self.came_back = false;
+                self.low = self.active.len() > self.inactive.len();
+            }
+        }
+
         fn come(&mut self, page: u64, full: bool) -> Option<u64> {
             let soon = self.kernel == "today"
                 && self.ages.get(&page).is_some_and(|age| self.clock - age <= self.active.len());

@@ -312,7 +312,7 @@ impl Today {
         if self.over_background(desk) {
             return Some(Work { why: Why::Background, until: Time::NEVER, left: u64::MAX });
         }
-        if desk.held().dirty == 0 || self.writeback == Duration::ZERO {
+        if desk.dirty.are_none() || self.writeback == Duration::ZERO {
             self.next_periodic = Time::NEVER;
             return None;
         }
@@ -325,7 +325,9 @@ impl Today {
         }
         self.next_periodic = desk.now + self.writeback;
         let expired = desk.now.as_nanos().checked_sub(self.expire.as_nanos())?;
-        Some(Work { why: Why::Periodic, until: Time::from_nanos(expired), left: desk.held().dirty })
+        // get_nr_dirty_pages adds the inodes in use to the dirty pages, of which a host has
+        // more than pages become dirty meanwhile: it ends where nothing so old is left.
+        Some(Work { why: Why::Periodic, until: Time::from_nanos(expired), left: u64::MAX })
     }
 
     /// `writeback_chunk_size`.
@@ -359,6 +361,10 @@ impl Today {
             self.turn = None;
             self.requeue(object, left, desk);
             self.update(desk, None);
+            // All of what is left is being written already.
+            if wrote.pages == 0 && desk.dirty.is_empty(Queue::Io) && desk.dirty.is_empty(Queue::More) {
+                return true;
+            }
         }
     }
 
@@ -374,15 +380,15 @@ impl Today {
         next.is_some()
     }
 
-    /// `requeue_inode`: an object whose turn was too short waits for the next round,
-    /// one whose dirty pages are all being written already begins anew.
+    /// `requeue_inode`: an object whose turn was too short waits for the next round;
+    /// one of which something became dirty behind it stands behind the others.
     fn requeue(&self, object: Object, left: u64, desk: &mut Desk<'_>) {
         if !desk.is_dirty(object) {
             desk.dirty.leave(object);
         } else if left == 0 {
             desk.dirty.requeue(object, Queue::More, None);
         } else {
-            desk.dirty.requeue(object, Queue::Dirty, Some(desk.now + Duration::from_nanos(1)));
+            desk.dirty.redirty(object, desk.now);
         }
     }
 }
@@ -453,6 +459,11 @@ impl WriteBack for Today {
     }
 
     fn run(&mut self, desk: &mut Desk<'_>) {
+        // As after most calls.
+        if self.work.is_none() && desk.dirty.are_none() {
+            self.next_periodic = Time::NEVER;
+            return;
+        }
         loop {
             let mut work = match self.work.take() {
                 Some(work) => work,
@@ -473,8 +484,13 @@ impl WriteBack for Today {
         }
     }
 
-    fn next_wake(&self, held: Held, _: bool) -> Time {
-        if held.dirty == 0 || self.work.is_some() { Time::NEVER } else { self.next_periodic }
+    fn next_wake(&self, _: Held, _: bool) -> Time {
+        if self.work.is_some() { Time::NEVER } else { self.next_periodic }
+    }
+
+    fn fsync_cleans(&self) -> bool {
+        // I_DIRTY_PAGES stays (ext4, XFS, block devices): __writeback_single_inode takes it.
+        false
     }
 
     fn pressed(&mut self, desk: &mut Desk<'_>) -> bool {
