@@ -7,7 +7,7 @@ SHELL := /bin/bash
 # PROPTEST_RNG_SEED=7` others.
 PROPTEST_RNG_SEED ?= 1
 
-.PHONY: help demo test clients live-check bench lint docs generate samples fuzz toolchain toolchain-c studies held-out
+.PHONY: help demo test clients live-check memory-check bench lint docs generate samples fuzz toolchain toolchain-c studies held-out
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -47,10 +47,17 @@ bench: toolchain ## Speed and memory of simulation and trace reading, printed
 	@target/release/fullstroke-bench
 	@printf '\nAddress maps on one core, aim 50 M/s:\n'
 	@$(CARGO) run --release --quiet --package fullstroke-volume --example map_speed
+	@printf '\nLook-ups in a page cache of 1 GiB on one core, aim 5 M/s:\n'
+	@$(CARGO) run --release --quiet --package fullstroke-memory --example cache_speed
 
 live-check: toolchain clients ## One job under both clocks, and the speed of serve (about 7 minutes)
 	@$(CARGO) build --release --quiet --package fullstroke
 	@tools/live-check.py
+
+memory-check: toolchain clients ## The kernel's page cache beside ours: hits, flushes (root, Linux, about 6 minutes)
+	@$(CARGO) build --release --quiet --package fullstroke
+	@$(CARGO) build --release --quiet --package fullstroke-memory --example replay
+	@tools/memory-check.py
 
 generate: toolchain ## Write again what is generated: JSON schemas, docs/reference.md, docs/fio.md, docs/metrics.md
 	FULLSTROKE_GENERATE=1 $(CARGO) test --quiet --package fullstroke-stack --package fullstroke-study --test generated

@@ -1,0 +1,177 @@
+//! What a cache does with calls that a program has made: for `tools/memory-check.py`,
+//! which holds it against what the kernel did with them.
+//!
+//! `cargo run --release -p fullstroke-memory --example replay KEYS.json CALLS SERVICE_US`
+//!
+//! KEYS.json has the keys of a `[memory]` table. CALLS has a call a line: when it was
+//! made in seconds, `read`, `write`, `fsync` or `mark`, and for the first two offset and
+//! bytes. A call is made when the one before it is over. The device serves one request
+//! after the other, in so many microseconds each. Printed are, as JSON, the counters at
+//! each mark and at the end, and when write-backs ended, and of how many pages.
+
+// It is a program: it reads files and prints.
+#![allow(clippy::disallowed_methods)]
+
+use fullstroke_contract::{Object, Status};
+use fullstroke_memory::{Access, Answer, Cache, Counters, FileId, Io, MemoryKeys, Out, Queue, Ticket};
+use fullstroke_units::{Duration, Time};
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::error::Error;
+
+/// As long as no file of a device is.
+const SIZE: u64 = 1 << 50;
+const OBJECT: Object = Object(1);
+
+#[derive(Clone, Copy)]
+enum Call {
+    Read { offset: u64, bytes: u64 },
+    Write { offset: u64, bytes: u64 },
+    Fsync,
+    Mark,
+}
+
+/// A line of CALLS.
+fn parse(line: &str) -> Result<(Time, Call), Box<dyn Error>> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let at = |seconds: &str| -> Result<Time, Box<dyn Error>> {
+        Ok(Time::from_nanos((seconds.parse::<f64>()? * 1e9) as u64))
+    };
+    Ok(match words[..] {
+        [time, "read", offset, bytes] => {
+            (at(time)?, Call::Read { offset: offset.parse()?, bytes: bytes.parse()? })
+        }
+        [time, "write", offset, bytes] => {
+            (at(time)?, Call::Write { offset: offset.parse()?, bytes: bytes.parse()? })
+        }
+        [time, "fsync"] => (at(time)?, Call::Fsync),
+        [time, "mark"] => (at(time)?, Call::Mark),
+        _ => return Err("expected SECONDS read|write OFFSET BYTES, SECONDS fsync or SECONDS mark".into()),
+    })
+}
+
+/// The device: one request after the other.
+struct Device {
+    service: Duration,
+    /// When each is over, and whether it is a write.
+    queue: VecDeque<(Time, Io, bool)>,
+    free: Time,
+}
+
+impl Device {
+    fn take(&mut self, now: Time, out: &mut Out) {
+        let reads = out.reads.drain(..).map(|io| (io, false));
+        for (io, write) in reads.chain(out.writes.drain(..).map(|io| (io, true))) {
+            self.free = self.free.max(now) + self.service;
+            self.queue.push_back((self.free, io, write));
+        }
+    }
+
+    fn next(&self) -> Time {
+        self.queue.front().map_or(Time::NEVER, |&(end, ..)| end)
+    }
+}
+
+struct Replay {
+    cache: Cache,
+    file: FileId,
+    device: Device,
+    out: Out,
+    now: Time,
+    marks: Vec<Value>,
+    written: Vec<(f64, u64)>,
+}
+
+impl Replay {
+    fn run(&mut self, calls: &[(Time, Call)]) {
+        for &(at, call) in calls {
+            while self.next() <= at {
+                self.step();
+            }
+            self.now = self.now.max(at);
+            if self.make(call) == Answer::Waits {
+                while self.out.woken.is_empty() {
+                    self.step();
+                }
+            }
+            self.out.woken.clear();
+            self.device.take(self.now, &mut self.out);
+        }
+        // What is under way at the end is waited for, not what is still dirty.
+        while self.device.next() != Time::NEVER {
+            self.step();
+        }
+    }
+
+    fn make(&mut self, call: Call) -> Answer {
+        let access = |offset, bytes| Access { offset, bytes, size: SIZE };
+        let (now, ticket) = (self.now, Ticket(0));
+        let answer = match call {
+            Call::Read { offset, bytes } => {
+                self.cache.read(now, self.file, access(offset, bytes), ticket, &mut self.out)
+            }
+            Call::Write { offset, bytes } => {
+                self.cache.write(now, self.file, access(offset, bytes), false, ticket, &mut self.out)
+            }
+            Call::Fsync => self.cache.fsync(now, OBJECT, ticket, &mut self.out),
+            Call::Mark => {
+                self.mark();
+                Answer::Done
+            }
+        };
+        self.device.take(now, &mut self.out);
+        answer
+    }
+
+    fn next(&self) -> Time {
+        self.device.next().min(self.cache.next_wake())
+    }
+
+    /// The next thing that happens.
+    fn step(&mut self) {
+        self.now = self.now.max(self.next());
+        if self.device.next() > self.now {
+            self.cache.wake(self.now, &mut self.out);
+        } else if let Some((_, io, write)) = self.device.queue.pop_front() {
+            if write {
+                self.written.push((self.now.as_nanos() as f64 / 1e9, io.run.pages));
+                self.cache.written(self.now, io.id, io.run, Status::Done, &mut self.out);
+            } else {
+                self.cache.read_done(self.now, io.id, io.run, Status::Done, &mut self.out);
+            }
+        }
+        self.device.take(self.now, &mut self.out);
+    }
+
+    fn mark(&mut self) {
+        let Counters { read, hits, misses, late, ahead, dirtied, .. } = self.cache.counters();
+        let gauges = self.cache.gauges();
+        self.marks.push(json!({
+            "read": read, "hits": hits, "misses": misses, "late": late, "ahead": ahead,
+            "dirtied": dirtied, "dirty": gauges.dirty, "cached": gauges.cached,
+        }));
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [keys, calls, service_us] = &arguments[..] else {
+        return Err("expected KEYS.json CALLS SERVICE_US".into());
+    };
+    let service = Duration::from_nanos((service_us.parse::<f64>()? * 1e3) as u64);
+    let keys: MemoryKeys = serde_json::from_str(&std::fs::read_to_string(keys)?)?;
+    let mut cache = Cache::new(&keys, Queue::default())?;
+    let file = cache.open(OBJECT);
+    let text = std::fs::read_to_string(calls)?;
+    let lines = text.lines().enumerate();
+    let calls = lines
+        .map(|(number, line)| parse(line).map_err(|error| format!("{calls}:{}: {error}", number + 1)))
+        .collect::<Result<Vec<_>, _>>()?;
+    let device = Device { service, queue: VecDeque::new(), free: Time::ZERO };
+    let (out, now) = (Out::default(), Time::ZERO);
+    let mut replay = Replay { cache, file, device, out, now, marks: Vec::new(), written: Vec::new() };
+    replay.run(&calls);
+    replay.mark();
+    println!("{}", json!({ "marks": replay.marks, "written": replay.written }));
+    Ok(())
+}
