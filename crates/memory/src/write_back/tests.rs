@@ -213,3 +213,29 @@ fn a_writer_is_slowed_down_to_what_the_device_writes() {
         assert!(throttled > 10.0, "{write_back}: {throttled} s");
     }
 }
+
+#[test]
+fn what_fsync_has_cleaned_is_as_old_as_it_was_with_today() {
+    let mut world = World::new("today", FAST);
+    let file = world.cache.open(Object(1));
+    world.write(file, 0, 10);
+    world.run_to(at(10));
+    let _ = world.cache.fsync(world.now, Object(1), Ticket(0), &mut world.out);
+    world.take();
+    world.run_to(at(12));
+    world.write(file, 20, 5);
+    world.run_to(at(40));
+    assert_eq!(world.runs(), [(10.0, 1, 0, 10, Why::Sync), (30.0, 1, 20, 5, Why::Periodic)]);
+}
+
+#[test]
+fn a_flush_of_what_is_old_takes_what_becomes_dirty_meanwhile_with_today() {
+    let mut world = World::new("today", Duration::from_millis(1));
+    let file = world.cache.open(Object(1));
+    (0..1000).for_each(|page| world.write(file, page * 2, 1));
+    world.run_to(at(30) + Duration::from_millis(500));
+    world.write(file, 5000, 1);
+    world.run_to(at(60));
+    let late = world.asked.iter().find(|(_, io)| io.run.first == 5000).map(|&(when, _)| when);
+    assert!(late.is_some_and(|when| when < at(32)), "{late:?}");
+}
