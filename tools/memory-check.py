@@ -272,6 +272,10 @@ def by_kernel(disk, calls, marks, folder, group=None):
             held = group.cached() if group else 0
             os.write(back[1], b"g")
         _, status = os.waitpid(child, 0)
+    except BaseException:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        raise
     finally:
         end.set()
         sampler.join()
