@@ -28,9 +28,9 @@ pub enum LabError {
         /// The candidate's name.
         candidate: String,
     },
-    /// All requests came before the warm-up was over.
+    /// All requests finished before the warm-up was over.
     #[error(
-        "{candidate}: all {requests} requests arrive within the warm-up; lower measurement.warm_up, or give a longer load"
+        "{candidate}: all {requests} requests finish within the warm-up; lower measurement.warm_up, or give a longer load"
     )]
     OnlyWarmUp {
         /// The candidate's name.

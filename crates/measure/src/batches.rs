@@ -23,7 +23,7 @@ const DIGITS: u8 = 2;
 pub struct Batches {
     shift: u32,
     batches: Vec<Batch>,
-    /// When the first request that counts arrived.
+    /// When counting began.
     began: Time,
 }
 
@@ -69,10 +69,11 @@ impl Default for Batch {
 }
 
 impl Batches {
-    /// The batch of arrival number `origin`.
+    /// The batch of arrival number `origin`, of a request that is part of the
+    /// time that is counted since `entered`.
     #[inline]
-    pub(crate) fn of(&mut self, origin: u64, arrived: Time) -> &mut Batch {
-        self.began = self.began.min(arrived);
+    pub(crate) fn of(&mut self, origin: u64, entered: Time) -> &mut Batch {
+        self.began = self.began.min(entered);
         while origin >> self.shift >= BATCHES_MAX as u64 {
             self.merge_neighbours();
             self.batches.resize_with(BATCHES_MAX, Batch::default);
@@ -128,7 +129,7 @@ impl Batches {
     }
 
     /// The seconds by which each batch moved the last completion on. They add
-    /// up to the time from the first arrival to the end.
+    /// up to the time that is counted.
     pub(crate) fn spans_s(&self) -> Vec<f64> {
         let mut reached = self.began;
         let span = |batch: &Batch| {

@@ -50,7 +50,8 @@
 //!   warm-up) is left out of the interval, not out of the number.
 //!
 //! Two runs of one workload have the same arrivals, so that batch `i` of one
-//! and batch `i` of the other hold the same requests: the difference is taken
+//! and batch `i` of the other hold the same requests (but for those under way
+//! at the end of a warm-up, where one run may be ahead): the difference is taken
 //! batch by batch, and what both have in common drops out. Real traces are
 //! bursty: a few batches can decide a mean and stretch its interval over zero
 //! although one run is better in nearly every batch. A sign test over the same

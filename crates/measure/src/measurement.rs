@@ -18,17 +18,28 @@ use fullstroke_units::{SECTOR_BYTES, Sectors, Time};
 
 /// The beginning of a run that is simulated but not counted. A request counts
 /// when it has passed both limits.
+///
+/// Time is judged by completion, as a measurement of a running system does it
+/// (fio's `ramp_time`): what is under way when counting begins is work of the
+/// time that is counted. Were it judged by arrival, its work would be missing
+/// from the rates while that of the requests under way at the end is not, and a
+/// load of `n` outstanding requests would read `n` requests too low.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WarmUp {
-    /// Requests that are left out.
+    /// Requests that are left out, by number of arrival.
     pub requests: u64,
-    /// Requests that arrive before this are left out.
+    /// Requests that finish before this are left out.
     pub until: Time,
 }
 
 impl WarmUp {
     fn is_over(self, finished: &Finished) -> bool {
-        finished.origin >= self.requests && finished.arrived >= self.until
+        finished.origin >= self.requests && finished.completion.finished >= self.until
+    }
+
+    /// Since when a request that counts is part of the time that is counted.
+    fn entered(self, finished: &Finished) -> Time {
+        finished.arrived.max(self.until)
     }
 }
 
@@ -64,7 +75,8 @@ pub struct Measurement {
     warm_up: WarmUp,
     /// When the first request of all arrived.
     began: Time,
-    /// When the first request that counts arrived.
+    /// When the first request that counts arrived, but not before the warm-up
+    /// was over.
     counted_from: Time,
     skipped: u64,
     responses: [Spread; 2],
@@ -269,7 +281,7 @@ impl Measurement {
         self.began = self.began.min(finished.arrived);
         let counts = self.warm_up.is_over(finished);
         if counts {
-            self.counted_from = self.counted_from.min(finished.arrived);
+            self.counted_from = self.counted_from.min(self.warm_up.entered(finished));
         } else {
             self.skipped += 1;
         }
@@ -292,7 +304,7 @@ impl Observer for Measurement {
         if !self.counts(finished) {
             return;
         }
-        let batch = self.batches.of(finished.origin, finished.arrived);
+        let batch = self.batches.of(finished.origin, self.warm_up.entered(finished));
         batch.seen += 1;
         if finished.completion.status != Status::Done {
             return;

@@ -80,7 +80,7 @@ impl Report {
             (self.lost, "touched lost data"),
             (self.out_of_range, "were beyond the volume"),
             (self.skipped_rows, "damaged rows of the trace were left out"),
-            (self.warm_up_requests, "were warm-up and are not counted"),
+            (self.warm_up_requests, "finished within the warm-up and are not counted"),
             (self.flushes_and_discards, "were flushes and discards, with times of their own"),
         ] {
             if count > 0 {

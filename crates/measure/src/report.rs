@@ -27,7 +27,8 @@ pub struct Report {
     /// What is wrong with the trace that its requests do not tell, such as
     /// events that it has lost; a sentence each, as `trace info` has them.
     pub trace_notes: Vec<String>,
-    /// Requests of the warm-up. The times and rates below leave them out.
+    /// Requests that finished within the warm-up. The times and rates below
+    /// leave them out.
     pub warm_up_requests: u64,
     /// Set where arrivals outrun the drives. Times grow with the length of such
     /// a load; they have no intervals then.
@@ -46,7 +47,8 @@ pub struct Report {
     pub iops: f64,
     /// Read and written, in 10^6 bytes a second.
     pub mb_per_s: f64,
-    /// From the first arrival that counts to the last completion.
+    /// From the end of the warm-up (without one, and if it is later, the first
+    /// arrival) to the last completion.
     pub simulated_s: f64,
     /// Time that the simulation took; differs from run to run.
     pub wall_s: Option<f64>,

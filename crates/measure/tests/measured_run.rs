@@ -132,6 +132,38 @@ fn a_warm_up_is_left_out_of_the_times_and_told() {
 }
 
 #[test]
+fn what_is_under_way_when_the_warm_up_ends_counts() {
+    // 256 requests are outstanding all the time, each is served for 1 ms in the
+    // order of arrival, and the last arrives after two seconds.
+    let (outstanding, service, last) = (256u64, Duration::from_millis(1), 2_000);
+    let until = Time::ZERO + Duration::from_secs(1);
+    let mut measurement = Measurement::new(WarmUp { requests: 0, until });
+    for origin in 0..last + outstanding {
+        let arrived = Time::ZERO + service * (origin + 1).saturating_sub(outstanding);
+        let finished = Time::ZERO + service * (origin + 1);
+        measurement.finished(&Finished {
+            origin,
+            operation: Operation::Read,
+            extent: Extent::new(0, 8),
+            process: 1,
+            workload: 0,
+            arrived,
+            completion: Completion { finished, ..Completion::default() },
+        });
+    }
+    let (requests, end) = (last + outstanding, Time::ZERO + service * (last + outstanding));
+    let outcome = Outcome { requests, completed: requests, end, ..Outcome::default() };
+    let report = measurement.finish(&outcome, &[], Identity::default()).report;
+    // Those that finish at the end of the warm-up or behind it, over the time
+    // since then: one each millisecond, whatever the number outstanding.
+    assert_eq!(report.warm_up_requests, 999);
+    assert!((report.simulated_s - 1.256).abs() < 1e-9, "{}", report.simulated_s);
+    assert!((report.iops - 1_257.0 / 1.256).abs() < 1e-6, "{}", report.iops);
+    // Each of them waited for the 255 before it, also those that came early.
+    assert!((report.response_ms.mean - 256.0).abs() < 1e-6, "{}", report.response_ms.mean);
+}
+
+#[test]
 fn the_json_of_a_report_has_the_promised_keys() {
     let json = serde_json::to_value(measured(2_000, WarmUp::default()).report).unwrap();
     for key in [

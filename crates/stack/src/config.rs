@@ -24,7 +24,9 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MeasurementConfig {
-    /// Requests that arrive before this time are served but not counted.
+    /// Requests that finish before this time are served but not counted. Those
+    /// that are under way then count, with their whole response times, and rates
+    /// are over the time from here to the last completion.
     #[serde(default)]
     pub warm_up: Duration,
 }
