@@ -6,7 +6,7 @@ use crate::expression::{Bindings, Data, Expression, ExpressionError, Problem, Va
 use crate::held_out::Record;
 use crate::run_list::StudyTable;
 use crate::study::Study;
-use crate::text::{self, Template};
+use crate::text::{self, Format, Template};
 use crate::variation::Variation;
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::read;
@@ -278,18 +278,26 @@ impl Claim {
     }
 
     fn write(&self, number: f64) -> String {
-        text::published(number, self.shown.as_ref().and_then(|shown| shown.format_of(OBTAINED)))
+        text::published(number, self.format())
+    }
+
+    /// How what was obtained is written, and so all that is held against it.
+    fn format(&self) -> Option<Format> {
+        self.shown.as_ref().and_then(|shown| shown.format_of(OBTAINED))
     }
 
     /// When it holds, and whose bound that is.
     fn holds_if(&self) -> String {
-        let bounds = |low: f64, high: f64| match low == high {
-            true => self.write(low),
-            false => format!("{} to {}", self.write(low), self.write(high)),
+        let bounds = |low: String, high: String| match low == high {
+            true => low,
+            false => format!("{low} to {high}"),
         };
         let rule = match &self.rule {
-            Rule::Within(low, high) => bounds(*low, *high),
-            Rule::Near(centre, distance) => bounds(centre - distance, centre + distance),
+            Rule::Within(low, high) => bounds(self.write(*low), self.write(*high)),
+            Rule::Near(centre, distance) => {
+                let bound = |number| text::bound(number, self.format());
+                bounds(bound(centre - distance), bound(centre + distance))
+            }
             Rule::Condition(condition) => format!("`{}`", condition.text.trim()),
         };
         match self.config.bound {

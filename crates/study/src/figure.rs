@@ -6,6 +6,7 @@ use crate::config::FigureConfig;
 use crate::expression::{Data, Problem, Value};
 use crate::study::Study;
 use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 /// One chart's numbers.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +34,14 @@ const LEGEND: u32 = 190;
 
 /// What is between the lines of a legend, pixels.
 const LEADING: i32 = 22;
+
+/// What a letter below the abscissa takes, and the ordinate with both margins,
+/// pixels.
+const LETTER: usize = 7;
+const BESIDE_PLOT: usize = 88;
+
+/// What is between two lines of names below the abscissa, pixels.
+const NAME_HEIGHT: i32 = 15;
 
 /// Colours that are told apart also without red and green (Okabe & Ito, 2008),
 /// then further ones (Tol, "muted", 2021). None stands for two lines.
@@ -128,14 +137,15 @@ impl Figure {
         let places = self.ticks.iter().map(|tick| tick.0);
         let (first, last) = places.fold((f64::MAX, f64::MIN), |(low, high), at| (low.min(at), high.max(at)));
         let margin = ((last - first) * 0.04).max(0.1);
+        let numeric = self.ticks.iter().enumerate().any(|(at, tick)| tick.0 != at as f64);
+        let lines = if numeric { 1 } else { self.name_lines(width as usize) };
         let mut chart = ChartBuilder::on(&plot)
             .caption(&self.config.title, ("sans-serif", 18))
             .margin(12)
-            .x_label_area_size(42)
+            .x_label_area_size(42 + NAME_HEIGHT.unsigned_abs() * (lines as u32 - 1))
             .y_label_area_size(64)
             .build_cartesian_2d(first - margin..last + margin, low..high)?;
-        let numeric = self.ticks.iter().enumerate().any(|(at, tick)| tick.0 != at as f64);
-        let named = |value: &f64| self.name_at(*value, numeric);
+        let named = |value: &f64| if lines > 1 { String::new() } else { self.name_at(*value, numeric) };
         chart
             .configure_mesh()
             .x_desc(self.config.x_label.as_ref().unwrap_or(&self.config.x))
@@ -145,6 +155,12 @@ impl Figure {
             .y_label_formatter(&|value| plain(*value))
             .light_line_style(TRANSPARENT)
             .draw()?;
+        let centred = TextStyle::from(("sans-serif", 12).into_font()).pos(Pos::new(HPos::Center, VPos::Top));
+        for (at, (place, name)) in self.ticks.iter().enumerate().filter(|_| lines > 1) {
+            let (x, y) = chart.backend_coord(&(*place, low));
+            let y = y + 6 + NAME_HEIGHT * (at % lines) as i32;
+            plot.draw(&Text::new(name.as_str(), (x, y), centred.clone()))?;
+        }
         for (line, colour) in self.lines.iter().zip(COLOURS) {
             let style = ShapeStyle { color: colour.to_rgba(), filled: true, stroke_width: 2 };
             let found = || {
@@ -173,6 +189,14 @@ impl Figure {
         }
         page.present()?;
         Ok(())
+    }
+
+    /// Over how many lines the names below an abscissa of this width are spread,
+    /// so that none covers another.
+    fn name_lines(&self, width: usize) -> usize {
+        let longest = self.ticks.iter().map(|tick| tick.1.chars().count()).max().unwrap_or(0);
+        let room = width.saturating_sub(BESIDE_PLOT) / self.ticks.len().max(1);
+        (longest * LETTER).div_ceil(room.max(1)).clamp(1, 3)
     }
 
     /// The names of lines with their colours, and without one what crosses are.

@@ -109,6 +109,16 @@ pub(crate) fn published(number: f64, format: Option<Format>) -> String {
     }
 }
 
+/// A bound that was computed from a published number, to the digits that mean
+/// something: three, or tenths of a percent.
+pub(crate) fn bound(number: f64, format: Option<Format>) -> String {
+    let rounded = match format {
+        Some(Format::Percent | Format::Change | Format::Share) => (number * 1e3).round() / 1e3,
+        _ => significant(number, 3).parse().unwrap_or(number),
+    };
+    published(rounded, format)
+}
+
 /// A value in a few characters, a number with its interval.
 pub(crate) fn plain(value: &Value, matrix: &Matrix) -> String {
     write(value, Format::Interval, matrix)
@@ -137,11 +147,27 @@ fn write(value: &Value, format: Format, matrix: &Matrix) -> String {
 
 /// A number with its interval, if it has one: `0.81 ± 0.02`.
 pub(crate) fn interval(number: &Estimate) -> String {
-    let mean = significant(number.mean(), 3);
-    match number.half_width() {
-        Some(width) if width > 0.0 => format!("{mean} ± {}", significant(width, 2)),
-        _ => mean,
+    with_width(number.mean(), number.half_width())
+}
+
+/// A number with half the width of its interval, to no more places than that
+/// has.
+pub(crate) fn with_width(value: f64, half_width: Option<f64>) -> String {
+    let alone = significant(value, 3);
+    let Some(width) = half_width.filter(|width| *width > 0.0) else { return alone };
+    let width = significant(width, 2);
+    if !value.is_finite() || places(&alone) <= places(&width) {
+        return format!("{alone} ± {width}");
     }
+    let scale = 10f64.powi(places(&width));
+    // Adding zero takes the sign from what is rounded to nothing.
+    let rounded = (value * scale).round() / scale + 0.0;
+    format!("{rounded:.*} ± {width}", places(&width) as usize)
+}
+
+/// Digits behind the point.
+fn places(number: &str) -> i32 {
+    number.split_once('.').map_or(0, |(_, behind)| behind.len() as i32)
 }
 
 /// A number to so many significant digits, whole ones in full; `none` for no number.
@@ -179,6 +205,16 @@ mod tests {
         }
         assert_eq!(interval(&Estimate::of_run(0.8061, Some(0.0213))), "0.806 ± 0.021");
         assert_eq!(interval(&Estimate::exact(3.0)), "3.00");
+        // What the interval swallows is not printed.
+        for (value, width, text) in [
+            (61.24, 164.0, "61 ± 164"),
+            (-0.000_19, 0.011, "0.000 ± 0.011"),
+            (0.002_58, 0.06, "0.003 ± 0.060"),
+            (27.04, 0.551, "27.0 ± 0.55"),
+            (1234.5, 0.2, "1234 ± 0.20"),
+        ] {
+            assert_eq!(with_width(value, Some(width)), text);
+        }
     }
 
     #[test]
@@ -193,6 +229,21 @@ mod tests {
             (338.0, "{1:value}", "338"),
         ] {
             assert_eq!(published(number, format(shown)), text, "{shown}");
+        }
+    }
+
+    #[test]
+    fn a_computed_bound_has_no_more_digits_than_it_means() {
+        let percent = Some(Format::Percent);
+        for (number, format, text) in [
+            (2000.0 * (1.0 - 1.0 / 3.0), Some(Format::Whole), "1333"),
+            (22.0 * (1.0 - 1.0 / 3.0), None, "14.7"),
+            (12.0 * (1.0 + 1.0 / 3.0), None, "16"),
+            (-0.292 * (1.0 + 1.0 / 3.0), percent, "-38.9 %"),
+            (0.07 * (1.0 - 1.0 / 3.0), percent, "+4.7 %"),
+            (0.756 * (1.0 + 1.0 / 3.0), percent, "+100.8 %"),
+        ] {
+            assert_eq!(bound(number, format), text);
         }
     }
 

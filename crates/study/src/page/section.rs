@@ -200,10 +200,7 @@ fn numbers(x: &str, figure: &Figure, section: &mut String) {
     let _ = writeln!(section, "| {x} | {} |\n|---{}|", names.join(" | "), "|---".repeat(names.len()));
     for (at, (place, tick)) in figure.ticks.iter().enumerate() {
         let cell = |point: Option<(f64, Option<f64>)>| match point {
-            Some((value, Some(width))) if width > 0.0 => {
-                format!("{} ± {}", text::significant(value, 3), text::significant(width, 2))
-            }
-            Some((value, _)) => text::significant(value, 3),
+            Some((value, width)) => text::with_width(value, width),
             None => String::new(),
         };
         let mut cells = Vec::new();
