@@ -154,7 +154,8 @@ pub(crate) fn interval(number: &Estimate) -> String {
 /// has.
 pub(crate) fn with_width(value: f64, half_width: Option<f64>) -> String {
     let alone = significant(value, 3);
-    let Some(width) = half_width.filter(|width| *width > 0.0) else { return alone };
+    // Seeds that all give the same leave a width of rounding.
+    let Some(width) = half_width.filter(|width| *width > 1e-12 * value.abs()) else { return alone };
     let width = significant(width, 2);
     if !value.is_finite() || places(&alone) <= places(&width) {
         return format!("{alone} ± {width}");
@@ -212,6 +213,7 @@ mod tests {
             (0.002_58, 0.06, "0.003 ± 0.060"),
             (27.04, 0.551, "27.0 ± 0.55"),
             (1234.5, 0.2, "1234 ± 0.20"),
+            (0.205, 3e-17, "0.205"),
         ] {
             assert_eq!(with_width(value, Some(width)), text);
         }
