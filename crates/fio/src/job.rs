@@ -131,6 +131,27 @@ pub(crate) enum ExitWhat {
     Stonewall,
 }
 
+/// Which of its files a job turns to next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Service {
+    RoundRobin,
+    Sequential,
+    Random,
+}
+
+/// The files of a job, where it works on files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FilesOfJob {
+    pub(crate) directory: Option<String>,
+    pub(crate) names: Vec<String>,
+    pub(crate) number: Option<u64>,
+    pub(crate) service: Service,
+    /// I/Os to a file before the next one's turn.
+    pub(crate) service_ios: u64,
+    pub(crate) overwrite: bool,
+    pub(crate) create_on_open: bool,
+}
+
 /// One job: everything that its options say. Clones by `numjobs` share it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Job {
@@ -205,6 +226,7 @@ pub(crate) struct Job {
     pub(crate) ramp: Duration,
     pub(crate) start_delay: (Duration, Duration),
 
+    pub(crate) files: FilesOfJob,
     pub(crate) percentiles: Vec<f64>,
     pub(crate) clat_percentiles: bool,
     pub(crate) lat_percentiles: bool,
@@ -272,6 +294,15 @@ impl Job {
             time_based: false,
             ramp: Duration::ZERO,
             start_delay: (Duration::ZERO, Duration::ZERO),
+            files: FilesOfJob {
+                directory: None,
+                names: Vec::new(),
+                number: None,
+                service: Service::RoundRobin,
+                service_ios: 1,
+                overwrite: false,
+                create_on_open: false,
+            },
             percentiles: vec![
                 1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9,
                 99.95, 99.99,

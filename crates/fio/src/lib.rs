@@ -21,6 +21,8 @@
 //! | `parse.rs` | a job file as a whole |
 //! | `region.rs` | where a job works, and how much it does |
 //! | `offsets.rs` | where the next block lies |
+//! | `places.rs` | which of a job's files it lies in |
+//! | `files.rs` | jobs on files: a program |
 //! | `sizes.rs` | how large it is |
 //! | `permutation.rs`, `coverage.rs` | each block once |
 //! | `skew.rs` | popular blocks |
@@ -34,6 +36,7 @@
 mod coverage;
 mod error;
 mod expression;
+mod files;
 mod grammar;
 mod ini;
 mod job;
@@ -43,6 +46,7 @@ mod options;
 mod pace;
 mod parse;
 mod permutation;
+mod places;
 mod progress;
 mod readers;
 mod region;
@@ -58,6 +62,7 @@ mod units;
 mod worker;
 
 pub use error::FioError;
+pub use files::FioProgram;
 pub use options::reference;
 pub use parse::{IgnoredOption, JobSet};
 pub use results::{BehindRate, FioReport, FioResults};

@@ -20,6 +20,9 @@ pub(crate) type Read = fn(&mut Job, Value<'_>) -> Result<(), String>;
 pub(crate) enum Treatment {
     /// It does what it does in fio.
     Simulated(Read),
+    /// It does what it does in fio, on files. A volume's jobs have no use for it, and
+    /// where values are given here it would change their I/O: they take only those.
+    OnFiles(Read, &'static [&'static str]),
     /// It does not change the I/O that a volume sees.
     Ignored,
     /// It would change the I/O; only the values that switch it off are taken.
@@ -61,6 +64,7 @@ pub fn reference() -> String {
         for entry in OPTIONS.iter().filter(|entry| wanted(&entry.treatment)) {
             let names: Vec<String> = entry.names.iter().map(|name| format!("`{name}`")).collect();
             let off = match entry.treatment {
+                Treatment::OnFiles(_, off @ [_, ..]) => format!(" (allowed on a volume: {})", off.join(", ")),
                 Treatment::Refused(off @ [_, ..]) => format!(" (allowed: {})", off.join(", ")),
                 _ => String::new(),
             };
@@ -68,6 +72,11 @@ pub fn reference() -> String {
         }
     };
     table("Simulated", "These do what they do in fio.", |it| matches!(it, Treatment::Simulated(_)));
+    table(
+        "Files",
+        "These do what they do in fio in a job on files. On a volume those with allowed values are refused but for these, and the others change nothing.",
+        |it| matches!(it, Treatment::OnFiles(..)),
+    );
     table("Ignored", "These do not change what a volume sees. A run lists those that it met.", |it| {
         matches!(it, Treatment::Ignored)
     });

@@ -18,6 +18,9 @@ pub struct JobSet {
     pub(crate) global: Vec<(String, String)>,
     ignored: Vec<IgnoredOption>,
     described: String,
+    /// What keeps the jobs from a volume, and from files.
+    pub(crate) off_volume: Option<FioError>,
+    pub(crate) off_files: Option<FioError>,
 }
 
 /// An option that was met and does not change the I/O here.
@@ -48,9 +51,14 @@ impl JobSet {
             global: Vec::new(),
             ignored: Vec::new(),
             described: String::new(),
+            off_volume: None,
+            off_files: None,
         };
         for section in &sections {
             let job = set.read_job(section)?;
+            if set.off_files.is_none() {
+                set.off_files = crate::files::check(&set, &job, section).err();
+            }
             set.place(job)?;
         }
         set.described = sections.iter().map(described).collect();
@@ -114,12 +122,20 @@ impl JobSet {
         match entry.treatment {
             Treatment::Simulated(read) => read(job, Value { text: value.as_deref(), kb_base })
                 .map_err(|problem| self.error(Some(*line), option, problem)),
-            Treatment::Ignored => {
-                let name = entry.names.iter().find(|name| *name == option).copied().unwrap_or_default();
-                let place = self.ignored.binary_search_by_key(&name, |ignored| ignored.name);
-                if let Err(place) = place {
-                    self.ignored.insert(place, IgnoredOption { name, why: entry.note });
+            Treatment::OnFiles(read, off) => {
+                read(job, Value { text: value.as_deref(), kb_base })
+                    .map_err(|problem| self.error(Some(*line), option, problem))?;
+                if !off.is_empty() && !value.as_deref().is_some_and(|value| off.contains(&value)) {
+                    let message = "every job works on one volume here; it is for jobs on files, which [host.files] of a stack gives";
+                    let error = self.error(Some(*line), option, message);
+                    self.off_volume.get_or_insert(error);
+                } else if off.is_empty() {
+                    self.ignore(entry, option, "every job works on the volume");
                 }
+                Ok(())
+            }
+            Treatment::Ignored => {
+                self.ignore(entry, option, entry.note);
                 Ok(())
             }
             Treatment::Refused(off) if value.as_deref().is_some_and(|value| off.contains(&value)) => Ok(()),
@@ -127,6 +143,14 @@ impl JobSet {
                 let message = format!("is not simulated, and would change the I/O: {}", entry.note);
                 Err(self.error(Some(*line), option, message))
             }
+        }
+    }
+
+    fn ignore(&mut self, entry: &options::OptionEntry, option: &str, why: &'static str) {
+        let name = entry.names.iter().copied().find(|name| *name == option).unwrap_or_default();
+        let place = self.ignored.binary_search_by_key(&name, |ignored| ignored.name);
+        if let Err(place) = place {
+            self.ignored.insert(place, IgnoredOption { name, why });
         }
     }
 

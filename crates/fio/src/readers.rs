@@ -2,7 +2,7 @@
 //! Values with a grammar of their own are in `grammar.rs`.
 
 use crate::grammar;
-use crate::job::{Blocks, Direction, Engine, ExitWhat, Job, Sequencer, ThinkAfter, Work};
+use crate::job::{Blocks, Direction, Engine, ExitWhat, Job, Sequencer, Service, ThinkAfter, Work};
 use crate::options::Value;
 use crate::units::{TimeUnit, amount, each_direction, integer, range, time};
 use fullstroke_contract::PriorityClass;
@@ -416,6 +416,47 @@ pub(crate) fn clat_percentiles(job: &mut Job, value: Value<'_>) -> Done {
 
 pub(crate) fn lat_percentiles(job: &mut Job, value: Value<'_>) -> Done {
     job.lat_percentiles = value.switch()?;
+    Ok(())
+}
+
+pub(crate) fn directory(job: &mut Job, value: Value<'_>) -> Done {
+    job.files.directory = Some(value.required()?.to_owned());
+    Ok(())
+}
+
+pub(crate) fn filename(job: &mut Job, value: Value<'_>) -> Done {
+    job.files.names = value.required()?.split(':').map(str::to_owned).collect();
+    Ok(())
+}
+
+/// More would be a slip.
+const FILES_MAX: u64 = 1 << 16;
+
+pub(crate) fn nrfiles(job: &mut Job, value: Value<'_>) -> Done {
+    job.files.number = Some(value.within(0, FILES_MAX)?).filter(|number| *number > 0);
+    Ok(())
+}
+
+pub(crate) fn file_service_type(job: &mut Job, value: Value<'_>) -> Done {
+    let text = value.required()?;
+    let (kind, ios) = text.split_once(':').unwrap_or((text, "1"));
+    job.files.service = match kind {
+        "roundrobin" | "0" | "1" => Service::RoundRobin,
+        "sequential" => Service::Sequential,
+        "random" => Service::Random,
+        _ => return Err(format!("found `{kind}`; expected roundrobin, sequential or random")),
+    };
+    job.files.service_ios = integer(ios, value.kb_base)?.max(1);
+    Ok(())
+}
+
+pub(crate) fn overwrite(job: &mut Job, value: Value<'_>) -> Done {
+    job.files.overwrite = value.switch()?;
+    Ok(())
+}
+
+pub(crate) fn create_on_open(job: &mut Job, value: Value<'_>) -> Done {
+    job.files.create_on_open = value.switch()?;
     Ok(())
 }
 

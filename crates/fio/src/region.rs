@@ -43,20 +43,21 @@ pub(crate) fn region(job: &Job, clone: u32, capacity: Sectors) -> Result<Region,
             format!("the region of {length} bytes from {start} on holds no block of {largest} bytes");
         return Err(("size", message));
     }
+    let (iteration, limit) = amounts(job, length, said, job.io_size.map(|amount| bytes(amount, volume)));
+    Ok(Region { start, length, iteration, limit })
+}
+
+/// What one iteration issues at most, and all: of `length` bytes, of which `said` are
+/// to be done.
+pub(crate) fn amounts(job: &Job, length: u64, said: Option<u64>, io_size: Option<u64>) -> (u64, u64) {
     let size = said.unwrap_or(length).min(length);
-    let io_size = job.io_size.map(|amount| bytes(amount, volume));
     let twice = if job.work == Work::TrimThenWrite { 2 } else { 1 };
     let limit = io_size.or(said.filter(|_| job.file_size.is_some())).unwrap_or(size);
     // fio lets these go on to `io_size` without beginning anew.
     let endless = (job.work == Work::Mixed && !job.random)
         || (job.random && !job.random_map && job.work != Work::Only(Direction::Read));
     let iteration = if endless { size.max(limit) } else { size };
-    Ok(Region {
-        start,
-        length,
-        iteration: iteration.saturating_mul(twice),
-        limit: limit.saturating_mul(twice),
-    })
+    (iteration.saturating_mul(twice), limit.saturating_mul(twice))
 }
 
 /// Percentages are rounded up to `offset_align`, or to the smallest block.

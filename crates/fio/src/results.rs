@@ -76,6 +76,30 @@ impl FioResults {
         all.min_by(|one, other| one.share.total_cmp(&other.share))
     }
 
+    /// All jobs together, by name: MB/s, I/Os a second of the longest job's time, and
+    /// latencies, of the directions that there were.
+    pub(crate) fn figures(&self) -> Vec<(&'static str, f64)> {
+        const NAMES: [[&str; 4]; 2] = [
+            ["read_mb_per_s", "read_iops", "read_clat_ms_mean", "read_clat_ms_p99"],
+            ["write_mb_per_s", "write_iops", "write_clat_ms_mean", "write_clat_ms_p99"],
+        ];
+        let mut all = Tally::default();
+        self.tallies.iter().for_each(|tally| all.add(tally));
+        let seconds = all.elapsed.as_secs_f64();
+        let there = NAMES.iter().zip(&all.lanes).filter(|(_, lane)| lane.ios() > 0 && seconds > 0.0);
+        let told = there.flat_map(|(names, lane)| {
+            let ms = |ns: f64| ns / 1e6;
+            let figures = [
+                lane.bytes as f64 / 1e6 / seconds,
+                lane.ios() as f64 / seconds,
+                ms(lane.latency_ns.mean()),
+                ms(lane.percentile_ns(99.0) as f64),
+            ];
+            names.iter().copied().zip(figures)
+        });
+        told.collect()
+    }
+
     /// The results so far; complete when the run is over. `drives` are named
     /// with what they counted over `span`.
     pub fn report(&self, drives: Vec<(String, MemberStatistics)>, span: Duration) -> FioReport {

@@ -1,11 +1,13 @@
 //! All workers of a job file as one source of requests.
 
 use crate::job::{ExitWhat, Job};
+use crate::places::Ground;
+use crate::region::Misfit;
 use crate::results::FioResults;
 use crate::tally::Tally;
 use crate::worker::{Desk, InFlight, Worker};
 use crate::{FioError, JobSet};
-use fullstroke_contract::{Completion, Cx, Node, Out, Port, Slots, Source, Wake};
+use fullstroke_contract::{Completion, Cx, Node, Out, Port, Slots, Source, Status, Wake};
 use fullstroke_units::{Sectors, Seed, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -45,11 +47,28 @@ impl FioSource {
         seed: Seed,
         requests: Option<u64>,
     ) -> Result<FioSource, FioError> {
+        if let Some(error) = &set.off_volume {
+            return Err(error.clone());
+        }
+        let expected = set.jobs.iter().map(|job| expected(job, capacity)).sum::<Option<u64>>();
+        let ground = |job: &Job, clone: u32| Ok(crate::region::region(job, clone, capacity)?.into());
+        FioSource::on(set, &ground, seed, requests, expected)
+    }
+
+    /// The source whose workers have their ground, by job and clone.
+    pub(crate) fn on(
+        set: &JobSet,
+        ground: &dyn Fn(&Job, u32) -> Result<Ground, Misfit>,
+        seed: Seed,
+        requests: Option<u64>,
+        expected: Option<u64>,
+    ) -> Result<FioSource, FioError> {
         let mut workers = Vec::with_capacity(set.workers());
         for job in &set.jobs {
             let job = Arc::new(job.clone());
             for clone in 0..job.clones {
-                let worker = Worker::new(&job, workers.len() as u32, clone, capacity, seed);
+                let number = workers.len() as u32;
+                let worker = ground(&job, clone).and_then(|ground| Worker::new(&job, number, ground, seed));
                 let worker = worker.map_err(|(option, message)| {
                     set.error(Some(job.line), option, format!("[{}]: {message}", job.name))
                 })?;
@@ -59,7 +78,6 @@ impl FioSource {
         let mut stages = vec![0; workers.last().map_or(0, |worker| worker.job.stage) + 1];
         workers.iter().for_each(|worker| stages[worker.job.stage] += 1);
         let jobs = set.jobs.iter().map(|job| job.clones as usize).collect();
-        let expected = set.jobs.iter().map(|job| expected(job, capacity)).sum::<Option<u64>>();
         let mut source = FioSource {
             tallies: vec![Tally::default(); workers.len()],
             set: set.clone(),
@@ -87,6 +105,25 @@ impl FioSource {
     /// knows when a job began, ramped up and ended.
     pub fn results(&self) -> FioResults {
         FioResults::new(&self.set, &self.workers, self.tallies.clone())
+    }
+
+    pub(crate) fn worker(&mut self, number: usize) -> &mut Worker {
+        &mut self.workers[number]
+    }
+
+    /// One worker goes on, if its time has come.
+    pub(crate) fn go_on(&mut self, now: Time, number: u32, out: &mut Out) {
+        self.ready.push(number);
+        self.settle(now, out);
+    }
+
+    /// A request has finished that in truth began at `began`.
+    pub(crate) fn finished(&mut self, began: Time, now: Time, slot: u32, status: Status, out: &mut Out) {
+        self.slots[slot].submitted = began;
+        let flight = self.slots.take(slot);
+        let at = flight.worker as usize;
+        self.workers[at].completed(now, &flight, status, &mut self.tallies[at]);
+        self.go_on(now, flight.worker, out);
     }
 
     /// Lets go on all that is ready, and all that becomes so.

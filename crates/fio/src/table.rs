@@ -8,6 +8,15 @@ const fn simulated(names: &'static [&'static str], read: Read, note: &'static st
     OptionEntry { names, treatment: Treatment::Simulated(read), note }
 }
 
+const fn on_files(
+    names: &'static [&'static str],
+    read: Read,
+    volume: &'static [&'static str],
+    note: &'static str,
+) -> OptionEntry {
+    OptionEntry { names, treatment: Treatment::OnFiles(read, volume), note }
+}
+
 const fn ignored(names: &'static [&'static str], note: &'static str) -> OptionEntry {
     OptionEntry { names, treatment: Treatment::Ignored, note }
 }
@@ -155,10 +164,41 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     simulated(&["clat_percentiles"], read::clat_percentiles, "whether clat_ns has percentiles"),
     simulated(&["lat_percentiles"], read::lat_percentiles, "whether lat_ns has percentiles"),
     simulated(&["kb_base"], read::kb_base, "1000 or 1024: what k, m, g multiply by"),
+    on_files(&["directory"], read::directory, NEVER, "where the job's files are"),
+    on_files(
+        &["filename"],
+        read::filename,
+        NEVER,
+        "the job's files, with `:` between them, which its clones share; without it each clone has its own, called JOB.CLONE.FILE",
+    ),
+    on_files(
+        &["nrfiles"],
+        read::nrfiles,
+        &["0", "1"],
+        "how many files each clone has; `size` is split over them",
+    ),
+    on_files(
+        &["file_service_type"],
+        read::file_service_type,
+        &["0", "1"],
+        "roundrobin, sequential or random: which file is next; `:n` for n I/Os to each",
+    ),
+    on_files(
+        &["overwrite"],
+        read::overwrite,
+        NEVER,
+        "files that are written are laid out before the run; without it they grow as they are written",
+    ),
+    on_files(
+        &["create_on_open"],
+        read::create_on_open,
+        NEVER,
+        "files are made when they are opened: for jobs that only write",
+    ),
     ignored(&["description"], "text for people"),
     ignored(
-        &["filename", "directory", "filename_format", "unique_filename"],
-        "every job works on the volume",
+        &["filename_format", "unique_filename"],
+        "every job works on the volume; files have the names that fio gives them unless told",
     ),
     ignored(&["invalidate", "fadvise_hint", "pre_read"], "there is no page cache"),
     ignored(
@@ -187,13 +227,11 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
         &[
             "create_serialize",
             "create_fsync",
-            "create_on_open",
             "allow_file_create",
             "allow_mounted_write",
             "fallocate",
             "unlink",
             "unlink_each_loop",
-            "overwrite",
             "openfiles",
             "lockfile",
         ],
@@ -311,11 +349,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
         &["0", "none"],
         "verification reads back what was written; describe those reads as a job of their own",
     ),
-    refused(
-        &["nrfiles", "opendir", "file_service_type", "file_append"],
-        &["0", "1"],
-        "every job works on one volume",
-    ),
+    refused(&["opendir", "file_append"], &["0", "1"], "every job works on one volume"),
     refused(&["fill_device", "fill_fs"], ZERO, "give size= instead"),
     refused(&["create_only"], ZERO, "there would be no I/O"),
     refused(

@@ -5,14 +5,15 @@
 //! the thread waits.
 
 use crate::job::{Direction, Engine, Job, ThinkAfter, Work};
-use crate::offsets::{Block, Offsets};
+use crate::offsets::Block;
 use crate::pace::Pace;
+use crate::places::{Ground, Places};
 use crate::progress::Progress;
-use crate::region::{Misfit, region};
+use crate::region::Misfit;
 use crate::tally::Tally;
 use crate::think::Thinking;
 use fullstroke_contract::{Extent, Hints, Operation, Out, Request, RequestId, Slots, Status};
-use fullstroke_units::{Duration, Random, SECTOR_BYTES, Sectors, Seed, Time};
+use fullstroke_units::{Duration, Random, SECTOR_BYTES, Seed, Time};
 use std::sync::Arc;
 
 /// What a worker remembers of a request in flight.
@@ -22,7 +23,7 @@ pub(crate) struct InFlight {
     /// `None` for a flush.
     direction: Option<Direction>,
     bytes: u64,
-    submitted: Time,
+    pub(crate) submitted: Time,
 }
 
 /// What a worker works with: the request's way out, and what is counted.
@@ -68,7 +69,7 @@ pub(crate) struct Worker {
     /// Its number from 0, over all jobs.
     pub(crate) number: u32,
     seed: Seed,
-    offsets: Offsets,
+    offsets: Places,
     /// Offsets, sizes and directions.
     choice: Random,
     /// Poisson arrivals.
@@ -91,21 +92,15 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Worker `number`, clone `clone` of `job`, on a volume of `capacity`.
+    /// Worker `number`, on its part of a volume, or on its files.
     ///
     /// # Errors
     /// The option that does not fit the volume.
-    pub(crate) fn new(
-        job: &Arc<Job>,
-        number: u32,
-        clone: u32,
-        capacity: Sectors,
-        seed: Seed,
-    ) -> Result<Worker, Misfit> {
+    pub(crate) fn new(job: &Arc<Job>, number: u32, ground: Ground, seed: Seed) -> Result<Worker, Misfit> {
         let seed = job.seed.map_or(seed, Seed);
-        let region = region(job, clone, capacity)?;
         let mut choice = stream(seed, number, "choice");
-        let offsets = Offsets::new(job, region, &mut stream(seed, number, "popular places"), &mut choice)?;
+        let progress = Progress::new(job, &ground.whole);
+        let offsets = Places::new(job, ground, &mut stream(seed, number, "popular places"), &mut choice)?;
         Ok(Worker {
             job: Arc::clone(job),
             number,
@@ -120,13 +115,23 @@ impl Worker {
             ramping: true,
             ramp_end: Time::ZERO,
             stop: Time::NEVER,
-            progress: Progress::new(job, &region),
+            progress,
             thinking: Thinking::new(job),
             writes: 0,
             flush_due: false,
             held: None,
             trimmed: None,
         })
+    }
+
+    /// The files, by their places, that a flush now is of: all at an iteration's end, else
+    /// the one whose turn it is, as in fio.
+    pub(crate) fn flushed_files(&mut self) -> std::ops::Range<usize> {
+        if self.phase == Phase::Flushing(Next::Iterate) {
+            return 0..self.offsets.files();
+        }
+        let file = self.offsets.turn(&mut self.choice);
+        file..file + 1
     }
 
     pub(crate) fn is_waiting(&self) -> bool {

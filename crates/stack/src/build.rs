@@ -172,7 +172,7 @@ impl Stack {
             }
             let in_host = |error: ConfigError| error.below("host");
             let block = over(self.host.build(underneath).map_err(in_host)?, array);
-            if self.workloads.are_programs() {
+            if self.workloads.are_programs(self.upper.has_files()) {
                 // Their memory holds pages of files, and stands with these.
                 return Ok(block);
             }

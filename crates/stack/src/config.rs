@@ -182,9 +182,10 @@ impl Stack {
         named.map_or(Vec::new(), |path| fullstroke_trace::files_of(&path).unwrap_or(vec![path]))
     }
 
-    /// Whether the workload is a job file of fio's.
+    /// Whether the workload is a job file of fio's, and not one on files.
     pub fn has_job_file(&self) -> bool {
         self.workloads.one().is_some_and(Workload::is_job_file)
+            && !self.workloads.are_programs(self.upper.has_files())
     }
 
     /// How many media streams the workload starts, if it is one of streams.

@@ -37,6 +37,11 @@ impl UpperConfig {
         Ok(UpperConfig { files: files.map_err(|error| error.below("files"))? })
     }
 
+    /// Whether there is a file system.
+    pub(crate) fn has_files(&self) -> bool {
+        self.files.is_some()
+    }
+
     /// The programs of a host above its file system; `None` if its workloads are none.
     /// `at` is the path of the host's table.
     ///
@@ -53,7 +58,8 @@ impl UpperConfig {
     ) -> Result<Option<Vfs>, StackError> {
         let (host, at) = host;
         let mut build = || {
-            let Some(started) = workloads.programs(ground.seed, ground.start, numbers)? else {
+            let started = workloads.programs(ground.seed, ground.start, self.has_files(), numbers)?;
+            let Some(started) = started else {
                 return self.check_unused().map(|()| None).map_err(|error| error.below(at));
             };
             let name = started.first().map_or("", |first| &first.name).to_owned();

@@ -36,8 +36,11 @@ pub(crate) trait Workload: Send + Sync {
 
     /// The program that it is, if it is one: it works on files, and has no source of
     /// its own.
-    fn program(&self, _seed: Seed) -> Option<StartedAs> {
-        None
+    ///
+    /// # Errors
+    /// What it was told does not go with files.
+    fn program(&self, _seed: Seed) -> Result<Option<StartedAs>, ConfigError> {
+        Ok(None)
     }
 
     /// Changes its keys for the digest of the stack: files are what they say,

@@ -87,6 +87,12 @@ impl Numbers {
     }
 }
 
+/// The program that a workload is. One that can do without files is none where the
+/// host has none.
+fn program_of(workload: &dyn Workload, seed: Seed, files: bool) -> Result<Option<StartedAs>, ConfigError> {
+    if !files && workload.is_job_file() { Ok(None) } else { workload.program(seed) }
+}
+
 impl Workloads {
     /// Reads what a table of the document, at `place` in it, says of them; files
     /// that they name lie in `folder`.
@@ -166,9 +172,9 @@ impl Workloads {
         Ok(SideBySide::new(parts).numbered_from(first))
     }
 
-    /// Whether they are programs.
-    pub(crate) fn are_programs(&self) -> bool {
-        let is_program = |workload: &dyn Workload| workload.program(Seed(0)).is_some();
+    /// Whether they are programs, on a host that has `files` or has none.
+    pub(crate) fn are_programs(&self, files: bool) -> bool {
+        let is_program = |workload: &dyn Workload| !matches!(program_of(workload, Seed(0), files), Ok(None));
         match self {
             Workloads::Clients => false,
             Workloads::One(one) => is_program(&**one),
@@ -184,6 +190,7 @@ impl Workloads {
         &self,
         seed: Seed,
         start: Duration,
+        files: bool,
         numbers: &mut Numbers,
     ) -> Result<Option<Vec<Started>>, ConfigError> {
         let mut started = |name: Option<&WorkloadKeys>, one: StartedAs| Started {
@@ -197,13 +204,15 @@ impl Workloads {
         };
         match self {
             Workloads::Clients => Ok(None),
-            Workloads::One(one) => Ok(one.program(seed).map(|program| vec![started(None, program)])),
+            Workloads::One(one) => {
+                Ok(program_of(&**one, seed, files)?.map(|program| vec![started(None, program)]))
+            }
             Workloads::Several(several) => {
                 let mut all = Vec::new();
                 let mut other = None;
                 for (index, named) in several.iter().enumerate() {
                     let seed = seed.of(&format!("workload {}", named.keys.name));
-                    match named.workload.program(seed) {
+                    match program_of(&*named.workload, seed, files)? {
                         Some(program) => all.push(started(Some(&named.keys), program)),
                         None => other = other.or(Some(index)),
                     }

@@ -239,3 +239,58 @@ fn every_program_runs_on_every_file_system_on_a_disk_and_on_an_array() {
         }
     }
 }
+
+fn run_job(job: &str) -> (Outcome, Seen) {
+    let text = on("ext4", DISK).replace(SCRIPT, "[workload]\nkind = \"fio\"\npath = \"list\"\n");
+    run(&text, &format!("[global]\ndirectory=d\nbs=4k\n{job}"))
+}
+
+#[test]
+fn a_job_file_of_files_goes_through_memory() {
+    let (twice, seen) = run_job("[a]\nrw=read\nsize=8m\nnrfiles=4\nloops=2\n");
+    assert_eq!(operation(&twice, "read").calls, 4096);
+    assert_eq!(operation(&twice, "open").calls, 4);
+    // The second time all of it is there.
+    let read = sectors(&seen, Operation::Read);
+    assert!((16384..18000).contains(&read), "{read}");
+    let (direct, seen) = run_job("[a]\nrw=read\nsize=8m\nnrfiles=4\nloops=2\ndirect=1\n");
+    assert_eq!(operation(&direct, "read").calls, 4096);
+    assert!(sectors(&seen, Operation::Read) >= 32768);
+}
+
+#[test]
+fn an_fsync_for_each_write_of_a_job_is_paid_for() {
+    let elapsed = |outcome: &Outcome| told(outcome).programs[0].elapsed.as_secs_f64();
+    let (lazy, _) = run_job("[a]\nrw=write\nsize=400k\n");
+    let (eager, seen) = run_job("[a]\nrw=write\nsize=400k\nfsync=1\n");
+    assert_eq!((operation(&lazy, "write").calls, operation(&eager, "write").calls), (100, 100));
+    assert_eq!(operation(&eager, "fsync").calls, 99);
+    let flushes = seen.requests.iter().filter(|request| request.operation == Operation::Flush).count();
+    assert!(flushes >= 99, "{flushes}");
+    assert!(elapsed(&eager) > 10.0 * elapsed(&lazy), "{} {}", elapsed(&eager), elapsed(&lazy));
+}
+
+#[test]
+fn a_job_that_files_cannot_have_is_refused_when_it_is_read() {
+    let text = on("ext4", DISK).replace(SCRIPT, "[workload]\nkind = \"fio\"\npath = \"list\"\n");
+    let error = load(&text, "[a]\ndirectory=d\nsize=1m\nioengine=libaio\niodepth=8\n");
+    let error =
+        error.and_then(|stack| stack.build().map(drop).map_err(|error| error.to_string())).err().unwrap();
+    assert!(error.contains("list:5") && error.contains("iodepth"), "{error}");
+    // Without files it is of the volume, as ever.
+    let volume = format!("[workload]\nkind = \"fio\"\npath = \"list\"\n{DISK}");
+    assert!(load(&volume, "[a]\ndirectory=d\nsize=1m\nioengine=libaio\niodepth=8\n").is_ok());
+}
+
+#[test]
+fn the_sample_job_on_files_runs() {
+    let job = concat!(env!("CARGO_MANIFEST_DIR"), "/../../samples/jobs/files/store.fio");
+    let text = on("xfs", DISK).replace(SCRIPT, "[workload]\nkind = \"fio\"\npath = \"list\"\n");
+    let (outcome, _) = run(&text, &fs::read_to_string(job).unwrap());
+    let (read, fsync) = (operation(&outcome, "read"), operation(&outcome, "fsync"));
+    assert_eq!((read.calls, fsync.calls), (1024, 511));
+    let report = &told(&outcome).programs[0];
+    let figure = |name| report.figures.iter().find(|(one, _)| *one == name).unwrap().1;
+    assert!(figure("read_clat_ms_mean") > 1.0 && figure("write_clat_ms_mean") < 1.0, "{report:?}");
+    assert!(report.text.contains("KiB/s"), "{report:?}");
+}

@@ -1,10 +1,10 @@
 //! A job file of fio's as a workload.
 
-use super::{Kind, Read, Workload, WorkloadError};
+use super::{Kind, Read, StartedAs, Workload, WorkloadError};
 use crate::StackError;
-use fullstroke_contract::Source;
 use fullstroke_contract::registry::{Entry, Keys, read, schema_of};
-use fullstroke_fio::{FioError, FioSource, JobSet};
+use fullstroke_contract::{ConfigError, Source};
+use fullstroke_fio::{FioError, FioProgram, FioSource, JobSet};
 use fullstroke_units::{Sectors, Seed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,6 +37,7 @@ struct FioConfig {
 struct JobFile {
     jobs: JobSet,
     requests: Option<u64>,
+    file: String,
 }
 
 /// Reads the file, too. Its `${NAME}` are those of the process's environment.
@@ -51,7 +52,7 @@ fn read_job_file(keys: &Keys, folder: &Path) -> Result<Box<dyn Workload>, Worklo
     };
     let environment = std::env::vars_os().filter_map(text_only).collect();
     let jobs = JobSet::parse(&file, &text, &environment).map_err(at_its_line)?;
-    Ok(Box::new(JobFile { jobs, requests: config.requests }))
+    Ok(Box::new(JobFile { jobs, requests: config.requests, file }))
 }
 
 fn at_its_line(error: FioError) -> StackError {
@@ -62,6 +63,16 @@ impl Workload for JobFile {
     fn source(&self, capacity: Sectors, seed: Seed) -> Result<Box<dyn Source>, WorkloadError> {
         let source = FioSource::new(&self.jobs, capacity, seed, self.requests).map_err(at_its_line)?;
         Ok(Box::new(source))
+    }
+
+    /// Where the host has files.
+    fn program(&self, seed: Seed) -> Result<Option<StartedAs>, ConfigError> {
+        if !self.jobs.is_of_files() {
+            return Ok(None);
+        }
+        let program = FioProgram::new(&self.jobs, seed, self.requests);
+        let program = program.map_err(|error| ConfigError::new("workload", error.to_string()))?;
+        Ok(Some(StartedAs { kind: ENTRY.name, file: Some(self.file.clone()), program: Box::new(program) }))
     }
 
     /// What counts is what the file says.

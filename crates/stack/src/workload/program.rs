@@ -79,9 +79,9 @@ impl Workload for Described {
         Err(ConfigError::new("kind", "a program works on files: say which in [host.files]").into())
     }
 
-    fn program(&self, seed: Seed) -> Option<StartedAs> {
+    fn program(&self, seed: Seed) -> Result<Option<StartedAs>, ConfigError> {
         let file = self.file.as_ref().map(|file| file.path.clone());
-        Some(StartedAs { kind: self.kind, file, program: self.recipe.program(seed) })
+        Ok(Some(StartedAs { kind: self.kind, file, program: self.recipe.program(seed) }))
     }
 
     /// What counts is what the file says.

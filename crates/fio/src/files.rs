@@ -1,0 +1,393 @@
+//! Jobs on files: a program whose processes are the clones of the jobs.
+//!
+//! The workers are those of a volume. Each has addresses of its own in which its
+//! files lie one behind another; what it issues there becomes a call.
+
+use crate::ini::{Section, Setting};
+use crate::job::{Direction, Engine, FilesOfJob, Job, Work};
+use crate::options::{Treatment, find};
+use crate::places::Ground;
+use crate::region::{Misfit, Region, amounts, bytes, region};
+use crate::units::Amount;
+use crate::{FioError, FioSource, JobSet};
+use fullstroke_contract::{Operation, Out, Request, Status};
+use fullstroke_programs::{Answer, Call, Fd, How, Laid, Next, Program, Report, Turn};
+use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Seed, Time};
+use std::collections::VecDeque;
+
+/// Options that are nothing to a volume and something to files, with the values that
+/// change nothing here, and what is expected.
+const REFUSED: &[(&[&str], &[&str], &str)] = &[
+    (&["prio", "prioclass"], &[], "calls have no I/O priority here; leave it out"),
+    (&["filename_format"], &[], "files are called JOB.CLONE.FILE; leave it out, or name them with filename="),
+    (&["unique_filename"], &["1"], "clones share what filename= names; leave it out"),
+    (&["openfiles"], &[], "all files of a job are open; leave it out"),
+    (&["fallocate"], &["none", "0"], "files grow as they are written; expected none"),
+    (&["invalidate"], &["0"], "what an earlier job left in memory stays there; expected 0"),
+    (&["pre_read"], &["0"], "expected 0; read the files in a job of their own, and go on behind a stonewall"),
+    (&["fadvise_hint"], &["0", "none"], "read-ahead is that of [host.memory]; expected 0"),
+    (&["unlink", "unlink_each_loop"], &["0"], "files stay; expected 0"),
+    (&["lockfile"], &["none"], "files are not locked; expected none"),
+    (&["create_fsync"], &["0"], "laying files out is not part of the run; expected 0"),
+    (&["create_serialize", "allow_mounted_write"], &["0", "1"], "expected 0 or 1"),
+    (&["allow_file_create"], &["1"], "files are made; expected 1"),
+    (&["offset_increment"], &["0"], "clones have files of their own; expected 0"),
+];
+
+const ENGINES: [&str; 8] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "libaio", "io_uring", "posixaio"];
+
+/// Whether a job can work on files.
+pub(crate) fn check(set: &JobSet, job: &Job, section: &Section) -> Result<(), FioError> {
+    let said = |names: &[&str]| {
+        let settings = section.own.iter().rev().chain(section.inherited.iter().rev());
+        settings.clone().find(|setting| names.contains(&setting.option.as_str()))
+    };
+    let error = |setting: Option<&Setting>, option: &str, message: String| {
+        let line = setting.map_or(section.line, |setting| setting.line);
+        let option = setting.map_or(option, |setting| setting.option.as_str());
+        Err(set.error(Some(line), option, message))
+    };
+    for (names, taken, message) in REFUSED {
+        let found = said(names).filter(|one| !taken.contains(&one.value.as_deref().unwrap_or("1")));
+        if found.is_some() {
+            return error(found, "", format!("is not simulated for jobs on files: {message}"));
+        }
+    }
+    let engine = said(&["ioengine"]);
+    let name = engine.and_then(|setting| setting.value.as_deref()).unwrap_or("psync");
+    if !ENGINES.contains(&name) {
+        return error(
+            engine,
+            "ioengine",
+            format!("found `{name}`; on files expected one of {}", ENGINES.join(", ")),
+        );
+    }
+    if job.engine != Engine::Synchronous && job.depth > 1 {
+        let message = format!(
+            "found {} with ioengine={name}; on files one call at a time is simulated: expected 1, or ioengine=psync, \
+             with which fio makes it 1",
+            job.depth
+        );
+        return error(said(&["iodepth"]), "iodepth", message);
+    }
+    if job.work.goes(Direction::Trim) {
+        return error(
+            said(&["rw", "readwrite"]),
+            "rw",
+            "files are not trimmed; expected reads and writes".to_owned(),
+        );
+    }
+    if job.files.create_on_open && job.work.goes(Direction::Read) {
+        let message = "there would be nothing to read; expected 0, or a job that only writes";
+        return error(said(&["create_on_open"]), "create_on_open", message.to_owned());
+    }
+    if let Some(device) = job.files.names.iter().find(|name| name.starts_with("/dev/")) {
+        return error(said(&["filename"]), "filename", format!("found `{device}`; expected a file"));
+    }
+    match (job.size, job.file_size) {
+        (Some(Amount::Percent(_)), _) => {
+            error(said(&["size"]), "size", "found a percentage; on files expected bytes".to_owned())
+        }
+        (None, None) => error(
+            None,
+            "size",
+            format!("[{}] does not say how large its files are; give size= or filesize=", job.name),
+        ),
+        _ => Ok(()),
+    }
+}
+
+impl FilesOfJob {
+    /// Whether its options are those of a job on files.
+    fn are_named(&self) -> bool {
+        let plain = self.names.iter().any(|name| !name.starts_with("/dev/"));
+        self.directory.is_some() || plain || self.number.is_some_and(|number| number > 1)
+    }
+
+    fn count(&self) -> u64 {
+        if self.names.is_empty() { self.number.unwrap_or(1) } else { self.names.len() as u64 }
+    }
+
+    /// As fio calls them.
+    fn path(&self, job: &str, clone: u32, file: u64) -> String {
+        let name = match self.names.get(file as usize) {
+            Some(name) => name.clone(),
+            None => format!("{job}.{clone}.{file}"),
+        };
+        self.directory.as_ref().map_or(name.clone(), |directory| {
+            format!("{}/{}", directory.trim_end_matches('/'), name.trim_start_matches('/'))
+        })
+    }
+}
+
+impl JobSet {
+    /// Whether its jobs work on files where there are some: one of them names a
+    /// directory, a file or how many files it has.
+    pub fn is_of_files(&self) -> bool {
+        self.jobs.iter().any(|job| job.files.are_named())
+    }
+}
+
+/// Where a file of a worker lies, in bytes.
+#[derive(Clone, Debug)]
+struct Place {
+    path: String,
+    /// In the worker's addresses.
+    start: u64,
+    bytes: u64,
+}
+
+/// The lengths of the files of a job. As in fio, the first ones are a block longer where
+/// `size` does not divide.
+fn lengths(job: &Job) -> Result<Vec<u64>, Misfit> {
+    let count = job.files.count();
+    let offset = bytes(job.offset, 0);
+    if let Some(each) = job.file_size {
+        return Ok(vec![each; count as usize]);
+    }
+    let block = job.used_blocks().map(crate::job::Blocks::smallest).min().unwrap_or(SECTOR_BYTES).max(1);
+    let blocks = bytes(job.size.unwrap_or(Amount::Bytes(0)), 0) / block;
+    if blocks < count {
+        return Err(("size", format!("{blocks} blocks of {block} bytes do not fill {count} files")));
+    }
+    let of = |file: u64| offset + (blocks / count + u64::from(file < blocks % count)) * block;
+    Ok((0..count).map(of).collect())
+}
+
+/// The files of a clone.
+fn places(job: &Job, clone: u32) -> Result<Vec<Place>, Misfit> {
+    let mut start = 0u64;
+    let lay = |(file, bytes): (usize, u64)| {
+        let place = Place { path: job.files.path(&job.name, clone, file as u64), start, bytes };
+        start = start.saturating_add(bytes.next_multiple_of(SECTOR_BYTES));
+        place
+    };
+    Ok(lengths(job)?.into_iter().enumerate().map(lay).collect())
+}
+
+fn ground(job: &Job, clone: u32) -> Result<Ground, Misfit> {
+    let all_of_it = Job { size: None, file_size: None, ..job.clone() };
+    let regions = places(job, clone)?.into_iter().map(|place| {
+        let region = region(&all_of_it, 0, Sectors(place.bytes / SECTOR_BYTES))?;
+        Ok(Region { start: place.start + region.start, ..region })
+    });
+    let regions = regions.collect::<Result<Vec<Region>, Misfit>>()?;
+    let length = regions.iter().map(|region| region.length).sum();
+    let said = job.size.map(|size| bytes(size, 0));
+    let (iteration, limit) = amounts(job, length, said, job.io_size.map(|size| bytes(size, length)));
+    Ok(Ground { whole: Region { start: 0, length, iteration, limit }, regions })
+}
+
+/// What a process does, by the index of the file.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Open(usize),
+    Read(usize, u64, u64),
+    Write(usize, u64, u64),
+    Fsync(usize),
+    Close(usize),
+}
+
+/// A clone of a job as a process.
+struct Process {
+    how: How,
+    places: Vec<Place>,
+    open: Vec<bool>,
+    steps: VecDeque<Step>,
+    /// The request that its last step ends, and the bytes of the step under way.
+    request: Option<u32>,
+    asked: Option<u64>,
+    ended: bool,
+}
+
+/// Jobs on files, as a program.
+pub struct FioProgram {
+    set: JobSet,
+    source: FioSource,
+    processes: Vec<Process>,
+    out: Out,
+}
+
+impl FioProgram {
+    /// The program at its beginning. `requests` ends it after so many I/Os.
+    ///
+    /// # Errors
+    /// An option that is not simulated for jobs on files, and a size that holds no
+    /// block.
+    pub fn new(set: &JobSet, seed: Seed, requests: Option<u64>) -> Result<FioProgram, FioError> {
+        if let Some(error) = &set.off_files {
+            return Err(error.clone());
+        }
+        let source = FioSource::on(set, &ground, seed, requests, None)?;
+        let mut processes = Vec::with_capacity(set.workers());
+        for job in &set.jobs {
+            for clone in 0..job.clones {
+                let places = places(job, clone)
+                    .map_err(|(option, message)| set.error(Some(job.line), option, message))?;
+                processes.push(Process::new(job, places));
+            }
+        }
+        Ok(FioProgram { set: set.clone(), source, processes, out: Out::new() })
+    }
+
+    /// Requests of the workers become steps of their processes.
+    fn collect(&mut self) {
+        for request in self.out.requests() {
+            let number = request.hints.process as usize - 1;
+            let process = &mut self.processes[number];
+            process.request = Some(request.id.0 as u32);
+            if request.operation == Operation::Flush {
+                self.source.worker(number).flushed_files().for_each(|file| process.fsync(file));
+            } else {
+                process.transfer(&request);
+            }
+        }
+    }
+
+    /// The call under way has ended.
+    fn heed(&mut self, now: Time, number: usize, answer: &Answer) -> Result<(), String> {
+        let process = &mut self.processes[number];
+        let bytes = answer.result.as_ref().map_err(|error| {
+            let job = &self.source.worker(number).job;
+            format!("job [{}], line {}: {}: {error}", job.name, job.line, answer.kind.name())
+        })?;
+        let asked = process.asked.take();
+        if !process.steps.is_empty() {
+            return Ok(());
+        }
+        if let Some(slot) = process.request.take() {
+            let whole = asked.is_none_or(|asked| asked == *bytes);
+            let status = if whole { Status::Done } else { Status::OutOfRange };
+            self.source.finished(answer.began, now, slot, status, &mut self.out);
+            self.collect();
+        }
+        Ok(())
+    }
+}
+
+impl Process {
+    fn new(job: &Job, places: Vec<Place>) -> Process {
+        let write = job.work != Work::Only(Direction::Read);
+        let how = How { write, create: write, direct: job.direct, durable: job.durable_writes, ..How::READ };
+        let open = vec![false; places.len()];
+        Process { how, places, open, steps: VecDeque::new(), request: None, asked: None, ended: false }
+    }
+
+    fn opened(&mut self, file: usize) {
+        if !std::mem::replace(&mut self.open[file], true) {
+            self.steps.push_back(Step::Open(file));
+        }
+    }
+
+    fn fsync(&mut self, file: usize) {
+        self.opened(file);
+        self.steps.push_back(Step::Fsync(file));
+    }
+
+    fn transfer(&mut self, request: &Request) {
+        let start = request.extent.start.0 * SECTOR_BYTES;
+        let bytes = request.extent.sectors.0 * SECTOR_BYTES;
+        let file = self.places.partition_point(|place| place.start <= start).saturating_sub(1);
+        let at = start - self.places[file].start;
+        self.opened(file);
+        self.steps.push_back(match request.operation {
+            Operation::Read => Step::Read(file, at, bytes),
+            _ => Step::Write(file, at, bytes),
+        });
+    }
+
+    fn close_all(&mut self) {
+        let open = self.open.iter().enumerate().filter(|(_, open)| **open);
+        self.steps.extend(open.map(|(file, _)| Step::Close(file)));
+    }
+
+    fn call(&mut self, step: Step) -> Call<'_> {
+        let fd = |file: usize| Fd(file as u32);
+        match step {
+            Step::Open(file) => Call::Open { path: &self.places[file].path, fd: fd(file), how: self.how },
+            Step::Read(file, at, bytes) => {
+                self.asked = Some(bytes);
+                Call::Read { fd: fd(file), at: Some(at), bytes }
+            }
+            Step::Write(file, at, bytes) => {
+                self.asked = Some(bytes);
+                Call::Write { fd: fd(file), at: Some(at), bytes }
+            }
+            Step::Fsync(file) => Call::Fsync { fd: fd(file) },
+            Step::Close(file) => Call::Close { fd: fd(file) },
+        }
+    }
+}
+
+impl Program for FioProgram {
+    fn processes(&self) -> u32 {
+        self.processes.len() as u32
+    }
+
+    /// What is read or overwritten is there; what is only written has its directory.
+    fn laid_out(&self) -> Vec<Laid> {
+        let jobs = self.set.jobs.iter().flat_map(|job| (0..job.clones).map(move |_| job));
+        let mut laid = Vec::new();
+        for (job, process) in jobs.zip(&self.processes) {
+            let directory = job.files.directory.iter();
+            laid.extend(directory.map(|path| Laid { path: path.clone(), bytes: None }));
+            if job.work.goes(Direction::Read) || job.files.overwrite {
+                let file = |place: &Place| Laid { path: place.path.clone(), bytes: Some(Bytes(place.bytes)) };
+                laid.extend(process.places.iter().map(file));
+            }
+        }
+        laid
+    }
+
+    fn next(&mut self, turn: Turn<'_>) -> Next<'_> {
+        let (now, number) = (turn.now, turn.process as usize);
+        if let Some(answer) = turn.answer
+            && let Err(message) = self.heed(now, number, answer)
+        {
+            return Next::Fail(message);
+        }
+        loop {
+            if let Some(step) = self.processes[number].steps.pop_front() {
+                return Next::Call(self.processes[number].call(step));
+            }
+            if self.source.worker(number).has_ended() {
+                if std::mem::replace(&mut self.processes[number].ended, true) {
+                    return Next::End;
+                }
+                self.processes[number].close_all();
+                continue;
+            }
+            let alarm = self.source.worker(number).alarm();
+            if alarm == Time::NEVER {
+                return Next::Wait;
+            }
+            if alarm > now {
+                return Next::Compute(alarm.since(now));
+            }
+            self.source.go_on(now, turn.process, &mut self.out);
+            self.collect();
+        }
+    }
+
+    /// fio's own words.
+    fn report(&self) -> Report {
+        let results = self.source.results();
+        let mut report = results.report(Vec::new(), Duration::ZERO);
+        // Those are of a volume.
+        report.ignored.clear();
+        let on_files = |name: &str| {
+            let checked = REFUSED.iter().any(|(names, ..)| names.contains(&name));
+            let simulated = find(name).is_some_and(|entry| matches!(entry.treatment, Treatment::OnFiles(..)));
+            checked || simulated
+        };
+        let ignored = self.set.ignored().iter().filter(|ignored| !on_files(ignored.name));
+        Report {
+            figures: results.figures(),
+            text: report.to_string(),
+            notes: ignored.map(|one| format!("`{}` changes nothing: {}", one.name, one.why)).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! Where a worker works: one part of a volume, or files one behind another in
+//! addresses of the worker's own.
+
+use crate::job::{Direction, Job, Service};
+use crate::offsets::{Block, Offsets};
+use crate::region::{Misfit, Region};
+use fullstroke_units::Random;
+
+/// The regions of one worker, one for each file, and how much it does in all.
+#[derive(Clone, Debug)]
+pub(crate) struct Ground {
+    pub(crate) regions: Vec<Region>,
+    /// Its amounts count, not its place.
+    pub(crate) whole: Region,
+}
+
+impl From<Region> for Ground {
+    fn from(whole: Region) -> Ground {
+        Ground { regions: vec![whole], whole }
+    }
+}
+
+/// The blocks of one worker, of several files by turns.
+pub(crate) struct Places {
+    files: Vec<File>,
+    service: Service,
+    service_ios: u64,
+    /// Whose turn it is, and for how many more I/Os.
+    at: usize,
+    left: u64,
+    /// Begin anew when all files are done.
+    endless: bool,
+}
+
+struct File {
+    offsets: Offsets,
+    done: bool,
+}
+
+impl Places {
+    pub(crate) fn new(
+        job: &Job,
+        ground: Ground,
+        popular: &mut Random,
+        random: &mut Random,
+    ) -> Result<Places, Misfit> {
+        let several = ground.regions.len() > 1;
+        // One of several is done at its end, and it is the next one's turn.
+        let once = Job { time_based: job.time_based && !several, ..job.clone() };
+        let one = |region| Ok(File { offsets: Offsets::new(&once, region, popular, random)?, done: false });
+        let files = ground.regions.into_iter().map(one).collect::<Result<_, Misfit>>()?;
+        let left = job.files.service_ios;
+        Ok(Places {
+            files,
+            service: job.files.service,
+            service_ios: left,
+            at: 0,
+            left,
+            endless: job.time_based && several,
+        })
+    }
+
+    pub(crate) fn files(&self) -> usize {
+        self.files.len()
+    }
+
+    /// Begins again, as in the next loop of a job.
+    pub(crate) fn restart(&mut self, random: &mut Random) {
+        for file in &mut self.files {
+            file.offsets.restart(random);
+            file.done = false;
+        }
+        (self.at, self.left) = (0, self.service_ios);
+    }
+
+    /// Takes a turn: the file that the next I/O is to.
+    pub(crate) fn turn(&mut self, random: &mut Random) -> usize {
+        let count = self.files.len();
+        if count == 1 {
+            return 0;
+        }
+        if self.left == 0 {
+            self.left = self.service_ios;
+            self.at = match self.service {
+                Service::RoundRobin => (self.at + 1) % count,
+                Service::Sequential => self.at,
+                Service::Random => random.below(count as u64) as usize,
+            };
+        }
+        let open = |at: &usize| !self.files[*at % count].done;
+        self.at = (self.at..self.at + count).find(open).unwrap_or(self.at) % count;
+        self.left -= 1;
+        self.at
+    }
+
+    /// The next block; `None` where all files are done.
+    pub(crate) fn next(&mut self, direction: Direction, random: &mut Random) -> Option<Block> {
+        let found = self.next_of_any(direction, random);
+        if found.is_some() || !self.endless {
+            return found;
+        }
+        self.restart(random);
+        self.next_of_any(direction, random)
+    }
+
+    fn next_of_any(&mut self, direction: Direction, random: &mut Random) -> Option<Block> {
+        while self.files.iter().any(|file| !file.done) {
+            let at = self.turn(random);
+            match self.files[at].offsets.next(direction, random) {
+                Some(block) => return Some(block),
+                None => (self.files[at].done, self.left) = (true, 0),
+            }
+        }
+        None
+    }
+}
