@@ -39,9 +39,12 @@ pub(crate) fn keep(ran: &Ran, paths: &[String]) -> Result<Vec<Kept>, String> {
         })
         .collect();
     if !paths.is_empty() {
-        let report = json(report);
+        let tree = json(report);
         for path in paths {
-            let value = find(&report, path)?.as_f64().unwrap_or(f64::NAN);
+            let value = match named(path) {
+                Some(metric) => metric.value(report),
+                None => find(&tree, path)?.as_f64().unwrap_or(f64::NAN),
+            };
             kept.push(Kept { metric: path.clone(), value, half_width: None });
         }
     }
@@ -61,10 +64,17 @@ pub(crate) fn check(stack: &Stack, paths: &[String]) -> Result<Result<(), String
     let nothing = Outcome { counters, ..Outcome::default() };
     let measurement = Measurement::new(WarmUp::default()).with_processes(stack.process_names());
     let report = json(&measurement.finish(&nothing, &drives, Identity::default()).report);
-    Ok(paths.iter().try_for_each(|path| match find(&report, path)? {
+    let unnamed = paths.iter().filter(|path| named(path).is_none());
+    Ok(unnamed.map(String::as_str).try_for_each(|path| match find(&report, path)? {
         Value::Number(_) | Value::Null => Ok(()),
         other => Err(format!("`{path}` is no number but {}", kind(other))),
     }))
+}
+
+/// What `compare --by` knows under that very name: numbers of hosts and their
+/// programs, of which nothing is known before a run.
+fn named(path: &str) -> Option<Metric> {
+    Metric::parse(path).ok().filter(|metric| metric.name() == path)
 }
 
 fn json(report: &Report) -> Value {
@@ -143,6 +153,14 @@ fn kind(value: &Value) -> &'static str {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn numbers_of_programs_have_their_names() {
+        assert!(named("programs.postmark.figures.transactions_per_s").is_some());
+        assert!(named("hosts.vm2.operations.create.device_writes_each").is_some());
+        assert!(named("groups[reader].mb_per_s").is_none());
+        assert!(named("members[0].utilisation").is_none());
+    }
 
     #[test]
     fn a_path_leads_through_tables_and_lists() {
