@@ -7,7 +7,7 @@ use crate::link::LinkSpec;
 use crate::rebuild::{Members, RebuildKeys, RebuiltMember};
 use crate::shared::over;
 use crate::stripes::Striped;
-use crate::upper::{Ground, stripe_of};
+use crate::upper::{Ground, Terms, stripe_of};
 use crate::workloads::{Numbers, Place};
 use fullstroke_contract::registry::{self, Entry, Keys};
 use fullstroke_contract::{ConfigError, Node, Source, Stripes};
@@ -69,18 +69,17 @@ pub(crate) enum VolumeSpec {
 const RUNNING: [&str; 4] = ["failed", "read_policy", "rebuild_rate", "stripe_cache"];
 
 impl Run {
-    pub(crate) fn new(stack: &Stack) -> Result<Run, StackError> {
+    /// Of a stack; its file systems are aged if it is to be run, and not only checked.
+    pub(crate) fn new(stack: &Stack, aged: bool) -> Result<Run, StackError> {
         let summary = stack.summary()?;
         let fail = |error: ConfigError| stack.document.error(error);
         let layers = stack.layers()?;
         let capacity = stack.volume.capacity().map_err(fail)?;
+        let terms = Terms { counted_from: Time::ZERO + stack.measurement().warm_up, aged };
         let hosts = match &stack.hosts {
-            Some(hosts) => {
-                let counted_from = Time::ZERO + stack.measurement().warm_up;
-                hosts.nodes(capacity, stack.seed(), counted_from, &stack.document)?
-            }
+            Some(hosts) => hosts.nodes(capacity, stack.seed(), terms, &stack.document)?,
             None => {
-                let source = match stack.programs()? {
+                let source = match stack.programs(terms)? {
                     Some(programs) => Box::new(programs) as Box<dyn Source>,
                     None => stack.workloads.source(capacity, stack.seed(), &stack.document)?,
                 };
@@ -161,10 +160,8 @@ impl Stack {
         let layers = || -> Result<Branch, ConfigError> {
             self.check_members_of_host()?;
             let volume = volume.node(self.host.members(), self.link.as_ref())?;
-            let array = match self.controller()? {
-                Some(controller) => Branch::over(Box::new(controller), volume),
-                None => volume,
-            };
+            let controller = self.controller()?.map(|controller| Box::new(controller) as Box<dyn Node>);
+            let array = over(controller, volume);
             let mut underneath = self.volume.underneath()?;
             underneath.drive &= self.controller.is_none();
             if let Some(hosts) = &self.hosts {
@@ -172,8 +169,8 @@ impl Stack {
             }
             let in_host = |error: ConfigError| error.below("host");
             let block = over(self.host.build(underneath).map_err(in_host)?, array);
-            if self.workloads.are_programs(self.upper.has_files()) {
-                // Their memory holds pages of files, and stands with these.
+            if self.upper.has_files() {
+                // Memory holds pages of files, and stands with these.
                 return Ok(block);
             }
             let memory = self.host.memory(self.volume.capacity()?).map_err(in_host)?;
@@ -183,7 +180,7 @@ impl Stack {
     }
 
     /// The programs of the only host, above its files.
-    fn programs(&self) -> Result<Option<Vfs>, StackError> {
+    fn programs(&self, terms: Terms) -> Result<Option<Vfs>, StackError> {
         let fail = |error: ConfigError| self.document.error(error);
         let stripe = match self.controller {
             None if !self.volume.is_drive() => self.volume.layout().map_err(fail)?.geometry().stripe(),
@@ -195,7 +192,7 @@ impl Stack {
             stripe: stripe.and_then(stripe_of),
             seed: self.seed(),
             start: Duration::ZERO,
-            counted_from: Time::ZERO + self.measurement().warm_up,
+            terms,
         };
         let place = Place { document: &self.document, path: "" };
         let host = (&self.host, "host");
@@ -262,10 +259,7 @@ impl VolumeSpec {
                 let drive = model.branch()?;
                 let Some(host) = host else { return Ok(drive) };
                 let above = host.build(self.underneath()?).map_err(|error| error.below("host.members"))?;
-                Ok(match above {
-                    Some(layer) => Branch::over(layer, drive),
-                    None => drive,
-                })
+                Ok(over(above, drive))
             }
             VolumeSpec::Volume { members, .. } if self.is_only_its_member() => {
                 let layout = self.layout()?;

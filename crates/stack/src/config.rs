@@ -77,7 +77,7 @@ impl Stack {
             }
             // Whoever runs it opens it.
             Workloads::One(one) if one.trace_file().is_some() => {}
-            _ => _ = stack.build()?,
+            _ => _ = Run::new(&stack, false)?,
         }
         Ok(stack)
     }
@@ -184,8 +184,7 @@ impl Stack {
 
     /// Whether the workload is a job file of fio's, and not one on files.
     pub fn has_job_file(&self) -> bool {
-        self.workloads.one().is_some_and(Workload::is_job_file)
-            && !self.workloads.are_programs(self.upper.has_files())
+        self.workloads.one().is_some_and(Workload::is_job_file) && !self.upper.has_files()
     }
 
     /// How many media streams the workload starts, if it is one of streams.
@@ -210,7 +209,7 @@ impl Stack {
     /// # Errors
     /// A trace that cannot be opened.
     pub fn build(&self) -> Result<Run, StackError> {
-        Run::new(self)
+        Run::new(self, true)
     }
 
     fn compute_digest(&self) -> String {

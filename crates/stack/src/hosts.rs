@@ -3,7 +3,7 @@
 use crate::StackError;
 use crate::document::Document;
 use crate::shared::Shared;
-use crate::upper::{Ground, UpperConfig};
+use crate::upper::{Ground, Terms, UpperConfig};
 use crate::workload::{kind_of, no_workload};
 use crate::workloads::{Numbers, Place, Workloads, check_beside_others, check_name};
 use fullstroke_contract::registry::{Keys, known_keys, read, schema_of};
@@ -11,7 +11,7 @@ use fullstroke_contract::{ConfigError, Node, Port, Source};
 use fullstroke_engine::Branch;
 use fullstroke_host::{HostConfig, Underneath};
 use fullstroke_stage::{Addresses, Region, Regions};
-use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Seed, Time};
+use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Seed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -146,7 +146,7 @@ impl Hosts {
         &self,
         capacity: Sectors,
         seed: Seed,
-        counted_from: Time,
+        terms: Terms,
         document: &Document,
     ) -> Result<Vec<HostNodes>, StackError> {
         let regions = self.regions(capacity).map_err(|error| document.error(error))?;
@@ -158,7 +158,7 @@ impl Hosts {
             let Region { sectors, .. } = regions.of(Port::of(index));
             let seed = seed.of(&format!("host {}", host.keys.name));
             let start = host.keys.start;
-            let ground = Ground { capacity: sectors, stripe: None, seed, start, counted_from };
+            let ground = Ground { capacity: sectors, stripe: None, seed, start, terms };
             let programs =
                 host.upper.programs(&host.workloads, (&host.layer, ""), &ground, &mut numbers, &place)?;
             let underneath = Underneath { capacity: sectors, drive: false, stripes: None };

@@ -23,8 +23,16 @@ pub(crate) struct Ground {
     pub seed: Seed,
     /// When its programs begin, at the earliest.
     pub start: Duration,
+    pub terms: Terms,
+}
+
+/// What goes for all hosts of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
     /// Calls that ended before are not counted.
     pub counted_from: Time,
+    /// Whether file systems are aged: only what runs need be.
+    pub aged: bool,
 }
 
 impl UpperConfig {
@@ -68,7 +76,8 @@ impl UpperConfig {
             let cache = cache.ok_or_else(|| no_memory(&name).below(at))?;
             let site =
                 Site { capacity: ground.capacity, seed: ground.seed.of("files"), stripe: ground.stripe };
-            let equipment = Equipment { files, cache, site, counted_from: ground.counted_from };
+            let Terms { counted_from, aged } = ground.terms;
+            let equipment = Equipment { files, cache, site, aged, counted_from };
             Vfs::new(started, equipment).map(Some).map_err(|error| error.below("files").below(at))
         };
         build().map_err(|error| place.error(error))

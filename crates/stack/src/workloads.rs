@@ -172,16 +172,6 @@ impl Workloads {
         Ok(SideBySide::new(parts).numbered_from(first))
     }
 
-    /// Whether they are programs, on a host that has `files` or has none.
-    pub(crate) fn are_programs(&self, files: bool) -> bool {
-        let is_program = |workload: &dyn Workload| !matches!(program_of(workload, Seed(0), files), Ok(None));
-        match self {
-            Workloads::Clients => false,
-            Workloads::One(one) => is_program(&**one),
-            Workloads::Several(several) => several.iter().any(|named| is_program(&*named.workload)),
-        }
-    }
-
     /// The programs that they are; `None` if they are none.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use crate::kernel::Settings;
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, check_known, find, known_keys, read, schema_of};
-use fullstroke_files::{FileSystem, REGISTRY, Site, age};
+use fullstroke_files::{FileSystem, REGISTRY, Site, age, make};
 use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -85,11 +85,11 @@ impl FilesConfig {
         Ok(FilesConfig { keys, own })
     }
 
-    /// The file system on `site`, aged as the keys say.
+    /// The file system on `site`; if `aged`, as the keys say.
     ///
     /// # Errors
     /// A site that is too small for it, at `size` or at one of its own keys.
-    pub(crate) fn build(&self, site: &Site) -> Result<Box<dyn FileSystem>, ConfigError> {
+    pub(crate) fn build(&self, site: &Site, aged: bool) -> Result<Box<dyn FileSystem>, ConfigError> {
         let capacity = match self.keys.size {
             None => site.capacity,
             Some(size) if size.0 / SECTOR_BYTES <= site.capacity.0 => Sectors(size.0 / SECTOR_BYTES),
@@ -98,9 +98,8 @@ impl FilesConfig {
                 return Err(ConfigError::new("size", message));
             }
         };
-        let entry = find("file system", REGISTRY, "kind", &self.keys.kind)?;
-        let mut system = (entry.build)(&self.own, &Site { capacity, ..*site })?;
-        if let Some(name) = &self.keys.age {
+        let mut system = make(&self.keys.kind, &self.own, &Site { capacity, ..*site })?;
+        if let Some(name) = self.keys.age.as_ref().filter(|_| aged) {
             let aged = age::age(&mut *system, age::profile(name)?, site.seed);
             aged.map_err(|error| ConfigError::new("age", error.to_string()))?;
         }

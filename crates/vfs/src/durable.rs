@@ -1,16 +1,17 @@
 //! fsync, sync and the journal: what has to be written, and in which order.
 
-use crate::kernel::{Flow, Kernel};
+use crate::kernel::Kernel;
 use crate::task::{Owner, Task, Waits};
 use fullstroke_contract::{Extent, Object, Operation};
 use fullstroke_files::LogWrite;
+use fullstroke_memory::Answer;
 use fullstroke_units::Time;
 
 impl Kernel {
     /// The file system says what makes a file, or everything, durable; it becomes
     /// steps of the thread. One at a time writes to the log: whoever comes meanwhile
     /// waits, and finds most of it done.
-    pub fn make_durable(&mut self, now: Time, thread: u32, object: Option<Object>) -> Flow {
+    pub fn make_durable(&mut self, now: Time, thread: u32, object: Option<Object>) -> Answer {
         let journals = self.fs.holds_metadata();
         if journals && self.log.busy.is_some() {
             let again = object.map_or(Task::Commit, Task::Durable);
@@ -18,7 +19,7 @@ impl Kernel {
             waiting.tasks.push_front(again);
             waiting.waits = Waits::Log;
             self.log.waiting.push_back(thread);
-            return Flow::Wait;
+            return Answer::Waits;
         }
         self.plan.clear();
         let caller = self.caller(now, thread);
@@ -35,7 +36,7 @@ impl Kernel {
         self.follow_touches(thread);
         self.follow_plan(thread, object.is_some());
         self.threads[thread].tasks.extend(rest);
-        Flow::Next
+        Answer::Done
     }
 
     /// What has been planned becomes steps.

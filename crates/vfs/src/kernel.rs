@@ -93,13 +93,6 @@ pub(crate) struct Kernel {
     pub plan: SyncPlan,
 }
 
-/// Whether a thread goes on with its next step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Flow {
-    Next,
-    Wait,
-}
-
 impl Kernel {
     pub fn new(fs: Box<dyn FileSystem>, cache: Cache, capacity: Sectors, settings: Settings) -> Kernel {
         Kernel {

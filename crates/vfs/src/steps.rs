@@ -1,6 +1,6 @@
 //! Threads go through their steps, one after another, as far as they can.
 
-use crate::kernel::{Flight, Flow, Kernel};
+use crate::kernel::{Flight, Kernel};
 use crate::task::{Owner, Task, Waits};
 use fullstroke_contract::{Object, Out, Status};
 use fullstroke_memory::{Answer, Run, Ticket};
@@ -47,7 +47,7 @@ impl Kernel {
     /// The steps of a thread, until it waits or is over.
     fn run(&mut self, now: Time, thread: u32, out: &mut Out) {
         while let Some(task) = self.threads[thread].tasks.pop_front() {
-            if self.step(now, thread, task, out) == Flow::Wait {
+            if self.step(now, thread, task, out) == Answer::Waits {
                 return;
             }
         }
@@ -65,7 +65,7 @@ impl Kernel {
         }
     }
 
-    fn step(&mut self, now: Time, thread: u32, task: Task, out: &mut Out) -> Flow {
+    fn step(&mut self, now: Time, thread: u32, task: Task, out: &mut Out) -> Answer {
         let ticket = Ticket(u64::from(thread));
         let page_of_device = |page| Run::new(Object::DEVICE, page, 1);
         let todo = &mut self.todo;
@@ -119,18 +119,18 @@ impl Kernel {
             }
         };
         if answer == Answer::Done {
-            return Flow::Next;
+            return Answer::Done;
         }
         self.threads[thread].waits = Waits::Cache;
-        Flow::Wait
+        Answer::Waits
     }
 
-    fn settle(&mut self, thread: u32) -> Flow {
+    fn settle(&mut self, thread: u32) -> Answer {
         if self.threads[thread].outstanding == 0 {
-            return Flow::Next;
+            return Answer::Done;
         }
         self.threads[thread].waits = Waits::Device;
-        Flow::Wait
+        Answer::Waits
     }
 
     /// A request has ended.

@@ -40,6 +40,9 @@ pub struct Equipment<'a> {
     pub cache: Cache,
     /// Where the file system is made.
     pub site: Site,
+    /// Whether it is aged, if its keys say so: what is made to see whether it can be
+    /// need not be.
+    pub aged: bool,
     /// What ended before is not counted.
     pub counted_from: Time,
 }
@@ -107,8 +110,8 @@ impl Vfs {
     /// A device that is too small for the file system, at its key; files that do not
     /// fit, at ``.
     pub fn new(started: Vec<Started>, equipment: Equipment<'_>) -> Result<Vfs, ConfigError> {
-        let Equipment { files, cache, site, counted_from } = equipment;
-        let mut fs = files.build(&site)?;
+        let Equipment { files, cache, site, aged, counted_from } = equipment;
+        let mut fs = files.build(&site, aged)?;
         for one in &started {
             lay_out(&mut *fs, &one.program.laid_out())
                 .map_err(|error| ConfigError::new("", format!("files of `{}`: {error}", one.name)))?;

@@ -31,7 +31,8 @@ pub fn host(files: Value, pages: u64, seed: u64, program: Box<dyn Program>) -> V
         workload: 0,
         first_process: 0,
     };
-    let equipment = Equipment { files: &files, cache, site: site(seed), counted_from: Time::ZERO };
+    let equipment =
+        Equipment { files: &files, cache, site: site(seed), aged: true, counted_from: Time::ZERO };
     Vfs::new(vec![started], equipment).unwrap()
 }
 
