@@ -36,7 +36,7 @@ pub use error::ConfigError;
 pub use gauge::{Below, Gauge, Stripes, Track, TrackTable, ZoneRate};
 pub use hints::{Hints, PriorityClass};
 pub use node::{Cx, Effect, Node, Out, Port, Wake};
-pub use operations::{HostReadings, OperationReadings, ProgramReadings, Times};
+pub use operations::{HostReadings, Latency, OperationReadings, ProgramReadings, Times};
 pub use order::{MemberState, Order, RebuildSpeed, Refusal};
 pub use reading::{LayerReadings, READINGS, Reading, ReadingName};
 pub use request::{Completion, Extent, Object, Operation, Request, RequestId, Status};

@@ -1,22 +1,30 @@
 //! What hosts count of the programs that run on them: calls and transactions.
 
 use fullstroke_units::Duration;
+use serde::Serialize;
+
+/// How often something happened, and how long it took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Times {
+    /// How often.
+    pub count: u64,
+    /// How long each took.
+    pub latency_ms: Latency,
+}
 
 /// How long something took that happened many times, in milliseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Times {
-    /// How often it happened.
-    pub count: u64,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Latency {
     /// Arithmetic mean, exact.
-    pub mean_ms: f64,
+    pub mean: f64,
     /// Median, to three significant digits, as are the other percentiles.
-    pub p50_ms: f64,
+    pub p50: f64,
     /// 95th percentile.
-    pub p95_ms: f64,
+    pub p95: f64,
     /// 99th percentile.
-    pub p99_ms: f64,
+    pub p99: f64,
     /// The longest, exact.
-    pub max_ms: f64,
+    pub max: f64,
 }
 
 /// What a host with programs has counted, from when it counts.
@@ -40,7 +48,7 @@ pub struct OperationReadings {
     /// Which: `fsync`.
     pub kind: &'static str,
     /// From when it was made to its end.
-    pub latency: Times,
+    pub times: Times,
     /// Those that failed.
     pub failed: u64,
     /// What reads and writes moved between program and host, in bytes.

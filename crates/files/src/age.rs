@@ -168,14 +168,8 @@ impl Ager<'_> {
     fn length(&mut self) -> u64 {
         match self.profile.sizes {
             Sizes::Uniform { least, most } => least + self.random.below(most - least + 1),
-            Sizes::LogNormal { mu, sigma } => (mu + sigma * self.normal()).exp() as u64,
+            Sizes::LogNormal { mu, sigma } => (mu + sigma * self.random.normal()).exp() as u64,
         }
-    }
-
-    /// By Box and Muller.
-    fn normal(&mut self) -> f64 {
-        let radius = (-2.0 * (1.0 - self.random.unit()).ln()).sqrt();
-        radius * (std::f64::consts::TAU * self.random.unit()).cos()
     }
 
     /// By Knuth's product of uniform draws.

@@ -1,6 +1,7 @@
 //! What hosts with programs saw: calls on files, and transactions.
 
-use fullstroke_contract::{HostReadings, OperationReadings, ProgramReadings, Times};
+use crate::metric::kept;
+use fullstroke_contract::{HostReadings, Latency, OperationReadings, ProgramReadings, Times};
 use fullstroke_units::Duration;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -31,7 +32,7 @@ pub struct CallReport {
     pub kind: &'static str,
     /// How many, and how long they took.
     #[serde(flatten)]
-    pub times: TimesReport,
+    pub times: Times,
     /// A second.
     pub per_s: f64,
     /// Those that failed.
@@ -43,26 +44,6 @@ pub struct CallReport {
     pub device_reads_each: f64,
     /// The same for requests that write, whenever they were made.
     pub device_writes_each: f64,
-}
-
-/// How often and how long.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct TimesReport {
-    /// How many.
-    pub count: u64,
-    /// How long each took.
-    pub latency_ms: LatencyReport,
-}
-
-/// Times, to three significant digits but for mean and largest.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[allow(missing_docs)]
-pub struct LatencyReport {
-    pub mean: f64,
-    pub p50: f64,
-    pub p95: f64,
-    pub p99: f64,
-    pub max: f64,
 }
 
 /// One program.
@@ -88,7 +69,7 @@ pub struct ProgramReport {
 pub struct TransactionReport {
     /// How many, and how long they took.
     #[serde(flatten)]
-    pub times: TimesReport,
+    pub times: Times,
     /// A second.
     pub per_s: f64,
 }
@@ -115,8 +96,8 @@ fn call(operation: &OperationReadings, elapsed: Duration) -> CallReport {
     let each = |requests: f64| requests / operation.calls.max(1) as f64;
     CallReport {
         kind: operation.kind,
-        times: times(&operation.latency),
-        per_s: a_second(operation.latency.count as f64, elapsed),
+        times: operation.times,
+        per_s: a_second(operation.times.count as f64, elapsed),
         failed: operation.failed,
         mb_per_s: a_second(operation.bytes as f64 / 1e6, elapsed),
         device_reads_each: each(operation.device_reads),
@@ -127,7 +108,7 @@ fn call(operation: &OperationReadings, elapsed: Duration) -> CallReport {
 fn program(program: &ProgramReadings) -> ProgramReport {
     let transactions = program.transactions.iter().map(|(kind, of)| {
         let per_s = a_second(of.count as f64, program.elapsed);
-        (*kind, TransactionReport { times: times(of), per_s })
+        (*kind, TransactionReport { times: *of, per_s })
     });
     ProgramReport {
         name: program.name.clone(),
@@ -137,12 +118,6 @@ fn program(program: &ProgramReadings) -> ProgramReport {
         text: program.text.clone(),
         notes: program.notes.clone(),
     }
-}
-
-fn times(times: &Times) -> TimesReport {
-    let Times { count, mean_ms, p50_ms, p95_ms, p99_ms, max_ms } = *times;
-    let latency_ms = LatencyReport { mean: mean_ms, p50: p50_ms, p95: p95_ms, p99: p99_ms, max: max_ms };
-    TimesReport { count, latency_ms }
 }
 
 fn a_second(amount: f64, elapsed: Duration) -> f64 {
@@ -246,8 +221,8 @@ impl Number {
         NUMBERS.iter().find(|(_, number)| *number == self).map_or("", |(name, _)| name)
     }
 
-    fn of_times(self, times: &TimesReport) -> f64 {
-        let LatencyReport { mean, p50, p95, p99, max } = times.latency_ms;
+    fn of_times(self, times: &Times) -> f64 {
+        let Latency { mean, p50, p95, p99, max } = times.latency_ms;
         match self {
             Number::Count => times.count as f64,
             Number::Mean => mean,
@@ -272,8 +247,6 @@ impl OfHost {
             Some(rest) => rest.split_once('.').map(|(host, rest)| (Some(host), rest))?,
             None => (None, name),
         };
-        // A metric is asked for a few times in a program's life, and then for all of it.
-        let kept = |text: &str| -> &'static str { Box::leak(text.to_owned().into_boxed_str()) };
         let (section, rest) = rest.split_once('.')?;
         let (kind, rest) = rest.split_once('.')?;
         let what = match section {
@@ -361,13 +334,14 @@ mod tests {
     use super::*;
 
     fn readings() -> Vec<HostReadings> {
-        let latency = Times { count: 4, mean_ms: 2.0, p50_ms: 1.0, p95_ms: 4.0, p99_ms: 5.0, max_ms: 6.0 };
+        let latency_ms = Latency { mean: 2.0, p50: 1.0, p95: 4.0, p99: 5.0, max: 6.0 };
+        let times = Times { count: 4, latency_ms };
         vec![HostReadings {
             name: "vm2".into(),
             elapsed: Duration::from_secs(2),
             operations: vec![OperationReadings {
                 kind: "fsync",
-                latency,
+                times,
                 device_writes: 10.0,
                 calls: 5,
                 ..OperationReadings::default()
@@ -375,7 +349,7 @@ mod tests {
             programs: vec![ProgramReadings {
                 name: "mail".into(),
                 elapsed: Duration::from_secs(4),
-                transactions: vec![("create", latency)],
+                transactions: vec![("create", times)],
                 figures: vec![("read_mb_per_s", 7.0)],
                 ..ProgramReadings::default()
             }],

@@ -108,7 +108,7 @@ pub use batches::Batches;
 pub use difference::{
     Difference, Significance, difference_over_seeds, half_width_over_seeds, paired_difference,
 };
-pub use hosts::{CallReport, HostReport, LatencyReport, ProgramReport, TimesReport, TransactionReport};
+pub use hosts::{CallReport, HostReport, ProgramReport, TransactionReport};
 pub use interval::BATCHES_FOR_INTERVAL;
 pub use layers::LayerReport;
 pub use log::{LOG_COLUMNS, LogColumn, RequestLog};

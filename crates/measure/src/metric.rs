@@ -8,6 +8,8 @@ use crate::{LayerReport, MemberReport, OperationReport, RebuildReport, StreamsRe
 use fullstroke_contract::registry::nearest;
 use fullstroke_contract::{ComparedBy, Counter, Operation, READINGS, Reported};
 use fullstroke_units::SECTOR_BYTES;
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 use thiserror::Error;
 
 /// The confidence of the intervals in a report.
@@ -303,11 +305,19 @@ impl Metric {
         }
         let short = [name.to_owned(), format!("{name}.mean"), format!("layers.{name}")];
         let found = all.iter().find(|metric| short.contains(&metric.name())).copied();
-        found.or_else(|| OfHost::parse(name).map(|of| Metric(Kind::Host(of)))).ok_or_else(|| {
+        found.or_else(|| Metric::of_programs(name)).ok_or_else(|| {
             let names: Vec<String> = all.iter().map(Metric::name).collect();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             UnknownMetric { name: name.to_owned(), nearest: nearest(name, &names), known: known() }
         })
+    }
+
+    /// The metric called `name`, if it is one of programs and of the hosts on which they
+    /// run.
+    pub fn of_programs(name: &str) -> Option<Metric> {
+        let longest = Metric::PROGRAMS_ELAPSED;
+        let of_host = || OfHost::parse(name).map(|of| Metric(Kind::Host(of)));
+        if name == longest.name() { Some(longest) } else { of_host() }
     }
 
     /// Its dotted name.
@@ -600,8 +610,19 @@ fn of_workload(name: &str) -> Option<Metric> {
         "mb_per_s" => OfWorkload::Rate(Unit::Megabytes),
         time => OfWorkload::Response(statistic(time.strip_prefix("response_ms.")?)?),
     };
-    // A metric is asked for a few times in a program's life, and then for all of it.
-    Some(Metric(Kind::Workload(Box::leak(workload.to_owned().into_boxed_str()), of)))
+    Some(Metric(Kind::Workload(kept(workload), of)))
+}
+
+/// A part of a metric's name, for the rest of the program's life: each is kept once.
+pub(crate) fn kept(name: &str) -> &'static str {
+    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = names.get(name) {
+        return known;
+    }
+    let name: &'static str = Box::leak(name.to_owned().into_boxed_str());
+    names.insert(name);
+    name
 }
 
 /// All metrics in few words: times share their statistics.

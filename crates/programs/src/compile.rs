@@ -14,7 +14,6 @@ use fullstroke_units::{Bytes, Duration, Random, Seed, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
-use std::f64::consts::TAU;
 use std::sync::Arc;
 
 /// The keys of a compilation. The defaults are assumed: a C program of 200 sources.
@@ -218,9 +217,7 @@ fn popularity(headers: u32, theta: f64) -> Vec<f64> {
 
 /// A draw from a log-normal distribution with the median 1.
 fn log_normal(random: &mut Random, spread: f64) -> f64 {
-    // Box and Muller, 1958.
-    let normal = (-2.0 * (1.0 - random.unit()).ln()).sqrt() * (TAU * random.unit()).cos();
-    (spread * normal.clamp(-DEVIATIONS_MAX, DEVIATIONS_MAX)).exp()
+    (spread * random.normal().clamp(-DEVIATIONS_MAX, DEVIATIONS_MAX)).exp()
 }
 
 fn size(random: &mut Random, median: Bytes, spread: f64) -> u64 {

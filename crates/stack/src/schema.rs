@@ -30,6 +30,10 @@ pub(crate) fn stack() -> Value {
         each.push(schema);
     }
     let workloads = side_by_side(beside, &mut definitions);
+    definitions.insert("Workload".into(), json!({ "anyOf": each }));
+    definitions.insert("Workloads".into(), workloads);
+    let files = files(&mut definitions);
+    definitions.insert("Files".into(), files);
     let pattern = choice(addresses::REGISTRY, "pattern", &mut definitions);
     definitions.insert("AddressesConfig".into(), pattern);
     let process = choice(arrivals::REGISTRY, "process", &mut definitions);
@@ -40,7 +44,7 @@ pub(crate) fn stack() -> Value {
     controller["properties"]["discipline"]["enum"] = disciplines.collect();
     let link = choice(fullstroke_link::REGISTRY, "kind", &mut definitions);
     let host = host(&mut definitions);
-    let hosts = hosts(&each, &workloads, &mut definitions);
+    let hosts = hosts(&mut definitions);
     definitions.insert("Host".into(), host);
     let shared = shared(&mut definitions);
     json!({
@@ -51,8 +55,8 @@ pub(crate) fn stack() -> Value {
         "properties": {
             "title": { "type": "string", "description": "one line for people" },
             "seed": { "type": "integer", "minimum": 0, "description": "the seed of all randomness" },
-            "workload": { "anyOf": each },
-            "workloads": workloads,
+            "workload": { "$ref": "#/$defs/Workload" },
+            "workloads": { "$ref": "#/$defs/Workloads" },
             "host": { "$ref": "#/$defs/Host" },
             "hosts": hosts,
             "shared": shared,
@@ -93,11 +97,11 @@ fn side_by_side(kinds: Vec<Value>, definitions: &mut Map<String, Value>) -> Valu
     json!({ "type": "array", "description": "several workloads at once", "items": { "anyOf": items } })
 }
 
-/// Several hosts, each with workloads of these kinds, and keys of `[host]`.
-fn hosts(kinds: &[Value], workloads: &Value, definitions: &mut Map<String, Value>) -> Value {
+/// Several hosts, each with workloads, and keys of `[host]`.
+fn hosts(definitions: &mut Map<String, Value>) -> Value {
     let mut host = hoisted(schema_of::<HostsKeys>().into(), definitions);
     let mut layer = hoisted(schema_of::<HostKeys>().into(), definitions);
-    layer["properties"]["files"] = files(definitions);
+    layer["properties"]["files"] = json!({ "$ref": "#/$defs/Files" });
     if let (Some(properties), Some(layer)) =
         (host["properties"].as_object_mut(), layer["properties"].as_object())
     {
@@ -107,8 +111,8 @@ fn hosts(kinds: &[Value], workloads: &Value, definitions: &mut Map<String, Value
                 .filter(|(key, _)| *key != "members")
                 .map(|(key, value)| (key.clone(), value.clone())),
         );
-        properties.insert("workload".into(), json!({ "anyOf": kinds }));
-        properties.insert("workloads".into(), workloads.clone());
+        properties.insert("workload".into(), json!({ "$ref": "#/$defs/Workload" }));
+        properties.insert("workloads".into(), json!({ "$ref": "#/$defs/Workloads" }));
     }
     // The elevator's own keys stand beside these.
     host["additionalProperties"] = json!(true);
@@ -134,7 +138,7 @@ fn shared(definitions: &mut Map<String, Value>) -> Value {
 fn host(definitions: &mut Map<String, Value>) -> Value {
     let mut plain = hoisted(schema_of::<HostKeys>().into(), definitions);
     plain["properties"]["members"] = json!({ "$ref": "#/$defs/Host" });
-    plain["properties"]["files"] = files(definitions);
+    plain["properties"]["files"] = json!({ "$ref": "#/$defs/Files" });
     let keys = plain["properties"].as_object().cloned().unwrap_or_default();
     let with_elevator =
         elevator::REGISTRY.iter().map(|entry| policy(entry, "elevator", keys.clone(), definitions));

@@ -81,7 +81,7 @@ fn a_life_of_files_ends_on_each_file_system_and_repeats_to_the_bit() {
             assert!(sectors(&seen, Operation::Write) >= (40 * 40 + 20 * 12) * 2, "{kind}");
             // All of it was in memory.
             assert_eq!(operation(&outcome, "read").device_reads, 0.0, "{kind}");
-            assert!(operation(&outcome, "fsync").latency.p50_ms > 0.5, "{kind}");
+            assert!(operation(&outcome, "fsync").times.latency_ms.p50 > 0.5, "{kind}");
         }
     }
 }
@@ -170,7 +170,7 @@ fn two_hosts_share_a_disk_each_with_files_and_memory_of_its_own() {
     assert!(of(0).count() > 100 && of(1).count() > 100 && half > 0);
     for host in &outcome.counters.hosts {
         let created = host.operations.iter().find(|operation| operation.kind == "create").unwrap();
-        assert_eq!(created.latency.count, 40, "{}", host.name);
+        assert_eq!(created.times.count, 40, "{}", host.name);
     }
     // Alone it is sooner done.
     let (alone, _) = run(&on("ext4", DISK), LIFE);
@@ -194,8 +194,8 @@ fn calls_before_the_end_of_the_warm_up_are_not_counted() {
     let warm = |text: String| text.replace("[volume]", "[measurement]\nwarm_up = \"1ms\"\n[volume]");
     let (all, _) = run(&on("ext2", DISK), LIFE);
     let (later, _) = run(&warm(on("ext2", DISK)), LIFE);
-    assert_eq!(operation(&all, "mkdir").latency.count, 1);
-    assert_eq!((operation(&later, "mkdir").calls, operation(&later, "create").latency.count), (1, 40));
+    assert_eq!(operation(&all, "mkdir").times.count, 1);
+    assert_eq!((operation(&later, "mkdir").calls, operation(&later, "create").times.count), (1, 40));
     assert!(told(&later).elapsed < told(&all).elapsed);
 }
 

@@ -71,10 +71,10 @@ pub(crate) fn check(stack: &Stack, paths: &[String]) -> Result<Result<(), String
     }))
 }
 
-/// What `compare --by` knows under that very name: numbers of hosts and their
-/// programs, of which nothing is known before a run.
+/// Numbers of hosts and their programs, of which nothing is known before a run, go by
+/// the names that `compare --by` knows.
 fn named(path: &str) -> Option<Metric> {
-    Metric::parse(path).ok().filter(|metric| metric.name() == path)
+    Metric::of_programs(path).filter(|metric| metric.name() == path)
 }
 
 fn json(report: &Report) -> Value {

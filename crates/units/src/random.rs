@@ -65,6 +65,13 @@ impl Random {
         Duration::from_nanos(nanoseconds.round() as u64)
     }
 
+    /// A number of the standard normal distribution, by Box and Muller (1958).
+    #[inline]
+    pub fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.unit()).cos()
+    }
+
     /// The generator itself, for distributions of other libraries.
     pub fn generator(&mut self) -> &mut impl Rng {
         &mut self.0

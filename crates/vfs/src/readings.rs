@@ -2,18 +2,20 @@
 
 use crate::kernel::Kernel;
 use crate::tally::{Tally, Times};
-use fullstroke_contract::{HostReadings, OperationReadings, ProgramReadings, Times as Told};
+use fullstroke_contract::{HostReadings, Latency, OperationReadings, ProgramReadings, Times as Told};
 use fullstroke_programs::{CallKind, Program};
 use fullstroke_units::Duration;
 
 fn told(times: &Times) -> Told {
     Told {
         count: times.count,
-        mean_ms: times.mean_ms(),
-        p50_ms: times.quantile_ms(0.5),
-        p95_ms: times.quantile_ms(0.95),
-        p99_ms: times.quantile_ms(0.99),
-        max_ms: times.max_ms(),
+        latency_ms: Latency {
+            mean: times.mean_ms(),
+            p50: times.quantile_ms(0.5),
+            p95: times.quantile_ms(0.95),
+            p99: times.quantile_ms(0.99),
+            max: times.max_ms(),
+        },
     }
 }
 
@@ -44,7 +46,7 @@ pub(crate) fn of_host(kernel: &Kernel, tally: &Tally, elapsed: Duration) -> Host
             let times = tally.of(kind);
             OperationReadings {
                 kind: kind.name(),
-                latency: times.map(told).unwrap_or_default(),
+                times: times.map(told).unwrap_or_default(),
                 failed: times.map_or(0, |times| times.failed),
                 bytes: times.map_or(0, |times| times.bytes),
                 device_reads: cost.reads,

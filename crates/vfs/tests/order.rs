@@ -235,7 +235,7 @@ fn what_is_laid_out_lies_on_the_device_and_not_in_memory() {
         let given: Vec<u64> = given.lock().unwrap().iter().map(|result| result.clone().unwrap()).collect();
         assert_eq!((given[1], given[3], given[4]), (100_000, 50_000, 0), "{kind}");
         let reads = counters.hosts[0].operations.iter().find(|operation| operation.kind == "read").unwrap();
-        assert!(reads.device_reads >= 2.0 && reads.latency.max_ms >= 1.0, "{kind}: {reads:?}");
+        assert!(reads.device_reads >= 2.0 && reads.times.latency_ms.max >= 1.0, "{kind}: {reads:?}");
         assert!(
             counters.layers[0].readings.iter().all(|one| one.name != "memory_dirty_mb" || one.value == 0.0)
         );

@@ -114,6 +114,17 @@ impl Reader {
         }
     }
 
+    /// Both paths of a call that has two.
+    fn paths(
+        &mut self,
+        at: At<'_>,
+        from: (Option<usize>, usize),
+        to: (Option<usize>, usize),
+    ) -> Result<(PathId, PathId), Option<Outcome>> {
+        let (from, to) = (self.path(at, from.0, from.1), self.path(at, to.0, to.1));
+        Ok((from?, to?))
+    }
+
     fn base(&mut self, at: At<'_>, directory: Option<usize>) -> Result<String, Option<Outcome>> {
         let descriptor = directory.and_then(|place| at.arguments.descriptor(place));
         match descriptor {
@@ -409,9 +420,9 @@ impl Reader {
         if has(at.arguments.get(4), "RENAME_EXCHANGE") {
             return None;
         }
-        let (from, to) = match (self.path(at, from.0, from.1), self.path(at, to.0, to.1)) {
-            (Ok(from), Ok(to)) => (from, to),
-            (Err(outcome), _) | (_, Err(outcome)) => return outcome,
+        let (from, to) = match self.paths(at, from, to) {
+            Ok(paths) => paths,
+            Err(outcome) => return outcome,
         };
         match at.end {
             End::Good(_) => {
@@ -433,9 +444,9 @@ impl Reader {
         to: (Option<usize>, usize),
     ) -> Option<Outcome> {
         let End::Good(_) = at.end else { return None };
-        let (from, to) = match (self.path(at, from.0, from.1), self.path(at, to.0, to.1)) {
-            (Ok(from), Ok(to)) => (from, to),
-            (Err(outcome), _) | (_, Err(outcome)) => return outcome,
+        let (from, to) = match self.paths(at, from, to) {
+            Ok(paths) => paths,
+            Err(outcome) => return outcome,
         };
         let played = self.files.linked(from, to);
         let step = Step::Rename { from: played, to };
