@@ -23,6 +23,7 @@
 //! | `extent_tree.rs` | the blocks that name a file's extents |
 //! | `journal.rs` | transactions, and what is written to a log |
 //! | `map.rs`, `runs.rs` | a file's pieces; sets of runs |
+//! | `path.rs` | what a path leads to |
 //! | `script.rs` | lists of operations, and what a file system makes of them |
 //! | `age.rs` | a file system that has been in use for long |
 //! | `fragmentation.rs` | how fragmented files are |
@@ -40,6 +41,7 @@ mod groups;
 mod journal;
 mod map;
 mod mballoc;
+pub mod path;
 mod raw;
 mod runs;
 pub mod script;

@@ -6,7 +6,7 @@ use crate::kernel::{Kernel, PAGE_SECTORS};
 use crate::open::OpenFile;
 use crate::task::Task;
 use fullstroke_contract::Object;
-use fullstroke_files::{Caller, FileError, Kind};
+use fullstroke_files::{Caller, FileError, Kind, Place, path};
 use fullstroke_memory::{Access, Run};
 use fullstroke_programs::{Call, CallError, CallKind, Fd, How};
 use fullstroke_units::{Bytes, SECTOR_BYTES, Time};
@@ -96,11 +96,7 @@ impl Kernel {
     }
 
     fn walk(&mut self, caller: Caller, path: &str) -> Result<Object, FileError> {
-        let mut at = self.fs.root();
-        for name in path.split('/').filter(|name| !name.is_empty()) {
-            at = self.fs.look_up(caller, at, name, &mut self.touches)?;
-        }
-        Ok(at)
+        path::find(&mut *self.fs, caller, path, &mut self.touches)
     }
 
     /// The first name that programs use is the device's.
@@ -117,7 +113,7 @@ impl Kernel {
         path: &str,
         act: impl FnOnce(&mut Kernel, Object, &str) -> Result<u64, FileError>,
     ) -> Result<u64, CallError> {
-        let (directories, name) = parent(path);
+        let (directories, name) = path::split(path);
         let done = self.walk(caller, directories).and_then(|directory| act(self, directory, name));
         self.follow_touches(thread);
         Ok(done?)
@@ -252,7 +248,7 @@ impl Kernel {
 
     fn remove(&mut self, caller: Caller, thread: u32, path: &str) -> Result<u64, CallError> {
         let object = self.find(caller, thread, path)?;
-        let (directories, name) = parent(path);
+        let (directories, name) = path::split(path);
         let directory = self.walk(caller, directories)?;
         self.touches.clear();
         if !self.files.is_open(object) {
@@ -292,8 +288,8 @@ impl Kernel {
             debug_assert!(self.fs.attributes(open).is_ok());
             self.remove(caller, thread, to)?;
         }
-        let (old, name) = parent(from);
-        let (new, new_name) = parent(to);
+        let (old, name) = path::split(from);
+        let (new, new_name) = path::split(to);
         let (old, new) = (self.walk(caller, old)?, self.walk(caller, new)?);
         let moved = self.fs.rename(caller, (old, name), (new, new_name), &mut self.touches);
         self.follow_touches(thread);
@@ -312,7 +308,7 @@ impl Kernel {
         extents.clear();
         self.fs.extents(object, &mut extents)?;
         for extent in &extents {
-            if let fullstroke_files::Place::Device(start) = extent.place {
+            if let Place::Device(start) = extent.place {
                 let first = start.0 / PAGE_SECTORS;
                 let pages = (first..first + extent.pages).map(Task::ReadPage);
                 self.threads[thread].tasks.extend(pages);
@@ -321,12 +317,6 @@ impl Kernel {
         self.mapped = extents;
         Ok(entries)
     }
-}
-
-/// The directories of a path, and its last name.
-fn parent(path: &str) -> (&str, &str) {
-    let path = path.trim_matches('/');
-    path.rsplit_once('/').unwrap_or(("", path))
 }
 
 /// The pages of which some bytes have any.

@@ -1,7 +1,7 @@
 //! Files that are there before programs begin.
 
 use fullstroke_files::script::{Player, Step};
-use fullstroke_files::{Caller, FileError, FileSystem, Touches};
+use fullstroke_files::{Caller, FileError, FileSystem, Touches, path};
 use fullstroke_programs::Laid;
 use fullstroke_units::Time;
 use std::collections::BTreeMap;
@@ -61,10 +61,6 @@ fn lay_on_device(fs: &dyn FileSystem, files: &[Laid]) -> Result<(), FileError> {
 
 /// How long an object is, if it is there.
 fn length(fs: &mut dyn FileSystem, path: &str) -> Option<u64> {
-    let mut touches = Touches::new();
-    let mut at = fs.root();
-    for name in path.split('/').filter(|name| !name.is_empty()) {
-        at = fs.look_up(Caller::default(), at, name, &mut touches).ok()?;
-    }
+    let at = path::find(fs, Caller::default(), path, &mut Touches::new()).ok()?;
     fs.attributes(at).ok().map(|attributes| attributes.bytes.0)
 }

@@ -2,6 +2,7 @@
 //! nothing is written back before `fsync`, `sync` or the end.
 
 use super::{Script, Step};
+use crate::path;
 use crate::runs::Runs;
 use crate::{Caller, FileError, FileSystem, Mapped, PAGE_BYTES, SyncPlan, Touch, Touches};
 use fullstroke_contract::Object;
@@ -186,18 +187,13 @@ impl<'a> Player<'a> {
 
     /// The directory of a path, and its last name.
     fn parent<'p>(&mut self, path: &'p str) -> Result<(Object, &'p str), FileError> {
-        let path = path.trim_matches('/');
-        let (directories, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let (directories, name) = path::split(path);
         Ok((self.find(directories)?, name))
     }
 
     /// What a path leads to.
     fn find(&mut self, path: &str) -> Result<Object, FileError> {
-        let mut at = self.system.root();
-        for name in path.split('/').filter(|name| !name.is_empty()) {
-            at = self.system.look_up(self.caller, at, name, &mut self.touches)?;
-        }
-        Ok(at)
+        path::find(self.system, self.caller, path, &mut self.touches)
     }
 
     fn create(&mut self, path: &str) -> Result<Object, FileError> {
