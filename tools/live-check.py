@@ -16,7 +16,6 @@ import contextlib
 import json
 import os
 import re
-import shutil
 import signal
 import statistics
 import subprocess
@@ -24,6 +23,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+from checks import Impossible, needs, run
 
 ROOT = Path(__file__).resolve().parent.parent
 STACKS = ROOT / "samples" / "live-check"
@@ -42,21 +43,8 @@ LATENESS_S = 15
 PATIENCE_S = 60
 
 
-class Impossible(Exception):
-    """Something could not be run."""
-
-
-def run(arguments):
-    """What a program prints, which must succeed."""
-    arguments = [str(argument) for argument in arguments]
-    done = subprocess.run(arguments, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    if done.returncode != 0:
-        raise Impossible(f"{' '.join(arguments)}\n{done.stderr.strip() or done.stdout.strip()}")
-    return done.stdout
-
-
 def run_json(arguments):
-    text = run(arguments)
+    text = run(*arguments)
     # fio writes notes before its JSON.
     return json.loads(text[text.index("{"):])
 
@@ -208,8 +196,8 @@ def speed(program, folder):
     with serving(ours, ours_at) as ours, serving(theirs, theirs_at) as theirs:
         for server in (ours, theirs):
             # Memory that is there already: what is measured is the serving.
-            run(["fio", "--name=fill", "--ioengine=nbd", f"--uri={server.uri}", "--rw=write", "--bs=1m",
-                 f"--size={SPEED_SIZE}", "--output-format=json"])
+            run("fio", "--name=fill", "--ioengine=nbd", f"--uri={server.uri}", "--rw=write", "--bs=1m",
+                f"--size={SPEED_SIZE}", "--output-format=json")
         for mode in ("randread", "randwrite"):
             pairs = [(measured(ours, mode), measured(theirs, mode)) for _ in range(PAIRS)]
             report_speed(mode, pairs)
@@ -240,12 +228,6 @@ def many(program, folder):
 
 
 PARTS = {"both-clocks": both_clocks, "speed": speed, "lateness": many}
-
-
-def needs(*programs):
-    missing = [program for program in programs if not shutil.which(str(program))]
-    if missing:
-        raise Impossible(f"missing: {', '.join(map(str, missing))} (make clients installs what tests use)")
 
 
 def main():

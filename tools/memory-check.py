@@ -25,7 +25,6 @@ import contextlib
 import json
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -33,6 +32,8 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+
+from checks import Impossible, needs, run
 
 ROOT = Path(__file__).resolve().parent.parent
 STACK = ROOT / "samples" / "live-check" / "memory.toml"
@@ -47,19 +48,6 @@ QUIET_S = 1.0
 
 MEMORY_LIMIT = 96 * MIB
 READ_AHEAD_KB = 128
-
-
-class Impossible(Exception):
-    """Something could not be run."""
-
-
-def run(*arguments):
-    """What a program prints, which must succeed."""
-    arguments = [str(argument) for argument in arguments]
-    done = subprocess.run(arguments, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    if done.returncode != 0:
-        raise Impossible(f"{' '.join(arguments)}\n{done.stderr.strip() or done.stdout.strip()}")
-    return done.stdout
 
 
 def until(found, what):
@@ -397,14 +385,6 @@ def writers(name, calls, disk, replay, folder, table):
 PROGRAMS = {"zipf": (zipf, readers), "scan": (scan, readers), "writer": (writer, writers), "fsync": (fsync, writers)}
 
 
-def needs(*programs):
-    missing = [str(program) for program in programs if not shutil.which(str(program))]
-    if missing:
-        raise Impossible(f"missing: {', '.join(missing)}")
-    if os.geteuid() != 0:
-        raise Impossible("needs root: it makes a block device and a cgroup")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("programs", nargs="*", choices=[[], *PROGRAMS], metavar="PROGRAM",
@@ -420,6 +400,8 @@ def main():
     begun = time.monotonic()
     try:
         needs(arguments.program, arguments.replay, "nbdfuse", "losetup")
+        if os.geteuid() != 0:
+            raise Impossible("needs root: it makes a block device and a cgroup")
         print(f"Linux {os.uname().release}; load of this host at the beginning: {os.getloadavg()[0]:.1f}\n", flush=True)
         table = Table()
         with tempfile.TemporaryDirectory() as folder, disk(arguments.program, Path(folder)) as device:
