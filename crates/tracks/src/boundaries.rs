@@ -1,0 +1,266 @@
+//! The table and its queries.
+
+use crate::builder::Builder;
+use crate::error::{MisfitError, TrackError};
+use fullstroke_contract::{Extent, TrackTable};
+use fullstroke_units::{Lbn, Sectors};
+
+/// Tracks of equal length, one behind the other, within a pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Run {
+    /// Its first sector, counted within the pattern.
+    pub(crate) start: u32,
+    /// Tracks of the pattern before it.
+    pub(crate) track: u32,
+    /// Sectors of each of its tracks.
+    pub(crate) sectors: u32,
+}
+
+/// A pattern of runs that repeats, one or many times.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segment {
+    /// Tracks of the table before it.
+    pub(crate) first_track: u32,
+    /// Sectors of the pattern.
+    pub(crate) sectors: u32,
+    /// Tracks of the pattern.
+    pub(crate) tracks: u32,
+    /// Where its runs begin in the table's.
+    pub(crate) runs: u32,
+    /// How many they are.
+    pub(crate) run_count: u32,
+}
+
+/// Where each track of a device begins.
+///
+/// Tracks of equal length are one **run**, runs that repeat one **pattern**. A
+/// zone of a regular drive is a pattern of one or a few runs (12 bytes each),
+/// whatever its size; a track unlike its neighbours costs about a hundred bytes,
+/// and tracks that are all unlike each other 12 each.
+///
+/// Two tables are equal if they have the same boundaries, wherever they come
+/// from.
+#[derive(Clone, Debug)]
+pub struct Boundaries {
+    pub(crate) capacity: u64,
+    pub(crate) tracks: u32,
+    /// The first address of each segment.
+    pub(crate) starts: Vec<u64>,
+    pub(crate) segments: Vec<Segment>,
+    pub(crate) runs: Vec<Run>,
+    pub(crate) source: String,
+}
+
+/// Where an address stands in a table.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// First address of the track.
+    first: u64,
+    sectors: u32,
+    /// Number of the track.
+    number: u32,
+}
+
+impl Boundaries {
+    /// The tracks of a medium that knows them, such as a simulated drive.
+    ///
+    /// # Errors
+    /// If a track is longer than [`crate::TRACK_SECTORS_MAX`].
+    pub fn of(medium: &dyn TrackTable, source: impl Into<String>) -> Result<Boundaries, TrackError> {
+        let mut builder = Builder::default();
+        let end = Lbn(medium.capacity().0);
+        let mut next = Lbn(0);
+        while next < end {
+            let track = medium.track_at(next);
+            builder.push(track.sectors)?;
+            next += track.sectors;
+        }
+        builder.finish(source)
+    }
+
+    /// Where the table comes from, in words.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Addresses `0..capacity`.
+    pub fn capacity(&self) -> Sectors {
+        Sectors(self.capacity)
+    }
+
+    /// How many tracks there are.
+    #[expect(clippy::len_without_is_empty, reason = "a table has at least one track")]
+    pub fn len(&self) -> u64 {
+        u64::from(self.tracks)
+    }
+
+    /// Bytes of memory that the table takes.
+    pub fn bytes(&self) -> usize {
+        self.starts.len() * size_of::<u64>()
+            + self.segments.len() * size_of::<Segment>()
+            + self.runs.len() * size_of::<Run>()
+    }
+
+    /// The track that holds `lbn`; `None` beyond the end.
+    #[inline]
+    pub fn track_at(&self, lbn: Lbn) -> Option<Extent> {
+        self.place(lbn.0).map(|place| place.extent())
+    }
+
+    /// The number of the track that holds `lbn`, counted from 0 in the order of
+    /// addresses; `None` beyond the end.
+    #[inline]
+    pub fn number_of(&self, lbn: Lbn) -> Option<u64> {
+        self.place(lbn.0).map(|place| u64::from(place.number))
+    }
+
+    /// The first boundary at `lbn` or behind it: a track's first address, or the
+    /// capacity, where the last track ends. `None` beyond that.
+    #[inline]
+    pub fn boundary_from(&self, lbn: Lbn) -> Option<Lbn> {
+        if lbn.0 >= self.capacity {
+            return (lbn.0 == self.capacity).then_some(lbn);
+        }
+        let place = self.place(lbn.0)?;
+        Some(Lbn(if place.first == lbn.0 { lbn.0 } else { place.first + u64::from(place.sectors) }))
+    }
+
+    /// Whether a track begins at `lbn`, or the last one ends.
+    #[inline]
+    pub fn is_boundary(&self, lbn: Lbn) -> bool {
+        self.boundary_from(lbn) == Some(lbn)
+    }
+
+    /// Whether `extent` has sectors of more than one track. Sectors beyond the
+    /// end are on none.
+    #[inline]
+    pub fn straddles(&self, extent: Extent) -> bool {
+        let Some(place) = self.place(extent.start.0) else { return false };
+        let end = place.first + u64::from(place.sectors);
+        extent.start.0.saturating_add(extent.sectors.0) > end && end < self.capacity
+    }
+
+    /// Track number `number`, counted from 0; `None` if there are fewer.
+    #[inline]
+    pub fn nth(&self, number: u64) -> Option<Extent> {
+        let number = u32::try_from(number).ok().filter(|&number| number < self.tracks)?;
+        let index = self.segments.partition_point(|segment| segment.first_track <= number) - 1;
+        let segment = &self.segments[index];
+        let within = number - segment.first_track;
+        let (repeat, within) = (within / segment.tracks, within % segment.tracks);
+        let runs = self.runs_of(segment);
+        let run = runs[runs.partition_point(|run| run.track <= within) - 1];
+        let first = self.starts[index]
+            + u64::from(repeat) * u64::from(segment.sectors)
+            + u64::from(run.start)
+            + u64::from(within - run.track) * u64::from(run.sectors);
+        Some(Place { first, sectors: run.sectors, number }.extent())
+    }
+
+    /// The tracks from the one that holds `lbn` on.
+    pub fn tracks_from(&self, lbn: Lbn) -> Tracks<'_> {
+        Tracks { table: self, next: self.place(lbn.0).map_or(self.capacity, |place| place.first) }
+    }
+
+    /// Whether the table can be of a device with `capacity`.
+    ///
+    /// # Errors
+    /// With the first address that one has and the other has not.
+    pub fn check_capacity(&self, capacity: Sectors) -> Result<(), MisfitError> {
+        if capacity.0 == self.capacity {
+            return Ok(());
+        }
+        Err(MisfitError::Capacity { table: self.capacity(), device: capacity })
+    }
+
+    /// Whether the table has the same boundaries as `other`.
+    ///
+    /// # Errors
+    /// With the first address at which they differ; where all tracks agree as
+    /// far as both go, with the two capacities.
+    pub fn check_equal(&self, other: &Boundaries) -> Result<(), MisfitError> {
+        match crate::walk::first_difference(self, other) {
+            None => Ok(()),
+            Some(at) if at.0 >= self.capacity.min(other.capacity) => self.check_capacity(other.capacity()),
+            Some(at) => Err(MisfitError::Boundary { at }),
+        }
+    }
+
+    pub(crate) fn runs_of(&self, segment: &Segment) -> &[Run] {
+        &self.runs[segment.runs as usize..][..segment.run_count as usize]
+    }
+
+    #[inline]
+    fn place(&self, lbn: u64) -> Option<Place> {
+        if lbn >= self.capacity {
+            return None;
+        }
+        let index = self.starts.partition_point(|&start| start <= lbn) - 1;
+        let segment = &self.segments[index];
+        let offset = lbn - self.starts[index];
+        let period = u64::from(segment.sectors);
+        let (repeat, within) = (offset / period, (offset % period) as u32);
+        let runs = self.runs_of(segment);
+        let run = runs[run_holding(runs, within, segment.sectors)];
+        let track = (within - run.start) / run.sectors;
+        let back = u64::from(within - run.start - track * run.sectors);
+        let number = segment.first_track + repeat as u32 * segment.tracks + run.track + track;
+        Some(Place { first: lbn - back, sectors: run.sectors, number })
+    }
+}
+
+/// The last of `runs`, which cover `total` sectors, that begins at `sector` or
+/// before. Tracks are of about one length, so that its place is guessed in
+/// proportion; from there the search widens. A search by halves would wait for
+/// memory at each step of a long list.
+#[inline]
+fn run_holding(runs: &[Run], sector: u32, total: u32) -> usize {
+    let guess = (u64::from(sector) * runs.len() as u64 / u64::from(total)) as usize;
+    let begins = |index: usize| runs[index].start <= sector;
+    let mut step = 1;
+    let (low, high) = if begins(guess) {
+        let mut low = guess;
+        while low + step < runs.len() && begins(low + step) {
+            low += step;
+            step *= 2;
+        }
+        (low, (low + step).min(runs.len()))
+    } else {
+        let mut high = guess;
+        while high > step && !begins(high - step) {
+            high -= step;
+            step *= 2;
+        }
+        (high.saturating_sub(step), high)
+    };
+    low + runs[low + 1..high].partition_point(|run| run.start <= sector)
+}
+
+impl Place {
+    fn extent(self) -> Extent {
+        Extent { start: Lbn(self.first), sectors: Sectors(u64::from(self.sectors)) }
+    }
+}
+
+impl PartialEq for Boundaries {
+    fn eq(&self, other: &Boundaries) -> bool {
+        self.check_equal(other).is_ok()
+    }
+}
+
+/// Tracks in the order of addresses.
+#[derive(Clone, Debug)]
+pub struct Tracks<'a> {
+    table: &'a Boundaries,
+    next: u64,
+}
+
+impl Iterator for Tracks<'_> {
+    type Item = Extent;
+
+    fn next(&mut self) -> Option<Extent> {
+        let track = self.table.track_at(Lbn(self.next))?;
+        self.next += track.sectors.0;
+        Some(track)
+    }
+}

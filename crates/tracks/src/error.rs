@@ -1,0 +1,69 @@
+//! What can go wrong.
+
+use fullstroke_units::{Lbn, Sectors};
+use thiserror::Error;
+
+/// Tracks that a table cannot hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum TrackError {
+    /// A track without sectors, or longer than any.
+    #[error("found a track of {found} sectors; expected 1 to {}", crate::TRACK_SECTORS_MAX)]
+    Length {
+        /// Its sectors.
+        found: u64,
+    },
+    /// More tracks than any device has, or more sectors than can be counted.
+    #[error("found more than {} tracks, or than 2^64 sectors", crate::TRACKS_MAX)]
+    TooMany,
+    /// Runs that repeat and are too long for it.
+    #[error("found a pattern of more than {} sectors; give its runs one by one", u32::MAX)]
+    Pattern,
+    /// No tracks.
+    #[error("found no track; expected at least one")]
+    Empty,
+}
+
+/// A table that is not of this device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum MisfitError {
+    /// The device is larger or smaller.
+    #[error(
+        "the table is of a device of {table}, this one has {device}: the first address at which they differ is \
+         {}; extract the tracks of this device",
+        Lbn(table.0.min(device.0))
+    )]
+    Capacity {
+        /// What the table covers.
+        table: Sectors,
+        /// What the device has.
+        device: Sectors,
+    },
+    /// A track begins here in one table and not in the other.
+    #[error("the first address at which a track begins in one table only is {at}")]
+    Boundary {
+        /// The first such address.
+        at: Lbn,
+    },
+}
+
+impl MisfitError {
+    /// The first address at which the two differ.
+    pub fn first_difference(&self) -> Lbn {
+        match *self {
+            MisfitError::Capacity { table, device } => Lbn(table.0.min(device.0)),
+            MisfitError::Boundary { at } => at,
+        }
+    }
+}
+
+/// A file of tracks that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("line {line}: found {found}; expected {expected}")]
+pub struct TextError {
+    /// Counted from 1.
+    pub line: usize,
+    /// What stands there.
+    pub found: String,
+    /// What should.
+    pub expected: String,
+}
