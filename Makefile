@@ -54,7 +54,7 @@ live-check: toolchain clients ## One job under both clocks, and the speed of ser
 	@$(CARGO) build --release --quiet --package fullstroke
 	@tools/live-check.py
 
-memory-check: toolchain clients ## The kernel's page cache beside ours: hits, flushes (root, Linux, about 6 minutes)
+memory-check: toolchain clients ## The kernel's page cache beside ours: hits, flushes (root, Linux, about 8 minutes)
 	@$(CARGO) build --release --quiet --package fullstroke
 	@$(CARGO) build --release --quiet --package fullstroke-memory --example replay
 	@tools/memory-check.py

@@ -1,13 +1,16 @@
 //! What a cache does with calls that a program has made: for `tools/memory-check.py`,
 //! which holds it against what the kernel did with them.
 //!
-//! `cargo run --release -p fullstroke-memory --example replay KEYS.json CALLS SERVICE_US`
+//! `cargo run --release -p fullstroke-memory --example replay KEYS.json CALLS SERVICE_US BEGIN_S`
 //!
 //! KEYS.json has the keys of a `[memory]` table. CALLS has a call a line: when it was
 //! made in seconds, `read`, `write`, `fsync` or `mark`, and for the first two offset and
 //! bytes. A call is made when the one before it is over. The device serves one request
-//! after the other, in so many microseconds each. Printed are, as JSON, the counters at
-//! each mark and at the end, and when write-backs ended, and of how many pages.
+//! after the other, in so many microseconds each. The clock of the cache, by which it does
+//! what it does from time to time, is at BEGIN_S as the calls' is at 0. Printed are, as
+//! JSON, the counters at each mark and at the end, when write-backs ended, and of how many
+//! pages, and four times a second how many pages are dirty or being written, and how many
+//! calls have been made.
 
 // It is a program: it reads files and prints.
 #![allow(clippy::disallowed_methods)]
@@ -19,6 +22,8 @@ use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::error::Error;
 
+/// How often is said what is dirty.
+const SAMPLE: Duration = Duration::from_millis(250);
 /// As long as no file of a device is.
 const SIZE: u64 = 1 << 50;
 const OBJECT: Object = Object(1);
@@ -80,6 +85,10 @@ struct Replay {
     now: Time,
     marks: Vec<Value>,
     written: Vec<(f64, u64)>,
+    begin: Time,
+    made: u64,
+    samples: Vec<(f64, u64, u64)>,
+    next_sample: Time,
 }
 
 impl Replay {
@@ -94,6 +103,7 @@ impl Replay {
                     self.step();
                 }
             }
+            self.made += 1;
             self.out.woken.clear();
             self.device.take(self.now, &mut self.out);
         }
@@ -130,17 +140,32 @@ impl Replay {
     /// The next thing that happens.
     fn step(&mut self) {
         self.now = self.now.max(self.next());
+        self.sample();
         if self.device.next() > self.now {
             self.cache.wake(self.now, &mut self.out);
         } else if let Some((_, io, write)) = self.device.queue.pop_front() {
             if write {
-                self.written.push((self.now.as_nanos() as f64 / 1e9, io.run.pages));
+                self.written.push((self.seconds(self.now), io.run.pages));
                 self.cache.written(self.now, io.id, io.run, Status::Done, &mut self.out);
             } else {
                 self.cache.read_done(self.now, io.id, io.run, Status::Done, &mut self.out);
             }
         }
         self.device.take(self.now, &mut self.out);
+    }
+
+    /// Seconds since the calls began.
+    fn seconds(&self, at: Time) -> f64 {
+        at.since(self.begin).as_nanos() as f64 / 1e9
+    }
+
+    /// What is at the times that have come, before anything happens at them.
+    fn sample(&mut self) {
+        while self.next_sample <= self.now {
+            let gauges = self.cache.gauges();
+            self.samples.push((self.seconds(self.next_sample), gauges.dirty + gauges.writing, self.made));
+            self.next_sample += SAMPLE;
+        }
     }
 
     fn mark(&mut self) {
@@ -155,9 +180,10 @@ impl Replay {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [keys, calls, service_us] = &arguments[..] else {
-        return Err("expected KEYS.json CALLS SERVICE_US".into());
+    let [keys, calls, service_us, begin_s] = &arguments[..] else {
+        return Err("expected KEYS.json CALLS SERVICE_US BEGIN_S".into());
     };
+    let begin = Duration::from_nanos((begin_s.parse::<f64>()? * 1e9) as u64);
     let service = Duration::from_nanos((service_us.parse::<f64>()? * 1e3) as u64);
     let keys: MemoryKeys = serde_json::from_str(&std::fs::read_to_string(keys)?)?;
     let mut cache = Cache::new(&keys, Queue::default())?;
@@ -165,13 +191,29 @@ fn main() -> Result<(), Box<dyn Error>> {
     let text = std::fs::read_to_string(calls)?;
     let lines = text.lines().enumerate();
     let calls = lines
-        .map(|(number, line)| parse(line).map_err(|error| format!("{calls}:{}: {error}", number + 1)))
+        .map(|(number, line)| {
+            parse(line)
+                .map(|(at, call)| (at + begin, call))
+                .map_err(|error| format!("{calls}:{}: {error}", number + 1))
+        })
         .collect::<Result<Vec<_>, _>>()?;
     let device = Device { service, queue: VecDeque::new(), free: Time::ZERO };
-    let (out, now) = (Out::default(), Time::ZERO);
-    let mut replay = Replay { cache, file, device, out, now, marks: Vec::new(), written: Vec::new() };
+    let begin = Time::ZERO + begin;
+    let mut replay = Replay {
+        cache,
+        file,
+        device,
+        out: Out::default(),
+        now: begin,
+        marks: Vec::new(),
+        written: Vec::new(),
+        begin,
+        made: 0,
+        samples: Vec::new(),
+        next_sample: begin,
+    };
     replay.run(&calls);
     replay.mark();
-    println!("{}", json!({ "marks": replay.marks, "written": replay.written }));
+    println!("{}", json!({ "marks": replay.marks, "written": replay.written, "samples": replay.samples }));
     Ok(())
 }

@@ -31,12 +31,14 @@ use fullstroke_units::Time;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Where pages that nobody has asked for are put.
+/// Where pages that come are put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Place {
     /// Where the policy puts pages that are read for the first time.
     #[default]
     Usual,
+    /// The same of pages that are written for the first time.
+    Written,
     /// Where it has those that it would keep longest.
     Hot,
     /// Where the next to go stands.
@@ -155,7 +157,7 @@ fn renew(pages: &mut Pages, slot: u32, list: u8) {
 fn put(pages: &mut Pages, slot: u32, list: u8, place: Place) {
     match place {
         Place::Cold => pages.push_oldest(list, slot),
-        Place::Usual | Place::Hot => pages.push_newest(list, slot),
+        Place::Usual | Place::Written | Place::Hot => pages.push_newest(list, slot),
     }
     pages.join(slot);
 }

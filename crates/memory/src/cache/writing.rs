@@ -154,7 +154,7 @@ impl Cache {
             to -= 1;
         }
         let run = Run::new(write.object, write.next, to - write.next);
-        let came = self.admit(now, run, flag::DIRTY | flag::FRESH, Place::Usual, out);
+        let came = self.admit(now, run, flag::DIRTY | flag::FRESH, Place::Written, out);
         self.each(Run { pages: came, ..run }, flag::FRESH, |cache, slot| cache.used(slot));
         if came == 0 {
             self.wait_for_memory(now, write);
@@ -179,7 +179,7 @@ impl Cache {
     /// Has the page read.
     fn fill(&mut self, now: Time, write: &mut Operation, out: &mut Out) -> u64 {
         let run = Run::new(write.object, write.next, 1);
-        if self.admit(now, run, flag::READING | flag::FRESH, Place::Usual, out) == 0 {
+        if self.admit(now, run, flag::READING | flag::FRESH, Place::Written, out) == 0 {
             self.wait_for_memory(now, write);
             return 0;
         }

@@ -5,6 +5,8 @@
 //! the active list at the second. Reclaim takes the oldest inactive page, whether
 //! referenced or not: the flag spares mapped pages only, which there are none of
 //! here (`page_check_references` answers `PAGEREF_RECLAIM_CLEAN` for the others).
+//! An active page that becomes inactive keeps its flag: one more use makes it active
+//! again (`shrink_active_list` asks `page_referenced` of mapped pages only).
 //! The kernels differ in when active pages become inactive:
 //!
 //! | `kernel` | rule | where |
@@ -16,14 +18,17 @@
 //!
 //! Today's kernel also remembers how long ago a page was reclaimed, counted in
 //! pages that were reclaimed or activated since (`mm/workingset.c`): one that comes
-//! back within as many as the active list is long becomes active at once.
+//! back within as many as the active list is long becomes active at once, unless it
+//! comes to be written (`filemap_add_folio`: `__GFP_WRITE`).
 //!
-//! Today's reclaim sees how long the lists are, and that pages have come back, in
-//! statistics that are brought up to date every two seconds (`flush_memcg_stats_dwork`,
-//! with or without cgroups; since 6.12).
+//! Today's reclaim, and the memory of what was reclaimed, see how long the lists are,
+//! and that pages have come back, in statistics that are brought up to date every two
+//! seconds (`lruvec_page_state`, `flush_memcg_stats_dwork`, with or without cgroups;
+//! since 6.12).
 //!
 //! Left out: mapped and anonymous pages, zones and nodes, background reclaim by
-//! `kswapd` before memory is short, multi-generational LRU.
+//! `kswapd` before memory is short, multi-generational LRU, and large folios, which
+//! are used, and go, as one page.
 
 use super::{Place, Replacement, Site, home, put, renew, take_oldest};
 use crate::pages::{ASIDE, NOWHERE, Pages, Stretch};
@@ -80,6 +85,8 @@ struct Statistics {
     /// Whether pages have become active as they came back since the last round.
     came_back: bool,
     inactive_is_low: bool,
+    /// Pages of the active list.
+    active: u64,
 }
 
 struct Lru2 {
@@ -162,8 +169,6 @@ fn deactivate(pages: &mut Pages, most: u64) {
         && let Some(slot) = take_oldest(pages, ACTIVE, left)
     {
         left -= u64::from(pages.get(slot).pages);
-        // shrink_active_list asks page_referenced, which clears the flag.
-        pages.set_note(slot, 0);
         renew(pages, slot, INACTIVE);
     }
 }
@@ -198,17 +203,19 @@ impl Replacement for Lru2 {
             next: Time::from_nanos((now.as_nanos() / period + 1) * period),
             came_back: std::mem::take(&mut self.came_back) || self.statistics.came_back,
             inactive_is_low: active > inactive * inactive_ratio(inactive + active),
+            active,
         };
     }
 
-    fn wanted(&mut self, pages: &Pages, run: Run, _free: u64) -> u64 {
+    fn wanted(&mut self, _: &Pages, run: Run, _free: u64) -> u64 {
         if self.kernel != Kernel::Today {
             return run.pages;
         }
         let (age, alike) = self.shadows.of(run);
-        // workingset_test_recent: the refault distance against the active list.
+        // workingset_test_recent: the refault distance against the active list, as long
+        // as the statistics say that it is.
         let distance = age.map(|age| self.shadows.clock - age);
-        let active = pages.pages_in(ACTIVE);
+        let active = self.statistics.active;
         match distance {
             None => {
                 self.soon = false;
@@ -224,7 +231,7 @@ impl Replacement for Lru2 {
 
     fn admitted(&mut self, pages: &mut Pages, slot: u32, place: Place) {
         let run = pages.get(slot).run();
-        let soon = self.soon && self.kernel == Kernel::Today;
+        let soon = self.soon && self.kernel == Kernel::Today && place != Place::Written;
         if soon {
             // workingset_refault: the page is activated, which ages the others.
             self.shadows.clock += run.pages;
@@ -387,6 +394,7 @@ pub(super) mod plain {
         came_back: bool,
         seen: bool,
         low: bool,
+        seen_active: usize,
         flushes: u64,
         clock: usize,
         ages: BTreeMap<u64, usize>,
@@ -399,8 +407,8 @@ pub(super) mod plain {
 
         fn deactivate(&mut self, most: usize) {
             for _ in 0..most.min(self.active.len()) {
-                let (page, _) = self.active.pop_front().unwrap();
-                self.inactive.push_back((page, false));
+                let (page, referenced) = self.active.pop_front().unwrap();
+                self.inactive.push_back((page, referenced));
             }
         }
 
@@ -459,12 +467,13 @@ pub(super) mod plain {
                 self.seen |= self.came_back;
                 self.came_back = false;
                 self.low = self.active.len() > self.inactive.len();
+                self.seen_active = self.active.len();
             }
         }
 
         fn come(&mut self, page: u64, full: bool) -> Option<u64> {
             let soon = self.kernel == "today"
-                && self.ages.get(&page).is_some_and(|age| self.clock - age <= self.active.len());
+                && self.ages.get(&page).is_some_and(|age| self.clock - age <= self.seen_active);
             let gone = if full { self.evict() } else { None };
             self.ages.remove(&page);
             if soon {
@@ -490,5 +499,108 @@ pub(super) mod plain {
                 self.inactive[at].1 = true;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::flag;
+    use fullstroke_contract::Object;
+
+    const LIMIT: u64 = 100;
+
+    struct Lists {
+        pages: Pages,
+        policy: Box<dyn Replacement>,
+    }
+
+    impl Lists {
+        fn new() -> Lists {
+            let policy = build(&Keys::new(), &Site { limit: LIMIT }).unwrap();
+            Lists { pages: Pages::default(), policy }
+        }
+
+        fn come(&mut self, page: u64, place: Place) -> u32 {
+            let run = Run::new(Object(1), page, 1);
+            self.policy.wanted(&self.pages, run, LIMIT);
+            if self.pages.held().pages == LIMIT {
+                let slot = self.policy.victim(&mut self.pages, 1).expect("a page can go");
+                let gone = self.pages.remove(slot);
+                self.policy.evicted(&self.pages, &gone);
+            }
+            let slot = self.pages.add(run, flag::FRESH);
+            self.policy.admitted(&mut self.pages, slot, place);
+            self.list_of(page)
+        }
+
+        fn list_of(&self, page: u64) -> u32 {
+            let slot = self.pages.look(Object(1), page).expect("it is held");
+            u32::from(home(self.pages.get(slot)))
+        }
+
+        fn use_once(&mut self, page: u64) {
+            let slot = self.pages.look(Object(1), page).expect("it is held");
+            let slot = self.pages.cut(slot, page, page + 1);
+            self.policy.used(&mut self.pages, slot, false);
+        }
+
+        /// Memory is full, of 60 active pages and 40 inactive ones, and reclaim knows.
+        fn full() -> Lists {
+            let mut lists = Lists::new();
+            for page in 0..LIMIT {
+                lists.come(page, Place::Usual);
+            }
+            for page in 0..60 {
+                lists.use_once(page);
+                lists.use_once(page);
+            }
+            lists.policy.at(Time::ZERO + FLUSH_TIME, &lists.pages);
+            lists
+        }
+    }
+
+    #[test]
+    fn a_page_that_comes_back_soon_is_active_unless_it_comes_to_be_written() {
+        for (place, list) in [(Place::Usual, ACTIVE), (Place::Written, INACTIVE)] {
+            let mut lists = Lists::full();
+            lists.come(1000, Place::Usual);
+            assert!(lists.pages.look(Object(1), 60).is_none(), "the oldest inactive page has gone");
+            assert_eq!(lists.come(60, place), u32::from(list), "{place:?}");
+        }
+    }
+
+    #[test]
+    fn an_active_page_that_became_inactive_is_active_again_at_its_next_use() {
+        let mut lists = Lists::full();
+        lists.use_once(0);
+        // A round: the inactive list is short, and the oldest active pages go there.
+        lists.come(1000, Place::Usual);
+        assert_eq!([lists.list_of(0), lists.list_of(1)], [u32::from(INACTIVE); 2]);
+        lists.use_once(0);
+        lists.use_once(1);
+        assert_eq!([lists.list_of(0), lists.list_of(1)], [u32::from(ACTIVE), u32::from(INACTIVE)]);
+    }
+
+    #[test]
+    fn what_has_become_active_counts_when_the_statistics_are_brought_up_to_date() {
+        let mut lists = Lists::new();
+        for page in 0..LIMIT {
+            lists.come(page, Place::Usual);
+        }
+        lists.policy.at(Time::ZERO, &lists.pages);
+        for page in 0..40 {
+            lists.use_once(page);
+            lists.use_once(page);
+        }
+        lists.come(1000, Place::Usual);
+        assert_eq!(
+            lists.come(40, Place::Usual),
+            u32::from(INACTIVE),
+            "the active list was empty two seconds ago"
+        );
+        lists.policy.at(Time::ZERO + FLUSH_TIME, &lists.pages);
+        lists.come(1001, Place::Usual);
+        assert_eq!(lists.come(41, Place::Usual), u32::from(ACTIVE));
     }
 }
