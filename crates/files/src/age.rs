@@ -100,7 +100,7 @@ pub fn profile(name: &str) -> Result<&'static Profile, ConfigError> {
 
 /// Ages `system` in its directory `aged`. The same seed gives the same layout.
 pub fn age(system: &mut dyn FileSystem, profile: &Profile, seed: Seed) -> Result<Aged, FileError> {
-    let mut touches = Touches::new();
+    let mut touches = Touches::unread();
     let root = system.root();
     let top = system.make_directory(Caller::default(), root, "aged", &mut touches)?;
     let mut ager = Ager {

@@ -58,6 +58,8 @@ pub(crate) struct Directory {
     used: Vec<u32>,
     /// The lowest hash of each leaf → its page.
     leaves: BTreeMap<u32, u64>,
+    /// XFS: the lowest hash of each leaf → its names.
+    leaf_names: BTreeMap<u32, usize>,
     /// The lowest hash of each second-level index page → its page.
     nodes: BTreeMap<u32, u64>,
     /// Where the last look-up ended (`i_dir_start_lookup`).
@@ -77,6 +79,7 @@ impl Directory {
             entries: BTreeMap::new(),
             used,
             leaves: BTreeMap::new(),
+            leaf_names: BTreeMap::new(),
             nodes: BTreeMap::new(),
             start: 0,
             inline: 0,
@@ -104,6 +107,15 @@ impl Directory {
             Style::Xfs { .. } => self.search(name, slot, touched),
         }
         slot.map(|slot| slot.object)
+    }
+
+    /// The same where nobody wants to know which pages were read.
+    pub(crate) fn look_up_unread(&mut self, name: &str) -> Option<Object> {
+        let slot = self.entries.get(&key(name)).copied()?;
+        if self.style == Style::Linear {
+            self.start = slot.page;
+        }
+        Some(slot.object)
     }
 
     /// The pages that must be there before `name` can be inserted, and are not yet.

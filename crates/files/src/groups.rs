@@ -4,15 +4,16 @@
 //! A group costs a few bytes until something in it is allocated; its free runs are
 //! built then.
 
+mod free;
 mod inodes;
 mod layout;
 
+pub(crate) use free::{FreeBlocks, ORDER_MAX, buddy_at};
 pub(crate) use inodes::{Scheme, Search};
 pub(crate) use layout::{BLOCKS_PER_GROUP, GroupLayout, Make};
 
 use crate::Touches;
 use crate::runs::Runs;
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// What a group descriptor counts.
@@ -28,7 +29,7 @@ pub(crate) struct Counts {
 /// The free blocks and inodes of a group, by their number in it.
 #[derive(Clone, Debug)]
 struct Free {
-    blocks: Runs,
+    blocks: FreeBlocks,
     inodes: Runs,
     /// No run of free blocks is longer; the longest may be shorter by now.
     longest: u64,
@@ -39,7 +40,8 @@ struct Free {
 pub(crate) struct Groups {
     pub(crate) layout: GroupLayout,
     counts: Vec<Counts>,
-    built: BTreeMap<u32, Free>,
+    /// By group, those in which something was allocated.
+    built: Vec<Option<Box<Free>>>,
     pub(crate) free_blocks: u64,
     free_inodes: u64,
     directories: u64,
@@ -62,7 +64,7 @@ impl Groups {
             .collect();
         let free_blocks = counts.iter().map(|count| u64::from(count.blocks)).sum();
         let free_inodes = u64::from(layout.groups) * u64::from(layout.inodes_per_group);
-        let built = BTreeMap::new();
+        let built = (0..layout.groups).map(|_| None).collect();
         let hidden = Vec::new();
         Groups { layout, counts, built, free_blocks, free_inodes, directories: 0, writes_super, hidden }
     }
@@ -71,7 +73,7 @@ impl Groups {
     /// free run, up to `count` blocks. `None` if it has none.
     pub(crate) fn hide(&mut self, group: u32, count: u64) -> Option<Range<u64>> {
         let first = self.layout.first_block(group);
-        let run = self.build(group).blocks.iter().next()?;
+        let run = self.build(group).blocks.runs().iter().next()?;
         let blocks = first + run.start..first + run.end.min(run.start + count);
         self.take(blocks.clone(), &mut Touches::new());
         self.hidden.push(blocks.clone());
@@ -92,21 +94,23 @@ impl Groups {
 
     fn build(&mut self, group: u32) -> &mut Free {
         let layout = &self.layout;
-        self.built.entry(group).or_insert_with(|| Free {
-            blocks: layout.free_runs(group),
-            inodes: Runs::of(0..u64::from(layout.inodes_per_group)),
-            longest: layout.size(group),
+        self.built[group as usize].get_or_insert_with(|| {
+            Box::new(Free {
+                blocks: layout.free_runs(group).into(),
+                inodes: Runs::of(0..u64::from(layout.inodes_per_group)),
+                longest: layout.size(group),
+            })
         })
     }
 
     /// The free blocks of a group, by their number in it. Reads its bitmap.
-    pub(crate) fn blocks(&mut self, group: u32, touches: &mut Touches) -> &Runs {
+    pub(crate) fn blocks(&mut self, group: u32, touches: &mut Touches) -> &FreeBlocks {
         touches.read(self.layout.block_bitmap(group));
         &self.build(group).blocks
     }
 
     /// The same without reading: for what the kernel keeps in memory (buddies).
-    pub(crate) fn searched(&mut self, group: u32) -> &Runs {
+    pub(crate) fn searched(&mut self, group: u32) -> &FreeBlocks {
         &self.build(group).blocks
     }
 
@@ -118,7 +122,7 @@ impl Groups {
     /// Works that length out again, after a search in vain.
     pub(crate) fn measure_longest(&mut self, group: u32) {
         let free = self.build(group);
-        free.longest = free.blocks.iter().map(|run| run.end - run.start).max().unwrap_or(0);
+        free.longest = free.blocks.runs().iter().map(|run| run.end - run.start).max().unwrap_or(0);
     }
 
     /// Takes free blocks, all of one group.
@@ -132,7 +136,7 @@ impl Groups {
         let (group, within) = self.layout.within(blocks);
         let length = within.end - within.start;
         let free = &mut self.build(group).blocks;
-        debug_assert!(free.run_at(within.start).is_some_and(|run| run.end >= within.end));
+        debug_assert!(free.runs().run_at(within.start).is_some_and(|run| run.end >= within.end));
         free.remove(within);
         self.counts[group as usize].blocks -= length as u32;
         self.free_blocks -= length;
@@ -162,7 +166,7 @@ impl Groups {
         let length = within.end - within.start;
         let free = self.build(group);
         free.blocks.insert(within.clone());
-        let run = free.blocks.run_at(within.start).map_or(0, |run| run.end - run.start);
+        let run = free.blocks.runs().run_at(within.start).map_or(0, |run| run.end - run.start);
         free.longest = free.longest.max(run);
         self.counts[group as usize].blocks += length as u32;
         self.free_blocks += length;

@@ -58,6 +58,13 @@ impl Runs {
         self.iter_from(range.start).next().map(|run| run.start).filter(|&start| start < range.end)
     }
 
+    /// The runs that have numbers of `range`, or end or begin where it begins or ends.
+    pub(crate) fn touching(&self, range: &Range<u64>) -> impl Iterator<Item = Range<u64>> + use<'_> {
+        let before = self.runs.range(..range.start).next_back();
+        let first = before.filter(|&(_, &end)| end >= range.start).map_or(range.start, |(&start, _)| start);
+        self.runs.range(first..=range.end).map(|(&start, &end)| start..end)
+    }
+
     /// The last run that begins before `before`.
     pub(crate) fn last_before(&self, before: u64) -> Option<Range<u64>> {
         self.runs.range(..before).next_back().map(|(&start, &end)| start..end)

@@ -35,12 +35,25 @@ const LATELY: usize = 12;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Touches {
     list: Vec<Touch>,
+    /// Whether nobody will look: only a journal is told then.
+    unread: bool,
 }
 
 impl Touches {
     /// None yet.
     pub fn new() -> Touches {
         Touches::default()
+    }
+    /// Of operations whose touches nobody will look at, as when a file system is aged.
+    pub(crate) fn unread() -> Touches {
+        Touches { unread: true, ..Touches::default() }
+    }
+    pub(crate) fn are_unread(&self) -> bool {
+        self.unread
+    }
+    /// Whether nobody will look from now on; answers what it was.
+    pub(crate) fn set_unread(&mut self, unread: bool) -> bool {
+        std::mem::replace(&mut self.unread, unread)
     }
     /// In order.
     pub fn list(&self) -> &[Touch] {
@@ -51,10 +64,18 @@ impl Touches {
         self.list.clear();
     }
     pub(crate) fn read(&mut self, page: u64) {
-        self.list.push(Touch::Read(page));
+        self.push(Touch::Read(page));
+    }
+    fn push(&mut self, touch: Touch) {
+        if !self.unread {
+            self.list.push(touch);
+        }
     }
     /// Read and changed. What an operation changed a moment ago is not told again.
     pub(crate) fn change(&mut self, page: u64) {
+        if self.unread {
+            return;
+        }
         let lately = self.list.iter().rev().take(LATELY);
         let known = lately.copied().find(|touch| touch.page() == page && !matches!(touch, Touch::Read(_)));
         if !matches!(known, Some(Touch::Dirty(_) | Touch::Fresh(_))) {
@@ -62,10 +83,10 @@ impl Touches {
         }
     }
     pub(crate) fn fresh(&mut self, page: u64) {
-        self.list.push(Touch::Fresh(page));
+        self.push(Touch::Fresh(page));
     }
     pub(crate) fn forget(&mut self, page: u64) {
-        self.list.push(Touch::Forget(page));
+        self.push(Touch::Forget(page));
     }
     /// Those from `mark` on; for what an operation adds to a journal.
     pub(crate) fn since(&self, mark: usize) -> &[Touch] {

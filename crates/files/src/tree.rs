@@ -107,7 +107,13 @@ impl<F: Format> Tree<F> {
         change: impl FnOnce(&mut Self, &mut Touches) -> T,
     ) -> T {
         let mark = touches.mark();
+        if self.journal.is_none() {
+            return change(self, touches);
+        }
+        // The journal looks, whoever else does.
+        let unread = touches.set_unread(false);
         let changed = change(self, touches);
+        touches.set_unread(unread);
         if let Some(journal) = &mut self.journal {
             journal.join(caller.now, touches.since(mark));
         }

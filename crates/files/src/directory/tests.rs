@@ -72,3 +72,38 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_names_of_each_xfs_leaf_are_counted() {
+    let mut directory = Directory::new(Style::Xfs { inline: 156 });
+    for number in 0..9_000 {
+        directory.insert(&name(number), Object(number), &mut Vec::new());
+        if number % 3 == 0 {
+            directory.remove(&name(number / 2), &mut Vec::new());
+        }
+    }
+    let firsts: Vec<u32> = directory.leaves.keys().copied().collect();
+    assert!(firsts.len() > 5);
+    for (at, &first) in firsts.iter().enumerate() {
+        let next = firsts.get(at + 1).copied();
+        let names = directory
+            .entries
+            .keys()
+            .filter(|(hash, _)| *hash >= first && next.is_none_or(|next| *hash < next));
+        assert_eq!(directory.leaf_names[&first], names.count());
+    }
+}
+
+#[test]
+fn a_look_up_that_nobody_watches_ends_where_others_do() {
+    for style in STYLES {
+        let (mut watched, mut other) = (Directory::new(style), Directory::new(style));
+        for number in 0..2_000 {
+            watched.insert(&name(number), Object(number), &mut Vec::new());
+            other.insert(&name(number), Object(number), &mut Vec::new());
+            let sought = name(number.wrapping_mul(7919) % 2_500);
+            assert_eq!(watched.look_up(&sought, &mut Vec::new()), other.look_up_unread(&sought));
+            assert_eq!(watched.start, other.start, "{style:?}");
+        }
+    }
+}

@@ -106,9 +106,7 @@ impl Directory {
     }
 
     fn leaf_entries(&self, name: &str) -> usize {
-        let (first, next) = self.leaf_range(name);
-        let from = (first, Box::from(""));
-        self.entries.range(from..).take_while(|((hash, _), _)| next.is_none_or(|next| *hash < next)).count()
+        self.leaf_names.range(..=hash(name)).next_back().map_or(0, |(_, &names)| names)
     }
 
     fn leaf_range(&self, name: &str) -> (u32, Option<u32>) {
@@ -128,6 +126,7 @@ impl Directory {
         }
         if growth.contains(&LEAVES) {
             self.leaves.insert(0, LEAVES);
+            self.leaf_names.insert(0, self.entries.len());
             touched.push(PageTouch::Fresh(LEAVES));
         } else if self.leaf_entries(name) >= LEAF_LIMIT && self.has_leaves() {
             self.split_leaf(name, touched);
@@ -151,6 +150,9 @@ impl Directory {
             touched.push(PageTouch::Change(page as u64));
         }
         self.used[page] += entry_bytes(name);
+        if let Some((_, names)) = self.leaf_names.range_mut(..=hash(name)).next_back() {
+            *names += 1;
+        }
         self.change_leaf(name, touched);
         page as u32
     }
@@ -182,6 +184,8 @@ impl Directory {
         let old = self.xfs_leaf(name);
         let new = LEAVES + self.leaves.len() as u64 + 1;
         self.leaves.insert(middle, new);
+        let kept = hashes.partition_point(|&hash| hash < middle);
+        self.leaf_names.extend([(first, kept), (middle, hashes.len() - kept)]);
         touched.extend([PageTouch::Fresh(new), PageTouch::Change(old), PageTouch::Change(LEAVES)]);
     }
 
@@ -189,6 +193,9 @@ impl Directory {
         self.inline -= inline_bytes(name);
         if let Some(used) = self.used.get_mut(slot.page as usize) {
             *used = used.saturating_sub(entry_bytes(name));
+        }
+        if let Some((_, names)) = self.leaf_names.range_mut(..=hash(name)).next_back() {
+            *names -= 1;
         }
         self.change_leaf(name, touched);
     }

@@ -1,7 +1,6 @@
 //! ext2 up to Linux 2.6.23: `ext2_new_block` and its pre-allocation.
 
-use crate::groups::Groups;
-use crate::runs::Runs;
+use crate::groups::{FreeBlocks, Groups};
 use crate::{FileError, Touches};
 use std::ops::Range;
 
@@ -64,9 +63,10 @@ fn new_block(
         }
         let start = groups.layout.first_block(group);
         let within = if step == 0 { goal - start } else { 0 };
-        let runs = groups.blocks(group, touches);
-        let Some(found) = grab(runs, within) else { continue };
-        let end = runs.run_at(found).map_or(found + 1, |run| run.end.min(found + count.min(free)));
+        let free_blocks = groups.blocks(group, touches);
+        let Some(found) = grab(free_blocks, within) else { continue };
+        let end =
+            free_blocks.runs().run_at(found).map_or(found + 1, |run| run.end.min(found + count.min(free)));
         let blocks = start + found..start + end;
         groups.take(blocks.clone(), touches);
         return Ok(blocks);
@@ -76,7 +76,8 @@ fn new_block(
 
 /// The goal; else a free block before the next multiple of 64; else the beginning of
 /// a run that has a free byte of the bitmap; else any (`grab_block`).
-fn grab(runs: &Runs, goal: u64) -> Option<u64> {
+fn grab(free: &FreeBlocks, goal: u64) -> Option<u64> {
+    let runs = free.runs();
     if runs.contains(goal) {
         return Some(goal);
     }
@@ -85,21 +86,12 @@ fn grab(runs: &Runs, goal: u64) -> Option<u64> {
         return Some(found);
     }
     let from = if goal == 0 { 0 } else { near };
-    free_byte(runs, from).or_else(|| runs.first_in(from..u64::MAX))
-}
-
-/// The beginning of the run in which the first wholly free byte of the bitmap lies.
-pub(super) fn free_byte(runs: &Runs, from: u64) -> Option<u64> {
-    let byte = runs.iter_from(from).find_map(|run| {
-        let byte = (run.start + 7) & !7;
-        (byte + 8 <= run.end).then_some(byte)
-    })?;
-    runs.run_at(byte).map(|run| run.start)
+    free.run_with_byte(from).or_else(|| runs.first_in(from..u64::MAX))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::runs::Runs;
 
     #[test]
     fn the_search_prefers_the_goal_then_the_neighbourhood_then_a_free_byte() {
@@ -107,6 +99,7 @@ mod tests {
         for range in [0..1, 70..72, 200..203, 306..330, 1000..1100] {
             runs.insert(range);
         }
+        let grab = |runs: &Runs, goal| super::grab(&runs.clone().into(), goal);
         assert_eq!(grab(&runs, 201), Some(201));
         assert_eq!(grab(&runs, 66), Some(70), "before the next multiple of 64");
         assert_eq!(grab(&runs, 100), Some(306), "200 to 202 have no free byte");

@@ -4,7 +4,6 @@
 //! A window is in memory only: its blocks are free, but other files with windows
 //! keep out of them.
 
-use super::preallocation::free_byte;
 use crate::groups::{BLOCKS_PER_GROUP, Groups};
 use crate::{FileError, Touches};
 use std::collections::BTreeMap;
@@ -179,7 +178,7 @@ impl Search<'_> {
             let at = self.windows.gap(from, end - 1, window.size);
             self.windows.remove(window);
             let at = at?;
-            let free = self.groups.blocks(group, touches).first_in(at - start..end - start)? + start;
+            let free = self.groups.blocks(group, touches).runs().first_in(at - start..end - start)? + start;
             if free < at + window.size {
                 window.run = at..at + window.size;
                 window.hits = 0;
@@ -203,7 +202,7 @@ impl Search<'_> {
         let start = self.groups.layout.first_block(group);
         let end = range.end.min(self.groups.layout.end_of_group(start)) - start;
         let from = goal.unwrap_or(0).max(range.start).max(start) - start;
-        let runs = self.groups.blocks(group, touches);
+        let runs = self.groups.blocks(group, touches).runs();
         let found = runs.first_in(from..end)?;
         let run_end = runs.run_at(found)?.end.min(end).min(found + count);
         Some(start + found..start + run_end)
@@ -218,12 +217,13 @@ impl Search<'_> {
         touches: &mut Touches,
     ) -> Option<Range<u64>> {
         let start = self.groups.layout.first_block(group);
-        let runs = self.groups.blocks(group, touches);
+        let free = self.groups.blocks(group, touches);
+        let runs = free.runs();
         let goal = goal.unwrap_or(0);
         let near = (goal + 63) & !63;
         let found = runs
             .first_in(goal..near.max(goal + 1))
-            .or_else(|| free_byte(runs, goal))
+            .or_else(|| free.run_with_byte(goal))
             .or_else(|| runs.first_in(goal..u64::MAX))?;
         let end = runs.run_at(found)?.end.min(found + count);
         Some(start + found..start + end)

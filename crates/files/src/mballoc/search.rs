@@ -1,12 +1,10 @@
 //! Where a run of free blocks is found (`ext4_mb_regular_allocator`).
 
 use super::Aim;
-use crate::groups::Groups;
+use crate::groups::{FreeBlocks, Groups, ORDER_MAX, buddy_at};
 use crate::runs::Runs;
 use std::ops::Range;
 
-/// The largest buddy: `MB_NUM_ORDERS` − 1 for blocks of 4 KiB.
-const ORDER_MAX: u32 = 13;
 /// Requests from 2^1 blocks on are sought among buddies (`MB_DEFAULT_ORDER2_REQS`).
 const ORDER_MIN: u32 = 1;
 /// Runs of a group that are looked at before the best of them is taken, and before
@@ -53,11 +51,11 @@ pub(super) fn regular(groups: &mut Groups, aim: &Aim) -> Option<Range<u64>> {
                 continue;
             }
             let start = groups.layout.first_block(group);
-            let runs = groups.searched(group);
-            if !suits(runs, aim, *criterion) {
+            let free = groups.searched(group);
+            if !suits(free.runs(), aim, *criterion) {
                 continue;
             }
-            match scan(runs, aim, *criterion) {
+            match scan(free, aim, *criterion) {
                 Some(Found::Enough(run)) => return Some(start + run.start..start + run.end),
                 Some(Found::Best(run)) => longer(&mut best, start + run.start..start + run.end),
                 None => groups.measure_longest(group),
@@ -92,7 +90,7 @@ fn at_goal(groups: &mut Groups, aim: &Aim) -> Option<Range<u64>> {
     }
     let group = groups.layout.group_of(aim.goal);
     let start = groups.layout.first_block(group);
-    let run = groups.searched(group).run_at(aim.goal - start)?;
+    let run = groups.searched(group).runs().run_at(aim.goal - start)?;
     (run.end + start >= aim.goal + aim.pages).then(|| aim.goal..aim.goal + aim.pages)
 }
 
@@ -113,57 +111,36 @@ enum Found {
     Best(Range<u64>),
 }
 
-fn scan(runs: &Runs, aim: &Aim, criterion: Criterion) -> Option<Found> {
+fn scan(free: &FreeBlocks, aim: &Aim, criterion: Criterion) -> Option<Found> {
     match criterion {
         Criterion::Buddy(order) => {
-            let start = smallest_buddy(runs, order)?;
+            let start = free.smallest_buddy(order)?;
             Some(Found::Enough(start..start + aim.pages))
         }
-        _ => measure(runs, aim, criterion == Criterion::LongRuns),
-    }
-}
-
-/// The first of the smallest buddies that are no smaller than 2^`order`
-/// (`ext4_mb_simple_scan_group`).
-fn smallest_buddy(runs: &Runs, order: u32) -> Option<u64> {
-    let mut best: Option<(u32, u64)> = None;
-    for run in runs.iter() {
-        let mut at = run.start;
-        while at < run.end {
-            let buddy = buddy_at(at, run.end);
-            if buddy >= order && best.is_none_or(|(smallest, _)| buddy < smallest) {
-                if buddy == order {
-                    return Some(at);
-                }
-                best = Some((buddy, at));
-            }
-            at += 1 << buddy;
+        _ => {
+            let skip_short = criterion == Criterion::LongRuns;
+            let found =
+                free.measured((aim.pages, skip_short), |runs| measure(runs, aim.pages, skip_short))?;
+            Some(if found.end - found.start == aim.pages { Found::Enough(found) } else { Found::Best(found) })
         }
     }
-    best.map(|(_, at)| at)
-}
-
-/// The largest buddy that begins at `at` and ends within the run.
-fn buddy_at(at: u64, end: u64) -> u32 {
-    let aligned = if at == 0 { ORDER_MAX } else { at.trailing_zeros() };
-    aligned.min((end - at).ilog2()).min(ORDER_MAX)
 }
 
 /// Runs one after the other; the shortest that is long enough, of those that are
 /// looked at (`ext4_mb_complex_scan_group`, `ext4_mb_measure_extent`).
-fn measure(runs: &Runs, aim: &Aim, skip_short: bool) -> Option<Found> {
+fn measure(runs: &Runs, pages: u64, skip_short: bool) -> Option<Range<u64>> {
     let mut best: Option<Range<u64>> = None;
     let mut looked_at = 0;
     let length = |run: &Range<u64>| run.end - run.start;
     'runs: for run in runs.iter() {
         let mut at = run.start;
         while at < run.end {
-            if skip_short && run.end - at < aim.pages {
+            if skip_short && run.end - at < pages {
                 break;
             }
             // Whole buddies, until they are enough (`mb_find_extent`).
             let mut end = at;
-            while end < run.end && end - at < aim.pages {
+            while end < run.end && end - at < pages {
                 end += 1 << buddy_at(end, run.end);
             }
             let extent = at..end;
@@ -171,22 +148,20 @@ fn measure(runs: &Runs, aim: &Aim, skip_short: bool) -> Option<Found> {
             looked_at += 1;
             let better = match &best {
                 None => true,
-                Some(best) if length(best) < aim.pages => length(&extent) > length(best),
-                Some(best) => length(&extent) >= aim.pages && length(&extent) < length(best),
+                Some(best) if length(best) < pages => length(&extent) > length(best),
+                Some(best) => length(&extent) >= pages && length(&extent) < length(best),
             };
             if better {
                 best = Some(extent);
             }
-            let enough = best.as_ref().is_some_and(|best| length(best) >= aim.pages);
-            let exact = best.as_ref().is_some_and(|best| length(best) == aim.pages);
+            let enough = best.as_ref().is_some_and(|best| length(best) >= pages);
+            let exact = best.as_ref().is_some_and(|best| length(best) == pages);
             if exact || looked_at > SCAN_MAX || (enough && looked_at > SCAN_MIN) {
                 break 'runs;
             }
         }
     }
-    let best = best?;
-    let found = best.start..best.end.min(best.start + aim.pages);
-    Some(if length(&found) == aim.pages { Found::Enough(found) } else { Found::Best(found) })
+    best.map(|best| best.start..best.end.min(best.start + pages))
 }
 
 #[cfg(test)]
@@ -194,28 +169,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_power_of_two_goes_to_the_smallest_buddy_that_holds_it() {
-        // As group 1 of an ext4 of 3 GiB: from 385 on.
-        let runs = Runs::of(385..32_768);
-        assert_eq!(smallest_buddy(&runs, 9), Some(512));
-        assert_eq!(smallest_buddy(&runs, 4), Some(400));
-        assert_eq!(smallest_buddy(&runs, 7), Some(512), "there are none of 2^7 and 2^8");
-        assert_eq!(smallest_buddy(&Runs::of(1..4), 2), None);
-    }
-
-    #[test]
     fn other_lengths_go_to_the_shortest_run_that_holds_them() {
         let mut runs = Runs::of(0..64);
         runs.insert(100..140);
         runs.insert(200..208);
-        let aim = |pages| Aim { page: 0, pages, goal: 0, at_goal: false, data: true };
-        let found = |pages, skip| match measure(&runs, &aim(pages), skip) {
-            Some(Found::Enough(run)) => (run, true),
-            Some(Found::Best(run)) => (run, false),
-            None => (0..0, false),
-        };
-        assert_eq!(found(33, true), (100..133, true), "36 blocks of whole buddies, 64 before");
-        assert_eq!(found(100, false), (0..64, false));
-        assert_eq!(found(100, true), (0..0, false));
+        let found = |pages, skip| measure(&runs, pages, skip).unwrap_or(0..0);
+        assert_eq!(found(33, true), 100..133, "36 blocks of whole buddies, 64 before");
+        assert_eq!(found(100, false), 0..64);
+        assert_eq!(found(100, true), 0..0);
     }
 }

@@ -28,14 +28,17 @@ impl<F: Format> Tree<F> {
         let Some(names) = &mut inode.directory else {
             return Err(FileError::NotADirectory(directory.0.to_string()));
         };
-        let found = names.look_up(name, &mut touched);
+        let found = match touches.are_unread() {
+            true => names.look_up_unread(name),
+            false => names.look_up(name, &mut touched),
+        };
         self.hand_over(directory, touched, touches);
         Ok(found)
     }
 
     /// Pages of the directory become pages of the device.
     fn hand_over(&mut self, directory: Object, mut touched: Vec<PageTouch>, touches: &mut Touches) {
-        if let Some(inode) = self.inodes.get(&directory.0) {
+        if let Some(inode) = self.inodes.get(&directory.0).filter(|_| !touches.are_unread()) {
             for touch in touched.drain(..) {
                 let (PageTouch::Read(page) | PageTouch::Change(page) | PageTouch::Fresh(page)) = touch;
                 let Some(block) = inode.map.block(page) else { continue };
