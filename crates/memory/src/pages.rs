@@ -15,6 +15,7 @@ use crate::run::Run;
 use fullstroke_contract::Object;
 use hints::Hints;
 use index::{Index, Key, key, object_of};
+use std::cell::Cell;
 
 /// No stretch, no page.
 pub const NONE: u32 = u32::MAX;
@@ -146,6 +147,29 @@ pub struct Pages {
     held: Held,
     /// Where the last look-up ended: the next one is often there again.
     last: u32,
+    /// Where the last one found nothing.
+    gap: Cell<Gap>,
+}
+
+/// Pages of an object that are not held, and the stretch behind them, or [`NONE`].
+#[derive(Clone, Copy, Debug, Default)]
+struct Gap {
+    object: Object,
+    from: u64,
+    to: u64,
+    next: u32,
+}
+
+impl Gap {
+    #[inline]
+    fn holds(&self, object: Object, page: u64) -> bool {
+        self.object == object && (self.from..self.to).contains(&page)
+    }
+
+    /// Whether a stretch lies in it or beside it: it is another gap then with and without.
+    fn touches(&self, stretch: &Stretch) -> bool {
+        self.object == stretch.object && stretch.first <= self.to && stretch.end() >= self.from
+    }
 }
 
 impl Default for Pages {
@@ -160,6 +184,7 @@ impl Default for Pages {
             lists: [List { oldest: NONE, newest: NONE, pages: 0 }; LISTS],
             held: Held::default(),
             last: NONE,
+            gap: Cell::default(),
         }
     }
 }
@@ -189,8 +214,11 @@ impl Pages {
         if self.is_at(self.last, object, page) {
             return Some(self.last);
         }
-        let found = self.look(object, page)?;
-        self.hints.set(object, page, found);
+        let hint = self.hinted(object, page);
+        let found = hint.or_else(|| self.seek(object, page))?;
+        if hint.is_none() {
+            self.hints.set(object, page, found);
+        }
         self.last = found;
         Some(found)
     }
@@ -198,12 +226,37 @@ impl Pages {
     /// As [`Pages::find`], for those who only look.
     #[inline]
     pub fn look(&self, object: Object, page: u64) -> Option<u32> {
-        let hint = self.hints.get(object, page);
-        if self.is_at(hint, object, page) {
-            return Some(hint);
+        self.hinted(object, page).or_else(|| self.seek(object, page))
+    }
+
+    #[inline]
+    fn hinted(&self, object: Object, page: u64) -> Option<u32> {
+        self.hints.get(object, page).into_iter().find(|&hint| self.is_at(hint, object, page))
+    }
+
+    /// By the tree, unless the page is where none was found a moment ago: who brings a
+    /// page asks for it and its neighbours several times.
+    fn seek(&self, object: Object, page: u64) -> Option<u32> {
+        if self.gap.get().holds(object, page) {
+            return None;
         }
-        let (_, slot) = self.by_address.at_or_before(key(object, page))?;
-        self.get(slot).run().holds(object, page).then_some(slot)
+        let (before, after) = self.by_address.around(key(object, page));
+        let before =
+            before.map(|slot| (slot, self.get(slot))).filter(|(_, stretch)| stretch.object == object);
+        if let Some((slot, stretch)) = before
+            && page < stretch.end()
+        {
+            return Some(slot);
+        }
+        let after =
+            after.map(|(_, slot)| (slot, self.get(slot))).filter(|(_, stretch)| stretch.object == object);
+        self.gap.set(Gap {
+            object,
+            from: before.map_or(0, |(_, stretch)| stretch.end()),
+            to: after.map_or(u64::MAX, |(_, stretch)| stretch.first),
+            next: after.map_or(NONE, |(slot, _)| slot),
+        });
+        None
     }
 
     /// Whether a slot, which may be free, is that of a stretch that holds a page.
@@ -215,7 +268,15 @@ impl Pages {
 
     /// The first stretch of an object that holds `page` or lies behind it.
     pub fn from(&self, object: Object, page: u64) -> Option<u32> {
-        self.look(object, page).or_else(|| self.next_of(&self.by_address, object, page))
+        if let Some(slot) = self.look(object, page) {
+            return Some(slot);
+        }
+        let gap = self.gap.get();
+        match gap.holds(object, page) {
+            true => Some(gap.next).filter(|&slot| slot != NONE),
+            // The last page of all is in no gap.
+            false => self.next_of(&self.by_address, object, page),
+        }
     }
 
     /// The first dirty stretch of an object that ends behind `page`.
@@ -337,6 +398,7 @@ impl Pages {
             older: NONE,
             newer: NONE,
         };
+        self.forget_gap(&stretch);
         let slot = self.keep(stretch);
         self.by_address.insert(stretch.key(), slot);
         self.hints.set(run.object, run.first, slot);
@@ -350,10 +412,17 @@ impl Pages {
         let stretch = *self.get(slot);
         debug_assert_eq!(stretch.list, NOWHERE, "still in a list");
         self.change(slot, 0, !0);
+        self.forget_gap(&stretch);
         self.by_address.remove(stretch.key());
         self.held.pages -= u64::from(stretch.pages);
         self.free.push(slot);
         stretch
+    }
+
+    fn forget_gap(&mut self, changed: &Stretch) {
+        if self.gap.get_mut().touches(changed) {
+            self.gap = Cell::default();
+        }
     }
 
     fn keep(&mut self, stretch: Stretch) -> u32 {

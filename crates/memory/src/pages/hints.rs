@@ -7,8 +7,9 @@ use fullstroke_contract::Object;
 /// Entries of a table for few stretches.
 const LEAST_BITS: u32 = 6;
 
-/// A slot for each hash of a page, or none: as many hashes as there are stretches,
-/// within twice, so that its memory is in proportion to them.
+/// Two slots for each hash of a page, or none: as many hashes as there are stretches,
+/// within twice, so that its memory is in proportion to them. With one of twice as many
+/// hashes, a fifth of the pages would push each other out; so it is one in thirty.
 #[derive(Clone, Debug)]
 pub(super) struct Hints {
     slots: Vec<u32>,
@@ -22,17 +23,18 @@ impl Default for Hints {
 }
 
 impl Hints {
-    /// Where the page may be.
+    /// Where the page may be: what was said last of its hash, and before that.
     #[inline]
-    pub fn get(&self, object: Object, page: u64) -> u32 {
-        self.slots[self.place(object, page)]
+    pub fn get(&self, object: Object, page: u64) -> [u32; 2] {
+        let place = self.place(object, page);
+        [self.slots[place], self.slots[place + 1]]
     }
 
     /// Where the page is.
     #[inline]
     pub fn set(&mut self, object: Object, page: u64, slot: u32) {
         let place = self.place(object, page);
-        self.slots[place] = slot;
+        self.slots[place + 1] = std::mem::replace(&mut self.slots[place], slot);
     }
 
     /// There are so many stretches: the table grows, empty, once it is too small.
@@ -49,6 +51,7 @@ impl Hints {
     #[inline]
     fn place(&self, object: Object, page: u64) -> usize {
         let key = page.wrapping_add(u64::from(object.0) << 40);
-        (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - self.bits)) as usize
+        let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (65 - self.bits);
+        2 * hash as usize
     }
 }

@@ -99,6 +99,25 @@ impl Index {
         }
     }
 
+    /// The last entry whose key is not above `key`, and the first whose key is.
+    #[inline]
+    pub fn around(&self, key: Key) -> (Option<u32>, Option<(Key, u32)>) {
+        let node = &self.nodes[self.leaf(key) as usize];
+        let behind = node.keys().partition_point(|&other| other <= key);
+        let entry = |node: &Node, at: usize| (node.keys[at], node.values[at]);
+        let before = match behind {
+            0 if node.left == NONE => None,
+            0 => self.nodes.get(node.left as usize).map(|left| entry(left, left.len - 1).1),
+            _ => Some(entry(node, behind - 1).1),
+        };
+        let after = match node.right {
+            _ if behind < node.len => Some(entry(node, behind)),
+            NONE => None,
+            right => self.nodes.get(right as usize).map(|right| entry(right, 0)),
+        };
+        (before, after)
+    }
+
     /// The entry with the least key that is not below `key`.
     #[inline]
     pub fn at_or_after(&self, key: Key) -> Option<(Key, u32)> {
@@ -346,6 +365,8 @@ mod tests {
         let after = model.range(at..).next().map(|(&key, &slot)| (key, slot));
         prop_assert_eq!(index.at_or_before(at), before);
         prop_assert_eq!(index.at_or_after(at), after);
+        let behind = model.range(at + 1..).next().map(|(&key, &slot)| (key, slot));
+        prop_assert_eq!(index.around(at), (before.map(|(_, slot)| slot), behind));
         prop_assert_eq!(index.len(), model.len());
         Ok(())
     }
