@@ -36,6 +36,13 @@ fn addresses_agree(pages: &Pages, model: &Plain, at: u64) -> Result<(), TestCase
     );
     let hole = (at..at + 9).find(|&page| !is_held(page)).unwrap_or(at + 9);
     prop_assert_eq!(pages.next_hole(OBJECT, at, 9), hole);
+    // Asked again, around the same gap.
+    for page in at.saturating_sub(3)..at + 3 {
+        let next = held.iter().map(|&(other, _)| other).find(|&other| other >= page);
+        prop_assert_eq!(pages.next_held(OBJECT, page), next.unwrap_or(u64::MAX));
+        prop_assert_eq!(pages.look(OBJECT, page).is_some(), is_held(page));
+    }
+    prop_assert_eq!(pages.next_held(Object(OBJECT.0 + 1), at), u64::MAX);
     let before = (0..at).rev().take(9).take_while(|&page| is_held(page)).count() as u64;
     prop_assert_eq!(pages.held_before(OBJECT, at, 9), before);
     let dirty = held.iter().find(|&&(page, flags)| page >= at && flags & flag::DIRTY != 0);
