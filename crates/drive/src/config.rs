@@ -34,10 +34,10 @@ pub struct DriveConfig {
     /// The order in which LBNs pass through the tracks.
     #[serde(default, skip_serializing_if = "is_default")]
     pub order: TrackOrder,
-    /// Tracks of a band, for the banded order.
+    /// Tracks of a band, for the banded orders.
     #[serde(default = "thirty_two", skip_serializing_if = "is_thirty_two")]
     pub band_tracks: u32,
-    /// The direction in which a band begins, for the banded order.
+    /// The direction in which a band begins, for the banded orders.
     #[serde(default, skip_serializing_if = "is_default")]
     pub band_start: Direction,
     /// Zones, from the outer edge inward.
@@ -158,8 +158,17 @@ pub enum TrackOrder {
     SurfaceSerpentine,
     /// Bands of `band_tracks` tracks: one surface in the direction
     /// `band_start`, the next in the other; the band behind it begins on the
-    /// surface on which this one ended (Qian & Wang, section 4.1).
+    /// surface on which this one ended (Qian & Wang, section 4.1; "AA" of Wong
+    /// 2019, as on a Seagate Cheetah 15K.7).
     BandedSerpentine,
+    /// Bands of `band_tracks` tracks on each surface in turn, the first in the
+    /// direction `band_start`, the next in the other; behind them the first
+    /// surface again ("AF" of Wong 2019, as on a Hitachi 7K1000.C and a Toshiba
+    /// X300).
+    BandedAlternating,
+    /// The same, all in the direction `band_start` ("FF" of Wong 2019, as on a
+    /// Samsung F3 and a Toshiba P300).
+    BandedForward,
 }
 
 /// A direction of the arm's movement.
@@ -211,10 +220,12 @@ pub struct ZoneConfig {
     /// Sectors on a track: one number, or one for each surface.
     pub sectors_per_track: SectorsPerTrack,
     /// Sectors by which a track begins behind the one before it in the cylinder
-    /// (on the first surface, where surfaces differ).
+    /// (on the first surface, where surfaces differ). With `banded-alternating`
+    /// and `banded-forward`, wherever the head changes.
     #[serde(default, skip_serializing_if = "is_default")]
     pub track_skew: f64,
-    /// The same from the last track of a cylinder to the first of the next.
+    /// The same from the last track of a cylinder to the first of the next, and
+    /// between neighbours in a band.
     #[serde(default, skip_serializing_if = "is_default")]
     pub cylinder_skew: f64,
     /// Sectors from angle 0 to the zone's first sector.

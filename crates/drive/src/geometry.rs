@@ -386,6 +386,8 @@ mod tests {
             TrackOrder::CylinderSerpentine,
             TrackOrder::SurfaceSerpentine,
             TrackOrder::BandedSerpentine,
+            TrackOrder::BandedAlternating,
+            TrackOrder::BandedForward,
         ]);
         let starts = prop::sample::select(vec![Direction::Inward, Direction::Outward]);
         (prop::collection::vec(made_up(), 1..4), orders, 1u32..5, starts)
@@ -489,6 +491,39 @@ mod tests {
             (1, 7),
         ];
         assert_eq!(ordered(TrackOrder::BandedSerpentine, 8), expected);
+    }
+
+    #[test]
+    fn bands_return_to_the_first_surface_and_alternate_or_not() {
+        let alternating = [
+            [(0, 2), (0, 1), (0, 0), (1, 0), (1, 1), (1, 2)],
+            [(0, 5), (0, 4), (0, 3), (1, 3), (1, 4), (1, 5)],
+        ];
+        assert_eq!(ordered(TrackOrder::BandedAlternating, 6), alternating.concat());
+        let forward = [
+            [(0, 2), (0, 1), (0, 0), (1, 2), (1, 1), (1, 0)],
+            [(0, 5), (0, 4), (0, 3), (1, 5), (1, 4), (1, 3)],
+        ];
+        assert_eq!(ordered(TrackOrder::BandedForward, 6), forward.concat());
+    }
+
+    /// Where bands return to the first surface, a track begins behind the one
+    /// before it by the track skew if the head changes, else by that of cylinders.
+    #[test]
+    fn skews_of_returning_bands_are_by_head() {
+        for order in [TrackOrder::BandedAlternating, TrackOrder::BandedForward] {
+            let mut config = small_drive();
+            config.zones = vec![zone(0, 5, 10)];
+            (config.order, config.band_tracks) = (order, 3);
+            config.capacity_sectors = Sectors(120);
+            let geometry = Geometry::new(&config).unwrap();
+            let starts: Vec<Position> = (0..12).map(|track| geometry.locate(Lbn(track * 10))).collect();
+            for pair in starts.windows(2) {
+                let sectors = if pair[0].surface == pair[1].surface { 5.0 } else { 3.0 };
+                let skew = (pair[1].angle - pair[0].angle).as_revolutions();
+                assert!((skew - sectors / 10.0).abs() < 1e-9, "{order:?}: {pair:?}");
+            }
+        }
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! Every order is a **group** of neighbouring cylinders that repeats inward.
 //! Within a group, addresses pass over **runs**: neighbouring tracks of one
 //! surface, inward or outward. A conventional drive has groups of one cylinder
-//! and runs of one track; a banded serpentine one has groups of two bands.
+//! and runs of one track; banded ones have groups of one band of each surface, or
+//! of two.
 
 use crate::config::{Direction, RunConfig, TrackOrder};
 use fullstroke_contract::ConfigError;
@@ -76,6 +77,31 @@ pub(super) struct TracksConfig<'a> {
     pub(super) lengths: &'a [u64],
     pub(super) track_skew: Angle,
     pub(super) cylinder_skew: Angle,
+}
+
+impl TracksConfig<'_> {
+    /// Whether the track skew is that of every change of head, rather than of
+    /// one within a cylinder: where bands begin anew on the first surface, the
+    /// arm goes back as well.
+    fn skews_by_head(&self) -> bool {
+        let returns = matches!(self.order, TrackOrder::BandedAlternating | TrackOrder::BandedForward);
+        returns && self.runs.is_empty()
+    }
+
+    /// The skew from the last track of one run to the first of the next.
+    fn skew_between(&self, before: &Run, next: &Run) -> Angle {
+        let by_track = if self.skews_by_head() {
+            before.surface != next.surface
+        } else {
+            before.last_place() == next.first_place()
+        };
+        if by_track { self.track_skew } else { self.cylinder_skew }
+    }
+
+    /// The skew from the last track of a group to the first of the next.
+    fn skew_of_groups(&self) -> Angle {
+        if self.skews_by_head() && self.lengths.len() > 1 { self.track_skew } else { self.cylinder_skew }
+    }
 }
 
 impl Tracks {
@@ -226,6 +252,16 @@ fn outlines(config: &TracksConfig<'_>) -> (u32, Vec<RunOutline>) {
                 (0..surfaces).map(|place| RunOutline::new(surfaces - 1 - place, band, band, turn(place)));
             (2 * band, there.chain(back).collect())
         }
+        TrackOrder::BandedAlternating | TrackOrder::BandedForward => {
+            let alternates = config.order == TrackOrder::BandedAlternating;
+            let turn = |surface: u32| {
+                let back = alternates && !surface.is_multiple_of(2);
+                if back { config.band_start.other() } else { config.band_start }
+            };
+            let band = config.band_tracks;
+            let runs = (0..surfaces).map(|surface| RunOutline::new(surface, 0, band, turn(surface)));
+            (band, runs.collect())
+        }
     }
 }
 
@@ -314,15 +350,13 @@ impl Group {
                 step: outline.step.unwrap_or(config.cylinder_skew),
             };
             if let Some(before) = runs.last() {
-                let same = before.last_place() == run.first_place();
-                let skew = if same { config.track_skew } else { config.cylinder_skew };
-                run.angle = before.last_angle() + skew;
+                run.angle = before.last_angle() + config.skew_between(before, &run);
             }
             run.angle = outline.angle.unwrap_or(run.angle);
             sectors += length * u64::from(run.tracks);
             runs.push(run);
         }
-        let advance = runs.last().map_or(Angle::ZERO, Run::last_angle) + config.cylinder_skew;
+        let advance = runs.last().map_or(Angle::ZERO, Run::last_angle) + config.skew_of_groups();
         let each = runs.first().map_or(0, |run| u64::from(run.tracks) * run.sectors_per_track);
         let equal = runs.iter().all(|run| u64::from(run.tracks) * run.sectors_per_track == each);
         (Group { runs, run_sectors: equal.then_some(each), sectors }, advance)
