@@ -4,11 +4,15 @@ mod check;
 mod facts;
 mod import;
 mod list;
+mod new;
 mod plot;
 mod show;
 
 use crate::output::{Failure, Output};
 use clap::Subcommand;
+use fullstroke_table::AtomicFile;
+use std::io::Write as _;
+use std::path::Path;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -17,6 +21,7 @@ pub(crate) enum Command {
     Check(check::Arguments),
     Plot(plot::Arguments),
     Import(import::Arguments),
+    New(new::Arguments),
 }
 
 pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
@@ -26,5 +31,13 @@ pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure>
         Command::Check(arguments) => check::execute(arguments, output),
         Command::Plot(arguments) => plot::execute(arguments, output),
         Command::Import(arguments) => import::execute(arguments, output),
+        Command::New(arguments) => new::execute(arguments, output),
     }
+}
+
+/// Writes a drive file, whole or not at all.
+fn save(path: &Path, text: &str) -> Result<(), Failure> {
+    let mut file = AtomicFile::create(path).map_err(Failure::input)?;
+    file.write_all(text.as_bytes()).map_err(Failure::input)?;
+    file.commit().map_err(Failure::input)
 }

@@ -278,6 +278,40 @@ fn a_drive_that_does_not_hold_is_status_1() {
 }
 
 #[test]
+fn a_data_sheet_becomes_a_drive_that_is_checked_and_runs() {
+    let folder = Folder::new();
+    let drive = folder.name("mine.toml");
+    fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
+        [&["drive", "new", "--capacity", "8T", "--rpm", "7200", "--outer", "245"], more].concat()
+    }
+    let told = success(&with(&["--inner", "120", "--seek", "8.5", "-o", &drive]));
+    assert!(told.contains("15628053168 sectors"), "{told}");
+    let checked = json(&["drive", "check", &drive, "--json"]);
+    assert!(checked.as_array().unwrap().iter().all(|check| check["passed"] == true), "{checked}");
+    assert!(checked.as_array().unwrap().len() >= 4, "{checked}");
+    let shown = json(&["drive", "show", &drive, "--json"]);
+    assert_eq!(shown["capacity_bytes"], 8_001_563_222_016u64);
+    assert!(shown["description"]["sources"]["zones"].as_str().unwrap().starts_with("fitted"));
+    let stack = folder.put("stack.toml", STACK);
+    success(&["run", &stack, "--drive", &drive, "--requests", "200"]);
+    // Printed, it is the same file; named, it has that name.
+    assert_eq!(success(&with(&["--inner", "120", "--seek", "8.5"])), fs::read_to_string(&drive).unwrap());
+    let named = with(&["--surfaces", "9", "--cache", "256MiB", "--title", "My drive", "--json"]);
+    assert_eq!((&json(&named)["title"], &json(&named)["surfaces"]), (&"My drive".into(), &9.into()));
+    for (more, parts) in [
+        (&["--inner", "300"][..], ["--inner: found 300", "expected"]),
+        (&["--surfaces", "0"], ["--surfaces: found 0", "expected 1 to 32"]),
+        (&["--seek", "-1"], ["--seek: found -1", "expected 0.5 to 100 ms"]),
+        (&["--cache", "much"], ["--cache", "much"]),
+    ] {
+        let error = refused(&with(more));
+        assert!(parts.iter().all(|part| error.contains(part)), "{error}");
+    }
+    let slow = ["drive", "new", "--capacity", "8T", "--rpm", "7200", "--outer", "1"];
+    assert!(refused(&slow).contains("--outer: found 1 MB/s"));
+}
+
+#[test]
 fn stacks_are_checked_and_have_a_schema() {
     let folder = Folder::new();
     let stack = folder.put("stack.toml", STACK);

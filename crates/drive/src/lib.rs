@@ -17,6 +17,7 @@
 //! | `electronics.rs` | command overheads and the bus |
 //! | `mechanics.rs` | seek, rotation and transfer of one access |
 //! | `check.rs` | what a description must satisfy |
+//! | `data_sheet.rs`, `data_sheet/` | a first description from a data sheet |
 //! | `statistics.rs` | what a drive counts about itself |
 
 mod actuators;
@@ -24,6 +25,7 @@ mod arm;
 mod buffer;
 mod check;
 mod config;
+mod data_sheet;
 mod drive;
 mod electronics;
 mod geometry;
@@ -39,6 +41,7 @@ pub use config::{
     PowerConfig, Published, QueueConfig, ReadAhead, RunConfig, SectorsPerTrack, SeekConfig, SlipConfig,
     TrackOrder, WriteDisconnectConfig, ZeroLatency, ZoneConfig,
 };
+pub use data_sheet::{DataSheet, sectors_of};
 pub use drive::{Drive, Model};
 pub use geometry::{Geometry, Position, ZoneView};
 pub use mechanics::{Access, Feed, Head, Mechanics, Piece};

@@ -7,6 +7,7 @@ use fullstroke_contract::registry::read;
 use fullstroke_disksim::{Imported, Options};
 use fullstroke_drive::{DriveConfig, Model, checks};
 use include_dir::{Dir, include_dir};
+use serde::Serialize as _;
 use serde_json::{Map, Value};
 use std::path::Path;
 
@@ -78,13 +79,22 @@ pub fn import(name: &str, folder: &Path) -> Option<Result<Imported, StackError>>
     }))
 }
 
-/// A drive as the text of a file of ours, under `comments`.
+/// A drive as the text of a file of ours, under `comments`; each zone is one
+/// line, as in the library.
 ///
 /// # Errors
 /// If a number does not fit into the format.
 pub fn to_toml(config: &DriveConfig, comments: &[String]) -> Result<String, StackError> {
-    let body =
-        toml::to_string(config).map_err(|error| StackError::whole(&config.title, error.to_string()))?;
+    let fail = |error: toml::ser::Error| StackError::whole(&config.title, error.to_string());
+    let mut zones = String::from("zones = [\n");
+    for zone in &config.zones {
+        let mut row = String::new();
+        zone.serialize(toml::ser::ValueSerializer::new(&mut row)).map_err(fail)?;
+        zones.extend(["  ", &row, ",\n"]);
+    }
+    zones.push_str("]\n");
+    let others = DriveConfig { zones: Vec::new(), ..config.clone() };
+    let body = toml::to_string(&others).map_err(fail)?.replacen("zones = []\n", &zones, 1);
     let comments: String = comments.iter().map(|comment| format!("# {comment}\n")).collect();
     Ok(format!("{comments}\n{body}"))
 }

@@ -1,13 +1,12 @@
 //! `fullstroke drive import`: a drive file from a parameter file of DiskSim.
 
+use super::save;
 use crate::output::{Failure, Output};
 use clap::Args;
 use fullstroke_disksim::{Imported, Loss, Options, Reading, import};
 use fullstroke_stack::drives;
-use fullstroke_table::AtomicFile;
 use serde::Serialize;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Write a drive file from a .parv, .diskspecs or .model file of DiskSim, and
@@ -70,11 +69,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     match &arguments.output {
         None if !output.json() => return output.print(&text),
         None => {}
-        Some(path) => {
-            let mut file = AtomicFile::create(path).map_err(Failure::input)?;
-            file.write_all(text.as_bytes()).map_err(Failure::input)?;
-            file.commit().map_err(Failure::input)?;
-        }
+        Some(path) => save(path, &text)?,
     }
     let file = arguments.output.as_deref();
     let written = Written { name: &disk.name, file, losses: &disk.losses, link: link(disk) };

@@ -1,0 +1,242 @@
+//! A first description of a drive from the few numbers that vendors print.
+//!
+//! What no sheet says is fitted: zones, the order of tracks, the seek curve
+//! between its ends, skews, the rules of the buffer. Each fitted number says so
+//! under `[sources]`. The layout is that of drives since about 2000: a head
+//! keeps to its surface for a band of tracks before the next head takes over,
+//! and tracks differ in length by surface (H. Wong, "Discovering Hard Disk
+//! Physical Geometry through Microbenchmarking", 2019).
+//!
+//! | step | what |
+//! |---|---|
+//! | [`DataSheet::checked`] | nonsense is refused |
+//! | [`Layout::fit`] | surfaces, cylinders and the tracks of each zone |
+//! | [`DataSheet::drive`] | the description, its sources, what it is held against |
+
+mod layout;
+mod sources;
+
+use crate::check::checks;
+use crate::config::{
+    BufferConfig, Direction, DriveConfig, ElectronicsConfig, FlushCommand, Published, QueueConfig, ReadAhead,
+    SeekConfig, TrackOrder, ZeroLatency,
+};
+use crate::drive::Model;
+use fullstroke_contract::ConfigError;
+use fullstroke_units::{Bytes, Duration, Sectors};
+use layout::Layout;
+
+/// From where a track begins to where its neighbour does, in revolutions: 1/16
+/// on a Toshiba X300 (Wong), 0.05 to 0.2 on the others of 2009 and later.
+const NEIGHBOUR_SKEW: f64 = 1.0 / 16.0;
+/// The same where the head changes; wider, for heads stand tens of tracks apart
+/// (Wong, "Track alignment across surfaces").
+const HEAD_SKEW: f64 = 3.0 / 16.0;
+/// What a drive's inner rate is of its outer one: 229 of 500 sectors a track on
+/// a Toshiba X300 (Wong).
+const INNER_SHARE: f64 = 0.458;
+/// As the Exos X24 was fitted to its published random reads.
+const AVERAGE_SEEK_MS: f64 = 8.5;
+/// A full stroke over the average seek, as in the Constellation.2 manual.
+const FULL_STROKE: f64 = 2.1;
+/// Rates and the average seek come out within this part of what was given.
+const TOLERANCE: f64 = 0.01;
+/// A buffer where none is given.
+const BUFFER: Bytes = Bytes(64 << 20);
+
+/// The numbers of a data sheet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DataSheet {
+    /// The drive's name for people.
+    pub title: String,
+    /// What the drive reports; [`sectors_of`] knows it for the usual sizes.
+    pub capacity: Sectors,
+    /// Revolutions a minute.
+    pub rpm: f64,
+    /// Sustained transfer rate at the outer edge, MB/s (10^6 bytes).
+    pub outer_mb_per_s: f64,
+    /// The same at the inner edge; 0.458 of it unless known.
+    pub inner_mb_per_s: Option<f64>,
+    /// Mean seek of random reads; 8.5 ms unless known.
+    pub average_seek_ms: Option<f64>,
+    /// Recording surfaces; by the length of the tracks unless known.
+    pub surfaces: Option<u32>,
+    /// Its buffer; 64 MiB unless known.
+    pub buffer: Option<Bytes>,
+}
+
+/// What a drive reports that is sold as one of `capacity`: to 8 TB by the rule
+/// of IDEMA LBA1-03, above it the next multiple of 2^21 sectors, as drives of 10
+/// to 24 TB do. A capacity that is no whole number of GB, or below 50 of them,
+/// is meant as it is.
+pub fn sectors_of(capacity: Bytes) -> Sectors {
+    const GB: u64 = 1_000_000_000;
+    let gigabytes = capacity.0 / GB;
+    if !capacity.0.is_multiple_of(GB) || gigabytes < 50 {
+        return Sectors(capacity.0 / 512);
+    }
+    if gigabytes <= 8000 {
+        return Sectors(97_696_368 + 1_953_504 * (gigabytes - 50));
+    }
+    Sectors((capacity.0 / 512).next_multiple_of(1 << 21))
+}
+
+impl DataSheet {
+    /// A description that has these numbers: the capacity to the sector, rates
+    /// and the average seek within 1 %.
+    ///
+    /// # Errors
+    /// Names the number (`capacity`, `rpm`, `outer`, `inner`, `seek`,
+    /// `surfaces`, `cache`) that cannot be, what was found and what was
+    /// expected.
+    pub fn drive(&self) -> Result<DriveConfig, ConfigError> {
+        self.checked()?;
+        let layout = Layout::fit(self)?;
+        let neighbour_ms = self.revolution_ms() * NEIGHBOUR_SKEW;
+        let average_ms = self.average_seek();
+        let config = DriveConfig {
+            title: self.title.clone(),
+            capacity_sectors: self.capacity,
+            rpm: self.rpm,
+            surfaces: layout.surfaces(),
+            actuators: 1,
+            order: TrackOrder::BandedAlternating,
+            band_tracks: layout.band_tracks,
+            band_start: Direction::Inward,
+            zones: layout.zones(self.capacity)?,
+            seek: SeekConfig::Datasheet {
+                track_to_track_ms: rounded(f64::min(neighbour_ms * 0.6, average_ms / 5.0)),
+                average_ms,
+                full_stroke_ms: rounded(average_ms * FULL_STROKE),
+            },
+            head_switch_ms: rounded(neighbour_ms),
+            write_settle_ms: rounded(neighbour_ms * 0.2),
+            turn_round_ms: 0.0,
+            zero_latency: ZeroLatency::All(true),
+            command_overhead_ms: 0.3,
+            electronics: ElectronicsConfig {
+                bus_read_ms_per_sector: 0.000853,
+                bus_write_ms_per_sector: 0.000853,
+                hit_overhead_ms: Some(0.03),
+                ..ElectronicsConfig::default()
+            },
+            buffer: Some(buffer(self.buffer.unwrap_or(BUFFER))),
+            queue: QueueConfig {
+                depth: 32,
+                discipline: "satf".into(),
+                flush: FlushCommand::Alone,
+                ..QueueConfig::default()
+            },
+            power: None,
+            published: Published {
+                outer_mb_per_s: Some(self.outer_mb_per_s),
+                inner_mb_per_s: self.inner_mb_per_s,
+                average_seek_ms: self.average_seek_ms,
+                tolerance: Some(TOLERANCE),
+            },
+            sources: sources::of(self),
+        };
+        held(config)
+    }
+
+    /// Refuses numbers that no drive has.
+    fn checked(&self) -> Result<(), ConfigError> {
+        let fail = |key: &str, message: String| Err(ConfigError::new(key, message));
+        if self.capacity.0 < 1 << 20 {
+            return fail("capacity", format!("found {}; expected at least 512 MiB", self.capacity));
+        }
+        if !(1000.0..=30_000.0).contains(&self.rpm) {
+            return fail("rpm", format!("found {}; expected 1,000 to 30,000 revolutions a minute", self.rpm));
+        }
+        let [least, most] = [100.0, 20_000.0].map(|sectors| sectors * self.mb_per_s_of_a_sector());
+        if !(least..=most).contains(&self.outer_mb_per_s) {
+            let message = format!(
+                "found {} MB/s; at {} rpm expected {least:.1} to {most:.0}: 100 to 20,000 sectors a track",
+                self.outer_mb_per_s, self.rpm
+            );
+            return fail("outer", message);
+        }
+        let inner = self.inner();
+        let least = f64::max(self.outer_mb_per_s / 4.0, 64.0 * self.mb_per_s_of_a_sector());
+        if !(least..=self.outer_mb_per_s).contains(&inner) {
+            let message = format!(
+                "found {inner} MB/s; expected {least:.1} to the {} of the outer edge",
+                self.outer_mb_per_s
+            );
+            return fail("inner", message);
+        }
+        if !(0.5..=100.0).contains(&self.average_seek()) {
+            return fail("seek", format!("found {}; expected 0.5 to 100 ms", self.average_seek()));
+        }
+        if self.surfaces.is_some_and(|surfaces| !(1..=32).contains(&surfaces)) {
+            let found = self.surfaces.unwrap_or_default();
+            return fail("surfaces", format!("found {found}; expected 1 to 32, one for each head"));
+        }
+        if self.buffer.is_some_and(|buffer| buffer.0 < 1 << 20 || buffer.0 > 1 << 40) {
+            let found = self.buffer.unwrap_or_default();
+            return fail("cache", format!("found {found}; expected 1 MiB to 1 TiB"));
+        }
+        Ok(())
+    }
+
+    fn inner(&self) -> f64 {
+        self.inner_mb_per_s.unwrap_or(self.outer_mb_per_s * INNER_SHARE)
+    }
+
+    fn average_seek(&self) -> f64 {
+        self.average_seek_ms.unwrap_or(AVERAGE_SEEK_MS)
+    }
+
+    fn revolution_ms(&self) -> f64 {
+        60_000.0 / self.rpm
+    }
+
+    /// The rate of a track of one sector, without skews.
+    fn mb_per_s_of_a_sector(&self) -> f64 {
+        512.0 * self.rpm / 60.0 / 1e6
+    }
+}
+
+/// The buffer of `size` with the rules that are assumed for current drives.
+fn buffer(size: Bytes) -> BufferConfig {
+    let sectors = (size.0 / 512) as u32;
+    BufferConfig {
+        segments: 1024,
+        segment_sectors: u32::min(8192, sectors / 2),
+        sectors: Some(sectors),
+        write_segments: 512,
+        read_ahead: ReadAhead::Segment,
+        read_ahead_sectors: None,
+        read_ahead_over_delivered: false,
+        read_ahead_misses_at_end: false,
+        read_ahead_waits_for_stream: false,
+        read_ahead_on_hit: true,
+        write_back: true,
+        combine_writes: true,
+        read_hits_on_written: true,
+        writes_drop_reads: false,
+        destage_delay: Duration::ZERO,
+        destage_watermark: 1.0,
+        destage_discipline: Some("satf".into()),
+        hits_pass_queue: false,
+        buffered_first: true,
+        stream_sectors: u32::min(4096, sectors / 4),
+    }
+}
+
+/// A description, if all that the library's are held to holds for it.
+fn held(config: DriveConfig) -> Result<DriveConfig, ConfigError> {
+    let model = Model::new(config)?;
+    match checks(&model).into_iter().find(|check| !check.passed) {
+        None => Ok(model.config().clone()),
+        Some(failed) => {
+            let message = format!("{}: found {}, expected {}", failed.name, failed.found, failed.expected);
+            Err(ConfigError::new(failed.key, message))
+        }
+    }
+}
+
+/// To the microsecond.
+fn rounded(ms: f64) -> f64 {
+    (ms * 1000.0).round() / 1000.0
+}
