@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 const DOCUMENTS: &[&str] = &[
     "README.md",
     "docs/constant-rate.md",
+    "docs/drives.md",
     "docs/files.md",
     "docs/fio.md",
     "docs/serving.md",

@@ -137,7 +137,8 @@ fn while_nobody_asks_a_member_is_filled_at_the_rate_of_its_medium() {
             (last.3.0 - first.3.0) as f64 * 512.0 / last.0.since(first.0).as_secs_f64()
         });
         let share = speeds.fold(0.0, f64::max) / medium as f64;
-        assert!((0.95..1.01).contains(&share), "{volume}: {share} of the medium's rate");
+        // The densest surface of a zone is 4 % faster than the zone in the mean.
+        assert!((0.95..1.05).contains(&share), "{volume}: {share} of the medium's rate");
     }
 }
 
