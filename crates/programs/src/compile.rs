@@ -187,6 +187,7 @@ impl Recipe for Project {
         let config = self.config.clone();
         let job = || Job { moves: VecDeque::new(), path: String::new(), began: Time::ZERO };
         Box::new(Compilation {
+            sizes: Sizes::draw(&config, seed),
             popularity: popularity(config.headers, config.theta),
             jobs: (0..config.jobs).map(|_| job()).collect(),
             config,
@@ -255,9 +256,30 @@ struct Job {
     began: Time,
 }
 
+/// How long files are, by their numbers: drawn once.
+struct Sizes {
+    sources: Vec<u64>,
+    headers: Vec<u64>,
+    objects: Vec<u64>,
+}
+
+impl Sizes {
+    fn draw(config: &Config, seed: Seed) -> Sizes {
+        let all = |of: &str, count: u32, median: Bytes| -> Vec<u64> {
+            (0..count).map(|number| size(&mut random(seed, of, number), median, config.spread)).collect()
+        };
+        Sizes {
+            sources: all("source", config.sources, config.source_size),
+            headers: all("header", config.headers, config.header_size),
+            objects: all("object", config.sources, config.object_size),
+        }
+    }
+}
+
 struct Compilation {
     config: Arc<Config>,
     seed: Seed,
+    sizes: Sizes,
     popularity: Vec<f64>,
     jobs: Vec<Job>,
     /// The next source of the list.
@@ -278,18 +300,18 @@ const FD: Fd = Fd(0);
 /// assembler's and linker's are larger).
 const WRITE: u64 = 64 << 10;
 
-impl Compilation {
-    fn random(&self, of: &str, number: u32) -> Random {
-        self.seed.stream(&format!("compile {of} {number}"))
-    }
+/// What is drawn for a file: the same whoever asks, and how often.
+fn random(seed: Seed, of: &str, number: u32) -> Random {
+    seed.stream(&format!("compile {of} {number}"))
+}
 
+impl Compilation {
     fn bytes(&self, file: File) -> u64 {
-        let spread = self.config.spread;
         match file {
-            File::Source(number) => size(&mut self.random("source", number), self.config.source_size, spread),
-            File::Header(number) => size(&mut self.random("header", number), self.config.header_size, spread),
-            File::Object(number) => size(&mut self.random("object", number), self.config.object_size, spread),
-            File::Program => (0..self.config.sources).map(|number| self.bytes(File::Object(number))).sum(),
+            File::Source(number) => self.sizes.sources[number as usize],
+            File::Header(number) => self.sizes.headers[number as usize],
+            File::Object(number) => self.sizes.objects[number as usize],
+            File::Program => self.sizes.objects.iter().sum(),
             File::Missing(..) => 0,
         }
     }
@@ -320,7 +342,7 @@ impl Compilation {
 
     /// All that it takes to compile a source.
     fn compile(&self, number: u32) -> VecDeque<Move> {
-        let mut random = self.random("inclusions", number);
+        let mut random = random(self.seed, "inclusions", number);
         let last = self.popularity.len() - 1;
         let headers: BTreeSet<u32> = (0..self.config.includes)
             .map(|_| {
@@ -482,6 +504,25 @@ mod tests {
             // Who compiles a source changes nothing of it.
             assert_eq!(plain.read, compiled(json!({ "sources": 20, "includes": 10, "headers": 30 }), 1).read);
         }
+    }
+
+    #[test]
+    fn a_file_has_one_length_however_often_it_is_read() {
+        let plain = compiled(json!({ "jobs": 3, "sources": 30, "includes": 20, "headers": 40 }), 5);
+        let mut open = [""; 3];
+        let mut reads = 0;
+        for (process, call) in &plain.calls {
+            match call.split_once("path: \"") {
+                Some((_, path)) => open[*process as usize] = path.split('"').next().unwrap(),
+                None if call.starts_with("Read") => {
+                    let bytes = call.split_once("bytes: ").unwrap().1.trim_end_matches(" }");
+                    assert_eq!(bytes, plain.files[open[*process as usize]].to_string(), "{call}");
+                    reads += usize::from(open[*process as usize].ends_with(".h"));
+                }
+                None => {}
+            }
+        }
+        assert!(reads > 300, "{reads}");
     }
 
     #[test]
