@@ -22,7 +22,8 @@
 //! | part | what |
 //! |---|---|
 //! | `line.rs`, `argument.rs` | how strace writes |
-//! | `reader.rs` | processes, their time and their descriptors |
+//! | `reader.rs` | line by line: whose it is, and when |
+//! | `recorder.rs` | processes, their time, their descriptors, and what they play |
 //! | `calls.rs` | what each system call comes to |
 //! | `files.rs` | names, and what was there before |
 //! | `order.rs` | what comes after what |
@@ -37,6 +38,7 @@ mod notes;
 mod order;
 mod player;
 mod reader;
+mod recorder;
 mod recording;
 
 use crate::program::{Kind, Program, ProgramError, Recipe};
@@ -265,6 +267,27 @@ mod tests {
         assert!(text.contains("0 Read { fd: Fd(1), at: Some(10), bytes: 10 }"), "{text}");
         assert_eq!(text.matches("Close").count(), 2, "{text}");
         assert!(plain.report.notes.iter().any(|note| note.starts_with("1 opens more")));
+    }
+
+    #[test]
+    fn a_file_that_is_linked_and_unlinked_has_its_new_name() {
+        let text = recording(&[
+            "7 10.0 openat(AT_FDCWD, \"/d/tmp\", O_WRONLY|O_CREAT|O_EXCL, 0644) = 3 <0.1>",
+            "7 10.2 write(3, \"\"..., 50) = 50 <0.1>",
+            "7 10.4 link(\"/d/tmp\", \"/d/object\") = 0 <0.1>",
+            "7 10.6 openat(AT_FDCWD, \"/d/object\", O_RDONLY) = 4 <0.1>",
+            "7 10.8 read(4, \"\"..., 50) = 50 <0.1>",
+            "7 11.0 unlink(\"/d/tmp\") = 0 <0.1>",
+            "7 11.2 stat(\"/d/object\", {st_mode=S_IFREG|0644, st_size=50, ...}) = 0 <0.1>",
+        ]);
+        let plain = play(&text, json!({}));
+        let played = |call: &str| plain.calls.iter().filter(|(_, text)| text.starts_with(call)).count();
+        assert_eq!((played("Rename"), played("Remove"), plain.read), (1, 0, 50));
+        assert_eq!(plain.files.get("d/object"), Some(&50));
+        assert!(!plain.files.contains_key("d/tmp"));
+        let notes = plain.report.notes.join("\n");
+        assert!(notes.contains("1 `link`") && notes.contains("1 second names"), "{notes}");
+        assert!(!notes.contains("failed here"), "{notes}");
     }
 
     #[test]

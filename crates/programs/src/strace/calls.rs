@@ -4,14 +4,12 @@ use super::argument::{AT_FDCWD, Arguments, field, has, number};
 use super::files::{FileId, joined};
 use super::line::Ended;
 use super::order::Touch;
-use super::reader::{Begin, Outcome, ProcessId, Reader};
-use super::recording::{Flags, PathId, Step};
+use super::recorder::{Begin, Outcome, ProcessId, Recorder};
+use super::recording::{FAILED, Flags, PathId, Step};
 use crate::call::How;
 
 /// The most that the kernel reads or writes at once (`MAX_RW_COUNT`).
 const ONCE_MAX: u64 = 0x7fff_f000;
-/// The descriptor of an open that failed in the recording.
-pub(super) const FAILED: u32 = 0;
 
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +43,7 @@ struct At<'t> {
     end: End,
 }
 
-impl Reader {
+impl Recorder {
     /// What a call that is no fork comes to.
     pub fn carry_out(&mut self, process: ProcessId, begin: Begin, call: &Ended<'_>) -> Outcome {
         let at = At { process, begin, arguments: Arguments(call.arguments), end: End::of(call) };
@@ -402,9 +400,8 @@ impl Reader {
         };
         match at.end {
             End::Good(_) => {
-                let Some(played) = self.files.removed(path) else { return Some(Outcome::Noted) };
-                let step = Step::Remove { path: played };
-                Some(self.play(at.process, at.begin, step, false, &[Touch::Changes(path)]))
+                let Some(step) = self.files.removed(path) else { return Some(Outcome::Noted) };
+                Some(self.play(at.process, at.begin, step, false, &changes(step)))
             }
             End::Missing => Some(self.missed(at, path, Step::Remove { path })),
             End::Taken | End::Failed => None,
@@ -426,17 +423,18 @@ impl Reader {
         };
         match at.end {
             End::Good(_) => {
-                let Some(played) = self.files.renamed(from, to) else { return Some(Outcome::Noted) };
-                let step = Step::Rename { from: played, to };
-                let touches = [Touch::Changes(from), Touch::Changes(to)];
-                Some(self.play(at.process, at.begin, step, false, &touches))
+                let mut outcome = Outcome::Noted;
+                for step in self.files.renamed(from, to) {
+                    outcome = self.play(at.process, at.begin, step, false, &changes(step));
+                }
+                Some(outcome)
             }
             End::Missing => Some(self.missed(at, from, Step::Rename { from, to })),
             End::Taken | End::Failed => None,
         }
     }
 
-    /// The file is called by its new name from now on.
+    /// A second name, which no file has where this is played: what goes by it comes after.
     fn link(
         &mut self,
         at: At<'_>,
@@ -448,9 +446,10 @@ impl Reader {
             Ok(paths) => paths,
             Err(outcome) => return outcome,
         };
-        let played = self.files.linked(from, to);
-        let step = Step::Rename { from: played, to };
-        Some(self.play(at.process, at.begin, step, false, &[Touch::Changes(from), Touch::Changes(to)]))
+        self.files.linked(from, to);
+        self.counts.linked += 1;
+        self.play(at.process, at.begin, Step::Nothing, false, &[Touch::Uses(from), Touch::Changes(to)]);
+        None
     }
 
     fn stat(&mut self, at: At<'_>, name: &str, directory: Option<usize>, place: usize) -> Option<Outcome> {
@@ -602,6 +601,15 @@ impl Reader {
         };
         let pid = value.filter(|&pid| pid > 0).or_else(told)?;
         self.waited_for(at.process, u32::try_from(pid).ok()?).then_some(Outcome::Waited)
+    }
+}
+
+/// The names that a step gives or takes.
+fn changes(step: Step) -> Vec<Touch> {
+    match step {
+        Step::Rename { from, to } => vec![Touch::Changes(from), Touch::Changes(to)],
+        Step::Remove { path } => vec![Touch::Changes(path)],
+        _ => Vec::new(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What names stand for in the course of a recording, and what was there before it.
 
-use super::recording::PathId;
+use super::recording::{PathId, Step};
 use crate::program::Laid;
 use fullstroke_units::Bytes;
 use std::collections::HashMap;
@@ -21,15 +21,15 @@ enum State {
 struct Name {
     text: Arc<str>,
     parent: PathId,
+    children: Vec<PathId>,
     state: State,
 }
 
 #[derive(Debug)]
 struct File {
-    /// What it is called where the recording is played.
-    name: PathId,
-    /// Its names; with none it lives until it is closed.
-    names: u32,
+    /// Its names, the first of which it has where the recording is played: there are no
+    /// hard links there. With none it lives until it is closed.
+    names: Vec<PathId>,
     /// What it was called before the recording, if it was there.
     origin: Option<PathId>,
     /// Opened with `O_CREAT`: whether it was there, its reads will tell.
@@ -76,7 +76,7 @@ impl Files {
         let root: Arc<str> = Arc::from("");
         let mut files = Files { ids: HashMap::new(), names: Vec::new(), files: Vec::new(), appeared: 0 };
         files.ids.insert(root.clone(), ROOT);
-        files.names.push(Name { text: root, parent: ROOT, state: State::Unknown });
+        files.names.push(Name { text: root, parent: ROOT, children: Vec::new(), state: State::Unknown });
         files.insert(ROOT, None, true);
         files
     }
@@ -94,7 +94,8 @@ impl Files {
             parent = known.unwrap_or_else(|| {
                 let (id, text): (_, Arc<str>) = (self.names.len() as PathId, Arc::from(&text[..end]));
                 self.ids.insert(text.clone(), id);
-                self.names.push(Name { text, parent, state: State::Unknown });
+                self.names.push(Name { text, parent, children: Vec::new(), state: State::Unknown });
+                self.names[parent as usize].children.push(id);
                 id
             });
             if end == text.len() {
@@ -118,14 +119,13 @@ impl Files {
 
     /// What a file is called where the recording is played, unless it has lost its name.
     pub fn name(&self, file: FileId) -> Option<PathId> {
-        let file = &self.files[file as usize];
-        (file.names > 0).then_some(file.name)
+        self.files[file as usize].names.first().copied()
     }
 
     /// The same for a path.
     pub fn played(&self, path: PathId) -> PathId {
         match self.names[path as usize].state {
-            State::There(file) => self.files[file as usize].name,
+            State::There(file) => self.name(file).unwrap_or(path),
             State::Unknown | State::Gone => path,
         }
     }
@@ -137,8 +137,7 @@ impl Files {
     fn insert(&mut self, path: PathId, origin: Option<PathId>, directory: bool) -> FileId {
         let id = self.files.len() as FileId;
         self.files.push(File {
-            name: path,
-            names: 1,
+            names: vec![path],
             origin,
             perhaps_new: false,
             directory,
@@ -230,66 +229,75 @@ impl Files {
         (file, made)
     }
 
-    /// It lost this name; what is to be removed where the recording is played.
-    pub fn removed(&mut self, path: PathId) -> Option<PathId> {
+    /// It lost this name; what is to be done where the recording is played.
+    pub fn removed(&mut self, path: PathId) -> Option<Step> {
         let file = self.there(path);
         self.names[path as usize].state = State::Gone;
-        self.drop_name(file)
+        self.drop_name(file, path)
     }
 
-    fn drop_name(&mut self, file: FileId) -> Option<PathId> {
+    /// Without its first name it goes, or is called by the next.
+    fn drop_name(&mut self, file: FileId, path: PathId) -> Option<Step> {
         let file = &mut self.files[file as usize];
         // It was there, or it could not have been removed.
         file.perhaps_new &= !file.fresh && file.length > 0;
-        file.names = file.names.saturating_sub(1);
-        (file.names == 0).then_some(file.name)
+        let at = file.names.iter().position(|&name| name == path)?;
+        file.names.remove(at);
+        let next = file.names.first().map_or(Step::Remove { path }, |&to| Step::Rename { from: path, to });
+        (at == 0).then_some(next)
     }
 
-    /// It got another name; what is to be renamed where the recording is played.
-    pub fn renamed(&mut self, from: PathId, to: PathId) -> Option<PathId> {
+    /// It got another name; what is to be done where the recording is played.
+    pub fn renamed(&mut self, from: PathId, to: PathId) -> Vec<Step> {
         let file = self.there(from);
         self.needs_parents(to);
-        if self.names[to as usize].state == State::There(file) {
-            return None;
-        }
-        if let State::There(replaced) = self.names[to as usize].state {
-            self.drop_name(replaced);
-        }
-        let played = self.files[file as usize].name;
+        let replaced = match self.names[to as usize].state {
+            State::There(other) if other == file => return Vec::new(),
+            State::There(other) => self.drop_name(other, to),
+            State::Unknown | State::Gone => None,
+        };
         self.names[from as usize].state = State::Gone;
         self.names[to as usize].state = State::There(file);
-        self.files[file as usize].name = to;
-        if self.files[file as usize].directory {
+        let one = &mut self.files[file as usize];
+        let first = one.names.first() == Some(&from);
+        one.names.iter_mut().filter(|name| **name == from).for_each(|name| *name = to);
+        if one.directory {
             self.moved(from, to);
         }
-        Some(played)
+        // What is replaced has to go only if nothing comes in its place.
+        let makes_room = replaced.filter(|step| !first || matches!(step, Step::Rename { .. }));
+        makes_room.into_iter().chain(first.then_some(Step::Rename { from, to })).collect()
     }
 
     /// What was in a directory is in another.
     fn moved(&mut self, from: PathId, to: PathId) {
-        let (from, to) = (format!("{}/", self.text(from)), self.text(to).to_owned());
-        for path in 0..self.names.len() {
-            let State::There(file) = self.names[path].state else { continue };
-            let Some(rest) = self.names[path].text.strip_prefix(&from) else { continue };
-            let Some(text) = joined(&to, rest) else { continue };
-            let new = self.path(&text);
-            self.names[path].state = State::Gone;
-            self.names[new as usize].state = State::There(file);
-            if self.files[file as usize].name == path as PathId {
-                self.files[file as usize].name = new;
+        let mut directories = vec![(from, self.text(to).to_owned())];
+        while let Some((from, to)) = directories.pop() {
+            for path in self.names[from as usize].children.clone() {
+                let text = self.text(path);
+                let name = text.rsplit_once('/').map_or(text, |(_, name)| name);
+                let Some(text) = joined(&to, name) else { continue };
+                if let State::There(file) = self.names[path as usize].state {
+                    let new = self.path(&text);
+                    self.names[path as usize].state = State::Gone;
+                    self.names[new as usize].state = State::There(file);
+                    let names = &mut self.files[file as usize].names;
+                    names.iter_mut().filter(|name| **name == path).for_each(|name| *name = new);
+                }
+                directories.push((path, text));
             }
         }
     }
 
-    /// It got one more name, by which it is called from now on: what is linked is often
-    /// a file under its temporary name, that goes at once.
-    pub fn linked(&mut self, from: PathId, to: PathId) -> PathId {
+    /// It got one more name. Where the recording is played it has the first alone.
+    pub fn linked(&mut self, from: PathId, to: PathId) {
         let file = self.there(from);
         self.needs_parents(to);
+        if let State::There(other) = self.names[to as usize].state {
+            self.drop_name(other, to);
+        }
         self.names[to as usize].state = State::There(file);
-        let file = &mut self.files[file as usize];
-        file.names += 1;
-        std::mem::replace(&mut file.name, to)
+        self.files[file as usize].names.push(to);
     }
 
     pub fn is_directory(&mut self, file: FileId) {
@@ -360,7 +368,7 @@ mod tests {
         let [a, b, within] = ["a", "b", "b/x"].map(|text| files.path(text));
         let file = files.there(a);
         files.is_directory(file);
-        assert_eq!(files.renamed(a, b), Some(a));
+        assert_eq!(files.renamed(a, b), [Step::Rename { from: a, to: b }]);
         files.there(within);
         assert!(files.laid().iter().any(|laid| laid.path == "a/x"));
         assert!(files.laid().iter().all(|laid| !laid.path.starts_with('b')));
@@ -371,10 +379,30 @@ mod tests {
         let mut files = Files::new();
         let [temporary, name] = ["tmp", "name"].map(|text| files.path(text));
         files.opened(temporary, true, true);
-        assert_eq!(files.linked(temporary, name), temporary);
-        assert_eq!(files.played(temporary), name);
-        assert_eq!(files.removed(temporary), None);
-        assert_eq!(files.removed(name), Some(name));
+        files.linked(temporary, name);
+        assert_eq!(files.played(name), temporary);
+        assert_eq!(files.removed(temporary), Some(Step::Rename { from: temporary, to: name }));
+        assert_eq!(files.played(name), name);
+        assert_eq!(files.removed(name), Some(Step::Remove { path: name }));
+    }
+
+    #[test]
+    fn a_second_name_comes_and_goes_without_a_call() {
+        let mut files = Files::new();
+        let [first, second, third, other] = ["a", "b", "c", "d"].map(|text| files.path(text));
+        files.opened(first, true, true);
+        files.linked(first, second);
+        assert_eq!(files.renamed(second, third), []);
+        assert_eq!(files.played(third), first);
+        // Two names of one file: rename(2) does nothing.
+        assert_eq!(files.renamed(first, third), []);
+        files.opened(other, true, true);
+        assert_eq!(files.renamed(third, other), [Step::Remove { path: other }]);
+        let to = second;
+        files.opened(to, true, true);
+        let moves = [Step::Rename { from: first, to: other }, Step::Rename { from: to, to: first }];
+        assert_eq!(files.renamed(to, first), moves);
+        assert_eq!(files.removed(other), Some(Step::Remove { path: other }));
     }
 
     #[test]

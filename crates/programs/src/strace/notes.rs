@@ -1,9 +1,26 @@
 //! What is said of a recording beside its figures.
 
-use super::reader::Counts;
+use std::collections::BTreeMap;
 
 /// More names than this are not listed.
 const NAMES_MAX: usize = 24;
+
+/// What is said of a recording once it is read.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    /// Calls by name that have no counterpart.
+    pub skipped: BTreeMap<String, u64>,
+    /// Calls on what is no file, or was opened before the recording.
+    pub elsewhere: u64,
+    pub outside: u64,
+    pub mapped: (u64, u64),
+    pub opened_again: u64,
+    pub nameless: u64,
+    pub allocated: u64,
+    /// Second names of files.
+    pub linked: u64,
+    pub unread_lines: u64,
+}
 
 /// A sentence for each thing that was left out or is not as it was recorded.
 pub(super) fn notes(counts: &Counts, appeared: u64) -> Vec<String> {
@@ -31,6 +48,10 @@ pub(super) fn notes(counts: &Counts, appeared: u64) -> Vec<String> {
         "opens more than recorded: descriptors that were inherited or belong to another thread",
     );
     say(counts.nameless, "calls on inherited descriptors of files that have no name any more are left out");
+    say(
+        counts.linked,
+        "second names (hard links) are none here: files go by the first one that they have left",
+    );
     say(counts.allocated, "fallocate set the length, and allocated nothing");
     say(
         appeared,

@@ -1,7 +1,6 @@
 //! Plays a recording.
 
-use super::calls::FAILED;
-use super::recording::{Record, Recording, Step};
+use super::recording::{FAILED, Place, Record, Recording, Step};
 use crate::call::{Answer, Call, CallError, CallKind, Fd};
 use crate::program::{Laid, Next, Program, Report, Turn};
 use fullstroke_files::FileError;
@@ -85,7 +84,7 @@ impl Player {
     }
 
     /// Whether another has come as far as a record waits for.
-    fn has_come(&self, place: super::recording::Place) -> bool {
+    fn has_come(&self, place: Place) -> bool {
         self.lanes[place.lane as usize].at >= place.records as usize
     }
 

@@ -1,14 +1,10 @@
-//! Reads a recording line by line: processes, their time and their descriptors.
+//! Reads a recording line by line: whose each is, and when.
 
-use super::argument::has;
-use super::files::{FileId, Files, joined};
 use super::line::{Ended, Event, Line, ended, line};
-use super::order::{Order, Touch};
-use super::recording::{Flags, Lane, PathId, Place, Record, Recording, Step};
-use crate::call::How;
+use super::recorder::{Begin, Outcome, ProcessId, Recorder, forks};
+use super::recording::Recording;
 use crate::program::ProgramError;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 /// Half a day: a time of day that lies further back is of the next day.
 const HALF_DAY: u64 = 43_200_000_000_000;
@@ -23,143 +19,24 @@ pub(super) struct Options {
     pub skip_unknown_lines: bool,
 }
 
-/// Which process or thread of the recording.
-pub(super) type ProcessId = usize;
-
-#[derive(Debug)]
-pub(super) struct Process {
-    pid: Option<u32>,
-    alive: bool,
-    lane: u32,
-    table: usize,
-    /// When its last call ended.
-    last_end: u64,
-    /// Its own time since its last record.
-    own: u64,
-    /// A call that has begun.
-    pending: Option<Pending>,
-    /// How long its last call took, if a signal ended it.
-    interrupted: u64,
-    /// Lanes whose processes it has waited for.
-    free: Vec<u32>,
-    parent: Option<ProcessId>,
-    born_line: u32,
-}
-
-#[derive(Debug)]
-struct Pending {
-    name: String,
-    arguments: String,
-    begin: Begin,
-    /// The process that came of it.
-    child: Option<ProcessId>,
-}
-
-/// When and where a call began; how far the process had come.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Begin {
-    pub at: u64,
-    pub line: u32,
-}
-
-/// Descriptors and the working directory; threads share them.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Table {
-    pub entries: BTreeMap<i32, Entry>,
-    pub directory: PathId,
-    users: u32,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
-    pub open: u32,
-    pub closes_on_exec: bool,
-}
-
-/// An open file. Its number is also its descriptor where the recording is played.
-#[derive(Clone, Debug)]
-pub(super) struct Open {
-    pub file: FileId,
-    pub position: u64,
-    pub how: How,
-    /// Entries of tables that stand for it.
-    entries: u32,
-    /// Lanes in which it is open.
-    lanes: Vec<u32>,
-}
-
-/// What is said of a recording once it is read.
-#[derive(Debug, Default)]
-pub(super) struct Counts {
-    /// Calls by name that have no counterpart.
-    pub skipped: BTreeMap<String, u64>,
-    /// Calls on what is no file, or was opened before the recording.
-    pub elsewhere: u64,
-    pub outside: u64,
-    pub mapped: (u64, u64),
-    pub opened_again: u64,
-    pub nameless: u64,
-    pub allocated: u64,
-    pub unread_lines: u64,
-}
-
-#[derive(Debug)]
-pub(super) struct Reader {
-    options: Options,
-    pub files: Files,
-    order: Order,
-    lanes: Vec<Lane>,
-    /// By lane: how far others had come, as it knows.
-    known: Vec<BTreeMap<u32, u32>>,
-    pub processes: Vec<Process>,
-    by_pid: BTreeMap<u32, ProcessId>,
-    /// Over, and not waited for yet.
-    ended: BTreeMap<u32, ProcessId>,
-    alive: usize,
-    /// The process whose pid has not been told yet.
-    unnamed: Option<ProcessId>,
-    pub tables: Vec<Table>,
-    pub opens: Vec<Open>,
-    free_opens: Vec<u32>,
-    pub counts: Counts,
-    pub number: u32,
-    first_at: Option<u64>,
-    last_at: u64,
-    days: u64,
-    calls: u64,
-    calls_took: u64,
-}
-
-/// What became of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
-    /// It is carried out: what it took is the model's to say.
-    Played,
-    /// It says something of files, and takes its time.
-    Noted,
-    /// It has no counterpart: it takes its time, and is counted.
-    Skipped,
-    /// It waited for another process.
-    Waited,
-}
-
 /// Reads a whole recording.
 ///
 /// # Errors
 /// The line that cannot be read.
 pub(super) fn read(text: &str, options: Options) -> Result<Recording, ProgramError> {
-    let mut reader = Reader::new(options);
+    let mut reader = Reader { recorder: Recorder::new(&options.directory, &options.under), days: 0 };
     let mut broken: Option<String> = None;
     for (index, raw) in text.lines().enumerate() {
-        reader.number = u32::try_from(index + 1).unwrap_or(u32::MAX);
+        let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
+        reader.recorder.line = number;
         let Some(whole) = mended(raw, &mut broken) else { continue };
         match line(&whole).and_then(|line| line.map_or(Ok(()), |line| reader.line(&line))) {
             Ok(()) => {}
-            Err(_) if reader.options.skip_unknown_lines => reader.counts.unread_lines += 1,
-            Err(message) => return Err(ProgramError::Line(u64::from(reader.number), message)),
+            Err(_) if options.skip_unknown_lines => reader.recorder.counts.unread_lines += 1,
+            Err(message) => return Err(ProgramError::Line(u64::from(number), message)),
         }
     }
-    Ok(reader.finish())
+    Ok(reader.recorder.finish())
 }
 
 /// On a terminal's line a call may be broken off by `strace: Process 8026 attached`; the
@@ -179,59 +56,33 @@ fn mended<'t>(raw: &'t str, broken: &mut Option<String>) -> Option<Cow<'t, str>>
     })
 }
 
-/// `fork(2)` and its kin.
-fn forks(name: &str) -> bool {
-    matches!(name, "fork" | "vfork" | "clone" | "clone3" | "clone2")
+/// A recording that is read.
+struct Reader {
+    recorder: Recorder,
+    /// Midnights so far, in nanoseconds.
+    days: u64,
 }
 
 impl Reader {
-    fn new(options: Options) -> Reader {
-        let mut files = Files::new();
-        let text = joined("", &options.directory).unwrap_or_default();
-        let directory = files.path(&text);
-        let file = files.there(directory);
-        files.is_directory(file);
-        Reader {
-            options: Options { under: joined("", &options.under).unwrap_or_default(), ..options },
-            files,
-            order: Order::default(),
-            lanes: Vec::new(),
-            known: Vec::new(),
-            processes: Vec::new(),
-            by_pid: BTreeMap::new(),
-            ended: BTreeMap::new(),
-            alive: 0,
-            unnamed: None,
-            tables: vec![Table { directory, ..Table::default() }],
-            opens: Vec::new(),
-            free_opens: Vec::new(),
-            counts: Counts::default(),
-            number: 0,
-            first_at: None,
-            last_at: 0,
-            days: 0,
-            calls: 0,
-            calls_took: 0,
-        }
-    }
-
     fn line(&mut self, line: &Line<'_>) -> Result<(), String> {
         let at = self.time(line);
         let process = self.process(line.pid, at);
+        let begin = Begin { at, line: self.recorder.line };
         match line.event {
-            Event::Call(call) => self.call(process, Begin { at, line: self.number }, &call),
-            Event::Unfinished { name, arguments } => {
-                self.begin(process, at);
-                if forks(name) {
-                    self.flush(process);
+            Event::Call(call) => {
+                self.recorder.begin(process, at);
+                if forks(call.name) {
+                    self.recorder.pends(process, call.name, call.arguments, begin);
                 }
-                let begin = Begin { at, line: self.number };
-                let (name, arguments) = (name.to_owned(), arguments.to_owned());
-                self.processes[process].pending = Some(Pending { name, arguments, begin, child: None });
+                self.finish_call(process, begin, &call);
+            }
+            Event::Unfinished { name, arguments } => {
+                self.recorder.begin(process, at);
+                self.recorder.pends(process, name, arguments, begin);
             }
             Event::Resumed { name, rest } => self.resumed(process, name, rest)?,
-            Event::Exit => self.exit(process, at),
-            Event::Child(pid) => self.child_ended(process, pid),
+            Event::Exit => self.recorder.exit(process, at),
+            Event::Child(pid) => self.recorder.child_ended(process, pid),
             Event::Nothing => {}
         }
         Ok(())
@@ -239,431 +90,79 @@ impl Reader {
 
     /// A time of day goes on after midnight.
     fn time(&mut self, line: &Line<'_>) -> u64 {
-        let mut at = line.at + self.days;
-        if line.of_day && at.saturating_add(HALF_DAY) < self.last_at {
+        let recorder = &mut self.recorder;
+        let mut at = line.at.saturating_add(self.days);
+        if line.of_day && at.saturating_add(HALF_DAY) < recorder.last_at {
             self.days += 2 * HALF_DAY;
             at += 2 * HALF_DAY;
         }
-        self.first_at.get_or_insert(at);
-        self.last_at = self.last_at.max(at);
+        recorder.first_at.get_or_insert(at);
+        recorder.last_at = recorder.last_at.max(at);
         at
     }
 
     /// Whose line it is. A line without a pid is of the process that is alone, or was when
     /// strace had not yet to tell one from another.
     fn process(&mut self, pid: Option<u32>, at: u64) -> ProcessId {
+        let recorder = &mut self.recorder;
         let Some(pid) = pid else {
-            let alone =
-                (self.alive == 1).then(|| self.processes.iter().rposition(|process| process.alive)).flatten();
-            return alone.or(self.unnamed).unwrap_or_else(|| self.born(None, None, at));
+            let found = recorder.alone().or(recorder.unnamed);
+            return found.unwrap_or_else(|| recorder.born(None, None, at));
         };
-        if let Some(&process) = self.by_pid.get(&pid) {
+        if let Some(&process) = recorder.by_pid.get(&pid) {
             return process;
         }
-        let parent = self.expecting();
-        if let (Some(process), None) = (self.unnamed, parent) {
-            self.unnamed = None;
-            self.processes[process].pid = Some(pid);
-            self.by_pid.insert(pid, process);
+        let parent = recorder.expecting();
+        if let (Some(process), None) = (recorder.unnamed, parent) {
+            recorder.unnamed = None;
+            recorder.processes[process].pid = Some(pid);
+            recorder.by_pid.insert(pid, process);
             return process;
         }
-        self.born(parent, Some(pid), at)
-    }
-
-    /// A process that has begun to fork, and whose child has not been seen: the last.
-    fn expecting(&self) -> Option<ProcessId> {
-        let begun = self.processes.iter().enumerate().filter_map(|(process, one)| {
-            let pending = one.pending.as_ref().filter(|pending| pending.child.is_none())?;
-            forks(&pending.name).then_some((pending.begin.line, process))
-        });
-        begun.max().map(|(_, process)| process)
-    }
-
-    fn born(&mut self, parent: Option<ProcessId>, pid: Option<u32>, at: u64) -> ProcessId {
-        let process = self.processes.len();
-        let (lane, table, since) = match parent {
-            Some(parent) => self.inherited(parent),
-            None => {
-                (self.new_lane(None), self.new_table(self.tables[0].clone()), self.first_at.unwrap_or(at))
-            }
-        };
-        if let Some(pending) = parent.and_then(|parent| self.processes[parent].pending.as_mut()) {
-            pending.child = Some(process);
-        }
-        self.processes.push(Process {
-            pid,
-            alive: true,
-            lane,
-            table,
-            last_end: since,
-            own: 0,
-            pending: None,
-            interrupted: 0,
-            free: Vec::new(),
-            parent,
-            born_line: self.number,
-        });
-        self.alive += 1;
-        match pid {
-            Some(pid) => _ = self.by_pid.insert(pid, process),
-            None => self.unnamed = Some(process),
-        }
-        process
-    }
-
-    /// A child's lane, its descriptors, and when it was forked. Whoever follows a process
-    /// for which its parent has waited takes that one's lane.
-    fn inherited(&mut self, parent: ProcessId) -> (u32, usize, u64) {
-        let place = self.place(self.processes[parent].lane);
-        let pending = self.processes[parent].pending.as_ref();
-        let shares = pending.is_some_and(|pending| has(&pending.arguments, "CLONE_FILES"));
-        let since = pending.map_or(self.last_at, |pending| pending.begin.at);
-        let lane = match self.processes[parent].free.pop() {
-            Some(lane) => {
-                self.append(
-                    lane,
-                    Record { own: 0, line: self.number, fails: false, step: Step::After(place) },
-                );
-                lane
-            }
-            None => self.new_lane(Some(place)),
-        };
-        let table = self.processes[parent].table;
-        if shares {
-            self.tables[table].users += 1;
-            return (lane, table, since);
-        }
-        let copy = self.tables[table].clone();
-        copy.entries.values().for_each(|entry| self.opens[entry.open as usize].entries += 1);
-        (lane, self.new_table(copy), since)
-    }
-
-    fn new_lane(&mut self, after: Option<Place>) -> u32 {
-        self.lanes.push(Lane { after, records: Vec::new() });
-        self.known.push(BTreeMap::new());
-        (self.lanes.len() - 1) as u32
-    }
-
-    fn new_table(&mut self, table: Table) -> usize {
-        self.tables.push(Table { users: 1, ..table });
-        self.tables.len() - 1
-    }
-
-    pub fn table(&mut self, process: ProcessId) -> &mut Table {
-        let table = self.processes[process].table;
-        &mut self.tables[table]
-    }
-
-    /// How far a lane has come.
-    fn place(&self, lane: u32) -> Place {
-        Place { lane, records: self.lanes[lane as usize].records.len() as u32 }
-    }
-
-    fn append(&mut self, lane: u32, record: Record) {
-        self.lanes[lane as usize].records.push(record);
-    }
-
-    /// A call begins: the time since the last one was the process's own.
-    fn begin(&mut self, process: ProcessId, at: u64) {
-        let process = &mut self.processes[process];
-        process.own = process.own.saturating_add(at.saturating_sub(process.last_end));
-        process.last_end = process.last_end.max(at);
-        process.interrupted = 0;
+        recorder.born(parent, Some(pid), at)
     }
 
     fn resumed(&mut self, process: ProcessId, name: &str, rest: &str) -> Result<(), String> {
         // A recording may begin within a call.
-        let Some(pending) = self.processes[process].pending.take() else { return Ok(()) };
+        let Some(pending) = self.recorder.pending(process) else { return Ok(()) };
         if pending.name != name {
-            return Err(format!("found that `{name}` goes on; expected `{}`, which had begun", pending.name));
+            let message =
+                format!("found that `{name}` goes on; expected `{}`, which had begun", pending.name);
+            self.recorder.settled(process);
+            return Err(message);
         }
-        let whole = format!("{}{rest}", pending.arguments);
-        let call = ended(name, &whole)?;
-        let begin = pending.begin;
-        self.processes[process].pending = Some(pending);
-        self.finish_call(process, begin, &call);
+        let (begin, whole) = (pending.begin, format!("{}{rest}", pending.arguments));
+        match ended(name, &whole) {
+            Ok(call) => self.finish_call(process, begin, &call),
+            Err(message) => {
+                self.recorder.settled(process);
+                return Err(message);
+            }
+        }
         Ok(())
     }
 
-    /// A call whose line has begin and end.
-    fn call(&mut self, process: ProcessId, begin: Begin, call: &Ended<'_>) {
-        self.begin(process, begin.at);
-        if forks(call.name) {
-            self.flush(process);
-            let (name, arguments) = (call.name.to_owned(), call.arguments.to_owned());
-            self.processes[process].pending = Some(Pending { name, arguments, begin, child: None });
-        }
-        self.finish_call(process, begin, call);
-    }
-
     fn finish_call(&mut self, process: ProcessId, begin: Begin, call: &Ended<'_>) {
-        let outcome =
-            if forks(call.name) { self.forked(process, call) } else { self.carry_out(process, begin, call) };
-        self.processes[process].pending = None;
+        let outcome = if forks(call.name) {
+            self.recorder.forked(process, call)
+        } else {
+            self.recorder.carry_out(process, begin, call)
+        };
+        self.recorder.settled(process);
         let interrupted = call.error.is_some_and(|error| error.starts_with("ERESTART") || error == "EINTR");
+        let recorder = &mut self.recorder;
         if outcome == Outcome::Skipped {
-            *self.counts.skipped.entry(skipped_name(call, interrupted)).or_default() += 1;
+            *recorder.counts.skipped.entry(skipped_name(call, interrupted)).or_default() += 1;
         }
         if outcome == Outcome::Played {
-            self.calls += 1;
-            self.calls_took = self.calls_took.saturating_add(call.took);
+            recorder.calls += 1;
+            recorder.calls_took = recorder.calls_took.saturating_add(call.took);
         }
-        let one = &mut self.processes[process];
+        let one = &mut recorder.processes[process];
         one.last_end = begin.at.saturating_add(call.took).max(one.last_end);
         if matches!(outcome, Outcome::Noted | Outcome::Skipped) {
             one.own = one.own.saturating_add(call.took);
             one.interrupted = if interrupted { call.took } else { 0 };
-        }
-    }
-
-    /// A fork has ended. Until a child of `vfork` has become another program, or is
-    /// over, its parent waits.
-    fn forked(&mut self, parent: ProcessId, call: &Ended<'_>) -> Outcome {
-        let child = call.value.and_then(|value| u32::try_from(value).ok()).filter(|&pid| pid > 0);
-        let (Some(pid), Some(pending)) = (child, &self.processes[parent].pending) else {
-            return Outcome::Skipped;
-        };
-        let waits = call.name == "vfork" || has(&pending.arguments, "CLONE_VFORK");
-        let begin = pending.begin;
-        let child = match self.by_pid.get(&pid).copied() {
-            Some(child) => child,
-            None => self.born(Some(parent), Some(pid), begin.at),
-        };
-        self.adopt(parent, child, begin);
-        if !waits {
-            return Outcome::Noted;
-        }
-        let place = self.place(self.processes[child].lane);
-        self.after(parent, place);
-        Outcome::Waited
-    }
-
-    /// A child that was seen before its parent was known begins after the fork.
-    fn adopt(&mut self, parent: ProcessId, child: ProcessId, begin: Begin) {
-        let place = self.place(self.processes[parent].lane);
-        let one = &mut self.processes[child];
-        let lane = &mut self.lanes[one.lane as usize];
-        if one.parent.is_some() || lane.after.is_some() || one.born_line < begin.line || child == parent {
-            return;
-        }
-        one.parent = Some(parent);
-        lane.after = Some(place);
-        // What it had of its own was counted from the recording's beginning.
-        let waited = begin.at.saturating_sub(self.first_at.unwrap_or(begin.at));
-        let own = lane.records.first_mut().map_or(&mut one.own, |record| &mut record.own);
-        *own = own.saturating_sub(waited);
-    }
-
-    fn exit(&mut self, process: ProcessId, at: u64) {
-        self.begin(process, at);
-        self.flush(process);
-        let table = self.processes[process].table;
-        self.tables[table].users = self.tables[table].users.saturating_sub(1);
-        if self.tables[table].users == 0 {
-            let numbers: Vec<i32> = self.tables[table].entries.keys().copied().collect();
-            numbers.into_iter().for_each(|number| _ = self.close(process, number));
-        }
-        let one = &mut self.processes[process];
-        one.pending = None;
-        if !std::mem::replace(&mut one.alive, false) {
-            return;
-        }
-        self.alive -= 1;
-        match one.pid {
-            Some(pid) => {
-                self.by_pid.remove(&pid);
-                self.ended.insert(pid, process);
-            }
-            None => self.unnamed = None,
-        }
-    }
-
-    /// A wait has brought a child's end.
-    pub fn waited_for(&mut self, process: ProcessId, pid: u32) -> bool {
-        if let Some(&child) = self.by_pid.get(&pid).filter(|&&child| child != process) {
-            let place = self.place(self.processes[child].lane);
-            self.after(process, place);
-            return true;
-        }
-        let Some(child) = self.ended.remove(&pid).filter(|&child| child != process) else { return false };
-        let lane = self.processes[child].lane;
-        self.after(process, self.place(lane));
-        let free = std::mem::take(&mut self.processes[child].free);
-        self.processes[process].free.extend(free);
-        self.processes[process].free.push(lane);
-        true
-    }
-
-    /// A call that a child's end has ended was a wait for it.
-    fn child_ended(&mut self, process: ProcessId, pid: u32) {
-        let one = &mut self.processes[process];
-        if let Some(&child) = self.ended.get(&pid)
-            && one.interrupted > 0
-            && child != process
-        {
-            one.own = one.own.saturating_sub(std::mem::take(&mut one.interrupted));
-            let place = self.place(self.processes[child].lane);
-            self.after(process, place);
-        }
-    }
-
-    /// Its own time stands for itself.
-    fn flush(&mut self, process: ProcessId) {
-        if self.processes[process].own > 0 {
-            self.push(process, Step::Nothing, false);
-        }
-    }
-
-    /// It goes on when another has come as far as `place`.
-    fn after(&mut self, process: ProcessId, place: Place) {
-        let lane = self.processes[process].lane;
-        let known = self.known[lane as usize].entry(place.lane).or_default();
-        if lane == place.lane || *known >= place.records {
-            return self.flush(process);
-        }
-        *known = place.records;
-        self.push(process, Step::After(place), false);
-    }
-
-    fn push(&mut self, process: ProcessId, step: Step, fails: bool) {
-        let own = std::mem::take(&mut self.processes[process].own);
-        let lane = self.processes[process].lane;
-        self.append(lane, Record { own, line: self.number, fails, step });
-    }
-
-    /// A call that is carried out, after what it depends on.
-    pub fn play(
-        &mut self,
-        process: ProcessId,
-        begin: Begin,
-        step: Step,
-        fails: bool,
-        touches: &[Touch],
-    ) -> Outcome {
-        let lane = self.processes[process].lane;
-        for place in self.order.before(&self.files, touches, lane, begin.line) {
-            self.after(process, place);
-        }
-        self.push(process, step, fails);
-        let place = self.place(lane);
-        self.order.note(&self.files, touches, place, self.number);
-        Outcome::Played
-    }
-
-    /// Whether files at this path are carried out.
-    pub fn inside(&self, text: &str) -> bool {
-        let first = text.split('/').next().unwrap_or_default();
-        let under = &self.options.under;
-        !matches!(first, "proc" | "sys" | "dev")
-            && text
-                .strip_prefix(under.as_str())
-                .is_some_and(|rest| under.is_empty() || rest.is_empty() || rest.starts_with('/'))
-    }
-
-    /// A new open file, in the lane of its process, under the lowest number.
-    pub fn open(&mut self, process: ProcessId, file: FileId, how: How) -> u32 {
-        let open = Open { file, position: 0, how, entries: 0, lanes: vec![self.processes[process].lane] };
-        match self.free_opens.pop() {
-            Some(number) => {
-                self.opens[number as usize] = open;
-                number
-            }
-            None => {
-                self.opens.push(open);
-                self.opens.len() as u32 - 1
-            }
-        }
-    }
-
-    /// `number` stands for an open file.
-    pub fn enter(&mut self, process: ProcessId, number: i32, open: u32, closes_on_exec: bool) {
-        self.opens[open as usize].entries += 1;
-        self.close(process, number);
-        self.table(process).entries.insert(number, Entry { open, closes_on_exec });
-    }
-
-    /// The open file behind `number`; `-y` names those that were opened before.
-    pub fn descriptor(&mut self, process: ProcessId, (number, path): (i32, Option<&str>)) -> Option<u32> {
-        if let Some(entry) = self.table(process).entries.get(&number) {
-            return Some(entry.open);
-        }
-        let text = path.filter(|path| path.starts_with('/')).and_then(|path| joined("", path));
-        let Some(text) = text.filter(|text| self.inside(text)) else {
-            self.counts.elsewhere += 1;
-            return None;
-        };
-        let path = self.files.path(&text);
-        let file = self.files.there(path);
-        let open = self.open(process, file, How::WRITE);
-        self.opens[open as usize].lanes.clear();
-        self.enter(process, number, open, false);
-        Some(open)
-    }
-
-    /// Opens a file in the lane that is about to use it, if it was opened in another.
-    pub fn at_hand(&mut self, process: ProcessId, begin: Begin, open: u32) -> bool {
-        let lane = self.processes[process].lane;
-        let one = &self.opens[open as usize];
-        if one.lanes.contains(&lane) {
-            return true;
-        }
-        let how = How { create: false, exclusive: false, truncate: false, ..one.how };
-        let Some(path) = self.files.name(one.file) else {
-            self.counts.nameless += 1;
-            return false;
-        };
-        self.opens[open as usize].lanes.push(lane);
-        self.counts.opened_again += 1;
-        let step = Step::Open { path, fd: open + 1, flags: Flags::new(how) };
-        self.play(process, begin, step, false, &[Touch::Uses(path)]);
-        true
-    }
-
-    /// `number` stands for nothing more. Whether it had.
-    pub fn close(&mut self, process: ProcessId, number: i32) -> bool {
-        let table = self.processes[process].table;
-        let Some(Entry { open, .. }) = self.tables[table].entries.remove(&number) else { return false };
-        self.opens[open as usize].entries -= 1;
-        let elsewhere = self.tables[table].entries.values().any(|entry| entry.open == open);
-        if !elsewhere {
-            self.close_lanes(process, open);
-        }
-        if self.opens[open as usize].entries == 0 {
-            let left = std::mem::take(&mut self.opens[open as usize].lanes);
-            for lane in left {
-                self.append(
-                    lane,
-                    Record { own: 0, line: self.number, fails: false, step: Step::Close { fd: open + 1 } },
-                );
-            }
-            self.free_opens.push(open);
-        }
-        true
-    }
-
-    /// Closes it in the lane of the process that closes it.
-    fn close_lanes(&mut self, process: ProcessId, open: u32) {
-        let lane = self.processes[process].lane;
-        let lanes = &mut self.opens[open as usize].lanes;
-        if let Some(at) = lanes.iter().position(|&one| one == lane) {
-            lanes.swap_remove(at);
-            self.push(process, Step::Close { fd: open + 1 }, false);
-        }
-    }
-
-    fn finish(mut self) -> Recording {
-        for process in 0..self.processes.len() {
-            self.flush(process);
-        }
-        Recording {
-            paths: self.files.paths(),
-            laid: self.files.laid(),
-            notes: super::notes::notes(&self.counts, self.files.appeared),
-            processes: self.processes.len() as u64,
-            recorded: self.last_at.saturating_sub(self.first_at.unwrap_or(0)),
-            calls: self.calls,
-            calls_took: self.calls_took,
-            lanes: self.lanes,
         }
     }
 }

@@ -7,6 +7,9 @@ use std::sync::Arc;
 /// Which path.
 pub(super) type PathId = u32;
 
+/// The descriptor of an open that failed in the recording; those of others are above it.
+pub(super) const FAILED: u32 = 0;
+
 /// What was read. A million calls are held at 40 bytes each.
 #[derive(Debug, Default)]
 pub(super) struct Recording {

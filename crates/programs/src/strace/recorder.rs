@@ -1,0 +1,533 @@
+//! What a recording has come to so far: processes, their time, their descriptors, and
+//! what each of them plays.
+
+use super::argument::has;
+use super::files::{FileId, Files, joined};
+use super::line::Ended;
+use super::notes::{Counts, notes};
+use super::order::{Order, Touch};
+use super::recording::{Flags, Lane, PathId, Place, Record, Recording, Step};
+use crate::call::How;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Which process or thread of the recording.
+pub(super) type ProcessId = usize;
+
+#[derive(Debug)]
+pub(super) struct Process {
+    pub pid: Option<u32>,
+    lane: u32,
+    table: usize,
+    /// When its last call ended.
+    pub last_end: u64,
+    /// Its own time since its last record.
+    pub own: u64,
+    pending: Option<Pending>,
+    /// How long its last call took, if a signal ended it.
+    pub interrupted: u64,
+    /// Lanes whose processes it has waited for.
+    free: Vec<u32>,
+    parent: Option<ProcessId>,
+    born_line: u32,
+}
+
+/// A call that has begun.
+#[derive(Debug)]
+pub(super) struct Pending {
+    pub name: String,
+    pub arguments: String,
+    pub begin: Begin,
+}
+
+/// When and where a call began; how far the process had come.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Begin {
+    pub at: u64,
+    pub line: u32,
+}
+
+/// Descriptors and the working directory; threads share them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Table {
+    pub entries: BTreeMap<i32, Entry>,
+    pub directory: PathId,
+    users: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub open: u32,
+    pub closes_on_exec: bool,
+}
+
+/// An open file. Its number is also its descriptor where the recording is played.
+#[derive(Clone, Debug)]
+pub(super) struct Open {
+    pub file: FileId,
+    pub position: u64,
+    pub how: How,
+    /// Entries of tables that stand for it.
+    entries: u32,
+    /// Lanes in which it is open.
+    lanes: Vec<u32>,
+}
+
+/// Takes down what calls come to.
+#[derive(Debug)]
+pub(super) struct Recorder {
+    /// Only files under it are carried out.
+    under: String,
+    pub files: Files,
+    order: Order,
+    lanes: Vec<Lane>,
+    /// By lane: how far others had come, as it knows.
+    known: Vec<BTreeMap<u32, u32>>,
+    pub processes: Vec<Process>,
+    pub by_pid: BTreeMap<u32, ProcessId>,
+    /// Over, and not waited for yet.
+    ended: BTreeMap<u32, ProcessId>,
+    /// Those that are not over.
+    alive: BTreeSet<ProcessId>,
+    /// The process whose pid has not been told yet.
+    pub unnamed: Option<ProcessId>,
+    /// Those that have begun to fork and whose child has not been seen, by the line.
+    forking: BTreeSet<(u32, ProcessId)>,
+    pub tables: Vec<Table>,
+    pub opens: Vec<Open>,
+    free_opens: Vec<u32>,
+    pub counts: Counts,
+    /// The line that is read, from 1.
+    pub line: u32,
+    pub first_at: Option<u64>,
+    pub last_at: u64,
+    pub calls: u64,
+    pub calls_took: u64,
+}
+
+/// What became of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// It is carried out: what it took is the model's to say.
+    Played,
+    /// It says something of files, and takes its time.
+    Noted,
+    /// It has no counterpart: it takes its time, and is counted.
+    Skipped,
+    /// It waited for another process.
+    Waited,
+}
+
+/// `fork(2)` and its kin.
+pub(super) fn forks(name: &str) -> bool {
+    matches!(name, "fork" | "vfork" | "clone" | "clone3" | "clone2")
+}
+
+impl Recorder {
+    /// One that began in this directory, and carries out calls on files under another.
+    pub fn new(directory: &str, under: &str) -> Recorder {
+        let mut files = Files::new();
+        let text = joined("", directory).unwrap_or_default();
+        let directory = files.path(&text);
+        let file = files.there(directory);
+        files.is_directory(file);
+        Recorder {
+            under: joined("", under).unwrap_or_default(),
+            files,
+            order: Order::default(),
+            lanes: Vec::new(),
+            known: Vec::new(),
+            processes: Vec::new(),
+            by_pid: BTreeMap::new(),
+            ended: BTreeMap::new(),
+            alive: BTreeSet::new(),
+            unnamed: None,
+            forking: BTreeSet::new(),
+            tables: vec![Table { directory, ..Table::default() }],
+            opens: Vec::new(),
+            free_opens: Vec::new(),
+            counts: Counts::default(),
+            line: 0,
+            first_at: None,
+            last_at: 0,
+            calls: 0,
+            calls_took: 0,
+        }
+    }
+
+    /// The only process that is not over.
+    pub fn alone(&self) -> Option<ProcessId> {
+        self.alive.first().copied().filter(|_| self.alive.len() == 1)
+    }
+
+    /// A process that has begun to fork, and whose child has not been seen: the last.
+    pub fn expecting(&self) -> Option<ProcessId> {
+        self.forking.last().map(|&(_, process)| process)
+    }
+
+    /// A call has begun, and its end is still to come.
+    pub fn pends(&mut self, process: ProcessId, name: &str, arguments: &str, begin: Begin) {
+        self.settled(process);
+        if forks(name) {
+            self.flush(process);
+            self.forking.insert((begin.line, process));
+        }
+        let (name, arguments) = (name.to_owned(), arguments.to_owned());
+        self.processes[process].pending = Some(Pending { name, arguments, begin });
+    }
+
+    /// The call of a process that has begun.
+    pub fn pending(&self, process: ProcessId) -> Option<&Pending> {
+        self.processes[process].pending.as_ref()
+    }
+
+    /// It has ended, or nobody will tell.
+    pub fn settled(&mut self, process: ProcessId) {
+        self.settles_fork(process);
+        self.processes[process].pending = None;
+    }
+
+    /// The child of its fork has been seen, if it forks.
+    fn settles_fork(&mut self, process: ProcessId) {
+        if let Some(pending) = &self.processes[process].pending {
+            self.forking.remove(&(pending.begin.line, process));
+        }
+    }
+
+    pub fn born(&mut self, parent: Option<ProcessId>, pid: Option<u32>, at: u64) -> ProcessId {
+        let process = self.processes.len();
+        let (lane, table, since) = match parent {
+            Some(parent) => self.inherited(parent),
+            None => {
+                (self.new_lane(None), self.new_table(self.tables[0].clone()), self.first_at.unwrap_or(at))
+            }
+        };
+        if let Some(parent) = parent {
+            self.settles_fork(parent);
+        }
+        self.processes.push(Process {
+            pid,
+            lane,
+            table,
+            last_end: since,
+            own: 0,
+            pending: None,
+            interrupted: 0,
+            free: Vec::new(),
+            parent,
+            born_line: self.line,
+        });
+        self.alive.insert(process);
+        match pid {
+            Some(pid) => _ = self.by_pid.insert(pid, process),
+            None => self.unnamed = Some(process),
+        }
+        process
+    }
+
+    /// A child's lane, its descriptors, and when it was forked. Whoever follows a process
+    /// for which its parent has waited takes that one's lane.
+    fn inherited(&mut self, parent: ProcessId) -> (u32, usize, u64) {
+        let place = self.place(self.processes[parent].lane);
+        let pending = self.processes[parent].pending.as_ref();
+        let shares = pending.is_some_and(|pending| has(&pending.arguments, "CLONE_FILES"));
+        let since = pending.map_or(self.last_at, |pending| pending.begin.at);
+        let lane = match self.processes[parent].free.pop() {
+            Some(lane) => {
+                self.append(lane, Record { own: 0, line: self.line, fails: false, step: Step::After(place) });
+                lane
+            }
+            None => self.new_lane(Some(place)),
+        };
+        let table = self.processes[parent].table;
+        if shares {
+            self.tables[table].users += 1;
+            return (lane, table, since);
+        }
+        let copy = self.tables[table].clone();
+        copy.entries.values().for_each(|entry| self.opens[entry.open as usize].entries += 1);
+        (lane, self.new_table(copy), since)
+    }
+
+    fn new_lane(&mut self, after: Option<Place>) -> u32 {
+        self.lanes.push(Lane { after, records: Vec::new() });
+        self.known.push(BTreeMap::new());
+        (self.lanes.len() - 1) as u32
+    }
+
+    fn new_table(&mut self, table: Table) -> usize {
+        self.tables.push(Table { users: 1, ..table });
+        self.tables.len() - 1
+    }
+
+    pub fn table(&mut self, process: ProcessId) -> &mut Table {
+        let table = self.processes[process].table;
+        &mut self.tables[table]
+    }
+
+    /// How far a lane has come.
+    fn place(&self, lane: u32) -> Place {
+        Place { lane, records: self.lanes[lane as usize].records.len() as u32 }
+    }
+
+    fn append(&mut self, lane: u32, record: Record) {
+        self.lanes[lane as usize].records.push(record);
+    }
+
+    /// A call begins: the time since the last one was the process's own.
+    pub fn begin(&mut self, process: ProcessId, at: u64) {
+        let process = &mut self.processes[process];
+        process.own = process.own.saturating_add(at.saturating_sub(process.last_end));
+        process.last_end = process.last_end.max(at);
+        process.interrupted = 0;
+    }
+
+    /// A child that was seen before its parent was known begins after the fork.
+    fn adopt(&mut self, parent: ProcessId, child: ProcessId, begin: Begin) {
+        let place = self.place(self.processes[parent].lane);
+        let one = &mut self.processes[child];
+        let lane = &mut self.lanes[one.lane as usize];
+        if one.parent.is_some() || lane.after.is_some() || one.born_line < begin.line || child == parent {
+            return;
+        }
+        one.parent = Some(parent);
+        lane.after = Some(place);
+        // What it had of its own was counted from the recording's beginning.
+        let waited = begin.at.saturating_sub(self.first_at.unwrap_or(begin.at));
+        let own = lane.records.first_mut().map_or(&mut one.own, |record| &mut record.own);
+        *own = own.saturating_sub(waited);
+    }
+
+    /// A wait has brought a child's end.
+    pub fn waited_for(&mut self, process: ProcessId, pid: u32) -> bool {
+        if let Some(&child) = self.by_pid.get(&pid).filter(|&&child| child != process) {
+            let place = self.place(self.processes[child].lane);
+            self.after(process, place);
+            return true;
+        }
+        let Some(child) = self.ended.remove(&pid).filter(|&child| child != process) else { return false };
+        let lane = self.processes[child].lane;
+        self.after(process, self.place(lane));
+        let free = std::mem::take(&mut self.processes[child].free);
+        self.processes[process].free.extend(free);
+        self.processes[process].free.push(lane);
+        true
+    }
+
+    /// Its own time stands for itself.
+    fn flush(&mut self, process: ProcessId) {
+        if self.processes[process].own > 0 {
+            self.push(process, Step::Nothing, false);
+        }
+    }
+
+    /// It goes on when another has come as far as `place`.
+    fn after(&mut self, process: ProcessId, place: Place) {
+        let lane = self.processes[process].lane;
+        let known = self.known[lane as usize].entry(place.lane).or_default();
+        if lane == place.lane || *known >= place.records {
+            return self.flush(process);
+        }
+        *known = place.records;
+        self.push(process, Step::After(place), false);
+    }
+
+    fn push(&mut self, process: ProcessId, step: Step, fails: bool) {
+        let own = std::mem::take(&mut self.processes[process].own);
+        let lane = self.processes[process].lane;
+        self.append(lane, Record { own, line: self.line, fails, step });
+    }
+
+    /// A call that is carried out, after what it depends on.
+    pub fn play(
+        &mut self,
+        process: ProcessId,
+        begin: Begin,
+        step: Step,
+        fails: bool,
+        touches: &[Touch],
+    ) -> Outcome {
+        let lane = self.processes[process].lane;
+        for place in self.order.before(&self.files, touches, lane, begin.line) {
+            self.after(process, place);
+        }
+        self.push(process, step, fails);
+        let place = self.place(lane);
+        self.order.note(&self.files, touches, place, self.line);
+        Outcome::Played
+    }
+
+    /// Whether files at this path are carried out.
+    pub fn inside(&self, text: &str) -> bool {
+        let first = text.split('/').next().unwrap_or_default();
+        let under = &self.under;
+        !matches!(first, "proc" | "sys" | "dev")
+            && text
+                .strip_prefix(under.as_str())
+                .is_some_and(|rest| under.is_empty() || rest.is_empty() || rest.starts_with('/'))
+    }
+
+    /// A new open file, in the lane of its process, under the lowest number.
+    pub fn open(&mut self, process: ProcessId, file: FileId, how: How) -> u32 {
+        let open = Open { file, position: 0, how, entries: 0, lanes: vec![self.processes[process].lane] };
+        match self.free_opens.pop() {
+            Some(number) => {
+                self.opens[number as usize] = open;
+                number
+            }
+            None => {
+                self.opens.push(open);
+                self.opens.len() as u32 - 1
+            }
+        }
+    }
+
+    /// `number` stands for an open file.
+    pub fn enter(&mut self, process: ProcessId, number: i32, open: u32, closes_on_exec: bool) {
+        self.opens[open as usize].entries += 1;
+        self.close(process, number);
+        self.table(process).entries.insert(number, Entry { open, closes_on_exec });
+    }
+
+    /// The open file behind `number`; `-y` names those that were opened before.
+    pub fn descriptor(&mut self, process: ProcessId, (number, path): (i32, Option<&str>)) -> Option<u32> {
+        if let Some(entry) = self.table(process).entries.get(&number) {
+            return Some(entry.open);
+        }
+        let text = path.filter(|path| path.starts_with('/')).and_then(|path| joined("", path));
+        let Some(text) = text.filter(|text| self.inside(text)) else {
+            self.counts.elsewhere += 1;
+            return None;
+        };
+        let path = self.files.path(&text);
+        let file = self.files.there(path);
+        let open = self.open(process, file, How::WRITE);
+        self.opens[open as usize].lanes.clear();
+        self.enter(process, number, open, false);
+        Some(open)
+    }
+
+    /// Opens a file in the lane that is about to use it, if it was opened in another.
+    pub fn at_hand(&mut self, process: ProcessId, begin: Begin, open: u32) -> bool {
+        let lane = self.processes[process].lane;
+        let one = &self.opens[open as usize];
+        if one.lanes.contains(&lane) {
+            return true;
+        }
+        let how = How { create: false, exclusive: false, truncate: false, ..one.how };
+        let Some(path) = self.files.name(one.file) else {
+            self.counts.nameless += 1;
+            return false;
+        };
+        self.opens[open as usize].lanes.push(lane);
+        self.counts.opened_again += 1;
+        let step = Step::Open { path, fd: open + 1, flags: Flags::new(how) };
+        self.play(process, begin, step, false, &[Touch::Uses(path)]);
+        true
+    }
+
+    /// `number` stands for nothing more. Whether it had.
+    pub fn close(&mut self, process: ProcessId, number: i32) -> bool {
+        let table = self.processes[process].table;
+        let Some(Entry { open, .. }) = self.tables[table].entries.remove(&number) else { return false };
+        self.opens[open as usize].entries -= 1;
+        let elsewhere = self.tables[table].entries.values().any(|entry| entry.open == open);
+        if !elsewhere {
+            self.close_lanes(process, open);
+        }
+        if self.opens[open as usize].entries == 0 {
+            let left = std::mem::take(&mut self.opens[open as usize].lanes);
+            for lane in left {
+                self.append(
+                    lane,
+                    Record { own: 0, line: self.line, fails: false, step: Step::Close { fd: open + 1 } },
+                );
+            }
+            self.free_opens.push(open);
+        }
+        true
+    }
+
+    /// Closes it in the lane of the process that closes it.
+    fn close_lanes(&mut self, process: ProcessId, open: u32) {
+        let lane = self.processes[process].lane;
+        let lanes = &mut self.opens[open as usize].lanes;
+        if let Some(at) = lanes.iter().position(|&one| one == lane) {
+            lanes.swap_remove(at);
+            self.push(process, Step::Close { fd: open + 1 }, false);
+        }
+    }
+
+    pub fn exit(&mut self, process: ProcessId, at: u64) {
+        self.begin(process, at);
+        self.flush(process);
+        let table = self.processes[process].table;
+        self.tables[table].users = self.tables[table].users.saturating_sub(1);
+        if self.tables[table].users == 0 {
+            let numbers: Vec<i32> = self.tables[table].entries.keys().copied().collect();
+            numbers.into_iter().for_each(|number| _ = self.close(process, number));
+        }
+        self.settled(process);
+        let one = &mut self.processes[process];
+        if !self.alive.remove(&process) {
+            return;
+        }
+        match one.pid {
+            Some(pid) => {
+                self.by_pid.remove(&pid);
+                self.ended.insert(pid, process);
+            }
+            None => self.unnamed = None,
+        }
+    }
+
+    /// A call that a child's end has ended was a wait for it.
+    pub fn child_ended(&mut self, process: ProcessId, pid: u32) {
+        let one = &mut self.processes[process];
+        if let Some(&child) = self.ended.get(&pid)
+            && one.interrupted > 0
+            && child != process
+        {
+            one.own = one.own.saturating_sub(std::mem::take(&mut one.interrupted));
+            let place = self.place(self.processes[child].lane);
+            self.after(process, place);
+        }
+    }
+
+    /// A fork has ended. Until a child of `vfork` has become another program, or is
+    /// over, its parent waits.
+    pub fn forked(&mut self, parent: ProcessId, call: &Ended<'_>) -> Outcome {
+        let child = call.value.and_then(|value| u32::try_from(value).ok()).filter(|&pid| pid > 0);
+        let (Some(pid), Some(pending)) = (child, &self.processes[parent].pending) else {
+            return Outcome::Skipped;
+        };
+        let waits = call.name == "vfork" || has(&pending.arguments, "CLONE_VFORK");
+        let begin = pending.begin;
+        let child = match self.by_pid.get(&pid).copied() {
+            Some(child) => child,
+            None => self.born(Some(parent), Some(pid), begin.at),
+        };
+        self.adopt(parent, child, begin);
+        if !waits {
+            return Outcome::Noted;
+        }
+        let place = self.place(self.processes[child].lane);
+        self.after(parent, place);
+        Outcome::Waited
+    }
+
+    pub fn finish(mut self) -> Recording {
+        for process in 0..self.processes.len() {
+            self.flush(process);
+        }
+        Recording {
+            paths: self.files.paths(),
+            laid: self.files.laid(),
+            notes: notes(&self.counts, self.files.appeared),
+            processes: self.processes.len() as u64,
+            recorded: self.last_at.saturating_sub(self.first_at.unwrap_or(0)),
+            calls: self.calls,
+            calls_took: self.calls_took,
+            lanes: self.lanes,
+        }
+    }
+}
