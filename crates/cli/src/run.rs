@@ -108,6 +108,8 @@ fn show(ran: &Ran, format: OutputFormat, output: &Output) -> Result<(), Failure>
     let report = &ran.measured.report;
     match (format, &ran.fio) {
         (_, None) => output.show(report, report),
+        // A job on files is a program, whose words the report has.
+        (OutputFormat::Normal, Some(_)) if !report.hosts.is_empty() => output.show(report, report),
         (OutputFormat::FioJson, Some(fio)) => {
             name_ignored(fio);
             output.show_json(&fio.json(env!("CARGO_PKG_VERSION")))

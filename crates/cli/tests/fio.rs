@@ -60,6 +60,37 @@ fn results_come_in_the_shape_of_fio_and_repeat() {
 }
 
 #[test]
+fn jobs_on_files_are_told_in_the_shape_of_fio_too() {
+    let folder = Folder::new();
+    let files = "[host.files]\nkind = \"ext4\"\nsize = \"1GiB\"\n[host.memory]\nsize = \"64MiB\"\n";
+    let stack = folder.put("stack.toml", &format!("{STACK}{files}"));
+    let job = folder.put(
+        "files.fio",
+        "[global]\ndirectory=d\nbs=8k\nsize=4m\nthread\nfallocate=none\n[reads]\nrw=randread\nnrfiles=4\n\
+         [log]\nrw=write\nfsync=4\n",
+    );
+    let output = fullstroke(&["run", &stack, "--fio", &job, "--output-format=fio-json"]);
+    let notes = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        notes.contains("thread") && !notes.contains("fallocate") && !notes.contains("directory"),
+        "{notes}"
+    );
+    let whole: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let [reads, log] = &whole["jobs"].as_array().unwrap()[..] else { panic!("{whole}") };
+    assert_eq!((&reads["read"]["total_ios"], &reads["read"]["io_bytes"]), (&512.into(), &(4 << 20).into()));
+    assert_eq!((&log["write"]["total_ios"], &log["sync"]["total_ios"]), (&512.into(), &128.into()));
+    // Reads come from the disks, writes go to memory, and an fsync waits.
+    let mean = |value: &Value| value["clat_ns"]["mean"].as_f64().unwrap();
+    assert!(mean(&reads["read"]) > 100.0 * mean(&log["write"]));
+    assert!(log["sync"]["lat_ns"]["mean"].as_f64() > Some(1e6));
+    assert_eq!((&reads["job options"]["nrfiles"], &reads["jobname"]), (&"4".into(), &"reads".into()));
+    assert!(whole["disk_util"][0]["write_ios"].as_u64().unwrap() > 0);
+    // For people the jobs stand in the report once.
+    let text = success(&["run", &stack, "--fio", &job]);
+    assert_eq!(text.matches("KiB/s").count(), 1, "{text}");
+}
+
+#[test]
 fn a_stack_can_name_its_job_file() {
     let folder = Folder::new();
     let stack = format!("{STACK}[workload]\nkind = \"fio\"\npath = \"job.fio\"\n");

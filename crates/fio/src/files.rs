@@ -8,33 +8,13 @@ use crate::job::{Direction, Engine, FilesOfJob, Job, Work};
 use crate::options::{Treatment, find};
 use crate::places::Ground;
 use crate::region::{Misfit, Region, amounts, bytes, region};
+use crate::table::OPTIONS;
 use crate::units::Amount;
-use crate::{FioError, FioSource, JobSet};
+use crate::{FioError, FioResults, FioSource, JobSet};
 use fullstroke_contract::{Operation, Out, Request, Status};
 use fullstroke_programs::{Answer, Call, Fd, How, Laid, Next, Program, Report, Turn};
 use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Seed, Time};
 use std::collections::VecDeque;
-
-/// Options that are nothing to a volume and something to files, with the values that
-/// change nothing here, and what is expected.
-const REFUSED: &[(&[&str], &[&str], &str)] = &[
-    (&["prio", "prioclass"], &[], "calls have no I/O priority here; leave it out"),
-    (&["filename_format"], &[], "files are called JOB.CLONE.FILE; leave it out, or name them with filename="),
-    (&["unique_filename"], &["1"], "clones share what filename= names; leave it out"),
-    (&["openfiles"], &[], "all files of a job are open; leave it out"),
-    (&["fallocate"], &["none", "0"], "files grow as they are written; expected none"),
-    (&["invalidate"], &["0"], "what an earlier job left in memory stays there; expected 0"),
-    (&["pre_read"], &["0"], "expected 0; read the files in a job of their own, and go on behind a stonewall"),
-    (&["fadvise_hint"], &["0", "none"], "read-ahead is that of [host.memory]; expected 0"),
-    (&["unlink", "unlink_each_loop"], &["0"], "files stay; expected 0"),
-    (&["lockfile"], &["none"], "files are not locked; expected none"),
-    (&["create_fsync"], &["0"], "laying files out is not part of the run; expected 0"),
-    (&["create_serialize", "allow_mounted_write"], &["0", "1"], "expected 0 or 1"),
-    (&["allow_file_create"], &["1"], "files are made; expected 1"),
-    (&["offset_increment"], &["0"], "clones have files of their own; expected 0"),
-];
-
-const ENGINES: [&str; 8] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "libaio", "io_uring", "posixaio"];
 
 /// Whether a job can work on files.
 pub(crate) fn check(set: &JobSet, job: &Job, section: &Section) -> Result<(), FioError> {
@@ -47,24 +27,20 @@ pub(crate) fn check(set: &JobSet, job: &Job, section: &Section) -> Result<(), Fi
         let option = setting.map_or(option, |setting| setting.option.as_str());
         Err(set.error(Some(line), option, message))
     };
-    for (names, taken, message) in REFUSED {
-        let found = said(names).filter(|one| !taken.contains(&one.value.as_deref().unwrap_or("1")));
-        if found.is_some() {
-            return error(found, "", format!("is not simulated for jobs on files: {message}"));
+    for entry in OPTIONS {
+        let Some(files) = entry.files else { continue };
+        for found in entry.names.iter().filter_map(|&name| said(&[name])) {
+            let value = found.value.as_deref().unwrap_or("1");
+            if !files.taken.contains(&value) {
+                let message = format!("found `{value}`; in jobs on files {}", files.expected());
+                return error(Some(found), "", message);
+            }
         }
     }
-    let engine = said(&["ioengine"]);
-    let name = engine.and_then(|setting| setting.value.as_deref()).unwrap_or("psync");
-    if !ENGINES.contains(&name) {
-        return error(
-            engine,
-            "ioengine",
-            format!("found `{name}`; on files expected one of {}", ENGINES.join(", ")),
-        );
-    }
     if job.engine != Engine::Synchronous && job.depth > 1 {
+        let engine = said(&["ioengine"]).and_then(|setting| setting.value.as_deref()).unwrap_or("psync");
         let message = format!(
-            "found {} with ioengine={name}; on files one call at a time is simulated: expected 1, or ioengine=psync, \
+            "found {} with ioengine={engine}; on files one call at a time is simulated: expected 1, or ioengine=psync, \
              with which fio makes it 1",
             job.depth
         );
@@ -230,6 +206,11 @@ impl FioProgram {
         Ok(FioProgram { set: set.clone(), source, processes, out: Out::new() })
     }
 
+    /// What it has counted so far: complete when the run is over.
+    pub fn results(&self) -> FioResults {
+        self.source.results().without_ignored(|name| !is_ignored(name))
+    }
+
     /// Requests of the workers become steps of their processes.
     fn collect(&mut self) {
         for request in self.out.requests() {
@@ -371,22 +352,21 @@ impl Program for FioProgram {
 
     /// fio's own words.
     fn report(&self) -> Report {
-        let results = self.source.results();
+        let results = self.results();
         let mut report = results.report(Vec::new(), Duration::ZERO);
-        // Those are of a volume.
-        report.ignored.clear();
-        let on_files = |name: &str| {
-            let checked = REFUSED.iter().any(|(names, ..)| names.contains(&name));
-            let simulated = find(name).is_some_and(|entry| matches!(entry.treatment, Treatment::OnFiles(..)));
-            checked || simulated
-        };
-        let ignored = self.set.ignored().iter().filter(|ignored| !on_files(ignored.name));
+        let ignored = std::mem::take(&mut report.ignored);
         Report {
             figures: results.figures(),
             text: report.to_string(),
-            notes: ignored.map(|one| format!("`{}` changes nothing: {}", one.name, one.why)).collect(),
+            notes: ignored.iter().map(|one| format!("`{}` changes nothing: {}", one.name, one.why)).collect(),
         }
     }
+}
+
+/// Whether an option means nothing to jobs on files either.
+fn is_ignored(option: &str) -> bool {
+    find(option)
+        .is_none_or(|entry| entry.files.is_none() && !matches!(entry.treatment, Treatment::OnFiles(..)))
 }
 
 #[cfg(test)]

@@ -37,6 +37,35 @@ pub(crate) struct OptionEntry {
     pub(crate) treatment: Treatment,
     /// What it means here, or why it is ignored or refused.
     pub(crate) note: &'static str,
+    /// What jobs on files take of it, where that is not all.
+    pub(crate) files: Option<OnFiles>,
+}
+
+/// What jobs on files take of an option that means something else to a volume.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OnFiles {
+    /// The values that are taken.
+    pub(crate) taken: &'static [&'static str],
+    /// Why no other is.
+    pub(crate) why: &'static str,
+}
+
+impl OnFiles {
+    /// For people: `files stay; expected 0`.
+    pub(crate) fn expected(self) -> String {
+        match self.taken {
+            [] => format!("{}; leave it out", self.why),
+            [only] => format!("{}; expected {only}", self.why),
+            several => format!("{}; expected one of {}", self.why, several.join(", ")),
+        }
+    }
+}
+
+impl OptionEntry {
+    /// The same, of which jobs on files take these values alone.
+    pub(crate) const fn on_files(self, taken: &'static [&'static str], why: &'static str) -> OptionEntry {
+        OptionEntry { files: Some(OnFiles { taken, why }), ..self }
+    }
 }
 
 /// The option called `name`.
@@ -68,7 +97,9 @@ pub fn reference() -> String {
                 Treatment::Refused(off @ [_, ..]) => format!(" (allowed: {})", off.join(", ")),
                 _ => String::new(),
             };
-            let _ = writeln!(page, "| {} | {}{off} |", names.join(", "), entry.note);
+            let files =
+                entry.files.map_or(String::new(), |files| format!("; on files: {}", files.expected()));
+            let _ = writeln!(page, "| {} | {}{off}{files} |", names.join(", "), entry.note);
         }
     };
     table("Simulated", "These do what they do in fio.", |it| matches!(it, Treatment::Simulated(_)));
@@ -93,6 +124,14 @@ mod tests {
     fn no_option_stands_twice() {
         let names: Vec<&str> = OPTIONS.iter().flat_map(|entry| entry.names).copied().collect();
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
+    }
+
+    #[test]
+    fn what_files_take_is_on_the_page() {
+        let page = reference();
+        for files in OPTIONS.iter().filter_map(|entry| entry.files) {
+            assert!(page.contains(&files.expected()), "{files:?}");
+        }
     }
 
     #[test]

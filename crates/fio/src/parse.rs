@@ -16,7 +16,7 @@ pub struct JobSet {
     pub(crate) jobs: Vec<Job>,
     /// The settings of all `[global]` sections, for reports.
     pub(crate) global: Vec<(String, String)>,
-    ignored: Vec<IgnoredOption>,
+    pub(crate) ignored: Vec<IgnoredOption>,
     described: String,
     /// What keeps the jobs from a volume, and from files.
     pub(crate) off_volume: Option<FioError>,

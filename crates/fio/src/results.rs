@@ -64,6 +64,13 @@ impl FioResults {
         FioResults { set: set.clone(), jobs, tallies }
     }
 
+    /// The same, where some of the options that change nothing on a volume do.
+    #[must_use]
+    pub(crate) fn without_ignored(mut self, matters: fn(&str) -> bool) -> FioResults {
+        self.set.ignored.retain(|option| !matters(option.name));
+        self
+    }
+
     /// The job that got least of its rate, if one got clearly less than all.
     pub fn behind_rate(&self) -> Option<BehindRate> {
         let late = |(job, tally): (&Arc<Job>, &Tally)| {

@@ -5,7 +5,7 @@ use crate::options::{OptionEntry, Read, Treatment};
 use crate::readers as read;
 
 const fn simulated(names: &'static [&'static str], read: Read, note: &'static str) -> OptionEntry {
-    OptionEntry { names, treatment: Treatment::Simulated(read), note }
+    OptionEntry { names, treatment: Treatment::Simulated(read), note, files: None }
 }
 
 const fn on_files(
@@ -14,11 +14,11 @@ const fn on_files(
     volume: &'static [&'static str],
     note: &'static str,
 ) -> OptionEntry {
-    OptionEntry { names, treatment: Treatment::OnFiles(read, volume), note }
+    OptionEntry { names, treatment: Treatment::OnFiles(read, volume), note, files: None }
 }
 
 const fn ignored(names: &'static [&'static str], note: &'static str) -> OptionEntry {
-    OptionEntry { names, treatment: Treatment::Ignored, note }
+    OptionEntry { names, treatment: Treatment::Ignored, note, files: None }
 }
 
 const fn refused(
@@ -26,10 +26,13 @@ const fn refused(
     off: &'static [&'static str],
     note: &'static str,
 ) -> OptionEntry {
-    OptionEntry { names, treatment: Treatment::Refused(off), note }
+    OptionEntry { names, treatment: Treatment::Refused(off), note, files: None }
 }
 
 const ZERO: &[&str] = &["0"];
+/// Engines of which a job on files may have any: each makes one call at a time.
+const FILE_ENGINES: &[&str] =
+    &["sync", "psync", "vsync", "pvsync", "pvsync2", "libaio", "io_uring", "posixaio"];
 const NEVER: &[&str] = &[];
 
 /// All of them.
@@ -67,7 +70,8 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     simulated(&["io_size", "io_limit"], read::io_size, "bytes to do, within `size`"),
     simulated(&["filesize"], read::filesize, "where the region ends; `size` is then only how much is done"),
     simulated(&["offset"], read::offset, "where the region begins: bytes or a percentage of the volume"),
-    simulated(&["offset_increment"], read::offset_increment, "added for each further clone"),
+    simulated(&["offset_increment"], read::offset_increment, "added for each further clone")
+        .on_files(ZERO, "clones have files of their own"),
     simulated(
         &["offset_align"],
         read::offset_align,
@@ -97,7 +101,8 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
         &["ioengine"],
         read::ioengine,
         "sync, psync, vsync, pvsync, pvsync2, mmap, splice, libpmem, dev-dax: one I/O at a time; libaio, io_uring, io_uring_cmd, posixaio, solarisaio, windowsaio, sg, null, nbd, rbd: iodepth at a time",
-    ),
+    )
+    .on_files(FILE_ENGINES, "one call at a time is simulated"),
     simulated(&["iodepth"], read::iodepth, "I/Os in flight; 1 with synchronous engines"),
     simulated(&["iodepth_low"], read::iodepth_low, "a full queue drains to this before it is filled again"),
     simulated(
@@ -113,8 +118,10 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
     simulated(&["fsync", "fdatasync"], read::fsync, "a flush after so many writes"),
     simulated(&["end_fsync", "fsync_on_close"], read::end_fsync, "a flush when a job that wrote has ended"),
     simulated(&["sync"], read::sync, "writes are on the medium when they complete (force unit access)"),
-    simulated(&["prio"], read::prio, "level of the I/O priority, 0 to 7"),
-    simulated(&["prioclass"], read::prioclass, "1 real-time, 2 best-effort, 3 idle"),
+    simulated(&["prio"], read::prio, "level of the I/O priority, 0 to 7")
+        .on_files(NEVER, "calls have no I/O priority here"),
+    simulated(&["prioclass"], read::prioclass, "1 real-time, 2 best-effort, 3 idle")
+        .on_files(NEVER, "calls have no I/O priority here"),
     simulated(
         &["thinktime"],
         read::thinktime,
@@ -196,11 +203,16 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
         "files are made when they are opened: for jobs that only write",
     ),
     ignored(&["description"], "text for people"),
-    ignored(
-        &["filename_format", "unique_filename"],
-        "every job works on the volume; files have the names that fio gives them unless told",
-    ),
-    ignored(&["invalidate", "fadvise_hint", "pre_read"], "there is no page cache"),
+    ignored(&["filename_format"], "every job works on the volume")
+        .on_files(NEVER, "files are called JOB.CLONE.FILE, or what filename= says"),
+    ignored(&["unique_filename"], "every job works on the volume")
+        .on_files(&["1"], "clones share what filename= names"),
+    ignored(&["invalidate"], "there is no page cache")
+        .on_files(ZERO, "what an earlier job left in memory stays there"),
+    ignored(&["fadvise_hint"], "there is no page cache")
+        .on_files(&["0", "none"], "read-ahead is that of [host.memory]"),
+    ignored(&["pre_read"], "there is no page cache")
+        .on_files(ZERO, "read the files in a job of their own, and go on behind a stonewall"),
     ignored(
         &[
             "thread",
@@ -223,20 +235,14 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
         ],
         "the host's processors and memory take no time here",
     ),
-    ignored(
-        &[
-            "create_serialize",
-            "create_fsync",
-            "allow_file_create",
-            "allow_mounted_write",
-            "fallocate",
-            "unlink",
-            "unlink_each_loop",
-            "openfiles",
-            "lockfile",
-        ],
-        "no files are made",
-    ),
+    ignored(&["create_serialize", "allow_mounted_write"], "no files are made")
+        .on_files(&["0", "1"], "it changes nothing"),
+    ignored(&["create_fsync"], "no files are made").on_files(ZERO, "laying files out is not part of the run"),
+    ignored(&["allow_file_create"], "no files are made").on_files(&["1"], "files are made"),
+    ignored(&["fallocate"], "no files are made").on_files(&["none", "0"], "files grow as they are written"),
+    ignored(&["unlink", "unlink_each_loop"], "no files are made").on_files(ZERO, "files stay"),
+    ignored(&["openfiles"], "no files are made").on_files(NEVER, "all files of a job are open"),
+    ignored(&["lockfile"], "no files are made").on_files(&["none"], "files are not locked"),
     ignored(
         &["iodepth_batch", "iodepth_batch_submit", "iodepth_batch_complete_max"],
         "submitting takes no time, and all is submitted before a job waits",

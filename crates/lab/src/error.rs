@@ -1,7 +1,7 @@
 //! What can go wrong with a candidate.
 
 use fullstroke_contract::SourceError;
-use fullstroke_measure::UnknownMetric;
+use fullstroke_measure::{AbsentMetric, UnknownMetric};
 use fullstroke_stack::StackError;
 use fullstroke_table::TableError;
 use thiserror::Error;
@@ -44,6 +44,9 @@ pub enum LabError {
     /// The metric is not known.
     #[error(transparent)]
     Metric(#[from] UnknownMetric),
+    /// No candidate has such a number.
+    #[error("{0}")]
+    Absent(#[from] AbsentMetric),
     /// There are no streams to be found.
     #[error("{candidate}: --find streams needs [workload] with kind = \"streams\"")]
     NoStreams {

@@ -4,13 +4,14 @@ use crate::load::at_load;
 use crate::{Candidate, LabError, Varied};
 use fullstroke_contract::Counter;
 use fullstroke_engine::Outcome;
-use fullstroke_fio::{BehindRate, FioReport, FioResults, FioSource};
+use fullstroke_fio::{BehindRate, FioProgram, FioReport, FioResults, FioSource};
 use fullstroke_measure::{
     Identity, Measured, Measurement, Overload, Progress, RebuildPlan, Recorder, Report, RequestLog,
     StreamsReport, WarmUp,
 };
 use fullstroke_stack::{HostNodes, RebuiltMember, Run, VolumeSummary};
 use fullstroke_units::Time;
+use fullstroke_vfs::Vfs;
 use fullstroke_workload::Streams;
 use serde::Serialize;
 use std::path::Path;
@@ -127,8 +128,8 @@ pub fn run(
     let mut measured = recorder.measurement.finish(&outcome, &drives, identity);
     measured.report.wall_s = Some(wall_s);
     measured.report.requests_per_wall_s = Some(outcome.requests as f64 / wall_s.max(f64::MIN_POSITIVE));
-    let fio = engine.workload::<FioSource>().map(|source| {
-        let results = source.results();
+    let on_files = || Some(engine.workload::<Vfs>()?.program::<FioProgram>()?.results());
+    let fio = engine.workload::<FioSource>().map(FioSource::results).or_else(on_files).map(|results| {
         measured.report.overload = results.behind_rate().map(|late| behind(&late, &measured.report));
         fio_report(&results, &outcome, &drives)
     });

@@ -4,6 +4,7 @@ use crate::call::{Answer, Call};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Entry, Keys, check_known, known_keys};
 use fullstroke_units::{Bytes, Duration, Seed, Time};
+use std::any::Any;
 use std::fmt;
 
 /// What a process does next.
@@ -76,8 +77,9 @@ pub struct Laid {
 ///
 /// What it is promised: each process is asked for the first time at the program's
 /// beginning, and again when what it answered is over; time is monotonic. What it
-/// promises: a seed repeats it; every process comes to an end, if calls do.
-pub trait Program: Send {
+/// promises: a seed repeats it; every process comes to an end, if calls do. `Any`: one
+/// that has more to tell than a report is asked for by its type.
+pub trait Program: Any + Send {
     /// How many processes it has. They run side by side, each on a processor of its
     /// own.
     fn processes(&self) -> u32 {

@@ -13,6 +13,7 @@ use fullstroke_files::Site;
 use fullstroke_memory::{Cache, PAGE_BYTES};
 use fullstroke_programs::{Answer, CallKind, Events, Next, Program, Turn};
 use fullstroke_units::{Duration, Time};
+use std::any::Any;
 
 /// A program of a host.
 pub struct Started {
@@ -159,6 +160,12 @@ impl Vfs {
     #[must_use]
     pub fn called(self, name: &str) -> Vfs {
         Vfs { name: name.to_owned(), ..self }
+    }
+
+    /// The first program of this type: for results of its own.
+    pub fn program<P: Program>(&self) -> Option<&P> {
+        let programs = self.running.iter().map(|running| &*running.started.program as &dyn Any);
+        programs.filter_map(|program| program.downcast_ref()).next()
     }
 
     /// Whether every program in the foreground has ended.
