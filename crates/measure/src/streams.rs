@@ -20,6 +20,9 @@ pub struct StreamsReport {
     /// Streams that were started before the first that did not play within
     /// `until_start_up_latency`; `null` where the workload has no such limit.
     pub within_latency: Option<usize>,
+    /// Streams that were served at a time without an underrun, and within that limit if
+    /// there is one.
+    pub sustained: usize,
     /// How often a client waited for a byte that it needed.
     pub underruns: u64,
     /// Clients that did.
@@ -59,33 +62,26 @@ pub struct StreamReport {
 impl StreamsReport {
     /// The report of a load of streams that is over.
     pub fn new(results: &StreamsResults) -> StreamsReport {
-        let tallies = results.tallies();
-        let started: Vec<&StreamTally> = tallies.iter().filter(|tally| tally.started.is_some()).collect();
-        let playing = || started.iter().filter(|tally| tally.plays_from.is_some());
-        let latency_max = results.start_up_latency_max();
-        let too_late = |tally: &StreamTally, most: Duration| {
-            tally.start_up_latency().is_none_or(|latency| latency > most)
-        };
-        let within_latency = latency_max
-            .map(|most| started.iter().position(|tally| too_late(tally, most)).unwrap_or(started.len()));
         let mut start_up = Spread::new();
-        for latency in started.iter().filter_map(|tally| tally.start_up_latency()) {
+        for latency in results.started().filter_map(StreamTally::start_up_latency) {
             start_up.record(latency.as_nanos());
         }
-        let underruns = started.iter().map(|tally| tally.underruns).sum::<u64>();
-        let deadlines = started.iter().map(|tally| tally.deadlines).sum::<u64>();
-        let longest = started.iter().map(|tally| tally.longest_stall).max().unwrap_or(Duration::ZERO);
         StreamsReport {
-            started: started.len(),
-            playing: playing().count(),
-            nominal_mbit_per_s: playing().map(|tally| megabits(tally)).sum(),
-            within_latency,
-            underruns,
-            with_underruns: started.iter().filter(|tally| tally.underruns > 0).count(),
-            deadlines_missed_share: underruns as f64 / deadlines as f64,
-            longest_stall_ms: longest.as_millis_f64(),
+            started: results.started().count(),
+            playing: results.playing().count(),
+            nominal_mbit_per_s: results.nominal_mbit_per_s(),
+            within_latency: results.within_latency(),
+            sustained: results.sustained(),
+            underruns: results.underruns(),
+            with_underruns: results.with_underruns(),
+            deadlines_missed_share: results.deadlines_missed_share(),
+            longest_stall_ms: results.longest_stall().as_millis_f64(),
             start_up_ms: start_up.distribution(),
-            each: started.iter().enumerate().map(|(index, tally)| StreamReport::new(index, tally)).collect(),
+            each: results
+                .started()
+                .enumerate()
+                .map(|(index, tally)| StreamReport::new(index, tally))
+                .collect(),
         }
     }
 
@@ -100,7 +96,7 @@ impl StreamReport {
     fn new(index: usize, tally: &StreamTally) -> StreamReport {
         StreamReport {
             stream: index + 1,
-            nominal_mbit_per_s: megabits(tally),
+            nominal_mbit_per_s: tally.bit_rate.0 as f64 / 1e6,
             started_s: tally.started.map_or(f64::NAN, |started| started.as_secs_f64()),
             start_up_ms: tally.start_up_latency().map(Duration::as_millis_f64),
             reads: tally.reads,
@@ -109,8 +105,4 @@ impl StreamReport {
             longest_stall_ms: tally.longest_stall.as_millis_f64(),
         }
     }
-}
-
-fn megabits(tally: &StreamTally) -> f64 {
-    tally.bit_rate.0 as f64 / 1e6
 }

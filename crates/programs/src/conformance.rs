@@ -204,6 +204,9 @@ pub(crate) fn small(name: &str) -> (Keys, Option<&'static str>) {
         "diff" => (json!({ "size": "64KiB" }), None),
         "iozone" => (json!({ "size": "64KiB", "processes": 2 }), None),
         "compile" => (json!({ "sources": 5, "headers": 20, "includes": 4 }), None),
+        "playback" => {
+            (json!({ "streams": 3, "bit_rate": "4Mbit/s", "file_size": "256KiB", "duration": "2s" }), None)
+        }
         "strace" => (json!({ "file": "recording" }), Some(STRACE)),
         other => panic!("say what a small `{other}` is"),
     };

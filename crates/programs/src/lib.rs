@@ -20,6 +20,7 @@
 //! | `mersenne.rs` | PostMark's random numbers |
 //! | `strace.rs` | a recorded program |
 //! | `compile.rs` | a program is compiled |
+//! | `playback.rs` | media streams, played from files |
 //! | `conformance.rs` | what every program is held to |
 
 mod bonnie;
@@ -28,6 +29,7 @@ mod compile;
 mod diff;
 mod iozone;
 mod mersenne;
+mod playback;
 mod postmark;
 mod program;
 mod script;
@@ -51,4 +53,5 @@ pub const REGISTRY: &[Entry<Kind>] = &[
     iozone::ENTRY,
     strace::ENTRY,
     compile::ENTRY,
+    playback::ENTRY,
 ];

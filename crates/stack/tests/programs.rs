@@ -161,6 +161,26 @@ fn two_hosts(second: &str) -> String {
 }
 
 #[test]
+fn what_a_workload_beside_programs_is_told_is_how_it_runs() {
+    let plain = "kind = \"synthetic\"\nrequests = 50\nread_share = 1.0\nsize = \"4KiB\"\n\
+                 addresses = { pattern = \"random\" }\narrivals = { process = \"closed\", outstanding = 1 }\n";
+    let program = "kind = \"script\"\nfile = \"list\"\n";
+    let beside = format!(
+        "[[workloads]]\nname = \"files\"\n{program}[[workloads]]\nname = \"raw\"\n{plain}{}{DISK}",
+        host("kind = \"ext2\"")
+    );
+    let error = load(&beside, LIFE).err().expect("one host has programs or none");
+    let told =
+        error.split_once('\n').unwrap().1.replace("# its keys", plain).replace("# the program's", program);
+    let told = told.replace("# as [host]", "memory = { size = \"64MiB\" }\nfiles = { kind = \"ext2\" }");
+    let (outcome, seen) = run(&format!("{told}\n{DISK}"), LIFE);
+    assert_eq!(outcome.counters.hosts.len(), 1, "{told}");
+    assert_eq!(operation(&outcome, "create").calls, 40);
+    let raw = seen.requests.iter().filter(|request| request.operation == Operation::Read);
+    assert!(raw.count() >= 50);
+}
+
+#[test]
 fn two_hosts_share_a_disk_each_with_files_and_memory_of_its_own() {
     let (outcome, seen) = run(&two_hosts(""), LIFE);
     let names: Vec<&str> = outcome.counters.hosts.iter().map(|host| host.name.as_str()).collect();
@@ -218,6 +238,7 @@ fn every_program_runs_on_every_file_system_on_a_disk_and_on_an_array() {
         ("iozone", "size = \"1MiB\""),
         ("compile", "sources = 6\njobs = 2"),
         ("strace", "file = \"sqlite\""),
+        ("playback", "streams = 3\nbit_rate = \"4Mbit/s\"\nduration = \"2s\"\nfile_size = \"4MiB\""),
     ];
     let recorded =
         std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples/programs/sqlite.strace");
@@ -238,6 +259,52 @@ fn every_program_runs_on_every_file_system_on_a_disk_and_on_an_array() {
             }
         }
     }
+}
+
+/// Streams of 500 KB/s, one more each second.
+const PLAYBACK: &str =
+    "[workload]\nkind = \"playback\"\nstreams = 200\nbit_rate = \"4Mbit/s\"\nduration = \"2s\"\n";
+
+fn figure(outcome: &Outcome, name: &str) -> f64 {
+    told(outcome).programs[0].figures.iter().find(|(known, _)| *known == name).unwrap().1
+}
+
+#[test]
+fn streams_are_added_from_random_places_of_a_large_file_until_one_starts_late() {
+    let keys =
+        "files = 1\nfile_size = \"4GiB\"\nstart_position = \"random\"\nuntil_start_up_latency = \"1s\"\n";
+    for kind in ["raw", "ext2", "xfs"] {
+        let stack = format!("seed = 3\n{PLAYBACK}{keys}{}{DISK}", host(&format!("kind = \"{kind}\"")));
+        let (outcome, seen) = run(&stack, "");
+        let within = figure(&outcome, "within_latency");
+        // The disk moves 500 KB/s for each of some 5 to 40, each 64 KiB or what is read ahead.
+        assert!((5.0..100.0).contains(&within), "{kind}: {within}");
+        assert!(
+            figure(&outcome, "start_up_ms_max") > 1000.0
+                || figure(&outcome, "started") > figure(&outcome, "playing")
+        );
+        assert_eq!(sectors(&seen, Operation::Write), 0, "{kind}");
+        let transactions = &told(&outcome).programs[0].transactions;
+        let start_ups = transactions.iter().find(|(name, _)| *name == "start-up").unwrap();
+        assert_eq!(start_ups.1.count as f64, figure(&outcome, "playing"), "{kind}");
+    }
+}
+
+#[test]
+fn more_streams_are_sustained_from_files_with_more_read_ahead() {
+    let sustained = |kib: u32| {
+        // While windows grow a client lives on what it has.
+        let keys = "file_size = \"16MiB\"\nuntil_underrun = true\nstart_up_buffer = \"1MiB\"\n";
+        let read_ahead = format!("read_ahead = {{ policy = \"today\", read_ahead_kb = {kib} }}");
+        let memory = format!("[host.memory]\nsize = \"512MiB\"\n{read_ahead}\n");
+        let stack =
+            format!("seed = 3\n{PLAYBACK}{keys}[host]\n{memory}[host.files]\nkind = \"ext4\"\n{DISK}");
+        let (outcome, _) = run(&stack, "");
+        assert!(figure(&outcome, "underruns") > 0.0 && figure(&outcome, "started") < 200.0);
+        figure(&outcome, "sustained")
+    };
+    let (short, long) = (sustained(64), sustained(512));
+    assert!(long > 1.2 * short, "{short} and {long}");
 }
 
 fn run_job(job: &str) -> (Outcome, Seen) {

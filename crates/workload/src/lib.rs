@@ -17,6 +17,7 @@
 //! | `streams_config.rs` | what a stack file says about media streams |
 //! | `media_files.rs` | where their files lie |
 //! | `playout.rs` | when each byte of a stream is played |
+//! | `starts.rs` | when streams start, and when no further one does |
 //! | `stream.rs` | one stream: what the server has read, what the client has played |
 //! | `streams.rs` | many streams as one source |
 //! | `streams_results.rs` | what each client saw |
@@ -36,6 +37,7 @@ mod processes;
 mod region;
 mod side_by_side;
 mod sizes;
+mod starts;
 mod stream;
 mod streams;
 mod streams_config;
@@ -46,7 +48,9 @@ pub use process_config::{ProcessConfig, ProcessesConfig};
 pub use processes::Processes;
 pub use side_by_side::{Part, SideBySide};
 pub use sizes::{SizeConfig, WeightedSize};
+pub use starts::{Limit, StartTimes, dealt_out};
+pub use stream::{Rules, Stream};
 pub use streams::Streams;
-pub use streams_config::{StreamsConfig, VariationConfig, WeightedBitRate};
+pub use streams_config::{AtEnd, Placement, StartPosition, StreamsConfig, VariationConfig, WeightedBitRate};
 pub use streams_results::{StreamTally, StreamsResults};
 pub use synthetic::{AddressesConfig, ArrivalsConfig, Synthetic, SyntheticConfig};

@@ -1,18 +1,17 @@
 //! One stream: what the server has read, and what the client has played.
 
-use crate::media_files::MediaFiles;
 use crate::playout::Playout;
-use crate::streams_config::{AtEnd, StreamsConfig};
+use crate::streams_config::{AtEnd, StartPosition, StreamsConfig};
 use crate::streams_results::StreamTally;
-use fullstroke_contract::{ConfigError, Extent};
-use fullstroke_units::{Duration, Random, Sectors, Time};
+use fullstroke_units::{BitRate, Duration, Random, Seed, Time};
 
 /// What all streams have in common. Amounts are in bytes.
 #[derive(Clone, Debug)]
-pub(crate) struct Rules {
-    pub(crate) files: MediaFiles,
-    pub(crate) read: u64,
-    pub(crate) sectors: Sectors,
+pub struct Rules {
+    /// How many files there are, and how many reads each holds.
+    files: u32,
+    reads: u64,
+    read: u64,
     /// Room of the server's buffer behind the read that it issues.
     rest_of_server: u64,
     start_up: u64,
@@ -21,24 +20,30 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    pub(crate) fn new(config: &StreamsConfig, files: MediaFiles) -> Result<Rules, ConfigError> {
-        Ok(Rules {
+    /// Those of this configuration, which has been checked, where there are `files` files
+    /// of `reads` reads each.
+    pub fn new(config: &StreamsConfig, files: u32, reads: u64) -> Rules {
+        Rules {
             files,
+            reads,
             read: config.read_size.0,
-            sectors: crate::region::sectors("read_size", config.read_size)?,
             rest_of_server: u64::from(config.read_ahead - 1) * config.read_size.0,
             start_up: config.start_up_bytes().0,
             client: config.client_bytes().0,
             at_end: config.at_end,
-        })
+        }
     }
 }
 
 /// A stream. Its bytes are numbered from its start on, whatever file they come
 /// from; byte `b` is played at `origin` and the playing time of `b`, so that an
 /// underrun moves the origin and nothing else.
+///
+/// - **Events in**: [`start`](Stream::start), [`came`](Stream::came).
+/// - **Effect out**: [`next_read`](Stream::next_read), which may be taken once
+///   [`has_room`](Stream::has_room) has come.
 #[derive(Clone, Debug)]
-pub(crate) struct Stream {
+pub struct Stream {
     file: u32,
     /// The read of the file that comes next.
     next: u64,
@@ -48,7 +53,7 @@ pub(crate) struct Stream {
     /// Bit `k`: read `come + k` has come.
     out_of_order: u64,
     origin: Time,
-    pub(crate) plays: bool,
+    plays: bool,
     /// Playing times of the first byte that has not come, and of that with which
     /// there is room again.
     missing: Playout,
@@ -57,31 +62,48 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// A stream that starts with read number `first` of `file`.
-    pub(crate) fn new(file: u32, first: u64, playout: &Playout, place: Random) -> Stream {
-        Stream {
+    /// Stream number `number`, from 1, of a file, and what will be counted of it. It draws
+    /// from random streams that bear its number.
+    pub fn new(
+        config: &StreamsConfig,
+        number: u32,
+        file: u32,
+        rules: &Rules,
+        seed: Seed,
+    ) -> (Stream, StreamTally) {
+        let random = |of: &str| seed.stream(&format!("stream {number} {of}"));
+        let rate = draw_rate(config, &mut random("bit rate"));
+        let mut place = random("place");
+        let next = match config.start_position {
+            StartPosition::Beginning => 0,
+            StartPosition::Random => place.below(rules.reads),
+        };
+        let playout = Playout::new(rate, config.variation, random("variation"));
+        let stream = Stream {
             file,
-            next: first,
+            next,
             issued: 0,
             come: 0,
             out_of_order: 0,
             origin: Time::NEVER,
             plays: false,
             missing: playout.clone(),
-            room: playout.clone(),
+            room: playout,
             place,
-        }
+        };
+        (stream, StreamTally::new(rate))
     }
 
     /// A client asks for it.
-    pub(crate) fn start(&mut self, now: Time) {
+    pub fn start(&mut self, now: Time, tally: &mut StreamTally) {
         self.origin = now;
+        tally.started = Some(now);
     }
 
     /// When the server has room for another read: what it has read and is
     /// reading, less what the client has taken, must leave as much. May lie in
     /// the past; never, as long as a read has to come first.
-    pub(crate) fn has_room(&mut self, rules: &Rules) -> Time {
+    pub fn has_room(&mut self, rules: &Rules) -> Time {
         let taken = (self.issued * rules.read).saturating_sub(rules.rest_of_server);
         if taken > self.come * rules.read {
             return Time::NEVER;
@@ -94,28 +116,27 @@ impl Stream {
         }
     }
 
-    /// Its next read.
-    pub(crate) fn read(&mut self, rules: &Rules) -> Extent {
-        if self.next == rules.files.reads {
+    /// Its next read: of which file, and the number of the read within it, both from 0.
+    pub fn next_read(&mut self, rules: &Rules) -> (u32, u64) {
+        if self.next == rules.reads {
             self.next = 0;
             if rules.at_end == AtEnd::Another {
-                self.file = self.place.below(u64::from(rules.files.count())) as u32;
+                self.file = self.place.below(u64::from(rules.files)) as u32;
             }
         }
-        let extent = Extent { start: rules.files.place(self.file, self.next), sectors: rules.sectors };
         self.next += 1;
         self.issued += 1;
-        extent
+        (self.file, self.next - 1)
     }
 
     /// The number of the latest read, from 1, as far as 32 bits tell it.
-    pub(crate) fn latest(&self) -> u32 {
+    pub fn latest(&self) -> u32 {
         self.issued as u32
     }
 
     /// A read that was issued as number `latest` has come. What is needed from
     /// `end` on is not missed any more.
-    pub(crate) fn came(&mut self, now: Time, latest: u32, end: Time, rules: &Rules, tally: &mut StreamTally) {
+    pub fn came(&mut self, now: Time, latest: u32, end: Time, rules: &Rules, tally: &mut StreamTally) {
         self.out_of_order |= 1 << latest.wrapping_sub(1).wrapping_sub(self.come as u32);
         while self.out_of_order & 1 == 1 {
             if self.plays {
@@ -143,8 +164,21 @@ impl Stream {
         if stall > Duration::ZERO {
             self.origin += stall;
             tally.underruns += 1;
+            tally.first_underrun = tally.first_underrun.or(Some(needed));
             tally.stalled += stall;
             tally.longest_stall = tally.longest_stall.max(stall);
         }
     }
+}
+
+fn draw_rate(config: &StreamsConfig, random: &mut Random) -> BitRate {
+    let rates = config.rates();
+    let total: f64 = rates.iter().map(|rate| rate.weight).sum();
+    let mut share = random.unit() * total;
+    let drawn = rates.iter().find(|rate| {
+        share -= rate.weight;
+        share < 0.0
+    });
+    // Rounding may leave a share behind the last.
+    drawn.or(rates.last()).map_or(BitRate(1), |rate| rate.bit_rate)
 }

@@ -51,6 +51,9 @@ pub struct StreamsConfig {
     /// Start no further stream once a stream has waited longer than this from
     /// its start until it plays.
     pub until_start_up_latency: Option<Duration>,
+    /// Start no further stream once a client has had to wait for a byte.
+    #[serde(default)]
+    pub until_underrun: bool,
     /// The size of the server's reads.
     #[serde(default = "read_size")]
     pub read_size: Bytes,
@@ -194,9 +197,11 @@ impl StreamsConfig {
         only.map_or_else(|| self.bit_rates.clone(), |only| vec![only])
     }
 
+    /// Whether these keys go together.
+    ///
     /// # Errors
     /// Names the key that cannot be.
-    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+    pub fn check(&self) -> Result<(), ConfigError> {
         let refuse = |key: &str, message: String| Err(ConfigError::new(key, message));
         if !(1..=STREAMS_MAX).contains(&self.streams) {
             return refuse("streams", format!("found {}; expected 1 to {STREAMS_MAX}", self.streams));
@@ -243,8 +248,9 @@ impl StreamsConfig {
             Some(Duration::ZERO) => {
                 refuse("until_start_up_latency", "found 0; expected a time, or leave it out")
             }
-            Some(_) if self.start_interval == Duration::ZERO => {
-                refuse("start_interval", "found 0; with until_start_up_latency streams start one by one")
+            limit if self.start_interval == Duration::ZERO && (limit.is_some() || self.until_underrun) => {
+                let key = if limit.is_some() { "until_start_up_latency" } else { "until_underrun" };
+                refuse("start_interval", &format!("found 0; with {key} streams start one by one"))
             }
             _ => Ok(()),
         }

@@ -1,5 +1,6 @@
 use super::*;
-use fullstroke_units::{Bytes, Lbn};
+use crate::playout::Playout;
+use fullstroke_units::{BitRate, Bytes, Lbn};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -193,6 +194,20 @@ proptest! {
         prop_assert_eq!(played(seed), played(seed));
         prop_assert_ne!(played(seed), played(seed ^ 1));
     }
+}
+
+#[test]
+fn no_stream_starts_behind_an_underrun() {
+    let keys = json!({ "streams": 100, "bit_rate": "4Mbit/s", "duration": "2s", "until_underrun": true });
+    let mut idle = 0;
+    let (_, tallies) = play(&keys, 7, |now, _| {
+        idle = now.max(idle) + 10_000_000;
+        idle
+    });
+    // A read plays for 131 ms and takes 10 ms: there is time for 13.
+    let results = StreamsResults::new(tallies, None);
+    assert!((13..=15).contains(&results.sustained()), "{}", results.sustained());
+    assert!((14..20).contains(&results.started().count()), "{}", results.started().count());
 }
 
 #[test]

@@ -1,0 +1,576 @@
+//! Media streams, played from files: a server that reads, clients that play.
+//!
+//! Clients, their buffers and the instants at which they start are those of the workload
+//! `streams` ([`fullstroke_workload`]), which reads a volume itself. Here each stream is a
+//! process of the server's, which opens its file, goes to its place and makes one read
+//! after another; what is read ahead is the page cache's to say.
+
+use crate::call::{Answer, Call, CallKind, Fd, How};
+use crate::program::{Events, Kind, Laid, Next, Program, ProgramError, Recipe, Report, Turn};
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::{Entry, Keys, read, schema_of};
+use fullstroke_units::{BitRate, Bytes, Duration, Seed, Time};
+use fullstroke_workload::{
+    AtEnd, Limit, Placement, Rules, StartPosition, StartTimes, Stream, StreamTally, StreamsConfig,
+    StreamsResults, VariationConfig, WeightedBitRate, dealt_out,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// Each stream is a process.
+const STREAMS_MAX: u32 = 10_000;
+const FILES_MAX: u32 = 1_000_000;
+const SIZE_MAX: u64 = 1 << 44;
+/// Rows of the table of start-up latencies.
+const ROWS: usize = 16;
+
+/// The keys of media streams that are played from files. A server reads a file for each
+/// stream, one read after the other, as soon as its client has room for it. The client
+/// begins to play when it has its start-up buffer, and plays at its bit rate; if a byte is
+/// not there when it is needed, it waits for it: an underrun.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// How many streams are started, up to 10,000.
+    pub streams: u32,
+    /// The rate at which each is played; or give `bit_rates`.
+    pub bit_rate: Option<BitRate>,
+    /// Rates of which each stream draws one, a list of `{ bit_rate, weight }`; or give
+    /// `bit_rate`.
+    #[serde(default)]
+    pub bit_rates: Vec<WeightedBitRate>,
+    /// How the rate varies within a stream, `{ distribution, share, segment }`; constant
+    /// unless said.
+    pub variation: Option<VariationConfig>,
+    /// How long streams are played after the last one was started.
+    pub duration: Duration,
+    /// From the start of one stream to the start of the next: 1s unless said.
+    #[serde(default = "one_second")]
+    pub start_interval: Duration,
+    /// Draw start intervals from an exponential distribution with that mean.
+    #[serde(default)]
+    pub exponential: bool,
+    /// Start no further stream once a stream has waited longer than this from its start
+    /// until it plays.
+    pub until_start_up_latency: Option<Duration>,
+    /// Start no further stream once a client has had to wait for a byte.
+    #[serde(default)]
+    pub until_underrun: bool,
+    /// What one call reads: 64KiB unless said.
+    #[serde(default = "read_size")]
+    pub read_size: Bytes,
+    /// How much the client has before it begins to play; one read unless said.
+    pub start_up_buffer: Option<Bytes>,
+    /// How much the client can have; the start-up buffer and one read unless said.
+    pub client_buffer: Option<Bytes>,
+    /// The file; of several, each has its number behind it, `media/0`: `media` unless said.
+    #[serde(default = "path")]
+    pub path: String,
+    /// How many files there are, up to 1,000,000; as many as streams unless said. They are
+    /// dealt out to the streams in an order drawn at random.
+    pub files: Option<u32>,
+    /// The size of each, whole reads. They are laid out before, one after another.
+    pub file_size: Bytes,
+    /// Where in its file a stream starts: `beginning` unless said.
+    #[serde(default)]
+    pub start_position: StartPosition,
+    /// What a stream plays after the end of its file: `repeat` unless said.
+    #[serde(default)]
+    pub at_end: AtEnd,
+}
+
+fn one_second() -> Duration {
+    Duration::from_secs(1)
+}
+
+fn read_size() -> Bytes {
+    Bytes(64 << 10)
+}
+
+fn path() -> String {
+    "media".into()
+}
+
+pub(crate) const ENTRY: Entry<Kind> = Entry {
+    name: "playback",
+    summary: "media streams, each played from a file at its bit rate, and what their clients see",
+    schema: schema_of::<Config>,
+    build: Kind {
+        file: None,
+        read: read_recipe,
+        example: "streams = 20\nbit_rate = \"2Mbit/s\"\nduration = \"10s\"\nfile_size = \"64MiB\"",
+    },
+};
+
+impl Config {
+    fn file_count(&self) -> u32 {
+        self.files.unwrap_or(self.streams)
+    }
+
+    fn file(&self, number: u32) -> String {
+        if self.file_count() == 1 { self.path.clone() } else { format!("{}/{number}", self.path) }
+    }
+
+    /// The same of the workload that reads a volume, one read at a time.
+    fn streams_config(&self) -> StreamsConfig {
+        StreamsConfig {
+            streams: self.streams,
+            bit_rate: self.bit_rate,
+            bit_rates: self.bit_rates.clone(),
+            variation: self.variation,
+            duration: self.duration,
+            requests: None,
+            start_interval: self.start_interval,
+            exponential: self.exponential,
+            until_start_up_latency: self.until_start_up_latency,
+            until_underrun: self.until_underrun,
+            read_size: self.read_size,
+            read_ahead: 1,
+            start_up_buffer: self.start_up_buffer,
+            client_buffer: self.client_buffer,
+            files: Some(self.file_count()),
+            file_size: Some(self.file_size),
+            placement: Placement::Even,
+            alignment: self.read_size,
+            region_start: Bytes(0),
+            region_size: None,
+            start_position: self.start_position,
+            at_end: self.at_end,
+            servers: None,
+        }
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        let refuse = |key: &str, message: String| Err(ConfigError::new(key, message));
+        let count = self.file_count();
+        if self.streams > STREAMS_MAX {
+            return refuse("streams", format!("found {}; expected 1 to {STREAMS_MAX}", self.streams));
+        }
+        self.streams_config().check()?;
+        if !(1..=FILES_MAX).contains(&count) {
+            return refuse("files", format!("found {count}; expected 1 to {FILES_MAX}"));
+        }
+        let (size, read) = (self.file_size.0, self.read_size.0);
+        if !(read..=SIZE_MAX).contains(&size) || !size.is_multiple_of(read) {
+            let (found, most) = (self.file_size, Bytes(SIZE_MAX));
+            let message =
+                format!("found {found}; expected a multiple of read_size, {}, up to {most}", self.read_size);
+            return refuse("file_size", message);
+        }
+        Ok(())
+    }
+}
+
+fn read_recipe(keys: &Keys, _: Option<&str>) -> Result<Box<dyn Recipe>, ProgramError> {
+    let config: Config = read(keys)?;
+    config.check()?;
+    Ok(Box::new(Server { config: Arc::new(config) }))
+}
+
+struct Server {
+    config: Arc<Config>,
+}
+
+impl Recipe for Server {
+    fn program(&self, seed: Seed) -> Box<dyn Program> {
+        let config = self.config.clone();
+        let streams_config = config.streams_config();
+        let rules = Rules::new(&streams_config, config.file_count(), config.file_size.0 / config.read_size.0);
+        let mut starts = StartTimes::new(&streams_config, seed);
+        let dealt = (1..).zip(dealt_out(config.file_count(), config.streams, seed));
+        let (feeds, tallies): (Vec<Feed>, Vec<StreamTally>) = dealt
+            .map(|(number, file)| {
+                let (stream, tally) = Stream::new(&streams_config, number, file, &rules, seed);
+                (Feed::new(stream, starts.take()), tally)
+            })
+            .unzip();
+        Box::new(Playback {
+            limit: Limit::new(&streams_config),
+            rules,
+            feeds,
+            tallies,
+            closed: false,
+            end: Time::NEVER,
+            path: String::new(),
+            config,
+        })
+    }
+}
+
+/// The process that reads for one stream.
+struct Feed {
+    stream: Stream,
+    starts: Time,
+    /// The file that is open, and the read of it at which it stands.
+    open: Option<(u32, u64)>,
+    /// The read that is next, of which file, once there is room for it.
+    wanted: Option<(u32, u64)>,
+}
+
+impl Feed {
+    fn new(stream: Stream, starts: Time) -> Feed {
+        Feed { stream, starts, open: None, wanted: None }
+    }
+}
+
+struct Playback {
+    config: Arc<Config>,
+    rules: Rules,
+    feeds: Vec<Feed>,
+    /// What each client has seen; in step with the feeds.
+    tallies: Vec<StreamTally>,
+    limit: Limit,
+    /// No further stream is started.
+    closed: bool,
+    /// Nothing is read from then on.
+    end: Time,
+    /// Of the latest open.
+    path: String,
+}
+
+/// Each process has one file open at a time.
+const FD: Fd = Fd(0);
+
+/// What a process has to do before its next call.
+enum Before {
+    Sleep(Duration),
+    Nothing,
+}
+
+impl Playback {
+    /// A call of a process has ended.
+    fn heed(&mut self, now: Time, number: usize, answer: &Answer, events: &mut Events) -> Result<(), String> {
+        let failed = |why: String| format!("stream {}: {}: {why}", number + 1, answer.kind.name());
+        let bytes = *answer.result.as_ref().map_err(|error| failed(error.to_string()))?;
+        if answer.kind != CallKind::Read {
+            return Ok(());
+        }
+        if bytes != self.config.read_size.0 {
+            return Err(failed(format!("found {bytes} bytes; expected {}", self.config.read_size.0)));
+        }
+        let (stream, tally) = (&mut self.feeds[number].stream, &mut self.tallies[number]);
+        let (played, stalled) = (tally.plays_from.is_some(), tally.stalled);
+        stream.came(now, stream.latest(), self.end, &self.rules, tally);
+        if let (false, Some(started), Some(_)) = (played, tally.started, tally.plays_from) {
+            events.transaction("start-up", started);
+        }
+        if tally.stalled > stalled {
+            let stall = tally.stalled - stalled;
+            events.transaction("stall", Time::ZERO + (now.since(Time::ZERO) - stall));
+        }
+        self.limit.saw(tally);
+        Ok(())
+    }
+
+    /// Starts a stream whose time has come, unless no further one is.
+    fn start(&mut self, now: Time, number: usize) {
+        let last = number + 1 == self.feeds.len();
+        let reached = self.limit.is_reached(now, &self.tallies);
+        if reached || last {
+            self.end = self.end.min(now + self.config.duration);
+        }
+        self.closed |= reached;
+        if !reached {
+            self.feeds[number].stream.start(now, &mut self.tallies[number]);
+        }
+    }
+
+    /// Until a stream starts its process sleeps; where starts may end early, no longer at a
+    /// time than the load goes on then.
+    fn sleeps(&self, now: Time, number: usize) -> Duration {
+        let whole = self.feeds[number].starts.since(now);
+        let ends_early = self.config.until_start_up_latency.is_some() || self.config.until_underrun;
+        if ends_early { whole.min(self.config.duration) } else { whole }
+    }
+
+    /// What a process waits for before it can go on; `None` if there is nothing more to do.
+    fn before(&mut self, now: Time, number: usize) -> Option<Before> {
+        if self.tallies[number].started.is_none() && !self.closed {
+            if now < self.feeds[number].starts {
+                return Some(Before::Sleep(self.sleeps(now, number)));
+            }
+            self.start(now, number);
+        }
+        if self.tallies[number].started.is_none() || now >= self.end {
+            return None;
+        }
+        let feed = &mut self.feeds[number];
+        if feed.wanted.is_none() {
+            let room = feed.stream.has_room(&self.rules).min(self.end);
+            if room > now {
+                return Some(Before::Sleep(room.since(now)));
+            }
+            feed.wanted = Some(feed.stream.next_read(&self.rules));
+        }
+        Some(Before::Nothing)
+    }
+
+    /// The call that brings a process to the read that it wants.
+    fn towards(&mut self, number: usize) -> Call<'_> {
+        let feed = &mut self.feeds[number];
+        let bytes = self.config.read_size.0;
+        match (feed.open, feed.wanted) {
+            (Some((open, at)), Some((file, read))) if open == file && at == read => {
+                feed.open = Some((file, read + 1));
+                feed.wanted = None;
+                Call::Read { fd: FD, at: None, bytes }
+            }
+            (Some((open, _)), Some((file, read))) if open == file => {
+                feed.open = feed.wanted;
+                Call::Seek { fd: FD, to: read * bytes }
+            }
+            (None, Some((file, _))) => {
+                feed.open = Some((file, 0));
+                self.path = self.config.file(file);
+                Call::Open { path: &self.path, fd: FD, how: How::READ }
+            }
+            _ => {
+                feed.open = None;
+                Call::Close { fd: FD }
+            }
+        }
+    }
+
+    fn results(&self) -> StreamsResults {
+        StreamsResults::new(self.tallies.clone(), self.config.until_start_up_latency)
+    }
+}
+
+impl Program for Playback {
+    fn processes(&self) -> u32 {
+        self.config.streams
+    }
+
+    fn laid_out(&self) -> Vec<Laid> {
+        let laid = |number| Laid { path: self.config.file(number), bytes: Some(self.config.file_size) };
+        (0..self.config.file_count()).map(laid).collect()
+    }
+
+    fn next(&mut self, turn: Turn<'_>) -> Next<'_> {
+        let (now, number) = (turn.now, turn.process as usize);
+        if let Some(answer) = turn.answer
+            && let Err(message) = self.heed(now, number, answer, turn.events)
+        {
+            return Next::Fail(message);
+        }
+        match self.before(now, number) {
+            Some(Before::Sleep(time)) => Next::Compute(time),
+            Some(Before::Nothing) => Next::Call(self.towards(number)),
+            None if self.feeds[number].open.is_some() => {
+                self.feeds[number].wanted = None;
+                Next::Call(self.towards(number))
+            }
+            None => Next::End,
+        }
+    }
+
+    fn report(&self) -> Report {
+        let results = self.results();
+        let mut figures = vec![
+            ("started", results.started().count() as f64),
+            ("playing", results.playing().count() as f64),
+            ("sustained", results.sustained() as f64),
+            ("nominal_mbit_per_s", results.nominal_mbit_per_s()),
+            ("underruns", results.underruns() as f64),
+            ("with_underruns", results.with_underruns() as f64),
+            ("longest_stall_ms", results.longest_stall().as_millis_f64()),
+        ];
+        figures.extend(results.within_latency().map(|streams| ("within_latency", streams as f64)));
+        let missed = Some(results.deadlines_missed_share()).filter(|share| share.is_finite());
+        figures.extend(missed.map(|share| ("deadlines_missed_share", share)));
+        let latencies: Vec<f64> = results
+            .started()
+            .filter_map(StreamTally::start_up_latency)
+            .map(Duration::as_millis_f64)
+            .collect();
+        if !latencies.is_empty() {
+            figures.push(("start_up_ms_mean", latencies.iter().sum::<f64>() / latencies.len() as f64));
+            figures.push(("start_up_ms_max", latencies.iter().copied().fold(0.0, f64::max)));
+        }
+        Report { figures, text: table(&results), notes: Vec::new() }
+    }
+}
+
+/// Start-up latencies by how many streams there were, a row for so many streams.
+fn table(results: &StreamsResults) -> String {
+    let started: Vec<&StreamTally> = results.started().collect();
+    let mut text = String::from("   streams   start-up ms, mean         max   not played   underruns\n");
+    let step = started.len().div_ceil(ROWS).max(1);
+    for (row, streams) in started.chunks(step).enumerate() {
+        let latencies: Vec<f64> =
+            streams.iter().filter_map(|tally| Some(tally.start_up_latency()?.as_millis_f64())).collect();
+        let mean = latencies.iter().sum::<f64>() / latencies.len().max(1) as f64;
+        let most = latencies.iter().copied().fold(0.0, f64::max);
+        let (first, last) = (row * step + 1, row * step + streams.len());
+        let underruns: u64 = streams.iter().map(|tally| tally.underruns).sum();
+        let silent = streams.len() - latencies.len();
+        let _ = writeln!(
+            text,
+            "{:>10} {mean:>19.1} {most:>11.1} {silent:>12} {underruns:>11}",
+            format!("{first}-{last}")
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance::{Plain, keys};
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    /// Runs it on a disk that takes so long for a read, one after another, and nothing for
+    /// anything else; gives its report and its reads: stream, file and place.
+    fn on_disk(value: Value, takes: Duration) -> (Report, Vec<(u32, String, u64)>, Events) {
+        let recipe = read_recipe(&keys(value), None).unwrap();
+        let mut program = recipe.program(Seed(1));
+        let processes = program.processes() as usize;
+        let mut due: Vec<(Time, Option<Answer>)> = vec![(Time::ZERO, None); processes];
+        let mut places = vec![(String::new(), 0); processes];
+        let (mut idle, mut reads, mut events) = (Time::ZERO, Vec::new(), Events::default());
+        while let Some((at, number)) = (0..processes).map(|number| (due[number].0, number)).min()
+            && at < Time::NEVER
+        {
+            let answer = due[number].1.take();
+            let turn = Turn { now: at, process: number as u32, answer: answer.as_ref(), events: &mut events };
+            let mut answered = |kind, ended, bytes| {
+                let answer = Answer { kind, began: at, ended, result: Ok(bytes) };
+                due[number] = (ended, Some(answer));
+            };
+            match program.next(turn) {
+                Next::Compute(time) => due[number].0 = at + time,
+                Next::End => due[number].0 = Time::NEVER,
+                Next::Call(call) => match call {
+                    Call::Read { bytes, .. } => {
+                        idle = idle.max(at) + takes;
+                        let (path, place) = &mut places[number];
+                        reads.push((number as u32, path.clone(), *place));
+                        *place += bytes;
+                        answered(CallKind::Read, idle, bytes);
+                    }
+                    Call::Open { path, .. } => {
+                        places[number] = (path.to_owned(), 0);
+                        answered(CallKind::Open, at, 0);
+                    }
+                    Call::Seek { to, .. } => {
+                        places[number].1 = to;
+                        answered(CallKind::Seek, at, 0);
+                    }
+                    Call::Close { .. } => answered(CallKind::Close, at, 0),
+                    other => panic!("{other:?}"),
+                },
+                other => panic!("{other:?}"),
+            }
+        }
+        (program.report(), reads, events)
+    }
+
+    fn figure(report: &Report, name: &str) -> f64 {
+        report.figures.iter().find(|(known, _)| *known == name).unwrap_or_else(|| panic!("{name}")).1
+    }
+
+    fn ramp(more: Value) -> Value {
+        let mut all = json!({
+            "streams": 100, "bit_rate": "4Mbit/s", "file_size": "1GiB", "duration": "5s", "start_position": "random",
+            "files": 1,
+        });
+        all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        all
+    }
+
+    #[test]
+    fn streams_are_added_until_one_waits_for_a_byte() {
+        // 64 KiB play for 131 ms: at 10 ms a read there is time for 13 streams.
+        let (report, ..) = on_disk(ramp(json!({ "until_underrun": true })), Duration::from_millis(10));
+        assert!((13.0..=15.0).contains(&figure(&report, "sustained")), "{}", report.text);
+        assert!((14.0..=20.0).contains(&figure(&report, "started")), "{}", report.text);
+        assert!(figure(&report, "with_underruns") > 0.0);
+    }
+
+    #[test]
+    fn streams_are_added_until_one_starts_too_late() {
+        let limit = json!({ "until_start_up_latency": "50ms" });
+        let (report, _, events) = on_disk(ramp(limit), Duration::from_millis(10));
+        let within = figure(&report, "within_latency");
+        assert!((13.0..25.0).contains(&within), "{}", report.text);
+        assert!(figure(&report, "started") > within && figure(&report, "start_up_ms_max") > 50.0);
+        let count = |kind| events.transactions.iter().filter(|one| one.kind == kind).count() as f64;
+        assert_eq!(count("start-up"), figure(&report, "playing"));
+        assert_eq!(count("stall"), figure(&report, "underruns"));
+    }
+
+    #[test]
+    fn a_disk_that_is_fast_enough_lets_all_play_to_the_end() {
+        let (report, reads, _) = on_disk(
+            json!({ "streams": 10, "bit_rate": "4Mbit/s", "file_size": "1MiB", "duration": "20s" }),
+            Duration::from_millis(5),
+        );
+        assert_eq!(figure(&report, "sustained"), 10.0);
+        assert_eq!((figure(&report, "underruns"), figure(&report, "playing")), (0.0, 10.0));
+        for stream in 0..10u32 {
+            let own: Vec<_> = reads.iter().filter(|read| read.0 == stream).collect();
+            assert!(own.iter().all(|read| read.1 == own[0].1));
+            let expected = (0..own.len() as u64).map(|read| read % 16 * 65536);
+            assert!(own.iter().map(|read| read.2).eq(expected));
+            // It plays for 20 s and a second for each that starts behind it.
+            let seconds = 20.0 + f64::from(9 - stream);
+            let played = own.len() as f64 * 65536.0 * 8.0 / 4e6;
+            assert!((seconds..seconds + 1.0).contains(&played), "{stream}: {played}");
+        }
+        let files: std::collections::BTreeSet<&String> = reads.iter().map(|read| &read.1).collect();
+        assert_eq!(files.len(), 10);
+    }
+
+    #[test]
+    fn after_its_end_another_file_is_opened() {
+        let keys = json!({
+            "streams": 2, "files": 5, "bit_rate": "8Mbit/s", "file_size": "128KiB", "duration": "10s", "at_end": "another",
+        });
+        let (_, reads, _) = on_disk(keys, Duration::from_millis(1));
+        let files: std::collections::BTreeSet<&String> = reads.iter().map(|read| &read.1).collect();
+        assert_eq!(files.len(), 5);
+        assert!(reads.iter().all(|read| read.2 < 128 << 10));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// The program's clients see what those of the workload `streams` see: how many a
+        /// disk sustains follows from its speed alone.
+        #[test]
+        fn what_is_sustained_follows_from_the_speed(rate in 500_000u64..8_000_000, takes in 2u64..40) {
+            let streams = json!({ "bit_rate": format!("{rate}bit/s"), "until_underrun": true, "duration": "2s" });
+            let (report, reads, _) = on_disk(ramp(streams), Duration::from_millis(takes));
+            let (plays, takes) = (65536.0 * 8.0 / rate as f64, takes as f64 / 1000.0);
+            let fit = (plays / takes).floor();
+            // A stream more each second takes `takes / plays` of the disk; a byte is missed
+            // when what is lacking is more than the read that each client has to spare.
+            let more = (2.0 * plays * plays / takes).sqrt();
+            let sustained = figure(&report, "sustained");
+            prop_assert!(sustained >= (fit - 1.0).min(100.0), "{} of {}", sustained, fit);
+            prop_assert!(sustained <= fit + more + 2.0, "{} of {} and {}", sustained, fit, more);
+            prop_assert!(reads.iter().all(|read| read.2 < 1 << 30 && read.2 % 65536 == 0));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_names_its_key() {
+        for (value, key) in [
+            (json!({ "streams": 0 }), "streams"),
+            (json!({ "streams": 20_000 }), "streams"),
+            (json!({ "bit_rate": null }), "bit_rate"),
+            (json!({ "file_size": "100KiB" }), "file_size"),
+            (json!({ "file_size": 0 }), "file_size"),
+            (json!({ "files": 0 }), "files"),
+            (json!({ "start_up_buffer": "1MiB", "client_buffer": "64KiB" }), "start_up_buffer"),
+            (json!({ "until_underrun": true, "start_interval": "0s" }), "start_interval"),
+            (json!({ "variation": { "distribution": "uniform", "share": 2 } }), "variation.share"),
+        ] {
+            let error = Plain::default().run("playback", &keys(ramp(value)), None, 1).unwrap_err();
+            assert!(error.contains(key), "{key}: {error}");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! When streams start, and when no further one does.
+
+use crate::streams_config::StreamsConfig;
+use crate::streams_results::StreamTally;
+use fullstroke_units::{Duration, Random, Seed, Time};
+
+/// The instants at which streams start, one after another, the first at 0.
+pub struct StartTimes {
+    next: Time,
+    interval: Duration,
+    exponential: bool,
+    random: Random,
+}
+
+impl StartTimes {
+    /// Those of this configuration.
+    pub fn new(config: &StreamsConfig, seed: Seed) -> StartTimes {
+        StartTimes {
+            next: Time::ZERO,
+            interval: config.start_interval,
+            exponential: config.exponential,
+            random: seed.stream("stream starts"),
+        }
+    }
+
+    /// When the next one starts.
+    pub fn take(&mut self) -> Time {
+        let StartTimes { interval, exponential, random, .. } = self;
+        let gap = if *exponential { random.exponential(*interval) } else { *interval };
+        let at = self.next;
+        self.next = at + gap;
+        at
+    }
+}
+
+/// What streams may wait before no further one is started.
+pub struct Limit {
+    latency_max: Duration,
+    until_underrun: bool,
+    /// The first stream that does not play yet.
+    first_silent: usize,
+    reached: bool,
+}
+
+impl Limit {
+    /// That of this configuration.
+    pub fn new(config: &StreamsConfig) -> Limit {
+        Limit {
+            latency_max: config.until_start_up_latency.unwrap_or(Duration::MAX),
+            until_underrun: config.until_underrun,
+            first_silent: 0,
+            reached: false,
+        }
+    }
+
+    /// A read of this stream has come.
+    pub fn saw(&mut self, tally: &StreamTally) {
+        self.reached |= tally.start_up_latency().is_some_and(|latency| latency > self.latency_max);
+        self.reached |= self.until_underrun && tally.underruns > 0;
+    }
+
+    /// Whether no further stream is started: one has waited too long, or still does.
+    /// Tallies are in the order in which streams start.
+    pub fn is_reached(&mut self, now: Time, tallies: &[StreamTally]) -> bool {
+        let silent = tallies[self.first_silent..].iter().position(|tally| tally.plays_from.is_none());
+        self.first_silent = silent.map_or(tallies.len(), |behind| self.first_silent + behind);
+        let waits_from = tallies.get(self.first_silent).and_then(|tally| tally.started);
+        self.reached || waits_from.is_some_and(|from| now.since(from) > self.latency_max)
+    }
+}
+
+/// The files of so many streams, in the order in which they start: dealt out in an order
+/// drawn at random.
+pub fn dealt_out(files: u32, streams: u32, seed: Seed) -> impl Iterator<Item = u32> {
+    let order = shuffled(files, &mut seed.stream("media files dealt out"));
+    (0..streams as usize).map(move |index| order[index % order.len()])
+}
+
+/// `0..count` in an order drawn at random.
+fn shuffled(count: u32, random: &mut Random) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..count).collect();
+    for last in (1..order.len()).rev() {
+        order.swap(last, random.below(last as u64 + 1) as usize);
+    }
+    order
+}
