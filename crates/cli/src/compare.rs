@@ -10,7 +10,7 @@ use crate::output::{Failure, Output};
 use crate::validate::write_whole;
 use clap::Args;
 use fullstroke_lab::{Condition, Event, LabError, MostRanking, Ranking, Recipe, Vary, recipes, run_all};
-use fullstroke_measure::Metric;
+use fullstroke_measure::{Metric, Report};
 use serde::Serialize;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -115,6 +115,10 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let ran = ran.map_err(Failure::input)?;
     if let Some(first) = ran.first().filter(|_| ran.iter().all(|ran| ran.check_measured().is_err())) {
         first.check_measured().map_err(Failure::input)?;
+    }
+    if let Some(by) = arguments.by {
+        let reports: Vec<&Report> = ran.iter().map(|ran| &ran.measured.report).collect();
+        by.check(&reports).map_err(Failure::input)?;
     }
     let programs = ran.iter().all(|ran| !ran.measured.report.hosts.is_empty());
     let usual = if programs { Metric::PROGRAMS_ELAPSED } else { Metric::RESPONSE_MEAN };

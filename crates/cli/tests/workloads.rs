@@ -115,3 +115,39 @@ fn what_several_workloads_cannot_be_is_refused_with_its_place() {
     let error = refused(&["run", &stack, "--requests", "5"]);
     assert!(error.contains("--set workloads[0].requests"), "{error}");
 }
+
+#[test]
+fn a_number_that_no_candidate_has_is_refused_and_one_that_some_have_is_a_dash() {
+    let folder = folder();
+    let bonnie = |name: &str, phases: &str| {
+        let text = format!(
+            "[workload]\nkind = \"bonnie\"\nsize = \"1MiB\"\nphases = [{phases}]\n[host.memory]\nsize = \"64MiB\"\n\
+             [host.files]\nkind = \"ext2\"\nsize = \"1GiB\"\n[volume]\nlayout = \"jbod\"\ndrive = \"seagate-cheetah-9lp\"\n\
+             drives = 1\n"
+        );
+        let path = folder.0.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (one, other) = (bonnie("one.toml", "\"write\", \"read\""), bonnie("other.toml", "\"write\""));
+    let text = success(&["compare", &one, &other, "--by", "programs.bonnie.read_mb_per_s"]);
+    let row = text.lines().find(|line| line.contains("other")).unwrap();
+    assert!(row.contains(" - "), "{text}");
+    for (by, parts) in [
+        (
+            "hosts.host.programs.nosuch.transactions_per_s",
+            ["no metric", "program `nosuch`", "there are: bonnie"],
+        ),
+        ("hosts.h.programs.bonnie.elapsed_s", ["no metric", "host with programs `h`", "there are: host"]),
+        (
+            "programs.bonnie.reed_mb_per_s",
+            ["figure of bonnie", "did you mean `read_mb_per_s`", "write_mb_per_s"],
+        ),
+        ("operations.rename.per_s", ["kind of call `rename`", "there are:", "fsync"]),
+    ] {
+        let error = refused(&["compare", &one, &other, "--by", by]);
+        assert!(parts.iter().all(|part| error.contains(part)), "{by}: {error}");
+    }
+    let error = refused(&["compare", &folder.stack(STACK), "--by", "workloads.back.iops"]);
+    assert!(error.contains("workload among several `back`") && error.contains("backup"), "{error}");
+}

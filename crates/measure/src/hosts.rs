@@ -1,10 +1,11 @@
 //! What hosts with programs saw: calls on files, and transactions.
 
 use crate::metric::kept;
+use fullstroke_contract::registry::nearest;
 use fullstroke_contract::{HostReadings, Latency, OperationReadings, ProgramReadings, Times};
 use fullstroke_units::Duration;
 use serde::{Serialize, Serializer};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The name of the only host of a stack.
 pub(crate) const ONLY: &str = "host";
@@ -211,6 +212,9 @@ const NUMBERS: [(&str, Number); 10] = [
     ("latency_ms.max", Number::Max),
 ];
 
+/// Figures that count what was served: more are better.
+const STREAMS: [&str; 3] = ["sustained", "playing", "within_latency"];
+
 fn number(name: &str) -> Option<Number> {
     let name = if name == "latency_ms" { "latency_ms.mean" } else { name };
     NUMBERS.iter().find(|(known, _)| *known == name).map(|(_, number)| *number)
@@ -290,7 +294,7 @@ impl OfHost {
         match self.what {
             What::Call(number) | What::Transaction(_, number) => number.more_is_better(),
             What::Elapsed => false,
-            What::Figure(figure) => figure.ends_with("_per_s"),
+            What::Figure(figure) => figure.ends_with("_per_s") || STREAMS.contains(&figure),
         }
     }
 
@@ -300,6 +304,44 @@ impl OfHost {
             Some(name) => hosts.iter().find(|host| host.name == name),
         };
         host.and_then(|host| self.of(host)).unwrap_or(f64::NAN)
+    }
+
+    /// Why no run has such a number, whatever its value: what was found, and what there
+    /// is. `runs` are the hosts of each.
+    pub(crate) fn absent(&self, runs: &[&[HostReport]]) -> Option<String> {
+        let hosts: Vec<&HostReport> = match self.host {
+            None => runs.iter().filter_map(|hosts| hosts.first()).collect(),
+            Some(_) => runs.iter().flat_map(|hosts| hosts.iter()).collect(),
+        };
+        let names: Vec<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
+        let named = |host: &&&HostReport| self.host.is_none_or(|name| host.name == name);
+        let hosts: Vec<&&HostReport> = hosts.iter().filter(named).collect();
+        if hosts.is_empty() {
+            return Some(unknown("host with programs", self.host.unwrap_or(ONLY), names));
+        }
+        if let What::Call(_) = self.what {
+            let known: Vec<&str> =
+                hosts.iter().flat_map(|host| &host.operations).map(|operation| operation.kind).collect();
+            return (!known.contains(&self.kind)).then(|| unknown("kind of call", self.kind, known));
+        }
+        let programs: Vec<&ProgramReport> = hosts.iter().flat_map(|host| &host.programs).collect();
+        let names = programs.iter().map(|program| program.name.as_str()).collect();
+        let programs = || programs.iter().filter(|program| program.name == self.kind);
+        if programs().next().is_none() {
+            return Some(unknown("program", self.kind, names));
+        }
+        let (what, asked, known): (_, _, Vec<&str>) = match self.what {
+            What::Transaction(of, _) => {
+                let known = programs().flat_map(|program| program.transactions.keys().copied());
+                ("transaction", of, known.collect())
+            }
+            What::Figure(figure) => {
+                let known = programs().flat_map(|program| program.figures.keys().copied());
+                ("figure", figure, known.collect())
+            }
+            What::Elapsed | What::Call(_) => return None,
+        };
+        (!known.contains(&asked)).then(|| unknown(&format!("{what} of {}", self.kind), asked, known))
     }
 
     fn of(&self, host: &HostReport) -> Option<f64> {
@@ -327,6 +369,15 @@ impl OfHost {
             What::Call(_) => None,
         }
     }
+}
+
+/// A sentence that names what there is instead.
+pub(crate) fn unknown(what: &str, asked: &str, known: Vec<&str>) -> String {
+    let known: BTreeSet<&str> = known.into_iter().collect();
+    let known: Vec<&str> = known.into_iter().collect();
+    let near = nearest(asked, &known);
+    let list = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    format!("no run has a {what} `{asked}`{near}; there are: {list}")
 }
 
 #[cfg(test)]
@@ -378,6 +429,31 @@ mod tests {
         {
             assert_eq!(OfHost::parse(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn what_no_run_has_is_named_with_what_there_is() {
+        let hosts = host_reports(&readings());
+        let other = host_reports(&[HostReadings { name: "vm2".into(), ..HostReadings::default() }]);
+        for (name, parts) in [
+            ("hosts.vm3.operations.fsync.per_s", ["host with programs `vm3`", "vm2"]),
+            ("hosts.vm2.operations.fsyncs.per_s", ["kind of call `fsyncs`", "did you mean `fsync`"]),
+            ("hosts.vm2.programs.nosuch.transactions_per_s", ["program `nosuch`", "there are: mail"]),
+            ("programs.mail.transactions.creates.per_s", ["transaction of mail `creates`", "create"]),
+            ("programs.mail.read_mb", ["figure of mail `read_mb`", "read_mb_per_s"]),
+        ] {
+            let absent = OfHost::parse(name).unwrap().absent(&[&hosts, &other]);
+            let message = absent.unwrap_or_else(|| panic!("{name}"));
+            assert!(parts.iter().all(|part| message.contains(part)), "{name}: {message}");
+        }
+        // What one of them has is a number.
+        for name in
+            ["programs.mail.read_mb_per_s", "hosts.vm2.programs.mail.elapsed_s", "operations.fsync.per_s"]
+        {
+            assert_eq!(OfHost::parse(name).unwrap().absent(&[&other, &hosts]), None, "{name}");
+        }
+        let none = OfHost::parse("programs.mail.elapsed_s").unwrap().absent(&[&[]]).unwrap();
+        assert!(none.ends_with("there are: none"), "{none}");
     }
 
     #[test]

@@ -114,7 +114,7 @@ pub use layers::LayerReport;
 pub use log::{LOG_COLUMNS, LogColumn, RequestLog};
 pub use measurement::{Identity, Measured, Measurement, WarmUp};
 pub use members::MemberReport;
-pub use metric::{Metric, UnknownMetric};
+pub use metric::{AbsentMetric, Metric, UnknownMetric};
 pub use processes::{Across, GroupReport, Latency, ProcessReport};
 pub use rebuild::{RebuildPlan, RebuildReport};
 pub use recorder::{Progress, Recorder};

@@ -1,7 +1,7 @@
 //! The numbers of a report by their dotted names.
 
 use crate::batches::{Batch, ClassSums};
-use crate::hosts::{OfHost, longest};
+use crate::hosts::{HostReport, OfHost, longest, unknown};
 use crate::measurement::Class;
 use crate::report::{Distribution, Quantity, Report};
 use crate::{LayerReport, MemberReport, OperationReport, RebuildReport, StreamsReport, TimeParts};
@@ -74,6 +74,14 @@ pub struct UnknownMetric {
     name: String,
     nearest: String,
     known: String,
+}
+
+/// What a user asked for no run has.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("no metric `{name}`: {why}")]
+pub struct AbsentMetric {
+    name: String,
+    why: String,
 }
 
 /// How a batch shows a metric.
@@ -195,7 +203,7 @@ const PROCESSES: [ProcessMetric; 5] = [
 /// better, and what it means.
 type StreamMetric = (&'static str, fn(&StreamsReport) -> f64, bool, &'static str);
 
-const STREAMS: [StreamMetric; 10] = [
+const STREAMS: [StreamMetric; 11] = [
     ("playing", |streams| streams.playing as f64, true, "streams that played at a time, at most"),
     (
         "nominal_mbit_per_s",
@@ -208,6 +216,12 @@ const STREAMS: [StreamMetric; 10] = [
         |streams| streams.within_latency.map_or(f64::NAN, |streams| streams as f64),
         true,
         "streams started before the first that did not play in time",
+    ),
+    (
+        "sustained",
+        |streams| streams.sustained as f64,
+        true,
+        "streams served at a time without an underrun, and in time if there is a limit",
     ),
     (
         "underruns",
@@ -434,6 +448,27 @@ impl Metric {
             Kind::Time(..) | Kind::ClassTime(..) | Kind::OperationTime(..) | Kind::Part(_) => false,
             Kind::Workload(_, OfWorkload::Response(_)) | Kind::Elapsed => false,
         }
+    }
+
+    /// Whether some of these runs have such a number: names of hosts, programs and
+    /// workloads, and what programs say of themselves, are told by the runs alone.
+    ///
+    /// # Errors
+    /// None has; names what there is.
+    pub fn check(&self, reports: &[&Report]) -> Result<(), AbsentMetric> {
+        let absent = match self.0 {
+            Kind::Host(of) => {
+                let hosts: Vec<&[HostReport]> = reports.iter().map(|report| &report.hosts[..]).collect();
+                of.absent(&hosts)
+            }
+            Kind::Workload(asked, _) => {
+                let known = reports.iter().flat_map(|report| &report.workloads);
+                let known: Vec<&str> = known.map(|workload| workload.name.as_str()).collect();
+                (!known.contains(&asked)).then(|| unknown("workload among several", asked, known))
+            }
+            _ => None,
+        };
+        absent.map_or(Ok(()), |why| Err(AbsentMetric { name: self.name(), why }))
     }
 
     /// Its value; not a number where nothing was measured.

@@ -209,8 +209,7 @@ impl Workloads {
                 }
                 match other {
                     Some(index) if !all.is_empty() => {
-                        let message = "stands beside programs, which work on files, and issues requests to \
-                                       the device itself; give it a host of its own in [[hosts]]";
+                        let message = beside_programs(&several[index].keys.name, &all[0].name);
                         Err(ConfigError::new(format!("workloads[{index}].kind"), message))
                     }
                     _ => Ok(Some(all).filter(|all| !all.is_empty())),
@@ -257,6 +256,18 @@ impl Workloads {
             }
         }
     }
+}
+
+/// Above the device there is a block layer for each host: whoever passes the file system by
+/// has one of its own.
+fn beside_programs(name: &str, program: &str) -> String {
+    format!(
+        "`{name}` issues requests to the device itself, and stands beside programs, which work on files; give it \
+         a host of its own (without [shared] each host has a part of the device):\n\
+         [shared]\naddresses = \"whole\"\n\
+         [[hosts]]\nname = \"{program}\"\n# as [host]\n[hosts.workload]\n# the program's\n\
+         [[hosts]]\nname = \"{name}\"\n[hosts.workload]\n# its keys\n"
+    )
 }
 
 fn read_one(keys: &Keys, folder: &Path) -> Result<Workloads, WorkloadError> {

@@ -65,7 +65,11 @@ pub fn best(
         }
     };
     let name = metric.name();
-    let index = study.metrics.iter().position(|known| *known == name).unwrap_or(0);
+    let index = study.metrics.iter().position(|known| *known == name).ok_or_else(|| {
+        let message =
+            format!("found `{name}`, which {} does not keep; list it under `metrics` in the study", study.id);
+        ConfigError::new("--best", message)
+    })?;
     let mut groups: BTreeMap<Vec<usize>, Vec<(usize, Option<Estimate>)>> = BTreeMap::new();
     for (point, values) in matrix.points().iter().enumerate() {
         let mut others = values.clone();
