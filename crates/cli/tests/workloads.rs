@@ -143,7 +143,7 @@ fn a_number_that_no_candidate_has_is_refused_and_one_that_some_have_is_a_dash() 
             "programs.bonnie.reed_mb_per_s",
             ["figure of bonnie", "did you mean `read_mb_per_s`", "write_mb_per_s"],
         ),
-        ("operations.rename.per_s", ["kind of call `rename`", "there are:", "fsync"]),
+        ("operations.rename.per_s", ["kind of call `rename`", "there are:", "unlink"]),
     ] {
         let error = refused(&["compare", &one, &other, "--by", by]);
         assert!(parts.iter().all(|part| error.contains(part)), "{by}: {error}");

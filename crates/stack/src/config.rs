@@ -182,9 +182,9 @@ impl Stack {
         named.map_or(Vec::new(), |path| fullstroke_trace::files_of(&path).unwrap_or(vec![path]))
     }
 
-    /// Whether the workload is a job file of fio's, and not one on files.
+    /// Whether the workload is a job file of fio's, on the volume or on files.
     pub fn has_job_file(&self) -> bool {
-        self.workloads.one().is_some_and(Workload::is_job_file) && !self.upper.has_files()
+        self.workloads.one().is_some_and(Workload::is_job_file)
     }
 
     /// How many media streams the workload starts, if it is one of streams.
