@@ -13,6 +13,7 @@ mod completions;
 mod ctl;
 mod drive;
 mod explain;
+mod extract;
 mod fs;
 mod interrupt;
 mod lzvs;
@@ -86,6 +87,7 @@ enum Command {
     /// Work out what needs no simulation.
     #[command(subcommand)]
     Explain(explain::Command),
+    Extract(extract::Arguments),
     Validate(validate::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
@@ -117,6 +119,7 @@ fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
         Command::Lzvs(command) => lzvs::execute(command, output),
         Command::Fs(command) => fs::execute(command, output),
         Command::Explain(command) => explain::execute(command, output),
+        Command::Extract(arguments) => extract::execute(arguments, output),
         Command::Validate(arguments) => validate::execute(arguments, output),
         Command::Completions(arguments) => completions::execute(arguments, output),
         Command::Man(arguments) => man::execute(arguments, output),

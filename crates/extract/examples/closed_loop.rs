@@ -1,0 +1,110 @@
+//! Extracts from simulated drives, whose truth is known: `cargo run --release -p
+//! fullstroke-extract --example closed_loop [every|jumping|translate|verify] [drive ...]`.
+
+use fullstroke_drive::Model;
+use fullstroke_extract::{
+    Device, Extraction, Pace, SimulatedDrive, compare, run, seek_error, survey, translate, verify, zone_error,
+};
+use fullstroke_stack::drives;
+use fullstroke_tracks::Boundaries;
+use fullstroke_units::Seed;
+use std::error::Error;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let kind = arguments.next().unwrap_or_else(|| "jumping".into());
+    let mut names: Vec<String> = arguments.collect();
+    if names.is_empty() {
+        names = drives::names().into_iter().map(str::to_owned).collect();
+    }
+    for name in names {
+        let model = drives::load_unchecked(&name)?;
+        let told = match kind.as_str() {
+            "translate" => translated(&model),
+            "verify" => verified(&model),
+            "every" => timed(&model, Pace::Every),
+            _ => timed(&model, Pace::Jumping),
+        };
+        println!("{name}: {}", told.unwrap_or_else(|error| error.to_string()));
+    }
+    Ok(())
+}
+
+fn truth(model: &Model) -> Result<Boundaries, Box<dyn Error>> {
+    Ok(Boundaries::of(&*model.tracks(), "the drive")?)
+}
+
+fn translated(model: &Model) -> Result<String, Box<dyn Error>> {
+    let mut drive = SimulatedDrive::new(model)?;
+    let extraction = Extraction::new(drive.capacity(), translate);
+    let (found, effort) = run(&mut drive, extraction, &mut |_, _| {})?;
+    let equal = found.table.check_equal(&truth(model)?).is_ok();
+    let regular = effort.translations - found.irregular_sectors;
+    Ok(format!(
+        "equal {equal}; {:.3} translations a track, {} irregular tracks of {} sectors, {:.3} a track beside those",
+        effort.translations as f64 / found.table.len() as f64,
+        found.irregular,
+        found.irregular_sectors,
+        regular as f64 / found.table.len() as f64,
+    ))
+}
+
+fn verified(model: &Model) -> Result<String, Box<dyn Error>> {
+    let mut drive = SimulatedDrive::new(model)?;
+    let table = truth(model)?;
+    let extraction = Extraction::new(drive.capacity(), |probe| verify(probe, table, 1000, Seed(1)));
+    let (found, _) = run(&mut drive, extraction, &mut |_, _| {})?;
+    Ok(format!(
+        "crossing {:.2} ms (deviation {:.2}), within {:.2} ms ({:.2}): {:.2} +- {:.2} ms",
+        found.crossing.mean_ms,
+        found.crossing.deviation_ms,
+        found.within.mean_ms,
+        found.within.deviation_ms,
+        found.difference_ms,
+        found.error_ms
+    ))
+}
+
+fn timed(model: &Model, pace: Pace) -> Result<String, Box<dyn Error>> {
+    let mut drive = SimulatedDrive::new(model)?;
+    let extraction = Extraction::new(drive.capacity(), move |probe| survey(probe, Seed(1), pace));
+    let mut tracks_ns = 0;
+    let watch = &mut |progress: fullstroke_extract::Progress, effort: fullstroke_extract::Effort| {
+        if progress.stage == "tracks" {
+            tracks_ns = effort.time_ns;
+        }
+    };
+    let (found, effort) = run(&mut drive, extraction, watch)?;
+    let near = compare(&found.timed.table, &truth(model)?);
+    let (rms, mean) = seek_error(&found.seeks, &found.timed.table, model);
+    let (zone_mean, zone_most, zones) = zone_error(&found.timed.zones(), model);
+    let config = found.drive_file("found", "a simulated drive");
+    let again = Model::new(config)
+        .map(|again| compare(&truth(&again).unwrap_or(found.timed.table.clone()), &found.timed.table));
+    let file = match again {
+        Ok(same) => format!("{} + {} differ", same.wrong, same.missed),
+        Err(error) => error.to_string(),
+    };
+    Ok(format!(
+        "precision {:.6} recall {:.6} ({} wrong, {} missed, {} outside holes) of {}; predicted {} at {:.2} reads, searched {}, \
+         skipped {}; {} reads, {:.1} simulated min for tracks; rpm {:.3}; zones {} of {zones}, off {zone_mean:.0} sectors, at most {zone_most}; \
+         seek RMS {rms:.3} of {mean:.2} ms; zero latency {} ({:.2} rev); second of reversed pairs soon {:.0} %; file: {file}",
+        near.precision,
+        near.recall,
+        near.wrong,
+        near.missed,
+        near.missed_outside_holes,
+        near.boundaries,
+        found.timed.predicted,
+        found.timed.predicted_reads as f64 / found.timed.predicted.max(1) as f64,
+        found.timed.searched,
+        found.timed.skipped,
+        effort.reads,
+        tracks_ns as f64 / 6e10,
+        found.rotation.rpm(),
+        found.timed.zones().len(),
+        found.latency.zero_latency,
+        found.latency.whole_tracks.mean_ms * 1e6 / found.rotation.revolution_ns,
+        found.latency.soon_part * 100.0,
+    ))
+}

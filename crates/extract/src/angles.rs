@@ -1,0 +1,404 @@
+//! The revolution, and the angle of any sector.
+//!
+//! A read ends a fixed time after its sector has passed under the head, however
+//! long the arm took before. So the instant of completion modulo the revolution
+//! *is* the sector's angle, but for a constant (Worthington et al. 1995; Wong
+//! 2019). Reads that a buffer answers tell nothing: they are known by their
+//! haste, and repeated when enough other reads have emptied it.
+
+use crate::ExtractError;
+use crate::machine::Probe;
+use fullstroke_units::{Duration, Random, Seed};
+
+/// Reads that come back sooner were not waited for by a platter, if all of one
+/// address do: faster than the fastest disk.
+const HASTE_NS: u64 = 2_500_000;
+
+/// The fastest and the slowest disk: 20,000 and 3,000 rpm.
+const REVOLUTION_NS: (f64, f64) = (3.0e6, 20.0e6);
+
+/// Reads of other addresses at most, to get one out of the buffer.
+const EVICTIONS_MAX: u64 = 8192;
+
+/// Pairs of reads from which it is told whether a buffer answers the second.
+const HIT_READS: u32 = 16;
+
+/// Gaps between two reads of one address, from which the revolution is first
+/// guessed.
+const GAPS: usize = 12;
+
+/// Doublings of the gap between two reads of one address: the last is about half
+/// a minute.
+const DOUBLINGS: u32 = 12;
+
+/// Reads of one address at the end, from which the noise is told.
+const NOISE_READS: usize = 16;
+
+/// Reads of one descent, and descents at most.
+const DESCENT_READS: u64 = 3 + DOUBLINGS as u64 + NOISE_READS as u64;
+const DESCENTS: u32 = 12;
+
+/// Noise, as a part of a revolution, above which no angle is trusted: a third of
+/// the smallest change that counts.
+pub const NOISE_MAX: f64 = 0.006;
+
+/// What was found about rotation.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct Rotation {
+    /// One revolution.
+    pub revolution_ns: f64,
+    /// Standard deviation of the angle of one sector, in revolutions.
+    pub noise: f64,
+    /// Reads of other addresses that empty the buffer of one; 0 without one.
+    pub evictions: u64,
+    /// What the buffer answers takes no longer; 0 without one.
+    pub hit_ns: u64,
+    /// It holds what lies before a sector that was read, too.
+    pub whole_tracks: bool,
+}
+
+impl Rotation {
+    /// Revolutions a minute.
+    pub fn rpm(&self) -> f64 {
+        60e9 / self.revolution_ns
+    }
+}
+
+/// Reads angles.
+#[derive(Debug)]
+pub struct Angles {
+    probe: Probe,
+    random: Random,
+    rotation: Rotation,
+    /// Reads that the buffer answered.
+    hits: u64,
+}
+
+/// What is left of `angle` within half a revolution either way.
+pub fn nearest(angle: f64) -> f64 {
+    angle - angle.round()
+}
+
+impl Angles {
+    /// Measures the revolution.
+    ///
+    /// # Errors
+    /// If reads do not wait for a platter, or too irregularly.
+    pub async fn measure(probe: Probe, seed: Seed) -> Result<Angles, ExtractError> {
+        let rotation =
+            Rotation { revolution_ns: 0.0, noise: 0.0, evictions: 0, hit_ns: 0, whole_tracks: false };
+        let mut angles = Angles { probe, random: seed.stream("addresses"), rotation, hits: 0 };
+        angles.probe.progress("rotation", 0, 1);
+        angles.learn_buffer().await?;
+        for _ in 0..DESCENTS {
+            let lbn =
+                DESCENT_READS + angles.random.below(angles.capacity().saturating_sub(DESCENT_READS).max(1));
+            if !angles.rotation.whole_tracks && angles.descend(lbn).await? {
+                return Ok(angles);
+            }
+        }
+        let lbn = angles.random.below(angles.capacity());
+        let guess = angles.guess(lbn).await?;
+        angles.rotation.revolution_ns = guess;
+        angles.refine(lbn).await?;
+        Ok(angles)
+    }
+
+    /// Measures the revolution by reads of ever lower neighbours, which no buffer
+    /// has read ahead: each comes a sector less than whole revolutions later. Says
+    /// whether they were all on one track.
+    async fn descend(&mut self, lbn: u64) -> Result<bool, ExtractError> {
+        let first = self.completion(lbn).await?;
+        let once = self.completion(lbn - 1).await? - first;
+        if !(REVOLUTION_NS.0 * 0.8..REVOLUTION_NS.1).contains(&once) {
+            return Ok(false);
+        }
+        self.probe.idle(Duration::from_nanos((once * 2.4) as u64)).await?;
+        let more = self.completion(lbn - 2).await? - first - once;
+        let revolutions = (more / once).round();
+        if revolutions < 2.0 {
+            return Ok(false);
+        }
+        let mut revolution = (more - once) / (revolutions - 1.0);
+        let width = 1.0 - once / revolution;
+        if !(0.0..0.1).contains(&width) {
+            return Ok(false);
+        }
+        let mut off = Vec::with_capacity(NOISE_READS);
+        for back in 3..DESCENT_READS {
+            let doubling = (back - 3).min(u64::from(DOUBLINGS)) as u32;
+            self.probe.progress("rotation", back, DESCENT_READS);
+            let pause =
+                if doubling < DOUBLINGS { revolution * f64::from(1 << doubling) } else { revolution * 1.4 };
+            self.probe.idle(Duration::from_nanos(pause as u64)).await?;
+            let turned = (self.completion(lbn - back).await? - first) / revolution + back as f64 * width;
+            if nearest(turned).abs() > 0.1 {
+                return Ok(false);
+            }
+            revolution *= turned / turned.round();
+            if doubling == DOUBLINGS {
+                off.push(nearest(turned));
+            }
+        }
+        let mean = off.iter().sum::<f64>() / off.len() as f64;
+        let variance = off.iter().map(|off| (off - mean).powi(2)).sum::<f64>() / off.len() as f64;
+        (self.rotation.revolution_ns, self.rotation.noise) = (revolution, variance.sqrt());
+        Ok(self.rotation.noise <= NOISE_MAX)
+    }
+
+    /// What was measured.
+    pub fn rotation(&self) -> Rotation {
+        self.rotation
+    }
+
+    /// The device.
+    pub fn probe(&self) -> &Probe {
+        &self.probe
+    }
+
+    /// Chance, for choosing addresses.
+    pub fn random(&mut self) -> &mut Random {
+        &mut self.random
+    }
+
+    /// Reads that the buffer answered and that were repeated.
+    pub fn hits(&self) -> u64 {
+        self.hits
+    }
+
+    fn capacity(&self) -> u64 {
+        self.probe.capacity().0
+    }
+
+    /// The angle at which `lbn` ends, in revolutions modulo 1.
+    ///
+    /// # Errors
+    /// If the read fails, or the buffer cannot be emptied.
+    pub async fn of(&mut self, lbn: u64) -> Result<f64, ExtractError> {
+        Ok((self.completion(lbn).await? / self.rotation.revolution_ns).fract())
+    }
+
+    /// The same, where it is expected to be `expected`: a hasty read whose angle is
+    /// that came from the medium by luck, and need not be repeated.
+    ///
+    /// # Errors
+    /// As [`Angles::of`].
+    pub async fn of_expected(&mut self, lbn: u64, expected: f64, within: f64) -> Result<f64, ExtractError> {
+        let answer = self.probe.read(lbn, 1).await?;
+        let angle = (answer.completed.as_nanos() as f64 / self.rotation.revolution_ns).fract();
+        if answer.response_ns() > self.rotation.hit_ns || nearest(angle - expected).abs() < within {
+            return Ok(angle);
+        }
+        self.hits += 1;
+        self.forget().await?;
+        self.of(lbn).await
+    }
+
+    /// When a read of `lbn` from the medium completed, in ns.
+    ///
+    /// # Errors
+    /// As [`Angles::of`].
+    pub async fn completion(&mut self, lbn: u64) -> Result<f64, ExtractError> {
+        let mut evictions = self.rotation.evictions;
+        loop {
+            let answer = self.probe.read(lbn, 1).await?;
+            if answer.response_ns() > self.rotation.hit_ns {
+                return Ok(answer.completed.as_nanos() as f64);
+            }
+            self.hits += 1;
+            if evictions > EVICTIONS_MAX {
+                return Err(self.never_missed(answer.response_ns()));
+            }
+            self.evict(evictions).await?;
+            evictions *= 2;
+        }
+    }
+
+    fn never_missed(&self, response_ns: u64) -> ExtractError {
+        let saw = format!(
+            "a sector that was read is answered in {} us even after {EVICTIONS_MAX} reads elsewhere; turn the \
+             read cache off, or this is no disk",
+            response_ns / 1000
+        );
+        ExtractError::cannot_tell("the revolution", saw)
+    }
+
+    /// Lets the buffer forget what it holds.
+    ///
+    /// # Errors
+    /// If a read fails.
+    pub async fn forget(&mut self) -> Result<(), ExtractError> {
+        self.evict(self.rotation.evictions).await
+    }
+
+    /// Reads elsewhere, so that the buffer forgets.
+    async fn evict(&mut self, reads: u64) -> Result<(), ExtractError> {
+        for _ in 0..reads {
+            let lbn = self.random.below(self.capacity());
+            self.probe.read(lbn, 1).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether a buffer answers what was just read, or what lies behind it, and how
+    /// many other reads make it forget. A ring may have dropped what was delivered
+    /// and hold what was read ahead.
+    async fn learn_buffer(&mut self) -> Result<(), ExtractError> {
+        let mut stride = None;
+        for candidate in [-8i64, 0, 1, 8] {
+            if let Some(slowest) = self.answers_at(candidate).await? {
+                // A little above what was seen: what is repeated in vain costs
+                // little.
+                let hit_ns = (slowest + slowest / 4 + 5_000).min(HASTE_NS);
+                self.rotation.hit_ns = self.rotation.hit_ns.max(hit_ns);
+                self.rotation.whole_tracks |= candidate < 0;
+                stride = Some(candidate);
+            }
+        }
+        let Some(stride) = stride else { return Ok(()) };
+        let mut evictions = 1;
+        while !self.forgets_after(evictions, stride).await? {
+            if evictions >= EVICTIONS_MAX {
+                return Err(self.never_missed(self.rotation.hit_ns));
+            }
+            evictions *= 2;
+        }
+        self.rotation.evictions = evictions;
+        Ok(())
+    }
+
+    /// How long the buffer takes for what lies `stride` behind what was read, if it
+    /// answers that: all such reads are hasty, whenever they come.
+    async fn answers_at(&mut self, stride: i64) -> Result<Option<u64>, ExtractError> {
+        let (mut slowest, mut slow) = (0, 0);
+        for _ in 0..HIT_READS {
+            let again = self.read_behind(stride, 0).await?;
+            if again < HASTE_NS {
+                slowest = slowest.max(again)
+            } else {
+                slow += 1
+            }
+            if slow > 1 {
+                return Ok(None);
+            }
+        }
+        Ok(Some(slowest))
+    }
+
+    /// The response to a read `stride` behind another, with `between` reads
+    /// elsewhere between them.
+    async fn read_behind(&mut self, stride: i64, between: u64) -> Result<u64, ExtractError> {
+        let reach = stride.unsigned_abs();
+        let lbn = reach + self.random.below(self.capacity().saturating_sub(2 * reach).max(1));
+        self.probe.read(lbn, 1).await?;
+        let pause = self.random.unit() * REVOLUTION_NS.1;
+        self.probe.idle(Duration::from_nanos(pause as u64)).await?;
+        self.evict(between).await?;
+        Ok(self.probe.read(lbn.saturating_add_signed(stride), 1).await?.response_ns())
+    }
+
+    async fn forgets_after(&mut self, reads: u64, stride: i64) -> Result<bool, ExtractError> {
+        let mut hasty = 0;
+        for _ in 0..HIT_READS {
+            hasty += u32::from(self.read_behind(stride, reads).await? <= self.rotation.hit_ns);
+        }
+        // Some are by chance: the sector came by at once.
+        Ok(hasty < HIT_READS / 2)
+    }
+
+    /// A revolution of which all gaps between reads of one address are multiples:
+    /// the longest.
+    async fn guess(&mut self, lbn: u64) -> Result<f64, ExtractError> {
+        let mut last = self.again(lbn, 0.0).await?;
+        let mut gaps = Vec::with_capacity(GAPS);
+        for _ in 0..GAPS {
+            let pause = self.random.unit() * 3.0 * REVOLUTION_NS.1;
+            let now = self.again(lbn, pause).await?;
+            gaps.push(now - last);
+            last = now;
+        }
+        let (low, high) = REVOLUTION_NS;
+        let steps = 40_000;
+        let candidates = (0..steps).map(|step| low * (high / low).powf(f64::from(step) / f64::from(steps)));
+        let misfit = |revolution: f64| {
+            let squares: f64 = gaps.iter().map(|gap| nearest(gap / revolution).powi(2)).sum();
+            (squares / gaps.len() as f64).sqrt()
+        };
+        let scored: Vec<(f64, f64)> = candidates.map(|revolution| (misfit(revolution), revolution)).collect();
+        let best = scored.iter().map(|(misfit, _)| *misfit).fold(f64::INFINITY, f64::min);
+        // Halves and thirds of it fit as well.
+        let longest = scored.iter().rev().find(|(misfit, _)| *misfit < (2.0 * best).max(0.02));
+        match longest {
+            Some(&(_, near)) if best < 0.05 => Ok(least(near * 0.99, near * 1.01, misfit)),
+            _ => Err(self.irregular(best)),
+        }
+    }
+
+    fn irregular(&self, noise: f64) -> ExtractError {
+        let saw = format!(
+            "reads of one address end {:.1} % of a revolution apart from any regular beat (the limit is {:.1} %); \
+             a busy host, a device that is none, or a buffer in between",
+            noise * 100.0,
+            NOISE_MAX * 100.0
+        );
+        ExtractError::cannot_tell("the revolution", saw)
+    }
+
+    /// Reads `lbn` again from the medium, `pause_ns` later.
+    async fn again(&mut self, lbn: u64, pause_ns: f64) -> Result<f64, ExtractError> {
+        if pause_ns > 0.0 {
+            self.probe.idle(Duration::from_nanos(pause_ns as u64)).await?;
+        }
+        let evictions = self.rotation.evictions;
+        self.evict(evictions).await?;
+        self.completion(lbn).await
+    }
+
+    /// Reads of one address ever further apart, and the noise.
+    async fn refine(&mut self, lbn: u64) -> Result<(), ExtractError> {
+        let first = self.again(lbn, 0.0).await?;
+        for doubling in 0..DOUBLINGS {
+            self.probe.progress("rotation", u64::from(doubling), u64::from(DOUBLINGS));
+            let pause = self.rotation.revolution_ns * f64::from(1 << doubling);
+            self.settle(first, lbn, pause).await?;
+        }
+        let mut off = Vec::with_capacity(NOISE_READS);
+        for _ in 0..NOISE_READS {
+            off.push(self.settle(first, lbn, self.rotation.revolution_ns * 1.4).await?);
+        }
+        let mean = off.iter().sum::<f64>() / off.len() as f64;
+        let variance = off.iter().map(|off| (off - mean).powi(2)).sum::<f64>() / off.len() as f64;
+        self.rotation.noise = variance.sqrt();
+        if self.rotation.noise > NOISE_MAX {
+            return Err(self.irregular(self.rotation.noise));
+        }
+        Ok(())
+    }
+
+    /// Corrects the revolution by one more read of an address that was read at
+    /// `first`, and says by how much of a revolution it was off.
+    async fn settle(&mut self, first: f64, lbn: u64, pause: f64) -> Result<f64, ExtractError> {
+        let since = self.again(lbn, pause).await? - first;
+        let revolutions = since / self.rotation.revolution_ns;
+        let off = nearest(revolutions);
+        // One that was noticed late is not believed.
+        if revolutions >= 1.0 && off.abs() < 0.1 {
+            self.rotation.revolution_ns = since / revolutions.round();
+        }
+        Ok(off)
+    }
+}
+
+/// Where a function with one hollow between `low` and `high` is least.
+fn least(mut low: f64, mut high: f64, of: impl Fn(f64) -> f64) -> f64 {
+    const GOLDEN: f64 = 0.618_033_988_749_895;
+    for _ in 0..60 {
+        let (left, right) = (high - GOLDEN * (high - low), low + GOLDEN * (high - low));
+        if of(left) < of(right) {
+            high = right;
+        } else {
+            low = left;
+        }
+    }
+    f64::midpoint(low, high)
+}

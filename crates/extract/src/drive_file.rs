@@ -1,0 +1,177 @@
+//! A drive file of what was found.
+//!
+//! Timing tells the order of tracks, their lengths and angles, and how long the arm
+//! takes over so many of them; not on which surface they lie. So the file has one
+//! surface, and each track is a cylinder of it: boundaries, rates, skews and seeks
+//! are as measured, and `[sources]` says what is not known.
+
+use crate::angles::Rotation;
+use crate::pattern::FoundTrack;
+use crate::seek::Seeks;
+use crate::timing::{Stretch, Timed};
+use crate::zero_latency::Latency;
+use fullstroke_drive::{DriveConfig, RunConfig, SectorsPerTrack, SeekConfig, ZeroLatency, ZoneConfig};
+use std::collections::BTreeMap;
+
+/// All that a drive file is made from.
+#[derive(Clone, Debug)]
+pub struct Mechanics {
+    /// The revolution.
+    pub rotation: Rotation,
+    /// The tracks.
+    pub timed: Timed,
+    /// The seek curve.
+    pub seeks: Seeks,
+    /// Zero latency.
+    pub latency: Latency,
+}
+
+impl Mechanics {
+    /// The drive file, titled `title`, of what `device` showed.
+    pub fn drive_file(&self, title: &str, device: &str) -> DriveConfig {
+        let mut cylinder = 0;
+        let zones = self.timed.stretches.iter().map(|stretch| zone(stretch, &mut cylinder)).collect();
+        let mut curve = self.seeks.curve.clone();
+        curve.iter_mut().for_each(|(_, ms)| *ms = round(*ms, 1e6));
+        DriveConfig {
+            title: title.to_owned(),
+            capacity_sectors: self.timed.table.capacity(),
+            rpm: round(self.rotation.rpm(), 1e3),
+            surfaces: 1,
+            actuators: 1,
+            order: Default::default(),
+            band_tracks: 32,
+            band_start: Default::default(),
+            zones,
+            seek: SeekConfig::Points { points: curve, falls_allowed: true },
+            head_switch_ms: 0.0,
+            write_settle_ms: 0.0,
+            turn_round_ms: 0.0,
+            zero_latency: ZeroLatency::All(self.latency.zero_latency),
+            command_overhead_ms: round(self.seeks.overhead_ms, 1e6),
+            electronics: Default::default(),
+            buffer: None,
+            queue: Default::default(),
+            power: None,
+            published: Default::default(),
+            sources: self.sources(device),
+        }
+    }
+
+    fn sources(&self, device: &str) -> BTreeMap<String, String> {
+        let Rotation { noise, evictions, .. } = self.rotation;
+        let Timed { predicted, searched, skipped, .. } = self.timed;
+        let buffer = if evictions == 0 {
+            "not seen: no read was answered without the platter".to_owned()
+        } else {
+            format!("there is one, which {evictions} reads elsewhere empty of a sector; not described here")
+        };
+        let entries = [
+            ("capacity_sectors", format!("the size of {device}")),
+            (
+                "rpm",
+                format!(
+                    "measured on {device} by rotational timing; noise {:.4} % of a revolution",
+                    noise * 100.0
+                ),
+            ),
+            (
+                "zones",
+                format!(
+                    "measured by rotational timing: {predicted} tracks confirmed where predicted, {searched} \
+                     searched, {skipped} skipped as repeating; holes among those skipped are not seen"
+                ),
+            ),
+            (
+                "surfaces",
+                "not known: timing tells the order of tracks and not their surfaces; described as one, each \
+                 track a cylinder"
+                    .to_owned(),
+            ),
+            (
+                "seek",
+                "measured by tracks crossed, head switches included; medians of three pairs each".to_owned(),
+            ),
+            (
+                "command_overhead_ms",
+                "measured: from the end of one command to when the next is met on the same track".to_owned(),
+            ),
+            (
+                "zero_latency",
+                format!(
+                    "measured: whole tracks take {:.3} ms, standard deviation {:.3}",
+                    self.latency.whole_tracks.mean_ms, self.latency.whole_tracks.deviation_ms
+                ),
+            ),
+            ("head_switch_ms", "in the seek curve".to_owned()),
+            ("write_settle_ms", "not known: nothing was written".to_owned()),
+            ("buffer", buffer),
+            ("queue", "not measured; what a drive file has unless said".to_owned()),
+        ];
+        entries.into_iter().map(|(key, source)| (key.to_owned(), source)).collect()
+    }
+}
+
+/// Tracks that repeat as a zone of one surface, from `cylinder` on.
+fn zone(stretch: &Stretch, cylinder: &mut u32) -> ZoneConfig {
+    let tracks = &stretch.period;
+    let cylinders = (tracks.len() as u64 * stretch.times) as u32;
+    let first = *cylinder;
+    *cylinder += cylinders;
+    let reference = tracks[0];
+    let mut zone = ZoneConfig::plain(first, first + cylinders - 1, reference.sectors as u32);
+    let uniform =
+        tracks.iter().all(|track| track.sectors == reference.sectors && near(track.step, reference.step));
+    let spares = spares(&reference);
+    if uniform && spares > 0 {
+        zone.sectors_per_track = SectorsPerTrack::Same((reference.sectors + spares) as u32);
+        zone.spares_per_track = spares as u32;
+    }
+    let sectors = (reference.sectors + if uniform { spares } else { 0 }) as f64;
+    let begins = (stretch.angle - reference.width).rem_euclid(1.0);
+    zone.offset = round(begins * sectors, 1e6);
+    zone.track_skew = round(skew(&reference) * sectors, 1e6);
+    zone.cylinder_skew = zone.track_skew;
+    if !uniform {
+        zone.runs = runs(tracks);
+    }
+    zone
+}
+
+fn runs(tracks: &[FoundTrack]) -> Vec<RunConfig> {
+    let mut turned = 0.0;
+    let run = |(index, track): (usize, &FoundTrack)| {
+        let run = RunConfig {
+            surface: 0,
+            first_cylinder: index as u32,
+            tracks: 1,
+            direction: Default::default(),
+            sectors_per_track: Some(track.sectors as u32),
+            offset_revolutions: Some(round(turned, 1e9)),
+            step_revolutions: None,
+        };
+        turned = (turned + track.step) % 1.0;
+        run
+    };
+    tracks.iter().enumerate().map(run).collect()
+}
+
+/// From where a track of these begins to where the next does.
+fn skew(track: &FoundTrack) -> f64 {
+    track.step.rem_euclid(1.0)
+}
+
+/// Sectors of a track that pass and carry no address.
+fn spares(track: &FoundTrack) -> u64 {
+    let all = (1.0 / track.width.max(1e-9)).round() as u64;
+    let spares = all.saturating_sub(track.sectors);
+    if spares * 4 <= track.sectors { spares } else { 0 }
+}
+
+fn near(one: f64, other: f64) -> bool {
+    crate::angles::nearest(one - other).abs() < 0.01
+}
+
+fn round(value: f64, parts: f64) -> f64 {
+    (value * parts).round() / parts
+}

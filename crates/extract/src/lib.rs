@@ -1,0 +1,59 @@
+//! What a disk is like, found from outside.
+//!
+//! Each kind of extraction is an algorithm that says what it wants next and is
+//! told what came of it and when ([`Extraction`]); so the same code runs on a
+//! simulated drive under virtual time and on any device that can be read.
+//! docs/extract.md says what each kind does and how well.
+//!
+//! | file | what |
+//! |---|---|
+//! | `machine.rs` | an extraction as a state machine; who drives it |
+//! | `translate.rs` | tracks by address translation |
+//! | `angles.rs` | the revolution, and the angle of any sector |
+//! | `timing.rs`, `pattern.rs` | tracks by rotational timing |
+//! | `verify.rs` | whether claimed boundaries are any |
+//! | `seek.rs` | the seek curve |
+//! | `zero_latency.rs` | whether transfers begin wherever the heads land |
+//! | `growth.rs` | tracks by reads that grow: how that fails |
+//! | `survey.rs` | all of these, one after the other |
+//! | `drive_file.rs` | a drive file of what was found |
+//! | `check.rs` | how near it came, where the truth is known |
+//! | `scsi.rs` | address translation of SCSI disks |
+//! | `block.rs` | any device or file, under the real clock |
+//! | `simulated.rs` | a simulated drive, and a host that splits requests |
+//! | `error.rs` | why an extraction ends without a result |
+
+mod angles;
+mod block;
+mod check;
+mod drive_file;
+mod error;
+mod growth;
+mod machine;
+mod pattern;
+mod sample;
+pub mod scsi;
+mod seek;
+mod simulated;
+mod survey;
+mod timing;
+mod translate;
+mod verify;
+mod zero_latency;
+
+pub use angles::{Angles, NOISE_MAX, Rotation};
+pub use block::BlockDevice;
+pub use check::{Nearness, compare, seek_error, zone_error};
+pub use drive_file::Mechanics;
+pub use error::ExtractError;
+pub use growth::growth;
+pub use machine::{Answer, Ask, Device, Effort, Extraction, Place, Probe, Progress, Step, run};
+pub use pattern::FoundTrack;
+pub use sample::Sample;
+pub use seek::{Seek, Seeks, seeks};
+pub use simulated::{SimulatedDrive, SplittingHost};
+pub use survey::survey;
+pub use timing::{FoundZone, Pace, Stretch, Timed, timing, tracks};
+pub use translate::{Translated, translate};
+pub use verify::{Verified, verify};
+pub use zero_latency::{Latency, zero_latency};

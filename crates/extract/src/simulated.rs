@@ -1,0 +1,141 @@
+//! A simulated drive under virtual time: its whole node answers, with buffer and
+//! electronics, one request at a time.
+
+use crate::ExtractError;
+use crate::machine::{Answer, Device, Place};
+use fullstroke_contract::{Completion, ConfigError, Extent, Operation, Request, Status};
+use fullstroke_drive::{Geometry, Model};
+use fullstroke_engine::{Finished, Graph, Machine, Observer};
+use fullstroke_units::{Duration, Lbn, Random, Sectors, Seed, Time};
+use std::sync::Arc;
+
+/// A simulated drive.
+pub struct SimulatedDrive {
+    machine: Machine,
+    capacity: Sectors,
+    geometry: Arc<Geometry>,
+    now: Time,
+    noise: Option<(Duration, Random)>,
+    done: LastDone,
+}
+
+#[derive(Default)]
+struct LastDone(Option<Completion>);
+
+impl Observer for LastDone {
+    fn finished(&mut self, finished: &Finished) {
+        self.0 = Some(finished.completion);
+    }
+}
+
+impl SimulatedDrive {
+    /// A drive of this model, at rest at time 0.
+    ///
+    /// # Errors
+    /// Names the key of queue or buffer that cannot be.
+    pub fn new(model: &Model) -> Result<SimulatedDrive, ConfigError> {
+        Ok(SimulatedDrive {
+            machine: Machine::new(Graph::new(model.branch()?)),
+            capacity: model.config().capacity_sectors,
+            geometry: Arc::clone(model.mechanics().geometry()),
+            now: Time::ZERO,
+            noise: None,
+            done: LastDone::default(),
+        })
+    }
+
+    /// The same as a host sees it that notices completions late, by an
+    /// exponential time of this mean.
+    #[must_use]
+    pub fn noticed_late(self, mean: Duration, seed: Seed) -> SimulatedDrive {
+        SimulatedDrive { noise: Some((mean, seed.stream("late notice"))), ..self }
+    }
+}
+
+impl Device for SimulatedDrive {
+    fn capacity(&self) -> Sectors {
+        self.capacity
+    }
+
+    fn read(&mut self, extent: Extent) -> Result<Answer, ExtractError> {
+        let fail = |reason: String| Err(ExtractError::Device { extent, reason });
+        let issued = self.now;
+        // What the drive does by itself until then.
+        self.machine.advance(issued, &mut self.done);
+        self.done.0 = None;
+        let request = Request { operation: Operation::Read, extent, ..Request::default() };
+        self.machine.submit(issued, request, &mut self.done);
+        while self.done.0.is_none() && self.machine.next_wake() != Time::NEVER {
+            self.machine.wake(&mut self.done);
+        }
+        let Some(done) = self.done.0 else { return fail("it never ended".into()) };
+        if done.status != Status::Done {
+            return fail(format!("{:?}", done.status));
+        }
+        let late = self.noise.as_mut().map_or(Duration::ZERO, |(mean, random)| random.exponential(*mean));
+        self.now = done.finished + late;
+        Ok(Answer { issued, completed: self.now, place: Place::default() })
+    }
+
+    fn translate(&mut self, lbn: Lbn) -> Result<Answer, ExtractError> {
+        // Of several arms each has an equal share; its tracks are further in.
+        let share = self.geometry.capacity().0;
+        if lbn >= Lbn(self.capacity.0) {
+            return Err(ExtractError::Translation { lbn, reason: "it lies beyond the end".into() });
+        }
+        let (arm, within) = (lbn.0 / share, lbn.0 % share);
+        let track = fullstroke_contract::TrackTable::track_at(&*self.geometry, Lbn(within));
+        let place = Place {
+            cylinder: fullstroke_units::Cylinder(track.cylinder.0 + arm as u32 * self.geometry.cylinders()),
+            surface: track.surface,
+            sector: (within - track.first.0) as u32,
+        };
+        Ok(Answer { issued: self.now, completed: self.now, place })
+    }
+
+    fn idle(&mut self, span: Duration) -> Answer {
+        let issued = self.now;
+        self.now += span;
+        Answer { issued, completed: self.now, place: Place::default() }
+    }
+}
+
+/// A host that splits reads into pieces, and issues one when the one before has
+/// ended: as block layers and adapters do above the largest transfer of theirs.
+pub struct SplittingHost<D> {
+    below: D,
+    sectors_max: u64,
+}
+
+impl<D: Device> SplittingHost<D> {
+    /// Splits at `sectors_max`.
+    pub fn new(below: D, sectors_max: u64) -> SplittingHost<D> {
+        SplittingHost { below, sectors_max: sectors_max.max(1) }
+    }
+}
+
+impl<D: Device> Device for SplittingHost<D> {
+    fn capacity(&self) -> Sectors {
+        self.below.capacity()
+    }
+
+    fn read(&mut self, extent: Extent) -> Result<Answer, ExtractError> {
+        let mut whole: Option<Answer> = None;
+        let mut at = extent.start;
+        while at < extent.end() {
+            let sectors = self.sectors_max.min(extent.end().since(at).0);
+            let piece = self.below.read(Extent::new(at.0, sectors))?;
+            whole = Some(Answer { issued: whole.map_or(piece.issued, |whole| whole.issued), ..piece });
+            at += Sectors(sectors);
+        }
+        whole.ok_or(ExtractError::Device { extent, reason: "it is empty".into() })
+    }
+
+    fn translate(&mut self, lbn: Lbn) -> Result<Answer, ExtractError> {
+        self.below.translate(lbn)
+    }
+
+    fn idle(&mut self, span: Duration) -> Answer {
+        self.below.idle(span)
+    }
+}

@@ -1,0 +1,22 @@
+//! Everything that timing tells of a disk, one after the other.
+
+use crate::ExtractError;
+use crate::angles::Angles;
+use crate::drive_file::Mechanics;
+use crate::machine::Probe;
+use crate::seek::seeks;
+use crate::timing::{Pace, tracks};
+use crate::zero_latency::zero_latency;
+use fullstroke_units::Seed;
+
+/// Measures the revolution, the tracks, the seek curve and zero latency.
+///
+/// # Errors
+/// If one of them cannot be told.
+pub async fn survey(probe: Probe, seed: Seed, pace: Pace) -> Result<Mechanics, ExtractError> {
+    let angles = Angles::measure(probe, seed).await?;
+    let (timed, mut angles) = tracks(angles, pace).await?;
+    let seeks = seeks(&mut angles, &timed.table).await?;
+    let latency = zero_latency(&mut angles, &timed.table).await?;
+    Ok(Mechanics { rotation: angles.rotation(), timed, seeks, latency })
+}
