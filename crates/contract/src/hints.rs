@@ -35,15 +35,16 @@ pub struct Hints {
     /// Whether somebody waits for the completion (reads, and writes that are
     /// synchronous).
     pub synchronous: bool,
-    /// A read of parity whose only purpose is to keep the members' heads
-    /// together (Qian & Wang, section 5).
-    pub dummy_parity_read: bool,
     /// Whether it passes page caches by (O_DIRECT).
     pub direct: bool,
     /// Force unit access: the write must be on the medium when it completes.
     pub force_unit_access: bool,
     /// The stripe of the array above that the request belongs to.
     pub stripe: Option<u64>,
+    /// How many requests wait at the member of that array which bounds all parts of
+    /// a request: the most or the least busy one, if the array says it at all
+    /// (Qian & Wang, section 6); 0 otherwise.
+    pub stripe_queue: u32,
 }
 
 impl Default for Hints {
@@ -55,10 +56,10 @@ impl Default for Hints {
             class: PriorityClass::BestEffort,
             level: 4,
             synchronous: true,
-            dummy_parity_read: false,
             direct: false,
             force_unit_access: false,
             stripe: None,
+            stripe_queue: 0,
         }
     }
 }

@@ -52,6 +52,7 @@ pub const READINGS: &[ReadingName] = &[
     less("xor_results_mean", "segments that keep an XOR result, on average over time and disks"),
     less("xor_xpw_queue_mean", "XPWRITE commands that wait, on average over time and disks"),
     less("volume_ios_per_read", "member I/Os for each read"),
+    less("volume_dummy_kib_per_read", "parity in KiB that each read reads for nobody, to close gaps"),
     less("volume_ios_per_write", "member I/Os for each write"),
     less("volume_pre_reads_per_write", "reads for each write that come before what it writes"),
     less("volume_row_wait_ms_mean", "mean time that a write waits for others of its row of chunks"),

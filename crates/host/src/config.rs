@@ -4,12 +4,13 @@ use crate::block::{BlockLayer, Flushing, Plugging, Settings};
 use crate::elevator::{Maker, REGISTRY, Site};
 use crate::{Clock, DispatchQueue, PagedDevice};
 use fullstroke_contract::registry::{Entry, Keys, check_known, find, known_keys, read, schema_of};
-use fullstroke_contract::{ConfigError, Node, Stripes};
+use fullstroke_contract::{ConfigError, Node, Stripes, TrackTable};
 use fullstroke_memory::{Cache, MemoryKeys, Queue};
 use fullstroke_units::{Duration, Sectors};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::sync::Arc;
 
 /// The keys of the host that are not an elevator's. Without `elevator` the host
 /// has a plain dispatch queue, if `queue_depth` is given.
@@ -51,6 +52,9 @@ pub struct HostKeys {
     pub fua: Option<bool>,
     /// Whether requests that meet on the boundary of a stripe unit stay apart.
     pub stripe_aware_merging: Option<bool>,
+    /// Whether requests are cut and kept apart where a track of the drive below ends,
+    /// and the plug is pulled when a run of requests has come to such an end.
+    pub track_aligned: Option<bool>,
     /// Whether an elevator that waits for one member's next request lets the
     /// others work.
     pub per_member_anticipation: Option<bool>,
@@ -81,6 +85,8 @@ pub struct Underneath {
     pub drive: bool,
     /// How its addresses lie on members, if they are striped.
     pub stripes: Option<Box<dyn Stripes>>,
+    /// How they lie on tracks, if it is a single drive.
+    pub tracks: Option<Arc<dyn TrackTable>>,
 }
 
 impl HostConfig {
@@ -232,6 +238,11 @@ impl HostConfig {
         self.members.as_deref()
     }
 
+    /// Whether its elevator counts queues elsewhere as distance.
+    pub fn weighs_queues(&self) -> bool {
+        self.tunables.contains_key("queue_weight")
+    }
+
     /// The layer, if the configuration needs one.
     ///
     /// # Errors
@@ -253,11 +264,16 @@ impl HostConfig {
         {
             return Err(ConfigError::new(*key, "below is nothing that is striped; leave it out"));
         }
+        if self.keys.track_aligned == Some(true) && below.tracks.is_none() {
+            let message = "below is more than one drive; give it to [host.members], or leave it out";
+            return Err(ConfigError::new("track_aligned", message));
+        }
         let site = Site { capacity: below.capacity, drive: below.drive, ..self.site()? };
         let entry = find("elevator", REGISTRY, "elevator", name)?;
         let elevator = (entry.build.build)(&self.tunables, &site)?;
         let settings = self.settings(&site, self.flush(entry));
-        Ok(Some(Box::new(BlockLayer::new(elevator, &settings, below.stripes))))
+        let tracks = below.tracks.filter(|_| self.keys.track_aligned == Some(true));
+        Ok(Some(Box::new(BlockLayer::new(elevator, &settings, below.stripes).aligned_to(tracks))))
     }
 
     /// What a flush does to other requests above this elevator.
@@ -309,7 +325,7 @@ mod tests {
     }
 
     fn drive() -> Underneath {
-        Underneath { capacity: Sectors(1_000_000), drive: true, stripes: None }
+        Underneath { capacity: Sectors(1_000_000), drive: true, stripes: None, tracks: None }
     }
 
     fn refused(table: Value) -> ConfigError {
@@ -346,6 +362,7 @@ mod tests {
             (json!({ "elevator": "noop", "plug": "socket" }), "plug"),
             (json!({ "elevator": "noop", "stripe_aware_merging": true }), "stripe_aware_merging"),
             (json!({ "elevator": "noop", "per_member_anticipation": true }), "per_member_anticipation"),
+            (json!({ "elevator": "noop", "track_aligned": true }), "track_aligned"),
             (json!({ "flush": "sequence" }), "flush"),
             (json!({ "queue_depth": 4, "fua": false }), "fua"),
             (json!({ "elevator": "kyber", "flush": "barrier" }), "flush"),

@@ -20,6 +20,7 @@
 //! | `by_position.rs` | what the classics choose from |
 //! | `forest.rs` | requests sorted by a key, for elevators to choose from |
 //! | `fifos.rs` | requests in order of arrival, for expiries and plain queues |
+//! | `coordinated.rs` | where queues of other members count as distance |
 //! | `back_seek.rs` | onwards by address, with short seeks back |
 //! | `throttle.rs` | how many asynchronous requests an elevator sees at once |
 //! | `habits.rs` | what is learnt about a process |
@@ -33,6 +34,7 @@ mod bfq;
 mod by_position;
 mod c_scan;
 mod cfq;
+mod coordinated;
 mod deadline;
 mod fifo;
 pub mod fifos;

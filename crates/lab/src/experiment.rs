@@ -110,6 +110,7 @@ pub fn run(
     let measurement = Measurement::new(warm_up)
         .with_processes(stack.process_names())
         .with_workloads(stack.workload_names())
+        .with_drives(drives.len())
         .with_rebuilds(rebuilt.collect())
         .with_open_arrivals(open);
     let mut recorder = Recorder::new(measurement, log, Some(tell));

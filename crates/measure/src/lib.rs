@@ -16,6 +16,7 @@
 //! | `metric.rs` | the numbers of a report by their dotted names |
 //! | `report.rs`, `members.rs`, `layers.rs`, `processes.rs`, `hosts.rs` | what is handed over, as JSON |
 //! | `workloads.rs` | what each of several workloads saw |
+//! | `heads.rs` | how far apart the heads of an array are |
 //! | `streams.rs` | what the clients of media streams saw |
 //! | `render.rs` | the same for people |
 //! | `words.rs` | what breakdown and counts say, in words |
@@ -84,6 +85,7 @@
 mod backlog;
 mod batches;
 mod difference;
+mod heads;
 mod hosts;
 mod interval;
 mod layers;
@@ -108,6 +110,7 @@ pub use batches::Batches;
 pub use difference::{
     Difference, Significance, difference_over_seeds, half_width_over_seeds, paired_difference,
 };
+pub use heads::HeadsReport;
 pub use hosts::{CallReport, HostReport, ProgramReport, TransactionReport};
 pub use interval::BATCHES_FOR_INTERVAL;
 pub use layers::LayerReport;

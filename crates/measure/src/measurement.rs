@@ -2,6 +2,7 @@
 
 use crate::backlog::Flow;
 use crate::batches::Batches;
+use crate::heads::Heads;
 use crate::hosts::host_reports;
 use crate::interval::interval;
 use crate::layers::layer_reports;
@@ -12,7 +13,7 @@ use crate::rebuild::{RebuildPlan, RebuildReport};
 use crate::report::{BatchReport, OperationReport, OperationsReport, Quantity, Report, TimeParts};
 use crate::spread::Spread;
 use crate::workloads::Workloads;
-use fullstroke_contract::{Counter, Notice, Operation, Status};
+use fullstroke_contract::{Counter, Notice, Operation, Request, Status};
 use fullstroke_engine::{Finished, Observer, Outcome, Rebuilds};
 use fullstroke_units::{SECTOR_BYTES, Sectors, Time};
 
@@ -91,6 +92,7 @@ pub struct Measurement {
     rebuilds: Rebuilds,
     /// Where requests arrive by their own times.
     flow: Option<Flow>,
+    heads: Heads,
 }
 
 /// Requests that move no data.
@@ -159,6 +161,7 @@ impl Measurement {
             rebuild_plans: Vec::new(),
             rebuilds: Rebuilds::default(),
             flow: None,
+            heads: Heads::default(),
         }
     }
 
@@ -181,6 +184,13 @@ impl Measurement {
     #[must_use]
     pub fn with_workloads(mut self, names: Vec<String>) -> Measurement {
         self.workloads = Workloads::new(names);
+        self
+    }
+
+    /// Follows the heads of so many drives.
+    #[must_use]
+    pub fn with_drives(mut self, drives: usize) -> Measurement {
+        self.heads = Heads::new(drives);
         self
     }
 
@@ -257,6 +267,7 @@ impl Measurement {
             fairness: fairness(&bandwidths),
             process_mb_per_s: Across::new(&bandwidths),
             streams: None,
+            heads: self.heads.report(outcome.end),
             workloads: self.workloads.reports(simulated_s),
             hosts: host_reports(&outcome.counters.hosts),
             rebuild: RebuildReport::new(&self.rebuild_plans, self.rebuilds.all()),
@@ -290,6 +301,13 @@ impl Measurement {
 }
 
 impl Observer for Measurement {
+    #[inline]
+    fn drive_io(&mut self, now: Time, drive: usize, request: &Request) {
+        if request.operation.transfers() {
+            self.heads.sent(now, drive, request.extent.start);
+        }
+    }
+
     fn noticed(&mut self, path: &[usize], notice: &Notice) {
         if !self.rebuild_plans.is_empty() {
             self.rebuilds.hear(path, notice);

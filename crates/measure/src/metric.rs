@@ -172,11 +172,11 @@ fn member_metric(index: usize) -> (Reported, ComparedBy) {
     member_metrics().nth(index).expect("they are numbered by their list")
 }
 
-/// A number about processes: its name, how it is read, whether more is better,
-/// and what it means.
+/// A number about processes, or the heads: its name, how it is read, whether more is
+/// better, and what it means.
 type ProcessMetric = (&'static str, fn(&Report) -> f64, bool, &'static str);
 
-const PROCESSES: [ProcessMetric; 5] = [
+const PROCESSES: [ProcessMetric; 6] = [
     ("fairness", |report| report.fairness, true, "Jain's index of the processes' bandwidths"),
     (
         "process_mb_per_s.mean",
@@ -195,6 +195,12 @@ const PROCESSES: [ProcessMetric; 5] = [
         |report| report.process_mb_per_s.min,
         true,
         "that of the process that got least",
+    ),
+    (
+        "heads.apart_mb",
+        |report| report.heads.apart_mb,
+        false,
+        "how far apart the drives' heads are: standard deviation of their addresses over the drives, mean over time",
     ),
     ("process_mb_per_s.max", |report| report.process_mb_per_s.max, true, "that of the process that got most"),
 ];

@@ -54,6 +54,7 @@ impl Observer for Recorder<'_> {
 
     #[inline]
     fn drive_io(&mut self, now: Time, drive: usize, request: &Request) {
+        self.measurement.drive_io(now, drive, request);
         if let Some(log) = &mut self.log {
             log.drive_io(now, drive, request);
         }

@@ -1,8 +1,8 @@
 //! What a run is reported as. Every field has its unit in its name.
 
 use crate::{
-    Across, Backlog, GroupReport, HostReport, LayerReport, MemberReport, Overload, ProcessReport,
-    RebuildReport, StreamsReport, WorkloadReport,
+    Across, Backlog, GroupReport, HeadsReport, HostReport, LayerReport, MemberReport, Overload,
+    ProcessReport, RebuildReport, StreamsReport, WorkloadReport,
 };
 use fullstroke_contract::Operation;
 use serde::Serialize;
@@ -81,6 +81,8 @@ pub struct Report {
     pub processes: Vec<ProcessReport>,
     /// The media streams; `null` where the workload has none.
     pub streams: Option<StreamsReport>,
+    /// How far apart the drives' heads were.
+    pub heads: HeadsReport,
     /// Each workload, where the stack has several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub workloads: Vec<WorkloadReport>,

@@ -243,6 +243,7 @@ fn every_metric_has_its_value_in_the_json_under_its_name() {
         Some(RebuildReport { members, share: 0.5, mb_per_s: 200.0, hours: 33.0, estimated: true });
     report.operations.flush = report.reads;
     report.operations.discard = report.writes;
+    report.heads.apart_mb = 12.5;
     let json = serde_json::to_value(&report).unwrap();
     // The longest of all programs is not among the numbers, but follows from them.
     let written = |metric: &Metric| *metric != Metric::PROGRAMS_ELAPSED;

@@ -18,7 +18,7 @@ use fullstroke_host::{HostConfig, Underneath};
 use fullstroke_smart::SmartArray;
 use fullstroke_units::{Angle, Bytes, Duration, Sectors, Seed, Time};
 use fullstroke_vfs::Vfs;
-use fullstroke_volume::{BuildLayout, Layout, Shape, Volume};
+use fullstroke_volume::{BuildLayout, Coordination, Layout, Shape, Volume};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -60,13 +60,34 @@ pub(crate) enum VolumeSpec {
         members: Vec<VolumeSpec>,
         /// Members that are rebuilt, and how fast.
         rebuild: RebuildKeys,
+        /// Whether members are told of each other's queues.
+        coordination: Option<Coordination>,
         /// The volume's path in the stack file, for errors.
         path: String,
     },
 }
 
+/// What members are told somebody has to weigh, and what they weigh they have to be
+/// told.
+fn check_coordination(told: Option<Coordination>, members: Option<&HostConfig>) -> Result<(), ConfigError> {
+    let weighed = members.is_some_and(HostConfig::weighs_queues);
+    match told {
+        Some(_) if !weighed => {
+            let message = "nobody weighs the queues; give [host.members] an elevator with queue_weight, such as \
+                           cfq, or leave it out";
+            Err(ConfigError::new("coordinate", message))
+        }
+        None if weighed => {
+            let message = "found none, and host.members.queue_weight weighs what it says; say \"longest\" or \
+                           \"shortest\", or leave queue_weight out";
+            Err(ConfigError::new("coordinate", message))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Keys of layouts that do not say where bytes lie.
-const RUNNING: [&str; 4] = ["failed", "read_policy", "rebuild_rate", "stripe_cache"];
+const RUNNING: [&str; 5] = ["dummy_parity_reads", "failed", "read_policy", "rebuild_rate", "stripe_cache"];
 
 impl Run {
     /// Of a stack; its file systems are aged if it is to be run, and not only checked.
@@ -201,6 +222,10 @@ impl Stack {
 
     /// Whether the host can have a layer above each drive.
     fn check_members_of_host(&self) -> Result<(), ConfigError> {
+        if self.host.weighs_queues() {
+            let message = "nothing above says how long queues are; give it to [host.members]";
+            return Err(ConfigError::new("host.queue_weight", message));
+        }
         if self.host.members().is_none() {
             return Ok(());
         }
@@ -273,9 +298,10 @@ impl VolumeSpec {
                 let tracks = self.drives().into_iter().map(Model::tracks).collect();
                 Ok(Branch::array(Box::new(self.xor(host, link)?), tracks))
             }
-            VolumeSpec::Volume { members, rebuild, .. } => {
-                let layer = Volume::new(self.layout()?).rebuilding(rebuild.members(), rebuild.speed());
-                let layer = Box::new(layer);
+            VolumeSpec::Volume { members, rebuild, coordination, path, .. } => {
+                check_coordination(*coordination, host).map_err(|error| error.below(path))?;
+                let layer = Volume::new(self.layout()?).coordinating(*coordination);
+                let layer = Box::new(layer.rebuilding(rebuild.members(), rebuild.speed()));
                 let below = members.iter().map(|member| member.node(host, link)).collect::<Result<_, _>>()?;
                 Ok(match link {
                     Some(link) if self.has_drives() => {
@@ -460,7 +486,8 @@ impl VolumeSpec {
         let drive = self.is_drive();
         let stripes = if drive { None } else { Striped::of(self.layout()?) };
         let stripes = stripes.map(|striped| Box::new(striped) as Box<dyn Stripes>);
-        Ok(Underneath { capacity: self.capacity()?, drive, stripes })
+        let tracks = self.as_drive().map(Model::tracks);
+        Ok(Underneath { capacity: self.capacity()?, drive, stripes, tracks })
     }
 
     /// How much data a row of its chunks holds, if it is striped.
@@ -474,7 +501,7 @@ impl VolumeSpec {
     fn layout(&self) -> Result<Box<dyn Layout>, ConfigError> {
         match self {
             VolumeSpec::Drive(_) => unreachable!("a drive has no layout"),
-            VolumeSpec::Volume { layout, keys, members, rebuild, path } => {
+            VolumeSpec::Volume { layout, keys, members, rebuild, path, .. } => {
                 let capacities = members.iter().map(VolumeSpec::capacity).collect::<Result<Vec<_>, _>>()?;
                 let build = || {
                     let mut layout = (layout.build)(keys, &capacities)?;

@@ -161,7 +161,7 @@ impl Hosts {
             let ground = Ground { capacity: sectors, stripe: None, seed, start, terms };
             let programs =
                 host.upper.programs(&host.workloads, (&host.layer, ""), &ground, &mut numbers, &place)?;
-            let underneath = Underneath { capacity: sectors, drive: false, stripes: None };
+            let underneath = Underneath { capacity: sectors, drive: false, stripes: None, tracks: None };
             let layer = host.layer.build(underneath).map_err(|error| place.error(error))?;
             let layer = layer.into_iter();
             nodes.push(match programs {

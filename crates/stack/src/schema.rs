@@ -211,6 +211,11 @@ pub(crate) fn volume_keys() -> Map<String, Value> {
             "description": "of the uppermost volume: whether the platters of all drives are at one angle at time 0, or each \
                             at its own by chance; together unless said",
         },
+        "coordinate": {
+            "enum": ["longest", "shortest"],
+            "description": "whether all parts of a request are told the longest or the shortest of the members' queues, \
+                            which their elevators weigh by queue_weight; none unless said",
+        },
         "drive_settings": { "type": "object", "description": "keys of the drive file that are replaced" },
         "members": {
             "type": "array",

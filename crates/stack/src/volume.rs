@@ -8,7 +8,7 @@ use crate::{StackError, drives};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{self, Keys, check_known, find};
 use fullstroke_drive::Model;
-use fullstroke_volume::MemberZone;
+use fullstroke_volume::{Coordination, MemberZone};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -73,7 +73,7 @@ impl Spindles {
 
 /// Keys of a volume that are not its layout's.
 const VOLUME_KEYS: &[&str] =
-    &["layout", "drive", "drives", "drive_settings", "write_cache", "members", "count"];
+    &["layout", "drive", "drives", "drive_settings", "write_cache", "coordinate", "members", "count"];
 
 /// Reads a volume and, below it, its members.
 pub(crate) fn read_volume(
@@ -117,6 +117,10 @@ pub(crate) fn read_volume(
         Some(Value::Bool(wanted)) => inherited.write_cache = Some(wanted),
         Some(other) => return Err(fail("write_cache", format!("found {other}; expected true or false"))),
     }
+    let coordination = match own.remove("coordinate") {
+        None => None,
+        Some(value) => Some(coordination(value).map_err(|error| document.error(error.below(path)))?),
+    };
     let drives =
         count(own.remove("drives"), "drives", 1).map_err(|error| document.error(error.below(path)))?;
     own.remove("count");
@@ -141,10 +145,19 @@ pub(crate) fn read_volume(
         }
         Some(other) => return Err(fail("members", format!("found {other}; expected [[volume.members]]"))),
     };
+    if coordination.is_some() && (members.len() == 1 || entry.name == fullstroke_smart::LAYOUT.name) {
+        let message = "its members have no queues of their own to be told of; leave it out";
+        return Err(fail("coordinate", message.into()));
+    }
     if known.iter().any(|key| key == MEMBER_ZONES) && !own.contains_key(MEMBER_ZONES) {
         own.extend(member_zones(&members).map(|zones| (MEMBER_ZONES.to_owned(), zones)));
     }
-    Ok(VolumeSpec::Volume { layout: entry, keys: own, members, rebuild, path: path.to_owned() })
+    Ok(VolumeSpec::Volume { layout: entry, keys: own, members, rebuild, coordination, path: path.to_owned() })
+}
+
+fn coordination(value: Value) -> Result<Coordination, ConfigError> {
+    let message = format!("found {value}; expected \"longest\" or \"shortest\"");
+    serde_json::from_value(value).map_err(|_| ConfigError::new("coordinate", message))
 }
 
 /// The key of layouts that want to know the zones of their members.

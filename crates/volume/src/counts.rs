@@ -3,13 +3,15 @@
 
 use crate::plan::{Method, Plan};
 use fullstroke_contract::{Completion, LayerReadings, Operation};
-use fullstroke_units::Duration;
+use fullstroke_units::{Duration, Sectors};
 
 /// Counts over all requests from above; of fixed size.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counts {
     reads: Requests,
     writes: Requests,
+    /// What reads of data read for nobody.
+    read_for_nothing: Sectors,
     /// Reads that a write's own member I/O waited for.
     pre_reads: u64,
     /// Bands of rows that were planned, by [`Method`].
@@ -47,6 +49,7 @@ impl Counts {
         };
         requests.count += 1;
         requests.member_ios += plan.ios().len() as u64;
+        self.read_for_nothing += plan.read_for_nothing();
         if operation == Operation::Write {
             let first = plan.strands().iter().filter(|strand| !strand.second_phase().is_empty());
             self.pre_reads += first.map(|strand| strand.first_phase().len() as u64).sum::<u64>();
@@ -79,8 +82,13 @@ impl Counts {
         let writing: u64 = self.methods.iter().sum();
         let method = |method: Method| share(self.methods[method as usize], writing);
         let rotation_ms = |writes: Writes| writes.rotation.as_millis_f64() / writes.count as f64;
+        let dummy = match self.read_for_nothing {
+            Sectors::ZERO => f64::NAN,
+            Sectors(sectors) => share(sectors, 2 * self.reads.count),
+        };
         let all = [
             ("volume_ios_per_read", share(self.reads.member_ios, self.reads.count)),
+            ("volume_dummy_kib_per_read", dummy),
             ("volume_ios_per_write", share(self.writes.member_ios, self.writes.count)),
             ("volume_pre_reads_per_write", share(self.pre_reads, self.writes.count)),
             ("volume_row_wait_ms_mean", self.row_wait.as_millis_f64() / self.held as f64),

@@ -67,4 +67,4 @@ pub use plan::{Band, Content, Detail, MemberIo, Method, Piece, Place, Plan, Rows
 pub use registry::REGISTRY;
 pub use shape::Shape;
 pub use states::MemberStates;
-pub use volume::Volume;
+pub use volume::{Coordination, Volume};

@@ -46,6 +46,7 @@ pub(crate) struct ParityConfig<'a> {
     pub(crate) chunk: Bytes,
     pub(crate) failed: &'a [u32],
     pub(crate) stripe_cache: u32,
+    pub(crate) dummy_parity_reads: bool,
 }
 
 /// Rows of chunks with one or two parities.
@@ -82,6 +83,7 @@ impl ParityLayout {
                 map,
                 states: MemberStates::with_failed_at_most(config.failed, count, config.parities)?,
                 cache: StripeCache::new(config.stripe_cache, count)?,
+                dummy_reads: config.dummy_parity_reads,
             },
             open: OpenIos::new(count),
             terms: Vec::with_capacity(count),

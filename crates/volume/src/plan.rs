@@ -38,6 +38,7 @@ pub struct Plan {
     bands: Vec<Band>,
     steps: Vec<Step>,
     scratch: Sectors,
+    read_for_nothing: Sectors,
     /// Bands by their method, whatever the detail.
     methods: [u32; Method::ALL.len()],
 }
@@ -216,6 +217,10 @@ impl Plan {
     pub fn scratch(&self) -> Sectors {
         self.scratch
     }
+    /// Sectors that are read for nobody, to close gaps.
+    pub fn read_for_nothing(&self) -> Sectors {
+        self.read_for_nothing
+    }
     /// Takes everything out; the room is kept.
     pub fn clear(&mut self) {
         self.strands.clear();
@@ -224,6 +229,7 @@ impl Plan {
         self.bands.clear();
         self.steps.clear();
         self.scratch = Sectors::ZERO;
+        self.read_for_nothing = Sectors::ZERO;
         self.methods = Default::default();
     }
 
@@ -408,6 +414,13 @@ impl<'a> PlanWriter<'a> {
         let at = self.plan.scratch;
         self.plan.scratch += Sectors(sectors);
         Place::Scratch(at)
+    }
+
+    /// A read of so many sectors that nobody needs.
+    pub(crate) fn io_for_nothing(&mut self, member: usize, extent: Extent, content: Content) {
+        let place = self.scratch(extent.sectors.0);
+        self.io(member, Operation::Read, extent, place, content);
+        self.plan.read_for_nothing += extent.sectors;
     }
 
     /// The steps that follow are those of `method` in this band of the row.

@@ -44,6 +44,8 @@ pub fn build(keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>, Config
         chunk,
         failed: &failed,
         stripe_cache,
+        // One member has it all, and no other goes on without a gap for it.
+        dummy_parity_reads: false,
     };
     Ok(Box::new(ParityLayout::build(&config, members)?))
 }

@@ -30,6 +30,10 @@ pub struct Raid5Config {
     /// `stripe_cache_size`, in pages of 4 KiB of each member; md has 256 unless
     /// told otherwise. 0, the default: none is held.
     pub stripe_cache: u32,
+    /// Whether a read of all data of a row reads its parity too, and throws it away,
+    /// so that what members read goes on without a gap (Qian & Wang, section 5.1).
+    /// Default false.
+    pub dummy_parity_reads: bool,
 }
 
 impl Default for Raid5Config {
@@ -39,15 +43,24 @@ impl Default for Raid5Config {
             rotation: Rotation::default(),
             failed: Vec::new(),
             stripe_cache: 0,
+            dummy_parity_reads: false,
         }
     }
 }
 
 /// See [`BuildLayout`](crate::BuildLayout).
 pub fn build(keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>, ConfigError> {
-    let Raid5Config { chunk, rotation, failed, stripe_cache } = registry::read(keys)?;
+    let Raid5Config { chunk, rotation, failed, stripe_cache, dummy_parity_reads } = registry::read(keys)?;
     let placement = Placement::Rotating(rotation);
-    let config = ParityConfig { name: "raid5", parities: 1, placement, chunk, failed: &failed, stripe_cache };
+    let config = ParityConfig {
+        name: "raid5",
+        parities: 1,
+        placement,
+        chunk,
+        failed: &failed,
+        stripe_cache,
+        dummy_parity_reads,
+    };
     Ok(Box::new(ParityLayout::build(&config, members)?))
 }
 

@@ -4,6 +4,7 @@ use crate::counts::Counts;
 use crate::layout::Layout;
 use crate::locks::RowLocks;
 use crate::plan::Detail;
+pub use coordination::Coordination;
 use flight::{Flight, Purpose, decode, encode};
 use fullstroke_contract::{
     Below, Completion, Counters, Cx, Extent, Gauge, MemberState, Node, Notice, Operation, Order, Out, Port,
@@ -13,6 +14,7 @@ use fullstroke_units::{Bytes, Cylinder, Sectors, Time};
 use pressure::Pressure;
 use rebuild::{Job, Rebuilds};
 
+mod coordination;
 mod flight;
 mod orders;
 mod pressure;
@@ -90,6 +92,8 @@ mod tests;
 pub struct Volume {
     layout: Box<dyn Layout>,
     detail: Detail,
+    /// Whether parts of requests are told how long queues at members are.
+    coordination: Option<Coordination>,
     /// What is in flight, by slot. A free slot keeps its room.
     flights: Vec<Flight>,
     free: Vec<u32>,
@@ -135,6 +139,7 @@ impl Volume {
             answering: layout.answers(),
             layout,
             detail,
+            coordination: None,
             flights: Vec::new(),
             free: Vec::new(),
             locks: RowLocks::default(),
@@ -176,6 +181,14 @@ impl Volume {
         self
     }
 
+    /// The same volume, which tells parts of requests how long queues at members are,
+    /// in [`Hints::stripe_queue`](fullstroke_contract::Hints::stripe_queue).
+    #[must_use]
+    pub fn coordinating(mut self, coordination: Option<Coordination>) -> Volume {
+        self.coordination = coordination;
+        self
+    }
+
     /// How the volume's addresses lie on its members.
     pub fn layout(&self) -> &dyn Layout {
         &*self.layout
@@ -200,6 +213,13 @@ impl Volume {
         }
         self.flights.push(Flight::new(self.detail));
         self.flights.len() - 1
+    }
+
+    /// What is issued for the request from now on is told of the queues as they are.
+    fn see_queues(&mut self, slot: usize, below: Below<'_>) {
+        if let Some(coordination) = self.coordination {
+            self.flights[slot].stripe_queue = coordination.queue(below, self.layout.members());
+        }
     }
 
     fn begin_strands(&mut self, slot: usize, out: &mut Out) {
@@ -299,6 +319,7 @@ impl Node for Volume {
             self.pressure.request_came(now);
         }
         self.note_missed(request.operation);
+        self.see_queues(slot, below);
         self.begin_strands(slot, out);
     }
 
@@ -308,6 +329,7 @@ impl Node for Volume {
         self.head = below.gauge(self.first_alive).head;
         self.catch_up(now, out);
         let (slot, io) = decode(completion.id.0);
+        self.see_queues(slot, below);
         let flight = &mut self.flights[slot];
         debug_assert_eq!(flight.plan.ios()[io].member as usize, member, "a member answers its own requests");
         let member_io = &flight.plan.ios()[io];

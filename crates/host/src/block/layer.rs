@@ -10,9 +10,10 @@ use crate::Clock;
 use crate::elevator::{Context, Elevator};
 use fullstroke_contract::{
     Below, Completion, Cx, Extent, Gauge, Hints, Node, Operation, Out, Port, Request, RequestId, Stripes,
-    Wake,
+    TrackTable, Wake,
 };
-use fullstroke_units::{Duration, Sectors, Time};
+use fullstroke_units::{Duration, Lbn, Sectors, Time};
+use std::sync::Arc;
 
 /// The id of a flush below; others are slots.
 const FLUSH: RequestId = RequestId(u64::MAX);
@@ -101,6 +102,7 @@ impl BlockLayer {
                 sectors_max: settings.sectors_max,
                 capacity: settings.capacity,
                 stripe_unit,
+                tracks: None,
             },
             queue_depth: settings.queue_depth,
             stripes: stripes.filter(|_| settings.per_member_anticipation),
@@ -118,27 +120,45 @@ impl BlockLayer {
         }
     }
 
+    /// The same layer, which cuts requests where one of these tracks ends, merges none
+    /// across, and unplugs when a run has come to such an end (Qian & Wang, section
+    /// 5.1).
+    #[must_use]
+    pub fn aligned_to(mut self, tracks: Option<Arc<dyn TrackTable>>) -> BlockLayer {
+        self.limits.tracks = tracks;
+        self
+    }
+
     /// Cuts a request into pieces that are not too long, and lets them in.
     fn arrive(&mut self, now: Time, request: Request) {
-        let Extent { start, sectors } = request.extent;
-        let most = self.limits.sectors_max.0;
+        let extent = request.extent;
         // What lies beyond the device is left whole for the device to refuse.
-        let cut =
-            request.operation.transfers() && sectors.0 > most && request.extent.within(self.limits.capacity);
-        let pieces = if cut { sectors.0.div_ceil(most) } else { 1 };
+        let cut = request.operation.transfers() && extent.within(self.limits.capacity);
+        let pieces = if cut { self.pieces(extent) } else { 1 };
         let then_flush = self.is_forced_by_flush(&request);
-        let original = self.originals.open(now, request, pieces as u32 + u32::from(then_flush));
+        let original = self.originals.open(now, request, pieces + u32::from(then_flush));
         if then_flush {
             self.flushes.begin_forced_write();
         }
-        if !cut {
-            return self.let_in(now, original, request.extent);
+        let mut rest = extent;
+        for _ in 1..pieces {
+            let piece = self.limits.first_piece(rest);
+            rest = Extent { start: piece.end(), sectors: rest.sectors - piece.sectors };
+            self.let_in(now, original, piece);
         }
-        for piece in 0..pieces {
-            let offset = piece * most;
-            let extent =
-                Extent { start: start + Sectors(offset), sectors: Sectors(most.min(sectors.0 - offset)) };
-            self.let_in(now, original, extent);
+        self.let_in(now, original, rest);
+    }
+
+    /// How many requests an extent is cut into.
+    fn pieces(&self, extent: Extent) -> u32 {
+        let (mut rest, mut pieces) = (extent, 1);
+        loop {
+            let piece = self.limits.first_piece(rest);
+            if piece.sectors == rest.sectors {
+                return pieces;
+            }
+            rest = Extent { start: piece.end(), sectors: rest.sectors - piece.sectors };
+            pieces += 1;
         }
     }
 
@@ -187,6 +207,7 @@ impl BlockLayer {
         self.neighbours.insert(slot, &arrival);
         self.elevator.add(self.clock.read(now), slot, &self.requests);
         self.plug.added(now, self.waiting, arrival.synchronous);
+        self.unplug_at(arrival.extent.end());
         self.waiting += 1;
         true
     }
@@ -201,6 +222,7 @@ impl BlockLayer {
             level: hints.level,
             synchronous: *operation == Operation::Read || hints.synchronous,
             force_unit_access: hints.force_unit_access,
+            stripe_queue: hints.stripe_queue,
             queued: self.clock.read(now),
             dispatched: Time::NEVER,
             parts: (0, 0),
@@ -251,6 +273,14 @@ impl BlockLayer {
         self.replace(slot, &before, after);
         self.elevator.grown(self.clock.read(now), slot, join, &before, arrival, &self.requests);
         self.plug.joined(now, arrival.synchronous);
+        self.unplug_at(after.extent.end());
+    }
+
+    /// A run that has come to the end of a track goes.
+    fn unplug_at(&mut self, end: Lbn) {
+        if self.limits.ends_track(end) {
+            self.plug.pull();
+        }
     }
 
     /// Makes two waiting requests that have become neighbours one

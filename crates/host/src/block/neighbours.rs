@@ -2,8 +2,9 @@
 //! they begin.
 
 use super::request::Queued;
-use fullstroke_contract::{Extent, Operation};
+use fullstroke_contract::{Extent, Operation, TrackTable};
 use fullstroke_units::{Lbn, Sectors};
+use std::sync::Arc;
 
 /// No slot.
 const NONE: u32 = u32::MAX;
@@ -54,7 +55,6 @@ fn key(lbn: Lbn, operation: Operation) -> u64 {
 }
 
 /// What may not become one request, whatever the elevator says.
-#[derive(Clone, Copy, Debug)]
 pub(super) struct MergeLimits {
     /// The longest request.
     pub(super) sectors_max: Sectors,
@@ -63,6 +63,8 @@ pub(super) struct MergeLimits {
     pub(super) capacity: Sectors,
     /// Requests that meet on a boundary of this unit stay apart.
     pub(super) stripe_unit: Option<Sectors>,
+    /// Requests end with these tracks.
+    pub(super) tracks: Option<Arc<dyn TrackTable>>,
 }
 
 impl MergeLimits {
@@ -73,12 +75,29 @@ impl MergeLimits {
         let Extent { start, sectors } = second.extent;
         let adjacent = first.extent.end() == start;
         let alike = (first.class, first.level) == (second.class, second.level);
-        let apart = self.stripe_unit.is_some_and(|unit| start.0 % unit.0 == 0);
+        let apart = self.stripe_unit.is_some_and(|unit| start.0 % unit.0 == 0) || self.ends_track(start);
         adjacent
             && alike
             && !apart
             && first.extent.sectors.0 + sectors.0 <= self.sectors_max.0
             && second.extent.within(self.capacity)
+    }
+
+    /// The first part of `extent`, which is within the capacity, that can be one
+    /// request.
+    pub(super) fn first_piece(&self, extent: Extent) -> Extent {
+        let to_boundary = self.tracks.as_ref().map_or(extent.sectors, |tracks| {
+            let track = tracks.track_at(extent.start);
+            Sectors(track.first.0 + track.sectors.0 - extent.start.0)
+        });
+        Extent { sectors: extent.sectors.min(self.sectors_max).min(to_boundary), ..extent }
+    }
+
+    /// Whether a track ends before `lbn`, if these are to be honoured.
+    pub(super) fn ends_track(&self, lbn: Lbn) -> bool {
+        let begins =
+            |tracks: &Arc<dyn TrackTable>| lbn.0 >= tracks.capacity().0 || tracks.track_at(lbn).first == lbn;
+        self.tracks.as_ref().is_some_and(begins)
     }
 }
 

@@ -83,7 +83,6 @@ impl Originals {
         while part != NONE {
             let other = &self.originals[self.parts[part].original].request.hints;
             hints.stripe = hints.stripe.filter(|_| hints.stripe == other.stripe);
-            hints.dummy_parity_read &= other.dummy_parity_read;
             part = self.parts[part].next;
         }
         (hints, first.origin)

@@ -22,6 +22,9 @@ pub struct Queued {
     pub synchronous: bool,
     /// Whether it must be on the medium when it completes.
     pub force_unit_access: bool,
+    /// How long the queue is that bounds the request of which its first part is
+    /// one; 0 = unknown ([`Hints::stripe_queue`](fullstroke_contract::Hints)).
+    pub stripe_queue: u32,
     /// When its first part was given to the elevator.
     pub queued: Time,
     /// When it was given to the device; meaningless before.
@@ -56,6 +59,7 @@ impl Default for Queued {
             level: 4,
             synchronous: true,
             force_unit_access: false,
+            stripe_queue: 0,
             queued: Time::ZERO,
             dispatched: Time::NEVER,
             parts: (0, 0),

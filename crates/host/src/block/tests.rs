@@ -2,7 +2,7 @@
 
 use super::{BlockLayer, Flushing, Plugging, Settings};
 use crate::Clock;
-use crate::elevator::testing::{CAPACITY, build, settings};
+use crate::elevator::testing::{CAPACITY, ModelTracks, build, settings};
 use crate::elevator::{Elevator, REGISTRY};
 use fullstroke_contract::registry::find;
 use fullstroke_contract::{
@@ -182,6 +182,45 @@ impl Stripes for Units {
     }
     fn member_of(&self, lbn: Lbn) -> u32 {
         (lbn.0 / 128 % 4) as u32
+    }
+}
+
+/// Over tracks of a thousand sectors.
+fn aligned(settings: Settings) -> Trial {
+    let trial = Trial::new("noop", settings);
+    Trial { layer: trial.layer.aligned_to(Some(std::sync::Arc::new(ModelTracks))), ..trial }
+}
+
+#[test]
+fn requests_end_with_tracks_where_they_are_aligned() {
+    let mut trial = aligned(unplugged(8));
+    trial.submit(0, Read, 900, 1300);
+    assert_eq!(trial.extents(), [(900, 100), (1000, 1000), (2000, 200)]);
+    let mut trial = aligned(unplugged(1));
+    trial.submit(0, Read, 5000, 8).submit(1, Read, 984, 8).submit(2, Read, 992, 8).submit(3, Read, 1000, 8);
+    for index in 0..3 {
+        trial.at(ms(index + 1)).complete(index as usize, ms(index), Status::Done);
+    }
+    assert_eq!(trial.extents()[1..], [(984, 16), (1000, 8)], "none is merged across");
+}
+
+#[test]
+fn the_end_of_a_track_pulls_the_plug() {
+    let write = |trial: &mut Trial, id: u64, start: u64| {
+        let hints = Hints { synchronous: false, ..Hints::default() };
+        let request =
+            Request { operation: Write, extent: Extent::new(start, 8), hints, ..Request::default() };
+        trial.submit_request(Request { id: RequestId(id), origin: id, ..request });
+    };
+    for (make, expected) in [
+        (aligned as fn(Settings) -> Trial, vec![(984, 16)]),
+        (|settings| Trial::new("noop", settings), vec![]),
+    ] {
+        let mut trial = make(plugged_queue());
+        write(&mut trial, 0, 984);
+        assert!(trial.sent.is_empty());
+        write(&mut trial, 1, 992);
+        assert_eq!(trial.extents(), expected);
     }
 }
 

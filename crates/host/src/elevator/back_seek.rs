@@ -2,6 +2,7 @@
 //! seeks back where that is cheaper (`as_choose_req` of `block/as-iosched.c` and
 //! `cfq_choose_req` of `block/cfq-iosched.c`, Linux 2.6.24).
 
+use super::coordinated::FURTHER;
 use super::forest::{Forest, Tree};
 
 /// How far back, and at what cost.
@@ -31,6 +32,16 @@ impl BackSeek {
             (ahead, behind) => ahead.or(behind).map(|(_, slot)| slot),
         }
     }
+
+    /// What it costs to go from `here` to an address: the least of all is the
+    /// [`cheapest`](BackSeek::cheapest).
+    pub(super) fn cost(&self, here: u64, address: u64) -> u64 {
+        match address.checked_sub(here) {
+            Some(onwards) => onwards,
+            None if here - address <= self.sectors_max => (here - address).saturating_mul(self.penalty),
+            None => FURTHER + address,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -49,14 +60,10 @@ mod tests {
                 forest.insert(&mut tree, start, slot);
             }
             // Beyond reach: after everything else, from the lowest on.
-            let cost = |start: u64| match start.checked_sub(here) {
-                Some(onwards) => (0, onwards),
-                None if here - start <= sectors_max => (0, (here - start) * penalty),
-                None => (1, start),
-            };
-            let found = BackSeek { sectors_max, penalty }.cheapest(&forest, &tree, here).unwrap();
-            let least = starts.iter().map(|&start| cost(start)).min().unwrap();
-            prop_assert_eq!(cost(forest.key(found)), least);
+            let back_seek = BackSeek { sectors_max, penalty };
+            let found = back_seek.cheapest(&forest, &tree, here).unwrap();
+            let least = starts.iter().map(|&start| back_seek.cost(here, start)).min().unwrap();
+            prop_assert_eq!(back_seek.cost(here, forest.key(found)), least);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Waiting requests sorted by address, and where the last one ended: what the
 //! classic disciplines choose from; and all of such a discipline but its choice.
 
+use super::coordinated::QueueWeight;
 use super::forest::{Forest, Tree};
 use super::{Context, Elevator};
 use crate::block::{Join, Queued, Requests};
@@ -53,6 +54,17 @@ impl ByPosition {
         self.forest.first(&self.tree)
     }
 
+    /// The request of the least cost where the queues of others count as distance:
+    /// `distance` is that from here to an address.
+    pub(super) fn cheapest(
+        &self,
+        weight: QueueWeight,
+        requests: &Requests,
+        distance: impl Fn(u64, u64) -> u64,
+    ) -> Option<u32> {
+        weight.cheapest(&self.forest, &self.tree, requests, |key| distance(self.here, key))
+    }
+
     /// The nearest request that begins here or further on.
     pub(super) fn ahead(&self) -> Option<Neighbour> {
         self.forest.at_or_after(&self.tree, self.here).map(|slot| self.with_distance(slot))
@@ -75,6 +87,13 @@ pub(super) trait Choice: Default + Send {
 
     /// Which of the waiting requests is next.
     fn choose(&mut self, waiting: &ByPosition) -> Option<u32>;
+
+    /// How far it is from `here` to an address, as the rule sees it: the least is
+    /// what [`choose`](Choice::choose) takes.
+    fn distance(&self, here: u64, address: u64) -> u64;
+
+    /// What lies `back` was taken although the rule need not have chosen it.
+    fn went(&mut self, _back: bool) {}
 }
 
 /// The elevator of such a rule.
@@ -82,6 +101,21 @@ pub(super) trait Choice: Default + Send {
 pub(super) struct Positional<C> {
     waiting: ByPosition,
     choice: C,
+    weight: Option<QueueWeight>,
+}
+
+impl<C: Choice> Positional<C> {
+    pub(super) fn new(weight: Option<QueueWeight>) -> Positional<C> {
+        Positional { weight, ..Positional::default() }
+    }
+
+    fn choose(&mut self, requests: &Requests) -> Option<u32> {
+        let Some(weight) = self.weight else { return self.choice.choose(&self.waiting) };
+        let distance = |here, address| self.choice.distance(here, address);
+        let slot = self.waiting.cheapest(weight, requests, distance)?;
+        self.choice.went(requests[slot].extent.start < self.waiting.here());
+        Some(slot)
+    }
 }
 
 impl<C: Choice> Elevator for Positional<C> {
@@ -98,11 +132,11 @@ impl<C: Choice> Elevator for Positional<C> {
     }
 
     fn dispatch(&mut self, _: Time, context: &Context<'_>) -> Option<u32> {
-        let slot = self.choice.choose(&self.waiting)?;
+        let slot = self.choose(context.requests)?;
         Some(self.waiting.take(slot, context.requests))
     }
 
     fn starves(&self) -> bool {
-        C::STARVES
+        C::STARVES || self.weight.is_some()
     }
 }

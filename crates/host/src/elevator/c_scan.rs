@@ -1,19 +1,20 @@
 //! `c-scan`: upwards until nothing is left there, then from the lowest address.
 
 use super::by_position::{ByPosition, Choice, Positional};
-use super::{Elevator, NoKeys, Site};
+use super::coordinated::{Coordinated, FURTHER};
+use super::{Elevator, Site};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 
 pub(super) const SUMMARY: &str = "upwards until nothing waits there, then from the lowest address";
-pub(super) type Config = NoKeys;
+pub(super) type Config = Coordinated;
 
 #[derive(Default)]
 struct CircularScan;
 
 pub(super) fn build(keys: &Keys, _: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
-    let NoKeys {} = read(keys)?;
-    Ok(Box::new(Positional::<CircularScan>::default()))
+    let weight = read::<Config>(keys)?.checked()?;
+    Ok(Box::new(Positional::<CircularScan>::new(weight)))
 }
 
 impl Choice for CircularScan {
@@ -22,11 +23,15 @@ impl Choice for CircularScan {
     fn choose(&mut self, waiting: &ByPosition) -> Option<u32> {
         waiting.ahead().map(|(_, slot)| slot).or_else(|| waiting.lowest())
     }
+
+    fn distance(&self, here: u64, address: u64) -> u64 {
+        address.checked_sub(here).unwrap_or(FURTHER + address)
+    }
 }
 
 #[cfg(test)]
 pub(super) fn tunables() -> Vec<super::testing::Tunable> {
-    Vec::new()
+    vec![super::coordinated::tunable()]
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ mod slices;
 mod tests;
 
 use super::back_seek::BackSeek;
+use super::coordinated::QueueWeight;
 use super::{Context, Elevator, Site};
 use crate::Clock;
 use crate::block::{Join, Queued, Requests};
@@ -84,6 +85,9 @@ pub(super) struct Config {
     /// may never be seen with more than one (thesis, section 6.4).
     #[serde(default)]
     queueing_detection_bug: bool,
+    /// With `coordinate` of the volume above: each request that waits at the member
+    /// that it names counts as 2^queue_weight sectors of distance. None unless said.
+    queue_weight: Option<u32>,
 }
 
 // The defaults are those of `block/cfq-iosched.c` of 2.6.24, fractions of HZ
@@ -191,6 +195,7 @@ impl Queueing {
 struct Cfq {
     config: Config,
     back_seek: BackSeek,
+    queue_weight: Option<QueueWeight>,
     queues: Queues,
     slices: Slices,
     list: DispatchList,
@@ -212,6 +217,7 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, Confi
     Ok(Box::new(Cfq {
         config,
         back_seek: BackSeek { sectors_max: config.back_seek_max.0 / 512, penalty },
+        queue_weight: QueueWeight::checked(config.queue_weight)?,
         queues: Queues::default(),
         slices: Slices::new(&config, site.clock),
         list: DispatchList::default(),
@@ -279,11 +285,17 @@ impl Cfq {
             if turn.synchronous { self.config.fifo_expire_sync } else { self.config.fifo_expire_async };
         let oldest = turn.arrived.front().filter(|&slot| requests[slot].queued + expiry <= now);
         let first = self.slices.begins();
-        oldest.filter(|_| first).or_else(|| self.cheapest(queue))
+        oldest.filter(|_| first).or_else(|| self.cheapest(queue, requests))
     }
 
-    fn cheapest(&self, queue: u32) -> Option<u32> {
-        self.back_seek.cheapest(&self.queues.sorted, &self.queues[queue].sorted, self.here)
+    fn cheapest(&self, queue: u32, requests: &Requests) -> Option<u32> {
+        let (forest, tree) = (&self.queues.sorted, &self.queues[queue].sorted);
+        match self.queue_weight {
+            None => self.back_seek.cheapest(forest, tree, self.here),
+            Some(weight) => {
+                weight.cheapest(forest, tree, requests, |address| self.back_seek.cost(self.here, address))
+            }
+        }
     }
 
     /// Puts a request on its way to the device.
@@ -303,7 +315,7 @@ impl Cfq {
         let elsewhere = |queue: u32| {
             let turn = &self.queues[queue];
             let may = turn.in_flight < self.config.quantum && !self.must_wait_for_synchronous(queue);
-            let slot = self.cheapest(queue).filter(|_| may)?;
+            let slot = self.cheapest(queue, context.requests).filter(|_| may)?;
             let other = context.member_of(context.requests[slot].extent.start)?;
             (other != member).then_some((slot, queue))
         };

@@ -2,12 +2,13 @@
 //! (called LOOK where SCAN visits the edges; thesis of Carroll, section 2.2.5).
 
 use super::by_position::{ByPosition, Choice, Positional};
-use super::{Elevator, NoKeys, Site};
+use super::coordinated::{Coordinated, FURTHER};
+use super::{Elevator, Site};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 
 pub(super) const SUMMARY: &str = "on in one direction until nothing waits there, then back";
-pub(super) type Config = NoKeys;
+pub(super) type Config = Coordinated;
 
 #[derive(Default)]
 struct Scan {
@@ -15,8 +16,8 @@ struct Scan {
 }
 
 pub(super) fn build(keys: &Keys, _: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
-    let NoKeys {} = read(keys)?;
-    Ok(Box::new(Positional::<Scan>::default()))
+    let weight = read::<Config>(keys)?.checked()?;
+    Ok(Box::new(Positional::<Scan>::new(weight)))
 }
 
 impl Choice for Scan {
@@ -28,11 +29,20 @@ impl Choice for Scan {
         self.downwards ^= first.is_none();
         first.or(other).map(|(_, slot)| slot)
     }
+
+    fn distance(&self, here: u64, address: u64) -> u64 {
+        let onwards = (address < here) == self.downwards;
+        address.abs_diff(here) + if onwards { 0 } else { FURTHER }
+    }
+
+    fn went(&mut self, back: bool) {
+        self.downwards = back;
+    }
 }
 
 #[cfg(test)]
 pub(super) fn tunables() -> Vec<super::testing::Tunable> {
-    Vec::new()
+    vec![super::coordinated::tunable()]
 }
 
 #[cfg(test)]

@@ -1,19 +1,20 @@
 //! `sstf`: the nearest request on either side, by address.
 
 use super::by_position::{ByPosition, Choice, Positional};
-use super::{Elevator, NoKeys, Site};
+use super::coordinated::Coordinated;
+use super::{Elevator, Site};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 
 pub(super) const SUMMARY: &str = "the nearest request on either side; may starve the edges";
-pub(super) type Config = NoKeys;
+pub(super) type Config = Coordinated;
 
 #[derive(Default)]
 struct Sstf;
 
 pub(super) fn build(keys: &Keys, _: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
-    let NoKeys {} = read(keys)?;
-    Ok(Box::new(Positional::<Sstf>::default()))
+    let weight = read::<Config>(keys)?.checked()?;
+    Ok(Box::new(Positional::<Sstf>::new(weight)))
 }
 
 impl Choice for Sstf {
@@ -26,11 +27,15 @@ impl Choice for Sstf {
         };
         Some(next.1)
     }
+
+    fn distance(&self, here: u64, address: u64) -> u64 {
+        address.abs_diff(here)
+    }
 }
 
 #[cfg(test)]
 pub(super) fn tunables() -> Vec<super::testing::Tunable> {
-    Vec::new()
+    vec![super::coordinated::tunable()]
 }
 
 #[cfg(test)]

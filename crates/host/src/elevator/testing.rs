@@ -52,6 +52,7 @@ pub(crate) struct Process {
     pub(crate) level: u8,
     pub(crate) operation: Operation,
     pub(crate) synchronous: bool,
+    pub(crate) stripe_queue: u32,
     pub(crate) begins: Time,
     pub(crate) start: u64,
     pub(crate) stride: i64,
@@ -70,6 +71,7 @@ impl Default for Process {
             level: 4,
             operation: Operation::Read,
             synchronous: true,
+            stripe_queue: 0,
             begins: Time::ZERO,
             start: 0,
             stride: 8,
@@ -95,11 +97,11 @@ impl Process {
     }
 
     fn request(&self, number: u32) -> Request {
-        let Process { process, class, level, synchronous, .. } = *self;
+        let Process { process, class, level, synchronous, stripe_queue, .. } = *self;
         Request {
             operation: self.operation,
             extent: self.extent(number),
-            hints: Hints { process, class, level, synchronous, ..Hints::default() },
+            hints: Hints { process, class, level, synchronous, stripe_queue, ..Hints::default() },
             ..Request::default()
         }
     }

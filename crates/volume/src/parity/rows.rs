@@ -25,6 +25,8 @@ pub(crate) struct RowPlanner {
     pub(crate) states: MemberStates,
     /// What plans that are timed need not read, if there is such a cache.
     pub(crate) cache: Option<StripeCache>,
+    /// Whether reads of all data of a row read its parities too.
+    pub(crate) dummy_reads: bool,
 }
 
 /// A request, as the planning of rows needs it.
@@ -138,6 +140,19 @@ impl RowPlanner {
         for index in cut.first..cut.end {
             let place = wanted.place(&self.map, row.number, index, cut.from);
             self.data_io(row, cut, index, place, Io::READ_DATA, writer);
+        }
+        let whole = cut.first == 0 && cut.end == row.data;
+        if self.dummy_reads && whole && writer.detail() == Detail::Timing {
+            self.read_for_nothing(row, cut, writer);
+        }
+    }
+
+    /// Reads parity where it is the only one of a row that is not asked for: its
+    /// member goes on to the next row without a gap. Bytes need it not.
+    fn read_for_nothing(&self, row: &Row, cut: &Cut, writer: &mut PlanWriter<'_>) {
+        let extent = self.extent(row, cut);
+        for (cell, member) in row.parities() {
+            writer.io_for_nothing(member as usize, extent, content_of(cell));
         }
     }
 

@@ -247,3 +247,40 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn dummy_reads_of_parity_close_the_gaps_of_whole_rows() {
+    // Left-symmetric: the parity of rows 0, 1, 2 is on members 4, 3, 2.
+    let reads = |keys: serde_json::Value, extent: Extent| {
+        let mut layout = build("raid5", &keys, &[12_800; 5]).unwrap();
+        let plan = timed(&mut *layout, Operation::Read, extent);
+        let mut ios: Vec<(u32, u64, u64)> =
+            plan.ios().iter().map(|io| (io.member, io.extent.start.0, io.extent.sectors.0)).collect();
+        ios.sort_unstable();
+        (ios, plan.read_for_nothing().0)
+    };
+    let (on, off) = (json!({ "chunk": 4096, "dummy_parity_reads": true }), json!({ "chunk": 4096 }));
+    let three_rows = Extent::new(0, 3 * 32);
+    let (with, nothing) = reads(on.clone(), three_rows);
+    assert_eq!(with, (0..5).map(|member| (member, 0, 24)).collect::<Vec<_>>());
+    assert_eq!(nothing, 24);
+    let (without, nothing) = reads(off, three_rows);
+    assert_eq!(without, [(0, 0, 24), (1, 0, 24), (2, 0, 16), (3, 0, 8), (3, 16, 8), (4, 8, 16)]);
+    assert_eq!(nothing, 0);
+    // Of a row that is asked for in part another member is left out, too.
+    assert_eq!(reads(on.clone(), Extent::new(0, 31)).1, 7);
+    assert_eq!(reads(on, Extent::new(0, 24)).1, 0);
+}
+
+#[test]
+fn no_dummy_read_is_planned_for_bytes_or_where_parity_is_lost() {
+    let keys = json!({ "chunk": 4096, "dummy_parity_reads": true, "failed": [4] });
+    let mut layout = build("raid5", &keys, &[12_800; 5]).unwrap();
+    assert_eq!(timed(&mut *layout, Operation::Read, Extent::new(0, 32)).read_for_nothing().0, 0);
+    let mut layout =
+        build("raid5", &json!({ "chunk": 4096, "dummy_parity_reads": true }), &[12_800; 5]).unwrap();
+    let request = Request { extent: Extent::new(0, 32), ..Request::default() };
+    let mut plan = Plan::new(Detail::Bytes);
+    assert_eq!(layout.plan(&request, Below::NOTHING, &mut plan), Status::Done);
+    assert_eq!(plan.ios().len(), 4);
+}

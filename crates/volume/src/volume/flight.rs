@@ -18,6 +18,8 @@ pub(super) struct Flight {
     pub(super) changes: u64,
     pub(super) plan: Plan,
     pub(super) strands: Vec<Progress>,
+    /// What its member I/Os are told of the members' queues.
+    pub(super) stripe_queue: u32,
     /// Strands that have not finished.
     pub(super) unfinished: u32,
     status: Status,
@@ -64,6 +66,7 @@ impl Flight {
             changes: 0,
             plan: Plan::new(detail),
             strands: Vec::new(),
+            stripe_queue: 0,
             unfinished: 0,
             status: Status::Done,
             last: Completion::default(),
@@ -158,6 +161,7 @@ impl Flight {
             hints: Hints {
                 synchronous: hints.synchronous || waited_for,
                 stripe: io.row.or(hints.stripe),
+                stripe_queue: self.stripe_queue,
                 ..hints
             },
             ..Request::default()

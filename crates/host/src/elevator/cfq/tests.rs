@@ -64,6 +64,7 @@ pub(in super::super) fn tunables() -> Vec<Tunable> {
         tunable("slice_sync", [r#""20ms""#, r#""200ms""#], 1, &readers),
         tunable("slice_async_rq", ["1", "8"], 1, &writers),
         tunable("slice_idle", [r#""0s""#, r#""8ms""#], 1, &thinkers),
+        crate::elevator::coordinated::tunable(),
         tunable("queueing_detection_bug", ["true", "false"], 8, &random_readers(8)),
     ]
 }

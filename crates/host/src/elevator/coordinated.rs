@@ -1,0 +1,144 @@
+//! Coordinated queues (Qian & Wang, section 6.2): an array tells each part of a
+//! request how long a queue at its members is, and their elevators count it as
+//! distance, so that what must wait for another member anyway does not go first.
+//!
+//! The kernel's `cfq_choose_req` compares two requests at a time, the neighbours of
+//! the last one, and what arrives with what is chosen; here the least of all that
+//! wait is taken.
+
+use super::forest::{Forest, Tree};
+use crate::block::Requests;
+use fullstroke_contract::ConfigError;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// Further than any address.
+pub(super) const FURTHER: u64 = 1 << 48;
+
+/// The greatest weight: a queue of one is then further than any address.
+const MOST: u32 = 48;
+
+/// How much a request that waits elsewhere counts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct QueueWeight(u32);
+
+impl QueueWeight {
+    /// Of the key `queue_weight`.
+    pub(super) fn checked(weight: Option<u32>) -> Result<Option<QueueWeight>, ConfigError> {
+        match weight {
+            Some(weight) if weight > MOST => {
+                Err(ConfigError::new("queue_weight", format!("found {weight}; expected 0 to {MOST}")))
+            }
+            weight => Ok(weight.map(QueueWeight)),
+        }
+    }
+
+    /// The request of the least distance with its queue; of equals, the lowest.
+    /// Looks at all of the tree.
+    pub(super) fn cheapest(
+        self,
+        forest: &Forest,
+        tree: &Tree,
+        requests: &Requests,
+        distance: impl Fn(u64) -> u64,
+    ) -> Option<u32> {
+        let cost = |slot: u32| {
+            let queue = u64::from(requests[slot].stripe_queue).saturating_mul(1 << self.0);
+            distance(forest.key(slot)).saturating_add(queue)
+        };
+        std::iter::successors(forest.first(tree), |&slot| forest.next(slot)).min_by_key(|&slot| cost(slot))
+    }
+}
+
+/// The keys of the classics.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Coordinated {
+    /// With `coordinate` of the volume above: each request that waits at the member
+    /// that it names counts as 2^queue_weight sectors of distance. None unless said.
+    queue_weight: Option<u32>,
+}
+
+impl Coordinated {
+    pub(super) fn checked(self) -> Result<Option<QueueWeight>, ConfigError> {
+        QueueWeight::checked(self.queue_weight)
+    }
+}
+
+/// Somebody whose requests wait at another member, and who does not.
+#[cfg(test)]
+pub(super) fn tunable() -> super::testing::Tunable {
+    use super::testing::{Load, Process, Tunable};
+    let process = |stripe_queue, start| Process {
+        stripe_queue,
+        start,
+        span: 400_000,
+        outstanding: 60,
+        ..Process::default()
+    };
+    let processes = vec![process(0, 0), process(100, 100_000)];
+    Tunable {
+        key: "queue_weight",
+        values: ["0", "40"],
+        others: "{}",
+        load: Load { queue_depth: 1, processes },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::elevator::REGISTRY;
+    use crate::elevator::testing::{Load, Process, run};
+    use fullstroke_contract::registry::find;
+    use fullstroke_units::Time;
+    use serde_json::json;
+
+    /// The starts of what a discipline sends, where the head stands at 100, of
+    /// requests with these starts and queues elsewhere.
+    fn order(name: &str, weight: u32, requests: &[(u64, u32)]) -> Vec<u64> {
+        let one = |start, stripe_queue, begins| Process {
+            start,
+            stripe_queue,
+            count: 1,
+            begins: Time::from_nanos(begins),
+            ..Process::default()
+        };
+        let others = requests.iter().map(|&(start, queue)| one(start, queue, 1));
+        let processes = std::iter::once(one(92, 0, 0)).chain(others).collect();
+        let keys = format!(r#"{{ "queue_weight": {weight} }}"#);
+        let sent = run(name, &keys, &Load { queue_depth: 1, processes });
+        sent.iter().skip(1).map(|sent| sent.extent.start.0).collect()
+    }
+
+    #[test]
+    fn what_must_wait_elsewhere_goes_later() {
+        let requests = [(120, 3), (200, 0), (90, 1), (1000, 0)];
+        assert_eq!(order("sstf", 0, &requests), [90, 120, 200, 1000]);
+        // A request elsewhere is as far as 1,024 sectors.
+        for name in ["sstf", "scan", "c-scan"] {
+            assert_eq!(order(name, 10, &requests), [200, 1000, 90, 120], "{name}");
+        }
+    }
+
+    /// CFQ sorts what it sends in one go, which may be sixteen requests: whichever these
+    /// are.
+    #[test]
+    fn what_cfq_sends_in_one_go_waits_nowhere_else() {
+        let requests: Vec<(u64, u32)> = (0..40).map(|at| (1000 * (at + 1), at as u32 % 2)).collect();
+        let elsewhere = |weight| {
+            let sent = order("cfq", weight, &requests);
+            sent[..16].iter().filter(|&&start| start / 1000 % 2 == 0).count()
+        };
+        assert_eq!((elsewhere(0), elsewhere(20)), (8, 0));
+    }
+
+    #[test]
+    fn weights_that_no_distance_reaches_are_refused() {
+        for name in ["sstf", "scan", "c-scan", "cfq"] {
+            let entry = find("elevator", REGISTRY, "elevator", name).unwrap();
+            let keys = json!({ "queue_weight": 49 });
+            let error = (entry.build.build)(keys.as_object().unwrap(), &crate::elevator::testing::SITE);
+            assert_eq!(error.err().unwrap().key, "queue_weight");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What parts of a request are told of the queues at the members (Qian & Wang,
+//! section 6).
+
+use fullstroke_contract::Below;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Which of the members' queues bounds all parts of a request. All members are
+/// asked, not only those that a request goes to: "the maximum of all disk queue
+/// lengths" (section 6.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Coordination {
+    /// The longest: it makes little sense to serve one part early while another waits.
+    Longest,
+    /// The shortest: parts are served as early as any can be.
+    Shortest,
+}
+
+impl Coordination {
+    /// Requests that wait at the member in question.
+    #[inline]
+    pub(super) fn queue(self, below: Below<'_>, members: usize) -> u32 {
+        let queues = (0..members).map(|member| below.gauge(member)).filter(|gauge| gauge.alive);
+        let queues = queues.map(|gauge| gauge.queue_length);
+        match self {
+            Coordination::Longest => queues.max(),
+            Coordination::Shortest => queues.min(),
+        }
+        .unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Volume;
+    use crate::bytes::build;
+    use fullstroke_contract::{Cx, Effect, Extent, Gauge, Node, Out, Port, Request};
+    use fullstroke_units::Time;
+    use serde_json::json;
+
+    /// What the parts of a read of a row are told, at members with these queues.
+    fn told(coordination: Option<Coordination>, queues: [u32; 5]) -> Vec<u32> {
+        let layout = build("raid5", &json!({ "chunk": 4096 }), &[12_800; 5]).unwrap();
+        let mut volume = Volume::new(layout).coordinating(coordination);
+        let gauges =
+            queues.map(|queue_length| Gauge { queue_length, alive: queue_length < 90, ..Gauge::default() });
+        let tables = [const { None }; 5];
+        let mut out = Out::new();
+        let read = Request { extent: Extent::new(0, 32), ..Request::default() };
+        let below = Below::new(&gauges, &tables);
+        volume.submit(Time::ZERO, Port::FIRST, read, &mut Cx { below, out: &mut out });
+        let queue = |effect: Effect| match effect {
+            Effect::Issue { request, .. } => request.hints.stripe_queue,
+            other => panic!("{other:?}"),
+        };
+        out.drain().map(queue).collect()
+    }
+
+    #[test]
+    fn all_parts_are_told_the_same_queue_of_all_members_that_live() {
+        assert_eq!(told(Some(Coordination::Longest), [3, 0, 7, 1, 9]), [9; 4]);
+        assert_eq!(told(Some(Coordination::Shortest), [3, 2, 7, 1, 9]), [1; 4]);
+        assert_eq!(told(Some(Coordination::Longest), [3, 2, 7, 1, 90]), [7; 4]);
+        assert_eq!(told(None, [3, 0, 7, 1, 9]), [0; 4]);
+    }
+}
