@@ -16,7 +16,7 @@ const GIB: u64 = 1 << 21;
 
 fn new(kind: &str, keys: &Value, sectors: u64) -> Box<dyn FileSystem> {
     let keys: Keys = keys.as_object().cloned().unwrap_or_default();
-    let site = Site { capacity: Sectors(sectors), seed: Seed(1), stripe: None };
+    let site = Site { capacity: Sectors(sectors), seed: Seed(1), stripe: None, tracks: None };
     make(kind, &keys, &site).expect("the sizes here are large enough")
 }
 

@@ -253,7 +253,7 @@ mod tests {
         for (kind, keys) in [("ext2", inodes()), ("ext4", inodes()), ("xfs", Keys::new())] {
             for profile in PROFILES {
                 let run = |seed| {
-                    let site = Site { capacity: Sectors(1 << 17), seed: Seed(1), stripe: None };
+                    let site = Site { capacity: Sectors(1 << 17), seed: Seed(1), stripe: None, tracks: None };
                     let mut system = make(kind, &keys, &site).unwrap();
                     let aged = age(&mut *system, profile, Seed(seed)).unwrap();
                     let usage = system.usage();

@@ -2,13 +2,15 @@
 //! a plain model of names and pages.
 
 use crate::*;
-use fullstroke_contract::Object;
 use fullstroke_contract::registry::Keys;
+use fullstroke_contract::{Extent, Object};
+use fullstroke_tracks::{Boundaries, Builder};
 use fullstroke_units::{Bytes, Duration, Sectors, Seed, Time};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Every file system of the registry that has names, with its defaults and with the
 /// keys that change how it allocates.
@@ -23,12 +25,36 @@ fn kinds() -> Vec<(&'static str, Value)> {
     named.map(|name| (name, json!({}))).chain(variants).collect()
 }
 
+/// The same, and those that can on a device with tracks of so many sectors: no key of
+/// theirs, but of the site.
+fn kinds_and_aligned() -> Vec<(&'static str, Value)> {
+    let aligned = [
+        ("ext2", json!({ "tracks": 1003 })),
+        ("ext2", json!({ "tracks": 61, "allocation": "reservation" })),
+        ("ext4", json!({ "tracks": 1003 })),
+    ];
+    kinds().into_iter().chain(aligned).collect()
+}
+
 fn keys(value: &Value) -> Keys {
-    value.as_object().cloned().unwrap_or_default()
+    let mut keys = value.as_object().cloned().unwrap_or_default();
+    keys.remove("tracks");
+    keys
+}
+
+/// Tracks of as many sectors as `tracks` says.
+fn tracks(value: &Value, pages: u64) -> Option<Arc<Boundaries>> {
+    let (sectors, capacity) = (value["tracks"].as_u64()?, pages * PAGE_SECTORS);
+    let mut builder = Builder::default();
+    builder.push_run(Sectors(sectors), capacity / sectors).unwrap();
+    if capacity % sectors > 0 {
+        builder.push(Sectors(capacity % sectors)).unwrap();
+    }
+    Some(Arc::new(builder.finish("a test").unwrap()))
 }
 
 fn site(pages: u64, seed: u64) -> Site {
-    Site { capacity: Sectors(pages * PAGE_SECTORS), seed: Seed(seed), stripe: None }
+    Site { capacity: Sectors(pages * PAGE_SECTORS), seed: Seed(seed), stripe: None, tracks: None }
 }
 
 #[derive(Clone, Debug)]
@@ -74,6 +100,7 @@ struct Trial {
     directories: BTreeSet<Object>,
     touches: Touches,
     now: Time,
+    tracks: Option<Arc<Boundaries>>,
     /// Whether pages below the end of a file may have places that nobody wrote: XFS's
     /// room ahead, when the file goes on behind it.
     roomy: bool,
@@ -83,7 +110,9 @@ struct Trial {
 
 impl Trial {
     fn new(name: &str, value: &Value, pages: u64, seed: u64) -> Trial {
-        let system = make(name, &keys(value), &site(pages, seed)).unwrap();
+        let tracks = tracks(value, pages);
+        let site = Site { tracks: tracks.clone(), ..site(pages, seed) };
+        let system = make(name, &keys(value), &site).unwrap();
         let root = system.root();
         let mut trial = Trial {
             system,
@@ -92,6 +121,7 @@ impl Trial {
             directories: [root].into(),
             touches: Touches::new(),
             now: Time::ZERO,
+            tracks,
             roomy: name == "xfs",
             held: BTreeSet::new(),
         };
@@ -367,10 +397,23 @@ impl Trial {
             let end = self.system.attributes(file).unwrap().bytes.0.div_ceil(PAGE_BYTES);
             let hole = there.difference(written).find(|&&page| page < end);
             assert!(self.roomy || hole.is_none(), "a page that nobody wrote has a place: {hole:?}");
+            self.check_tracks(&extents);
             let waiting = extents.iter().filter(|mapped| mapped.place == Place::Delayed);
             delayed += waiting.map(|mapped| mapped.pages).sum::<u64>();
         }
         assert_eq!(delayed, usage.pages_delayed);
+    }
+
+    /// No page of a file has sectors of two tracks.
+    fn check_tracks(&self, extents: &[Mapped]) {
+        let Some(tracks) = &self.tracks else { return };
+        for mapped in extents {
+            let Place::Device(start) = mapped.place else { continue };
+            for page in 0..mapped.pages {
+                let sectors = Extent::new(start.0 + page * PAGE_SECTORS, PAGE_SECTORS);
+                assert!(!tracks.straddles(sectors), "{mapped:?}");
+            }
+        }
     }
 
     /// Removes everything that can be removed.
@@ -415,7 +458,7 @@ proptest! {
     fn any_operations_keep_all_space_accounted_for(
         steps in proptest::collection::vec(step(), 1..70), seed in 0u64..1000
     ) {
-        for (name, value) in kinds() {
+        for (name, value) in kinds_and_aligned() {
             for pages in sizes(&value) {
                 let mut trial = Trial::new(name, &value, pages, seed);
                 for step in &steps {
@@ -428,7 +471,7 @@ proptest! {
 
     #[test]
     fn when_all_is_removed_all_is_free_again(steps in proptest::collection::vec(step(), 1..150)) {
-        for (name, value) in kinds() {
+        for (name, value) in kinds_and_aligned() {
             for pages in sizes(&value) {
                 let mut trial = Trial::new(name, &value, pages, 1);
                 let root = trial.system.root();
@@ -531,4 +574,46 @@ fn raw_lies_where_it_lies_and_has_no_names() {
     let beyond = raw.write(caller, Object::DEVICE, Bytes(999 * PAGE_BYTES), Bytes(PAGE_BYTES + 1), touches);
     assert_eq!(beyond, Err(FileError::TooLarge { pages: 1001, limit: 1000 }));
     assert_eq!(touches.list(), []);
+}
+
+#[test]
+fn where_nothing_can_be_kept_off_alignment_is_refused() {
+    let value = json!({ "tracks": 1003 });
+    for name in ["xfs", "raw"] {
+        let site = Site { tracks: tracks(&value, USUAL), ..site(USUAL, 1) };
+        let error = make(name, &Keys::new(), &site).err().unwrap();
+        assert_eq!(error.key, "align", "{error}");
+    }
+}
+
+/// The tracks that the pages of a file lie on, in order.
+fn tracks_of(trial: &Trial, file: usize) -> Vec<Extent> {
+    let mut extents = Vec::new();
+    trial.system.extents(trial.file(file).unwrap(), &mut extents).unwrap();
+    let table = trial.tracks.as_ref().unwrap();
+    let pages = extents.iter().flat_map(|mapped| {
+        let Place::Device(start) = mapped.place else { panic!("{mapped:?}") };
+        (0..mapped.pages).map(move |page| table.track_at(start + Sectors(page * PAGE_SECTORS)).unwrap())
+    });
+    let mut tracks: Vec<Extent> = pages.collect();
+    tracks.dedup();
+    tracks
+}
+
+#[test]
+fn ext2_gives_whole_tracks_to_files_that_grow_side_by_side() {
+    let aligned = json!({ "tracks": 1003 });
+    let mut trial = Trial::new("ext2", &aligned, USUAL, 1);
+    trial.act(&Step::Create { directory: 0, name: 1 });
+    trial.act(&Step::Create { directory: 0, name: 2 });
+    for _ in 0..300 {
+        trial.act(&Step::Append { file: 0, pages: 1 });
+        trial.act(&Step::Append { file: 1, pages: 1 });
+    }
+    trial.check();
+    let (one, other) = (tracks_of(&trial, 0), tracks_of(&trial, 1));
+    // 124 or 125 whole blocks a track; 227 of three hundred times 3,096 bytes, and an
+    // indirect one.
+    assert_eq!((one.len(), other.len()), (2, 2), "{one:?} {other:?}");
+    assert!(one.iter().all(|track| !other.contains(track)));
 }

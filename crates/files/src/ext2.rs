@@ -27,6 +27,7 @@ use crate::tree::Tree;
 use crate::{Caller, FileError, Site, Touches};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
+use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Bytes, Random};
 use indirect::Indirect;
 use preallocation::Pool;
@@ -34,6 +35,7 @@ use reservation::{Window, Windows};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// For the registry.
 pub(crate) const SUMMARY: &str =
@@ -96,8 +98,10 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn FileSystem>, Con
     let layout = GroupLayout::new(make).map_err(|error| site.too_small(&error))?;
     let mut groups = Groups::new(layout, true);
     groups.reserve_inodes();
+    groups.keep_off(site.straddling());
     let format = Ext2 {
         groups,
+        tracks: site.tracks.clone(),
         config,
         windows: Windows::default(),
         multiblock: Mballoc::default(),
@@ -149,6 +153,8 @@ impl Extra {
 #[derive(Debug)]
 struct Ext2 {
     groups: Groups,
+    /// What is set aside for a file ends with a track.
+    tracks: Option<Arc<Boundaries>>,
     config: Config,
     windows: Windows,
     multiblock: Mballoc,
@@ -197,7 +203,7 @@ impl Ext2 {
             let got = match self.config.allocation {
                 Allocation::Preallocation => {
                     let pool = file.then_some(&mut inode.extra.pool);
-                    preallocation::block(&mut self.groups, goal, pool, touches)
+                    preallocation::block(&mut self.groups, goal, pool, self.tracks.as_deref(), touches)
                 }
                 Allocation::Reservation => {
                     let window = file.then_some(&mut inode.extra.window);

@@ -110,6 +110,7 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn FileSystem>, Con
     let layout = GroupLayout::new(make).map_err(|error| site.too_small(&error))?;
     let mut groups = Groups::new(layout, false);
     groups.reserve_inodes();
+    groups.keep_off(site.straddling());
     let format = Ext4 { groups, config, multiblock: Mballoc::default(), random: site.seed.stream("ext4") };
     let mut tree = Tree::new(format, Extra::new(0), None);
     tree.furnish().map_err(|error| site.too_small(&error))?;

@@ -80,6 +80,18 @@ impl Groups {
         Some(blocks)
     }
 
+    /// What `mkfs` was told to give to no file, ascending; metadata stay where they are.
+    pub(crate) fn keep_off(&mut self, blocks: impl Iterator<Item = u64>) {
+        let end = self.layout.blocks;
+        for block in blocks.take_while(|&block| block < end) {
+            let (group, within) = self.layout.within(block..block + 1);
+            if self.build(group).blocks.runs().contains(within.start) {
+                self.take(block..block + 1, &mut Touches::new());
+                self.hidden.push(block..block + 1);
+            }
+        }
+    }
+
     pub(crate) fn count(&self) -> u32 {
         self.layout.groups
     }

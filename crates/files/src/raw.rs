@@ -22,6 +22,7 @@ pub struct Config {}
 
 pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn FileSystem>, ConfigError> {
     let Config {} = read(keys)?;
+    site.refuse_tracks("raw")?;
     if site.pages() == 0 {
         return Err(site.too_small(&FileError::NoSpace { needed: 1, free: 0 }));
     }
@@ -83,6 +84,11 @@ impl FileSystem for Raw {
         self.check(object)?;
         self.map(0..self.pages, out);
         Ok(())
+    }
+    fn piece_at(&self, object: Object, page: u64) -> Option<Mapped> {
+        self.check(object).ok()?;
+        let place = Place::Device(Lbn(page * PAGE_SECTORS));
+        (page < self.pages).then(|| Mapped { page, pages: self.pages - page, place })
     }
     fn metadata(&self) -> Vec<Range<u64>> {
         Vec::new()

@@ -171,6 +171,9 @@ pub trait FileSystem: Send {
     /// Where all pages of an object lie: ascending, delayed ones too, holes left
     /// out.
     fn extents(&self, object: Object, out: &mut Vec<Mapped>) -> Result<(), FileError>;
+    /// The pages of an object from `page` on that lie behind each other on the device,
+    /// and where; `None` if it has no place there.
+    fn piece_at(&self, object: Object, page: u64) -> Option<Mapped>;
     /// Pages of the device that are metadata, in any order: fixed ones, and those of
     /// files' mappings. Pages of directories belong to the directory's extents.
     fn metadata(&self) -> Vec<Range<u64>>;

@@ -181,6 +181,14 @@ impl<F: Format> FileSystem for Tree<F> {
         Ok(())
     }
 
+    fn piece_at(&self, object: Object, page: u64) -> Option<Mapped> {
+        let map = &self.inode(object).ok()?.map;
+        let piece = map.pieces().get(map.index_from(page)).filter(|piece| piece.page <= page)?;
+        let within = page - piece.page;
+        let place = Place::Device(Lbn((piece.block + within) * PAGE_SECTORS));
+        Some(Mapped { page, pages: piece.pages - within, place })
+    }
+
     fn metadata(&self) -> Vec<Range<u64>> {
         let mut ranges = self.format.metadata();
         let mapping = self.inodes.values().flat_map(|inode| self.format.mapping(inode));

@@ -121,6 +121,7 @@ pub(crate) struct Align {
 
 pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn FileSystem>, ConfigError> {
     let config: Config = read(keys)?;
+    site.refuse_tracks("xfs")?;
     let align = config.align(site)?;
     let pages = site.pages();
     // 16 MiB (`XFS_MIN_DATA_BLOCKS` and its log), 300 MiB with xfsprogs from 5.19 on.

@@ -188,7 +188,7 @@ fn fragment(line: &str) -> Option<Fragment> {
 /// The same script on ours.
 fn ours(pair: &Pair, script: &Script) -> (Vec<Laid>, u64) {
     let keys: Keys = pair.keys.as_object().cloned().unwrap();
-    let site = Site { capacity: Sectors(DEVICE_BYTES / 512), seed: Seed(1), stripe: None };
+    let site = Site { capacity: Sectors(DEVICE_BYTES / 512), seed: Seed(1), stripe: None, tracks: None };
     let mut system = make(pair.kind, &keys, &site).unwrap();
     Player::new(&mut *system, Time::ZERO).play_all(script).unwrap();
     (laid_out(&*system).unwrap(), system.regions().pages)

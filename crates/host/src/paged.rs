@@ -101,7 +101,7 @@ impl PagedDevice {
 
     fn access(&self, extent: Extent) -> Access {
         let bytes = |sectors: u64| sectors * SECTOR_BYTES;
-        Access { offset: bytes(extent.start.0), bytes: bytes(extent.sectors.0), size: bytes(self.capacity.0) }
+        Access::new(bytes(extent.start.0), bytes(extent.sectors.0), bytes(self.capacity.0))
     }
 
     /// What a request needs of the cache is done: it is answered, or goes on to

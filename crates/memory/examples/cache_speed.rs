@@ -46,8 +46,7 @@ impl Bench {
 
     /// Reads pages; what is missing comes at once.
     fn read(&mut self, first: u64, pages: u64, size: u64) {
-        let access =
-            Access { offset: first * PAGE_BYTES, bytes: pages * PAGE_BYTES, size: size * PAGE_BYTES };
+        let access = Access::new(first * PAGE_BYTES, pages * PAGE_BYTES, size * PAGE_BYTES);
         let _ = self.cache.read(Time::ZERO, self.file, access, Ticket(0), &mut self.out);
         while let Some(read) = self.out.reads.pop() {
             self.cache.read_done(Time::ZERO, read.id, read.run, Status::Done, &mut self.out);

@@ -114,7 +114,7 @@ impl Replay {
     }
 
     fn make(&mut self, call: Call) -> Answer {
-        let access = |offset, bytes| Access { offset, bytes, size: SIZE };
+        let access = |offset, bytes| Access::new(offset, bytes, SIZE);
         let (now, ticket) = (self.now, Ticket(0));
         let answer = match call {
             Call::Read { offset, bytes } => {

@@ -17,7 +17,7 @@ use crate::device::{Device, IoId, Queue};
 use crate::dirty::DirtyObjects;
 use crate::out::Out;
 use crate::pages::{Pages, flag};
-use crate::read_ahead::{Clip, Plan, ReadAhead};
+use crate::read_ahead::{Cuts, Plan, ReadAhead};
 use crate::replacement::Replacement;
 use crate::run::Run;
 use crate::write_back::WriteBack;
@@ -40,6 +40,15 @@ pub struct Access {
     /// How long the file is, in bytes: what lies behind is not on the device. A
     /// write is told the length before it.
     pub size: u64,
+    /// Where windows of read-ahead end early; nothing to a write.
+    pub cuts: Cuts,
+}
+
+impl Access {
+    /// Bytes of a file that is `size` bytes long, whose windows end where they would.
+    pub fn new(offset: u64, bytes: u64, size: u64) -> Access {
+        Access { offset, bytes, size, cuts: Cuts::NONE }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -60,8 +69,7 @@ struct OpenFile {
 ///   [`wake`](Cache::wake), [`push`](Cache::push), [`pull`](Cache::pull),
 ///   [`pull_any`](Cache::pull_any).
 /// - **At once**: [`open`](Cache::open), [`close`](Cache::close),
-///   [`discard`](Cache::discard), [`invalidate`](Cache::invalidate),
-///   [`set_clip`](Cache::set_clip).
+///   [`discard`](Cache::discard), [`invalidate`](Cache::invalidate).
 /// - **Out**: what is to be read and written, and who is woken ([`Out`]);
 ///   [`next_wake`](Cache::next_wake).
 /// - **Getters**: [`gauges`](Cache::gauges), [`counters`](Cache::counters),
@@ -84,7 +92,6 @@ pub struct Cache {
     replacement: Box<dyn Replacement>,
     read_ahead: Box<dyn ReadAhead>,
     write_back: Box<dyn WriteBack>,
-    clip: Option<Box<dyn Clip>>,
     dirty: DirtyObjects,
     device: Device,
     files: Slots<OpenFile>,
@@ -116,7 +123,6 @@ impl Cache {
             replacement,
             read_ahead,
             write_back,
-            clip: None,
             dirty: DirtyObjects::default(),
             device: Device::new(queue),
             files: Slots::default(),
@@ -143,11 +149,6 @@ impl Cache {
             "a file is closed while an operation on it waits"
         );
         self.files.take(file.0);
-    }
-
-    /// Cuts windows of read-ahead from now on, or no more.
-    pub fn set_clip(&mut self, clip: Option<Box<dyn Clip>>) {
-        self.clip = clip;
     }
 
     /// Whether all pages of a run are held, and what they hold is there.

@@ -32,4 +32,5 @@ pub use config::{LIMIT_LEAST, MemoryKeys, Policy};
 pub use counters::{Counters, Gauges};
 pub use device::{IoId, Queue};
 pub use out::{Answer, Io, Out, Ticket, Why, Woken};
+pub use read_ahead::Cuts;
 pub use run::{PAGE_BYTES, Run, pages_in};

@@ -23,17 +23,41 @@ mod v2_4;
 mod tables;
 
 use crate::pages::Pages;
-use crate::run::Run;
 use fullstroke_contract::registry::{Entry, Keys, schema_of};
 use fullstroke_contract::{ConfigError, Object};
 
-/// Where windows end early, such as at the boundaries of tracks: a hook for those
-/// who know how a file lies.
-pub trait Clip: Send {
-    /// How many of the pages of a window that is about to be opened are read, from
-    /// its first on; at least 1. The reader that opens it wants the first `wanted`
-    /// of them now, 0 if it reads ahead only.
-    fn clip(&self, window: Run, wanted: u64) -> u64;
+/// Pages of a file at which windows end early, such as those where another track
+/// begins: the next few from where a read is, ascending. Who knows how a file lies
+/// says them with each read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cuts([u64; Cuts::MOST]);
+
+impl Cuts {
+    /// So many are known at most: a window that is open ends at the first, the next at
+    /// the second, and a read may begin before the end of what it has asked for.
+    pub const MOST: usize = 4;
+    /// Windows end where they would.
+    pub const NONE: Cuts = Cuts([u64::MAX; Cuts::MOST]);
+
+    /// The first of these.
+    pub fn of(pages: impl Iterator<Item = u64>) -> Cuts {
+        let mut cuts = Cuts::NONE;
+        cuts.0.iter_mut().zip(pages).for_each(|(cut, page)| *cut = page);
+        cuts
+    }
+
+    /// How many of the pages of a window are read, from its first on. The first
+    /// `wanted` of them are no read-ahead.
+    fn clip(&self, first: u64, pages: u64, wanted: u64) -> u64 {
+        let next = self.0.iter().find(|&&cut| cut > first);
+        next.map_or(pages, |cut| (cut - first).max(wanted).min(pages))
+    }
+}
+
+impl Default for Cuts {
+    fn default() -> Cuts {
+        Cuts::NONE
+    }
 }
 
 /// What the reader has come upon.
@@ -69,18 +93,15 @@ pub struct Ask<'a> {
     /// What is held.
     pub pages: &'a Pages,
     /// Where windows end early.
-    pub clip: Option<&'a dyn Clip>,
+    pub cuts: Cuts,
 }
 
 impl Ask<'_> {
     /// How long a window is when it has been cut: at the end of the object and
-    /// where [`Clip`] says.
+    /// where [`Cuts`] say.
     fn clipped(&self, first: u64, pages: u64) -> u64 {
         let wanted = (self.index + self.wanted).saturating_sub(first).min(pages);
-        match self.clip {
-            Some(clip) if pages > 0 => clip.clip(Run::new(self.object, first, pages), wanted).clamp(1, pages),
-            _ => pages,
-        }
+        self.cuts.clip(first, pages, wanted)
     }
 }
 

@@ -64,11 +64,8 @@ impl World {
         let mut random = Seed(7).stream("operations");
         for number in 0..3000 {
             let file = self.files[random.below(u64::from(FILES)) as usize];
-            let access = Access {
-                offset: random.below(1000) * 4000,
-                bytes: 1 + random.below(16 * PAGE_BYTES),
-                size: 1100 * PAGE_BYTES,
-            };
+            let access =
+                Access::new(random.below(1000) * 4000, 1 + random.below(16 * PAGE_BYTES), 1100 * PAGE_BYTES);
             let ticket = Ticket(number);
             let answer = match number % 50 {
                 0 => self.cache.fsync(self.now, Object(3), ticket, &mut self.out),

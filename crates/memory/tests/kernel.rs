@@ -114,11 +114,8 @@ fn by_model(reads: &Reads, read_ahead_kb: u64, max_sectors_kb: u64) -> Vec<u64> 
         Some(Policy::Table(read_ahead.iter().map(|&(key, value)| (key.to_owned(), value.into())).collect()));
     let mut cache = Cache::new(&keys, Queue::default()).expect("keys of today");
     let (file, mut out) = (cache.open(Object(1)), Out::default());
-    let access = |&(first, pages): &(u64, u64)| Access {
-        offset: first * PAGE_BYTES,
-        bytes: pages * PAGE_BYTES,
-        size: SIZE * PAGE_BYTES,
-    };
+    let access =
+        |&(first, pages): &(u64, u64)| Access::new(first * PAGE_BYTES, pages * PAGE_BYTES, SIZE * PAGE_BYTES);
     reads
         .iter()
         .map(|read| {

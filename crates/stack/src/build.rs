@@ -211,6 +211,7 @@ impl Stack {
         let ground = Ground {
             capacity: self.volume.capacity().map_err(fail)?,
             stripe: stripe.and_then(stripe_of),
+            tracks: self.volume.as_drive().filter(|_| self.controller.is_none()).map(Model::tracks),
             seed: self.seed(),
             start: Duration::ZERO,
             terms,

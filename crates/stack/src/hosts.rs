@@ -158,7 +158,7 @@ impl Hosts {
             let Region { sectors, .. } = regions.of(Port::of(index));
             let seed = seed.of(&format!("host {}", host.keys.name));
             let start = host.keys.start;
-            let ground = Ground { capacity: sectors, stripe: None, seed, start, terms };
+            let ground = Ground { capacity: sectors, stripe: None, tracks: None, seed, start, terms };
             let programs =
                 host.upper.programs(&host.workloads, (&host.layer, ""), &ground, &mut numbers, &place)?;
             let underneath = Underneath { capacity: sectors, drive: false, stripes: None, tracks: None };

@@ -2,11 +2,12 @@
 
 use crate::StackError;
 use crate::workloads::{Numbers, Place, Workloads};
-use fullstroke_contract::ConfigError;
+use fullstroke_contract::{ConfigError, TrackTable};
 use fullstroke_files::{REGISTRY, Site};
 use fullstroke_host::HostConfig;
 use fullstroke_units::{Duration, Sectors, Seed, Time};
 use fullstroke_vfs::{Equipment, FilesConfig, Vfs};
+use std::sync::Arc;
 
 /// A host above its block layer: what its table says.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,6 +21,8 @@ pub(crate) struct Ground {
     pub capacity: Sectors,
     /// How they are striped, if the host can know it.
     pub stripe: Option<fullstroke_files::Stripe>,
+    /// Its tracks, if it is a single drive.
+    pub tracks: Option<Arc<dyn TrackTable>>,
     pub seed: Seed,
     /// When its programs begin, at the earliest.
     pub start: Duration,
@@ -74,10 +77,11 @@ impl UpperConfig {
             let files = self.files.as_ref().ok_or_else(|| no_files(&name).below(at))?;
             let cache = host.cache().map_err(|error| error.below(at))?;
             let cache = cache.ok_or_else(|| no_memory(&name).below(at))?;
-            let site =
-                Site { capacity: ground.capacity, seed: ground.seed.of("files"), stripe: ground.stripe };
+            let seed = ground.seed.of("files");
+            let site = Site { capacity: ground.capacity, seed, stripe: ground.stripe, tracks: None };
             let Terms { counted_from, aged } = ground.terms;
-            let equipment = Equipment { files, cache, site, aged, counted_from };
+            let tracks = ground.tracks.clone();
+            let equipment = Equipment { files, cache, site, tracks, aged, counted_from };
             Vfs::new(started, equipment).map(Some).map_err(|error| error.below("files").below(at))
         };
         build().map_err(|error| place.error(error))

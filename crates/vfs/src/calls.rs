@@ -200,7 +200,8 @@ impl Kernel {
             return Ok(bytes);
         }
         self.threads[process].copied = bytes;
-        self.push(process, [Task::Read(file.file, Access { offset, bytes, size })]);
+        let cuts = self.cuts(file.object, offset / PAGE_BYTES);
+        self.push(process, [Task::Read(file.file, Access { offset, bytes, size, cuts })]);
         Ok(bytes)
     }
 
@@ -230,7 +231,7 @@ impl Kernel {
             self.push(process, [Task::PassCache { run, drop: true }, direct, Task::Invalidate(run)]);
         } else {
             self.threads[process].copied = bytes;
-            self.push(process, [Task::Write(file.file, Access { offset, bytes, size })]);
+            self.push(process, [Task::Write(file.file, Access::new(offset, bytes, size))]);
         }
         if file.how.durable {
             self.push(process, [Task::SyncObject(file.object), Task::Durable(file.object)]);

@@ -5,9 +5,9 @@ use crate::kernel::{Flight, Kernel, PAGE_SECTORS};
 use crate::task::{Owner, Task};
 use fullstroke_contract::{Extent, Hints, Object, Operation, Out, Request, RequestId, Status};
 use fullstroke_files::{Mapped, Place};
-use fullstroke_memory::{Io, Run, Why};
+use fullstroke_memory::{Cuts, Io, Run, Why};
 use fullstroke_programs::CallKind;
-use fullstroke_units::{SECTOR_BYTES, Time};
+use fullstroke_units::{SECTOR_BYTES, Sectors, Time};
 
 impl Kernel {
     /// The cache wants something read or written. Metadata have their place; pages of
@@ -41,6 +41,20 @@ impl Kernel {
             }
         }
         self.ready.push_back(thread);
+    }
+
+    /// Where windows of read-ahead from `page` of a file on end: at the page on or behind
+    /// which another track begins, or the file goes on elsewhere.
+    pub fn cuts(&self, object: Object, page: u64) -> Cuts {
+        let Some(tracks) = &self.tracks else { return Cuts::NONE };
+        let next = |page: u64| {
+            let Mapped { pages, place, .. } = self.fs.piece_at(object, page)?;
+            let Place::Device(start) = place else { return None };
+            let boundary = tracks.boundary_from(start + Sectors(1))?;
+            let whole = (boundary.0 - start.0) / PAGE_SECTORS;
+            Some(page + whole.clamp(1, pages))
+        };
+        Cuts::of(std::iter::successors(next(page), |&page| next(page)))
     }
 
     /// Requests for what the cache wants, piece by piece.

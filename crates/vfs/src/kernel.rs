@@ -7,8 +7,10 @@ use crate::task::{Owner, Task, Threads};
 use fullstroke_contract::{Hints, Object, Slots};
 use fullstroke_files::{Caller, FileSystem, Mapped, SyncPlan, Touch, Touches};
 use fullstroke_memory::{Cache, IoId, Out as CacheOut, PAGE_BYTES, Run};
+use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Duration, SECTOR_BYTES, Sectors, Time};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 /// Sectors of a page.
 pub(crate) const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
@@ -68,6 +70,8 @@ pub(crate) struct Kernel {
     pub cache: Cache,
     pub capacity: Sectors,
     pub settings: Settings,
+    /// Tracks with which windows of read-ahead end.
+    pub tracks: Option<Arc<Boundaries>>,
     pub files: OpenFiles,
     pub threads: Threads,
     /// Threads that go on, in order.
@@ -100,6 +104,7 @@ impl Kernel {
             cache,
             capacity,
             settings,
+            tracks: None,
             files: OpenFiles::default(),
             threads: Threads::default(),
             ready: VecDeque::new(),

@@ -7,13 +7,14 @@ use crate::readings;
 use crate::series::Series;
 use crate::tally::Tally;
 use fullstroke_contract::{
-    Alarms, Completion, ConfigError, Counters, Cx, Node, Out, Port, Source, SourceError, Wake,
+    Alarms, Completion, ConfigError, Counters, Cx, Node, Out, Port, Source, SourceError, TrackTable, Wake,
 };
 use fullstroke_files::Site;
 use fullstroke_memory::{Cache, PAGE_BYTES};
 use fullstroke_programs::{Answer, CallKind, Events, Next, Program, Turn};
 use fullstroke_units::{Duration, Time};
 use std::any::Any;
+use std::sync::Arc;
 
 /// A program of a host.
 pub struct Started {
@@ -41,6 +42,8 @@ pub struct Equipment<'a> {
     pub cache: Cache,
     /// Where the file system is made.
     pub site: Site,
+    /// The tracks of the drive below, if it is one.
+    pub tracks: Option<Arc<dyn TrackTable>>,
     /// Whether it is aged, if its keys say so: what is made to see whether it can be
     /// need not be.
     pub aged: bool,
@@ -111,13 +114,16 @@ impl Vfs {
     /// A device that is too small for the file system, at its key; files that do not
     /// fit, at ``.
     pub fn new(started: Vec<Started>, equipment: Equipment<'_>) -> Result<Vfs, ConfigError> {
-        let Equipment { files, cache, site, aged, counted_from } = equipment;
+        let Equipment { files, cache, site, tracks, aged, counted_from } = equipment;
+        let tracks = files.tracks(tracks.as_deref())?;
+        let site = Site { tracks: tracks.clone().filter(|_| files.aligns()), ..site };
         let mut fs = files.build(&site, aged)?;
         for one in &started {
             lay_out(&mut *fs, &one.program.laid_out())
                 .map_err(|error| ConfigError::new("", format!("files of `{}`: {error}", one.name)))?;
         }
         let mut kernel = Kernel::new(fs, cache, site.capacity, files.settings());
+        kernel.tracks = tracks.filter(|_| files.aligns_read_ahead());
         let mut processes = Vec::new();
         let mut running = Vec::new();
         for (index, started) in started.into_iter().enumerate() {

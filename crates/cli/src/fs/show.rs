@@ -107,7 +107,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let seed = Seed(arguments.seed);
     let capacity = Sectors(arguments.size.0 / SECTOR_BYTES);
     let keys: Keys = arguments.set.iter().cloned().collect();
-    let site = Site { capacity, seed, stripe: arguments.stripe };
+    let site = Site { capacity, seed, stripe: arguments.stripe, tracks: None };
     let mut system = make(&arguments.kind, &keys, &site).map_err(Failure::input)?;
     let aged = match &arguments.age {
         Some(name) => {

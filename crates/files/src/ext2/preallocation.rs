@@ -1,7 +1,9 @@
 //! ext2 up to Linux 2.6.23: `ext2_new_block` and its pre-allocation.
 
 use crate::groups::{FreeBlocks, Groups};
-use crate::{FileError, Touches};
+use crate::{FileError, PAGE_SECTORS, Touches};
+use fullstroke_tracks::Boundaries;
+use fullstroke_units::Lbn;
 use std::ops::Range;
 
 /// `EXT2_DEFAULT_PREALLOC_BLOCKS`, the block asked for included.
@@ -28,21 +30,65 @@ impl Pool {
 }
 
 /// One block at `goal`, from the file's pool or near it (`ext2_alloc_block`).
-/// Directories have no pool.
+/// Directories have no pool. With `tracks` a pool is the rest of a track.
 pub(super) fn block(
     groups: &mut Groups,
     goal: u64,
     pool: Option<&mut Pool>,
+    tracks: Option<&Boundaries>,
     touches: &mut Touches,
 ) -> Result<Range<u64>, FileError> {
     let Some(pool) = pool else { return new_block(groups, goal, 1, touches) };
     if pool.run.is_empty() || (goal != pool.run.start && goal + 1 != pool.run.start) {
         pool.discard(groups, touches);
-        pool.run = new_block(groups, goal, BLOCKS, touches)?;
+        let track = tracks.and_then(|tracks| new_track(groups, goal, tracks, touches));
+        pool.run = match track {
+            Some(track) => track,
+            None => new_block(groups, goal, BLOCKS, touches)?,
+        };
     }
     let block = pool.run.start;
     pool.run.start += 1;
     Ok(block..block + 1)
+}
+
+/// The first block of a track at `goal` or behind it, then from the beginning of the
+/// device on, that is free, and those behind it up to the end of the track or a used
+/// one: "pre-allocation looks for the first block of a track [...] and then allocates
+/// this track" (Qian & Wang, section 4.2). `None` if no track's first block is free.
+fn new_track(
+    groups: &mut Groups,
+    goal: u64,
+    tracks: &Boundaries,
+    touches: &mut Touches,
+) -> Option<Range<u64>> {
+    let goal = if goal < groups.layout.blocks { goal } else { 0 };
+    let first = groups.layout.group_of(goal);
+    let track = (0..=groups.count()).find_map(|step| {
+        let group = (first + step) % groups.count();
+        if groups.counts(group).blocks == 0 {
+            return None;
+        }
+        let start = groups.layout.first_block(group);
+        let from = if step == 0 { goal } else { start };
+        let end = groups.layout.end_of_group(start);
+        let runs = groups.blocks(group, touches);
+        let whole = tracks_from(tracks, from).take_while(|track| track.start < end);
+        let mut free = whole.filter_map(|track| {
+            let run = runs.runs().run_at(track.start.checked_sub(start)?)?;
+            Some(track.start..track.end.min(end).min(start + run.end))
+        });
+        free.next()
+    })?;
+    groups.take(track.clone(), touches);
+    Some(track)
+}
+
+/// The blocks that lie wholly on each track that begins at a block or behind it.
+fn tracks_from(tracks: &Boundaries, block: u64) -> impl Iterator<Item = Range<u64>> + '_ {
+    let all = tracks.tracks_from(Lbn(block * PAGE_SECTORS));
+    all.map(|track| track.start.0.div_ceil(PAGE_SECTORS)..track.end().0 / PAGE_SECTORS)
+        .filter(move |track| track.start >= block && !track.is_empty())
 }
 
 /// A block near `goal`, and the free ones behind it up to `count`

@@ -33,7 +33,7 @@ fn what_is_wrong_is_named_with_its_line() {
 
 #[test]
 fn a_script_is_played_and_its_failure_has_the_line() {
-    let site = Site { capacity: Sectors(1 << 20), seed: Seed(1), stripe: None };
+    let site = Site { capacity: Sectors(1 << 20), seed: Seed(1), stripe: None, tracks: None };
     for kind in ["ext2", "ext4", "xfs"] {
         let mut system = make(kind, &Keys::new(), &site).unwrap();
         let script = Script::parse(
@@ -52,7 +52,7 @@ fn a_script_is_played_and_its_failure_has_the_line() {
 #[test]
 fn reservation_windows_double_and_keep_clear_of_each_other() {
     let keys = Keys::from_iter([("allocation".to_owned(), "reservation".into())]);
-    let site = Site { capacity: Sectors(1 << 21), seed: Seed(1), stripe: None };
+    let site = Site { capacity: Sectors(1 << 21), seed: Seed(1), stripe: None, tracks: None };
     let mut system = make("ext2", &keys, &site).unwrap();
     let script =
         Script::parse("open a\nopen b\nrepeat 119\nappend a 4KiB\nappend b 4KiB\nend\nclose a").unwrap();
@@ -91,7 +91,7 @@ proptest::proptest! {
     #[test]
     fn whatever_is_read_is_played_or_refused(lines in proptest::collection::vec(line(), 1..40)) {
         let _ = Script::parse(&lines.join("\n"));
-        let site = Site { capacity: Sectors(1 << 16), seed: Seed(1), stripe: None };
+        let site = Site { capacity: Sectors(1 << 16), seed: Seed(1), stripe: None, tracks: None };
         for kind in ["raw", "ext2", "ext4", "xfs"] {
             let mut system = make(kind, &Keys::new(), &site).unwrap();
             let mut player = Player::new(&mut *system, Time::ZERO);

@@ -24,6 +24,7 @@ impl Cache {
             offset: access.offset,
             bytes,
             size: access.size.div_ceil(crate::run::PAGE_BYTES),
+            cuts: access.cuts,
             again: if self.read_ahead.watches() { first } else { Plan::NEVER },
             ..Operation::new(ticket, Kind::Read, Run::new(object, first, end - first))
         };
@@ -98,7 +99,7 @@ impl Cache {
             due,
             size: read.size,
             pages: &self.pages,
-            clip: self.clip.as_deref(),
+            cuts: read.cuts,
         };
         self.read_ahead.ask(&ask, &mut plan);
         if due || plan.again != Plan::NEVER {

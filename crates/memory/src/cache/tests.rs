@@ -167,7 +167,7 @@ impl World {
     }
 
     fn access(&self, file: usize, at: u64, bytes: u64) -> Access {
-        Access { offset: at * 700, bytes, size: self.sizes[file % OBJECTS as usize] }
+        Access::new(at * 700, bytes, self.sizes[file % OBJECTS as usize])
     }
 
     /// One of the I/Os that are under way ends, or its first pages do.
@@ -351,7 +351,7 @@ fn cache(limit: u64) -> Cache {
 fn a_read_is_a_miss_then_a_hit() {
     let (mut cache, mut out) = (cache(1000), Out::default());
     let file = cache.open(Object(1));
-    let access = Access { offset: 0, bytes: PAGE_BYTES, size: 100 * PAGE_BYTES };
+    let access = Access::new(0, PAGE_BYTES, 100 * PAGE_BYTES);
     let asked = cache.read(Time::ZERO, file, access, Ticket(1), &mut out);
     assert_eq!(asked, Answer::Waits);
     let read = out.reads[0];
@@ -392,7 +392,7 @@ fn fsync_tells_of_pages_that_could_not_be_written() {
 fn a_write_of_part_of_a_page_reads_it_first_where_the_file_has_more_of_it() {
     let (mut cache, mut out) = (cache(1000), Out::default());
     let file = cache.open(Object(1));
-    let write = |offset: u64, bytes: u64| Access { offset, bytes, size: 10 * PAGE_BYTES };
+    let write = |offset: u64, bytes: u64| Access::new(offset, bytes, 10 * PAGE_BYTES);
     // From the middle of page 0 to the middle of page 2: both ends are read.
     let access = write(2000, 2 * PAGE_BYTES);
     assert_eq!(cache.write(Time::ZERO, file, access, false, Ticket(1), &mut out), Answer::Waits);
@@ -433,7 +433,7 @@ fn a_file_read_in_order_costs_a_few_stretches_whatever_its_length() {
     let file = cache.open(Object(1));
     let size = 80_000 * PAGE_BYTES;
     for page in 0..80_000 {
-        let access = Access { offset: page * PAGE_BYTES, bytes: PAGE_BYTES, size };
+        let access = Access::new(page * PAGE_BYTES, PAGE_BYTES, size);
         let _ = cache.read(Time::ZERO, file, access, Ticket(page), &mut out);
         for read in std::mem::take(&mut out.reads) {
             cache.read_done(Time::ZERO, read.id, read.run, Status::Done, &mut out);
@@ -457,7 +457,7 @@ fn kept_of_both(replacement: &str, plain: bool) -> Vec<bool> {
     let file = cache.open(Object(1));
     cache.push(now, Run::new(Object(1), 0, 100), Place::Usual, Arrival::Here, &mut out);
     for page in 0..60 {
-        let access = Access { offset: page * PAGE_BYTES, bytes: PAGE_BYTES, size };
+        let access = Access::new(page * PAGE_BYTES, PAGE_BYTES, size);
         assert_eq!(cache.read(now, file, access, Ticket(0), &mut out), Answer::Done);
         if page % 3 == 0 {
             cache.push(now, Run::new(Object(2), page, 1), Place::Usual, Arrival::Here, &mut out);

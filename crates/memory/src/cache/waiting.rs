@@ -3,7 +3,7 @@
 use super::Cache;
 use crate::out::{Answer, Out, Ticket, Woken};
 use crate::pages::flag;
-use crate::read_ahead::Plan;
+use crate::read_ahead::{Cuts, Plan};
 use crate::run::Run;
 use crate::write_back::Dirtier;
 use fullstroke_contract::{Object, Status};
@@ -73,6 +73,8 @@ pub(super) struct Operation {
     /// the one behind that of which it was asked last.
     pub again: u64,
     pub asked: u64,
+    /// Where windows end early.
+    pub cuts: Cuts,
     /// Whether it waits for what it wrote back.
     pub settling: bool,
     /// Whether its writer is to be asked whether it may go on, and as whom.
@@ -100,6 +102,7 @@ impl Operation {
             end: run.end(),
             again: Plan::NEVER,
             asked: 0,
+            cuts: Cuts::NONE,
             settling: false,
             balancing: false,
             dirtier: Dirtier::default(),

@@ -1,7 +1,7 @@
 //! A reader that finds each page as soon as it asks for it, to hold tables of
 //! expected windows against: what a read-ahead answers, in words of the table.
 
-use super::{Ask, Clip, Found, Plan, REGISTRY, ReadAhead};
+use super::{Ask, Cuts, Found, Plan, REGISTRY, ReadAhead};
 use crate::pages::Pages;
 use crate::run::{PAGE_BYTES, Run};
 use fullstroke_contract::Object;
@@ -17,22 +17,13 @@ pub struct Reader {
     policy: Box<dyn ReadAhead>,
     pages: Pages,
     size: u64,
-    clip: Option<Every>,
+    /// Cuts at all multiples.
+    every: Option<u64>,
     opened: Vec<Opened>,
 }
 
 const OBJECT: Object = Object(5);
 const LIST: u8 = 0;
-
-/// Boundaries at all multiples.
-struct Every(u64);
-
-impl Clip for Every {
-    fn clip(&self, window: Run, wanted: u64) -> u64 {
-        let to_boundary = self.0 - window.first % self.0;
-        to_boundary.max(wanted)
-    }
-}
 
 impl Reader {
     pub fn new(name: &str, size: u64) -> Reader {
@@ -43,11 +34,11 @@ impl Reader {
         let keys: Keys = keys.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
         let mut policy = (find("read_ahead", REGISTRY, "read_ahead", name).unwrap().build)(&keys).unwrap();
         policy.opened(0);
-        Reader { policy, pages: Pages::default(), size, clip: None, opened: Vec::new() }
+        Reader { policy, pages: Pages::default(), size, every: None, opened: Vec::new() }
     }
 
     pub fn clipped_at(mut self, multiples: u64) -> Reader {
-        self.clip = Some(Every(multiples));
+        self.every = Some(multiples);
         self
     }
 
@@ -96,7 +87,8 @@ impl Reader {
         }
         let mut plan = Plan::default();
         plan.clear();
-        let clip = self.clip.as_ref().map(|clip| clip as &dyn Clip);
+        let cuts =
+            self.every.map_or(Cuts::NONE, |every| Cuts::of((index / every + 1..).map(|at| at * every)));
         let ask = Ask {
             file: 0,
             object: OBJECT,
@@ -106,7 +98,7 @@ impl Reader {
             due,
             size: self.size,
             pages: &self.pages,
-            clip,
+            cuts,
         };
         self.policy.ask(&ask, &mut plan);
         if due || plan.again != Plan::NEVER {

@@ -79,7 +79,7 @@ impl World {
 
     /// Writes pages, and goes on when the writer may.
     fn write(&mut self, file: FileId, first: u64, pages: u64) {
-        let access = Access { offset: first * PAGE_BYTES, bytes: pages * PAGE_BYTES, size: 0 };
+        let access = Access::new(first * PAGE_BYTES, pages * PAGE_BYTES, 0);
         self.out.woken.clear();
         let answer = self.cache.write(self.now, file, access, false, Ticket(first), &mut self.out);
         self.take();

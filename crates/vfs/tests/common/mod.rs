@@ -14,7 +14,7 @@ pub const CAPACITY: Sectors = Sectors((128 << 20) / SECTOR_BYTES);
 
 /// Where file systems are made in these tests.
 pub fn site(seed: u64) -> Site {
-    Site { capacity: CAPACITY, seed: Seed(seed), stripe: None }
+    Site { capacity: CAPACITY, seed: Seed(seed), stripe: None, tracks: None }
 }
 
 /// A program that begins 3 ms after the host.
@@ -31,8 +31,14 @@ pub fn host(files: Value, pages: u64, seed: u64, program: Box<dyn Program>) -> V
         workload: 0,
         first_process: 0,
     };
-    let equipment =
-        Equipment { files: &files, cache, site: site(seed), aged: true, counted_from: Time::ZERO };
+    let equipment = Equipment {
+        files: &files,
+        cache,
+        site: site(seed),
+        tracks: None,
+        aged: true,
+        counted_from: Time::ZERO,
+    };
     Vfs::new(vec![started], equipment).unwrap()
 }
 
