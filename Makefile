@@ -66,7 +66,7 @@ samples: toolchain ## Capture the sample workloads again (root, Linux, about 20 
 	@$(CARGO) build --release --quiet --package fullstroke
 	samples/capture.sh
 
-studies: toolchain ## Run all studies, write their RESULTS.md, check their claims (about ten minutes; goes on where it was; status 1 while claims fail unexplained)
+studies: toolchain ## Run all studies, write their RESULTS.md, check their claims (about half an hour; goes on where it was; status 1 while claims fail unexplained)
 	@$(CARGO) build --release --quiet --package fullstroke
 	target/release/fullstroke study run
 	target/release/fullstroke study results --write
