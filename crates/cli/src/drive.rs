@@ -10,9 +10,6 @@ mod show;
 
 use crate::output::{Failure, Output};
 use clap::Subcommand;
-use fullstroke_table::AtomicFile;
-use std::io::Write as _;
-use std::path::Path;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -33,11 +30,4 @@ pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure>
         Command::Import(arguments) => import::execute(arguments, output),
         Command::New(arguments) => new::execute(arguments, output),
     }
-}
-
-/// Writes a drive file, whole or not at all.
-fn save(path: &Path, text: &str) -> Result<(), Failure> {
-    let mut file = AtomicFile::create(path).map_err(Failure::input)?;
-    file.write_all(text.as_bytes()).map_err(Failure::input)?;
-    file.commit().map_err(Failure::input)
 }

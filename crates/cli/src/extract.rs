@@ -1,7 +1,7 @@
 //! `fullstroke extract`: a disk's tracks and mechanics, found from outside.
 
 use crate::bars::Bars;
-use crate::output::{Failure, Output};
+use crate::output::{Failure, Output, write_whole};
 use clap::{Args, ValueEnum};
 use fullstroke_drive::Model;
 use fullstroke_extract::{
@@ -10,12 +10,10 @@ use fullstroke_extract::{
     translate, verify, zone_error,
 };
 use fullstroke_stack::drives;
-use fullstroke_table::AtomicFile;
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Duration, Lbn, Seed};
 use serde::Serialize;
 use std::fmt::{self, Write as _};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Reads between two looks at the progress.
@@ -153,9 +151,10 @@ struct Checked {
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    arguments.check_files()?;
     let path = Path::new(&arguments.device);
     let described = path.extension().is_some_and(|extension| extension != "img" && extension != "raw");
-    let mut found = if path.exists() && !described {
+    let found = if path.exists() && !described {
         if arguments.check {
             return Err(Failure::input(
                 "--check: the truth of a device is not known; give a simulated drive",
@@ -166,7 +165,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     } else {
         simulated(arguments, output)?
     };
-    write(arguments, &mut found)?;
+    write(arguments, &found)?;
     output.show(&found, &found)
 }
 
@@ -277,30 +276,33 @@ fn table(arguments: &Arguments) -> Result<Boundaries, Failure> {
     Boundaries::parse(&text).map_err(|error| fail(&error))
 }
 
-/// Writes the files that were asked for.
-fn write(arguments: &Arguments, found: &mut Found) -> Result<(), Failure> {
-    if let Some(path) = &arguments.write_table {
-        let Some(table) = &found.table else {
+impl Arguments {
+    /// Whether there will be something to write to the files that were asked for: a
+    /// disk is read for minutes before.
+    fn check_files(&self) -> Result<(), Failure> {
+        let finds_tracks = matches!(self.kind, Kind::Survey | Kind::Timing | Kind::Translate);
+        if self.write_table.is_some() && !finds_tracks {
             return Err(Failure::input("--write-table: this kind finds no tracks"));
-        };
-        write_file(path, &table.to_text())?;
-    }
-    if let Some(path) = &arguments.output {
-        let Some(mechanics) = &found.mechanics else {
+        }
+        if self.output.is_some() && self.kind != Kind::Survey {
             return Err(Failure::input("--output: a drive file is made of what --kind survey finds"));
-        };
+        }
+        Ok(())
+    }
+}
+
+/// Writes the files that were asked for.
+fn write(arguments: &Arguments, found: &Found) -> Result<(), Failure> {
+    if let (Some(path), Some(table)) = (&arguments.write_table, &found.table) {
+        write_whole(path, &table.to_text())?;
+    }
+    if let (Some(path), Some(mechanics)) = (&arguments.output, &found.mechanics) {
         let title = format!("extracted from {}", arguments.device);
         let config = mechanics.drive_file(&title, &arguments.device);
         let comments = ["What is not known, and how the rest was measured, stands in [sources].".to_owned()];
-        write_file(path, &drives::to_toml(&config, &comments).map_err(Failure::input)?)?;
+        write_whole(path, &drives::to_toml(&config, &comments).map_err(Failure::input)?)?;
     }
     Ok(())
-}
-
-fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
-    let mut file = AtomicFile::create(path).map_err(Failure::input)?;
-    file.write_all(text.as_bytes()).map_err(Failure::input)?;
-    file.commit().map_err(Failure::input)
 }
 
 impl Found {

@@ -1,9 +1,11 @@
 //! What is printed, and how errors end.
 
 use crate::paint;
+use fullstroke_table::AtomicFile;
 use serde::Serialize;
 use std::fmt::Display;
 use std::io::{self, Write as _};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Why a command did not succeed.
@@ -77,4 +79,12 @@ impl Output {
             _ => Failure::Input(format!("cannot write to standard output: {error}")),
         })
     }
+}
+
+/// Writes a file that appears whole or not at all.
+pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
+    let mut file = AtomicFile::create(path).map_err(Failure::input)?;
+    file.write_all(text.as_bytes())
+        .map_err(|error| Failure::Input(format!("cannot write `{}`: {error}", path.display())))?;
+    file.commit().map_err(Failure::input)
 }

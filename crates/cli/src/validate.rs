@@ -1,9 +1,8 @@
 //! `fullstroke validate`: the drive model beside measured disks.
 
-use crate::output::{Failure, Output};
+use crate::output::{Failure, Output, write_whole};
 use clap::Args;
 use fullstroke_measure::{number, table};
-use fullstroke_table::AtomicFile;
 use fullstroke_units::Seed;
 use fullstroke_validate::{
     Distance, FailedTrace, FoundDrive, LeaveOneOut, MeasuredDisk, Replay, TraceFile, Traces, ValidateError,
@@ -11,7 +10,7 @@ use fullstroke_validate::{
 };
 use serde::Serialize;
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Replay requests measured on real disks on the model of each, and say how far
 /// the two distributions of service time lie apart.
@@ -201,14 +200,6 @@ fn traces(arguments: &Arguments) -> Result<Traces, Failure> {
         let _ = writeln!(io::stderr(), "fullstroke: left out {}: {}", trace.path.display(), trace.reason);
     }
     Ok(all)
-}
-
-/// Writes a file that appears whole or not at all.
-pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
-    let mut file = AtomicFile::create(path).map_err(Failure::input)?;
-    file.write_all(text.as_bytes())
-        .map_err(|error| Failure::Input(format!("cannot write `{}`: {error}", path.display())))?;
-    file.commit().map_err(Failure::input)
 }
 
 fn overview(validations: &[Validation]) -> String {

@@ -75,7 +75,7 @@ impl Groups {
         let first = self.layout.first_block(group);
         let run = self.build(group).blocks.runs().iter().next()?;
         let blocks = first + run.start..first + run.end.min(run.start + count);
-        self.take(blocks.clone(), &mut Touches::new());
+        self.reserve(blocks.clone());
         self.hidden.push(blocks.clone());
         Some(blocks)
     }
@@ -86,7 +86,7 @@ impl Groups {
         for block in blocks.take_while(|&block| block < end) {
             let (group, within) = self.layout.within(block..block + 1);
             if self.build(group).blocks.runs().contains(within.start) {
-                self.take(block..block + 1, &mut Touches::new());
+                self.reserve(block..block + 1);
                 self.hidden.push(block..block + 1);
             }
         }

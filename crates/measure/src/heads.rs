@@ -58,8 +58,9 @@ impl Default for Windows {
 }
 
 impl Heads {
-    /// Of so many drives.
+    /// Of so many drives; that of a single one is apart from none, and not followed.
     pub(crate) fn new(drives: usize) -> Heads {
+        let drives = if drives > 1 { drives } else { 0 };
         Heads { at: vec![None; drives], missing: drives, ..Heads::default() }
     }
 
@@ -106,7 +107,7 @@ impl Heads {
     /// Until `end`.
     pub(crate) fn report(mut self, end: Time) -> HeadsReport {
         self.pass(end);
-        let several = self.at.len() > 1 && self.missing == 0;
+        let several = !self.at.is_empty() && self.missing == 0;
         HeadsReport {
             apart_mb: if several { self.weighted / self.counted.as_secs_f64() } else { f64::NAN },
             window_s: self.windows.length.as_secs_f64(),

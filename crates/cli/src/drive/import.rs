@@ -1,7 +1,6 @@
 //! `fullstroke drive import`: a drive file from a parameter file of DiskSim.
 
-use super::save;
-use crate::output::{Failure, Output};
+use crate::output::{Failure, Output, write_whole};
 use clap::Args;
 use fullstroke_disksim::{Imported, Loss, Options, Reading, import};
 use fullstroke_stack::drives;
@@ -69,7 +68,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     match &arguments.output {
         None if !output.json() => return output.print(&text),
         None => {}
-        Some(path) => save(path, &text)?,
+        Some(path) => write_whole(path, &text)?,
     }
     let file = arguments.output.as_deref();
     let written = Written { name: &disk.name, file, losses: &disk.losses, link: link(disk) };

@@ -1,8 +1,7 @@
 //! `fullstroke drive new`: a first drive file from the numbers of a data sheet.
 
 use super::facts::Facts;
-use super::save;
-use crate::output::{Failure, Output};
+use crate::output::{Failure, Output, write_whole};
 use clap::Args;
 use fullstroke_drive::{DataSheet, Model, sectors_of};
 use fullstroke_lab::capacity;
@@ -96,7 +95,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let Some(path) = &arguments.output else {
         return if output.json() { output.show_json(&config) } else { output.print(&text) };
     };
-    save(path, &text)?;
+    write_whole(path, &text)?;
     let name = path.display().to_string();
     let facts = Facts::new(&name, &Model::new(config).map_err(refused)?);
     let told = format!(

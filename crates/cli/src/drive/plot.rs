@@ -1,7 +1,6 @@
 //! `fullstroke drive plot`: zone rates, seek curve and track order, drawn.
 
-use crate::output::{Failure, Output};
-use crate::validate::write_whole;
+use crate::output::{Failure, Output, write_whole};
 use clap::Args;
 use fullstroke_contract::Track;
 use fullstroke_drive::{Model, SeekConfig};

@@ -1,8 +1,7 @@
 //! `fullstroke lzvs plan`: a volume of constant transfer rate over two drives.
 
 use super::measure::{self, Trials, measure};
-use crate::output::{Failure, Output};
-use crate::validate::write_whole;
+use crate::output::{Failure, Output, write_whole};
 use clap::Args;
 use fullstroke_contract::registry::Keys;
 use fullstroke_drive::Model;

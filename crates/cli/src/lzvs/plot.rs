@@ -1,8 +1,7 @@
 //! `fullstroke lzvs plot`: layouts beside each other, drawn.
 
 use super::sweep::{Reads, Swept};
-use crate::output::{Failure, Output};
-use crate::validate::write_whole;
+use crate::output::{Failure, Output, write_whole};
 use clap::Args;
 use fullstroke_lzvs::{Rates, Seeks, SimulatedReads, rates, stream_seeks};
 use fullstroke_units::Sectors;

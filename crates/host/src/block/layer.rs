@@ -142,24 +142,22 @@ impl BlockLayer {
         }
         let mut rest = extent;
         for _ in 1..pieces {
-            let piece = self.limits.first_piece(rest);
-            rest = Extent { start: piece.end(), sectors: rest.sectors - piece.sectors };
+            let (piece, behind) = self.limits.split(rest);
             self.let_in(now, original, piece);
+            rest = behind;
         }
         self.let_in(now, original, rest);
     }
 
     /// How many requests an extent is cut into.
     fn pieces(&self, extent: Extent) -> u32 {
-        let (mut rest, mut pieces) = (extent, 1);
-        loop {
-            let piece = self.limits.first_piece(rest);
-            if piece.sectors == rest.sectors {
-                return pieces;
-            }
-            rest = Extent { start: piece.end(), sectors: rest.sectors - piece.sectors };
+        let (_, mut rest) = self.limits.split(extent);
+        let mut pieces = 1;
+        while rest.sectors > Sectors::ZERO {
+            (_, rest) = self.limits.split(rest);
             pieces += 1;
         }
+        pieces
     }
 
     /// Whether a flush behind the write is what makes it durable, because the

@@ -84,13 +84,14 @@ impl MergeLimits {
     }
 
     /// The first part of `extent`, which is within the capacity, that can be one
-    /// request.
-    pub(super) fn first_piece(&self, extent: Extent) -> Extent {
+    /// request, and what is left behind it.
+    pub(super) fn split(&self, extent: Extent) -> (Extent, Extent) {
         let to_boundary = self.tracks.as_ref().map_or(extent.sectors, |tracks| {
             let track = tracks.track_at(extent.start);
             Sectors(track.first.0 + track.sectors.0 - extent.start.0)
         });
-        Extent { sectors: extent.sectors.min(self.sectors_max).min(to_boundary), ..extent }
+        let piece = Extent { sectors: extent.sectors.min(self.sectors_max).min(to_boundary), ..extent };
+        (piece, Extent { start: piece.end(), sectors: extent.sectors - piece.sectors })
     }
 
     /// Whether a track ends before `lbn`, if these are to be honoured.
