@@ -33,6 +33,11 @@ impl QueueWeight {
         }
     }
 
+    /// A distance with the queue elsewhere.
+    pub(super) fn added(self, distance: u64, stripe_queue: u32) -> u64 {
+        distance.saturating_add(u64::from(stripe_queue).saturating_mul(1 << self.0))
+    }
+
     /// The request of the least distance with its queue; of equals, the lowest.
     /// Looks at all of the tree.
     pub(super) fn cheapest(
@@ -42,10 +47,7 @@ impl QueueWeight {
         requests: &Requests,
         distance: impl Fn(u64) -> u64,
     ) -> Option<u32> {
-        let cost = |slot: u32| {
-            let queue = u64::from(requests[slot].stripe_queue).saturating_mul(1 << self.0);
-            distance(forest.key(slot)).saturating_add(queue)
-        };
+        let cost = |slot: u32| self.added(distance(forest.key(slot)), requests[slot].stripe_queue);
         std::iter::successors(forest.first(tree), |&slot| forest.next(slot)).min_by_key(|&slot| cost(slot))
     }
 }
@@ -118,6 +120,9 @@ mod tests {
         for name in ["sstf", "scan", "c-scan"] {
             assert_eq!(order(name, 10, &requests), [200, 1000, 90, 120], "{name}");
         }
+        // V(R) turns for 90 only where that is nearer than 20 by ten.
+        assert_eq!(order("v-r", 0, &requests), [120, 200, 1000, 90]);
+        assert_eq!(order("v-r", 10, &requests), [200, 1000, 90, 120]);
     }
 
     /// CFQ sorts what it sends in one go, which may be sixteen requests: whichever these
@@ -134,7 +139,7 @@ mod tests {
 
     #[test]
     fn weights_that_no_distance_reaches_are_refused() {
-        for name in ["sstf", "scan", "c-scan", "cfq"] {
+        for name in ["sstf", "scan", "c-scan", "v-r", "cfq"] {
             let entry = find("elevator", REGISTRY, "elevator", name).unwrap();
             let keys = json!({ "queue_weight": 49 });
             let error = (entry.build.build)(keys.as_object().unwrap(), &crate::elevator::testing::SITE);

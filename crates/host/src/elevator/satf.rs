@@ -7,17 +7,31 @@
 
 use super::fifos::{Fifo, Fifos};
 use super::forest::{Forest, Tree};
-use super::{Context, Elevator, NoKeys, Site};
+use super::{Context, Elevator, Site};
 use crate::block::{Join, Queued, Requests};
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_contract::{ConfigError, TrackTable};
 use fullstroke_units::{Duration, Time};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 pub(super) const SUMMARY: &str = "the shortest access, if a single drive is below; may starve";
-pub(super) type Config = NoKeys;
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Config {
+    /// With `coordinate` of the volume above: each request that waits at the member
+    /// that it names counts as so much time of access. None unless said. Where
+    /// Qian and Wang (section 6.2) let 128 requests count as much as the longest distance,
+    /// that is 100us if no access takes longer than 13 ms.
+    #[serde(default)]
+    queue_weight: Option<Duration>,
+}
 
 #[derive(Default)]
 struct Satf {
+    /// Time for each request elsewhere.
+    weight: Duration,
     /// What has come since the last dispatch, which alone sees the track table.
     fresh: Fifo,
     links: Fifos,
@@ -29,7 +43,7 @@ struct Satf {
 }
 
 pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, ConfigError> {
-    let NoKeys {} = read(keys)?;
+    let Config { queue_weight } = read(keys)?;
     if !site.drive {
         return Err(ConfigError::new(
             "elevator",
@@ -37,8 +51,11 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, Confi
              give it to the members, or let the drives' own queues do it",
         ));
     }
-    Ok(Box::new(Satf::default()))
+    Ok(Box::new(Satf { weight: queue_weight.unwrap_or_default(), ..Satf::default() }))
 }
+
+/// Longer than any queue takes, and short enough to be added to.
+const LONGEST_NS: u64 = 1 << 60;
 
 impl Satf {
     fn forget(&mut self, slot: u32) {
@@ -49,6 +66,12 @@ impl Satf {
         }
     }
 
+    /// What the queue at another member counts as.
+    fn elsewhere(&self, request: &Queued) -> Duration {
+        let each_ns = self.weight.as_nanos();
+        Duration::from_nanos(each_ns.saturating_mul(u64::from(request.stripe_queue)).min(LONGEST_NS))
+    }
+
     fn place(&mut self, tracks: &dyn TrackTable, requests: &Requests) {
         while let Some(slot) = self.links.pop_front(&mut self.fresh) {
             let cylinder = tracks.cylinder_of(requests[slot].extent.start);
@@ -57,8 +80,9 @@ impl Satf {
         }
     }
 
-    /// The request of the shortest access. From the arm outward on both sides
-    /// the seek alone only grows: the search ends where it passes the best.
+    /// The request of the shortest access, with what waits elsewhere. From the arm
+    /// outward on both sides the seek alone only grows: the search ends where it passes
+    /// the best.
     fn nearest(&self, now: Time, tracks: &dyn TrackTable, context: &Context<'_>) -> Option<u32> {
         let head = context.device.head;
         let distance = |slot: u32| self.forest.key(slot).abs_diff(u64::from(head.0)) as u32;
@@ -82,8 +106,9 @@ impl Satf {
             }
             let request = &context.requests[slot];
             let access = tracks.positioning(now, &context.device, request.extent.start, request.writes());
-            if best.is_none_or(|(least, _)| access < least) {
-                best = Some((access, slot));
+            let cost = access + self.elsewhere(request);
+            if best.is_none_or(|(least, _)| cost < least) {
+                best = Some((cost, slot));
             }
         }
         best.map(|(_, slot)| slot)
@@ -125,7 +150,8 @@ impl Elevator for Satf {
 
 #[cfg(test)]
 pub(super) fn tunables() -> Vec<super::testing::Tunable> {
-    Vec::new()
+    let weights = [r#""0s""#, r#""1s""#];
+    vec![super::testing::Tunable { values: weights, ..super::coordinated::tunable() }]
 }
 
 #[cfg(test)]
@@ -139,16 +165,22 @@ mod tests {
     proptest! {
         #[test]
         fn it_takes_what_a_look_at_every_request_would(
-            starts in prop::collection::vec(0..CAPACITY.0, 1..60), head in 0u32..100_000, now in 0u64..1_000_000_000,
+            starts in prop::collection::vec((0..CAPACITY.0, 0u32..200), 1..60), head in 0u32..100_000,
+            now in 0u64..1_000_000_000, weight_us in 0u64..3000,
         ) {
             let mut requests = Requests::default();
-            let mut satf = Satf::default();
-            for &start in &starts {
-                let slot = requests.keep(Queued { extent: Extent::new(start, 8), ..Queued::default() });
+            let weight = Duration::from_micros(weight_us);
+            let mut satf = Satf { weight, ..Satf::default() };
+            for &(start, stripe_queue) in &starts {
+                let extent = Extent::new(start, 8);
+                let slot = requests.keep(Queued { extent, stripe_queue, ..Queued::default() });
                 satf.add(Time::ZERO, slot, &requests);
             }
             let (now, device) = (Time::from_nanos(now), Gauge { head: Cylinder(head), ..Gauge::default() });
-            let cost = |start: u64| ModelTracks.positioning(now, &device, fullstroke_units::Lbn(start), false);
+            let cost = |start: u64, queue: u32| {
+                let access = ModelTracks.positioning(now, &device, fullstroke_units::Lbn(start), false);
+                access + Duration::from_micros(weight_us * u64::from(queue))
+            };
             let context = Context {
                 requests: &requests,
                 waiting: starts.len() as u32,
@@ -159,8 +191,9 @@ mod tests {
                 stripes: None,
             };
             let chosen = satf.dispatch(now, &context).unwrap();
-            let best = starts.iter().map(|&start| cost(start)).min().unwrap();
-            prop_assert_eq!(cost(requests[chosen].extent.start.0), best);
+            let best = starts.iter().map(|&(start, queue)| cost(start, queue)).min().unwrap();
+            let chosen = &requests[chosen];
+            prop_assert_eq!(cost(chosen.extent.start.0, chosen.stripe_queue), best);
         }
     }
 

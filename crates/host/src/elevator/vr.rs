@@ -8,6 +8,7 @@
 //! served.
 
 use super::by_position::{ByPosition, Neighbour};
+use super::coordinated::{FURTHER, QueueWeight};
 use super::fifos::{Fifo, Fifos};
 use super::{Context, Elevator, Site};
 use crate::Clock;
@@ -37,6 +38,11 @@ pub(super) struct Config {
     /// never turns while anything lies ahead, which is SCAN.
     #[serde(default = "rev_penalty")]
     rev_penalty: u32,
+    /// With `coordinate` of the volume above: each request that waits at the member
+    /// that it names counts as 2^queue_weight sectors of distance, which a reversal does
+    /// not multiply. None unless said.
+    #[serde(default)]
+    queue_weight: Option<u32>,
 }
 
 fn sync_expire() -> Duration {
@@ -66,6 +72,7 @@ impl Config {
 
 struct Vr {
     config: Config,
+    weight: Option<QueueWeight>,
     waiting: ByPosition,
     downwards: bool,
     /// Requests dispatched since expired ones were looked for.
@@ -83,6 +90,7 @@ pub(super) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Elevator>, Confi
         return Err(ConfigError::new("fifo_batch", "found 0; expected at least 1"));
     }
     Ok(Box::new(Vr {
+        weight: QueueWeight::checked(config.queue_weight)?,
         config,
         waiting: ByPosition::default(),
         downwards: false,
@@ -119,6 +127,26 @@ impl Vr {
         match (onwards, back) {
             (Some(onwards), Some(back)) if turns(&onwards, &back) => Some(back.1),
             (onwards, back) => onwards.or(back).map(|(_, slot)| slot),
+        }
+    }
+
+    /// How far it is from `here` to an address, as `rev_penalty` sees it.
+    fn distance(&self, here: u64, address: u64) -> u64 {
+        let distance = address.abs_diff(here);
+        match ((address < here) != self.downwards, u64::from(self.config.rev_penalty)) {
+            (false, _) => distance,
+            (true, 0) => FURTHER + distance,
+            (true, penalty) => distance.saturating_mul(penalty),
+        }
+    }
+
+    /// The next request of a batch.
+    fn next(&self, requests: &Requests) -> Option<u32> {
+        match self.weight {
+            None => self.nearest(),
+            Some(weight) => {
+                self.waiting.cheapest(weight, requests, |here, address| self.distance(here, address))
+            }
         }
     }
 
@@ -164,7 +192,7 @@ impl Elevator for Vr {
             self.batched = 0;
             expired = self.expired(now);
         }
-        let slot = expired.or_else(|| self.nearest())?;
+        let slot = expired.or_else(|| self.next(context.requests))?;
         self.batched += 1;
         self.downwards = context.requests[slot].extent.start < self.waiting.here();
         self.forget(slot, context.requests);
@@ -201,6 +229,7 @@ pub(super) fn tunables() -> Vec<super::testing::Tunable> {
             others: "{}",
             load: Load { queue_depth: 1, processes: vec![scattered] },
         },
+        super::coordinated::tunable(),
     ]
 }
 
@@ -219,6 +248,19 @@ mod tests {
         // as well; ten times they are more.
         assert_eq!(at(9), [120, 90, 10, 500, 1300]);
         assert_eq!(at(10), [120, 500, 1300, 90, 10]);
+    }
+
+    /// A weight of what nobody waits for changes nothing, but where two are equally far.
+    #[test]
+    fn a_weight_without_queues_leaves_the_order() {
+        for penalty in [0, 1, 3, 10] {
+            for start in 0..40 {
+                let starts: Vec<u64> = STARTS.iter().map(|at| at + 7 * start).collect();
+                let keys = |more: &str| format!(r#"{{ "rev_penalty": {penalty}{more} }}"#);
+                let weighed = order("v-r", &keys(r#", "queue_weight": 16"#), &starts, 101);
+                assert_eq!(weighed, order("v-r", &keys(""), &starts, 101), "{penalty} {start}");
+            }
+        }
     }
 
     /// When the request at 90 000 000 is sent, counted in requests.
