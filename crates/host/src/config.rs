@@ -4,8 +4,9 @@ use crate::block::{BlockLayer, Flushing, Plugging, Settings};
 use crate::elevator::{Maker, REGISTRY, Site};
 use crate::{Clock, DispatchQueue, PagedDevice};
 use fullstroke_contract::registry::{Entry, Keys, check_known, find, known_keys, read, schema_of};
-use fullstroke_contract::{ConfigError, Node, Stripes, TrackTable};
+use fullstroke_contract::{ConfigError, Node, Stripes};
 use fullstroke_memory::{Cache, MemoryKeys, Queue};
+use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Duration, Sectors};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -53,7 +54,8 @@ pub struct HostKeys {
     /// Whether requests that meet on the boundary of a stripe unit stay apart.
     pub stripe_aware_merging: Option<bool>,
     /// Whether requests are cut and kept apart where a track of the drive below ends,
-    /// and the plug is pulled when a run of requests has come to such an end.
+    /// and the plug is pulled when a run of requests has come to such an end. The
+    /// tracks are those of `tracks` in `[volume]`, or the drive's own.
     pub track_aligned: Option<bool>,
     /// Whether an elevator that waits for one member's next request lets the
     /// others work.
@@ -85,8 +87,8 @@ pub struct Underneath {
     pub drive: bool,
     /// How its addresses lie on members, if they are striped.
     pub stripes: Option<Box<dyn Stripes>>,
-    /// How they lie on tracks, if it is a single drive.
-    pub tracks: Option<Arc<dyn TrackTable>>,
+    /// How they lie on tracks, if the layer [wants to know](HostConfig::aligns_to_tracks).
+    pub tracks: Option<Arc<Boundaries>>,
 }
 
 impl HostConfig {
@@ -238,6 +240,11 @@ impl HostConfig {
         self.members.as_deref()
     }
 
+    /// Whether requests end with tracks, which have to be known then.
+    pub fn aligns_to_tracks(&self) -> bool {
+        self.keys.track_aligned == Some(true)
+    }
+
     /// Whether its elevator counts queues elsewhere as distance.
     pub fn weighs_queues(&self) -> bool {
         self.tunables.contains_key("queue_weight")
@@ -264,15 +271,15 @@ impl HostConfig {
         {
             return Err(ConfigError::new(*key, "below is nothing that is striped; leave it out"));
         }
-        if self.keys.track_aligned == Some(true) && below.tracks.is_none() {
-            let message = "below is more than one drive; give it to [host.members], or leave it out";
+        if self.aligns_to_tracks() && below.tracks.is_none() {
+            let message = "nothing is known of tracks below; leave it out";
             return Err(ConfigError::new("track_aligned", message));
         }
         let site = Site { capacity: below.capacity, drive: below.drive, ..self.site()? };
         let entry = find("elevator", REGISTRY, "elevator", name)?;
         let elevator = (entry.build.build)(&self.tunables, &site)?;
         let settings = self.settings(&site, self.flush(entry));
-        let tracks = below.tracks.filter(|_| self.keys.track_aligned == Some(true));
+        let tracks = below.tracks.filter(|_| self.aligns_to_tracks());
         Ok(Some(Box::new(BlockLayer::new(elevator, &settings, below.stripes).aligned_to(tracks))))
     }
 

@@ -7,6 +7,7 @@ use crate::link::LinkSpec;
 use crate::rebuild::{Members, RebuildKeys, RebuiltMember};
 use crate::shared::over;
 use crate::stripes::Striped;
+use crate::tracks::{Tracks, Wanted};
 use crate::upper::{Ground, Terms, stripe_of};
 use crate::workloads::{Numbers, Place};
 use fullstroke_contract::registry::{self, Entry, Keys};
@@ -14,13 +15,16 @@ use fullstroke_contract::{ConfigError, Node, Source, Stripes};
 use fullstroke_controller::Controller;
 use fullstroke_drive::Model;
 use fullstroke_engine::{Branch, Engine, Graph};
+use fullstroke_files::FileSystem;
 use fullstroke_host::{HostConfig, Underneath};
 use fullstroke_smart::SmartArray;
+use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Angle, Bytes, Duration, Sectors, Seed, Time};
 use fullstroke_vfs::Vfs;
 use fullstroke_volume::{BuildLayout, Coordination, Layout, Shape, Volume};
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// What a stack needs to run once.
 pub struct Run {
@@ -53,7 +57,7 @@ pub struct VolumeSummary {
 /// A drive, or a volume of members, as described.
 #[derive(Clone)]
 pub(crate) enum VolumeSpec {
-    Drive(Model),
+    Drive(Model, Tracks),
     Volume {
         layout: &'static Entry<BuildLayout>,
         keys: Keys,
@@ -65,6 +69,20 @@ pub(crate) enum VolumeSpec {
         /// The volume's path in the stack file, for errors.
         path: String,
     },
+}
+
+/// The tracks with which requests of a host's layer end, if they do.
+pub(crate) fn below_layer(
+    layer: &HostConfig,
+    tracks: impl FnOnce() -> Result<Arc<Boundaries>, String>,
+) -> Result<Option<Arc<Boundaries>>, ConfigError> {
+    if !layer.aligns_to_tracks() {
+        return Ok(None);
+    }
+    let advised = |message: String| {
+        ConfigError::new("track_aligned", format!("{message}; give it to [host.members], or leave it out"))
+    };
+    tracks().map(Some).map_err(advised)
 }
 
 /// What members are told somebody has to weigh, and what they weigh they have to be
@@ -98,7 +116,7 @@ impl Run {
         let capacity = stack.volume.capacity().map_err(fail)?;
         let terms = Terms { counted_from: Time::ZERO + stack.measurement().warm_up, aged };
         let hosts = match &stack.hosts {
-            Some(hosts) => hosts.nodes(capacity, stack.seed(), terms, &stack.document)?,
+            Some(hosts) => hosts.nodes(capacity, stack.seed(), terms, stack)?,
             None => {
                 let source = match stack.programs(terms)? {
                     Some(programs) => Box::new(programs) as Box<dyn Source>,
@@ -130,7 +148,45 @@ pub struct Service {
     pub summary: VolumeSummary,
 }
 
+/// The files of a stack whose host has programs.
+pub struct Files {
+    /// The file system as its programs find it: aged, and with the files that they need.
+    pub system: Box<dyn FileSystem>,
+    /// The tracks of the device below.
+    pub tracks: Arc<Boundaries>,
+    /// Its addresses.
+    pub capacity: Sectors,
+}
+
 impl Stack {
+    /// The file system of the only host.
+    ///
+    /// # Errors
+    /// Several hosts, a host without files, a device without tracks.
+    pub fn files(&self) -> Result<Files, StackError> {
+        let refuse = |key: &str, message: &str| self.document.error(ConfigError::new(key, message));
+        if self.hosts.is_some() {
+            return Err(refuse("hosts", "several hosts have a file system each; expected one [host]"));
+        }
+        let tracks = self.tracks(Wanted::Tracks).map_err(|message| refuse("volume", &message))?;
+        let terms = Terms { counted_from: Time::ZERO, aged: true };
+        let programs = self.programs(terms)?;
+        let programs = programs
+            .ok_or_else(|| refuse("host.files", "there are no files: the workload is none of programs"))?;
+        let capacity = self.volume.capacity().map_err(|error| self.document.error(error))?;
+        Ok(Files { system: programs.into_file_system(), tracks, capacity })
+    }
+
+    /// An engine that runs `source` above the host's block layer, or whatever is first
+    /// below the page cache, with what is below that, fresh.
+    ///
+    /// # Errors
+    /// As for [`build`](Stack::build).
+    pub fn below_files(&self, source: Box<dyn Source>) -> Result<Engine, StackError> {
+        let source: Box<dyn Node> = source;
+        Ok(Engine::of(Graph::below_all(vec![vec![source]], self.layers()?)))
+    }
+
     /// Layers, fresh, at time 0, and the shape of the bytes below them. Which
     /// members are to be filled is for the bytes to say.
     ///
@@ -183,12 +239,17 @@ impl Stack {
             let volume = volume.node(self.host.members(), self.link.as_ref())?;
             let controller = self.controller()?.map(|controller| Box::new(controller) as Box<dyn Node>);
             let array = over(controller, volume);
-            let mut underneath = self.volume.underneath()?;
-            underneath.drive &= self.controller.is_none();
+            let tracks = |layer: &HostConfig| below_layer(layer, || self.tracks(Wanted::Tracks));
+            let underneath = |layer: &HostConfig| -> Result<Underneath, ConfigError> {
+                let below = self.volume.underneath(tracks(layer)?)?;
+                Ok(Underneath { drive: below.drive && self.controller.is_none(), ..below })
+            };
             if let Some(hosts) = &self.hosts {
+                let underneath = underneath(hosts.shared_layer()).map_err(|error| error.below("shared"))?;
                 return hosts.shared_over(array, underneath);
             }
             let in_host = |error: ConfigError| error.below("host");
+            let underneath = underneath(&self.host).map_err(in_host)?;
             let block = over(self.host.build(underneath).map_err(in_host)?, array);
             if self.upper.has_files() {
                 // Memory holds pages of files, and stands with these.
@@ -211,7 +272,7 @@ impl Stack {
         let ground = Ground {
             capacity: self.volume.capacity().map_err(fail)?,
             stripe: stripe.and_then(stripe_of),
-            tracks: self.volume.as_drive().filter(|_| self.controller.is_none()).map(Model::tracks),
+            tracks: &|wanted| self.tracks(wanted),
             seed: self.seed(),
             start: Duration::ZERO,
             terms,
@@ -281,10 +342,14 @@ impl VolumeSpec {
     /// one, a link.
     fn node(&self, host: Option<&HostConfig>, link: Option<&LinkSpec>) -> Result<Branch, ConfigError> {
         match self {
-            VolumeSpec::Drive(model) => {
+            VolumeSpec::Drive(model, _) => {
                 let drive = model.branch()?;
                 let Some(host) = host else { return Ok(drive) };
-                let above = host.build(self.underneath()?).map_err(|error| error.below("host.members"))?;
+                let build = || {
+                    let tracks = below_layer(host, || self.tracks())?;
+                    host.build(self.underneath(tracks)?)
+                };
+                let above = build().map_err(|error| error.below("host.members"))?;
                 Ok(over(above, drive))
             }
             VolumeSpec::Volume { members, .. } if self.is_only_its_member() => {
@@ -318,9 +383,9 @@ impl VolumeSpec {
     /// Whether one of its members, at least, is a drive.
     fn has_drives(&self) -> bool {
         match self {
-            VolumeSpec::Drive(_) => false,
+            VolumeSpec::Drive(..) => false,
             VolumeSpec::Volume { members, .. } => {
-                members.iter().any(|member| matches!(member, VolumeSpec::Drive(_)))
+                members.iter().any(|member| matches!(member, VolumeSpec::Drive(..)))
             }
         }
     }
@@ -328,7 +393,7 @@ impl VolumeSpec {
     /// A link joins drives: among them there is no volume.
     fn check_all_are_drives(&self) -> Result<(), ConfigError> {
         let VolumeSpec::Volume { members, path, .. } = self else { return Ok(()) };
-        if members.iter().all(|member| matches!(member, VolumeSpec::Drive(_))) {
+        if members.iter().all(|member| matches!(member, VolumeSpec::Drive(..))) {
             return Ok(());
         }
         let message = format!(
@@ -354,7 +419,7 @@ impl VolumeSpec {
             return Err(ConfigError::new("host.members", message));
         }
         let drive = |member: &VolumeSpec| match member {
-            VolumeSpec::Drive(model) => Ok(model.clone()),
+            VolumeSpec::Drive(model, _) => Ok(model.clone()),
             VolumeSpec::Volume { .. } => {
                 Err(ConfigError::new("members", "found a volume; the members of an xor array are drives"))
             }
@@ -385,7 +450,7 @@ impl VolumeSpec {
             return Err(ConfigError::new("spindles", message));
         }
         match self {
-            VolumeSpec::Drive(model) => {
+            VolumeSpec::Drive(model, _) => {
                 let mut random = seed.stream(&format!("spindle of drive {next}"));
                 *model = model.clone().turned(Angle(random.below(u64::MAX)));
                 *next += 1;
@@ -397,14 +462,14 @@ impl VolumeSpec {
         }
     }
 
-    fn is_xor(&self) -> bool {
+    pub(crate) fn is_xor(&self) -> bool {
         matches!(self, VolumeSpec::Volume { layout, .. } if layout.name == fullstroke_smart::LAYOUT.name)
     }
 
     /// What says where its bytes lie.
     fn identity(&self) -> Value {
         match self {
-            VolumeSpec::Drive(model) => json!({ "sectors": model.config().capacity_sectors }),
+            VolumeSpec::Drive(model, _) => json!({ "sectors": model.config().capacity_sectors }),
             VolumeSpec::Volume { layout, keys, members, .. } => {
                 let mut keys = keys.clone();
                 match self.is_xor() {
@@ -420,7 +485,7 @@ impl VolumeSpec {
     /// The same without layers.
     fn shape(&self) -> Result<Shape, ConfigError> {
         match self {
-            VolumeSpec::Drive(model) => Ok(Shape::Drive(model.config().capacity_sectors)),
+            VolumeSpec::Drive(model, _) => Ok(Shape::Drive(model.config().capacity_sectors)),
             VolumeSpec::Volume { members, .. } if self.is_only_its_member() => members[0].shape(),
             VolumeSpec::Volume { members, .. } => Ok(Shape::Volume {
                 layout: self.layout()?,
@@ -464,7 +529,7 @@ impl VolumeSpec {
     }
 
     /// A concatenation of one is its member.
-    fn is_only_its_member(&self) -> bool {
+    pub(crate) fn is_only_its_member(&self) -> bool {
         matches!(self, VolumeSpec::Volume { layout, members, .. } if layout.name == "jbod" && members.len() == 1)
     }
 
@@ -476,18 +541,17 @@ impl VolumeSpec {
     /// The drive that it comes down to, if it is one.
     pub(crate) fn as_drive(&self) -> Option<&Model> {
         match self {
-            VolumeSpec::Drive(model) => Some(model),
+            VolumeSpec::Drive(model, _) => Some(model),
             VolumeSpec::Volume { members, .. } if self.is_only_its_member() => members[0].as_drive(),
             VolumeSpec::Volume { .. } => None,
         }
     }
 
-    /// What a host's layer above may know.
-    fn underneath(&self) -> Result<Underneath, ConfigError> {
+    /// What a host's layer above may know, which ends requests with `tracks`, if it does.
+    fn underneath(&self, tracks: Option<Arc<Boundaries>>) -> Result<Underneath, ConfigError> {
         let drive = self.is_drive();
         let stripes = if drive { None } else { Striped::of(self.layout()?) };
         let stripes = stripes.map(|striped| Box::new(striped) as Box<dyn Stripes>);
-        let tracks = self.as_drive().map(Model::tracks);
         Ok(Underneath { capacity: self.capacity()?, drive, stripes, tracks })
     }
 
@@ -499,9 +563,9 @@ impl VolumeSpec {
         Ok(self.layout()?.geometry().stripe().and_then(|stripe| stripe.row))
     }
 
-    fn layout(&self) -> Result<Box<dyn Layout>, ConfigError> {
+    pub(crate) fn layout(&self) -> Result<Box<dyn Layout>, ConfigError> {
         match self {
-            VolumeSpec::Drive(_) => unreachable!("a drive has no layout"),
+            VolumeSpec::Drive(..) => unreachable!("a drive has no layout"),
             VolumeSpec::Volume { layout, keys, members, rebuild, path, .. } => {
                 let capacities = members.iter().map(VolumeSpec::capacity).collect::<Result<Vec<_>, _>>()?;
                 let build = || {
@@ -516,7 +580,7 @@ impl VolumeSpec {
     /// Addresses `0..capacity`.
     pub(crate) fn capacity(&self) -> Result<Sectors, ConfigError> {
         match self {
-            VolumeSpec::Drive(model) => Ok(model.config().capacity_sectors),
+            VolumeSpec::Drive(model, _) => Ok(model.config().capacity_sectors),
             VolumeSpec::Volume { .. } => Ok(self.layout()?.capacity()),
         }
     }
@@ -532,12 +596,12 @@ impl VolumeSpec {
         Ok(each.iter().take(fatal_members).sum())
     }
 
-    fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         match self {
-            VolumeSpec::Drive(_) => "drive".into(),
+            VolumeSpec::Drive(..) => "drive".into(),
             VolumeSpec::Volume { members, .. } if self.is_only_its_member() => members[0].describe(),
             VolumeSpec::Volume { layout, members, .. } => match &members[0] {
-                VolumeSpec::Drive(_) => format!("{} of {}", layout.name, members.len()),
+                VolumeSpec::Drive(..) => format!("{} of {}", layout.name, members.len()),
                 inner => format!("{} of {} x {}", layout.name, members.len(), inner.describe()),
             },
         }
@@ -546,13 +610,24 @@ impl VolumeSpec {
     /// The models of all drives, in order.
     pub(crate) fn drives(&self) -> Vec<&Model> {
         match self {
-            VolumeSpec::Drive(model) => vec![model],
+            VolumeSpec::Drive(model, _) => vec![model],
             VolumeSpec::Volume { members, .. } => members.iter().flat_map(VolumeSpec::drives).collect(),
         }
     }
 
-    /// The descriptions of all drives, in order.
+    /// Tables that are not the drives' own.
+    fn trusted_tables(&self) -> Vec<Value> {
+        match self {
+            VolumeSpec::Drive(_, tracks) => tracks.identity().map(Value::from).into_iter().collect(),
+            VolumeSpec::Volume { members, .. } => {
+                members.iter().flat_map(VolumeSpec::trusted_tables).collect()
+            }
+        }
+    }
+
+    /// The descriptions of all drives, in order, and the tables of those that are said to
+    /// have other tracks.
     pub(crate) fn drive_configs(&self) -> Value {
-        self.drives().iter().map(|model| json!(model.config())).collect()
+        self.drives().iter().map(|model| json!(model.config())).chain(self.trusted_tables()).collect()
     }
 }

@@ -1,22 +1,27 @@
 //! Several hosts above one array, `[[hosts]]`, and what they share, `[shared]`.
 
 use crate::StackError;
+use crate::build::below_layer;
+use crate::config::Stack;
 use crate::document::Document;
 use crate::shared::Shared;
+use crate::tracks::Wanted;
 use crate::upper::{Ground, Terms, UpperConfig};
 use crate::workload::{kind_of, no_workload};
 use crate::workloads::{Numbers, Place, Workloads, check_beside_others, check_name};
 use fullstroke_contract::registry::{Keys, known_keys, read, schema_of};
-use fullstroke_contract::{ConfigError, Node, Port, Source};
+use fullstroke_contract::{ConfigError, Extent, Node, Port, Source};
 use fullstroke_engine::Branch;
 use fullstroke_host::{HostConfig, Underneath};
 use fullstroke_stage::{Addresses, Region, Regions};
+use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Seed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 /// One of several hosts: keys that each has beside its workloads and those of
 /// `[host]`.
@@ -147,22 +152,27 @@ impl Hosts {
         capacity: Sectors,
         seed: Seed,
         terms: Terms,
-        document: &Document,
+        stack: &Stack,
     ) -> Result<Vec<HostNodes>, StackError> {
+        let document = &stack.document;
         let regions = self.regions(capacity).map_err(|error| document.error(error))?;
         let mut numbers = Numbers::default();
         let mut nodes = Vec::new();
         for (index, host) in self.hosts.iter().enumerate() {
             let path = format!("hosts[{index}]");
             let place = Place { document, path: &path };
-            let Region { sectors, .. } = regions.of(Port::of(index));
+            let Region { start: first, sectors } = regions.of(Port::of(index));
+            let region = Extent { start: first, sectors };
+            let tracks = |wanted| part_of(&*stack.tracks(wanted)?, region);
             let seed = seed.of(&format!("host {}", host.keys.name));
             let start = host.keys.start;
-            let ground = Ground { capacity: sectors, stripe: None, tracks: None, seed, start, terms };
+            let ground = Ground { capacity: sectors, stripe: None, tracks: &tracks, seed, start, terms };
             let programs =
                 host.upper.programs(&host.workloads, (&host.layer, ""), &ground, &mut numbers, &place)?;
-            let underneath = Underneath { capacity: sectors, drive: false, stripes: None, tracks: None };
-            let layer = host.layer.build(underneath).map_err(|error| place.error(error))?;
+            let layer = below_layer(&host.layer, || tracks(Wanted::Tracks)).and_then(|tracks| {
+                host.layer.build(Underneath { capacity: sectors, drive: false, stripes: None, tracks })
+            });
+            let layer = layer.map_err(|error| place.error(error))?;
             let layer = layer.into_iter();
             nodes.push(match programs {
                 Some(programs) => {
@@ -177,6 +187,11 @@ impl Hosts {
             });
         }
         Ok(nodes)
+    }
+
+    /// The block layer that they share.
+    pub(crate) fn shared_layer(&self) -> &HostConfig {
+        self.shared.layer()
     }
 
     /// The names of all processes, in order.
@@ -196,6 +211,11 @@ impl Hosts {
             item.as_object_mut().into_iter().for_each(|keys| host.workloads.identify(keys));
         }
     }
+}
+
+/// The tracks of a host's region.
+fn part_of(table: &Boundaries, region: Extent) -> Result<Arc<Boundaries>, String> {
+    table.part(region).map(Arc::new).map_err(|error| error.to_string())
 }
 
 impl Host {

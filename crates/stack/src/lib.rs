@@ -13,6 +13,7 @@
 //! | `link.rs` | the link between a volume and its drives |
 //! | `layouts.rs` | the layouts by name |
 //! | `stripes.rs` | how a volume's addresses lie on its members, for the host above |
+//! | `tracks.rs` | what can be known of tracks above drives, an array, a controller |
 //! | `schema.rs` | the JSON schemas of stack and drive files |
 //! | `reference.rs` | the reference page |
 
@@ -31,12 +32,13 @@ mod reference;
 mod schema;
 mod shared;
 mod stripes;
+mod tracks;
 mod upper;
 mod volume;
 mod workload;
 mod workloads;
 
-pub use build::{Run, Service, VolumeSummary};
+pub use build::{Files, Run, Service, VolumeSummary};
 pub use config::{MeasurementConfig, Stack};
 pub use document::{Document, assigned};
 pub use error::StackError;

@@ -202,6 +202,20 @@ pub(crate) fn volume_keys() -> Map<String, Value> {
             "description": "a drive of the library, or a drive file relative to the stack file",
         },
         "drives": { "type": "integer", "minimum": 1, "description": "how many drives; 1 unless said" },
+        "tracks": {
+            "anyOf": [
+                { "type": "string" },
+                {
+                    "type": "object",
+                    "properties": { "file": { "type": "string" }, "trust": { "type": "boolean" } },
+                    "required": ["file"],
+                    "additionalProperties": false,
+                },
+            ],
+            "description": "where the drives' tracks begin, for all above that align to them: a file of `fullstroke extract \
+                            --write-table`, relative to the stack file, or { file = \"...\", trust = true } to use one \
+                            that is not the drives' own; what the drives have unless said",
+        },
         "write_cache": {
             "type": "boolean",
             "description": "whether the drives acknowledge writes that are in their buffers; as their files say unless said",

@@ -50,6 +50,11 @@ impl Shared {
         self.stage.rule(&self.rule, weights).map(drop)
     }
 
+    /// The block layer.
+    pub(crate) fn layer(&self) -> &HostConfig {
+        &self.below
+    }
+
     /// Which of the array's addresses a host has.
     pub(crate) fn addresses(&self) -> Addresses {
         self.stage.addresses

@@ -1,10 +1,12 @@
 //! The upper half of a host: programs on files, through memory.
 
 use crate::StackError;
+use crate::tracks::Wanted;
 use crate::workloads::{Numbers, Place, Workloads};
-use fullstroke_contract::{ConfigError, TrackTable};
+use fullstroke_contract::ConfigError;
 use fullstroke_files::{REGISTRY, Site};
 use fullstroke_host::HostConfig;
+use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Duration, Sectors, Seed, Time};
 use fullstroke_vfs::{Equipment, FilesConfig, Vfs};
 use std::sync::Arc;
@@ -16,13 +18,13 @@ pub(crate) struct UpperConfig {
 }
 
 /// What a host's programs find.
-pub(crate) struct Ground {
+pub(crate) struct Ground<'a> {
     /// Addresses of the device.
     pub capacity: Sectors,
     /// How they are striped, if the host can know it.
     pub stripe: Option<fullstroke_files::Stripe>,
-    /// Its tracks, if it is a single drive.
-    pub tracks: Option<Arc<dyn TrackTable>>,
+    /// Finds its tracks, or says why there are none.
+    pub tracks: &'a dyn Fn(Wanted) -> Result<Arc<Boundaries>, String>,
     pub seed: Seed,
     /// When its programs begin, at the earliest.
     pub start: Duration,
@@ -63,7 +65,7 @@ impl UpperConfig {
         &self,
         workloads: &Workloads,
         host: (&HostConfig, &str),
-        ground: &Ground,
+        ground: &Ground<'_>,
         numbers: &mut Numbers,
         place: &Place<'_>,
     ) -> Result<Option<Vfs>, StackError> {
@@ -80,8 +82,9 @@ impl UpperConfig {
             let seed = ground.seed.of("files");
             let site = Site { capacity: ground.capacity, seed, stripe: ground.stripe, tracks: None };
             let Terms { counted_from, aged } = ground.terms;
-            let tracks = ground.tracks.clone();
-            let equipment = Equipment { files, cache, site, tracks, aged, counted_from };
+            let (site, windows) =
+                aligned(files, site, ground.tracks).map_err(|error| error.below("files").below(at))?;
+            let equipment = Equipment { files, cache, site, windows, aged, counted_from };
             Vfs::new(started, equipment).map(Some).map_err(|error| error.below("files").below(at))
         };
         build().map_err(|error| place.error(error))
@@ -96,6 +99,28 @@ impl UpperConfig {
             )),
         }
     }
+}
+
+/// The site with the tracks that files keep to, and those with which windows of
+/// read-ahead end.
+fn aligned(
+    files: &FilesConfig,
+    site: Site,
+    tracks: &dyn Fn(Wanted) -> Result<Arc<Boundaries>, String>,
+) -> Result<(Site, Option<Arc<Boundaries>>), ConfigError> {
+    let find = |key: &'static str, wanted, advice| {
+        tracks(wanted).map(Some).map_err(|message| ConfigError::new(key, format!("{message}; {advice}")))
+    };
+    let of_files = match files.aligns() {
+        true => find("align", Wanted::Tracks, "say align_read_ahead = true alone, or leave it out")?,
+        false => None,
+    };
+    let windows = match (files.aligns_read_ahead(), &of_files) {
+        (false, _) => None,
+        (true, Some(tracks)) => Some(Arc::clone(tracks)),
+        (true, None) => find("align_read_ahead", Wanted::Windows, "leave it out")?,
+    };
+    Ok((Site { tracks: of_files, ..site }, windows))
 }
 
 fn no_files(program: &str) -> ConfigError {

@@ -4,6 +4,7 @@ use crate::build::VolumeSpec;
 use crate::document::Document;
 use crate::layouts::LAYOUTS;
 use crate::rebuild::{self, RebuildKeys};
+use crate::tracks::{Given, Tracks};
 use crate::{StackError, drives};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{self, Keys, check_known, find};
@@ -18,6 +19,7 @@ pub(crate) struct Inherited {
     drive: Option<String>,
     settings: Map<String, Value>,
     write_cache: Option<bool>,
+    tracks: Option<Given>,
 }
 
 impl Inherited {
@@ -72,8 +74,17 @@ impl Spindles {
 }
 
 /// Keys of a volume that are not its layout's.
-const VOLUME_KEYS: &[&str] =
-    &["layout", "drive", "drives", "drive_settings", "write_cache", "coordinate", "members", "count"];
+const VOLUME_KEYS: &[&str] = &[
+    "layout",
+    "drive",
+    "drives",
+    "drive_settings",
+    "write_cache",
+    "tracks",
+    "coordinate",
+    "members",
+    "count",
+];
 
 /// Reads a volume and, below it, its members.
 pub(crate) fn read_volume(
@@ -117,6 +128,9 @@ pub(crate) fn read_volume(
         Some(Value::Bool(wanted)) => inherited.write_cache = Some(wanted),
         Some(other) => return Err(fail("write_cache", format!("found {other}; expected true or false"))),
     }
+    if let Some(value) = own.remove("tracks") {
+        inherited.tracks = Some(Given::read(value, format!("{path}.tracks"), document, folder)?);
+    }
     let coordination = match own.remove("coordinate") {
         None => None,
         Some(value) => Some(coordination(value).map_err(|error| document.error(error.below(path)))?),
@@ -135,7 +149,11 @@ pub(crate) fn read_volume(
             let model = inherited
                 .load(name, folder)
                 .map_err(|error| named_here(error, &fail("drive", String::new())))?;
-            vec![VolumeSpec::Drive(model); drives]
+            let tracks = match &inherited.tracks {
+                Some(given) => given.of(&model, document)?,
+                None => Tracks::default(),
+            };
+            vec![VolumeSpec::Drive(model, tracks); drives]
         }
         Some(Value::Array(items)) => {
             if keys.contains_key("drives") {

@@ -22,7 +22,7 @@ fn caches(volume: &str, set: &[&str]) -> Result<Vec<Option<bool>>, String> {
 
 fn collect(volume: &VolumeSpec, found: &mut Vec<Option<bool>>) {
     match volume {
-        VolumeSpec::Drive(model) => {
+        VolumeSpec::Drive(model, _) => {
             found.push(model.config().buffer.as_ref().map(|buffer| buffer.write_back))
         }
         VolumeSpec::Volume { members, .. } => members.iter().for_each(|member| collect(member, found)),

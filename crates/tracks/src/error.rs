@@ -18,6 +18,14 @@ pub enum TrackError {
     /// Runs that repeat and are too long for it.
     #[error("found a pattern of more than {} sectors; give its runs one by one", u32::MAX)]
     Pattern,
+    /// A table that ends too soon.
+    #[error("the table ends at {found}, before {expected}")]
+    Short {
+        /// Where it ends.
+        found: Lbn,
+        /// Where it should.
+        expected: u64,
+    },
     /// No tracks.
     #[error("found no track; expected at least one")]
     Empty,

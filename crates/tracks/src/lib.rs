@@ -16,15 +16,18 @@
 //! | `boundaries.rs` | the table and its queries |
 //! | `builder.rs` | tracks one after another become runs, and runs that repeat become patterns |
 //! | `walk.rs` | through a table run by run; what two tables differ in |
+//! | `derive.rs` | tables of parts, of devices one behind the other, of rows across several |
 //! | `text.rs` | the file |
 //! | `error.rs` | what can go wrong |
 
 mod boundaries;
 mod builder;
+mod derive;
 mod error;
 mod text;
 mod walk;
 
 pub use boundaries::{Boundaries, Tracks};
 pub use builder::{Builder, TRACK_SECTORS_MAX, TRACKS_MAX};
+pub use derive::{Part, Rows};
 pub use error::{MisfitError, TextError, TrackError};

@@ -1,15 +1,13 @@
 //! The keys of `[host.files]`.
 
 use crate::kernel::Settings;
+use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, check_known, find, known_keys, read, schema_of};
-use fullstroke_contract::{ConfigError, TrackTable};
 use fullstroke_files::{FileSystem, REGISTRY, Site, age, make};
-use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::sync::Arc;
 
 /// The file system that a host's programs work on; the keys that are not its kind's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -26,9 +24,13 @@ pub struct FilesKeys {
     /// Whether files keep off blocks that hold sectors of two tracks of the drive below,
     /// and what is set aside for one ends with a track (Qian & Wang, section 4.2); not
     /// unless said. With ext2 and ext4; only ext2's pre-allocation takes whole tracks.
+    /// The tracks are those of `tracks` in `[volume]`, or the drive's own; drives one
+    /// behind the other and copies have tracks too, stripes have none.
     #[serde(default)]
     pub align: Option<Align>,
-    /// Whether a window of read-ahead ends where a track does. As `align` unless said.
+    /// Whether a window of read-ahead ends where a track does; above stripes, in the row
+    /// of chunks in which the longest does of the members' tracks that the window is on.
+    /// As `align` unless said.
     #[serde(default)]
     pub align_read_ahead: Option<bool>,
     /// Whether the device's own cache is flushed where the order of writes or an
@@ -103,34 +105,13 @@ impl FilesConfig {
         Ok(FilesConfig { keys, own })
     }
 
-    /// The tracks that anything is aligned to, as the drive below has them.
-    ///
-    /// # Errors
-    /// Where there is more than one drive, or none that is seen.
-    pub(crate) fn tracks(
-        &self,
-        drive: Option<&dyn TrackTable>,
-    ) -> Result<Option<Arc<Boundaries>>, ConfigError> {
-        let key = match (self.keys.align, self.keys.align_read_ahead) {
-            (Some(_), _) => "align",
-            (_, Some(true)) => "align_read_ahead",
-            _ => return Ok(None),
-        };
-        let drive = drive.ok_or_else(|| {
-            let message = "tracks are those of one drive, and below is something else; leave it out";
-            ConfigError::new(key, message)
-        })?;
-        let tracks = Boundaries::of(drive, "the drive below");
-        tracks.map(|tracks| Some(Arc::new(tracks))).map_err(|error| ConfigError::new(key, error.to_string()))
-    }
-
     /// Whether the file system keeps to tracks.
-    pub(crate) fn aligns(&self) -> bool {
+    pub fn aligns(&self) -> bool {
         self.keys.align.is_some()
     }
 
     /// Whether windows of read-ahead do.
-    pub(crate) fn aligns_read_ahead(&self) -> bool {
+    pub fn aligns_read_ahead(&self) -> bool {
         self.keys.align_read_ahead.unwrap_or(self.aligns())
     }
 

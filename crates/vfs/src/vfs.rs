@@ -7,11 +7,12 @@ use crate::readings;
 use crate::series::Series;
 use crate::tally::Tally;
 use fullstroke_contract::{
-    Alarms, Completion, ConfigError, Counters, Cx, Node, Out, Port, Source, SourceError, TrackTable, Wake,
+    Alarms, Completion, ConfigError, Counters, Cx, Node, Out, Port, Source, SourceError, Wake,
 };
-use fullstroke_files::Site;
+use fullstroke_files::{FileSystem, Site};
 use fullstroke_memory::{Cache, PAGE_BYTES};
 use fullstroke_programs::{Answer, CallKind, Events, Next, Program, Turn};
+use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Duration, Time};
 use std::any::Any;
 use std::sync::Arc;
@@ -40,10 +41,10 @@ pub struct Equipment<'a> {
     pub files: &'a FilesConfig,
     /// The page cache, empty.
     pub cache: Cache,
-    /// Where the file system is made.
+    /// Where the file system is made, and which tracks its files keep to.
     pub site: Site,
-    /// The tracks of the drive below, if it is one.
-    pub tracks: Option<Arc<dyn TrackTable>>,
+    /// Where windows of read-ahead end.
+    pub windows: Option<Arc<Boundaries>>,
     /// Whether it is aged, if its keys say so: what is made to see whether it can be
     /// need not be.
     pub aged: bool,
@@ -114,16 +115,14 @@ impl Vfs {
     /// A device that is too small for the file system, at its key; files that do not
     /// fit, at ``.
     pub fn new(started: Vec<Started>, equipment: Equipment<'_>) -> Result<Vfs, ConfigError> {
-        let Equipment { files, cache, site, tracks, aged, counted_from } = equipment;
-        let tracks = files.tracks(tracks.as_deref())?;
-        let site = Site { tracks: tracks.clone().filter(|_| files.aligns()), ..site };
+        let Equipment { files, cache, site, windows, aged, counted_from } = equipment;
         let mut fs = files.build(&site, aged)?;
         for one in &started {
             lay_out(&mut *fs, &one.program.laid_out())
                 .map_err(|error| ConfigError::new("", format!("files of `{}`: {error}", one.name)))?;
         }
         let mut kernel = Kernel::new(fs, cache, site.capacity, files.settings());
-        kernel.tracks = tracks.filter(|_| files.aligns_read_ahead());
+        kernel.tracks = windows;
         let mut processes = Vec::new();
         let mut running = Vec::new();
         for (index, started) in started.into_iter().enumerate() {
@@ -166,6 +165,11 @@ impl Vfs {
     #[must_use]
     pub fn called(self, name: &str) -> Vfs {
         Vfs { name: name.to_owned(), ..self }
+    }
+
+    /// The file system, as it is, without the programs.
+    pub fn into_file_system(self) -> Box<dyn FileSystem> {
+        self.kernel.fs
     }
 
     /// The first program of this type: for results of its own.

@@ -10,8 +10,9 @@ use crate::Clock;
 use crate::elevator::{Context, Elevator};
 use fullstroke_contract::{
     Below, Completion, Cx, Extent, Gauge, Hints, Node, Operation, Out, Port, Request, RequestId, Stripes,
-    TrackTable, Wake,
+    Wake,
 };
+use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Duration, Lbn, Sectors, Time};
 use std::sync::Arc;
 
@@ -124,7 +125,7 @@ impl BlockLayer {
     /// across, and unplugs when a run has come to such an end (Qian & Wang, section
     /// 5.1).
     #[must_use]
-    pub fn aligned_to(mut self, tracks: Option<Arc<dyn TrackTable>>) -> BlockLayer {
+    pub fn aligned_to(mut self, tracks: Option<Arc<Boundaries>>) -> BlockLayer {
         self.limits.tracks = tracks;
         self
     }

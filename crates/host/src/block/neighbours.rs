@@ -2,7 +2,8 @@
 //! they begin.
 
 use super::request::Queued;
-use fullstroke_contract::{Extent, Operation, TrackTable};
+use fullstroke_contract::{Extent, Operation};
+use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Lbn, Sectors};
 use std::sync::Arc;
 
@@ -64,7 +65,7 @@ pub(super) struct MergeLimits {
     /// Requests that meet on a boundary of this unit stay apart.
     pub(super) stripe_unit: Option<Sectors>,
     /// Requests end with these tracks.
-    pub(super) tracks: Option<Arc<dyn TrackTable>>,
+    pub(super) tracks: Option<Arc<Boundaries>>,
 }
 
 impl MergeLimits {
@@ -86,19 +87,15 @@ impl MergeLimits {
     /// The first part of `extent`, which is within the capacity, that can be one
     /// request, and what is left behind it.
     pub(super) fn split(&self, extent: Extent) -> (Extent, Extent) {
-        let to_boundary = self.tracks.as_ref().map_or(extent.sectors, |tracks| {
-            let track = tracks.track_at(extent.start);
-            Sectors(track.first.0 + track.sectors.0 - extent.start.0)
-        });
+        let track = self.tracks.as_ref().and_then(|tracks| tracks.track_at(extent.start));
+        let to_boundary = track.map_or(extent.sectors, |track| Sectors(track.end().0 - extent.start.0));
         let piece = Extent { sectors: extent.sectors.min(self.sectors_max).min(to_boundary), ..extent };
         (piece, Extent { start: piece.end(), sectors: extent.sectors - piece.sectors })
     }
 
     /// Whether a track ends before `lbn`, if these are to be honoured.
     pub(super) fn ends_track(&self, lbn: Lbn) -> bool {
-        let begins =
-            |tracks: &Arc<dyn TrackTable>| lbn.0 >= tracks.capacity().0 || tracks.track_at(lbn).first == lbn;
-        self.tracks.as_ref().is_some_and(begins)
+        self.tracks.as_ref().is_some_and(|tracks| lbn.0 >= tracks.capacity().0 || tracks.is_boundary(lbn))
     }
 }
 

@@ -9,6 +9,7 @@ use fullstroke_contract::{
     Breakdown, Completion, Cx, Effect, Extent, Hints, Node, Operation, Out, Port, PriorityClass, Request,
     RequestId, Status, Stripes,
 };
+use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Duration, Lbn, Sectors, Time};
 
 /// A layer and what it has sent and answered.
@@ -188,7 +189,8 @@ impl Stripes for Units {
 /// Over tracks of a thousand sectors.
 fn aligned(settings: Settings) -> Trial {
     let trial = Trial::new("noop", settings);
-    Trial { layer: trial.layer.aligned_to(Some(std::sync::Arc::new(ModelTracks))), ..trial }
+    let tracks = std::sync::Arc::new(Boundaries::of(&ModelTracks, "the model").unwrap());
+    Trial { layer: trial.layer.aligned_to(Some(tracks)), ..trial }
 }
 
 #[test]

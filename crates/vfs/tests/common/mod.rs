@@ -35,7 +35,7 @@ pub fn host(files: Value, pages: u64, seed: u64, program: Box<dyn Program>) -> V
         files: &files,
         cache,
         site: site(seed),
-        tracks: None,
+        windows: None,
         aged: true,
         counted_from: Time::ZERO,
     };

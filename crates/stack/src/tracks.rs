@@ -1,0 +1,253 @@
+//! What can be known of tracks above a drive, an array and a controller: one source
+//! for all who align to them.
+
+use crate::StackError;
+use crate::build::VolumeSpec;
+use crate::config::Stack;
+use crate::document::Document;
+use fullstroke_contract::ConfigError;
+use fullstroke_drive::Model;
+use fullstroke_tracks::{Boundaries, MisfitError, Part, Rows};
+use fullstroke_units::Lbn;
+use fullstroke_volume::{Geometry, Layout, Stripe};
+use serde::Deserialize;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+/// The key, `tracks` of a volume.
+#[derive(Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+enum TracksKey {
+    File(PathBuf),
+    Said {
+        file: PathBuf,
+        #[serde(default)]
+        trust: bool,
+    },
+}
+
+/// A table that a stack file names, for the drives below where it does.
+#[derive(Clone)]
+pub(crate) struct Given {
+    table: Arc<Boundaries>,
+    file: PathBuf,
+    /// Whether it is used though the drive's tracks are others.
+    trust: bool,
+    /// The path of the key, for errors.
+    key: String,
+}
+
+impl Given {
+    /// Reads the file that the key names, from the stack file's folder.
+    ///
+    /// # Errors
+    /// At the key: what names no file, a file that cannot be read or is no table.
+    pub(crate) fn read(
+        value: Value,
+        key: String,
+        document: &Document,
+        folder: &Path,
+    ) -> Result<Given, StackError> {
+        let fail = |message: String| document.error(ConfigError::new(key.clone(), message));
+        let expected =
+            format!("found {value}; expected \"FILE.tracks\", or {{ file = \"FILE.tracks\", trust = true }}");
+        let (file, trust) = match serde_json::from_value(value) {
+            Ok(TracksKey::File(file)) => (file, false),
+            Ok(TracksKey::Said { file, trust }) => (file, trust),
+            Err(_) => return Err(fail(expected)),
+        };
+        let path = folder.join(&file);
+        let text =
+            std::fs::read_to_string(&path).map_err(|error| fail(format!("`{}`: {error}", path.display())))?;
+        let table =
+            Boundaries::parse(&text).map_err(|error| fail(format!("`{}`: {error}", path.display())))?;
+        Ok(Given { table: Arc::new(table), file, trust, key })
+    }
+
+    /// The table as that of a drive.
+    ///
+    /// # Errors
+    /// At the key, with the first address at which the drive has another track; where
+    /// the table is trusted, only if the capacity is another.
+    pub(crate) fn of(&self, model: &Model, document: &Document) -> Result<Tracks, StackError> {
+        let fail = |message: String| {
+            let message = format!("`{}`: {message}", self.file.display());
+            document.error(ConfigError::new(self.key.clone(), message))
+        };
+        let capacity = self.table.check_capacity(model.config().capacity_sectors);
+        capacity.map_err(|error| fail(error.to_string()))?;
+        if !self.trust {
+            self.table.check_equal(&*own(model).map_err(fail)?).map_err(|error| fail(advised(error)))?;
+        }
+        let known = OnceLock::from(Arc::clone(&self.table));
+        Ok(Tracks { known: Arc::new(known), given: true, trusted: self.trust })
+    }
+}
+
+fn advised(error: MisfitError) -> String {
+    format!(
+        "{error}; extract the tracks of this drive, or say {{ file = \"...\", trust = true }} to use a wrong table"
+    )
+}
+
+fn own(model: &Model) -> Result<Arc<Boundaries>, String> {
+    let table = Boundaries::of(&*model.tracks(), "the drive");
+    table.map(Arc::new).map_err(|error| format!("the drive's own tracks: {error}"))
+}
+
+/// The table of a drive, found when it is asked for, and once for drives alike.
+#[derive(Clone, Default)]
+pub(crate) struct Tracks {
+    known: Arc<OnceLock<Arc<Boundaries>>>,
+    given: bool,
+    trusted: bool,
+}
+
+impl Tracks {
+    fn table(&self, model: &Model) -> Result<Arc<Boundaries>, String> {
+        if let Some(known) = self.known.get() {
+            return Ok(Arc::clone(known));
+        }
+        let own = own(model)?;
+        Ok(Arc::clone(self.known.get_or_init(|| own)))
+    }
+
+    /// What a digest has to tell apart: a table that is not the drive's own.
+    pub(crate) fn identity(&self) -> Option<String> {
+        self.known.get().filter(|_| self.trusted).map(|table| table.to_text())
+    }
+}
+
+/// For what tracks are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// To lay out files, and to cut requests: no two tracks in one.
+    Tracks,
+    /// To end windows of read-ahead: above an array, a track of each member.
+    Windows,
+}
+
+impl Stack {
+    /// The tracks of the device that the hosts see.
+    ///
+    /// # Errors
+    /// Why they are none, or not known, in words.
+    pub(crate) fn tracks(&self, wanted: Wanted) -> Result<Arc<Boundaries>, String> {
+        if self.controller.is_some() && !self.volume.tables_are_given() {
+            return Err(
+                "nobody sees the tracks behind a controller; give the drives' table, tracks = \"FILE\" in \
+                        [volume]"
+                    .into(),
+            );
+        }
+        match wanted {
+            Wanted::Tracks => self.volume.tracks(),
+            Wanted::Windows => self.volume.windows(),
+        }
+    }
+}
+
+impl VolumeSpec {
+    /// Whether a file says the tracks of each drive.
+    fn tables_are_given(&self) -> bool {
+        match self {
+            VolumeSpec::Drive(_, tracks) => tracks.given,
+            VolumeSpec::Volume { members, .. } => members.iter().all(VolumeSpec::tables_are_given),
+        }
+    }
+
+    /// The tracks of its addresses: a drive's; those of drives one behind the other; of
+    /// copies, if all have the same.
+    ///
+    /// # Errors
+    /// Why there are none, in words.
+    pub(crate) fn tracks(&self) -> Result<Arc<Boundaries>, String> {
+        match self {
+            VolumeSpec::Drive(model, tracks) => tracks.table(model),
+            VolumeSpec::Volume { members, .. } if self.is_only_its_member() => members[0].tracks(),
+            VolumeSpec::Volume { members, .. } => {
+                let layout = self.layout_of_tracks()?;
+                match layout.geometry() {
+                    Geometry::Contiguous => contiguous(&*layout, members),
+                    Geometry::Striped(_) | Geometry::Varying => Err(self.has_none()),
+                }
+            }
+        }
+    }
+
+    /// Where windows of read-ahead had best end: with tracks, if its addresses have any;
+    /// else in the rows of chunks in which members' tracks do.
+    ///
+    /// # Errors
+    /// Why there are none, in words.
+    pub(crate) fn windows(&self) -> Result<Arc<Boundaries>, String> {
+        let VolumeSpec::Volume { members, .. } = self else { return self.tracks() };
+        if self.is_only_its_member() {
+            return members[0].windows();
+        }
+        let layout = self.layout_of_tracks()?;
+        let Geometry::Striped(Stripe { unit, row: Some(row), .. }) = layout.geometry() else {
+            return self.tracks();
+        };
+        let rows = Rows { unit, row, count: layout.capacity().0 / row.0 };
+        if !rows_lie_abreast(&*layout, rows) {
+            return Err(self.has_none());
+        }
+        let tables = members.iter().map(VolumeSpec::windows).collect::<Result<Vec<_>, _>>()?;
+        let tables: Vec<&Boundaries> = tables.iter().map(|table| &**table).collect();
+        let source = format!("tracks below {}", self.describe());
+        Boundaries::of_rows(&tables, rows, source).map(Arc::new).map_err(|error| error.to_string())
+    }
+
+    fn layout_of_tracks(&self) -> Result<Box<dyn Layout>, String> {
+        if self.is_xor() {
+            return Err(self.has_none());
+        }
+        self.layout().map_err(|error| error.to_string())
+    }
+
+    fn has_none(&self) -> String {
+        format!("the addresses of {} change drives, and no track of one is a track of it", self.describe())
+    }
+}
+
+/// Tracks of members that are passed at one go each.
+fn contiguous(layout: &dyn Layout, members: &[VolumeSpec]) -> Result<Arc<Boundaries>, String> {
+    let tables = members.iter().map(VolumeSpec::tracks).collect::<Result<Vec<_>, _>>()?;
+    let capacity = layout.capacity();
+    let (mut parts, mut at) = (Vec::new(), Lbn(0));
+    while at.0 < capacity.0 {
+        let member = layout.locate(at).member;
+        let sectors = layout.member_used(member);
+        parts.push(Part { table: &tables[member], sectors });
+        at += sectors;
+    }
+    let table = Boundaries::behind_each_other(&parts, "the drives below").map_err(|e| e.to_string())?;
+    if parts.len() < members.len() {
+        check_copies(&table, &tables)?;
+    }
+    Ok(Arc::new(table))
+}
+
+/// Copies can be read from any member, and so all have to have the same tracks.
+fn check_copies(table: &Boundaries, copies: &[Arc<Boundaries>]) -> Result<(), String> {
+    for (member, copy) in copies.iter().enumerate() {
+        let part = copy.part(fullstroke_contract::Extent { start: Lbn(0), sectors: table.capacity() });
+        let part = part.map_err(|error| error.to_string())?;
+        table.check_equal(&part).map_err(|error| {
+            format!("the copies on members 0 and {member} have different tracks: {error}")
+        })?;
+    }
+    Ok(())
+}
+
+/// Whether the chunks of a row lie at the same address of all members, as those of
+/// RAID-0, 4, 5, 6 and 10 do: looked up in the first rows and the last.
+fn rows_lie_abreast(layout: &dyn Layout, rows: Rows) -> bool {
+    let abreast = |row: u64| {
+        let chunks = (row * rows.row.0..(row + 1) * rows.row.0).step_by(rows.unit.0 as usize);
+        chunks.into_iter().all(|lbn| layout.locate(Lbn(lbn)).lbn.0 == row * rows.unit.0)
+    };
+    (0..rows.count.min(64)).chain(rows.count.checked_sub(1)).all(abreast)
+}
