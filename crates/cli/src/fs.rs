@@ -1,5 +1,6 @@
 //! `fullstroke fs`: file systems.
 
+mod align;
 mod draw;
 mod show;
 
@@ -8,11 +9,13 @@ use clap::Subcommand;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Align(Box<align::Arguments>),
     Show(Box<show::Arguments>),
 }
 
 pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
     match command {
+        Command::Align(arguments) => align::execute(arguments, output),
         Command::Show(arguments) => show::execute(arguments, output),
     }
 }

@@ -81,3 +81,33 @@ fn what_cannot_be_made_or_played_is_named() {
         }
     }
 }
+
+/// A stack whose programs find an aged file system.
+const AGED: &str = "[workload]\nkind = \"script\"\nfile = \"list\"\n[host]\nelevator = \"noop\"\n[host.memory]\n\
+    size = \"16MiB\"\n[host.files]\nkind = \"ext4\"\nsize = \"512MiB\"\nage = \"desktop\"\n[volume]\n\
+    drive = \"quantum-atlas-10k-9.1gb\"\n";
+
+#[test]
+fn the_aligner_says_what_moves_cost_and_bring_and_writes_them_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    fs::write(path("stack.toml"), AGED).unwrap();
+    fs::write(path("list"), "create a 4KiB\n").unwrap();
+    let (stack, moves) = (path("stack.toml"), path("moves"));
+    let call = ["fs", "align", &stack, "--rounds", "3", "--files", "30", "--write-moves", &moves];
+    let found = json(&call);
+    let lines = fs::read_to_string(&moves).unwrap();
+    let pages: u64 = lines
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["pages"].as_u64().unwrap())
+        .sum();
+    assert_eq!(found["cost"]["bytes"].as_u64().unwrap(), pages * 4096);
+    assert!(found["is"]["aligned"].as_u64() > found["was"]["aligned"].as_u64(), "{found}");
+    assert!(found["gain"]["before_half_width_ms"].as_f64().unwrap() > 0.0);
+    let text = success(&call);
+    for part in ["plan: ", "cost: ", "gain: 30 files, 4 at once, 3 times", "the moves "] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    let striped = ["--set", "volume.layout=raid0", "--set", "volume.drives=2"];
+    assert!(refused(&[&["fs", "align", &stack][..], &striped].concat()).contains("raid0 of 2"));
+}

@@ -27,9 +27,11 @@
 //! | `script.rs` | lists of operations, and what a file system makes of them |
 //! | `age.rs` | a file system that has been in use for long |
 //! | `fragmentation.rs` | how fragmented files are |
+//! | `aligner.rs` | moves that bring files onto tracks |
 //! | `conformance.rs` | what every file system is held to |
 
 pub mod age;
+pub mod aligner;
 mod directory;
 mod error;
 mod ext2;

@@ -18,8 +18,10 @@
 //! | `load.rs`, `hurried.rs` | the largest load that is carried, and arrivals that come faster |
 //! | `most.rs` | candidates by what they bear at most |
 //! | `render.rs` | the same for people |
+//! | `align.rs` | what it costs to move files onto tracks, and what that brings |
 //! | `error.rs` | what can go wrong |
 
+mod align;
 mod candidate;
 mod error;
 mod experiment;
@@ -33,6 +35,7 @@ mod render;
 mod varied;
 mod vary;
 
+pub use align::{AlignError, Alignable, Cost, Gain, Programme};
 pub use candidate::{Candidate, Condition, Recipe, candidates, recipes};
 pub use error::LabError;
 pub use experiment::{Event, Ran, VolumeReport, run, run_all};

@@ -22,6 +22,7 @@
 //! | `streams.rs` | many streams as one source |
 //! | `streams_results.rs` | what each client saw |
 //! | `side_by_side.rs` | several workloads at once |
+//! | `jobs.rs` | rows of requests that are known beforehand |
 //! | `arrivals/` | when requests arrive |
 //! | `addresses/` | where they go |
 //! | `sizes.rs` | how large they are |
@@ -29,6 +30,7 @@
 
 pub mod addresses;
 pub mod arrivals;
+mod jobs;
 mod media_files;
 mod playout;
 mod process;
@@ -44,6 +46,7 @@ mod streams_config;
 mod streams_results;
 mod synthetic;
 
+pub use jobs::{Job, Jobs};
 pub use process_config::{ProcessConfig, ProcessesConfig};
 pub use processes::Processes;
 pub use side_by_side::{Part, SideBySide};

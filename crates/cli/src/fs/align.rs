@@ -1,0 +1,206 @@
+//! `fullstroke fs align`: a plan that moves files onto tracks, what it costs and what it
+//! brings.
+
+use crate::options::Changes;
+use crate::output::{Failure, Output, write_whole};
+use clap::Args;
+use fullstroke_files::aligner::{Alignment, Piece};
+use fullstroke_files::script::Script;
+use fullstroke_lab::{Alignable, Cost, Gain, Programme};
+use fullstroke_measure::number;
+use fullstroke_stack::Stack;
+use fullstroke_units::Bytes;
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Plan moves that bring the files of a stack onto tracks, and say what they cost and
+/// what they bring.
+///
+/// As a defragmenter would: a file that fits on a track comes to lie on one, a longer
+/// one begins where a track does (Qian & Wang 2007, section 4.2). The files are those
+/// that the stack's programs find, on a file system that is aged as it says; the tracks
+/// those of `tracks` in `[volume]`, or the drive's own. Files are read whole, chosen at
+/// random, below the page cache; the moves are made one after the other.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The stack file.
+    stack: PathBuf,
+
+    #[command(flatten)]
+    changes: Changes,
+
+    /// Operations to carry out first, from a file, as those of `fs show`.
+    #[arg(long, value_name = "FILE")]
+    script: Option<PathBuf>,
+
+    /// Write the moves to this file: a line of JSON for each piece, in the order in which
+    /// they are made.
+    #[arg(long, value_name = "FILE")]
+    write_moves: Option<PathBuf>,
+
+    /// Files that are read at once.
+    #[arg(long, value_name = "NUMBER", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    readers: u32,
+
+    /// Files that are read in a round.
+    #[arg(long, value_name = "NUMBER", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    files: u32,
+
+    /// Rounds, each with other files; intervals are over them.
+    #[arg(long, value_name = "NUMBER", default_value_t = 20, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    rounds: u32,
+
+    /// The longest request.
+    #[arg(long, value_name = "SIZE", default_value = "512KiB")]
+    request: Bytes,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  fullstroke fs align stack.toml --set host.files.age=desktop
+  fullstroke fs align stack.toml --write-moves moves.jsonl --json";
+
+/// What `fs align --json` prints.
+#[derive(Debug, Serialize)]
+struct Aligned {
+    stack: String,
+    seed: u64,
+    was: Alignment,
+    is: Alignment,
+    programme: Programme,
+    cost: Cost,
+    gain: Gain,
+}
+
+/// One line of `--write-moves`.
+#[derive(Serialize)]
+struct Line<'a> {
+    path: &'a str,
+    #[serde(flatten)]
+    piece: Piece,
+}
+
+pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    let &Arguments { readers, files, rounds, request, .. } = arguments;
+    let programme = Programme { readers, files, rounds, request };
+    let stack = Stack::load(&arguments.stack, &arguments.changes.overrides()).map_err(Failure::input)?;
+    let script = arguments.script.as_deref().map(read).transpose()?;
+    let mut found = Alignable::new(&stack, script.as_ref()).map_err(Failure::input)?;
+    if let Some(path) = &arguments.write_moves {
+        write_whole(path, &lines(&found)?)?;
+    }
+    let cost = found.cost(request).map_err(Failure::input)?;
+    let gain = found.gain(programme, &cost).map_err(Failure::input)?;
+    let (was, is) = (found.moves().was, found.moves().is);
+    let aligned =
+        Aligned { stack: stack.name().to_owned(), seed: stack.seed().0, was, is, programme, cost, gain };
+    output.show(&aligned, aligned.text())
+}
+
+fn read(path: &Path) -> Result<Script, Failure> {
+    let at = |error: &dyn std::fmt::Display| Failure::input(format!("{}: {error}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| at(&error))?;
+    Script::parse(&text).map_err(|error| at(&error))
+}
+
+fn lines(found: &Alignable<'_>) -> Result<String, Failure> {
+    let mut text = String::new();
+    for one in &found.moves().moves {
+        let path = &found.files()[one.file].path;
+        for piece in one.pieces() {
+            text += &serde_json::to_string(&Line { path, piece }).map_err(Failure::input)?;
+            text.push('\n');
+        }
+    }
+    Ok(text)
+}
+
+impl Aligned {
+    fn text(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = self.plan(&mut text);
+        let _ = self.outcome(&mut text);
+        text.truncate(text.trim_end().len());
+        text
+    }
+
+    fn plan(&self, text: &mut String) -> std::fmt::Result {
+        let Aligned { was, is, cost, .. } = self;
+        let a_file = |visits: u64| visits as f64 / was.files as f64;
+        writeln!(
+            text,
+            "{} of {} files lie on as few tracks as they can; {:.2} tracks a file, {:.2} at best where they begin",
+            was.aligned,
+            was.files,
+            a_file(was.visits),
+            a_file(was.visits_least)
+        )?;
+        if cost.files == 0 {
+            return writeln!(text, "no file can be moved to where it lies better");
+        }
+        writeln!(
+            text,
+            "plan: {} files move, {}; then {} of {} do, {:.2} tracks a file",
+            cost.files,
+            cost.bytes,
+            is.aligned,
+            is.files,
+            a_file(is.visits)
+        )?;
+        match is.files - is.aligned {
+            0 => {}
+            left => {
+                writeln!(text, "{left} files stay where they are or as they are: no free pages suit them")?
+            }
+        }
+        writeln!(
+            text,
+            "cost: {} read and written, and {} pages of metadata, in {} s with nothing beside",
+            cost.bytes,
+            cost.metadata_pages,
+            number(cost.seconds)
+        )
+    }
+
+    fn outcome(&self, text: &mut String) -> std::fmt::Result {
+        let Aligned { programme, gain, cost, .. } = self;
+        if cost.files == 0 {
+            return Ok(());
+        }
+        let within =
+            |half_width: Option<f64>| half_width.map_or(String::new(), |w| format!(" +-{}", number(w)));
+        writeln!(
+            text,
+            "gain: {} files, {} at once, {} times: {}{} ms a file before, {}{} ms afterwards",
+            programme.files,
+            programme.readers,
+            programme.rounds,
+            number(gain.before_ms),
+            within(gain.before_half_width_ms),
+            number(gain.after_ms),
+            within(gain.after_half_width_ms)
+        )?;
+        let saved = &gain.saved_ms;
+        let half_width = saved.half_width.unwrap_or(f64::INFINITY);
+        let (share, sure) = (100.0 * saved.value / gain.before_ms, saved.value.abs() > half_width);
+        let what = match (sure, saved.value > 0.0) {
+            (false, _) => "which may be chance",
+            (true, true) => "saved",
+            (true, false) => "lost",
+        };
+        writeln!(
+            text,
+            "      {}{} ms a file (95 %), {:.1} %, {what}",
+            number(saved.value.abs()),
+            within(saved.half_width),
+            share.abs()
+        )?;
+        match gain.pays_after_files {
+            Some(files) => writeln!(text, "      the moves have paid after {files} files read"),
+            None => writeln!(text, "      the moves do not pay"),
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! What it costs to move the files of a stack onto tracks, and what that brings: both
+//! simulated below the page cache, on the stack's own layers.
+
+use fullstroke_contract::{Extent, Operation, SourceError};
+use fullstroke_files::aligner::{Layout, Move, Moves, used};
+use fullstroke_files::fragmentation::{Fragment, Laid};
+use fullstroke_files::script::{Failed, Player, Script};
+use fullstroke_files::{Caller, FileError, FileSystem, PAGE_BYTES, PAGE_SECTORS, Touch, Touches, path};
+use fullstroke_measure::{Difference, difference_over_seeds, half_width_over_seeds};
+use fullstroke_stack::{Stack, StackError};
+use fullstroke_units::{Bytes, Lbn, Sectors, Time};
+use fullstroke_workload::{Job, Jobs};
+use serde::Serialize;
+use std::ops::Range;
+use thiserror::Error;
+
+/// Confidence of all intervals.
+const CONFIDENCE: f64 = 0.95;
+
+/// Why files could not be aligned, or the moves not simulated.
+#[derive(Debug, Error)]
+pub enum AlignError {
+    /// The stack cannot be used.
+    #[error(transparent)]
+    Stack(#[from] StackError),
+    /// The file system has no files, or none that can be moved.
+    #[error("host.files: {0}")]
+    Files(#[from] FileError),
+    /// An operation of the script failed.
+    #[error(transparent)]
+    Script(#[from] Failed),
+    /// No file has pages on the device.
+    #[error("host.files: no file has pages on the device, so that there is nothing to align")]
+    NoFiles,
+    /// A run broke off.
+    #[error("{0}")]
+    Run(SourceError),
+    /// The array has lost members.
+    #[error("{0} requests could not be served: more members have failed than the volume survives")]
+    Lost(u64),
+}
+
+/// A stack's files, and the plan that aligns them.
+pub struct Alignable<'a> {
+    stack: &'a Stack,
+    system: Box<dyn FileSystem>,
+    files: Vec<Laid>,
+    moves: Moves,
+}
+
+/// How files are read to see what the moves bring: each wholly, from its beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Programme {
+    /// Files that are read at once.
+    pub readers: u32,
+    /// Files that are read in a round, chosen at random: each as likely as the others.
+    pub files: u32,
+    /// Rounds, each with other files.
+    pub rounds: u32,
+    /// The longest request.
+    pub request: Bytes,
+}
+
+/// What the moves take.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Cost {
+    /// Files that are moved.
+    pub files: u64,
+    /// What is read, and written again.
+    pub bytes: Bytes,
+    /// Pages of metadata that say where the files lie, and are written anew.
+    pub metadata_pages: u64,
+    /// How long it takes, with nothing beside it.
+    pub seconds: f64,
+}
+
+/// What they bring.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Gain {
+    /// Milliseconds to read a file before, the mean of the rounds.
+    pub before_ms: f64,
+    /// Half the width of the 95 % interval.
+    pub before_half_width_ms: Option<f64>,
+    /// Afterwards.
+    pub after_ms: f64,
+    /// Half the width of its interval.
+    pub after_half_width_ms: Option<f64>,
+    /// Before less afterwards, round by round.
+    pub saved_ms: Difference,
+    /// After how many files read the moves have paid; `None` if never, or if that is not
+    /// sure.
+    pub pays_after_files: Option<u64>,
+}
+
+impl<'a> Alignable<'a> {
+    /// The files as the stack's programs find them, after the operations of `script`,
+    /// and where they should lie.
+    ///
+    /// # Errors
+    /// A stack without files, or without tracks; operations that fail.
+    pub fn new(stack: &'a Stack, script: Option<&Script>) -> Result<Alignable<'a>, AlignError> {
+        let mut found = stack.files()?;
+        if let Some(script) = script {
+            Player::new(&mut *found.system, Time::ZERO).play_all(script)?;
+        }
+        let (files, fixed) = used(&*found.system)?;
+        if files.is_empty() {
+            return Err(AlignError::NoFiles);
+        }
+        let pages = found.capacity.0 / PAGE_SECTORS;
+        let moves = Layout { files: &files, fixed: &fixed, pages, tracks: &found.tracks }.plan();
+        Ok(Alignable { stack, system: found.system, files, moves })
+    }
+
+    /// The plan.
+    pub fn moves(&self) -> &Moves {
+        &self.moves
+    }
+
+    /// The files as they lie before, by index.
+    pub fn files(&self) -> &[Laid] {
+        &self.files
+    }
+
+    /// Carries the moves out: one file after the other, each read and written at its new
+    /// place, flushed, and then the metadata written that say where it lies. What the
+    /// bitmaps of free space cost is not counted.
+    ///
+    /// # Errors
+    /// Of the stack, or of the run.
+    pub fn cost(&mut self, request: Bytes) -> Result<Cost, AlignError> {
+        let mut jobs = Vec::new();
+        let (mut pages, mut metadata_pages) = (0, 0);
+        for one in &self.moves.moves {
+            let metadata = mapping(&mut *self.system, &self.files[one.file])?;
+            metadata_pages += metadata.len() as u64;
+            pages += one.pages();
+            jobs.push(moved(one, &metadata, request));
+        }
+        let files = jobs.len() as u64;
+        let seconds = match files {
+            0 => 0.0,
+            _ => run(self.stack, jobs, 1)?.iter().sum::<f64>() / 1e3,
+        };
+        Ok(Cost { files, bytes: Bytes(pages * PAGE_BYTES), metadata_pages, seconds })
+    }
+
+    /// Reads the same files before and after. `cost` is what they have to win back.
+    ///
+    /// # Errors
+    /// Of the stack, or of a run.
+    pub fn gain(&self, programme: Programme, cost: &Cost) -> Result<Gain, AlignError> {
+        let mut rounds = Vec::new();
+        for round in 0..programme.rounds {
+            let mut random = self.stack.seed().of("align").stream(&format!("round {round}"));
+            let chosen: Vec<usize> =
+                (0..programme.files).map(|_| random.below(self.files.len() as u64) as usize).collect();
+            let mean = |files: &[Laid]| -> Result<f64, AlignError> {
+                let jobs = chosen.iter().map(|&file| read(&files[file], programme.request)).collect();
+                let took = run(self.stack, jobs, programme.readers)?;
+                Ok(took.iter().sum::<f64>() / took.len() as f64)
+            };
+            rounds.push((mean(&self.files)?, mean(&self.moves.after)?));
+        }
+        Ok(gained(&rounds, programme, cost))
+    }
+}
+
+fn gained(rounds: &[(f64, f64)], programme: Programme, cost: &Cost) -> Gain {
+    let (before, after): (Vec<f64>, Vec<f64>) = rounds.iter().copied().unzip();
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let saved_ms = difference_over_seeds(rounds, CONFIDENCE);
+    let surely = saved_ms.half_width.is_some_and(|half_width| saved_ms.value > half_width);
+    // So many are read at once, and each is done sooner by that.
+    let each_s = saved_ms.value / 1e3 / f64::from(programme.readers);
+    Gain {
+        before_ms: mean(&before),
+        before_half_width_ms: half_width_over_seeds(&before, CONFIDENCE),
+        after_ms: mean(&after),
+        after_half_width_ms: half_width_over_seeds(&after, CONFIDENCE),
+        saved_ms,
+        pays_after_files: surely.then(|| (cost.seconds / each_s).ceil() as u64),
+    }
+}
+
+/// Milliseconds of each job.
+fn run(stack: &Stack, jobs: Vec<Job>, processes: u32) -> Result<Vec<f64>, AlignError> {
+    let mut engine = stack.below_files(Box::new(Jobs::new(jobs, processes)))?;
+    engine.run(&mut ()).map_err(AlignError::Run)?;
+    let jobs = engine.workload::<Jobs>();
+    let failed = jobs.map_or(0, Jobs::failed);
+    if failed > 0 {
+        return Err(AlignError::Lost(failed));
+    }
+    let took = jobs.map_or(&[][..], Jobs::took);
+    Ok(took.iter().map(|took| took.as_nanos() as f64 / 1e6).collect())
+}
+
+/// Requests of at most so many bytes for these pages, which lie behind each other.
+fn requests(
+    pages: Range<u64>,
+    request: Bytes,
+    operation: Operation,
+) -> impl Iterator<Item = (Operation, Extent)> {
+    let step = (request.0 / PAGE_BYTES).max(1);
+    let end = pages.end;
+    pages.step_by(step as usize).map(move |page| {
+        let sectors = Sectors(step.min(end - page) * PAGE_SECTORS);
+        (operation, Extent { start: Lbn(page * PAGE_SECTORS), sectors })
+    })
+}
+
+fn read(file: &Laid, request: Bytes) -> Job {
+    let runs = file.fragments.iter().map(|fragment| fragment.block..fragment.block + fragment.pages);
+    runs.flat_map(|run| requests(run, request, Operation::Read)).collect()
+}
+
+fn moved(one: &Move, metadata: &[u64], request: Bytes) -> Job {
+    let runs = |fragments: &[Fragment], operation| -> Job {
+        let runs = fragments.iter().map(|fragment| fragment.block..fragment.block + fragment.pages);
+        runs.flat_map(|run| requests(run, request, operation)).collect()
+    };
+    let flush = (Operation::Flush, Extent { start: Lbn(0), sectors: Sectors::ZERO });
+    let mut job = runs(&one.from, Operation::Read);
+    job.extend(runs(&one.to, Operation::Write));
+    job.push(flush);
+    job.extend(metadata.iter().flat_map(|&page| requests(page..page + 1, request, Operation::Write)));
+    job.push(flush);
+    job
+}
+
+/// Pages of metadata that say where a file lies: what finding its pages reads.
+fn mapping(system: &mut dyn FileSystem, file: &Laid) -> Result<Vec<u64>, FileError> {
+    let caller = Caller::default();
+    let object = path::find(system, caller, &file.path, &mut Touches::new())?;
+    let pages = file.fragments.last().map_or(0, |fragment| fragment.page + fragment.pages);
+    let (mut mapped, mut touches) = (Vec::new(), Touches::new());
+    system.read_map(caller, object, 0..pages, &mut mapped, &mut touches)?;
+    let read = touches.list().iter().filter(|touch| matches!(touch, Touch::Read(_)));
+    let mut read: Vec<u64> = read.map(|touch| touch.page()).collect();
+    read.sort_unstable();
+    read.dedup();
+    Ok(read)
+}
