@@ -88,7 +88,7 @@ fn timed(model: &Model, pace: Pace) -> Result<String, Box<dyn Error>> {
     Ok(format!(
         "precision {:.6} recall {:.6} ({} wrong, {} missed, {} outside holes) of {}; predicted {} at {:.2} reads, searched {}, \
          skipped {}; {} reads, {:.1} simulated min for tracks; rpm {:.3}; zones {} of {zones}, off {zone_mean:.0} sectors, at most {zone_most}; \
-         seek RMS {rms:.3} of {mean:.2} ms; zero latency {} ({:.2} rev); second of reversed pairs soon {:.0} %; file: {file}",
+         seek RMS {rms:.3} of {mean:.2} ms; zero latency {:?} ({:.2} rev); second of reversed pairs soon {:.0} %; file: {file}",
         near.precision,
         near.recall,
         near.wrong,

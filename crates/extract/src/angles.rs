@@ -12,7 +12,7 @@ use fullstroke_units::{Duration, Random, Seed};
 
 /// Reads that come back sooner were not waited for by a platter, if all of one
 /// address do: faster than the fastest disk.
-const HASTE_NS: u64 = 2_500_000;
+pub(crate) const HASTE_NS: u64 = 2_500_000;
 
 /// The fastest and the slowest disk: 20,000 and 3,000 rpm.
 const REVOLUTION_NS: (f64, f64) = (3.0e6, 20.0e6);
@@ -23,13 +23,20 @@ const EVICTIONS_MAX: u64 = 8192;
 /// Pairs of reads from which it is told whether a buffer answers the second.
 const HIT_READS: u32 = 16;
 
+/// The same from which it is told whether it has forgotten the first.
+const FORGOTTEN_READS: u32 = 6;
+
 /// Gaps between two reads of one address, from which the revolution is first
 /// guessed.
 const GAPS: usize = 12;
 
-/// Doublings of the gap between two reads of one address: the last is about half
-/// a minute.
-const DOUBLINGS: u32 = 12;
+/// Doublings of the gap between two reads of one address: the last is some ten
+/// seconds.
+const DOUBLINGS: u32 = 10;
+
+/// Reads of one descent that may be noticed late, by more than a tenth of a
+/// revolution.
+const LATE_MAX: u32 = 4;
 
 /// Reads of one address at the end, from which the noise is told.
 const NOISE_READS: usize = 16;
@@ -38,16 +45,17 @@ const NOISE_READS: usize = 16;
 const DESCENT_READS: u64 = 3 + DOUBLINGS as u64 + NOISE_READS as u64;
 const DESCENTS: u32 = 12;
 
-/// Noise, as a part of a revolution, above which no angle is trusted: a third of
+/// Noise, as a part of a revolution, above which no angle is trusted: a fifth of
 /// the smallest change that counts.
-pub const NOISE_MAX: f64 = 0.006;
+pub const NOISE_MAX: f64 = 0.004;
 
 /// What was found about rotation.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Rotation {
     /// One revolution.
     pub revolution_ns: f64,
-    /// Standard deviation of the angle of one sector, in revolutions.
+    /// Standard deviation of the angle of one sector, in revolutions, but for single
+    /// reads that were noticed late.
     pub noise: f64,
     /// Reads of other addresses that empty the buffer of one; 0 without one.
     pub evictions: u64,
@@ -125,6 +133,7 @@ impl Angles {
             return Ok(false);
         }
         let mut off = Vec::with_capacity(NOISE_READS);
+        let (mut late, mut elapsed) = (0, revolutions);
         for back in 3..DESCENT_READS {
             let doubling = (back - 3).min(u64::from(DOUBLINGS)) as u32;
             self.probe.progress("rotation", back, DESCENT_READS);
@@ -133,16 +142,21 @@ impl Angles {
             self.probe.idle(Duration::from_nanos(pause as u64)).await?;
             let turned = (self.completion(lbn - back).await? - first) / revolution + back as f64 * width;
             if nearest(turned).abs() > 0.1 {
-                return Ok(false);
+                late += 1;
+                if late > LATE_MAX {
+                    return Ok(false);
+                }
+                continue;
             }
-            revolution *= turned / turned.round();
-            if doubling == DOUBLINGS {
+            elapsed = turned.round();
+            if doubling < DOUBLINGS {
+                revolution *= turned / elapsed;
+            } else {
                 off.push(nearest(turned));
             }
         }
-        let mean = off.iter().sum::<f64>() / off.len() as f64;
-        let variance = off.iter().map(|off| (off - mean).powi(2)).sum::<f64>() / off.len() as f64;
-        (self.rotation.revolution_ns, self.rotation.noise) = (revolution, variance.sqrt());
+        let (middle, noise) = spread(&mut off);
+        (self.rotation.revolution_ns, self.rotation.noise) = (revolution * (1.0 + middle / elapsed), noise);
         Ok(self.rotation.noise <= NOISE_MAX)
     }
 
@@ -299,11 +313,11 @@ impl Angles {
 
     async fn forgets_after(&mut self, reads: u64, stride: i64) -> Result<bool, ExtractError> {
         let mut hasty = 0;
-        for _ in 0..HIT_READS {
+        for _ in 0..FORGOTTEN_READS {
             hasty += u32::from(self.read_behind(stride, reads).await? <= self.rotation.hit_ns);
         }
         // Some are by chance: the sector came by at once.
-        Ok(hasty < HIT_READS / 2)
+        Ok(hasty < FORGOTTEN_READS / 2)
     }
 
     /// A revolution of which all gaps between reads of one address are multiples:
@@ -366,9 +380,7 @@ impl Angles {
         for _ in 0..NOISE_READS {
             off.push(self.settle(first, lbn, self.rotation.revolution_ns * 1.4).await?);
         }
-        let mean = off.iter().sum::<f64>() / off.len() as f64;
-        let variance = off.iter().map(|off| (off - mean).powi(2)).sum::<f64>() / off.len() as f64;
-        self.rotation.noise = variance.sqrt();
+        self.rotation.noise = spread(&mut off).1;
         if self.rotation.noise > NOISE_MAX {
             return Err(self.irregular(self.rotation.noise));
         }
@@ -387,6 +399,20 @@ impl Angles {
         }
         Ok(off)
     }
+}
+
+/// The median of angles, and a standard deviation from the median of their distances
+/// to it: a host that is busy for a moment moves neither.
+fn spread(angles: &mut [f64]) -> (f64, f64) {
+    /// Of normal errors, half lie nearer than 1 / 1.4826 standard deviations.
+    const DEVIATION: f64 = 1.4826;
+    let median = |angles: &mut [f64]| {
+        angles.sort_by(f64::total_cmp);
+        angles.get(angles.len() / 2).copied().unwrap_or(0.0)
+    };
+    let middle = median(angles);
+    let mut distances: Vec<f64> = angles.iter().map(|angle| (angle - middle).abs()).collect();
+    (middle, DEVIATION * median(&mut distances))
 }
 
 /// Where a function with one hollow between `low` and `high` is least.

@@ -1,12 +1,15 @@
 //! How near an extraction came to the truth, where that is known.
 
-use crate::seek::Seeks;
-use crate::timing::FoundZone;
+use crate::angles::nearest;
+use crate::seek::{Seek, Seeks};
+use crate::skew::of_track;
+use crate::timing::{FoundZone, Timed};
 use fullstroke_contract::TrackTable;
 use fullstroke_drive::{Head, Model};
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::Lbn;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// How near boundaries came.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -66,26 +69,81 @@ pub fn zone_error(found: &[FoundZone], model: &Model) -> (f64, u64, u64) {
     (mean, off.iter().copied().max().unwrap_or(0), truth.len() as u64)
 }
 
+/// A distance of the seek curve, as found and in truth.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct SeekTruth {
+    /// Tracks crossed.
+    pub tracks: u64,
+    /// Mean of the measured times, in ms.
+    pub found_ms: f64,
+    /// Mean of the model's over the same pairs.
+    pub truth_ms: f64,
+}
+
+/// The measured seeks and the model's, by tracks crossed.
+pub fn seek_curve(seeks: &Seeks, table: &Boundaries, model: &Model) -> Vec<SeekTruth> {
+    let mut of_distance: BTreeMap<u64, Vec<(f64, f64)>> = BTreeMap::new();
+    for (seek, truth) in with_truth(seeks, table, model) {
+        of_distance.entry(seek.from.abs_diff(seek.to)).or_default().push((seek.ms, truth));
+    }
+    let mean = |times: &[(f64, f64)], of: fn(&(f64, f64)) -> f64| {
+        times.iter().map(of).sum::<f64>() / times.len() as f64
+    };
+    let row = |(tracks, times): (u64, Vec<(f64, f64)>)| SeekTruth {
+        tracks,
+        found_ms: mean(&times, |times| times.0),
+        truth_ms: mean(&times, |times| times.1),
+    };
+    of_distance.into_iter().map(row).collect()
+}
+
+/// Each measured seek with the model's time for it, in ms, but for those between
+/// two arms.
+fn with_truth(seeks: &Seeks, table: &Boundaries, model: &Model) -> Vec<(Seek, f64)> {
+    let geometry = model.mechanics().geometry();
+    let share = TrackTable::capacity(&**geometry).0;
+    let truth = |seek: &Seek| {
+        let (from, to) = (table.nth(seek.from)?.start.0, table.nth(seek.to)?.start.0);
+        if from / share != to / share {
+            return None;
+        }
+        let (from, to) = (geometry.locate(Lbn(from % share)), geometry.locate(Lbn(to % share)));
+        let head = Head::default().reading(&from);
+        Some((*seek, model.mechanics().seek(head, to.cylinder, to.surface, false).as_millis_f64()))
+    };
+    seeks.seeks.iter().filter_map(truth).collect()
+}
+
 /// The root mean square of the differences between measured seeks and those of the
 /// model, in ms, and the model's mean.
 pub fn seek_error(seeks: &Seeks, table: &Boundaries, model: &Model) -> (f64, f64) {
+    let pairs = with_truth(seeks, table, model);
+    let count = pairs.len().max(1) as f64;
+    let squares: f64 = pairs.iter().map(|(seek, truth)| (seek.ms - truth).powi(2)).sum();
+    let sum: f64 = pairs.iter().map(|(_, truth)| truth).sum();
+    ((squares / count).sqrt(), sum / count)
+}
+
+/// The root mean square of the differences between measured skews and those of the
+/// model, in revolutions, and how many were held against it: those of the tracks at
+/// the beginning of each stretch that was found.
+pub fn skew_error(timed: &Timed, model: &Model) -> (f64, u64) {
     let geometry = model.mechanics().geometry();
     let share = TrackTable::capacity(&**geometry).0;
-    let (mut squares, mut sum) = (0.0, 0.0);
-    let mut count = 0.0_f64;
-    for seek in &seeks.seeks {
-        let (Some(from), Some(to)) = (table.nth(seek.from), table.nth(seek.to)) else { continue };
-        if from.start.0 / share != to.start.0 / share {
-            // Another arm's.
-            continue;
+    let capacity = timed.table.capacity().0;
+    let (mut squares, mut count) = (0.0, 0);
+    for stretch in &timed.stretches {
+        let mut end = stretch.first;
+        for track in &stretch.period {
+            end += track.sectors;
+            if end >= capacity || end % share == 0 {
+                continue;
+            }
+            let (last, next) = (geometry.locate(Lbn(end % share - 1)), geometry.locate(Lbn(end % share)));
+            let truth = (next.angle - last.angle - last.sector_angle).as_revolutions();
+            squares += nearest(of_track(track) - truth).powi(2);
+            count += 1;
         }
-        let place = |lbn: Lbn| geometry.locate(Lbn(lbn.0 % share));
-        let (from, to) = (place(from.start), place(to.start));
-        let head = Head::default().reading(&from);
-        let truth = model.mechanics().seek(head, to.cylinder, to.surface, false).as_millis_f64();
-        squares += (seek.ms - truth).powi(2);
-        sum += truth;
-        count += 1.0;
     }
-    if count == 0.0 { (0.0, 0.0) } else { ((squares / count).sqrt(), sum / count) }
+    ((squares / (count.max(1) as f64)).sqrt(), count)
 }

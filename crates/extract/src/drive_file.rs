@@ -47,7 +47,7 @@ impl Mechanics {
             head_switch_ms: 0.0,
             write_settle_ms: 0.0,
             turn_round_ms: 0.0,
-            zero_latency: ZeroLatency::All(self.latency.zero_latency),
+            zero_latency: ZeroLatency::All(self.latency.zero_latency.unwrap_or(false)),
             command_overhead_ms: round(self.seeks.overhead_ms, 1e6),
             electronics: Default::default(),
             buffer: None,
@@ -96,19 +96,25 @@ impl Mechanics {
                 "command_overhead_ms",
                 "measured: from the end of one command to when the next is met on the same track".to_owned(),
             ),
-            (
-                "zero_latency",
-                format!(
-                    "measured: whole tracks take {:.3} ms, standard deviation {:.3}",
-                    self.latency.whole_tracks.mean_ms, self.latency.whole_tracks.deviation_ms
-                ),
-            ),
+            ("zero_latency", self.zero_latency_source()),
             ("head_switch_ms", "in the seek curve".to_owned()),
             ("write_settle_ms", "not known: nothing was written".to_owned()),
             ("buffer", buffer),
             ("queue", "not measured; what a drive file has unless said".to_owned()),
         ];
         entries.into_iter().map(|(key, source)| (key.to_owned(), source)).collect()
+    }
+
+    fn zero_latency_source(&self) -> String {
+        let Latency { zero_latency, agreement, whole_tracks, .. } = self.latency;
+        let seen = format!(
+            "whole tracks take {:.3} ms, standard deviation {:.3}, and end at angles that agree by {agreement:.2}",
+            whole_tracks.mean_ms, whole_tracks.deviation_ms
+        );
+        match zero_latency {
+            Some(_) => format!("measured: {seen}"),
+            None => format!("not known, assumed: {seen}; the bus is slower than the platter, which hides it"),
+        }
     }
 }
 

@@ -13,6 +13,9 @@
 //! | `timing.rs`, `pattern.rs` | tracks by rotational timing |
 //! | `verify.rs` | whether claimed boundaries are any |
 //! | `seek.rs` | the seek curve |
+//! | `skew.rs` | skews |
+//! | `cache.rs` | the buffer's segments, read-ahead, write-back |
+//! | `depth.rs` | how many commands a device orders |
 //! | `zero_latency.rs` | whether transfers begin wherever the heads land |
 //! | `growth.rs` | tracks by reads that grow: how that fails |
 //! | `survey.rs` | all of these, one after the other |
@@ -25,7 +28,9 @@
 
 mod angles;
 mod block;
+mod cache;
 mod check;
+mod depth;
 mod drive_file;
 mod error;
 mod growth;
@@ -35,6 +40,7 @@ mod sample;
 pub mod scsi;
 mod seek;
 mod simulated;
+mod skew;
 mod survey;
 mod timing;
 mod translate;
@@ -43,7 +49,9 @@ mod zero_latency;
 
 pub use angles::{Angles, NOISE_MAX, Rotation};
 pub use block::BlockDevice;
-pub use check::{Nearness, compare, seek_error, zone_error};
+pub use cache::{Cache, cache};
+pub use check::{Nearness, SeekTruth, compare, seek_curve, seek_error, skew_error, zone_error};
+pub use depth::{Depth, depth};
 pub use drive_file::Mechanics;
 pub use error::ExtractError;
 pub use growth::growth;
@@ -52,8 +60,9 @@ pub use pattern::FoundTrack;
 pub use sample::Sample;
 pub use seek::{Seek, Seeks, seeks};
 pub use simulated::{SimulatedDrive, SplittingHost};
+pub use skew::{Skew, ZoneSkews, skews};
 pub use survey::survey;
-pub use timing::{FoundZone, Pace, Stretch, Timed, timing, tracks};
+pub use timing::{FoundZone, Pace, Stretch, Timed, first_tracks, timing, tracks};
 pub use translate::{Translated, translate};
 pub use verify::{Verified, verify};
 pub use zero_latency::{Latency, zero_latency};

@@ -15,10 +15,14 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 /// What an extraction wants next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ask {
     /// Read this, with nothing else outstanding.
     Read(Extent),
+    /// Issue all of these reads at once, and answer each.
+    Burst(Vec<Extent>),
+    /// Write what stands there anew, with nothing else outstanding.
+    Rewrite(Extent),
     /// Say where an address lies.
     Translate(Lbn),
     /// Let so much time pass.
@@ -59,6 +63,8 @@ impl Answer {
 pub struct Effort {
     /// Reads.
     pub reads: u64,
+    /// Writes of what stood there before.
+    pub writes: u64,
     /// Address translations.
     pub translations: u64,
     /// From the first issue to the last completion, in ns of the device's clock.
@@ -89,7 +95,7 @@ pub enum Step<T> {
 #[derive(Debug, Default)]
 struct Desk {
     ask: Option<Ask>,
-    answer: Option<Result<Answer, ExtractError>>,
+    answers: Option<Result<Vec<Answer>, ExtractError>>,
     effort: Effort,
     began: Option<Time>,
     progress: Progress,
@@ -114,6 +120,22 @@ impl Probe {
     /// If the device cannot.
     pub async fn read(&self, lbn: u64, sectors: u64) -> Result<Answer, ExtractError> {
         self.ask(Ask::Read(Extent::new(lbn, sectors))).await
+    }
+
+    /// Reads all of `extents` at once: an answer for each, in their order.
+    ///
+    /// # Errors
+    /// If the device cannot, or takes one command at a time only.
+    pub async fn burst(&self, extents: Vec<Extent>) -> Result<Vec<Answer>, ExtractError> {
+        self.asked(Ask::Burst(extents)).await
+    }
+
+    /// Writes `sectors` from `lbn` on as they are.
+    ///
+    /// # Errors
+    /// If the device cannot, or may not be written.
+    pub async fn rewrite(&self, lbn: u64, sectors: u64) -> Result<Answer, ExtractError> {
+        self.ask(Ask::Rewrite(Extent::new(lbn, sectors))).await
     }
 
     /// Where `lbn` lies.
@@ -143,9 +165,13 @@ impl Probe {
     }
 
     async fn ask(&self, ask: Ask) -> Result<Answer, ExtractError> {
+        Ok(self.asked(ask).await?.pop().unwrap_or_default())
+    }
+
+    async fn asked(&self, ask: Ask) -> Result<Vec<Answer>, ExtractError> {
         self.desk.borrow_mut().ask = Some(ask);
-        poll_fn(|_| match self.desk.borrow_mut().answer.take() {
-            Some(answer) => Poll::Ready(answer),
+        poll_fn(|_| match self.desk.borrow_mut().answers.take() {
+            Some(answers) => Poll::Ready(answers),
             None => Poll::Pending,
         })
         .await
@@ -187,19 +213,22 @@ impl<T> Extraction<T> {
         }
     }
 
-    /// What came of the last ask.
-    pub fn answer(&mut self, ask: Ask, answer: Result<Answer, ExtractError>) {
+    /// What came of the last ask: one answer, or one for each read of a burst.
+    pub fn answer(&mut self, ask: &Ask, answers: Result<Vec<Answer>, ExtractError>) {
         let mut desk = self.desk.borrow_mut();
         match ask {
             Ask::Read(_) => desk.effort.reads += 1,
+            Ask::Burst(extents) => desk.effort.reads += extents.len() as u64,
+            Ask::Rewrite(_) => desk.effort.writes += 1,
             Ask::Translate(_) => desk.effort.translations += 1,
             Ask::Idle(_) => {}
         }
-        if let Ok(answer) = &answer {
+        for answer in answers.iter().flatten() {
             let began = *desk.began.get_or_insert(answer.issued);
-            desk.effort.time_ns = answer.completed.saturating_since(began).as_nanos();
+            let until = answer.completed.saturating_since(began).as_nanos();
+            desk.effort.time_ns = desk.effort.time_ns.max(until);
         }
-        desk.answer = Some(answer);
+        desk.answers = Some(answers);
     }
 
     /// What it has cost so far.
@@ -223,6 +252,25 @@ pub trait Device {
     /// # Errors
     /// If it cannot.
     fn read(&mut self, extent: Extent) -> Result<Answer, ExtractError>;
+
+    /// Issues all of `extents` at once, and says when each came back, in their
+    /// order.
+    ///
+    /// # Errors
+    /// If one fails. Unless implemented, only one can be outstanding.
+    fn burst(&mut self, extents: &[Extent]) -> Result<Vec<Answer>, ExtractError> {
+        let saw =
+            format!("{} reads at once were wanted, and this device is given one at a time", extents.len());
+        Err(ExtractError::cannot_tell("the depth of the queue", saw))
+    }
+
+    /// Writes what stands at `extent` there again, with nothing else outstanding.
+    ///
+    /// # Errors
+    /// If it cannot. Unless implemented, nothing is ever written.
+    fn rewrite(&mut self, extent: Extent) -> Result<Answer, ExtractError> {
+        Err(ExtractError::Device { extent, reason: "it was not opened for writing".into() })
+    }
 
     /// Where `lbn` lies.
     ///
@@ -250,12 +298,15 @@ pub fn run<T>(
         match extraction.step() {
             Step::Done(result) => return result.map(|result| (result, extraction.effort())),
             Step::Ask(ask) => {
-                let answer = match ask {
-                    Ask::Read(extent) => device.read(extent),
-                    Ask::Translate(lbn) => device.translate(lbn),
-                    Ask::Idle(span) => Ok(device.idle(span)),
+                let one = |answer: Answer| vec![answer];
+                let answers = match &ask {
+                    Ask::Read(extent) => device.read(*extent).map(one),
+                    Ask::Burst(extents) => device.burst(extents),
+                    Ask::Rewrite(extent) => device.rewrite(*extent).map(one),
+                    Ask::Translate(lbn) => device.translate(*lbn).map(one),
+                    Ask::Idle(span) => Ok(one(device.idle(*span))),
                 };
-                extraction.answer(ask, answer);
+                extraction.answer(&ask, answers);
                 watch(extraction.progress(), extraction.effort());
             }
         }

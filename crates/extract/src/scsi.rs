@@ -5,8 +5,12 @@
 //! Bytes: 0 page code; 2-3 length of what follows; 4 supplied format; 5 translated
 //! format, in the answer with flags above; from 6 on addresses of 8 bytes. A
 //! physical sector is a cylinder of 3 bytes, a head of 1, a sector of 4, all
-//! big-endian. How commands reach the device is the caller's ([`Transport`]).
+//! big-endian. What carries commands to a device is a [`Transport`]: [`ScsiGeneric`], or
+//! another.
 
+mod generic;
+
+pub use self::generic::ScsiGeneric;
 use crate::machine::Place;
 use fullstroke_units::{Cylinder, Lbn};
 use thiserror::Error;

@@ -16,15 +16,16 @@ pub struct SimulatedDrive {
     geometry: Arc<Geometry>,
     now: Time,
     noise: Option<(Duration, Random)>,
-    done: LastDone,
+    done: Done,
 }
 
+/// What has ended, by number of arrival.
 #[derive(Default)]
-struct LastDone(Option<Completion>);
+struct Done(Vec<(u64, Completion)>);
 
-impl Observer for LastDone {
+impl Observer for Done {
     fn finished(&mut self, finished: &Finished) {
-        self.0 = Some(finished.completion);
+        self.0.push((finished.origin, finished.completion));
     }
 }
 
@@ -40,7 +41,7 @@ impl SimulatedDrive {
             geometry: Arc::clone(model.mechanics().geometry()),
             now: Time::ZERO,
             noise: None,
-            done: LastDone::default(),
+            done: Done::default(),
         })
     }
 
@@ -52,29 +53,56 @@ impl SimulatedDrive {
     }
 }
 
+impl SimulatedDrive {
+    /// Issues all of `extents` now, and waits until each has ended.
+    fn carry_out(&mut self, operation: Operation, extents: &[Extent]) -> Result<Vec<Answer>, ExtractError> {
+        let issued = self.now;
+        // What the drive does by itself until then.
+        self.machine.advance(issued, &mut self.done);
+        self.done.0.clear();
+        let first = self.machine.submitted();
+        for &extent in extents {
+            self.machine.submit(issued, Request { operation, extent, ..Request::default() }, &mut self.done);
+        }
+        while self.done.0.len() < extents.len() && self.machine.next_wake() != Time::NEVER {
+            self.machine.wake(&mut self.done);
+        }
+        self.done.0.sort_unstable_by_key(|(origin, _)| *origin);
+        let mut answers = Vec::with_capacity(extents.len());
+        for (number, &extent) in extents.iter().enumerate() {
+            let done = self.done.0.get(number).filter(|(origin, _)| *origin == first + number as u64);
+            let fail = |reason: String| Err(ExtractError::Device { extent, reason });
+            let Some((_, done)) = done else { return fail("it never ended".into()) };
+            if done.status != Status::Done {
+                return fail(format!("{:?}", done.status));
+            }
+            let late = self.noise.as_mut().map_or(Duration::ZERO, |(mean, random)| random.exponential(*mean));
+            answers.push(Answer { issued, completed: done.finished + late, place: Place::default() });
+        }
+        self.now = answers.iter().map(|answer| answer.completed).fold(self.now, Time::max);
+        Ok(answers)
+    }
+
+    fn one(&mut self, operation: Operation, extent: Extent) -> Result<Answer, ExtractError> {
+        Ok(self.carry_out(operation, &[extent])?.pop().unwrap_or_default())
+    }
+}
+
 impl Device for SimulatedDrive {
     fn capacity(&self) -> Sectors {
         self.capacity
     }
 
     fn read(&mut self, extent: Extent) -> Result<Answer, ExtractError> {
-        let fail = |reason: String| Err(ExtractError::Device { extent, reason });
-        let issued = self.now;
-        // What the drive does by itself until then.
-        self.machine.advance(issued, &mut self.done);
-        self.done.0 = None;
-        let request = Request { operation: Operation::Read, extent, ..Request::default() };
-        self.machine.submit(issued, request, &mut self.done);
-        while self.done.0.is_none() && self.machine.next_wake() != Time::NEVER {
-            self.machine.wake(&mut self.done);
-        }
-        let Some(done) = self.done.0 else { return fail("it never ended".into()) };
-        if done.status != Status::Done {
-            return fail(format!("{:?}", done.status));
-        }
-        let late = self.noise.as_mut().map_or(Duration::ZERO, |(mean, random)| random.exponential(*mean));
-        self.now = done.finished + late;
-        Ok(Answer { issued, completed: self.now, place: Place::default() })
+        self.one(Operation::Read, extent)
+    }
+
+    fn burst(&mut self, extents: &[Extent]) -> Result<Vec<Answer>, ExtractError> {
+        self.carry_out(Operation::Read, extents)
+    }
+
+    fn rewrite(&mut self, extent: Extent) -> Result<Answer, ExtractError> {
+        self.one(Operation::Write, extent)
     }
 
     fn translate(&mut self, lbn: Lbn) -> Result<Answer, ExtractError> {
@@ -129,6 +157,15 @@ impl<D: Device> Device for SplittingHost<D> {
             at += Sectors(sectors);
         }
         whole.ok_or(ExtractError::Device { extent, reason: "it is empty".into() })
+    }
+
+    fn burst(&mut self, extents: &[Extent]) -> Result<Vec<Answer>, ExtractError> {
+        // Each is one piece, or the device's order could not be told from the host's.
+        self.below.burst(extents)
+    }
+
+    fn rewrite(&mut self, extent: Extent) -> Result<Answer, ExtractError> {
+        self.below.rewrite(extent)
     }
 
     fn translate(&mut self, lbn: Lbn) -> Result<Answer, ExtractError> {

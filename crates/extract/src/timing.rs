@@ -104,6 +104,19 @@ pub async fn timing(probe: Probe, seed: Seed, pace: Pace) -> Result<Timed, Extra
 /// # Errors
 /// If timing does not tell.
 pub async fn tracks(angles: Angles, pace: Pace) -> Result<(Timed, Angles), ExtractError> {
+    walk(angles, pace, u64::MAX).await
+}
+
+/// Its first tracks only, each confirmed; about `count`, if it has as many.
+///
+/// # Errors
+/// If timing does not tell.
+pub async fn first_tracks(angles: Angles, count: u64) -> Result<(Timed, Angles), ExtractError> {
+    walk(angles, Pace::Every, count).await
+}
+
+/// Goes through `count` tracks at least, or all.
+async fn walk(angles: Angles, pace: Pace, count: u64) -> Result<(Timed, Angles), ExtractError> {
     let mut walk = Walk {
         hand: Hand::first(angles).await?,
         builder: Builder::default(),
@@ -115,7 +128,7 @@ pub async fn tracks(angles: Angles, pace: Pace) -> Result<(Timed, Angles), Extra
     };
     let mut leap = Leap::default();
     let capacity = walk.hand.capacity;
-    while walk.hand.first < capacity {
+    while walk.hand.first < capacity && walk.counts.tracks() < count {
         walk.hand.angles.probe().progress("tracks", walk.hand.first, capacity);
         let leapt = pace == Pace::Jumping && walk.leap(&mut leap).await?;
         if !leapt {
@@ -142,6 +155,12 @@ struct Counts {
     predicted_reads: u64,
     searched: u64,
     skipped: u64,
+}
+
+impl Counts {
+    fn tracks(&self) -> u64 {
+        self.predicted + self.searched + self.skipped
+    }
 }
 
 /// Goes through the tracks of a device.

@@ -1,10 +1,12 @@
 //! Whether transfers begin wherever the heads land.
 //!
-//! Two tests. Whole tracks are read: with zero latency each takes one revolution,
-//! wherever the heads land; without, one and a half on average, and the spread is
-//! that of rotational latency. And two neighbouring sectors are read in reverse
-//! order (Worthington et al. 1995; Qian & Wang, figure 4.1.4): the second comes
-//! from the buffer, or waits.
+//! Two tests. Tracks are read, all but their first sector, from wherever the heads
+//! happen to be: without zero latency each read ends when the track's end has
+//! passed, at one angle from the first sector; with it, a revolution after the
+//! heads landed, at any. That holds also where a slow bus makes reads longer than a
+//! revolution, and where their times tell nothing. And two neighbouring sectors
+//! are read in reverse order (Worthington et al. 1995; Qian & Wang, figure 4.1.4): the
+//! second comes from the buffer, or waits.
 
 use crate::ExtractError;
 use crate::angles::Angles;
@@ -19,9 +21,13 @@ const READS: u64 = 200;
 /// From one to the next, downward: seeks are short, and nothing is read ahead.
 const STEP: u64 = 2;
 
-/// Spread of whole-track reads, in revolutions, below which they wait for nothing:
-/// half of what a latency at random has.
-const SPREAD_MAX: f64 = 0.145;
+/// How much the angles agree at which reads end, as the length of their mean: above
+/// the one they wait for a beginning, below the other they do not.
+const AGREE: (f64, f64) = (0.7, 0.5);
+
+/// Revolutions that a whole track takes at least where the bus is slower than the
+/// platter: from a sector at random on it is one and a half on average.
+const SLOW: f64 = 1.9;
 
 /// Of a revolution: what comes sooner did not wait for one.
 const SOON: f64 = 0.25;
@@ -29,9 +35,14 @@ const SOON: f64 = 0.25;
 /// What was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Latency {
-    /// Whether reads of whole tracks wait for no beginning.
-    pub zero_latency: bool,
-    /// Reads of whole tracks.
+    /// Whether reads of whole tracks wait for no beginning; `None` where their data
+    /// come over the bus in order and more slowly than the platter turns, so that it
+    /// makes no difference.
+    pub zero_latency: Option<bool>,
+    /// How much the angles at which they end agree: 0 if they are any, 1 if they are
+    /// the same.
+    pub agreement: f64,
+    /// Reads of whole tracks but for a sector.
     pub whole_tracks: Sample,
     /// The second reads of reversed pairs.
     pub reversed: Sample,
@@ -42,20 +53,10 @@ pub struct Latency {
 /// Tells, of a device whose tracks are known.
 ///
 /// # Errors
-/// If a read fails.
+/// If a read fails, or the angles neither agree nor differ.
 pub async fn zero_latency(angles: &mut Angles, table: &Boundaries) -> Result<Latency, ExtractError> {
+    let (whole, agreement) = whole_tracks(angles, table).await?;
     let revolution = angles.rotation().revolution_ns;
-    let reads = READS.min(table.len() / STEP);
-    let top = STEP * reads + angles.random().below(table.len() - STEP * reads + 1);
-    let mut whole = Vec::new();
-    for number in 0..reads {
-        angles.probe().progress("whole tracks", number, reads);
-        let Some(track) = table.nth(top - STEP * (number + 1)) else { continue };
-        // From any angle.
-        let pause = angles.random().unit() * revolution;
-        angles.probe().idle(Duration::from_nanos(pause as u64)).await?;
-        whole.push(angles.probe().read(track.start.0, track.sectors.0).await?.response_ns());
-    }
     let mut second = Vec::new();
     for _ in 0..READS {
         let capacity = angles.probe().capacity().0;
@@ -64,11 +65,50 @@ pub async fn zero_latency(angles: &mut Angles, table: &Boundaries) -> Result<Lat
         second.push(angles.probe().read(lbn, 1).await?.response_ns());
     }
     let soon = second.iter().filter(|&&ns| (ns as f64) < SOON * revolution).count();
+    if (AGREE.1..AGREE.0).contains(&agreement) {
+        let saw = format!(
+            "the angles at which reads of whole tracks end agree by {agreement:.2}; expected less than {} or more \
+             than {}",
+            AGREE.1, AGREE.0
+        );
+        return Err(ExtractError::cannot_tell("zero latency", saw));
+    }
     let whole_tracks = Sample::of(&whole);
+    let differ = agreement < AGREE.1;
+    let slow = whole_tracks.mean_ms * 1e6 > SLOW * revolution;
     Ok(Latency {
-        zero_latency: whole_tracks.deviation_ms * 1e6 < SPREAD_MAX * revolution,
+        zero_latency: (differ || !slow).then_some(differ),
+        agreement,
         whole_tracks,
         soon_part: soon as f64 / second.len().max(1) as f64,
         reversed: Sample::of(&second),
     })
+}
+
+/// Reads tracks but for their first sectors, then these; the times of the former, and
+/// how much the angles agree between the ends of both.
+async fn whole_tracks(angles: &mut Angles, table: &Boundaries) -> Result<(Vec<u64>, f64), ExtractError> {
+    let revolution = angles.rotation().revolution_ns;
+    let reads = READS.min(table.len() / STEP);
+    let top = STEP * reads + angles.random().below(table.len() - STEP * reads + 1);
+    let mut whole = Vec::new();
+    let (mut cosines, mut sines) = (0.0, 0.0);
+    for number in 0..reads {
+        angles.probe().progress("whole tracks", number, reads);
+        let Some(track) = table.nth(top - STEP * (number + 1)).filter(|track| track.sectors.0 > 1) else {
+            continue;
+        };
+        // From any angle.
+        let pause = angles.random().unit() * revolution;
+        angles.probe().idle(Duration::from_nanos(pause as u64)).await?;
+        let read = angles.probe().read(track.start.0 + 1, track.sectors.0 - 1).await?;
+        let first = angles.completion(track.start.0).await?;
+        whole.push(read.response_ns());
+        // Tracks of other lengths end elsewhere, by a sector or so.
+        let turned = (read.completed.as_nanos() as f64 - first) / revolution * std::f64::consts::TAU;
+        cosines += turned.cos();
+        sines += turned.sin();
+    }
+    let agreement = cosines.hypot(sines) / whole.len().max(1) as f64;
+    Ok((whole, agreement))
 }

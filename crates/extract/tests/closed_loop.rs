@@ -122,7 +122,7 @@ fn a_survey_makes_a_drive_file_with_the_tracks_that_it_found() {
     let near = compare(&found.timed.table, &truth(&model));
     assert!(near.recall > 0.9999 && near.precision > 0.9999, "{near:?}");
     assert!((found.rotation.rpm() - 10_000.0).abs() < 0.01);
-    assert!(found.latency.zero_latency);
+    assert_eq!(found.latency.zero_latency, Some(true));
     let (rms, mean) = seek_error(&found.seeks, &found.timed.table, &model);
     assert!(rms < 0.05 * mean, "{rms} of {mean} ms");
     let again = Model::new(found.drive_file("again", "a test")).unwrap();

@@ -11,7 +11,10 @@ const OFF_PART: f64 = 0.4;
 pub(super) const HOLES: f64 = 16.0;
 
 /// Standard deviations of noise that an angle on the line may be off.
-const NOISE_WIDE: f64 = 5.0;
+const NOISE_WIDE: f64 = 7.0;
+
+/// Sectors by which an angle may be off, and a little, where nothing comes late.
+const MISREAD: f64 = 1.5;
 
 /// Jumps of which the usual one is taken.
 const JUMPS: usize = 15;
@@ -68,9 +71,8 @@ impl Hand {
     }
 
     /// Reads the sector at `offset` and holds it against the line of the track in
-    /// hand. One that is not where it was expected is read twice: the first may
-    /// have been noticed late, or heads that need not wait for a sector's beginning
-    /// have landed in it.
+    /// hand. One that is not where it was expected is read twice, if it may have been
+    /// misread.
     pub(super) async fn look(
         &mut self,
         offset: u64,
@@ -78,10 +80,17 @@ impl Hand {
         expected: bool,
     ) -> Result<Seen, ExtractError> {
         let seen = self.look_once(offset, width).await?;
-        if seen.on == expected {
+        if seen.on == expected || !self.may_be_misread(seen.off, width) {
             return Ok(seen);
         }
         self.look_once(offset, width).await
+    }
+
+    /// Whether an angle so far off the line may be another the second time: reads are
+    /// noticed late; or heads that need not wait for a sector's beginning have landed
+    /// in it, which makes less than a sector. A second read costs an emptied buffer.
+    pub(super) fn may_be_misread(&self, off: f64, width: f64) -> bool {
+        !self.quiet() || off.abs() < MISREAD * width
     }
 
     pub(super) async fn look_once(&mut self, offset: u64, width: f64) -> Result<Seen, ExtractError> {

@@ -15,6 +15,9 @@ const LINES_MAX: u32 = 16;
 /// Sectors from the beginning of a line within which a hole makes it rough.
 const NEARBY: u64 = 4;
 
+/// Times that a track is searched anew at most.
+const TRIES: u32 = 4;
+
 /// First sectors of a track that may live elsewhere.
 const REMAPPED_MAX: u64 = 4;
 
@@ -40,8 +43,20 @@ impl Hand {
     /// Searches the track in hand whole. Its first sector may live elsewhere: then
     /// its line begins with the next.
     pub(super) async fn whole(&mut self) -> Result<End, ExtractError> {
-        // It may itself have been misread.
-        self.at = self.angles.of(self.first).await?;
+        for number in 0..TRIES {
+            if number > 0 || !self.quiet() || self.usual == 0.0 {
+                // It may itself have been misread.
+                self.at = self.angles.of(self.first).await?;
+            }
+            if let Some(end) = self.searched().await? {
+                return Ok(end);
+            }
+        }
+        Err(self.no_boundary(0))
+    }
+
+    /// The same, once; nothing where reads that were noticed late make no line.
+    async fn searched(&mut self) -> Result<Option<End>, ExtractError> {
         let at = self.at;
         let mut shortest = None;
         for skipped in 0..REMAPPED_MAX.min(self.capacity - self.first) {
@@ -58,13 +73,13 @@ impl Hand {
                 continue;
             }
             if sectors as f64 * end.width < 1.0 + end.width / 2.0 {
-                return Ok(end);
+                return Ok(Some(end));
             }
             // More than a revolution: what came before the line was a track.
             break;
         }
         self.at = at;
-        shortest.ok_or_else(|| self.no_boundary(0))
+        Ok(shortest)
     }
 
     /// The end of the track in hand, whose line is drawn out by doubling from the
@@ -134,6 +149,9 @@ impl Hand {
             let expected = width * next as f64;
             let off = nearest(angle - self.at - expected);
             if !self.draws_on(next, width, off) {
+                if width > 0.0 && !self.may_be_misread(off, width) {
+                    return Ok(next);
+                }
                 // Twice, as elsewhere.
                 let angle = self.angles.of(self.first + next).await?;
                 let off = nearest(angle - self.at - expected);

@@ -1,0 +1,179 @@
+//! The kinds of extraction, carried out on a device.
+
+use super::found::Found;
+use super::{Arguments, Kind};
+use crate::bars::Bars;
+use crate::output::{Failure, Output};
+use fullstroke_extract::{
+    Angles, Device, Effort, ExtractError, Extraction, Pace, Probe, Timed, cache, depth, first_tracks, growth,
+    run, seeks, skews, survey, timing, tracks, translate, verify, zero_latency,
+};
+use fullstroke_tracks::Boundaries;
+use fullstroke_units::Seed;
+
+/// Reads between two looks at the progress.
+const WATCHED: u64 = 256;
+
+/// Tracks that are found to tell zero latency.
+const FIRST_TRACKS: u64 = 450;
+
+/// Finds what was asked for.
+pub(super) fn find(
+    device: &mut dyn Device,
+    arguments: &Arguments,
+    output: &Output,
+) -> Result<Found, Failure> {
+    let (seed, pace) = (Seed(arguments.seed), Pace::from(arguments.pace));
+    let capacity = device.capacity();
+    let table = arguments.table()?;
+    if let Some(table) = &table {
+        table.check_capacity(capacity).map_err(Failure::input)?;
+    }
+    let mut found = Found::default();
+    match arguments.kind {
+        Kind::Survey => {
+            let extraction = Extraction::new(capacity, move |probe| survey(probe, seed, pace));
+            let mechanics = drive(device, extraction, output, &mut found.effort)?;
+            found.rotation = Some(mechanics.rotation);
+            found.seeks = Some(mechanics.seeks.clone());
+            found.latency = Some(mechanics.latency);
+            found.timed(&mechanics.timed);
+            found.mechanics = Some(mechanics);
+        }
+        Kind::Timing => {
+            let extraction = Extraction::new(capacity, move |probe| timing(probe, seed, pace));
+            let timed = drive(device, extraction, output, &mut found.effort)?;
+            found.timed(&timed);
+        }
+        Kind::Zones => {
+            let extraction = Extraction::new(capacity, move |probe| timing(probe, seed, Pace::Jumping));
+            let timed = drive(device, extraction, output, &mut found.effort)?;
+            found.zones = timed.zones();
+        }
+        Kind::Translate => {
+            let extraction = Extraction::new(capacity, translate);
+            let translated = drive(device, extraction, output, &mut found.effort)?;
+            let how = format!(
+                "{} gone through sector by sector, {} sectors",
+                translated.irregular, translated.irregular_sectors
+            );
+            found.tabled(&translated.table, how);
+        }
+        Kind::Rpm => {
+            let measured = async move |probe| Ok(Angles::measure(probe, seed).await?.rotation());
+            let extraction = Extraction::new(capacity, measured);
+            found.rotation = Some(drive(device, extraction, output, &mut found.effort)?);
+        }
+        Kind::Seek => seek(device, table, arguments, output, &mut found)?,
+        Kind::Skew => skew(device, arguments, output, &mut found)?,
+        Kind::ZeroLatency => {
+            let told = async move |probe: Probe| {
+                let mut angles = Angles::measure(probe, seed).await?;
+                let table = match table {
+                    Some(table) => table,
+                    None => {
+                        let (timed, measured) = first_tracks(angles, FIRST_TRACKS).await?;
+                        angles = measured;
+                        timed.table
+                    }
+                };
+                zero_latency(&mut angles, &table).await
+            };
+            let extraction = Extraction::new(capacity, told);
+            found.latency = Some(drive(device, extraction, output, &mut found.effort)?);
+        }
+        Kind::Cache => {
+            let writes = arguments.writes;
+            let told = async move |probe| cache(&mut Angles::measure(probe, seed).await?, writes).await;
+            let extraction = Extraction::new(capacity, told);
+            found.cache = Some(drive(device, extraction, output, &mut found.effort)?);
+        }
+        Kind::Depth => {
+            let extraction = Extraction::new(capacity, move |probe| depth(probe, seed));
+            found.depth = Some(drive(device, extraction, output, &mut found.effort)?);
+        }
+        Kind::Verify => {
+            let Some(table) = table else {
+                return Err(Failure::input(
+                    "--kind verify: whose boundaries? give --table FILE, as --write-table has written it",
+                ));
+            };
+            let reads = arguments.reads;
+            let extraction = Extraction::new(capacity, move |probe| verify(probe, table, reads, seed));
+            found.verified = Some(drive(device, extraction, output, &mut found.effort)?);
+        }
+        Kind::Growth => {
+            let extraction = Extraction::new(capacity, |probe| growth(probe, 2048));
+            found.first_track_ends = Some(drive(device, extraction, output, &mut found.effort)?);
+        }
+    }
+    Ok(found)
+}
+
+/// Measures the seek curve: between the tracks of `table`, or of one that is found.
+fn seek(
+    device: &mut dyn Device,
+    table: Option<Boundaries>,
+    arguments: &Arguments,
+    output: &Output,
+    found: &mut Found,
+) -> Result<(), Failure> {
+    let (seed, pace) = (Seed(arguments.seed), Pace::from(arguments.pace));
+    let told = async move |probe: Probe| {
+        let (mut angles, table) = angles_and_table(probe, table, seed, pace).await?;
+        Ok((seeks(&mut angles, &table).await?, table))
+    };
+    let extraction = Extraction::new(device.capacity(), told);
+    let (seeks, table) = drive(device, extraction, output, &mut found.effort)?;
+    (found.seeks, found.table) = (Some(seeks), Some(table));
+    Ok(())
+}
+
+async fn angles_and_table(
+    probe: Probe,
+    table: Option<Boundaries>,
+    seed: Seed,
+    pace: Pace,
+) -> Result<(Angles, Boundaries), ExtractError> {
+    let angles = Angles::measure(probe, seed).await?;
+    let Some(table) = table else {
+        let (Timed { table, .. }, angles) = tracks(angles, pace).await?;
+        return Ok((angles, table));
+    };
+    Ok((angles, table))
+}
+
+/// Finds the skews of all zones.
+fn skew(
+    device: &mut dyn Device,
+    arguments: &Arguments,
+    output: &Output,
+    found: &mut Found,
+) -> Result<(), Failure> {
+    let (seed, pace) = (Seed(arguments.seed), Pace::from(arguments.pace));
+    let told = async move |probe| tracks(Angles::measure(probe, seed).await?, pace).await;
+    let extraction = Extraction::new(device.capacity(), told);
+    let (timed, angles) = drive(device, extraction, output, &mut found.effort)?;
+    found.skews = skews(&timed, angles.rotation().revolution_ns);
+    found.skews_of = Some(timed);
+    Ok(())
+}
+
+/// Carries an extraction out, with progress.
+fn drive<T>(
+    device: &mut dyn Device,
+    extraction: Extraction<T>,
+    output: &Output,
+    spent: &mut Effort,
+) -> Result<T, Failure> {
+    let bars = Bars::new(["extract"], output);
+    let result = run(device, extraction, &mut |progress, effort| {
+        if effort.reads.is_multiple_of(WATCHED) {
+            bars.advance(0, progress.done, Some(progress.of));
+        }
+    });
+    bars.clear();
+    let (found, effort) = result.map_err(Failure::input)?;
+    *spent = effort;
+    Ok(found)
+}

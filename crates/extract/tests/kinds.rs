@@ -1,0 +1,133 @@
+//! Kinds that measure one thing, on simulated drives whose truth is known.
+
+use fullstroke_drive::{Model, ReadAhead};
+use fullstroke_extract::{
+    Angles, Device as _, ExtractError, Extraction, Pace, SimulatedDrive, SplittingHost, cache, depth,
+    first_tracks, run, skew_error, skews, tracks, zero_latency,
+};
+use fullstroke_stack::drives;
+use fullstroke_units::{Duration, Seed};
+
+fn library(name: &str) -> Model {
+    drives::load(name).unwrap()
+}
+
+/// What an algorithm finds on a drive.
+fn found<T, F>(
+    model: &Model,
+    algorithm: impl FnOnce(fullstroke_extract::Probe) -> F,
+) -> Result<T, ExtractError>
+where
+    F: Future<Output = Result<T, ExtractError>> + 'static,
+{
+    let mut drive = SimulatedDrive::new(model).unwrap();
+    let extraction = Extraction::new(drive.capacity(), algorithm);
+    run(&mut drive, extraction, &mut |_, _| {}).map(|(found, _)| found)
+}
+
+#[test]
+fn a_queue_is_as_deep_as_reads_overtake() {
+    for (name, seed) in [("maxtor-atlas-10k-v-73gb-czk", 1), ("seagate-exos-10e2400-2.4tb", 2)] {
+        let model = library(name);
+        let told = found(&model, move |probe| depth(probe, Seed(seed))).unwrap();
+        assert_eq!((told.commands, told.orders), (model.config().queue.depth.into(), true), "{name}");
+        assert!(told.together_per_s > 2.0 * told.alone_per_s, "{told:?}");
+    }
+    let in_order = found(&library("hp-c2247a"), |probe| depth(probe, Seed(3))).unwrap();
+    assert!(!in_order.orders && in_order.commands == 1, "{in_order:?}");
+}
+
+#[test]
+fn a_host_that_waits_for_each_completion_cannot_tell_depth() {
+    /// A device that is given one command at a time.
+    struct OneByOne(SplittingHost<SimulatedDrive>);
+    impl fullstroke_extract::Device for OneByOne {
+        fn capacity(&self) -> fullstroke_units::Sectors {
+            self.0.capacity()
+        }
+        fn read(
+            &mut self,
+            extent: fullstroke_contract::Extent,
+        ) -> Result<fullstroke_extract::Answer, ExtractError> {
+            self.0.read(extent)
+        }
+        fn idle(&mut self, span: Duration) -> fullstroke_extract::Answer {
+            self.0.idle(span)
+        }
+    }
+    let drive = SimulatedDrive::new(&library("hp-c2247a")).unwrap();
+    let mut device = OneByOne(SplittingHost::new(drive, 512));
+    let extraction = Extraction::new(device.capacity(), |probe| depth(probe, Seed(1)));
+    let error = run(&mut device, extraction, &mut |_, _| {}).unwrap_err().to_string();
+    assert!(error.contains("one at a time"), "{error}");
+}
+
+#[test]
+fn segments_and_read_ahead_are_as_the_drive_has_them() {
+    for name in ["maxtor-atlas-10k-v-73gb-czk", "quantum-atlas-10k", "hp-c2247a", "ibm-ultrastar-18es"] {
+        let model = library(name);
+        let truth = model.config().buffer.clone().unwrap();
+        let told =
+            found(&model, async |probe| cache(&mut Angles::measure(probe, Seed(4)).await?, true).await);
+        let told = told.unwrap();
+        assert!(told.answers, "{name}");
+        assert_eq!(told.segments, u64::from(truth.segments), "{name}: {told:?}");
+        assert_eq!(told.whole_tracks, truth.read_ahead == ReadAhead::WholeTrack, "{name}: {told:?}");
+        assert_eq!(told.write_back, Some(truth.write_back), "{name}: {told:?}");
+        if let Some(sectors) = told.segment_sectors {
+            assert_eq!(sectors, u64::from(truth.segment_sectors), "{name}: {told:?}");
+        }
+        if truth.read_ahead == ReadAhead::Segment {
+            let expected = truth.read_ahead_sectors.unwrap_or(truth.segment_sectors);
+            let [_, median, _] = told.read_ahead.unwrap();
+            assert!(median.abs_diff(expected.into()) <= 1, "{name}: {told:?}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_written_unless_it_is_said() {
+    let model = library("quantum-atlas-10k");
+    let mut drive = SimulatedDrive::new(&model).unwrap();
+    let told = async |probe| cache(&mut Angles::measure(probe, Seed(4)).await?, false).await;
+    let (told, effort) =
+        run(&mut drive, Extraction::new(model.config().capacity_sectors, told), &mut |_, _| {}).unwrap();
+    assert_eq!((told.write_back, effort.writes), (None, 0));
+}
+
+#[test]
+fn zero_latency_is_told_or_left_open_where_a_slow_bus_hides_it() {
+    let expected = [
+        ("maxtor-atlas-10k-v-73gb-czk", Some(true)),
+        ("ibm-deskstar-40gv", Some(false)),
+        ("ibm-ultrastar-xp-4.51gb", Some(false)),
+        ("quantum-atlas-10k", None),
+        ("hp-c2247a", None),
+    ];
+    for (name, expected) in expected {
+        let told = found(&library(name), async |probe| {
+            let (timed, mut angles) = first_tracks(Angles::measure(probe, Seed(5)).await?, 450).await?;
+            zero_latency(&mut angles, &timed.table).await
+        });
+        let told = told.unwrap();
+        assert_eq!(told.zero_latency, expected, "{name}: {told:?}");
+    }
+}
+
+#[test]
+fn skews_are_those_of_the_drive() {
+    for name in ["hp-c2247a", "hp-dg072a4951"] {
+        let model = library(name);
+        let (timed, angles) =
+            found(&model, async |probe| tracks(Angles::measure(probe, Seed(6)).await?, Pace::Jumping).await)
+                .unwrap();
+        let (rms, held) = skew_error(&timed, &model);
+        assert!(rms < 0.002 && held >= 8, "{name}: {rms} of {held}");
+        let zones = skews(&timed, angles.rotation().revolution_ns);
+        assert_eq!(zones.len(), model.config().zones.len(), "{name}");
+        for zone in &zones {
+            let all: f64 = zone.skews.iter().map(|skew| skew.part).sum();
+            assert!(all > 0.98, "{name}: {zone:?}");
+        }
+    }
+}
