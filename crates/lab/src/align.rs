@@ -68,7 +68,7 @@ pub struct Cost {
     pub files: u64,
     /// What is read, and written again.
     pub bytes: Bytes,
-    /// Pages of metadata that say where the files lie, and are written anew.
+    /// Pages that map the files beside their inodes, and are written anew.
     pub metadata_pages: u64,
     /// How long it takes, with nothing beside it.
     pub seconds: f64,
@@ -123,8 +123,8 @@ impl<'a> Alignable<'a> {
     }
 
     /// Carries the moves out: one file after the other, each read and written at its new
-    /// place, flushed, and then the metadata written that say where it lies. What the
-    /// bitmaps of free space cost is not counted.
+    /// place, flushed, and then the metadata written that map it beside its inode. What inodes
+    /// and bitmaps of free space cost is not counted.
     ///
     /// # Errors
     /// Of the stack, or of the run.
