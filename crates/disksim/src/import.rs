@@ -273,6 +273,7 @@ impl Import<'_> {
             turn_round_ms: 0.0,
             zero_latency: ZeroLatency::All(false),
             command_overhead_ms: 0.0,
+            queued_overhead_ms: 0.0,
             electronics: ElectronicsConfig::default(),
             buffer: None,
             queue: QueueConfig { depth: 1, discipline: "fcfs".into(), ..QueueConfig::default() },

@@ -106,6 +106,9 @@ const MARK: Bounds = Bounds { mean: 0.01, rms: 0.02 };
 /// One request at a time, in order of arrival.
 const FCFS: &str = r#"{"depth": 64, "discipline": "fcfs"}"#;
 
+/// More than any command's overhead.
+const NOT_PREPARED_MS: f64 = 1e3;
+
 /// The reference's write-back, which is simpler than the file that it reads:
 /// it has one write in its buffer at a time, however many segments may hold
 /// written data, and takes that to the medium before anything else. Our drive
@@ -121,11 +124,12 @@ fn write_back_of_the_reference(config: &mut DriveConfig) {
 /// Replays a reference file at its arrival times on the drive of `parameters`,
 /// with a queue in the drive: the reference's host gives its drive one request
 /// at a time, which comes to the same for all orders that do not look at the
-/// head.
+/// head, where nothing of a command is prepared before the one before has ended.
 fn replay_reference(name: &str, parameters: &str, queue: Option<&str>) -> Option<(Vec<f64>, Vec<f64>)> {
     let mut config = imported(&format!("mechanics/param/cheetah9LP.{parameters}"), Reading::AS_WRITTEN)?;
     if let Some(queue) = queue {
         config.queue = serde_json::from_str::<QueueConfig>(queue).unwrap();
+        config.queued_overhead_ms = NOT_PREPARED_MS;
     }
     write_back_of_the_reference(&mut config);
     replay_rows(name, config)

@@ -61,6 +61,12 @@ pub struct DriveConfig {
     /// Time from the arrival of a command to the start of the arm's movement.
     #[serde(default, skip_serializing_if = "is_default")]
     pub command_overhead_ms: f64,
+    /// What is left of a command's overhead where it came early enough for the
+    /// drive to prepare it while the one before was on the medium. Unless said,
+    /// nothing; with the overhead or more, the drive prepares no command before
+    /// its turn.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub queued_overhead_ms: f64,
     /// Command overheads in detail, and the bus.
     #[serde(default, skip_serializing_if = "is_default")]
     pub electronics: ElectronicsConfig,
@@ -448,6 +454,7 @@ pub(crate) mod tests {
             turn_round_ms: 0.0,
             zero_latency: ZeroLatency::All(false),
             command_overhead_ms: 0.0,
+            queued_overhead_ms: 0.0,
             electronics: ElectronicsConfig::default(),
             buffer: None,
             queue: QueueConfig::default(),

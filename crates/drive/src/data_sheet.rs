@@ -114,6 +114,7 @@ impl DataSheet {
             turn_round_ms: 0.0,
             zero_latency: ZeroLatency::All(true),
             command_overhead_ms: 0.3,
+            queued_overhead_ms: 0.0,
             electronics: ElectronicsConfig {
                 bus_read_ms_per_sector: 0.000853,
                 bus_write_ms_per_sector: 0.000853,

@@ -29,6 +29,7 @@ pub struct Model {
     mechanics: Arc<Mechanics>,
     config: Arc<DriveConfig>,
     command_overhead: Duration,
+    queued_overhead: Duration,
     electronics: Electronics,
     /// How long the platters need to start and to stop, if they do.
     power: Option<(Duration, Duration)>,
@@ -49,6 +50,10 @@ pub struct Model {
 pub struct Drive {
     arm: Arm,
     command_overhead: Duration,
+    /// What is left of it where it was prepared before.
+    queued_overhead: Duration,
+    /// When the command that the arm took up last was prepared.
+    prepared: Time,
     depth: u32,
     queue: CommandQueue,
     outside: VecDeque<u32>,
@@ -129,6 +134,7 @@ impl Model {
         let mechanics = Mechanics::new(&config)?;
         config.queue.build().map_err(|error| error.below("queue"))?;
         let command_overhead = milliseconds("command_overhead_ms", config.command_overhead_ms)?;
+        let queued_overhead = milliseconds("queued_overhead_ms", config.queued_overhead_ms)?;
         let electronics = Electronics::new(&config.electronics, command_overhead)
             .map_err(|error| error.below("electronics"))?;
         config.buffer.as_ref().map(Buffer::new).transpose().map_err(|error| error.below("buffer"))?;
@@ -141,6 +147,7 @@ impl Model {
             phase: Angle::ZERO,
             plain: config.buffer.is_none() && config.electronics == Default::default(),
             command_overhead,
+            queued_overhead,
             electronics,
             mechanics: Arc::new(mechanics),
             config: Arc::new(config),
@@ -199,6 +206,8 @@ impl Model {
                 self.power.map_or(Duration::ZERO, |(spin_up, _)| spin_up),
             ),
             command_overhead: self.command_overhead,
+            queued_overhead: self.queued_overhead,
+            prepared: Time::ZERO,
             depth: self.config.queue.depth,
             queue: self.config.queue.build().map_err(|error| error.below("queue"))?,
             outside: VecDeque::new(),
@@ -352,7 +361,7 @@ impl Drive {
                 buffer.destage_one(now, &mut self.arm);
             }
         }
-        let moves = self.arm.free_from(now) + self.command_overhead;
+        let moves = self.next_moves(now);
         let Some(Choice { waiting, via }) = self.choose(moves) else { return };
         let service =
             if self.plain { self.serve_plainly(&waiting, via, now) } else { self.serve(&waiting, via, now) };
@@ -368,7 +377,7 @@ impl Drive {
         let Slot { request, submitted } = self.slots[waiting.slot];
         let extent = request.extent;
         let free = self.arm.free_from(now);
-        let moves = free + self.command_overhead;
+        let moves = self.prepare(waiting, free, self.command_overhead);
         let detour = self.detour(via);
         self.arm.take(free, moves + detour);
         let mut access = self.arm.access(moves + detour, extent, &waiting.position, waiting.write);
@@ -388,9 +397,7 @@ impl Drive {
         match self.look_up(request.extent, now) {
             Lookup::Hit(segment) => self.read_hit(waiting.slot, segment, now),
             Lookup::Filling { there, next, since } => self.read_on(waiting.slot, now, there, next, since),
-            Lookup::Beginning { segment, there, next } => {
-                self.read_rest(waiting.slot, now, segment, there, next)
-            }
+            Lookup::Beginning { segment, there, next } => self.read_rest(waiting, now, segment, there, next),
             Lookup::Miss => self.read_medium(waiting, via, now),
         }
     }
@@ -445,7 +452,8 @@ impl Drive {
         let extent = request.extent;
         let electronics = self.electronics;
         let free = self.arm.free_from(now);
-        let moves = free + electronics.read_miss(self.last.kind, self.is_on(&waiting.position));
+        let overhead = electronics.read_miss(self.last.kind, self.is_on(&waiting.position));
+        let moves = self.prepare(waiting, free, overhead);
         let detour = self.detour(via);
         let marked = self.watermark(extent.sectors);
         let preparation = electronics.read_reselect + electronics.data_preparation;
@@ -510,14 +518,22 @@ impl Drive {
 
     /// A read of which a segment holds the beginning: that goes over the bus at
     /// once, and the medium has the rest.
-    fn read_rest(&mut self, slot: u32, now: Time, segment: usize, there: Sectors, next: Lbn) -> Service {
-        let Slot { request, submitted } = self.slots[slot];
+    fn read_rest(
+        &mut self,
+        waiting: &Waiting,
+        now: Time,
+        segment: usize,
+        there: Sectors,
+        next: Lbn,
+    ) -> Service {
+        let Slot { request, submitted } = self.slots[waiting.slot];
         let extent = request.extent;
         let electronics = self.electronics;
         let rest = Extent { start: next, sectors: extent.end().since(next) };
         let free = self.arm.free_from(now);
         let position = self.arm.mechanics().geometry().locate(rest.start);
-        let moves = free + electronics.read_miss(self.last.kind, self.is_on(&position));
+        let overhead = electronics.read_miss(self.last.kind, self.is_on(&position));
+        let moves = self.prepare(waiting, free, overhead);
         let mut bus = self.partial(extent.sectors, there, now);
         self.arm.take(free, moves);
         let access = self.arm.access_fed(moves, rest, &position, false, None, |piece| {
@@ -528,7 +544,7 @@ impl Drive {
             buffer.resumed(segment, moves, medium_end, extent, &mut self.arm);
         }
         let finish = bus.end.max(medium_end) + electronics.read_completion;
-        Service { slot, finish, breakdown: parts(submitted, free, finish, &access) }
+        Service { slot: waiting.slot, finish, breakdown: parts(submitted, free, finish, &access) }
     }
 
     /// The bus for a read of which the buffer has `there` sectors at `now`:
@@ -554,10 +570,12 @@ impl Drive {
         let free = self.arm.free_from(now);
         let (seek_after, data_after) = electronics.write_miss(self.last.kind);
         let detour = self.detour(via);
-        let moves = free + seek_after + detour;
+        let ready = self.prepare(waiting, free, seek_after);
+        let moves = ready + detour;
         let each = if electronics.write_underruns { Duration::ZERO } else { electronics.bus_write };
         let marked = self.marked(electronics.write_watermark, extent.sectors);
-        let feed = Feed { first: free + data_after, each, marked };
+        let first = Time::from_nanos((ready + data_after).as_nanos() - seek_after.as_nanos());
+        let feed = Feed { first, each, marked };
         self.arm.take(free, moves);
         let mut access = self.arm.access_fed(moves, extent, &waiting.position, true, Some(feed), |_| {});
         let medium_end = moves + access.duration();
@@ -597,6 +615,22 @@ impl Drive {
     fn choose(&mut self, moves: Time) -> Option<Choice> {
         let (head, mechanics) = (self.arm.head(), self.arm.mechanics());
         self.queue.take(ArmView { now: moves, head, next_lbn: self.next_lbn, mechanics })
+    }
+
+    /// When the arm can move for the next request, as far as is known before it
+    /// is chosen.
+    fn next_moves(&self, now: Time) -> Time {
+        let left = self.command_overhead.min(self.queued_overhead);
+        (self.prepared + self.command_overhead).max(self.arm.free_from(now) + left)
+    }
+
+    /// When the arm can move for `waiting`, which costs `overhead` and for which
+    /// it is free at `free`. One command is prepared at a time, while the one
+    /// before is on the medium: the arm waits for what is left, as in DiskSim
+    /// 4.0 (`overhead_done` of its disk controller).
+    fn prepare(&mut self, waiting: &Waiting, free: Time, overhead: Duration) -> Time {
+        self.prepared = waiting.arrived.max(self.prepared) + overhead;
+        self.prepared.max(free + overhead.min(self.queued_overhead))
     }
 
     /// How long the arm takes over a cylinder on the way, if there is one.
@@ -818,5 +852,43 @@ mod tests {
     fn a_request_beyond_the_drive_is_refused() {
         let done = run(small_drive(), &[(0, 1399, 2, false), (0, u64::MAX, 1, false)], 0);
         assert!(done.iter().all(|completion| completion.status == Status::OutOfRange));
+    }
+    /// Ends of reads of four sectors each, eight apart on one track, on a drive
+    /// that turns in 6 ms (0.15 ms a sector) and needs 0.3 ms a command.
+    fn ends_ms(arrivals: &[(f64, u64)], queued_overhead_ms: f64) -> Vec<f64> {
+        let queue = QueueConfig { discipline: "fcfs".into(), ..QueueConfig::default() };
+        let config = DriveConfig { command_overhead_ms: 0.3, queued_overhead_ms, queue, ..small_drive() };
+        let arrivals: Vec<Arrival> =
+            arrivals.iter().map(|&(at_ms, lbn)| ((at_ms * 1e6) as u64, lbn, 4, false)).collect();
+        run(config, &arrivals, 0)
+            .iter()
+            .map(|completion| completion.finished.since(Time::ZERO).as_millis_f64())
+            .collect()
+    }
+
+    #[test]
+    fn a_command_that_waits_is_prepared_while_the_one_before_is_on_the_medium() {
+        let both = [(0.0, 8), (0.0, 13)];
+        assert_eq!(ends_ms(&both, 0.0), [1.8, 2.55], "the second begins where the head is by then");
+        assert_eq!(ends_ms(&both, 0.1), [1.8, 2.55], "0.1 ms is left, and 0.15 the way");
+        assert_eq!(ends_ms(&both, 0.3), [1.8, 8.55], "the sector has passed before it is prepared");
+        assert_eq!(ends_ms(&both, 1e3), ends_ms(&both, 0.3), "no more than all of it is left");
+    }
+
+    #[test]
+    fn a_command_that_comes_late_is_prepared_as_far_as_time_allows() {
+        assert_eq!(ends_ms(&[(0.0, 8), (1.6, 13)], 0.0), [1.8, 2.55], "prepared at 1.9 ms, passing at 1.95");
+        assert_eq!(ends_ms(&[(0.0, 8), (1.7, 13)], 0.0), [1.8, 8.55], "prepared at 2.0 ms");
+    }
+
+    #[test]
+    fn one_command_is_prepared_at_a_time() {
+        // One sector takes half as long as its command: all three are on one
+        // track, and the last is prepared at 0.9 ms.
+        assert_eq!(ends_ms(&[(0.0, 2), (0.0, 6), (0.0, 7)], 0.0)[..2], [0.9, 1.5]);
+        let config = DriveConfig { command_overhead_ms: 3.0, ..small_drive() };
+        let done = run(config, &[(0, 8, 1, false), (0, 9, 1, false), (0, 10, 1, false)], 0);
+        let ends: Vec<f64> = done.iter().map(|end| end.finished.since(Time::ZERO).as_millis_f64()).collect();
+        assert!(ends.iter().zip([3.0, 6.0, 9.0]).all(|(&end, prepared)| end > prepared), "{ends:?}");
     }
 }

@@ -49,6 +49,7 @@ impl Mechanics {
             turn_round_ms: 0.0,
             zero_latency: ZeroLatency::All(self.latency.zero_latency.unwrap_or(false)),
             command_overhead_ms: round(self.seeks.overhead_ms, 1e6),
+            queued_overhead_ms: 0.0,
             electronics: Default::default(),
             buffer: None,
             queue: Default::default(),

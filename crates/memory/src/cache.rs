@@ -24,7 +24,7 @@ use crate::write_back::WriteBack;
 pub use asking::Arrival;
 use fullstroke_contract::{ConfigError, Object, Slots, Status};
 use fullstroke_units::Time;
-use waiting::Operation;
+use waiting::{Alarm, Operation};
 
 /// An open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -98,6 +98,10 @@ pub struct Cache {
     operations: Slots<Operation>,
     /// Those that wait, in the order in which they came.
     waiting: Vec<u32>,
+    /// What raises one of them.
+    alarm: Alarm,
+    /// Runs of which the I/O has ended since they were asked.
+    ended: Vec<Run>,
     /// Whether something has become free or clean since those who wait for memory
     /// were asked.
     freed: bool,
@@ -128,6 +132,8 @@ impl Cache {
             files: Slots::default(),
             operations: Slots::default(),
             waiting: Vec::new(),
+            alarm: Alarm::default(),
+            ended: Vec::new(),
             freed: false,
             plan: Plan::default(),
             streak: None,
@@ -196,7 +202,7 @@ impl Cache {
     /// When [`Cache::wake`] is to be called; earlier is harmless.
     pub fn next_wake(&self) -> Time {
         let background = self.write_back.next_wake(self.pages.held(), self.device.full());
-        self.waiting.iter().map(|&slot| self.operations[slot].wait.until()).fold(background, Time::min)
+        background.min(self.alarm.until)
     }
 
     /// Pages that were read have come, or, unless `Done`, could not be read.
@@ -238,6 +244,7 @@ impl Cache {
     /// The I/O of a run has ended.
     fn ended(&mut self, now: Time, run: Run, out: &mut Out) {
         self.turn_aside(now, run, out);
+        self.ended.push(run);
         self.freed = true;
         self.settle(now, out);
     }

@@ -386,11 +386,17 @@ impl Program for Playback {
             .map(Duration::as_millis_f64)
             .collect();
         if !latencies.is_empty() {
-            figures.push(("start_up_ms_mean", latencies.iter().sum::<f64>() / latencies.len() as f64));
+            figures.push(("start_up_ms_mean", mean(&latencies)));
+            let last = &latencies[latencies.len() - latencies.len().div_ceil(10)..];
+            figures.push(("start_up_ms_last_tenth", mean(last)));
             figures.push(("start_up_ms_max", latencies.iter().copied().fold(0.0, f64::max)));
         }
         Report { figures, text: table(&results), notes: Vec::new() }
     }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
 }
 
 /// Start-up latencies by how many streams there were, a row for so many streams.

@@ -80,9 +80,10 @@ struct Running {
     started: Started,
     /// Its first process here, and how many there are.
     first: u32,
-    count: u32,
     /// Processes that have not ended.
     alive: u32,
+    /// Those that wait until another has gone on.
+    waiting: Vec<u32>,
     tally: Tally,
     /// When its last process ended.
     ended: Time,
@@ -137,8 +138,8 @@ impl Vfs {
             running.push(Running {
                 started,
                 first,
-                count,
                 alive: count,
+                waiting: Vec::new(),
                 tally: Tally::default(),
                 ended: Time::ZERO,
             });
@@ -246,7 +247,10 @@ impl Vfs {
                 process.state = State::Computes;
                 alarm = now + time;
             }
-            Next::Wait => process.state = State::Waits,
+            Next::Wait => {
+                process.state = State::Waits;
+                running.waiting.push(number);
+            }
             Next::End => {
                 process.state = State::Over;
                 running.alive -= 1;
@@ -272,19 +276,15 @@ impl Vfs {
     /// Those of a program who wait are asked again when another has gone on. If all
     /// that are left wait, nobody ever will.
     fn wake_those_who_wait(&mut self, now: Time, by: u32, goes_on: bool, out: &mut Out) {
-        let running = &self.running[self.processes[by as usize].program as usize];
-        let own = running.first..running.first + running.count;
+        let running = &mut self.running[self.processes[by as usize].program as usize];
         if goes_on {
-            for number in own.clone() {
-                if number != by && self.processes[number as usize].state == State::Waits {
-                    self.processes[number as usize].state = State::Woken;
-                    self.alarms.set(number as usize, now);
-                }
+            let woken = running.waiting.extract_if(.., |number| *number != by);
+            for number in woken {
+                self.processes[number as usize].state = State::Woken;
+                self.alarms.set(number as usize, now);
             }
         }
-        let waits = |number: u32| self.processes[number as usize].state == State::Waits;
-        let over = |number: u32| self.processes[number as usize].state == State::Over;
-        if own.clone().any(waits) && own.into_iter().all(|number| waits(number) || over(number)) {
+        if !running.waiting.is_empty() && running.waiting.len() as u32 == running.alive {
             let name = &running.started.name;
             out.stop(SourceError(format!("{name}: all processes that are left wait for each other")));
         }

@@ -217,7 +217,7 @@ impl Drive {
         if buffer.above_watermark() {
             buffer.destage_one(now, &mut self.arm);
         }
-        let moves = self.arm.free_from(now) + self.command_overhead;
+        let moves = self.next_moves(now);
         let Choice { waiting, via } = self.choose(moves)?;
         let extent = self.slots[waiting.slot].request.extent;
         if waiting.write {

@@ -2,6 +2,7 @@
 
 use super::Cache;
 use crate::out::{Answer, Out, Ticket, Woken};
+#[cfg(test)]
 use crate::pages::flag;
 use crate::read_ahead::{Cuts, Plan};
 use crate::run::Run;
@@ -49,6 +50,62 @@ impl Wait {
             Wait::Until(time) | Wait::Congestion(time) | Wait::Memory(time) => time,
             _ => Time::NEVER,
         }
+    }
+}
+
+/// What has happened that somebody may have waited for.
+struct News {
+    now: Time,
+    /// Congestion has ended.
+    cleared: bool,
+    /// Something has become free or clean.
+    freed: bool,
+    /// The device's queue has a place.
+    room: bool,
+    /// Runs of which the I/O has ended.
+    ended: Vec<Run>,
+}
+
+impl News {
+    fn lets_go_on(&self, operation: &Operation) -> bool {
+        match operation.wait {
+            Wait::Nothing => true,
+            Wait::Page(page) | Wait::Written(page) => {
+                self.ended.iter().any(|run| run.holds(operation.object, page))
+            }
+            Wait::Until(time) => self.now >= time,
+            Wait::Congestion(time) => self.cleared || self.now >= time,
+            Wait::Room => self.room,
+            Wait::Memory(time) => self.freed || self.now >= time,
+        }
+    }
+}
+
+/// What of all who wait has to be seen before any is looked at: most events
+/// concern none of them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Alarm {
+    /// The first that waits for the time.
+    pub(super) until: Time,
+    /// Whether one waits for a place in the queue.
+    room: bool,
+}
+
+impl Default for Alarm {
+    fn default() -> Alarm {
+        Alarm { until: Time::NEVER, room: false }
+    }
+}
+
+impl Alarm {
+    fn set(&mut self, wait: Wait) {
+        self.until = self.until.min(wait.until());
+        self.room |= wait == Wait::Room;
+    }
+
+    fn is_raised_by(&self, news: &News) -> bool {
+        let room = self.room && news.room;
+        room || news.cleared || news.freed || !news.ended.is_empty() || news.now >= self.until
     }
 }
 
@@ -126,6 +183,7 @@ impl Cache {
         } else {
             let slot = self.operations.keep(operation);
             self.waiting.push(slot);
+            self.alarm.set(operation.wait);
             Answer::Waits
         };
         self.settle(now, out);
@@ -156,24 +214,40 @@ impl Cache {
     /// Lets those go on that need not wait any more, in the order in which they
     /// came. Answers whether any did.
     pub(super) fn resume(&mut self, now: Time, out: &mut Out) -> bool {
-        let cleared = self.device.take_cleared();
-        let freed = std::mem::take(&mut self.freed);
-        let mut any = false;
-        let mut at = 0;
+        let news = News {
+            now,
+            cleared: self.device.take_cleared(),
+            freed: std::mem::take(&mut self.freed),
+            room: !self.device.full(),
+            ended: std::mem::take(&mut self.ended),
+        };
+        let any = self.alarm.is_raised_by(&news) && self.resume_those_of(&news, out);
+        #[cfg(test)]
+        self.assert_nobody_waits_in_vain(now);
+        self.ended = news.ended;
+        self.ended.clear();
+        any
+    }
+
+    fn resume_those_of(&mut self, news: &News, out: &mut Out) -> bool {
+        let (mut any, mut at) = (false, 0);
+        self.alarm = Alarm::default();
         while at < self.waiting.len() {
             let slot = self.waiting[at];
-            let mut operation = self.operations[slot];
-            if !self.may_go_on(now, &operation, cleared, freed) {
+            if !news.lets_go_on(&self.operations[slot]) {
+                self.alarm.set(self.operations[slot].wait);
                 at += 1;
                 continue;
             }
             any = true;
-            if self.proceed(now, &mut operation, out) {
+            let mut operation = self.operations[slot];
+            if self.proceed(news.now, &mut operation, out) {
                 self.finish(&operation);
                 self.operations.take(slot);
                 self.waiting.remove(at);
                 out.woken.push(Woken { ticket: operation.ticket, status: operation.status });
             } else {
+                self.alarm.set(operation.wait);
                 self.operations[slot] = operation;
                 at += 1;
             }
@@ -181,18 +255,21 @@ impl Cache {
         any
     }
 
-    fn may_go_on(&self, now: Time, operation: &Operation, cleared: bool, freed: bool) -> bool {
-        let has = |page: u64, flag: u16| {
-            self.pages.look(operation.object, page).is_some_and(|slot| self.pages.get(slot).is(flag))
-        };
-        match operation.wait {
-            Wait::Nothing => true,
-            Wait::Page(page) => !has(page, flag::READING),
-            Wait::Written(page) => !has(page, flag::WRITING),
-            Wait::Until(time) => now >= time,
-            Wait::Congestion(time) => cleared || now >= time,
-            Wait::Room => !self.device.full(),
-            Wait::Memory(time) => freed || now >= time,
+    /// What the waiting wait for is looked up, and is not there.
+    #[cfg(test)]
+    fn assert_nobody_waits_in_vain(&self, now: Time) {
+        for &slot in &self.waiting {
+            let operation = &self.operations[slot];
+            let has = |page: u64, flag: u16| {
+                self.pages.look(operation.object, page).is_some_and(|slot| self.pages.get(slot).is(flag))
+            };
+            let waits = match operation.wait {
+                Wait::Nothing => false,
+                Wait::Page(page) => has(page, flag::READING),
+                Wait::Written(page) => has(page, flag::WRITING),
+                wait => now < wait.until(),
+            };
+            assert!(waits, "{operation:?} waits in vain");
         }
     }
 
