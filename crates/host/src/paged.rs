@@ -8,8 +8,8 @@
 //! each has the device open for itself.
 
 use fullstroke_contract::{
-    Completion, Counters, Cx, Extent, Gauge, Hints, Node, Object, Operation, Out, Port, Request, RequestId,
-    Slots, Status, Wake,
+    Completion, Counters, Cx, Extent, Gauge, Hints, Node, Notice, Object, Operation, Out, Port, Request,
+    RequestId, Signal, Slots, Status, Wake,
 };
 use fullstroke_memory::{
     Access, Answer, Cache, FileId, Io, IoId, Out as CacheOut, PAGE_BYTES, Run, Ticket, Why,
@@ -29,7 +29,7 @@ const OWN: u64 = 1 << 32;
 
 /// The layer.
 ///
-/// - **Events in**: `submit`, `completed`, `wake`.
+/// - **Events in**: `submit`, `completed`, `noticed`, `wake`.
 /// - **Effects out**: `issue` to the one member, `complete`.
 pub struct PagedDevice {
     cache: Cache,
@@ -217,6 +217,20 @@ impl Node for PagedDevice {
 
     fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
         self.cache.wake(now, &mut self.todo);
+        self.carry_out(now, None, cx.out);
+    }
+
+    /// PULL is heeded here; the rest is for whoever is above.
+    fn noticed(&mut self, now: Time, from: Port, notice: Notice, cx: &mut Cx<'_>) {
+        match notice.signal {
+            Signal::Pull { extent: None, sectors } => {
+                self.cache.pull_any(now, sectors.0.div_ceil(PAGE_SECTORS), &mut self.todo);
+            }
+            Signal::Pull { extent: Some(extent), .. } => {
+                self.cache.pull(now, pages_of(extent), &mut self.todo);
+            }
+            _ => return self.pass_on(from, notice, cx.out),
+        }
         self.carry_out(now, None, cx.out);
     }
 

@@ -22,6 +22,7 @@ impl Cache {
                 ("memory_written_throttled_mb", megabytes(counted.back_throttled)),
                 ("memory_written_sync_mb", megabytes(counted.back_sync)),
                 ("memory_written_reclaim_mb", megabytes(counted.back_reclaim)),
+                ("memory_written_pulled_mb", megabytes(counted.back_pull)),
                 ("memory_dirty_mb", megabytes(gauges.dirty)),
                 ("memory_throttled_ms", counted.throttled.as_millis_f64()),
             ],

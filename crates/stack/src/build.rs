@@ -236,9 +236,10 @@ impl Stack {
     fn layers_over(&self, volume: &VolumeSpec) -> Result<Branch, StackError> {
         let layers = || -> Result<Branch, ConfigError> {
             self.check_members_of_host()?;
+            self.check_somebody_is_pulled()?;
             let volume = volume.node(self.host.members(), self.link.as_ref())?;
             let controller = self.controller()?.map(|controller| Box::new(controller) as Box<dyn Node>);
-            let array = over(controller, volume);
+            let array = self.opportunities.over(over(controller, volume))?;
             let tracks = |layer: &HostConfig| below_layer(layer, || self.tracks(Wanted::Tracks));
             let underneath = |layer: &HostConfig| -> Result<Underneath, ConfigError> {
                 let below = self.volume.underneath(tracks(layer)?)?;
@@ -302,6 +303,20 @@ impl Stack {
             return Ok(());
         };
         Err(ConfigError::new("host.members", message))
+    }
+
+    /// Whether somebody has dirty pages of which opportunities can pull some.
+    fn check_somebody_is_pulled(&self) -> Result<(), ConfigError> {
+        let caches = match &self.hosts {
+            Some(hosts) => hosts.have_memory(),
+            None => self.host.has_memory(),
+        };
+        if self.opportunities.is_empty() || caches {
+            return Ok(());
+        }
+        let message = "no host has [host.memory], so that nobody has anything dirty to ask for (clients of a stack \
+                       that is served do not hear it); describe it, or leave these out";
+        Err(ConfigError::new("opportunities", message))
     }
 
     /// The controller between host and volume, if there is one.

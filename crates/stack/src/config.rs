@@ -4,6 +4,7 @@ use crate::build::{Run, VolumeSpec};
 use crate::document::Document;
 use crate::hosts::Hosts;
 use crate::link::LinkSpec;
+use crate::opportunities::Opportunities;
 use crate::upper::UpperConfig;
 use crate::volume::{Inherited, Spindles, read_volume};
 use crate::workload::{Workload, no_workload};
@@ -40,6 +41,8 @@ pub struct Stack {
     pub(crate) upper: UpperConfig,
     /// In place of both, where there are several.
     pub(crate) hosts: Option<Hosts>,
+    /// What the array looks out for.
+    pub(crate) opportunities: Opportunities,
     pub(crate) controller: Option<ControllerConfig>,
     pub(crate) link: Option<LinkSpec>,
     pub(crate) volume: VolumeSpec,
@@ -58,6 +61,7 @@ const KEYS: &[&str] = &[
     "host",
     "hosts",
     "shared",
+    "opportunities",
     "controller",
     "link",
     "volume",
@@ -102,7 +106,7 @@ impl Stack {
             Workloads::read(document.values(), &Place { document: &document, path: "" }, &folder)?;
         let tables = Tables::read(&document).map_err(|error| document.error(error))?;
         let upper = UpperConfig::read(&tables.host).map_err(|error| document.error(error.below("host")))?;
-        let Tables { title, seed, host, controller, link, mut volume, measurement } = tables;
+        let Tables { title, seed, host, opportunities, controller, link, mut volume, measurement } = tables;
         let spindles = Spindles::take(&mut volume);
         let mut volume = read_volume(&document, &folder, &volume, "volume", &Inherited::default())?;
         let spindles = spindles.map_err(|error| document.error(error))?;
@@ -118,6 +122,7 @@ impl Stack {
             workloads,
             host,
             upper,
+            opportunities,
             hosts,
             controller,
             link,
@@ -228,6 +233,7 @@ struct Tables {
     title: Option<String>,
     seed: Seed,
     host: HostConfig,
+    opportunities: Opportunities,
     controller: Option<ControllerConfig>,
     link: Option<LinkSpec>,
     /// Read with the files of its drives.
@@ -239,6 +245,7 @@ impl Tables {
     fn read(document: &Document) -> Result<Tables, ConfigError> {
         let at = |section: &'static str| move |error: ConfigError| error.below(section);
         let host = HostConfig::read(&document.section("host")?).map_err(at("host"))?;
+        let opportunities = Opportunities::read(document)?;
         let controller = read_controller(document)?;
         let link = match document.values().contains_key("link") {
             true => Some(LinkSpec::read(document.section("link")?).map_err(at("link"))?),
@@ -248,7 +255,7 @@ impl Tables {
         let title = scalar(document, "title", Value::as_str)?.map(str::to_owned);
         let seed = Seed(scalar(document, "seed", Value::as_u64)?.unwrap_or(0));
         let volume = document.section("volume")?;
-        Ok(Tables { title, seed, host, controller, link, volume, measurement })
+        Ok(Tables { title, seed, host, opportunities, controller, link, volume, measurement })
     }
 }
 

@@ -119,6 +119,11 @@ impl Hosts {
         Ok(())
     }
 
+    /// Whether one of them, or what they share, has a page cache.
+    pub(crate) fn have_memory(&self) -> bool {
+        self.shared.has_memory() || self.hosts.iter().any(|host| host.layer.has_memory())
+    }
+
     fn weights(&self) -> Vec<u32> {
         self.hosts.iter().map(|host| host.keys.weight).collect()
     }

@@ -26,6 +26,7 @@ mod error;
 mod hosts;
 mod layouts;
 mod link;
+mod opportunities;
 mod overrides;
 mod rebuild;
 mod reference;

@@ -23,7 +23,7 @@ use std::fmt::Write as _;
 pub fn reference() -> String {
     let mut page = String::from(
         "# Reference\n\n<!-- Written by `make generate`; a test holds it to the code. -->\n\n\
-         A stack file has the tables `[workload]` (or several `[[workloads]]`), `[host]` (or several `[[hosts]]` and `[shared]`), `[controller]`, `[link]`, `[volume]` and `[measurement]`, and the keys `title` and `seed`.\n\
+         A stack file has the tables `[workload]` (or several `[[workloads]]`), `[host]` (or several `[[hosts]]` and `[shared]`), `[[opportunities]]`, `[controller]`, `[link]`, `[volume]` and `[measurement]`, and the keys `title` and `seed`.\n\
          Sizes are written `64KiB` (1024) or `64KB` (1000), times `3.5ms`. `--set volume.chunk=256KiB` replaces any key.\n",
     );
     section(&mut page, "[volume]", "Every volume has these keys, and those of its layout.");
@@ -99,6 +99,12 @@ pub fn reference() -> String {
     );
     keys(&mut page, schema_of::<StageConfig>().as_value());
     policies(&mut page, "Fairness: `fairness = ...` in `[shared]`", fullstroke_stage::fairness::REGISTRY);
+    policies_with(
+        &mut page,
+        "[[opportunities]]: `kind = ...`",
+        "What the array, or its controller, notices about its load, and asks hosts for that have `[host.memory]`: [signals.md](signals.md).",
+        fullstroke_opportunity::REGISTRY,
+    );
     section(
         &mut page,
         "[controller]",

@@ -47,6 +47,9 @@ pub(crate) fn stack() -> Value {
     let hosts = hosts(&mut definitions);
     definitions.insert("Host".into(), host);
     let shared = shared(&mut definitions);
+    let opportunity = choice(fullstroke_opportunity::REGISTRY, "kind", &mut definitions);
+    let opportunities =
+        json!({ "type": "array", "description": "what storage looks out for", "items": opportunity });
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "a fullstroke stack",
@@ -60,6 +63,7 @@ pub(crate) fn stack() -> Value {
             "host": { "$ref": "#/$defs/Host" },
             "hosts": hosts,
             "shared": shared,
+            "opportunities": opportunities,
             "controller": controller,
             "link": link,
             "volume": { "$ref": "#/$defs/Volume" },

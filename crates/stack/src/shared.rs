@@ -79,6 +79,11 @@ impl Shared {
         Ok(Branch::over(Box::new(Stage::new(regions, rule, self.stage.cost, depth)), cached))
     }
 
+    /// Whether they share a page cache.
+    pub(crate) fn has_memory(&self) -> bool {
+        self.below.has_memory()
+    }
+
     fn memory(&self, capacity: Sectors) -> Result<Option<Box<dyn Node>>, ConfigError> {
         self.below.memory(capacity)
     }

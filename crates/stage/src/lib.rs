@@ -14,6 +14,7 @@ pub mod fairness;
 mod regions;
 mod stage;
 mod statistics;
+mod turns;
 
 #[cfg(test)]
 mod properties;

@@ -3,9 +3,10 @@
 use crate::fairness::Fairness;
 use crate::regions::Regions;
 use crate::statistics::Statistics;
+use crate::turns::Turns;
 use fullstroke_contract::{
-    Breakdown, Completion, Counters, Cx, Extent, Gauge, Node, Operation, Out, Port, Request, RequestId,
-    Slots, Status, Wake,
+    Breakdown, Completion, Counters, Cx, Extent, Gauge, Node, Notice, Operation, Out, Port, Request,
+    RequestId, Signal, Slots, Status, Wake,
 };
 use fullstroke_units::{Duration, Sectors, Time};
 
@@ -20,7 +21,7 @@ pub struct HostShare {
 
 /// The node: as many upper ports as hosts, one lower port.
 ///
-/// - **Events in**: `submit`, `completed`, `wake`.
+/// - **Events in**: `submit`, `completed`, `noticed`, `wake`.
 /// - **Effects out**: `issue`, `complete`, notice to its owners.
 ///
 /// Requests wait by the rule of fairness. The stage's processor takes the next
@@ -40,6 +41,7 @@ pub struct Stage {
     /// Requests with the array.
     issued: u32,
     idle_since: Time,
+    turns: Turns,
     statistics: Statistics,
 }
 
@@ -65,6 +67,7 @@ impl Stage {
             free: Time::ZERO,
             issued: 0,
             idle_since: Time::ZERO,
+            turns: Turns::default(),
             statistics: Statistics::default(),
         }
     }
@@ -114,6 +117,9 @@ impl Node for Stage {
                 Completion { id, submitted: now, finished: now, status, breakdown: Breakdown::default() };
             return out.complete_to(from, answer);
         }
+        if request.operation == Operation::Write {
+            self.turns.wrote(from, request.extent.sectors);
+        }
         let slot = self.slots.keep(Slot { host: from, request, submitted: now, taken: now });
         self.fairness.add(from.index(), slot, request.extent.sectors);
         self.advance(now, out);
@@ -142,6 +148,17 @@ impl Node for Stage {
 
     fn next_wake(&self) -> Wake {
         self.working.map_or(Wake::NEVER, |(ready, _)| ready.into())
+    }
+
+    /// What is pulled of anybody is pulled of one host, in turn.
+    fn noticed(&mut self, _: Time, from: Port, notice: Notice, cx: &mut Cx<'_>) {
+        match notice.signal {
+            Signal::Pull { extent: None, sectors } => {
+                let host = self.turns.next(self.regions.hosts(), sectors);
+                cx.out.notice(host, notice);
+            }
+            _ => self.pass_on(from, notice, cx.out),
+        }
     }
 
     fn owners(&self, _: Port, extent: Extent, owner: &mut dyn FnMut(Port, Extent)) {

@@ -7,7 +7,7 @@ use fullstroke_contract::{Extent, Hints, Object, Operation, Out, Request, Reques
 use fullstroke_files::{Mapped, Place};
 use fullstroke_memory::{Cuts, Io, Run, Why};
 use fullstroke_programs::CallKind;
-use fullstroke_units::{SECTOR_BYTES, Sectors, Time};
+use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors, Time};
 
 impl Kernel {
     /// The cache wants something read or written. Metadata have their place; pages of
@@ -55,6 +55,45 @@ impl Kernel {
             Some(page + whole.clamp(1, pages))
         };
         Cuts::of(std::iter::successors(next(page), |&page| next(page)))
+    }
+
+    /// PULL: storage asks for what is dirty. Any of so many sectors, as write-back
+    /// itself would choose; or what belongs at these addresses, for which the dirty
+    /// pages are mapped. Pages that have no address yet are only among any.
+    pub fn pull(&mut self, now: Time, extent: Option<Extent>, sectors: Sectors) {
+        let Some(wanted) = extent else {
+            self.cache.pull_any(now, sectors.0.div_ceil(PAGE_SECTORS), &mut self.todo);
+            return;
+        };
+        for run in self.cache.dirty_runs() {
+            let mut page = run.first;
+            while page < run.end() {
+                let (pages, start) = self.place_of(run, page);
+                let start = start.map_or(u64::MAX, |start| start.0);
+                // Those of the piece of which any sector is wanted.
+                let before = wanted.start.0.saturating_sub(start) / PAGE_SECTORS;
+                let behind = wanted.end().0.saturating_sub(start).div_ceil(PAGE_SECTORS).min(pages);
+                if before < behind {
+                    let pulled = Run::new(run.object, page + before, behind - before);
+                    self.cache.pull(now, pulled, &mut self.todo);
+                }
+                page += pages;
+            }
+        }
+    }
+
+    /// How many pages of a run lie behind each other from `page` on, and where, if they
+    /// have a place.
+    fn place_of(&self, run: Run, page: u64) -> (u64, Option<Lbn>) {
+        let left = run.end() - page;
+        if run.object == Object::DEVICE {
+            return (left, Some(Lbn(page * PAGE_SECTORS)));
+        }
+        match self.fs.piece_at(run.object, page) {
+            Some(Mapped { pages, place: Place::Device(start), .. }) => (pages.clamp(1, left), Some(start)),
+            Some(piece) => (piece.pages.clamp(1, left), None),
+            None => (1, None),
+        }
     }
 
     /// Requests for what the cache wants, piece by piece.

@@ -7,7 +7,7 @@ use crate::readings;
 use crate::series::Series;
 use crate::tally::Tally;
 use fullstroke_contract::{
-    Alarms, Completion, ConfigError, Counters, Cx, Node, Out, Port, Source, SourceError, Wake,
+    Alarms, Completion, ConfigError, Counters, Cx, Node, Notice, Out, Port, Signal, Source, SourceError, Wake,
 };
 use fullstroke_files::{FileSystem, Site};
 use fullstroke_memory::{Cache, PAGE_BYTES};
@@ -306,6 +306,14 @@ impl Node for Vfs {
     fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
         self.kernel.completed(now, completion.id.0 as u32, completion.status);
         self.advance(now, cx.out);
+    }
+
+    /// PULL is heeded; nothing else that storage says is.
+    fn noticed(&mut self, now: Time, _: Port, notice: Notice, cx: &mut Cx<'_>) {
+        if let Signal::Pull { extent, sectors } = notice.signal {
+            self.kernel.pull(now, extent, sectors);
+            self.advance(now, cx.out);
+        }
     }
 
     /// What the cache and the journal do by themselves goes on for ever; what

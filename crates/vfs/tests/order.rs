@@ -2,11 +2,12 @@
 
 mod common;
 
-use common::{Served, host, run, site};
-use fullstroke_contract::{Counters, Operation, Status};
+use common::{CAPACITY, Served, host, run, site};
+use fullstroke_contract::{Counters, Extent, Operation, Request, Signal, Status};
 use fullstroke_files::{Caller, FileSystem, SyncPlan, Touches};
 use fullstroke_programs::{Call, CallError, Fd, How, Laid, Next, Program, Turn};
-use fullstroke_units::{Bytes, Duration};
+use fullstroke_units::{Bytes, Duration, Lbn};
+use fullstroke_vfs::Vfs;
 use serde_json::{Value, json};
 use std::ops::Range;
 
@@ -58,10 +59,15 @@ fn create(path: &'static str, bytes: u64) -> [Call<'static>; 2] {
     [Call::Open { path, fd: FD, how: How::CREATE }, Call::Write { fd: FD, at: None, bytes }]
 }
 
+/// On a device that says nothing.
+fn quiet(vfs: Vfs, serve: impl FnMut(&Request) -> (Duration, Status)) -> (Counters, Vec<Served>) {
+    run(vfs, serve, || None)
+}
+
 /// On a device where each request takes a millisecond.
 fn on(files: Value, each: Vec<Vec<Call<'static>>>) -> (Counters, Vec<Served>) {
     let vfs = host(files, 1000, 1, Box::new(Calls::new(each)));
-    run(vfs, |_| (Duration::from_millis(1), Status::Done))
+    quiet(vfs, |_| (Duration::from_millis(1), Status::Done))
 }
 
 /// Pages of metadata once `path` is there, as the file system itself says.
@@ -117,6 +123,55 @@ fn metadata_reach_their_place_only_behind_the_transaction_that_they_are_in() {
     }
 }
 
+/// The same, while the device pulls these of its addresses after each event.
+fn pulling(files: Value, calls: Vec<Call<'static>>, extent: Extent) -> Vec<Served> {
+    let vfs = host(files, 1000, 1, Box::new(Calls::new(vec![calls])));
+    let pull = Signal::Pull { extent: Some(extent), sectors: extent.sectors };
+    run(vfs, |_| (Duration::from_millis(1), Status::Done), || Some(pull)).1
+}
+
+#[test]
+fn a_pull_of_everything_leaves_the_order_of_log_and_metadata_as_it_is() {
+    for kind in ["ext4", "xfs"] {
+        let calls = [&create("a", 9000)[..], &[Call::Fsync { fd: FD }, Call::Sync]].concat();
+        let all = pulling(json!({ "kind": kind }), calls, Extent { start: Lbn(0), sectors: CAPACITY });
+        let first = *all.iter().find(|served| is_commit(served)).unwrap();
+        for served in writes_to(&all, &metadata(kind, "a")).filter(|served| !is_commit(served)) {
+            let of_log = served.request.extent.end() == first.request.extent.start;
+            assert!(of_log || served.issued >= first.ended, "{kind}: {served:?}");
+        }
+    }
+}
+
+#[test]
+fn a_pull_of_addresses_writes_the_dirty_pages_that_belong_there_and_no_others() {
+    const OTHER: Fd = Fd(4);
+    let calls = |sync: &[Call<'static>]| {
+        let open = Call::Open { path: "there/deep/one", fd: OTHER, how: How::READ };
+        let reads = (0..20).map(|at| Call::Read { fd: OTHER, at: Some(at * 4096), bytes: 4096 });
+        let made = [&create("a", 9000)[..], sync, &create("b", 9000)[..], sync, &[open]].concat();
+        made.into_iter().chain(reads).collect::<Vec<_>>()
+    };
+    // Where the files are: what is written for each of two fsyncs.
+    let (_, all) = on(json!({ "kind": "ext2" }), vec![calls(&[Call::Fsync { fd: FD }])]);
+    let of_files: Vec<Extent> = all
+        .iter()
+        .filter(|served| served.request.operation == Operation::Write && served.request.extent.sectors.0 > 8)
+        .map(|served| served.request.extent)
+        .collect();
+    assert_eq!(of_files.len(), 2, "{of_files:?}");
+    for (wanted, part) in [(of_files[0], 24), (of_files[1], 24), (Extent::new(of_files[0].start.0 + 9, 2), 8)]
+    {
+        let writes: Vec<Extent> = pulling(json!({ "kind": "ext2" }), calls(&[]), wanted)
+            .iter()
+            .filter(|served| served.request.operation == Operation::Write)
+            .map(|served| served.request.extent)
+            .collect();
+        assert!(writes.iter().all(|extent| extent.start < wanted.end() && wanted.start < extent.end()));
+        assert_eq!(writes.iter().map(|extent| extent.sectors.0).sum::<u64>(), part, "{writes:?}");
+    }
+}
+
 #[test]
 fn without_barriers_nothing_is_flushed_or_forced() {
     for kind in ["ext2", "ext4", "xfs"] {
@@ -169,7 +224,7 @@ fn a_file_without_a_name_lives_until_it_is_closed() {
         ];
         let program = Calls::new(vec![calls.concat()]);
         let given = program.given.clone();
-        run(host(json!({ "kind": kind }), 1000, 1, Box::new(program)), |_| {
+        quiet(host(json!({ "kind": kind }), 1000, 1, Box::new(program)), |_| {
             (Duration::from_millis(1), Status::Done)
         });
         let given = given.lock().unwrap();
@@ -215,7 +270,7 @@ fn a_descriptor_that_is_not_open_or_not_for_this_is_refused() {
         Call::Open { path: "", fd: FD, how: How::WRITE },
     ]]);
     let given = program.given.clone();
-    run(host(json!({ "kind": "ext4" }), 1000, 1, Box::new(program)), |_| {
+    quiet(host(json!({ "kind": "ext4" }), 1000, 1, Box::new(program)), |_| {
         (Duration::from_millis(1), Status::Done)
     });
     let failed: Vec<bool> = given.lock().unwrap().iter().map(Result::is_err).collect();
@@ -231,7 +286,7 @@ fn what_is_laid_out_lies_on_the_device_and_not_in_memory() {
         let program = Calls::new(vec![calls]);
         let given = program.given.clone();
         let vfs = host(json!({ "kind": kind }), 1000, 1, Box::new(program));
-        let (counters, _) = run(vfs, |_| (Duration::from_millis(1), Status::Done));
+        let (counters, _) = quiet(vfs, |_| (Duration::from_millis(1), Status::Done));
         let given: Vec<u64> = given.lock().unwrap().iter().map(|result| result.clone().unwrap()).collect();
         assert_eq!((given[1], given[3], given[4]), (100_000, 50_000, 0), "{kind}");
         let reads = counters.hosts[0].operations.iter().find(|operation| operation.kind == "read").unwrap();
@@ -275,7 +330,7 @@ impl Program for Door {
 #[test]
 fn who_waits_is_asked_again_when_another_has_gone_on_even_if_that_waits_then_too() {
     let door = Door { open: false, left: 2, opens: true };
-    let (counters, _) = run(host(json!({ "kind": "ext2" }), 1000, 1, Box::new(door)), |_| {
+    let (counters, _) = quiet(host(json!({ "kind": "ext2" }), 1000, 1, Box::new(door)), |_| {
         (Duration::from_millis(1), Status::Done)
     });
     assert_eq!(counters.hosts[0].operations[0].calls, 1);
@@ -285,7 +340,7 @@ fn who_waits_is_asked_again_when_another_has_gone_on_even_if_that_waits_then_too
 #[should_panic(expected = "wait for each other")]
 fn processes_that_all_wait_end_the_run_with_an_error() {
     let door = Door { open: false, left: 2, opens: false };
-    run(host(json!({ "kind": "ext2" }), 1000, 1, Box::new(door)), |_| {
+    quiet(host(json!({ "kind": "ext2" }), 1000, 1, Box::new(door)), |_| {
         (Duration::from_millis(1), Status::Done)
     });
 }

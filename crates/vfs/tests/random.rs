@@ -1,13 +1,13 @@
 //! Random calls on every file system with little memory, above a device that answers
-//! in any order: every call ends, nothing is asked beyond the device, and after a sync
+//! in any order and pulls what it likes: every call ends, nothing is asked beyond the device, and after a sync
 //! nothing is dirty.
 
 mod common;
 
 use common::Served;
-use fullstroke_contract::{Counters, Operation, Status};
+use fullstroke_contract::{Counters, Extent, Operation, Request, Signal, Status};
 use fullstroke_programs::{Call, Fd, How, Laid, Next, Program, Turn};
-use fullstroke_units::{Bytes, Duration, Random, Sectors, Seed};
+use fullstroke_units::{Bytes, Duration, Lbn, Random, Sectors, Seed};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -103,10 +103,17 @@ fn run(
     let program = Chance { random, left: calls, processes, ended: 0, path, other, answers: 0, synced: false };
     let vfs = common::host(json!({ "kind": kind }), pages, seed, Box::new(program));
     let mut device = Seed(seed).stream("device");
-    common::run(vfs, |request| {
+    let serve = |request: &Request| {
         assert!(request.operation == Operation::Flush || request.extent.sectors > Sectors::ZERO);
         let status = if losses && device.chance(0.05) { Status::Lost } else { Status::Done };
         (Duration::from_micros(1 + device.below(20_000)), status)
+    };
+    let mut chance = Seed(seed).stream("pulls");
+    common::run(vfs, serve, || {
+        let sectors = Sectors(1 + chance.below(4000));
+        let start = Lbn(chance.below(common::CAPACITY.0 - sectors.0));
+        let extent = chance.chance(0.5).then_some(Extent { start, sectors });
+        chance.chance(0.1).then_some(Signal::Pull { extent, sectors })
     })
 }
 

@@ -119,6 +119,13 @@ impl Trial {
         self.run(self.now + Duration::from_millis(ms));
     }
 
+    /// Storage asks for what is dirty: of an extent, or any.
+    fn pull(&mut self, extent: Option<Extent>, sectors: u64) {
+        let notice = Notice::new(Signal::Pull { extent, sectors: Sectors(sectors) });
+        self.layer.noticed(self.now, Port::FIRST, notice, &mut Cx::alone(&mut self.out));
+        self.collect();
+    }
+
     fn took_us(&self, id: u64) -> Option<u64> {
         let done = self.done.iter().find(|done| done.id.0 == id)?;
         Some(done.finished.since(done.submitted).as_nanos() / 1000)
@@ -193,6 +200,36 @@ fn the_last_page_ends_with_the_device() {
     assert!(trial.took_us(3).is_some());
 }
 
+#[test]
+fn a_pull_of_addresses_writes_their_dirty_pages_and_a_pull_of_any_as_many_as_there_are() {
+    let mut trial = Trial::new(small());
+    for (id, start) in [(0, 160), (1, 8), (2, 400), (3, 800)] {
+        trial.submit(id, Operation::Write, start, 8, false);
+    }
+    trial.submit(4, Operation::Read, 240, 8, false);
+    trial.pass(10);
+    trial.issued.clear();
+    trial.pull(Some(Extent::new(100, 200)), 200);
+    let written = |trial: &mut Trial| {
+        let writes = trial.issued.drain(..).filter(|request| request.operation == Operation::Write);
+        writes.map(|request| request.extent.start.0).collect::<Vec<_>>()
+    };
+    assert_eq!(written(&mut trial), [160], "dirty and wanted, no other");
+    trial.pull(Some(Extent::new(100, 200)), 200);
+    assert!(written(&mut trial).is_empty(), "it is being written");
+    trial.pull(None, 16);
+    assert_eq!(written(&mut trial).len(), 2);
+    trial.pull(None, 1000);
+    assert_eq!(written(&mut trial).len(), 1, "no more are dirty");
+    trial.pass(100);
+    trial.pull(None, 1000);
+    assert!(written(&mut trial).is_empty());
+}
+
+fn pulled() -> impl Strategy<Value = Option<(Option<u64>, u64)>> {
+    prop::option::weighted(0.3, (prop::option::of(0u64..3190), 1u64..60))
+}
+
 fn operation() -> impl Strategy<Value = Operation> {
     prop_oneof![
         8 => Just(Operation::Read), 8 => Just(Operation::Write), 2 => Just(Operation::Flush),
@@ -201,12 +238,12 @@ fn operation() -> impl Strategy<Value = Operation> {
 }
 
 proptest! {
-    /// Whatever the cache and the device do: each request is answered once, its
+    /// Whatever the cache and the device do, and storage pulls: each request is answered once, its
     /// parts add up, and a flush ends when all that was acknowledged before it is on
     /// the device.
     #[test]
     fn each_request_is_answered_once_and_a_flush_keeps_its_word(
-        steps in prop::collection::vec((operation(), 0u64..3190, 1u64..60, prop::bool::weighted(0.2), 0u64..4000), 1..80),
+        steps in prop::collection::vec((operation(), 0u64..3190, 1u64..60, prop::bool::weighted(0.2), 0u64..4000, pulled()), 1..80),
         service_us in prop::collection::vec(0u64..3000, 1..6),
         pages in 64u64..200,
         replacement in prop::sample::select(vec!["lru2", "lru", "2q", "arc", "s3fifo"]),
@@ -216,12 +253,15 @@ proptest! {
         let mut trial = Trial::new(keys);
         trial.service_us = service_us;
         let mut flushed = BTreeMap::new();
-        for (id, &(operation, start, sectors, direct, gap_us)) in (0u64..).zip(&steps) {
+        for (id, &(operation, start, sectors, direct, gap_us, pulled)) in (0u64..).zip(&steps) {
             let (start, sectors) = if operation.is_of_all() { (0, 0) } else { (start, sectors) };
             if matches!(operation, Operation::Flush | Operation::Standby) {
                 flushed.insert(id, trial.acknowledged.clone());
             }
             trial.submit(id, operation, start, sectors, direct);
+            if let Some((start, sectors)) = pulled {
+                trial.pull(start.map(|start| Extent::new(start, sectors)), sectors);
+            }
             // A flush that is over by then has kept its word.
             check(&trial, &mut flushed)?;
             let until = trial.now + Duration::from_micros(gap_us);

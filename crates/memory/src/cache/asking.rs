@@ -87,6 +87,21 @@ impl Cache {
         pushed
     }
 
+    /// What is dirty, object by object, in ascending order.
+    pub fn dirty_runs(&self) -> Vec<Run> {
+        let (mut runs, mut from) = (Vec::new(), Some(Object(0)));
+        while let Some(object) = from.and_then(|object| self.pages.dirty_object_from(object)) {
+            let mut page = 0;
+            while let Some(slot) = self.pages.dirty_from(object, page) {
+                let run = self.pages.get(slot).run();
+                page = run.end();
+                runs.push(run);
+            }
+            from = object.0.checked_add(1).map(Object);
+        }
+        runs
+    }
+
     /// PULL of addresses: writes those of a run's pages that are dirty; answers how
     /// many.
     pub fn pull(&mut self, now: Time, run: Run, out: &mut Out) -> u64 {

@@ -1,7 +1,7 @@
 //! The node above a device that takes as long as it is told.
 
 use fullstroke_contract::registry::Keys;
-use fullstroke_contract::{Completion, Counters, Cx, Node, Out, Port, Request, Status};
+use fullstroke_contract::{Completion, Counters, Cx, Node, Notice, Out, Port, Request, Signal, Status};
 use fullstroke_files::Site;
 use fullstroke_memory::{Cache, MemoryKeys, Queue};
 use fullstroke_programs::Program;
@@ -51,8 +51,13 @@ pub struct Served {
 }
 
 /// Runs the node to its end; `serve` says how long each request takes, and how it
-/// ends. Answers what was counted, and the requests in the order of their issue.
-pub fn run(mut vfs: Vfs, mut serve: impl FnMut(&Request) -> (Duration, Status)) -> (Counters, Vec<Served>) {
+/// ends, and `say` what the device says after each event. Answers what was counted, and
+/// the requests in the order of their issue.
+pub fn run(
+    mut vfs: Vfs,
+    mut serve: impl FnMut(&Request) -> (Duration, Status),
+    mut say: impl FnMut() -> Option<Signal>,
+) -> (Counters, Vec<Served>) {
     let (mut now, mut out) = (Time::ZERO, Out::new());
     let mut flying: BTreeMap<(Time, usize), Status> = BTreeMap::new();
     let (mut all, mut events): (Vec<Served>, u64) = (Vec::new(), 0);
@@ -78,6 +83,9 @@ pub fn run(mut vfs: Vfs, mut serve: impl FnMut(&Request) -> (Duration, Status)) 
             vfs.completed(now, Port::FIRST, completion, &mut Cx::alone(&mut out));
         } else {
             vfs.wake(now, &mut Cx::alone(&mut out));
+        }
+        if let Some(signal) = say() {
+            vfs.noticed(now, Port::FIRST, Notice::new(signal), &mut Cx::alone(&mut out));
         }
         if let Some(error) = out.take_stop() {
             panic!("{error}");

@@ -1,0 +1,125 @@
+//! Opportunistic flushing with fixed thresholds (*Pro-active storage systems*, section 3.1).
+//!
+//! Looks at regular intervals; if nothing has come for a while and little waits, any
+//! dirty pages are pulled. What is asked for at a time should take no longer to write
+//! than one interval, else the flush looks like load: 16 pages go with 120 ms.
+
+use crate::quiet::{Quiet, any, granule, some};
+use crate::{Opportunity, Seen};
+use fullstroke_contract::registry::{Keys, read};
+use fullstroke_contract::{ConfigError, Request, Signal};
+use fullstroke_units::{Bytes, Duration, Sectors, Time};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub(crate) const SUMMARY: &str =
+    "pulls dirty pages at intervals while nothing has come for a time and little waits";
+
+/// Its keys.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Config {
+    /// How often it looks: 120ms unless said.
+    every: Duration,
+    /// For how long nothing must have come: 120ms unless said.
+    wait: Duration,
+    /// How many requests may be inside: 0 unless said.
+    most_inside: u32,
+    /// What it asks for at a time: 64KiB unless said.
+    flush: Bytes,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        let interval = Duration::from_millis(120);
+        Config { every: interval, wait: interval, most_inside: 0, flush: Bytes(64 << 10) }
+    }
+}
+
+pub(crate) fn build(keys: &Keys) -> Result<Box<dyn Opportunity>, ConfigError> {
+    let Config { every, wait, most_inside, flush } = read(keys)?;
+    let every = some("every", every)?;
+    let (flush, quiet) = (granule(flush)?, Quiet::default());
+    Ok(Box::new(IdleFlush { every, wait, most_inside, flush, quiet, look: Time::ZERO + every }))
+}
+
+struct IdleFlush {
+    every: Duration,
+    wait: Duration,
+    most_inside: u32,
+    flush: Sectors,
+    quiet: Quiet,
+    look: Time,
+}
+
+impl Opportunity for IdleFlush {
+    fn arrived(&mut self, seen: Seen, _: &Request) {
+        self.quiet.since = seen.now;
+    }
+
+    fn left(&mut self, _: Seen) {}
+
+    fn next_look(&self) -> Time {
+        self.look
+    }
+
+    fn look(&mut self, seen: Seen, say: &mut dyn FnMut(Signal)) {
+        if seen.now < self.look {
+            return;
+        }
+        // Intervals stay where they are, however late it looks.
+        let missed = seen.now.since(self.look).as_nanos() / self.every.as_nanos();
+        self.look += self.every * (missed + 1);
+        if self.quiet.lasts(seen.now, self.wait) && seen.inside <= self.most_inside {
+            say(any(self.flush));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullstroke_contract::Operation;
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Duration::from_millis(ms)
+    }
+
+    /// When it pulls until the second is over; requests come at these ms, and stay 30.
+    fn pulls(requests: &[u64]) -> Vec<u64> {
+        let mut flush = build(&Keys::new()).unwrap();
+        let mut pulled = Vec::new();
+        for ms in 0..1000 {
+            let inside = requests.iter().filter(|&&came| (came..came + 30).contains(&ms)).count() as u32;
+            let seen = Seen { now: at(ms), inside };
+            if requests.contains(&ms) {
+                flush.arrived(seen, &Request { operation: Operation::Read, ..Request::default() });
+            }
+            if flush.next_look() <= at(ms) {
+                flush.look(seen, &mut |signal| {
+                    assert_eq!(signal, Signal::Pull { extent: None, sectors: Sectors(128) });
+                    pulled.push(ms);
+                });
+            }
+        }
+        pulled
+    }
+
+    #[test]
+    fn it_pulls_at_each_interval_of_a_quiet_array() {
+        assert_eq!(pulls(&[]), [120, 240, 360, 480, 600, 720, 840, 960]);
+    }
+
+    #[test]
+    fn what_comes_puts_it_off() {
+        assert_eq!(pulls(&[230]), [120, 360, 480, 600, 720, 840, 960]);
+        assert_eq!(pulls(&[100, 200, 300, 400, 500]), [720, 840, 960]);
+    }
+
+    #[test]
+    fn looking_late_keeps_the_intervals() {
+        let mut flush = build(&Keys::new()).unwrap();
+        flush.look(Seen { now: at(500), inside: 0 }, &mut |_| {});
+        assert_eq!(flush.next_look(), at(600));
+    }
+}

@@ -1,0 +1,159 @@
+//! Opportunistic flushing that waits once an idle period (*Pro-active storage systems*,
+//! section 5.5).
+//!
+//! Nothing has come for a while: a few dirty pages are pulled. If what comes then is
+//! only these, the array is as idle as before, and more are pulled as soon as they
+//! are written, with no new wait. Anything else ends the idle period.
+
+use crate::quiet::{Asked, Quiet, any, granule, some};
+use crate::{Opportunity, Seen};
+use fullstroke_contract::registry::{Keys, read};
+use fullstroke_contract::{ConfigError, Request, Signal};
+use fullstroke_units::{Bytes, Duration, Sectors, Time};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub(crate) const SUMMARY: &str =
+    "pulls dirty pages once nothing has come for a time, and on until something else comes";
+
+/// Its keys.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Config {
+    /// For how long nothing must have come: 120ms unless said.
+    wait: Duration,
+    /// What it asks for at a time: 64KiB unless said.
+    flush: Bytes,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { wait: Duration::from_millis(120), flush: Bytes(64 << 10) }
+    }
+}
+
+pub(crate) fn build(keys: &Keys) -> Result<Box<dyn Opportunity>, ConfigError> {
+    let Config { wait, flush } = read(keys)?;
+    let (wait, flush) = (some("wait", wait)?, granule(flush)?);
+    let (quiet, asked) = (Quiet::default(), Asked::default());
+    Ok(Box::new(IdleFlushOn { wait, flush, quiet, asked, came: false, look: Time::ZERO + wait }))
+}
+
+struct IdleFlushOn {
+    wait: Duration,
+    flush: Sectors,
+    /// Since the last request that was no answer, or the last time that it asked and
+    /// nothing came.
+    quiet: Quiet,
+    asked: Asked,
+    /// Something has come of what it asked for.
+    came: bool,
+    look: Time,
+}
+
+impl Opportunity for IdleFlushOn {
+    fn arrived(&mut self, seen: Seen, request: &Request) {
+        if self.asked.answers(request) {
+            self.came = true;
+            return;
+        }
+        self.asked.forget();
+        self.came = false;
+        self.quiet.since = seen.now;
+        self.look = seen.now + self.wait;
+    }
+
+    fn left(&mut self, seen: Seen) {
+        if self.came && seen.inside == 0 {
+            self.look = self.look.min(seen.now);
+        }
+    }
+
+    fn next_look(&self) -> Time {
+        self.look
+    }
+
+    fn look(&mut self, seen: Seen, say: &mut dyn FnMut(Signal)) {
+        if seen.now < self.look {
+            return;
+        }
+        // Where nothing comes of it, there is nothing dirty: it looks again later.
+        self.look = seen.now + self.wait;
+        if seen.inside > 0 || !(self.came || self.quiet.lasts(seen.now, self.wait)) {
+            return;
+        }
+        (self.came, self.quiet.since) = (false, seen.now);
+        self.asked.ask(self.flush);
+        say(any(self.flush));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullstroke_contract::{Extent, Operation};
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Duration::from_millis(ms)
+    }
+
+    /// When it pulls in the first second, of a host with so many dirty granules, each of
+    /// which is written in 10 ms; reads come at these ms, and take as long.
+    fn pulls(mut dirty: u32, reads: &[u64]) -> Vec<u64> {
+        let mut flush = build(&Keys::new()).unwrap();
+        let (mut pulled, mut ends): (Vec<u64>, Vec<u64>) = (Vec::new(), Vec::new());
+        for ms in 0..1000 {
+            let before = ends.len();
+            ends.retain(|&end| end > ms);
+            for gone in (ends.len()..before).rev() {
+                flush.left(Seen { now: at(ms), inside: gone as u32 });
+            }
+            if reads.contains(&ms) {
+                ends.push(ms + 10);
+                flush.arrived(Seen { now: at(ms), inside: ends.len() as u32 }, &Request::default());
+            }
+            if flush.next_look() <= at(ms) {
+                let mut asked = false;
+                flush.look(Seen { now: at(ms), inside: ends.len() as u32 }, &mut |_| asked = true);
+                if asked {
+                    pulled.push(ms);
+                }
+                if asked && dirty > 0 {
+                    dirty -= 1;
+                    ends.push(ms + 10);
+                    let write = Request {
+                        operation: Operation::Write,
+                        extent: Extent::new(0, 128),
+                        ..Request::default()
+                    };
+                    flush.arrived(Seen { now: at(ms), inside: ends.len() as u32 }, &write);
+                }
+            }
+        }
+        pulled
+    }
+
+    #[test]
+    fn it_waits_once_and_then_goes_on_until_nothing_comes() {
+        assert_eq!(pulls(3, &[])[..5], [120, 130, 140, 150, 270], "the fourth brings nothing");
+        assert_eq!(pulls(0, &[])[..3], [120, 240, 360]);
+    }
+
+    #[test]
+    fn what_else_comes_ends_the_idle_period() {
+        assert_eq!(pulls(9, &[135])[..4], [120, 130, 255, 265]);
+    }
+
+    #[test]
+    fn writes_beyond_what_was_asked_for_are_somebody_elses() {
+        let mut flush = build(&Keys::new()).unwrap();
+        flush.look(Seen { now: at(120), inside: 0 }, &mut |_| {});
+        let write =
+            Request { operation: Operation::Write, extent: Extent::new(0, 128), ..Request::default() };
+        flush.arrived(Seen { now: at(121), inside: 1 }, &write);
+        flush.left(Seen { now: at(125), inside: 0 });
+        assert_eq!(flush.next_look(), at(125), "an answer");
+        flush.arrived(Seen { now: at(125), inside: 1 }, &write);
+        assert_eq!(flush.next_look(), at(245), "no answer");
+    }
+}

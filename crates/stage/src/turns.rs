@@ -1,0 +1,87 @@
+//! Which host is asked for dirty pages next.
+//!
+//! In turn; a host that wrote less than it was asked for has no more, and is passed
+//! over in the next round (*Pro-active storage systems*, 2012, section 5.5).
+
+use fullstroke_contract::Port;
+use fullstroke_units::Sectors;
+
+/// Whose turn it is.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Turns {
+    hosts: Vec<Asked>,
+    next: usize,
+}
+
+/// What a host was asked for last.
+#[derive(Clone, Copy, Debug, Default)]
+struct Asked {
+    /// Of that, what it has not written.
+    left: Sectors,
+    /// Whether it was passed over since.
+    passed: bool,
+}
+
+impl Turns {
+    /// The next of so many hosts, which is asked for `sectors`.
+    pub(crate) fn next(&mut self, hosts: usize, sectors: Sectors) -> Port {
+        self.hosts.resize(hosts, Asked::default());
+        // Once each is passed over, they are asked again.
+        for _ in 0..hosts {
+            let asked = &mut self.hosts[self.next];
+            if asked.left == Sectors::ZERO || asked.passed {
+                break;
+            }
+            asked.passed = true;
+            self.next = (self.next + 1) % hosts;
+        }
+        let host = self.next;
+        self.hosts[host] = Asked { left: sectors, passed: false };
+        self.next = (host + 1) % hosts;
+        Port::of(host)
+    }
+
+    /// A host has written.
+    pub(crate) fn wrote(&mut self, host: Port, sectors: Sectors) {
+        if let Some(asked) = self.hosts.get_mut(host.index()) {
+            asked.left = Sectors(asked.left.0.saturating_sub(sectors.0));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Who is asked in so many turns, of hosts with so many granules each.
+    fn asked(mut dirty: Vec<u32>, turns: usize) -> Vec<usize> {
+        let mut order = Turns::default();
+        let turn = |_| {
+            let host = order.next(dirty.len(), Sectors(8)).index();
+            if dirty[host] > 0 {
+                dirty[host] -= 1;
+                order.wrote(Port::of(host), Sectors(8));
+            }
+            host
+        };
+        (0..turns).map(turn).collect()
+    }
+
+    #[test]
+    fn hosts_take_turns() {
+        assert_eq!(asked(vec![9, 9, 9], 6), [0, 1, 2, 0, 1, 2]);
+        assert_eq!(asked(vec![9], 3), [0, 0, 0]);
+    }
+
+    #[test]
+    fn who_has_nothing_is_passed_over_in_every_other_round() {
+        assert_eq!(asked(vec![9, 0, 9], 8), [0, 1, 2, 0, 2, 0, 1, 2]);
+    }
+
+    #[test]
+    fn where_none_has_anything_all_are_asked() {
+        let mut order = asked(vec![0, 0], 4);
+        order.sort_unstable();
+        assert_eq!(order, [0, 0, 1, 1]);
+    }
+}
