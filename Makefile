@@ -13,6 +13,7 @@ help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 toolchain-c:
+	@[ -c /dev/null ] || { echo "/dev/null is no device here, and cargo fails in strange ways then. Mend it: sudo sh -c 'rm -f /dev/null; mknod -m 666 /dev/null c 1 3'"; exit 2; }
 	@command -v cc >/dev/null || { echo "A C compiler is missing (zstd and xz are built from source). Install it: sudo apt-get install -y build-essential"; exit 2; }
 
 toolchain: toolchain-c
