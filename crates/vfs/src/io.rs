@@ -43,14 +43,15 @@ impl Kernel {
         self.ready.push_back(thread);
     }
 
-    /// Where windows of read-ahead from `page` of a file on end: at the page on or behind
-    /// which another track begins, or the file goes on elsewhere.
+    /// Where windows of read-ahead from `page` of a file on end: at the page in which, or
+    /// behind the one with which, a track ends, or where the file goes on elsewhere. A
+    /// page that has sectors of two tracks is read with the second.
     pub fn cuts(&self, object: Object, page: u64) -> Cuts {
         let Some(tracks) = &self.tracks else { return Cuts::NONE };
         let next = |page: u64| {
             let Mapped { pages, place, .. } = self.fs.piece_at(object, page)?;
             let Place::Device(start) = place else { return None };
-            let boundary = tracks.boundary_from(start + Sectors(1))?;
+            let boundary = tracks.boundary_from(start + Sectors(PAGE_SECTORS))?;
             let whole = (boundary.0 - start.0) / PAGE_SECTORS;
             Some(page + whole.clamp(1, pages))
         };

@@ -2,14 +2,16 @@
 
 mod common;
 
-use common::{CAPACITY, Served, host, run, site};
+use common::{CAPACITY, Served, host, host_on, run, site};
 use fullstroke_contract::{Counters, Extent, Operation, Request, Signal, Status};
 use fullstroke_files::{Caller, FileSystem, SyncPlan, Touches};
 use fullstroke_programs::{Call, CallError, Fd, How, Laid, Next, Program, Turn};
-use fullstroke_units::{Bytes, Duration, Lbn};
+use fullstroke_tracks::Builder;
+use fullstroke_units::{Bytes, Duration, Lbn, Sectors};
 use fullstroke_vfs::Vfs;
 use serde_json::{Value, json};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Each process makes its calls, one after another.
 struct Calls {
@@ -50,6 +52,21 @@ impl Program for Calls {
             Some(call) => Next::Call(*call),
             None => Next::End,
         }
+    }
+}
+
+/// The same, where the device is the only file.
+struct OnDevice(Calls);
+
+impl Program for OnDevice {
+    fn laid_out(&self) -> Vec<Laid> {
+        vec![Laid { path: "device".into(), bytes: Some(Bytes(4 << 20)) }]
+    }
+    fn processes(&self) -> u32 {
+        self.0.processes()
+    }
+    fn next(&mut self, turn: Turn<'_>) -> Next<'_> {
+        self.0.next(turn)
     }
 }
 
@@ -170,6 +187,30 @@ fn a_pull_of_addresses_writes_the_dirty_pages_that_belong_there_and_no_others() 
         assert!(writes.iter().all(|extent| extent.start < wanted.end() && wanted.start < extent.end()));
         assert_eq!(writes.iter().map(|extent| extent.sectors.0).sum::<u64>(), part, "{writes:?}");
     }
+}
+
+#[test]
+fn windows_end_where_tracks_end_and_a_page_of_two_tracks_goes_with_the_second() {
+    // A track is 25 pages and three sectors.
+    let mut tracks = Builder::default();
+    tracks.push_run(Sectors(203), CAPACITY.0 / 203).unwrap();
+    tracks.push(Sectors(CAPACITY.0 % 203)).unwrap();
+    let tracks = Arc::new(tracks.finish("a test").unwrap());
+    let open = Call::Open { path: "device", fd: FD, how: How::READ };
+    let reads = (0..1000).map(|at| Call::Read { fd: FD, at: Some(at * 4096), bytes: 4096 });
+    let program = OnDevice(Calls::new(vec![std::iter::once(open).chain(reads).collect()]));
+    let vfs = host_on(json!({ "kind": "raw" }), 2000, 1, Box::new(program), Some(tracks.clone()));
+    let (_, all) = quiet(vfs, |_| (Duration::from_millis(1), Status::Done));
+    for Served { request, .. } in &all {
+        let behind = Lbn(request.extent.start.0 + 8);
+        let rest = Extent { start: behind, sectors: request.extent.end().since(behind) };
+        assert!(rest.sectors == Sectors(0) || !tracks.straddles(rest), "{request:?}");
+    }
+    let alone = all
+        .iter()
+        .filter(|served| tracks.straddles(served.request.extent) && served.request.extent.sectors.0 == 8);
+    // A window may end there by its own length; that each track ended with such a page was a fault.
+    assert!(alone.count() < 4, "a page of two tracks is no window of its own");
 }
 
 #[test]

@@ -5,10 +5,12 @@ use fullstroke_contract::{Completion, Counters, Cx, Node, Notice, Out, Port, Req
 use fullstroke_files::Site;
 use fullstroke_memory::{Cache, MemoryKeys, Queue};
 use fullstroke_programs::Program;
+use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Seed, Time};
 use fullstroke_vfs::{Equipment, FilesConfig, Started, Vfs};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 pub const CAPACITY: Sectors = Sectors((128 << 20) / SECTOR_BYTES);
 
@@ -19,6 +21,17 @@ pub fn site(seed: u64) -> Site {
 
 /// A program that begins 3 ms after the host.
 pub fn host(files: Value, pages: u64, seed: u64, program: Box<dyn Program>) -> Vfs {
+    host_on(files, pages, seed, program, None)
+}
+
+/// The same, whose windows of read-ahead end where tracks do.
+pub fn host_on(
+    files: Value,
+    pages: u64,
+    seed: u64,
+    program: Box<dyn Program>,
+    windows: Option<Arc<Boundaries>>,
+) -> Vfs {
     let keys: Keys = files.as_object().cloned().unwrap();
     let files = FilesConfig::read(&keys).unwrap();
     let cache = Cache::new(&MemoryKeys::of(Bytes(pages * 4096)), Queue::default()).unwrap();
@@ -31,14 +44,8 @@ pub fn host(files: Value, pages: u64, seed: u64, program: Box<dyn Program>) -> V
         workload: 0,
         first_process: 0,
     };
-    let equipment = Equipment {
-        files: &files,
-        cache,
-        site: site(seed),
-        windows: None,
-        aged: true,
-        counted_from: Time::ZERO,
-    };
+    let equipment =
+        Equipment { files: &files, cache, site: site(seed), windows, aged: true, counted_from: Time::ZERO };
     Vfs::new(vec![started], equipment).unwrap()
 }
 
