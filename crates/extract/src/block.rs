@@ -177,6 +177,7 @@ mod tests {
     use super::*;
     use crate::{Extraction, run, translate};
     use std::io::Write as _;
+    use std::sync::atomic::{AtomicU32, Ordering};
 
     /// Answers as a disk of two tracks a cylinder, 7 sectors and 5, would: page 40h
     /// laid out by the manuals' tables.
@@ -198,7 +199,9 @@ mod tests {
 
     /// A file of 48 sectors, if the folder knows `O_DIRECT`.
     fn small(folder: &Path) -> Option<BlockDevice> {
-        let path = folder.join(format!("fullstroke-extract-{}", std::process::id()));
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let made = MADE.fetch_add(1, Ordering::Relaxed);
+        let path = folder.join(format!("fullstroke-extract-{}-{made}", std::process::id()));
         std::fs::File::create(&path).unwrap().write_all(&[0; 48 * 512]).unwrap();
         let opened = BlockDevice::open(&path);
         std::fs::remove_file(&path).unwrap();
