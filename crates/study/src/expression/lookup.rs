@@ -37,12 +37,12 @@ impl Evaluator<'_> {
                 None => return Ok(Value::Number(Estimate::exact(f64::NAN))),
             }
         }
-        match (metric_index(self.metrics, name), Aggregate::find(name)) {
-            (Some(metric), _) => Ok(Value::Number(self.at(metric, fixed, node, scope)?)),
-            (None, Ok(aggregate)) => self.over_points(aggregate, &fixed, node, scope),
-            (None, Err(_)) => {
-                Err(scope.wrong(&node.span, format!("there is no metric or definition `{name}`")))
-            }
+        if let Some(metric) = metric_index(self.metrics, name) {
+            return Ok(Value::Number(self.at(metric, fixed, node, scope)?));
+        }
+        match Aggregate::find(name) {
+            Ok(aggregate) => self.over_points(aggregate, &fixed, node, scope),
+            Err(_) => Err(scope.wrong(&node.span, format!("there is no metric or definition `{name}`"))),
         }
     }
 
