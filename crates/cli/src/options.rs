@@ -6,6 +6,7 @@ use fullstroke_lab::{Most, Search};
 use fullstroke_stack::Overrides;
 use fullstroke_trace::Options;
 use fullstroke_units::Duration;
+use fullstroke_workload::pace::Pace;
 use serde_json::{Map, Value, json};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -75,8 +76,13 @@ pub(crate) struct Changes {
     #[arg(long, value_name = "WHAT", help_heading = "Trace options")]
     beyond: Option<Beyond>,
 
+    /// What of the trace is kept: its times, its load (with as many requests
+    /// outstanding as it had), or only its order.
+    #[arg(long, value_name = "PACE", help_heading = "Trace options")]
+    pace: Option<PaceName>,
+
     /// Replay closed, with this many requests outstanding, instead of at the
-    /// trace's times.
+    /// trace's times; with --pace as-fast, no more than these.
     #[arg(long, value_name = "NUMBER", help_heading = "Trace options")]
     outstanding: Option<u32>,
 
@@ -138,6 +144,29 @@ pub(crate) enum Beyond {
     Wrap,
     /// In proportion.
     Scale,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PaceName {
+    /// Each request at its time.
+    Timing,
+    /// With as many outstanding as the trace had.
+    Load,
+    /// As soon as what the trace had complete is complete.
+    AsFast,
+    /// With a fixed number outstanding.
+    Closed,
+}
+
+impl PaceName {
+    pub(crate) fn pace(self) -> Pace {
+        match self {
+            PaceName::Timing => Pace::Timing,
+            PaceName::Load => Pace::Load,
+            PaceName::AsFast => Pace::AsFast,
+            PaceName::Closed => Pace::Closed,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -223,6 +252,9 @@ impl Changes {
         let mut trace_keys = self.selection.keys();
         if let Some(beyond) = self.beyond {
             trace_keys.insert("beyond".to_owned(), json!(beyond.name()));
+        }
+        if let Some(pace) = self.pace {
+            trace_keys.insert("pace".to_owned(), json!(pace.pace()));
         }
         if let Some(outstanding) = self.outstanding {
             trace_keys.insert("outstanding".to_owned(), json!(outstanding));

@@ -4,6 +4,15 @@
 /// from this list. Units stand last in a name.
 #[rustfmt::skip]
 pub const READINGS: &[ReadingName] = &[
+    less("replay_duration_ratio", "from the first request of a replayed trace to the last, over the same in the trace"),
+    less("replay_outstanding_trace_mean", "requests that the trace had outstanding when one came, on average"),
+    less("replay_outstanding_mean", "the same in the replay"),
+    less("replay_outstanding_trace_p90", "nine requests in ten found no more than this outstanding in the trace"),
+    less("replay_outstanding_p90", "the same in the replay"),
+    less("replay_outstanding_error_mean", "mean difference between the two at a request, without its sign"),
+    less("replay_outstanding_bias", "mean difference with its sign: above 0 if the replay has more"),
+    less("replay_outstanding_error_max", "the largest difference at a request"),
+    less("replay_outstanding_distance", "area between the two distributions: how far a request is moved on average to make one of the other"),
     less("link_utilisation", "share of the time in which a lane was busy, on average over lanes"),
     less("link_wait_ms_mean", "mean time between a transfer's offer and its begin"),
     less("link_wait_ms_max", "the longest of these times"),

@@ -23,6 +23,7 @@
 //! | `streams_results.rs` | what each client saw |
 //! | `side_by_side.rs` | several workloads at once |
 //! | `jobs.rs` | rows of requests that are known beforehand |
+//! | `pace.rs` | when the requests of a trace go |
 //! | `arrivals/` | when requests arrive |
 //! | `addresses/` | where they go |
 //! | `sizes.rs` | how large they are |
@@ -32,6 +33,7 @@ pub mod addresses;
 pub mod arrivals;
 mod jobs;
 mod media_files;
+pub mod pace;
 mod playout;
 mod process;
 mod process_config;

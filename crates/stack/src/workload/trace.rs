@@ -1,14 +1,15 @@
-//! A trace as a source of requests: at its own times, or closed.
+//! A trace as a source of requests: at its own times, by its load, or faster.
 
 use super::{Kind, Read, Workload, WorkloadError};
 use crate::StackError;
 use fullstroke_contract::registry::{Entry, Keys, read, schema_of};
 use fullstroke_contract::{
-    Completion, ConfigError, Counters, Cx, Hints, Node, Operation, Out, Port, Request, RequestId, Source,
-    SourceError, Wake,
+    Completion, ConfigError, Counters, Cx, Hints, LayerReadings, Node, Operation, Out, Port, Request,
+    RequestId, Source, SourceError, Wake,
 };
 use fullstroke_trace::{Beyond, Options, Record, TraceReader};
 use fullstroke_units::{Duration, Sectors, Seed, Time};
+use fullstroke_workload::pace::{Conformity, Dispatcher, Pace, Rules, Traced, Turn};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -56,9 +57,17 @@ struct TraceConfig {
     skip_bad: u64,
     /// End after this many requests.
     requests: Option<u64>,
-    /// Replay closed, with so many requests outstanding, in place of the
-    /// trace's own times.
+    /// What of the trace is kept: its times, its load, or its order. Its times
+    /// unless said, or unless `outstanding` is; if it is said, reports have how
+    /// many requests were outstanding, in the trace and here.
+    pace: Option<Pace>,
+    /// No more than so many requests are outstanding: exactly so many if the pace
+    /// is `closed`, which it is unless said.
     outstanding: Option<u32>,
+    /// Requests that follow the one before them in less than this are issued with
+    /// it.
+    #[serde(default)]
+    batch: Duration,
 }
 
 /// What to do with addresses beyond the volume.
@@ -79,7 +88,8 @@ fn unscaled() -> f64 {
 }
 
 impl TraceConfig {
-    /// The reader's options, but for the volume's capacity.
+    /// The reader's options, but for the volume's capacity. Times are scaled behind it, so that
+    /// what was outstanding in the trace is known.
     fn options(&self) -> Options {
         Options {
             format: self.format.clone(),
@@ -87,7 +97,6 @@ impl TraceConfig {
             operations: self.operations.clone(),
             from: self.from,
             to: self.to,
-            time_scale: self.time_scale,
             beyond: match self.beyond {
                 BeyondConfig::Reject => Beyond::Reject,
                 BeyondConfig::Wrap => Beyond::Wrap,
@@ -96,6 +105,50 @@ impl TraceConfig {
             skip_bad: self.skip_bad,
             ..Options::default()
         }
+    }
+
+    fn rules(&self) -> Rules {
+        let unsaid = if self.outstanding.is_some() { Pace::Closed } else { Pace::Timing };
+        Rules {
+            pace: self.pace.unwrap_or(unsaid),
+            scale: self.time_scale,
+            outstanding: self.outstanding,
+            batch: self.batch,
+        }
+    }
+
+    /// Keys that mean nothing together are refused, rather than left without an
+    /// effect.
+    fn check(&self) -> Result<(), ConfigError> {
+        let pace = self.rules().pace;
+        let name = pace.name();
+        if self.outstanding == Some(0) {
+            return Err(ConfigError::new("outstanding", "found 0; expected at least 1, or leave it out"));
+        }
+        if self.outstanding.is_some() && matches!(pace, Pace::Timing | Pace::Load) {
+            let message =
+                format!("a replay with pace = \"{name}\" has no limit; leave it out, or say another pace");
+            return Err(ConfigError::new("outstanding", message));
+        }
+        if self.outstanding.is_none() && pace == Pace::Closed {
+            let message = "closed, but not with how many requests; say outstanding";
+            return Err(ConfigError::new("pace", message));
+        }
+        if !(self.time_scale.is_finite() && self.time_scale > 0.0) {
+            let message = format!("found {}; expected a factor above 0", self.time_scale);
+            return Err(ConfigError::new("time_scale", message));
+        }
+        if self.time_scale != 1.0 && matches!(pace, Pace::Load | Pace::AsFast) {
+            let message = format!(
+                "pace = \"{name}\" takes from the trace what was outstanding at its own times; leave this out"
+            );
+            return Err(ConfigError::new("time_scale", message));
+        }
+        if self.batch > Duration::ZERO && matches!(pace, Pace::AsFast | Pace::Closed) {
+            let message = format!("pace = \"{name}\" issues without regard to time; leave this out");
+            return Err(ConfigError::new("batch", message));
+        }
+        Ok(())
     }
 }
 
@@ -107,10 +160,7 @@ struct Trace {
 
 fn read_trace(keys: &Keys, folder: &Path) -> Result<Box<dyn Workload>, WorkloadError> {
     let config: TraceConfig = read(keys)?;
-    if config.outstanding == Some(0) {
-        let message = "found 0; expected at least 1, or leave it out";
-        return Err(ConfigError::new("outstanding", message).into());
-    }
+    config.check()?;
     Ok(Box::new(Trace { file: folder.join(&config.path), config }))
 }
 
@@ -119,16 +169,16 @@ impl Workload for Trace {
     fn source(&self, capacity: Sectors, _: Seed) -> Result<Box<dyn Source>, WorkloadError> {
         let options = Options { capacity: Some(capacity), ..self.config.options() };
         let reader = TraceReader::open(&self.file, &options).map_err(|error| StackError::trace(&error))?;
+        let dispatcher = Dispatcher::new(self.config.rules());
         let mut replay = Replay {
             reader,
             next: None,
             left: self.config.requests.unwrap_or(u64::MAX),
             limit: self.config.requests,
-            outstanding: self.config.outstanding,
-            in_flight: 0,
-            number: 0,
+            pace: self.config.rules().pace,
+            dispatcher: if self.config.pace.is_some() { dispatcher.counting() } else { dispatcher },
         };
-        replay.advance().map_err(|error| StackError::trace(&error))?;
+        replay.advance(Time::ZERO).map_err(|error| StackError::trace(&error))?;
         Ok(Box::new(replay))
     }
 
@@ -147,68 +197,60 @@ struct Replay {
     next: Option<Record>,
     left: u64,
     limit: Option<u64>,
-    /// Closed: so many at once, the trace's times are ignored.
-    outstanding: Option<u32>,
-    in_flight: u32,
-    number: u64,
+    pace: Pace,
+    dispatcher: Dispatcher,
 }
 
 impl Replay {
-    fn advance(&mut self) -> Result<(), SourceError> {
+    /// Reads the next request.
+    fn advance(&mut self, now: Time) -> Result<(), SourceError> {
         self.next = None;
         if self.left > 0 {
             self.left -= 1;
             self.next = self.reader.next().map_err(|error| SourceError(error.to_string()))?;
         }
-        Ok(())
+        let Some(Record { arrival, completed, .. }) = self.next else { return Ok(()) };
+        let offered = self.dispatcher.offer(now, Traced { arrival, completed });
+        offered.map_err(|error| SourceError(format!("{}: {error}", self.reader.file())))
     }
 
-    fn issue(&mut self, out: &mut Out) {
-        let Some(record) = self.next else { return };
-        self.number += 1;
-        self.in_flight += 1;
-        let request = Request {
-            id: RequestId(self.number),
-            operation: record.operation,
-            extent: record.extent,
-            hints: Hints { process: record.process, ..Hints::default() },
-            ..Request::default()
-        };
-        out.issue(0, request);
-        if let Err(error) = self.advance() {
-            out.stop(error);
+    /// Issues what may go by now.
+    fn issue_due(&mut self, now: Time, out: &mut Out) {
+        while let Turn::At(due) = self.dispatcher.turn()
+            && due <= now
+            && let Some(record) = self.next
+        {
+            let request = Request {
+                id: RequestId(self.dispatcher.issued()),
+                operation: record.operation,
+                extent: record.extent,
+                hints: Hints { process: record.process, ..Hints::default() },
+                ..Request::default()
+            };
+            out.issue(0, request);
+            if let Err(error) = self.advance(now) {
+                out.stop(error);
+            }
         }
-    }
-
-    /// Whether the next request of an open replay comes by `now`.
-    fn is_due(&self, now: Time) -> bool {
-        self.outstanding.is_none() && self.next.is_some_and(|record| record.arrival <= now)
-    }
-
-    /// Whether another request of a closed replay may be issued.
-    fn has_room(&self) -> bool {
-        self.next.is_some() && self.outstanding.is_some_and(|outstanding| self.in_flight < outstanding)
     }
 }
 
 impl Node for Replay {
     fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
-        while self.has_room() || self.is_due(now) {
-            self.issue(cx.out);
-        }
+        self.issue_due(now, cx.out);
     }
 
-    fn completed(&mut self, _: Time, _: Port, _: Completion, cx: &mut Cx<'_>) {
-        self.in_flight -= 1;
-        if self.has_room() {
-            self.issue(cx.out);
+    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
+        let response = completion.finished.since(completion.submitted);
+        self.dispatcher.completed(now, completion.id.0, response);
+        if self.pace != Pace::Timing {
+            self.issue_due(now, cx.out);
         }
     }
 
     fn next_wake(&self) -> Wake {
-        match (self.outstanding, self.next) {
-            (None, Some(record)) => record.arrival.into(),
-            (Some(_), _) if self.has_room() => Time::ZERO.into(),
+        match self.dispatcher.turn() {
+            Turn::At(due) if self.next.is_some() => due.into(),
             _ => Wake::NEVER,
         }
     }
@@ -216,15 +258,151 @@ impl Node for Replay {
     fn count(&self, _: Time, counters: &mut Counters) {
         counters.skipped_rows += self.reader.skipped();
         self.reader.notes().into_iter().for_each(|note| counters.note(note));
+        counters
+            .layers
+            .extend(self.dispatcher.conformity().map(|conformity| readings(self.pace, conformity)));
     }
 }
 
 impl Source for Replay {
     fn heeds_completions(&self) -> bool {
-        self.outstanding.is_some()
+        self.pace != Pace::Timing
     }
 
     fn expected_requests(&self) -> Option<u64> {
         self.limit
+    }
+}
+
+/// How the replay went beside the trace.
+fn readings(pace: Pace, conformity: &Conformity) -> LayerReadings {
+    let mut readings = Vec::new();
+    if conformity.trace_span() > Duration::ZERO {
+        let ratio = conformity.span().as_secs_f64() / conformity.trace_span().as_secs_f64();
+        readings.push(("replay_duration_ratio", ratio));
+    }
+    if let Some(outstanding) = conformity.outstanding() {
+        readings.extend([
+            ("replay_outstanding_trace_mean", outstanding.trace_mean),
+            ("replay_outstanding_mean", outstanding.mean),
+            ("replay_outstanding_trace_p90", outstanding.trace_p90 as f64),
+            ("replay_outstanding_p90", outstanding.p90 as f64),
+            ("replay_outstanding_error_mean", outstanding.error_mean),
+            ("replay_outstanding_bias", outstanding.bias),
+            ("replay_outstanding_error_max", outstanding.error_max as f64),
+            ("replay_outstanding_distance", outstanding.distance),
+        ]);
+    }
+    LayerReadings::new(format!("replay by {}", pace.name()), &readings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullstroke_contract::{Completion, Reading};
+    use std::collections::VecDeque;
+    use std::fs;
+
+    /// Six requests in three pairs: each pair at once, 10 ms apart, 4 ms long (MSR's columns count 100 ns).
+    const PAIRS: &str = "1000000,a,0,Read,0,4096,40000\n1000000,a,0,Read,40960,4096,40000\n\
+        1100000,a,0,Write,81920,4096,40000\n1100000,a,0,Read,4096,4096,40000\n\
+        1200000,a,0,Read,8192,4096,40000\n1200000,a,0,Read,12288,4096,40000\n";
+    /// The same without completions.
+    const UNKNOWN: &str = "0.0 0 0 8 1\n10.0 0 80 8 1\n";
+
+    fn source(name: &str, trace: &str, keys: &str) -> Result<Box<dyn Source>, WorkloadError> {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(name), trace).unwrap();
+        let keys = toml::from_str(&format!("path = \"{name}\"\n{keys}")).unwrap();
+        read_trace(&keys, folder.path())?.source(Sectors(1 << 20), Seed(1))
+    }
+
+    /// Issues everything on a device that takes `takes_ms` for each request, one after the other;
+    /// arrivals in ms, and what is reported.
+    fn replayed(keys: &str, takes_ms: u64) -> (Vec<u64>, Vec<Reading>) {
+        let mut source = source("pairs.csv", PAIRS, keys).unwrap_or_else(|error| panic!("{error:?}"));
+        let (mut out, mut times, mut flying) =
+            (Out::new(), Vec::new(), VecDeque::<(Time, Time, RequestId)>::new());
+        loop {
+            let due = source.next_wake().at();
+            let landing = flying.front().map_or(Time::NEVER, |&(at, ..)| at);
+            let now = due.min(landing);
+            if now == Time::NEVER {
+                break;
+            }
+            if due <= landing {
+                source.wake(now, &mut Cx::alone(&mut out));
+            } else if let Some((finished, submitted, id)) = flying.pop_front() {
+                let completion = Completion { id, submitted, finished, ..Completion::default() };
+                source.completed(now, Port::FIRST, completion, &mut Cx::alone(&mut out));
+            }
+            for request in out.requests() {
+                let free = flying.back().map_or(now, |&(at, ..)| at);
+                flying.push_back((free + Duration::from_millis(takes_ms), now, request.id));
+                times.push(now.since(Time::ZERO).as_nanos() / 1_000_000);
+            }
+        }
+        let mut counters = Counters::default();
+        source.count(Time::ZERO, &mut counters);
+        (times, counters.layers.pop().map(|layer| layer.readings).unwrap_or_default())
+    }
+
+    fn reading(readings: &[Reading], name: &str) -> f64 {
+        readings.iter().find(|reading| reading.name == name).unwrap().value
+    }
+
+    #[test]
+    fn a_slow_device_gets_the_traces_load_or_its_times() {
+        let (times, readings) = replayed("pace = \"timing\"", 20);
+        assert_eq!(times, [0, 0, 10, 10, 20, 20]);
+        assert_eq!(reading(&readings, "replay_outstanding_trace_mean"), 0.5);
+        assert!(reading(&readings, "replay_outstanding_mean") > 2.0);
+        let (times, readings) = replayed("pace = \"load\"", 20);
+        assert_eq!(times, [0, 0, 40, 40, 80, 80]);
+        assert_eq!(reading(&readings, "replay_outstanding_error_mean"), 0.0);
+        assert_eq!(reading(&readings, "replay_duration_ratio"), 4.0);
+        let (times, _) = replayed("pace = \"as-fast\"", 1);
+        assert_eq!(times, [0, 0, 2, 2, 4, 4]);
+        let (times, _) = replayed("pace = \"as-fast\"\noutstanding = 1", 1);
+        assert_eq!(times, [0, 1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn a_scaled_replay_is_held_against_the_unscaled_trace() {
+        let (times, readings) = replayed("pace = \"timing\"\ntime_scale = 2.0", 1);
+        assert_eq!(times, [0, 0, 20, 20, 40, 40]);
+        assert_eq!(reading(&readings, "replay_duration_ratio"), 2.0);
+        assert_eq!(reading(&readings, "replay_outstanding_trace_mean"), 0.5);
+    }
+
+    #[test]
+    fn without_a_pace_nothing_is_reported_of_it() {
+        assert_eq!(replayed("", 20), (vec![0, 0, 10, 10, 20, 20], vec![]));
+        assert_eq!(replayed("outstanding = 1", 20), (vec![0, 20, 40, 60, 80, 100], vec![]));
+    }
+
+    #[test]
+    fn keys_that_mean_nothing_together_are_refused_by_name() {
+        for (keys, key) in [
+            ("outstanding = 0", "outstanding"),
+            ("pace = \"load\"\noutstanding = 4", "outstanding"),
+            ("pace = \"closed\"", "pace"),
+            ("pace = \"load\"\ntime_scale = 2.0", "time_scale"),
+            ("time_scale = 0.0", "time_scale"),
+            ("pace = \"as-fast\"\nbatch = \"1ms\"", "batch"),
+        ] {
+            let Err(WorkloadError::Key(error)) = source("pairs.csv", PAIRS, keys) else { panic!("{keys}") };
+            assert!(error.to_string().starts_with(&format!("`{key}`: ")), "{keys}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_load_needs_completions_and_names_the_request_that_has_none() {
+        let Err(WorkloadError::File(error)) = source("late.disksim", UNKNOWN, "pace = \"load\"") else {
+            panic!("a trace without completions has no load")
+        };
+        let error = error.to_string();
+        assert!(error.contains("late.disksim: request 1 has no known completion"), "{error}");
+        assert!(source("late.disksim", UNKNOWN, "pace = \"as-fast\"\noutstanding = 2").is_ok());
     }
 }

@@ -1,0 +1,66 @@
+//! Mean response time of the last second.
+
+use fullstroke_units::{Duration, Time};
+
+/// Parts of the interval; what is older than it by less than a part may still count.
+const PARTS: usize = 16;
+/// "Over a time interval" (*Pro-active storage systems*, 2012, section 6.6.2), whose length is not given.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Response times of what completed lately, in memory that does not grow with the rate.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Recent {
+    parts: [Part; PARTS],
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Part {
+    /// Which part of time it is, counted from the beginning.
+    number: u64,
+    sum_ns: u128,
+    count: u64,
+}
+
+impl Recent {
+    pub(super) fn add(&mut self, now: Time, response: Duration) {
+        let number = part_number(now);
+        let part = &mut self.parts[number as usize % PARTS];
+        if part.number != number {
+            *part = Part { number, ..Part::default() };
+        }
+        part.sum_ns += u128::from(response.as_nanos());
+        part.count += 1;
+    }
+
+    /// The mean; `None` if nothing has completed.
+    pub(super) fn mean(&self, now: Time) -> Option<Duration> {
+        let present = part_number(now);
+        let recent = || self.parts.iter().filter(|part| part.number + PARTS as u64 > present);
+        let count: u64 = recent().map(|part| part.count).sum();
+        let sum_ns: u128 = recent().map(|part| part.sum_ns).sum();
+        (count > 0).then(|| Duration::from_nanos((sum_ns / u128::from(count)) as u64))
+    }
+}
+
+fn part_number(at: Time) -> u64 {
+    at.since(Time::ZERO).as_nanos() / (INTERVAL.as_nanos() / PARTS as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_completed_more_than_a_second_ago_does_not_count() {
+        let at = |ms: u64| Time::ZERO + Duration::from_millis(ms);
+        let mut recent = Recent::default();
+        assert_eq!(recent.mean(at(0)), None);
+        recent.add(at(10), Duration::from_millis(4));
+        recent.add(at(700), Duration::from_millis(8));
+        assert_eq!(recent.mean(at(900)), Some(Duration::from_millis(6)));
+        assert_eq!(recent.mean(at(1_100)), Some(Duration::from_millis(8)));
+        assert_eq!(recent.mean(at(1_800)), None);
+        recent.add(at(5_000), Duration::from_millis(1));
+        assert_eq!(recent.mean(at(5_001)), Some(Duration::from_millis(1)));
+    }
+}
