@@ -2,12 +2,12 @@
 
 use crate::block::{BlockLayer, Flushing, Plugging, Settings};
 use crate::elevator::{Maker, REGISTRY, Site};
-use crate::{Clock, DispatchQueue, PagedDevice};
+use crate::{Clock, DispatchQueue, PagedDevice, PushedBlocks, PushedKeys};
 use fullstroke_contract::registry::{Entry, Keys, check_known, find, known_keys, read, schema_of};
 use fullstroke_contract::{ConfigError, Node, Stripes};
 use fullstroke_memory::{Cache, MemoryKeys, Queue};
 use fullstroke_tracks::Boundaries;
-use fullstroke_units::{Duration, Sectors};
+use fullstroke_units::{Bytes, Duration, Sectors};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -66,6 +66,9 @@ pub struct HostKeys {
     /// none unless said.
     #[schemars(with = "Option<MemoryKeys>")]
     pub memory: Option<Keys>,
+    /// A cache, beneath the page cache, of what storage pushes (PUSH of
+    /// `[[opportunities]]`); what it pushes is not heeded unless said.
+    pub pushed: Option<PushedKeys>,
     /// A host table of its own for each drive of a volume of several: two levels.
     pub members: Option<Keys>,
 }
@@ -113,6 +116,7 @@ impl HostConfig {
             ("members", "a drive has no members; leave it out"),
             ("files", "the file system is the host's, above the volume; give it to [host] itself"),
             ("memory", "the page cache is the host's, above the volume; give it to [host] itself"),
+            ("pushed", "what is pushed to the host it keeps above the volume; give it to [host] itself"),
         ] {
             if table.contains_key(key) {
                 return Err(ConfigError::new(key, message));
@@ -134,6 +138,7 @@ impl HostConfig {
         let config = HostConfig { keys: read(&keys)?, tunables, members: None };
         config.check(elevator)?;
         config.cache()?;
+        config.pushed(Sectors::ZERO)?;
         Ok(config)
     }
 
@@ -177,6 +182,30 @@ impl HostConfig {
     pub fn memory(&self, capacity: Sectors) -> Result<Option<Box<dyn Node>>, ConfigError> {
         let layer = |cache| Box::new(PagedDevice::new(cache, capacity)) as Box<dyn Node>;
         Ok(self.cache()?.map(layer))
+    }
+
+    /// Whether it keeps what storage pushes.
+    pub fn keeps_pushed(&self) -> bool {
+        self.keys.pushed.is_some()
+    }
+
+    /// The layer that keeps what storage pushes, above a device of `capacity`, if there is one.
+    ///
+    /// # Errors
+    /// As [`read`](HostConfig::read).
+    pub fn pushed(&self, capacity: Sectors) -> Result<Option<Box<dyn Node>>, ConfigError> {
+        let Some(keys) = &self.keys.pushed else { return Ok(None) };
+        let layer = PushedBlocks::new(keys, capacity).map_err(|error| error.below("pushed"))?;
+        Ok(Some(Box::new(layer)))
+    }
+
+    /// The bytes of its page cache; none, if there is none.
+    ///
+    /// # Errors
+    /// As [`read`](HostConfig::read).
+    pub fn memory_size(&self) -> Result<Bytes, ConfigError> {
+        let Some(table) = &self.keys.memory else { return Ok(Bytes(0)) };
+        MemoryKeys::read(table).map(|keys| keys.size).map_err(|error| error.below("memory"))
     }
 
     /// What contradicts itself, or would have no effect.
@@ -224,7 +253,8 @@ impl HostConfig {
     fn check_plain(&self) -> Result<(), ConfigError> {
         let given = serde_json::to_value(&self.keys).unwrap_or_default();
         let without_effect = given.as_object().into_iter().flatten().find(|(key, value)| {
-            !value.is_null() && !["queue_depth", "members", "memory", "files"].contains(&key.as_str())
+            !value.is_null()
+                && !["queue_depth", "members", "memory", "pushed", "files"].contains(&key.as_str())
         });
         match without_effect {
             None => Ok(()),
@@ -382,6 +412,9 @@ mod tests {
             (json!({ "elevator": "bfq", "hz": 1000 }), "hz"),
             (json!({ "members": { "elevator": "noop", "fifo_batch": 1 } }), "members.fifo_batch"),
             (json!({ "members": { "members": {} } }), "members.members"),
+            (json!({ "members": { "pushed": { "size": "1MiB" } } }), "members.pushed"),
+            (json!({ "pushed": { "size": "1KiB" } }), "pushed.size"),
+            (json!({ "pushed": { "size": "1MiB", "replacement": "lur" } }), "pushed.replacement"),
         ] {
             assert_eq!(refused(table.clone()).key, key, "{table}");
         }

@@ -49,6 +49,8 @@ pub struct Counters {
     pub pushed: u64,
     /// Of these: used.
     pub pushed_used: u64,
+    /// Of these: gone without being used.
+    pub pushed_wasted: u64,
     /// Pauses of those who dirty pages (not pages).
     pub throttles: u64,
     /// How long these were together.

@@ -4,8 +4,8 @@
 //! dirty pages are pulled. What is asked for at a time should take no longer to write
 //! than one interval, else the flush looks like load: 16 pages go with 120 ms.
 
-use crate::quiet::{Quiet, any, granule, some};
-use crate::{Opportunity, Seen};
+use crate::quiet::{any, granule, some};
+use crate::{Opportunity, Seen, Site};
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_contract::{ConfigError, Request, Signal};
 use fullstroke_units::{Bytes, Duration, Sectors, Time};
@@ -36,11 +36,11 @@ impl Default for Config {
     }
 }
 
-pub(crate) fn build(keys: &Keys) -> Result<Box<dyn Opportunity>, ConfigError> {
+pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, ConfigError> {
     let Config { every, wait, most_inside, flush } = read(keys)?;
     let every = some("every", every)?;
-    let (flush, quiet) = (granule(flush)?, Quiet::default());
-    Ok(Box::new(IdleFlush { every, wait, most_inside, flush, quiet, look: Time::ZERO + every }))
+    let (flush, came) = (granule(flush, site)?, Time::ZERO);
+    Ok(Box::new(IdleFlush { every, wait, most_inside, flush, came, look: Time::ZERO + every }))
 }
 
 struct IdleFlush {
@@ -48,13 +48,15 @@ struct IdleFlush {
     wait: Duration,
     most_inside: u32,
     flush: Sectors,
-    quiet: Quiet,
+    /// When a request came last.
+    came: Time,
     look: Time,
 }
 
 impl Opportunity for IdleFlush {
-    fn arrived(&mut self, seen: Seen, _: &Request) {
-        self.quiet.since = seen.now;
+    fn arrived(&mut self, seen: Seen, _: &Request) -> bool {
+        self.came = seen.now;
+        false
     }
 
     fn left(&mut self, _: Seen) {}
@@ -70,7 +72,7 @@ impl Opportunity for IdleFlush {
         // Intervals stay where they are, however late it looks.
         let missed = seen.now.since(self.look).as_nanos() / self.every.as_nanos();
         self.look += self.every * (missed + 1);
-        if self.quiet.lasts(seen.now, self.wait) && seen.inside <= self.most_inside {
+        if seen.now >= self.came + self.wait && seen.inside <= self.most_inside {
             say(any(self.flush));
         }
     }
@@ -87,7 +89,7 @@ mod tests {
 
     /// When it pulls until the second is over; requests come at these ms, and stay 30.
     fn pulls(requests: &[u64]) -> Vec<u64> {
-        let mut flush = build(&Keys::new()).unwrap();
+        let mut flush = build(&Keys::new(), &crate::testing::site()).unwrap();
         let mut pulled = Vec::new();
         for ms in 0..1000 {
             let inside = requests.iter().filter(|&&came| (came..came + 30).contains(&ms)).count() as u32;
@@ -118,7 +120,7 @@ mod tests {
 
     #[test]
     fn looking_late_keeps_the_intervals() {
-        let mut flush = build(&Keys::new()).unwrap();
+        let mut flush = build(&Keys::new(), &crate::testing::site()).unwrap();
         flush.look(Seen { now: at(500), inside: 0 }, &mut |_| {});
         assert_eq!(flush.next_look(), at(600));
     }

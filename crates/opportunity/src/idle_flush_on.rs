@@ -5,8 +5,8 @@
 //! only these, the array is as idle as before, and more are pulled as soon as they
 //! are written, with no new wait. Anything else ends the idle period.
 
-use crate::quiet::{Asked, Quiet, any, granule, some};
-use crate::{Opportunity, Seen};
+use crate::quiet::{Asked, any, granule, some};
+use crate::{Opportunity, Seen, Site};
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_contract::{ConfigError, Request, Signal};
 use fullstroke_units::{Bytes, Duration, Sectors, Time};
@@ -32,11 +32,11 @@ impl Default for Config {
     }
 }
 
-pub(crate) fn build(keys: &Keys) -> Result<Box<dyn Opportunity>, ConfigError> {
+pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, ConfigError> {
     let Config { wait, flush } = read(keys)?;
-    let (wait, flush) = (some("wait", wait)?, granule(flush)?);
-    let (quiet, asked) = (Quiet::default(), Asked::default());
-    Ok(Box::new(IdleFlushOn { wait, flush, quiet, asked, came: false, look: Time::ZERO + wait }))
+    let (wait, flush) = (some("wait", wait)?, granule(flush, site)?);
+    let (quiet_since, asked) = (Time::ZERO, Asked::default());
+    Ok(Box::new(IdleFlushOn { wait, flush, quiet_since, asked, came: false, look: Time::ZERO + wait }))
 }
 
 struct IdleFlushOn {
@@ -44,7 +44,7 @@ struct IdleFlushOn {
     flush: Sectors,
     /// Since the last request that was no answer, or the last time that it asked and
     /// nothing came.
-    quiet: Quiet,
+    quiet_since: Time,
     asked: Asked,
     /// Something has come of what it asked for.
     came: bool,
@@ -52,15 +52,16 @@ struct IdleFlushOn {
 }
 
 impl Opportunity for IdleFlushOn {
-    fn arrived(&mut self, seen: Seen, request: &Request) {
+    fn arrived(&mut self, seen: Seen, request: &Request) -> bool {
         if self.asked.answers(request) {
             self.came = true;
-            return;
+            return false;
         }
         self.asked.forget();
         self.came = false;
-        self.quiet.since = seen.now;
+        self.quiet_since = seen.now;
         self.look = seen.now + self.wait;
+        false
     }
 
     fn left(&mut self, seen: Seen) {
@@ -79,10 +80,10 @@ impl Opportunity for IdleFlushOn {
         }
         // Where nothing comes of it, there is nothing dirty: it looks again later.
         self.look = seen.now + self.wait;
-        if seen.inside > 0 || !(self.came || self.quiet.lasts(seen.now, self.wait)) {
+        if seen.inside > 0 || !(self.came || seen.now >= self.quiet_since + self.wait) {
             return;
         }
-        (self.came, self.quiet.since) = (false, seen.now);
+        (self.came, self.quiet_since) = (false, seen.now);
         self.asked.ask(self.flush);
         say(any(self.flush));
     }
@@ -100,7 +101,7 @@ mod tests {
     /// When it pulls in the first second, of a host with so many dirty granules, each of
     /// which is written in 10 ms; reads come at these ms, and take as long.
     fn pulls(mut dirty: u32, reads: &[u64]) -> Vec<u64> {
-        let mut flush = build(&Keys::new()).unwrap();
+        let mut flush = build(&Keys::new(), &crate::testing::site()).unwrap();
         let (mut pulled, mut ends): (Vec<u64>, Vec<u64>) = (Vec::new(), Vec::new());
         for ms in 0..1000 {
             let before = ends.len();
@@ -146,7 +147,7 @@ mod tests {
 
     #[test]
     fn writes_beyond_what_was_asked_for_are_somebody_elses() {
-        let mut flush = build(&Keys::new()).unwrap();
+        let mut flush = build(&Keys::new(), &crate::testing::site()).unwrap();
         flush.look(Seen { now: at(120), inside: 0 }, &mut |_| {});
         let write =
             Request { operation: Operation::Write, extent: Extent::new(0, 128), ..Request::default() };

@@ -9,13 +9,16 @@
 mod idle_flush;
 mod idle_flush_on;
 mod quiet;
+mod track_push;
 mod watch;
 
 pub use watch::Watch;
 
 use fullstroke_contract::registry::{Entry, Keys, find, schema_of};
 use fullstroke_contract::{ConfigError, Request, Signal};
-use fullstroke_units::Time;
+use fullstroke_tracks::Boundaries;
+use fullstroke_units::{Bytes, Time};
+use std::sync::Arc;
 
 /// What an opportunity may know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,31 +37,65 @@ pub struct Seen {
 ///
 /// Looking early is harmless; looking late moves what is said, and nothing else.
 pub trait Opportunity: Send {
-    /// A request has come; it is counted as inside.
-    fn arrived(&mut self, seen: Seen, request: &Request);
+    /// A request has come; it is counted as inside. Answers whether it has to wait above
+    /// the array as long as the opportunity is [`holding`](Opportunity::holding).
+    fn arrived(&mut self, seen: Seen, request: &Request) -> bool;
     /// A request has been answered; it is counted as inside no more.
     fn left(&mut self, seen: Seen);
+    /// Whether requests wait that it has said have to. It wants to look again as long as
+    /// they do.
+    fn holding(&self) -> bool {
+        false
+    }
     /// When it wants to look; never, if only a request changes anything.
     fn next_look(&self) -> Time;
     /// It looks, and says what there is to say.
     fn look(&mut self, seen: Seen, say: &mut dyn FnMut(Signal));
 }
 
+/// What an opportunity is built for.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// The tracks of the array's addresses, or why they are not known.
+    pub tracks: Result<Arc<Boundaries>, String>,
+    /// The largest page cache above; nothing, if there is none.
+    pub page_cache: Bytes,
+}
+
+/// What an opportunity says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// It asks for what is dirty.
+    Pull,
+    /// It offers what is in storage.
+    Push,
+}
+
 /// Builds an opportunity from its keys.
-pub type BuildOpportunity = fn(&Keys) -> Result<Box<dyn Opportunity>, ConfigError>;
+pub type BuildOpportunity = fn(&Keys, &Site) -> Result<Box<dyn Opportunity>, ConfigError>;
+
+/// A kind of opportunity.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    /// Builds one from its keys.
+    pub build: BuildOpportunity,
+    /// What it says: somebody above has to heed it.
+    pub word: Word,
+}
 
 /// Every opportunity.
 #[rustfmt::skip]
-pub const REGISTRY: &[Entry<BuildOpportunity>] = &[
-    Entry { name: "idle-flush", summary: idle_flush::SUMMARY, schema: schema_of::<idle_flush::Config>, build: idle_flush::build },
-    Entry { name: "idle-flush-on", summary: idle_flush_on::SUMMARY, schema: schema_of::<idle_flush_on::Config>, build: idle_flush_on::build },
+pub const REGISTRY: &[Entry<Kind>] = &[
+    Entry { name: "idle-flush", summary: idle_flush::SUMMARY, schema: schema_of::<idle_flush::Config>, build: Kind { build: idle_flush::build, word: Word::Pull } },
+    Entry { name: "idle-flush-on", summary: idle_flush_on::SUMMARY, schema: schema_of::<idle_flush_on::Config>, build: Kind { build: idle_flush_on::build, word: Word::Pull } },
+    Entry { name: "track-push", summary: track_push::SUMMARY, schema: schema_of::<track_push::Config>, build: Kind { build: track_push::build, word: Word::Push } },
 ];
 
-/// The opportunity that a table describes: its `kind`, and that kind's keys.
+/// The kind that a table names, and the keys beside.
 ///
 /// # Errors
-/// No kind, an unknown one, a key that it does not have or that cannot be.
-pub fn build(table: &Keys) -> Result<Box<dyn Opportunity>, ConfigError> {
+/// No kind, or an unknown one.
+pub fn kind_of(table: &Keys) -> Result<(&'static Entry<Kind>, Keys), ConfigError> {
     let names = || REGISTRY.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
     let mut keys = table.clone();
     let kind = match keys.remove("kind") {
@@ -68,7 +105,30 @@ pub fn build(table: &Keys) -> Result<Box<dyn Opportunity>, ConfigError> {
     let Some(name) = kind.as_str() else {
         return Err(ConfigError::new("kind", format!("found {kind}; expected one of {}", names())));
     };
-    (find("opportunity", REGISTRY, "kind", name)?.build)(&keys)
+    Ok((find("opportunity", REGISTRY, "kind", name)?, keys))
+}
+
+/// The opportunity that a table describes: its `kind`, and that kind's keys.
+///
+/// # Errors
+/// As [`kind_of`]; a key that the kind does not have, or that cannot be.
+pub fn build(table: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, ConfigError> {
+    let (entry, keys) = kind_of(table)?;
+    (entry.build.build)(&keys, site)
+}
+
+#[cfg(test)]
+mod testing {
+    use super::*;
+    use fullstroke_tracks::Builder;
+    use fullstroke_units::Sectors;
+
+    /// 100 tracks of 80 sectors below a page cache of 1 MiB.
+    pub(crate) fn site() -> Site {
+        let mut tracks = Builder::default();
+        tracks.push_run(Sectors(80), 100).unwrap();
+        Site { tracks: Ok(Arc::new(tracks.finish("a test").unwrap())), page_cache: Bytes(1 << 20) }
+    }
 }
 
 #[cfg(test)]
@@ -81,7 +141,7 @@ mod conformance {
     /// What each says when nobody writes: with a bound on how often.
     fn said(name: &str, gaps: &[(u64, bool)]) -> (u64, u64) {
         let keys = Keys::from_iter([("kind".to_owned(), name.into())]);
-        let mut opportunity = build(&keys).unwrap();
+        let mut opportunity = build(&keys, &testing::site()).unwrap();
         let (mut now, mut pulls, mut looks) = (Time::ZERO, 0, 0);
         for &(gap, write) in gaps {
             let until = now + Duration::from_nanos(gap);
@@ -119,12 +179,16 @@ mod conformance {
     fn a_table_without_a_known_kind_is_refused() {
         let error = |keys: serde_json::Value| {
             let keys = keys.as_object().unwrap().clone();
-            build(&keys).err().map(|error| error.to_string()).unwrap()
+            build(&keys, &testing::site()).err().map(|error| error.to_string()).unwrap()
         };
         assert!(error(serde_json::json!({})).contains("idle-flush, idle-flush-on"));
         assert!(error(serde_json::json!({ "kind": "idle-flsh" })).contains("did you mean `idle-flush`?"));
         assert!(error(serde_json::json!({ "kind": 3 })).contains("found 3"));
         assert!(error(serde_json::json!({ "kind": "idle-flush", "flush": "0KiB" })).contains("flush"));
         assert!(error(serde_json::json!({ "kind": "idle-flush", "every": "0s" })).contains("every"));
+        for kind in ["idle-flush", "idle-flush-on"] {
+            let error = error(serde_json::json!({ "kind": kind, "flush": "2MiB" }));
+            assert!(error.contains("flush") && error.contains("largest page cache"), "{error}");
+        }
     }
 }

@@ -1,15 +1,23 @@
-//! How long an array has been quiet, what it asks for then, and whose writes answer.
+//! What is asked for while an array is quiet, and whose writes answer.
 
+use crate::Site;
 use fullstroke_contract::{ConfigError, Operation, Request, Signal};
-use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Time};
+use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors};
 
 /// What is asked for at a time, in sectors.
 ///
 /// # Errors
-/// Nothing, or no whole sectors, at `flush`.
-pub(crate) fn granule(flush: Bytes) -> Result<Sectors, ConfigError> {
+/// Nothing, no whole sectors, or more than any host could have, at `flush`.
+pub(crate) fn granule(flush: Bytes, site: &Site) -> Result<Sectors, ConfigError> {
     if flush.0 == 0 || !flush.0.is_multiple_of(SECTOR_BYTES) {
         let message = format!("found {flush}; expected whole sectors of {SECTOR_BYTES} bytes, at least one");
+        return Err(ConfigError::new("flush", message));
+    }
+    if flush > site.page_cache {
+        let held = site.page_cache;
+        let message = format!(
+            "found {flush}; the largest page cache of a host holds {held}, and no more is ever dirty"
+        );
         return Err(ConfigError::new("flush", message));
     }
     Ok(Sectors(flush.0 / SECTOR_BYTES))
@@ -55,17 +63,5 @@ impl Asked {
     /// Nothing more is taken for an answer.
     pub(crate) fn forget(&mut self) {
         self.left = Sectors::ZERO;
-    }
-}
-
-/// Time since requests came last.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Quiet {
-    pub(crate) since: Time,
-}
-
-impl Quiet {
-    pub(crate) fn lasts(&self, now: Time, wait: Duration) -> bool {
-        now >= self.since + wait
     }
 }

@@ -2,11 +2,13 @@
 
 use crate::{Opportunity, Seen};
 use fullstroke_contract::{
-    Completion, Counters, Cx, Gauge, LayerReadings, Node, Port, Request, Signal, Wake,
+    Completion, Counters, Cx, Gauge, LayerReadings, Node, Port, Request, RequestId, Signal, Wake,
 };
-use fullstroke_units::{Sectors, Time};
+use fullstroke_units::{Duration, Sectors, Time};
+use std::collections::{BTreeMap, VecDeque};
 
-/// Everything on its way to an array and back passes it, unchanged and at once.
+/// Everything on its way to an array and back passes it, unchanged; and at once, unless an
+/// opportunity holds it.
 ///
 /// - **Events in**: `submit`, `completed`, `wake`.
 /// - **Effects out**: `issue` to the one member, `complete`, notice to the one
@@ -15,6 +17,10 @@ pub struct Watch {
     opportunities: Vec<Box<dyn Opportunity>>,
     inside: u32,
     idle_since: Time,
+    /// Requests that an opportunity lets wait, and since when.
+    held: VecDeque<(Request, Time)>,
+    /// Those that have waited and are with the array now.
+    late: BTreeMap<RequestId, Time>,
     /// The member, as it was last seen.
     member: Gauge,
     said: Said,
@@ -27,13 +33,16 @@ struct Said {
     pulled: Sectors,
     pushes: u64,
     pushed: Sectors,
+    /// How long requests were held, together.
+    held: Duration,
 }
 
 impl Watch {
     /// For these opportunities, in the order in which they look.
     pub fn new(opportunities: Vec<Box<dyn Opportunity>>) -> Watch {
         let (member, said) = (Gauge::default(), Said::default());
-        Watch { opportunities, inside: 0, idle_since: Time::ZERO, member, said }
+        let (held, late) = (VecDeque::new(), BTreeMap::new());
+        Watch { opportunities, inside: 0, idle_since: Time::ZERO, held, late, member, said }
     }
 
     fn seen(&self, now: Time) -> Seen {
@@ -49,6 +58,19 @@ impl Watch {
                     cx.out.signal(signal);
                 });
             }
+        }
+        self.release(now, cx);
+    }
+
+    /// Those that waited go down in the order in which they came.
+    fn release(&mut self, now: Time, cx: &mut Cx<'_>) {
+        if self.held.is_empty() || self.opportunities.iter().any(|opportunity| opportunity.holding()) {
+            return;
+        }
+        for (request, since) in self.held.drain(..) {
+            self.late.insert(request.id, since);
+            self.said.held += now.since(since);
+            cx.out.issue(0, request);
         }
     }
 }
@@ -75,10 +97,15 @@ impl Node for Watch {
         self.inside += 1;
         self.member = cx.below.gauge(0);
         let seen = self.seen(now);
+        let mut waits = false;
         for opportunity in &mut self.opportunities {
-            opportunity.arrived(seen, &request);
+            waits |= opportunity.arrived(seen, &request);
         }
-        cx.out.issue(0, request);
+        match waits {
+            true => self.held.push_back((request, now)),
+            false => cx.out.issue(0, request),
+        }
+        self.look(now, cx);
     }
 
     fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
@@ -91,6 +118,10 @@ impl Node for Watch {
         for opportunity in &mut self.opportunities {
             opportunity.left(seen);
         }
+        let completion = match self.late.remove(&completion.id) {
+            Some(since) => completion.held_since(since, completion.id),
+            None => completion,
+        };
         cx.out.complete(completion);
         self.look(now, cx);
     }
@@ -99,10 +130,11 @@ impl Node for Watch {
         self.look(now, cx);
     }
 
-    /// What storage looks out for goes on for ever.
+    /// What storage looks out for goes on for ever; who is held by it does not.
     fn next_wake(&self) -> Wake {
         let looks = self.opportunities.iter().map(|opportunity| opportunity.next_look());
-        Wake::Chore(looks.min().unwrap_or(Time::NEVER))
+        let look = looks.min().unwrap_or(Time::NEVER);
+        if self.held.is_empty() { Wake::Chore(look) } else { Wake::Work(look) }
     }
 
     fn gauge(&self) -> Gauge {
@@ -119,6 +151,7 @@ impl Node for Watch {
                 ("signals_pulled_mb", megabytes(self.said.pulled)),
                 ("signals_pushes", self.said.pushes as f64),
                 ("signals_pushed_mb", megabytes(self.said.pushed)),
+                ("signals_held_ms", self.said.held.as_millis_f64()),
             ],
         ));
     }

@@ -17,6 +17,7 @@ use fullstroke_drive::Model;
 use fullstroke_engine::{Branch, Engine, Graph};
 use fullstroke_files::FileSystem;
 use fullstroke_host::{HostConfig, Underneath};
+use fullstroke_opportunity::Site;
 use fullstroke_smart::SmartArray;
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Angle, Bytes, Duration, Sectors, Seed, Time};
@@ -205,6 +206,11 @@ impl Stack {
             let message = "clients have page caches of their own; leave it out of a stack that is served";
             return Err(self.document.error(ConfigError::new("host.memory", message)));
         }
+        if self.host.keeps_pushed() {
+            let message =
+                "clients keep what they have read themselves; leave it out of a stack that is served";
+            return Err(self.document.error(ConfigError::new("host.pushed", message)));
+        }
         let summary = self.summary()?;
         let layers = self.layers_over(&self.volume.filled())?;
         let shape = self.volume.shape().map_err(|error| self.document.error(error))?;
@@ -236,10 +242,10 @@ impl Stack {
     fn layers_over(&self, volume: &VolumeSpec) -> Result<Branch, StackError> {
         let layers = || -> Result<Branch, ConfigError> {
             self.check_members_of_host()?;
-            self.check_somebody_is_pulled()?;
+            self.check_somebody_heeds()?;
             let volume = volume.node(self.host.members(), self.link.as_ref())?;
             let controller = self.controller()?.map(|controller| Box::new(controller) as Box<dyn Node>);
-            let array = self.opportunities.over(over(controller, volume))?;
+            let array = self.opportunities.over(over(controller, volume), || self.watched())?;
             let tracks = |layer: &HostConfig| below_layer(layer, || self.tracks(Wanted::Tracks));
             let underneath = |layer: &HostConfig| -> Result<Underneath, ConfigError> {
                 let below = self.volume.underneath(tracks(layer)?)?;
@@ -252,6 +258,7 @@ impl Stack {
             let in_host = |error: ConfigError| error.below("host");
             let underneath = underneath(&self.host).map_err(in_host)?;
             let block = over(self.host.build(underneath).map_err(in_host)?, array);
+            let block = over(self.host.pushed(self.volume.capacity()?).map_err(in_host)?, block);
             if self.upper.has_files() {
                 // Memory holds pages of files, and stands with these.
                 return Ok(block);
@@ -305,18 +312,26 @@ impl Stack {
         Err(ConfigError::new("host.members", message))
     }
 
-    /// Whether somebody has dirty pages of which opportunities can pull some.
-    fn check_somebody_is_pulled(&self) -> Result<(), ConfigError> {
-        let caches = match &self.hosts {
-            Some(hosts) => hosts.have_memory(),
-            None => self.host.has_memory(),
-        };
-        if self.opportunities.is_empty() || caches {
-            return Ok(());
+    /// Whether somebody heeds what opportunities say.
+    fn check_somebody_heeds(&self) -> Result<(), ConfigError> {
+        let layers = self.layers_of_hosts();
+        let memory = layers.iter().any(|layer| layer.has_memory());
+        self.opportunities.check_heard(memory, layers.iter().any(|layer| layer.keeps_pushed()))
+    }
+
+    /// What opportunities watch, and for whom.
+    fn watched(&self) -> Result<Site, ConfigError> {
+        let sizes = self.layers_of_hosts().into_iter().map(HostConfig::memory_size);
+        let sizes = sizes.collect::<Result<Vec<Bytes>, ConfigError>>()?;
+        let page_cache = sizes.into_iter().max().unwrap_or_default();
+        Ok(Site { tracks: self.tracks(Wanted::Tracks), page_cache })
+    }
+
+    fn layers_of_hosts(&self) -> Vec<&HostConfig> {
+        match &self.hosts {
+            Some(hosts) => hosts.layers(),
+            None => vec![&self.host],
         }
-        let message = "no host has [host.memory], so that nobody has anything dirty to ask for (clients of a stack \
-                       that is served do not hear it); describe it, or leave these out";
-        Err(ConfigError::new("opportunities", message))
     }
 
     /// The controller between host and volume, if there is one.

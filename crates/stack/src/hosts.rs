@@ -119,9 +119,9 @@ impl Hosts {
         Ok(())
     }
 
-    /// Whether one of them, or what they share, has a page cache.
-    pub(crate) fn have_memory(&self) -> bool {
-        self.shared.has_memory() || self.hosts.iter().any(|host| host.layer.has_memory())
+    /// The layers of each, and those that they share.
+    pub(crate) fn layers(&self) -> Vec<&HostConfig> {
+        self.hosts.iter().map(|host| &host.layer).chain([self.shared.layer()]).collect()
     }
 
     fn weights(&self) -> Vec<u32> {
@@ -178,7 +178,8 @@ impl Hosts {
                 host.layer.build(Underneath { capacity: sectors, drive: false, stripes: None, tracks })
             });
             let layer = layer.map_err(|error| place.error(error))?;
-            let layer = layer.into_iter();
+            let pushed = host.layer.pushed(sectors).map_err(|error| place.error(error))?;
+            let layer = pushed.into_iter().chain(layer);
             nodes.push(match programs {
                 Some(programs) => {
                     let source = Box::new(programs.called(&host.keys.name));

@@ -4,10 +4,15 @@ use crate::document::Document;
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::Keys;
 use fullstroke_engine::Branch;
-use fullstroke_opportunity::{Opportunity, Watch, build};
+use fullstroke_opportunity::{Opportunity, Site, Watch, Word, build, kind_of};
 use serde_json::Value;
 
-/// The tables, each checked.
+/// Where the table stands.
+fn at(index: usize) -> String {
+    format!("opportunities[{index}]")
+}
+
+/// The tables, of known kinds each.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Opportunities(Vec<Keys>);
 
@@ -27,28 +32,60 @@ impl Opportunities {
         };
         let table = |item: &Value| item.as_object().cloned().ok_or_else(|| expected(item));
         let read = Opportunities(items.iter().map(table).collect::<Result<_, _>>()?);
-        read.build().map(|_| read)
+        read.words()?;
+        Ok(read)
+    }
+
+    /// What they say, each.
+    fn words(&self) -> Result<Vec<Word>, ConfigError> {
+        let word = |table: &Keys| kind_of(table).map(|(entry, _)| entry.build.word);
+        let each = self.0.iter().enumerate();
+        each.map(|(index, table)| word(table).map_err(|error| error.below(&at(index)))).collect()
+    }
+
+    /// Whether somebody heeds each.
+    ///
+    /// # Errors
+    /// At the first that nobody does.
+    pub(crate) fn check_heard(&self, memory: bool, pushed: bool) -> Result<(), ConfigError> {
+        for (index, word) in self.words()?.into_iter().enumerate() {
+            let message = match word {
+                Word::Pull if !memory => {
+                    "no host has [host.memory], so that nobody has anything dirty to ask for (clients of a stack \
+                     that is served do not hear it); describe it, or leave this out"
+                }
+                Word::Push if !pushed => {
+                    "no host has [host.pushed], so that nobody keeps what is offered (clients of a stack that is \
+                     served do not hear it); describe it, or leave this out"
+                }
+                _ => continue,
+            };
+            return Err(ConfigError::new(at(index), message));
+        }
+        Ok(())
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    fn build(&self) -> Result<Vec<Box<dyn Opportunity>>, ConfigError> {
-        let each = |(index, table)| {
-            build(table).map_err(|error: ConfigError| error.below(&format!("opportunities[{index}]")))
-        };
+    fn build(&self, site: &Site) -> Result<Vec<Box<dyn Opportunity>>, ConfigError> {
+        let each = |(index, table)| build(table, site).map_err(|error: ConfigError| error.below(&at(index)));
         self.0.iter().enumerate().map(each).collect()
     }
 
     /// An array that they watch.
     ///
     /// # Errors
-    /// None that reading has not found.
-    pub(crate) fn over(&self, array: Branch) -> Result<Branch, ConfigError> {
+    /// At the key of what cannot be.
+    pub(crate) fn over(
+        &self,
+        array: Branch,
+        site: impl FnOnce() -> Result<Site, ConfigError>,
+    ) -> Result<Branch, ConfigError> {
         if self.is_empty() {
             return Ok(array);
         }
-        Ok(Branch::over(Box::new(Watch::new(self.build()?)), array))
+        Ok(Branch::over(Box::new(Watch::new(self.build(&site()?)?)), array))
     }
 }

@@ -11,7 +11,7 @@ use fullstroke_contract::READINGS;
 use fullstroke_contract::registry::{Entry, schema_of};
 use fullstroke_controller::{ControllerConfig, DestageConfig};
 use fullstroke_drive::DriveConfig;
-use fullstroke_host::{HostKeys, elevator};
+use fullstroke_host::{HostKeys, PushedKeys, elevator};
 use fullstroke_memory::MemoryKeys;
 use fullstroke_stage::StageConfig;
 use fullstroke_vfs::FilesKeys;
@@ -69,9 +69,15 @@ pub fn reference() -> String {
          [memory.md](memory.md). Each of the three policies is a name, or a table of its keys with `policy` as the name.",
     );
     keys(&mut page, schema_of::<MemoryKeys>().as_value());
+    section(
+        &mut page,
+        "[host.pushed]",
+        "A cache of blocks beneath the page cache, of what storage pushes: [signals.md](signals.md).",
+    );
+    keys(&mut page, schema_of::<PushedKeys>().as_value());
     policies(
         &mut page,
-        "Replacement: `replacement = ...` in `[host.memory]`",
+        "Replacement: `replacement = ...` in `[host.memory]` and `[host.pushed]`",
         fullstroke_memory::replacement::REGISTRY,
     );
     policies(
@@ -102,7 +108,7 @@ pub fn reference() -> String {
     policies_with(
         &mut page,
         "[[opportunities]]: `kind = ...`",
-        "What the array, or its controller, notices about its load, and asks hosts for that have `[host.memory]`: [signals.md](signals.md).",
+        "What the array, or its controller, notices about its load, and asks hosts for that have `[host.memory]`, or offers those that have `[host.pushed]`: [signals.md](signals.md).",
         fullstroke_opportunity::REGISTRY,
     );
     section(

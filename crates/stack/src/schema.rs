@@ -147,8 +147,8 @@ fn host(definitions: &mut Map<String, Value>) -> Value {
     let with_elevator =
         elevator::REGISTRY.iter().map(|entry| policy(entry, "elevator", keys.clone(), definitions));
     let mut each: Vec<Value> = with_elevator.collect();
-    let without =
-        ["queue_depth", "files", "memory", "members"].map(|key| (key.to_owned(), keys[key].clone()));
+    let without = ["queue_depth", "files", "memory", "pushed", "members"]
+        .map(|key| (key.to_owned(), keys[key].clone()));
     plain["properties"] = Value::Object(without.into_iter().collect());
     each.insert(0, plain);
     json!({ "anyOf": each })

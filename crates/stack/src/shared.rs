@@ -73,15 +73,10 @@ impl Shared {
     ) -> Result<Branch, ConfigError> {
         let capacity = underneath.capacity;
         let block = over(self.below.build(underneath)?, array);
-        let cached = over(self.memory(capacity)?, block);
+        let cached = over(self.memory(capacity)?, over(self.below.pushed(capacity)?, block));
         let rule = self.stage.rule(&self.rule, weights)?;
         let depth = self.stage.queue_depth.filter(|_| !self.below.has_elevator());
         Ok(Branch::over(Box::new(Stage::new(regions, rule, self.stage.cost, depth)), cached))
-    }
-
-    /// Whether they share a page cache.
-    pub(crate) fn has_memory(&self) -> bool {
-        self.below.has_memory()
     }
 
     fn memory(&self, capacity: Sectors) -> Result<Option<Box<dyn Node>>, ConfigError> {

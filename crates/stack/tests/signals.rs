@@ -72,6 +72,48 @@ fn a_disk_that_pulls_when_it_is_idle_leaves_periodic_write_back_little_and_reade
     }
 }
 
+/// Look-ups in the first 16 MB, beside a scan.
+const LOOKUPS: &str = r#"
+[workload]
+kind = "processes"
+duration = "60s"
+processes = [
+    { name = "lookups", count = 4, think_time = "10ms", region_size = "16MB" },
+    { name = "scan", addresses = { pattern = "sequential" }, size = "128KiB", region_start = "20GB", region_size = "40GB" },
+]
+[host]
+memory = { size = "2MiB", read_ahead = "none" }
+pushed = { size = "32MiB" }
+[[opportunities]]
+kind = "track-push"
+[volume]
+layout = "jbod"
+drive = "maxtor-atlas-10k-v-73gb-c0k"
+[volume.drive_settings.buffer]
+segments = 32
+segment_sectors = 1144
+read_ahead = "whole-track"
+"#;
+
+#[test]
+fn tracks_in_use_are_pushed_before_a_scan_sweeps_them_from_the_buffer() {
+    for when in ["window", "eviction", "blocking"] {
+        let (_, counters) =
+            run(&LOOKUPS.replace("\"track-push\"", &format!("\"track-push\"\nwhen = \"{when}\"")));
+        let hits = reading(&counters, "pushed_hit_share");
+        assert!(hits > 0.1, "{when}: {hits}");
+        let (offered, fetched) =
+            (reading(&counters, "signals_pushed_mb"), reading(&counters, "pushed_fetched_mb"));
+        let refused = reading(&counters, "pushed_refused_mb");
+        assert!((offered - fetched - refused).abs() < 1e-6, "{when}: {offered} = {fetched} + {refused}");
+        let held = reading(&counters, "signals_held_ms");
+        assert_eq!(held > 0.0, when == "blocking", "{when}: {held} ms");
+    }
+    let (_, counters) =
+        run(&LOOKUPS.replace("pushed = { size = \"32MiB\" }", "pushed = { size = \"256KiB\" }"));
+    assert!(reading(&counters, "pushed_wasted_mb") > 0.0);
+}
+
 #[test]
 fn what_cannot_be_says_why() {
     let refused = |text: &str| load(text).err().unwrap();
@@ -83,6 +125,20 @@ fn what_cannot_be_says_why() {
     let no_memory = "[workload]\nkind = \"synthetic\"\nrequests = 9\narrivals = { process = \"closed\" }\n[[opportunities]]\nkind = \"idle-flush\"\n\
                      [volume]\nlayout = \"jbod\"\ndrive = \"seagate-cheetah-9lp\"\n";
     assert!(refused(no_memory).contains("nobody has anything dirty to ask for"));
+    assert!(
+        refused(&with("kind = \"idle-flush\"\nflush = \"1GiB\""))
+            .contains("the largest page cache of a host")
+    );
+    let unheard = refused(&with("kind = \"track-push\""));
+    assert!(
+        unheard.contains("opportunities[0]") && unheard.contains("no host has [host.pushed]"),
+        "{unheard}"
+    );
+    let keeps = LOOKUPS.replace(
+        "[volume]\nlayout = \"jbod\"",
+        "[volume]\nlayout = \"raid0\"\ndrives = 2\nchunk = \"64KiB\"",
+    );
+    assert!(refused(&keeps).contains("there are no tracks to offer"), "{}", refused(&keeps));
 }
 
 #[test]

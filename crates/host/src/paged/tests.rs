@@ -1,22 +1,34 @@
 use super::*;
+use crate::{PushedBlocks, PushedKeys};
 use fullstroke_contract::{Breakdown, Effect};
-use fullstroke_memory::MemoryKeys;
-use fullstroke_units::Duration;
+use fullstroke_memory::{MemoryKeys, Policy};
+use fullstroke_units::{Bytes, Duration};
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use std::collections::VecDeque;
 
 /// Pages of the device: the last one is cut short.
 const PAGES: u64 = 400;
 const CAPACITY: Sectors = Sectors(PAGES * PAGE_SECTORS - 3);
 
-/// A layer above a device that needs so long for each request.
+/// A layer, above blocks that were pushed, above a device that needs so long for each
+/// request.
 struct Trial {
     layer: PagedDevice,
+    pushed: PushedBlocks,
     out: Out,
     now: Time,
     /// What is with the device: when it ends, and the request.
     device: BTreeMap<(Time, u64), (Time, Request)>,
     service_us: Vec<u64>,
+    /// What of the layer is on its way to the pushed blocks.
+    issued_above: VecDeque<Request>,
+    /// The version of each page that was read of the device, at least, as it was asked for:
+    /// by the number of its issue; and of those that were pushed and have come.
+    fetches: BTreeMap<u64, Vec<(usize, u32)>>,
+    kept: Vec<u32>,
+    /// Reads that pushed blocks have answered.
+    answered: u64,
     issued: Vec<Request>,
     done: Vec<Completion>,
     /// How often each page has been written by a program; how much of that was
@@ -36,10 +48,19 @@ impl Trial {
         let cache = Cache::new(&keys, Default::default()).unwrap();
         Trial {
             layer: PagedDevice::new(cache, CAPACITY),
+            pushed: PushedBlocks::new(
+                &PushedKeys { size: Bytes(80 * PAGE_BYTES), replacement: Policy::Name("lru".into()) },
+                CAPACITY,
+            )
+            .unwrap(),
             out: Out::new(),
             now: Time::ZERO,
             device: BTreeMap::new(),
             service_us: vec![1000],
+            issued_above: VecDeque::new(),
+            fetches: BTreeMap::new(),
+            kept: vec![0; PAGES as usize],
+            answered: 0,
             issued: Vec::new(),
             done: Vec::new(),
             written: vec![0; PAGES as usize],
@@ -50,21 +71,11 @@ impl Trial {
         }
     }
 
+    /// Carries out what the layer does, and what that makes of the blocks below.
     fn collect(&mut self) {
         for effect in self.out.drain() {
             match effect {
-                Effect::Issue { request, .. } => {
-                    assert!(request.extent.within(CAPACITY), "{request:?}");
-                    let number = self.issued.len() as u64;
-                    let service = self.service_us[self.issued.len() % self.service_us.len()];
-                    if request.operation == Operation::Write {
-                        let pages = pages(request.extent);
-                        self.carries.insert(number, pages.map(|page| (page, self.written[page])).collect());
-                    }
-                    let ends = self.now + Duration::from_micros(service);
-                    self.device.insert((ends, number), (self.now, request));
-                    self.issued.push(request);
-                }
+                Effect::Issue { request, .. } => self.issued_above.push_back(request),
                 Effect::Complete { completion, .. } => {
                     for (page, version) in self.writes.remove(&completion.id.0).into_iter().flatten() {
                         self.acknowledged[page] = self.acknowledged[page].max(version);
@@ -74,6 +85,53 @@ impl Trial {
                 Effect::Notice { .. } => {}
             }
         }
+        while let Some(request) = self.issued_above.pop_front() {
+            self.below(|pushed, now, cx| pushed.submit(now, Port::FIRST, request, cx), Some(request.extent));
+        }
+    }
+
+    /// Something happens to the blocks below the layer. Where they answer at once, it is
+    /// with something that they keep.
+    fn below(&mut self, event: impl FnOnce(&mut PushedBlocks, Time, &mut Cx<'_>), asked: Option<Extent>) {
+        let mut out = Out::new();
+        event(&mut self.pushed, self.now, &mut Cx::alone(&mut out));
+        for effect in out.drain() {
+            match effect {
+                Effect::Issue { request, .. } => {
+                    assert!(request.extent.within(CAPACITY), "{request:?}");
+                    let number = self.issued.len() as u64;
+                    let service = self.service_us[self.issued.len() % self.service_us.len()];
+                    if request.operation == Operation::Write {
+                        let pages = pages(request.extent);
+                        self.carries.insert(number, pages.map(|page| (page, self.written[page])).collect());
+                    }
+                    if request.origin == Request::BACKGROUND && request.operation == Operation::Read {
+                        let pages = pages(request.extent);
+                        self.fetches.insert(number, pages.map(|page| (page, self.durable[page])).collect());
+                    }
+                    let ends = self.now + Duration::from_micros(service);
+                    self.device.insert((ends, number), (self.now, request));
+                    self.issued.push(request);
+                }
+                Effect::Complete { completion, .. } => {
+                    if let Some(extent) = asked {
+                        self.answered += 1;
+                        for page in pages(extent) {
+                            let (kept, durable) = (self.kept[page], self.durable[page]);
+                            assert!(
+                                kept >= durable,
+                                "page {page} is kept as of {kept}, and written as of {durable}"
+                            );
+                        }
+                    }
+                    self.layer.completed(self.now, Port::FIRST, completion, &mut Cx::alone(&mut self.out));
+                }
+                Effect::Notice { notice, .. } => {
+                    self.layer.noticed(self.now, Port::FIRST, notice, &mut Cx::alone(&mut self.out));
+                }
+            }
+        }
+        self.collect();
     }
 
     fn submit(&mut self, id: u64, operation: Operation, start: u64, sectors: u64, direct: bool) {
@@ -108,8 +166,11 @@ impl Trial {
                 }
                 let breakdown = Breakdown { transfer: at.since(submitted), ..Breakdown::default() };
                 let status = Status::Done;
+                for (page, version) in self.fetches.remove(&number).into_iter().flatten() {
+                    self.kept[page] = version;
+                }
                 let completion = Completion { id: request.id, submitted, finished: at, status, breakdown };
-                self.layer.completed(at, Port::FIRST, completion, &mut Cx::alone(&mut self.out));
+                self.below(|pushed, now, cx| pushed.completed(now, Port::FIRST, completion, cx), None);
             }
             self.collect();
         }
@@ -122,8 +183,21 @@ impl Trial {
     /// Storage asks for what is dirty: of an extent, or any.
     fn pull(&mut self, extent: Option<Extent>, sectors: u64) {
         let notice = Notice::new(Signal::Pull { extent, sectors: Sectors(sectors) });
-        self.layer.noticed(self.now, Port::FIRST, notice, &mut Cx::alone(&mut self.out));
-        self.collect();
+        self.below(|pushed, now, cx| pushed.noticed(now, Port::FIRST, notice, cx), None);
+    }
+
+    /// Storage offers what it has.
+    fn push(&mut self, start: u64, sectors: u64) {
+        let notice = Notice::new(Signal::Push(Extent::new(start, sectors)));
+        self.below(|pushed, now, cx| pushed.noticed(now, Port::FIRST, notice, cx), None);
+    }
+
+    /// What the pushed blocks have counted.
+    fn reading(&self, name: &str) -> f64 {
+        let mut counters = Counters::default();
+        self.pushed.count(self.now, &mut counters);
+        let readings = counters.layers.iter().flat_map(|layer| &layer.readings);
+        readings.filter(|reading| reading.name == name).map(|reading| reading.value).sum()
     }
 
     fn took_us(&self, id: u64) -> Option<u64> {
@@ -226,8 +300,68 @@ fn a_pull_of_addresses_writes_their_dirty_pages_and_a_pull_of_any_as_many_as_the
     assert!(written(&mut trial).is_empty());
 }
 
+#[test]
+fn what_was_pushed_is_found_between_page_cache_and_device() {
+    let mut trial = Trial::new(json!({ "size": "512KiB", "read_ahead": "none" }));
+    trial.push(1, 79);
+    assert_eq!(trial.issued[0].extent, Extent::new(8, 72), "whole pages");
+    trial.submit(0, Operation::Read, 16, 8, false);
+    trial.pass(10);
+    assert_eq!(trial.took_us(0), Some(1000), "it was on its way");
+    trial.submit(1, Operation::Read, 40, 24, false);
+    trial.submit(2, Operation::Read, 72, 8, true);
+    trial.submit(3, Operation::Read, 0, 8, false);
+    trial.pass(10);
+    assert_eq!((trial.took_us(1), trial.took_us(2), trial.took_us(3)), (Some(0), Some(1000), Some(1000)));
+    let page = PAGE_BYTES as f64 / 1e6;
+    assert_eq!((trial.reading("pushed_hits"), trial.reading("pushed_used_mb")), (1.0, 3.0 * page));
+    assert_eq!(trial.reading("pushed_fetched_mb"), 9.0 * page);
+}
+
+#[test]
+fn a_write_makes_what_was_pushed_invalid_and_is_not_fetched_over() {
+    let mut trial = Trial::new(small());
+    trial.push(0, 160);
+    trial.pass(10);
+    trial.issued.clear();
+    trial.submit(0, Operation::Write, 24, 8, true);
+    trial.push(0, 160);
+    assert_eq!(trial.issued.len(), 1, "the write; all else is there");
+    trial.pass(10);
+    let page = PAGE_BYTES as f64 / 1e6;
+    assert_eq!(trial.reading("pushed_wasted_mb"), page);
+    trial.issued.clear();
+    trial.submit(1, Operation::Write, 400, 8, true);
+    trial.push(320, 160);
+    let fetched: Vec<Extent> = trial.issued[1..].iter().map(|request| request.extent).collect();
+    assert_eq!(fetched, [Extent::new(320, 80), Extent::new(408, 72)]);
+    // What is written while it is being fetched is not kept.
+    trial.submit(2, Operation::Write, 328, 8, true);
+    trial.pass(10);
+    trial.submit(3, Operation::Read, 320, 16, false);
+    trial.pass(10);
+    assert_eq!(trial.took_us(3), Some(1000));
+}
+
+#[test]
+fn a_push_of_more_than_there_is_room_for_is_fetched_in_part() {
+    let mut trial = Trial::new(small());
+    trial.push(0, 3200);
+    let fetched: u64 = trial.issued.iter().map(|request| request.extent.sectors.0).sum();
+    assert_eq!(fetched, 80 * PAGE_SECTORS);
+    trial.push(9000, 80);
+    trial.push(CAPACITY.0 - 2, 1 << 40);
+    assert!(trial.reading("pushed_refused_mb") > 1.0);
+    trial.pass(10);
+    assert_eq!(trial.issued.len(), 1, "what is beyond the device is not");
+}
+
 fn pulled() -> impl Strategy<Value = Option<(Option<u64>, u64)>> {
     prop::option::weighted(0.3, (prop::option::of(0u64..3190), 1u64..60))
+}
+
+fn pushed() -> impl Strategy<Value = Option<(u64, u64)>> {
+    prop::option::weighted(0.4, (0u64..3200, 1u64..400))
 }
 
 fn operation() -> impl Strategy<Value = Operation> {
@@ -238,12 +372,13 @@ fn operation() -> impl Strategy<Value = Operation> {
 }
 
 proptest! {
-    /// Whatever the cache and the device do, and storage pulls: each request is answered once, its
+    /// Whatever the cache and the device do, and storage pulls and pushes: what was pushed is
+    /// never older than what is on the device; each request is answered once, its
     /// parts add up, and a flush ends when all that was acknowledged before it is on
     /// the device.
     #[test]
     fn each_request_is_answered_once_and_a_flush_keeps_its_word(
-        steps in prop::collection::vec((operation(), 0u64..3190, 1u64..60, prop::bool::weighted(0.2), 0u64..4000, pulled()), 1..80),
+        steps in prop::collection::vec((operation(), 0u64..3190, 1u64..60, prop::bool::weighted(0.2), 0u64..4000, pulled(), pushed()), 1..80),
         service_us in prop::collection::vec(0u64..3000, 1..6),
         pages in 64u64..200,
         replacement in prop::sample::select(vec!["lru2", "lru", "2q", "arc", "s3fifo"]),
@@ -253,7 +388,7 @@ proptest! {
         let mut trial = Trial::new(keys);
         trial.service_us = service_us;
         let mut flushed = BTreeMap::new();
-        for (id, &(operation, start, sectors, direct, gap_us, pulled)) in (0u64..).zip(&steps) {
+        for (id, &(operation, start, sectors, direct, gap_us, pulled, pushed)) in (0u64..).zip(&steps) {
             let (start, sectors) = if operation.is_of_all() { (0, 0) } else { (start, sectors) };
             if matches!(operation, Operation::Flush | Operation::Standby) {
                 flushed.insert(id, trial.acknowledged.clone());
@@ -261,6 +396,9 @@ proptest! {
             trial.submit(id, operation, start, sectors, direct);
             if let Some((start, sectors)) = pulled {
                 trial.pull(start.map(|start| Extent::new(start, sectors)), sectors);
+            }
+            if let Some((start, sectors)) = pushed {
+                trial.push(start, sectors);
             }
             // A flush that is over by then has kept its word.
             check(&trial, &mut flushed)?;

@@ -67,6 +67,9 @@ impl Cache {
         if gone.is(flag::AHEAD) {
             self.counters.ahead_wasted += u64::from(gone.pages);
         }
+        if gone.is(flag::PUSHED) {
+            self.counters.pushed_wasted += u64::from(gone.pages);
+        }
     }
 
     /// A victim that is dirty or under I/O: it goes when it can (`PG_reclaim`,

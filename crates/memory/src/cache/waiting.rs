@@ -60,14 +60,13 @@ struct News {
     cleared: bool,
     /// Something has become free or clean.
     freed: bool,
-    /// The device's queue has a place.
-    room: bool,
     /// Runs of which the I/O has ended.
     ended: Vec<Run>,
 }
 
 impl News {
-    fn lets_go_on(&self, operation: &Operation) -> bool {
+    /// `room`: the device's queue has a place, now; who goes on may take the last.
+    fn lets_go_on(&self, operation: &Operation, room: bool) -> bool {
         match operation.wait {
             Wait::Nothing => true,
             Wait::Page(page) | Wait::Written(page) => {
@@ -75,7 +74,7 @@ impl News {
             }
             Wait::Until(time) => self.now >= time,
             Wait::Congestion(time) => self.cleared || self.now >= time,
-            Wait::Room => self.room,
+            Wait::Room => room,
             Wait::Memory(time) => self.freed || self.now >= time,
         }
     }
@@ -103,9 +102,8 @@ impl Alarm {
         self.room |= wait == Wait::Room;
     }
 
-    fn is_raised_by(&self, news: &News) -> bool {
-        let room = self.room && news.room;
-        room || news.cleared || news.freed || !news.ended.is_empty() || news.now >= self.until
+    fn is_raised_by(&self, news: &News, room: bool) -> bool {
+        self.room && room || news.cleared || news.freed || !news.ended.is_empty() || news.now >= self.until
     }
 }
 
@@ -218,10 +216,9 @@ impl Cache {
             now,
             cleared: self.device.take_cleared(),
             freed: std::mem::take(&mut self.freed),
-            room: !self.device.full(),
             ended: std::mem::take(&mut self.ended),
         };
-        let any = self.alarm.is_raised_by(&news) && self.resume_those_of(&news, out);
+        let any = self.alarm.is_raised_by(&news, !self.device.full()) && self.resume_those_of(&news, out);
         #[cfg(test)]
         self.assert_nobody_waits_in_vain(now);
         self.ended = news.ended;
@@ -234,7 +231,7 @@ impl Cache {
         self.alarm = Alarm::default();
         while at < self.waiting.len() {
             let slot = self.waiting[at];
-            if !news.lets_go_on(&self.operations[slot]) {
+            if !news.lets_go_on(&self.operations[slot], !self.device.full()) {
                 self.alarm.set(self.operations[slot].wait);
                 at += 1;
                 continue;

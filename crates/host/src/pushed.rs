@@ -1,0 +1,256 @@
+//! What storage has pushed to a host: a cache of blocks beneath the page cache (*Pro-active
+//! storage systems*, 2012, sections 2.3 and 5.3).
+//!
+//! Blocks that come unasked have no page: nobody knows of which file they are. So they are
+//! kept by their address, and a read that the page cache could not answer is looked for
+//! here before it goes to the device. What is kept costs no time; to fetch it is a read
+//! like any other, through the block layer, the link and the drive.
+
+use fullstroke_contract::{
+    Breakdown, Completion, ConfigError, Counters, Cx, Extent, Gauge, Hints, LayerReadings, Node, Notice,
+    Object, Operation, Out, Port, Request, RequestId, Signal, Slots, Status, Wake,
+};
+use fullstroke_memory::replacement::Place;
+use fullstroke_memory::{
+    Answer, Arrival, Cache, IoId, MemoryKeys, Out as CacheOut, PAGE_BYTES, Policy, Queue, Run, Ticket,
+};
+use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Sectors of a page.
+const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
+
+/// What this layer reads itself has the number of its I/O behind this bit.
+const OWN: u64 = 1 << 63;
+
+/// The keys of `[host.pushed]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PushedKeys {
+    /// Memory for blocks, such as "16MiB"; at least 256 KiB.
+    pub size: Bytes,
+    /// Which block goes when another needs its place, a policy of `[host.memory]`: "lru"
+    /// unless said.
+    #[serde(default = "lru")]
+    pub replacement: Policy,
+}
+
+fn lru() -> Policy {
+    Policy::Name("lru".into())
+}
+
+/// The layer.
+///
+/// - **Events in**: `submit`, `completed`, `noticed`.
+/// - **Effects out**: `issue` to the one member, `complete`.
+///
+/// What it promises: a read is never answered with what is older than a write that this
+/// layer has seen. A write makes what is kept of its blocks invalid as it comes, what is
+/// being fetched as well; and while it is under way nothing of them is fetched.
+pub struct PushedBlocks {
+    cache: Cache,
+    capacity: Sectors,
+    /// What is being fetched, by the number of its I/O.
+    fetches: Vec<Run>,
+    /// Requests from above that are with the device.
+    slots: Slots<Request>,
+    /// Blocks that are being written or discarded.
+    changing: Vec<Run>,
+    /// What the cache leaves to do; reused.
+    todo: CacheOut,
+    counts: Counts,
+    idle_since: Time,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    reads: u64,
+    hits: u64,
+    offered: Sectors,
+    fetched_pages: u64,
+}
+
+impl PushedBlocks {
+    /// An empty one above a device of `capacity`.
+    ///
+    /// # Errors
+    /// A size that is too small, an unknown policy.
+    pub fn new(keys: &PushedKeys, capacity: Sectors) -> Result<PushedBlocks, ConfigError> {
+        let none = || Some(Policy::Name("none".into()));
+        let replacement = Some(keys.replacement.clone());
+        let memory = MemoryKeys { size: keys.size, replacement, read_ahead: none(), write_back: none() };
+        Ok(PushedBlocks {
+            cache: Cache::new(&memory, Queue::default())?,
+            capacity,
+            fetches: Vec::new(),
+            slots: Slots::default(),
+            changing: Vec::new(),
+            todo: CacheOut::default(),
+            counts: Counts::default(),
+            idle_since: Time::ZERO,
+        })
+    }
+
+    /// PUSH: the whole blocks of it are fetched that are neither here nor being changed, as
+    /// far as there is room.
+    fn fetch(&mut self, now: Time, offered: Extent, out: &mut Out) {
+        self.counts.offered += offered.sectors;
+        let wanted = blocks_within(offered, self.capacity);
+        let mut at = wanted.first;
+        while at < wanted.end() {
+            let changing = self.changing.iter().filter(|run| at < run.end() && run.first < wanted.end());
+            let Some(next) = changing.min_by_key(|run| run.first).copied() else {
+                self.push(now, Run { first: at, pages: wanted.end() - at, ..wanted });
+                break;
+            };
+            if next.first > at {
+                self.push(now, Run { first: at, pages: next.first - at, ..wanted });
+            }
+            at = next.end();
+        }
+        self.issue_fetches(out);
+    }
+
+    fn push(&mut self, now: Time, run: Run) {
+        let came = self.cache.push(now, run, Place::Usual, Arrival::ToRead, &mut self.todo);
+        self.counts.fetched_pages += came;
+    }
+
+    fn issue_fetches(&mut self, out: &mut Out) {
+        for io in self.todo.reads.drain(..) {
+            let place = io.id.0 as usize;
+            if self.fetches.len() <= place {
+                self.fetches.resize(place + 1, Run::default());
+            }
+            self.fetches[place] = io.run;
+            out.issue(
+                0,
+                Request {
+                    id: RequestId(OWN | u64::from(io.id.0)),
+                    origin: Request::BACKGROUND,
+                    operation: Operation::Read,
+                    extent: extent_of(io.run),
+                    hints: Hints { synchronous: false, ..Hints::default() },
+                    ..Request::default()
+                },
+            );
+        }
+        debug_assert!(self.todo.writes.is_empty() && self.todo.woken.is_empty());
+        self.todo.clear();
+    }
+
+    /// Whether a read is answered from here.
+    fn answers(&mut self, now: Time, request: &Request) -> bool {
+        if request.operation != Operation::Read || request.hints.direct || !self.is_of_device(request) {
+            return false;
+        }
+        self.counts.reads += 1;
+        let run = blocks_touched(request.extent);
+        if !self.cache.holds(run) {
+            return false;
+        }
+        let answer = self.cache.read_run(now, run, Ticket::default(), &mut self.todo);
+        assert_eq!(answer, Answer::Done, "what is here has not to be waited for");
+        self.counts.hits += 1;
+        true
+    }
+
+    fn is_of_device(&self, request: &Request) -> bool {
+        request.extent.sectors > Sectors::ZERO && request.extent.within(self.capacity)
+    }
+
+    fn changes(&self, request: &Request) -> bool {
+        matches!(request.operation, Operation::Write | Operation::Discard) && self.is_of_device(request)
+    }
+}
+
+/// The blocks that lie in an extent as a whole, and on the device.
+fn blocks_within(extent: Extent, capacity: Sectors) -> Run {
+    let end = extent.end().0.min(capacity.0) / PAGE_SECTORS;
+    let first = extent.start.0.div_ceil(PAGE_SECTORS).min(end);
+    Run::new(Object::DEVICE, first, end - first)
+}
+
+/// The blocks of which an extent has any sector.
+fn blocks_touched(extent: Extent) -> Run {
+    let first = extent.start.0 / PAGE_SECTORS;
+    Run::new(Object::DEVICE, first, extent.end().0.div_ceil(PAGE_SECTORS) - first)
+}
+
+fn extent_of(run: Run) -> Extent {
+    Extent::new(run.first * PAGE_SECTORS, run.pages * PAGE_SECTORS)
+}
+
+impl Node for PushedBlocks {
+    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
+        if self.answers(now, &request) {
+            let (id, status, breakdown) = (request.id, Status::Done, Breakdown::default());
+            return cx.out.complete(Completion { id, submitted: now, finished: now, status, breakdown });
+        }
+        if self.changes(&request) {
+            let run = blocks_touched(request.extent);
+            self.cache.discard_run(now, run, &mut self.todo);
+            self.changing.push(run);
+        }
+        let slot = self.slots.keep(request);
+        cx.out.issue(0, Request { id: RequestId(u64::from(slot)), ..request });
+    }
+
+    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
+        let id = completion.id.0;
+        if id & OWN != 0 {
+            let io = IoId(id as u32);
+            self.cache.read_done(now, io, self.fetches[io.0 as usize], completion.status, &mut self.todo);
+            return self.issue_fetches(cx.out);
+        }
+        let request = self.slots.take(id as u32);
+        if self.changes(&request) {
+            let run = blocks_touched(request.extent);
+            let place = self.changing.iter().position(|other| *other == run);
+            place.map(|place| self.changing.swap_remove(place));
+        }
+        if self.slots.is_empty() {
+            self.idle_since = now;
+        }
+        cx.out.complete(Completion { id: request.id, ..completion });
+    }
+
+    fn wake(&mut self, _: Time, _: &mut Cx<'_>) {}
+
+    fn next_wake(&self) -> Wake {
+        Wake::NEVER
+    }
+
+    /// PUSH is heeded here; the rest is for whoever is above.
+    fn noticed(&mut self, now: Time, from: Port, notice: Notice, cx: &mut Cx<'_>) {
+        match notice.signal {
+            Signal::Push(extent) => self.fetch(now, extent, cx.out),
+            _ => self.pass_on(from, notice, cx.out),
+        }
+    }
+
+    fn gauge(&self) -> Gauge {
+        let held = self.slots.len() as u32;
+        Gauge { queue_length: held, idle_since: (held == 0).then_some(self.idle_since), ..Gauge::default() }
+    }
+
+    fn count(&self, _: Time, counters: &mut Counters) {
+        let counted = self.cache.counters();
+        let megabytes = |pages: u64| (pages * PAGE_BYTES) as f64 / 1e6;
+        let Counts { reads, hits, offered, fetched_pages } = self.counts;
+        let fetched = megabytes(fetched_pages);
+        let hit_share = if reads == 0 { 0.0 } else { hits as f64 / reads as f64 };
+        counters.layers.push(LayerReadings::new(
+            "pushed blocks",
+            &[
+                ("pushed_hits", hits as f64),
+                ("pushed_hit_share", hit_share),
+                ("pushed_fetched_mb", fetched),
+                ("pushed_refused_mb", offered.bytes().0 as f64 / 1e6 - fetched),
+                ("pushed_used_mb", megabytes(counted.pushed_used)),
+                ("pushed_wasted_mb", megabytes(counted.pushed_wasted)),
+            ],
+        ));
+    }
+}

@@ -1,0 +1,109 @@
+//! The tracks that a drive's buffer holds, followed from outside.
+
+use fullstroke_contract::Extent;
+use std::collections::BTreeMap;
+
+/// What is noted of a track (`tr_buffer_desc`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Track {
+    pub extent: Extent,
+    /// Reads since it came, the one that brought it not among them (`cache_access`).
+    pub hits: u32,
+    /// Those of them that went on where the last one had ended.
+    in_order: u32,
+    /// Behind the sector that was read last (`last_accessed_blk`).
+    last: u64,
+    /// Whether it has come to stand in the transfer window.
+    in_window: bool,
+    /// When it was used last.
+    tick: u64,
+}
+
+impl Track {
+    /// Whether it is read in order: at least half of its reads were. The document compares
+    /// two neighbouring reads, and leaves open which.
+    pub fn is_sequential(&self) -> bool {
+        2 * self.in_order > self.hits
+    }
+}
+
+/// Whole tracks, the least recently used goes first.
+pub(super) struct Buffer {
+    most: usize,
+    window: usize,
+    tick: u64,
+    /// By their first sector.
+    tracks: BTreeMap<u64, Track>,
+    /// Their first sectors, by when they were used.
+    order: BTreeMap<u64, u64>,
+}
+
+impl Buffer {
+    pub fn new(most: usize, window: usize) -> Buffer {
+        Buffer { most, window, tick: 0, tracks: BTreeMap::new(), order: BTreeMap::new() }
+    }
+
+    /// Sectors `start..end` of a track are read, and `found` is false from now on if the
+    /// track was not here. Answers which had to go for it.
+    pub fn read(&mut self, extent: Extent, start: u64, end: u64, found: &mut bool) -> Option<Track> {
+        self.tick += 1;
+        let tick = self.tick;
+        let first = extent.start.0;
+        // A read that comes over from the track before goes on as well.
+        let comes_over = start == first && self.ends_at(first);
+        let (track, came) = match self.take(first) {
+            Some(track) => (track, false),
+            None => (Track { extent, hits: 0, in_order: 0, last: u64::MAX, in_window: false, tick }, true),
+        };
+        *found &= !came;
+        let gone = (came && self.tracks.len() >= self.most).then(|| self.oldest()).flatten();
+        let gone = gone.and_then(|oldest| self.take(oldest));
+        let in_order = track.in_order + u32::from(track.last == start || comes_over);
+        let hits = track.hits + u32::from(!came);
+        self.tracks.insert(first, Track { hits, in_order, last: end, in_window: false, tick, ..track });
+        self.order.insert(tick, first);
+        gone
+    }
+
+    /// Whether the track that ends at `sector` was read to its end last.
+    fn ends_at(&self, sector: u64) -> bool {
+        let before = self.tracks.range(..sector).next_back();
+        before.is_some_and(|(_, track)| track.extent.end().0 == sector && track.last == sector)
+    }
+
+    fn oldest(&self) -> Option<u64> {
+        self.order.first_key_value().map(|(_, first)| *first)
+    }
+
+    fn take(&mut self, first: u64) -> Option<Track> {
+        let track = self.tracks.remove(&first)?;
+        self.order.remove(&track.tick);
+        Some(track)
+    }
+
+    /// A track that stands in the transfer window and did not before. There stand those
+    /// that go when fewer than so many others come.
+    pub fn enter_window(&mut self) -> Option<Track> {
+        let room = self.most - self.tracks.len();
+        let near = self.order.values().take(self.window.saturating_sub(room));
+        let first = *near.into_iter().find(|first| !self.tracks[*first].in_window)?;
+        let track = self.tracks.get_mut(&first)?;
+        track.in_window = true;
+        Some(*track)
+    }
+
+    /// The track was fetched as a whole.
+    pub fn give_up(&mut self, first: u64) {
+        self.take(first);
+    }
+
+    /// What is written is no longer what was read.
+    pub fn overwritten(&mut self, extent: Extent) {
+        let before = self.tracks.range(..extent.end().0).rev();
+        let over: Vec<u64> = before
+            .take_while(|(_, track)| track.extent.end() > extent.start)
+            .map(|(first, _)| *first)
+            .collect();
+        over.into_iter().for_each(|first| self.give_up(first));
+    }
+}

@@ -1,0 +1,56 @@
+//! The share of hits in a window that moves on each second (`track_buffer_hit_ratio`).
+
+use fullstroke_units::Time;
+use std::collections::VecDeque;
+
+/// Reads of the last so many whole seconds.
+pub(super) struct Recent {
+    seconds: u64,
+    /// The second that is not over.
+    second: u64,
+    running: Reads,
+    /// Those that are over and had reads, the oldest first.
+    over: VecDeque<(u64, Reads)>,
+    sum: Reads,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Reads {
+    all: u64,
+    found: u64,
+}
+
+impl Recent {
+    pub fn new(seconds: u64) -> Recent {
+        Recent { seconds, second: 0, running: Reads::default(), over: VecDeque::new(), sum: Reads::default() }
+    }
+
+    /// It is so late.
+    pub fn at(&mut self, now: Time) {
+        let second = now.as_nanos() / 1_000_000_000;
+        if second == self.second {
+            return;
+        }
+        let ended = std::mem::take(&mut self.running);
+        self.sum.all += ended.all;
+        self.sum.found += ended.found;
+        self.over.push_back((self.second, ended));
+        self.second = second;
+        while let Some(&(_, gone)) = self.over.front().filter(|(then, _)| then + self.seconds < second) {
+            self.over.pop_front();
+            self.sum.all -= gone.all;
+            self.sum.found -= gone.found;
+        }
+    }
+
+    /// A read came, and was found or not.
+    pub fn read(&mut self, found: bool) {
+        self.running.all += 1;
+        self.running.found += u64::from(found);
+    }
+
+    /// Of the seconds that are over; 0 if nothing was read.
+    pub fn hit_ratio(&self) -> f64 {
+        if self.sum.all == 0 { 0.0 } else { self.sum.found as f64 / self.sum.all as f64 }
+    }
+}
