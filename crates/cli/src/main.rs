@@ -24,6 +24,7 @@ mod options;
 mod output;
 mod paint;
 mod replay;
+mod replay_decisions;
 mod run;
 mod serve;
 mod stack;
@@ -64,6 +65,7 @@ enum Command {
     Run(run::Arguments),
     Compare(compare::Arguments),
     Serve(serve::Arguments),
+    Replay(replay::Arguments),
     Ctl(ctl::Arguments),
     Top(top::Arguments),
     /// Describe, convert or show block traces.
@@ -96,7 +98,7 @@ enum Command {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let output = Output::new(cli.json);
-    if !matches!(cli.command, Command::Serve(_) | Command::Top(_)) {
+    if !matches!(cli.command, Command::Serve(_) | Command::Replay(_) | Command::Top(_)) {
         interrupt::clean_up_at_signals();
     }
     match execute(&cli.command, &output) {
@@ -110,6 +112,7 @@ fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
         Command::Run(arguments) => run::execute(arguments, output),
         Command::Compare(arguments) => compare::execute(arguments, output),
         Command::Serve(arguments) => serve::execute(arguments, output),
+        Command::Replay(arguments) => replay::execute(arguments, output),
         Command::Ctl(arguments) => ctl::execute(arguments, output),
         Command::Top(arguments) => top::execute(arguments, output),
         Command::Trace(command) => trace::execute(command, output),

@@ -212,6 +212,11 @@ impl Selection {
         self.operations.iter().map(|name| name.operation()).collect()
     }
 
+    /// What arrival times are multiplied by.
+    pub(crate) fn time_scale(&self) -> f64 {
+        self.time_scale.unwrap_or(1.0)
+    }
+
     /// The same for the trace reader.
     pub(crate) fn options(&self) -> Options {
         let defaults = Options::default();

@@ -1,37 +1,170 @@
-//! `fullstroke run --replay-decisions`: a live run, decided again.
+//! `fullstroke replay`: a trace on a real device.
 
+use crate::options::{Beyond, PaceName, Selection};
 use crate::output::{Failure, Output};
-use fullstroke_live::{Verdict, replay_decisions};
-use fullstroke_stack::{Overrides, Stack};
-use std::path::Path;
+use clap::{Args, ValueEnum};
+use fullstroke_replay::{ReplayOptions, Writes, fio_beside, replay};
+use fullstroke_units::Duration;
+use fullstroke_workload::pace::{Pace, Rules};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-/// Feeds a record of `serve` to the virtual clock and requires the same
-/// decisions in the same order.
-pub(crate) fn execute(
-    stack: &Path,
-    overrides: &Overrides,
-    record: &Path,
-    output: &Output,
-) -> Result<(), Failure> {
-    let stack = Stack::load_for_clients(stack, overrides).map_err(Failure::input)?;
-    let verdict = replay_decisions(&stack, record).map_err(Failure::input)?;
-    output.show(&verdict, describe(&verdict))?;
-    if verdict.alike == verdict.requests { Ok(()) } else { Err(Failure::Checks) }
+/// Replay a trace on a block device or a file, and say how true to the trace that was.
+///
+/// Requests go past the page cache (O_DIRECT) through io_uring, from one thread on
+/// an absolute schedule. Everything that is wrong with the trace or does not fit is
+/// found before the first request. Ctrl-C ends it and reports what there is. See
+/// docs/replay.md.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The trace.
+    trace: PathBuf,
+
+    /// The block device or file.
+    #[arg(long, value_name = "DEVICE")]
+    on: PathBuf,
+
+    /// What of the trace is kept: its times, its load (with as many requests
+    /// outstanding as it had), or only its order.
+    #[arg(long, value_name = "PACE", default_value = "timing")]
+    pace: PaceName,
+
+    /// With --pace closed, so many requests are outstanding; with as-fast, no more
+    /// than these.
+    #[arg(long, value_name = "NUMBER", required_if_eq("pace", "closed"))]
+    outstanding: Option<NonZeroU32>,
+
+    /// What becomes of requests that would change the device; without this word they
+    /// are an error.
+    #[arg(long, value_name = "WHAT")]
+    writes: Option<WritesName>,
+
+    /// What to do with addresses beyond the device.
+    #[arg(long, value_name = "WHAT", default_value = "reject")]
+    beyond: Beyond,
+
+    /// End after this many requests.
+    #[arg(long, value_name = "NUMBER")]
+    requests: Option<u64>,
+
+    /// Issue together what follows sooner than the ring issues one by one, as
+    /// calibrated beforehand.
+    #[arg(long)]
+    batch: bool,
+
+    /// Go through the page cache, where a file cannot be read past it. Such a replay
+    /// is never called faithful.
+    #[arg(long)]
+    buffered: bool,
+
+    /// Tolerate, and count, this many requests that fail.
+    #[arg(long, value_name = "NUMBER", default_value = "0")]
+    tolerate_errors: u64,
+
+    /// Write the replay to this file, as a trace in the native format.
+    #[arg(long, value_name = "FILE.parquet")]
+    log: Option<PathBuf>,
+
+    /// Have fio replay the same requests afterwards, and show how late it was beside.
+    #[arg(long)]
+    fio: bool,
+
+    /// A replay by timing is called faithful if 99 of 100 requests are issued within
+    /// this of their time.
+    #[arg(long, value_name = "TIME", default_value = "100us")]
+    issue_error_max: Duration,
+
+    /// A replay is called faithful if rates and gaps (by timing) or what is outstanding
+    /// (by load) are off by no more than this share.
+    #[arg(long, value_name = "SHARE", default_value = "0.04")]
+    error_share_max: f64,
+
+    #[command(flatten)]
+    selection: Selection,
 }
 
-fn describe(verdict: &Verdict) -> String {
-    let Verdict { requests, orders, alike, .. } = verdict;
-    let given = if *orders == 0 { String::new() } else { format!(" and {orders} orders to members") };
-    match &verdict.first_difference {
-        None => format!("the same decisions in the same order for all {requests} requests{given}"),
-        Some(difference) => format!(
-            "{alike} of {requests} requests{given} were decided alike; the first that was not is request {}: \
-             recorded as number {} to finish, at {} ns; replayed as number {}, at {} ns",
-            difference.request,
-            difference.completion[0],
-            difference.finished_ns[0],
-            difference.completion[1],
-            difference.finished_ns[1],
-        ),
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum WritesName {
+    /// They are left out.
+    Skip,
+    /// They read what they would have written over.
+    AsReads,
+    /// They are carried out: what stands on the device is lost.
+    Overwrite,
+}
+
+pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    let options = arguments.options()?;
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(Failure::input)?;
+    }
+    let mut report = replay(&options, &stop).map_err(Failure::input)?;
+    if arguments.fio && !report.interrupted {
+        match fio_beside(&options, report.requests) {
+            Ok(fio) => report.fio = Some(fio),
+            Err(reason) => report.notes.push(format!("nothing of fio beside: {reason}")),
+        }
+    }
+    output.show(&report, &report)
+}
+
+impl Arguments {
+    fn options(&self) -> Result<ReplayOptions, Failure> {
+        let pace = self.pace.pace();
+        let refuse = |message: String| Err(Failure::Input(message));
+        if self.outstanding.is_some() && matches!(pace, Pace::Timing | Pace::Load) {
+            return refuse(format!("--outstanding has no effect with --pace {}; leave it out", pace.name()));
+        }
+        let scale = self.selection.time_scale();
+        if scale != 1.0 && !pace.heeds_times() {
+            return refuse(format!("--time-scale has no effect with --pace {}; leave it out", pace.name()));
+        }
+        if !(scale.is_finite() && scale > 0.0) {
+            return refuse(format!("--time-scale is {scale}; expected a factor above 0"));
+        }
+        if self.batch && !matches!(pace, Pace::Timing | Pace::Load) {
+            return refuse(format!("--batch has no effect with --pace {}; leave it out", pace.name()));
+        }
+        if self.fio && pace != Pace::Timing {
+            return refuse(format!(
+                "--fio compares times of issue, which --pace {} does not keep",
+                pace.name()
+            ));
+        }
+        if self.error_share_max.is_nan() || self.error_share_max < 0.0 {
+            return refuse(format!(
+                "--error-share-max is {}; expected a share such as 0.04",
+                self.error_share_max
+            ));
+        }
+        Ok(ReplayOptions {
+            trace: self.trace.clone(),
+            selection: self.selection.options(),
+            requests: self.requests,
+            target: self.on.clone(),
+            beyond: self.beyond.kind(),
+            writes: match self.writes {
+                None => Writes::Refuse,
+                Some(WritesName::Skip) => Writes::Skip,
+                Some(WritesName::AsReads) => Writes::AsReads,
+                Some(WritesName::Overwrite) => Writes::Overwrite,
+            },
+            rules: Rules {
+                pace,
+                scale,
+                outstanding: self.outstanding.map(NonZeroU32::get),
+                batch: Duration::ZERO,
+            },
+            batch: self.batch,
+            buffered: self.buffered,
+            tolerated_errors: self.tolerate_errors,
+            log: self.log.clone(),
+            issue_error_max: self.issue_error_max,
+            error_share_max: self.error_share_max,
+        })
     }
 }

@@ -5,7 +5,7 @@ use crate::memory::peak_rss_mb;
 use crate::metrics;
 use crate::options::{Changes, Searching};
 use crate::output::{Failure, Output};
-use crate::replay;
+use crate::replay_decisions;
 use clap::{Args, ValueEnum};
 use fullstroke_fio::FioReport;
 use fullstroke_lab::{Borne, Most, MostRanking, Ran, Recipe, candidates, recipes, run};
@@ -66,7 +66,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     };
     let overrides = arguments.changes.overrides();
     if let Some(record) = &arguments.replay_decisions {
-        return replay::execute(stack, &overrides, record, output);
+        return replay_decisions::execute(stack, &overrides, record, output);
     }
     let jobs = arguments.jobs.or_else(|| available_parallelism().ok()).map_or(1, NonZeroUsize::get);
     if let Some(most) = arguments.searching.most(jobs) {

@@ -82,6 +82,16 @@ impl Default for Rules {
     }
 }
 
+impl Rules {
+    /// An arrival of the trace, scaled.
+    pub fn scaled(&self, arrival: Time) -> Time {
+        if self.scale == 1.0 {
+            return arrival;
+        }
+        Time::from_nanos((arrival.as_nanos() as f64 * self.scale).round() as u64)
+    }
+}
+
 /// A request of a trace, as far as its pace is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traced {
@@ -305,7 +315,7 @@ impl Dispatcher {
             return Turn::Waits;
         }
         match self.rules.pace {
-            Pace::Timing => Turn::At(self.batched(traced).unwrap_or(self.scaled(traced.arrival))),
+            Pace::Timing => Turn::At(self.batched(traced).unwrap_or(self.rules.scaled(traced.arrival))),
             Pace::Load if self.outstanding == required => Turn::At(self.balanced(now, traced)),
             // That fewer are outstanding than in the trace is said to be rare (section 6.6.2),
             // and no rule is given: what is late already goes at once.
@@ -340,13 +350,6 @@ impl Dispatcher {
             // From when that one was to go, so that what a real clock is late by does not add up.
             _ => previous.due + gap,
         }
-    }
-
-    fn scaled(&self, arrival: Time) -> Time {
-        if self.rules.scale == 1.0 {
-            return arrival;
-        }
-        Time::from_nanos((arrival.as_nanos() as f64 * self.rules.scale).round() as u64)
     }
 
     /// When a request goes that is issued together with the one before it.

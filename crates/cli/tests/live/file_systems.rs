@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// An export as a loop device. Dropping it takes everything apart again.
-struct Disk {
+pub struct Disk {
     fuse: Child,
     file: PathBuf,
     device: Option<String>,
@@ -21,7 +21,7 @@ struct Disk {
 
 impl Disk {
     /// `None`, with a word, where the host does not allow it.
-    fn of(server: &Server) -> Option<Disk> {
+    pub fn of(server: &Server) -> Option<Disk> {
         let file = server.place().path("file");
         fs::write(&file, "").unwrap();
         let fuse = command("nbdfuse").arg(&file).arg(server.uri()).spawn().unwrap();
@@ -44,17 +44,17 @@ impl Disk {
         Some(disk)
     }
 
-    fn device(&self) -> &str {
+    pub fn device(&self) -> &str {
         self.device.as_deref().unwrap()
     }
 
-    fn mount(&mut self, at: &Path) {
+    pub fn mount(&mut self, at: &Path) {
         fs::create_dir_all(at).unwrap();
         output("mount", &[self.device(), &text(at)]);
         self.mounted = Some(at.to_owned());
     }
 
-    fn unmount(&mut self) {
+    pub fn unmount(&mut self) {
         if let Some(at) = self.mounted.take() {
             // Programs that other tests start meanwhile hold its files until they run.
             let begun = Instant::now();

@@ -20,6 +20,7 @@
 //! | `ends.rs` | how servers end, and why they do not begin |
 //! | `mends.rs` | redundancy that is wrong, after kills and by itself |
 //! | `metrics.rs` | counts that agree with what clients did |
+//! | `replay.rs` | traces replayed on files and on served arrays |
 //! | `top.rs` | the screen of a running server, and the end of its terminal |
 //!
 //! Tests that need a program which is not installed say so and pass.
@@ -39,6 +40,7 @@ mod metrics;
 mod pattern;
 mod programs;
 mod record;
+mod replay;
 mod server;
 mod stacks;
 mod timing;

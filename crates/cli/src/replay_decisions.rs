@@ -1,0 +1,37 @@
+//! `fullstroke run --replay-decisions`: a live run, decided again.
+
+use crate::output::{Failure, Output};
+use fullstroke_live::{Verdict, replay_decisions};
+use fullstroke_stack::{Overrides, Stack};
+use std::path::Path;
+
+/// Feeds a record of `serve` to the virtual clock and requires the same
+/// decisions in the same order.
+pub(crate) fn execute(
+    stack: &Path,
+    overrides: &Overrides,
+    record: &Path,
+    output: &Output,
+) -> Result<(), Failure> {
+    let stack = Stack::load_for_clients(stack, overrides).map_err(Failure::input)?;
+    let verdict = replay_decisions(&stack, record).map_err(Failure::input)?;
+    output.show(&verdict, describe(&verdict))?;
+    if verdict.alike == verdict.requests { Ok(()) } else { Err(Failure::Checks) }
+}
+
+fn describe(verdict: &Verdict) -> String {
+    let Verdict { requests, orders, alike, .. } = verdict;
+    let given = if *orders == 0 { String::new() } else { format!(" and {orders} orders to members") };
+    match &verdict.first_difference {
+        None => format!("the same decisions in the same order for all {requests} requests{given}"),
+        Some(difference) => format!(
+            "{alike} of {requests} requests{given} were decided alike; the first that was not is request {}: \
+             recorded as number {} to finish, at {} ns; replayed as number {}, at {} ns",
+            difference.request,
+            difference.completion[0],
+            difference.finished_ns[0],
+            difference.completion[1],
+            difference.finished_ns[1],
+        ),
+    }
+}

@@ -1,0 +1,151 @@
+//! Traces replayed on files and on served arrays. Nothing is said of how late a request may be: that is
+//! the host's.
+
+use crate::common::{fullstroke, refused};
+use crate::file_systems::Disk;
+use crate::programs::{installed, output};
+use crate::server::{Place, text};
+use crate::stacks::{DISK, RAID5};
+use fullstroke_trace::{Options, TraceReader};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Pairs of reads of 4 KiB, a pair each 3 ms, each taking 2 ms (MSR's columns count 100 ns): each second
+/// request found one outstanding.
+fn trace(folder: &Path, pairs: u64) -> String {
+    let row = |i: u64| {
+        let (time, start) = (1_000_000 + i / 2 * 30_000, i * 7919 % 4000 * 4096);
+        format!("{time},host,0,Read,{start},4096,20000\n")
+    };
+    let path = folder.join("trace.csv");
+    fs::write(&path, (0..2 * pairs).map(row).collect::<String>()).unwrap();
+    text(&path)
+}
+
+/// What is printed as JSON; `None`, with a word, where the kernel gives no ring.
+fn replayed(arguments: &[&str]) -> Option<Value> {
+    let output = fullstroke(&[&["replay", "--json"], arguments].concat());
+    let error = String::from_utf8(output.stderr).unwrap();
+    if error.contains("io_uring cannot be used here") {
+        eprintln!("skipped: {}", error.trim());
+        return None;
+    }
+    assert_eq!((output.status.code(), error.as_str()), (Some(0), ""), "{arguments:?}");
+    Some(serde_json::from_slice(&output.stdout).unwrap())
+}
+
+/// A file of 16 MiB to replay on. What is read past the page cache has to stand on a disk, which the
+/// folder for temporary files need not.
+fn file() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let file = folder.path().join("device");
+    fs::write(&file, vec![0x5a; 16 << 20]).unwrap();
+    (folder, file)
+}
+
+#[test]
+fn a_replay_says_what_was_issued_and_whether_it_was_faithful() {
+    let (folder, file) = file();
+    let (trace, file) = (trace(folder.path(), 100), text(&file));
+    let log = text(&folder.path().join("log.parquet"));
+    let Some(report) = replayed(&[&trace, "--on", &file, "--buffered", "--log", &log]) else { return };
+    assert_eq!((&report["requests"], &report["errors"]), (&200.into(), &0.into()));
+    assert_eq!(report["verdict"]["faithful"], false);
+    let says = report["verdict"]["says"].as_str().unwrap();
+    assert!(
+        says.starts_with("not faithful in time") && says.contains("the page cache stood before"),
+        "{says}"
+    );
+    assert_eq!(report["outstanding"]["trace_mean"], 0.5);
+    assert_eq!(report["operations"][0]["response_ms"].as_object().unwrap().len(), 5);
+    let mut reader = TraceReader::open(Path::new(&log), &Options::default()).unwrap();
+    assert_eq!(std::iter::from_fn(|| reader.next().unwrap()).count(), 200);
+    // By order alone nothing is promised, and by load it is another property.
+    let arguments = |pace| [trace.as_str(), "--on", &file, "--buffered", "--pace", pace];
+    let report = replayed(&arguments("as-fast")).unwrap();
+    assert_eq!(report["verdict"]["faithful"], Value::Null);
+    let report = replayed(&arguments("load")).unwrap();
+    assert!(report["verdict"]["says"].as_str().unwrap().contains("in load"));
+    assert!(report["outstanding"]["bias"].as_f64().unwrap() <= 0.0);
+}
+
+#[test]
+fn what_cannot_be_replayed_is_refused_with_its_name() {
+    let (folder, file) = file();
+    let (trace, file) = (trace(folder.path(), 2), text(&file));
+    for (arguments, said) in [
+        (vec![trace.as_str(), "--on", "/nowhere/sdx"], "`/nowhere/sdx`: No such file"),
+        (vec!["/nowhere/trace", "--on", &file], "/nowhere/trace"),
+        (vec![&trace, "--on", &file, "--outstanding", "3"], "--outstanding has no effect with --pace timing"),
+        (vec![&trace, "--on", &file, "--pace", "load", "--time-scale", "2"], "--time-scale has no effect"),
+        (vec![&trace, "--on", &file, "--pace", "load", "--fio"], "--fio compares times of issue"),
+        (vec![&trace, "--on", &file, "--time-scale", "0"], "expected a factor above 0"),
+    ] {
+        let error = refused(&[&["replay"], arguments.as_slice()].concat());
+        assert!(
+            error.contains(said) || error.contains("io_uring cannot be used here"),
+            "{arguments:?}: {error}"
+        );
+    }
+}
+
+#[test]
+fn a_served_array_is_replayed_on_and_written_to_with_the_word_alone_and_unmounted() {
+    if !installed(&["nbdfuse", "losetup", "fusermount3", "mount", "mkfs.ext4"]) {
+        return;
+    }
+    let place = Place::new(RAID5, 16);
+    let server = place.serve(&["--no-delay"]);
+    let Some(mut disk) = Disk::of(&server) else { return };
+    let device = disk.device().to_owned();
+    let trace = trace(&place.path("."), 50);
+    let Some(report) = replayed(&[&trace, "--on", &device, "--pace", "load"]) else { return };
+    assert_eq!(report["requests"], 100);
+    assert!(report["outstanding"]["bias"].as_f64().unwrap() <= 0.0);
+    let writes = place.name("writes.csv");
+    fs::write(&writes, "1000000,host,0,Write,8388608,4096,20000\n").unwrap();
+    let error = refused(&["replay", &writes, "--on", &device]);
+    assert!(error.contains("writes.csv") && error.contains("request 1 is a write"), "{error}");
+    output("mkfs.ext4", &["-q", &device]);
+    disk.mount(&place.path("mounted"));
+    let error = refused(&["replay", &writes, "--on", &device, "--writes", "overwrite"]);
+    assert!(error.contains("mounted") && error.contains("it is not written to"), "{error}");
+    let file = place.name("file");
+    let error = refused(&["replay", &writes, "--on", &file, "--writes", "overwrite"]);
+    assert!(error.contains(&format!("the loop device `{device}` stands on")), "{error}");
+    disk.unmount();
+    let report = replayed(&[&writes, "--on", &device, "--writes", "overwrite"]).unwrap();
+    assert_eq!((&report["requests"], &report["operations"][0]["operation"]), (&1.into(), &"write".into()));
+}
+
+#[test]
+fn a_device_whose_server_dies_ends_the_replay_with_the_request_that_failed() {
+    if !installed(&["nbdfuse", "losetup", "fusermount3"]) {
+        return;
+    }
+    let place = Place::new(DISK, 16);
+    let server = place.serve(&["--no-delay"]);
+    let Some(disk) = Disk::of(&server) else { return };
+    let device = disk.device().to_owned();
+    // It would take an hour; what is read is not yet in the page cache of the file below the device.
+    let row = |i: u64| format!("{},host,0,Read,{},4096,20000\n", 1_000_000 + i * 200_000, i % 4000 * 4096);
+    let trace = place.name("trace.csv");
+    fs::write(&trace, (0..180_000).map(row).collect::<String>()).unwrap();
+    if replayed(&[&trace, "--on", &device, "--requests", "1"]).is_none() {
+        return;
+    }
+    let killer = std::thread::spawn({
+        let id = server.id();
+        move || {
+            std::thread::sleep(std::time::Duration::from_millis(400));
+            rustix::process::kill_process(id, rustix::process::Signal::KILL).unwrap();
+        }
+    });
+    let error = refused(&["replay", &trace, "--on", &device]);
+    killer.join().unwrap();
+    assert!(
+        error.contains(&device) && error.contains("(read, sector") && error.contains("failed after"),
+        "{error}"
+    );
+}

@@ -1,0 +1,84 @@
+//! The trace, read by another thread while it is replayed.
+
+use crate::ReplayError;
+use crate::command::Command;
+use crate::prepared::Commands;
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::thread::Scope;
+
+/// Commands that are handed over at a time.
+const AT_ONCE: usize = 512;
+/// So many of these are read ahead, at most.
+const PORTIONS: usize = 128;
+
+type Portion = Result<Vec<Command>, ReplayError>;
+
+/// Commands that another thread reads.
+pub(crate) struct Ahead {
+    portions: Receiver<Portion>,
+    commands: std::vec::IntoIter<Command>,
+    /// How often the trace was not read in time.
+    pub(crate) waits: u64,
+}
+
+impl Ahead {
+    /// Begins to read.
+    pub(crate) fn start<'scope, 'env>(
+        scope: &'scope Scope<'scope, 'env>,
+        commands: Commands<'env>,
+    ) -> Result<Ahead, ReplayError>
+    where
+        'env: 'scope,
+    {
+        let (sender, portions) = sync_channel(PORTIONS);
+        scope.spawn(move || read(commands, &sender));
+        let mut ahead = Ahead { portions, commands: Vec::new().into_iter(), waits: 0 };
+        // The first requests are there before the clock begins.
+        ahead.take(true)?;
+        Ok(ahead)
+    }
+
+    /// The next command; `None` at the end.
+    pub(crate) fn next(&mut self) -> Result<Option<Command>, ReplayError> {
+        if self.commands.as_slice().is_empty() {
+            self.take(false)?;
+        }
+        Ok(self.commands.next())
+    }
+
+    fn take(&mut self, is_first: bool) -> Result<(), ReplayError> {
+        let portion = match self.portions.try_recv() {
+            Ok(portion) => Some(portion),
+            Err(TryRecvError::Disconnected) => None,
+            Err(TryRecvError::Empty) => {
+                self.waits += u64::from(!is_first);
+                self.portions.recv().ok()
+            }
+        };
+        if let Some(portion) = portion {
+            self.commands = portion?.into_iter();
+        }
+        Ok(())
+    }
+}
+
+/// Reads until the end, or until nobody listens any more.
+fn read(mut commands: Commands<'_>, sender: &SyncSender<Portion>) {
+    loop {
+        let portion = portion(&mut commands);
+        let is_last = portion.as_ref().map_or(true, |portion| portion.len() < AT_ONCE);
+        if sender.send(portion).is_err() || is_last {
+            return;
+        }
+    }
+}
+
+/// The next commands; fewer than usual at the end.
+fn portion(commands: &mut Commands<'_>) -> Portion {
+    let mut portion = Vec::with_capacity(AT_ONCE);
+    while portion.len() < AT_ONCE {
+        let Some(command) = commands.next()? else { break };
+        portion.push(command);
+    }
+    Ok(portion)
+}

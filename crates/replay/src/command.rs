@@ -1,0 +1,150 @@
+//! A request of the trace as the device's.
+
+use crate::Writes;
+use crate::target::Target;
+use fullstroke_contract::Operation;
+use fullstroke_trace::Record;
+use fullstroke_units::SECTOR_BYTES;
+
+/// What a device is asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    Read,
+    Write,
+    Flush,
+    Discard,
+}
+
+impl Action {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Action::Read => "read",
+            Action::Write => "write",
+            Action::Flush => "flush",
+            Action::Discard => "discard",
+        }
+    }
+
+    /// The same for logs.
+    pub(crate) fn operation(self) -> Operation {
+        match self {
+            Action::Read => Operation::Read,
+            Action::Write => Operation::Write,
+            Action::Flush => Operation::Flush,
+            Action::Discard => Operation::Discard,
+        }
+    }
+}
+
+/// One request, as it is issued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Command {
+    pub(crate) action: Action,
+    /// The first byte; aligned.
+    pub(crate) start: u64,
+    /// 0 for a flush.
+    pub(crate) bytes: u64,
+    pub(crate) record: Record,
+}
+
+/// What becomes of a request of the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Issue(Command),
+    LeaveOut,
+    Forbid,
+}
+
+/// What becomes of `record`, which lies within the target's capacity.
+pub(crate) fn fate(record: Record, writes: Writes, target: &Target) -> Fate {
+    let action = match (record.operation, writes) {
+        (Operation::Read, _) => Action::Read,
+        (Operation::Write, Writes::Overwrite) => Action::Write,
+        (Operation::Write, Writes::AsReads) => Action::Read,
+        (Operation::Discard, Writes::Overwrite) => Action::Discard,
+        // A flush changes nothing; it belongs to the writes that it follows.
+        (Operation::Flush, Writes::Overwrite | Writes::AsReads) => Action::Flush,
+        (Operation::Write | Operation::Discard, Writes::Refuse) => return Fate::Forbid,
+        // Standbys and starts are a disk's own, and no block device carries them out.
+        _ => return Fate::LeaveOut,
+    };
+    let (start, bytes) = aligned(&record, target);
+    Fate::Issue(Command { action, start, bytes, record })
+}
+
+/// The record's bytes, to the alignment around them.
+fn aligned(record: &Record, target: &Target) -> (u64, u64) {
+    if record.operation.is_of_all() {
+        return (0, 0);
+    }
+    let unit = target.alignment_bytes;
+    let start = record.extent.start.0 * SECTOR_BYTES / unit * unit;
+    let end = (record.extent.end().0 * SECTOR_BYTES).next_multiple_of(unit);
+    (start, end - start)
+}
+
+impl Command {
+    /// Whether more is touched than the trace says, because of the alignment.
+    pub(crate) fn is_widened(&self) -> bool {
+        self.bytes > self.record.extent.sectors.bytes().0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullstroke_contract::Extent;
+    use fullstroke_units::{Sectors, Time};
+
+    fn target(alignment_bytes: u64) -> Target {
+        let file = std::fs::File::open("/dev/null").unwrap();
+        Target { file, name: "target".into(), capacity: Sectors(1 << 20), alignment_bytes }
+    }
+
+    fn record(operation: Operation, start: u64, sectors: u64) -> Record {
+        let extent = Extent::new(start, sectors);
+        Record {
+            arrival: Time::ZERO,
+            operation,
+            extent,
+            device: 0,
+            process: 0,
+            issued: None,
+            completed: None,
+        }
+    }
+
+    fn issued(record: Record, writes: Writes, target: &Target) -> Option<Command> {
+        match fate(record, writes, target) {
+            Fate::Issue(command) => Some(command),
+            Fate::LeaveOut | Fate::Forbid => None,
+        }
+    }
+
+    #[test]
+    fn nothing_is_changed_without_the_word() {
+        let target = target(512);
+        for operation in [Operation::Write, Operation::Discard] {
+            assert_eq!(fate(record(operation, 8, 8), Writes::Refuse, &target), Fate::Forbid);
+            for writes in [Writes::Skip, Writes::AsReads] {
+                let action = issued(record(operation, 8, 8), writes, &target).map(|command| command.action);
+                assert!(action.is_none_or(|action| action == Action::Read), "{operation:?} {writes:?}");
+            }
+        }
+        let written = issued(record(Operation::Write, 8, 8), Writes::Overwrite, &target).unwrap();
+        assert_eq!((written.action, written.start, written.bytes), (Action::Write, 4096, 4096));
+    }
+
+    #[test]
+    fn a_request_is_widened_to_the_devices_blocks() {
+        let read = |start, sectors, alignment| {
+            let command =
+                issued(record(Operation::Read, start, sectors), Writes::Refuse, &target(alignment)).unwrap();
+            (command.start, command.bytes, command.is_widened())
+        };
+        assert_eq!(read(9, 3, 512), (4608, 1536, false));
+        assert_eq!(read(9, 3, 4096), (4096, 4096, true));
+        assert_eq!(read(7, 2, 4096), (0, 8192, true));
+        assert_eq!(read(8, 8, 4096), (4096, 4096, false));
+    }
+}

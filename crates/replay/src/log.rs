@@ -1,0 +1,81 @@
+//! The replay as a trace in the native format, written by another thread.
+
+use crate::ReplayError;
+use crate::command::Command;
+use fullstroke_contract::Extent;
+use fullstroke_trace::{OUTPUTS, Record, TraceError, TraceWriter};
+use fullstroke_units::{SECTOR_BYTES, Time};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{Scope, ScopedJoinHandle};
+
+/// Records that are handed over at a time, so that the other thread is seldom woken.
+const AT_ONCE: usize = 256;
+
+type Numbered = (u64, Record);
+
+/// Keeps what was issued and when it completed.
+pub(crate) struct Log<'scope> {
+    sender: Sender<Vec<Numbered>>,
+    portion: Vec<Numbered>,
+    writer: ScopedJoinHandle<'scope, Result<(), TraceError>>,
+}
+
+impl<'scope> Log<'scope> {
+    pub(crate) fn start(scope: &'scope Scope<'scope, '_>, path: &Path) -> Result<Log<'scope>, ReplayError> {
+        let Some(native) = OUTPUTS.iter().find(|output| output.name == "native") else {
+            unreachable!("the native format can be written")
+        };
+        let writer = TraceWriter::create(native, path)?;
+        let (sender, portions) = channel();
+        let writer = scope.spawn(move || write(writer, &portions));
+        Ok(Log { sender, portion: Vec::with_capacity(AT_ONCE), writer })
+    }
+
+    /// Request `number` was issued and completed.
+    pub(crate) fn add(&mut self, number: u64, command: &Command, issued: Time, completed: Time) {
+        let extent = Extent::new(command.start / SECTOR_BYTES, command.bytes / SECTOR_BYTES);
+        let record = Record {
+            arrival: issued,
+            operation: command.action.operation(),
+            extent,
+            issued: None,
+            completed: Some(completed),
+            ..command.record
+        };
+        self.portion.push((number, record));
+        if self.portion.len() == AT_ONCE {
+            self.hand_over();
+        }
+    }
+
+    fn hand_over(&mut self) {
+        // A writer that has failed says so at the end.
+        let _ = self.sender.send(std::mem::replace(&mut self.portion, Vec::with_capacity(AT_ONCE)));
+    }
+
+    /// Puts the file in its place.
+    pub(crate) fn finish(mut self) -> Result<(), ReplayError> {
+        self.hand_over();
+        let Log { sender, writer, .. } = self;
+        drop(sender);
+        writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        Ok(())
+    }
+}
+
+/// Writes records in the order of their numbers, though they complete in another.
+fn write(mut writer: TraceWriter, portions: &Receiver<Vec<Numbered>>) -> Result<(), TraceError> {
+    let (mut early, mut next) = (BTreeMap::new(), 1);
+    for portion in portions {
+        early.extend(portion);
+        while let Some(record) = early.remove(&next) {
+            writer.write(&record)?;
+            next += 1;
+        }
+    }
+    // What follows a request that failed.
+    early.values().try_for_each(|record| writer.write(record).map(drop))?;
+    writer.finish()
+}

@@ -1,0 +1,54 @@
+//! What is replayed, where, and how.
+
+use fullstroke_trace::{Beyond, Options};
+use fullstroke_units::Duration;
+use fullstroke_workload::pace::Rules;
+use std::path::PathBuf;
+
+/// What becomes of requests that would change the device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Writes {
+    /// One of them is an error, before anything is issued.
+    #[default]
+    Refuse,
+    /// They are left out, and counted.
+    Skip,
+    /// Writes read what they would have written over; discards are left out.
+    AsReads,
+    /// They are carried out: what stands on the device is lost.
+    Overwrite,
+}
+
+/// A replay.
+#[derive(Clone, Debug)]
+pub struct ReplayOptions {
+    /// The trace.
+    pub trace: PathBuf,
+    /// Which of its requests, and how they are read. Its scale of time is left at 1:
+    /// [`Rules::scale`] is the replay's.
+    pub selection: Options,
+    /// End after this many requests.
+    pub requests: Option<u64>,
+    /// A block device or a file.
+    pub target: PathBuf,
+    /// What to do with addresses beyond it.
+    pub beyond: Beyond,
+    /// What to do with requests that change it.
+    pub writes: Writes,
+    /// When requests go.
+    pub rules: Rules,
+    /// Issue together what the ring could not issue apart, as calibrated (section 6.5 of
+    /// *Pro-active storage systems*).
+    pub batch: bool,
+    /// Through the page cache, for files that cannot be read past it.
+    pub buffered: bool,
+    /// Tolerate, and count, this many requests that fail.
+    pub tolerated_errors: u64,
+    /// Write the replay to this file, as a trace in the native format.
+    pub log: Option<PathBuf>,
+    /// A replay by timing is faithful if 99 of 100 requests are issued within this of their time.
+    pub issue_error_max: Duration,
+    /// It is faithful if what it keeps is off by no more than this share: of arrivals a second by
+    /// timing, of what is outstanding by load. The published bound is 0.04.
+    pub error_share_max: f64,
+}

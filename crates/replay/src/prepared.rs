@@ -1,0 +1,106 @@
+//! The trace, read once before it is replayed.
+
+use crate::command::{Command, Fate, fate};
+use crate::target::Target;
+use crate::{ReplayError, ReplayOptions};
+use fullstroke_trace::{Options, TraceReader};
+use fullstroke_units::{Duration, Time};
+use fullstroke_workload::pace::{NoCompletion, Pace};
+
+/// Reads the requests of a trace as commands for a target.
+pub(crate) struct Commands<'a> {
+    reader: TraceReader,
+    options: &'a ReplayOptions,
+    target: &'a Target,
+    left: u64,
+    seen: u64,
+    pub(crate) left_out: u64,
+}
+
+impl<'a> Commands<'a> {
+    pub(crate) fn open(options: &'a ReplayOptions, target: &'a Target) -> Result<Commands<'a>, ReplayError> {
+        let selection = Options {
+            capacity: Some(target.capacity),
+            beyond: options.beyond,
+            time_scale: 1.0,
+            ..options.selection.clone()
+        };
+        let reader = TraceReader::open(&options.trace, &selection)?;
+        let left = options.requests.unwrap_or(u64::MAX);
+        Ok(Commands { reader, options, target, left, seen: 0, left_out: 0 })
+    }
+
+    /// The next command; `None` at the end.
+    pub(crate) fn next(&mut self) -> Result<Option<Command>, ReplayError> {
+        while self.left > 0 {
+            let Some(record) = self.reader.next()? else { return Ok(None) };
+            self.seen += 1;
+            match fate(record, self.options.writes, self.target) {
+                Fate::Issue(command) => {
+                    self.left -= 1;
+                    return Ok(Some(command));
+                }
+                Fate::LeaveOut => self.left_out += 1,
+                Fate::Forbid => {
+                    return Err(ReplayError::Writes {
+                        file: self.reader.file().to_owned(),
+                        number: self.seen,
+                        operation: record.operation,
+                    });
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// What is known of a trace before it is replayed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Prepared {
+    /// Requests that will be issued.
+    pub requests: u64,
+    /// Requests that will not, as the options say.
+    pub left_out: u64,
+    /// Requests that touch more than the trace says, because the device's blocks are larger than
+    /// its sectors.
+    pub widened: u64,
+    /// Requests that follow the one before them sooner than the ring issues them.
+    pub below_issue_gap: u64,
+    /// From the first arrival to the last, unscaled.
+    pub span: Duration,
+    /// What is wrong with the trace.
+    pub notes: Vec<String>,
+}
+
+impl Prepared {
+    /// Reads the whole trace; what would stop its replay is an error here.
+    pub(crate) fn read(
+        options: &ReplayOptions,
+        target: &Target,
+        issue_gap: Duration,
+    ) -> Result<Prepared, ReplayError> {
+        let mut commands = Commands::open(options, target)?;
+        let mut prepared = Prepared::default();
+        let (mut first, mut last) = (None::<Time>, Time::ZERO);
+        while let Some(command) = commands.next()? {
+            prepared.requests += 1;
+            if options.rules.pace == Pace::Load && command.record.completed.is_none() {
+                let source = NoCompletion { number: commands.seen, pace: Pace::Load };
+                return Err(ReplayError::Completions { file: commands.reader.file().to_owned(), source });
+            }
+            prepared.widened += u64::from(command.is_widened());
+            let arrival = command.record.arrival;
+            let follows = first.is_some() && arrival.since(last) < issue_gap;
+            prepared.below_issue_gap += u64::from(follows);
+            prepared.span = arrival.since(*first.get_or_insert(arrival));
+            last = arrival;
+        }
+        prepared.left_out = commands.left_out;
+        prepared.notes = commands.reader.notes();
+        if prepared.requests == 0 {
+            let file = commands.reader.file().to_owned();
+            return Err(ReplayError::Nothing { file, skipped: prepared.left_out });
+        }
+        Ok(prepared)
+    }
+}

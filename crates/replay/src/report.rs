@@ -1,0 +1,354 @@
+//! What is said of a replay, and whether it may be called faithful.
+
+use crate::{Calibration, FioReport, Prepared, ReplayOptions};
+use fullstroke_workload::pace::{Outstanding, Pace};
+use hdrhistogram::Histogram;
+use serde::Serialize;
+use std::fmt;
+
+/// A distribution, in the unit of its field's name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Spread {
+    /// The mean.
+    pub mean: f64,
+    /// Half are no larger.
+    pub p50: f64,
+    /// 99 in 100 are no larger.
+    pub p99: f64,
+    /// 999 in 1000 are no larger.
+    pub p999: f64,
+    /// The largest.
+    pub max: f64,
+}
+
+impl Spread {
+    /// Of a histogram in nanoseconds; the unit has so many.
+    pub(crate) fn of(histogram: &Histogram<u64>, unit_ns: f64) -> Spread {
+        let at = |quantile| histogram.value_at_quantile(quantile) as f64 / unit_ns;
+        Spread {
+            mean: histogram.mean() / unit_ns,
+            p50: at(0.5),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: histogram.max() as f64 / unit_ns,
+        }
+    }
+}
+
+/// Requests of one kind.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OperationReport {
+    /// What they did.
+    pub operation: String,
+    /// How many.
+    pub requests: u64,
+    /// What they moved, in 10^6 bytes.
+    pub megabytes: f64,
+    /// From issue to completion.
+    pub response_ms: Spread,
+}
+
+/// What was outstanding when requests were issued, not counting them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct OutstandingReport {
+    /// In the trace, on average over requests.
+    pub trace_mean: f64,
+    /// Here.
+    pub mean: f64,
+    /// Nine requests in ten found no more than this, in the trace.
+    pub trace_p90: u64,
+    /// The same here.
+    pub p90: u64,
+    /// The mean difference of a request, without its sign.
+    pub error_mean: f64,
+    /// The same as a share of the trace's mean; absent where the trace never had any.
+    pub error_share: Option<f64>,
+    /// The largest difference of a request.
+    pub error_max: u64,
+    /// The mean difference with its sign: above 0 if there was more here.
+    pub bias: f64,
+    /// The area between the two distributions.
+    pub distance: f64,
+}
+
+impl From<Outstanding> for OutstandingReport {
+    fn from(found: Outstanding) -> OutstandingReport {
+        OutstandingReport {
+            trace_mean: found.trace_mean,
+            mean: found.mean,
+            trace_p90: found.trace_p90,
+            p90: found.p90,
+            error_mean: found.error_mean,
+            error_share: (found.trace_mean > 0.0).then(|| found.error_share()),
+            error_max: found.error_max,
+            bias: found.bias,
+            distance: found.distance,
+        }
+    }
+}
+
+/// Whether a replay kept what its pace is for.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verdict {
+    /// Whether it may be called faithful; `None` where the pace promises nothing that can be
+    /// measured.
+    pub faithful: Option<bool>,
+    /// In words.
+    pub says: String,
+}
+
+/// What came of a replay.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// The trace.
+    pub trace: String,
+    /// What it was replayed on.
+    pub target: String,
+    /// How large that is, in 10^9 bytes.
+    pub target_gb: f64,
+    /// What was kept of the trace.
+    pub pace: String,
+    /// What its times were multiplied by.
+    pub time_scale: f64,
+    /// Requests that were issued.
+    pub requests: u64,
+    /// Requests of the trace that were not, as the options say.
+    pub left_out: u64,
+    /// Requests that touched more than the trace says, because of the device's blocks.
+    pub widened: u64,
+    /// Requests that failed, and were tolerated.
+    pub errors: u64,
+    /// Whether it was ended before the end of the trace.
+    pub interrupted: bool,
+    /// From the first issue to the last.
+    pub duration_s: f64,
+    /// The same in the trace, scaled.
+    pub scheduled_s: f64,
+    /// From the instant at which a request was to go until it was handed to the kernel.
+    pub issue_error_us: Spread,
+    /// How much later requests were issued with each second that went by.
+    pub drift_us_per_s: f64,
+    /// How far arrivals in each second are from the trace's, as a share of these.
+    pub rate_error_share: f64,
+    /// How far the mean gap between requests in each second is from the trace's.
+    pub gap_error_us: f64,
+    /// The same as a share of the mean gap, on average over requests.
+    pub gap_error_share: f64,
+    /// What was outstanding; absent where the trace has no completions.
+    pub outstanding: Option<OutstandingReport>,
+    /// The kernel's time for a call that submits, which may hold several requests.
+    pub submission_us: Spread,
+    /// By kind of request.
+    pub operations: Vec<OperationReport>,
+    /// The mean gap at which the ring issues one by one, as calibrated.
+    pub issue_gap_us: f64,
+    /// Requests that follow the one before them sooner than that.
+    pub below_issue_gap: u64,
+    /// How long before an instant the replay began to spin.
+    pub spin_us: f64,
+    /// Whether it may be called faithful.
+    pub verdict: Verdict,
+    /// How it was carried out.
+    pub conditions: Vec<String>,
+    /// What is wrong with the trace, or was held up.
+    pub notes: Vec<String>,
+    /// fio on the same requests, if it was asked for.
+    pub fio: Option<FioReport>,
+}
+
+impl Report {
+    /// Fills in what was known beforehand.
+    pub(crate) fn begin(
+        options: &ReplayOptions,
+        target: &crate::target::Target,
+        prepared: &Prepared,
+        calibration: Calibration,
+    ) -> Report {
+        Report {
+            trace: options.trace.display().to_string(),
+            target: target.name.clone(),
+            target_gb: target.capacity.bytes().0 as f64 / 1e9,
+            pace: options.rules.pace.name().to_owned(),
+            time_scale: options.rules.scale,
+            requests: 0,
+            left_out: prepared.left_out,
+            widened: prepared.widened,
+            errors: 0,
+            interrupted: false,
+            duration_s: 0.0,
+            scheduled_s: 0.0,
+            issue_error_us: Spread::default(),
+            drift_us_per_s: 0.0,
+            rate_error_share: 0.0,
+            gap_error_us: 0.0,
+            gap_error_share: 0.0,
+            outstanding: None,
+            submission_us: Spread::default(),
+            operations: Vec::new(),
+            issue_gap_us: calibration.issue_gap.as_nanos() as f64 / 1e3,
+            below_issue_gap: prepared.below_issue_gap,
+            spin_us: calibration.spin.as_nanos() as f64 / 1e3,
+            verdict: Verdict { faithful: None, says: String::new() },
+            conditions: Vec::new(),
+            notes: prepared.notes.clone(),
+            fio: None,
+        }
+    }
+
+    /// Whether what the pace is for was kept.
+    pub(crate) fn judge(&self, options: &ReplayOptions) -> Verdict {
+        let mut lacks = Vec::new();
+        match options.rules.pace {
+            Pace::Timing => self.judge_timing(options, &mut lacks),
+            Pace::Load => self.judge_load(options, &mut lacks),
+            Pace::AsFast | Pace::Closed => {
+                let says =
+                    "by order alone: nothing is said of the trace's times and load, and response times are \
+                            those of another load"
+                        .to_owned();
+                return Verdict { faithful: None, says };
+            }
+        }
+        let flaws = [
+            (options.buffered, "the page cache stood before the device".to_owned()),
+            (self.interrupted, "it was ended before the trace was".to_owned()),
+            (self.errors > 0, format!("{} requests failed", self.errors)),
+        ];
+        lacks.extend(flaws.into_iter().filter_map(|(is_so, flaw)| is_so.then_some(flaw)));
+        let kept = self.kept(options);
+        if lacks.is_empty() {
+            return Verdict { faithful: Some(true), says: format!("faithful in {kept}") };
+        }
+        Verdict { faithful: Some(false), says: format!("not faithful in {kept}: {}", lacks.join("; ")) }
+    }
+
+    /// What is promised, with its bounds.
+    fn kept(&self, options: &ReplayOptions) -> String {
+        let percent = options.error_share_max * 100.0;
+        let of = if self.left_out > 0 { " of the requests that were not left out" } else { "" };
+        match options.rules.pace {
+            Pace::Load => format!("load{of} (outstanding within {percent} % of the trace's)"),
+            _ => format!(
+                "time{of} (99 of 100 issued within {} of their time, rates and gaps of each second within {percent} %)",
+                options.issue_error_max
+            ),
+        }
+    }
+
+    fn judge_timing(&self, options: &ReplayOptions, lacks: &mut Vec<String>) {
+        let bound_us = options.issue_error_max.as_nanos() as f64 / 1e3;
+        let most = options.error_share_max;
+        let drift_us = self.drift_us_per_s * self.duration_s;
+        let flaws = [
+            (
+                self.issue_error_us.p99 > bound_us,
+                format!("99 of 100 within {:.1} us", self.issue_error_us.p99),
+            ),
+            (drift_us.abs() > bound_us, format!("it drifted by {drift_us:.0} us")),
+            (
+                self.rate_error_share > most,
+                format!("rates are off by {:.1} %", self.rate_error_share * 100.0),
+            ),
+            (self.gap_error_share > most, format!("gaps are off by {:.1} %", self.gap_error_share * 100.0)),
+        ];
+        lacks.extend(flaws.into_iter().filter_map(|(is_so, flaw)| is_so.then_some(flaw)));
+    }
+
+    fn judge_load(&self, options: &ReplayOptions, lacks: &mut Vec<String>) {
+        let Some(outstanding) = &self.outstanding else { return };
+        if outstanding.error_mean > options.error_share_max * outstanding.trace_mean {
+            lacks.push(format!(
+                "outstanding is off by {:.3} on average, the trace has {:.3}",
+                outstanding.error_mean, outstanding.trace_mean
+            ));
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Report { trace, target, pace, requests, .. } = self;
+        writeln!(f, "{trace} on {target} ({:.1} GB), by {pace}: {requests} requests\n", self.target_gb)?;
+        let stretch = (self.duration_s / self.scheduled_s - 1.0) * 100.0;
+        write!(f, " duration     {:.3} s; the trace {:.3} s", self.duration_s, self.scheduled_s)?;
+        if self.scheduled_s > 0.0 {
+            write!(f, " ({stretch:+.3} %)")?;
+        }
+        if self.time_scale != 1.0 {
+            write!(f, ", scaled by {}", self.time_scale)?;
+        }
+        writeln!(f)?;
+        for (count, what) in [
+            (self.left_out, "requests were left out"),
+            (self.widened, "requests touched whole blocks around what the trace says"),
+            (self.errors, "requests failed, and were tolerated"),
+        ] {
+            if count > 0 {
+                writeln!(f, "              {count} {what}")?;
+            }
+        }
+        writeln!(f, " drift        {:+.3} us a second", self.drift_us_per_s)?;
+        writeln!(
+            f,
+            " rate         off by {:.2} % in each second; gaps by {:.1} us, {:.2} %",
+            self.rate_error_share * 100.0,
+            self.gap_error_us,
+            self.gap_error_share * 100.0
+        )?;
+        match &self.outstanding {
+            None => writeln!(f, " outstanding  not known of the trace, which has no completions")?,
+            Some(found) => writeln!(f, " outstanding  {found}")?,
+        }
+        writeln!(f, "\n{:27}      mean       p50       p99     p99.9       max", "")?;
+        let spread = |f: &mut fmt::Formatter<'_>, name: &str, spread: &Spread| {
+            let Spread { mean, p50, p99, p999, max } = spread;
+            writeln!(f, " {name:26}{mean:>10.3}{p50:>10.3}{p99:>10.3}{p999:>10.3}{max:>10.3}")
+        };
+        spread(f, "issue error us", &self.issue_error_us)?;
+        spread(f, "submission us", &self.submission_us)?;
+        for operation in &self.operations {
+            spread(
+                f,
+                &format!("{} ms ({})", operation.operation, operation.requests),
+                &operation.response_ms,
+            )?;
+        }
+        writeln!(f)?;
+        for condition in &self.conditions {
+            writeln!(f, " {condition}")?;
+        }
+        for note in &self.notes {
+            writeln!(f, " note: {note}")?;
+        }
+        write!(f, "\n{}", self.verdict.says)?;
+        self.fio.as_ref().map_or(Ok(()), |fio| write!(f, "\n\n{fio}"))
+    }
+}
+
+impl fmt::Display for OutstandingReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let OutstandingReport { mean, p90, trace_mean, trace_p90, error_mean, error_max, .. } = self;
+        write!(f, "{mean:.3} (nine in ten up to {p90}); the trace {trace_mean:.3} ({trace_p90}): off by ")?;
+        write!(f, "{error_mean:.3} a request")?;
+        if let Some(share) = self.error_share {
+            write!(f, ", {:.1} %", share * 100.0)?;
+        }
+        write!(f, ", at most {error_max}")
+    }
+}
+
+impl fmt::Display for FioReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let FioReport { version, requests, duration_s, scheduled_s, issue_error_us: error, .. } = self;
+        let stretch = (duration_s / scheduled_s - 1.0) * 100.0;
+        write!(
+            f,
+            "{version} on the same requests, of which its log has {requests}: {duration_s:.3} s ({stretch:+.3} %), drift {:+.0} us a second; \
+             late, to a millisecond, by {:.1} ms (median), {:.1} (99 in 100), {:.1} (most)",
+            self.drift_us_per_s,
+            error.p50 / 1e3,
+            error.p99 / 1e3,
+            error.max / 1e3
+        )
+    }
+}

@@ -1,0 +1,267 @@
+//! What is measured while a trace is replayed.
+
+use crate::command::Action;
+use crate::report::{OperationReport, Spread};
+use fullstroke_units::{Duration, Time};
+use hdrhistogram::Histogram;
+
+/// Longer spans are told as this: an hour.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// Counts over a whole replay, in memory that grows by a few bytes a second of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Tally {
+    pub(crate) issued: u64,
+    issue_error: Histogram<u64>,
+    submission: Histogram<u64>,
+    responses: [Responses; 4],
+    line: Line,
+    seconds: Seconds,
+    gaps: Gaps,
+    first: Option<Instants>,
+    last: Option<Instants>,
+}
+
+/// When a request came by the schedule, and when it was issued.
+#[derive(Clone, Copy, Debug)]
+struct Instants {
+    schedule: Time,
+    issued: Time,
+}
+
+#[derive(Clone, Debug)]
+struct Responses {
+    histogram: Histogram<u64>,
+    bytes: u64,
+}
+
+/// A straight line by least squares through (seconds, nanoseconds).
+#[derive(Clone, Copy, Debug, Default)]
+struct Line {
+    count: f64,
+    x: f64,
+    y: f64,
+    xx: f64,
+    xy: f64,
+}
+
+/// Requests in each second, by the schedule and as issued.
+#[derive(Clone, Debug, Default)]
+struct Seconds(Vec<[u32; 2]>);
+
+/// Gaps between requests, gathered by the second of the schedule.
+#[derive(Clone, Copy, Debug, Default)]
+struct Gaps {
+    second: u64,
+    count: u64,
+    /// Issued less scheduled, of this second.
+    excess_ns: i64,
+    seconds: u64,
+    error_us: f64,
+    weighted_ns: f64,
+    scheduled_ns: f64,
+}
+
+fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("the bounds are constants, and valid")
+}
+
+impl Tally {
+    pub(crate) fn new() -> Tally {
+        let responses = || Responses { histogram: histogram(), bytes: 0 };
+        Tally {
+            issued: 0,
+            issue_error: histogram(),
+            submission: histogram(),
+            responses: std::array::from_fn(|_| responses()),
+            line: Line::default(),
+            seconds: Seconds::default(),
+            gaps: Gaps::default(),
+            first: None,
+            last: None,
+        }
+    }
+
+    /// A request was to go at `due`, and at `schedule` if the trace's times are the measure; it
+    /// went at `issued`.
+    pub(crate) fn issued(&mut self, due: Time, schedule: Time, issued: Time) {
+        let late_ns = issued.saturating_since(due).as_nanos();
+        self.issued += 1;
+        self.issue_error.saturating_record(late_ns);
+        self.line.add(due.as_nanos() as f64 / 1e9, late_ns as f64);
+        self.seconds.add(schedule, issued);
+        let instants = Instants { schedule, issued };
+        if let Some(last) = self.last {
+            self.gaps.add(last, instants);
+        }
+        self.first.get_or_insert(instants);
+        self.last = Some(instants);
+    }
+
+    /// A call that handed requests to the kernel took so long.
+    pub(crate) fn submitted(&mut self, took: Duration) {
+        self.submission.saturating_record(took.as_nanos());
+    }
+
+    pub(crate) fn completed(&mut self, action: Action, bytes: u64, response: Duration) {
+        let responses = &mut self.responses[action as usize];
+        responses.histogram.saturating_record(response.as_nanos());
+        responses.bytes += bytes;
+    }
+
+    /// How late requests were issued.
+    pub(crate) fn issue_error_us(&self) -> Spread {
+        Spread::of(&self.issue_error, 1e3)
+    }
+
+    pub(crate) fn submission_us(&self) -> Spread {
+        Spread::of(&self.submission, 1e3)
+    }
+
+    /// How much later requests are issued with each second that goes by, in microseconds.
+    pub(crate) fn drift_us_per_s(&self) -> f64 {
+        self.line.slope() / 1e3
+    }
+
+    /// From the first issue to the last.
+    pub(crate) fn span(&self) -> Duration {
+        self.first.zip(self.last).map_or(Duration::ZERO, |(first, last)| last.issued.since(first.issued))
+    }
+
+    /// The same by the schedule.
+    pub(crate) fn scheduled_span(&self) -> Duration {
+        self.first.zip(self.last).map_or(Duration::ZERO, |(first, last)| last.schedule.since(first.schedule))
+    }
+
+    /// How far arrivals in each second are from the schedule's, as a share of these.
+    pub(crate) fn rate_error_share(&self) -> f64 {
+        self.seconds.error_share()
+    }
+
+    /// How far the mean gap of each second is from the schedule's: on average over seconds in
+    /// microseconds, and on average over requests as a share of the mean gap.
+    pub(crate) fn gap_error(&self) -> (f64, f64) {
+        self.gaps.closed().error()
+    }
+
+    pub(crate) fn operations(&self) -> Vec<OperationReport> {
+        let report = |action: Action| {
+            let Responses { histogram, bytes } = &self.responses[action as usize];
+            OperationReport {
+                operation: action.name().to_owned(),
+                requests: histogram.len(),
+                megabytes: *bytes as f64 / 1e6,
+                response_ms: Spread::of(histogram, 1e6),
+            }
+        };
+        let actions = [Action::Read, Action::Write, Action::Flush, Action::Discard];
+        actions.map(report).into_iter().filter(|report| report.requests > 0).collect()
+    }
+}
+
+impl Line {
+    fn add(&mut self, x: f64, y: f64) {
+        self.count += 1.0;
+        self.x += x;
+        self.y += y;
+        self.xx += x * x;
+        self.xy += x * y;
+    }
+
+    fn slope(&self) -> f64 {
+        let spread = self.count * self.xx - self.x * self.x;
+        if spread > 0.0 { (self.count * self.xy - self.x * self.y) / spread } else { 0.0 }
+    }
+}
+
+impl Seconds {
+    fn add(&mut self, schedule: Time, issued: Time) {
+        for (column, at) in [schedule, issued].into_iter().enumerate() {
+            let second = (at.as_nanos() / SECOND_NS) as usize;
+            if self.0.len() <= second {
+                self.0.resize(second + 1, [0; 2]);
+            }
+            self.0[second][column] += 1;
+        }
+    }
+
+    fn error_share(&self) -> f64 {
+        let scheduled: f64 = self.0.iter().map(|counts| f64::from(counts[0])).sum();
+        let error: f64 = self.0.iter().map(|counts| f64::from(counts[0].abs_diff(counts[1]))).sum();
+        error / scheduled
+    }
+}
+
+impl Gaps {
+    fn add(&mut self, last: Instants, next: Instants) {
+        let second = next.schedule.as_nanos() / SECOND_NS;
+        if second != self.second {
+            *self = Gaps { second, count: 0, excess_ns: 0, ..self.closed() };
+        }
+        let scheduled = next.schedule.since(last.schedule).as_nanos();
+        self.excess_ns += next.issued.since(last.issued).as_nanos() as i64 - scheduled as i64;
+        self.scheduled_ns += scheduled as f64;
+        self.count += 1;
+    }
+
+    /// With the present second among the others.
+    fn closed(mut self) -> Gaps {
+        if self.count > 0 {
+            self.seconds += 1;
+            let excess = self.excess_ns.unsigned_abs() as f64;
+            self.error_us += excess / self.count as f64 / 1e3;
+            self.weighted_ns += excess;
+        }
+        self
+    }
+
+    fn error(&self) -> (f64, f64) {
+        let share = if self.scheduled_ns > 0.0 { self.weighted_ns / self.scheduled_ns } else { 0.0 };
+        (self.error_us / (self.seconds.max(1)) as f64, share)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(us: u64) -> Time {
+        Time::ZERO + Duration::from_micros(us)
+    }
+
+    /// 10,000 requests, 1 ms apart, request `i` late by `late_us(i)`.
+    fn tally(late_us: impl Fn(u64) -> u64) -> Tally {
+        let mut tally = Tally::new();
+        (0..10_000).for_each(|i| tally.issued(at(i * 1000), at(i * 1000), at(i * 1000 + late_us(i))));
+        tally
+    }
+
+    #[test]
+    fn what_is_late_by_a_constant_does_not_drift() {
+        let tally = tally(|_| 7);
+        assert!(tally.drift_us_per_s().abs() < 1e-6, "{}", tally.drift_us_per_s());
+        assert_eq!((tally.gap_error(), tally.rate_error_share()), ((0.0, 0.0), 0.0));
+        assert!((tally.issue_error_us().p50 - 7.0).abs() < 0.01);
+        assert_eq!(tally.span(), tally.scheduled_span());
+    }
+
+    #[test]
+    fn what_is_ever_later_drifts() {
+        // 5 % slower: 50 us later with each ms.
+        let tally = tally(|i| i * 50);
+        assert!((tally.drift_us_per_s() - 50_000.0).abs() < 1.0, "{}", tally.drift_us_per_s());
+        let (error_us, share) = tally.gap_error();
+        assert!((error_us - 50.0).abs() < 0.1 && (share - 0.05).abs() < 1e-6, "{error_us} {share}");
+        assert!((0.04..0.10).contains(&tally.rate_error_share()), "{}", tally.rate_error_share());
+        let stretch = tally.span().as_secs_f64() / tally.scheduled_span().as_secs_f64();
+        assert!((stretch - 1.05).abs() < 1e-6, "{stretch}");
+    }
+
+    #[test]
+    fn requests_that_go_in_another_second_are_told() {
+        // Every other second waits for a whole one, and is issued at its end.
+        let tally = tally(|i| if i / 1000 % 2 == 0 { 1_000_000 - i % 1000 * 1000 } else { 0 });
+        assert!(tally.rate_error_share() > 0.9, "{}", tally.rate_error_share());
+    }
+}

@@ -1,0 +1,215 @@
+//! Whole replays on small files, in real time; nothing is said of how long they take.
+
+use fullstroke_contract::{Extent, Operation};
+use fullstroke_replay::{ReplayError, ReplayOptions, Report, Writes, replay};
+use fullstroke_trace::{Beyond, OUTPUTS, Options, Record, TraceReader, TraceWriter};
+use fullstroke_units::{Duration, Time};
+use fullstroke_workload::pace::{Pace, Rules};
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const FILE_SECTORS: u64 = 8192;
+
+/// A folder with a file to replay on. It stands in the folder of the build, which is on a disk.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    /// `None` where files cannot be read past the page cache or the kernel gives no ring.
+    fn new() -> Option<Place> {
+        let place = Place(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
+        fs::write(place.file(), vec![0xa5; FILE_SECTORS as usize * 512]).unwrap();
+        let trace = place.trace("probe", &[read(0, 0, 8)]);
+        match replay(&place.options(trace), &AtomicBool::new(false)) {
+            Ok(_) => Some(place),
+            Err(error @ (ReplayError::Ring { .. } | ReplayError::Target { .. })) => {
+                eprintln!("skipped: {error}");
+                None
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.path().join("device")
+    }
+
+    fn trace(&self, name: &str, records: &[Record]) -> PathBuf {
+        let path = self.0.path().join(format!("{name}.parquet"));
+        let native = OUTPUTS.iter().find(|output| output.name == "native").unwrap();
+        let mut writer = TraceWriter::create(native, &path).unwrap();
+        records.iter().for_each(|record| assert!(writer.write(record).unwrap()));
+        writer.finish().unwrap();
+        path
+    }
+
+    fn options(&self, trace: PathBuf) -> ReplayOptions {
+        ReplayOptions {
+            trace,
+            selection: Options::default(),
+            requests: None,
+            target: self.file(),
+            beyond: Beyond::Reject,
+            writes: Writes::Refuse,
+            rules: Rules::default(),
+            batch: false,
+            buffered: false,
+            tolerated_errors: 0,
+            log: Some(self.0.path().join("log.parquet")),
+            issue_error_max: Duration::from_micros(100),
+            error_share_max: 0.04,
+        }
+    }
+
+    /// What the log says was replayed.
+    fn log(&self) -> Vec<Record> {
+        let mut reader = TraceReader::open(&self.0.path().join("log.parquet"), &Options::default()).unwrap();
+        std::iter::from_fn(|| reader.next().unwrap()).collect()
+    }
+}
+
+fn record(operation: Operation, arrival_us: u64, start: u64, sectors: u64) -> Record {
+    let arrival = Time::ZERO + Duration::from_micros(arrival_us);
+    let completed = Some(arrival + Duration::from_micros(300));
+    let extent = Extent::new(start, sectors);
+    Record { arrival, operation, extent, device: 0, process: 0, issued: None, completed }
+}
+
+fn read(arrival_us: u64, start: u64, sectors: u64) -> Record {
+    record(Operation::Read, arrival_us, start, sectors)
+}
+
+/// Reads all over the file: pairs, 200 us apart.
+fn scattered(count: u64) -> Vec<Record> {
+    (0..count).map(|i| read(i / 2 * 200, i * 1032 % (FILE_SECTORS - 8), 8)).collect()
+}
+
+fn run(options: &ReplayOptions) -> Report {
+    replay(options, &AtomicBool::new(false)).unwrap()
+}
+
+fn refused(options: &ReplayOptions) -> String {
+    replay(options, &AtomicBool::new(false)).unwrap_err().to_string()
+}
+
+#[test]
+fn every_request_is_issued_once_and_in_order_at_each_pace() {
+    let Some(place) = Place::new() else { return };
+    let records = scattered(3000);
+    let trace = place.trace("trace", &records);
+    for pace in Pace::ALL {
+        let outstanding = (pace == Pace::Closed).then_some(4);
+        let rules = Rules { pace, outstanding, ..Rules::default() };
+        let report = run(&ReplayOptions { rules, ..place.options(trace.clone()) });
+        assert_eq!((report.requests, report.errors, report.interrupted), (3000, 0, false), "{pace:?}");
+        let log = place.log();
+        let extents = |records: &[Record]| records.iter().map(|record| record.extent).collect::<Vec<_>>();
+        assert_eq!(extents(&log), extents(&records), "{pace:?}");
+        assert!(log.iter().all(|record| record.completed.unwrap() >= record.arrival));
+        if pace == Pace::Timing {
+            // The log begins with its first request, which may be late; so no more can be said of each.
+            let pairs = log.iter().zip(&records);
+            let earliest =
+                pairs.map(|(log, record)| log.arrival.as_nanos() as i64 - record.arrival.as_nanos() as i64);
+            assert!(earliest.min().unwrap() <= 0, "none is on time");
+            assert!(report.drift_us_per_s.abs() < 1e6);
+        }
+    }
+}
+
+#[test]
+fn by_load_never_more_are_outstanding_than_in_the_trace() {
+    let Some(place) = Place::new() else { return };
+    let rules = Rules { pace: Pace::Load, ..Rules::default() };
+    let report = run(&ReplayOptions { rules, ..place.options(place.trace("trace", &scattered(3000))) });
+    let found = report.outstanding.unwrap();
+    // All errors have one sign.
+    assert!((found.bias + found.error_mean).abs() < 1e-9, "{found:?}");
+    assert!(found.mean <= found.trace_mean, "{found:?}");
+}
+
+#[test]
+fn nothing_is_written_without_the_word_and_all_of_it_with_it() {
+    let Some(place) = Place::new() else { return };
+    let records = [
+        read(0, 0, 8),
+        record(Operation::Write, 100, 16, 8),
+        record(Operation::Flush, 200, 0, 0),
+        record(Operation::Discard, 300, 4096, 1024),
+    ];
+    let options = place.options(place.trace("trace", &records));
+    let error = refused(&options);
+    assert!(error.contains("request 2 is a write") && error.contains("overwrite"), "{error}");
+    for (writes, issued) in [(Writes::Skip, 1), (Writes::AsReads, 3)] {
+        let report = run(&ReplayOptions { writes, ..options.clone() });
+        assert_eq!((report.requests, report.left_out), (issued, 4 - issued));
+        assert!(fs::read(place.file()).unwrap().iter().all(|byte| *byte == 0xa5), "{writes:?}");
+    }
+    let report = run(&ReplayOptions { writes: Writes::Overwrite, ..options });
+    assert_eq!(report.requests, 4);
+    let bytes = fs::read(place.file()).unwrap();
+    let changed = |sector: usize| bytes[sector * 512..][..512].iter().any(|byte| *byte != 0xa5);
+    let sectors: Vec<usize> = (0..FILE_SECTORS as usize).filter(|sector| changed(*sector)).collect();
+    assert_eq!(sectors, (16..24).chain(4096..5120).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_device_that_is_too_small_is_told_before_anything_is_issued_or_mapped() {
+    let Some(place) = Place::new() else { return };
+    let records = [read(0, 0, 8), read(100, FILE_SECTORS + 16, 8)];
+    let options = place.options(place.trace("trace", &records));
+    let error = refused(&options);
+    assert!(error.contains("trace.parquet") && error.contains("8192"), "{error}");
+    run(&ReplayOptions { beyond: Beyond::Wrap, ..options });
+    assert_eq!(place.log()[1].extent, Extent::new(16, 8));
+}
+
+#[test]
+fn a_device_that_shrinks_under_the_replay_ends_it_with_the_request() {
+    let Some(place) = Place::new() else { return };
+    // Nothing but the shrinking ends this one: it would take an hour.
+    let records: Vec<Record> = (0..200_000).map(|i| read(i * 18_000, 4096, 8)).collect();
+    let options = place.options(place.trace("trace", &records));
+    let file = fs::OpenOptions::new().write(true).open(place.file()).unwrap();
+    let shrink = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        file.set_len(512).unwrap();
+    });
+    let error = refused(&options);
+    shrink.join().unwrap();
+    assert!(error.contains("(read, sector 4096, 4096 bytes) failed after"), "{error}");
+    assert!(error.contains("ends before the end of the request"), "{error}");
+}
+
+#[test]
+fn the_word_to_stop_leaves_what_there_is() {
+    let Some(place) = Place::new() else { return };
+    let records: Vec<Record> = (0..100_000).map(|i| read(i * 36_000, 0, 8)).collect();
+    let options = place.options(place.trace("trace", &records));
+    static STOP: AtomicBool = AtomicBool::new(false);
+    let word = std::thread::spawn(|| {
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        STOP.store(true, Ordering::Relaxed);
+    });
+    let report = replay(&options, &STOP).unwrap();
+    word.join().unwrap();
+    assert!(report.interrupted && report.requests < 100_000 && report.requests as usize == place.log().len());
+    assert_eq!(report.verdict.faithful, Some(false));
+    assert!(report.verdict.says.contains("ended before the trace"), "{}", report.verdict.says);
+}
+
+#[test]
+fn a_load_without_completions_and_a_trace_without_requests_are_refused() {
+    let Some(place) = Place::new() else { return };
+    let unknown = Record { completed: None, ..read(0, 0, 8) };
+    let rules = Rules { pace: Pace::Load, ..Rules::default() };
+    let trace = place.trace("trace", &[read(0, 0, 8), unknown]);
+    let error = refused(&ReplayOptions { rules, ..place.options(trace) });
+    assert!(
+        error.contains("trace.parquet") && error.contains("request 2 has no known completion"),
+        "{error}"
+    );
+    let trace = place.trace("writes", &[record(Operation::Write, 0, 0, 8)]);
+    let error = refused(&ReplayOptions { writes: Writes::Skip, ..place.options(trace) });
+    assert!(error.contains("no request is left") && error.contains("all 1"), "{error}");
+}
