@@ -61,7 +61,8 @@ impl Array {
     pub(crate) fn prepare(&mut self, operation: Operation, extent: Extent) -> Result<(), StoreError> {
         let request = Request { operation, extent, ..Request::default() };
         match self.layout.plan(&request, Below::NOTHING, &mut self.plan) {
-            Status::Done => Ok(()),
+            // Planning compares nothing.
+            Status::Done | Status::Differs => Ok(()),
             Status::Lost => Err(StoreError::Lost { extent }),
             Status::OutOfRange => Err(StoreError::OutOfRange { extent, capacity: self.layout.capacity() }),
         }

@@ -39,6 +39,9 @@ pub struct Hints {
     pub direct: bool,
     /// Force unit access: the write must be on the medium when it completes.
     pub force_unit_access: bool,
+    /// Whether a read is to be answered by the medium, whatever buffers hold, and compared
+    /// with what was written last: if it is not that, it ends as `Status::Differs`.
+    pub verify: bool,
     /// The stripe of the array above that the request belongs to.
     pub stripe: Option<u64>,
     /// How many requests wait at the member of that array which bounds all parts of
@@ -58,6 +61,7 @@ impl Default for Hints {
             synchronous: true,
             direct: false,
             force_unit_access: false,
+            verify: false,
             stripe: None,
             stripe_queue: 0,
         }

@@ -79,6 +79,8 @@ pub enum Status {
     /// Done.
     #[default]
     Done,
+    /// A read that [verifies](Hints::verify) has not found what was written last.
+    Differs,
     /// More members have failed than the redundancy covers.
     Lost,
     /// The extent lies (partly) outside the layer's address space.

@@ -281,6 +281,20 @@ impl Buffer {
         self.destaged.1.max(now)
     }
 
+    /// Makes a read of `extent` one that the medium has to answer: what of it is dirty is
+    /// written, and nothing of it is kept.
+    pub(crate) fn leave_to_medium(&mut self, now: Time, extent: Extent, waiting: bool, arm: &mut Arm) {
+        self.catch_up(now, waiting, arm);
+        let (start, end) = (extent.start.0, extent.end().0);
+        let mut dirty = false;
+        self.segments.update_overlapping(start, end, |_, segment| dirty |= segment.kind == Kind::Dirty);
+        if dirty {
+            self.flush(now, now, arm, &mut Access::default());
+        }
+        self.stop_fill(now);
+        self.segments.update_overlapping(start, end, |_, segment| segment.cut(start, end));
+    }
+
     /// What the buffer has of a read at `now`.
     pub(crate) fn look_up(&self, now: Time, extent: Extent, arm: &Arm) -> Lookup {
         let (start, end) = (extent.start.0, extent.end().0);

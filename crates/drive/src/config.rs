@@ -8,6 +8,7 @@ pub use buffer::{BufferConfig, ReadAhead};
 pub use electronics::{ElectronicsConfig, OverheadConfig, WriteDisconnectConfig};
 pub use queue::{FlushCommand, QueueConfig};
 
+use crate::faults::FaultsConfig;
 use fullstroke_contract::ConfigError;
 use fullstroke_units::{Duration, Sectors};
 use schemars::JsonSchema;
@@ -80,6 +81,9 @@ pub struct DriveConfig {
     /// always turn, and commands that ask for it cost nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power: Option<PowerConfig>,
+    /// Which writes go wrong and are reported as done; none unless said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub faults: Option<FaultsConfig>,
     /// What the vendor publishes, to hold the numbers above against.
     #[serde(default, skip_serializing_if = "is_default")]
     pub published: Published,
@@ -457,6 +461,7 @@ pub(crate) mod tests {
             queued_overhead_ms: 0.0,
             electronics: ElectronicsConfig::default(),
             buffer: None,
+            faults: None,
             queue: QueueConfig::default(),
             power: None,
             published: Published::default(),

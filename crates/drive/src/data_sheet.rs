@@ -122,6 +122,7 @@ impl DataSheet {
                 ..ElectronicsConfig::default()
             },
             buffer: Some(buffer(self.buffer.unwrap_or(BUFFER))),
+            faults: None,
             queue: QueueConfig {
                 depth: 32,
                 discipline: "satf".into(),

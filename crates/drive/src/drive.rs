@@ -10,6 +10,7 @@ use crate::arm::{Arm, Work};
 use crate::buffer::{Buffer, Lookup};
 use crate::config::{DriveConfig, FlushCommand, PowerConfig, milliseconds};
 use crate::electronics::{Before, Electronics};
+use crate::faults::Faults;
 use crate::geometry::Position;
 use crate::mechanics::{Access, Feed, Mechanics, Piece};
 use crate::queue::{ArmView, Choice, CommandQueue, Waiting};
@@ -80,6 +81,8 @@ pub struct Drive {
     bus_free: Time,
     idle_since: Time,
     own: Own,
+    /// What does not reach the medium, if writes go wrong.
+    faults: Option<Faults>,
     statistics: Statistics,
 }
 
@@ -142,7 +145,7 @@ impl Model {
             let spin_up = milliseconds("power.spin_up_ms", power.spin_up_ms)?;
             Ok((spin_up, milliseconds("power.spin_down_ms", power.spin_down_ms)?))
         };
-        Ok(Model {
+        let model = Model {
             power: config.power.as_ref().map(power).transpose()?,
             phase: Angle::ZERO,
             plain: config.buffer.is_none() && config.electronics == Default::default(),
@@ -151,7 +154,9 @@ impl Model {
             electronics,
             mechanics: Arc::new(mechanics),
             config: Arc::new(config),
-        })
+        };
+        model.faults()?;
+        Ok(model)
     }
 
     /// The same, of which platters are ahead by `phase` at time 0.
@@ -194,6 +199,21 @@ impl Model {
         Ok(Branch::drive_of_arms(Box::new(MultiActuator::new(arms.len(), share)), self.tracks(), arms))
     }
 
+    /// What goes wrong on it.
+    ///
+    /// # Errors
+    /// Names the key that cannot be; of a drive with several arms, that it cannot have
+    /// faults.
+    fn faults(&self) -> Result<Option<Faults>, ConfigError> {
+        let Some(faults) = &self.config.faults else { return Ok(None) };
+        if self.config.actuators != 1 {
+            let message = "the drive has several arms, each with addresses of its own; expected one arm";
+            return Err(ConfigError::new("faults", message));
+        }
+        let faults = Faults::new(faults, self.config.capacity_sectors);
+        faults.map(Some).map_err(|error| error.below("faults"))
+    }
+
     /// One arm of this model with all that belongs to it: heads at cylinder 0, surface 0, nothing queued.
     ///
     /// # Errors
@@ -227,6 +247,7 @@ impl Model {
             bus_free: Time::ZERO,
             idle_since: Time::ZERO,
             own: Own::Nothing,
+            faults: self.faults()?,
             statistics: Statistics::default(),
         })
     }
@@ -280,13 +301,22 @@ impl Drive {
         self.idle_since = service.finish;
         let Request { operation, extent, .. } = request;
         self.statistics.finished(service.finish, operation, extent.sectors, &service.breakdown);
-        out.complete(Completion {
-            id: request.id,
-            submitted,
-            finished: service.finish,
-            status: Status::Done,
-            breakdown: service.breakdown,
-        });
+        let status = self.outcome(&request);
+        let Service { finish: finished, breakdown, .. } = service;
+        out.complete(Completion { id: request.id, submitted, finished, status, breakdown });
+    }
+
+    /// What becomes of a request on a medium on which writes go wrong.
+    fn outcome(&mut self, request: &Request) -> Status {
+        let Some(faults) = &mut self.faults else { return Status::Done };
+        match request.operation {
+            Operation::Write => faults.write(request.extent),
+            Operation::Read if request.hints.verify && faults.differs(request.extent) => {
+                return Status::Differs;
+            }
+            _ => {}
+        }
+        Status::Done
     }
 
     /// Commands that the drive has accepted, the one in service included.
@@ -729,6 +759,10 @@ impl Node for Drive {
         self.own = Own::Nothing;
         self.statistics.arrived(now);
         let slot = self.slots.keep(Slot { request, submitted: now });
+        if let Some(buffer) = self.buffer.as_mut().filter(|_| request.hints.verify) {
+            let waiting = self.service.is_some() || !self.queue.is_empty();
+            buffer.leave_to_medium(now, request.extent, waiting, &mut self.arm);
+        }
         match request.operation {
             Operation::Discard => return self.discard(slot, now),
             Operation::Read | Operation::Write if self.pass_queue(slot, now) => return,
@@ -765,6 +799,7 @@ impl Node for Drive {
 
     fn count(&self, _: Time, counters: &mut Counters) {
         counters.drives.push(self.statistics());
+        counters.layers.extend(self.faults.as_ref().map(Faults::readings));
     }
 }
 

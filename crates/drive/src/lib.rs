@@ -28,6 +28,7 @@ mod config;
 mod data_sheet;
 mod drive;
 mod electronics;
+mod faults;
 mod geometry;
 mod mechanics;
 pub mod queue;
@@ -43,6 +44,7 @@ pub use config::{
 };
 pub use data_sheet::{DataSheet, sectors_of};
 pub use drive::{Drive, Model};
+pub use faults::{FaultAt, FaultKind, FaultsConfig};
 pub use geometry::{Geometry, Position, ZoneView};
 pub use mechanics::{Access, Feed, Head, Mechanics, Piece};
 pub use seek::SeekTable;

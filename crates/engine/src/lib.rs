@@ -147,7 +147,7 @@ impl<O: Observer> Observer for Booked<'_, O> {
     #[inline]
     fn finished(&mut self, finished: &Finished) {
         match finished.completion.status {
-            Status::Done => self.outcome.completed += 1,
+            Status::Done | Status::Differs => self.outcome.completed += 1,
             Status::Lost => self.outcome.lost += 1,
             Status::OutOfRange => self.outcome.out_of_range += 1,
         }

@@ -199,6 +199,7 @@ impl Touched {
 fn status_name(status: Status) -> &'static str {
     match status {
         Status::Done => "done",
+        Status::Differs => "differs",
         Status::Lost => "lost",
         Status::OutOfRange => "out-of-range",
     }

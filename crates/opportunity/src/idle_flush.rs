@@ -7,7 +7,7 @@
 use crate::quiet::{any, granule, some};
 use crate::{Opportunity, Seen, Site};
 use fullstroke_contract::registry::{Keys, read};
-use fullstroke_contract::{ConfigError, Request, Signal};
+use fullstroke_contract::{ConfigError, Request, Signal, Status};
 use fullstroke_units::{Bytes, Duration, Sectors, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -59,7 +59,7 @@ impl Opportunity for IdleFlush {
         false
     }
 
-    fn left(&mut self, _: Seen) {}
+    fn left(&mut self, _: Seen, _: &Request, _: Status) {}
 
     fn next_look(&self) -> Time {
         self.look

@@ -8,7 +8,7 @@
 use crate::quiet::{Asked, any, granule, some};
 use crate::{Opportunity, Seen, Site};
 use fullstroke_contract::registry::{Keys, read};
-use fullstroke_contract::{ConfigError, Request, Signal};
+use fullstroke_contract::{ConfigError, Request, Signal, Status};
 use fullstroke_units::{Bytes, Duration, Sectors, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -64,7 +64,7 @@ impl Opportunity for IdleFlushOn {
         false
     }
 
-    fn left(&mut self, seen: Seen) {
+    fn left(&mut self, seen: Seen, _: &Request, _: Status) {
         if self.came && seen.inside == 0 {
             self.look = self.look.min(seen.now);
         }
@@ -107,7 +107,7 @@ mod tests {
             let before = ends.len();
             ends.retain(|&end| end > ms);
             for gone in (ends.len()..before).rev() {
-                flush.left(Seen { now: at(ms), inside: gone as u32 });
+                flush.left(Seen { now: at(ms), inside: gone as u32 }, &Request::default(), Status::Done);
             }
             if reads.contains(&ms) {
                 ends.push(ms + 10);
@@ -152,7 +152,7 @@ mod tests {
         let write =
             Request { operation: Operation::Write, extent: Extent::new(0, 128), ..Request::default() };
         flush.arrived(Seen { now: at(121), inside: 1 }, &write);
-        flush.left(Seen { now: at(125), inside: 0 });
+        flush.left(Seen { now: at(125), inside: 0 }, &write, Status::Done);
         assert_eq!(flush.next_look(), at(125), "an answer");
         flush.arrived(Seen { now: at(125), inside: 1 }, &write);
         assert_eq!(flush.next_look(), at(245), "no answer");

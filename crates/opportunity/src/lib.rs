@@ -8,6 +8,7 @@
 
 mod idle_flush;
 mod idle_flush_on;
+mod idle_verify;
 mod quiet;
 mod track_push;
 mod watch;
@@ -15,7 +16,7 @@ mod watch;
 pub use watch::Watch;
 
 use fullstroke_contract::registry::{Entry, Keys, find, schema_of};
-use fullstroke_contract::{ConfigError, Request, Signal};
+use fullstroke_contract::{ConfigError, Extent, Operation, Request, Signal, Status};
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Bytes, Time};
 use std::sync::Arc;
@@ -40,8 +41,11 @@ pub trait Opportunity: Send {
     /// A request has come; it is counted as inside. Answers whether it has to wait above
     /// the array as long as the opportunity is [`holding`](Opportunity::holding).
     fn arrived(&mut self, seen: Seen, request: &Request) -> bool;
+    /// A request that waited because of what [`arrived`](Opportunity::arrived) answered goes
+    /// down.
+    fn released(&mut self, _request: &Request) {}
     /// A request has been answered; it is counted as inside no more.
-    fn left(&mut self, seen: Seen);
+    fn left(&mut self, seen: Seen, request: &Request, status: Status);
     /// Whether requests wait that it has said have to. It wants to look again as long as
     /// they do.
     fn holding(&self) -> bool {
@@ -51,6 +55,27 @@ pub trait Opportunity: Send {
     fn next_look(&self) -> Time;
     /// It looks, and says what there is to say.
     fn look(&mut self, seen: Seen, say: &mut dyn FnMut(Signal));
+    /// What it has the array do now: asked for after each look until there is nothing.
+    fn next_request(&mut self, _seen: Seen) -> Option<Own> {
+        None
+    }
+    /// The array has done it.
+    fn served(&mut self, _seen: Seen, _own: &Own, _status: Status) {}
+    /// What it has counted, by the names of `READINGS`.
+    fn readings(&self) -> Vec<(&'static str, f64)> {
+        Vec::new()
+    }
+}
+
+/// What an opportunity has the array do for itself. Nobody above hears of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Own {
+    /// To read, or to write what was written there last.
+    pub operation: Operation,
+    /// Where.
+    pub extent: Extent,
+    /// Whether what is read is compared with that.
+    pub verify: bool,
 }
 
 /// What an opportunity is built for.
@@ -60,6 +85,8 @@ pub struct Site {
     pub tracks: Result<Arc<Boundaries>, String>,
     /// The largest page cache above; nothing, if there is none.
     pub page_cache: Bytes,
+    /// Why what was written cannot be verified, if it cannot.
+    pub unverifiable: Option<&'static str>,
 }
 
 /// What an opportunity says.
@@ -69,6 +96,8 @@ pub enum Word {
     Pull,
     /// It offers what is in storage.
     Push,
+    /// Nothing.
+    Nothing,
 }
 
 /// Builds an opportunity from its keys.
@@ -88,6 +117,7 @@ pub struct Kind {
 pub const REGISTRY: &[Entry<Kind>] = &[
     Entry { name: "idle-flush", summary: idle_flush::SUMMARY, schema: schema_of::<idle_flush::Config>, build: Kind { build: idle_flush::build, word: Word::Pull } },
     Entry { name: "idle-flush-on", summary: idle_flush_on::SUMMARY, schema: schema_of::<idle_flush_on::Config>, build: Kind { build: idle_flush_on::build, word: Word::Pull } },
+    Entry { name: "idle-verify", summary: idle_verify::SUMMARY, schema: schema_of::<idle_verify::Config>, build: Kind { build: idle_verify::build, word: Word::Nothing } },
     Entry { name: "track-push", summary: track_push::SUMMARY, schema: schema_of::<track_push::Config>, build: Kind { build: track_push::build, word: Word::Push } },
 ];
 
@@ -127,14 +157,17 @@ mod testing {
     pub(crate) fn site() -> Site {
         let mut tracks = Builder::default();
         tracks.push_run(Sectors(80), 100).unwrap();
-        Site { tracks: Ok(Arc::new(tracks.finish("a test").unwrap())), page_cache: Bytes(1 << 20) }
+        Site {
+            tracks: Ok(Arc::new(tracks.finish("a test").unwrap())),
+            page_cache: Bytes(1 << 20),
+            unverifiable: None,
+        }
     }
 }
 
 #[cfg(test)]
 mod conformance {
     use super::*;
-    use fullstroke_contract::{Extent, Operation};
     use fullstroke_units::Duration;
     use proptest::prelude::*;
 
@@ -147,7 +180,11 @@ mod conformance {
             let until = now + Duration::from_nanos(gap);
             while opportunity.next_look() <= until {
                 let at = opportunity.next_look().max(now);
-                opportunity.look(Seen { now: at, inside: 0 }, &mut |_| pulls += 1);
+                let seen = Seen { now: at, inside: 0 };
+                opportunity.look(seen, &mut |_| pulls += 1);
+                while let Some(own) = opportunity.next_request(seen) {
+                    opportunity.served(seen, &own, Status::Done);
+                }
                 looks += 1;
                 assert!(opportunity.next_look() > at, "{name} looks again at once");
                 now = at;
@@ -156,7 +193,7 @@ mod conformance {
             let operation = if write { Operation::Write } else { Operation::Read };
             let request = Request { operation, extent: Extent::new(0, 8), ..Request::default() };
             opportunity.arrived(Seen { now, inside: 1 }, &request);
-            opportunity.left(Seen { now, inside: 0 });
+            opportunity.left(Seen { now, inside: 0 }, &request, Status::Done);
         }
         (pulls, looks)
     }

@@ -21,7 +21,7 @@ use self::recent::Recent;
 use crate::quiet::some;
 use crate::{Opportunity, Seen, Site};
 use fullstroke_contract::registry::{Keys, read};
-use fullstroke_contract::{ConfigError, Extent, Operation, Request, Signal};
+use fullstroke_contract::{ConfigError, Extent, Operation, Request, Signal, Status};
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Duration, Time};
 use schemars::JsonSchema;
@@ -191,7 +191,7 @@ impl Opportunity for TrackPush {
         self.blocked.is_some()
     }
 
-    fn left(&mut self, _: Seen) {}
+    fn left(&mut self, _: Seen, _: &Request, _: Status) {}
 
     fn holding(&self) -> bool {
         self.blocked.is_some()

@@ -1,29 +1,39 @@
 //! The node that watches.
 
-use crate::{Opportunity, Seen};
+use crate::{Opportunity, Own, Seen};
 use fullstroke_contract::{
-    Completion, Counters, Cx, Gauge, LayerReadings, Node, Port, Request, RequestId, Signal, Wake,
+    Completion, Counters, Cx, Gauge, Hints, LayerReadings, Node, Port, Request, RequestId, Signal, Slots,
+    Wake,
 };
 use fullstroke_units::{Duration, Sectors, Time};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// Everything on its way to an array and back passes it, unchanged; and at once, unless an
-/// opportunity holds it.
+/// opportunity holds it. What opportunities do for themselves begins and ends here.
 ///
 /// - **Events in**: `submit`, `completed`, `wake`.
 /// - **Effects out**: `issue` to the one member, `complete`, notice to the one
 ///   upper.
 pub struct Watch {
     opportunities: Vec<Box<dyn Opportunity>>,
+    /// Requests from above that were not answered.
     inside: u32,
     idle_since: Time,
-    /// Requests that an opportunity lets wait, and since when.
-    held: VecDeque<(Request, Time)>,
-    /// Those that have waited and are with the array now.
-    late: BTreeMap<RequestId, Time>,
+    slots: Slots<Flight>,
+    /// Those that an opportunity lets wait, in the order in which they came.
+    held: VecDeque<u32>,
     /// The member, as it was last seen.
     member: Gauge,
     said: Said,
+}
+
+/// What is here or with the array.
+#[derive(Clone, Copy, Debug)]
+enum Flight {
+    /// A request from above, since when, and which opportunities let it wait, bit by bit.
+    Above { request: Request, since: Time, held_by: u64 },
+    /// What an opportunity does for itself.
+    Own { opportunity: usize, own: Own },
 }
 
 /// What was said since the beginning.
@@ -39,24 +49,44 @@ struct Said {
 
 impl Watch {
     /// For these opportunities, in the order in which they look.
+    ///
+    /// # Panics
+    /// If there are more than 64.
     pub fn new(opportunities: Vec<Box<dyn Opportunity>>) -> Watch {
-        let (member, said) = (Gauge::default(), Said::default());
-        let (held, late) = (VecDeque::new(), BTreeMap::new());
-        Watch { opportunities, inside: 0, idle_since: Time::ZERO, held, late, member, said }
+        assert!(
+            opportunities.len() <= 64,
+            "found {} opportunities; expected 64 at most",
+            opportunities.len()
+        );
+        Watch {
+            opportunities,
+            inside: 0,
+            idle_since: Time::ZERO,
+            slots: Slots::default(),
+            held: VecDeque::new(),
+            member: Gauge::default(),
+            said: Said::default(),
+        }
     }
 
     fn seen(&self, now: Time) -> Seen {
         Seen { now, inside: self.inside }
     }
 
+    /// Each looks whose time has come, and does what it can; who waited for that goes down.
     fn look(&mut self, now: Time, cx: &mut Cx<'_>) {
         let seen = self.seen(now);
-        for opportunity in &mut self.opportunities {
-            if opportunity.next_look() <= now {
-                opportunity.look(seen, &mut |signal| {
-                    self.said.count(signal);
-                    cx.out.signal(signal);
-                });
+        for (index, opportunity) in self.opportunities.iter_mut().enumerate() {
+            if opportunity.next_look() > now {
+                continue;
+            }
+            opportunity.look(seen, &mut |signal| {
+                self.said.count(signal);
+                cx.out.signal(signal);
+            });
+            while let Some(own) = opportunity.next_request(seen) {
+                let slot = self.slots.keep(Flight::Own { opportunity: index, own });
+                cx.out.issue(0, request_of(slot, &own));
             }
         }
         self.release(now, cx);
@@ -64,14 +94,43 @@ impl Watch {
 
     /// Those that waited go down in the order in which they came.
     fn release(&mut self, now: Time, cx: &mut Cx<'_>) {
-        if self.held.is_empty() || self.opportunities.iter().any(|opportunity| opportunity.holding()) {
+        if self.opportunities.iter().any(|opportunity| opportunity.holding()) {
             return;
         }
-        for (request, since) in self.held.drain(..) {
-            self.late.insert(request.id, since);
+        for slot in self.held.drain(..) {
+            let Flight::Above { request, since, held_by } = self.slots[slot] else { continue };
+            for (index, opportunity) in self.opportunities.iter_mut().enumerate() {
+                if held_by >> index & 1 == 1 {
+                    opportunity.released(&request);
+                }
+            }
             self.said.held += now.since(since);
-            cx.out.issue(0, request);
+            cx.out.issue(0, Request { id: RequestId(u64::from(slot)), ..request });
         }
+    }
+
+    fn answer(&mut self, now: Time, completion: Completion, request: &Request, since: Time, cx: &mut Cx<'_>) {
+        self.inside -= 1;
+        if self.inside == 0 {
+            self.idle_since = now;
+        }
+        let seen = self.seen(now);
+        for opportunity in &mut self.opportunities {
+            opportunity.left(seen, request, completion.status);
+        }
+        cx.out.complete(completion.held_since(since, request.id));
+    }
+}
+
+/// What an opportunity does for itself, as a request.
+fn request_of(slot: u32, own: &Own) -> Request {
+    Request {
+        id: RequestId(u64::from(slot)),
+        origin: Request::BACKGROUND,
+        operation: own.operation,
+        extent: own.extent,
+        hints: Hints { synchronous: false, verify: own.verify, ..Hints::default() },
+        ..Request::default()
     }
 }
 
@@ -97,32 +156,27 @@ impl Node for Watch {
         self.inside += 1;
         self.member = cx.below.gauge(0);
         let seen = self.seen(now);
-        let mut waits = false;
-        for opportunity in &mut self.opportunities {
-            waits |= opportunity.arrived(seen, &request);
+        let mut held_by = 0;
+        for (index, opportunity) in self.opportunities.iter_mut().enumerate() {
+            held_by |= u64::from(opportunity.arrived(seen, &request)) << index;
         }
-        match waits {
-            true => self.held.push_back((request, now)),
-            false => cx.out.issue(0, request),
+        let slot = self.slots.keep(Flight::Above { request, since: now, held_by });
+        match held_by {
+            0 => cx.out.issue(0, Request { id: RequestId(u64::from(slot)), ..request }),
+            _ => self.held.push_back(slot),
         }
         self.look(now, cx);
     }
 
     fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
-        self.inside -= 1;
         self.member = cx.below.gauge(0);
-        if self.inside == 0 {
-            self.idle_since = now;
+        match self.slots.take(completion.id.0 as u32) {
+            Flight::Above { request, since, .. } => self.answer(now, completion, &request, since, cx),
+            Flight::Own { opportunity, own } => {
+                let seen = self.seen(now);
+                self.opportunities[opportunity].served(seen, &own, completion.status);
+            }
         }
-        let seen = self.seen(now);
-        for opportunity in &mut self.opportunities {
-            opportunity.left(seen);
-        }
-        let completion = match self.late.remove(&completion.id) {
-            Some(since) => completion.held_since(since, completion.id),
-            None => completion,
-        };
-        cx.out.complete(completion);
         self.look(now, cx);
     }
 
@@ -144,15 +198,15 @@ impl Node for Watch {
 
     fn count(&self, _: Time, counters: &mut Counters) {
         let megabytes = |sectors: Sectors| sectors.bytes().0 as f64 / 1e6;
-        counters.layers.push(LayerReadings::new(
-            "pro-active storage",
-            &[
-                ("signals_pulls", self.said.pulls as f64),
-                ("signals_pulled_mb", megabytes(self.said.pulled)),
-                ("signals_pushes", self.said.pushes as f64),
-                ("signals_pushed_mb", megabytes(self.said.pushed)),
-                ("signals_held_ms", self.said.held.as_millis_f64()),
-            ],
-        ));
+        let said = [
+            ("signals_pulls", self.said.pulls as f64),
+            ("signals_pulled_mb", megabytes(self.said.pulled)),
+            ("signals_pushes", self.said.pushes as f64),
+            ("signals_pushed_mb", megabytes(self.said.pushed)),
+            ("signals_held_ms", self.said.held.as_millis_f64()),
+        ];
+        let own = self.opportunities.iter().flat_map(|opportunity| opportunity.readings());
+        let readings: Vec<_> = said.into_iter().chain(own).collect();
+        counters.layers.push(LayerReadings::new("pro-active storage", &readings));
     }
 }

@@ -206,6 +206,10 @@ impl Stack {
             let message = "clients have page caches of their own; leave it out of a stack that is served";
             return Err(self.document.error(ConfigError::new("host.memory", message)));
         }
+        if !self.opportunities.is_empty() {
+            let message = "clients of a stack that is served do not hear it; leave [[opportunities]] out";
+            return Err(self.document.error(ConfigError::new("opportunities", message)));
+        }
         if self.host.keeps_pushed() {
             let message =
                 "clients keep what they have read themselves; leave it out of a stack that is served";
@@ -324,7 +328,20 @@ impl Stack {
         let sizes = self.layers_of_hosts().into_iter().map(HostConfig::memory_size);
         let sizes = sizes.collect::<Result<Vec<Bytes>, ConfigError>>()?;
         let page_cache = sizes.into_iter().max().unwrap_or_default();
-        Ok(Site { tracks: self.tracks(Wanted::Tracks), page_cache })
+        Ok(Site { tracks: self.tracks(Wanted::Tracks), page_cache, unverifiable: self.unverifiable()? })
+    }
+
+    /// Why what was written cannot be read again and compared, if it cannot.
+    fn unverifiable(&self) -> Result<Option<&'static str>, ConfigError> {
+        Ok(if self.controller.is_some() {
+            Some("the controller's memory would answer for the medium; leave [controller] out")
+        } else if self.host.members().is_some() {
+            Some("requests are merged above each drive, those that verify as well; leave [host.members] out")
+        } else if self.volume.fatal_failures()? > 1 {
+            Some("copies and parity would not be read again; expected a layout without redundancy")
+        } else {
+            None
+        })
     }
 
     fn layers_of_hosts(&self) -> Vec<&HostConfig> {

@@ -1,4 +1,4 @@
-//! Storage that asks hosts for dirty pages.
+//! Storage that asks hosts for dirty pages, offers them tracks, and verifies what it wrote.
 
 use fullstroke_contract::Counters;
 use fullstroke_engine::{Finished, Observer};
@@ -112,6 +112,60 @@ fn tracks_in_use_are_pushed_before_a_scan_sweeps_them_from_the_buffer() {
     let (_, counters) =
         run(&LOOKUPS.replace("pushed = { size = \"32MiB\" }", "pushed = { size = \"256KiB\" }"));
     assert!(reading(&counters, "pushed_wasted_mb") > 0.0);
+}
+
+/// A writer with pauses, on a drive of whose writes some go wrong.
+const WRITER: &str = r#"
+[workload]
+kind = "processes"
+requests = 600
+processes = [{ read_share = 0.3, think_time = "300ms", exponential = true, region_size = "1GB", synchronous = true }]
+[[opportunities]]
+kind = "idle-verify"
+wait = "20ms"
+[volume]
+layout = "jbod"
+drive = "seagate-cheetah-9lp"
+drive_settings = { faults = { rate = 0.1, misdirected = 0 } }
+"#;
+
+#[test]
+fn writes_that_go_wrong_are_found_and_mended_while_nothing_comes() {
+    for volume in ["layout = \"jbod\"", "layout = \"raid0\"\nchunk = \"64KiB\"\ndrives = 3"] {
+        let text = WRITER.replace("layout = \"jbod\"", volume);
+        let (_, counters) = run(&text);
+        let faults = reading(&counters, "faults_lost") + reading(&counters, "faults_torn");
+        assert!(faults > 20.0, "{volume}: {faults}");
+        // One that was written anew before it was verified, or not yet when the run ended, is not.
+        let found = reading(&counters, "verify_found");
+        assert!(found >= 0.9 * faults && found <= faults, "{volume}: {found} of {faults}");
+        let (wrong, left) = (reading(&counters, "faults_wrong_mb"), reading(&counters, "verify_left_mb"));
+        assert!(wrong <= left + 0.07, "{volume}: {wrong} MB are wrong, {left} are unverified");
+        let (_, without) =
+            run(&text
+                .replace("kind = \"idle-verify\"\nwait = \"20ms\"", "kind = \"idle-verify\"\nwait = \"1h\""));
+        assert_eq!(reading(&without, "verify_found"), 0.0);
+        assert!(reading(&without, "faults_wrong_mb") > wrong + 0.05, "{volume}");
+    }
+}
+
+#[test]
+fn what_is_in_a_drives_write_cache_is_verified_on_the_medium() {
+    let cached = WRITER.replace("faults = {", "buffer = { segments = 16, segment_sectors = 256, write_segments = 8, write_back = true, read_hits_on_written = true }, faults = {");
+    let (_, counters) = run(&cached);
+    let faults = reading(&counters, "faults_lost") + reading(&counters, "faults_torn");
+    assert!(reading(&counters, "verify_found") >= 0.9 * faults && faults > 20.0);
+}
+
+#[test]
+fn what_cannot_be_verified_or_go_wrong_is_refused() {
+    let refused = |text: &str| load(text).err().unwrap();
+    let raid = WRITER.replace("layout = \"jbod\"", "layout = \"raid5\"\nchunk = \"64KiB\"\ndrives = 4");
+    assert!(refused(&raid).contains("a layout without redundancy"), "{}", refused(&raid));
+    let error = refused(&WRITER.replace("misdirected = 0", "at = [{ lbn = 99999999999, kind = \"lost\" }]"));
+    assert!(error.contains("at[0].lbn") && error.contains("the drive has sectors 0 to"), "{error}");
+    let error = refused(&WRITER.replace("rate = 0.1", "rate = 2"));
+    assert!(error.contains("faults.rate"), "{error}");
 }
 
 #[test]

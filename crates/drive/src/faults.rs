@@ -1,0 +1,336 @@
+//! Writes that go wrong and are reported as done: lost, torn and misdirected ones
+//! (*Pro-active storage systems*, 2012, section 5.6.1).
+//!
+//! A **lost** write changes nothing. A **torn** one ends before its last sector. A
+//! **misdirected** one lands on other sectors, which lose what they held. Nobody is told:
+//! a later read delivers what is on the medium as if it were right. Only a read that says
+//! so ([`verify`](fullstroke_contract::Hints::verify)) is compared with what was written
+//! last, and answers [`Differs`](fullstroke_contract::Status::Differs).
+//!
+//! No bytes are kept, and no versions of good sectors: a sector is *wrong* as long as it
+//! does not hold what was last written to its address. Each write makes its own sectors
+//! right, or, where it goes wrong, some of them wrong and perhaps those of others.
+
+use fullstroke_contract::{ConfigError, Extent, LayerReadings};
+use fullstroke_units::{Random, Sectors, Seed};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Which writes of a drive go wrong.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct FaultsConfig {
+    /// The share of writes that go wrong by chance, 0 to 1: none unless said.
+    pub rate: f64,
+    /// Of these, how many are lost, to how many are torn or misdirected: 1 unless said.
+    pub lost: f64,
+    /// The same of torn ones: 1 unless said.
+    pub torn: f64,
+    /// The same of misdirected ones: 1 unless said.
+    pub misdirected: f64,
+    /// How far a misdirected write lands behind where it belongs, in sectors, beginning
+    /// again at 0 behind the last one: 1024 unless said.
+    pub distance: u64,
+    /// Seed of chance; drives with the same seed draw the same.
+    pub seed: u64,
+    /// Addresses of which the first write goes wrong.
+    pub at: Vec<FaultAt>,
+}
+
+/// An address of which a write goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FaultAt {
+    /// The sector.
+    pub lbn: u64,
+    /// What goes wrong with the first write of it.
+    pub kind: FaultKind,
+}
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FaultKind {
+    /// Nothing is written.
+    Lost,
+    /// The first sectors are written.
+    Torn,
+    /// It is written elsewhere.
+    Misdirected,
+}
+
+impl Default for FaultsConfig {
+    fn default() -> FaultsConfig {
+        FaultsConfig {
+            rate: 0.0,
+            lost: 1.0,
+            torn: 1.0,
+            misdirected: 1.0,
+            distance: 1024,
+            seed: 1,
+            at: Vec::new(),
+        }
+    }
+}
+
+/// A medium on which writes go wrong.
+#[derive(Clone, Debug)]
+pub(crate) struct Faults {
+    config: FaultsConfig,
+    capacity: Sectors,
+    random: Random,
+    /// Sectors that do not hold what was last written to them: first, behind the last.
+    wrong: BTreeMap<u64, u64>,
+    /// Addresses of which no write has gone wrong yet.
+    due: BTreeMap<u64, FaultKind>,
+    pub(crate) counts: FaultCounts,
+}
+
+/// How many writes have gone wrong.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FaultCounts {
+    pub lost: u64,
+    pub torn: u64,
+    pub misdirected: u64,
+}
+
+impl Faults {
+    /// For a drive of `capacity`.
+    ///
+    /// # Errors
+    /// A rate that is no share, weights that are none, an address or a distance that the
+    /// drive does not have.
+    pub fn new(config: &FaultsConfig, capacity: Sectors) -> Result<Faults, ConfigError> {
+        let FaultsConfig { rate, lost, torn, misdirected, distance, seed, .. } = *config;
+        if !(0.0..=1.0).contains(&rate) {
+            return Err(ConfigError::new("rate", format!("found {rate}; expected 0 to 1")));
+        }
+        for (key, weight) in [("lost", lost), ("torn", torn), ("misdirected", misdirected)] {
+            if !(weight.is_finite() && weight >= 0.0) {
+                return Err(ConfigError::new(key, format!("found {weight}; expected 0 or more")));
+            }
+        }
+        if rate > 0.0 && lost + torn + misdirected <= 0.0 {
+            let message =
+                format!("found {rate}, and lost, torn and misdirected are all 0; expected one above");
+            return Err(ConfigError::new("rate", message));
+        }
+        if !(1..capacity.0).contains(&distance) {
+            let message =
+                format!("found {distance}; expected 1 to {}: the drive has no more", capacity.0 - 1);
+            return Err(ConfigError::new("distance", message));
+        }
+        if let Some((index, at)) = config.at.iter().enumerate().find(|(_, at)| at.lbn >= capacity.0) {
+            let message = format!("found {}; the drive has sectors 0 to {}", at.lbn, capacity.0 - 1);
+            return Err(ConfigError::new(format!("at[{index}].lbn"), message));
+        }
+        Ok(Faults {
+            capacity,
+            random: Seed(seed).stream("faults"),
+            wrong: BTreeMap::new(),
+            due: config.at.iter().map(|at| (at.lbn, at.kind)).collect(),
+            counts: FaultCounts::default(),
+            config: config.clone(),
+        })
+    }
+
+    /// `extent` is written, or is thought to be.
+    pub fn write(&mut self, extent: Extent) {
+        let kind = self.draw(extent);
+        let (start, end) = (extent.start.0, extent.end().0);
+        match kind {
+            None => self.right(start, end),
+            Some(FaultKind::Lost) => {
+                self.counts.lost += 1;
+                self.make_wrong(start, end);
+            }
+            Some(FaultKind::Torn) => {
+                self.counts.torn += 1;
+                let whole = start + self.random.below(extent.sectors.0.max(1));
+                self.right(start, whole);
+                self.make_wrong(whole, end);
+            }
+            Some(FaultKind::Misdirected) => {
+                self.counts.misdirected += 1;
+                self.make_wrong(start, end);
+                self.strike(start + self.config.distance, extent.sectors.0);
+            }
+        }
+    }
+
+    /// Whether any sector does not hold what was last written to it.
+    pub fn differs(&self, extent: Extent) -> bool {
+        let before = self.wrong.range(..extent.end().0).next_back();
+        before.is_some_and(|(_, end)| *end > extent.start.0)
+    }
+
+    /// What has gone wrong so far, and what is wrong now.
+    pub fn readings(&self) -> LayerReadings {
+        let FaultCounts { lost, torn, misdirected } = self.counts;
+        let wrong = self.wrong().bytes().0 as f64 / 1e6;
+        let counts = [("faults_lost", lost), ("faults_torn", torn), ("faults_misdirected", misdirected)];
+        let mut readings = counts.map(|(name, count)| (name, count as f64)).to_vec();
+        readings.push(("faults_wrong_mb", wrong));
+        LayerReadings::new("faults", &readings)
+    }
+
+    /// How many sectors do not.
+    pub fn wrong(&self) -> Sectors {
+        Sectors(self.wrong.iter().map(|(start, end)| end - start).sum())
+    }
+
+    fn draw(&mut self, extent: Extent) -> Option<FaultKind> {
+        let due = self.due.range(extent.start.0..extent.end().0).next();
+        if let Some((lbn, kind)) = due.map(|(lbn, kind)| (*lbn, *kind)) {
+            self.due.remove(&lbn);
+            return Some(kind);
+        }
+        let FaultsConfig { rate, lost, torn, misdirected, .. } = self.config;
+        if rate <= 0.0 || !self.random.chance(rate) {
+            return None;
+        }
+        let drawn = self.random.unit() * (lost + torn + misdirected);
+        Some(match drawn {
+            drawn if drawn < lost => FaultKind::Lost,
+            drawn if drawn < lost + torn => FaultKind::Torn,
+            _ => FaultKind::Misdirected,
+        })
+    }
+
+    /// Sectors from `at` on, wherever that is on the medium, are overwritten with what is
+    /// not theirs.
+    fn strike(&mut self, at: u64, sectors: u64) {
+        let capacity = self.capacity.0;
+        let start = at % capacity;
+        let here = sectors.min(capacity - start);
+        self.make_wrong(start, start + here);
+        self.make_wrong(0, sectors - here);
+    }
+
+    fn make_wrong(&mut self, start: u64, end: u64) {
+        self.right(start, end);
+        if start < end {
+            self.wrong.insert(start, end);
+        }
+    }
+
+    fn right(&mut self, start: u64, end: u64) {
+        if start >= end {
+            return;
+        }
+        while let Some((&from, &to)) = self.wrong.range(..end).next_back().filter(|(_, to)| **to > start) {
+            self.wrong.remove(&from);
+            if to > end {
+                self.wrong.insert(end, to);
+            }
+            if from < start {
+                self.wrong.insert(from, start);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const CAPACITY: u64 = 500;
+
+    fn faults(config: FaultsConfig) -> Faults {
+        Faults::new(&config, Sectors(CAPACITY)).unwrap()
+    }
+
+    fn at(lbn: u64, kind: FaultKind) -> FaultsConfig {
+        FaultsConfig { at: vec![FaultAt { lbn, kind }], distance: 100, ..FaultsConfig::default() }
+    }
+
+    #[test]
+    fn the_first_write_of_an_address_goes_wrong_and_the_next_mends_it() {
+        for (kind, elsewhere) in
+            [(FaultKind::Lost, false), (FaultKind::Torn, false), (FaultKind::Misdirected, true)]
+        {
+            let mut faults = faults(at(12, kind));
+            faults.write(Extent::new(0, 8));
+            assert_eq!(faults.wrong(), Sectors::ZERO, "another address");
+            faults.write(Extent::new(8, 8));
+            assert!(faults.differs(Extent::new(15, 1)), "{kind:?}");
+            assert!(!faults.differs(Extent::new(16, 84)) && !faults.differs(Extent::new(0, 8)));
+            assert_eq!(faults.differs(Extent::new(108, 8)), elsewhere);
+            faults.write(Extent::new(8, 8));
+            assert!(!faults.differs(Extent::new(0, 100)), "{kind:?}");
+            assert_eq!(faults.wrong(), Sectors(if elsewhere { 8 } else { 0 }));
+        }
+    }
+
+    #[test]
+    fn a_share_of_writes_goes_wrong_the_same_with_each_run() {
+        let config = FaultsConfig { rate: 0.1, torn: 0.0, ..FaultsConfig::default() };
+        let config = FaultsConfig { distance: 7, ..config };
+        let run = || {
+            let mut faults = faults(config.clone());
+            (0..10_000).for_each(|step| faults.write(Extent::new(step * 8 % 400, 8)));
+            faults
+        };
+        let (first, again) = (run(), run());
+        assert_eq!((first.counts, &first.wrong), (again.counts, &again.wrong));
+        let FaultCounts { lost, torn, misdirected } = first.counts;
+        assert!((900..1100).contains(&(lost + misdirected)) && torn == 0, "{:?}", first.counts);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_at_its_key() {
+        let no_weights =
+            FaultsConfig { rate: 0.5, lost: 0.0, torn: 0.0, misdirected: 0.0, ..FaultsConfig::default() };
+        for (config, key) in [
+            (FaultsConfig { rate: 1.5, ..FaultsConfig::default() }, "rate"),
+            (FaultsConfig { rate: f64::NAN, ..FaultsConfig::default() }, "rate"),
+            (FaultsConfig { lost: -1.0, ..FaultsConfig::default() }, "lost"),
+            (no_weights, "rate"),
+            (FaultsConfig { distance: 500, ..FaultsConfig::default() }, "distance"),
+            (FaultsConfig { distance: 0, ..FaultsConfig::default() }, "distance"),
+            (FaultsConfig { distance: 9, ..at(500, FaultKind::Lost) }, "at[0].lbn"),
+        ] {
+            assert_eq!(Faults::new(&config, Sectors(CAPACITY)).unwrap_err().key, key, "{config:?}");
+        }
+    }
+
+    proptest! {
+        /// What is wrong is what a look at the version of each sector finds.
+        #[test]
+        fn wrong_is_what_does_not_hold_its_newest_version(
+            writes in prop::collection::vec((0u64..480, 1u64..20), 1..60), rate in 0.0f64..1.0, distance in 1u64..499,
+        ) {
+            let mut faults = faults(FaultsConfig { rate, distance, ..FaultsConfig::default() });
+            // Of each sector what was written to it last, and what it holds.
+            let (mut meant, mut holds) = (vec![(0, 0); 500], vec![(0, 0); 500]);
+            for (version, &(start, sectors)) in (1u64..).zip(&writes) {
+                let before = (faults.counts, faults.clone());
+                faults.write(Extent::new(start, sectors));
+                let sector = |at: u64| ((start + at) % 500) as usize;
+                (0..sectors).for_each(|at| meant[sector(at)] = (version, at));
+                let after = faults.counts;
+                let whole = if after.lost > before.0.lost || after.misdirected > before.0.misdirected {
+                    0
+                } else if after.torn > before.0.torn {
+                    (0..sectors).take_while(|&at| !faults.differs(Extent::new(start + at, 1))).count() as u64
+                } else {
+                    sectors
+                };
+                prop_assert!(after.torn == before.0.torn || whole < sectors, "a torn write misses some");
+                (0..whole).for_each(|at| holds[sector(at)] = (version, at));
+                if after.misdirected > before.0.misdirected {
+                    // Nothing that is written elsewhere is what belongs there.
+                    (0..sectors).for_each(|at| holds[sector(at + distance)] = (u64::MAX, version));
+                }
+            }
+            for at in 0..500 {
+                let differs = faults.differs(Extent::new(at as u64, 1));
+                prop_assert_eq!(differs, meant[at] != holds[at], "sector {}", at);
+            }
+            let wrong = (0..500).filter(|&at| meant[at] != holds[at]).count() as u64;
+            prop_assert_eq!(faults.wrong(), Sectors(wrong));
+        }
+    }
+}

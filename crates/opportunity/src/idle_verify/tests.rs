@@ -1,0 +1,310 @@
+use super::*;
+use crate::Watch;
+use crate::testing::site;
+use fullstroke_contract::{
+    Breakdown, Completion, Counters, Cx, Effect, Node, Out, Port, RequestId, Signal, Wake,
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+const SECTORS: usize = 64;
+
+/// What goes wrong with a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    None,
+    Lost,
+    Torn,
+    Misdirected,
+}
+
+/// A watch above a disk that writes wrongly, and knows of each sector which version it holds.
+struct Trial {
+    watch: Watch,
+    out: Out,
+    now: Time,
+    device: BTreeMap<(Time, u64), (Request, Vec<u32>)>,
+    issued: u64,
+    service_us: Vec<u64>,
+    faults: Vec<Fault>,
+    writes: usize,
+    /// The version that each sector is to hold, that was sent last, and that it holds.
+    meant: Vec<u32>,
+    sent: Vec<u32>,
+    holds: Vec<u32>,
+    /// Sectors that somebody else's write has struck: only a write of their own mends them.
+    struck: Vec<bool>,
+    /// What is being written from above, by its number.
+    writing: BTreeMap<u64, Extent>,
+    done: u64,
+}
+
+impl Trial {
+    fn new(keys: Value, faults: Vec<Fault>, service_us: Vec<u64>) -> Trial {
+        Trial {
+            watch: Watch::new(vec![build(keys.as_object().unwrap(), &site()).unwrap()]),
+            out: Out::new(),
+            now: Time::ZERO,
+            device: BTreeMap::new(),
+            issued: 0,
+            service_us,
+            faults,
+            writes: 0,
+            meant: vec![0; SECTORS],
+            sent: vec![0; SECTORS],
+            holds: vec![0; SECTORS],
+            struck: vec![false; SECTORS],
+            writing: BTreeMap::new(),
+            done: 0,
+        }
+    }
+
+    fn collect(&mut self) {
+        for effect in std::mem::take(&mut self.out).drain() {
+            match effect {
+                Effect::Issue { request, .. } => {
+                    let service = self.service_us[self.issued as usize % self.service_us.len()];
+                    let carried = sectors(request.extent).map(|at| self.meant[at]).collect::<Vec<_>>();
+                    if request.operation == Operation::Write {
+                        for at in sectors(request.extent) {
+                            assert!(self.meant[at] >= self.sent[at], "sector {at}: older over newer");
+                            self.sent[at] = self.meant[at];
+                        }
+                    }
+                    let ends = self.now + Duration::from_micros(service);
+                    self.device.insert((ends, self.issued), (request, carried));
+                    self.issued += 1;
+                }
+                Effect::Complete { completion, .. } => {
+                    self.done += 1;
+                    self.writing.remove(&completion.id.0);
+                    assert_eq!(
+                        completion.breakdown.response(),
+                        completion.finished.since(completion.submitted)
+                    );
+                }
+                Effect::Notice { .. } => {}
+            }
+        }
+    }
+
+    /// Whatever a write is to do, and does.
+    fn apply(&mut self, extent: Extent, carried: &[u32]) {
+        let fault = self.faults[self.writes % self.faults.len()];
+        self.writes += 1;
+        let whole = match fault {
+            Fault::None => carried.len(),
+            Fault::Torn => carried.len() / 2,
+            Fault::Lost | Fault::Misdirected => 0,
+        };
+        for (at, version) in sectors(extent).zip(carried).take(whole) {
+            self.holds[at] = *version;
+        }
+        sectors(extent).for_each(|at| self.struck[at] = false);
+        if fault == Fault::Misdirected {
+            for at in sectors(extent) {
+                let elsewhere = (at + 21) % SECTORS;
+                (self.holds[elsewhere], self.struck[elsewhere]) = (u32::MAX, true);
+            }
+        }
+    }
+
+    fn submit(&mut self, id: u64, operation: Operation, extent: Extent) {
+        let overlaps = |other: &Extent| other.start < extent.end() && extent.start < other.end();
+        if operation == Operation::Write {
+            // Page caches write a page once at a time.
+            if self.writing.values().any(overlaps) {
+                return;
+            }
+            self.writing.insert(id, extent);
+            sectors(extent).for_each(|at| self.meant[at] = id as u32 + 1);
+        }
+        let request = Request { id: RequestId(id), operation, extent, ..Request::default() };
+        self.watch.submit(self.now, Port::FIRST, request, &mut Cx::alone(&mut self.out));
+        self.collect();
+    }
+
+    fn run(&mut self, until: Time) {
+        loop {
+            let ends = self.device.first_key_value().map_or(Time::NEVER, |((at, _), _)| *at);
+            let wakes = self.watch.next_wake().at();
+            if ends.min(wakes) > until || ends.min(wakes) == Time::NEVER {
+                self.now = self.now.max(until);
+                return;
+            }
+            self.now = ends.min(wakes).max(self.now);
+            if wakes < ends {
+                self.watch.wake(self.now, &mut Cx::alone(&mut self.out));
+            } else if let Some((_, (request, carried))) = self.device.pop_first() {
+                let Request { id, extent, .. } = request;
+                let mut status = Status::Done;
+                if request.operation == Operation::Write {
+                    self.apply(extent, &carried);
+                } else if request.hints.verify && sectors(extent).any(|at| self.holds[at] != self.sent[at]) {
+                    status = Status::Differs;
+                }
+                let breakdown = Breakdown::default();
+                let completion =
+                    Completion { id, submitted: self.now, finished: self.now, status, breakdown };
+                self.watch.completed(self.now, Port::FIRST, completion, &mut Cx::alone(&mut self.out));
+            }
+            self.collect();
+        }
+    }
+
+    fn pass(&mut self, ms: u64) {
+        self.run(self.now + Duration::from_millis(ms));
+    }
+
+    fn reading(&self, name: &str) -> f64 {
+        let mut counters = Counters::default();
+        self.watch.count(self.now, &mut counters);
+        let readings = counters.layers.iter().flat_map(|layer| &layer.readings);
+        readings.filter(|reading| reading.name == name).map(|reading| reading.value).sum()
+    }
+
+    /// In sectors.
+    fn sectors_of(&self, name: &str) -> u64 {
+        (self.reading(name) * 1e6 / SECTOR_BYTES as f64).round() as u64
+    }
+}
+
+fn sectors(extent: Extent) -> std::ops::Range<usize> {
+    extent.start.0 as usize..extent.end().0 as usize
+}
+
+fn write(trial: &mut Trial, id: u64, start: u64, sectors: u64) {
+    trial.submit(id, Operation::Write, Extent::new(start, sectors));
+}
+
+#[test]
+fn what_was_written_is_read_again_when_nothing_has_come_for_a_time() {
+    let mut trial = Trial::new(json!({}), vec![Fault::None], vec![1000]);
+    write(&mut trial, 0, 0, 8);
+    trial.pass(100);
+    assert_eq!(trial.issued, 1);
+    trial.pass(100);
+    assert_eq!((trial.issued, trial.sectors_of("verify_verified_mb")), (2, 8));
+    assert_eq!(trial.watch.next_wake(), Wake::Chore(Time::NEVER), "nothing is left to verify");
+    assert_eq!(trial.done, 1, "nobody above hears of it");
+}
+
+#[test]
+fn what_differs_is_written_again_until_it_does_not() {
+    for fault in [Fault::Lost, Fault::Torn, Fault::Misdirected] {
+        let faults = vec![fault, fault, Fault::None, Fault::None];
+        let mut trial = Trial::new(json!({}), faults, vec![1000]);
+        write(&mut trial, 0, 0, 8);
+        trial.pass(1000);
+        assert_eq!(trial.holds[..8], [1; 8], "{fault:?}");
+        assert_eq!(trial.reading("verify_found"), 2.0);
+        assert_eq!((trial.sectors_of("verify_mended_mb"), trial.sectors_of("verify_verified_mb")), (16, 8));
+    }
+}
+
+#[test]
+fn a_newer_version_takes_the_place_of_the_older_one() {
+    let mut trial = Trial::new(json!({}), vec![Fault::Lost, Fault::None], vec![1000]);
+    write(&mut trial, 0, 0, 8);
+    trial.pass(10);
+    write(&mut trial, 1, 4, 8);
+    trial.pass(1000);
+    assert_eq!(trial.holds[..12], [1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2]);
+    assert_eq!(trial.sectors_of("verify_overwritten_mb"), 4);
+}
+
+#[test]
+fn when_no_more_can_be_kept_the_oldest_are_forgotten_or_verified_first() {
+    let keys = |when_full: &str| json!({ "keep": "8KiB", "at_a_time": "4KiB", "when_full": when_full });
+    let mut trial = Trial::new(keys("forget"), vec![Fault::None], vec![1000]);
+    (0..6).for_each(|step| {
+        write(&mut trial, step, 8 * step, 8);
+        trial.pass(2);
+    });
+    assert_eq!((trial.sectors_of("verify_forgotten_mb"), trial.issued), (32, 6));
+    trial.pass(1000);
+    assert_eq!(trial.sectors_of("verify_verified_mb"), 16);
+    let mut trial = Trial::new(keys("verify"), vec![Fault::None], vec![1000]);
+    (0..6).for_each(|step| {
+        write(&mut trial, step, 8 * step, 8);
+        trial.pass(2);
+    });
+    trial.pass(50);
+    assert_eq!(trial.sectors_of("verify_verified_mb"), 32, "without an idle period");
+    trial.pass(1000);
+    assert_eq!(trial.sectors_of("verify_verified_mb"), 48);
+}
+
+#[test]
+fn what_cannot_be_is_refused_at_its_key() {
+    for (keys, key) in [
+        (json!({ "wait": "0s" }), "wait"),
+        (json!({ "at_a_time": "100B" }), "at_a_time"),
+        (json!({ "keep": "0B" }), "keep"),
+        (json!({ "keep": "4KiB" }), "at_a_time"),
+        (json!({ "when_full": "wait" }), "when_full"),
+    ] {
+        assert_eq!(build(keys.as_object().unwrap(), &site()).err().unwrap().key, key, "{keys}");
+    }
+    let unverifiable = Site { unverifiable: Some("there are copies"), ..site() };
+    assert!(build(&Keys::new(), &unverifiable).err().unwrap().to_string().contains("there are copies"));
+}
+
+fn fault() -> impl Strategy<Value = Fault> {
+    prop_oneof![
+        4 => Just(Fault::None), 1 => Just(Fault::Lost), 1 => Just(Fault::Torn), 1 => Just(Fault::Misdirected),
+    ]
+}
+
+proptest! {
+    /// Whatever comes when: nothing older is written over something newer, each request is
+    /// answered once, what was written is verified, overwritten, forgotten or left; and
+    /// where nothing was forgotten, each bad write is found and mended.
+    #[test]
+    fn each_verified_write_that_is_bad_is_found_and_none_is_made_older(
+        steps in prop::collection::vec((any::<bool>(), 0u64..56, 1u64..8, 0u64..400), 1..60),
+        faults in prop::collection::vec(fault(), 1..12),
+        service_us in prop::collection::vec(1u64..30_000, 1..6),
+        keep in 4u64..64,
+        at_a_time in 1u64..4,
+        verify in any::<bool>(),
+    ) {
+        // No drive writes wrongly for ever.
+        let faults = faults.into_iter().chain([Fault::None]).collect();
+        let when_full = if verify { "verify" } else { "forget" };
+        let keys = json!({
+            "keep": keep * 512, "at_a_time": at_a_time * 512, "when_full": when_full, "wait": "50ms",
+        });
+        let mut trial = Trial::new(keys, faults, service_us);
+        let mut submitted = 0;
+        for (id, &(is_write, start, sectors, gap_ms)) in (0u64..).zip(&steps) {
+            let operation = if is_write { Operation::Write } else { Operation::Read };
+            let before = trial.writing.len();
+            trial.submit(id, operation, Extent::new(start, sectors));
+            submitted += u64::from(!is_write || trial.writing.len() > before);
+            trial.pass(gap_ms);
+        }
+        (0..2000).for_each(|_| trial.pass(100));
+        prop_assert_eq!(trial.done, submitted);
+        let of = |name: &str| trial.sectors_of(name);
+        let ends = of("verify_verified_mb") + of("verify_overwritten_mb") + of("verify_forgotten_mb");
+        prop_assert_eq!((of("verify_written_mb"), of("verify_left_mb")), (ends, 0));
+        if verify {
+            prop_assert_eq!(of("verify_forgotten_mb"), 0);
+        }
+        if of("verify_forgotten_mb") == 0 {
+            for at in (0..SECTORS).filter(|&at| !trial.struck[at]) {
+                prop_assert_eq!(trial.holds[at], trial.meant[at], "sector {}", at);
+            }
+        }
+    }
+}
+
+/// Says nothing.
+#[test]
+fn it_sends_no_signals() {
+    let mut verify = build(&Keys::new(), &site()).unwrap();
+    let seen = Seen { now: Time::ZERO + Duration::from_secs(1), inside: 0 };
+    verify.look(seen, &mut |signal: Signal| panic!("{signal:?}"));
+}
