@@ -23,6 +23,7 @@ mod metrics;
 mod options;
 mod output;
 mod paint;
+mod record;
 mod replay;
 mod replay_decisions;
 mod run;
@@ -66,6 +67,7 @@ enum Command {
     Compare(compare::Arguments),
     Serve(serve::Arguments),
     Replay(replay::Arguments),
+    Record(record::Arguments),
     Ctl(ctl::Arguments),
     Top(top::Arguments),
     /// Describe, convert or show block traces.
@@ -98,7 +100,7 @@ enum Command {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let output = Output::new(cli.json);
-    if !matches!(cli.command, Command::Serve(_) | Command::Replay(_) | Command::Top(_)) {
+    if !matches!(cli.command, Command::Serve(_) | Command::Replay(_) | Command::Record(_) | Command::Top(_)) {
         interrupt::clean_up_at_signals();
     }
     match execute(&cli.command, &output) {
@@ -112,6 +114,7 @@ fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
         Command::Run(arguments) => run::execute(arguments, output),
         Command::Compare(arguments) => compare::execute(arguments, output),
         Command::Serve(arguments) => serve::execute(arguments, output),
+        Command::Record(arguments) => record::execute(arguments, output),
         Command::Replay(arguments) => replay::execute(arguments, output),
         Command::Ctl(arguments) => ctl::execute(arguments, output),
         Command::Top(arguments) => top::execute(arguments, output),

@@ -33,6 +33,7 @@
 //! | `tally.rs`, `report.rs` | what is measured, and said of it |
 //! | `log.rs` | the replay as a trace |
 //! | `beside.rs` | fio on the same requests |
+//! | `record.rs` | the other way round: requests that reach a device, as a trace |
 
 mod ahead;
 mod beside;
@@ -45,6 +46,7 @@ mod options;
 mod player;
 mod prepared;
 mod priority;
+mod record;
 mod report;
 mod ring;
 mod tally;
@@ -56,4 +58,5 @@ pub use error::ReplayError;
 pub use options::{ReplayOptions, Writes};
 pub use player::replay;
 pub use prepared::Prepared;
+pub use record::{RecordOptions, Recording, record};
 pub use report::{OperationReport, OutstandingReport, Report, Spread, Verdict};

@@ -1,15 +1,18 @@
-//! Traces replayed on files and on served arrays. Nothing is said of how late a request may be: that is
+//! Traces replayed on files and on served arrays, and recorded. Nothing is said of how late a request may be: that is
 //! the host's.
 
 use crate::common::{fullstroke, refused};
 use crate::file_systems::Disk;
-use crate::programs::{installed, output};
-use crate::server::{Place, text};
+use crate::programs::{installed, output, run};
+use crate::server::{PATIENCE, Place, text};
 use crate::stacks::{DISK, RAID5};
-use fullstroke_trace::{Options, TraceReader};
+use fullstroke_trace::{Options, Record, TraceReader};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
 
 /// Pairs of reads of 4 KiB, a pair each 3 ms, each taking 2 ms (MSR's columns count 100 ns): each second
 /// request found one outstanding.
@@ -148,4 +151,98 @@ fn a_device_whose_server_dies_ends_the_replay_with_the_request_that_failed() {
         error.contains(&device) && error.contains("(read, sector") && error.contains("failed after"),
         "{error}"
     );
+}
+
+/// A loop device over a file; it goes when it is dropped.
+struct Loop(String);
+
+impl Loop {
+    fn over(file: &str) -> Option<Loop> {
+        let set_up = run("losetup", &["--find", "--show", file]);
+        if !set_up.status.success() {
+            eprintln!("skipped: no loop device: {}", String::from_utf8_lossy(&set_up.stderr).trim());
+            return None;
+        }
+        Some(Loop(String::from_utf8(set_up.stdout).unwrap().trim().to_owned()))
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        run("losetup", &["-d", &self.0]);
+    }
+}
+
+/// Where the kernel's tracer is, if it is mounted.
+fn tracefs() -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    let line = mounts.lines().find(|line| line.split(' ').nth(2) == Some("tracefs"));
+    if line.is_none() {
+        eprintln!("skipped: tracefs is not mounted");
+    }
+    Some(PathBuf::from(line?.split(' ').nth(1)?))
+}
+
+#[test]
+fn what_is_replayed_on_a_device_is_what_its_recorder_sees() {
+    if !installed(&["losetup"]) {
+        return;
+    }
+    let Some(tracefs) = tracefs() else { return };
+    let (folder, file) = file();
+    let Some(device) = Loop::over(&text(&file)) else { return };
+    let trace = trace(folder.path(), 200);
+    if replayed(&[&trace, "--on", &device.0, "--requests", "1"]).is_none() {
+        return;
+    }
+    let [seen, done] = ["seen.parquet", "done.parquet"].map(|name| text(&folder.path().join(name)));
+    let recorder = Command::new(env!("CARGO_BIN_EXE_fullstroke"))
+        .args(["record", "--json", &device.0, &seen])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The last that it switches on.
+    let instance = tracefs.join(format!("instances/fullstroke-{}", recorder.id()));
+    let begun = Instant::now();
+    while !fs::read(instance.join("events/block/block_bio_complete/enable"))
+        .is_ok_and(|value| value[0] == b'1')
+    {
+        if begun.elapsed() > PATIENCE {
+            let _ = kill_process(Pid::from_child(&recorder), Signal::KILL);
+            let output = recorder.wait_with_output().unwrap();
+            panic!("it does not begin: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    replayed(&[&trace, "--on", &device.0, "--log", &done]).unwrap();
+    kill_process(Pid::from_child(&recorder), Signal::TERM).unwrap();
+    let output = recorder.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let recording: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(recording["lost_events"], 0);
+    assert!(!instance.exists(), "its instance stays");
+    let read = |path: &str| {
+        let mut reader = TraceReader::open(Path::new(path), &Options::default()).unwrap();
+        std::iter::from_fn(move || reader.next().unwrap()).collect::<Vec<_>>()
+    };
+    let (seen, done) = (read(&seen), read(&done));
+    // The replay reads the first block some times before it begins.
+    let seen = &seen[seen.len() - done.len()..];
+    let extents = |records: &[Record]| records.iter().map(|record| record.extent).collect::<Vec<_>>();
+    assert_eq!(extents(seen), extents(&done));
+    assert!(seen.iter().all(|record| record.issued.is_some() && record.completed.is_some()));
+    for (seen, done) in seen.iter().zip(&done) {
+        // Within the device a request takes no longer than from outside; the recorder knows microseconds.
+        assert!(seen.response().unwrap().as_nanos() <= done.response().unwrap().as_nanos() + 2_000);
+    }
+}
+
+#[test]
+fn what_is_no_device_is_not_recorded() {
+    let (_folder, file) = file();
+    let error = refused(&["record", &text(&file), "out.parquet"]);
+    assert!(error.contains("expected a block device"), "{error}");
+    let error = refused(&["record", "/nowhere/sdx", "out.parquet"]);
+    assert!(error.contains("`/nowhere/sdx`: No such file"), "{error}");
 }

@@ -1,0 +1,138 @@
+//! The other way round: the requests that reach a device, recorded as a trace.
+//!
+//! The kernel's block events go to an instance of its tracer that is this process's own, filtered to the device, so
+//! that nobody else's tracing is disturbed. Its buffer is bounded: how full it became is told, and how many events were
+//! lost if it ran over. The events are read as they come, matched as those of a block tracer are
+//! (`fullstroke-trace`), and written in the native format.
+
+mod instance;
+mod pipe;
+
+use crate::ReplayError;
+use fullstroke_trace::{Conversion, Options, TraceReader, convert, output_for};
+use fullstroke_units::{Bytes, Duration};
+use instance::Instance;
+use pipe::Pipe;
+use serde::Serialize;
+use std::fmt;
+use std::fs;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+/// A recording.
+#[derive(Clone, Debug)]
+pub struct RecordOptions {
+    /// A block device, or a partition.
+    pub device: PathBuf,
+    /// The file to write, in a format that its name tells.
+    pub file: PathBuf,
+    /// How long; until `stop` unless said.
+    pub duration: Option<Duration>,
+    /// The kernel's buffer of events, for each processor.
+    pub buffer: Bytes,
+}
+
+/// What came of a recording.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Recording {
+    /// The device.
+    pub device: String,
+    /// The file that was written.
+    pub file: String,
+    /// Requests that it has.
+    pub requests: u64,
+    /// How long events were taken.
+    pub seconds: f64,
+    /// Events that were read.
+    pub events: u64,
+    /// Events that the kernel had no room for.
+    pub lost_events: u64,
+    /// How full the fullest processor's buffer became, as far as was seen: a share of it.
+    pub high_water_share: f64,
+    /// What is wrong with the trace.
+    pub notes: Vec<String>,
+}
+
+/// What is counted while events are read.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    events: u64,
+    lost: u64,
+    high_water_bytes: u64,
+    seconds: f64,
+}
+
+/// Records until the time is over or `stop` is true; what was recorded until then is kept.
+///
+/// # Errors
+/// The device is none, the kernel's tracer cannot be used, the file cannot be written, or nothing reached the
+/// device.
+pub fn record(options: &RecordOptions, stop: &Arc<AtomicBool>) -> Result<Recording, ReplayError> {
+    let device = options.device.display().to_string();
+    let refuse = |reason: String| ReplayError::Target { device: device.clone(), reason };
+    let number = device_number(&options.device).map_err(&refuse)?;
+    let written = output_for(&options.file, None)?;
+    let instance = Instance::create(number, options.buffer).map_err(&refuse)?;
+    let counts = Arc::new(Mutex::new(Counts::default()));
+    let pipe =
+        Pipe::open(instance, options.duration, Arc::clone(stop), Arc::clone(&counts)).map_err(&refuse)?;
+    let source = TraceReader::open_read(&device, Box::new(pipe), &Options::for_format("blkparse"));
+    let mut reader = match source {
+        Err(fullstroke_trace::TraceError::Empty { .. }) => {
+            return Err(refuse("no request reached it while it was recorded".to_owned()));
+        }
+        other => other?,
+    };
+    let conversion: Conversion = convert(&mut reader, written, &options.file)?;
+    let counts = counts.lock().map(|counts| *counts).unwrap_or_default();
+    let mut notes = conversion.notes;
+    if stands_on(&options.file, number) {
+        notes.push("the trace was written to the recorded device, and is part of the record".to_owned());
+    }
+    Ok(Recording {
+        device,
+        file: options.file.display().to_string(),
+        requests: conversion.requests,
+        seconds: counts.seconds,
+        events: counts.events,
+        lost_events: counts.lost,
+        high_water_share: counts.high_water_bytes as f64 / options.buffer.0.max(1) as f64,
+        notes,
+    })
+}
+
+/// The device's major and minor number.
+fn device_number(device: &Path) -> Result<(u32, u32), String> {
+    let found = fs::metadata(device).map_err(|error| error.to_string())?;
+    if !found.file_type().is_block_device() {
+        return Err("found something else; expected a block device, or a partition".to_owned());
+    }
+    Ok((rustix::fs::major(found.rdev()), rustix::fs::minor(found.rdev())))
+}
+
+/// Whether `file` stands on the device, or on a partition of it.
+fn stands_on(file: &Path, (major, minor): (u32, u32)) -> bool {
+    let Ok(found) = fs::metadata(file) else { return false };
+    let holder = format!("{}:{}", rustix::fs::major(found.dev()), rustix::fs::minor(found.dev()));
+    let path = |number: String| fs::canonicalize(format!("/sys/dev/block/{number}")).ok();
+    let (holder, device) = (path(holder), path(format!("{major}:{minor}")));
+    holder.zip(device).is_some_and(|(holder, device)| holder.starts_with(device))
+}
+
+impl fmt::Display for Recording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Recording { device, file, requests, seconds, events, lost_events, high_water_share, .. } = self;
+        write!(
+            f,
+            "{file}: {requests} requests of {device} in {seconds:.1} s ({events} events; the kernel's buffer was "
+        )?;
+        write!(f, "{:.1} % full at most", high_water_share * 100.0)?;
+        if *lost_events > 0 {
+            write!(f, ", and {lost_events} events were lost: give it a larger --buffer")?;
+        }
+        f.write_str(")")?;
+        self.notes.iter().try_for_each(|note| write!(f, "\nnote: {note}"))
+    }
+}

@@ -1,0 +1,126 @@
+//! An instance of the kernel's tracer (Documentation/trace/ftrace.rst, "Instances").
+
+use fullstroke_units::Bytes;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Its own buffer, events and clock. Dropping it removes it.
+pub(super) struct Instance {
+    folder: PathBuf,
+}
+
+/// What is recorded: a request's arrival, its way to the driver, and its completion, for devices with a
+/// queue of requests and for those that pass bios on (md, dm).
+const EVENTS: [&str; 5] =
+    ["block_bio_queue", "block_rq_requeue", "block_rq_issue", "block_rq_complete", "block_bio_complete"];
+
+/// `MINORBITS` of `linux/kdev_t.h`.
+const MINOR_BITS: u32 = 20;
+
+/// What all processors' buffers hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Fill {
+    pub(super) entries: u64,
+    /// Of the fullest.
+    pub(super) bytes_max: u64,
+    pub(super) lost: u64,
+}
+
+impl Instance {
+    /// An instance that takes the events of one device, and has begun.
+    pub(super) fn create((major, minor): (u32, u32), buffer: Bytes) -> Result<Instance, String> {
+        let tracefs = tracefs().ok_or(
+            "the kernel's tracer cannot be reached; expected tracefs, which root mounts: `mount -t tracefs tracefs \
+             /sys/kernel/tracing`",
+        )?;
+        let folder = tracefs.join(format!("instances/fullstroke-{}", std::process::id()));
+        fs::create_dir(&folder).map_err(|error| {
+            format!(
+                "the kernel's tracer gives no instance in `{}`: {error}; recording takes root",
+                tracefs.display()
+            )
+        })?;
+        let instance = Instance { folder };
+        instance.set("buffer_size_kb", &buffer.0.div_ceil(1024).to_string())?;
+        // One clock for all processors.
+        instance.set("trace_clock", "mono")?;
+        for event in EVENTS {
+            let number = u64::from(major) << MINOR_BITS | u64::from(minor);
+            instance.set(&format!("events/block/{event}/filter"), &format!("dev == {number}"))?;
+            instance.set(&format!("events/block/{event}/enable"), "1")?;
+        }
+        Ok(instance)
+    }
+
+    /// Takes no further events; those that it has can still be read.
+    pub(super) fn end(&self) -> Result<(), String> {
+        self.set("tracing_on", "0")
+    }
+
+    pub(super) fn pipe(&self) -> PathBuf {
+        self.folder.join("trace_pipe")
+    }
+
+    /// What waits to be read.
+    pub(super) fn fill(&self) -> Fill {
+        let Ok(processors) = fs::read_dir(self.folder.join("per_cpu")) else { return Fill::default() };
+        let stats =
+            processors.filter_map(|processor| fs::read_to_string(processor.ok()?.path().join("stats")).ok());
+        stats.map(|text| fill_of(&text)).fold(Fill::default(), |all, one| Fill {
+            entries: all.entries + one.entries,
+            bytes_max: all.bytes_max.max(one.bytes_max),
+            lost: all.lost + one.lost,
+        })
+    }
+
+    fn set(&self, name: &str, value: &str) -> Result<(), String> {
+        let path = self.folder.join(name);
+        fs::write(&path, value)
+            .map_err(|error| format!("`{}` cannot be set to {value}: {error}", path.display()))
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        // It goes with its events; one that stays does no more than hold its buffer.
+        let _ = self.end();
+        let _ = fs::remove_dir(&self.folder);
+    }
+}
+
+/// Where tracefs is mounted.
+fn tracefs() -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    // mounts: source, place, kind, ...
+    let place = |line: &str| {
+        let mut fields = line.split(' ').skip(1);
+        let place = fields.next()?;
+        (fields.next()? == "tracefs").then(|| Path::new(place).to_owned())
+    };
+    mounts.lines().find_map(place)
+}
+
+/// One processor's.
+fn fill_of(stats: &str) -> Fill {
+    let value = |name: &str| {
+        let line = stats.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.and_then(|value| value.trim().parse::<u64>().ok()).unwrap_or(0)
+    };
+    Fill {
+        entries: value("entries"),
+        bytes_max: value("bytes"),
+        lost: value("overrun") + value("dropped events"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_counts_are_understood() {
+        let text = "entries: 33202\noverrun: 3\ncommit overrun: 0\nbytes: 2268540\noldest event ts: 63213.178983\n\
+                    now ts: 89578.325020\ndropped events: 4\nread events: 0\n";
+        assert_eq!(fill_of(text), Fill { entries: 33_202, bytes_max: 2_268_540, lost: 7 });
+    }
+}
