@@ -3,7 +3,7 @@
 mod common;
 
 use common::{fullstroke, refused, success};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -309,6 +309,17 @@ fn a_data_sheet_becomes_a_drive_that_is_checked_and_runs() {
     }
     let slow = ["drive", "new", "--capacity", "8T", "--rpm", "7200", "--outer", "1"];
     assert!(refused(&slow).contains("--outer: found 1 MB/s"));
+}
+
+#[test]
+fn an_extraction_is_held_against_what_the_drive_is() {
+    let found = |kind: &str| json(&["extract", "hp-c2247a", "--kind", kind, "--check", "--json"]);
+    let rpm = found("rpm")["check"]["rpm"].clone();
+    assert!((rpm[0].as_f64().unwrap() - rpm[1].as_f64().unwrap()).abs() < 0.01, "{rpm}");
+    let zones = found("zones")["check"]["zones"].clone();
+    assert_eq!((&zones["found"], &zones["starts_off_sectors_most"]), (&json!(8), &json!(0)), "{zones}");
+    assert!(found("skew")["check"]["skew_rms_revolutions"].as_f64().unwrap() < 1e-4);
+    assert!(found("seek")["check"]["seek_rms_ms"].as_f64().unwrap() < 0.5);
 }
 
 #[test]

@@ -28,7 +28,13 @@ const FORGOTTEN_READS: u32 = 6;
 
 /// Gaps between two reads of one address, from which the revolution is first
 /// guessed.
-const GAPS: usize = 12;
+const GAPS: usize = 41;
+
+/// Lengths that are tried for it.
+const GUESSES: usize = 40_000;
+
+/// By how much of a revolution a gap is off that says nothing.
+const SPOILT: f64 = 0.05;
 
 /// Doublings of the gap between two reads of one address: the last is some ten
 /// seconds.
@@ -49,6 +55,19 @@ const DESCENTS: u32 = 12;
 /// the smallest change that counts.
 pub const NOISE_MAX: f64 = 0.004;
 
+/// Reads of one sector at least, where they are often noticed late, and at most.
+const AGREE_READS_MIN: usize = 4;
+const AGREE_READS_MAX: usize = 32;
+
+/// Of so many reads one may be late by more than half a revolution.
+const LATE_AS_EARLY: usize = 6;
+
+/// Reads from which one is taken that is neither early nor late.
+const MIDDLE_READS: usize = 5;
+
+/// Descents that may be too noisy, before noise is reckoned with.
+const NOISY_DESCENTS: u32 = 2;
+
 /// What was found about rotation.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Rotation {
@@ -57,6 +76,9 @@ pub struct Rotation {
     /// Standard deviation of the angle of one sector, in revolutions, but for single
     /// reads that were noticed late.
     pub noise: f64,
+    /// A single read is noticed so late, so often, that an angle is where two reads
+    /// agree.
+    pub late: bool,
     /// Reads of other addresses that empty the buffer of one; 0 without one.
     pub evictions: u64,
     /// What the buffer answers takes no longer; 0 without one.
@@ -70,6 +92,15 @@ impl Rotation {
     pub fn rpm(&self) -> f64 {
         60e9 / self.revolution_ns
     }
+}
+
+/// How reads of ever lower neighbours went.
+enum Descent {
+    Measured,
+    /// On one track, but noticed too irregularly.
+    Noisy,
+    /// Not on one track, or too many were noticed late.
+    Broken,
 }
 
 /// Reads angles.
@@ -93,16 +124,28 @@ impl Angles {
     /// # Errors
     /// If reads do not wait for a platter, or too irregularly.
     pub async fn measure(probe: Probe, seed: Seed) -> Result<Angles, ExtractError> {
-        let rotation =
-            Rotation { revolution_ns: 0.0, noise: 0.0, evictions: 0, hit_ns: 0, whole_tracks: false };
+        let rotation = Rotation {
+            revolution_ns: 0.0,
+            noise: 0.0,
+            late: false,
+            evictions: 0,
+            hit_ns: 0,
+            whole_tracks: false,
+        };
         let mut angles = Angles { probe, random: seed.stream("addresses"), rotation, hits: 0 };
         angles.probe.progress("rotation", 0, 1);
         angles.learn_buffer().await?;
+        let mut noisy = 0;
         for _ in 0..DESCENTS {
             let lbn =
                 DESCENT_READS + angles.random.below(angles.capacity().saturating_sub(DESCENT_READS).max(1));
-            if !angles.rotation.whole_tracks && angles.descend(lbn).await? {
-                return Ok(angles);
+            if angles.rotation.whole_tracks || noisy == NOISY_DESCENTS {
+                break;
+            }
+            match angles.descend(lbn).await? {
+                Descent::Measured => return Ok(angles),
+                Descent::Noisy => noisy += 1,
+                Descent::Broken => {}
             }
         }
         let lbn = angles.random.below(angles.capacity());
@@ -113,24 +156,23 @@ impl Angles {
     }
 
     /// Measures the revolution by reads of ever lower neighbours, which no buffer
-    /// has read ahead: each comes a sector less than whole revolutions later. Says
-    /// whether they were all on one track.
-    async fn descend(&mut self, lbn: u64) -> Result<bool, ExtractError> {
+    /// has read ahead: each comes a sector less than whole revolutions later.
+    async fn descend(&mut self, lbn: u64) -> Result<Descent, ExtractError> {
         let first = self.completion(lbn).await?;
         let once = self.completion(lbn - 1).await? - first;
         if !(REVOLUTION_NS.0 * 0.8..REVOLUTION_NS.1).contains(&once) {
-            return Ok(false);
+            return Ok(Descent::Broken);
         }
         self.probe.idle(Duration::from_nanos((once * 2.4) as u64)).await?;
         let more = self.completion(lbn - 2).await? - first - once;
         let revolutions = (more / once).round();
         if revolutions < 2.0 {
-            return Ok(false);
+            return Ok(Descent::Broken);
         }
         let mut revolution = (more - once) / (revolutions - 1.0);
         let width = 1.0 - once / revolution;
         if !(0.0..0.1).contains(&width) {
-            return Ok(false);
+            return Ok(Descent::Broken);
         }
         let mut off = Vec::with_capacity(NOISE_READS);
         let (mut late, mut elapsed) = (0, revolutions);
@@ -144,7 +186,7 @@ impl Angles {
             if nearest(turned).abs() > 0.1 {
                 late += 1;
                 if late > LATE_MAX {
-                    return Ok(false);
+                    return Ok(Descent::Broken);
                 }
                 continue;
             }
@@ -157,7 +199,7 @@ impl Angles {
         }
         let (middle, noise) = spread(&mut off);
         (self.rotation.revolution_ns, self.rotation.noise) = (revolution * (1.0 + middle / elapsed), noise);
-        Ok(self.rotation.noise <= NOISE_MAX)
+        Ok(if self.rotation.noise <= NOISE_MAX { Descent::Measured } else { Descent::Noisy })
     }
 
     /// What was measured.
@@ -184,11 +226,31 @@ impl Angles {
         self.probe.capacity().0
     }
 
-    /// The angle at which `lbn` ends, in revolutions modulo 1.
+    /// The angle at which `lbn` ends, in revolutions modulo 1. Where reads are often
+    /// noticed late, it is the earliest of several with which another agrees: lateness
+    /// is never the same twice, and a platter always is.
     ///
     /// # Errors
-    /// If the read fails, or the buffer cannot be emptied.
+    /// If the read fails, the buffer cannot be emptied, or no two agree.
     pub async fn of(&mut self, lbn: u64) -> Result<f64, ExtractError> {
+        let first = self.of_one(lbn).await?;
+        if !self.rotation.late {
+            return Ok(first);
+        }
+        let mut seen = vec![first];
+        while seen.len() < AGREE_READS_MAX {
+            seen.push(self.of_one(lbn).await?);
+            if seen.len() >= AGREE_READS_MIN
+                && let Some(earliest) = earliest_agreed(&seen)
+            {
+                return Ok(earliest);
+            }
+        }
+        Err(self.irregular(spread(&mut seen).1))
+    }
+
+    /// The angle of one read.
+    async fn of_one(&mut self, lbn: u64) -> Result<f64, ExtractError> {
         Ok((self.completion(lbn).await? / self.rotation.revolution_ns).fract())
     }
 
@@ -200,11 +262,15 @@ impl Angles {
     pub async fn of_expected(&mut self, lbn: u64, expected: f64, within: f64) -> Result<f64, ExtractError> {
         let answer = self.probe.read(lbn, 1).await?;
         let angle = (answer.completed.as_nanos() as f64 / self.rotation.revolution_ns).fract();
-        if answer.response_ns() > self.rotation.hit_ns || nearest(angle - expected).abs() < within {
+        let hit = answer.response_ns() <= self.rotation.hit_ns;
+        let within = if self.rotation.late { within.min(NOISE_MAX) } else { within };
+        if nearest(angle - expected).abs() < within || !hit && !self.rotation.late {
             return Ok(angle);
         }
-        self.hits += 1;
-        self.forget().await?;
+        if hit {
+            self.hits += 1;
+            self.forget().await?;
+        }
         self.of(lbn).await
     }
 
@@ -324,27 +390,32 @@ impl Angles {
     /// the longest.
     async fn guess(&mut self, lbn: u64) -> Result<f64, ExtractError> {
         let mut last = self.again(lbn, 0.0).await?;
-        let mut gaps = Vec::with_capacity(GAPS);
-        for _ in 0..GAPS {
+        let mut gaps = [0.0; GAPS];
+        for gap in &mut gaps {
             let pause = self.random.unit() * 3.0 * REVOLUTION_NS.1;
             let now = self.again(lbn, pause).await?;
-            gaps.push(now - last);
+            *gap = now - last;
             last = now;
         }
         let (low, high) = REVOLUTION_NS;
-        let steps = 40_000;
-        let candidates = (0..steps).map(|step| low * (high / low).powf(f64::from(step) / f64::from(steps)));
+        let candidates = (0..=GUESSES).map(|step| low * (high / low).powf(step as f64 / GUESSES as f64));
+        // A host that is busy now and then spoils some gaps; how much does not count.
         let misfit = |revolution: f64| {
-            let squares: f64 = gaps.iter().map(|gap| nearest(gap / revolution).powi(2)).sum();
-            (squares / gaps.len() as f64).sqrt()
+            let squares = gaps.map(|gap| nearest(gap / revolution).abs().min(SPOILT).powi(2));
+            squares.iter().sum::<f64>() / GAPS as f64
         };
         let scored: Vec<(f64, f64)> = candidates.map(|revolution| (misfit(revolution), revolution)).collect();
-        let best = scored.iter().map(|(misfit, _)| *misfit).fold(f64::INFINITY, f64::min);
-        // Halves and thirds of it fit as well.
-        let longest = scored.iter().rev().find(|(misfit, _)| *misfit < (2.0 * best).max(0.02));
-        match longest {
-            Some(&(_, near)) if best < 0.05 => Ok(least(near * 0.99, near * 1.01, misfit)),
-            _ => Err(self.irregular(best)),
+        let least = |scored: &[(f64, f64)]| scored.iter().copied().min_by(|a, b| a.0.total_cmp(&b.0));
+        let (best, _) = least(&scored).unwrap_or((SPOILT, low));
+        // Halves and thirds of it fit as well; of twice as much half the gaps are multiples.
+        let fits = |misfit: f64| misfit < (1.2 * best).max(SPOILT.powi(2) / 8.0);
+        match scored.iter().rposition(|&(misfit, _)| fits(misfit)) {
+            Some(longest) if best < SPOILT.powi(2) / 2.0 => {
+                let near = scored[longest].1 * (1.0 - SPOILT / 4.0);
+                let from = scored[..longest].partition_point(|&(_, revolution)| revolution < near);
+                Ok(least(&scored[from..=longest]).map_or(near, |(_, revolution)| revolution))
+            }
+            _ => Err(self.irregular(best.sqrt())),
         }
     }
 
@@ -370,7 +441,30 @@ impl Angles {
 
     /// Reads of one address ever further apart, and the noise.
     async fn refine(&mut self, lbn: u64) -> Result<(), ExtractError> {
-        let first = self.again(lbn, 0.0).await?;
+        let guess = self.rotation.revolution_ns;
+        self.draw_apart(lbn).await?;
+        if self.rotation.noise <= NOISE_MAX {
+            return Ok(());
+        }
+        self.rotation.revolution_ns = guess;
+        self.rotation.late = true;
+        self.draw_apart(lbn).await?;
+        let mut last = self.of(lbn).await?;
+        let mut steps = Vec::with_capacity(NOISE_READS);
+        for _ in 0..NOISE_READS {
+            self.forget().await?;
+            let angle = self.of(lbn).await?;
+            steps.push(nearest(angle - last));
+            last = angle;
+        }
+        // Of differences, which drift with the revolution's error does not widen.
+        self.rotation.noise = spread(&mut steps).1 / f64::sqrt(2.0);
+        if self.rotation.noise > NOISE_MAX { Err(self.irregular(self.rotation.noise)) } else { Ok(()) }
+    }
+
+    /// The same, once.
+    async fn draw_apart(&mut self, lbn: u64) -> Result<(), ExtractError> {
+        let first = self.middle(lbn, 0.0).await?;
         for doubling in 0..DOUBLINGS {
             self.probe.progress("rotation", u64::from(doubling), u64::from(DOUBLINGS));
             let pause = self.rotation.revolution_ns * f64::from(1 << doubling);
@@ -381,16 +475,13 @@ impl Angles {
             off.push(self.settle(first, lbn, self.rotation.revolution_ns * 1.4).await?);
         }
         self.rotation.noise = spread(&mut off).1;
-        if self.rotation.noise > NOISE_MAX {
-            return Err(self.irregular(self.rotation.noise));
-        }
         Ok(())
     }
 
     /// Corrects the revolution by one more read of an address that was read at
     /// `first`, and says by how much of a revolution it was off.
     async fn settle(&mut self, first: f64, lbn: u64, pause: f64) -> Result<f64, ExtractError> {
-        let since = self.again(lbn, pause).await? - first;
+        let since = self.middle(lbn, pause).await? - first;
         let revolutions = since / self.rotation.revolution_ns;
         let off = nearest(revolutions);
         // One that was noticed late is not believed.
@@ -399,6 +490,33 @@ impl Angles {
         }
         Ok(off)
     }
+
+    /// When a read of `lbn` completed, `pause_ns` later; where reads are often noticed
+    /// late, the one of a few that is neither early nor late.
+    async fn middle(&mut self, lbn: u64, pause_ns: f64) -> Result<f64, ExtractError> {
+        let first = self.again(lbn, pause_ns).await?;
+        if !self.rotation.late {
+            return Ok(first);
+        }
+        let revolution = self.rotation.revolution_ns;
+        let mut reads = [first; MIDDLE_READS];
+        for read in &mut reads[1..] {
+            *read = self.again(lbn, 0.0).await?;
+        }
+        reads.sort_by(|a, b| nearest((a - first) / revolution).total_cmp(&nearest((b - first) / revolution)));
+        Ok(reads[MIDDLE_READS / 2])
+    }
+}
+
+/// The earliest of angles, if another is behind it by no more than noise. A few may
+/// be so late that they look early.
+fn earliest_agreed(angles: &[f64]) -> Option<f64> {
+    let after = |angle: f64| angles.iter().map(move |other| nearest(*other - angle));
+    let earliest = angles.iter().copied().filter(|&angle| {
+        let before = after(angle).filter(|&after| after < 0.0).count();
+        before <= angles.len() / LATE_AS_EARLY && after(angle).any(|after| after > 0.0 && after < NOISE_MAX)
+    });
+    earliest.max_by_key(|&angle| after(angle).filter(|&after| after > 0.0).count())
 }
 
 /// The median of angles, and a standard deviation from the median of their distances
@@ -413,18 +531,4 @@ fn spread(angles: &mut [f64]) -> (f64, f64) {
     let middle = median(angles);
     let mut distances: Vec<f64> = angles.iter().map(|angle| (angle - middle).abs()).collect();
     (middle, DEVIATION * median(&mut distances))
-}
-
-/// Where a function with one hollow between `low` and `high` is least.
-fn least(mut low: f64, mut high: f64, of: impl Fn(f64) -> f64) -> f64 {
-    const GOLDEN: f64 = 0.618_033_988_749_895;
-    for _ in 0..60 {
-        let (left, right) = (high - GOLDEN * (high - low), low + GOLDEN * (high - low));
-        if of(left) < of(right) {
-            high = right;
-        } else {
-            low = left;
-        }
-    }
-    f64::midpoint(low, high)
 }

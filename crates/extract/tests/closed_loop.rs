@@ -209,9 +209,9 @@ fn what_is_no_disk_is_refused() {
 
 #[test]
 fn a_host_that_is_too_late_is_refused_and_one_that_is_a_little_late_is_not() {
-    let model = library("hp-c2247a");
+    let model = library("ibm-ultrastar-xp-4.51gb");
     let mut recalls = Vec::new();
-    for late_us in [10, 2000] {
+    for late_us in [10, 60, 2000] {
         let late = Duration::from_micros(late_us);
         let mut drive = SimulatedDrive::new(&model).unwrap().noticed_late(late, Seed(3));
         let extraction = Extraction::new(drive.capacity(), |probe| timing(probe, Seed(1), Pace::Jumping));
@@ -219,5 +219,6 @@ fn a_host_that_is_too_late_is_refused_and_one_that_is_a_little_late_is_not() {
         recalls.push(found.map(|(found, _)| compare(&found.table, &truth(&model)).recall));
     }
     assert!(matches!(&recalls[0], Ok(recall) if *recall > 0.9), "{recalls:?}");
-    assert!(recalls[1].is_err(), "{recalls:?}");
+    assert!(matches!(&recalls[1], Ok(recall) if *recall > 0.9), "{recalls:?}");
+    assert!(recalls[2].is_err(), "{recalls:?}");
 }

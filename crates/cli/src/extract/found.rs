@@ -138,6 +138,12 @@ impl Found {
 fn rotation_lines(rotation: &Rotation, text: &mut String) -> fmt::Result {
     let noise = rotation.noise * 100.0;
     writeln!(text, "rotation: {:.3} rpm, noise {noise:.4} % of a revolution", rotation.rpm())?;
+    if rotation.late {
+        writeln!(
+            text,
+            "reads are often noticed late: an angle is the earliest on which two of several agree"
+        )?;
+    }
     if rotation.evictions > 0 {
         writeln!(text, "buffer: forgets a sector after {} reads elsewhere", rotation.evictions)?;
     }

@@ -11,7 +11,7 @@ use std::process::Child;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// An export as a loop device. Dropping it takes everything apart again.
+/// An export as a file, and as a loop device. Dropping it takes everything apart again.
 pub struct Disk {
     fuse: Child,
     file: PathBuf,
@@ -20,8 +20,8 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// `None`, with a word, where the host does not allow it.
-    pub fn of(server: &Server) -> Option<Disk> {
+    /// As a file only; `None`, with a word, where the host does not allow it.
+    pub fn shown(server: &Server) -> Option<Disk> {
         let file = server.place().path("file");
         fs::write(&file, "").unwrap();
         let fuse = command("nbdfuse").arg(&file).arg(server.uri()).spawn().unwrap();
@@ -35,6 +35,17 @@ impl Disk {
             assert!(begun.elapsed() < PATIENCE, "nbdfuse shows nothing");
             std::thread::sleep(Duration::from_millis(10));
         }
+        Some(disk)
+    }
+
+    /// The file.
+    pub fn file(&self) -> String {
+        text(&self.file)
+    }
+
+    /// `None`, with a word, where the host does not allow it.
+    pub fn of(server: &Server) -> Option<Disk> {
+        let mut disk = Disk::shown(server)?;
         let set_up = run("losetup", &["--find", "--show", &text(&disk.file)]);
         if !set_up.status.success() {
             eprintln!("skipped: no loop device: {}", String::from_utf8_lossy(&set_up.stderr).trim());

@@ -13,6 +13,7 @@
 //! | `long.rs` | long requests, and such as do not fit the sectors |
 //! | `members.rs` | drives that fail and are rebuilt |
 //! | `record.rs` | records, and their replay under the virtual clock |
+//! | `extract.rs` | a served disk's tracks, found under the real clock |
 //! | `timing.rs` | no answer comes early |
 //! | `hostile.rs` | clients that break the rules harm only themselves |
 //! | `tls.rs` | encrypted connections, and who is refused one |
@@ -30,6 +31,7 @@ mod clients;
 mod common;
 mod crowds;
 mod ends;
+mod extract;
 mod file_systems;
 mod hostile;
 mod kills;

@@ -16,7 +16,7 @@ const LINES_MAX: u32 = 16;
 const NEARBY: u64 = 4;
 
 /// Times that a track is searched anew at most.
-const TRIES: u32 = 4;
+const TRIES: u32 = 6;
 
 /// First sectors of a track that may live elsewhere.
 const REMAPPED_MAX: u64 = 4;
@@ -48,6 +48,10 @@ impl Hand {
                 // It may itself have been misread.
                 self.at = self.angles.of(self.first).await?;
             }
+            if number > TRIES / 2 {
+                // What is thought to be usual may be what is wrong.
+                self.usual = 0.0;
+            }
             if let Some(end) = self.searched().await? {
                 return Ok(end);
             }
@@ -58,11 +62,12 @@ impl Hand {
     /// The same, once; nothing where reads that were noticed late make no line.
     async fn searched(&mut self) -> Result<Option<End>, ExtractError> {
         let at = self.at;
-        let mut shortest = None;
+        let (mut shortest, mut overlong) = (None, false);
         for skipped in 0..REMAPPED_MAX.min(self.capacity - self.first) {
+            let mut begins = at;
             if skipped > 0 {
-                let angle = self.angles.of(self.first + skipped).await?;
-                self.at = (angle - skipped as f64 * self.usual).rem_euclid(1.0);
+                begins = self.angles.of(self.first + skipped).await?;
+                self.at = (begins - skipped as f64 * self.usual).rem_euclid(1.0);
             }
             self.skipped = skipped;
             let end = self.drawn(skipped).await?;
@@ -72,11 +77,20 @@ impl Hand {
                 shortest.get_or_insert(end);
                 continue;
             }
-            if sectors as f64 * end.width < 1.0 + end.width / 2.0 {
+            let on_line = sectors - if overlong { skipped } else { 0 };
+            if on_line as f64 * end.width >= 1.0 + end.width / 2.0 {
+                // More than a revolution: what came before the line was a track.
+                if shortest.is_some() {
+                    break;
+                }
+                overlong = true;
+            } else if overlong {
+                self.at = at;
+                let lbn = self.first + skipped;
+                return Ok(Some(End { lbn, next: begins, width: self.usual }));
+            } else {
                 return Ok(Some(end));
             }
-            // More than a revolution: what came before the line was a track.
-            break;
         }
         self.at = at;
         Ok(shortest)
