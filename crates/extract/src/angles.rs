@@ -9,6 +9,7 @@
 use crate::ExtractError;
 use crate::machine::Probe;
 use fullstroke_units::{Duration, Random, Seed};
+use std::collections::{BTreeMap, VecDeque};
 
 /// Reads that come back sooner were not waited for by a platter, if all of one
 /// address do: faster than the fastest disk.
@@ -19,6 +20,11 @@ const REVOLUTION_NS: (f64, f64) = (3.0e6, 20.0e6);
 
 /// Reads of other addresses at most, to get one out of the buffer.
 const EVICTIONS_MAX: u64 = 8192;
+
+/// Sectors of a long read; it takes as long as a few short ones, and is worth it if
+/// it saves so many times as many.
+const LONG_READ: u64 = 8192;
+const LONG_WORTH: u64 = 8;
 
 /// Pairs of reads from which it is told whether a buffer answers the second.
 const HIT_READS: u32 = 16;
@@ -55,9 +61,15 @@ const DESCENTS: u32 = 12;
 /// the smallest change that counts.
 pub const NOISE_MAX: f64 = 0.004;
 
+/// Noise below which a single read tells an angle.
+const QUIET: f64 = 0.000_02;
+
 /// Reads of one sector at least, where they are often noticed late, and at most.
 const AGREE_READS_MIN: usize = 4;
 const AGREE_READS_MAX: usize = 32;
+
+/// Angles that are remembered.
+const RECENT: usize = 4096;
 
 /// Of so many reads one may be late by more than half a revolution.
 const LATE_AS_EARLY: usize = 6;
@@ -81,6 +93,8 @@ pub struct Rotation {
     pub late: bool,
     /// Reads of other addresses that empty the buffer of one; 0 without one.
     pub evictions: u64,
+    /// The same with long reads, where a few of them do.
+    pub long_evictions: Option<u64>,
     /// What the buffer answers takes no longer; 0 without one.
     pub hit_ns: u64,
     /// It holds what lies before a sector that was read, too.
@@ -91,6 +105,11 @@ impl Rotation {
     /// Revolutions a minute.
     pub fn rpm(&self) -> f64 {
         60e9 / self.revolution_ns
+    }
+
+    /// Whether angles are so exact that none need be read twice.
+    pub fn is_quiet(&self) -> bool {
+        self.noise < QUIET
     }
 }
 
@@ -111,6 +130,27 @@ pub struct Angles {
     rotation: Rotation,
     /// Reads that the buffer answered.
     hits: u64,
+    recent: Recent,
+}
+
+/// The angles of sectors that were read lately: read again, the buffer would answer.
+#[derive(Debug, Default)]
+struct Recent {
+    order: VecDeque<u64>,
+    angles: BTreeMap<u64, f64>,
+}
+
+impl Recent {
+    fn learn(&mut self, lbn: u64, angle: f64) {
+        if self.angles.insert(lbn, angle).is_none() {
+            self.order.push_back(lbn);
+        }
+        if self.order.len() > RECENT
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.angles.remove(&oldest);
+        }
+    }
 }
 
 /// What is left of `angle` within half a revolution either way.
@@ -129,10 +169,12 @@ impl Angles {
             noise: 0.0,
             late: false,
             evictions: 0,
+            long_evictions: None,
             hit_ns: 0,
             whole_tracks: false,
         };
-        let mut angles = Angles { probe, random: seed.stream("addresses"), rotation, hits: 0 };
+        let mut angles =
+            Angles { probe, random: seed.stream("addresses"), rotation, hits: 0, recent: Recent::default() };
         angles.probe.progress("rotation", 0, 1);
         angles.learn_buffer().await?;
         let mut noisy = 0;
@@ -251,7 +293,9 @@ impl Angles {
 
     /// The angle of one read.
     async fn of_one(&mut self, lbn: u64) -> Result<f64, ExtractError> {
-        Ok((self.completion(lbn).await? / self.rotation.revolution_ns).fract())
+        let angle = (self.completion(lbn).await? / self.rotation.revolution_ns).fract();
+        self.recent.learn(lbn, angle);
+        Ok(angle)
     }
 
     /// The same, where it is expected to be `expected`: a hasty read whose angle is
@@ -260,11 +304,19 @@ impl Angles {
     /// # Errors
     /// As [`Angles::of`].
     pub async fn of_expected(&mut self, lbn: u64, expected: f64, within: f64) -> Result<f64, ExtractError> {
+        if let Some(&angle) = self.recent.angles.get(&lbn)
+            && self.rotation.is_quiet()
+            && nearest(angle - expected).abs() < within
+        {
+            // Known, and it would come from the buffer.
+            return Ok(angle);
+        }
         let answer = self.probe.read(lbn, 1).await?;
         let angle = (answer.completed.as_nanos() as f64 / self.rotation.revolution_ns).fract();
         let hit = answer.response_ns() <= self.rotation.hit_ns;
         let within = if self.rotation.late { within.min(NOISE_MAX) } else { within };
         if nearest(angle - expected).abs() < within || !hit && !self.rotation.late {
+            self.recent.learn(lbn, angle);
             return Ok(angle);
         }
         if hit {
@@ -279,18 +331,18 @@ impl Angles {
     /// # Errors
     /// As [`Angles::of`].
     pub async fn completion(&mut self, lbn: u64) -> Result<f64, ExtractError> {
-        let mut evictions = self.rotation.evictions;
+        let mut evicted = 0;
         loop {
             let answer = self.probe.read(lbn, 1).await?;
             if answer.response_ns() > self.rotation.hit_ns {
                 return Ok(answer.completed.as_nanos() as f64);
             }
             self.hits += 1;
-            if evictions > EVICTIONS_MAX {
+            if evicted > EVICTIONS_MAX {
                 return Err(self.never_missed(answer.response_ns()));
             }
-            self.evict(evictions).await?;
-            evictions *= 2;
+            self.forget().await?;
+            evicted += self.rotation.evictions.max(1);
         }
     }
 
@@ -308,14 +360,17 @@ impl Angles {
     /// # Errors
     /// If a read fails.
     pub async fn forget(&mut self) -> Result<(), ExtractError> {
-        self.evict(self.rotation.evictions).await
+        match self.rotation.long_evictions {
+            Some(reads) => self.evict(reads, LONG_READ).await,
+            None => self.evict(self.rotation.evictions, 1).await,
+        }
     }
 
     /// Reads elsewhere, so that the buffer forgets.
-    async fn evict(&mut self, reads: u64) -> Result<(), ExtractError> {
+    async fn evict(&mut self, reads: u64, sectors: u64) -> Result<(), ExtractError> {
         for _ in 0..reads {
-            let lbn = self.random.below(self.capacity());
-            self.probe.read(lbn, 1).await?;
+            let lbn = self.random.below(self.capacity() - sectors + 1);
+            self.probe.read(lbn, sectors).await?;
         }
         Ok(())
     }
@@ -336,15 +391,27 @@ impl Angles {
             }
         }
         let Some(stride) = stride else { return Ok(()) };
-        let mut evictions = 1;
-        while !self.forgets_after(evictions, stride).await? {
-            if evictions >= EVICTIONS_MAX {
-                return Err(self.never_missed(self.rotation.hit_ns));
-            }
-            evictions *= 2;
+        let Some(evictions) = self.needed(1, EVICTIONS_MAX, stride).await? else {
+            return Err(self.never_missed(self.rotation.hit_ns));
+        };
+        if evictions > LONG_WORTH && self.capacity() > LONG_READ * evictions {
+            let needed = self.needed(LONG_READ, evictions / LONG_WORTH / 2, stride).await?;
+            self.rotation.long_evictions = needed.map(|reads| 2 * reads);
         }
         self.rotation.evictions = evictions;
         Ok(())
+    }
+
+    /// How many reads of so many sectors make the buffer forget, if `most` do.
+    async fn needed(&mut self, sectors: u64, most: u64, stride: i64) -> Result<Option<u64>, ExtractError> {
+        let mut reads = 1;
+        while !self.forgets_after(reads, sectors, stride).await? {
+            reads *= 2;
+            if reads > most {
+                return Ok(None);
+            }
+        }
+        Ok(Some(reads))
     }
 
     /// How long the buffer takes for what lies `stride` behind what was read, if it
@@ -352,7 +419,7 @@ impl Angles {
     async fn answers_at(&mut self, stride: i64) -> Result<Option<u64>, ExtractError> {
         let (mut slowest, mut slow) = (0, 0);
         for _ in 0..HIT_READS {
-            let again = self.read_behind(stride, 0).await?;
+            let again = self.read_behind(stride, 0, 1).await?;
             if again < HASTE_NS {
                 slowest = slowest.max(again)
             } else {
@@ -366,21 +433,22 @@ impl Angles {
     }
 
     /// The response to a read `stride` behind another, with `between` reads
-    /// elsewhere between them.
-    async fn read_behind(&mut self, stride: i64, between: u64) -> Result<u64, ExtractError> {
+    /// of `sectors` elsewhere between them.
+    async fn read_behind(&mut self, stride: i64, between: u64, sectors: u64) -> Result<u64, ExtractError> {
         let reach = stride.unsigned_abs();
         let lbn = reach + self.random.below(self.capacity().saturating_sub(2 * reach).max(1));
         self.probe.read(lbn, 1).await?;
         let pause = self.random.unit() * REVOLUTION_NS.1;
         self.probe.idle(Duration::from_nanos(pause as u64)).await?;
-        self.evict(between).await?;
+        self.evict(between, sectors).await?;
         Ok(self.probe.read(lbn.saturating_add_signed(stride), 1).await?.response_ns())
     }
 
-    async fn forgets_after(&mut self, reads: u64, stride: i64) -> Result<bool, ExtractError> {
+    async fn forgets_after(&mut self, reads: u64, sectors: u64, stride: i64) -> Result<bool, ExtractError> {
         let mut hasty = 0;
         for _ in 0..FORGOTTEN_READS {
-            hasty += u32::from(self.read_behind(stride, reads).await? <= self.rotation.hit_ns);
+            let response_ns = self.read_behind(stride, reads, sectors).await?;
+            hasty += u32::from(response_ns <= self.rotation.hit_ns);
         }
         // Some are by chance: the sector came by at once.
         Ok(hasty < FORGOTTEN_READS / 2)
@@ -434,8 +502,7 @@ impl Angles {
         if pause_ns > 0.0 {
             self.probe.idle(Duration::from_nanos(pause_ns as u64)).await?;
         }
-        let evictions = self.rotation.evictions;
-        self.evict(evictions).await?;
+        self.forget().await?;
         self.completion(lbn).await
     }
 

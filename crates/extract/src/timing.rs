@@ -23,17 +23,20 @@
 //! | `near.rs` | its end where it is predicted, or near there |
 //! | `whole.rs` | its end, searched from its beginning |
 //! | `leap.rs` | tracks that repeat are skipped |
+//! | `runs.rs` | runs of equal tracks that repeat, too |
 //! | `zones.rs` | zones, from the lengths of tracks |
 
 mod hand;
 mod leap;
 mod near;
+mod runs;
 mod whole;
 mod zones;
 
 use self::hand::Hand;
 use self::leap::Leap;
 use self::near::NEAR;
+use self::runs::Runs;
 pub use self::zones::FoundZone;
 use crate::ExtractError;
 use crate::angles::{Angles, nearest};
@@ -121,6 +124,7 @@ async fn walk(angles: Angles, pace: Pace, count: u64) -> Result<(Timed, Angles),
         hand: Hand::first(angles).await?,
         builder: Builder::default(),
         history: History::default(),
+        runs: Runs::default(),
         unlike: 0,
         turn: (0, 0.0),
         stretches: Vec::new(),
@@ -130,7 +134,7 @@ async fn walk(angles: Angles, pace: Pace, count: u64) -> Result<(Timed, Angles),
     let capacity = walk.hand.capacity;
     while walk.hand.first < capacity && walk.counts.tracks() < count {
         walk.hand.angles.probe().progress("tracks", walk.hand.first, capacity);
-        let leapt = pace == Pace::Jumping && walk.leap(&mut leap).await?;
+        let leapt = pace == Pace::Jumping && (walk.run().await? || walk.leap(&mut leap).await?);
         if !leapt {
             walk.one().await?;
             leap.walked();
@@ -168,6 +172,7 @@ struct Walk {
     hand: Hand,
     builder: Builder,
     history: History,
+    runs: Runs,
     /// Sectors of the last track that was a little unlike the others.
     unlike: u64,
     /// The sectors of a period, and by how much the angle turns over it.
@@ -228,6 +233,7 @@ impl Walk {
             self.remember(found, predicted);
         }
         self.stretch(self.hand.first, &[found], 1);
+        self.runs.push(self.hand.first, self.hand.at, found, 1);
         (self.hand.first, self.hand.at) = (end.lbn, end.next);
         Ok(())
     }

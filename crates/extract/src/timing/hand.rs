@@ -147,7 +147,7 @@ impl Hand {
 
     /// Whether angles are so exact that none need be read twice.
     pub(super) fn quiet(&self) -> bool {
-        self.angles.rotation().noise < OFF_LINE / 1000.0
+        self.angles.rotation().is_quiet()
     }
 
     /// By how much an angle is off the line where another track has begun.

@@ -81,6 +81,10 @@ impl Walk {
         self.builder.push_pattern(&runs, leap.periods)?;
         self.counts.skipped += leap.periods * period as u64;
         self.stretch(self.hand.first, &tracks, leap.periods);
+        match tracks[..] {
+            [track] => self.runs.push(self.hand.first, self.hand.at, track, leap.periods),
+            _ => self.runs.forget(),
+        }
         self.history.repeat(&tracks, leap.periods);
         // Over more periods it is known the better.
         self.turn = (sectors, (turn + nearest(at - self.hand.at - turn)) / leap.periods as f64);
@@ -115,7 +119,7 @@ impl Walk {
 
     /// The angle at `end`, if it is about `at`, the last track before it is as `last`
     /// and the one behind it as `first`.
-    async fn lands(
+    pub(super) async fn lands(
         &mut self,
         end: u64,
         at: f64,
@@ -127,16 +131,17 @@ impl Walk {
         let back = (last.sectors - 1) as f64 * last.width - last.step;
         let within = self.hand.rough().max(last.width / 3.0);
         for _ in 0..tries {
-            let before = self.hand.angles.of_expected(end - 1, at + back, within).await?;
-            let next = self.hand.angles.of_expected(end, at, within).await?;
-            if nearest(next - at).abs() >= limit || nearest(before - next - back).abs() >= limit {
-                continue;
-            }
-            // By chance another zone's track may end here, but it is not as long.
+            // From above: a buffer that has read ahead has none of them.
             let behind = (end + first.sectors - 1).min(self.hand.capacity - 1);
             let over = (behind - end) as f64 * first.width;
-            let angle = self.hand.angles.of_expected(behind, next + over, within).await?;
-            if nearest(angle - next - over).abs() < limit {
+            let far = self.hand.angles.of_expected(behind, at + over, within).await?;
+            let next = self.hand.angles.of_expected(end, at, within).await?;
+            // By chance another zone's track may end here, but it is not as long.
+            if nearest(next - at).abs() >= limit || nearest(far - next - over).abs() >= limit {
+                continue;
+            }
+            let before = self.hand.angles.of_expected(end - 1, at + back, within).await?;
+            if nearest(before - next - back).abs() < limit {
                 return Ok(Some(next));
             }
         }

@@ -9,6 +9,10 @@ use fullstroke_tracks::TRACK_SECTORS_MAX;
 /// The angle of a sector at most.
 const FIRST_SECTOR_MAX: f64 = 0.13;
 
+/// The part of a revolution behind a sector that a buffer may have read before it is
+/// given the next command.
+const FIRST_STEP: f64 = 0.07;
+
 /// Times that a track's line is drawn anew at most.
 const LINES_MAX: u32 = 16;
 
@@ -146,12 +150,19 @@ impl Hand {
         Ok(jumps.then_some(End { lbn: self.first + high, next, width }))
     }
 
+    /// Sectors that a line is first drawn out to: where a buffer has read a little ahead,
+    /// and about how wide a sector is is known, behind that.
+    fn first_step(&self) -> u64 {
+        let buffered = self.angles.rotation().evictions > 0 && self.quiet() && self.usual > 0.0;
+        if buffered { (FIRST_STEP / self.usual) as u64 } else { 1 }
+    }
+
     /// Draws the line out to where it ends, at most twice as far at a time: says
     /// which sector is no more on it.
     async fn draw_out(&mut self, line: &mut Line) -> Result<u64, ExtractError> {
         let left = self.capacity - self.first;
         loop {
-            let next = (2 * line.on).min(left - 1).max(line.on + 1);
+            let next = (2 * line.on).max(self.first_step()).min(left - 1).max(line.on + 1);
             if next >= left {
                 return Ok(next);
             }
