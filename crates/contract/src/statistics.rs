@@ -1,5 +1,6 @@
 //! What a drive has counted, and how that is shown.
 
+use crate::PowerStatistics;
 use fullstroke_units::{Duration, SECTOR_BYTES, Sectors};
 use serde::{Serialize, Serializer};
 
@@ -38,6 +39,8 @@ pub struct MemberStatistics {
     /// Integral of the number of requests in the drive over time, in
     /// request-nanoseconds.
     pub queue_length_ns: u128,
+    /// What it has cost; `None` where the drive's file does not say what it draws.
+    pub power: Option<PowerStatistics>,
 }
 
 impl MemberStatistics {
@@ -59,6 +62,10 @@ impl MemberStatistics {
             zero_seeks: self.zero_seeks + other.zero_seeks,
             buffer_hits: self.buffer_hits + other.buffer_hits,
             queue_length_ns: self.queue_length_ns + other.queue_length_ns,
+            power: match (self.power, other.power) {
+                (Some(one), Some(another)) => Some(one.plus(another)),
+                (one, another) => one.or(another),
+            },
         }
     }
 
@@ -71,6 +78,11 @@ impl MemberStatistics {
     fn mean(&self, sum: f64) -> Number {
         let requests = self.requests();
         Number::Real(if requests == 0 { 0.0 } else { sum / requests as f64 })
+    }
+
+    /// Joules taken; not a number where it is not known what the drive draws.
+    pub fn energy_j(&self) -> f64 {
+        self.power.map_or(f64::NAN, |power| power.energy().0)
     }
 
     fn mean_ms(&self, sum: Duration) -> Number {
@@ -114,6 +126,8 @@ pub enum Total {
     Bytes(u64),
     /// Seconds.
     Seconds(f64),
+    /// Joules; not a number where it is not known what the drive draws.
+    Joules(f64),
 }
 
 /// A number about the whole run.
@@ -150,7 +164,7 @@ impl Total {
     pub const fn value(self) -> f64 {
         match self {
             Total::Count(count) | Total::Bytes(count) => count as f64,
-            Total::Seconds(seconds) => seconds,
+            Total::Seconds(amount) | Total::Joules(amount) => amount,
         }
     }
 }
@@ -167,7 +181,7 @@ impl Number {
 
 impl Counter {
     /// Everything that a drive counts, in the order in which it is shown.
-    pub const ALL: [Counter; 14] = [
+    pub const ALL: [Counter; 16] = [
         Counter::BUSY,
         Counter::REQUESTS,
         Counter::READS,
@@ -182,6 +196,8 @@ impl Counter {
         Counter::ZERO_SEEKS,
         Counter::BYTES,
         Counter::BUFFER_HITS,
+        Counter::ENERGY,
+        Counter::POWER,
     ];
 
     /// Time in which the arm was taken.
@@ -276,6 +292,29 @@ impl Counter {
         reported: None,
     };
 
+    /// What its time has cost.
+    pub const ENERGY: Counter = Counter {
+        served: Some(Served {
+            key: "energy_j",
+            family: "energy_joules",
+            help: "Energy that the drive has taken in the world's time.",
+            column: "J",
+            total: |drive| Total::Joules(drive.energy_j()),
+        }),
+        reported: Some(Reported {
+            key: "energy_j",
+            number: |drive, _| Number::Real(drive.energy_j()),
+            metric: less("energy that the drive took, over the whole run"),
+        }),
+    };
+
+    /// The same for each second.
+    pub const POWER: Counter = reported(Reported {
+        key: "mean_w",
+        number: |drive, _| Number::Real(drive.power.map_or(f64::NAN, |power| power.mean_power().0)),
+        metric: less("what the drive drew"),
+    });
+
     /// Requests in the drive.
     pub const QUEUE_LENGTH: Counter = reported(Reported {
         key: "queue_depth",
@@ -356,7 +395,7 @@ impl Serialize for Total {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Total::Count(count) | Total::Bytes(count) => serializer.serialize_u64(*count),
-            Total::Seconds(seconds) => serializer.serialize_f64(*seconds),
+            Total::Seconds(amount) | Total::Joules(amount) => serializer.serialize_f64(*amount),
         }
     }
 }
@@ -397,6 +436,7 @@ mod tests {
     fn totals_are_named_after_their_units() {
         for Served { key, family, total, .. } in Counter::all_served() {
             match total(&MemberStatistics::default()) {
+                Total::Joules(_) => assert!(key.ends_with("_j") && family.ends_with("_joules"), "{key}"),
                 Total::Seconds(_) => assert!(key.ends_with("_s") && family.ends_with("_seconds"), "{key}"),
                 Total::Count(_) | Total::Bytes(_) => assert_eq!(key, family),
             }
@@ -406,7 +446,8 @@ mod tests {
     #[test]
     fn a_drive_that_served_nothing_has_means_of_zero() {
         for Reported { key, number, .. } in Counter::all_reported() {
-            assert_eq!(number(&MemberStatistics::default(), 0.0).value(), 0.0, "{key}");
+            let nothing = MemberStatistics { power: Some(PowerStatistics::default()), ..Default::default() };
+            assert_eq!(number(&nothing, 0.0).value(), 0.0, "{key}");
         }
     }
 }

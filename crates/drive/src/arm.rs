@@ -6,7 +6,8 @@
 
 use crate::geometry::Position;
 use crate::mechanics::{Access, Feed, Head, Mechanics, Piece};
-use fullstroke_contract::Extent;
+use crate::power::{Meter, Power, Standing, Unloading};
+use fullstroke_contract::{Extent, PowerState, PowerStatistics};
 use fullstroke_units::{Angle, Cylinder, Duration, Time};
 use std::sync::Arc;
 
@@ -23,6 +24,12 @@ pub(crate) struct Arm {
     /// Where the platters stand still, or will again turn.
     rest: Option<Rest>,
     spin_up: Duration,
+    /// When its heads leave the medium, if they do.
+    unloading: Option<Unloading>,
+    /// Somebody needs heads that were unloaded: they are back then.
+    back: Option<Time>,
+    /// What its time costs, if that is known.
+    meter: Option<Box<Meter>>,
     /// They turn again from then on, and nobody was told.
     turned: Option<Time>,
 }
@@ -53,10 +60,13 @@ pub(crate) struct Work {
 
 impl Arm {
     /// At rest at time 0, its heads at cylinder 0, surface 0.
-    pub(crate) fn new(mechanics: &Arc<Mechanics>, phase: Angle, spin_up: Duration) -> Arm {
+    pub(crate) fn new(mechanics: &Arc<Mechanics>, phase: Angle, power: &Power) -> Arm {
         Arm {
             rest: None,
-            spin_up,
+            spin_up: power.spin_up,
+            unloading: power.unloading,
+            back: None,
+            meter: Meter::new(power).map(Box::new),
             turned: None,
             mechanics: Arc::clone(mechanics),
             head: Head { phase, ..Head::default() },
@@ -83,10 +93,34 @@ impl Arm {
     pub(crate) fn free_from(&self, now: Time) -> Time {
         let free = self.free.max(now);
         match &self.rest {
-            None => free,
+            None if self.unloading.is_none() => free,
+            None => self.loaded_from(free),
             Some(Rest { ready: Some(ready), .. }) => free.max(*ready),
             Some(Rest { since, .. }) => free.max(*since) + self.spin_up,
         }
+    }
+
+    /// The same for a request that comes now, and needs it: what is not there begins to come back.
+    #[inline]
+    pub(crate) fn needed(&mut self, now: Time) -> Time {
+        if self.is_away() {
+            self.start(now);
+        }
+        self.free_from(now)
+    }
+
+    /// When the heads are on the medium that are needed from `from` on.
+    fn loaded_from(&self, from: Time) -> Time {
+        match (self.back, self.unloading) {
+            (Some(back), _) => from.max(back),
+            (None, Some(unloading)) => from + unloading.wake(from.saturating_since(self.counted)),
+            (None, None) => from,
+        }
+    }
+
+    /// Whether platters or heads may have to come back before it works.
+    pub(crate) fn is_away(&self) -> bool {
+        self.rest.is_some() || self.unloading.is_some()
     }
 
     /// Whether the platters do not turn.
@@ -98,24 +132,36 @@ impl Arm {
     pub(crate) fn stop(&mut self, last: Time, since: Time) {
         let angle = self.mechanics.spindle().angle_at(last) + self.head.phase;
         self.rest = Some(Rest { since, angle, ready: None });
+        self.back = None;
         self.keep_until(since);
+        if let Some(meter) = &mut self.meter {
+            meter.state(PowerState::SpinDown, last, since);
+        }
     }
 
-    /// Somebody needs the platters from `now` on.
+    /// Somebody needs the platters, and the heads on them, from `now` on.
     pub(crate) fn start(&mut self, now: Time) {
         let ready = self.free_from(now);
-        if let Some(rest) = &mut self.rest {
-            rest.ready.get_or_insert(ready);
+        match &mut self.rest {
+            Some(rest) => _ = rest.ready.get_or_insert(ready),
+            None if self.unloading.is_some() => _ = self.back.get_or_insert(ready),
+            None => {}
         }
     }
 
     /// The platters have started for what begins at `now`, or earlier. They turn
     /// on from the angle at which they stood.
     pub(crate) fn turn(&mut self, now: Time) {
-        let Some(Rest { angle, ready, .. }) = self.rest.take() else { return };
+        let Some(Rest { since, angle, ready }) = self.rest.take() else { return };
         let ready = ready.unwrap_or(now);
         self.head.phase = angle - self.mechanics.spindle().angle_at(ready);
         self.turned = Some(ready);
+        self.keep_until(ready);
+        if let Some(meter) = &mut self.meter {
+            let starts = started(ready, self.spin_up);
+            meter.state(PowerState::Standby, since, starts);
+            meter.state(PowerState::SpinUp, starts, ready);
+        }
     }
 
     /// Since when the platters turn again, once they do at `now`, and once.
@@ -133,11 +179,57 @@ impl Arm {
         self.free = self.free.max(end);
     }
 
-    /// It is taken from `begin` to `end`; what overlaps is counted once.
+    /// It is taken by a command from `begin` to `end`; what overlaps is counted once. While the
+    /// platters stand, that concerns the electronics alone.
     #[inline]
     pub(crate) fn take(&mut self, begin: Time, end: Time) {
+        self.count(begin, end);
+        if self.meter.is_some() {
+            self.meter_command(begin, end);
+        }
+    }
+
+    fn meter_command(&mut self, begin: Time, end: Time) {
+        if self.rest.is_some_and(|rest| rest.ready.is_some_and(|ready| ready <= begin)) {
+            self.turn(begin);
+        }
+        if let Some(meter) = self.meter.as_mut().filter(|_| self.rest.is_none()) {
+            meter.taken(begin, end);
+        }
+    }
+
+    /// It is taken from `begin` to `end`.
+    #[inline]
+    fn count(&mut self, begin: Time, end: Time) {
         self.work.busy += end.saturating_since(self.counted.max(begin));
         self.counted = self.counted.max(end);
+        self.back = None;
+    }
+
+    /// It reads ahead, of which its work knows whole sectors.
+    pub(crate) fn meter_ahead(&mut self, state: PowerState, begin: Time, end: Time) {
+        if let Some(meter) = &mut self.meter {
+            meter.state(state, begin, end);
+        }
+    }
+
+    /// What its work cost until `now`, if that is known; `ahead` books what it is reading meanwhile.
+    pub(crate) fn power(&self, now: Time, ahead: impl FnOnce(&mut Meter)) -> Option<PowerStatistics> {
+        let stand = self.rest.map(|Rest { ready, .. }| {
+            let ready = ready.unwrap_or(Time::NEVER);
+            Standing { starts: started(ready, self.spin_up), ready }
+        });
+        let mut meter = Meter::clone(self.meter.as_ref()?);
+        ahead(&mut meter);
+        Some(meter.reading(now, stand))
+    }
+
+    /// Nothing is planned any more before `now`.
+    #[inline]
+    pub(crate) fn passed(&mut self, now: Time) {
+        if let Some(meter) = &mut self.meter {
+            meter.passed(now);
+        }
     }
 
     /// Carries out an access from `now` on.
@@ -162,7 +254,10 @@ impl Arm {
         self.work.seek += access.seek;
         self.work.rotation += access.rotation;
         self.work.transfer += access.transfer;
-        self.take(now, now + access.duration());
+        self.count(now, now + access.duration());
+        if let Some(meter) = &mut self.meter {
+            meter.accessed(now, &access, write);
+        }
         access
     }
 
@@ -171,6 +266,9 @@ impl Arm {
         let time = self.mechanics.seek(self.head, cylinder, self.head.surface, false);
         self.head.cylinder = cylinder;
         self.work.seek += time;
+        if let Some(meter) = &mut self.meter {
+            meter.detour(time);
+        }
         time
     }
 
@@ -179,7 +277,10 @@ impl Arm {
     pub(crate) fn lands(&mut self, since: Time, landed: Time, position: &Position) {
         self.head = self.head.reading(position);
         self.work.seek += landed.since(since);
-        self.take(since, landed);
+        self.count(since, landed);
+        if let Some(meter) = &mut self.meter {
+            meter.state(PowerState::Seek, since, landed);
+        }
     }
 
     /// Sectors pass under the heads, which have waited for them since `since`,
@@ -187,6 +288,19 @@ impl Arm {
     pub(crate) fn passes(&mut self, since: Time, start: Time, end: Time) {
         self.work.rotation += start.since(since);
         self.work.transfer += end.since(start);
-        self.take(since, end);
+        self.count(since, end);
+        if let Some(meter) = &mut self.meter {
+            meter.state(PowerState::Rotate, since, start);
+            meter.state(PowerState::Read, start, end);
+        }
+    }
+}
+
+/// When platters began to start that turn from `ready` on.
+fn started(ready: Time, spin_up: Duration) -> Time {
+    if ready == Time::NEVER {
+        ready
+    } else {
+        Time::from_nanos(ready.as_nanos().saturating_sub(spin_up.as_nanos()))
     }
 }

@@ -20,7 +20,7 @@ use crate::geometry::Position;
 use crate::mechanics::{Access, Feed, Head, Mechanics};
 use crate::queue;
 use fullstroke_contract::registry::{Keys, find};
-use fullstroke_contract::{ConfigError, Extent, TrackTable as _};
+use fullstroke_contract::{ConfigError, Extent, PowerState, TrackTable as _};
 use fullstroke_units::{Angle, Duration, Lbn, Sectors, Time};
 
 /// Segments of a buffer at most; more are a mistake.
@@ -693,6 +693,7 @@ impl Buffer {
         while end < limit {
             let track = Passing::of(Lbn(end), Sectors(limit - end), since, arm.head(), arm.mechanics());
             if track.landed > now {
+                arm.meter_ahead(PowerState::Seek, since, now);
                 break;
             }
             arm.lands(since, track.landed, &track.position);
@@ -703,6 +704,8 @@ impl Buffer {
                 (end, since) = (end + done.0, passed);
             }
             if done < track.sectors {
+                arm.meter_ahead(PowerState::Rotate, since, track.start.min(now));
+                arm.meter_ahead(PowerState::Read, track.start.max(since), now);
                 break;
             }
         }
@@ -729,6 +732,23 @@ impl Buffer {
             (end, since) = (end + track.sectors.0, track.end_of(track.sectors, mechanics));
         }
         since
+    }
+
+    /// Tells `does` what the arm does until `now` of the read-ahead that is going on, in parts with
+    /// their begin and end: its work knows of whole tracks and sectors.
+    pub(crate) fn reads_ahead(&self, now: Time, arm: &Arm, mut does: impl FnMut(PowerState, Time, Time)) {
+        let Some(segment) = self.filling.map(|index| self.segments.get(index)) else { return };
+        let Fill::Ahead { since, limit } = segment.fill else { return };
+        let (mut end, mut at, mut head, mechanics) = (segment.end, since, arm.head(), arm.mechanics());
+        while end < limit && at < now {
+            let track = Passing::of(Lbn(end), Sectors(limit - end), at, head, mechanics);
+            let passed = track.end_of(track.sectors, mechanics);
+            does(PowerState::Seek, at, track.landed.min(now));
+            does(PowerState::Rotate, track.landed, track.start.min(now));
+            does(PowerState::Read, track.start, passed.min(now));
+            head = head.reading(&track.position);
+            (end, at) = (end + track.sectors.0, passed);
+        }
     }
 
     /// The head waits for the end of a segment since `since`, to read on to

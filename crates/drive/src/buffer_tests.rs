@@ -5,11 +5,11 @@
 //! the buffer answers takes no time.
 
 use crate::config::tests::small_drive;
-use crate::config::{BufferConfig, DriveConfig, FlushCommand, PowerConfig, QueueConfig};
+use crate::config::{BufferConfig, DriveConfig, FlushCommand, IdleConfig, PowerConfig, QueueConfig};
 use crate::drive::{Drive, Model};
 use fullstroke_contract::{
-    Completion, Cx, Effect, Extent, Gauge, Hints, Node as _, Operation, Out, Port, Request, RequestId,
-    Signal, Status, Wake,
+    Completion, Cx, Effect, Extent, Gauge, Hints, Node as _, Operation, Out, Port, PowerState,
+    PowerStatistics, Request, RequestId, Signal, Status, Wake,
 };
 use fullstroke_units::{Duration, Time};
 use proptest::prelude::*;
@@ -626,11 +626,15 @@ fn discards_cost_a_command_each_and_no_arm() {
 
 /// A drive that stops in 5 ms and starts in 20, with a buffer.
 fn stoppable(changes: Value) -> Bench {
-    let power = Some(PowerConfig { spin_up_ms: 20.0, spin_down_ms: 5.0 });
+    let power = Some(PowerConfig { spin_up_ms: 20.0, spin_down_ms: 5.0, ..PowerConfig::default() });
     Bench::of(DriveConfig { power, buffer: Some(buffer(changes)), queue: queue(32), ..small_drive() })
 }
 
 impl Bench {
+    fn spent(&self) -> PowerStatistics {
+        self.drive.power(self.now).unwrap()
+    }
+
     fn of_all(&mut self, operation: Operation) -> u64 {
         self.submit(operation, 0, 0, false)
     }
@@ -847,11 +851,27 @@ fn configs() -> impl Strategy<Value = DriveConfig> {
                 buffer: Some(serde_json::from_value(keys).unwrap()),
                 electronics: serde_json::from_value(electronics).unwrap(),
                 queue: QueueConfig { discipline: discipline.into(), ..queue(depth) },
-                power: power.map(|(spin_up_ms, spin_down_ms)| PowerConfig { spin_up_ms, spin_down_ms }),
+                power: power.map(|(spin_up_ms, spin_down_ms)| PowerConfig {
+                    spin_up_ms,
+                    spin_down_ms,
+                    ..PowerConfig::default()
+                }),
                 ..small_drive()
             }
         },
     )
+}
+
+/// What a drive draws that starts and stops within these ms.
+fn metered((spin_up_ms, spin_down_ms): (f64, f64), unloads: bool) -> PowerConfig {
+    let idle = |w, after_ms, wake_ms| unloads.then_some(IdleConfig { w, after_ms, wake_ms });
+    PowerConfig {
+        spin_up_ms,
+        spin_down_ms,
+        idle_b: idle(4.0, 100.0, 30.0),
+        idle_c: idle(3.0, 400.0, 90.0),
+        ..PowerConfig::assumed_for(&small_drive()).0
+    }
 }
 
 /// Runs the steps; wake-ups come `late` after they are due.
@@ -890,6 +910,54 @@ proptest! {
     }
 
     #[test]
+    fn the_times_of_all_states_add_up_to_the_time_that_has_passed(
+        mut config in configs(), steps in steps(), look in 0u64..100_000_000, unloads in any::<bool>(),
+    ) {
+        let power = config.power.map_or((20.0, 5.0), |power| (power.spin_up_ms, power.spin_down_ms));
+        config.power = Some(metered(power, unloads));
+        let buffered = config.buffer.take_if(|_| look.is_multiple_of(4)).is_none() && config.buffer.is_some();
+        let mut bench = Bench::of(config);
+        let mut before = PowerStatistics::default();
+        for step in &steps {
+            let rests = if step.start % 5 == 0 { 40 } else { 1 };
+            bench.now += Duration::from_nanos(step.gap_ns * rests);
+            bench.run_until(bench.now);
+            let spent = bench.spent();
+            prop_assert_eq!(spent.residency().total(), bench.now.since(Time::ZERO));
+            // What a buffer lets the arm do by itself is settled when that matters.
+            prop_assert!(buffered || spent.energy_fj() >= before.energy_fj());
+            prop_assert!(spent.spin_downs() >= spent.spin_ups());
+            before = spent;
+            bench.submit(step.operation, step.start, step.sectors, step.forced);
+            prop_assert_eq!(bench.spent().residency().total(), bench.now.since(Time::ZERO));
+        }
+        bench.run_until(Time::NEVER);
+        let work = bench.drive.statistics();
+        let later = bench.now + Duration::from_secs(100) + Duration::from_nanos(look);
+        let spent = bench.drive.power(later).unwrap();
+        prop_assert_eq!(spent.residency().total(), later.since(Time::ZERO));
+        let time = |state| spent.time_in(state);
+        let active = [PowerState::Seek, PowerState::Rotate, PowerState::Read, PowerState::Write];
+        let active = active.into_iter().map(time).sum::<Duration>();
+        // Of read-ahead that was broken off, its work does not know the rest.
+        prop_assert!(active >= work.seek + work.rotation + work.transfer, "{:?}, {:?}", spent, work);
+    }
+
+    #[test]
+    fn without_a_buffer_the_times_of_the_states_are_those_of_the_arm(
+        mut config in configs(), steps in steps(), unloads in any::<bool>(),
+    ) {
+        config.power = Some(metered((20.0, 5.0), unloads));
+        config.buffer = None;
+        let bench = run(&config, &steps, 0);
+        let work = bench.drive.statistics();
+        let spent = bench.drive.power(bench.now + Duration::from_secs(100)).unwrap();
+        let time = |state| spent.time_in(state);
+        let passed = time(PowerState::Read) + time(PowerState::Write);
+        prop_assert_eq!((time(PowerState::Seek), passed), (work.seek, work.transfer));
+    }
+
+    #[test]
     fn late_wake_ups_do_not_move_the_timeline(config in configs(), steps in steps(), late in 0u64..30_000_000) {
         let (early, late) = (run(&config, &steps, 0), run(&config, &steps, late));
         prop_assert_eq!(early.done, late.done);
@@ -902,7 +970,7 @@ proptest! {
     ) {
         config.buffer.as_mut().unwrap().write_back = true;
         config.queue.flush = FlushCommand::Alone;
-        config.power.get_or_insert(PowerConfig { spin_up_ms: 20.0, spin_down_ms: 5.0 });
+        config.power.get_or_insert(PowerConfig { spin_up_ms: 20.0, spin_down_ms: 5.0, ..PowerConfig::default() });
         let mut done = run(&config, &steps, 0).done;
         done.sort_by_key(|done| done.id);
         for (at, _) in steps.iter().enumerate().filter(|(_, step)| step.operation == Operation::Flush) {

@@ -74,6 +74,7 @@ fn unsourced(config: &DriveConfig) -> Vec<String> {
         ("head_switch_ms", config.head_switch_ms),
         ("write_settle_ms", config.write_settle_ms),
         ("command_overhead_ms", config.command_overhead_ms),
+        ("power", f64::from(config.power.is_some())),
         ("published.outer_mb_per_s", config.published.outer_mb_per_s.unwrap_or(0.0)),
         ("published.inner_mb_per_s", config.published.inner_mb_per_s.unwrap_or(0.0)),
         ("published.average_seek_ms", config.published.average_seek_ms.unwrap_or(0.0)),

@@ -2,10 +2,12 @@
 
 mod buffer;
 mod electronics;
+mod power;
 mod queue;
 
 pub use buffer::{BufferConfig, ReadAhead};
 pub use electronics::{ElectronicsConfig, OverheadConfig, WriteDisconnectConfig};
+pub use power::{IdleConfig, PowerConfig};
 pub use queue::{FlushCommand, QueueConfig};
 
 use crate::faults::FaultsConfig;
@@ -77,8 +79,8 @@ pub struct DriveConfig {
     /// The queue inside the drive.
     #[serde(default, skip_serializing_if = "is_default")]
     pub queue: QueueConfig,
-    /// What it takes to stop the platters and to start them; unless said, they
-    /// always turn, and commands that ask for it cost nothing.
+    /// What the drive draws, and what it takes to stop the platters and to start them; unless
+    /// said, they always turn, commands that ask for it cost nothing, and no energy is counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power: Option<PowerConfig>,
     /// Which writes go wrong and are reported as done; none unless said.
@@ -90,16 +92,6 @@ pub struct DriveConfig {
     /// Where the numbers come from: key (`rpm`, `zones`, `seek.points`) to
     /// source. A key covers the keys below it. Fitted numbers say `fitted: ...`.
     pub sources: BTreeMap<String, String>,
-}
-
-/// What it takes to stop a drive's platters and to start them.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PowerConfig {
-    /// From standing platters to the first access ("standby to ready").
-    pub spin_up_ms: f64,
-    /// From full speed to standing platters ("ready to spindle stop").
-    pub spin_down_ms: f64,
 }
 
 /// Which transfers begin wherever the head lands.

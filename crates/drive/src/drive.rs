@@ -8,16 +8,17 @@ use self::beside::Beside;
 use crate::actuators::{MultiActuator, Shares};
 use crate::arm::{Arm, Work};
 use crate::buffer::{Buffer, Lookup};
-use crate::config::{DriveConfig, FlushCommand, PowerConfig, milliseconds};
+use crate::config::{DriveConfig, FlushCommand, milliseconds};
 use crate::electronics::{Before, Electronics};
 use crate::faults::Faults;
 use crate::geometry::Position;
 use crate::mechanics::{Access, Feed, Mechanics, Piece};
+use crate::power::{Meter, Power};
 use crate::queue::{ArmView, Choice, CommandQueue, Waiting};
 use crate::statistics::Statistics;
 use fullstroke_contract::{
     Branch, Breakdown, Completion, ConfigError, Counters, Cx, Extent, Gauge, MemberStatistics, Node,
-    Operation, Out, Port, Request, RequestId, Slots, Status, TrackTable, Wake,
+    Operation, Out, Port, PowerStatistics, Request, RequestId, Slots, Status, TrackTable, Wake,
 };
 use fullstroke_units::{Angle, Cylinder, Duration, Lbn, Sectors, Time};
 use std::collections::VecDeque;
@@ -32,8 +33,8 @@ pub struct Model {
     command_overhead: Duration,
     queued_overhead: Duration,
     electronics: Electronics,
-    /// How long the platters need to start and to stop, if they do.
-    power: Option<(Duration, Duration)>,
+    /// What stopping and starting takes, if it does, and what its states draw.
+    power: Option<Power>,
     /// By how much they are ahead at time 0.
     phase: Angle,
     /// Neither buffer nor bus: an access is all that a request costs.
@@ -141,12 +142,9 @@ impl Model {
         let electronics = Electronics::new(&config.electronics, command_overhead)
             .map_err(|error| error.below("electronics"))?;
         config.buffer.as_ref().map(Buffer::new).transpose().map_err(|error| error.below("buffer"))?;
-        let power = |power: &PowerConfig| {
-            let spin_up = milliseconds("power.spin_up_ms", power.spin_up_ms)?;
-            Ok((spin_up, milliseconds("power.spin_down_ms", power.spin_down_ms)?))
-        };
+        let power = config.power.as_ref().map(|power| Power::new(power, config.actuators)).transpose();
         let model = Model {
-            power: config.power.as_ref().map(power).transpose()?,
+            power: power.map_err(|error| error.below("power"))?,
             phase: Angle::ZERO,
             plain: config.buffer.is_none() && config.electronics == Default::default(),
             command_overhead,
@@ -173,6 +171,11 @@ impl Model {
     /// Arm and platters.
     pub fn mechanics(&self) -> &Mechanics {
         &self.mechanics
+    }
+
+    /// What counts an arm's energy, if the description says what it draws.
+    pub fn meter(&self) -> Option<Meter> {
+        self.power.as_ref().and_then(Meter::new)
     }
 
     /// How addresses lie.
@@ -220,11 +223,7 @@ impl Model {
     /// Names the key of the queue that cannot be.
     pub fn drive(&self) -> Result<Drive, ConfigError> {
         Ok(Drive {
-            arm: Arm::new(
-                &self.mechanics,
-                self.phase,
-                self.power.map_or(Duration::ZERO, |(spin_up, _)| spin_up),
-            ),
+            arm: Arm::new(&self.mechanics, self.phase, &self.power.unwrap_or_default()),
             command_overhead: self.command_overhead,
             queued_overhead: self.queued_overhead,
             prepared: Time::ZERO,
@@ -232,7 +231,7 @@ impl Model {
             queue: self.config.queue.build().map_err(|error| error.below("queue"))?,
             outside: VecDeque::new(),
             flush_command: self.config.queue.flush,
-            spin_down: self.power.map(|(_, spin_down)| spin_down),
+            spin_down: self.power.map(|power| power.spin_down),
             stopped: None,
             of_all: VecDeque::new(),
             slots: Slots::default(),
@@ -406,7 +405,7 @@ impl Drive {
     fn serve_plainly(&mut self, waiting: &Waiting, via: Option<Cylinder>, now: Time) -> Service {
         let Slot { request, submitted } = self.slots[waiting.slot];
         let extent = request.extent;
-        let free = self.arm.free_from(now);
+        let free = self.arm.needed(now);
         let moves = self.prepare(waiting, free, self.command_overhead);
         let detour = self.detour(via);
         self.arm.take(free, moves + detour);
@@ -481,7 +480,7 @@ impl Drive {
         let Slot { request, submitted } = self.slots[waiting.slot];
         let extent = request.extent;
         let electronics = self.electronics;
-        let free = self.arm.free_from(now);
+        let free = self.arm.needed(now);
         let overhead = electronics.read_miss(self.last.kind, self.is_on(&waiting.position));
         let moves = self.prepare(waiting, free, overhead);
         let detour = self.detour(via);
@@ -560,7 +559,7 @@ impl Drive {
         let extent = request.extent;
         let electronics = self.electronics;
         let rest = Extent { start: next, sectors: extent.end().since(next) };
-        let free = self.arm.free_from(now);
+        let free = self.arm.needed(now);
         let position = self.arm.mechanics().geometry().locate(rest.start);
         let overhead = electronics.read_miss(self.last.kind, self.is_on(&position));
         let moves = self.prepare(waiting, free, overhead);
@@ -597,7 +596,7 @@ impl Drive {
         let Slot { request, submitted } = self.slots[waiting.slot];
         let extent = request.extent;
         let electronics = self.electronics;
-        let free = self.arm.free_from(now);
+        let free = self.arm.needed(now);
         let (seek_after, data_after) = electronics.write_miss(self.last.kind);
         let detour = self.detour(via);
         let ready = self.prepare(waiting, free, seek_after);
@@ -682,7 +681,17 @@ impl Drive {
         self.slots.len() as u32
     }
 
-    /// What was counted so far; of its arm, all that it did.
+    /// What its arm has cost until `now`, which is not before the last event, if its description
+    /// says what it draws.
+    pub fn power(&self, now: Time) -> Option<PowerStatistics> {
+        self.arm.power(now, |meter| {
+            if let Some(buffer) = &self.buffer {
+                buffer.reads_ahead(now, &self.arm, |state, begin, end| meter.state(state, begin, end));
+            }
+        })
+    }
+
+    /// What was counted so far; of its arm, all that it did, but for what that costs.
     pub fn statistics(&self) -> MemberStatistics {
         let Work { busy, seek, rotation, transfer } = self.arm.work();
         let buffer_hits = self.buffer.as_ref().map_or(0, Buffer::hits);
@@ -748,6 +757,7 @@ impl Node for Drive {
     fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
         let out = &mut *cx.out;
         self.catch_up(now, out);
+        self.arm.passed(now);
         if !self.is_command(&request) {
             return out.complete(answer(request.id, now, Status::Done));
         }
@@ -777,6 +787,7 @@ impl Node for Drive {
     fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
         self.catch_up(now, cx.out);
         self.work_alone(now);
+        self.arm.passed(now);
         self.tell(now, cx.out);
     }
 
@@ -797,8 +808,8 @@ impl Node for Drive {
         }
     }
 
-    fn count(&self, _: Time, counters: &mut Counters) {
-        counters.drives.push(self.statistics());
+    fn count(&self, now: Time, counters: &mut Counters) {
+        counters.drives.push(MemberStatistics { power: self.power(now), ..self.statistics() });
         counters.layers.extend(self.faults.as_ref().map(Faults::readings));
     }
 }

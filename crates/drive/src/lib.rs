@@ -16,6 +16,7 @@
 //! | `buffer/` | the segments themselves, found by address and by age |
 //! | `electronics.rs` | command overheads and the bus |
 //! | `mechanics.rs` | seek, rotation and transfer of one access |
+//! | `power.rs` | how long the arm was in each state of power |
 //! | `check.rs` | what a description must satisfy |
 //! | `data_sheet.rs`, `data_sheet/` | a first description from a data sheet |
 //! | `statistics.rs` | what a drive counts about itself |
@@ -31,6 +32,7 @@ mod electronics;
 mod faults;
 mod geometry;
 mod mechanics;
+mod power;
 pub mod queue;
 mod seek;
 mod statistics;
@@ -38,13 +40,14 @@ mod statistics;
 pub use actuators::MultiActuator;
 pub use check::{Check, checks};
 pub use config::{
-    BufferConfig, Direction, DriveConfig, ElectronicsConfig, ExceptionConfig, FlushCommand, OverheadConfig,
-    PowerConfig, Published, QueueConfig, ReadAhead, RunConfig, SectorsPerTrack, SeekConfig, SlipConfig,
-    TrackOrder, WriteDisconnectConfig, ZeroLatency, ZoneConfig,
+    BufferConfig, Direction, DriveConfig, ElectronicsConfig, ExceptionConfig, FlushCommand, IdleConfig,
+    OverheadConfig, PowerConfig, Published, QueueConfig, ReadAhead, RunConfig, SectorsPerTrack, SeekConfig,
+    SlipConfig, TrackOrder, WriteDisconnectConfig, ZeroLatency, ZoneConfig,
 };
 pub use data_sheet::{DataSheet, sectors_of};
 pub use drive::{Drive, Model};
 pub use faults::{FaultAt, FaultKind, FaultsConfig};
 pub use geometry::{Geometry, Position, ZoneView};
 pub use mechanics::{Access, Feed, Head, Mechanics, Piece};
+pub use power::{Meter, Standing};
 pub use seek::SeekTable;

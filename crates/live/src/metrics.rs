@@ -301,7 +301,8 @@ fn drive_counters(page: &mut Page, status: &Status) {
         let name = format!("fullstroke_drive_{}_total", served.family);
         let mut family = page.family(&name, Kind::Counter, served.help);
         for (export, drive) in each_drive(status) {
-            for (_, total) in drive.totals.all().filter(|(total, _)| total.key == served.key) {
+            let totals = drive.totals.all().filter(|(total, _)| total.key == served.key);
+            for (_, total) in totals.filter(|(_, total)| !total.value().is_nan()) {
                 family.sample(&[("export", export), ("drive", &drive.name)], total);
             }
         }

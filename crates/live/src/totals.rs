@@ -52,6 +52,8 @@ fn read(served: Served, value: &Value) -> Option<Total> {
         Total::Count(_) => value.as_u64().map(Total::Count),
         Total::Bytes(_) => value.as_u64().map(Total::Bytes),
         Total::Seconds(_) => value.as_f64().map(Total::Seconds),
+        // Not a number where it is not known what the drive draws.
+        Total::Joules(_) => Some(Total::Joules(value.as_f64().unwrap_or(f64::NAN))),
     }
 }
 

@@ -85,6 +85,7 @@
 mod backlog;
 mod batches;
 mod difference;
+mod energy;
 mod heads;
 mod hosts;
 mod interval;
@@ -110,6 +111,7 @@ pub use batches::Batches;
 pub use difference::{
     Difference, Significance, difference_over_seeds, half_width_over_seeds, paired_difference,
 };
+pub use energy::{EnergyReport, Shares};
 pub use heads::HeadsReport;
 pub use hosts::{CallReport, HostReport, ProgramReport, TransactionReport};
 pub use interval::BATCHES_FOR_INTERVAL;

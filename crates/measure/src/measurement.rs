@@ -2,6 +2,7 @@
 
 use crate::backlog::Flow;
 use crate::batches::Batches;
+use crate::energy::EnergyReport;
 use crate::heads::Heads;
 use crate::hosts::host_reports;
 use crate::interval::interval;
@@ -273,6 +274,7 @@ impl Measurement {
             rebuild: RebuildReport::new(&self.rebuild_plans, self.rebuilds.all()),
             groups: self.processes.groups(simulated_s),
             processes,
+            energy: EnergyReport::new(&members, both.requests),
             members,
             layers: layer_reports(&outcome.counters.layers),
             seed: identity.seed,

@@ -1,5 +1,6 @@
 //! What each drive did.
 
+use crate::energy::MemberPower;
 use fullstroke_contract::{Counter, MemberStatistics};
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
@@ -31,6 +32,9 @@ impl Serialize for MemberReport {
         map.serialize_entry("name", &self.name)?;
         for reported in Counter::all_reported() {
             map.serialize_entry(reported.key, &(reported.number)(&self.statistics, self.seconds))?;
+        }
+        if let Some(power) = &self.statistics.power {
+            map.serialize_entry("power", &MemberPower(power))?;
         }
         map.end()
     }

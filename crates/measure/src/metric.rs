@@ -4,7 +4,9 @@ use crate::batches::{Batch, ClassSums};
 use crate::hosts::{HostReport, OfHost, longest, unknown};
 use crate::measurement::Class;
 use crate::report::{Distribution, Quantity, Report};
-use crate::{LayerReport, MemberReport, OperationReport, RebuildReport, StreamsReport, TimeParts};
+use crate::{
+    EnergyReport, LayerReport, MemberReport, OperationReport, RebuildReport, StreamsReport, TimeParts,
+};
 use fullstroke_contract::registry::nearest;
 use fullstroke_contract::{ComparedBy, Counter, Operation, READINGS, Reported};
 use fullstroke_units::SECTOR_BYTES;
@@ -38,6 +40,7 @@ enum Kind {
     Host(OfHost),
     Elapsed,
     Rebuild(usize),
+    Energy(usize),
     Member(usize),
     Layer(usize),
 }
@@ -146,13 +149,16 @@ const PART_MEANINGS: [&str; 6] = [
 
 /// What stands last in a metric's name, and the unit that this means; the first
 /// that fits.
-const UNITS: [(&str, &str); 13] = [
+const UNITS: [(&str, &str); 16] = [
     ("hours", "h"),
     ("elapsed_s", "s"),
     ("_mbit_per_s", "10^6 bit/s"),
     ("mb_per_s", "10^6 B/s"),
     ("per_s", "1/s"),
     ("_ms", "ms"),
+    ("_w", "W"),
+    ("j_per_io", "J"),
+    ("_j", "J"),
     ("iops", "1/s"),
     ("_mb", "10^6 B"),
     ("_share", "0 to 1"),
@@ -265,6 +271,18 @@ type RebuildMetric = (&'static str, fn(&RebuildReport) -> f64, bool);
 const REBUILDS: [RebuildMetric; 2] =
     [("hours", |rebuild| rebuild.hours, false), ("mb_per_s", |rebuild| rebuild.mb_per_s, true)];
 
+/// A number about energy: its name, how it is read, and what it means. Less is better.
+type EnergyMetric = (&'static str, fn(&EnergyReport) -> f64, &'static str);
+
+const ENERGY: [EnergyMetric; 6] = [
+    ("total_j", |energy| energy.total_j, "energy that the drives took, over the whole run"),
+    ("mean_w", |energy| energy.mean_w, "the same for each second, all drives together"),
+    ("j_per_io", |energy| energy.j_per_io, "the same for each read and write"),
+    ("spin_downs", |energy| energy.spin_downs as f64, "how often platters began to stop, over all drives"),
+    ("spin_ups", |energy| energy.spin_ups as f64, "how often they began to start"),
+    ("wakes", |energy| energy.wakes as f64, "how often heads that were unloaded were needed"),
+];
+
 impl Metric {
     /// Every metric, in the order of the report.
     pub fn all() -> Vec<Metric> {
@@ -290,8 +308,9 @@ impl Metric {
         let rebuilds = (0..REBUILDS.len()).map(Kind::Rebuild);
         let shares =
             [Kind::ReadWriteRatio, Kind::Elapsed].into_iter().chain(processes).chain(streams).chain(rebuilds);
+        let energy = (0..ENERGY.len()).map(Kind::Energy);
         let requests = times.chain(parts).chain(rates).chain(classes).chain(operations);
-        requests.chain(shares).chain(members).chain(layers).map(Metric).collect()
+        requests.chain(shares).chain(energy).chain(members).chain(layers).map(Metric).collect()
     }
 
     /// The mean response time.
@@ -370,6 +389,7 @@ impl Metric {
             Kind::Host(of) => of.name(),
             Kind::Elapsed => "programs.elapsed_s".to_owned(),
             Kind::Rebuild(rebuild) => format!("rebuild.{}", REBUILDS[rebuild].0),
+            Kind::Energy(number) => format!("energy.{}", ENERGY[number].0),
             Kind::Member(member) => format!("members.{}", member_metric(member).0.key),
             Kind::Layer(reading) => format!("layers.{}", READINGS[reading].name),
         }
@@ -434,6 +454,7 @@ impl Metric {
             Kind::Rebuild(rebuild) => {
                 ["until the rebuilt members are whole", "filled a second"][rebuild].to_owned()
             }
+            Kind::Energy(number) => ENERGY[number].2.to_owned(),
             Kind::Member(member) => format!("{}, mean over drives", member_metric(member).1.meaning),
             Kind::Layer(reading) => READINGS[reading].meaning.to_owned(),
         }
@@ -452,7 +473,7 @@ impl Metric {
             Kind::Member(member) => member_metric(member).1.more_is_better,
             Kind::Layer(reading) => READINGS[reading].more_is_better,
             Kind::Time(..) | Kind::ClassTime(..) | Kind::OperationTime(..) | Kind::Part(_) => false,
-            Kind::Workload(_, OfWorkload::Response(_)) | Kind::Elapsed => false,
+            Kind::Workload(_, OfWorkload::Response(_)) | Kind::Elapsed | Kind::Energy(_) => false,
         }
     }
 
@@ -516,6 +537,7 @@ impl Metric {
             Kind::Host(of) => of.value(&report.hosts),
             Kind::Elapsed => longest(&report.hosts),
             Kind::Rebuild(rebuild) => report.rebuild.as_ref().map_or(f64::NAN, REBUILDS[rebuild].1),
+            Kind::Energy(number) => report.energy.as_ref().map_or(f64::NAN, ENERGY[number].1),
             Kind::Member(member) => {
                 let (Reported { number, .. }, _) = member_metric(member);
                 let of = |member: &MemberReport| number(&member.statistics, member.seconds).value();
@@ -554,6 +576,7 @@ impl Metric {
             | Kind::Host(_)
             | Kind::Elapsed
             | Kind::Rebuild(_)
+            | Kind::Energy(_)
             | Kind::Member(_)
             | Kind::Layer(_) => None,
         }
@@ -585,6 +608,7 @@ impl Metric {
             | Kind::Host(_)
             | Kind::Elapsed
             | Kind::Rebuild(_)
+            | Kind::Energy(_)
             | Kind::Member(_)
             | Kind::Layer(_) => (0.0, 0.0),
         }

@@ -1,11 +1,11 @@
 //! A report for people.
 
 use crate::{
-    Across, Distribution, GroupReport, HostReport, LayerReport, MemberReport, ProcessReport, ProgramReport,
-    RebuildReport, Report, StreamsReport, WorkloadReport,
+    Across, Distribution, EnergyReport, GroupReport, HostReport, LayerReport, MemberReport, ProcessReport,
+    ProgramReport, RebuildReport, Report, Shares, StreamsReport, WorkloadReport,
 };
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, presets};
-use fullstroke_contract::Counter;
+use fullstroke_contract::{Counter, PowerState};
 use std::fmt;
 
 /// Processes that a report for people shows one by one, at most.
@@ -65,6 +65,9 @@ impl fmt::Display for Report {
         }
         if !self.members.is_empty() {
             writeln!(f, "\n{}", members(&self.members).trim_fmt())?;
+        }
+        if let Some(energy) = &self.energy {
+            self.write_energy(f, energy)?;
         }
         if !self.layers.is_empty() {
             writeln!(f, "\n{}", layers(&self.layers).trim_fmt())?;
@@ -171,6 +174,14 @@ impl Report {
             table.add_row([name.to_owned(), number(value), share]);
         }
         table
+    }
+
+    fn write_energy(&self, f: &mut fmt::Formatter<'_>, energy: &EnergyReport) -> fmt::Result {
+        let EnergyReport { drives, total_j, mean_w, j_per_io, .. } = energy;
+        let of = if *drives == self.members.len() as u64 { "all".to_owned() } else { drives.to_string() };
+        let [total_j, mean_w, j_per_io] = [total_j, mean_w, j_per_io].map(|value| number(*value));
+        writeln!(f, "\nenergy of {of} drives: {total_j} J, {mean_w} W on average, {j_per_io} J an I/O")?;
+        writeln!(f, "{}", energy_table(&self.members, energy).trim_fmt())
     }
 
     /// Each process, if they are few enough to be read.
@@ -324,6 +335,27 @@ fn members(members: &[MemberReport]) -> Table {
             number(member.value(Counter::TRANSFER)),
             number(member.value(Counter::BYTES)),
         ]);
+    }
+    table
+}
+
+/// Each drive's watts and its time by state, of the states in which any was.
+fn energy_table(members: &[MemberReport], energy: &EnergyReport) -> Table {
+    let share = |state| energy.residency_share.in_state(state);
+    let states: Vec<PowerState> = PowerState::ALL.into_iter().filter(|&state| share(state) > 0.0).collect();
+    let header = ["member", "J", "W", "stops"].into_iter().chain(states.iter().map(|state| state.name()));
+    let mut table = table(header, &[0]);
+    for member in members {
+        let Some(power) = &member.statistics.power else { continue };
+        let shares = Shares::of(power);
+        let fixed = [
+            member.name.clone(),
+            number(power.energy().0),
+            number(power.mean_power().0),
+            power.spin_downs().to_string(),
+        ];
+        let shares = states.iter().map(|&state| format!("{:.1} %", 100.0 * shares.in_state(state)));
+        table.add_row(fixed.into_iter().chain(shares));
     }
     table
 }

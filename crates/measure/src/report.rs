@@ -1,7 +1,7 @@
 //! What a run is reported as. Every field has its unit in its name.
 
 use crate::{
-    Across, Backlog, GroupReport, HeadsReport, HostReport, LayerReport, MemberReport, Overload,
+    Across, Backlog, EnergyReport, GroupReport, HeadsReport, HostReport, LayerReport, MemberReport, Overload,
     ProcessReport, RebuildReport, StreamsReport, WorkloadReport,
 };
 use fullstroke_contract::Operation;
@@ -92,6 +92,9 @@ pub struct Report {
     /// The rebuild that went on meanwhile; `null` if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rebuild: Option<RebuildReport>,
+    /// What it cost; `null` where no drive's file says what it draws.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy: Option<EnergyReport>,
     /// The drives, in the order of the tree.
     pub members: Vec<MemberReport>,
     /// The layers between host and drives that count something.

@@ -6,7 +6,7 @@ use crate::piece::{Kind, Piece};
 use crate::statistics::{DiskStatistics, Statistics};
 use fullstroke_contract::Slots;
 use fullstroke_drive::queue::{ArmView, Waiting};
-use fullstroke_drive::{Access, Feed, Head, Model, Position};
+use fullstroke_drive::{Access, Feed, Head, Meter, Model, Position};
 use fullstroke_units::{Cylinder, Duration, Sectors, Time};
 
 /// One disk. Of a drive's description it is arm, platter and command overhead;
@@ -33,6 +33,8 @@ pub(crate) struct Disk {
     /// Since when commands have waited for segments.
     starved: Option<Time>,
     statistics: Statistics,
+    /// What its time costs, if its description says what it draws.
+    meter: Option<Meter>,
 }
 
 /// The command under the heads.
@@ -54,6 +56,7 @@ impl Disk {
     pub(crate) fn new(model: Model, segments: u32, discipline: Box<dyn XorDiscipline>) -> Disk {
         Disk {
             overhead: Duration::from_millis_f64(model.config().command_overhead_ms),
+            meter: model.meter(),
             model,
             head: Head::default(),
             queues: Queues::default(),
@@ -86,7 +89,9 @@ impl Disk {
         if let Some(since) = self.starved {
             statistics.was_idle(now.since(since));
         }
-        statistics.so_far()
+        let mut so_far = statistics.so_far();
+        so_far.drive.power = self.meter.as_ref().map(|meter| meter.reading(now, None));
+        so_far
     }
 
     fn integrate(&mut self, now: Time) {
@@ -140,6 +145,10 @@ impl Disk {
     }
 
     fn serve(&mut self, now: Time, waiting: &Waiting, class: Class, piece: &mut Piece) -> Service {
+        if let Some(meter) = &mut self.meter {
+            meter.passed(now);
+            meter.taken(now, now + self.overhead);
+        }
         let mut service = Service {
             piece: waiting.slot,
             class,
@@ -161,6 +170,9 @@ impl Disk {
             let access =
                 mechanics.access(&mut self.head, service.ready, start, sectors, &service.position, false);
             self.statistics.accessed(&access, true);
+            if let Some(meter) = &mut self.meter {
+                meter.accessed(service.ready, &access, false);
+            }
             service.ready += access.duration();
             add(piece, class, &access);
         }
@@ -185,6 +197,9 @@ impl Disk {
             |_| {},
         );
         self.statistics.accessed(&access, piece.kind == Kind::Write);
+        if let Some(meter) = &mut self.meter {
+            meter.accessed(service.ready, &access, true);
+        }
         service.finish = service.ready + access.duration();
         add(piece, service.class, &access);
     }

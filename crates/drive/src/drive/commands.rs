@@ -103,12 +103,14 @@ impl Drive {
     /// medium.
     fn flush(&mut self, slot: u32, entered: Time, now: Time) -> Service {
         let submitted = self.slots[slot].submitted;
-        let begin = now + self.command_overhead;
         let mut access = Access::default();
-        let finish = self.buffer.as_mut().map_or(begin, |buffer| {
+        let finish = self.buffer.as_mut().map_or(now + self.command_overhead, |buffer| {
             buffer.catch_up(now, !self.queue.is_empty(), &mut self.arm);
-            if buffer.is_dirty_since(entered) {
-                self.arm.take(now, begin);
+            let dirty = buffer.is_dirty_since(entered);
+            let from = if dirty && self.arm.is_away() { self.arm.needed(now) } else { now };
+            let begin = from + self.command_overhead;
+            if dirty {
+                self.arm.take(from, begin);
             }
             buffer.flush(begin, entered, &mut self.arm, &mut access)
         });
