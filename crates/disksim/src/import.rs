@@ -278,6 +278,7 @@ impl Import<'_> {
             buffer: None,
             queue: QueueConfig { depth: 1, discipline: "fcfs".into(), ..QueueConfig::default() },
             power: None,
+            spin_down: None,
             faults: None,
             published: Published::default(),
             sources,

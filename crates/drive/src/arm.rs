@@ -32,6 +32,8 @@ pub(crate) struct Arm {
     meter: Option<Box<Meter>>,
     /// They turn again from then on, and nobody was told.
     turned: Option<Time>,
+    /// Somebody needed them again then.
+    wanted: Time,
 }
 
 /// Platters that do not turn.
@@ -68,6 +70,7 @@ impl Arm {
             back: None,
             meter: Meter::new(power).map(Box::new),
             turned: None,
+            wanted: Time::ZERO,
             mechanics: Arc::clone(mechanics),
             head: Head { phase, ..Head::default() },
             free: Time::ZERO,
@@ -156,6 +159,7 @@ impl Arm {
         let ready = ready.unwrap_or(now);
         self.head.phase = angle - self.mechanics.spindle().angle_at(ready);
         self.turned = Some(ready);
+        self.wanted = started(ready, self.spin_up);
         self.keep_until(ready);
         if let Some(meter) = &mut self.meter {
             let starts = started(ready, self.spin_up);
@@ -167,6 +171,11 @@ impl Arm {
     /// Since when the platters turn again, once they do at `now`, and once.
     pub(crate) fn take_turned(&mut self, now: Time) -> Option<Time> {
         self.turned.take_if(|at| *at <= now)
+    }
+
+    /// When platters began to start last.
+    pub(crate) fn turns_since(&self) -> Time {
+        self.wanted
     }
 
     /// What it has done.

@@ -944,6 +944,28 @@ proptest! {
     }
 
     #[test]
+    fn platters_that_stop_by_themselves_do_so_in_time_however_late_they_are_woken(
+        mut config in configs(), mut steps in steps(), late in 0u64..30_000_000,
+    ) {
+        config.power = Some(metered((20.0, 5.0), late % 2 == 0));
+        config.spin_down =
+            Some(serde_json::from_value(json!({ "policy": "fixed", "after": "40ms" })).unwrap());
+        for step in steps.iter_mut().filter(|step| step.start % 3 == 0) {
+            step.gap_ns = step.gap_ns * 10 + 31;
+        }
+        let mut bench = run(&config, &steps, 0);
+        let other = run(&config, &steps, late);
+        prop_assert_eq!(&bench.done, &other.done);
+        prop_assert_eq!(&bench.told, &other.told);
+        bench.now += Duration::from_secs(100);
+        let spent = bench.spent();
+        prop_assert_eq!(spent.residency().total(), bench.now.since(Time::ZERO));
+        let told = |signal| bench.told.iter().filter(|(_, told)| *told == signal).count() as u64;
+        prop_assert_eq!((spent.spin_downs(), spent.spin_ups()), (told(Signal::SpunDown), told(Signal::SpunUp)));
+        prop_assert!(bench.drive.gauge().queue_length == 0 && spent.spin_downs() == spent.spin_ups() + 1);
+    }
+
+    #[test]
     fn without_a_buffer_the_times_of_the_states_are_those_of_the_arm(
         mut config in configs(), steps in steps(), unloads in any::<bool>(),
     ) {

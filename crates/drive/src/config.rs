@@ -4,11 +4,13 @@ mod buffer;
 mod electronics;
 mod power;
 mod queue;
+mod spin_down;
 
 pub use buffer::{BufferConfig, ReadAhead};
 pub use electronics::{ElectronicsConfig, OverheadConfig, WriteDisconnectConfig};
 pub use power::{IdleConfig, PowerConfig};
 pub use queue::{FlushCommand, QueueConfig};
+pub use spin_down::SpinDownConfig;
 
 use crate::faults::FaultsConfig;
 use fullstroke_contract::ConfigError;
@@ -83,6 +85,9 @@ pub struct DriveConfig {
     /// said, they always turn, commands that ask for it cost nothing, and no energy is counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power: Option<PowerConfig>,
+    /// When it stops its platters by itself while nobody needs them; never unless said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spin_down: Option<SpinDownConfig>,
     /// Which writes go wrong and are reported as done; none unless said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub faults: Option<FaultsConfig>,
@@ -456,6 +461,7 @@ pub(crate) mod tests {
             faults: None,
             queue: QueueConfig::default(),
             power: None,
+            spin_down: None,
             published: Published::default(),
             sources: BTreeMap::new(),
         }

@@ -130,6 +130,7 @@ impl DataSheet {
                 ..QueueConfig::default()
             },
             power: None,
+            spin_down: None,
             published: Published {
                 outer_mb_per_s: Some(self.outer_mb_per_s),
                 inner_mb_per_s: self.inner_mb_per_s,

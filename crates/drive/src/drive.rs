@@ -3,6 +3,7 @@
 
 mod beside;
 mod commands;
+mod rest;
 
 use self::beside::Beside;
 use crate::actuators::{MultiActuator, Shares};
@@ -15,6 +16,7 @@ use crate::geometry::Position;
 use crate::mechanics::{Access, Feed, Mechanics, Piece};
 use crate::power::{Meter, Power};
 use crate::queue::{ArmView, Choice, CommandQueue, Waiting};
+use crate::spin_down::{self, SpinDown};
 use crate::statistics::Statistics;
 use fullstroke_contract::{
     Branch, Breakdown, Completion, ConfigError, Counters, Cx, Extent, Gauge, MemberStatistics, Node,
@@ -64,6 +66,12 @@ pub struct Drive {
     spin_down: Option<Duration>,
     /// They stand from then on, and nobody was told.
     stopped: Option<Time>,
+    /// They stood once more before, since then, and nobody was told either.
+    stopped_before: Option<Time>,
+    /// Decides when they stop while nothing is to do.
+    timer: Option<Box<dyn SpinDown>>,
+    /// They began to stop then, by themselves.
+    stopping: Option<Time>,
     /// Commands of all inside, which are served before the queue, and when they
     /// came in.
     of_all: VecDeque<(u32, Time)>,
@@ -142,6 +150,7 @@ impl Model {
         let electronics = Electronics::new(&config.electronics, command_overhead)
             .map_err(|error| error.below("electronics"))?;
         config.buffer.as_ref().map(Buffer::new).transpose().map_err(|error| error.below("buffer"))?;
+        spin_down::build(&config).map_err(|error| error.below("spin_down"))?;
         let power = config.power.as_ref().map(|power| Power::new(power, config.actuators)).transpose();
         let model = Model {
             power: power.map_err(|error| error.below("power"))?,
@@ -233,6 +242,9 @@ impl Model {
             flush_command: self.config.queue.flush,
             spin_down: self.power.map(|power| power.spin_down),
             stopped: None,
+            stopped_before: None,
+            timer: spin_down::build(&self.config).map_err(|error| error.below("spin_down"))?,
+            stopping: None,
             of_all: VecDeque::new(),
             slots: Slots::default(),
             next_lbn: Lbn(0),
@@ -757,6 +769,7 @@ impl Node for Drive {
     fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
         let out = &mut *cx.out;
         self.catch_up(now, out);
+        self.rest_when_due(now);
         self.arm.passed(now);
         if !self.is_command(&request) {
             return out.complete(answer(request.id, now, Status::Done));
@@ -767,6 +780,7 @@ impl Node for Drive {
             return out.complete(answer(request.id, now, Status::OutOfRange));
         }
         self.own = Own::Nothing;
+        self.tell(now, out);
         self.statistics.arrived(now);
         let slot = self.slots.keep(Slot { request, submitted: now });
         if let Some(buffer) = self.buffer.as_mut().filter(|_| request.hints.verify) {
@@ -786,6 +800,7 @@ impl Node for Drive {
 
     fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
         self.catch_up(now, cx.out);
+        self.rest_when_due(now);
         self.work_alone(now);
         self.arm.passed(now);
         self.tell(now, cx.out);
@@ -795,7 +810,7 @@ impl Node for Drive {
         let served = self.service.map_or(Time::NEVER, |service| service.finish);
         let passing = self.passing.front().map_or(served, |passing| passing.finish.min(served));
         let work = passing.min(self.look_again());
-        if work == Time::NEVER { Wake::Chore(self.own.at()) } else { Wake::Work(work) }
+        if work == Time::NEVER { Wake::Chore(self.own.at().min(self.rests_at())) } else { Wake::Work(work) }
     }
 
     fn gauge(&self) -> Gauge {

@@ -17,6 +17,7 @@
 //! | `electronics.rs` | command overheads and the bus |
 //! | `mechanics.rs` | seek, rotation and transfer of one access |
 //! | `power.rs` | how long the arm was in each state of power |
+//! | `spin_down/` | when an idle drive stops its platters, one file each, and their registry |
 //! | `check.rs` | what a description must satisfy |
 //! | `data_sheet.rs`, `data_sheet/` | a first description from a data sheet |
 //! | `statistics.rs` | what a drive counts about itself |
@@ -35,6 +36,7 @@ mod mechanics;
 mod power;
 pub mod queue;
 mod seek;
+pub mod spin_down;
 mod statistics;
 
 pub use actuators::MultiActuator;
@@ -42,7 +44,7 @@ pub use check::{Check, checks};
 pub use config::{
     BufferConfig, Direction, DriveConfig, ElectronicsConfig, ExceptionConfig, FlushCommand, IdleConfig,
     OverheadConfig, PowerConfig, Published, QueueConfig, ReadAhead, RunConfig, SectorsPerTrack, SeekConfig,
-    SlipConfig, TrackOrder, WriteDisconnectConfig, ZeroLatency, ZoneConfig,
+    SlipConfig, SpinDownConfig, TrackOrder, WriteDisconnectConfig, ZeroLatency, ZoneConfig,
 };
 pub use data_sheet::{DataSheet, sectors_of};
 pub use drive::{Drive, Model};

@@ -54,6 +54,7 @@ impl Mechanics {
             buffer: None,
             queue: Default::default(),
             power: None,
+            spin_down: None,
             faults: None,
             published: Default::default(),
             sources: self.sources(device),

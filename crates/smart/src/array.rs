@@ -95,6 +95,11 @@ impl SmartArray {
             let message = format!("disk {index} has several arms; the disks of an xor array have one each");
             return Err(ConfigError::new("members", message));
         }
+        if let Some(index) = models.iter().position(|model| model.config().spin_down.is_some()) {
+            let message =
+                format!("disk {index} stops its platters by itself; those of an xor array turn always");
+            return Err(ConfigError::new("members", message));
+        }
         let capacities: Vec<Sectors> = models.iter().map(|model| model.config().capacity_sectors).collect();
         let map = Map::new(settings, &capacities)?;
         let segments = settings.config.segments;

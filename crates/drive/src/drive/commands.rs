@@ -69,7 +69,7 @@ impl Drive {
         service.finish += spin_down;
         service.breakdown.overhead += spin_down;
         self.arm.stop(last, service.finish);
-        self.stopped = Some(service.finish);
+        self.stand_from(service.finish);
         service
     }
 
@@ -89,11 +89,10 @@ impl Drive {
     #[inline]
     pub(super) fn tell(&mut self, now: Time, out: &mut Out) {
         let stopped = self.stopped.take_if(|at| *at <= now).map(|at| (at, Signal::SpunDown));
+        let before = self.stopped_before.take_if(|at| *at <= now).map(|at| (at, Signal::SpunDown));
         let turned = self.arm.take_turned(now).map(|at| (at, Signal::SpunUp));
-        let mut news = [stopped, turned];
-        if stopped.map(|(at, _)| at) > turned.map(|(at, _)| at) {
-            news.reverse();
-        }
+        let mut news = [before, stopped, turned];
+        news.sort_by_key(|news| news.map(|(at, _)| at));
         for (at, signal) in news.into_iter().flatten() {
             out.notice(Port::FIRST, Notice::of_instant(signal, at));
         }

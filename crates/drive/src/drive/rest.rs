@@ -1,0 +1,75 @@
+//! Platters that stop by themselves when nothing is to do.
+
+use super::Drive;
+use fullstroke_units::Time;
+
+impl Drive {
+    /// When the platters next stop by themselves, or have stopped and somebody is to be told.
+    pub(super) fn rests_at(&self) -> Time {
+        let told = self.stopped_before.or(self.stopped);
+        told.unwrap_or(Time::NEVER).min(self.stops_at())
+    }
+
+    /// When the platters next stop by themselves. What the buffer does by itself does not keep them
+    /// from it.
+    fn stops_at(&self) -> Time {
+        let idle = self.slots.is_empty() && !self.arm.rests();
+        let timer = self.timer.as_ref().filter(|_| idle);
+        timer.map_or(Time::NEVER, |timer| timer.stops_at(self.idle_since).max(self.idle_since))
+    }
+
+    /// Stops the platters at the instant at which they were due to, if that has come. What is in
+    /// the buffer goes to the medium first.
+    pub(super) fn rest_when_due(&mut self, now: Time) {
+        if self.timer.is_none() {
+            return;
+        }
+        self.learn();
+        while self.slots.is_empty() {
+            self.turn_for_buffer(now);
+            let due = self.stops_at();
+            if due > now {
+                return;
+            }
+            let last = self.settle(due);
+            let Some(spin_down) = self.spin_down else { return };
+            self.stopping = Some(last);
+            self.arm.stop(last, last + spin_down);
+            self.stand_from(last + spin_down);
+        }
+    }
+
+    /// Platters that stand may be needed by the buffer itself.
+    fn turn_for_buffer(&mut self, now: Time) {
+        if let Some(buffer) = self.buffer.as_mut().filter(|_| self.arm.rests()) {
+            buffer.catch_up(now, false, &mut self.arm);
+            self.learn();
+        }
+    }
+
+    /// The platters stand from `at` on, and somebody is to be told then.
+    pub(super) fn stand_from(&mut self, at: Time) {
+        self.stopped_before = self.stopped_before.or(self.stopped.take());
+        self.stopped = Some(at);
+    }
+
+    /// Everything dirty goes to the medium from `due` on; when that is done.
+    fn settle(&mut self, due: Time) -> Time {
+        let from = self.arm.free_from(due).max(due);
+        let Some(buffer) = &mut self.buffer else { return from };
+        buffer.catch_up(due, false, &mut self.arm);
+        let mut work = crate::mechanics::Access::default();
+        let last = buffer.flush(self.arm.free_from(due), due, &mut self.arm, &mut work).max(due);
+        buffer.stop_fill(last);
+        last
+    }
+
+    /// Tells the timer that platters are needed again that had stopped.
+    fn learn(&mut self) {
+        if self.arm.rests() {
+            return;
+        }
+        let (Some(timer), Some(stopping)) = (&mut self.timer, self.stopping.take()) else { return };
+        timer.woken(self.arm.turns_since().saturating_since(stopping));
+    }
+}

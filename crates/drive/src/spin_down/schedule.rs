@@ -1,0 +1,64 @@
+//! Only at some hours of the day.
+
+use super::{Costs, SpinDown, check_after, keys};
+use fullstroke_contract::ConfigError;
+use fullstroke_contract::registry::Keys;
+use fullstroke_units::{Duration, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(super) const SUMMARY: &str =
+    "stops behind an idle time at some hours of the day, and never at the others";
+
+const DAY_HOURS: f64 = 24.0;
+const HOUR_NS: f64 = 3600e9;
+
+/// Keys of the policy.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Idle time behind which the platters stop.
+    pub after: Duration,
+    /// The hour from which they may, such as 22 or 22.5.
+    pub from_hour: f64,
+    /// The hour until which they may begin to; before `from_hour`, it is that of the next day.
+    pub to_hour: f64,
+    /// The hour of the day at the beginning of a run; midnight unless said.
+    #[serde(default)]
+    pub begins_at_hour: f64,
+}
+
+struct Schedule {
+    after: Duration,
+    /// All in nanoseconds of a day.
+    from: u64,
+    length: u64,
+    begins_at: u64,
+}
+
+const DAY: u64 = 86_400_000_000_000;
+
+pub(super) fn build(own: &Keys, costs: &Costs) -> Result<Box<dyn SpinDown>, ConfigError> {
+    let Config { after, from_hour, to_hour, begins_at_hour } = keys(own)?;
+    check_after("after", after, costs)?;
+    for (key, hour) in [("from_hour", from_hour), ("to_hour", to_hour), ("begins_at_hour", begins_at_hour)] {
+        if !(hour.is_finite() && (0.0..=DAY_HOURS).contains(&hour)) {
+            return Err(ConfigError::new(key, format!("found {hour}; expected an hour, 0 to 24")));
+        }
+    }
+    let ns = |hour: f64| (hour * HOUR_NS) as u64 % DAY;
+    let length = (ns(to_hour) + DAY - ns(from_hour)) % DAY;
+    if length == 0 {
+        let message = format!("found {to_hour}, as `from_hour`: no hour is left; `fixed` stops at any");
+        return Err(ConfigError::new("to_hour", message));
+    }
+    Ok(Box::new(Schedule { after, from: ns(from_hour), length, begins_at: ns(begins_at_hour) }))
+}
+
+impl SpinDown for Schedule {
+    fn stops_at(&self, idle: Time) -> Time {
+        let due = idle + self.after;
+        let since_from = (due.as_nanos() % DAY + self.begins_at + DAY - self.from) % DAY;
+        if since_from < self.length { due } else { due + Duration::from_nanos(DAY - since_from) }
+    }
+}
