@@ -126,8 +126,8 @@ pub enum Total {
     Bytes(u64),
     /// Seconds.
     Seconds(f64),
-    /// Joules; not a number where it is not known what the drive draws.
-    Joules(f64),
+    /// Joules; `None` where it is not known what the drive draws.
+    Joules(Option<f64>),
 }
 
 /// A number about the whole run.
@@ -160,11 +160,13 @@ pub enum Number {
 }
 
 impl Total {
-    /// Without its unit.
+    /// Without its unit; not a number where it is not known.
     pub const fn value(self) -> f64 {
         match self {
             Total::Count(count) | Total::Bytes(count) => count as f64,
-            Total::Seconds(amount) | Total::Joules(amount) => amount,
+            Total::Seconds(seconds) => seconds,
+            Total::Joules(Some(joules)) => joules,
+            Total::Joules(None) => f64::NAN,
         }
     }
 }
@@ -299,7 +301,7 @@ impl Counter {
             family: "energy_joules",
             help: "Energy that the drive has taken in the world's time.",
             column: "J",
-            total: |drive| Total::Joules(drive.energy_j()),
+            total: |drive| Total::Joules(drive.power.map(|power| power.energy().0)),
         }),
         reported: Some(Reported {
             key: "energy_j",
@@ -395,7 +397,8 @@ impl Serialize for Total {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Total::Count(count) | Total::Bytes(count) => serializer.serialize_u64(*count),
-            Total::Seconds(amount) | Total::Joules(amount) => serializer.serialize_f64(*amount),
+            Total::Seconds(seconds) => serializer.serialize_f64(*seconds),
+            Total::Joules(joules) => joules.serialize(serializer),
         }
     }
 }

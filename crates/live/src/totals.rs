@@ -29,7 +29,8 @@ impl DriveTotals {
 
 impl Serialize for DriveTotals {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.all().map(|(served, total)| (served.key, total)))
+        let known = self.all().filter(|(_, total)| *total != Total::Joules(None));
+        serializer.collect_map(known.map(|(served, total)| (served.key, total)))
     }
 }
 
@@ -38,7 +39,14 @@ impl<'de> Deserialize<'de> for DriveTotals {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<DriveTotals, D::Error> {
         let found = Map::deserialize(deserializer)?;
         let total = |served: Served| {
-            let value = found.get(served.key).ok_or_else(|| D::Error::missing_field(served.key))?;
+            let unknown = (served.total)(&MemberStatistics::default()) == Total::Joules(None);
+            let Some(value) = found.get(served.key) else {
+                return if unknown {
+                    Ok(Total::Joules(None))
+                } else {
+                    Err(D::Error::missing_field(served.key))
+                };
+            };
             read(served, value).ok_or_else(|| {
                 D::Error::custom(format!("`{}`: found {value}, expected a number", served.key))
             })
@@ -52,8 +60,7 @@ fn read(served: Served, value: &Value) -> Option<Total> {
         Total::Count(_) => value.as_u64().map(Total::Count),
         Total::Bytes(_) => value.as_u64().map(Total::Bytes),
         Total::Seconds(_) => value.as_f64().map(Total::Seconds),
-        // Not a number where it is not known what the drive draws.
-        Total::Joules(_) => Some(Total::Joules(value.as_f64().unwrap_or(f64::NAN))),
+        Total::Joules(_) => value.as_f64().map(|joules| Total::Joules(Some(joules))),
     }
 }
 
@@ -81,6 +88,16 @@ mod tests {
         assert_eq!(serde_json::from_value::<DriveTotals>(status).unwrap(), totals());
         assert_eq!(totals().value(Counter::BYTES), 122_880.0);
         assert!(totals().value(Counter::SEEK).is_nan());
+    }
+
+    #[test]
+    fn energy_is_there_where_it_is_known() {
+        let mut status = json!({ "busy_s": 1.5, "ios": 3, "reads": 0, "bytes": 0, "buffer_hits": 0 });
+        let of = |status: &Value| serde_json::from_value::<DriveTotals>(status.clone()).unwrap();
+        assert!(of(&status).value(Counter::ENERGY).is_nan(), "it is not known what the drive draws");
+        status["energy_j"] = json!(12.5);
+        assert_eq!(of(&status).value(Counter::ENERGY), 12.5);
+        assert_eq!(serde_json::to_value(of(&status)).unwrap(), status);
     }
 
     #[test]

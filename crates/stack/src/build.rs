@@ -221,6 +221,11 @@ impl Stack {
         Ok(Service { graph: Graph::new(layers), shape, summary })
     }
 
+    /// The drives' models, in the order of the tree.
+    pub fn drives(&self) -> Vec<&Model> {
+        self.volume.drives()
+    }
+
     /// Sixteen hexadecimal digits that differ where the bytes of two volumes lie
     /// differently: layouts, their keys, capacities. Which members have failed
     /// and who reads which copy do not count.

@@ -155,6 +155,11 @@ pub fn reference() -> String {
         "Queue disciplines: `queue = { discipline = ... }`",
         fullstroke_drive::queue::REGISTRY,
     );
+    policies(
+        &mut page,
+        "Idle platters: `spin_down = { policy = ... }`",
+        fullstroke_drive::spin_down::REGISTRY,
+    );
     section(&mut page, "The drive library", "");
     page.push_str("| name | drive |\n|---|---|\n");
     for name in drives::names() {

@@ -84,7 +84,7 @@ fn shown(total: Total) -> String {
     match total {
         Total::Count(count) => count.to_string(),
         Total::Bytes(bytes) => number(bytes as f64 / 1e6),
-        Total::Seconds(amount) | Total::Joules(amount) => number(amount),
+        Total::Seconds(_) | Total::Joules(_) => number(total.value()),
     }
 }
 

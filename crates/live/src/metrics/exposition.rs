@@ -142,7 +142,7 @@ impl From<Total> for Value {
     fn from(total: Total) -> Value {
         match total {
             Total::Count(count) | Total::Bytes(count) => Value::Whole(count),
-            Total::Seconds(amount) | Total::Joules(amount) => Value::Real(amount),
+            Total::Seconds(_) | Total::Joules(_) => Value::Real(total.value()),
         }
     }
 }
