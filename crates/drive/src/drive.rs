@@ -36,7 +36,7 @@ pub struct Model {
     queued_overhead: Duration,
     electronics: Electronics,
     /// What stopping and starting takes, if it does, and what its states draw.
-    power: Option<Power>,
+    power: Option<Arc<Power>>,
     /// By how much they are ahead at time 0.
     phase: Angle,
     /// Neither buffer nor bus: an access is all that a request costs.
@@ -153,7 +153,7 @@ impl Model {
         spin_down::build(&config).map_err(|error| error.below("spin_down"))?;
         let power = config.power.as_ref().map(|power| Power::new(power, config.actuators)).transpose();
         let model = Model {
-            power: power.map_err(|error| error.below("power"))?,
+            power: power.map_err(|error| error.below("power"))?.map(Arc::new),
             phase: Angle::ZERO,
             plain: config.buffer.is_none() && config.electronics == Default::default(),
             command_overhead,
@@ -184,7 +184,7 @@ impl Model {
 
     /// What counts an arm's energy, if the description says what it draws.
     pub fn meter(&self) -> Option<Meter> {
-        self.power.as_ref().and_then(Meter::new)
+        self.power.as_deref().and_then(Meter::new)
     }
 
     /// How addresses lie.
@@ -232,7 +232,7 @@ impl Model {
     /// Names the key of the queue that cannot be.
     pub fn drive(&self) -> Result<Drive, ConfigError> {
         Ok(Drive {
-            arm: Arm::new(&self.mechanics, self.phase, &self.power.unwrap_or_default()),
+            arm: Arm::new(&self.mechanics, self.phase, &self.power.as_deref().copied().unwrap_or_default()),
             command_overhead: self.command_overhead,
             queued_overhead: self.queued_overhead,
             prepared: Time::ZERO,
@@ -240,7 +240,7 @@ impl Model {
             queue: self.config.queue.build().map_err(|error| error.below("queue"))?,
             outside: VecDeque::new(),
             flush_command: self.config.queue.flush,
-            spin_down: self.power.map(|power| power.spin_down),
+            spin_down: self.power.as_ref().map(|power| power.spin_down),
             stopped: None,
             stopped_before: None,
             timer: spin_down::build(&self.config).map_err(|error| error.below("spin_down"))?,
