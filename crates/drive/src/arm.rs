@@ -113,6 +113,7 @@ impl Arm {
     }
 
     /// When the heads are on the medium that are needed from `from` on.
+    #[inline(never)]
     fn loaded_from(&self, from: Time) -> Time {
         match (self.back, self.unloading) {
             (Some(back), _) => from.max(back),
@@ -122,6 +123,7 @@ impl Arm {
     }
 
     /// Whether platters or heads may have to come back before it works.
+    #[inline]
     pub(crate) fn is_away(&self) -> bool {
         self.rest.is_some() || self.unloading.is_some()
     }
@@ -198,6 +200,7 @@ impl Arm {
         }
     }
 
+    #[inline(never)]
     fn meter_command(&mut self, begin: Time, end: Time) {
         if self.rest.is_some_and(|rest| rest.ready.is_some_and(|ready| ready <= begin)) {
             self.turn(begin);
@@ -216,6 +219,7 @@ impl Arm {
     }
 
     /// It reads ahead, of which its work knows whole sectors.
+    #[inline]
     pub(crate) fn meter_ahead(&mut self, state: PowerState, begin: Time, end: Time) {
         if let Some(meter) = &mut self.meter {
             meter.state(state, begin, end);

@@ -140,6 +140,8 @@ struct Spent {
     wakes: u64,
 }
 
+// What books is kept out of line: the arms of drives that do not say what they draw pay for a
+// comparison alone.
 impl Meter {
     /// At time 0, for an arm of a drive of which `[power]` says what it draws.
     pub(crate) fn new(power: &Power) -> Option<Meter> {
@@ -158,6 +160,7 @@ impl Meter {
     }
 
     /// The arm has a command from `begin` to `end`, and does not work on it but for a detour.
+    #[inline(never)]
     pub fn taken(&mut self, begin: Time, end: Time) {
         let whole = end.saturating_since(begin);
         let seek = std::mem::take(&mut self.detour).min(whole);
@@ -166,6 +169,7 @@ impl Meter {
     }
 
     /// It carries out `access` from `begin` on.
+    #[inline(never)]
     pub fn accessed(&mut self, begin: Time, access: &Access, write: bool) {
         let passes = if write { PowerState::Write } else { PowerState::Read };
         let Access { seek, rotation, transfer, .. } = *access;
@@ -173,6 +177,7 @@ impl Meter {
     }
 
     /// It is in one state from `begin` to `end`.
+    #[inline(never)]
     pub(crate) fn state(&mut self, state: PowerState, begin: Time, end: Time) {
         let whole = (state, end.saturating_since(begin));
         let nothing = (state, Duration::ZERO);
@@ -200,7 +205,7 @@ impl Meter {
     }
 
     /// What ends by `now` is behind it.
-    #[inline]
+    #[inline(never)]
     pub fn passed(&mut self, now: Time) {
         while let Some(span) = self.planned.front().filter(|span| span.end <= now) {
             self.so_far.through(span, self.unloading, now);

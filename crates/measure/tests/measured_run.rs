@@ -4,7 +4,7 @@ use fullstroke_contract::{
     Completion, Counter, Cx, Extent, Hints, LayerReadings, Node, Operation, Out, Port, READINGS, Request,
     RequestId, Source, Wake,
 };
-use fullstroke_drive::{DriveConfig, Model};
+use fullstroke_drive::{DriveConfig, Model, PowerConfig};
 use fullstroke_engine::{Engine, Finished, Observer as _, Outcome};
 use fullstroke_measure::{
     Identity, Measured, Measurement, Metric, RebuildReport, Recorder, StreamsReport, WarmUp,
@@ -64,7 +64,8 @@ fn drive() -> Model {
         "sources": {}
     }"#;
     let config: DriveConfig = serde_json::from_str(file).unwrap();
-    Model::new(config).unwrap()
+    let power = Some(PowerConfig::assumed_for(&config).0);
+    Model::new(DriveConfig { power, ..config }).unwrap()
 }
 
 fn measured(requests: u64, warm_up: WarmUp) -> Measured {

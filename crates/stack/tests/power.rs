@@ -46,8 +46,9 @@ fn run(operations: &[Operation]) -> Seen {
     let library = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../drives/seagate-cheetah-9lp.toml");
     let drive = fs::read_to_string(library).unwrap();
     let power = "[power]\nspin_up_ms = 15000.0\nspin_down_ms = 4000.0\n";
-    fs::write(folder.path().join("drive.toml"), drive.replacen("[seek]", &format!("{power}\n[seek]"), 1))
-        .unwrap();
+    let drive = drive.replacen("[seek]", &format!("{power}\n[seek]"), 1);
+    let drive = drive.replacen("[sources]", "[sources]\npower = \"assumed\"", 1);
+    fs::write(folder.path().join("drive.toml"), drive).unwrap();
     write_trace(&folder.path().join("trace.parquet"), operations);
     let stack = "[workload]\nkind = \"trace\"\npath = \"trace.parquet\"\n\
                  [volume]\nlayout = \"raid1\"\ndrive = \"drive.toml\"\ndrives = 2\n";

@@ -88,6 +88,13 @@ impl Drive {
     /// Gives notice of what the platters have done up to `now`, in its order.
     #[inline]
     pub(super) fn tell(&mut self, now: Time, out: &mut Out) {
+        // This is asked at every event, and most drives never stop.
+        if self.spin_down.is_some() {
+            self.tell_of_platters(now, out);
+        }
+    }
+
+    fn tell_of_platters(&mut self, now: Time, out: &mut Out) {
         let stopped = self.stopped.take_if(|at| *at <= now).map(|at| (at, Signal::SpunDown));
         let before = self.stopped_before.take_if(|at| *at <= now).map(|at| (at, Signal::SpunDown));
         let turned = self.arm.take_turned(now).map(|at| (at, Signal::SpunUp));

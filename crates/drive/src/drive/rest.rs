@@ -5,7 +5,11 @@ use fullstroke_units::Time;
 
 impl Drive {
     /// When the platters next stop by themselves, or have stopped and somebody is to be told.
+    #[inline]
     pub(super) fn rests_at(&self) -> Time {
+        if self.spin_down.is_none() {
+            return Time::NEVER;
+        }
         let told = self.stopped_before.or(self.stopped);
         told.unwrap_or(Time::NEVER).min(self.stops_at())
     }
@@ -20,10 +24,14 @@ impl Drive {
 
     /// Stops the platters at the instant at which they were due to, if that has come. What is in
     /// the buffer goes to the medium first.
+    #[inline]
     pub(super) fn rest_when_due(&mut self, now: Time) {
-        if self.timer.is_none() {
-            return;
+        if self.timer.is_some() {
+            self.rest_by_timer(now);
         }
+    }
+
+    fn rest_by_timer(&mut self, now: Time) {
         self.learn();
         while self.slots.is_empty() {
             self.turn_for_buffer(now);
