@@ -4,12 +4,20 @@
 //! | file | what |
 //! |---|---|
 //! | `occupancy.rs` | how many of some places a random set of requests reaches |
+//! | `fingerprint.rs` | what a trace is reduced to, for all layouts |
+//! | `windowed.rs`, `gears.rs` | latency and energy of disks, striped and geared arrays from that |
 //! | `members.rs` | whether members of an array stand idle |
 //! | `merges.rs` | whether requests of a random set could be merged |
 
+mod fingerprint;
+mod gears;
 mod members;
 mod merges;
 mod occupancy;
+mod windowed;
 
+pub use fingerprint::{Arrival, Fingerprint, Gatherer, WINDOW_S, Window};
+pub use gears::{Gears, Reserve, Shifted, geared};
 pub use members::{IdleMembers, idle_members};
 pub use merges::{MergeChance, merge_chance};
+pub use windowed::{Disk, Powers, Predicted, elapsed_s, energy_j, latency_s, seek_delay, striped};

@@ -1,0 +1,231 @@
+//! What a trace is reduced to, once, whatever layout is asked about afterwards.
+//!
+//! A *run* is what a disk sees as one sequential block: within a window, requests are sorted by
+//! address and those that touch are joined, as a disk's scheduler would have it (the thesis that
+//! this models, section 7.3.2 and 7.5: 16 consecutive requests of 8 KB are one run of 128).
+
+use std::collections::BTreeMap;
+
+/// The window of the published validation, in seconds.
+pub const WINDOW_S: f64 = 0.1;
+
+/// A request as a fingerprint sees it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Arrival {
+    /// When it arrived, in seconds since the trace began.
+    pub at_s: f64,
+    /// Its first sector.
+    pub start: u64,
+    /// Its length in sectors.
+    pub sectors: u64,
+    /// Whether it writes.
+    pub write: bool,
+}
+
+/// One window of a trace in which something arrived.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Window {
+    /// Its number: it begins at this many windows after the trace's begin.
+    pub index: u64,
+    /// Lengths of runs in sectors, ascending, and how many there are of each.
+    pub runs: Vec<(u64, u64)>,
+    /// Distances in sectors between a run and the next in the order of arrival, the one from the
+    /// window before included.
+    pub distances: Vec<u64>,
+    /// Lengths of requests, ascending, and how many there are of each.
+    pub requests: Vec<(u64, u64)>,
+    /// Sectors that requests write.
+    pub written: u64,
+}
+
+/// The windows of a trace.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fingerprint {
+    /// The length of a window in seconds.
+    pub window_s: f64,
+    /// How many windows the trace lasts, those in which nothing arrives included.
+    pub windows: u64,
+    /// Those in which something arrives.
+    pub busy: Vec<Window>,
+}
+
+impl Window {
+    /// How many requests arrive in it.
+    pub fn count(&self) -> u64 {
+        self.requests.iter().map(|(_, count)| count).sum()
+    }
+
+    /// Sectors that are moved in it.
+    pub fn sectors(&self) -> u64 {
+        self.requests.iter().map(|(length, count)| length * count).sum()
+    }
+
+    /// How many runs there are.
+    pub fn run_count(&self) -> u64 {
+        self.runs.iter().map(|(_, count)| count).sum()
+    }
+
+    /// The share of its requests that are longer than `sectors`.
+    pub fn longer(&self, sectors: u64) -> f64 {
+        let longer = self.requests.iter().filter(|(length, _)| *length > sectors);
+        longer.map(|(_, count)| count).sum::<u64>() as f64 / self.count().max(1) as f64
+    }
+}
+
+/// Gathers a fingerprint from requests in order of arrival.
+#[derive(Clone, Debug)]
+pub struct Gatherer {
+    window_s: f64,
+    index: u64,
+    waiting: Vec<Arrival>,
+    /// Where the last run of the window before ended.
+    last_end: Option<u64>,
+    busy: Vec<Window>,
+}
+
+impl Gatherer {
+    /// For windows of so many seconds; `None` if that is no length.
+    pub fn new(window_s: f64) -> Option<Gatherer> {
+        let usable = window_s.is_finite() && window_s > 0.0;
+        usable.then(|| Gatherer { window_s, index: 0, waiting: Vec::new(), last_end: None, busy: Vec::new() })
+    }
+
+    /// The next request. One that is before the last is taken into the last one's window.
+    pub fn add(&mut self, arrival: Arrival) {
+        let index = (arrival.at_s.max(0.0) / self.window_s) as u64;
+        if index > self.index {
+            self.close();
+            self.index = index;
+        }
+        self.waiting.push(arrival);
+    }
+
+    /// The fingerprint of all that was added.
+    pub fn finish(mut self) -> Fingerprint {
+        self.close();
+        let windows = self.busy.last().map_or(0, |window| window.index + 1);
+        Fingerprint { window_s: self.window_s, windows, busy: self.busy }
+    }
+
+    fn close(&mut self) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let runs = runs(&self.waiting);
+        let mut distances = Vec::with_capacity(runs.len());
+        for run in &runs {
+            distances.extend(self.last_end.map(|end| end.abs_diff(run.start)));
+            self.last_end = Some(run.end);
+        }
+        let window = Window {
+            index: self.index,
+            runs: counted(runs.iter().map(|run| run.end - run.start)),
+            distances,
+            requests: counted(self.waiting.iter().map(|arrival| arrival.sectors)),
+            written: self.waiting.iter().filter(|arrival| arrival.write).map(|arrival| arrival.sectors).sum(),
+        };
+        self.busy.push(window);
+        self.waiting.clear();
+    }
+}
+
+/// Addresses that are met one after the other.
+struct Run {
+    /// The earliest of its requests, by order of arrival.
+    first: usize,
+    start: u64,
+    end: u64,
+}
+
+/// The runs of a window in the order in which their first requests arrived.
+fn runs(arrivals: &[Arrival]) -> Vec<Run> {
+    let mut order: Vec<usize> = (0..arrivals.len()).collect();
+    order.sort_by_key(|&index| (arrivals[index].start, index));
+    let mut runs: Vec<Run> = Vec::new();
+    for index in order {
+        let Arrival { start, sectors, .. } = arrivals[index];
+        let end = start.saturating_add(sectors);
+        match runs.last_mut() {
+            Some(run) if start <= run.end => {
+                run.end = run.end.max(end);
+                run.first = run.first.min(index);
+            }
+            _ => runs.push(Run { first: index, start, end }),
+        }
+    }
+    runs.sort_by_key(|run| run.first);
+    runs
+}
+
+/// Each length with how often it is there, ascending.
+fn counted(lengths: impl Iterator<Item = u64>) -> Vec<(u64, u64)> {
+    let mut counts = BTreeMap::new();
+    lengths.for_each(|length| *counts.entry(length).or_insert(0) += 1);
+    counts.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn fingerprint(requests: &[(f64, u64, u64)]) -> Fingerprint {
+        let mut gatherer = Gatherer::new(WINDOW_S).unwrap();
+        for &(at_s, start, sectors) in requests {
+            gatherer.add(Arrival { at_s, start, sectors, write: false });
+        }
+        gatherer.finish()
+    }
+
+    #[test]
+    fn the_published_example_of_four_requests_has_these_runs() {
+        let found = fingerprint(&[(0.0, 0, 8), (0.01, 1000, 12), (0.02, 500, 8), (0.03, 3000, 32)]);
+        assert_eq!(found.busy[0].runs, [(8, 2), (12, 1), (32, 1)]);
+    }
+
+    #[test]
+    fn one_request_of_128_and_sixteen_of_8_in_a_row_are_one_run_of_128() {
+        let one = fingerprint(&[(0.0, 640, 128)]);
+        let many: Vec<_> = (0..16).map(|index| (0.001 * index as f64, 640 + 8 * index, 8)).collect();
+        assert_eq!(one.busy[0].runs, [(128, 1)]);
+        assert_eq!(fingerprint(&many).busy[0].runs, [(128, 1)]);
+        // Requests stay what they are: sixteen of them wait and are answered.
+        assert_eq!(fingerprint(&many).busy[0].requests, [(8, 16)]);
+    }
+
+    #[test]
+    fn runs_do_not_reach_beyond_their_window_but_distances_do() {
+        let found = fingerprint(&[(0.05, 0, 8), (0.35, 8, 8), (0.36, 100, 4)]);
+        assert_eq!((found.windows, found.busy.len()), (4, 2));
+        assert_eq!((found.busy[0].index, found.busy[1].index), (0, 3));
+        assert_eq!((&found.busy[0].distances[..], &found.busy[1].distances[..]), (&[][..], &[0, 84][..]));
+    }
+
+    #[test]
+    fn nothing_has_no_windows_and_no_window_is_refused() {
+        assert_eq!(fingerprint(&[]).windows, 0);
+        assert!(
+            [0.0, -1.0, f64::NAN, f64::INFINITY].into_iter().all(|window| Gatherer::new(window).is_none())
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn runs_cover_what_requests_do_and_do_not_touch(
+            requests in prop::collection::vec((0u64..300, 1u64..20), 1..40),
+        ) {
+            let arrivals: Vec<Arrival> = requests.iter()
+                .map(|&(start, sectors)| Arrival { at_s: 0.0, start, sectors, write: false }).collect();
+            let mut covered = vec![false; 400];
+            arrivals.iter().for_each(|one| {
+                covered[one.start as usize..(one.start + one.sectors) as usize].fill(true);
+            });
+            let mut found = runs(&arrivals);
+            found.sort_by_key(|run| run.start);
+            prop_assert!(found.windows(2).all(|pair| pair[0].end < pair[1].start));
+            let mut by_runs = vec![false; 400];
+            found.iter().for_each(|run| by_runs[run.start as usize..run.end as usize].fill(true));
+            prop_assert_eq!(covered, by_runs);
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Response times, bandwidth and energy of disks and striped arrays from a fingerprint: equations
+//! 1 to 7 of the thesis's chapter 7.3, as printed but where that cannot be meant.
+//!
+//! What it leaves out, it leaves out by design: no backlog is carried from one window to the next,
+//! and an array is one server, so that small requests on different disks do not overlap. Under load
+//! it says more than a simulation would; what it is for is the order of layouts, at once.
+
+use crate::fingerprint::{Fingerprint, Window};
+
+/// Up to here a seek is settling alone, in cylinders (section 7.3.2).
+const SETTLES_WITHIN: f64 = 10.0;
+
+/// From here on a seek's time grows with the distance; below, with its root. "500-1200 cylinders" is
+/// as far as the text goes.
+const GROWS_FROM: f64 = 1200.0;
+
+/// A disk as the equations have it. Lengths are in sectors, times in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Disk {
+    /// Sequential bandwidth in sectors a second.
+    pub sequential: f64,
+    /// Mean rotational latency.
+    pub rotation_s: f64,
+    /// Settling, which every seek ends with.
+    pub settle_s: f64,
+    /// The longest seek.
+    pub full_stroke_s: f64,
+    /// Cylinders.
+    pub cylinders: f64,
+    /// Sectors.
+    pub sectors: f64,
+}
+
+/// What a disk draws in each mode of equation 4, in watts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Powers {
+    /// It turns and does nothing.
+    pub rotating: f64,
+    /// It serves a request.
+    pub operating: f64,
+    /// It seeks.
+    pub seeking: f64,
+    /// It stands.
+    pub standby: f64,
+    /// Joules of a start.
+    pub spin_up_j: f64,
+}
+
+/// What a window or a trace amounts to.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Predicted {
+    /// Mean latency of requests, their waiting included, in seconds.
+    pub latency_s: f64,
+    /// Share of the time in which the array works; above 1 where it cannot keep up.
+    pub utilisation: f64,
+    /// Sectors a second while it works.
+    pub bandwidth: f64,
+    /// Joules of all disks, if their powers are known.
+    pub energy_j: Option<f64>,
+}
+
+impl Disk {
+    /// A seek over so many sectors of `span`, those that lie side by side on the members: by
+    /// Ruemmler and Wilkes's three branches, continuous at the last.
+    pub fn seek_s(&self, distance: f64, span: f64) -> f64 {
+        let cylinders = (distance / span.max(1.0)).min(1.0) * self.cylinders;
+        let slope = (self.full_stroke_s - self.settle_s).max(0.0) / self.cylinders.max(1.0);
+        let moving = match cylinders {
+            near if near < SETTLES_WITHIN => 0.0,
+            short if short < GROWS_FROM => slope * (GROWS_FROM * short).sqrt(),
+            long => slope * long,
+        };
+        self.settle_s + moving.min((self.full_stroke_s - self.settle_s).max(0.0))
+    }
+}
+
+/// Mean seek time of a window's runs, on an array of `span` sectors; 0 where there is no distance
+/// to go by.
+pub fn seek_delay(window: &Window, disk: &Disk, span: f64) -> f64 {
+    let sum: f64 = window.distances.iter().map(|&distance| disk.seek_s(distance as f64, span)).sum();
+    sum / window.distances.len().max(1) as f64
+}
+
+/// Equations 1, 5, 8 and 10: the time that so many runs of such lengths take on `active` disks.
+pub fn elapsed_s(runs: impl Iterator<Item = (f64, f64)>, active: f64, seek_s: f64, disk: &Disk) -> f64 {
+    let each = |length: f64| length / active / disk.sequential + seek_s + disk.rotation_s;
+    runs.map(|(length, count)| count * each(length)).sum()
+}
+
+/// Equation 2 in closed form: mean latency of `requests` that arrive evenly in a window, `gap_s`
+/// apart, each of which takes `service_s`.
+pub fn latency_s(requests: f64, service_s: f64, gap_s: f64) -> f64 {
+    service_s + (requests - 1.0).max(0.0) / 2.0 * (service_s - gap_s).max(0.0)
+}
+
+/// A window's term of equation 4: joules of one disk that turns throughout, works for `elapsed_s`
+/// and seeks for `seek_s` of that.
+pub fn energy_j(window_s: f64, elapsed_s: f64, seek_s: f64, powers: &Powers) -> f64 {
+    window_s * powers.rotating
+        + seek_s * (powers.seeking - powers.operating)
+        + elapsed_s * (powers.operating - powers.rotating)
+}
+
+/// A striped array of `disks` (one is a disk by itself), whose controller moves no more than
+/// `most` sectors a second. Equation 6 multiplies by the number of disks what equation 5 has
+/// divided by it, so that its data are taken to be one disk's.
+pub fn striped(
+    fingerprint: &Fingerprint,
+    disks: u32,
+    disk: &Disk,
+    powers: Option<&Powers>,
+    most: f64,
+) -> Predicted {
+    let (active, span) = (f64::from(disks), f64::from(disks) * disk.sectors);
+    let mut sum = Sum::default();
+    for window in &fingerprint.busy {
+        let seek = seek_delay(window, disk, span);
+        let runs = window.runs.iter().map(|&(length, count)| (length as f64, count as f64));
+        let elapsed = elapsed_s(runs, active, seek, disk);
+        let work = Work { elapsed, seeking: seek * window.run_count() as f64, active };
+        sum.add(window, work, fingerprint.window_s, powers);
+    }
+    let idle = (fingerprint.windows - fingerprint.busy.len() as u64) as f64;
+    sum.energy_j += powers.map_or(0.0, |powers| active * idle * fingerprint.window_s * powers.rotating);
+    sum.predicted(fingerprint, most, powers.is_some())
+}
+
+/// What an array does in a window.
+pub(crate) struct Work {
+    pub(crate) elapsed: f64,
+    pub(crate) seeking: f64,
+    pub(crate) active: f64,
+}
+
+/// Of the windows so far.
+#[derive(Default)]
+pub(crate) struct Sum {
+    requests: f64,
+    latency: f64,
+    elapsed: f64,
+    sectors: f64,
+    pub(crate) energy_j: f64,
+}
+
+impl Sum {
+    pub(crate) fn add(&mut self, window: &Window, work: Work, window_s: f64, powers: Option<&Powers>) {
+        let count = window.count() as f64;
+        self.requests += count;
+        self.latency += count * latency_s(count, work.elapsed / count, window_s / count);
+        self.elapsed += work.elapsed;
+        self.sectors += window.sectors() as f64;
+        let each = powers.map_or(0.0, |powers| energy_j(window_s, work.elapsed, work.seeking, powers));
+        self.energy_j += work.active * each;
+    }
+
+    pub(crate) fn predicted(&self, fingerprint: &Fingerprint, most: f64, powered: bool) -> Predicted {
+        let ratio = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
+        Predicted {
+            latency_s: ratio(self.latency, self.requests),
+            utilisation: ratio(self.elapsed, fingerprint.windows as f64 * fingerprint.window_s),
+            bandwidth: ratio(self.sectors, self.elapsed).min(most),
+            energy_j: powered.then_some(self.energy_j),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::fingerprint::{Arrival, Gatherer, WINDOW_S};
+    use proptest::prelude::*;
+
+    pub(crate) const DISK: Disk = Disk {
+        sequential: 200_000.0,
+        rotation_s: 0.003,
+        settle_s: 0.001,
+        full_stroke_s: 0.011,
+        cylinders: 10_000.0,
+        sectors: 1e8,
+    };
+    pub(crate) const POWERS: Powers =
+        Powers { rotating: 5.0, operating: 8.0, seeking: 11.0, standby: 1.0, spin_up_j: 100.0 };
+
+    pub(crate) fn fingerprint(requests: &[(f64, u64, u64, bool)]) -> Fingerprint {
+        let mut gatherer = Gatherer::new(WINDOW_S).unwrap();
+        for &(at_s, start, sectors, write) in requests {
+            gatherer.add(Arrival { at_s, start, sectors, write });
+        }
+        gatherer.finish()
+    }
+
+    #[test]
+    fn a_seek_settles_then_grows_with_the_root_then_with_the_distance() {
+        let at = |cylinders: f64| DISK.seek_s(cylinders, DISK.cylinders);
+        assert_eq!((at(0.0), at(9.0)), (0.001, 0.001));
+        assert!((at(1199.999) - at(1200.0)).abs() < 1e-8, "both branches meet");
+        assert!((at(300.0) - 0.001 - (at(1200.0 - 1e-9) - 0.001) / 2.0).abs() < 1e-9, "a quarter of the way");
+        assert!((at(5000.0) - 0.006).abs() < 1e-12 && (at(10_000.0) - 0.011).abs() < 1e-12);
+        assert_eq!(at(1e9), at(10_000.0));
+    }
+
+    #[test]
+    fn a_window_takes_what_equation_one_says() {
+        let runs = [(8.0, 2.0), (12.0, 1.0), (32.0, 1.0)];
+        let found = elapsed_s(runs.into_iter(), 1.0, 0.005, &DISK);
+        assert!((found - (60.0 / 200_000.0 + 4.0 * 0.008)).abs() < 1e-15);
+        // Equation 5: what is striped over three disks moves in a third of the time.
+        let found = elapsed_s(runs.into_iter(), 3.0, 0.005, &DISK);
+        assert!((found - (20.0 / 200_000.0 + 4.0 * 0.008)).abs() < 1e-15);
+    }
+
+    #[test]
+    fn a_window_costs_what_equation_four_says() {
+        assert!((energy_j(0.1, 0.04, 0.02, &POWERS) - (0.5 + 0.06 + 0.12)).abs() < 1e-15);
+        let trace = fingerprint(&[(0.0, 0, 8, false), (0.95, 1000, 8, false)]);
+        let (idle, one) = (8.0 * 0.1 * 5.0, striped(&trace, 1, &DISK, Some(&POWERS), f64::INFINITY));
+        let first = energy_j(0.1, 8.0 / 200_000.0 + 0.003, 0.0, &POWERS);
+        let second = energy_j(0.1, 8.0 / 200_000.0 + 0.004, 0.001, &POWERS);
+        assert!((one.energy_j.unwrap() - (idle + first + second)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn bandwidth_is_what_moved_while_it_moved_up_to_the_controllers() {
+        let trace = fingerprint(&[(0.0, 0, 200_000, false)]);
+        let of = |disks, most| striped(&trace, disks, &DISK, None, most).bandwidth;
+        assert!((of(1, f64::INFINITY) - 200_000.0 / 1.003).abs() < 1e-6);
+        assert!((of(4, f64::INFINITY) - 200_000.0 / 0.253).abs() < 1e-6);
+        assert_eq!(of(4, 500_000.0), 500_000.0);
+        assert_eq!(striped(&fingerprint(&[]), 4, &DISK, None, 1.0), Predicted::default());
+    }
+
+    proptest! {
+        #[test]
+        fn the_closed_form_of_equation_two_is_its_sum(
+            requests in 1u32..300, service in 0.0f64..0.1, gap in 0.0f64..0.1,
+        ) {
+            let each = |i: f64| i * service - (i - 1.0) * service.min(gap);
+            let sum: f64 = (1..=requests).map(|i| each(f64::from(i))).sum();
+            let found = latency_s(f64::from(requests), service, gap);
+            prop_assert!((found - sum / f64::from(requests)).abs() < 1e-9, "{} {}", found, sum);
+        }
+    }
+}
