@@ -500,7 +500,9 @@ impl Matcher {
     fn release(&mut self, rows: &mut Vec<Row>) {
         let Some(waiting) = self.pool.pop() else { return };
         let mut row = waiting.row;
-        if waiting.at(Stage::Issue).doubts > 0 {
+        // Dealt out anew, an issue may have come to a request that was complete before.
+        let is_late = row.issued.zip(row.completed).is_some_and(|(issued, completed)| issued > completed);
+        if waiting.at(Stage::Issue).doubts > 0 || is_late {
             row.issued = None;
         }
         if (waiting.is_doubtful() || self.is_unlikely(waiting.overtaken)) && row.completed.take().is_some() {

@@ -56,6 +56,22 @@ fn a_split_request_completes_with_its_last_part() {
 }
 
 #[test]
+fn no_request_is_issued_after_its_completion() {
+    let rows = rows_of(&[
+        event(Queue, 1, 0, 8),
+        event(Queue, 2, 0, 8),
+        event(Issue, 10, 0, 8),
+        event(Complete, 15, 0, 8),
+        event(Issue, 20, 0, 8),
+        event(Complete, 25, 0, 8),
+    ]);
+    assert_eq!(rows.len(), 2);
+    for (_, _, issued, completed) in rows {
+        assert!(completed.is_some() && issued.is_none_or(|issued| Some(issued) <= completed));
+    }
+}
+
+#[test]
 fn two_requests_for_the_same_sectors_complete_one_after_the_other() {
     let rows = rows_of(&[
         event(Queue, 1, 0, 8),
