@@ -12,6 +12,7 @@ mod compare;
 mod completions;
 mod ctl;
 mod drive;
+mod energy;
 mod explain;
 mod extract;
 mod fs;
@@ -65,6 +66,7 @@ Examples:
 enum Command {
     Run(run::Arguments),
     Compare(compare::Arguments),
+    Energy(energy::Arguments),
     Serve(serve::Arguments),
     Replay(replay::Arguments),
     Record(record::Arguments),
@@ -113,6 +115,7 @@ fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
     match command {
         Command::Run(arguments) => run::execute(arguments, output),
         Command::Compare(arguments) => compare::execute(arguments, output),
+        Command::Energy(arguments) => energy::execute(arguments, output),
         Command::Serve(arguments) => serve::execute(arguments, output),
         Command::Record(arguments) => record::execute(arguments, output),
         Command::Replay(arguments) => replay::execute(arguments, output),

@@ -1,0 +1,292 @@
+//! `fullstroke energy`: does stopping the platters pay for this load?
+
+use crate::bars::Bars;
+use crate::output::{Failure, Output};
+use clap::Args;
+use fullstroke_contract::MemberStatistics;
+use fullstroke_drive::{DriveConfig, PowerConfig};
+use fullstroke_lab::{Candidate, Ran, Recipe, Varied, run_all};
+use fullstroke_measure::{Report, number, table};
+use fullstroke_stack::{Overrides, Stack};
+use fullstroke_units::Duration;
+use serde::Serialize;
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::thread::available_parallelism;
+
+/// The idle times that are tried unless others are asked for: those of the usual timers.
+const AFTER: [Duration; 6] = [
+    Duration::from_secs(30),
+    Duration::from_secs(60),
+    Duration::from_secs(300),
+    Duration::from_secs(900),
+    Duration::from_secs(1800),
+    Duration::from_secs(3600),
+];
+
+const YEAR_S: f64 = 365.25 * 86_400.0;
+
+/// Say whether stopping the platters pays for a load, behind which idle time, at what response
+/// times, and how fast it uses up the rated starts and stops.
+///
+/// The load is run once with platters that always turn, once behind each idle time, and with the
+/// policies `break-even` and `adaptive`.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// A trace in place of the stack's workload, or workloads: a scrub, or whoever polls SMART data,
+    /// is one of those.
+    trace: Option<PathBuf>,
+
+    /// The stack file.
+    #[arg(long, value_name = "FILE")]
+    stack: PathBuf,
+
+    /// An idle time to try, such as 5min (may be repeated); 30 s to an hour unless said.
+    #[arg(long, value_name = "TIME", value_delimiter = ',')]
+    after: Vec<Duration>,
+
+    /// Use this drive throughout.
+    #[arg(long, value_name = "DRIVE")]
+    drive: Option<String>,
+
+    /// Set a key of the stack file (may be repeated).
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+
+    /// Let drives whose files do not say what they draw draw what their class is assumed to.
+    #[arg(long)]
+    assume_power: bool,
+
+    /// Runs at a time; as many as there are cores unless said.
+    #[arg(long, value_name = "NUMBER")]
+    jobs: Option<NonZeroUsize>,
+}
+
+/// What each policy comes to.
+#[derive(Debug, Serialize)]
+struct Answer {
+    /// Sources that are assumed for the class of the drives.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    assumed: Option<&'static str>,
+    /// The break-even time of the first drive.
+    break_even_s: Option<f64>,
+    /// Starts and stops for which the drives are rated, at least.
+    rated_cycles: Option<u64>,
+    policies: Vec<Policy>,
+}
+
+#[derive(Debug, Serialize)]
+struct Policy {
+    name: String,
+    elapsed_s: f64,
+    total_j: f64,
+    mean_w: f64,
+    /// Of the mean watts of platters that always turn: a run ends with its last completion, which
+    /// platters that stood delay.
+    saved_share: f64,
+    response_ms_mean: f64,
+    response_ms_p99: f64,
+    response_ms_max: f64,
+    /// Of the drive that stops most.
+    stops_a_year: f64,
+    /// Years until its rated starts and stops are used up.
+    years: Option<f64>,
+}
+
+pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    let mut overrides = Overrides {
+        set: arguments.set.clone(),
+        trace: arguments.trace.clone(),
+        drive: arguments.drive.clone(),
+        ..Overrides::default()
+    };
+    let stack = Stack::load(&arguments.stack, &overrides).map_err(Failure::input)?;
+    let configs: Vec<&DriveConfig> = stack.drives().into_iter().map(|model| model.config()).collect();
+    let assumed = match (silent(&configs), arguments.assume_power) {
+        (None, _) => None,
+        (Some(config), true) => Some(assume(config, &configs, &mut overrides)?),
+        (Some(config), false) => return Err(Failure::Input(lacks(config))),
+    };
+    let stack = Stack::load(&arguments.stack, &overrides).map_err(Failure::input)?;
+    let powers: Vec<PowerConfig> =
+        stack.drives().into_iter().filter_map(|model| model.config().power).collect();
+    let candidates = candidates(arguments, &overrides, &powers)?;
+    let names: Vec<&str> = candidates.iter().map(|candidate| candidate.name.as_str()).collect();
+    let bars = Bars::new(names, output);
+    let jobs = arguments.jobs.or_else(|| available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+    let ran =
+        run_all(&candidates, jobs, &|event| bars.advance(event.candidate, event.finished, event.expected));
+    bars.clear();
+    let ran = ran.map_err(Failure::input)?;
+    let answer = Answer {
+        assumed,
+        break_even_s: powers.first().and_then(|power| Some(power.break_even()?.as_secs_f64())),
+        rated_cycles: powers.iter().filter_map(|power| power.start_stop_cycles).min(),
+        policies: policies(&ran, powers.iter().filter_map(|power| power.start_stop_cycles).min()),
+    };
+    output.show(&answer, &answer)
+}
+
+/// A drive whose file does not say what it draws.
+fn silent<'a>(configs: &[&'a DriveConfig]) -> Option<&'a DriveConfig> {
+    configs.iter().copied().find(|config| !config.power.is_some_and(|power| power.counts_energy()))
+}
+
+/// What is missing, and what could be put there.
+fn lacks(config: &DriveConfig) -> String {
+    let (class, source) = PowerConfig::assumed_for(config);
+    let missing = config.power.unwrap_or_default().missing().join(", ");
+    let table =
+        serde_json::to_value(class).ok().and_then(|value| value.as_object().cloned()).unwrap_or_default();
+    let lines: String = table.iter().map(|(key, value)| format!("  {key} = {value}\n")).collect();
+    format!(
+        "the file of drive `{}` does not say what it draws: `[power]` lacks {missing}. Give it these from its \
+         manual, or run with --assume-power, which takes those of its class:\n\n  [power]\n{lines}\n  [sources]\n  \
+         power = \"{source}\"",
+        config.title
+    )
+}
+
+/// Gives all drives what the class of `config` is assumed to draw.
+fn assume(
+    config: &DriveConfig,
+    all: &[&DriveConfig],
+    overrides: &mut Overrides,
+) -> Result<&'static str, Failure> {
+    let (class, source) = PowerConfig::assumed_for(config);
+    if let Some(other) = all.iter().find(|other| PowerConfig::assumed_for(other).0 != class) {
+        let message = format!(
+            "`{}` and `{}` are drives of different classes; give [power] to their files",
+            config.title, other.title
+        );
+        return Err(Failure::Input(message));
+    }
+    let table = serde_json::to_value(class).map_err(Failure::input)?;
+    for (key, value) in table.as_object().into_iter().flatten() {
+        overrides.set.push(format!("volume.drive_settings.power.{key}={value}"));
+    }
+    Ok(source)
+}
+
+/// Always turning, each idle time, and the policies that find one.
+fn candidates(
+    arguments: &Arguments,
+    overrides: &Overrides,
+    powers: &[PowerConfig],
+) -> Result<Vec<Candidate>, Failure> {
+    let shortest = powers.iter().map(|power| power.spin_up_ms + power.spin_down_ms).fold(0.0, f64::max);
+    let asked = &arguments.after;
+    let after = if asked.is_empty() { AFTER.to_vec() } else { asked.clone() };
+    let usable = |after: &Duration| !asked.is_empty() || after.as_millis_f64() >= shortest;
+    let fixed = after.into_iter().filter(usable).map(|after| {
+        let seconds = after.as_secs_f64();
+        (format!("{seconds} s"), vec!["policy=fixed".to_owned(), format!("after={seconds}s")])
+    });
+    let start = format!("after={}s", (2.0 * shortest / 1000.0).clamp(1.0, 3600.0));
+    let learned = [
+        ("break-even".to_owned(), vec!["policy=break-even".to_owned()]),
+        ("adaptive".to_owned(), vec!["policy=adaptive".to_owned(), start]),
+    ];
+    let always = ("always turning".to_owned(), Vec::new());
+    let all = std::iter::once(always).chain(fixed).chain(learned);
+    all.map(|(name, keys)| {
+        let mut overrides = overrides.clone();
+        let set = keys.into_iter().map(|key| format!("volume.drive_settings.spin_down.{key}"));
+        overrides.set.extend(set);
+        let recipe = Recipe { name, varied: Varied::default(), file: arguments.stack.clone(), overrides };
+        recipe.candidate().map_err(Failure::input)
+    })
+    .collect()
+}
+
+fn policies(ran: &[Ran], rated: Option<u64>) -> Vec<Policy> {
+    let joules = |report: &Report| report.energy.as_ref().map_or(f64::NAN, |energy| energy.total_j);
+    let watts = |report: &Report| report.energy.as_ref().map_or(f64::NAN, |energy| energy.mean_w);
+    // Runs end with their last completion, a start later where platters stood: power compares them.
+    let turning = ran.first().map_or(f64::NAN, |ran| watts(&ran.measured.report));
+    let policy = |ran: &Ran| {
+        let report = &ran.measured.report;
+        let stops_a_year =
+            report.members.iter().map(|member| stops_a_year(&member.statistics)).fold(0.0, f64::max);
+        Policy {
+            name: report.name.clone(),
+            elapsed_s: report.simulated_s,
+            total_j: joules(report),
+            mean_w: watts(report),
+            saved_share: 1.0 - watts(report) / turning,
+            response_ms_mean: report.response_ms.mean,
+            response_ms_p99: report.response_ms.p99,
+            response_ms_max: report.response_ms.max,
+            stops_a_year,
+            years: rated.filter(|_| stops_a_year > 0.0).map(|rated| rated as f64 / stops_a_year),
+        }
+    };
+    ran.iter().map(policy).collect()
+}
+
+fn stops_a_year(statistics: &MemberStatistics) -> f64 {
+    let Some(power) = &statistics.power else { return 0.0 };
+    let seconds = power.residency().total().as_secs_f64() / f64::from(power.arms().max(1));
+    if seconds > 0.0 { power.spin_downs() as f64 * YEAR_S / seconds } else { 0.0 }
+}
+
+impl Answer {
+    /// The policy that saves most, if any saves.
+    fn best(&self) -> Option<&Policy> {
+        let saves = self.policies.iter().filter(|policy| policy.saved_share > 0.0);
+        saves.max_by(|one, other| one.saved_share.total_cmp(&other.saved_share))
+    }
+
+    fn verdict(&self) -> String {
+        let Some(Policy { name, saved_share, response_ms_p99, stops_a_year, years, .. }) = self.best() else {
+            return "Stopping the platters does not pay for this load.".to_owned();
+        };
+        let used_up = match years {
+            Some(years) => format!(", which uses up the rated cycles in {} years", number(*years)),
+            None => String::new(),
+        };
+        format!(
+            "Stopping pays: `{name}` saves {} % at a p99 of {} ms, and stops the busiest drive {} times a year{used_up}.",
+            number(100.0 * saved_share),
+            number(*response_ms_p99),
+            number(*stops_a_year),
+        )
+    }
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let header = [
+            "stops behind",
+            "W",
+            "saved",
+            "mean ms",
+            "p99 ms",
+            "max ms",
+            "stops a year",
+            "rating lasts, years",
+        ];
+        let mut table = table(header, &[0]);
+        for policy in &self.policies {
+            table.add_row([
+                policy.name.clone(),
+                number(policy.mean_w),
+                format!("{:.1} %", 100.0 * policy.saved_share),
+                number(policy.response_ms_mean),
+                number(policy.response_ms_p99),
+                number(policy.response_ms_max),
+                number(policy.stops_a_year),
+                policy.years.map_or_else(|| "-".to_owned(), number),
+            ]);
+        }
+        writeln!(f, "{}\n", table.trim_fmt())?;
+        if let Some(seconds) = self.break_even_s {
+            writeln!(f, "A stop pays that lasts {} s or longer.", number(seconds))?;
+        }
+        if let Some(source) = self.assumed {
+            writeln!(f, "What the drives draw is {source}.")?;
+        }
+        write!(f, "{}", self.verdict())
+    }
+}
