@@ -24,6 +24,7 @@ mod metrics;
 mod options;
 mod output;
 mod paint;
+mod predict;
 mod record;
 mod replay;
 mod replay_decisions;
@@ -67,6 +68,7 @@ enum Command {
     Run(run::Arguments),
     Compare(compare::Arguments),
     Energy(energy::Arguments),
+    Predict(predict::Arguments),
     Serve(serve::Arguments),
     Replay(replay::Arguments),
     Record(record::Arguments),
@@ -116,6 +118,7 @@ fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
         Command::Run(arguments) => run::execute(arguments, output),
         Command::Compare(arguments) => compare::execute(arguments, output),
         Command::Energy(arguments) => energy::execute(arguments, output),
+        Command::Predict(arguments) => predict::execute(arguments, output),
         Command::Serve(arguments) => serve::execute(arguments, output),
         Command::Record(arguments) => record::execute(arguments, output),
         Command::Replay(arguments) => replay::execute(arguments, output),

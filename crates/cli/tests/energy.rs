@@ -1,0 +1,100 @@
+//! Whether stopping the platters pays, and what equations say at once.
+
+mod common;
+
+use common::{refused, success};
+use serde_json::Value;
+
+/// A drive whose file says nothing of power, and so many random reads a second.
+fn stack(folder: &tempfile::TempDir, rate_per_s: f64, requests: u32) -> String {
+    let path = folder.path().join("stack.toml");
+    let text = format!(
+        "seed = 1\n[workload]\nkind = \"synthetic\"\nrequests = {requests}\nread_share = 1.0\nsize = \"4KiB\"\n\
+         arrivals = {{ process = \"poisson\", rate_per_s = {rate_per_s} }}\n\
+         [volume]\nlayout = \"raid1\"\ndrives = 2\ndrive = \"seagate-cheetah-9lp\"\n"
+    );
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+fn json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&success(&[arguments, &["--json"]].concat())).unwrap()
+}
+
+fn policy<'a>(answer: &'a Value, name: &str) -> &'a Value {
+    let policies = answer["policies"].as_array().unwrap();
+    policies.iter().find(|policy| policy["name"] == name).unwrap_or_else(|| panic!("no {name}: {answer:#}"))
+}
+
+#[test]
+fn stopping_pays_for_a_load_of_long_pauses_and_costs_its_slowest_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let stack = stack(&folder, 0.002, 60);
+    let arguments = ["energy", "--stack", &stack, "--assume-power", "--after", "60s,10min"];
+    let answer = json(&arguments);
+    assert!(answer["assumed"].as_str().unwrap().starts_with("assumed:"), "{answer:#}");
+    let value = |name: &str, key: &str| policy(&answer, name)[key].as_f64().unwrap();
+    assert_eq!((value("always turning", "saved_share"), value("always turning", "stops_a_year")), (0.0, 0.0));
+    let saved = |name| value(name, "saved_share");
+    assert!(saved("60 s") > saved("600 s") && saved("600 s") > 0.0, "{answer:#}");
+    assert!(value("always turning", "response_ms_max") < 1000.0 && value("60 s", "response_ms_max") > 5000.0);
+    // Energy is power times time, for whoever adds it up again.
+    for name in ["always turning", "60 s", "adaptive"] {
+        let joules = value(name, "mean_w") * value(name, "elapsed_s");
+        assert!((joules / value(name, "total_j") - 1.0).abs() < 1e-6, "{name}");
+    }
+    let cycles = answer["rated_cycles"].as_f64().unwrap();
+    assert!((value("60 s", "years") - cycles / value("60 s", "stops_a_year")).abs() < 1e-9);
+    let text = success(&arguments);
+    for part in
+        ["Stopping pays", "A stop pays that lasts", "What the drives draw is assumed", "always turning"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn stopping_does_not_pay_for_a_load_without_pauses() {
+    let folder = tempfile::tempdir().unwrap();
+    let stack = stack(&folder, 2.0, 500);
+    let text = success(&["energy", "--stack", &stack, "--assume-power", "--after", "60s"]);
+    assert!(text.contains("does not pay"), "{text}");
+}
+
+#[test]
+fn a_drive_that_does_not_say_what_it_draws_is_named_with_what_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let stack = stack(&folder, 1.0, 10);
+    let error = refused(&["energy", "--stack", &stack]);
+    for part in ["Cheetah 9LP", "seek_w", "spin_up_j", "--assume-power", "assumed: "] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    let sets = ["spin_up_ms=15000", "spin_down_ms=15000", "seek_w=-4"];
+    let sets = sets.map(|set| format!("--set=volume.drive_settings.power.{set}"));
+    let error = refused(&["energy", "--stack", &stack, "--assume-power", &sets[0], &sets[1], &sets[2]]);
+    assert!(error.contains("seek_w") && error.contains("watts"), "{error}");
+    let error = refused(&["energy", "--stack", &stack, "--assume-power", "--after", "1s"]);
+    assert!(error.contains("stop and to start"), "{error}");
+}
+
+#[test]
+fn one_fingerprint_answers_for_all_layouts() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let (trace, stack) =
+        (format!("{root}/samples/compile.parquet"), format!("{root}/stacks/demo/raid5.toml"));
+    let arguments =
+        ["predict", &trace, "--stack", &stack, "--drive", "seagate-ironwolf-8tb", "--no-simulation"];
+    let answer = json(&arguments);
+    let rows = answer["predicted"].as_array().unwrap();
+    let value = |row: usize, key: &str| rows[row][key].as_f64().unwrap();
+    assert_eq!(rows.len(), 4, "{answer:#}");
+    assert_eq!((&rows[0]["layout"], &rows[1]["layout"]), (&"one disk".into(), &"raid0 of 5".into()));
+    assert!(
+        value(0, "utilisation") > value(1, "utilisation") && value(0, "latency_ms") > value(1, "latency_ms")
+    );
+    assert!(value(1, "mean_w") > 4.0 * value(0, "mean_w"), "five drives turn");
+    assert!(value(3, "latency_ms") <= value(2, "latency_ms"), "a reserve beside the data is no slower");
+    assert!(answer["runs"].as_u64().unwrap() <= answer["requests"].as_u64().unwrap());
+    let error = refused(&[&arguments[..], &["--sleeping", "5"]].concat());
+    assert!(error.contains("--sleeping"), "{error}");
+}
