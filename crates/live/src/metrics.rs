@@ -203,6 +203,18 @@ fn exports(page: &mut Page, status: &Status) {
     gauge("fullstroke_in_flight", "Requests that were not answered yet.", &|export| export.in_flight as f64);
 }
 
+/// How long drives that say what they draw were in each state.
+fn drive_power_states(page: &mut Page, status: &Status) {
+    let help = "Time that the drive has spent in a state of power, of the world's time.";
+    let mut family = page.family("fullstroke_drive_power_state_seconds_total", Kind::Counter, help);
+    for (export, drive) in each_drive(status) {
+        for (state, seconds) in drive.totals.power_states() {
+            let labels = [("export", export), ("drive", drive.name.as_str()), ("state", state.name())];
+            family.sample(&labels, seconds);
+        }
+    }
+}
+
 /// One sample for each state, 1 for that in which the volume is; and the
 /// rebuilds.
 fn health(page: &mut Page, status: &Status) {
@@ -289,6 +301,7 @@ fn drives(page: &mut Page, status: &Status) {
     let help = "How much of the drive is filled again: 1 unless it is being rebuilt, or has failed (0).";
     gauge("fullstroke_drive_rebuilt_ratio", help, &rebuilt_ratio);
     drive_counters(page, status);
+    drive_power_states(page, status);
     drive_states(page, status);
 }
 

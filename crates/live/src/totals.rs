@@ -1,23 +1,41 @@
 //! What a drive has counted since the beginning, in a server's status.
 
-use fullstroke_contract::{Counter, MemberStatistics, Served, Total};
+use fullstroke_contract::{Counter, MemberStatistics, PowerState, PowerStatistics, Served, Total};
 use serde::de::Error as _;
+use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-/// The totals of a drive: one for each of [`Counter::all_served`], by its key.
+/// Where the seconds in each state of power stand, if it is known what the drive draws.
+const STATES: &str = "power_states_s";
+
+/// The totals of a drive: one for each of [`Counter::all_served`], by its key, and its time in each
+/// state of power.
 #[derive(Clone, Debug, PartialEq)]
-pub struct DriveTotals(Vec<Total>);
+pub struct DriveTotals {
+    totals: Vec<Total>,
+    states_s: Option<[f64; PowerState::ALL.len()]>,
+}
 
 impl DriveTotals {
     /// What servers show of a drive's statistics.
     pub fn of(statistics: &MemberStatistics) -> DriveTotals {
-        DriveTotals(Counter::all_served().map(|served| (served.total)(statistics)).collect())
+        let seconds =
+            |power: PowerStatistics| PowerState::ALL.map(|state| power.time_in(state).as_secs_f64());
+        DriveTotals {
+            totals: Counter::all_served().map(|served| (served.total)(statistics)).collect(),
+            states_s: statistics.power.map(seconds),
+        }
     }
 
     /// All of them, in their order.
     pub fn all(&self) -> impl Iterator<Item = (Served, Total)> {
-        Counter::all_served().zip(self.0.iter().copied())
+        Counter::all_served().zip(self.totals.iter().copied())
+    }
+
+    /// Seconds in each state of power; none where it is not known what the drive draws.
+    pub fn power_states(&self) -> impl Iterator<Item = (PowerState, f64)> {
+        self.states_s.into_iter().flat_map(|seconds| PowerState::ALL.into_iter().zip(seconds))
     }
 
     /// That of `counter`, in its unit; not a number if servers do not show it.
@@ -29,8 +47,18 @@ impl DriveTotals {
 
 impl Serialize for DriveTotals {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let known = self.all().filter(|(_, total)| *total != Total::Joules(None));
-        serializer.collect_map(known.map(|(served, total)| (served.key, total)))
+        let mut map = serializer.serialize_map(None)?;
+        for (served, total) in self.all().filter(|(_, total)| *total != Total::Joules(None)) {
+            map.serialize_entry(served.key, &total)?;
+        }
+        if self.states_s.is_some() {
+            let states: Map<String, Value> = self
+                .power_states()
+                .map(|(state, seconds)| (state.name().to_owned(), seconds.into()))
+                .collect();
+            map.serialize_entry(STATES, &states)?;
+        }
+        map.end()
     }
 }
 
@@ -51,7 +79,12 @@ impl<'de> Deserialize<'de> for DriveTotals {
                 D::Error::custom(format!("`{}`: found {value}, expected a number", served.key))
             })
         };
-        Counter::all_served().map(total).collect::<Result<_, _>>().map(DriveTotals)
+        let seconds =
+            |states: &Value| PowerState::ALL.map(|state| states[state.name()].as_f64().unwrap_or(0.0));
+        Ok(DriveTotals {
+            totals: Counter::all_served().map(total).collect::<Result<_, _>>()?,
+            states_s: found.get(STATES).map(seconds),
+        })
     }
 }
 
@@ -67,6 +100,7 @@ fn read(served: Served, value: &Value) -> Option<Total> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fullstroke_contract::{Draw, Residency};
     use fullstroke_units::{Duration, Sectors};
     use serde_json::json;
 
@@ -98,6 +132,20 @@ mod tests {
         status["energy_j"] = json!(12.5);
         assert_eq!(of(&status).value(Counter::ENERGY), 12.5);
         assert_eq!(serde_json::to_value(of(&status)).unwrap(), status);
+    }
+
+    #[test]
+    fn time_in_each_state_of_power_is_kept_where_it_is_known() {
+        let mut residency = Residency::default();
+        residency.add(PowerState::IdleA, Duration::from_millis(2500));
+        residency.add(PowerState::Standby, Duration::from_millis(500));
+        let power = Some(PowerStatistics::new(&Draw::default(), residency, 0, 0, 0));
+        let known = DriveTotals::of(&MemberStatistics { power, ..MemberStatistics::default() });
+        assert_eq!(known.power_states().map(|(_, seconds)| seconds).sum::<f64>(), 3.0);
+        let status = serde_json::to_value(&known).unwrap();
+        assert_eq!(status["power_states_s"]["idle_a"], 2.5);
+        assert_eq!(serde_json::from_value::<DriveTotals>(status).unwrap(), known);
+        assert_eq!(totals().power_states().count(), 0);
     }
 
     #[test]

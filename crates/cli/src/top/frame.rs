@@ -114,6 +114,9 @@ fn export(
         now.world_ns / 1_000_000_000,
         brief(now.lateness.p99_us)
     )));
+    if let Some(watts) = span.watts(&before.drives, &now.drives) {
+        lines.push(Line::from(format!("drives draw {} W", brief(watts))));
+    }
     operations(look, span, before, now, lines);
     drives(look, span, before, now, width, lines);
 }

@@ -47,6 +47,13 @@ impl Span {
         }
     }
 
+    /// What the drives drew that say so, if any does.
+    pub(super) fn watts(self, before: &[DriveStatus], now: &[DriveStatus]) -> Option<f64> {
+        let joules = |drive: &DriveStatus| drive.totals.value(Counter::ENERGY);
+        let taken = before.iter().zip(now).map(|(before, now)| joules(now) - joules(before));
+        taken.filter(|joules| !joules.is_nan()).reduce(|sum, joules| sum + joules).map(|sum| self.rate(sum))
+    }
+
     pub(super) fn drive(self, before: &DriveStatus, now: &DriveStatus) -> DriveRates {
         let rate = |counter| self.rate(now.totals.value(counter) - before.totals.value(counter));
         DriveRates {

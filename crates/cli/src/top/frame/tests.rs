@@ -1,9 +1,9 @@
 //! Screens as ratatui's test terminal shows them.
 
 use super::*;
-use fullstroke_contract::MemberStatistics;
+use fullstroke_contract::{Draw, MemberStatistics, PowerState, PowerStatistics, Residency, Transition};
 use fullstroke_live::{ComparingStatus, DriveState, DriveTotals, Health, LatenessSummary, Operations};
-use fullstroke_units::{Duration, Sectors};
+use fullstroke_units::{Duration, Sectors, Watts};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
@@ -129,6 +129,25 @@ fn rates_are_those_between_the_two_looks() {
     assert_eq!(words("read"), ["read", "250", "5.00", "6.00", "0"]);
     assert_eq!(words("write"), ["write", "0", "0", "-", "0"]);
     assert_eq!(words("0 ")[4..], ["75%", "150", "12.8", "alive"]);
+}
+
+#[test]
+fn drives_that_say_what_they_draw_have_their_watts_on_screen() {
+    let before = status(vec![drive("0", 0.0), drive("1", 0.0)]);
+    let shown = |before: &Status, now: &Status| rows(&screen(&view(before, now), 80, 24)).join("\n");
+    assert!(!shown(&before, &later(&before, |_| {})).contains("drives draw"));
+    let taken = |joules: f64| {
+        let mut residency = Residency::default();
+        residency.add(PowerState::IdleA, Duration::from_secs_f64(joules));
+        let transition = Transition::default();
+        let draw = Draw::new(|_| Watts(1.0), transition, transition);
+        let power = Some(PowerStatistics::new(&draw, residency, 0, 0, 0));
+        DriveTotals::of(&MemberStatistics { power, ..MemberStatistics::default() })
+    };
+    // One drive says nothing; the other takes 15 J within two seconds.
+    let before = later(&before, |export| export.drives[1].totals = taken(100.0));
+    let now = later(&before, |export| export.drives[1].totals = taken(115.0));
+    assert!(shown(&before, &now).contains("drives draw 7.50 W"), "{}", shown(&before, &now));
 }
 
 #[test]
