@@ -144,7 +144,14 @@ fn whoever_is_silent_longest_makes_room_for_who_asks() {
     for _ in 0..3 {
         assert!(matches!(ask(&served.path(), &ControlRequest::Status), Ok(ControlResponse::Status(_))));
     }
-    assert_eq!(silent[0].read(&mut [0; 16]).unwrap(), 0, "the first of them hears the end");
+    // Which of the first that is depends on when each one's thread had gone on behind its answer.
+    let ended = |stream: &mut UnixStream| {
+        stream.set_nonblocking(true).unwrap();
+        let ended = matches!(stream.read(&mut [0; 16]), Ok(0));
+        stream.set_nonblocking(false).unwrap();
+        ended
+    };
+    assert!(silent[..PEERS_MAX / 2].iter_mut().any(ended), "one of the first of them hears the end");
     let last = silent.last_mut().unwrap();
     last.write_all(b"{\"ask\":\"status\"}\n").unwrap();
     assert!(line(&mut BufReader::new(last)).contains(r#""answer":"status""#), "the last is still there");
