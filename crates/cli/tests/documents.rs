@@ -28,6 +28,17 @@ const SHORTENED: &[(&str, &str)] = &[
         "fullstroke serve stacks/demo/raid5.toml --tcp 0.0.0.0:10809 --tls require --tls-certificates pki --tls-verify-peer",
         "fullstroke ctl --help",
     ),
+    // They need a device: `tests/live/replay.rs` has some.
+    (
+        "fullstroke replay samples/media.parquet --on /dev/sdX --pace load --writes skip",
+        "fullstroke replay --help",
+    ),
+    ("fullstroke record /dev/sdX load.parquet --duration 60s", "fullstroke record --help"),
+    // Half an hour of a trace, eight times.
+    (
+        "fullstroke energy samples/compile.parquet --stack stacks/demo/raid5.toml --drive seagate-ironwolf-8tb",
+        "fullstroke energy --help",
+    ),
     // Whole studies: `tests/studies.rs` takes a small one all the way.
     ("fullstroke study run carroll-2008/", "fullstroke study run carroll-2008/low-load --results kept"),
     ("fullstroke study check carroll-2008/", "fullstroke study check carroll-2008/low-load --results kept"),
