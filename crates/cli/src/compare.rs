@@ -1,5 +1,6 @@
 //! `fullstroke compare`: several stacks, ranked.
 
+mod heads;
 mod plot;
 
 use crate::bars::Bars;
@@ -52,6 +53,10 @@ pub(crate) struct Arguments {
     /// times, where the time went.
     #[arg(long, value_name = "FILE.svg", conflicts_with = "find")]
     plot: Option<PathBuf>,
+
+    /// Draw how far apart the heads of each stack's drives are over time, as SVG.
+    #[arg(long, value_name = "FILE.svg", conflicts_with = "find")]
+    plot_heads: Option<PathBuf>,
 
     #[command(flatten)]
     searching: Searching,
@@ -124,6 +129,9 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let ranking = Ranking::of_seeds(&ran, seeds, arguments.by.unwrap_or(usual));
     if let Some(path) = &arguments.plot {
         write_whole(path, &plot::draw(&ranking).map_err(Failure::Input)?)?;
+    }
+    if let Some(path) = &arguments.plot_heads {
+        write_whole(path, &heads::draw(&ranking).map_err(Failure::Input)?)?;
     }
     let comparison = Comparison {
         ranking: &ranking,

@@ -11,6 +11,7 @@ mod bars;
 mod compare;
 mod completions;
 mod ctl;
+mod curves;
 mod drive;
 mod energy;
 mod explain;

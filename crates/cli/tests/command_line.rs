@@ -224,6 +224,21 @@ fn a_ranking_is_drawn() {
 }
 
 #[test]
+fn the_distance_of_heads_is_drawn_over_time() {
+    let folder = Folder::new();
+    let (raid5, plot) = (folder.put("raid5.toml", STACK), folder.name("heads.svg"));
+    let compared = ["compare", &raid5, "--vary", "volume.chunk=16KiB,1MiB", "--plot-heads", &plot];
+    let with = |requests| [&compared[..], &["--set", requests]].concat();
+    let soon = refused(&with("workload.requests=500"));
+    assert!(soon.contains("20 simulated seconds"), "it is over too soon: {soon}");
+    success(&with("workload.requests=3000"));
+    let svg = fs::read_to_string(&plot).unwrap();
+    for part in ["<svg", "chunk=16KiB", "chunk=1MiB", "time (s)"] {
+        assert!(svg.contains(part), "{part}");
+    }
+}
+
+#[test]
 fn what_cannot_be_used_is_refused_with_its_place() {
     let folder = Folder::new();
     let good = folder.put("good.toml", STACK);
