@@ -91,7 +91,8 @@ impl Trial {
 
     /// Whatever a write is to do, and does.
     fn apply(&mut self, extent: Extent, carried: &[u32]) {
-        let fault = self.faults[self.writes % self.faults.len()];
+        // Behind them all is well: two writes that spoil each other in turns would never end.
+        let fault = self.faults.get(self.writes).copied().unwrap_or(Fault::None);
         self.writes += 1;
         let whole = match fault {
             Fault::None => carried.len(),
@@ -264,14 +265,12 @@ proptest! {
     #[test]
     fn each_verified_write_that_is_bad_is_found_and_none_is_made_older(
         steps in prop::collection::vec((any::<bool>(), 0u64..56, 1u64..8, 0u64..400), 1..60),
-        faults in prop::collection::vec(fault(), 1..12),
+        faults in prop::collection::vec(fault(), 1..40),
         service_us in prop::collection::vec(1u64..30_000, 1..6),
         keep in 4u64..64,
         at_a_time in 1u64..4,
         verify in any::<bool>(),
     ) {
-        // No drive writes wrongly for ever.
-        let faults = faults.into_iter().chain([Fault::None]).collect();
         let when_full = if verify { "verify" } else { "forget" };
         let keys = json!({
             "keep": keep * 512, "at_a_time": at_a_time * 512, "when_full": when_full, "wait": "50ms",
