@@ -6,6 +6,8 @@ SHELL := /bin/bash
 # same cases each time. `cargo test` draws new ones; `make test
 # PROPTEST_RNG_SEED=7` others.
 PROPTEST_RNG_SEED ?= 1
+# More than processors: tests of servers mostly wait.
+RUST_TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
 
 .PHONY: help demo test clients live-check memory-check bench lint docs generate samples fuzz toolchain toolchain-c studies held-out
 
@@ -30,7 +32,7 @@ clients: ## Install the programs that tests use as clients, if this host allows 
 
 test: clients lint docs ## Format, lints, docs, all tests
 	@mkdir -p target
-	@set -o pipefail; PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) $(CARGO) test --workspace --no-fail-fast -- --show-output 2>&1 | tee target/tests.log; status=$$?; \
+	@set -o pipefail; PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) RUST_TEST_THREADS=$(RUST_TEST_THREADS) $(CARGO) test --workspace --no-fail-fast -- --show-output 2>&1 | tee target/tests.log; status=$$?; \
 	sed -nE 's/^skipped: /  /Ip' target/tests.log | sort | uniq -c | awk 'NR == 1 { print "skipped in tests, and why:" } { print }'; \
 	awk '/^test result:/ { passed += $$4; failed += $$6; skipped += $$8 } \
 		END { printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped }' target/tests.log; exit $$status
