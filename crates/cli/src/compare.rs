@@ -6,7 +6,7 @@ mod plot;
 use crate::bars::Bars;
 use crate::memory::peak_rss_mb;
 use crate::metrics;
-use crate::options::{Changes, Searching};
+use crate::options::{Changes, Searching, jobs};
 use crate::output::{Failure, Output, write_whole};
 use clap::Args;
 use fullstroke_lab::{Condition, Event, LabError, MostRanking, Ranking, Recipe, Vary, recipes, run_all};
@@ -14,7 +14,6 @@ use fullstroke_measure::{Metric, Report};
 use serde::Serialize;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::thread::available_parallelism;
 use std::time::Instant;
 
 /// Run several stacks, rank them by one metric, and say how sure the order is.
@@ -95,7 +94,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let overrides = arguments.changes.overrides();
     let recipes = recipes(&arguments.stacks, &overrides, &arguments.vary);
     let (recipes, not_redundant) = in_conditions(recipes, &arguments.conditions())?;
-    let jobs = arguments.jobs.or_else(|| available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+    let jobs = jobs(arguments.jobs);
     if let Some(most) = arguments.searching.most(jobs) {
         let bars = bars_of(&recipes, output);
         let found =

@@ -1,6 +1,7 @@
 //! `fullstroke energy`: does stopping the platters pay for this load?
 
 use crate::bars::Bars;
+use crate::options::jobs;
 use crate::output::{Failure, Output};
 use clap::Args;
 use fullstroke_contract::MemberStatistics;
@@ -13,7 +14,6 @@ use serde::Serialize;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::thread::available_parallelism;
 
 /// The idle times that are tried unless others are asked for: those of the usual timers.
 const AFTER: [Duration; 6] = [
@@ -114,16 +114,17 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let candidates = candidates(arguments, &overrides, &powers)?;
     let names: Vec<&str> = candidates.iter().map(|candidate| candidate.name.as_str()).collect();
     let bars = Bars::new(names, output);
-    let jobs = arguments.jobs.or_else(|| available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+    let jobs = jobs(arguments.jobs);
     let ran =
         run_all(&candidates, jobs, &|event| bars.advance(event.candidate, event.finished, event.expected));
     bars.clear();
     let ran = ran.map_err(Failure::input)?;
+    let rated_cycles = powers.iter().filter_map(|power| power.start_stop_cycles).min();
     let answer = Answer {
         assumed,
         break_even_s: powers.first().and_then(|power| Some(power.break_even()?.as_secs_f64())),
-        rated_cycles: powers.iter().filter_map(|power| power.start_stop_cycles).min(),
-        policies: policies(&ran, powers.iter().filter_map(|power| power.start_stop_cycles).min()),
+        rated_cycles,
+        policies: policies(&ran, rated_cycles),
     };
     output.show(&answer, &answer)
 }
@@ -201,7 +202,6 @@ fn candidates(
 }
 
 fn policies(ran: &[Ran], rated: Option<u64>) -> Vec<Policy> {
-    let joules = |report: &Report| report.energy.as_ref().map_or(f64::NAN, |energy| energy.total_j);
     let watts = |report: &Report| report.energy.as_ref().map_or(f64::NAN, |energy| energy.mean_w);
     // Runs end with their last completion, a start later where platters stood: power compares them.
     let turning = ran.first().map_or(f64::NAN, |ran| watts(&ran.measured.report));
@@ -212,7 +212,7 @@ fn policies(ran: &[Ran], rated: Option<u64>) -> Vec<Policy> {
         Policy {
             name: report.name.clone(),
             elapsed_s: report.simulated_s,
-            total_j: joules(report),
+            total_j: report.energy.as_ref().map_or(f64::NAN, |energy| energy.total_j),
             mean_w: watts(report),
             saved_share: 1.0 - watts(report) / turning,
             response_ms_mean: report.response_ms.mean,

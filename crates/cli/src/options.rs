@@ -8,8 +8,14 @@ use fullstroke_trace::Options;
 use fullstroke_units::Duration;
 use fullstroke_workload::pace::Pace;
 use serde_json::{Map, Value, json};
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
+use std::thread::available_parallelism;
+
+/// Runs at a time: as many as there are cores, unless said.
+pub(crate) fn jobs(said: Option<NonZeroUsize>) -> usize {
+    said.or_else(|| available_parallelism().ok()).map_or(1, NonZeroUsize::get)
+}
 
 /// Which part of a trace is read, and how.
 #[derive(Clone, Debug, Args)]

@@ -3,7 +3,7 @@
 use crate::bars::Bars;
 use crate::memory::peak_rss_mb;
 use crate::metrics;
-use crate::options::{Changes, Searching};
+use crate::options::{Changes, Searching, jobs};
 use crate::output::{Failure, Output};
 use crate::replay_decisions;
 use clap::{Args, ValueEnum};
@@ -12,7 +12,6 @@ use fullstroke_lab::{Borne, Most, MostRanking, Ran, Recipe, candidates, recipes,
 use std::io::Write as _;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::thread::available_parallelism;
 
 /// Run one stack and report response times, rates and what each drive did.
 #[derive(Debug, Args)]
@@ -68,7 +67,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     if let Some(record) = &arguments.replay_decisions {
         return replay_decisions::execute(stack, &overrides, record, output);
     }
-    let jobs = arguments.jobs.or_else(|| available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+    let jobs = jobs(arguments.jobs);
     if let Some(most) = arguments.searching.most(jobs) {
         let recipes = recipes(std::slice::from_ref(stack), &overrides, &[]);
         return find(&recipes, most, output);

@@ -7,12 +7,11 @@ mod results;
 mod run;
 mod show;
 
+use crate::options::jobs;
 use crate::output::{Failure, Output};
 use clap::{Args, Subcommand};
 use fullstroke_study::{Results, RunList, Store, Study, StudyError, find};
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::thread::available_parallelism;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -89,9 +88,4 @@ impl Selection {
         let (run_list, results) = load().map_err(Failure::input)?;
         Ok(Loaded { studies, run_list, results })
     }
-}
-
-/// As many as there are cores, unless said.
-fn jobs(said: Option<NonZeroUsize>) -> usize {
-    said.or_else(|| available_parallelism().ok()).map_or(1, NonZeroUsize::get)
 }

@@ -15,11 +15,11 @@
 mod unverified;
 
 use self::unverified::{Extents, Unverified};
-use crate::quiet::some;
+use crate::quiet::{some, whole_sectors};
 use crate::{Opportunity, Own, Seen, Site};
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_contract::{ConfigError, Extent, Operation, Request, Signal, Status};
-use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Time};
+use fullstroke_units::{Bytes, Duration, Sectors, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -69,15 +69,8 @@ impl Default for Config {
 pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, ConfigError> {
     let config: Config = read(keys)?;
     some("wait", config.wait)?;
-    let sectors = |key: &str, bytes: Bytes| {
-        if bytes.0 == 0 || !bytes.0.is_multiple_of(SECTOR_BYTES) {
-            let message =
-                format!("found {bytes}; expected whole sectors of {SECTOR_BYTES} bytes, at least one");
-            return Err(ConfigError::new(key, message));
-        }
-        Ok(Sectors(bytes.0 / SECTOR_BYTES))
-    };
-    let (at_a_time, keep) = (sectors("at_a_time", config.at_a_time)?, sectors("keep", config.keep)?);
+    let (at_a_time, keep) =
+        (whole_sectors("at_a_time", config.at_a_time)?, whole_sectors("keep", config.keep)?);
     if at_a_time > keep {
         let message = format!("found {}; expected no more than is kept, {}", config.at_a_time, config.keep);
         return Err(ConfigError::new("at_a_time", message));
@@ -136,12 +129,13 @@ impl IdleVerify {
         self.when_full == WhenFull::Verify && self.unverified.sectors() > self.keep
     }
 
-    /// What an extent held is of no interest any more.
-    fn overwritten(&mut self, extent: Extent) {
+    /// It is written anew: what it held is of no interest any more.
+    fn goes_down(&mut self, extent: Extent) {
         self.counts.overwritten += self.unverified.remove(extent);
         if let Some(checking) = &mut self.checking {
             self.counts.overwritten += checking.remove(extent);
         }
+        self.writing.push(extent);
     }
 
     /// What was written can be verified, but for what is being written anew.
@@ -189,8 +183,7 @@ impl Opportunity for IdleVerify {
         if self.holding() {
             return true;
         }
-        self.overwritten(request.extent);
-        self.writing.push(request.extent);
+        self.goes_down(request.extent);
         false
     }
 
@@ -213,8 +206,7 @@ impl Opportunity for IdleVerify {
 
     fn released(&mut self, request: &Request) {
         if matches!(request.operation, Operation::Write | Operation::Discard) {
-            self.overwritten(request.extent);
-            self.writing.push(request.extent);
+            self.goes_down(request.extent);
         }
     }
 

@@ -9,10 +9,7 @@ use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors};
 /// # Errors
 /// Nothing, no whole sectors, or more than any host could have, at `flush`.
 pub(crate) fn granule(flush: Bytes, site: &Site) -> Result<Sectors, ConfigError> {
-    if flush.0 == 0 || !flush.0.is_multiple_of(SECTOR_BYTES) {
-        let message = format!("found {flush}; expected whole sectors of {SECTOR_BYTES} bytes, at least one");
-        return Err(ConfigError::new("flush", message));
-    }
+    let sectors = whole_sectors("flush", flush)?;
     if flush > site.page_cache {
         let held = site.page_cache;
         let message = format!(
@@ -20,7 +17,19 @@ pub(crate) fn granule(flush: Bytes, site: &Site) -> Result<Sectors, ConfigError>
         );
         return Err(ConfigError::new("flush", message));
     }
-    Ok(Sectors(flush.0 / SECTOR_BYTES))
+    Ok(sectors)
+}
+
+/// A size in sectors.
+///
+/// # Errors
+/// Nothing, or no whole sectors, at `key`.
+pub(crate) fn whole_sectors(key: &str, size: Bytes) -> Result<Sectors, ConfigError> {
+    if size.0 == 0 || !size.0.is_multiple_of(SECTOR_BYTES) {
+        let message = format!("found {size}; expected whole sectors of {SECTOR_BYTES} bytes, at least one");
+        return Err(ConfigError::new(key, message));
+    }
+    Ok(Sectors(size.0 / SECTOR_BYTES))
 }
 
 /// A time that something takes.

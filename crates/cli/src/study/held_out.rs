@@ -1,8 +1,8 @@
 //! `fullstroke study check --seeds N --vary-free`: which verdicts survive.
 
 use super::check::Arguments;
-use super::jobs;
 use super::run::run_missing;
+use crate::options::jobs;
 use crate::output::{Failure, Output};
 use fullstroke_measure::table;
 use fullstroke_study::{Extent, HeldOut, Judged, Record, RunList, Study, Variation};

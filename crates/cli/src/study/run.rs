@@ -1,7 +1,8 @@
 //! `fullstroke study run`: the points that have no results yet.
 
-use super::{Selection, jobs};
+use super::Selection;
 use crate::bars::Bars;
+use crate::options::jobs;
 use crate::output::{Failure, Output};
 use clap::Args;
 use fullstroke_study::{RunList, Store, VERSION, run_tasks};

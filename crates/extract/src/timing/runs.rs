@@ -79,10 +79,15 @@ impl Runs {
             earlier[0].track.sectors == run.track.sectors && earlier.iter().zip(last).all(|(a, b)| a.like(b))
         })?;
         let model = before[before.len() - period];
-        let next = before.get(before.len() - period + 1)?;
-        let goes_on = model.track.sectors == run.track.sectors && run.tracks < model.tracks;
+        let next = before[before.len() - period + 1];
         let turn = next.at - model.at;
-        goes_on.then_some(Predicted { run, tracks: model.tracks, turn, last: model.last, next: next.track })
+        (run.tracks < model.tracks).then_some(Predicted {
+            run,
+            tracks: model.tracks,
+            turn,
+            last: model.last,
+            next: next.track,
+        })
     }
 }
 

@@ -4,6 +4,7 @@ use crate::testing::site;
 use fullstroke_contract::{
     Breakdown, Completion, Counters, Cx, Effect, Node, Out, Port, RequestId, Signal, Wake,
 };
+use fullstroke_units::SECTOR_BYTES;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
