@@ -8,12 +8,13 @@ use crate::memory::peak_rss_mb;
 use crate::metrics;
 use crate::options::{Changes, Searching, jobs};
 use crate::output::{Failure, Output, write_whole};
+use crate::report::Reporting;
 use clap::Args;
 use fullstroke_lab::{Condition, Event, LabError, MostRanking, Ranking, Recipe, Vary, recipes, run_all};
 use fullstroke_measure::{Metric, Report};
 use serde::Serialize;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Run several stacks, rank them by one metric, and say how sure the order is.
@@ -56,6 +57,9 @@ pub(crate) struct Arguments {
     /// Draw how far apart the heads of each stack's drives are over time, as SVG.
     #[arg(long, value_name = "FILE.svg", conflicts_with = "find")]
     plot_heads: Option<PathBuf>,
+
+    #[command(flatten)]
+    reporting: Reporting,
 
     #[command(flatten)]
     searching: Searching,
@@ -101,12 +105,14 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
             MostRanking::new(&recipes, most, &|index, simulated| bars.advance(index, simulated, None));
         bars.clear();
         let found = found.map_err(Failure::input)?;
+        arguments.reporting.write(&found, &arguments.files())?;
         return output.show(&found, &found);
     }
     let seeds = arguments.seeds.get();
     let recipes = if seeds == 1 { recipes } else { with_seeds(&recipes, seeds).map_err(Failure::input)? };
-    let candidates =
+    let mut candidates =
         recipes.iter().map(Recipe::candidate).collect::<Result<Vec<_>, _>>().map_err(Failure::input)?;
+    candidates.iter_mut().for_each(|candidate| candidate.timeline = arguments.reporting.wanted());
     let bars = bars_of(&recipes, output);
     let ran = run_all(&candidates, jobs, &|event: Event| {
         bars.advance(event.candidate, event.finished, event.expected);
@@ -139,6 +145,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         peak_rss_mb: peak_rss_mb(),
         version: env!("CARGO_PKG_VERSION"),
     };
+    arguments.reporting.write(&comparison, &arguments.files())?;
     let notes = match not_redundant.as_slice() {
         [] => String::new(),
         names => format!("\nWithout redundancy, and so neither degraded nor rebuilt: {}.", names.join(", ")),
@@ -158,6 +165,11 @@ fn with_seeds(recipes: &[Recipe], seeds: usize) -> Result<Vec<Recipe>, LabError>
 }
 
 impl Arguments {
+    /// What people have written of what is read.
+    fn files(&self) -> Vec<&Path> {
+        self.stacks.iter().map(PathBuf::as_path).chain(self.changes.job_file()).collect()
+    }
+
     /// The conditions in which stacks take part beside being whole.
     fn conditions(&self) -> Vec<Condition> {
         let asked = [(self.degraded, Condition::Degraded), (self.rebuilding, Condition::Rebuilding)];

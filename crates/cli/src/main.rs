@@ -2,7 +2,7 @@
 //!
 //! Each subcommand is one file; what several share is in `options.rs` (options),
 //! `output.rs` (what is printed, and how errors end), `bars.rs` (progress),
-//! `paint.rs` (colours), `interrupt.rs` (Ctrl-C) and `memory.rs`.
+//! `paint.rs` (colours), `report.rs` (pages), `interrupt.rs` (Ctrl-C) and `memory.rs`.
 //!
 //! Exit status: 0 on success, 1 if `drive check` finds a description, or `study
 //! check` a claim, that does not hold, 2 for input that cannot be used.
@@ -29,6 +29,7 @@ mod predict;
 mod record;
 mod replay;
 mod replay_decisions;
+mod report;
 mod run;
 mod serve;
 mod stack;

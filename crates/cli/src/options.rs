@@ -9,7 +9,7 @@ use fullstroke_units::Duration;
 use fullstroke_workload::pace::Pace;
 use serde_json::{Map, Value, json};
 use std::num::{NonZeroU32, NonZeroUsize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
 
 /// Runs at a time: as many as there are cores, unless said.
@@ -258,6 +258,11 @@ impl Selection {
 }
 
 impl Changes {
+    /// The job file that stands in place of the workload.
+    pub(crate) fn job_file(&self) -> Option<&Path> {
+        self.fio.as_deref()
+    }
+
     /// The same for the stack loader.
     pub(crate) fn overrides(&self) -> Overrides {
         let mut trace_keys = self.selection.keys();

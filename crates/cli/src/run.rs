@@ -6,12 +6,13 @@ use crate::metrics;
 use crate::options::{Changes, Searching, jobs};
 use crate::output::{Failure, Output};
 use crate::replay_decisions;
+use crate::report::Reporting;
 use clap::{Args, ValueEnum};
 use fullstroke_fio::FioReport;
 use fullstroke_lab::{Borne, Most, MostRanking, Ran, Recipe, candidates, recipes, run};
 use std::io::Write as _;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Run one stack and report response times, rates and what each drive did.
 #[derive(Debug, Args)]
@@ -39,6 +40,9 @@ pub(crate) struct Arguments {
     /// report in any case.
     #[arg(long, value_name = "FORMAT", default_value = "normal", conflicts_with = "json")]
     output_format: OutputFormat,
+
+    #[command(flatten)]
+    reporting: Reporting,
 
     #[command(flatten)]
     searching: Searching,
@@ -70,10 +74,11 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let jobs = jobs(arguments.jobs);
     if let Some(most) = arguments.searching.most(jobs) {
         let recipes = recipes(std::slice::from_ref(stack), &overrides, &[]);
-        return find(&recipes, most, output);
+        return find(arguments, stack, &recipes, most, output);
     }
-    let candidates = candidates(std::slice::from_ref(stack), &overrides, &[]).map_err(Failure::input)?;
-    for candidate in &candidates {
+    let mut candidates = candidates(std::slice::from_ref(stack), &overrides, &[]).map_err(Failure::input)?;
+    for candidate in &mut candidates {
+        candidate.timeline = arguments.reporting.wanted();
         if arguments.output_format == OutputFormat::FioJson && !candidate.stack.has_job_file() {
             let message = "--output-format=fio-json shows the jobs of a job file; give --fio FILE";
             return Err(Failure::Input(message.to_owned()));
@@ -85,16 +90,31 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         let mut ran = ran.map_err(Failure::input)?;
         ran.check_measured().map_err(Failure::input)?;
         ran.measured.report.peak_rss_mb = peak_rss_mb();
+        arguments.reporting.write(&ran.measured.report, &arguments.files(stack))?;
         show(&ran, arguments.output_format, output)?;
     }
     Ok(())
 }
 
-fn find(recipes: &[Recipe], most: Most, output: &Output) -> Result<(), Failure> {
+impl Arguments {
+    /// What people have written of what is read.
+    fn files<'a>(&'a self, stack: &'a Path) -> Vec<&'a Path> {
+        [stack].into_iter().chain(self.changes.job_file()).collect()
+    }
+}
+
+fn find(
+    arguments: &Arguments,
+    stack: &Path,
+    recipes: &[Recipe],
+    most: Most,
+    output: &Output,
+) -> Result<(), Failure> {
     let bars = Bars::new(recipes.iter().map(|recipe| recipe.name.as_str()), output);
     let found = MostRanking::new(recipes, most, &|index, simulated| bars.advance(index, simulated, None));
     bars.clear();
     for borne in found.map_err(Failure::input)?.candidates {
+        arguments.reporting.write(&borne, &arguments.files(stack))?;
         match borne {
             Borne::Streams(found) => output.show(&found, &found)?,
             Borne::Load(found) => output.show(&found, &found)?,

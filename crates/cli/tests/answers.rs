@@ -5,7 +5,9 @@ mod common;
 
 use common::{refused, success};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::process::{Command, Stdio};
 
 struct Folder(tempfile::TempDir);
 
@@ -313,4 +315,64 @@ fn run_and_compare_say_what_a_trace_has_lost() {
     }
     // A workload that is no trace has nothing to be noted.
     assert!(notes(&json(&["run", &stacks[0]])).is_empty());
+}
+
+/// The numbers of an answer, as they stand there: to read and write them could move the last digit.
+fn numbers(answer: &str) -> BTreeSet<&str> {
+    answer.split(|letter: char| !letter.is_ascii_alphanumeric() && !"+-.".contains(letter)).collect()
+}
+
+#[test]
+fn every_number_of_a_page_is_one_that_json_prints() {
+    let folder = Folder::new();
+    let one = folder.stack("one<b>", "raid0", 1, &poisson(60.0));
+    let five = folder.stack("five", "raid5", 5, &poisson(60.0));
+    let page = folder.name("out.html");
+    let vary = "volume.chunk=16KiB,256KiB";
+    for (arguments, parts) in [
+        (vec!["run", &five], &["What was measured", "five: response times by cause"][..]),
+        (
+            vec!["compare", &one, &five, "--vary", vary],
+            &["Why: ", "How to reproduce", "What volume.chunk does", "one&lt;b&gt;", "drives = 5"],
+        ),
+        (vec!["compare", &one, &five, "--find", "load", "--requests", "600"], &["What is borne"]),
+    ] {
+        let answer = success(&[&arguments[..], &["--report", &page, "--json"]].concat());
+        let text = std::fs::read_to_string(&page).unwrap();
+        let known = numbers(&answer);
+        let shown: Vec<&str> =
+            text.split("<data value=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        assert!(shown.len() > 10, "{arguments:?}");
+        for number in shown {
+            assert!(known.contains(number), "{arguments:?}: --json does not print {number}");
+        }
+        for part in parts {
+            assert!(text.contains(part), "{arguments:?}: {part}");
+        }
+        assert!(text.len() < 300_000 && !text.contains("<b>"), "{arguments:?}: {}", text.len());
+    }
+    assert_eq!(json(&["run", &five])["timeline"], Value::Null, "nobody asked for it");
+}
+
+#[test]
+fn a_browser_draws_a_page_and_carries_its_script_out() {
+    let folder = Folder::new();
+    let stacks =
+        [1, 2, 3].map(|drives| folder.stack(&format!("of {drives}"), "raid0", drives, &poisson(60.0)));
+    let page = folder.name("out.html");
+    success(&["compare", &stacks[0], &stacks[1], &stacks[2], "--report", &page]);
+    let folder = format!("--user-data-dir={}", folder.name("browser"));
+    let options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--dump-dom", &folder];
+    let address = format!("file://{page}");
+    let browser = ["chromium", "chromium-browser", "google-chrome"].into_iter().find_map(|browser| {
+        Command::new(browser).args(options).arg(&address).stderr(Stdio::null()).output().ok()
+    });
+    let Some(output) = browser else {
+        eprintln!("skipped: no program chromium (make clients installs it)");
+        return;
+    };
+    let page = String::from_utf8(output.stdout).unwrap();
+    // Headings of tables become buttons by the script, which the page's own policy must allow.
+    assert!(page.contains("<button>rank</button>"), "{page}");
+    assert!(page.matches("<figure").count() > 5 && page.contains("</html>"));
 }

@@ -15,6 +15,7 @@ const DOCUMENTS: &[&str] = &[
     "docs/drives.md",
     "docs/files.md",
     "docs/fio.md",
+    "docs/report.md",
     "docs/serving.md",
     "docs/studies.md",
     "docs/traces.md",

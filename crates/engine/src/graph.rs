@@ -380,6 +380,13 @@ impl Graph {
         &self.edges[place.first_below as usize + port.index()]
     }
 
+    /// The readings of what is below lower port `port` of `node`.
+    #[inline]
+    pub(crate) fn gauge_below(&self, node: NodeId, port: Port) -> &Gauge {
+        let place = self.places.get(node.0 as usize);
+        &self.gauges[place.map_or(Graph::ENTRY, |place| place.first_below as usize + port.index())]
+    }
+
     /// What is at upper port `port` of `node`; `None` above a workload.
     #[inline]
     pub(crate) fn upper(&self, node: NodeId, port: Port) -> Option<Up> {

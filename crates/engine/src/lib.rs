@@ -50,6 +50,8 @@ pub trait Observer {
     /// `request`, on behalf of the workload's request `request.origin` or, if
     /// that is [`Request::BACKGROUND`], of a layer's own work.
     fn drive_io(&mut self, _now: Time, _drive: usize, _request: &Request) {}
+    /// The same, with how many requests were in the drive then.
+    fn drive_ahead(&mut self, _now: Time, _drive: usize, _request: &Request, _ahead: u32) {}
     /// The layer at `path` (the indices of the members on the way to it) has
     /// given notice of something itself.
     fn noticed(&mut self, _path: &[usize], _notice: &Notice) {}
@@ -158,6 +160,11 @@ impl<O: Observer> Observer for Booked<'_, O> {
     #[inline]
     fn drive_io(&mut self, now: Time, drive: usize, request: &Request) {
         self.observer.drive_io(now, drive, request);
+    }
+
+    #[inline]
+    fn drive_ahead(&mut self, now: Time, drive: usize, request: &Request, ahead: u32) {
+        self.observer.drive_ahead(now, drive, request, ahead);
     }
 
     fn noticed(&mut self, path: &[usize], notice: &Notice) {

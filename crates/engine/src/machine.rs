@@ -199,6 +199,8 @@ impl Machine {
                     }
                     if let Some(drive) = drive {
                         observer.drive_io(now, drive as usize, &request);
+                        let ahead = self.graph.gauge_below(node, port).queue_length;
+                        observer.drive_ahead(now, drive as usize, &request, ahead);
                     }
                     self.call(lower, |node, cx| node.submit(now, lower_end, request, cx));
                 }

@@ -15,6 +15,8 @@ pub struct Candidate {
     /// How many times faster requests arrive than the stack says; only where
     /// they arrive by their own times.
     pub load: f64,
+    /// Whether what happened when is kept, for pictures.
+    pub timeline: bool,
 }
 
 /// What a candidate is made of, for searches that make it anew at each step.
@@ -84,7 +86,8 @@ impl Recipe {
     /// That of its stack.
     pub fn candidate(&self) -> Result<Candidate, LabError> {
         let stack = Stack::load(&self.file, &self.overrides)?;
-        Ok(Candidate { name: self.name.clone(), varied: self.varied.clone(), stack, load: 1.0 })
+        let (name, varied) = (self.name.clone(), self.varied.clone());
+        Ok(Candidate { name, varied, stack, load: 1.0, timeline: false })
     }
 
     /// The same with so many seeds: the stack's, and those that follow it.

@@ -7,7 +7,7 @@ use fullstroke_engine::Outcome;
 use fullstroke_fio::{BehindRate, FioProgram, FioReport, FioResults, FioSource};
 use fullstroke_measure::{
     Identity, Measured, Measurement, Overload, Progress, RebuildPlan, Recorder, Report, RequestLog,
-    StreamsReport, WarmUp,
+    StreamsReport, Timeline, WarmUp,
 };
 use fullstroke_stack::{HostNodes, RebuiltMember, Run, VolumeSummary};
 use fullstroke_units::Time;
@@ -114,6 +114,7 @@ pub fn run(
         .with_rebuilds(rebuilt.collect())
         .with_open_arrivals(open);
     let mut recorder = Recorder::new(measurement, log, Some(tell));
+    recorder.timeline = candidate.timeline.then(|| Timeline::new(drives.len()));
     tell(0);
     let began = Instant::now();
     let outcome = engine
@@ -127,6 +128,7 @@ pub fn run(
         log.finish()?;
     }
     let mut measured = recorder.measurement.finish(&outcome, &drives, identity);
+    measured.report.timeline = recorder.timeline.map(|timeline| timeline.report(&drives));
     measured.report.wall_s = Some(wall_s);
     measured.report.requests_per_wall_s = Some(outcome.requests as f64 / wall_s.max(f64::MIN_POSITIVE));
     let on_files = || Some(engine.workload::<Vfs>()?.program::<FioProgram>()?.results());

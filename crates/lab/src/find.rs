@@ -147,6 +147,7 @@ fn try_out(
             varied: Varied::default(),
             stack,
             load: 1.0,
+            timeline: false,
         })
     };
     let candidates = match (0..search.replications).map(candidate).collect::<Result<Vec<_>, _>>() {

@@ -31,6 +31,8 @@ pub enum Borne {
 pub struct MostRanking {
     /// `streams` or `load`.
     pub by: &'static str,
+    /// Which bears most, and by how much; `null` for one alone.
+    pub verdict: Option<String>,
     /// The candidates.
     pub candidates: Vec<Borne>,
 }
@@ -60,10 +62,12 @@ impl MostRanking {
         let mut candidates = recipes.iter().enumerate().map(find).collect::<Result<Vec<_>, LabError>>()?;
         candidates.sort_by(|one, other| other.value().total_cmp(&one.value()));
         let by = if matches!(most, Most::Streams(_)) { "streams" } else { "load" };
-        Ok(MostRanking { by, candidates })
+        let mut ranking = MostRanking { by, verdict: None, candidates };
+        ranking.verdict = ranking.in_words();
+        Ok(ranking)
     }
 
-    fn verdict(&self) -> Option<String> {
+    fn in_words(&self) -> Option<String> {
         let [best, next, ..] = self.candidates.as_slice() else { return None };
         if best.value() <= next.value() || best.may_be_no_more_than(next) {
             return Some(format!("{} and {} are not told apart by {}.", best.name(), next.name(), self.by));
@@ -137,7 +141,7 @@ impl fmt::Display for MostRanking {
             table.add_row([(place + 1).to_string(), borne.name().to_owned(), value, too_much, iops, p99_ms]);
         }
         write!(f, "{}", table.trim_fmt())?;
-        match self.verdict() {
+        match &self.verdict {
             Some(verdict) => write!(f, "\n\n{verdict}"),
             None => Ok(()),
         }

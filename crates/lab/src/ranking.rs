@@ -34,6 +34,9 @@ pub struct Ranking {
     /// Whether all candidates were given the same number of requests. If not,
     /// they did not see the same workload.
     pub same_number_of_requests: bool,
+    /// Which is best, by how much, and how sure that is; `null` for one alone, or where
+    /// nothing was measured.
+    pub verdict: Option<String>,
     /// The candidates.
     pub candidates: Vec<Ranked>,
     /// Why some answer sooner than others: the leader than the next, and those
@@ -139,15 +142,18 @@ impl Ranking {
             .enumerate()
             .map(|(place, entrant)| ranked(place, *entrant, best.filter(|_| place > 0), metric, confidence))
             .collect();
-        Ranking {
+        let mut ranking = Ranking {
             by: metric.name(),
             more_is_better: metric.more_is_better(),
             confidence: CONFIDENCE,
             seeds: seeds.max(1),
             same_number_of_requests: same_number(ran, seeds.max(1)),
             reasons: reasons(&candidates),
+            verdict: None,
             candidates,
-        }
+        };
+        ranking.verdict = ranking.in_words();
+        ranking
     }
 }
 

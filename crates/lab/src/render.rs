@@ -8,7 +8,7 @@ use std::fmt;
 impl fmt::Display for Ranking {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}\n\n{}\n", self.table(), self.times())?;
-        if let Some(verdict) = self.verdict() {
+        if let Some(verdict) = &self.verdict {
             writeln!(f, "{verdict}")?;
         }
         for reason in &self.reasons {
@@ -65,7 +65,7 @@ impl Ranking {
     }
 
     /// Which is best, by how much, and how sure that is.
-    fn verdict(&self) -> Option<String> {
+    pub(crate) fn in_words(&self) -> Option<String> {
         let [best, next, ..] = self.candidates.as_slice() else { return None };
         if let Some(verdict) = self.verdict_of_load(best, next) {
             return Some(verdict);

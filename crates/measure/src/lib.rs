@@ -18,6 +18,7 @@
 //! | `workloads.rs` | what each of several workloads saw |
 //! | `heads.rs` | how far apart the heads of an array are |
 //! | `streams.rs` | what the clients of media streams saw |
+//! | `timeline.rs` | what happened when, for pictures |
 //! | `render.rs` | the same for people |
 //! | `words.rs` | what breakdown and counts say, in words |
 //! | `log.rs` | every request as a row of a table |
@@ -103,6 +104,7 @@ mod render;
 mod report;
 mod spread;
 mod streams;
+mod timeline;
 mod words;
 mod workloads;
 
@@ -127,4 +129,7 @@ pub use reference::reference;
 pub use render::{number, table};
 pub use report::{BatchReport, Distribution, OperationReport, OperationsReport, Quantity, Report, TimeParts};
 pub use streams::{StreamReport, StreamsReport};
+pub use timeline::{
+    Cause, CauseReport, CellReport, DriveTimeline, PercentileReport, Timeline, TimelineReport,
+};
 pub use workloads::WorkloadReport;

@@ -277,6 +277,7 @@ impl Measurement {
             energy: EnergyReport::new(&members, both.requests),
             members,
             layers: layer_reports(&outcome.counters.layers),
+            timeline: None,
             seed: identity.seed,
             config_digest: identity.config_digest,
             version: identity.version,

@@ -1,6 +1,6 @@
-//! Measurement, log and progress side by side.
+//! Measurement, log, timeline and progress side by side.
 
-use crate::{Measurement, RequestLog};
+use crate::{Measurement, RequestLog, Timeline};
 use fullstroke_contract::{Notice, Request};
 use fullstroke_engine::{Finished, Observer};
 use fullstroke_units::Time;
@@ -11,13 +11,15 @@ pub type Progress<'a> = dyn Fn(u64) + 'a;
 /// Requests between two reports of progress; a power of two.
 const PROGRESS_EVERY: u64 = 4096;
 
-/// The observer of a whole run: measures, and if wanted logs and reports
-/// progress.
+/// The observer of a whole run: measures, and if wanted logs, keeps what pictures show and
+/// reports progress.
 pub struct Recorder<'a> {
     /// What is measured.
     pub measurement: Measurement,
     /// Where every request is written.
     pub log: Option<RequestLog>,
+    /// What happened when, if that is wanted.
+    pub timeline: Option<Timeline>,
     progress: Option<&'a Progress<'a>>,
     finished: u64,
 }
@@ -29,7 +31,7 @@ impl<'a> Recorder<'a> {
         log: Option<RequestLog>,
         progress: Option<&'a Progress<'a>>,
     ) -> Recorder<'a> {
-        Recorder { measurement, log, progress, finished: 0 }
+        Recorder { measurement, log, timeline: None, progress, finished: 0 }
     }
 }
 
@@ -40,11 +42,25 @@ impl Observer for Recorder<'_> {
         if let Some(log) = &mut self.log {
             log.write(finished, self.measurement.includes(finished));
         }
+        if let Some(timeline) = &mut self.timeline
+            && self.measurement.includes(finished)
+        {
+            timeline.finished(finished);
+        }
         self.finished += 1;
         if self.finished.is_multiple_of(PROGRESS_EVERY)
             && let Some(progress) = self.progress
         {
             progress(self.finished);
+        }
+    }
+
+    #[inline]
+    fn drive_ahead(&mut self, now: Time, drive: usize, request: &Request, ahead: u32) {
+        if let Some(timeline) = &mut self.timeline
+            && request.operation.transfers()
+        {
+            timeline.drive_io(now, drive, request, ahead);
         }
     }
 

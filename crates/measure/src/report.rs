@@ -2,7 +2,7 @@
 
 use crate::{
     Across, Backlog, EnergyReport, GroupReport, HeadsReport, HostReport, LayerReport, MemberReport, Overload,
-    ProcessReport, RebuildReport, StreamsReport, WorkloadReport,
+    ProcessReport, RebuildReport, StreamsReport, TimelineReport, WorkloadReport,
 };
 use fullstroke_contract::Operation;
 use serde::Serialize;
@@ -99,6 +99,9 @@ pub struct Report {
     pub members: Vec<MemberReport>,
     /// The layers between host and drives that count something.
     pub layers: Vec<LayerReport>,
+    /// What happened when, if a page was asked for (`--report`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeline: Option<TimelineReport>,
     /// The seed of all randomness.
     pub seed: u64,
     /// A digest of the whole configuration.

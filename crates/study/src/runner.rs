@@ -43,7 +43,7 @@ fn run_one(task: &Task, writer: &Mutex<StoreWriter>) -> Result<(), StudyError> {
     let (_, seed) = task.key;
     let stack = Stack::load(&task.stack, &overrides(&task.set, Some(seed)))?;
     let ran = run(
-        &Candidate { name: task.name.clone(), varied: Varied::default(), stack, load: 1.0 },
+        &Candidate { name: task.name.clone(), varied: Varied::default(), stack, load: 1.0, timeline: false },
         None,
         &|_, _| {},
     )?;

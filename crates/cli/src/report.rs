@@ -1,0 +1,44 @@
+//! `--report`: an answer as a page.
+
+use crate::output::{Failure, write_whole};
+use clap::Args;
+use fullstroke_report::{Source, page};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// Where an answer goes beside standard output.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Reporting {
+    /// Write the answer as a page, too: one file with charts, which opens without a network
+    /// and prints (docs/report.md).
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+}
+
+impl Reporting {
+    /// Whether a page was asked for.
+    pub(crate) fn wanted(&self) -> bool {
+        self.report.is_some()
+    }
+
+    /// Writes the page of what `--json` prints as `answer`, with the text of the files that it came
+    /// from.
+    pub(crate) fn write<T: Serialize>(&self, answer: &T, files: &[&Path]) -> Result<(), Failure> {
+        let Some(path) = &self.report else { return Ok(()) };
+        let answer = serde_json::to_value(answer).map_err(Failure::input)?;
+        let source =
+            Source { command: command(), files: files.iter().filter_map(|file| named(file)).collect() };
+        write_whole(path, &page(&answer, &source))
+    }
+}
+
+/// The words of this command line, the program by its name alone.
+fn command() -> Vec<String> {
+    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    std::iter::once("fullstroke".to_owned()).chain(words).collect()
+}
+
+/// What has been read since, or is no text, is left out: the page needs it for no number.
+fn named(file: &Path) -> Option<(String, String)> {
+    Some((file.display().to_string(), std::fs::read_to_string(file).ok()?))
+}

@@ -1,0 +1,17 @@
+//! The charts, one file each. Each takes parts of an answer and writes a figure.
+
+mod bars;
+mod differences;
+mod drives;
+mod heat;
+mod percentiles;
+mod sensitivity;
+mod stacked;
+
+pub(crate) use bars::bars;
+pub(crate) use differences::differences;
+pub(crate) use drives::{offsets, queues};
+pub(crate) use heat::heat;
+pub(crate) use percentiles::percentiles;
+pub(crate) use sensitivity::sensitivity;
+pub(crate) use stacked::{power_states, time_parts};

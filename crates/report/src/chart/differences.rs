@@ -1,0 +1,84 @@
+//! By how much each candidate differs from the best, with the interval: whether a win is real.
+
+use super::bars::whisker;
+use crate::candidate::Candidate;
+use crate::markup::Markup;
+use crate::svg::{Axis, Figure, Key, Mark, WIDTH, figure, fitting, horizontal, label, line};
+use crate::value::{float, text};
+use fullstroke_measure::number;
+
+const LEFT: f64 = 290.0;
+const RIGHT: f64 = WIDTH - 30.0;
+const TOP: f64 = 8.0;
+const ROW: f64 = 28.0;
+
+/// What a report calls a difference, the sign for it, and what it means.
+const SIGNS: [(&str, &str, &str); 4] = [
+    ("significant", "●", "significant"),
+    ("consistent", "◆", "of one sign in nearly all batches of requests"),
+    ("not-significant", "○", "not significant: it may be chance"),
+    ("unknown", "?", "nothing can be said of it"),
+];
+
+/// The sign for what a report calls a difference.
+pub(crate) fn sign(significance: &str) -> &'static str {
+    SIGNS.iter().find(|(name, ..)| *name == significance).map_or("?", |(_, sign, _)| sign)
+}
+
+/// Those of a ranking that have a difference; nothing if none has.
+pub(crate) fn differences(markup: &mut Markup, by: &str, candidates: &[Candidate<'_>]) {
+    let difference = |candidate: &Candidate<'_>| float(candidate.ranked, "difference_to_best.value");
+    let shown: Vec<&Candidate<'_>> =
+        candidates.iter().filter(|candidate| difference(candidate).is_some()).collect();
+    if shown.is_empty() {
+        return;
+    }
+    let half_width = |candidate: &Candidate<'_>| float(candidate.ranked, "difference_to_best.half_width");
+    let ends = |candidate: &&Candidate<'_>| {
+        let (value, half_width) =
+            (difference(candidate).unwrap_or(0.0), half_width(candidate).unwrap_or(0.0));
+        [value - half_width, value + half_width]
+    };
+    let all: Vec<f64> = shown.iter().flat_map(ends).chain([0.0]).collect();
+    let least = all.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let scale = Axis::linear((least, most), (LEFT, RIGHT));
+    let bottom = TOP + ROW * shown.len() as f64;
+    let legend = SIGNS.map(|(_, sign, meaning)| Key {
+        class: String::new(),
+        name: meaning.to_owned(),
+        mark: Mark::Sign(sign),
+    });
+    let each = shown.iter().map(|candidate| {
+        let value = difference(candidate).unwrap_or(f64::NAN);
+        let significance = text(candidate.ranked, "difference_to_best.significance");
+        format!("{}: {}, {significance}", candidate.label, number(value))
+    });
+    let description = format!(
+        "Each candidate's value less that of the best, with an interval. {}.",
+        each.collect::<Vec<_>>().join("; ")
+    );
+    let title = "Is it real? Differences to the best, with 95 % intervals over all pairs together";
+    let axis = format!("{by} less that of the best");
+    let frame = Figure {
+        id: "differences",
+        title,
+        description: &description,
+        height: bottom + 44.0,
+        legend: &legend,
+    };
+    figure(markup, &frame, |svg| {
+        horizontal(svg, &scale, (TOP, bottom), &axis);
+        line(svg, (scale.at(0.0), TOP), (scale.at(0.0), bottom), "zero");
+        for (row, candidate) in shown.iter().enumerate() {
+            let middle = TOP + ROW * (row as f64 + 0.5);
+            let value = difference(candidate).unwrap_or(0.0);
+            label(svg, (LEFT - 8.0, middle + 4.0), "end", &fitting(&candidate.label));
+            if let Some(half_width) = half_width(candidate) {
+                whisker(svg, (scale.at(value - half_width), scale.at(value + half_width)), middle);
+            }
+            let sign = sign(text(candidate.ranked, "difference_to_best.significance"));
+            label(svg, (scale.at(value), middle + 5.0), "middle sign", sign);
+        }
+    });
+}

@@ -1,0 +1,143 @@
+//! Each drive over time: where its requests began, and how many were in it when another came.
+
+use crate::candidate::Candidate;
+use crate::markup::Markup;
+use crate::svg::{
+    Axis, Figure, Key, Mark, WIDTH, figure, horizontal, label, line, name_upwards, path, plain, polyline,
+    short,
+};
+use crate::value::{float, list, text};
+use serde_json::Value;
+
+const LEFT: f64 = 110.0;
+const RIGHT: f64 = WIDTH - 12.0;
+const TOP: f64 = 8.0;
+/// What one drive gets.
+const STRIP: f64 = 46.0;
+const GAP: f64 = 14.0;
+/// The most drives that are shown.
+const DRIVES: usize = 12;
+
+/// What is drawn of a drive: a band between two lists, and a line through a third.
+struct Series<'a> {
+    id: String,
+    title: String,
+    unit: &'a str,
+    band: [&'a str; 2],
+    line: &'a str,
+    legend: [&'a str; 2],
+}
+
+/// Where the requests of each drive of a candidate began.
+pub(crate) fn offsets(markup: &mut Markup, order: usize, candidate: &Candidate<'_>) {
+    let series = Series {
+        id: format!("offsets-{order}"),
+        title: format!("{}: where the drives' requests began", candidate.label),
+        unit: "GB",
+        band: ["offset_gb_min", "offset_gb_max"],
+        line: "offset_gb_mean",
+        legend: ["from the least to the most", "mean"],
+    };
+    series.draw(markup, candidate);
+}
+
+/// How many requests were in each drive of a candidate when another came.
+pub(crate) fn queues(markup: &mut Markup, order: usize, candidate: &Candidate<'_>) {
+    let series = Series {
+        id: format!("queues-{order}"),
+        title: format!("{}: requests in the drives when another came", candidate.label),
+        unit: "requests",
+        band: ["", "ahead_max"],
+        line: "ahead_mean",
+        legend: ["up to the most", "mean"],
+    };
+    series.draw(markup, candidate);
+}
+
+impl Series<'_> {
+    fn draw(&self, markup: &mut Markup, candidate: &Candidate<'_>) {
+        let timeline = &candidate.report["timeline"];
+        let drives = list(timeline, "drives");
+        let shown = &drives[..drives.len().min(DRIVES)];
+        let Some(column_s) = float(timeline, "column_s").filter(|_| !shown.is_empty()) else { return };
+        let columns = shown.iter().map(|drive| list(drive, "requests").len()).max().unwrap_or(0);
+        let seconds = column_s * columns as f64;
+        let most = shown.iter().flat_map(|drive| numbers(drive, self.band[1])).fold(0.0, f64::max);
+        let bottom = TOP + (STRIP + GAP) * shown.len() as f64 - GAP;
+        let legend = [
+            Key { class: "band".to_owned(), name: self.legend[0].to_owned(), mark: Mark::Area },
+            Key { class: "series-0".to_owned(), name: self.legend[1].to_owned(), mark: Mark::Line },
+        ];
+        let each = shown.iter().map(|drive| {
+            let most = numbers(drive, self.band[1]).fold(0.0, f64::max);
+            format!(
+                "drive {}: at most {} {}",
+                text(drive, "name"),
+                plain((most * 1e3).round() / 1e3),
+                self.unit
+            )
+        });
+        let description =
+            format!("A strip for each drive over time. {}.", each.collect::<Vec<_>>().join("; "));
+        let frame = Figure {
+            id: &self.id,
+            title: &self.title,
+            description: &description,
+            height: bottom + 44.0,
+            legend: &legend,
+        };
+        let time = Axis::linear((0.0, seconds), (LEFT, RIGHT));
+        figure(markup, &frame, |svg| {
+            horizontal(svg, &time, (TOP, bottom), "time (s)");
+            name_upwards(svg, (TOP + bottom) / 2.0, self.unit);
+            for (place, drive) in shown.iter().enumerate() {
+                let top = TOP + (STRIP + GAP) * place as f64;
+                let scale = Axis::linear((0.0, most), (top + STRIP, top));
+                self.strip(svg, &time, &scale, column_s, drive);
+                label(
+                    svg,
+                    (LEFT - 44.0, top + STRIP / 2.0 + 4.0),
+                    "end",
+                    &format!("drive {}", text(drive, "name")),
+                );
+            }
+        });
+        if drives.len() > DRIVES {
+            let note = format!("{} drives more are in --json.", drives.len() - DRIVES);
+            markup.element("p", &[("class", "note")], &note);
+        }
+    }
+
+    fn strip(&self, svg: &mut Markup, time: &Axis, scale: &Axis, column_s: f64, drive: &Value) {
+        for value in [0.0, scale.ticks().last().copied().unwrap_or(0.0)] {
+            let y = scale.at(value);
+            line(svg, (LEFT, y), (RIGHT, y), "rule");
+            label(svg, (LEFT - 6.0, y + 4.0), "end small", &plain(value));
+        }
+        let middle = |column: usize| time.at(column_s * (column as f64 + 0.5));
+        let least: Vec<f64> = numbers(drive, self.band[0]).collect();
+        let width = time.at(column_s) - time.at(0.0);
+        let mut way = String::new();
+        for (column, most) in numbers(drive, self.band[1]).enumerate().filter(|(_, most)| !most.is_nan()) {
+            let (upper, lower) = (scale.at(most), scale.at(least.get(column).copied().unwrap_or(0.0)));
+            let (left, height) = (middle(column) - width / 2.0, (lower - upper).max(1.0));
+            way.push_str(&format!(
+                "M{} {}h{}v{}h-{}z",
+                short(left),
+                short(upper),
+                short(width),
+                short(height),
+                short(width)
+            ));
+        }
+        path(svg, &way, "band");
+        let points =
+            numbers(drive, self.line).enumerate().map(|(column, value)| (middle(column), scale.at(value)));
+        polyline(svg, points, "series-0");
+    }
+}
+
+/// A list of a drive; what is no number is not one.
+fn numbers<'a>(drive: &'a Value, key: &str) -> impl Iterator<Item = f64> + 'a {
+    list(drive, key).iter().map(|value| value.as_f64().unwrap_or(f64::NAN))
+}

@@ -1,0 +1,140 @@
+//! When requests arrived and how long they took: each cell with the look of what most of its
+//! time went into, and the stronger the more requests it has.
+
+use crate::candidate::Candidate;
+use crate::markup::Markup;
+use crate::svg::{
+    Axis, Figure, Key, Mark, WIDTH, figure, horizontal, label, line, name_upwards, path, plain, short,
+};
+use crate::value::{float, list, text};
+use fullstroke_measure::number;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+const LEFT: f64 = 70.0;
+const RIGHT: f64 = WIDTH - 12.0;
+const TOP: f64 = 6.0;
+const ROW: f64 = 9.0;
+
+/// Cells with fewer requests than these are fainter, those with more the strongest.
+const FEW: u64 = 10;
+const MANY: u64 = 100;
+
+/// The map of one candidate, the `number`-th of its page.
+pub(crate) fn heat(markup: &mut Markup, order: usize, candidate: &Candidate<'_>) {
+    let timeline = &candidate.report["timeline"];
+    let cells: Vec<Cell> = list(timeline, "cells").iter().filter_map(Cell::read).collect();
+    let bounds: Vec<f64> = list(timeline, "rows_ms").iter().filter_map(Value::as_f64).collect();
+    let (Some(column_s), Some(span)) = (float(timeline, "column_s"), Span::of(&cells, bounds.len())) else {
+        return;
+    };
+    let causes: Vec<&Value> =
+        list(timeline, "causes_ms").iter().filter(|cause| float(cause, "mean_ms") > Some(0.0)).collect();
+    let legend: Vec<Key> = causes
+        .iter()
+        .filter(|cause| cells.iter().any(|cell| cell.cause == text(cause, "cause")))
+        .map(|cause| {
+            let name = text(cause, "cause");
+            Key { class: format!("cause-{name}"), name: name.to_owned(), mark: Mark::Area }
+        })
+        .collect();
+    let (id, title) = (format!("heat-{order}"), format!("{}: response times by cause", candidate.label));
+    let description = described(&causes);
+    let bottom = TOP + ROW * (span.rows.1 - span.rows.0) as f64;
+    let frame =
+        Figure { id: &id, title: &title, description: &description, height: bottom + 44.0, legend: &legend };
+    let seconds = column_s * span.columns as f64;
+    figure(markup, &frame, |svg| {
+        rows(svg, &bounds, &span, bottom);
+        let time = Axis::linear((0.0, seconds), (LEFT, RIGHT));
+        horizontal(svg, &time, (TOP, bottom), "arrival (s)");
+        let width = (RIGHT - LEFT) / span.columns as f64;
+        for ((cause, level), way) in ways(&cells, &span, width, bottom) {
+            let class = format!("cause-{cause} level-{level}");
+            path(svg, &way, &class);
+        }
+    });
+    let note = format!(
+        "A column is {} s. Faint: fewer than {FEW} requests, full: {MANY} or more.",
+        plain((column_s * 1e6).round() / 1e6)
+    );
+    markup.element("p", &[("class", "note")], &note);
+}
+
+struct Cell<'a> {
+    column: usize,
+    row: usize,
+    requests: u64,
+    cause: &'a str,
+}
+
+impl Cell<'_> {
+    fn read(value: &Value) -> Option<Cell<'_>> {
+        let whole = |key: &str| value[key].as_u64();
+        Some(Cell {
+            column: whole("column")? as usize,
+            row: whole("row")? as usize,
+            requests: whole("requests")?,
+            cause: text(value, "cause"),
+        })
+    }
+}
+
+/// The part of the map that is in use: columns from the first, rows from one to before another.
+struct Span {
+    columns: usize,
+    rows: (usize, usize),
+}
+
+impl Span {
+    fn of(cells: &[Cell<'_>], rows: usize) -> Option<Span> {
+        let columns = cells.iter().map(|cell| cell.column).max()? + 1;
+        let least = cells.iter().map(|cell| cell.row).min()?;
+        let most = cells.iter().map(|cell| cell.row).max()?.min(rows);
+        Some(Span { columns, rows: (least, most + 1) })
+    }
+}
+
+fn described(causes: &[&Value]) -> String {
+    let each = causes.iter().map(|cause| {
+        format!("{} {} ms", text(cause, "cause"), number(float(cause, "mean_ms").unwrap_or(f64::NAN)))
+    });
+    format!(
+        "A map of time of arrival against response time. Of the mean response time went into {}.",
+        each.collect::<Vec<_>>().join(", ")
+    )
+}
+
+/// A rule and a number where a row begins at a power of ten, and the axis' name.
+fn rows(svg: &mut Markup, bounds: &[f64], span: &Span, bottom: f64) {
+    for (row, &bound) in bounds.iter().enumerate().take(span.rows.1 + 1).skip(span.rows.0) {
+        let power = bound.log10();
+        if bound > 0.0 && (power - power.round()).abs() < 1e-3 {
+            let y = bottom - ROW * (row - span.rows.0) as f64;
+            line(svg, (LEFT, y), (RIGHT, y), "rule");
+            label(svg, (LEFT - 6.0, y + 4.0), "end", &plain(10f64.powf(power.round())));
+        }
+    }
+    name_upwards(svg, (TOP + bottom) / 2.0, "response (ms)");
+}
+
+/// The cells of each look as one path.
+fn ways<'a>(cells: &[Cell<'a>], span: &Span, width: f64, bottom: f64) -> BTreeMap<(&'a str, u8), String> {
+    let mut ways: BTreeMap<(&str, u8), String> = BTreeMap::new();
+    for cell in cells {
+        let level = match cell.requests {
+            requests if requests >= MANY => 3,
+            requests if requests >= FEW => 2,
+            _ => 1,
+        };
+        let (x, y) = (LEFT + width * cell.column as f64, bottom - ROW * (cell.row - span.rows.0 + 1) as f64);
+        ways.entry((cell.cause, level)).or_default().push_str(&format!(
+            "M{} {}h{}v{ROW}h-{}z",
+            short(x),
+            short(y),
+            short(width),
+            short(width)
+        ));
+    }
+    ways
+}

@@ -1,0 +1,82 @@
+//! The share of requests against the response time that they do not exceed, with room for the
+//! slow ones.
+
+use crate::candidate::{Candidate, LINES};
+use crate::markup::Markup;
+use crate::svg::{Axis, Figure, Key, Mark, WIDTH, figure, label, line, polyline, vertical};
+use crate::value::{float, list};
+use fullstroke_measure::number;
+use serde_json::Value;
+
+const LEFT: f64 = 70.0;
+const RIGHT: f64 = WIDTH - 20.0;
+const TOP: f64 = 10.0;
+const BOTTOM: f64 = 290.0;
+
+/// The shares that the axis names.
+const NAMED: [(f64, &str); 6] =
+    [(0.0, "0"), (0.5, "50"), (0.9, "90"), (0.99, "99"), (0.999, "99.9"), (0.9999, "99.99")];
+
+/// All candidates that have a curve, the first ones if they are many.
+pub(crate) fn percentiles(markup: &mut Markup, candidates: &[Candidate<'_>]) {
+    let curve = |candidate: &Candidate<'_>| -> Vec<(f64, f64)> {
+        let points = list(&candidate.report["timeline"], "percentiles").iter();
+        let point = |point: &Value| Some((float(point, "share")?, float(point, "response_ms")?));
+        points.filter_map(point).filter(|(_, ms)| *ms > 0.0).collect()
+    };
+    let curves: Vec<(&str, Vec<(f64, f64)>)> = candidates
+        .iter()
+        .map(|candidate| (candidate.label.as_str(), curve(candidate)))
+        .filter(|(_, points)| !points.is_empty())
+        .take(LINES)
+        .collect();
+    let times = || curves.iter().flat_map(|(_, points)| points.iter().map(|(_, ms)| *ms));
+    let (least, most) = (times().fold(f64::INFINITY, f64::min), times().fold(0.0, f64::max));
+    if curves.is_empty() {
+        return;
+    }
+    let x = Axis::linear((0.0, 4.0), (LEFT, RIGHT));
+    let y = Axis::logarithmic((least, most), (BOTTOM, TOP));
+    let legend: Vec<Key> = curves
+        .iter()
+        .enumerate()
+        .map(|(order, (name, _))| Key {
+            class: format!("series-{order}"),
+            name: (*name).to_owned(),
+            mark: Mark::Line,
+        })
+        .collect();
+    let at = |points: &[(f64, f64)], share: f64| {
+        let found = points.iter().find(|(own, _)| (own - share).abs() < 1e-9);
+        found.map_or_else(|| "-".to_owned(), |(_, ms)| number(*ms))
+    };
+    let each = curves.iter().map(|(name, points)| {
+        format!("{name}: half within {} ms, 99 % within {} ms", at(points, 0.5), at(points, 0.99))
+    });
+    let description = format!("A curve for each candidate. {}.", each.collect::<Vec<_>>().join("; "));
+    let frame = Figure {
+        id: "percentiles",
+        title: "How many requests are done within which time",
+        description: &description,
+        height: BOTTOM + 44.0,
+        legend: &legend,
+    };
+    figure(markup, &frame, |svg| {
+        vertical(svg, &y, (LEFT, RIGHT), "response (ms)");
+        for (share, name) in NAMED {
+            let x = x.at(nines(share));
+            line(svg, (x, TOP), (x, BOTTOM), "rule");
+            label(svg, (x, BOTTOM + 16.0), "middle", name);
+        }
+        label(svg, ((LEFT + RIGHT) / 2.0, BOTTOM + 34.0), "middle name", "requests done (%)");
+        for (order, (_, points)) in curves.iter().enumerate() {
+            let way = points.iter().map(|(share, ms)| (x.at(nines(*share)), y.at(*ms)));
+            polyline(svg, way, &format!("series-{order}"));
+        }
+    });
+}
+
+/// How many nines a share begins with: 0.99 has two.
+fn nines(share: f64) -> f64 {
+    -(1.0 - share).log10()
+}

@@ -1,0 +1,115 @@
+//! A bar of parts for each candidate: where the time went, and in which state its drives were.
+
+use crate::candidate::Candidate;
+use crate::markup::Markup;
+use crate::svg::{Axis, Figure, Key, Mark, WIDTH, figure, fitting, horizontal, label, rectangle};
+use crate::value::at;
+use fullstroke_measure::number;
+
+const LEFT: f64 = 290.0;
+const RIGHT: f64 = WIDTH - 90.0;
+const TOP: f64 = 8.0;
+const ROW: f64 = 30.0;
+/// A part's number stands in it from this width on.
+const ROOM: f64 = 44.0;
+
+/// Parts of the mean response time.
+const TIME: [&str; 6] = ["queue", "parity", "overhead", "seek", "rotation", "transfer"];
+
+/// What a chart of parts shows.
+struct Parts<'a> {
+    id: &'a str,
+    title: &'a str,
+    axis: &'a str,
+    path: &'a str,
+    /// Names in their order, each with the look that it has.
+    names: Vec<(String, String)>,
+}
+
+/// Where the mean response time of each went.
+pub(crate) fn time_parts(markup: &mut Markup, candidates: &[Candidate<'_>]) {
+    let parts = Parts {
+        id: "time-parts",
+        title: "Where the mean response time went",
+        axis: "mean response time (ms)",
+        path: "time_ms",
+        names: TIME.map(|name| (name.to_owned(), format!("cause-{name}"))).to_vec(),
+    };
+    parts.draw(markup, candidates);
+}
+
+/// Which share of the time the drives of each were in each state of power.
+pub(crate) fn power_states(markup: &mut Markup, candidates: &[Candidate<'_>]) {
+    let states = candidates
+        .iter()
+        .find_map(|candidate| at(candidate.report, "energy.residency_share").as_object())
+        .map_or_else(Vec::new, |states| states.keys().cloned().collect());
+    let looks = ["queue", "seek", "rotation", "transfer", "cache", "parity", "switch", "overhead"];
+    let parts = Parts {
+        id: "power-states",
+        title: "In which state the drives were",
+        axis: "share of the drives' time",
+        path: "energy.residency_share",
+        names: states.into_iter().zip(looks.iter().cycle().map(|look| format!("cause-{look}"))).collect(),
+    };
+    parts.draw(markup, candidates);
+}
+
+impl Parts<'_> {
+    fn values(&self, candidate: &Candidate<'_>) -> Vec<f64> {
+        let parts = at(candidate.report, self.path);
+        self.names.iter().map(|(name, _)| parts[name.as_str()].as_f64().unwrap_or(0.0)).collect()
+    }
+
+    fn draw(&self, markup: &mut Markup, candidates: &[Candidate<'_>]) {
+        let rows: Vec<(&Candidate<'_>, Vec<f64>)> =
+            candidates.iter().map(|candidate| (candidate, self.values(candidate))).collect();
+        let largest = rows.iter().map(|(_, values)| values.iter().sum()).fold(0.0, f64::max);
+        if largest <= 0.0 {
+            return;
+        }
+        let present = |part: &usize| rows.iter().any(|(_, values)| values[*part] > 0.001 * largest);
+        let shown: Vec<usize> = (0..self.names.len()).filter(present).collect();
+        let legend: Vec<Key> = shown
+            .iter()
+            .map(|&part| {
+                let (name, class) = self.names[part].clone();
+                Key { class, name, mark: Mark::Area }
+            })
+            .collect();
+        let in_words = |(candidate, values): &(&Candidate<'_>, Vec<f64>)| {
+            let parts = shown.iter().map(|&part| format!("{} {}", self.names[part].0, number(values[part])));
+            format!("{}: {}", candidate.label, parts.collect::<Vec<_>>().join(", "))
+        };
+        let description =
+            format!("A bar of parts each. {}.", rows.iter().map(in_words).collect::<Vec<_>>().join("; "));
+        let bottom = TOP + ROW * rows.len() as f64;
+        let scale = Axis::linear((0.0, largest), (LEFT, RIGHT));
+        let Parts { id, title, axis, .. } = *self;
+        let frame = Figure { id, title, description: &description, height: bottom + 44.0, legend: &legend };
+        figure(markup, &frame, |svg| {
+            horizontal(svg, &scale, (TOP, bottom), axis);
+            for (row, (candidate, values)) in rows.iter().enumerate() {
+                self.bar(svg, &scale, TOP + ROW * row as f64, &candidate.label, values);
+            }
+        });
+    }
+
+    fn bar(&self, svg: &mut Markup, scale: &Axis, top: f64, name: &str, values: &[f64]) {
+        label(svg, (LEFT - 8.0, top + ROW / 2.0 + 4.0), "end", &fitting(name));
+        let mut from = 0.0;
+        for ((_, class), value) in self.names.iter().zip(values) {
+            let (left, right) = (scale.at(from), scale.at(from + value));
+            from += value;
+            if right - left < 0.2 {
+                continue;
+            }
+            rectangle(svg, (left, top + 5.0), (right - left, ROW - 10.0), class);
+            if right - left >= ROOM {
+                let middle = ((left + right) / 2.0, top + ROW / 2.0 + 4.0);
+                label(svg, middle, "middle on", &number(*value));
+            }
+        }
+        label(svg, (scale.at(from) + 8.0, top + ROW / 2.0 + 4.0), "start", &number(from));
+    }
+}

@@ -1,0 +1,26 @@
+//! Answers as one page: HTML with its charts, styles and script inside, that opens from disk
+//! without a network.
+//!
+//! [`page`] renders what a command prints with `--json`, and nothing else: it computes no number.
+//! Each number of a table stands in an element `data` with the value that `--json` prints. What
+//! comes from files is escaped where it is written (`markup.rs`).
+//!
+//! | file | what |
+//! |---|---|
+//! | `page.rs` | the page, section by section |
+//! | `chart.rs`, `chart/` | the charts, one file each |
+//! | `svg.rs` | figures, legends, axes, marks |
+//! | `found.rs` | what searches found |
+//! | `candidate.rs`, `value.rs` | what is read of an answer; tables |
+//! | `markup.rs` | tags and escaped text |
+//! | `style.css`, `script.js`, `patterns.svg` | looks for light, dark and paper; sorting of tables; patterns beside colours |
+
+mod candidate;
+mod chart;
+mod found;
+mod markup;
+mod page;
+mod svg;
+mod value;
+
+pub use page::{BYTES_MAX, Source, page};

@@ -1,0 +1,248 @@
+//! What charts are drawn with: figures with a title, a description and a legend of their own,
+//! axes, marks.
+
+use crate::markup::Markup;
+
+/// Units of a figure's width; the page scales it.
+pub(crate) const WIDTH: f64 = 760.0;
+
+/// Letters of a name that stand beside a chart.
+const NAME_MAX: usize = 40;
+
+/// One entry of a legend: the class that gives a mark its look, and its name.
+pub(crate) struct Key {
+    pub(crate) class: String,
+    pub(crate) name: String,
+    pub(crate) mark: Mark,
+}
+
+/// How a legend shows a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mark {
+    Area,
+    Line,
+    /// A sign instead of a colour.
+    Sign(&'static str),
+}
+
+/// What a figure is called, and what it says to those who do not see it.
+pub(crate) struct Figure<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) title: &'a str,
+    pub(crate) description: &'a str,
+    pub(crate) height: f64,
+    pub(crate) legend: &'a [Key],
+}
+
+/// A figure; the legend stands above the drawing, never on it.
+pub(crate) fn figure(markup: &mut Markup, figure: &Figure<'_>, draw: impl FnOnce(&mut Markup)) {
+    let Figure { id, title, description, height, legend } = *figure;
+    let (title_id, description_id) = (format!("{id}-title"), format!("{id}-description"));
+    let labels = format!("{title_id} {description_id}");
+    let frame = format!("0 0 {WIDTH} {}", short(height));
+    markup.within("figure", &[("id", id)], |markup| {
+        markup.element("figcaption", &[], title);
+        if !legend.is_empty() {
+            markup.within("ul", &[("class", "legend")], |markup| {
+                for key in legend {
+                    markup.within("li", &[], |markup| {
+                        swatch(markup, key);
+                        markup.text(" ").text(&key.name);
+                    });
+                }
+            });
+        }
+        let attributes = [
+            ("viewBox", frame.as_str()),
+            ("role", "img"),
+            ("aria-labelledby", labels.as_str()),
+            ("class", "chart"),
+        ];
+        markup.within("svg", &attributes, |markup| {
+            markup.element("title", &[("id", &title_id)], title);
+            markup.element("desc", &[("id", &description_id)], description);
+            draw(markup);
+        });
+    });
+}
+
+fn swatch(markup: &mut Markup, key: &Key) {
+    let frame = [("viewBox", "0 0 24 14"), ("class", "swatch"), ("aria-hidden", "true")];
+    markup.within("svg", &frame, |markup| match key.mark {
+        Mark::Area => rectangle(markup, (1.0, 1.0), (22.0, 12.0), &key.class),
+        Mark::Line => path(markup, "M0 7H24", &key.class),
+        Mark::Sign(sign) => label(markup, (12.0, 11.0), "middle sign", sign),
+    });
+}
+
+/// A scale from values to units of the figure.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Axis {
+    from: f64,
+    to: f64,
+    begin: f64,
+    end: f64,
+    logarithmic: bool,
+}
+
+impl Axis {
+    /// From `begin` to `end` for values of `from` to `to`.
+    pub(crate) fn linear((from, to): (f64, f64), (begin, end): (f64, f64)) -> Axis {
+        let to = if to > from { to } else { from + 1.0 };
+        Axis { from, to, begin, end, logarithmic: false }
+    }
+
+    /// The same by decades, for values above zero.
+    pub(crate) fn logarithmic((from, to): (f64, f64), (begin, end): (f64, f64)) -> Axis {
+        let from = from.max(1e-9).log10().floor();
+        let to = to.max(1e-9).log10().ceil().max(from + 1.0);
+        Axis { from, to, begin, end, logarithmic: true }
+    }
+
+    pub(crate) fn at(&self, value: f64) -> f64 {
+        let value = if self.logarithmic { value.max(1e-9).log10() } else { value };
+        let share = ((value - self.from) / (self.to - self.from)).clamp(0.0, 1.0);
+        self.begin + share * (self.end - self.begin)
+    }
+
+    /// Round values.
+    pub(crate) fn ticks(&self) -> Vec<f64> {
+        if self.logarithmic {
+            let step = ((self.to - self.from) / 8.0).ceil().max(1.0) as usize;
+            return (self.from as i32..=self.to as i32)
+                .step_by(step)
+                .map(|power| 10f64.powi(power))
+                .collect();
+        }
+        let step = round_step((self.to - self.from) / 5.0);
+        let first = (self.from / step).ceil() as i64;
+        (first..).map(|tick| tick as f64 * step).take_while(|tick| *tick <= self.to + 1e-9 * step).collect()
+    }
+}
+
+/// The smallest of 1, 2, 5 times a power of ten that is at least `wanted`.
+fn round_step(wanted: f64) -> f64 {
+    let power = 10f64.powf(wanted.max(1e-12).log10().floor());
+    let steps = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power);
+    steps.into_iter().find(|step| *step >= wanted * (1.0 - 1e-9)).unwrap_or(wanted)
+}
+
+/// A rule across the figure at each tick of a vertical axis, with its number, and the axis' name.
+pub(crate) fn vertical(markup: &mut Markup, axis: &Axis, (left, right): (f64, f64), name: &str) {
+    for tick in axis.ticks() {
+        let y = axis.at(tick);
+        line(markup, (left, y), (right, y), "rule");
+        label(markup, (left - 6.0, y + 4.0), "end", &plain(tick));
+    }
+    name_upwards(markup, (axis.begin + axis.end) / 2.0, name);
+}
+
+/// The name of a vertical axis, at the figure's left edge.
+pub(crate) fn name_upwards(markup: &mut Markup, middle: f64, name: &str) {
+    let middle = short(middle);
+    let turn = format!("rotate(-90 14 {middle})");
+    let attributes = [("x", "14"), ("y", &middle), ("class", "middle name"), ("transform", &turn)];
+    markup.element("text", &attributes, name);
+}
+
+/// The same for a horizontal axis whose rules go from `top` to `bottom`.
+pub(crate) fn horizontal(markup: &mut Markup, axis: &Axis, (top, bottom): (f64, f64), name: &str) {
+    for tick in axis.ticks() {
+        let x = axis.at(tick);
+        line(markup, (x, top), (x, bottom), "rule");
+        label(markup, (x, bottom + 16.0), "middle", &plain(tick));
+    }
+    label(markup, ((axis.begin + axis.end) / 2.0, bottom + 34.0), "middle name", name);
+}
+
+pub(crate) fn line(markup: &mut Markup, from: (f64, f64), to: (f64, f64), class: &str) {
+    path(markup, &format!("M{} {}L{} {}", short(from.0), short(from.1), short(to.0), short(to.1)), class);
+}
+
+/// Through all points; where one is not a number the line is broken.
+pub(crate) fn polyline(markup: &mut Markup, points: impl IntoIterator<Item = (f64, f64)>, class: &str) {
+    let mut way = String::new();
+    let mut down = false;
+    for (x, y) in points {
+        if x.is_nan() || y.is_nan() {
+            down = false;
+            continue;
+        }
+        way.push_str(&format!("{}{} {}", if down { "L" } else { "M" }, short(x), short(y)));
+        if !down {
+            // A point alone is seen, too.
+            way.push_str("h.1");
+        }
+        down = true;
+    }
+    path(markup, &way, class);
+}
+
+pub(crate) fn path(markup: &mut Markup, way: &str, class: &str) {
+    markup.element("path", &[("d", way), ("class", class)], "");
+}
+
+/// From its upper left corner, with its size.
+pub(crate) fn rectangle(markup: &mut Markup, (x, y): (f64, f64), (width, height): (f64, f64), class: &str) {
+    let [x, y, width, height] = [x, y, width.max(0.0), height.max(0.0)].map(short);
+    markup.element(
+        "rect",
+        &[("x", &x), ("y", &y), ("width", &width), ("height", &height), ("class", class)],
+        "",
+    );
+}
+
+/// Text; `class` says where the point is: `start`, `middle` or `end`.
+pub(crate) fn label(markup: &mut Markup, (x, y): (f64, f64), class: &str, text: &str) {
+    markup.element("text", &[("x", &short(x)), ("y", &short(y)), ("class", class)], text);
+}
+
+/// A name that fits beside a chart: where names are long, what differs stands at their ends.
+pub(crate) fn fitting(name: &str) -> String {
+    let letters = name.chars().count();
+    if letters <= NAME_MAX {
+        return name.to_owned();
+    }
+    let kept: String = name.chars().skip(letters - NAME_MAX + 1).collect();
+    format!("…{kept}")
+}
+
+/// A coordinate, to a tenth.
+pub(crate) fn short(value: f64) -> String {
+    let text = format!("{value:.1}");
+    text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
+}
+
+/// A round value without needless decimals.
+pub(crate) fn plain(value: f64) -> String {
+    let digits = (9.0 - value.abs().max(1e-9).log10()).clamp(0.0, 12.0) as i32;
+    let scale = 10f64.powi(digits);
+    ((value * scale).round() / scale).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round_few_and_within_the_axis() {
+        for to in [0.011, 0.7, 1.3, 23.0, 600.0, 8e6] {
+            let ticks = Axis::linear((0.0, to), (0.0, 700.0)).ticks();
+            assert!((2..=11).contains(&ticks.len()), "{to}: {ticks:?}");
+            assert!(ticks.iter().all(|tick| (0.0..=to * 1.001).contains(tick)), "{to}: {ticks:?}");
+        }
+        let decades = Axis::logarithmic((0.2, 40.0), (0.0, 1.0));
+        assert_eq!(
+            decades.ticks().iter().map(|tick| plain(*tick)).collect::<Vec<_>>(),
+            ["0.1", "1", "10", "100"]
+        );
+        assert!((decades.at(1.0) - 1.0 / 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn long_names_keep_their_ends() {
+        let name = format!("{} volume.chunk=64KiB", "a".repeat(60));
+        assert!(fitting(&name).ends_with("volume.chunk=64KiB") && fitting(&name).chars().count() == NAME_MAX);
+        assert_eq!(fitting("raid5"), "raid5");
+    }
+}

@@ -1,0 +1,198 @@
+//! What holds of every page: it says nothing that the answer does not, files cannot write tags
+//! into it, it is short, and its only script is its own.
+
+use fullstroke_report::{BYTES_MAX, Source, page};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use std::collections::BTreeSet;
+
+fn timeline(columns: usize) -> Value {
+    let cell = |index: usize| {
+        let cause = ["queue", "seek", "rotation", "parity"][index % 4];
+        json!({ "column": index % columns, "row": index / columns + 10, "requests": 1 + index % 200, "cause": cause })
+    };
+    let rows: Vec<f64> =
+        (0..42).map(|row| if row == 0 { 0.0 } else { 0.01 * 10f64.powf(f64::from(row - 1) / 6.0) }).collect();
+    let list = |value: f64| vec![value; columns];
+    let drive = |name: &str| {
+        json!({ "name": name, "requests": vec![7; columns], "ahead_mean": list(1.5), "ahead_max": list(4.0),
+            "offset_gb_mean": list(10.25), "offset_gb_min": list(0.0), "offset_gb_max": list(20.5) })
+    };
+    json!({ "column_s": 1.024, "rows_ms": rows, "cells": (0..columns * 20).map(cell).collect::<Vec<_>>(),
+        "causes_ms": [{ "cause": "queue", "mean_ms": 1.25 }, { "cause": "seek", "mean_ms": 2.5 },
+            { "cause": "rotation", "mean_ms": 3.0 }, { "cause": "parity", "mean_ms": 0.5 }],
+        "percentiles": [{ "share": 0.5, "response_ms": 4.5 }, { "share": 0.99, "response_ms": 40.75 }],
+        "drives": [drive("0"), drive("1")] })
+}
+
+fn report(name: &str, columns: usize) -> Value {
+    json!({ "name": name, "requests": 12_345, "iops": 98.765, "mb_per_s": 1.5, "simulated_s": 125.5,
+        "response_ms": { "mean": 7.25, "p50": 5.5, "p90": 12.0, "p99": 40.75, "p999": 80.5, "max": 90.125,
+            "ci95_half_width": 0.375 },
+        "time_ms": { "queue": 1.25, "parity": 0.5, "overhead": 0.0, "seek": 2.5, "rotation": 3.0, "transfer": 0.0 },
+        "energy": { "drives": 2, "total_j": 2500.5, "mean_w": 19.925, "j_per_io": 0.2, "spin_downs": 3,
+            "spin_ups": 2, "residency_share": { "idle_a": 0.75, "read": 0.25 } },
+        "members": [{ "name": "0", "requests": 6000, "utilisation": 0.5 }],
+        "trace_notes": [format!("of {name}")], "timeline": timeline(columns), "seed": 17,
+        "config_digest": name, "version": "0.1.0" })
+}
+
+fn ranked(rank: usize, name: &str, columns: usize) -> Value {
+    let difference = json!({ "value": 1.75, "half_width": 0.5, "significance": "significant" });
+    json!({ "rank": rank, "name": name, "varied": { "volume.chunk": format!("{}KiB", 1 << rank.min(20)), "volume.x": name },
+        "value": 7.25, "ci95_half_width": 0.375, "difference_to_best": difference, "carries": true,
+        "volume": { "layout": name, "usable_bytes": 96_000_000_000_000u64, "failures_survived": 1 },
+        "report": report(name, columns) })
+}
+
+fn ranking(names: &[&str], columns: usize) -> Value {
+    // Those that are far behind have no charts.
+    let columns = |place: usize| if place < 20 { columns } else { 1 };
+    let each = names.iter().enumerate().map(|(place, name)| ranked(place + 1, name, columns(place)));
+    json!({ "by": "response_ms.mean", "more_is_better": false, "same_number_of_requests": true,
+        "verdict": format!("{} is best", names[0]), "reasons": [{ "sentence": names[0] }],
+        "candidates": each.collect::<Vec<_>>(), "wall_s": 1.5, "version": "0.1.0" })
+}
+
+fn source(text: &str) -> Source {
+    Source {
+        command: vec!["fullstroke".to_owned(), text.to_owned()],
+        files: vec![(text.to_owned(), text.to_owned())],
+    }
+}
+
+/// The names of tags and attributes, as a browser finds them.
+fn tags(page: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut rest = page;
+    while let Some(start) = rest.find('<') {
+        rest = &rest[start + 1..];
+        let end =
+            rest.find(|letter: char| !letter.is_ascii_alphanumeric() && !"/!".contains(letter)).unwrap();
+        let name = &rest[..end];
+        found.push(name.to_owned());
+        rest = &rest[end..];
+        while !rest.starts_with('>') && !rest.starts_with("/>") {
+            let at = rest.find(|letter: char| !letter.is_whitespace()).unwrap();
+            rest = &rest[at..];
+            let end = rest.find(['=', '>', ' ']).unwrap();
+            found.push(format!("@{}", &rest[..end]));
+            rest = &rest[end..];
+            if let Some(value) = rest.strip_prefix("=\"") {
+                rest = &value[value.find('"').unwrap() + 1..];
+            }
+        }
+        if ["style", "script"].contains(&name) {
+            rest = &rest[rest.find("</").unwrap()..];
+        }
+    }
+    found
+}
+
+/// The numbers of an answer, as JSON writes them.
+fn numbers(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Number(number) => _ = found.insert(number.to_string()),
+        Value::Array(items) => items.iter().for_each(|item| numbers(item, found)),
+        Value::Object(keys) => keys.values().for_each(|item| numbers(item, found)),
+        _ => {}
+    }
+}
+
+/// What stands between `from` and `to`, each time.
+fn between<'a>(text: &'a str, from: &'a str, to: &'a str) -> impl Iterator<Item = &'a str> {
+    text.split(from).skip(1).filter_map(move |rest| rest.split(to).next())
+}
+
+#[test]
+fn every_number_of_a_table_is_in_the_answer() {
+    for answer in [ranking(&["a", "b", "c"], 40), report("a", 40)] {
+        let page = page(&answer, &source("x"));
+        let mut known = BTreeSet::new();
+        numbers(&answer, &mut known);
+        let mut cells = 0;
+        for cell in between(&page, "<td>", "</td>") {
+            match cell.split_once("<data value=\"").and_then(|(_, rest)| rest.split_once('"')) {
+                Some((value, _)) => assert!(known.contains(value), "{value} is not in the answer"),
+                None => assert!(!cell.contains(|letter: char| letter.is_ascii_digit()), "{cell}"),
+            }
+            cells += 1;
+        }
+        assert!(cells > 20, "{cells}");
+    }
+}
+
+#[test]
+fn a_page_has_its_sections_in_order_and_every_figure_has_words() {
+    let page = page(&ranking(&["a", "b"], 40), &source("x"));
+    let places: Vec<usize> =
+        ["winner", "candidates", "time", "latency", "drives", "energy", "sensitivity", "reproduce"]
+            .iter()
+            .map(|id| {
+                page.find(&format!("<section id=\"{id}\"")).unwrap_or_else(|| panic!("no section {id}"))
+            })
+            .collect();
+    assert!(places.is_sorted(), "{places:?}");
+    let figures = between(&page, "<figure", "</figure>").collect::<Vec<_>>();
+    assert!(figures.len() >= 9, "{}", figures.len());
+    for figure in figures {
+        assert!(
+            figure.contains("<figcaption>") && figure.contains("<desc") && figure.contains("role=\"img\"")
+        );
+    }
+    assert_eq!(page.matches("<table").count(), page.matches("<caption>").count());
+    let ids: Vec<&str> = between(&page, " id=\"", "\"").collect();
+    assert_eq!(ids.len(), ids.iter().collect::<BTreeSet<_>>().len(), "an id stands twice");
+}
+
+#[test]
+fn a_page_of_many_candidates_stays_short_and_says_what_it_leaves_out() {
+    let names: Vec<String> =
+        (0..400).map(|number| format!("candidate {number} {}", "x".repeat(40))).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut source = source("raid5.toml");
+    source.files[0].1 = "stack\n".repeat(60_000);
+    let page = page(&ranking(&names, 90), &source);
+    assert!(page.len() <= BYTES_MAX, "{}", page.len());
+    for words in ["first 40 of 400", "300 candidates more", "No room is left", "too long"] {
+        assert!(page.contains(words), "{words}");
+    }
+}
+
+#[test]
+fn the_policy_lets_its_own_script_run_and_no_other() {
+    let page = page(&report("a", 4), &source("x"));
+    let script = between(&page, "<script>", "</script>").next().unwrap();
+    let digest = base64(&Sha256::digest(script));
+    assert!(page.contains(&format!("script-src &#39;sha256-{digest}&#39;")), "the script has {digest}");
+    for part in ["default-src &#39;none&#39;", "base-uri &#39;none&#39;"] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(!page.contains("http://") && !page.contains("https://"), "a page needs no network");
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let group = |group: &[u8]| -> String {
+        let bits = (0..3).fold(0u32, |bits, index| bits << 8 | u32::from(*group.get(index).unwrap_or(&0)));
+        let letter = |place: usize| match place <= group.len() {
+            true => char::from(LETTERS[(bits >> (18 - 6 * place)) as usize & 63]),
+            false => '=',
+        };
+        (0..4).map(letter).collect()
+    };
+    bytes.chunks(3).map(group).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+    #[test]
+    fn nothing_that_comes_from_files_becomes_a_tag_an_attribute_or_a_script(
+        name in r#"(\PC|[<>&"'=/\n\x00-\x1f]|<script>|</style>|--|\]\]>| onload=x|javascript:){0,24}"#,
+    ) {
+        let hostile = tags(&page(&ranking(&[&name, "b"], 6), &source(&name)));
+        let harmless = tags(&page(&ranking(&["a", "b"], 6), &source("a")));
+        prop_assert_eq!(hostile, harmless);
+    }
+}
