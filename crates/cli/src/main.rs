@@ -36,6 +36,7 @@ mod stack;
 mod study;
 mod top;
 mod trace;
+mod tune;
 mod validate;
 
 use clap::{Parser, Subcommand};
@@ -69,6 +70,7 @@ Examples:
 enum Command {
     Run(run::Arguments),
     Compare(compare::Arguments),
+    Tune(tune::Arguments),
     Energy(energy::Arguments),
     Predict(predict::Arguments),
     Serve(serve::Arguments),
@@ -119,6 +121,7 @@ fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
     match command {
         Command::Run(arguments) => run::execute(arguments, output),
         Command::Compare(arguments) => compare::execute(arguments, output),
+        Command::Tune(arguments) => tune::execute(arguments, output),
         Command::Energy(arguments) => energy::execute(arguments, output),
         Command::Predict(arguments) => predict::execute(arguments, output),
         Command::Serve(arguments) => serve::execute(arguments, output),

@@ -137,7 +137,7 @@ impl Searching {
     }
 }
 
-fn confidence(text: &str) -> Result<f64, String> {
+pub(crate) fn confidence(text: &str) -> Result<f64, String> {
     let share = text.parse().ok().filter(|share| *share > 0.0 && *share < 1.0);
     share.ok_or_else(|| "expected a share above 0 and below 1, such as 0.95".to_owned())
 }

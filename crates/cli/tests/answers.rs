@@ -355,6 +355,46 @@ fn every_number_of_a_page_is_one_that_json_prints() {
 }
 
 #[test]
+fn tune_finds_what_is_better_by_far_and_says_how_sure_it_is() {
+    let folder = Folder::new();
+    let stack = folder.stack("five", "raid0", 1, &poisson(60.0));
+    let page = folder.name("tuned.html");
+    let arguments = ["tune", &stack, "--vary", "volume.drives=1..4", "--vary", "host.queue_depth=1,32"];
+    let few = ["--requests", "150", "--batches", "8", "--first", "4", "--report", &page];
+    let tuned = json(&[&arguments[..], &few].concat());
+    let best = &tuned["candidates"][0]["varied"];
+    assert!(["3", "4"].contains(&best["volume.drives"].as_str().unwrap()), "{best}");
+    assert_eq!(
+        (&tuned["points"], &tuned["tried"], &tuned["exhaustive_runs"]),
+        (&8.into(), &8.into(), &64.into())
+    );
+    assert!(tuned["runs"].as_u64().unwrap() < 64, "nobody dropped out");
+    for worse in
+        tuned["candidates"].as_array().unwrap().iter().filter(|one| one["varied"]["volume.drives"] == "1")
+    {
+        assert!(worse["may_be_best"] == false && worse["chance_better"].as_f64().unwrap() < 0.05, "{worse}");
+    }
+    let text = std::fs::read_to_string(&page).unwrap();
+    for part in ["may be best", "What volume.drives does", tuned["verdict"].as_str().unwrap()] {
+        assert!(text.contains(part), "{part}");
+    }
+    // A trace is cut into parts; the same parts with any number of threads.
+    let trace = format!("{}/../../samples/pgbench.parquet", env!("CARGO_MANIFEST_DIR"));
+    let arguments = ["tune", &stack, "--trace", &trace, "--beyond", "wrap", "--vary", "volume.drives=1,4"];
+    let few = ["--requests", "1200", "--batches", "6", "--first", "3", "--jobs"];
+    let text = |jobs| success(&[&arguments[..], &few, &[jobs]].concat());
+    assert!(text("1").contains("volume.drives=4 is best") && text("1") == text("2"));
+    for (wrong, word) in [
+        (&["--vary", "volume.drives=2,0"][..], "volume.drives"),
+        (&["--vary", "volume.drives=2,3", "--by", "streams.underruns"], "streams"),
+        (&["--vary", "volume.drives=2,3", "--batches", "1"], "4..=4096"),
+    ] {
+        let message = refused(&[&["tune", &stack, "--requests", "100"][..], wrong].concat());
+        assert!(message.contains(word), "{message}");
+    }
+}
+
+#[test]
 fn a_browser_draws_a_page_and_carries_its_script_out() {
     let folder = Folder::new();
     let stacks =

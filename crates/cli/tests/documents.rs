@@ -19,6 +19,7 @@ const DOCUMENTS: &[&str] = &[
     "docs/serving.md",
     "docs/studies.md",
     "docs/traces.md",
+    "docs/tune.md",
 ];
 
 /// Commands that take minutes or hours as they stand, or need what only their

@@ -47,6 +47,14 @@ pub enum LabError {
     /// No candidate has such a number.
     #[error("{0}")]
     Absent(#[from] AbsentMetric),
+    /// No candidate has a value.
+    #[error(
+        "no combination has a value by {by} that serves every request in any part of the workload; fewer --batches are longer"
+    )]
+    NothingMeasured {
+        /// The metric.
+        by: String,
+    },
     /// There are no streams to be found.
     #[error("{candidate}: --find streams needs [workload] with kind = \"streams\"")]
     NoStreams {

@@ -18,10 +18,14 @@
 //! | `load.rs`, `hurried.rs` | the largest load that is carried, and arrivals that come faster |
 //! | `most.rs` | candidates by what they bear at most |
 //! | `render.rs` | the same for people |
+//! | `race.rs` | many candidates, of whom those that are worse drop out |
+//! | `space.rs`, `tune.rs` | combinations of values, and the search among them |
+//! | `batches.rs` | a workload in parts that all candidates see |
 //! | `align.rs` | what it costs to move files onto tracks, and what that brings |
 //! | `error.rs` | what can go wrong |
 
 mod align;
+mod batches;
 mod candidate;
 mod error;
 mod experiment;
@@ -29,21 +33,28 @@ mod find;
 mod hurried;
 mod load;
 mod most;
+mod race;
 mod ranking;
 mod reasons;
 mod render;
+mod space;
+mod tune;
 mod varied;
 mod vary;
 
 pub use align::{AlignError, Alignable, Cost, Gain, Programme};
+pub use batches::Batches;
 pub use candidate::{Candidate, Condition, Recipe, candidates, recipes};
 pub use error::LabError;
 pub use experiment::{Event, Ran, VolumeReport, run, run_all};
 pub use find::{Found, Search, Tried, most_streams};
 pub use load::{FoundLoad, PRECISION, TriedLoad, most_load};
 pub use most::{Borne, Most, MostRanking};
+pub use race::{Race, RaceRules, Standing};
 pub use ranking::{Ranked, Ranking};
 pub use reasons::Reason;
 pub use render::capacity;
+pub use space::{Point, Space};
+pub use tune::{Search as TuneSearch, Tuned, TunedCandidate, Tuner};
 pub use varied::Varied;
 pub use vary::Vary;

@@ -41,6 +41,21 @@ impl FromStr for Vary {
 }
 
 impl Vary {
+    /// The key.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Its values, in the order given.
+    pub fn values(&self) -> &[String] {
+        &self.values
+    }
+
+    /// Whether each value begins with a digit, so that the order given is likely one of size.
+    pub(crate) fn is_ordered(&self) -> bool {
+        self.values.iter().all(|value| value.starts_with(|letter: char| letter.is_ascii_digit()))
+    }
+
     /// Every combination of the values of all keys, the last key varying
     /// fastest; each is a list of `key=value`. Without keys there is one empty
     /// combination.

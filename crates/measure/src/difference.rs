@@ -1,6 +1,6 @@
 //! Two runs of one workload, batch by batch.
 
-use crate::interval::{Paired, paired_interval, sign_test, student_point};
+use crate::interval::{Paired, paired_interval, sign_test, student_point, student_share};
 use crate::{Measured, Metric};
 use serde::Serialize;
 
@@ -78,6 +78,23 @@ pub fn difference_over_seeds(pairs: &[(f64, f64)], confidence: f64) -> Differenc
     }
 }
 
+/// The chance that the true mean of the differences of `pairs` is below zero: that of Student's t
+/// about their mean. One half where there are fewer than two pairs.
+pub fn chance_below_zero(pairs: &[(f64, f64)]) -> f64 {
+    let count = pairs.len() as f64;
+    if pairs.len() < 2 {
+        return 0.5;
+    }
+    let mean = pairs.iter().map(|(one, other)| one - other).sum::<f64>() / count;
+    let squares: f64 = pairs.iter().map(|(one, other)| (one - other - mean).powi(2)).sum();
+    let error = (squares / (count - 1.0) / count).sqrt();
+    match error > 0.0 {
+        true => student_share(-mean / error, count - 1.0),
+        false if mean == 0.0 => 0.5,
+        false => f64::from(u8::from(mean < 0.0)),
+    }
+}
+
 /// Half the width of Student's interval of a mean over runs with different seeds;
 /// `None` for fewer than two, or where one measured nothing.
 pub fn half_width_over_seeds(values: &[f64], confidence: f64) -> Option<f64> {
@@ -117,6 +134,11 @@ mod tests {
         let found = difference_over_seeds(&pairs, 0.95);
         assert!((found.value - 4.0).abs() < 1e-9 && found.significance == Significance::Significant);
         assert_eq!((found.batches_above, found.batches_below), (3, 0));
+        // 4 over 0.058, that is t = 69 with two degrees of freedom.
+        let chance = chance_below_zero(&pairs);
+        assert!((1e-5..1e-3).contains(&chance), "{chance}");
+        assert_eq!((chance_below_zero(&[(1.0, 2.0), (2.0, 1.0)]), chance_below_zero(&[])), (0.5, 0.5));
+        assert_eq!(chance_below_zero(&[(1.0, 2.0), (3.0, 4.0)]), 1.0);
         let alike = difference_over_seeds(&[(1.0, 2.0), (2.0, 1.0)], 0.95);
         assert_eq!((alike.value, alike.significance), (0.0, Significance::NotSignificant));
         assert_eq!(difference_over_seeds(&pairs[..1], 0.95).significance, Significance::Unknown);

@@ -171,6 +171,11 @@ fn student_t(confidence: f64, freedom: f64) -> f64 {
     student_point(0.5 + confidence / 2.0, freedom)
 }
 
+/// The share of Student's t below `value`.
+pub(crate) fn student_share(value: f64, freedom: f64) -> f64 {
+    StudentsT::new(0.0, 1.0, freedom).map_or(0.5, |distribution| distribution.cdf(value))
+}
+
 /// The one-sided point of Student's t.
 pub(crate) fn student_point(confidence: f64, freedom: f64) -> f64 {
     StudentsT::new(0.0, 1.0, freedom)

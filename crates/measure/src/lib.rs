@@ -111,7 +111,8 @@ mod workloads;
 pub use backlog::{Backlog, Overload};
 pub use batches::Batches;
 pub use difference::{
-    Difference, Significance, difference_over_seeds, half_width_over_seeds, paired_difference,
+    Difference, Significance, chance_below_zero, difference_over_seeds, half_width_over_seeds,
+    paired_difference,
 };
 pub use energy::{EnergyReport, Shares};
 pub use heads::HeadsReport;

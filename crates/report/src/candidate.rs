@@ -22,26 +22,57 @@ pub(crate) struct Candidate<'a> {
 
 /// All of an answer: those of a ranking in their order, or the one run that it is.
 pub(crate) fn candidates(answer: &Value) -> Vec<Candidate<'_>> {
-    let each = |ranked| match at(ranked, "report") {
-        Value::Null => None,
-        report => Some(Candidate { label: label(ranked), ranked, report }),
+    let all = match at(answer, "candidates") {
+        Value::Array(all) => all.as_slice(),
+        _ if at(answer, "response_ms").is_object() => std::slice::from_ref(answer),
+        _ => &[],
     };
-    match at(answer, "candidates") {
-        Value::Array(all) => all.iter().filter_map(each).collect(),
-        _ if at(answer, "response_ms").is_object() => {
-            vec![Candidate { label: label(answer), ranked: answer, report: answer }]
+    let naming = Naming::of(all);
+    let each = all.iter().filter_map(|ranked| {
+        // One that was tuned has no report of a run, but what was found of it; a run alone is its own.
+        let report = match at(ranked, "report") {
+            Value::Null if ["batches", "response_ms"].iter().all(|key| at(ranked, key).is_null()) => None,
+            Value::Null => Some(ranked),
+            report => Some(report),
+        };
+        Some(Candidate { label: naming.label(ranked), ranked, report: report? })
+    });
+    each.collect()
+}
+
+/// What is said of a candidate to tell it from the others.
+struct Naming {
+    /// Whether its stack's name does.
+    by_name: bool,
+    /// Whether the last part of a key says which key it is.
+    short: bool,
+}
+
+impl Naming {
+    fn of(all: &[Value]) -> Naming {
+        let keys = all.first().map(varied).unwrap_or_default();
+        let mut lasts: Vec<&str> = keys.iter().map(|(key, _)| last(key)).collect();
+        lasts.sort_unstable();
+        lasts.dedup();
+        Naming {
+            by_name: keys.is_empty() || all.iter().any(|one| text(one, "name") != text(&all[0], "name")),
+            short: lasts.len() == keys.len(),
         }
-        _ => Vec::new(),
+    }
+
+    /// The ends of one that is too long.
+    fn label(&self, ranked: &Value) -> String {
+        let name = Some(text(ranked, "name").to_owned()).filter(|_| self.by_name);
+        let values = varied(ranked).into_iter().map(|(key, value)| {
+            let key = if self.short { last(key) } else { key };
+            format!("{key}={value}")
+        });
+        shortened(name.into_iter().chain(values).collect::<Vec<_>>().join(" "))
     }
 }
 
-/// The name with the values that were varied; the ends of one that is too long.
-pub(crate) fn label(ranked: &Value) -> String {
-    let mut label = text(ranked, "name").to_owned();
-    for (key, value) in varied(ranked) {
-        label.push_str(&format!(" {key}={value}"));
-    }
-    shortened(label)
+fn last(key: &str) -> &str {
+    key.rsplit('.').next().unwrap_or(key)
 }
 
 fn shortened(label: String) -> String {

@@ -100,6 +100,20 @@ fn sections(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>]) {
     if shown.is_empty() {
         return;
     }
+    if shown.iter().any(|candidate| candidate.report["time_ms"].is_object()) {
+        measured(page, shown);
+    }
+    if shown
+        .iter()
+        .any(|candidate| at(candidate.ranked, "varied").as_object().is_some_and(|keys| !keys.is_empty()))
+    {
+        let by = text(answer, "by");
+        section(page, "sensitivity", "What changes the answer", |page| chart::sensitivity(page, by, shown));
+    }
+}
+
+/// What the runs of the candidates measured.
+fn measured(page: &mut Markup, shown: &[Candidate<'_>]) {
     section(page, "time", "Where the time went", |page| time(page, shown));
     if shown.iter().any(|candidate| candidate.report["timeline"].is_object()) {
         section(page, "latency", "Response times", |page| latency(page, shown));
@@ -109,13 +123,6 @@ fn sections(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>]) {
     }
     if shown.iter().any(|candidate| candidate.report["energy"].is_object()) {
         section(page, "energy", "Energy", |page| energy(page, shown));
-    }
-    if shown
-        .iter()
-        .any(|candidate| at(candidate.ranked, "varied").as_object().is_some_and(|keys| !keys.is_empty()))
-    {
-        let by = text(answer, "by");
-        section(page, "sensitivity", "What changes the answer", |page| chart::sensitivity(page, by, shown));
     }
 }
 
@@ -182,6 +189,10 @@ fn ranking(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>]) {
         column("±", "difference_to_best.half_width", Shown::Plain),
         column("how sure", "difference_to_best.significance", Shown::Plain),
         column("carries", "carries", Shown::Plain),
+        column("parts seen", "batches", Shown::Whole),
+        column("dropped out", "dropped", Shown::Plain),
+        column("may be best", "may_be_best", Shown::Plain),
+        column("chance that it is better", "chance_better", Shown::Percent),
         column("share carried", "report.overload.carried_share", Shown::Percent),
     ];
     table(page, &format!("Candidates by {by}, the best first"), &columns, &rows);
@@ -192,7 +203,9 @@ fn ranking(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>]) {
         column("of", "volume.raw_bytes", Shown::Bytes),
         column("drive failures survived", "volume.failures_survived", Shown::Whole),
     ];
-    table(page, "What their volumes amount to", &columns, &rows[..rows.len().min(IN_A_CHART)]);
+    if candidates.iter().any(|candidate| at(candidate.ranked, "volume").is_object()) {
+        table(page, "What their volumes amount to", &columns, &rows[..rows.len().min(IN_A_CHART)]);
+    }
     if candidates.len() > ROWS {
         let note = format!("{} candidates more are in --json.", candidates.len() - ROWS);
         page.element("p", &[("class", "note")], &note);

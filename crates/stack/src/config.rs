@@ -187,6 +187,15 @@ impl Stack {
         named.map_or(Vec::new(), |path| fullstroke_trace::files_of(&path).unwrap_or(vec![path]))
     }
 
+    /// The trace that is replayed in so many parts of as many requests each: for each the times
+    /// to which `workload.from` and `workload.to` are set. `None` if the workload is no trace.
+    ///
+    /// # Errors
+    /// A trace that cannot be read.
+    pub fn trace_parts(&self, parts: usize) -> Result<Option<Vec<[Duration; 2]>>, StackError> {
+        self.workloads.one().and_then(|one| one.parts(parts)).transpose()
+    }
+
     /// Whether the workload is a job file of fio's, on the volume or on files.
     pub fn has_job_file(&self) -> bool {
         self.workloads.one().is_some_and(Workload::is_job_file)

@@ -23,7 +23,7 @@ use crate::document::Document;
 use fullstroke_contract::registry::{Entry, Keys, check_known, find, known_keys};
 use fullstroke_contract::{ConfigError, Source};
 use fullstroke_programs::Program;
-use fullstroke_units::{Sectors, Seed};
+use fullstroke_units::{Duration, Sectors, Seed};
 use schemars::Schema;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -55,6 +55,12 @@ pub(crate) trait Workload: Send + Sync {
 
     /// The trace that it replays.
     fn trace_file(&self) -> Option<PathBuf> {
+        None
+    }
+
+    /// The times between which so many parts of a trace lie that have as many requests
+    /// each; `None` if it is no trace.
+    fn parts(&self, _parts: usize) -> Option<Result<Vec<[Duration; 2]>, StackError>> {
         None
     }
 

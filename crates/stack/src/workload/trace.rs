@@ -164,6 +164,32 @@ fn read_trace(keys: &Keys, folder: &Path) -> Result<Box<dyn Workload>, WorkloadE
     Ok(Box::new(Trace { file: folder.join(&config.path), config }))
 }
 
+impl Trace {
+    /// When each request arrives after the trace's first, as `from` and `to` count it.
+    fn arrivals(&self) -> Result<Vec<Duration>, StackError> {
+        let error = |error| StackError::trace(&error);
+        let mut reader = TraceReader::open(&self.file, &self.config.options()).map_err(error)?;
+        let mut arrivals = Vec::new();
+        let limit = self.config.requests.unwrap_or(u64::MAX);
+        while (arrivals.len() as u64) < limit
+            && let Some(record) = reader.next().map_err(error)?
+        {
+            arrivals.push(self.config.from + record.arrival.since(Time::ZERO));
+        }
+        Ok(arrivals)
+    }
+}
+
+/// From the first arrival of each part to that of the next; the last ends behind the last arrival.
+/// Parts in which nothing arrives are left out.
+fn parts_of(arrivals: &[Duration], parts: usize) -> Vec<[Duration; 2]> {
+    let Some(&last) = arrivals.last() else { return Vec::new() };
+    let end = last + Duration::from_nanos(1);
+    let begin = |part: usize| arrivals.get(part * arrivals.len() / parts).copied().unwrap_or(end);
+    let each = (0..parts).map(|part| [begin(part), if part + 1 == parts { end } else { begin(part + 1) }]);
+    each.filter(|[from, to]| from < to).collect()
+}
+
 impl Workload for Trace {
     /// The file is read as the run proceeds.
     fn source(&self, capacity: Sectors, _: Seed) -> Result<Box<dyn Source>, WorkloadError> {
@@ -188,6 +214,10 @@ impl Workload for Trace {
 
     fn trace_file(&self) -> Option<PathBuf> {
         Some(self.file.clone())
+    }
+
+    fn parts(&self, parts: usize) -> Option<Result<Vec<[Duration; 2]>, StackError>> {
+        Some(self.arrivals().map(|arrivals| parts_of(&arrivals, parts)))
     }
 }
 

@@ -1,0 +1,114 @@
+//! `fullstroke tune`: the best of many combinations of values.
+
+use crate::memory::peak_rss_mb;
+use crate::options::{Changes, confidence, jobs};
+use crate::output::{Failure, Output};
+use crate::report::Reporting;
+use clap::Args;
+use fullstroke_lab::{Recipe, TuneSearch, Tuned, Vary, recipes};
+use fullstroke_measure::Metric;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use std::io::{IsTerminal as _, stderr};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Search combinations of values of a stack's keys for the best one, by a race on the same requests.
+///
+/// The workload is cut into parts. All combinations, or a sample of them, see the first parts; whoever is
+/// worse than the leader beyond chance drops out, neighbours of the leader join, and the others see
+/// more (docs/tune.md).
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The stack file.
+    stack: PathBuf,
+
+    /// Search among these values, as in volume.chunk=16KiB,64KiB,256KiB (may be repeated:
+    /// all combinations).
+    #[arg(long, value_name = "KEY=VALUE,...", required = true)]
+    vary: Vec<Vary>,
+
+    /// The metric: a number of `run --json` by its dotted name.
+    #[arg(long, value_name = "METRIC", value_parser = Metric::parse, default_value = "response_ms.mean")]
+    by: Metric,
+
+    /// Begin with so many combinations, chosen as a Latin hypercube; with all, if there are
+    /// no more.
+    #[arg(long, value_name = "NUMBER", default_value = "64")]
+    sample: NonZeroUsize,
+
+    /// Parts of the workload: of a trace, parts of it with as many requests each; of anything
+    /// else, runs with a seed each.
+    #[arg(long, value_name = "NUMBER", default_value = "64", value_parser = clap::value_parser!(u32).range(4..=4096))]
+    batches: u32,
+
+    /// Parts that all see at first.
+    #[arg(long, value_name = "NUMBER", default_value = "8", value_parser = clap::value_parser!(u32).range(2..=4096))]
+    first: u32,
+
+    /// How sure it is that the best of those tried does not drop out.
+    #[arg(long, value_name = "SHARE", default_value = "0.95", value_parser = confidence)]
+    confidence: f64,
+
+    /// Runs at a time; as many as there are cores unless said.
+    #[arg(long, value_name = "NUMBER")]
+    jobs: Option<NonZeroUsize>,
+
+    #[command(flatten)]
+    reporting: Reporting,
+
+    #[command(flatten)]
+    changes: Changes,
+}
+
+/// What `tune --json` prints.
+#[derive(Debug, Serialize)]
+struct Answer<'a> {
+    #[serde(flatten)]
+    tuned: &'a Tuned,
+    seed: u64,
+    wall_s: f64,
+    peak_rss_mb: Option<f64>,
+    version: &'static str,
+}
+
+pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    let began = Instant::now();
+    let overrides = arguments.changes.overrides();
+    let recipe: Recipe = recipes(std::slice::from_ref(&arguments.stack), &overrides, &[]).remove(0);
+    let search = TuneSearch {
+        by: arguments.by,
+        sample: arguments.sample.get(),
+        batches: arguments.batches as usize,
+        first: arguments.first as usize,
+        confidence: arguments.confidence,
+        jobs: jobs(arguments.jobs),
+    };
+    let bar = spinner(output);
+    let tuned = search.run(&recipe, &arguments.vary, &|runs, running| {
+        bar.set_message(format!("{runs} runs made, {running} combinations left"));
+    });
+    bar.finish_and_clear();
+    let tuned = tuned.map_err(Failure::input)?;
+    let seed = recipe.candidate().map_err(Failure::input)?.stack.seed().0;
+    let answer = Answer {
+        tuned: &tuned,
+        seed,
+        wall_s: began.elapsed().as_secs_f64(),
+        peak_rss_mb: peak_rss_mb(),
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    let files: Vec<_> = [arguments.stack.as_path()].into_iter().chain(arguments.changes.job_file()).collect();
+    arguments.reporting.write(&answer, &files)?;
+    output.show(&answer, &tuned)
+}
+
+/// On a terminal: what goes on.
+pub(crate) fn spinner(output: &Output) -> ProgressBar {
+    if output.json() || !stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}");
+    ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
+}

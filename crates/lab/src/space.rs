@@ -1,0 +1,140 @@
+//! The points that are searched: every combination of the values of some keys.
+
+use crate::Vary;
+use fullstroke_units::Random;
+use std::collections::BTreeSet;
+
+/// A point: for each key the index of its value.
+pub type Point = Vec<usize>;
+
+/// Every combination of the values of some keys.
+#[derive(Clone, Debug)]
+pub struct Space {
+    varied: Vec<Vary>,
+}
+
+impl Space {
+    /// Of these keys.
+    pub fn new(varied: &[Vary]) -> Space {
+        Space { varied: varied.to_vec() }
+    }
+
+    /// How many points it has; as many as can be counted, if they are more.
+    pub fn points(&self) -> usize {
+        self.varied.iter().fold(1, |points: usize, vary| points.saturating_mul(vary.values().len()))
+    }
+
+    /// `key=value` for each key.
+    pub fn assignments(&self, point: &Point) -> Vec<String> {
+        let each = self.varied.iter().zip(point);
+        each.map(|(vary, &value)| format!("{}={}", vary.key(), vary.values()[value])).collect()
+    }
+
+    /// The point of this number, the last key varying fastest.
+    pub fn point(&self, mut number: usize) -> Point {
+        let mut point: Point = self
+            .varied
+            .iter()
+            .rev()
+            .map(|vary| {
+                let values = vary.values().len();
+                let value = number % values;
+                number /= values;
+                value
+            })
+            .collect();
+        point.reverse();
+        point
+    }
+
+    /// So many points, or all that there are: a Latin hypercube (McKay, Beckman and Conover, Technometrics
+    /// 21(2), 1979), in which each value of each key stands as often as any other, to one.
+    pub fn sample(&self, count: usize, random: &mut Random) -> Vec<Point> {
+        if count >= self.points() {
+            return (0..self.points()).map(|number| self.point(number)).collect();
+        }
+        let columns: Vec<Vec<usize>> = self
+            .varied
+            .iter()
+            .map(|vary| {
+                let values = vary.values().len();
+                let mut column: Vec<usize> = (0..count).map(|place| place * values / count).collect();
+                shuffle(&mut column, random);
+                column
+            })
+            .collect();
+        let mut known = BTreeSet::new();
+        let mut sample = Vec::with_capacity(count);
+        for place in 0..count {
+            let mut point: Point = columns.iter().map(|column| column[place]).collect();
+            // Two that fall together: another one in its place.
+            while !known.insert(point.clone()) {
+                point = self
+                    .varied
+                    .iter()
+                    .map(|vary| random.below(vary.values().len() as u64) as usize)
+                    .collect();
+            }
+            sample.push(point);
+        }
+        sample
+    }
+
+    /// The points that differ in one key: by one step where its values are numbers, by any
+    /// other value where they are names.
+    pub fn neighbours(&self, point: &Point) -> Vec<Point> {
+        let mut neighbours = Vec::new();
+        for (key, vary) in self.varied.iter().enumerate() {
+            let own = point[key];
+            let near = |other: &usize| *other != own && (!vary.is_ordered() || other.abs_diff(own) == 1);
+            neighbours.extend((0..vary.values().len()).filter(near).map(|value| {
+                let mut neighbour = point.clone();
+                neighbour[key] = value;
+                neighbour
+            }));
+        }
+        neighbours
+    }
+}
+
+fn shuffle(values: &mut [usize], random: &mut Random) {
+    for place in (1..values.len()).rev() {
+        values.swap(place, random.below(place as u64 + 1) as usize);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullstroke_units::Seed;
+
+    fn space() -> Space {
+        let varied = ["a=1..5", "b=4KiB,8KiB,16KiB,32KiB,64KiB", "c=noop,cfq,bfq,none"];
+        Space::new(&varied.map(|argument| argument.parse().unwrap()))
+    }
+
+    #[test]
+    fn a_sample_has_every_value_of_every_key_as_often() {
+        let space = space();
+        assert_eq!(space.points(), 100);
+        let sample = space.sample(20, &mut Seed(1).stream("sample"));
+        let distinct: BTreeSet<&Point> = sample.iter().collect();
+        assert_eq!((sample.len(), distinct.len()), (20, 20));
+        for (key, values) in [5, 5, 4].into_iter().enumerate() {
+            for value in 0..values {
+                let often = sample.iter().filter(|point| point[key] == value).count();
+                assert!(often.abs_diff(20 / values) <= 2, "key {key}, value {value}: {often}");
+            }
+        }
+        let all = space.sample(500, &mut Seed(1).stream("sample"));
+        assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), 100);
+    }
+
+    #[test]
+    fn neighbours_are_a_step_away_or_another_name() {
+        let neighbours = space().neighbours(&vec![0, 2, 1]);
+        assert_eq!(neighbours, [[1, 2, 1], [0, 1, 1], [0, 3, 1], [0, 2, 0], [0, 2, 2], [0, 2, 3]]);
+        assert_eq!(space().assignments(&vec![4, 0, 2]), ["a=5", "b=4KiB", "c=bfq"]);
+        assert_eq!(space().point(99), [4, 4, 3]);
+    }
+}

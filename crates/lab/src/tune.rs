@@ -1,0 +1,396 @@
+//! The best of many combinations of values, found by a race.
+
+use crate::{
+    Batches, Candidate, LabError, Point, Race, RaceRules, Recipe, Space, Standing, Varied, Vary, run_all,
+};
+use fullstroke_measure::{Difference, Metric, Significance, number, table};
+use fullstroke_units::Random;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::ops::Range;
+
+/// Runs that are made at a time: what they need is built at once.
+const AT_A_TIME: usize = 64;
+/// Candidates that are printed for people.
+const SHOWN: usize = 12;
+
+/// How a search is made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Search {
+    /// The metric that decides.
+    pub by: Metric,
+    /// Points that begin; the neighbours of the best join. All, if they are no more than these.
+    pub sample: usize,
+    /// Parts of the workload.
+    pub batches: usize,
+    /// Those that all who begin see.
+    pub first: usize,
+    /// How sure it is that the best one does not drop out, 0 to 1.
+    pub confidence: f64,
+    /// Runs at a time.
+    pub jobs: usize,
+}
+
+/// A search under way: a race that neighbours of the best join between rungs. It does no I/O.
+pub struct Tuner {
+    space: Space,
+    race: Race,
+    points: Vec<Point>,
+    known: BTreeSet<Point>,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Tuned {
+    /// The metric's dotted name.
+    pub by: String,
+    /// Whether a larger value is the better one.
+    pub more_is_better: bool,
+    /// How sure it is that the best of those tried did not drop out.
+    pub confidence: f64,
+    /// Combinations that there are.
+    pub points: usize,
+    /// Those that were tried.
+    pub tried: usize,
+    /// Parts of the workload.
+    pub batches: usize,
+    /// Runs that were made, each of one candidate on one part.
+    pub runs: usize,
+    /// Runs that it takes to try all combinations on all parts.
+    pub exhaustive_runs: usize,
+    /// The one over the other.
+    pub cost_share: f64,
+    /// The chance that the first one is the best of those tried, at least.
+    pub probability_correct: f64,
+    /// How many cannot be told from the best, which is among them.
+    pub not_told_apart: usize,
+    /// What follows, in sentences.
+    pub verdict: String,
+    /// Those that were tried, the best first.
+    pub candidates: Vec<TunedCandidate>,
+}
+
+/// A combination that was tried.
+#[derive(Clone, Debug, Serialize)]
+pub struct TunedCandidate {
+    /// From 1.
+    pub rank: usize,
+    /// The stack's name.
+    pub name: String,
+    /// The values, by key.
+    pub varied: Varied,
+    /// The mean over the parts that it saw.
+    pub value: f64,
+    /// That of the best over the same parts.
+    pub best_value: f64,
+    /// The one less the other; `None` for the best.
+    pub difference_to_best: Option<Difference>,
+    /// Parts that it saw.
+    pub batches: usize,
+    /// Whether it dropped out.
+    pub dropped: bool,
+    /// Whether it cannot be told from the best.
+    pub may_be_best: bool,
+    /// The chance that it is better all the same.
+    pub chance_better: f64,
+}
+
+impl Tuner {
+    /// A search of `space` that begins with so many points.
+    pub fn new(space: Space, rules: RaceRules, sample: usize, random: &mut Random) -> Tuner {
+        let points = space.sample(sample, random);
+        let known = points.iter().cloned().collect();
+        let mut race = Race::new(rules);
+        points.iter().for_each(|_| _ = race.join());
+        Tuner { space, race, points, known }
+    }
+
+    /// Which batches of which points are to be told next.
+    pub fn due(&self) -> Vec<(usize, Range<usize>)> {
+        self.race.due()
+    }
+
+    /// The values of a point in the batches that were due.
+    pub fn tell(&mut self, point: usize, values: &[f64]) {
+        self.race.tell(point, values);
+    }
+
+    /// Judges what was told; `false` if the search is over.
+    pub fn judge(&mut self) -> bool {
+        self.race.judge();
+        !self.race.is_settled() || self.neighbours_join() || self.race.advance()
+    }
+
+    /// Those of the leader that are not known yet; whether there are any.
+    fn neighbours_join(&mut self) -> bool {
+        let Some(leader) = self.race.leader() else { return false };
+        let mut joined = false;
+        for point in self.space.neighbours(&self.points[leader]) {
+            if self.known.insert(point.clone()) {
+                self.race.join();
+                self.points.push(point);
+                joined = true;
+            }
+        }
+        joined
+    }
+
+    /// The race.
+    pub fn race(&self) -> &Race {
+        &self.race
+    }
+
+    /// What stands for a point: `key=value` for each key.
+    pub fn assignments(&self, point: usize) -> Vec<String> {
+        self.space.assignments(&self.points[point])
+    }
+}
+
+impl Search {
+    /// The best values of some keys of the stack of `recipe`. `progress` is told how many runs were made,
+    /// and how many candidates still run.
+    ///
+    /// # Errors
+    /// A combination that cannot be built, or the error of a run.
+    pub fn run(
+        &self,
+        recipe: &Recipe,
+        varied: &[Vary],
+        progress: &dyn Fn(usize, usize),
+    ) -> Result<Tuned, LabError> {
+        let space = Space::new(varied);
+        let points = space.points();
+        let batches = Batches::new(&with(recipe, &space.assignments(&space.point(0))), self.batches)?;
+        let rules = RaceRules {
+            batches: batches.count().max(2),
+            first: self.first.clamp(2, batches.count().max(2)),
+            confidence: self.confidence,
+            more_is_better: self.by.more_is_better(),
+            candidates: points,
+        };
+        let seed = recipe.candidate()?.stack.seed();
+        let mut tuner = Tuner::new(space, rules, self.sample, &mut seed.stream("tune"));
+        loop {
+            let due = tuner.due();
+            let tasks: Vec<(usize, usize)> =
+                due.iter().flat_map(|(point, of)| of.clone().map(move |batch| (*point, batch))).collect();
+            let mut values = Vec::with_capacity(tasks.len());
+            for some in tasks.chunks(AT_A_TIME) {
+                let recipes = some
+                    .iter()
+                    .map(|(point, batch)| batches.recipe(&with(recipe, &tuner.assignments(*point)), *batch));
+                values.extend(self.values(&recipes.collect::<Vec<_>>())?);
+                progress(tuner.race().told() + values.len(), tuner.race().running());
+            }
+            let mut values = values.into_iter();
+            for (point, of) in due {
+                tuner.tell(point, &values.by_ref().take(of.len()).collect::<Vec<_>>());
+            }
+            if !tuner.judge() {
+                break;
+            }
+        }
+        if tuner.race().leader().is_none() {
+            return Err(LabError::NothingMeasured { by: self.by.name() });
+        }
+        Ok(Tuned::new(&tuner, recipe, self, points, batches.count()))
+    }
+
+    /// The metric of each; not a number for one that did not serve every request.
+    fn values(&self, recipes: &[Recipe]) -> Result<Vec<f64>, LabError> {
+        let candidates: Vec<Candidate> = recipes.iter().map(Recipe::candidate).collect::<Result<_, _>>()?;
+        let ran = run_all(&candidates, self.jobs, &|_| {})?;
+        if let Some(first) = ran.first() {
+            self.by.check(&[&first.measured.report])?;
+        }
+        let value = |report: &fullstroke_measure::Report| match report.completed == report.requests {
+            true => self.by.value(report),
+            false => f64::NAN,
+        };
+        Ok(ran.iter().map(|ran| value(&ran.measured.report)).collect())
+    }
+}
+
+/// The same with some keys set.
+fn with(recipe: &Recipe, assignments: &[String]) -> Recipe {
+    let mut recipe = recipe.clone();
+    recipe.overrides.set.extend_from_slice(assignments);
+    recipe
+}
+
+impl Tuned {
+    fn new(tuner: &Tuner, recipe: &Recipe, search: &Search, points: usize, batches: usize) -> Tuned {
+        let race = tuner.race();
+        let candidates: Vec<TunedCandidate> = race
+            .standings()
+            .iter()
+            .enumerate()
+            .map(|(place, standing)| {
+                let varied = Varied::new(&tuner.assignments(standing.candidate));
+                TunedCandidate::new(place, standing, &recipe.name, varied)
+            })
+            .collect();
+        let exhaustive_runs = points.saturating_mul(batches);
+        let mut tuned = Tuned {
+            by: search.by.name(),
+            more_is_better: search.by.more_is_better(),
+            confidence: search.confidence,
+            points,
+            tried: candidates.len(),
+            batches,
+            runs: race.told(),
+            exhaustive_runs,
+            cost_share: race.told() as f64 / exhaustive_runs as f64,
+            probability_correct: race.probability_correct(),
+            not_told_apart: candidates.iter().filter(|candidate| candidate.may_be_best).count(),
+            verdict: String::new(),
+            candidates,
+        };
+        tuned.verdict = tuned.in_words();
+        tuned
+    }
+
+    fn in_words(&self) -> String {
+        let Some(best) = self.candidates.first() else { return String::new() };
+        let label = |candidate: &TunedCandidate| candidate.varied.to_string();
+        let mut words = format!(
+            "{} is best by {}: {}. Of the {} combinations that were tried it is the best with a chance of at least {:.1} %.",
+            label(best),
+            self.by,
+            number(best.value),
+            self.tried,
+            100.0 * self.probability_correct
+        );
+        let alike: Vec<String> =
+            self.candidates.iter().skip(1).filter(|candidate| candidate.may_be_best).map(label).collect();
+        match alike.len() {
+            0 => words.push_str(" All others can be told from it."),
+            1..=4 => words.push_str(&format!(" Not told from it: {}.", alike.join("; "))),
+            more => words.push_str(&format!(" {more} others are not told from it, {} first.", alike[0])),
+        }
+        words.push_str(&format!(
+            " {} runs of {} ({:.1} % of all combinations on all parts of the workload).",
+            self.runs,
+            self.exhaustive_runs,
+            100.0 * self.cost_share
+        ));
+        if self.tried < self.points {
+            words.push_str(&format!(
+                " {} combinations were never tried: nothing is claimed of them.",
+                self.points - self.tried
+            ));
+        }
+        words
+    }
+}
+
+impl TunedCandidate {
+    fn new(place: usize, standing: &Standing, name: &str, varied: Varied) -> TunedCandidate {
+        let apart = |difference: Difference| difference.significance == Significance::Significant;
+        TunedCandidate {
+            rank: place + 1,
+            name: name.to_owned(),
+            varied,
+            value: standing.value,
+            best_value: standing.leader_value,
+            difference_to_best: standing.difference,
+            batches: standing.batches,
+            dropped: standing.dropped,
+            may_be_best: !standing.dropped && !standing.difference.is_some_and(apart),
+            chance_better: standing.chance_better,
+        }
+    }
+}
+
+impl fmt::Display for Tuned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let keys: Vec<&str> =
+            self.candidates.first().map(|best| best.varied.keys().collect()).unwrap_or_default();
+        let mut header = vec![""];
+        header.extend(&keys);
+        header.extend([self.by.as_str(), "to the best", "±", "parts", ""]);
+        let mut table = table(header, &[keys.len() + 5]);
+        for candidate in self.candidates.iter().take(SHOWN) {
+            let mut row = vec![candidate.rank.to_string()];
+            row.extend(keys.iter().map(|key| candidate.varied.get(key).unwrap_or("-").to_owned()));
+            let difference = candidate.difference_to_best;
+            let half_width = difference.and_then(|difference| difference.half_width);
+            row.push(number(candidate.value));
+            row.push(difference.map_or_else(|| "best".to_owned(), |difference| number(difference.value)));
+            row.push(half_width.map_or_else(|| "-".to_owned(), number));
+            row.push(candidate.batches.to_string());
+            row.push(if candidate.may_be_best { "may be best" } else { "" }.to_owned());
+            table.add_row(row);
+        }
+        writeln!(f, "{}", table.trim_fmt())?;
+        if self.candidates.len() > SHOWN {
+            writeln!(f, "{} more in --json", self.candidates.len() - SHOWN)?;
+        }
+        write!(f, "\n{}", self.verdict)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullstroke_units::Seed;
+
+    /// A valley over 5 x 5 x 8 values whose lowest point is at (3, 1, 5): the next is 0.4 higher.
+    fn height(point: &Point) -> f64 {
+        let away = |place: usize, lowest: usize| point[place].abs_diff(lowest) as f64;
+        10.0 + 0.9 * away(0, 3) + 0.7 * away(1, 1) + 0.4 * away(2, 5)
+    }
+
+    fn space() -> Space {
+        let varied = ["a=1..5", "b=1..5", "c=1..8"];
+        Space::new(&varied.map(|argument| argument.parse().unwrap()))
+    }
+
+    /// All points see the same bursts, and have noise of their own: of a tenth of the value.
+    fn value(point: &Point, batch: usize, seed: u64) -> f64 {
+        let burst = 4.0 * Seed(seed).stream(&format!("burst {batch}")).normal();
+        height(point) + burst + Seed(seed).stream(&format!("{point:?} {batch}")).normal()
+    }
+
+    fn search(sample: usize, seed: u64) -> Tuner {
+        let rules =
+            RaceRules { batches: 128, first: 8, confidence: 0.95, more_is_better: false, candidates: 200 };
+        let mut tuner = Tuner::new(space(), rules, sample, &mut Seed(seed).stream("tune"));
+        loop {
+            for (point, batches) in tuner.due() {
+                let own = tuner.points[point].clone();
+                tuner.tell(point, &batches.map(|batch| value(&own, batch, seed)).collect::<Vec<_>>());
+            }
+            if !tuner.judge() {
+                return tuner;
+            }
+        }
+    }
+
+    /// How many of the seeds find the lowest point, and the share of the exhaustive cost.
+    fn over_seeds(sample: usize, seeds: u64) -> (u64, f64) {
+        let (mut right, mut told) = (0, 0);
+        for seed in 0..seeds {
+            let tuner = search(sample, seed);
+            right +=
+                u64::from(tuner.race().leader().map(|leader| &tuner.points[leader]) == Some(&vec![3, 1, 5]));
+            told += tuner.race().told();
+        }
+        (right, told as f64 / (seeds as usize * 200 * 128) as f64)
+    }
+
+    #[test]
+    fn neighbours_of_the_best_lead_to_it_from_a_small_sample() {
+        let (right, share) = over_seeds(24, 40);
+        println!("from 24 points: {right} of 40 right at {:.1} % of the exhaustive cost", 100.0 * share);
+        assert!(right >= 38 && share <= 0.15, "{right} of 40 at {share}");
+    }
+
+    #[test]
+    fn a_search_of_all_points_finds_it_as_well() {
+        let (right, share) = over_seeds(200, 10);
+        println!("from all points: {right} of 10 right at {:.1} % of the exhaustive cost", 100.0 * share);
+        assert!(right >= 9 && share <= 0.2, "{right} of 10 at {share}");
+    }
+}
