@@ -10,7 +10,7 @@ use std::ops::Range;
 const BLOCK: usize = 8 << 10;
 
 /// The request's own bytes.
-pub(crate) enum RequestBytes<'a> {
+pub enum RequestBytes<'a> {
     /// What is read.
     Into(&'a mut [u8]),
     /// What is written.
@@ -18,9 +18,11 @@ pub(crate) enum RequestBytes<'a> {
 }
 
 /// The memory that a plan's pieces and steps refer to.
-pub(crate) struct Buffers<'a> {
-    pub(crate) request: RequestBytes<'a>,
-    pub(crate) scratch: &'a mut [u8],
+pub struct Buffers<'a> {
+    /// The request's.
+    pub request: RequestBytes<'a>,
+    /// The plan's own; at least as long as it says, and holds anything.
+    pub scratch: &'a mut [u8],
 }
 
 fn range(start: Sectors, sectors: Sectors) -> Range<usize> {
@@ -30,7 +32,7 @@ fn range(start: Sectors, sectors: Sectors) -> Range<usize> {
 impl Buffers<'_> {
     /// The bytes at `place`.
     #[inline]
-    pub(crate) fn at(&self, place: Place, sectors: Sectors) -> &[u8] {
+    pub fn at(&self, place: Place, sectors: Sectors) -> &[u8] {
         match (place, &self.request) {
             (Place::Scratch(start), _) => &self.scratch[range(start, sectors)],
             (Place::Request(start), RequestBytes::Into(bytes)) => &bytes[range(start, sectors)],
@@ -43,7 +45,7 @@ impl Buffers<'_> {
     /// # Panics
     /// If they are what the request writes: no plan changes that.
     #[inline]
-    pub(crate) fn at_mut(&mut self, place: Place, sectors: Sectors) -> &mut [u8] {
+    pub fn at_mut(&mut self, place: Place, sectors: Sectors) -> &mut [u8] {
         match (place, &mut self.request) {
             (Place::Scratch(start), _) => &mut self.scratch[range(start, sectors)],
             (Place::Request(start), RequestBytes::Into(bytes)) => &mut bytes[range(start, sectors)],
@@ -53,7 +55,7 @@ impl Buffers<'_> {
 
     /// The arithmetic of the whole plan. The steps of a band go over it block
     /// by block.
-    pub(crate) fn run_steps(&mut self, plan: &Plan) {
+    pub fn run_steps(&mut self, plan: &Plan) {
         for band in plan.bands() {
             let bytes = band.sectors.bytes().0 as usize;
             for begin in (0..bytes).step_by(BLOCK) {

@@ -115,6 +115,7 @@ mod faults;
 #[path = "../tests/common/mod.rs"]
 mod samples;
 
+pub use buffers::{Buffers, RequestBytes};
 pub use durability::{MarkJob, Marked, SyncJob, Synced, Tidy};
 pub use error::StoreError;
 pub use file::FileMedium;

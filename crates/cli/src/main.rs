@@ -7,6 +7,7 @@
 //! Exit status: 0 on success, 1 if `drive check` finds a description, or `study
 //! check` a claim, that does not hold, 2 for input that cannot be used.
 
+mod array;
 mod bars;
 mod compare;
 mod completions;
@@ -74,6 +75,9 @@ enum Command {
     Energy(energy::Arguments),
     Predict(predict::Arguments),
     Serve(serve::Arguments),
+    /// Durable arrays on real devices and files: made, assembled, mended, served.
+    #[command(subcommand)]
+    Array(array::Command),
     Replay(replay::Arguments),
     Record(record::Arguments),
     Ctl(ctl::Arguments),
@@ -108,7 +112,11 @@ enum Command {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let output = Output::new(cli.json);
-    if !matches!(cli.command, Command::Serve(_) | Command::Replay(_) | Command::Record(_) | Command::Top(_)) {
+    let own = matches!(
+        cli.command,
+        Command::Serve(_) | Command::Array(_) | Command::Replay(_) | Command::Record(_) | Command::Top(_)
+    );
+    if !own {
         interrupt::clean_up_at_signals();
     }
     match execute(&cli.command, &output) {
@@ -125,6 +133,7 @@ fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
         Command::Energy(arguments) => energy::execute(arguments, output),
         Command::Predict(arguments) => predict::execute(arguments, output),
         Command::Serve(arguments) => serve::execute(arguments, output),
+        Command::Array(command) => array::execute(command, output),
         Command::Record(arguments) => record::execute(arguments, output),
         Command::Replay(arguments) => replay::execute(arguments, output),
         Command::Ctl(arguments) => ctl::execute(arguments, output),

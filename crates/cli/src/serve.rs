@@ -117,7 +117,7 @@ fn socket_mode(text: &str) -> Result<u32, String> {
 }
 
 /// `host:port`, or a port on loopback.
-fn tcp_address(text: &str) -> Result<SocketAddr, String> {
+pub(crate) fn tcp_address(text: &str) -> Result<SocketAddr, String> {
     use std::net::{Ipv4Addr, ToSocketAddrs as _};
     if let Ok(port) = text.parse::<u16>() {
         return Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));

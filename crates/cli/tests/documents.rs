@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 const DOCUMENTS: &[&str] = &[
     "README.md",
+    "docs/arrays.md",
     "docs/constant-rate.md",
     "docs/drives.md",
     "docs/files.md",
@@ -36,6 +37,21 @@ const SHORTENED: &[(&str, &str)] = &[
         "fullstroke replay --help",
     ),
     ("fullstroke record /dev/sdX load.parquet --duration 60s", "fullstroke record --help"),
+    // They need members, and a server of them: `tests/live/array.rs` has some.
+    (
+        "fullstroke array create vol disk0 disk1 disk2 disk3 disk4 --layout raid5 --chunk 64KiB --spares 1",
+        "fullstroke array create --help",
+    ),
+    (
+        "fullstroke array assemble disk0 disk1 disk2 disk3 disk4 --socket /tmp/vol.sock",
+        "fullstroke array assemble --help",
+    ),
+    ("fullstroke array status /tmp/vol.sock", "fullstroke array status --help"),
+    ("fullstroke array fail /tmp/vol.sock 1", "fullstroke array fail --help"),
+    ("fullstroke array add /tmp/vol.sock disk1", "fullstroke array add --help"),
+    ("fullstroke array scrub /tmp/vol.sock", "fullstroke array scrub --help"),
+    ("fullstroke array stop /tmp/vol.sock", "fullstroke array stop --help"),
+    ("fullstroke array examine disk0", "fullstroke array examine --help"),
     // Half an hour of a trace, eight times.
     (
         "fullstroke energy samples/compile.parquet --stack stacks/demo/raid5.toml --drive seagate-ironwolf-8tb",

@@ -21,11 +21,13 @@
 //! | `ends.rs` | how servers end, and why they do not begin |
 //! | `mends.rs` | redundancy that is wrong, after kills and by itself |
 //! | `metrics.rs` | counts that agree with what clients did |
+//! | `array.rs` | arrays on files, made, killed, mended and refused |
 //! | `replay.rs` | traces replayed on files and on served arrays |
 //! | `top.rs` | the screen of a running server, and the end of its terminal |
 //!
 //! Tests that need a program which is not installed say so and pass.
 
+mod array;
 mod clients;
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,0 +1,589 @@
+//! Arrays are made, assembled, looked at, stopped and destroyed.
+
+use crate::array::{Array, Facts, Sabotage, Worker};
+use crate::bitmap;
+use crate::device::{ALIGNMENT_BYTES, Aligned};
+use crate::journal::{Change, Log};
+use crate::members::{Book, knows_what_it_missed, refuse_owned, wipe};
+use crate::superblock::{self, Copies, JournalPolicy, Roster, SlotState, Spare, Superblock, Uuid};
+use crate::transfer::Devices;
+use crate::verify::Comparison;
+use crate::{ArrayError, Device};
+use fullstroke_contract::MemberState;
+use fullstroke_contract::registry::{Keys, find};
+use fullstroke_units::{SECTOR_BYTES, Sectors};
+use fullstroke_volume::{Layout, REGISTRY};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Where the bitmap begins: behind the superblock.
+const BITMAP_AT: u64 = 64 << 10;
+/// A region is no smaller than this, and no larger than [`REGION_MOST`] unless
+/// there would be more than [`REGIONS_MOST`].
+const REGION_LEAST: u64 = 1 << 20;
+const REGION_MOST: u64 = 64 << 20;
+const REGIONS_MOST: u64 = 1 << 18;
+/// The journal of a member, if that is large enough.
+const JOURNAL_BYTES: u64 = 16 << 20;
+const JOURNAL_LEAST: u64 = 256 << 10;
+/// Data begins at a multiple of this.
+const DATA_ALIGNMENT: u64 = 1 << 20;
+
+/// A member holds at least so much.
+const LEAST_DATA: u64 = 64 << 10;
+
+/// What an array is to be.
+#[derive(Clone, Debug)]
+pub struct Design {
+    /// Its name, for people and clients.
+    pub name: String,
+    /// The layout's name in [`REGISTRY`].
+    pub layout: String,
+    /// Its keys, as in a stack file.
+    pub keys: Keys,
+    /// Which changes go through the journal.
+    pub journal: JournalPolicy,
+    /// How many of the devices, the last ones, wait for a member to fail.
+    pub spares: usize,
+    /// Whether devices may belong to somebody.
+    pub force: bool,
+    /// Data of each member; as much as there is room for unless given.
+    pub member_bytes: Option<u64>,
+    /// How much of a member a bit of the bitmap stands for, a power of two; by
+    /// the members' size unless given.
+    pub region_bytes: Option<u64>,
+}
+
+/// What was found and done when an array was assembled.
+#[derive(Clone, Debug, Default, serde::Serialize)]
+pub struct Report {
+    /// Whether it had been stopped in order.
+    pub clean: bool,
+    /// Changes that were made again from the journals.
+    pub replayed_changes: u64,
+    /// Regions in which redundancy was made to follow from the data.
+    pub compared_regions: u64,
+    /// What was found in them.
+    pub mended: Comparison,
+    /// Regions in which rows were being written whole while a member was lost:
+    /// what it held of these rows may be neither old nor new.
+    pub regions_at_risk: u64,
+    /// Members that count as failed since this assembly.
+    pub newly_failed: Vec<String>,
+    /// Members that have failed before, although their devices are here, and may
+    /// be added again.
+    pub left_out: Vec<String>,
+    /// Copies of superblocks that were not whole.
+    pub torn_superblocks: u64,
+}
+
+/// Makes an array of `devices`, in this order. What they hold is lost; the data
+/// of the array are zeros if `devices` are, and anything consistent otherwise.
+///
+/// # Errors
+/// A device belongs to somebody or is too small; the layout does not take the
+/// keys or so many members; or a device's.
+pub fn create(design: &Design, devices: &[Arc<dyn Device>]) -> Result<Roster, ArrayError> {
+    let members = devices.len().saturating_sub(design.spares);
+    check_names(devices)?;
+    if !design.force {
+        devices.iter().try_for_each(|device| refuse_owned(&**device))?;
+    }
+    let (roster, mut layout) = plan_roster(design, devices, members)?;
+    if layout.failures_survived() == 0 && design.spares > 0 {
+        return Err(ArrayError::Refused(format!(
+            "{} has no redundancy: found {} spares; expected none",
+            design.layout, design.spares
+        )));
+    }
+    let array = new_uuid()?;
+    // Zeros are a consistent array, whatever the layout.
+    let zeros = devices[..members].iter().all(|device| device.is_zero());
+    devices.iter().try_for_each(|device| wipe(&**device))?;
+    let facts = Facts::of(&roster, &*layout);
+    let book = Book { newest: BTreeMap::new(), spares: devices[members..].to_vec(), roster: roster.clone() };
+    let all: Devices = devices[..members].iter().map(|device| Some(Arc::clone(device))).collect();
+    if !zeros {
+        leave_to_be_filled(&mut *layout);
+    }
+    let array = Array::new(array, facts, layout, all, book, Sabotage::Nothing);
+    array.begin_journals(0)?;
+    let mut book = array.book();
+    array.commit(&mut book)?;
+    // The other copy: from now on there are two.
+    array.commit(&mut book)?;
+    Ok(book.roster.clone())
+}
+
+/// Redundancy is to follow from whatever stands on the devices: as many members
+/// as can be done without, the last first, are filled from the others.
+fn leave_to_be_filled(layout: &mut dyn Layout) {
+    for slot in (0..layout.members()).rev() {
+        layout.set_member_state(slot, MemberState::Rebuilding { done: Sectors::ZERO });
+        if !layout.answers() {
+            layout.set_member_state(slot, MemberState::Alive);
+        }
+    }
+}
+
+fn new_uuid() -> Result<Uuid, ArrayError> {
+    Uuid::new().map_err(|error| ArrayError::device("/dev/urandom".into(), "read", error))
+}
+
+fn check_names(devices: &[Arc<dyn Device>]) -> Result<(), ArrayError> {
+    let mut names = BTreeSet::new();
+    for device in devices {
+        if !names.insert(device.name()) {
+            return Err(ArrayError::Refused(format!(
+                "`{}` is named twice; name each device once",
+                device.name()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Where everything is to be.
+fn plan_roster(
+    design: &Design,
+    devices: &[Arc<dyn Device>],
+    members: usize,
+) -> Result<(Roster, Box<dyn Layout>), ArrayError> {
+    let smallest = devices.iter().map(|device| device.bytes()).min().unwrap_or(0);
+    // Bounds of the bitmap, for the largest.
+    let largest = devices.iter().map(|device| device.bytes()).max().unwrap_or(0);
+    let region_bytes = (largest / 1024).next_power_of_two().clamp(REGION_LEAST, REGION_MOST);
+    let region_bytes = match design.region_bytes {
+        Some(bytes) if bytes.is_power_of_two() && bytes >= 4096 => bytes,
+        Some(bytes) => {
+            return Err(ArrayError::Refused(format!(
+                "region: found {bytes} bytes; expected a power of two from 4 KiB on"
+            )));
+        }
+        None => region_bytes,
+    };
+    let region_bytes = region_bytes.max(largest.div_ceil(REGIONS_MOST).next_power_of_two());
+    let regions = largest.div_ceil(region_bytes);
+    let journal_at = (BITMAP_AT + bitmap::room(regions)).next_multiple_of(ALIGNMENT_BYTES);
+    let journal_bytes =
+        (smallest / 64).clamp(JOURNAL_LEAST, JOURNAL_BYTES) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
+    let block_bytes = devices.iter().map(|device| device.block_bytes()).max().unwrap_or(512);
+    let with_journal = (journal_at + journal_bytes).next_multiple_of(DATA_ALIGNMENT);
+    let sectors = |device: &Arc<dyn Device>, data_at: u64| -> Result<Sectors, ArrayError> {
+        let end = (device.bytes() / 4096 * 4096).saturating_sub(superblock::SUPERBLOCK_BYTES) / 4096 * 4096;
+        let room = end.saturating_sub(data_at);
+        let wanted = design.member_bytes.unwrap_or(room) / 4096 * 4096;
+        if wanted < LEAST_DATA || wanted > room {
+            let expected = data_at + superblock::SUPERBLOCK_BYTES + wanted.max(LEAST_DATA);
+            return Err(ArrayError::Refused(format!(
+                "`{}` is too small: found {} bytes; expected at least {expected}",
+                device.name(),
+                device.bytes()
+            )));
+        }
+        Ok(Sectors(wanted / SECTOR_BYTES))
+    };
+    let build = |data_at: u64| -> Result<(Box<dyn Layout>, Vec<Sectors>), ArrayError> {
+        let all = devices.iter().map(|device| sectors(device, data_at)).collect::<Result<Vec<_>, _>>()?;
+        Ok((layout_of(&design.layout, &design.keys, &all[..members])?, all))
+    };
+    let (mut layout, mut all) = build(with_journal)?;
+    let (mut journal_bytes, mut data_at) = (journal_bytes, with_journal);
+    if layout.geometry().parity_rows().is_none() {
+        (journal_bytes, data_at) = (0, journal_at.next_multiple_of(DATA_ALIGNMENT));
+        (layout, all) = build(data_at)?;
+    }
+    let unit = layout.geometry().stripe().map_or(1, |stripe| stripe.unit.0);
+    if !(unit * SECTOR_BYTES).is_multiple_of(block_bytes) && unit > 1 {
+        return Err(ArrayError::Refused(format!(
+            "chunk: found {} bytes; expected a multiple of {block_bytes}, the blocks of the devices",
+            unit * SECTOR_BYTES
+        )));
+    }
+    let record = Log::room(members * 64, members as u64 * unit * SECTOR_BYTES);
+    if journal_bytes > 0 && design.journal != JournalPolicy::None && 2 * record > journal_bytes {
+        return Err(ArrayError::Refused(format!(
+            "the journal of a member is {journal_bytes} bytes, and a row of this array up to {record}; expected \
+             smaller chunks or larger devices"
+        )));
+    }
+    let created_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let slots = devices[..members].iter().zip(&all).map(|(device, sectors)| {
+        Ok(superblock::Slot {
+            member: new_uuid()?,
+            device: device.name(),
+            sectors: sectors.0,
+            state: SlotState::Alive,
+            failed_at: 0,
+        })
+    });
+    let slots = slots.collect::<Result<Vec<_>, ArrayError>>()?;
+    let spares = devices[members..].iter();
+    let spares = spares.map(|device| Ok(Spare { member: new_uuid()?, device: device.name() }));
+    let roster = Roster {
+        name: design.name.clone(),
+        layout: design.layout.clone(),
+        keys: design.keys.clone(),
+        created_s,
+        events: 0,
+        clean: true,
+        journal: design.journal,
+        bitmap_at: BITMAP_AT,
+        region_sectors: region_bytes / SECTOR_BYTES,
+        regions,
+        journal_at,
+        journal_bytes,
+        data_at,
+        block_bytes,
+        missed_since: None,
+        slots,
+        spares: spares.collect::<Result<Vec<_>, ArrayError>>()?,
+    };
+    Ok((roster, layout))
+}
+
+fn layout_of(name: &str, keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>, ArrayError> {
+    let build = || (find("layout", REGISTRY, "layout", name)?.build)(keys, members);
+    build().map_err(|error| ArrayError::Refused(error.to_string()))
+}
+
+impl Facts {
+    fn of(roster: &Roster, layout: &dyn Layout) -> Facts {
+        Facts {
+            capacity: layout.capacity(),
+            rows: layout.geometry().parity_rows(),
+            unit: layout.geometry().stripe().map_or(8, |stripe| stripe.unit.0),
+            survived: layout.failures_survived(),
+            bitmap_at: roster.bitmap_at,
+            data_at: roster.data_at,
+            block_bytes: roster.block_bytes,
+            policy: roster.journal,
+        }
+    }
+}
+
+/// A device with what it says of itself.
+struct Found {
+    device: Arc<dyn Device>,
+    copies: Copies,
+}
+
+impl Found {
+    fn roster(&self) -> &Roster {
+        &self.copies.superblock.roster
+    }
+    fn member(&self) -> Uuid {
+        self.copies.superblock.member
+    }
+}
+
+/// Assembles the array that `devices` are of, in whatever order they come. What
+/// a loss of power has left is mended first.
+///
+/// # Errors
+/// Devices are of no array or of several, members are missing and it is not to
+/// be assembled `degraded`, or a device's.
+pub fn assemble(devices: &[Arc<dyn Device>], degraded: bool) -> Result<(Array, Report), ArrayError> {
+    assemble_without(devices, degraded, Sabotage::Nothing)
+}
+
+/// The same, with something left out.
+pub(crate) fn assemble_without(
+    devices: &[Arc<dyn Device>],
+    degraded: bool,
+    sabotage: Sabotage,
+) -> Result<(Array, Report), ArrayError> {
+    check_names(devices)?;
+    let found = devices.iter().map(find_superblock).collect::<Result<Vec<Found>, _>>()?;
+    let latest = latest(&found)?;
+    let torn = |found: &Found| found.copies.whole.iter().filter(|&&whole| !whole).count() as u64;
+    let mut report = Report {
+        clean: latest.roster.clean,
+        torn_superblocks: found.iter().map(torn).sum(),
+        ..Report::default()
+    };
+    let mut roster = latest.roster.clone();
+    let present = members_of(&roster, &found, &mut report)?;
+    if !report.newly_failed.is_empty() && !degraded {
+        return Err(ArrayError::Missing(format!(
+            "`{}` lacks members that it had: {}",
+            roster.name,
+            report.newly_failed.join(", ")
+        )));
+    }
+    let sectors: Vec<Sectors> = roster.slots.iter().map(|slot| Sectors(slot.sectors)).collect();
+    let mut layout = layout_of(&roster.layout, &roster.keys, &sectors)?;
+    for (slot, device) in present.iter().enumerate() {
+        let state = match roster.slots[slot].state {
+            _ if device.is_none() => MemberState::Failed,
+            SlotState::Alive => MemberState::Alive,
+            SlotState::Failed => MemberState::Failed,
+            SlotState::Filling { done_sectors, .. } => {
+                MemberState::Rebuilding { done: Sectors(done_sectors) }
+            }
+        };
+        layout.set_member_state(slot, state);
+    }
+    let missing = (0..present.len()).filter(|&slot| layout.member_state(slot) == MemberState::Failed);
+    let missing: Vec<String> = missing.map(|slot| roster.slots[slot].device.clone()).collect();
+    if !layout.answers() {
+        return Err(ArrayError::Refused(format!(
+            "`{}` cannot be assembled: it survives the loss of {} members, and lacks {}",
+            roster.name,
+            layout.failures_survived(),
+            missing.join(", ")
+        )));
+    }
+    let spares = roster.spares.clone();
+    let spare = |spare: &Spare| found.iter().find(|found| found.member() == spare.member);
+    let spare_devices = spares.iter().filter_map(|one| Some(Arc::clone(&spare(one)?.device))).collect();
+    roster.spares.retain(|one| spare(one).is_some());
+    for (slot, device) in roster.slots.iter_mut().zip(&present) {
+        slot.device = device.as_ref().map_or_else(|| slot.device.clone(), |device| device.name());
+    }
+    let newest = found.iter().map(|found| (found.member(), found.copies.newest)).collect();
+    let book = Book { newest, spares: spare_devices, roster };
+    let facts = Facts::of(&book.roster, &*layout);
+    let uuid = latest.array;
+    let array = Array::new(uuid, facts, layout, present, book, sabotage);
+    array.mend_after_loss_of_power(&mut report)?;
+    Ok((array, report))
+}
+
+fn find_superblock(device: &Arc<dyn Device>) -> Result<Found, ArrayError> {
+    if let Some(copies) = superblock::read(&**device)? {
+        return Ok(Found { device: Arc::clone(device), copies });
+    }
+    let owners = crate::signatures::owners(&**device).unwrap_or_default();
+    let found = if owners.is_empty() { "no superblock".to_owned() } else { owners.join(", ") };
+    Err(ArrayError::Refused(format!("`{}` is no member of an array: found {found}", device.name())))
+}
+
+/// What is known by whoever was part of the array last.
+fn latest(found: &[Found]) -> Result<Superblock, ArrayError> {
+    let latest = found.iter().max_by_key(|found| found.roster().events);
+    let latest = latest.ok_or_else(|| ArrayError::Refused("found no devices; expected members".into()))?;
+    let mut members: BTreeMap<Uuid, String> = BTreeMap::new();
+    for other in found {
+        if other.copies.superblock.array != latest.copies.superblock.array {
+            return Err(ArrayError::Refused(format!(
+                "`{}` is of the array {} ({}), and `{}` of {} ({}); name members of one array",
+                latest.device.name(),
+                latest.copies.superblock.array,
+                latest.roster().name,
+                other.device.name(),
+                other.copies.superblock.array,
+                other.roster().name
+            )));
+        }
+        if let Some(twin) = members.insert(other.member(), other.device.name()) {
+            return Err(ArrayError::Refused(format!(
+                "`{twin}` and `{}` say that they are the same member; leave out the one that is a copy",
+                other.device.name()
+            )));
+        }
+    }
+    Ok(latest.copies.superblock.clone())
+}
+
+/// The devices in the order of their places. A member that knows less than the
+/// array did when it was last part of it counts as failed.
+fn members_of(roster: &Roster, found: &[Found], report: &mut Report) -> Result<Devices, ArrayError> {
+    let mut devices = Devices::new();
+    for (index, slot) in roster.slots.iter().enumerate() {
+        let own = found.iter().find(|found| found.member() == slot.member);
+        if slot.state == SlotState::Failed {
+            if let Some(own) = own {
+                refuse_other_history(roster, index, own)?;
+                let known = knows_what_it_missed(roster, index, &own.copies.superblock);
+                let how = if known { "only what it has missed is filled" } else { "all of it is filled" };
+                report.left_out.push(format!("{} (add it again: {how})", own.device.name()));
+            }
+            devices.push(None);
+            continue;
+        }
+        // One event behind: power failed while the others were told of something
+        // that nobody had acted on yet.
+        let fresh = own.filter(|own| own.roster().events + 1 >= roster.events);
+        if fresh.is_none() {
+            let how = match own {
+                Some(own) => format!(
+                    "`{}` is out of date: found events {}, expected {}",
+                    own.device.name(),
+                    own.roster().events,
+                    roster.events
+                ),
+                None => format!("the member in place {index} ({}, last `{}`)", slot.member, slot.device),
+            };
+            report.newly_failed.push(how);
+        }
+        devices.push(fresh.map(|own| Arc::clone(&own.device)));
+    }
+    Ok(devices)
+}
+
+/// A member that has failed, and thinks the same of one that is alive: both have
+/// been used without each other.
+fn refuse_other_history(roster: &Roster, index: usize, own: &Found) -> Result<(), ArrayError> {
+    let mut pairs = roster.slots.iter().zip(&own.roster().slots);
+    let parted = pairs.any(|(ours, theirs)| {
+        ours.state == SlotState::Alive && theirs.state == SlotState::Failed && ours.member == theirs.member
+    });
+    // It may have been right at its time: then it knows no more than we did.
+    let newer = own.roster().events >= roster.slots[index].failed_at;
+    if !(parted && newer) {
+        return Ok(());
+    }
+    Err(ArrayError::Refused(format!(
+        "`{}` was used without the others, and they without it: there are two histories of `{}`; leave out the \
+         members that you do not trust, and add them again afterwards",
+        own.device.name(),
+        roster.name
+    )))
+}
+
+impl Array {
+    /// Bitmap, journals, redundancy, and then the members' states.
+    fn mend_after_loss_of_power(&self, report: &mut Report) -> Result<(), ArrayError> {
+        let mut worker = Worker::new();
+        let roster = self.book().roster.clone();
+        let devices = self.devices();
+        if let Some(bitmap) = &self.bitmap {
+            bitmap.load(&self.read_bitmaps(&roster, &devices));
+            if roster.missed_since.is_none() {
+                bitmap.forget_missed();
+            }
+            if !report.newly_failed.is_empty() {
+                bitmap.miss_dirty();
+            }
+        }
+        self.replay(&devices, report)?;
+        let dirty = self.bitmap.as_ref().map(|bitmap| bitmap.dirty()).unwrap_or_default();
+        let impaired = self.planner().is_impaired();
+        // Without all members parity cannot be told from what it protects: the
+        // journal has made it right, but for rows that were written whole.
+        if impaired && self.facts.rows.is_some() {
+            let lost = !report.newly_failed.is_empty() && self.facts.policy != JournalPolicy::All;
+            report.regions_at_risk = if lost { dirty.len() as u64 } else { 0 };
+        } else if !dirty.is_empty() {
+            report.mended = self.mend_regions(&mut worker, &dirty)?;
+            report.compared_regions = dirty.len() as u64;
+        }
+        if !self.flush_devices() {
+            self.check_running()?;
+        }
+        self.begin_journals(roster.events + 1)?;
+        if let Some(bitmap) = &self.bitmap {
+            bitmap.forget_dirty();
+            if !impaired {
+                bitmap.forget_missed();
+            }
+        }
+        let mut book = self.book();
+        book.roster.clean = false;
+        self.commit(&mut book)
+    }
+
+    /// The bitmaps of members that were part of the array to the end.
+    fn read_bitmaps(&self, roster: &Roster, devices: &Devices) -> Vec<Vec<u8>> {
+        let length = bitmap::room(roster.regions) as usize;
+        let present = devices.iter().flatten();
+        let mut buffer = Aligned::default();
+        let mut read = |device: &Arc<dyn Device>| {
+            let bytes = buffer.of(length);
+            device.read(roster.bitmap_at, bytes).ok().map(|()| bytes.to_vec())
+        };
+        present.filter_map(&mut read).collect()
+    }
+
+    /// Makes changes again that the journals have. What was made already is the
+    /// same the second time.
+    fn replay(&self, devices: &Devices, report: &mut Report) -> Result<(), ArrayError> {
+        let mut changes: BTreeMap<u64, Change> = BTreeMap::new();
+        for (log, device) in self.logs.iter().zip(devices) {
+            let Some(device) = device else { continue };
+            changes.extend(log.read(&**device)?.into_iter().map(|change| (change.id, change)));
+        }
+        let mut buffer = Aligned::default();
+        report.replayed_changes = changes.len() as u64;
+        for change in changes.values() {
+            let mut from = 0;
+            for run in &change.runs {
+                let length = run.sectors as usize * SECTOR_BYTES as usize;
+                let bytes = buffer.of(length);
+                bytes.copy_from_slice(&change.bytes[from..from + length]);
+                from += length;
+                let slot = run.slot as usize;
+                let Some(device) = devices.get(slot).and_then(Option::as_ref) else { continue };
+                let at = self.facts.data_at + run.lbn * SECTOR_BYTES;
+                if let Err(error) = device.write(at, bytes) {
+                    let why = format!("a change could not be made again: {error}");
+                    self.drop_member(slot, &why, error)?;
+                }
+            }
+        }
+        self.changes.store(changes.keys().last().map_or(1, |last| last + 1), Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Journals are empty from now on.
+    fn begin_journals(&self, epoch: u64) -> Result<(), ArrayError> {
+        let devices = self.devices();
+        for (slot, log) in self.logs.iter().enumerate() {
+            let Some(device) = &devices[slot] else { continue };
+            if let Err(error) = log.start(&**device, epoch) {
+                let why = format!("its journal could not be written: {error}");
+                self.drop_member(slot, &why, error)?;
+            }
+        }
+        self.forget_all_journalled();
+        if !self.logs.is_empty() && !self.flush_devices() {
+            self.check_running()?;
+        }
+        Ok(())
+    }
+
+    /// Stops it: all is durable, nothing is dirty, and the members say so.
+    /// Nothing may be asked of it afterwards.
+    ///
+    /// # Errors
+    /// A device's.
+    pub fn stop(&self) -> Result<(), ArrayError> {
+        let _alone = self.alone();
+        self.check_running()?;
+        // The second makes the markers durable, so that no journal has anything.
+        for _ in 0..2 {
+            self.flush()?;
+        }
+        if let Some(bitmap) = &self.bitmap {
+            bitmap.forget_dirty();
+        }
+        let mut book = self.book();
+        book.roster.clean = true;
+        self.commit(&mut book)
+    }
+}
+
+/// Takes what `device` says of an array away. Its data stays, and is no array's.
+///
+/// # Errors
+/// It is no member, unless `force` is given; or the device's.
+pub fn destroy(device: &dyn Device, force: bool) -> Result<(), ArrayError> {
+    if superblock::read(device)?.is_none() && !force {
+        return Err(ArrayError::Refused(format!(
+            "`{}` is no member of an array: found no superblock; nothing was changed",
+            device.name()
+        )));
+    }
+    wipe(device)
+}
+
+/// What the device says of itself.
+///
+/// # Errors
+/// The device's.
+pub fn examine(device: &dyn Device) -> Result<Option<Copies>, ArrayError> {
+    superblock::read(device)
+}

@@ -1,0 +1,383 @@
+//! Which regions of the members may hold redundancy that does not follow from
+//! the data, and which have been written while members were missing.
+//!
+//! A region is a run of addresses that all members have. Two planes of bits
+//! stand on every member, in sectors that are sealed each:
+//!
+//! - **dirty**: it is being written, or was lately. Set, and durable, before the
+//!   first write; cleared some time after the last, when that is durable. After
+//!   a loss of power redundancy is made to follow from the data there.
+//! - **missed**: it was written since a member failed. Set in the same way, and
+//!   kept until all members are there again: a member that comes back is filled
+//!   there, and nowhere else.
+
+use crate::superblock::Uuid;
+use fullstroke_contract::Extent;
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+const SECTOR: usize = 512;
+/// What is written at once, so that every device takes it.
+const GRANULE: usize = 4096;
+/// Bytes of bits in a sector; its seal is behind them.
+const BITS_BYTES: usize = 480;
+const BITS: usize = BITS_BYTES * 8;
+const MAGIC: [u8; 4] = *b"fsab";
+const PLANES: usize = 2;
+const DIRTY: usize = 0;
+const MISSED: usize = 1;
+/// Looks of [`Bitmap::idle`] for which a region must have been quiet.
+const QUIET_LOOKS: u64 = 3;
+
+/// The regions of an array.
+#[derive(Debug)]
+pub(crate) struct Bitmap {
+    array: Uuid,
+    region_sectors: u64,
+    regions: Mutex<Regions>,
+    /// Held while bits are written.
+    writing: Mutex<()>,
+}
+
+#[derive(Debug)]
+struct Regions {
+    all: Vec<Region>,
+    looks: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Region {
+    writers: u32,
+    /// The epoch in which the last writer ended.
+    ended: u64,
+    /// The look before which the last writer ended.
+    looked: u64,
+    /// The bits, and whether the members have them for sure.
+    set: [bool; PLANES],
+    durable: [bool; PLANES],
+}
+
+/// Bytes to be written at an offset of every member's bitmap.
+pub(crate) type Granules = Vec<(u64, Vec<u8>)>;
+
+/// The room that so many regions take on a member.
+pub(crate) fn room(regions: u64) -> u64 {
+    PLANES as u64 * plane_bytes(regions as usize) as u64
+}
+
+fn plane_bytes(regions: usize) -> usize {
+    (regions.div_ceil(BITS) * SECTOR).next_multiple_of(GRANULE)
+}
+
+impl Bitmap {
+    /// All clear.
+    pub(crate) fn new(array: Uuid, region_sectors: u64, regions: u64) -> Bitmap {
+        let all = vec![Region::default(); regions as usize];
+        let regions = Mutex::new(Regions { all, looks: 0 });
+        Bitmap { array, region_sectors, regions, writing: Mutex::new(()) }
+    }
+
+    /// The regions that a run of a member's addresses touches.
+    pub(crate) fn regions_of(&self, extent: Extent) -> std::ops::RangeInclusive<u32> {
+        let last = extent.end().0.max(extent.start.0 + 1) - 1;
+        (extent.start.0 / self.region_sectors) as u32..=(last / self.region_sectors) as u32
+    }
+
+    /// The addresses of a region; the last may reach behind the members' end.
+    pub(crate) fn extent(&self, region: u32) -> Extent {
+        Extent::new(u64::from(region) * self.region_sectors, self.region_sectors)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Regions> {
+        self.regions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Somebody is about to write there, while members are `missing` or not.
+    /// Returns when the members have the bits for sure: `write` makes them so.
+    pub(crate) fn begin(&self, regions: &BTreeSet<u32>, missing: bool, write: impl FnOnce(Granules)) {
+        let planes = if missing { PLANES } else { 1 };
+        let durable = |state: &Regions| {
+            regions.iter().all(|&region| state.all[region as usize].durable[..planes].iter().all(|&is| is))
+        };
+        let mut state = self.lock();
+        regions.iter().for_each(|&region| state.all[region as usize].writers += 1);
+        if durable(&state) {
+            return;
+        }
+        drop(state);
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
+        let mut granules = BTreeSet::new();
+        for &region in regions {
+            for plane in 0..planes {
+                state.all[region as usize].set[plane] = true;
+                if !state.all[region as usize].durable[plane] {
+                    granules.insert((plane, granule_of(region)));
+                }
+            }
+        }
+        if granules.is_empty() {
+            return;
+        }
+        let encoded = self.encode(&state, granules);
+        drop(state);
+        write(encoded);
+        let mut state = self.lock();
+        for &region in regions {
+            state.all[region as usize].durable[..planes].fill(true);
+        }
+    }
+
+    /// Whoever wrote there has ended, in `epoch`.
+    pub(crate) fn end(&self, regions: &BTreeSet<u32>, epoch: u64) {
+        let mut state = self.lock();
+        let looks = state.looks;
+        for &region in regions {
+            let region = &mut state.all[region as usize];
+            region.writers -= 1;
+            (region.ended, region.looked) = (region.ended.max(epoch), looks);
+        }
+    }
+
+    /// What is dirty counts as missed, too: a member has failed, and what it was
+    /// given last may never have become durable there.
+    pub(crate) fn miss_dirty(&self) {
+        for region in &mut self.lock().all {
+            if region.set[DIRTY] && !region.set[MISSED] {
+                (region.set[MISSED], region.durable[MISSED]) = (true, false);
+            }
+        }
+    }
+
+    /// The regions that were missed.
+    pub(crate) fn missed(&self) -> Vec<u32> {
+        self.of(MISSED)
+    }
+
+    /// The dirty regions.
+    pub(crate) fn dirty(&self) -> Vec<u32> {
+        self.of(DIRTY)
+    }
+
+    fn of(&self, plane: usize) -> Vec<u32> {
+        let state = self.lock();
+        (0..state.all.len() as u32).filter(|&region| state.all[region as usize].set[plane]).collect()
+    }
+
+    /// The first sector, from `sector` on, that lies in a region that was missed.
+    pub(crate) fn next_missed(&self, sector: u64) -> Option<u64> {
+        let state = self.lock();
+        let first = (sector / self.region_sectors) as usize;
+        let region = (first..state.all.len()).find(|&region| state.all[region].set[MISSED])?;
+        Some(sector.max(region as u64 * self.region_sectors))
+    }
+
+    /// All members are there again, and hold what they should.
+    pub(crate) fn forget_missed(&self) {
+        for region in &mut self.lock().all {
+            (region.set[MISSED], region.durable[MISSED]) = (false, false);
+        }
+    }
+
+    /// Nothing is dirty.
+    pub(crate) fn forget_dirty(&self) {
+        for region in &mut self.lock().all {
+            (region.set[DIRTY], region.durable[DIRTY]) = (false, false);
+        }
+    }
+
+    /// One more look. Answers whether some region has been quiet for long, and
+    /// is not known to be durable by epoch `flushed`.
+    pub(crate) fn look(&self, flushed: u64) -> bool {
+        let mut state = self.lock();
+        state.looks += 1;
+        let looks = state.looks;
+        state.all.iter().any(|region| region.is_quiet(looks) && region.ended > flushed)
+    }
+
+    /// Clears what has been quiet for long, and was durable by epoch `flushed`;
+    /// `write` writes it, and need not flush.
+    pub(crate) fn clear_quiet(&self, flushed: u64, write: impl FnOnce(Granules)) {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
+        let looks = state.looks;
+        let mut granules = BTreeSet::new();
+        for (index, region) in state.all.iter_mut().enumerate() {
+            if region.is_quiet(looks) && region.ended <= flushed {
+                (region.set[DIRTY], region.durable[DIRTY]) = (false, false);
+                granules.insert((DIRTY, granule_of(index as u32)));
+            }
+        }
+        if !granules.is_empty() {
+            let encoded = self.encode(&state, granules);
+            drop(state);
+            write(encoded);
+        }
+    }
+
+    /// All of it, to be written by `write`, which answers whether every member
+    /// has it for sure.
+    pub(crate) fn write_all(&self, write: impl FnOnce(&Granules) -> bool) -> bool {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.lock();
+        let count = plane_bytes(state.all.len()) / GRANULE;
+        let all = (0..PLANES).flat_map(|plane| (0..count).map(move |granule| (plane, granule))).collect();
+        let encoded = self.encode(&state, all);
+        let set: Vec<[bool; PLANES]> = state.all.iter().map(|region| region.set).collect();
+        drop(state);
+        let well = write(&encoded);
+        if well {
+            // What was set in between is written by whoever set it.
+            for (region, set) in self.lock().all.iter_mut().zip(set) {
+                (0..PLANES).for_each(|plane| region.durable[plane] |= set[plane] && region.set[plane]);
+            }
+        }
+        well
+    }
+
+    fn encode(&self, state: &Regions, granules: BTreeSet<(usize, usize)>) -> Granules {
+        let plane_bytes = plane_bytes(state.all.len());
+        let encode = |(plane, granule): (usize, usize)| {
+            let mut bytes = Vec::with_capacity(GRANULE);
+            for sector in granule * GRANULE / SECTOR..(granule + 1) * GRANULE / SECTOR {
+                let mut bits = [0; BITS_BYTES];
+                let first = (sector * BITS).min(state.all.len());
+                let behind = (first + BITS).min(state.all.len());
+                for (bit, region) in state.all[first..behind].iter().enumerate() {
+                    bits[bit / 8] |= u8::from(region.set[plane]) << (bit % 8);
+                }
+                bytes.extend(seal(&self.array, plane, sector, &bits));
+            }
+            ((plane * plane_bytes + granule * GRANULE) as u64, bytes)
+        };
+        granules.into_iter().map(encode).collect()
+    }
+
+    /// Takes over what members have. A sector that none has whole counts as set
+    /// throughout.
+    pub(crate) fn load(&self, members: &[Vec<u8>]) {
+        let mut state = self.lock();
+        let plane_bytes = plane_bytes(state.all.len());
+        for plane in 0..PLANES {
+            for sector in 0..state.all.len().div_ceil(BITS) {
+                let at = plane * plane_bytes + sector * SECTOR;
+                let whole = |bytes: &Vec<u8>| unseal(&self.array, plane, sector, bytes.get(at..at + SECTOR)?);
+                let mut bits = [0u8; BITS_BYTES];
+                let mut found = false;
+                for copy in members.iter().filter_map(whole) {
+                    found = true;
+                    bits.iter_mut().zip(copy).for_each(|(bits, copy)| *bits |= copy);
+                }
+                let behind = ((sector + 1) * BITS).min(state.all.len());
+                for (bit, region) in state.all[sector * BITS..behind].iter_mut().enumerate() {
+                    region.set[plane] = !found || bits[bit / 8] >> (bit % 8) & 1 == 1;
+                    region.durable[plane] = false;
+                }
+            }
+        }
+    }
+}
+
+impl Region {
+    fn is_quiet(&self, looks: u64) -> bool {
+        self.set[DIRTY] && self.writers == 0 && looks >= self.looked + QUIET_LOOKS
+    }
+}
+
+fn granule_of(region: u32) -> usize {
+    region as usize / BITS * SECTOR / GRANULE
+}
+
+fn seal(array: &Uuid, plane: usize, index: usize, bits: &[u8; BITS_BYTES]) -> [u8; SECTOR] {
+    let mut sector = [0; SECTOR];
+    sector[..BITS_BYTES].copy_from_slice(bits);
+    sector[BITS_BYTES..][..4].copy_from_slice(&MAGIC);
+    sector[BITS_BYTES + 4..][..4].copy_from_slice(&((plane << 28 | index) as u32).to_le_bytes());
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(array.bytes());
+    hasher.update(&sector[..BITS_BYTES + 8]);
+    sector[BITS_BYTES + 8..][..4].copy_from_slice(&hasher.finalize().to_le_bytes());
+    sector
+}
+
+fn unseal(array: &Uuid, plane: usize, index: usize, sector: &[u8]) -> Option<[u8; BITS_BYTES]> {
+    let mut bits = [0; BITS_BYTES];
+    bits.copy_from_slice(sector.get(..BITS_BYTES)?);
+    (seal(array, plane, index, &bits)[..] == *sector).then_some(bits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ARRAY: Uuid = Uuid::from_bytes([7; 16]);
+
+    /// What a member would hold.
+    fn apply(bytes: &mut [u8], granules: &Granules) {
+        for (at, granule) in granules {
+            bytes[*at as usize..][..granule.len()].copy_from_slice(granule);
+        }
+    }
+
+    fn some(regions: &[u32]) -> BTreeSet<u32> {
+        regions.iter().copied().collect()
+    }
+
+    #[test]
+    fn bits_are_written_before_the_first_writer_goes_on_and_read_back() {
+        let regions = 10_000;
+        let bitmap = Bitmap::new(ARRAY, 2048, regions);
+        let mut member = vec![0; room(regions) as usize];
+        bitmap.write_all(|all| {
+            apply(&mut member, all);
+            true
+        });
+        bitmap.begin(&some(&[3, 4000, 9999]), false, |granules| apply(&mut member, &granules));
+        bitmap.begin(&some(&[3]), false, |_| panic!("it is there already"));
+        bitmap.begin(&some(&[5]), true, |granules| apply(&mut member, &granules));
+        let read = Bitmap::new(ARRAY, 2048, regions);
+        read.load(&[member.clone()]);
+        assert_eq!((read.dirty(), read.missed()), (vec![3, 5, 4000, 9999], vec![5]));
+        // One sector of dirty bits is torn: its regions count, unless another
+        // member has them.
+        let mut torn = member.clone();
+        torn[513] ^= 1;
+        let other = Bitmap::new(ARRAY, 2048, regions);
+        other.load(&[torn.clone(), member]);
+        assert_eq!(other.dirty(), [3, 5, 4000, 9999]);
+        other.load(&[torn]);
+        assert_eq!(other.dirty().len(), 2 + BITS + 1);
+    }
+
+    #[test]
+    fn a_region_is_cleared_when_it_was_quiet_and_is_durable() {
+        let bitmap = Bitmap::new(ARRAY, 8, 16);
+        bitmap.begin(&some(&[2]), false, |_| {});
+        bitmap.begin(&some(&[2]), false, |_| {});
+        bitmap.end(&some(&[2]), 4);
+        for _ in 0..QUIET_LOOKS {
+            assert!(!bitmap.look(3), "somebody writes still");
+        }
+        bitmap.end(&some(&[2]), 5);
+        assert!(!bitmap.look(4), "it was written just now");
+        bitmap.look(4);
+        assert!(bitmap.look(4), "it is quiet, and not durable");
+        bitmap.clear_quiet(4, |_| panic!("it is not durable"));
+        bitmap.clear_quiet(5, |granules| assert_eq!(granules.len(), 1));
+        assert!(bitmap.dirty().is_empty());
+    }
+
+    #[test]
+    fn what_is_dirty_when_a_member_fails_was_missed() {
+        let bitmap = Bitmap::new(ARRAY, 8, 16);
+        bitmap.begin(&some(&[2]), false, |_| {});
+        bitmap.miss_dirty();
+        assert_eq!(bitmap.missed(), [2]);
+        assert_eq!(
+            (bitmap.next_missed(3), bitmap.next_missed(19), bitmap.next_missed(24)),
+            (Some(16), Some(19), None)
+        );
+        bitmap.forget_missed();
+        assert!(bitmap.missed().is_empty());
+    }
+}

@@ -1,0 +1,450 @@
+//! What is about to be changed, written down before it is.
+//!
+//! A row of a parity layout is changed on several members. If power fails in
+//! between and one of them is missing afterwards, what it held in that row is
+//! computed from new and old bytes: also what nobody wrote (the "write hole").
+//! So all that a row's change writes is put into the journals of the members
+//! that hold the row's parity, and made durable, before any of it is written. If
+//! such a member is lost, the row has its data; if another is lost, the journal
+//! is there, and the change is made again.
+//!
+//! A journal is a ring of records, each behind the last:
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 0..4 | `fsjr` |
+//! | 4..8 | CRC-32 of the array's name and all that follows |
+//! | 8..16 | the array's events when it was assembled |
+//! | 16..24 | number in this journal, counted from 1 since then |
+//! | 24..32 | number of the change, the same in all journals that have it |
+//! | 32..40 | where in the ring this stands |
+//! | 40..48 | length of the record |
+//! | 48..52 | number of runs |
+//! | 56.. | the runs: slot (4), sectors (4), first sector of the member (8) |
+//! | from the next 4 KiB | their bytes, in order |
+//!
+//! In front of the ring are two markers, written in turn: up to which record all
+//! is durable on the members, and where the next begins. A marker is only
+//! counted on when a flush has passed since it was written.
+
+use crate::device::{ALIGNMENT_BYTES, Aligned};
+use crate::superblock::Uuid;
+use crate::{ArrayError, Device};
+use fullstroke_units::SECTOR_BYTES;
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+const MAGIC: [u8; 4] = *b"fsjr";
+const MARKER_MAGIC: [u8; 4] = *b"fsjm";
+const MARKER_BYTES: usize = 48;
+const HEADER_BYTES: u64 = 56;
+const RUN_BYTES: u64 = 16;
+/// Two markers, each in a block of its own.
+const MARKERS_BYTES: u64 = 2 * ALIGNMENT_BYTES;
+
+/// A run of sectors that a change writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) slot: u32,
+    pub(crate) sectors: u32,
+    pub(crate) lbn: u64,
+}
+
+/// A change that was written down.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Change {
+    /// Orders changes of one row.
+    pub(crate) id: u64,
+    pub(crate) runs: Vec<Run>,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// The journal of one member.
+#[derive(Debug)]
+pub(crate) struct Log {
+    array: Uuid,
+    /// Where on the member it begins.
+    at: u64,
+    /// The length of the ring.
+    ring: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    epoch: u64,
+    /// Where the next record goes, if it fits.
+    head: u64,
+    last: u64,
+    /// Records whose room is not free, oldest first.
+    live: VecDeque<Live>,
+    /// The number in the latest marker.
+    marked: u64,
+    /// Which of the two markers is the older.
+    older: u64,
+    /// A flush has passed since a marker with this number.
+    durable: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Live {
+    number: u64,
+    start: u64,
+    end: u64,
+    row: u64,
+    applied: bool,
+}
+
+/// A journal has no room: a flush makes some.
+#[derive(Debug)]
+pub(crate) struct Full;
+
+impl Log {
+    /// The journal in these bytes of a member.
+    pub(crate) fn new(array: Uuid, at: u64, bytes: u64) -> Log {
+        Log { array, at, ring: bytes.saturating_sub(MARKERS_BYTES), state: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The room that a change takes.
+    pub(crate) fn room(runs: usize, bytes: u64) -> u64 {
+        header_bytes(runs as u64) + bytes.next_multiple_of(ALIGNMENT_BYTES)
+    }
+
+    /// Whether a change can be written down at all.
+    pub(crate) fn fits(&self, room: u64) -> bool {
+        room <= self.ring
+    }
+
+    /// Writes a change of `row` down, behind all others. It is durable when the
+    /// device was flushed. Answers its number.
+    pub(crate) fn append(
+        &self,
+        device: &dyn Device,
+        row: u64,
+        change: &Change,
+        buffer: &mut Aligned,
+    ) -> Result<io::Result<u64>, Full> {
+        let room = Log::room(change.runs.len(), change.bytes.len() as u64);
+        let mut state = self.lock();
+        let start = state.place(room, self.ring).ok_or(Full)?;
+        let number = state.last + 1;
+        let bytes = buffer.of(room as usize);
+        encode(&self.array, state.epoch, number, start, change, bytes);
+        // The lock is held meanwhile: a record is never durable before the one
+        // in front of it.
+        if let Err(error) = device.write(self.at + MARKERS_BYTES + start, bytes) {
+            return Ok(Err(error));
+        }
+        state.last = number;
+        state.head = start + room;
+        state.live.push_back(Live { number, start, end: start + room, row, applied: false });
+        Ok(Ok(number))
+    }
+
+    /// The change has been made on all members.
+    pub(crate) fn applied(&self, number: u64) {
+        let mut state = self.lock();
+        if let Some(live) = state.live.iter_mut().find(|live| live.number == number) {
+            live.applied = true;
+        }
+    }
+
+    /// The number up to which all changes have been made, and that of the latest
+    /// marker. To be asked before a flush.
+    pub(crate) fn before_flush(&self) -> (u64, u64) {
+        let state = self.lock();
+        let unapplied = state.live.iter().find(|live| !live.applied);
+        (unapplied.map_or(state.last, |live| live.number - 1), state.marked)
+    }
+
+    /// A flush of all members has passed since it was asked
+    /// [`before_flush`](Log::before_flush). Answers the rows of which records
+    /// are given up for good.
+    pub(crate) fn after_flush(&self, device: &dyn Device, before: (u64, u64)) -> io::Result<Vec<u64>> {
+        let mut state = self.lock();
+        state.durable = state.durable.max(before.1);
+        let mut rows = Vec::new();
+        let mut next = None;
+        while let Some(live) = state.live.front().copied().filter(|live| live.number <= state.durable) {
+            rows.push(live.row);
+            state.live.pop_front();
+        }
+        for live in state.live.iter().take_while(|live| live.number <= before.0) {
+            next = Some((live.number, live.end));
+        }
+        if let Some((number, end)) = next.filter(|&(number, _)| number > state.marked) {
+            self.mark(&mut state, device, number, end)?;
+        }
+        Ok(rows)
+    }
+
+    /// The member is gone. Answers the rows of all its records.
+    pub(crate) fn abandon(&self) -> Vec<u64> {
+        self.lock().live.drain(..).map(|live| live.row).collect()
+    }
+
+    /// Begins anew, empty, for an array with so many events. To be flushed
+    /// before the first record.
+    pub(crate) fn start(&self, device: &dyn Device, epoch: u64) -> io::Result<()> {
+        let mut state = self.lock();
+        *state = State { epoch, ..State::default() };
+        let newest = newest_marker(&self.markers(device).unwrap_or_default());
+        state.older = newest.map_or(0, |(index, _)| 1 - index);
+        self.mark(&mut state, device, 0, 0)
+    }
+
+    fn mark(&self, state: &mut State, device: &dyn Device, number: u64, position: u64) -> io::Result<()> {
+        let mut buffer = Aligned::default();
+        let bytes = buffer.of(ALIGNMENT_BYTES as usize);
+        bytes.fill(0);
+        let marker = Marker { epoch: state.epoch, number, position };
+        bytes[..MARKER_BYTES].copy_from_slice(&marker.encode(&self.array));
+        device.write(self.at + state.older * ALIGNMENT_BYTES, bytes)?;
+        state.older = 1 - state.older;
+        state.marked = number;
+        Ok(())
+    }
+
+    fn markers(&self, device: &dyn Device) -> io::Result<[Option<Marker>; 2]> {
+        let mut buffer = Aligned::default();
+        let bytes = buffer.of(MARKERS_BYTES as usize);
+        device.read(self.at, bytes)?;
+        let marker = |at: usize| Marker::decode(&self.array, &bytes[at..at + MARKER_BYTES]);
+        Ok([marker(0), marker(ALIGNMENT_BYTES as usize)])
+    }
+
+    /// The changes that may not have been made, oldest first.
+    ///
+    /// # Errors
+    /// The device's.
+    pub(crate) fn read(&self, device: &dyn Device) -> Result<Vec<Change>, ArrayError> {
+        let failed = |error| ArrayError::device(device.name(), "read the journal of", error);
+        let markers = self.markers(device).map_err(failed)?;
+        let Some((_, marker)) = newest_marker(&markers) else { return Ok(Vec::new()) };
+        let mut buffer = Aligned::default();
+        let ring = buffer.of(self.ring as usize);
+        device.read(self.at + MARKERS_BYTES, ring).map_err(failed)?;
+        let mut changes = Vec::new();
+        let (mut number, mut position) = (marker.number, marker.position);
+        loop {
+            let next = |at: u64| decode(&self.array, marker.epoch, number + 1, at, ring);
+            let Some((change, end)) = next(position).or_else(|| next(0)) else { break };
+            changes.push(change);
+            (number, position) = (number + 1, end);
+        }
+        Ok(changes)
+    }
+}
+
+impl State {
+    /// Where a record of this length goes; `None` if that is not free.
+    fn place(&self, room: u64, ring: u64) -> Option<u64> {
+        let Some(oldest) = self.live.front() else {
+            // Not over what the marker points at: a reader follows from there.
+            return if self.head + room <= ring { Some(self.head) } else { (room <= ring).then_some(0) };
+        };
+        if self.head > oldest.start {
+            let fits = self.head + room <= ring;
+            return if fits { Some(self.head) } else { (room <= oldest.start).then_some(0) };
+        }
+        (self.head + room <= oldest.start).then_some(self.head)
+    }
+}
+
+/// Up to where a journal's changes are durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Marker {
+    epoch: u64,
+    number: u64,
+    position: u64,
+}
+
+impl Marker {
+    fn encode(&self, array: &Uuid) -> [u8; MARKER_BYTES] {
+        let mut bytes = [0; MARKER_BYTES];
+        bytes[..4].copy_from_slice(&MARKER_MAGIC);
+        for (at, number) in [(8, self.epoch), (16, self.number), (24, self.position)] {
+            bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
+        }
+        let sum = check_sum(array, &bytes[8..]);
+        bytes[4..8].copy_from_slice(&sum);
+        bytes
+    }
+
+    fn decode(array: &Uuid, bytes: &[u8]) -> Option<Marker> {
+        let marker =
+            Marker { epoch: u64_at(bytes, 8)?, number: u64_at(bytes, 16)?, position: u64_at(bytes, 24)? };
+        (marker.encode(array)[..] == *bytes).then_some(marker)
+    }
+}
+
+fn newest_marker(markers: &[Option<Marker>; 2]) -> Option<(u64, Marker)> {
+    let marker = |index: usize| Some((index as u64, markers[index]?));
+    let all = marker(0).into_iter().chain(marker(1));
+    all.max_by_key(|(_, marker)| (marker.epoch, marker.number))
+}
+
+fn header_bytes(runs: u64) -> u64 {
+    (HEADER_BYTES + runs * RUN_BYTES).next_multiple_of(ALIGNMENT_BYTES)
+}
+
+fn check_sum(array: &Uuid, bytes: &[u8]) -> [u8; 4] {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(array.bytes());
+    hasher.update(bytes);
+    hasher.finalize().to_le_bytes()
+}
+
+fn encode(array: &Uuid, epoch: u64, number: u64, position: u64, change: &Change, bytes: &mut [u8]) {
+    let header = header_bytes(change.runs.len() as u64) as usize;
+    let length = bytes.len() as u64;
+    bytes[..header].fill(0);
+    bytes[..4].copy_from_slice(&MAGIC);
+    for (at, value) in [(8, epoch), (16, number), (24, change.id), (32, position), (40, length)] {
+        bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+    }
+    bytes[48..52].copy_from_slice(&(change.runs.len() as u32).to_le_bytes());
+    for (run, into) in change.runs.iter().zip(bytes[HEADER_BYTES as usize..].chunks_exact_mut(16)) {
+        into[..4].copy_from_slice(&run.slot.to_le_bytes());
+        into[4..8].copy_from_slice(&run.sectors.to_le_bytes());
+        into[8..].copy_from_slice(&run.lbn.to_le_bytes());
+    }
+    bytes[header..][..change.bytes.len()].copy_from_slice(&change.bytes);
+    bytes[header + change.bytes.len()..].fill(0);
+    let sum = check_sum(array, &bytes[8..]);
+    bytes[4..8].copy_from_slice(&sum);
+}
+
+/// The record with this number at `at` of the ring, and where it ends.
+fn decode(array: &Uuid, epoch: u64, number: u64, at: u64, ring: &[u8]) -> Option<(Change, u64)> {
+    let bytes = ring.get(at as usize..)?;
+    let expected = [(8, epoch), (16, number), (32, at)];
+    let is_expected = expected.iter().all(|&(place, value)| u64_at(bytes, place) == Some(value));
+    if bytes.get(..4)? != MAGIC || !is_expected {
+        return None;
+    }
+    let bytes = bytes.get(..usize::try_from(u64_at(bytes, 40)?).ok()?)?;
+    if bytes.len() < HEADER_BYTES as usize || check_sum(array, &bytes[8..]) != bytes[4..8] {
+        return None;
+    }
+    let count = u64::from(u32::from_le_bytes(bytes[48..52].try_into().ok()?));
+    let payload = bytes.get(header_bytes(count) as usize..)?;
+    let run = |run: &[u8]| {
+        Some(Run {
+            slot: u32::from_le_bytes(run[..4].try_into().ok()?),
+            sectors: u32::from_le_bytes(run[4..8].try_into().ok()?),
+            lbn: u64_at(run, 8)?,
+        })
+    };
+    let runs = bytes[HEADER_BYTES as usize..].chunks_exact(16).take(count as usize).map(run);
+    let runs = runs.collect::<Option<Vec<Run>>>()?;
+    let length: u64 = runs.iter().map(|run| u64::from(run.sectors) * SECTOR_BYTES).sum();
+    let payload = payload.get(..usize::try_from(length).ok()?)?;
+    Some((Change { id: u64_at(bytes, 24)?, runs, bytes: payload.to_vec() }, at + bytes.len() as u64))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::power::{Random, simulated};
+
+    const ARRAY: Uuid = Uuid::from_bytes([3; 16]);
+
+    fn change(id: u64, sectors: u32) -> Change {
+        let runs = vec![Run { slot: 2, sectors, lbn: 17 * id }, Run { slot: 0, sectors: 1, lbn: 1 << 40 }];
+        let bytes = (0..(sectors as usize + 1) * 512).map(|at| (at as u64 * id) as u8).collect();
+        Change { id, runs, bytes }
+    }
+
+    fn log() -> (Log, std::sync::Arc<crate::power::Simulated>) {
+        let (devices, _) = simulated(1, 1 << 20);
+        let log = Log::new(ARRAY, 4096, 64 << 10);
+        log.start(&*devices[0], 5).unwrap();
+        devices[0].flush().unwrap();
+        (log, std::sync::Arc::clone(&devices[0]))
+    }
+
+    fn ids(log: &Log, device: &dyn Device) -> Vec<u64> {
+        log.read(device).unwrap().iter().map(|change| change.id).collect()
+    }
+
+    #[test]
+    fn records_are_read_as_they_were_written_and_given_up_behind_two_flushes() {
+        let (log, device) = log();
+        let mut buffer = Aligned::default();
+        for id in 1..=3 {
+            let number = log.append(&*device, id, &change(id, 3), &mut buffer).unwrap().unwrap();
+            assert_eq!(number, id);
+        }
+        assert_eq!(log.read(&*device).unwrap(), [change(1, 3), change(2, 3), change(3, 3)]);
+        log.applied(1);
+        log.applied(3);
+        for expected in [vec![], vec![1]] {
+            let before = log.before_flush();
+            assert_eq!(before.0, 1, "the second is not made, so that the third is not given up either");
+            device.flush().unwrap();
+            assert_eq!(log.after_flush(&*device, before).unwrap(), expected);
+        }
+        assert_eq!(ids(&log, &*device), [2, 3]);
+    }
+
+    #[test]
+    fn a_ring_that_wraps_has_what_was_not_given_up_after_any_loss_of_power() {
+        for seed in 0..40 {
+            let (log, device) = log();
+            let mut random = Random(seed);
+            let mut buffer = Aligned::default();
+            let (mut durable, mut given_up, mut last) = (0, 0, 0);
+            for id in 1..200u64 {
+                let sectors = 1 + random.below(20) as u32;
+                while let Err(Full) =
+                    log.append(&*device, id, &change(id, sectors), &mut buffer).map(Result::unwrap)
+                {
+                    let before = log.before_flush();
+                    device.flush().unwrap();
+                    given_up = before.0;
+                    log.after_flush(&*device, before).unwrap();
+                    durable = last;
+                }
+                last = id;
+                log.applied(id);
+            }
+            device.lose_power(&mut random, 50);
+            let found = ids(&log, &*device);
+            assert!(found.windows(2).all(|pair| pair[1] == pair[0] + 1));
+            match (found.first(), found.last()) {
+                (Some(&first), Some(&last)) => {
+                    assert!(first <= given_up + 1 && last >= durable, "seed {seed}")
+                }
+                _ => assert!(durable <= given_up, "seed {seed}: {durable} is durable, and not given up"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_an_earlier_assembly_wrote_is_not_taken_for_a_record() {
+        let (log, device) = log();
+        let mut buffer = Aligned::default();
+        for id in 1..=3 {
+            log.append(&*device, id, &change(id, 3), &mut buffer).unwrap().unwrap();
+        }
+        log.start(&*device, 6).unwrap();
+        assert!(ids(&log, &*device).is_empty());
+        log.append(&*device, 9, &change(9, 3), &mut buffer).unwrap().unwrap();
+        assert_eq!(ids(&log, &*device), [9]);
+        let mut byte = [0; 512];
+        device.read(4096 + MARKERS_BYTES + 4096, &mut byte).unwrap();
+        byte[100] ^= 1;
+        device.write(4096 + MARKERS_BYTES + 4096, &byte).unwrap();
+        assert!(ids(&log, &*device).is_empty(), "a record that is not whole is none");
+    }
+}

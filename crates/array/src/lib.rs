@@ -1,0 +1,72 @@
+//! Durable arrays on real devices and files.
+//!
+//! [`create`] makes an array of [`Device`]s, [`assemble`] finds it again and mends
+//! what a loss of power has left, [`Array`] takes requests, and [`serve`] has NBD
+//! clients bring them. The layouts are those of `fullstroke-volume`, and their
+//! plans are carried out on bytes at the devices' speed.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `array.rs` | [`Array`]: reads, writes, flushes; what is in which order |
+//! | `assembly.rs` | arrays are made, assembled, stopped, destroyed |
+//! | `members.rs` | members fail, come back, are replaced and filled; what is written down of that |
+//! | `verify.rs` | redundancy against data, compared and mended |
+//! | `superblock.rs` | what each member says of itself and of its array |
+//! | `bitmap.rs` | regions that are being written, and that failed members have missed |
+//! | `journal.rs` | what is about to be changed |
+//! | `transfer.rs` | many transfers at a time, by io_uring or one by one |
+//! | `locks.rs`, `group.rs` | rows that somebody needs alone; one flush for all who wait |
+//! | `device.rs`, `in_use.rs`, `signatures.rs` | devices and files, who uses them, whose they are |
+//! | `server.rs` | an array over NBD, questions and orders |
+//! | `error.rs` | [`ArrayError`] |
+//! | `power.rs` | the tests: arrays lose power |
+//!
+//! # One write down
+//!
+//! A write is cut into rows that it touches in part and a run of whole rows. Each
+//! is planned, with its rows held; its regions are marked on all members, if they
+//! are not; what the plan reads is read, and parity computed; unless rows are
+//! written whole, all that is about to be written goes to the journals of the
+//! members with the row's parity, and is flushed there; then all members are
+//! written. A member that fails in between is done without: all others have been
+//! written, so that the row is whole. Before the write is answered, the others
+//! have its failure written down.
+//!
+//! # What orders what
+//!
+//! | before this | that is durable |
+//! |---|---|
+//! | a region's first write | its bit, on all members |
+//! | a change of a row in part | its record, on the members with parity |
+//! | a record's room is used again, or its row written without a record | the change, then the marker that says so |
+//! | a bit is cleared | what was written in the region |
+//! | a member counts as filled | what it was filled with |
+//! | the answer to a write that a member missed | the others' superblocks without it |
+mod array;
+mod assembly;
+mod bitmap;
+mod device;
+mod error;
+mod group;
+mod in_use;
+mod journal;
+mod locks;
+mod members;
+mod server;
+mod signatures;
+mod superblock;
+mod transfer;
+mod verify;
+
+#[cfg(test)]
+mod power;
+
+pub use array::{Array, Worker};
+pub use assembly::{Design, Report, assemble, create, destroy, examine};
+pub use device::{ALIGNMENT_BYTES, Access, Device, FileDevice};
+pub use error::ArrayError;
+pub use members::{Happening, SlotStatus, Status};
+pub use server::{Answer, Listen, Question, Serve, Serving, ask, serve};
+pub use signatures::owners;
+pub use superblock::{Copies, JournalPolicy, Roster, Slot, SlotState, Spare, Superblock, Uuid};
+pub use verify::{Comparison, Mismatch};

@@ -1,0 +1,47 @@
+//! Runs of addresses that somebody needs for himself.
+
+use fullstroke_contract::Extent;
+use std::sync::{Condvar, Mutex, PoisonError};
+
+/// Who holds what. Few hold at a time: as many as there are workers.
+#[derive(Debug, Default)]
+pub(crate) struct Locks {
+    held: Mutex<Vec<(Extent, bool)>>,
+    freed: Condvar,
+}
+
+/// Held until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Held<'a> {
+    locks: &'a Locks,
+    extent: Extent,
+    exclusive: bool,
+}
+
+impl Locks {
+    /// Waits until nobody holds any of `extent`, or nobody for himself alone if
+    /// it is not to be `exclusive`.
+    pub(crate) fn hold(&self, extent: Extent, exclusive: bool) -> Held<'_> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        while held.iter().any(|&(other, alone)| (exclusive || alone) && overlap(other, extent)) {
+            held = self.freed.wait(held).unwrap_or_else(PoisonError::into_inner);
+        }
+        held.push((extent, exclusive));
+        Held { locks: self, extent, exclusive }
+    }
+}
+
+fn overlap(a: Extent, b: Extent) -> bool {
+    a.start < b.end() && b.start < a.end()
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let mut held = self.locks.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(index) = held.iter().position(|held| *held == (self.extent, self.exclusive)) {
+            held.swap_remove(index);
+        }
+        drop(held);
+        self.locks.freed.notify_all();
+    }
+}

@@ -1,0 +1,596 @@
+//! Arrays lose power.
+//!
+//! The fault model, on simulated devices with volatile caches: at any write or
+//! flush of any device all of them stop. Of what a device was given since its
+//! last flush, any sector may have landed or not, and of several versions of a
+//! sector any one: so writes land in any order, torn at any sector. Members may
+//! be missing when the array is assembled again.
+//!
+//! What is required: each sector holds what it held at the last flush that was
+//! answered, or something that was written since. Parity and copies follow from
+//! the data once all members are there again. Tests with a piece of the
+//! machinery left out show that each piece is needed.
+
+use crate::array::Sabotage;
+use crate::assembly::assemble_without;
+use crate::{Array, ArrayError, Comparison, Design, Device, JournalPolicy, Worker, assemble, create};
+use fullstroke_units::Lbn;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+
+const SECTOR: usize = 512;
+
+/// splitmix64 (Steele, Lea, Flood, 2014).
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ mixed >> 31
+    }
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+    fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+}
+
+/// The supply of all devices: how many writes and flushes are left.
+pub(crate) struct Power(AtomicI64);
+
+impl Power {
+    fn is_off(&self) -> bool {
+        self.0.load(Ordering::SeqCst) < 0
+    }
+    fn use_some(&self) -> io::Result<()> {
+        if self.0.fetch_sub(1, Ordering::SeqCst) > 0 { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
+    }
+}
+
+/// A device with a volatile cache.
+pub(crate) struct Simulated {
+    name: String,
+    power: Arc<Power>,
+    state: Mutex<Media>,
+    /// Nothing works any more.
+    pub(crate) dead: AtomicBool,
+}
+
+#[derive(Clone, Default)]
+struct Media {
+    durable: Vec<u8>,
+    current: Vec<u8>,
+    /// For each sector that was written since the last flush, what was.
+    cached: BTreeMap<usize, Vec<[u8; SECTOR]>>,
+    /// Sectors that cannot be read until they are written.
+    bad: BTreeSet<usize>,
+}
+
+impl Simulated {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Media> {
+        self.state.lock().unwrap()
+    }
+    fn check(&self) -> io::Result<()> {
+        let dead = self.dead.load(Ordering::SeqCst) || self.power.is_off();
+        if dead { Err(io::ErrorKind::NotConnected.into()) } else { Ok(()) }
+    }
+    pub(crate) fn lose_power(&self, random: &mut Random, percent: u64) {
+        let mut media = self.lock();
+        let cached = std::mem::take(&mut media.cached);
+        for (sector, versions) in cached {
+            if random.chance(percent) {
+                let landed = &versions[random.below(versions.len() as u64) as usize];
+                media.durable[sector * SECTOR..][..SECTOR].copy_from_slice(landed);
+            }
+        }
+        media.current = media.durable.clone();
+    }
+    pub(crate) fn spoil(&self, sector: usize) {
+        self.lock().bad.insert(sector);
+    }
+}
+
+impl Device for Simulated {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+    fn bytes(&self) -> u64 {
+        self.lock().durable.len() as u64
+    }
+    fn is_zero(&self) -> bool {
+        self.lock().current.iter().all(|&byte| byte == 0)
+    }
+    fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+        self.check()?;
+        let media = self.lock();
+        let sectors = at as usize / SECTOR..(at as usize + into.len()) / SECTOR;
+        if media.bad.range(sectors).next().is_some() {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        into.copy_from_slice(&media.current[at as usize..][..into.len()]);
+        Ok(())
+    }
+    fn write(&self, at: u64, from: &[u8]) -> io::Result<()> {
+        assert!(at.is_multiple_of(512) && from.len().is_multiple_of(512));
+        self.check()?;
+        // What is under way when power fails may land in part.
+        let result = self.power.use_some();
+        let mut media = self.lock();
+        for (index, sector) in from.chunks(SECTOR).enumerate() {
+            let number = at as usize / SECTOR + index;
+            media.cached.entry(number).or_default().push(sector.try_into().unwrap());
+            media.bad.remove(&number);
+        }
+        media.current[at as usize..][..from.len()].copy_from_slice(from);
+        result
+    }
+    fn flush(&self) -> io::Result<()> {
+        self.check()?;
+        self.power.use_some()?;
+        let mut media = self.lock();
+        media.cached.clear();
+        media.durable = media.current.clone();
+        Ok(())
+    }
+}
+
+/// What sectors may hold: fingerprints, the last being what was written last.
+struct Model(Vec<Vec<u64>>);
+
+fn fingerprint(sector: &[u8]) -> u64 {
+    let first = u64::from_le_bytes(sector[..8].try_into().unwrap());
+    first ^ u64::from(crc32fast::hash(sector)) << 20
+}
+
+fn fill(bytes: &mut [u8], mut tag: u64) {
+    for sector in bytes.chunks_mut(SECTOR) {
+        tag = tag.wrapping_mul(0x2545_F491_4F6C_DD1D).wrapping_add(1);
+        sector.chunks_mut(8).for_each(|word| word.copy_from_slice(&tag.to_le_bytes()));
+    }
+}
+
+impl Model {
+    fn new(sectors: u64) -> Model {
+        Model(vec![vec![fingerprint(&[0; SECTOR])]; sectors as usize])
+    }
+    fn write(&mut self, first: u64, bytes: &[u8]) {
+        for (index, sector) in bytes.chunks(SECTOR).enumerate() {
+            self.0[first as usize + index].push(fingerprint(sector));
+        }
+    }
+    fn flushed(&mut self) {
+        self.0.iter_mut().for_each(|versions| drop(versions.drain(..versions.len() - 1)));
+    }
+    /// Power was lost: what is there must be one of what may be, but for sectors
+    /// that are `excused`, and counts from now on.
+    fn settle(&mut self, bytes: &[u8], excused: &dyn Fn(usize) -> bool) -> Result<(), String> {
+        for (index, sector) in bytes.chunks(SECTOR).enumerate() {
+            let found = fingerprint(sector);
+            if !self.0[index].contains(&found) && !excused(index) {
+                return Err(format!(
+                    "sector {index} holds neither what was flushed nor anything written since"
+                ));
+            }
+            self.0[index] = vec![found];
+        }
+        Ok(())
+    }
+    fn expect_latest(&self, bytes: &[u8]) -> Result<(), String> {
+        let wrong = bytes
+            .chunks(SECTOR)
+            .enumerate()
+            .find(|(index, sector)| self.0[*index].last() != Some(&fingerprint(sector)));
+        wrong.map_or(Ok(()), |(index, _)| Err(format!("sector {index} is not what was written last")))
+    }
+}
+
+struct Case {
+    layout: &'static str,
+    members: usize,
+    chunk: u64,
+    policy: JournalPolicy,
+}
+
+pub(crate) fn simulated(count: usize, bytes: usize) -> (Vec<Arc<Simulated>>, Arc<Power>) {
+    let power = Arc::new(Power(AtomicI64::new(i64::MAX)));
+    let device = |index: usize| {
+        let media = Media { durable: vec![0; bytes], current: vec![0; bytes], ..Media::default() };
+        let (power, name) = (Arc::clone(&power), format!("device {index}"));
+        Arc::new(Simulated { name, power, state: Mutex::new(media), dead: AtomicBool::new(false) })
+    };
+    ((0..count).map(device).collect(), power)
+}
+
+pub(crate) fn dynamic(devices: &[Arc<Simulated>]) -> Vec<Arc<dyn Device>> {
+    devices.iter().map(|device| Arc::clone(device) as Arc<dyn Device>).collect()
+}
+
+pub(crate) fn design(layout: &str, chunk: u64, policy: JournalPolicy) -> Design {
+    let keys = match layout {
+        "raid1" | "jbod" => serde_json::json!({}),
+        _ => serde_json::json!({ "chunk": chunk }),
+    };
+    Design {
+        name: "test".into(),
+        layout: layout.into(),
+        keys: keys.as_object().unwrap().clone(),
+        journal: policy,
+        spares: 0,
+        force: false,
+        member_bytes: Some(96 << 10),
+        region_bytes: Some(16 << 10),
+    }
+}
+
+/// One life of an array: several losses of power, members missing after some.
+fn live(case: &Case, seed: u64, losses: u64, sabotage: Sabotage) -> Result<Tally, String> {
+    let mut random = Random(seed);
+    let (devices, power) = simulated(case.members, 1300 << 10);
+    let mut design = design(case.layout, case.chunk, case.policy);
+    design.member_bytes = Some((64 + 8 * random.below(5)) << 10);
+    let told = |error: ArrayError| error.to_string();
+    create(&design, &dynamic(&devices)).map_err(told)?;
+    let mut life = Life {
+        case,
+        devices,
+        power,
+        random,
+        model: Model::new(0),
+        loose: BTreeSet::new(),
+        died: None,
+        tally: Tally::default(),
+        sabotage,
+    };
+    let (array, _) = assemble_without(&dynamic(&life.devices), false, sabotage).map_err(told)?;
+    life.model = Model::new(array.capacity().0);
+    let mut array = array;
+    for _ in 0..losses {
+        array = life.until_power_fails(array)?;
+    }
+    Ok(life.tally)
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    losses: u64,
+    missing: u64,
+    died: u64,
+    replayed: u64,
+    compared: u64,
+    writes: u64,
+}
+
+struct Life<'a> {
+    case: &'a Case,
+    devices: Vec<Arc<Simulated>>,
+    power: Arc<Power>,
+    random: Random,
+    model: Model,
+    /// Rows that were written whole since the last flush.
+    loose: BTreeSet<u64>,
+    /// A device that died by itself.
+    died: Option<usize>,
+    tally: Tally,
+    sabotage: Sabotage,
+}
+
+impl Life<'_> {
+    fn until_power_fails(&mut self, array: Array) -> Result<Array, String> {
+        let mut worker = Worker::one_by_one();
+        self.power.0.store(5 + self.random.below(120) as i64, Ordering::SeqCst);
+        while self.step(&array, &mut worker)? {}
+        drop(array);
+        self.tally.losses += 1;
+        let percent = [0, 10, 50, 90, 100][self.random.below(5) as usize];
+        for device in &self.devices {
+            device.lose_power(&mut self.random, percent);
+        }
+        self.power.0.store(i64::MAX, Ordering::SeqCst);
+        self.come_back(&mut worker)
+    }
+
+    /// One thing that somebody does; whether there is power still.
+    fn step(&mut self, array: &Array, worker: &mut Worker) -> Result<bool, String> {
+        let sectors = array.capacity().0;
+        if self.died.is_none() && self.random.chance(2) {
+            let slot = self.random.below(self.devices.len() as u64) as usize;
+            self.devices[slot].dead.store(true, Ordering::SeqCst);
+            self.died = Some(slot);
+            self.tally.died += 1;
+        }
+        let ended = match self.random.below(20) {
+            0..3 => {
+                let flushed = array.flush();
+                if flushed.is_ok() {
+                    self.model.flushed();
+                    self.loose.clear();
+                }
+                flushed
+            }
+            3 => array.tidy(),
+            4 => {
+                let mut bytes = vec![0; sectors as usize * SECTOR];
+                array
+                    .read(worker, 0, &mut bytes)
+                    .map(|()| self.model.expect_latest(&bytes))
+                    .transpose_into()?
+            }
+            _ => self.write(array, worker, sectors),
+        };
+        match ended {
+            Ok(()) => Ok(true),
+            Err(error) if self.power.0.load(Ordering::SeqCst) > 0 => Err(format!("with power: {error}")),
+            Err(_) => Ok(false),
+        }
+    }
+
+    fn write(&mut self, array: &Array, worker: &mut Worker, sectors: u64) -> Result<(), ArrayError> {
+        let row = array.facts.rows.map_or(64, |rows| rows.data.0);
+        let random = &mut self.random;
+        let length = match random.below(4) {
+            0 => 1 + random.below(8),
+            1 => 1 + random.below(row),
+            2 => row,
+            _ => 1 + random.below(3 * row),
+        };
+        let length = length.min(sectors);
+        // Some places are written again and again.
+        let room = sectors - length;
+        let first =
+            if random.chance(40) { random.below(room.min(2 * row) + 1) } else { random.below(room + 1) };
+        let first = if random.chance(30) { (first / row * row).min(room) } else { first };
+        let mut bytes = vec![0; length as usize * SECTOR];
+        fill(&mut bytes, random.next());
+        self.model.write(first, &bytes);
+        self.loose.extend(first.div_ceil(row)..(first + length) / row);
+        self.tally.writes += 1;
+        array.write(worker, first * SECTOR as u64, &bytes)
+    }
+
+    /// The array is assembled again, perhaps without a member at first.
+    fn come_back(&mut self, worker: &mut Worker) -> Result<Array, String> {
+        let told = |error: ArrayError| error.to_string();
+        let died = self.died.take();
+        for device in &self.devices {
+            device.dead.store(false, Ordering::SeqCst);
+        }
+        let back = self.random.chance(50);
+        let absent = match self.random.below(3) {
+            // It is there again, or not; either way it does not have everything.
+            _ if died.is_some() && back => BTreeSet::new(),
+            _ if died.is_some() => died.into_iter().collect(),
+            0 => BTreeSet::new(),
+            1 => BTreeSet::from([self.random.below(self.devices.len() as u64) as usize]),
+            _ if self.case.layout == "raid6" => {
+                let mut one = || self.random.below(self.case.members as u64) as usize;
+                BTreeSet::from([one(), one()])
+            }
+            _ => BTreeSet::from([self.random.below(self.devices.len() as u64) as usize]),
+        };
+        self.tally.missing += u64::from(!absent.is_empty());
+        let mut present: Vec<Arc<dyn Device>> = dynamic(&self.devices);
+        let away: Vec<Arc<dyn Device>> = absent.iter().map(|&slot| Arc::clone(&present[slot])).collect();
+        let mut slot = 0;
+        present.retain(|_| {
+            slot += 1;
+            !absent.contains(&(slot - 1))
+        });
+        let (array, report) = assemble_without(&present, true, self.sabotage).map_err(told)?;
+        self.tally.replayed += report.replayed_changes;
+        self.tally.compared += report.compared_regions;
+        let mut bytes = vec![0; array.capacity().0 as usize * SECTOR];
+        array.read(worker, 0, &mut bytes).map_err(told)?;
+        let row = array.facts.rows.map_or(u64::MAX, |rows| rows.data.0);
+        let lacking = !absent.is_empty() || array.planner().is_impaired();
+        let usual = self.case.policy == JournalPolicy::Partial && lacking;
+        let loose = std::mem::take(&mut self.loose);
+        let excused = |sector: usize| usual && loose.contains(&(sector as u64 / row));
+        self.model.settle(&bytes, &excused)?;
+        // Some work while members are away, then they come back.
+        for _ in 0..self.random.below(6) {
+            let sectors = array.capacity().0;
+            self.write(&array, worker, sectors).map_err(told)?;
+        }
+        let out = self.devices.iter().enumerate().filter(|(slot, _)| array.devices()[*slot].is_none());
+        let out = out
+            .filter(|(slot, _)| !absent.contains(slot))
+            .map(|(_, device)| Arc::clone(device) as Arc<dyn Device>);
+        for device in away.into_iter().chain(out.collect::<Vec<_>>()) {
+            array.add(device, false).map_err(told)?;
+        }
+        while array.tend(worker).map_err(told)? {}
+        let mut found = Comparison::default();
+        let mut next = Some(Lbn(0));
+        while let Some(from) = next {
+            next = array.scrub_step(worker, from, false, &mut found).map_err(told)?;
+        }
+        if found.mismatched_sectors > 0 {
+            return Err(format!("redundancy does not follow from the data: {found:?}"));
+        }
+        array.read(worker, 0, &mut bytes).map_err(told)?;
+        self.model.expect_latest(&bytes)?;
+        array.flush().map_err(told)?;
+        self.model.flushed();
+        self.loose.clear();
+        Ok(array)
+    }
+}
+
+/// An error of the model is the test's; one of the array is looked at.
+trait TransposeInto {
+    fn transpose_into(self) -> Result<Result<(), ArrayError>, String>;
+}
+
+impl TransposeInto for Result<Result<(), String>, ArrayError> {
+    fn transpose_into(self) -> Result<Result<(), ArrayError>, String> {
+        match self {
+            Ok(Ok(())) => Ok(Ok(())),
+            Ok(Err(wrong)) => Err(wrong),
+            Err(error) => Ok(Err(error)),
+        }
+    }
+}
+
+const CASES: &[Case] = &[
+    Case { layout: "raid5", members: 4, chunk: 4096, policy: JournalPolicy::Partial },
+    Case { layout: "raid5", members: 3, chunk: 8192, policy: JournalPolicy::All },
+    Case { layout: "raid6", members: 5, chunk: 4096, policy: JournalPolicy::All },
+    Case { layout: "raid6", members: 4, chunk: 4096, policy: JournalPolicy::Partial },
+    Case { layout: "raid4", members: 4, chunk: 4096, policy: JournalPolicy::Partial },
+    Case { layout: "raid1", members: 2, chunk: 4096, policy: JournalPolicy::Partial },
+    Case { layout: "raid1", members: 3, chunk: 4096, policy: JournalPolicy::Partial },
+    Case { layout: "raid10", members: 4, chunk: 4096, policy: JournalPolicy::Partial },
+];
+
+/// How many lives, of five losses each: FULLSTROKE_LIVES makes it more.
+fn lives() -> u64 {
+    std::env::var("FULLSTROKE_LIVES").ok().and_then(|lives| lives.parse().ok()).unwrap_or(6)
+}
+
+#[test]
+fn what_was_flushed_is_there_after_any_loss_of_power_also_without_a_member() {
+    for case in CASES {
+        let mut all = Tally::default();
+        for seed in 0..lives() {
+            let tally = live(case, seed, 5, Sabotage::Nothing).unwrap_or_else(|error| {
+                panic!("{} of {}, {:?}, seed {seed}: {error}", case.layout, case.members, case.policy)
+            });
+            all.losses += tally.losses;
+            all.missing += tally.missing;
+            all.died += tally.died;
+            all.replayed += tally.replayed;
+            all.compared += tally.compared;
+            all.writes += tally.writes;
+        }
+        eprintln!("{} of {}, {:?}: {all:?}", case.layout, case.members, case.policy);
+    }
+}
+
+#[test]
+fn without_a_piece_of_the_machinery_something_is_lost() {
+    for sabotage in [
+        Sabotage::JournalUnflushed,
+        Sabotage::NoJournal,
+        Sabotage::NoMarks,
+        Sabotage::RetiredEarly,
+        Sabotage::FailureForgotten,
+    ] {
+        let caught =
+            (0..200).find(|&seed| CASES[..4].iter().any(|case| live(case, seed, 5, sabotage).is_err()));
+        eprintln!("{sabotage:?}: caught with seed {caught:?}");
+        assert!(caught.is_some(), "{sabotage:?} was not caught");
+    }
+}
+
+fn content(array: &Array, worker: &mut Worker) -> Vec<u8> {
+    let mut bytes = vec![0; array.capacity().0 as usize * SECTOR];
+    array.read(worker, 0, &mut bytes).unwrap();
+    bytes
+}
+
+fn some_bytes(length: u64, tag: u64) -> Vec<u8> {
+    let mut bytes = vec![0; length as usize];
+    fill(&mut bytes, tag);
+    bytes
+}
+
+fn made(layout: &str, members: usize, spares: usize) -> (Array, Vec<Arc<Simulated>>, Worker) {
+    let (devices, _) = simulated(members + spares, 1300 << 10);
+    let design = Design { spares, ..design(layout, 4096, JournalPolicy::Partial) };
+    create(&design, &dynamic(&devices)).unwrap();
+    let (array, report) = assemble(&dynamic(&devices), false).unwrap();
+    assert!(report.clean && report.newly_failed.is_empty());
+    (array, devices, Worker::one_by_one())
+}
+
+fn kinds(array: &Array) -> Vec<&'static str> {
+    array.take_happenings().into_iter().map(|happening| happening.kind).collect()
+}
+
+#[test]
+fn a_member_that_dies_is_done_without_and_a_spare_takes_its_place() {
+    for (layout, members) in [("raid1", 2), ("raid5", 4), ("raid6", 4), ("raid10", 4)] {
+        let (array, devices, mut worker) = made(layout, members, 1);
+        let bytes = some_bytes(array.capacity().bytes().0, 7);
+        array.write(&mut worker, 0, &bytes).unwrap();
+        devices[1].dead.store(true, Ordering::SeqCst);
+        array.write(&mut worker, 1000, &some_bytes(5000, 8)).unwrap();
+        assert_eq!(content(&array, &mut worker)[..1000], bytes[..1000]);
+        array.flush().unwrap();
+        assert_eq!(array.status().state, "degraded");
+        while array.tend(&mut worker).unwrap() {}
+        assert_eq!(array.status().state, "whole");
+        assert_eq!(kinds(&array), ["failed", "filling", "filled"], "{layout}");
+        let now = content(&array, &mut worker);
+        assert_eq!(now[1000..6000], some_bytes(5000, 8));
+        array.stop().unwrap();
+        // The dead one comes back, and is not taken for a member.
+        devices[1].dead.store(false, Ordering::SeqCst);
+        let (array, report) = assemble(&dynamic(&devices), false).unwrap();
+        assert!(report.clean && report.newly_failed.is_empty());
+        assert_eq!(content(&array, &mut worker), now);
+    }
+}
+
+#[test]
+fn sectors_that_cannot_be_read_are_computed_and_written_again() {
+    for (layout, members) in [("raid1", 2), ("raid5", 3), ("raid6", 4), ("raid10", 4)] {
+        let (array, devices, mut worker) = made(layout, members, 0);
+        let bytes = some_bytes(array.capacity().bytes().0, 3);
+        array.write(&mut worker, 0, &bytes).unwrap();
+        let data = array.facts.data_at as usize / SECTOR;
+        for sector in [0, 9, 40] {
+            devices[0].spoil(data + sector);
+        }
+        assert_eq!(content(&array, &mut worker), bytes, "{layout}");
+        assert_eq!(array.status().state, "whole");
+        assert!(kinds(&array).iter().all(|&kind| kind == "mended"));
+        // Without another there is nothing to compute it from: only what needs
+        // it fails.
+        array.fail(1).unwrap();
+        devices[0].spoil(data);
+        let needs = |array: &Array, worker: &mut Worker| array.read(worker, 0, &mut vec![0; 40 << 10]);
+        if layout != "raid6" && layout != "raid10" {
+            assert!(matches!(needs(&array, &mut worker), Err(ArrayError::Device { .. })), "{layout}");
+            assert_eq!(array.status().state, "degraded");
+        }
+    }
+}
+
+#[test]
+fn a_member_that_comes_back_is_filled_only_where_it_has_missed_something() {
+    let (array, devices, mut worker) = made("raid5", 4, 0);
+    let bytes = some_bytes(array.capacity().bytes().0, 1);
+    array.write(&mut worker, 0, &bytes).unwrap();
+    for _ in 0..5 {
+        array.tidy().unwrap();
+    }
+    array.fail(2).unwrap();
+    let row = array.facts.rows.unwrap().data.bytes().0;
+    array.write(&mut worker, 5 * row, &some_bytes(4096, 2)).unwrap();
+    let wrong = array.add(Arc::clone(&devices[1]) as Arc<dyn Device>, true).unwrap_err().to_string();
+    assert!(wrong.contains("part of the array already"), "{wrong}");
+    // What it holds elsewhere is not touched: it is spoilt to show that.
+    let data = array.facts.data_at as usize;
+    devices[2].lock().current[data..data + 8].fill(0xEE);
+    assert_eq!(
+        array.add(Arc::clone(&devices[2]) as Arc<dyn Device>, false).unwrap(),
+        "filling what it has missed"
+    );
+    while array.tend(&mut worker).unwrap() {}
+    assert_eq!(array.status().state, "whole");
+    assert_eq!(devices[2].lock().current[data..data + 8], [0xEE; 8]);
+    let mut found = Comparison::default();
+    let next = array.scrub_step(&mut worker, Lbn(0), true, &mut found).unwrap();
+    assert_eq!(
+        (next, found.mismatched_sectors, found.first[0].slot),
+        (None, 1, 3),
+        "parity follows from the data"
+    );
+}

@@ -1,0 +1,231 @@
+//! An array over NBD: clients' sockets, the threads that serve them, and
+//! whoever looks after the array meanwhile.
+//!
+//! A thread a client takes its requests in, and threads that all clients share
+//! carry them out and answer: as many as 16 at a time, like nbdkit's. One thread
+//! more fills members and forgets regions; another runs what is to be told of
+//! failures.
+
+mod client;
+mod control;
+mod jobs;
+mod sockets;
+
+pub use control::{Answer, Question, ask};
+pub use sockets::Listen;
+
+use crate::array::Array;
+use crate::{ArrayError, Happening, Worker};
+use client::Client;
+use fullstroke_nbd::{Export, Exports, Features};
+use jobs::Jobs;
+use sockets::Socket;
+use std::io;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{JoinHandle, sleep, spawn};
+use std::time::{Duration, Instant};
+
+/// Requests that are carried out at a time.
+const WORKERS: usize = 16;
+/// How often signals and happenings are looked for.
+const LOOK: Duration = Duration::from_millis(50);
+/// How often regions are looked at, and may be forgotten.
+const TIDY: Duration = Duration::from_secs(1);
+/// For what is under way to end.
+const ENDING: Duration = Duration::from_secs(10);
+
+/// How an array is served.
+#[derive(Clone, Debug)]
+pub struct Serve {
+    /// Where clients come from.
+    pub listen: Vec<Listen>,
+    /// Where questions and orders come from.
+    pub control: PathBuf,
+    /// What a shell runs when a member fails, or the array takes no changes any
+    /// more.
+    pub on_failure: Option<String>,
+}
+
+/// Where clients find it.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Serving {
+    /// URIs of NBD.
+    pub uris: Vec<String>,
+    /// The socket for questions and orders.
+    pub control: PathBuf,
+    /// Whether transfers go at the same time, by io_uring.
+    pub parallel: bool,
+}
+
+/// What all threads know.
+pub(crate) struct Server {
+    pub(crate) array: Array,
+    pub(crate) jobs: Jobs,
+    pub(crate) ends: AtomicBool,
+    clients: Mutex<Vec<Arc<Client>>>,
+    exports: Arc<Exports>,
+}
+
+/// Serves the array until it is told to stop, by `stop` or by an order; then
+/// stops it. `ready` is told when clients may come, `tell` of what happens.
+///
+/// # Errors
+/// Nobody can listen there; or the array could not be stopped in order.
+pub fn serve(
+    array: Array,
+    options: &Serve,
+    stop: &AtomicBool,
+    ready: &mut dyn FnMut(&Serving),
+    tell: &mut dyn FnMut(&Happening),
+) -> Result<(), ArrayError> {
+    let exports = exports(&array)?;
+    let (array, jobs) = (array, Jobs::default());
+    let server = Server { array, jobs, ends: AtomicBool::new(false), clients: Mutex::default(), exports };
+    let server = Arc::new(server);
+    let sockets = options.listen.iter().map(open).collect::<Result<Vec<Socket>, _>>()?;
+    let orders = open(&Listen::Unix(options.control.clone()))?;
+    let uris = sockets.iter().map(Socket::uri).collect();
+    let serving = Serving { uris, control: options.control.clone(), parallel: Worker::new().is_parallel() };
+    let workers: Vec<JoinHandle<()>> = (0..WORKERS).map(|_| on_thread(&server, Server::work)).collect();
+    let keeper = on_thread(&server, Server::keep);
+    for socket in sockets {
+        let server = Arc::clone(&server);
+        spawn(move || server.accept(&socket));
+    }
+    let asked = Arc::clone(&server);
+    spawn(move || control::accept(&asked, &orders));
+    ready(&serving);
+    while !stop.load(Ordering::SeqCst) && !server.ends.load(Ordering::SeqCst) {
+        server.tell_all(options, tell);
+        sleep(LOOK);
+    }
+    server.end();
+    for thread in workers.into_iter().chain([keeper]) {
+        let _ = thread.join();
+    }
+    let stopped = server.array.stop();
+    server.tell_all(options, tell);
+    options.listen.iter().for_each(sockets::remove);
+    let _ = std::fs::remove_file(&options.control);
+    stopped
+}
+
+fn open(listen: &Listen) -> Result<Socket, ArrayError> {
+    let failed = |error: io::Error| ArrayError::device(listen.to_string(), "listen at", error);
+    Socket::open(listen).map_err(failed)
+}
+
+fn exports(array: &Array) -> Result<Arc<Exports>, ArrayError> {
+    let status = array.status();
+    let block = array.block_bytes() as u32;
+    let features = Features::FLUSH
+        | Features::FORCE_UNIT_ACCESS
+        | Features::ROTATIONAL
+        | Features::WRITE_ZEROES
+        | Features::MULTIPLE_CONNECTIONS;
+    let export = Export {
+        description: status.layout,
+        features,
+        block_bytes_min: block,
+        takes_unaligned: true,
+        block_bytes_preferred: block.max(4096),
+        size_bytes: status.capacity_bytes / u64::from(block) * u64::from(block),
+        ..Export::new(status.name, 0)
+    };
+    let exports = Exports::new(vec![export]).map_err(|error| ArrayError::Refused(error.to_string()))?;
+    Ok(Arc::new(exports))
+}
+
+fn on_thread(server: &Arc<Server>, act: fn(&Server)) -> JoinHandle<()> {
+    let server = Arc::clone(server);
+    spawn(move || act(&server))
+}
+
+impl Server {
+    fn accept(self: &Arc<Server>, socket: &Socket) {
+        while let Ok(stream) = socket.accept() {
+            let Ok(client) = Client::new(stream, Arc::clone(&self.exports)) else { continue };
+            let client = Arc::new(client);
+            self.clients().retain(|client| !client.has_left());
+            self.clients().push(Arc::clone(&client));
+            let server = Arc::clone(self);
+            spawn(move || client.receive(&server));
+        }
+    }
+
+    /// Carries requests out until there are none any more, and will be none.
+    fn work(&self) {
+        let mut worker = Worker::new();
+        let mut data = Vec::new();
+        while let Some(job) = self.jobs.next() {
+            job.carry_out(self, &mut worker, &mut data);
+            self.jobs.ended();
+        }
+    }
+
+    /// Fills members and forgets regions. While requests come, members are
+    /// filled half of the time.
+    fn keep(&self) {
+        let mut worker = Worker::new();
+        let mut tidied = Instant::now();
+        while !self.ends.load(Ordering::SeqCst) {
+            let began = Instant::now();
+            let to_do = self.array.is_to_be_tended() && self.array.tend(&mut worker).unwrap_or(false);
+            if !to_do {
+                sleep(LOOK);
+            } else if self.jobs.are_under_way() {
+                sleep(began.elapsed());
+            }
+            if tidied.elapsed() >= TIDY {
+                tidied = Instant::now();
+                // What it meets is told as a happening, and to whoever asks next.
+                let _ = self.array.tidy();
+            }
+        }
+    }
+
+    fn tell_all(&self, options: &Serve, tell: &mut dyn FnMut(&Happening)) {
+        for happening in self.array.take_happenings() {
+            tell(&happening);
+            let serious = matches!(happening.kind, "failed" | "halted");
+            if let Some(command) = options.on_failure.as_ref().filter(|_| serious) {
+                self.run(command, &happening);
+            }
+        }
+    }
+
+    /// Nobody waits for it.
+    fn run(&self, command: &str, happening: &Happening) {
+        let status = self.array.status();
+        let begun = Command::new("sh")
+            .args(["-c", command])
+            .env("FULLSTROKE_ARRAY", status.name)
+            .env("FULLSTROKE_STATE", status.state)
+            .env("FULLSTROKE_EVENT", happening.kind)
+            .env("FULLSTROKE_SLOT", happening.slot.to_string())
+            .env("FULLSTROKE_DEVICE", &happening.device)
+            .env("FULLSTROKE_WHY", &happening.why)
+            .spawn();
+        match begun {
+            Ok(mut child) => {
+                spawn(move || child.wait());
+            }
+            Err(error) => eprintln!("fullstroke: cannot run `{command}`: {error}"),
+        }
+    }
+
+    /// No request is taken in any more; those that are under way end.
+    fn end(&self) {
+        self.ends.store(true, Ordering::SeqCst);
+        self.clients().iter().for_each(|client| client.end_input());
+        self.jobs.close(ENDING);
+        self.clients().iter().for_each(|client| client.leave());
+    }
+
+    fn clients(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Client>>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

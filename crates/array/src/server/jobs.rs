@@ -1,0 +1,128 @@
+//! Requests that wait for a thread.
+
+use super::Server;
+use super::client::Client;
+use crate::{ArrayError, Worker};
+use fullstroke_nbd::{Command, CommandFlags, Connection, ErrorCode, Request};
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// A request and who wants it.
+pub(crate) struct Job {
+    pub(crate) client: Arc<Client>,
+    pub(crate) request: Request,
+    pub(crate) payload: Vec<u8>,
+}
+
+/// What waits, and how many are under way.
+#[derive(Default)]
+pub(crate) struct Jobs {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Job>,
+    under_way: usize,
+    closed: bool,
+}
+
+impl Jobs {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One more; clients bound how many of theirs wait.
+    pub(crate) fn add(&self, job: Job) {
+        self.lock().waiting.push_back(job);
+        self.changed.notify_one();
+    }
+
+    /// The next; none once it is closed and all are taken.
+    pub(crate) fn next(&self) -> Option<Job> {
+        let mut state = self.lock();
+        loop {
+            if let Some(job) = state.waiting.pop_front() {
+                state.under_way += 1;
+                return Some(job);
+            }
+            if state.closed {
+                return None;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    pub(crate) fn ended(&self) {
+        self.lock().under_way -= 1;
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn are_under_way(&self) -> bool {
+        let state = self.lock();
+        state.under_way > 0 || !state.waiting.is_empty()
+    }
+
+    /// None comes any more; waits until all have ended, for so long at most.
+    pub(crate) fn close(&self, patience: Duration) {
+        let mut state = self.lock();
+        state.closed = true;
+        self.changed.notify_all();
+        let busy = |state: &mut State| state.under_way > 0 || !state.waiting.is_empty();
+        let waited = self.changed.wait_timeout_while(state, patience, busy);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl Job {
+    /// Carries it out and answers.
+    pub(crate) fn carry_out(self, server: &Server, worker: &mut Worker, data: &mut Vec<u8>) {
+        let Job { client, request, payload } = self;
+        let array = &server.array;
+        let (at, length) = (request.offset_bytes, request.length_bytes);
+        let done = match request.command {
+            Command::Read => {
+                data.resize(length as usize, 0);
+                array.read(worker, at, data)
+            }
+            Command::Write => array.write(worker, at, &payload),
+            Command::WriteZeroes => array.write_zeroes(worker, at, length.into()),
+            Command::Flush => array.flush(),
+            Command::Trim | Command::Cache | Command::BlockStatus => Ok(()),
+        };
+        let durable = request.flags.contains(CommandFlags::FORCE_UNIT_ACCESS) && request.command.changes();
+        let done = if durable { done.and_then(|()| array.flush()) } else { done };
+        client.answer(server, |connection| answer(connection, &request, done, data, payload));
+    }
+}
+
+fn answer(
+    connection: &mut Connection,
+    request: &Request,
+    done: Result<(), ArrayError>,
+    data: &[u8],
+    payload: Vec<u8>,
+) {
+    match done {
+        Err(error) => connection.reply_error(request, code_of(&error), &error),
+        Ok(()) if request.command == Command::Read => connection.reply_read(request, |into| {
+            into.copy_from_slice(data);
+            Ok(())
+        }),
+        Ok(()) if request.command == Command::BlockStatus => connection.reply_status(request, []),
+        Ok(()) => connection.reply_done(request),
+    }
+    connection.recycle(payload);
+}
+
+fn code_of(error: &ArrayError) -> ErrorCode {
+    match error {
+        ArrayError::OutOfRange { .. } => ErrorCode::Invalid,
+        ArrayError::Device { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
+            ErrorCode::NoSpace
+        }
+        _ => ErrorCode::InputOutput,
+    }
+}

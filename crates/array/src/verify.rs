@@ -1,0 +1,195 @@
+//! Holds parity and copies against the data that they follow from.
+//!
+//! No knowledge of any layout is needed for that: a plan that writes what is
+//! there already says what parity and copies should be, and where.
+
+use crate::ArrayError;
+use crate::array::{Array, Worker};
+use crate::device::Aligned;
+use crate::transfer::{Direction, Transfer};
+use fullstroke_bytes::{Buffers, RequestBytes};
+use fullstroke_contract::{Extent, MemberState, Operation};
+use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
+use fullstroke_volume::{Content, Detail, Plan};
+use serde::Serialize;
+
+/// What is read at once.
+const BATCH_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
+/// How many mismatches are listed; all are counted.
+const LISTED: usize = 16;
+
+/// What a comparison of redundancy with data has found.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
+pub struct Comparison {
+    /// Sectors of the array's addresses that were compared.
+    pub compared_sectors: u64,
+    /// Sectors of parity and copies that did not follow from the data.
+    pub mismatched_sectors: u64,
+    /// The first of them, one for each run.
+    pub first: Vec<Mismatch>,
+}
+
+/// A run of parity or of a copy that does not follow from the data.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Mismatch {
+    /// The place of the member that holds it.
+    pub slot: usize,
+    /// The run's first sector on that member, counted from its data.
+    pub lbn: Lbn,
+}
+
+impl Array {
+    /// Compares on from address `next`, over about a MiB, and mends what it finds
+    /// if `mend`: parity and copies are made to follow from the data. Which of
+    /// them is wrong, nobody knows. Answers where to go on; nothing at the end.
+    ///
+    /// # Errors
+    /// Members are missing, so that there is nothing to compare with; or a
+    /// device's.
+    pub fn scrub_step(
+        &self,
+        worker: &mut Worker,
+        next: Lbn,
+        mend: bool,
+        found: &mut Comparison,
+    ) -> Result<Option<Lbn>, ArrayError> {
+        let _alone = self.alone();
+        self.check_running()?;
+        if self.facts.survived == 0 || self.planner().is_impaired() {
+            let why = if self.facts.survived == 0 { "has no redundancy" } else { "lacks members" };
+            return Err(ArrayError::Refused(format!("the array {why}: there is nothing to compare")));
+        }
+        let left = self.capacity().0.saturating_sub(next.0);
+        let part = self.around(Extent { start: next, sectors: Sectors(left.min(BATCH_SECTORS)) });
+        if left > 0 {
+            self.compare(worker, part, mend, found)?;
+        }
+        Ok((part.end().0 < self.capacity().0 && left > 0).then_some(part.end()))
+    }
+
+    /// Makes redundancy follow from the data in these regions.
+    pub(crate) fn mend_regions(
+        &self,
+        worker: &mut Worker,
+        regions: &[u32],
+    ) -> Result<Comparison, ArrayError> {
+        let mut found = Comparison::default();
+        for &region in regions {
+            for extent in self.addresses_of(region) {
+                let row = self.facts.rows.map_or(1, |rows| rows.data.0);
+                let step = (BATCH_SECTORS / row).max(1) * row;
+                let end = extent.end().0.min(self.capacity().0);
+                for at in (extent.start.0..end).step_by(step as usize) {
+                    self.compare(worker, Extent::new(at, step.min(end - at)), true, &mut found)?;
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The array's addresses that have something in a region of the members, in
+    /// whole rows; each once.
+    fn addresses_of(&self, region: u32) -> Vec<Extent> {
+        let Some(bitmap) = &self.bitmap else { return Vec::new() };
+        let region = bitmap.extent(region);
+        let planner = self.planner();
+        let mut owned = Vec::new();
+        for slot in 0..planner.layout.members() {
+            planner.layout.owners(slot, region, &mut |extent| owned.push(self.around(extent)));
+        }
+        drop(planner);
+        owned.sort_unstable_by_key(|extent| extent.start);
+        let mut merged: Vec<Extent> = Vec::new();
+        for extent in owned {
+            match merged.last_mut() {
+                Some(last) if last.end() >= extent.start => {
+                    last.sectors = last.end().max(extent.end()).since(last.start);
+                }
+                _ => merged.push(extent),
+            }
+        }
+        merged
+    }
+
+    fn compare(
+        &self,
+        worker: &mut Worker,
+        extent: Extent,
+        mend: bool,
+        found: &mut Comparison,
+    ) -> Result<(), ArrayError> {
+        found.compared_sectors += extent.sectors.0;
+        let mut plan = Plan::new(Detail::Bytes);
+        let [mut data, mut scratch, mut present] = [(); 3].map(|()| Aligned::default());
+        let data = data.of(extent.sectors.bytes().0 as usize);
+        self.plan(Operation::Read, extent, &mut plan)?;
+        self.read_alone(worker, &plan, RequestBytes::Into(data), &mut scratch)?;
+        self.plan(Operation::Write, extent, &mut plan)?;
+        self.read_alone(worker, &plan, RequestBytes::From(data), &mut scratch)?;
+        let wanted = scratch.of(plan.scratch().bytes().0 as usize);
+        let mut buffers = Buffers { request: RequestBytes::From(data), scratch: wanted };
+        let devices = self.devices();
+        let states = self.states();
+        for piece in plan.pieces() {
+            let io = &plan.ios()[piece.io as usize];
+            let slot = io.member as usize;
+            // Where there is parity, the data is what was just read from there.
+            let follows = self.facts.rows.is_none() || piece.content != Content::Data;
+            if io.operation != Operation::Write || !follows || states[slot] != MemberState::Alive {
+                continue;
+            }
+            let Some(device) = &devices[slot] else { continue };
+            let at = self.facts.data_at + piece.lbn.0 * SECTOR_BYTES;
+            let present = present.of(piece.sectors.bytes().0 as usize);
+            let read = device.read(at, present);
+            read.map_err(|error| ArrayError::device(device.name(), "read", error))?;
+            let wanted = buffers.at(piece.place, piece.sectors);
+            let Some((first, count)) = differing(present, wanted) else { continue };
+            found.mismatched_sectors += count;
+            if found.first.len() < LISTED {
+                found.first.push(Mismatch { slot, lbn: piece.lbn + Sectors(first) });
+            }
+            if mend {
+                let transfer = Transfer { slot, at, place: piece.place, sectors: piece.sectors };
+                let failed = worker.carrier.carry(Direction::Write, &[transfer], &devices, &mut buffers);
+                for failed in failed {
+                    let why = format!("it could not be written: {}", failed.error);
+                    self.drop_member(slot, &why, failed.error)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read_alone(
+        &self,
+        worker: &mut Worker,
+        plan: &Plan,
+        request: RequestBytes<'_>,
+        scratch: &mut Aligned,
+    ) -> Result<(), ArrayError> {
+        let scratch = scratch.of(plan.scratch().bytes().0 as usize);
+        let mut buffers = Buffers { request, scratch };
+        let devices = self.devices();
+        let reads = self.transfers(plan, Operation::Read);
+        let failed = worker.carrier.carry(Direction::Read, &reads, &devices, &mut buffers);
+        if let Some(failed) = failed.into_iter().next() {
+            let name =
+                devices[failed.transfer.slot].as_ref().map_or_else(String::new, |device| device.name());
+            return Err(ArrayError::device(name, "read", failed.error));
+        }
+        buffers.run_steps(plan);
+        Ok(())
+    }
+}
+
+/// The first sector that differs, and how many do.
+fn differing(present: &[u8], wanted: &[u8]) -> Option<(u64, u64)> {
+    if present == wanted {
+        return None;
+    }
+    let sectors = present.chunks(SECTOR_BYTES as usize).zip(wanted.chunks(SECTOR_BYTES as usize));
+    let differ = sectors.enumerate().filter(|(_, (present, wanted))| present != wanted);
+    let differ: Vec<u64> = differ.map(|(index, _)| index as u64).collect();
+    Some((*differ.first()?, differ.len() as u64))
+}

@@ -1,0 +1,341 @@
+//! `fullstroke array`: durable arrays on real devices and files.
+
+mod show;
+
+use crate::ctl;
+use crate::output::{Failure, Output};
+use clap::{Args, Subcommand, ValueEnum};
+use fullstroke_array::{
+    Access, Copies, Design, Device, FileDevice, JournalPolicy, Listen, Question, Serve, Serving, ask,
+    assemble, create, destroy, examine, owners, serve,
+};
+use fullstroke_units::Bytes;
+use serde::Serialize;
+use show::Shown;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Create(Create),
+    Assemble(Assemble),
+    /// Show how an array that is served is.
+    Status(At),
+    /// Show that, and what its members have written down.
+    Detail(At),
+    /// Stop an array: everything is durable, and its members say so.
+    Stop(At),
+    /// Let a member fail.
+    Fail {
+        #[command(flatten)]
+        at: At,
+        /// Its place, counted from 0.
+        slot: usize,
+    },
+    Add(Add),
+    /// Compare all parity and copies with the data; status 1 if they differ.
+    Scrub {
+        #[command(flatten)]
+        at: At,
+        /// Make them follow from the data.
+        #[arg(long)]
+        repair: bool,
+    },
+    /// Show what devices say of themselves.
+    Examine {
+        /// The devices or files.
+        #[arg(required = true)]
+        devices: Vec<PathBuf>,
+    },
+    /// Take what devices say of an array away; their data belongs to nobody then.
+    Destroy {
+        /// The devices or files.
+        #[arg(required = true)]
+        devices: Vec<PathBuf>,
+        /// Also what is no member: its signatures are made zeros.
+        #[arg(long)]
+        force: bool,
+    },
+}
+
+/// The socket of an array that is served.
+#[derive(Debug, Args)]
+pub(crate) struct At {
+    /// The socket that it takes orders on, or the one of its clients.
+    socket: PathBuf,
+}
+
+/// Make an array of block devices or files. What they hold is lost.
+///
+/// The data of new files are zeros. On devices, redundancy is filled in from
+/// what stands there as soon as the array is assembled.
+#[derive(Debug, Args)]
+pub(crate) struct Create {
+    /// The array's name.
+    name: String,
+
+    /// The devices or files, in order; spares last.
+    #[arg(required = true)]
+    devices: Vec<PathBuf>,
+
+    /// The layout, such as raid5; `volume.layout` of stack files.
+    #[arg(long)]
+    layout: String,
+
+    /// A chunk of a striped layout, such as 256KiB.
+    #[arg(long)]
+    chunk: Option<Bytes>,
+
+    /// Another key of the layout, as in copies=3 or layout=far (may be repeated).
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key)]
+    set: Vec<(String, serde_json::Value)>,
+
+    /// How many of the devices, the last ones, wait for a member to fail.
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    spares: usize,
+
+    /// Which changes are written down before they are made: of rows in part, all,
+    /// or none.
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t = Journal::Partial)]
+    journal: Journal,
+
+    /// Use so much of each member for data; as much as there is unless given.
+    #[arg(long, value_name = "BYTES")]
+    member_size: Option<Bytes>,
+
+    /// How much of a member is compared or filled again for a write within it.
+    #[arg(long, value_name = "BYTES")]
+    region: Option<Bytes>,
+
+    /// Take devices that belong to somebody: what they hold is lost.
+    #[arg(long)]
+    force: bool,
+
+    /// Leave files sparse. A host's disk that is full counts as failed members then.
+    #[arg(long)]
+    sparse: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Journal {
+    /// Rows in part, and all while members are missing.
+    Partial,
+    /// Everything.
+    All,
+    /// Nothing: a loss of power may cost what a missing member held.
+    None,
+}
+
+/// Assemble an array and serve it over NBD, until SIGTERM, Ctrl-C or `array stop`.
+///
+/// Devices come in any order. What a loss of power has left is mended first.
+#[derive(Debug, Args)]
+pub(crate) struct Assemble {
+    /// The devices or files.
+    #[arg(required = true)]
+    devices: Vec<PathBuf>,
+
+    /// Listen on this unix socket.
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+
+    /// Listen on this TCP address; without a host, on loopback.
+    #[arg(long, value_name = "[HOST:]PORT", value_parser = crate::serve::tcp_address)]
+    tcp: Option<SocketAddr>,
+
+    /// Take orders on this unix socket [default: the path of --socket with
+    /// .control behind it].
+    #[arg(long, value_name = "PATH", required_unless_present = "socket")]
+    control: Option<PathBuf>,
+
+    /// Also without members that it had when it was last assembled.
+    #[arg(long)]
+    degraded: bool,
+
+    /// Have a shell run this when a member fails or the array halts; FULLSTROKE_ARRAY,
+    /// _STATE, _EVENT, _SLOT, _DEVICE and _WHY say what happened.
+    #[arg(long, value_name = "COMMAND")]
+    on_failure: Option<String>,
+}
+
+/// Take a device in: a member that has failed comes back and is filled where it
+/// has missed something, any other takes a failed one's place or waits for one.
+#[derive(Debug, Args)]
+pub(crate) struct Add {
+    #[command(flatten)]
+    at: At,
+    /// The device or file.
+    device: PathBuf,
+    /// Take it even if it belongs to somebody: what it holds is lost.
+    #[arg(long)]
+    force: bool,
+}
+
+/// `key=value`; the value is JSON if it can be, else text.
+fn key(text: &str) -> Result<(String, serde_json::Value), String> {
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE, such as copies=3")?;
+    let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+    Ok((key.to_owned(), value))
+}
+
+pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
+    match command {
+        Command::Create(arguments) => arguments.execute(output),
+        Command::Assemble(arguments) => arguments.execute(output),
+        Command::Status(at) => at.show(&Question::Status, output),
+        Command::Detail(at) => at.show(&Question::Detail, output),
+        Command::Stop(at) => at.show(&Question::Stop, output),
+        Command::Fail { at, slot } => at.show(&Question::Fail { slot: *slot }, output),
+        Command::Add(arguments) => arguments.execute(output),
+        Command::Scrub { at, repair } => at.scrub(*repair, output),
+        Command::Examine { devices } => show_devices(devices, output),
+        Command::Destroy { devices, force } => destroy_all(devices, *force, output),
+    }
+}
+
+fn open(paths: &[PathBuf]) -> Result<Vec<FileDevice>, Failure> {
+    paths.iter().map(|path| FileDevice::open(path, Access::Own).map_err(Failure::input)).collect()
+}
+
+fn shared(devices: Vec<FileDevice>) -> Vec<Arc<dyn Device>> {
+    devices.into_iter().map(|device| Arc::new(device) as Arc<dyn Device>).collect()
+}
+
+impl Create {
+    fn execute(&self, output: &Output) -> Result<(), Failure> {
+        let mut keys: serde_json::Map<String, serde_json::Value> = self.set.iter().cloned().collect();
+        if let Some(chunk) = self.chunk {
+            keys.insert("chunk".to_owned(), chunk.0.into());
+        }
+        let devices = open(&self.devices)?;
+        if !self.sparse {
+            devices.iter().try_for_each(|device| device.allocate().map_err(Failure::input))?;
+        }
+        let design = Design {
+            name: self.name.clone(),
+            layout: self.layout.clone(),
+            keys,
+            journal: match self.journal {
+                Journal::Partial => JournalPolicy::Partial,
+                Journal::All => JournalPolicy::All,
+                Journal::None => JournalPolicy::None,
+            },
+            spares: self.spares,
+            force: self.force,
+            member_bytes: self.member_size.map(|bytes| bytes.0),
+            region_bytes: self.region.map(|bytes| bytes.0),
+        };
+        let roster = create(&design, &shared(devices)).map_err(Failure::input)?;
+        output.show(&roster, Shown::created(&roster))
+    }
+}
+
+impl Assemble {
+    fn execute(&self, output: &Output) -> Result<(), Failure> {
+        let mut listen: Vec<Listen> = self.socket.iter().cloned().map(Listen::Unix).collect();
+        listen.extend(self.tcp.map(Listen::Tcp));
+        if listen.is_empty() {
+            return Err(Failure::input("say where to listen: --socket PATH or --tcp PORT"));
+        }
+        let beside = || self.socket.as_deref().map(ctl::beside);
+        let Some(control) = self.control.clone().or_else(beside) else {
+            return Err(Failure::input("say where orders come from: --control PATH"));
+        };
+        let stop = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(Failure::input)?;
+        }
+        let devices = shared(open(&self.devices)?);
+        let (array, report) = assemble(&devices, self.degraded).map_err(Failure::input)?;
+        drop(devices);
+        let options = Serve { listen, control, on_failure: self.on_failure.clone() };
+        let mut shown = Ok(());
+        let status = array.status();
+        let mut ready = |serving: &Serving| {
+            let started = Started { array: &status, report: &report, serving };
+            shown = output.show(&started, Shown::started(&status, &report, serving));
+        };
+        let mut tell = |happening: &fullstroke_array::Happening| {
+            eprintln!(
+                "fullstroke: place {} (`{}`) {}: {}",
+                happening.slot, happening.device, happening.kind, happening.why
+            );
+        };
+        serve(array, &options, &stop, &mut ready, &mut tell).map_err(Failure::input)?;
+        shown
+    }
+}
+
+#[derive(Serialize)]
+struct Started<'a> {
+    array: &'a fullstroke_array::Status,
+    report: &'a fullstroke_array::Report,
+    serving: &'a Serving,
+}
+
+impl At {
+    fn ask(&self, question: &Question) -> Result<serde_json::Value, Failure> {
+        ask(&ctl::control_path(&self.socket), question).map_err(Failure::input)
+    }
+
+    fn show(&self, question: &Question, output: &Output) -> Result<(), Failure> {
+        let answer = self.ask(question)?;
+        output.show(&answer, Shown::answer(&answer))
+    }
+
+    fn scrub(&self, repair: bool, output: &Output) -> Result<(), Failure> {
+        let answer = self.ask(&Question::Scrub { repair })?;
+        output.show(&answer, Shown::answer(&answer))?;
+        if answer["mismatched_sectors"].as_u64() == Some(0) { Ok(()) } else { Err(Failure::Checks) }
+    }
+}
+
+impl Add {
+    fn execute(&self, output: &Output) -> Result<(), Failure> {
+        // The server has a working directory of its own.
+        let device = std::path::absolute(&self.device).map_err(Failure::input)?;
+        self.at.show(&Question::Add { device, force: self.force }, output)
+    }
+}
+
+/// What one device says.
+#[derive(Serialize)]
+struct Examined {
+    device: String,
+    #[serde(flatten)]
+    copies: Option<Copies>,
+    /// Whose else it is.
+    owners: Vec<&'static str>,
+}
+
+fn show_devices(paths: &[PathBuf], output: &Output) -> Result<(), Failure> {
+    let examined = paths.iter().map(|path| {
+        let device = FileDevice::open(path, Access::Look).map_err(Failure::input)?;
+        let copies = examine(&device).map_err(Failure::input)?;
+        let owners = owners(&device).map_err(Failure::input)?;
+        Ok(Examined { device: device.name(), copies, owners })
+    });
+    let examined = examined.collect::<Result<Vec<Examined>, Failure>>()?;
+    let shown = examined.iter().map(|one| Shown::examined(&one.device, one.copies.as_ref(), &one.owners));
+    let shown: Vec<String> = shown.map(|shown| shown.to_string()).collect();
+    output.show(&examined, shown.join("\n"))
+}
+
+fn destroy_all(paths: &[PathBuf], force: bool, output: &Output) -> Result<(), Failure> {
+    let devices = open(paths)?;
+    // None is changed unless all can be.
+    for device in devices.iter().filter(|_| !force) {
+        if examine(device).map_err(Failure::input)?.is_none() {
+            return Err(Failure::Input(format!(
+                "`{}` is no member of an array: found no superblock; nothing was changed",
+                device.name()
+            )));
+        }
+    }
+    devices.iter().try_for_each(|device| destroy(device, force).map_err(Failure::input))?;
+    let names: Vec<String> = devices.iter().map(FileDevice::name).collect();
+    output.show(&names, format!("of no array any more: {}", names.join(", ")))
+}

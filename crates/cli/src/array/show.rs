@@ -1,0 +1,185 @@
+//! What `fullstroke array` prints for people.
+
+use fullstroke_array::{Copies, Report, Roster, Serving, SlotState, Status};
+use fullstroke_units::Bytes;
+use serde_json::Value;
+use std::fmt;
+
+/// Lines.
+pub(super) struct Shown(Vec<String>);
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0.join("\n"))
+    }
+}
+
+fn state_of(state: SlotState) -> String {
+    match state {
+        SlotState::Alive => "alive".into(),
+        SlotState::Failed => "failed".into(),
+        SlotState::Filling { missed_only: true, .. } => "being filled where it has missed something".into(),
+        SlotState::Filling { .. } => "being filled".into(),
+    }
+}
+
+impl Shown {
+    pub(super) fn created(roster: &Roster) -> Shown {
+        let journal = match roster.journal_bytes {
+            0 => "no journal".to_owned(),
+            bytes => format!("a journal of {} on each member", Bytes(bytes)),
+        };
+        let first = format!(
+            "made `{}`: {} of {}, regions of {}, {journal}",
+            roster.name,
+            roster.layout,
+            roster.slots.len(),
+            Bytes(roster.region_sectors * 512),
+        );
+        let slots = roster.slots.iter().enumerate();
+        let slots = slots.map(|(index, slot)| format!("{index}  {}  {}", state_of(slot.state), slot.device));
+        let spares = roster.spares.iter().map(|spare| format!("spare  {}", spare.device));
+        Shown(std::iter::once(first).chain(slots).chain(spares).collect())
+    }
+
+    pub(super) fn started(status: &Status, report: &Report, serving: &Serving) -> Shown {
+        let mut lines = Vec::new();
+        if !report.clean {
+            lines.push(format!(
+                "it was not stopped in order: {} changes made again from the journals, {} regions compared, {} \
+                 sectors mended",
+                report.replayed_changes, report.compared_regions, report.mended.mismatched_sectors
+            ));
+        }
+        if report.regions_at_risk > 0 {
+            lines.push(format!(
+                "{} regions were being written while a member was lost: what it held of rows that were being \
+                 written whole, and were not flushed, may be neither old nor new",
+                report.regions_at_risk
+            ));
+        }
+        if report.torn_superblocks > 0 {
+            lines.push(format!("{} copies of superblocks were not whole", report.torn_superblocks));
+        }
+        lines.extend(report.newly_failed.iter().map(|member| format!("goes on without {member}")));
+        lines.extend(report.left_out.iter().map(|member| format!("left out: {member}")));
+        if !serving.parallel {
+            lines.push("the kernel gives no io_uring: members are used one after the other".into());
+        }
+        let uris = serving.uris.iter();
+        lines.extend(
+            uris.map(|uri| format!("serving {} ({}, {}) at {uri}", status.name, status.layout, status.state)),
+        );
+        lines.push(format!("orders at {}", serving.control.display()));
+        Shown(lines)
+    }
+
+    pub(super) fn answer(answer: &Value) -> Shown {
+        match answer["answer"].as_str() {
+            Some("status") => Shown(status_lines(answer)),
+            Some("detail") => Shown(detail_lines(answer)),
+            Some("scrub") => Shown(scrub_lines(answer)),
+            _ => Shown(vec![answer["what"].as_str().unwrap_or_default().to_owned()]),
+        }
+    }
+
+    pub(super) fn examined(device: &str, copies: Option<&Copies>, owners: &[&str]) -> Shown {
+        let Some(copies) = copies else {
+            let what = if owners.is_empty() { "nothing that is known".to_owned() } else { owners.join(", ") };
+            return Shown(vec![format!("{device}: no member of an array; it holds {what}")]);
+        };
+        let superblock = &copies.superblock;
+        let roster = &superblock.roster;
+        let slot = roster.slots.iter().position(|slot| slot.member == superblock.member);
+        let place = slot.map_or_else(|| "a spare".to_owned(), |slot| format!("place {slot}"));
+        let torn = copies.whole.iter().filter(|&&whole| !whole).count();
+        let mut lines = vec![
+            format!("{device}: {place} of `{}`, {} of {}", roster.name, roster.layout, roster.slots.len()),
+            format!("  array   {}", superblock.array),
+            format!("  member  {}", superblock.member),
+            format!(
+                "  events  {}{}",
+                roster.events,
+                if roster.clean { ", stopped in order" } else { ", in use, or not stopped in order" }
+            ),
+            format!(
+                "  data    from byte {}; journal at {}, bitmap at {}",
+                roster.data_at, roster.journal_at, roster.bitmap_at
+            ),
+        ];
+        if torn > 0 {
+            lines.push(format!("  {torn} of the two copies of its superblock is not whole"));
+        }
+        for (index, slot) in roster.slots.iter().enumerate() {
+            lines.push(format!(
+                "  place {index}: {}, {}, {}",
+                state_of(slot.state),
+                slot.member,
+                slot.device
+            ));
+        }
+        Shown(lines)
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn status_lines(status: &Value) -> Vec<String> {
+    let size = Bytes(status["capacity_bytes"].as_u64().unwrap_or(0));
+    let mut lines = vec![format!(
+        "{}: {}, {size}, {}",
+        text(&status["name"]),
+        text(&status["layout"]),
+        text(&status["state"])
+    )];
+    if let Some(why) = status["halted"].as_str() {
+        lines.push(format!("it takes no changes any more: {why}"));
+    }
+    for (index, slot) in status["slots"].as_array().into_iter().flatten().enumerate() {
+        let filled = slot["filled"].as_f64().unwrap_or(0.0);
+        let state = match slot["state"].as_str() {
+            Some("filling") => format!("filling, {:.1} %", filled * 100.0),
+            _ => text(&slot["state"]),
+        };
+        lines.push(format!("{index}  {state}  {}", text(&slot["device"])));
+    }
+    let spares = status["spares"].as_array().into_iter().flatten();
+    lines.extend(spares.map(|spare| format!("spare  {}", text(spare))));
+    lines
+}
+
+fn detail_lines(detail: &Value) -> Vec<String> {
+    let (status, roster) = (&detail["status"], &detail["roster"]);
+    let mut lines = status_lines(status);
+    let bytes = |value: &Value| Bytes(value.as_u64().unwrap_or(0));
+    lines.push(format!("array    {}", text(&status["array"])));
+    lines.push(format!("events   {}", status["events"]));
+    lines.push(format!(
+        "bitmap   regions of {}, {} dirty",
+        bytes(&status["region_bytes"]),
+        status["dirty_regions"]
+    ));
+    lines.push(format!(
+        "journal  {} on each member, {}",
+        bytes(&roster["journal_bytes"]),
+        text(&roster["journal"])
+    ));
+    lines.push(format!("keys     {}", roster["keys"]));
+    for (index, slot) in roster["slots"].as_array().into_iter().flatten().enumerate() {
+        lines.push(format!("member {index} {}", text(&slot["member"])));
+    }
+    lines
+}
+
+fn scrub_lines(found: &Value) -> Vec<String> {
+    let (compared, wrong) = (&found["compared_sectors"], &found["mismatched_sectors"]);
+    let mut lines = vec![format!(
+        "{compared} sectors compared, {wrong} sectors of parity or copies do not follow from the data"
+    )];
+    for mismatch in found["first"].as_array().into_iter().flatten() {
+        lines.push(format!("place {} from sector {} of its data on", mismatch["slot"], mismatch["lbn"]));
+    }
+    lines
+}

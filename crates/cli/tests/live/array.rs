@@ -1,0 +1,251 @@
+//! Arrays on files, as their users call them: made, served, killed, mended, and
+//! refused.
+
+use crate::common::{fullstroke, refused, success};
+use crate::server::{PATIENCE, text};
+use fullstroke_nbd::CommandFlags;
+use fullstroke_nbd::client::{Client, Options};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::FileExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+/// Files for members, and the socket of the array.
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+/// An array that is served.
+struct Served {
+    child: Child,
+    socket: PathBuf,
+}
+
+impl Place {
+    fn new(members: usize) -> Place {
+        let place = Place { folder: tempfile::tempdir().unwrap() };
+        for member in 0..members {
+            File::create(place.member(member)).unwrap().set_len(4 << 20).unwrap();
+        }
+        place
+    }
+
+    fn member(&self, index: usize) -> String {
+        text(&self.folder.path().join(format!("member{index}")))
+    }
+
+    fn members(&self, indices: &[usize]) -> Vec<String> {
+        indices.iter().map(|&index| self.member(index)).collect()
+    }
+
+    fn create(&self, indices: &[usize], options: &[&str]) -> Vec<String> {
+        let head = ["array", "create", "vol", "--chunk", "16KiB", "--region", "64KiB"].map(str::to_owned);
+        let options = options.iter().map(|&option| option.to_owned());
+        head.into_iter().chain(options).chain(self.members(indices)).collect()
+    }
+
+    /// Assembles and waits until clients may come; or what it says instead.
+    fn assemble(&self, indices: &[usize], options: &[&str]) -> Result<Served, String> {
+        let socket = self.folder.path().join("vol.sock");
+        let mut child = Command::new(env!("CARGO_BIN_EXE_fullstroke"))
+            .args(["array", "assemble", "--socket", &text(&socket)])
+            .args(options)
+            .args(self.members(indices))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let ready = lines.by_ref().map_while(Result::ok).any(|line| line.starts_with("orders at "));
+        if !ready {
+            let output = child.wait_with_output().unwrap();
+            return Err(String::from_utf8(output.stderr).unwrap());
+        }
+        // Nobody is to be held up by a pipe that is full.
+        std::thread::spawn(move || lines.map_while(Result::ok).count());
+        Ok(Served { child, socket })
+    }
+}
+
+impl Served {
+    fn client(&self) -> Client<UnixStream> {
+        Client::connect(UnixStream::connect(&self.socket).unwrap(), &Options::default()).unwrap()
+    }
+
+    fn status(&self) -> Value {
+        let output = fullstroke(&["array", "status", "--json", &text(&self.socket)]);
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    fn until(&self, state: &str) {
+        let began = Instant::now();
+        while self.status()["state"] != state {
+            assert!(began.elapsed() < PATIENCE, "{} is not {state}", self.status());
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+
+    fn stop(mut self) {
+        success(&["array", "stop", &text(&self.socket)]);
+        assert_eq!(self.child.wait().unwrap().code(), Some(0));
+    }
+
+    fn kill(mut self) {
+        kill_process(Pid::from_child(&self.child), Signal::KILL).unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+    }
+}
+
+fn strings(arguments: &[String]) -> Vec<&str> {
+    arguments.iter().map(String::as_str).collect()
+}
+
+fn pattern(length: usize, tag: u8) -> Vec<u8> {
+    (0..length).map(|at| (at / 512 * 7 + at) as u8 ^ tag).collect()
+}
+
+#[test]
+fn an_array_keeps_its_bytes_through_kills_failures_and_other_orders_of_its_members() {
+    let place = Place::new(5);
+    success(&strings(&place.create(&[0, 1, 2, 3, 4], &["--layout", "raid5", "--spares", "1"])));
+    let hook = text(&place.folder.path().join("hook"));
+    let command = format!("echo $FULLSTROKE_EVENT $FULLSTROKE_SLOT $FULLSTROKE_STATE >> {hook}");
+    let served = place.assemble(&[2, 4, 0, 3, 1], &["--on-failure", &command]).unwrap();
+    let mut client = served.client();
+    let size = client.properties().size_bytes as usize;
+    let bytes = pattern(size, 1);
+    client.write(0, &bytes, CommandFlags::empty()).unwrap();
+    client.write(70_001, &pattern(999, 9), CommandFlags::FORCE_UNIT_ACCESS).unwrap();
+    let mut expected = bytes;
+    expected[70_001..71_000].copy_from_slice(&pattern(999, 9));
+    // A server that is killed lost nothing that it answered: the host has it.
+    served.kill();
+    let served = place.assemble(&[0, 1, 2, 3, 4], &[]).unwrap();
+    let mut read = vec![0; size];
+    served.client().read(0, &mut read).unwrap();
+    assert!(read == expected, "after a kill");
+    let socket = text(&served.socket);
+    assert!(success(&["array", "scrub", &socket]).contains(" 0 sectors of parity"));
+    success(&["array", "fail", &socket, "1"]);
+    served.until("whole");
+    assert!(success(&["array", "status", &socket]).contains("1  alive  "));
+    served.client().read(0, &mut read).unwrap();
+    assert!(read == expected, "on the spare");
+    success(&["array", "fail", &socket, "2"]);
+    assert_eq!(served.status()["state"], "degraded");
+    served.client().read(0, &mut read).unwrap();
+    assert!(read == expected, "without a member");
+    assert!(refused(&["array", "fail", &socket, "0"]).contains("would lose data"));
+    served.client().write(0, &pattern(4096, 5), CommandFlags::empty()).unwrap();
+    expected[..4096].copy_from_slice(&pattern(4096, 5));
+    assert!(success(&["array", "add", &socket, &place.member(2)]).contains("what it has missed"));
+    served.until("whole");
+    assert!(success(&["array", "scrub", &socket]).contains(" 0 sectors of parity"));
+    served.stop();
+    let examined = success(&["array", "examine", &place.member(3)]);
+    assert!(examined.contains("place 3 of `vol`") && examined.contains("stopped in order"), "{examined}");
+    let served = place.assemble(&[4, 3, 2, 0], &["--on-failure", &command]).unwrap();
+    served.client().read(0, &mut read).unwrap();
+    assert!(read == expected);
+    success(&["array", "fail", &text(&served.socket), "3"]);
+    let began = Instant::now();
+    while fs::read_to_string(&hook).is_err() && began.elapsed() < PATIENCE {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert_eq!(fs::read_to_string(&hook).unwrap(), "failed 3 degraded\n");
+    served.stop();
+    success(&["array", "destroy", &place.member(0), &place.member(2)]);
+    assert!(refused(&["array", "examine", &place.member(9)]).contains("member9"));
+}
+
+#[test]
+fn what_is_no_array_or_not_all_of_one_is_refused_with_what_was_found() {
+    let place = Place::new(6);
+    let raid1 = |indices: &[usize]| place.create(indices, &["--layout", "raid1"])[..3].to_vec();
+    let create = |indices: &[usize], rest: &[&str]| {
+        let rest: Vec<String> = rest.iter().map(|&one| one.to_owned()).collect();
+        [raid1(indices), rest, place.members(indices)].concat()
+    };
+    // Whose it is.
+    File::options().write(true).open(place.member(0)).unwrap().write_all_at(b"XFSB", 0).unwrap();
+    let error = refused(&strings(&create(&[0, 1], &["--layout", "raid1"])));
+    assert!(error.contains("found XFS") && error.contains("--force"), "{error}");
+    success(&strings(&create(&[0, 1], &["--layout", "raid1", "--force"])));
+    success(&strings(&create(&[2, 3], &["--layout", "raid1"])));
+    let error = refused(&strings(&create(&[2, 3], &["--layout", "raid1"])));
+    assert!(error.contains("a fullstroke array"), "{error}");
+    // What the layout says, and the size.
+    let error = refused(&strings(&create(&[4], &["--layout", "raid1"])));
+    assert!(error.contains("members"), "{error}");
+    let error = refused(&strings(&create(&[4, 5], &["--layout", "raid7"])));
+    assert!(error.contains("there is no layout `raid7`"), "{error}");
+    let error = refused(&strings(&create(&[4, 4], &["--layout", "raid1"])));
+    assert!(error.contains("in use by another process") || error.contains("named twice"), "{error}");
+    File::create(place.member(4)).unwrap().set_len(100 << 10).unwrap();
+    let error = refused(&strings(&create(&[4, 5], &["--layout", "raid1"])));
+    assert!(error.contains("too small: found 102400 bytes; expected at least"), "{error}");
+    // Members of two arrays, of none, and missing ones.
+    let error = place.assemble(&[0, 2], &[]).map(drop).unwrap_err();
+    assert!(error.contains("name members of one array"), "{error}");
+    let error = place.assemble(&[0, 5], &[]).map(drop).unwrap_err();
+    assert!(error.contains("no member of an array: found no superblock"), "{error}");
+    let error = place.assemble(&[1], &[]).map(drop).unwrap_err();
+    assert!(error.contains("the member in place 0") && error.contains("--degraded"), "{error}");
+    fs::copy(place.member(0), place.member(5)).unwrap();
+    let error = place.assemble(&[0, 5], &[]).map(drop).unwrap_err();
+    assert!(error.contains("same member"), "{error}");
+    // Each alone for a while, once both hold everything: two histories.
+    let served = place.assemble(&[0, 1], &[]).unwrap();
+    served.until("whole");
+    served.stop();
+    for (alone, tag) in [(0, 1), (1, 2)] {
+        let served = place.assemble(&[alone], &["--degraded"]).unwrap();
+        served.client().write(0, &pattern(512, tag), CommandFlags::empty()).unwrap();
+        let error = place.assemble(&[alone], &["--degraded"]).map(drop).unwrap_err();
+        assert!(error.contains("in use by another process"), "{error}");
+        served.stop();
+    }
+    let error = place.assemble(&[0, 1], &[]).map(drop).unwrap_err();
+    assert!(error.contains("two histories"), "{error}");
+    // A torn superblock is made good by the other.
+    let file = File::options().read(true).write(true).open(place.member(2)).unwrap();
+    file.write_all_at(&[0xFF; 512], 4096 + 100).unwrap();
+    assert!(success(&["array", "examine", &place.member(2)]).contains("1 of the two copies"));
+    place.assemble(&[3, 2], &[]).unwrap().stop();
+    assert!(!success(&["array", "examine", &place.member(2)]).contains("copies"));
+    assert!(refused(&["array", "destroy", &place.member(4)]).contains("nothing was changed"));
+}
+
+#[test]
+fn a_member_that_vanishes_is_done_without() {
+    let place = Place::new(3);
+    success(&strings(&place.create(&[0, 1, 2], &["--layout", "raid5"])));
+    let served = place.assemble(&[0, 1, 2], &[]).unwrap();
+    let mut client = served.client();
+    let bytes = pattern(256 << 10, 3);
+    client.write(0, &bytes, CommandFlags::empty()).unwrap();
+    // The device ends before its data begins.
+    File::options().write(true).open(place.member(1)).unwrap().set_len(4096).unwrap();
+    let mut read = vec![0; bytes.len()];
+    client.read(0, &mut read).unwrap();
+    assert!(read == bytes);
+    client.flush().unwrap();
+    assert_eq!(served.status()["state"], "degraded");
+    served.stop();
+    let error = place.assemble(&[0, 1, 2], &[]).map(drop).unwrap_err();
+    assert!(Path::new(&place.member(1)).exists() && error.contains("no member of an array"), "{error}");
+    let served = place.assemble(&[0, 2], &[]).unwrap();
+    served.client().read(0, &mut read).unwrap();
+    assert!(read == bytes);
+}
