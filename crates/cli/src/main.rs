@@ -7,6 +7,7 @@
 //! Exit status: 0 on success, 1 if `drive check` finds a description, or `study
 //! check` a claim, that does not hold, 2 for input that cannot be used.
 
+mod advise;
 mod array;
 mod bars;
 mod compare;
@@ -72,6 +73,7 @@ enum Command {
     Run(run::Arguments),
     Compare(compare::Arguments),
     Tune(tune::Arguments),
+    Advise(advise::Arguments),
     Energy(energy::Arguments),
     Predict(predict::Arguments),
     Serve(serve::Arguments),
@@ -130,6 +132,7 @@ fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
         Command::Run(arguments) => run::execute(arguments, output),
         Command::Compare(arguments) => compare::execute(arguments, output),
         Command::Tune(arguments) => tune::execute(arguments, output),
+        Command::Advise(arguments) => advise::execute(arguments, output),
         Command::Energy(arguments) => energy::execute(arguments, output),
         Command::Predict(arguments) => predict::execute(arguments, output),
         Command::Serve(arguments) => serve::execute(arguments, output),

@@ -378,12 +378,6 @@ fn tune_finds_what_is_better_by_far_and_says_how_sure_it_is() {
     for part in ["may be best", "What volume.drives does", tuned["verdict"].as_str().unwrap()] {
         assert!(text.contains(part), "{part}");
     }
-    // A trace is cut into parts; the same parts with any number of threads.
-    let trace = format!("{}/../../samples/pgbench.parquet", env!("CARGO_MANIFEST_DIR"));
-    let arguments = ["tune", &stack, "--trace", &trace, "--beyond", "wrap", "--vary", "volume.drives=1,4"];
-    let few = ["--requests", "1200", "--batches", "6", "--first", "3", "--jobs"];
-    let text = |jobs| success(&[&arguments[..], &few, &[jobs]].concat());
-    assert!(text("1").contains("volume.drives=4 is best") && text("1") == text("2"));
     for (wrong, word) in [
         (&["--vary", "volume.drives=2,0"][..], "volume.drives"),
         (&["--vary", "volume.drives=2,3", "--by", "streams.underruns"], "streams"),
@@ -392,6 +386,67 @@ fn tune_finds_what_is_better_by_far_and_says_how_sure_it_is() {
         let message = refused(&[&["tune", &stack, "--requests", "100"][..], wrong].concat());
         assert!(message.contains(word), "{message}");
     }
+}
+
+#[test]
+fn advice_names_a_layout_that_can_be_and_says_why() {
+    let folder = Folder::new();
+    folder.stack("load", "raid0", 1, &poisson(40.0));
+    let page = folder.name("advice.html");
+    let wishes = folder.put(
+        "wishes.toml",
+        "title = \"A <small> office\"\nstack = \"load.toml\"\n[drives]\nmodel = \"seagate-ironwolf-8tb\"\ncount = 4\n\
+         price = 200\n[wishes]\nfailures = 1\nusable = \"10TB\"\nprice = 900\n[choices]\nlayouts = [\"raid5\", \"raid6\", \"raid0\"]\nchunks = [\"64KiB\"]\n\
+         elevators = [\"mq-deadline\"]\nwrite_caches = [true, false]\n",
+    );
+    let few = ["--requests", "400", "--report", &page];
+    let advice = json(&[&["advise", &wishes][..], &few].concat());
+    let finalists = advice["finalists"].as_array().unwrap();
+    let first = &finalists[0];
+    assert!(first["misses"].as_array().unwrap().is_empty() && first["price"] == 800.0, "{first}");
+    assert!(finalists.iter().all(|one| one["volume"]["failures_survived"].as_u64() >= Some(1)), "{advice}");
+    assert!(finalists.iter().all(|one| one["rebuilding"]["rebuild_hours"].as_f64() > Some(1.0)));
+    // Two may fail: data are lost more rarely.
+    let chance = |name: &str| {
+        let one = finalists.iter().find(|one| one["name"] == name).unwrap();
+        one["loss"]["chance_a_year"].as_f64().unwrap()
+    };
+    assert!(chance("raid6 of 4") < 0.1 * chance("raid5 of 4"));
+    assert_eq!(advice["left_out"][0]["layout"], "raid0");
+    let sentences = advice["recommendation"].to_string();
+    for part in
+        ["Take raid", "Of its time goes", "Next comes", "mean time to data loss", "while one is filled"]
+    {
+        assert!(sentences.contains(part), "{part}: {sentences}");
+    }
+    let text = std::fs::read_to_string(&page).unwrap();
+    assert!(
+        text.contains("A &lt;small&gt; office") && text.contains("What would change this"),
+        "{}",
+        text.len()
+    );
+}
+
+#[test]
+fn wishes_that_cannot_be_are_refused_with_what_could() {
+    let folder = Folder::new();
+    let load = folder.stack("load", "raid0", 1, &poisson(40.0));
+    let drives = ["advise", &load, "--drive", "seagate-cheetah-9lp", "--drives", "3..4"];
+    for (wishes, words) in [
+        (&["--usable", "100TB", "--failures", "1"][..], &["at most 27.3 GB are usable, by raid5 of 4"][..]),
+        (&["--failures", "3"], &["at most 2 failed drives are survived, by raid6 of 4", "--failures"]),
+        (&["--streams", "5"], &["no streams", "kind = \"streams\""]),
+        (&["--watts", "50"], &["[power]"]),
+        (&["--price", "50"], &["--drive-price"]),
+        (&["--price", "50", "--drive-price", "20"], &["nothing of 3 to 4 drives"]),
+        (&["--drives", "0"], &["at least 1"]),
+        (&["--mttf-hours", "0"], &["above 0"]),
+    ] {
+        let message = refused(&[&drives[..if wishes[0] == "--drives" { 4 } else { 6 }], wishes].concat());
+        assert!(words.iter().all(|part| message.contains(part)), "{wishes:?}: {message}");
+    }
+    assert!(refused(&["advise", &load]).contains("--drive"));
+    assert!(refused(&["advise", &load, "--drive", "x24"]).contains("--drives"));
 }
 
 #[test]

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 const DOCUMENTS: &[&str] = &[
     "README.md",
+    "docs/advise.md",
     "docs/arrays.md",
     "docs/constant-rate.md",
     "docs/drives.md",
@@ -56,6 +57,20 @@ const SHORTENED: &[(&str, &str)] = &[
     (
         "fullstroke energy samples/compile.parquet --stack stacks/demo/raid5.toml --drive seagate-ironwolf-8tb",
         "fullstroke energy --help",
+    ),
+    // All layouts of all numbers of drives, each several times.
+    ("fullstroke advise wishes/sre.toml", "fullstroke advise --help"),
+    (
+        "fullstroke advise wishes/nas.toml",
+        "fullstroke advise wishes/nas.toml --drives 4 --failures 2 --requests 320",
+    ),
+    (
+        "fullstroke advise wishes/media-house.toml --report advice.html",
+        "fullstroke advise wishes/media-house.toml --drives 4 --failures 2 --streams 5 --usable 1TB --set workload.duration=5s --report advice.html",
+    ),
+    (
+        "fullstroke advise stacks/demo/raid5.toml --trace samples/compile.parquet --drive mine.toml --drives 4..6 --usable 15TB --p99 100ms --failures 1",
+        "fullstroke advise stacks/demo/raid5.toml --help",
     ),
     // Whole studies: `tests/studies.rs` takes a small one all the way.
     ("fullstroke study run carroll-2008/", "fullstroke study run carroll-2008/low-load --results kept"),
@@ -116,7 +131,7 @@ struct Scratch {
 impl Scratch {
     fn new() -> Scratch {
         let folder = tempfile::tempdir().unwrap();
-        for shared in ["samples", "drives", "docs"] {
+        for shared in ["samples", "drives", "docs", "wishes"] {
             symlink(project().join(shared), folder.path().join(shared)).unwrap();
         }
         for copied in ["stacks", "studies"] {

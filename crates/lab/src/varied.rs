@@ -23,6 +23,11 @@ impl Varied {
         self.0.iter().map(|(key, _)| key.as_str())
     }
 
+    /// The keys with their values, `key=value` each.
+    pub fn assignments(&self) -> Vec<String> {
+        self.0.iter().map(|(key, value)| format!("{key}={value}")).collect()
+    }
+
     /// The value of `key`, if that was varied.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str())

@@ -1,8 +1,10 @@
-//! The numbers of a running server for Prometheus: `GET /metrics`.
+//! The numbers of a running server: for Prometheus `GET /metrics`, for people a page at `/` that follows
+//! it as it runs, by the events of `/events`.
 
 mod exposition;
 #[cfg(test)]
 mod parser;
+mod stream;
 
 use crate::control_queue::{ControlRequest, ControlResponse, ServerHandle};
 use crate::peers::{AcceptLoop, Peer, Service};
@@ -32,7 +34,17 @@ pub struct MetricsServer {
     address: SocketAddr,
 }
 
-struct Metrics(ServerHandle);
+struct Metrics {
+    server: ServerHandle,
+    latest: stream::Latest,
+}
+
+/// The live page, and what it is made of.
+const PAGES: [(&str, &str, &str); 3] = [
+    ("/", "text/html; charset=utf-8", include_str!("metrics/live.html")),
+    ("/live.css", "text/css; charset=utf-8", include_str!("metrics/live.css")),
+    ("/live.js", "text/javascript; charset=utf-8", include_str!("metrics/live.js")),
+];
 
 /// What an HTTP client is told.
 struct Response {
@@ -53,7 +65,7 @@ impl MetricsServer {
             Listener::Tcp(socket) => socket.local_addr()?,
             Listener::Unix { .. } => at,
         };
-        let accept_loop = AcceptLoop::open(listener, "metrics", Metrics(server))?;
+        let accept_loop = AcceptLoop::open(listener, "metrics", Metrics::new(server))?;
         Ok(MetricsServer { _accept_loop: accept_loop, address })
     }
 
@@ -68,6 +80,9 @@ impl Service for Metrics {
         // Whoever hangs up, or says nothing, needs no answer.
         let Ok(head) = read_head(peer) else { return };
         peer.has_request();
+        if head.starts_with(b"GET /events ") {
+            return stream::serve(peer, &self.latest, stream::PATIENCE);
+        }
         let (response, has_body) = self.respond(&head);
         if response.send(peer, has_body).is_ok() {
             peer.awaits_request();
@@ -106,6 +121,10 @@ fn linger(peer: &Peer) {
 }
 
 impl Metrics {
+    fn new(server: ServerHandle) -> Metrics {
+        Metrics { latest: stream::Latest::new(server.clone(), stream::EVERY), server }
+    }
+
     /// The answer to a request, and whether it asks for more than its head.
     fn respond(&self, head: &[u8]) -> (Response, bool) {
         let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
@@ -126,14 +145,14 @@ impl Metrics {
         let path = path.split_once('?').map_or(path, |(path, _)| path);
         let response = match (request.method.unwrap_or_default(), path) {
             ("GET" | "HEAD", "/metrics") => self.page(),
-            ("GET" | "HEAD", _) => Response::text("404 Not Found", "the numbers are at /metrics\n"),
+            ("GET" | "HEAD", path) => live_page(path),
             _ => Response::text("405 Method Not Allowed", "the numbers are read with GET\n"),
         };
         (response, request.method != Some("HEAD"))
     }
 
     fn page(&self) -> Response {
-        match self.0.ask(ControlRequest::Status) {
+        match self.server.ask(ControlRequest::Status) {
             ControlResponse::Status(status) => {
                 Response { status: "200 OK", content_type: CONTENT_TYPE, body: render(&status) }
             }
@@ -163,6 +182,15 @@ impl Response {
         }
         peer.write_by(Instant::now() + TIMEOUT, message.as_bytes())
     }
+}
+
+/// A part of the live page.
+fn live_page(path: &str) -> Response {
+    let known = PAGES.iter().find(|(known, ..)| *known == path);
+    known.map_or_else(
+        || Response::text("404 Not Found", "the numbers are at /metrics, a page at /\n"),
+        |&(_, content_type, body)| Response { status: "200 OK", content_type, body: body.to_owned() },
+    )
 }
 
 /// The page of numbers.

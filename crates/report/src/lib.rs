@@ -10,11 +10,12 @@
 //! | `page.rs` | the page, section by section |
 //! | `chart.rs`, `chart/` | the charts, one file each |
 //! | `svg.rs` | figures, legends, axes, marks |
-//! | `found.rs` | what searches found |
+//! | `advice.rs`, `found.rs` | what `advise` recommends, what searches found |
 //! | `candidate.rs`, `value.rs` | what is read of an answer; tables |
 //! | `markup.rs` | tags and escaped text |
 //! | `style.css`, `script.js`, `patterns.svg` | looks for light, dark and paper; sorting of tables; patterns beside colours |
 
+mod advice;
 mod candidate;
 mod chart;
 mod found;

@@ -1,5 +1,6 @@
 //! The page, section by section.
 
+use crate::advice::{is_advice, recommendation};
 use crate::candidate::{Candidate, IN_A_CHART, LINES, candidates};
 use crate::chart;
 use crate::found::{borne, found, tried};
@@ -66,6 +67,7 @@ pub fn page(answer: &Value, source: &Source) -> String {
 
 fn title(answer: &Value, candidates: &[Candidate<'_>]) -> String {
     match (candidates, text(answer, "by")) {
+        _ if !text(answer, "title").is_empty() => text(answer, "title").to_owned(),
         ([], "") => format!("{}: what it bears", text(answer, "name")),
         ([one], "") => format!("{}: one run", one.label),
         (all, by) => format!("{} candidates by {by}", all.len().max(list(answer, "candidates").len())),
@@ -89,6 +91,9 @@ fn sections(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>]) {
         });
         section(page, "tried", "How it was found", |page| tried(page, &found, ROOM_FOR_CHARTS));
         return;
+    }
+    if is_advice(answer) {
+        section(page, "recommendation", "The recommendation", |page| recommendation(page, answer));
     }
     if at(answer, "candidates").is_array() {
         section(page, "winner", "Who wins, and is it real?", |page| winner(page, answer, shown));

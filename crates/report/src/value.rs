@@ -36,6 +36,8 @@ pub(crate) enum Shown {
     Signed,
     /// A share, in per cent.
     Percent,
+    /// A share that may be very small.
+    Small,
     /// Bytes, in the decimal units of drives.
     Bytes,
     /// A count.
@@ -49,6 +51,7 @@ impl Shown {
             Shown::Signed if value >= 0.0 => format!("+{}", number(value)),
             Shown::Signed => number(value),
             Shown::Percent => format!("{:.1} %", 100.0 * value),
+            Shown::Small => format!("{:.2e} %", 100.0 * value),
             Shown::Bytes if value >= 1e12 => format!("{:.2} TB", value / 1e12),
             Shown::Bytes => format!("{:.1} GB", value / 1e9),
             Shown::Whole => format!("{value:.0}"),
@@ -66,6 +69,11 @@ pub(crate) fn show(markup: &mut Markup, value: &Value, shown: Shown) {
         Value::String(text) => {
             markup.text(text);
         }
+        Value::Array(items) => {
+            // Texts, or what has one that says why.
+            let words = items.iter().filter_map(|item| item.as_str().or_else(|| item["why"].as_str()));
+            markup.text(&words.collect::<Vec<_>>().join("; "));
+        }
         Value::Bool(value) => {
             markup.text(if *value { "yes" } else { "no" });
         }
@@ -74,6 +82,9 @@ pub(crate) fn show(markup: &mut Markup, value: &Value, shown: Shown) {
         }
     }
 }
+
+/// Texts of more letters than this may break.
+const LONG: usize = 24;
 
 /// One column of a table: its heading, where its values stand in a row, and how they are read.
 pub(crate) struct Column<'a> {
@@ -109,9 +120,11 @@ pub(crate) fn table(markup: &mut Markup, caption: &str, columns: &[Column<'_>], 
                     markup.within("tr", &[], |markup| {
                         markup.element("th", &[("scope", "row")], name);
                         for column in &used {
-                            markup.within("td", &[], |markup| {
-                                show(markup, at(row, column.path), column.shown);
-                            });
+                            let value = at(row, column.path);
+                            let long =
+                                value.is_array() || value.as_str().is_some_and(|text| text.len() > LONG);
+                            let class = [("class", if long { "text" } else { "short" })];
+                            markup.within("td", &class, |markup| show(markup, value, column.shown));
                         }
                     });
                 }

@@ -124,7 +124,8 @@ fn clients_are_counted_while_they_are_there() {
 #[test]
 fn other_paths_and_methods_are_told_where_the_numbers_are() {
     let server = Place::new(RAID5, 8).serve(&["--no-delay", "--metrics", "127.0.0.1:0"]);
-    assert!(get(&server, "GET", "/").0.starts_with("HTTP/1.1 404"));
+    assert!(get(&server, "GET", "/other").0.starts_with("HTTP/1.1 404"));
+    assert!(get(&server, "GET", "/").1.contains("live.js"));
     assert!(get(&server, "POST", "/metrics").0.starts_with("HTTP/1.1 405"));
     assert_eq!(get(&server, "HEAD", "/metrics").1, "");
     server.stop_well();

@@ -112,7 +112,7 @@ fn other_requests_are_told_what_is_here() {
     let (metrics, _server) = served();
     let long = [b"GET /metrics HTTP/1.1\r\nX: ".as_slice(), &[b'x'; 9000], b"\r\n\r\n"].concat();
     let cases: [(&[u8], &str, &str); 5] = [
-        (b"GET / HTTP/1.1\r\n\r\n", "404", "/metrics"),
+        (b"GET /metric HTTP/1.1\r\n\r\n", "404", "/metrics"),
         (b"GET /metricsx HTTP/1.1\r\n\r\n", "404", "/metrics"),
         (b"POST /metrics HTTP/1.1\r\nContent-Length: 4\r\n\r\nabcd", "405", "GET"),
         (b"\x16\x03\x01\x02\x00\x01\r\n\r\n", "400", "HTTP"),
@@ -156,4 +156,72 @@ fn silent_callers_keep_nobody_out_and_end_with_the_server() {
             Err(error) => assert_ne!(error.kind(), io::ErrorKind::WouldBlock, "{error}"),
         }
     }
+}
+
+/// What a watcher reads until it has so many events.
+fn events(address: SocketAddr, count: usize) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.write_all(b"GET /events HTTP/1.1\r\nHost: here\r\n\r\n").unwrap();
+    let (mut text, mut some) = (String::new(), [0; 4096]);
+    while text.matches("\n\ndata: ").count() + text.matches("\r\n\r\ndata: ").count() < count {
+        let read = stream.read(&mut some).unwrap();
+        assert!(read > 0, "the stream ended: {text}");
+        text.push_str(&String::from_utf8_lossy(&some[..read]));
+    }
+    text
+}
+
+#[test]
+fn watchers_get_a_status_each_time_and_the_server_is_asked_once_for_all() {
+    let asked = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counted = std::sync::Arc::clone(&asked);
+    let server = Answering::with(move |_| {
+        counted.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        ControlResponse::Status(Box::new(status()))
+    });
+    let metrics = MetricsServer::open((Ipv4Addr::LOCALHOST, 0).into(), server.handle.clone()).unwrap();
+    let began = Instant::now();
+    let watchers: Vec<_> = (0..8)
+        .map(|_| {
+            let address = metrics.address();
+            std::thread::spawn(move || events(address, 4))
+        })
+        .collect();
+    for watcher in watchers {
+        let text = watcher.join().unwrap();
+        assert!(text.contains("text/event-stream"), "{text}");
+        let event = text.split("data: ").nth(2).unwrap().split("\n\n").next().unwrap();
+        assert_eq!(serde_json::from_str::<Status>(event).unwrap(), status());
+    }
+    let most = began.elapsed().as_millis() as usize / stream::EVERY.as_millis() as usize + 2;
+    let asked = asked.load(std::sync::atomic::Ordering::SeqCst);
+    assert!(asked <= most, "asked {asked} times, {most} at most");
+}
+
+#[test]
+fn a_watcher_that_takes_nothing_is_dropped() {
+    let server = Answering::repeating();
+    let (here, there) = std::os::unix::net::UnixStream::pair().unwrap();
+    here.set_nonblocking(true).unwrap();
+    let peer = Peer::new(crate::socket::Stream::Unix(here));
+    let latest = stream::Latest::new(server.handle.clone(), Duration::ZERO);
+    // It never reads: the socket fills, and then its time is up.
+    stream::serve(&peer, &latest, Duration::from_millis(50));
+    drop(there);
+}
+
+#[test]
+fn the_live_page_is_made_of_what_the_server_itself_has() {
+    let server = Answering::repeating();
+    let metrics = Metrics::new(server.handle.clone());
+    let get = |path: &str| metrics.respond(format!("GET {path} HTTP/1.1\r\n\r\n").as_bytes()).0;
+    let page = get("/");
+    assert!(page.content_type.starts_with("text/html") && page.body.contains("default-src 'self'"));
+    let sources = page.body.split("src=\"").skip(1).chain(page.body.split("stylesheet\" href=\"").skip(1));
+    for source in sources.filter_map(|rest| rest.split('"').next()) {
+        assert_eq!(get(source).status, "200 OK", "{source}");
+    }
+    assert!(!get("/live.js").body.contains("innerHTML"), "names are text");
+    assert_eq!(get("/other").status, "404 Not Found");
 }

@@ -1,0 +1,319 @@
+//! Races and runs.
+
+use crate::layouts::{Arrangement, arrangements};
+use crate::words;
+use crate::{Assumptions, Choices, LeftOut, Loss, Miss, Outcome, Redundancy, Wishes, loss};
+use fullstroke_lab::{Condition, LabError, Ran, Ranking, Recipe, TuneSearch, Vary, VolumeReport, run_all};
+use fullstroke_measure::{Metric, Report};
+use fullstroke_stack::{Overrides, Stack, StackError};
+use serde::Serialize;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Parts of the load in the races of chunks, elevators and caches, and those that all see.
+const PARTS: usize = 16;
+const FIRST_PARTS: usize = 4;
+/// How sure it is that the best of them does not drop out.
+const CONFIDENCE: f64 = 0.95;
+/// Runs with a seed each where streams are wished.
+const STREAM_SEEDS: usize = 5;
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The stack file whose workload and hosts are the load.
+    pub stack: PathBuf,
+    /// What is changed in it.
+    pub overrides: Overrides,
+    /// The drive: a name of the library, or a file.
+    pub drive: String,
+    /// How many drives there may be.
+    pub counts: Vec<u32>,
+    /// What one costs.
+    pub drive_price: Option<f64>,
+    /// What is wished.
+    pub wishes: Wishes,
+    /// What is tried.
+    pub choices: Choices,
+    /// What is assumed of failures.
+    pub assumptions: Assumptions,
+    /// Runs at a time.
+    pub jobs: usize,
+    /// Whether what happened when is kept, for pictures.
+    pub timeline: bool,
+}
+
+/// Why there is no advice.
+#[derive(Debug, Error)]
+pub enum AdviseError {
+    /// Nothing can meet the wishes; what could be.
+    #[error("{0}")]
+    Impossible(String),
+    /// The stack cannot be used.
+    #[error(transparent)]
+    Stack(#[from] StackError),
+    /// A run failed.
+    #[error(transparent)]
+    Lab(#[from] LabError),
+}
+
+/// The advice.
+#[derive(Clone, Debug, Serialize)]
+pub struct Advice {
+    /// What to take and why, what comes second, and what would change that: a sentence each.
+    pub recommendation: Vec<String>,
+    /// What would change the answer.
+    pub would_change: Vec<String>,
+    /// What the chance of loss rests on.
+    pub assumptions: Assumptions,
+    /// The same in words.
+    pub assumed: String,
+    /// What was wished.
+    pub wishes: Wishes,
+    /// The best of each layout, the recommended one first.
+    pub finalists: Vec<Finalist>,
+    /// What was left out before anything was run.
+    pub left_out: Vec<LeftOut>,
+    /// Runs on parts of the load, and on all of it.
+    pub runs: usize,
+    /// The finalists, healthy, by what was wished of their speed.
+    #[serde(flatten)]
+    pub ranking: Ranking,
+}
+
+/// The best of one layout.
+#[derive(Clone, Debug, Serialize)]
+pub struct Finalist {
+    /// From 1.
+    pub place: usize,
+    /// `raid6 of 6`.
+    pub name: String,
+    /// What chunk, elevator and caches were found best, `key=value` each.
+    pub settings: Vec<String>,
+    /// What its volume amounts to.
+    pub volume: VolumeReport,
+    /// The price of its drives.
+    pub price: Option<f64>,
+    /// With all drives.
+    pub healthy: Outcome,
+    /// With one gone; `None` without redundancy.
+    pub degraded: Option<Outcome>,
+    /// While one is filled; `None` without redundancy.
+    pub rebuilding: Option<Outcome>,
+    /// The wishes that it does not meet.
+    pub misses: Vec<Miss>,
+    /// Those that it meets healthy, but not with a drive gone or while one is filled.
+    pub misses_without_a_drive: Vec<Miss>,
+    /// What decides the chance of loss.
+    pub redundancy: Redundancy,
+    /// The chance of loss.
+    pub loss: Loss,
+}
+
+/// A layout with what was found best for it.
+struct Chosen {
+    arrangement: Arrangement,
+    settings: Vec<String>,
+    recipe: Recipe,
+}
+
+/// The advice. `progress` is told what is done.
+///
+/// # Errors
+/// Wishes that nothing can meet, a stack that cannot be used, or a run that fails.
+pub fn advise(request: &Request, progress: &dyn Fn(&str)) -> Result<Advice, AdviseError> {
+    check(request)?;
+    let (arrangements, left_out) = arrangements(request)?;
+    let by = request.metric();
+    let (mut chosen, mut runs) = (Vec::new(), 0);
+    for (index, arrangement) in arrangements.iter().enumerate() {
+        progress(&format!(
+            "{} ({} of {}): chunks, elevators, caches",
+            arrangement.name(),
+            index + 1,
+            arrangements.len()
+        ));
+        let (found, made) = request.choose(arrangement, by)?;
+        runs += made;
+        chosen.push(found);
+    }
+    progress("the best of each on all of the load: healthy, degraded, rebuilding");
+    let (mut finalists, healthy) = request.finals(&chosen, &mut runs)?;
+    let seeds = request.seeds();
+    let ranking = Ranking::of_seeds(&healthy, seeds, by);
+    order(&mut finalists, &ranking);
+    let assumed = words::assumed(&request.assumptions);
+    let recommendation = words::recommendation(&finalists, &ranking, &request.wishes, &request.drive);
+    let would_change = words::would_change(&finalists, &left_out);
+    let (wishes, assumptions) = (request.wishes, request.assumptions);
+    Ok(Advice {
+        recommendation,
+        would_change,
+        assumptions,
+        assumed,
+        wishes,
+        finalists,
+        left_out,
+        runs,
+        ranking,
+    })
+}
+
+/// Wishes that the load or the drive know nothing of.
+fn check(request: &Request) -> Result<(), AdviseError> {
+    let overrides = Overrides { drive: None, ..request.overrides.clone() };
+    let stack = Stack::load(&request.stack, &overrides)?;
+    if request.wishes.streams.is_some() && stack.streams().is_none() {
+        let why = "--streams: the load has no streams; give a stack whose [workload] has kind = \"streams\"";
+        return Err(AdviseError::Impossible(why.to_owned()));
+    }
+    if request.wishes.watts.is_some() {
+        let model = fullstroke_stack::drives::load(&request.drive)?;
+        if model.config().power.is_none() {
+            let why = format!("--watts: the file of {} does not say what it draws ([power])", request.drive);
+            return Err(AdviseError::Impossible(why));
+        }
+    }
+    if request.wishes.price.is_some() && request.drive_price.is_none() {
+        let why = "--price: what does a drive cost? Say --drive-price, or price under [drives]";
+        return Err(AdviseError::Impossible(why.to_owned()));
+    }
+    Ok(())
+}
+
+impl Request {
+    /// What is compared: what was wished of the speed.
+    fn metric(&self) -> Metric {
+        let name = match self.wishes {
+            Wishes { p99: Some(_), .. } | Wishes { streams: Some(_), .. } => "response_ms.p99",
+            Wishes { mb_per_s: Some(_), .. } => "mb_per_s",
+            _ => return Metric::RESPONSE_MEAN,
+        };
+        Metric::parse(name).unwrap_or(Metric::RESPONSE_MEAN)
+    }
+
+    fn seeds(&self) -> usize {
+        if self.wishes.streams.is_some() { STREAM_SEEDS } else { 1 }
+    }
+
+    /// The best chunk, elevator and caches of an arrangement, and how many runs that took.
+    fn choose(&self, arrangement: &Arrangement, by: Metric) -> Result<(Chosen, usize), AdviseError> {
+        let caches: Vec<String> = self.choices.write_caches.iter().map(bool::to_string).collect();
+        let keys = [
+            ("volume.chunk", &self.choices.chunks),
+            ("host.elevator", &self.choices.elevators),
+            ("volume.write_cache", &caches),
+        ];
+        let mut varied = Vec::new();
+        for (key, values) in keys.iter().filter(|(_, values)| !values.is_empty()) {
+            varied.push(format!("{key}={}", values.join(",")).parse::<Vary>()?);
+        }
+        let search = TuneSearch {
+            by,
+            sample: usize::MAX,
+            batches: PARTS,
+            first: FIRST_PARTS,
+            confidence: CONFIDENCE,
+            jobs: self.jobs,
+        };
+        let tuned = search.run(&arrangement.recipe, &varied, &|_, _| {})?;
+        let best = tuned.candidates.first().map(|best| best.varied.assignments()).unwrap_or_default();
+        let mut recipe = arrangement.recipe.clone();
+        recipe.overrides.set.extend(best.iter().cloned());
+        Ok((Chosen { arrangement: arrangement.clone(), settings: best, recipe }, tuned.runs))
+    }
+
+    /// Runs each in all conditions; and the healthy runs, seed by seed.
+    fn finals(&self, chosen: &[Chosen], runs: &mut usize) -> Result<(Vec<Finalist>, Vec<Ran>), AdviseError> {
+        let seeds = self.seeds();
+        let (mut recipes, mut owners) = (Vec::new(), Vec::new());
+        for (index, one) in chosen.iter().enumerate() {
+            let conditions = [Condition::Degraded, Condition::Rebuilding];
+            let others = conditions.map(|condition| one.recipe.in_condition(condition));
+            let [degraded, rebuilding] = others;
+            let forms = [Some(one.recipe.clone()), degraded?, rebuilding?];
+            for (form, recipe) in forms.into_iter().enumerate() {
+                if let Some(recipe) = recipe {
+                    recipes.extend(recipe.with_seeds(seeds)?);
+                    owners.push((index, form));
+                }
+            }
+        }
+        let mut candidates = recipes.iter().map(Recipe::candidate).collect::<Result<Vec<_>, _>>()?;
+        candidates.iter_mut().for_each(|candidate| candidate.timeline = self.timeline);
+        let ran = run_all(&candidates, self.jobs, &|_| {})?;
+        *runs += ran.len();
+        let of = |index: usize, form: usize| {
+            let place = owners.iter().position(|owner| *owner == (index, form))?;
+            Some(&ran[place * seeds..(place + 1) * seeds])
+        };
+        let mut healthy = Vec::new();
+        let mut finalists = Vec::new();
+        for (index, one) in chosen.iter().enumerate() {
+            let whole = of(index, 0).unwrap_or_default();
+            whole[0].check_measured()?;
+            healthy.extend_from_slice(whole);
+            let condition = |form| of(index, form).map(Outcome::new);
+            finalists.push(self.finalist(one, whole, condition(1), condition(2)));
+        }
+        Ok((finalists, healthy))
+    }
+
+    fn finalist(
+        &self,
+        chosen: &Chosen,
+        whole: &[Ran],
+        degraded: Option<Outcome>,
+        rebuilding: Option<Outcome>,
+    ) -> Finalist {
+        let healthy = Outcome::new(whole);
+        let arrangement = &chosen.arrangement;
+        let hours = rebuilding.and_then(|outcome| outcome.rebuild_hours);
+        let redundancy = arrangement.redundancy();
+        let misses = healthy.misses(&self.wishes);
+        let mut without: Vec<Miss> = Vec::new();
+        for (outcome, when) in [(&degraded, "with a drive gone"), (&rebuilding, "while one is filled")] {
+            let own = outcome.iter().flat_map(|outcome| outcome.misses(&self.wishes));
+            let own = own.filter(|miss| misses.iter().all(|other| other.wish != miss.wish));
+            without.extend(own.map(|miss| Miss { why: format!("{when} {}", miss.why), ..miss }));
+        }
+        Finalist {
+            place: 0,
+            name: arrangement.name(),
+            settings: chosen.settings.clone(),
+            volume: whole[0].volume.clone(),
+            price: self.drive_price.map(|each| each * f64::from(arrangement.drives)),
+            healthy,
+            degraded,
+            rebuilding,
+            misses,
+            misses_without_a_drive: without,
+            redundancy,
+            loss: loss(redundancy, self.assumptions, hours.unwrap_or(0.0)),
+        }
+    }
+}
+
+/// Those that meet most wishes first, healthy and then with a drive gone; then those with the fewest drives; then
+/// by their rank.
+fn order(finalists: &mut [Finalist], ranking: &Ranking) {
+    let rank = |finalist: &Finalist| {
+        ranking
+            .candidates
+            .iter()
+            .find(|ranked| ranked.name == finalist.name)
+            .map_or(usize::MAX, |ranked| ranked.rank)
+    };
+    finalists.sort_by_key(|one| {
+        (one.misses.len(), !one.misses_without_a_drive.is_empty(), one.volume.drives, rank(one))
+    });
+    for (index, finalist) in finalists.iter_mut().enumerate() {
+        finalist.place = index + 1;
+    }
+}
+
+/// The healthy run of a finalist.
+pub(crate) fn report_of<'a>(ranking: &'a Ranking, finalist: &Finalist) -> Option<&'a Report> {
+    let ranked = ranking.candidates.iter().find(|ranked| ranked.name == finalist.name);
+    ranked.map(|ranked| &ranked.report)
+}

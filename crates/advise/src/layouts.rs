@@ -1,0 +1,256 @@
+//! The layouts of so many drives, and which of them cannot be.
+
+use crate::{AdviseError, Redundancy, Request, Wishes};
+use fullstroke_lab::{Recipe, Varied, capacity};
+use fullstroke_stack::{Stack, VolumeSummary};
+use serde::{Deserialize, Serialize};
+use std::str::FromStr;
+
+/// How many drives there may be: a number, or a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Text")]
+pub struct Counts {
+    least: u32,
+    most: u32,
+}
+
+/// The most drives that are tried.
+const DRIVES_MAX: u32 = 64;
+
+/// A number or a text, as people write a count.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Text {
+    Number(u32),
+    Text(String),
+}
+
+impl TryFrom<Text> for Counts {
+    type Error = String;
+
+    fn try_from(text: Text) -> Result<Counts, String> {
+        match text {
+            Text::Number(count) => count.to_string().parse(),
+            Text::Text(text) => text.parse(),
+        }
+    }
+}
+
+impl FromStr for Counts {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Counts, String> {
+        let wrong = || {
+            format!(
+                "found `{text}`; expected a number of drives, at least 1 and at most {DRIVES_MAX}, or a range such as 4..8"
+            )
+        };
+        let (least, most) = text.split_once("..").unwrap_or((text, text));
+        let number = |text: &str| text.trim().parse::<u32>().map_err(|_| wrong());
+        let (least, most) = (number(least)?, number(most)?);
+        if least == 0 || least > most || most > DRIVES_MAX {
+            return Err(wrong());
+        }
+        Ok(Counts { least, most })
+    }
+}
+
+impl Counts {
+    /// Every number of them.
+    pub fn each(self) -> Vec<u32> {
+        (self.least..=self.most).collect()
+    }
+}
+
+/// What is tried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Choices {
+    /// Layouts.
+    pub layouts: Vec<String>,
+    /// Sizes of chunks.
+    pub chunks: Vec<String>,
+    /// Elevators of the host.
+    pub elevators: Vec<String>,
+    /// Whether the drives' write caches are on.
+    pub write_caches: Vec<bool>,
+}
+
+impl Default for Choices {
+    fn default() -> Choices {
+        let all = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        Choices {
+            layouts: all(&["raid10", "raid5", "raid6", "raid0"]),
+            chunks: all(&["64KiB", "256KiB", "1MiB"]),
+            elevators: all(&["mq-deadline", "bfq"]),
+            write_caches: vec![true, false],
+        }
+    }
+}
+
+/// A layout of so many drives.
+#[derive(Clone, Debug)]
+pub(crate) struct Arrangement {
+    pub(crate) layout: String,
+    pub(crate) drives: u32,
+    pub(crate) summary: VolumeSummary,
+    /// With the load, and the volume in place of the stack's.
+    pub(crate) recipe: Recipe,
+}
+
+/// A layout that was left out before anything was run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LeftOut {
+    /// The layout.
+    pub layout: String,
+    /// Its drives.
+    pub drives: u32,
+    /// What it cannot do.
+    pub why: String,
+}
+
+impl Arrangement {
+    pub(crate) fn name(&self) -> String {
+        format!("{} of {}", self.layout, self.drives)
+    }
+
+    /// What decides whether its data are lost.
+    pub(crate) fn redundancy(&self) -> Redundancy {
+        let survived = self.summary.failures_survived;
+        let partners = match self.layout.as_str() {
+            // The other half of a pair; of an odd number, both neighbours.
+            "raid10" => 1 + self.drives % 2,
+            _ => self.drives.saturating_sub(survived),
+        };
+        Redundancy {
+            drives: self.drives,
+            survived,
+            partners,
+            drive_bytes: self.summary.raw.0 / u64::from(self.drives),
+        }
+    }
+}
+
+/// What can be, and what cannot and why.
+///
+/// # Errors
+/// A stack that cannot be used with any volume, or wishes that nothing can meet: what is possible instead.
+pub(crate) fn arrangements(request: &Request) -> Result<(Vec<Arrangement>, Vec<LeftOut>), AdviseError> {
+    let (mut able, mut left_out) = (Vec::new(), Vec::new());
+    let mut seen: Vec<(Arrangement, &'static str)> = Vec::new();
+    let mut refused = None;
+    for &drives in &request.counts {
+        for layout in &request.choices.layouts {
+            let leave = |why: String| LeftOut { layout: layout.clone(), drives, why };
+            match arrangement(request, layout, drives) {
+                Ok(arrangement) => match missing(request, &arrangement) {
+                    None => able.push(arrangement),
+                    Some((wish, why)) => {
+                        left_out.push(leave(why));
+                        seen.push((arrangement, wish));
+                    }
+                },
+                Err(error) => {
+                    left_out.push(leave(error.to_string()));
+                    refused = Some(error);
+                }
+            }
+        }
+    }
+    match (able.is_empty(), seen.is_empty(), refused) {
+        (true, true, Some(error)) => Err(error),
+        (true, ..) => Err(AdviseError::Impossible(possible(request, &seen))),
+        _ => Ok((able, left_out)),
+    }
+}
+
+fn arrangement(request: &Request, layout: &str, drives: u32) -> Result<Arrangement, AdviseError> {
+    let mut overrides = request.overrides.clone();
+    // Behind what the user sets, so that no key of the stack's own volume is left.
+    overrides.drive = None;
+    overrides.set.push(format!(
+        "volume={{layout={}, chunk={}, drive={}, drives={drives}}}",
+        quoted(layout),
+        quoted(request.choices.chunks.first().map_or("64KiB", String::as_str)),
+        quoted(&request.drive)
+    ));
+    if let Some(streams) = request.wishes.streams {
+        overrides.set.push(format!("workload.streams={streams}"));
+    }
+    let recipe = Recipe {
+        name: format!("{layout} of {drives}"),
+        varied: Varied::default(),
+        file: request.stack.clone(),
+        overrides,
+    };
+    let stack = Stack::load(&recipe.file, &recipe.overrides)?;
+    Ok(Arrangement { layout: layout.to_owned(), drives, summary: stack.summary()?, recipe })
+}
+
+/// A text of TOML.
+fn quoted(text: &str) -> String {
+    let escaped: String = text
+        .chars()
+        .flat_map(|letter| match letter {
+            '"' | '\\' => vec!['\\', letter],
+            letter => vec![letter],
+        })
+        .collect();
+    format!("\"{escaped}\"")
+}
+
+/// The first wish that an arrangement cannot meet, whatever the load, and why.
+fn missing(request: &Request, arrangement: &Arrangement) -> Option<(&'static str, String)> {
+    let Wishes { usable, failures, price, .. } = request.wishes;
+    let VolumeSummary { usable: has, failures_survived, .. } = arrangement.summary;
+    let cost = request.drive_price.map(|each| each * f64::from(arrangement.drives));
+    if let Some(failures) = failures.filter(|wished| *wished > failures_survived) {
+        return Some((
+            "failures",
+            format!("it survives {failures_survived} failed drives, {failures} wished"),
+        ));
+    }
+    if let Some(usable) = usable.filter(|wished| *wished > has) {
+        return Some(("usable", format!("{} are usable, {} wished", capacity(has.0), capacity(usable.0))));
+    }
+    match (price, cost) {
+        (Some(wished), Some(cost)) if cost > wished => {
+            Some(("price", format!("its drives cost {cost}, {wished} wished")))
+        }
+        _ => None,
+    }
+}
+
+/// Why nothing can meet the wishes, and what could be.
+fn possible(request: &Request, seen: &[(Arrangement, &'static str)]) -> String {
+    let counts = match request.counts.as_slice() {
+        [one] => one.to_string(),
+        [first, .., last] => format!("{first} to {last}"),
+        [] => "no".to_owned(),
+    };
+    let safe = seen.iter().filter(|(one, _)| {
+        request.wishes.failures.is_none_or(|failures| one.summary.failures_survived >= failures)
+    });
+    let head = format!("nothing of {counts} drives ({}) meets these wishes", request.drive);
+    let largest = safe.clone().max_by_key(|(one, _)| one.summary.usable.0);
+    let Some((largest, _)) = largest else {
+        let safest = seen.iter().max_by_key(|(one, _)| (one.summary.failures_survived, one.summary.usable.0));
+        return match safest {
+            Some((one, _)) => format!(
+                "{head}: at most {} failed drives are survived, by {} ({} usable); lower --failures, or give more drives",
+                one.summary.failures_survived,
+                one.name(),
+                capacity(one.summary.usable.0)
+            ),
+            None => format!("{head}: no layout was tried"),
+        };
+    };
+    let price = request.drive_price.map(|each| each * f64::from(largest.drives));
+    let cost = price.map_or_else(String::new, |price| format!(", for {price}"));
+    format!(
+        "{head}: with as many failures survived as wished, at most {} are usable, by {}{cost}; lower --usable or --failures, raise \
+         --price, or give more or larger drives",
+        capacity(largest.summary.usable.0),
+        largest.name()
+    )
+}

@@ -1,0 +1,86 @@
+//! What a run came to beside the wishes.
+
+use crate::Wishes;
+use fullstroke_lab::Ran;
+use fullstroke_measure::number;
+use serde::Serialize;
+
+/// What an array did in one condition.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Outcome {
+    /// Mean response time.
+    pub mean_ms: f64,
+    /// 99th percentile.
+    pub p99_ms: f64,
+    /// Read and written, in 10^6 bytes a second.
+    pub mb_per_s: f64,
+    /// Of all drives, where their file says it.
+    pub mean_w: Option<f64>,
+    /// The share of the load that is carried.
+    pub carried_share: f64,
+    /// Whether every request was served.
+    pub complete: bool,
+    /// Of all runs, where the load is one of streams.
+    pub underruns: Option<u64>,
+    /// Until a new member is filled, beside the load.
+    pub rebuild_hours: Option<f64>,
+}
+
+/// A wish that is not met.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Miss {
+    /// Its key.
+    pub wish: &'static str,
+    /// What there is, in words.
+    pub why: String,
+}
+
+impl Outcome {
+    /// Of one candidate: its first run, and the underruns of all.
+    pub(crate) fn new(ran: &[Ran]) -> Outcome {
+        let report = &ran[0].measured.report;
+        let underruns = |ran: &Ran| ran.measured.report.streams.as_ref().map(|streams| streams.underruns);
+        Outcome {
+            mean_ms: report.response_ms.mean,
+            p99_ms: report.response_ms.p99,
+            mb_per_s: report.mb_per_s,
+            mean_w: report.energy.as_ref().map(|energy| energy.mean_w),
+            carried_share: report.overload.as_ref().map_or(1.0, |overload| overload.carried_share),
+            complete: ran.iter().all(|ran| ran.measured.report.completed == ran.measured.report.requests),
+            underruns: ran.iter().map(underruns).sum(),
+            rebuild_hours: report.rebuild.as_ref().map(|rebuild| rebuild.hours),
+        }
+    }
+
+    /// The wishes about work that it does not meet.
+    pub(crate) fn misses(&self, wishes: &Wishes) -> Vec<Miss> {
+        let mut misses = Vec::new();
+        let mut miss = |wish, why: String| misses.push(Miss { wish, why });
+        if !self.complete {
+            miss("load", "some requests touch data that are lost".to_owned());
+        }
+        if self.carried_share < 1.0 {
+            miss("load", format!("it carries {} of the load", number(self.carried_share)));
+        }
+        if let Some(wished) = wishes.p99.map(|p99| p99.as_millis_f64()).filter(|wished| self.p99_ms > *wished)
+        {
+            miss(
+                "p99",
+                format!("the 99th percentile is {} ms, {} wished", number(self.p99_ms), number(wished)),
+            );
+        }
+        if let (Some(streams), Some(underruns)) = (wishes.streams, self.underruns.filter(|count| *count > 0))
+        {
+            miss("streams", format!("{underruns} underruns with {streams} streams"));
+        }
+        if let Some(wished) = wishes.mb_per_s.filter(|wished| self.mb_per_s < *wished) {
+            miss("mb_per_s", format!("{} MB/s, {} wished", number(self.mb_per_s), number(wished)));
+        }
+        if let (Some(wished), Some(watts)) = (wishes.watts, self.mean_w)
+            && watts > wished
+        {
+            miss("watts", format!("its drives draw {} W, {} wished", number(watts), number(wished)));
+        }
+        misses
+    }
+}

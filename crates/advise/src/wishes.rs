@@ -1,0 +1,120 @@
+//! What is wished, as a file.
+
+use crate::{Assumptions, Choices, Counts};
+use fullstroke_units::{Bytes, Duration};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// What an array has to do. What is not said is not wished.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wishes {
+    /// What can be stored, at least.
+    pub usable: Option<Bytes>,
+    /// The 99th percentile of response times, at most.
+    pub p99: Option<Duration>,
+    /// Media streams that play without an underrun.
+    pub streams: Option<u32>,
+    /// Read and written, in 10^6 bytes a second, at least.
+    pub mb_per_s: Option<f64>,
+    /// Drives that may fail, whichever they are.
+    pub failures: Option<u32>,
+    /// Mean power of all drives, at most.
+    pub watts: Option<f64>,
+    /// The price of all drives, at most.
+    pub price: Option<f64>,
+}
+
+/// The drives of a wish file.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Drives {
+    /// A name of the library, or a drive file, relative to the wish file.
+    pub model: Option<String>,
+    /// How many: a number, or a range such as "4..8".
+    pub count: Option<Counts>,
+    /// What one costs, in any currency.
+    pub price: Option<f64>,
+}
+
+/// A wish file.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WishFile {
+    /// For people.
+    #[serde(default)]
+    pub title: String,
+    /// The stack file whose workload and hosts are the load, relative to this file. Its volume is left out.
+    pub stack: PathBuf,
+    /// What there is to build of.
+    #[serde(default)]
+    pub drives: Drives,
+    /// What is wished.
+    #[serde(default)]
+    pub wishes: Wishes,
+    /// What is tried.
+    #[serde(default)]
+    pub choices: Choices,
+    /// What is assumed of failures.
+    #[serde(default)]
+    pub assumptions: Assumptions,
+}
+
+impl WishFile {
+    /// Reads a wish file; `None` if `path` is another one, as a stack file, which has no key `stack`.
+    ///
+    /// # Errors
+    /// What is wrong with it, with its line.
+    pub fn read(path: &Path) -> Result<Option<WishFile>, String> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| format!("{}: cannot be read: {error}", path.display()))?;
+        let wrong = |error: toml::de::Error| format!("{}: {}", path.display(), error.to_string().trim_end());
+        let table: toml::Table = toml::from_str(&text).map_err(wrong)?;
+        if !["stack", "wishes", "drives"].iter().any(|key| table.contains_key(*key)) {
+            return Ok(None);
+        }
+        let mut file: WishFile = toml::from_str(&text).map_err(wrong)?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        file.stack = folder.join(&file.stack);
+        let drive = file.drives.model.as_ref().map(|model| folder.join(model));
+        if let Some(drive) = drive.filter(|drive| drive.is_file()) {
+            file.drives.model = Some(drive.display().to_string());
+        }
+        Ok(Some(file))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wish_file_is_read_and_what_is_wrong_with_it_is_said() {
+        let folder = std::env::temp_dir().join(format!("wishes-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("nas.toml");
+        let put = |text: &str| std::fs::write(&path, text).unwrap();
+        put(
+            "stack = \"a.toml\"\n[drives]\nmodel = \"x\"\ncount = \"4..6\"\n[wishes]\nusable = \"20TB\"\np99 = \"50ms\"\n",
+        );
+        let file = WishFile::read(&path).unwrap().unwrap();
+        assert_eq!(
+            (file.stack, file.wishes.usable),
+            (folder.join("a.toml"), Some(Bytes(20_000_000_000_000)))
+        );
+        assert_eq!(file.drives.count.unwrap().each(), [4, 5, 6]);
+        for (text, word) in [
+            ("stack = \"a\"\n[wishes]\nuseable = \"1TB\"\n", "useable"),
+            ("stack = \"a\"\n[drives]\ncount = \"8..4\"\n", "8..4"),
+            ("stack = \"a\"\n[drives]\ncount = 0\n", "at least 1"),
+            ("[wishes]\nusable = \"1TB\"\n", "stack"),
+        ] {
+            put(text);
+            let error = WishFile::read(&path).unwrap_err();
+            assert!(error.contains(word) && error.contains("nas.toml"), "{error}");
+        }
+        put("seed = 1\n[volume]\nlayout = \"raid0\"\n");
+        assert_eq!(WishFile::read(&path), Ok(None));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

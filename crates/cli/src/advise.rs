@@ -1,0 +1,241 @@
+//! `fullstroke advise`: which layout for these drives, this load and these wishes.
+
+use crate::memory::peak_rss_mb;
+use crate::options::{Changes, jobs};
+use crate::output::{Failure, Output};
+use crate::report::Reporting;
+use crate::tune::spinner;
+use clap::Args;
+use fullstroke_advise::{
+    Advice, Assumptions, Choices, Counts, Finalist, Outcome, Request, WishFile, Wishes, advise,
+};
+use fullstroke_lab::capacity;
+use fullstroke_measure::{number, table};
+use fullstroke_units::{Bytes, Duration};
+use serde::Serialize;
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Which layout for these drives, this load and these wishes: one recommendation, with reasons, what comes
+/// second and what would change that (docs/advise.md).
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// A wish file, or a stack file whose workload and hosts are the load.
+    file: PathBuf,
+
+    /// How many drives there may be: a number, or a range such as 4..8.
+    #[arg(long, value_name = "COUNT", help_heading = "Wishes")]
+    drives: Option<Counts>,
+
+    /// What can be stored, at least, such as 20TB.
+    #[arg(long, value_name = "SIZE", help_heading = "Wishes")]
+    usable: Option<Bytes>,
+
+    /// The 99th percentile of response times, at most, such as 50ms.
+    #[arg(long, value_name = "TIME", help_heading = "Wishes")]
+    p99: Option<Duration>,
+
+    /// Media streams that play without an underrun.
+    #[arg(long, value_name = "NUMBER", help_heading = "Wishes")]
+    streams: Option<u32>,
+
+    /// Read and written, in 10^6 bytes a second, at least.
+    #[arg(long, value_name = "NUMBER", help_heading = "Wishes")]
+    mb_per_s: Option<f64>,
+
+    /// Drives that may fail, whichever they are.
+    #[arg(long, value_name = "NUMBER", help_heading = "Wishes")]
+    failures: Option<u32>,
+
+    /// Mean power of all drives, at most.
+    #[arg(long, value_name = "NUMBER", help_heading = "Wishes")]
+    watts: Option<f64>,
+
+    /// The price of all drives, at most.
+    #[arg(long, value_name = "NUMBER", help_heading = "Wishes")]
+    price: Option<f64>,
+
+    /// What one drive costs.
+    #[arg(long, value_name = "NUMBER", help_heading = "Wishes")]
+    drive_price: Option<f64>,
+
+    /// Mean time to failure of a drive, in hours; 10^6 unless said.
+    #[arg(long, value_name = "HOURS", help_heading = "Assumptions", value_parser = above_zero)]
+    mttf_hours: Option<f64>,
+
+    /// One bit in so many cannot be read; 1e15 unless said.
+    #[arg(long, value_name = "BITS", help_heading = "Assumptions", value_parser = above_zero)]
+    unreadable_bits: Option<f64>,
+
+    /// Hours until another drive stands in the place of one that has failed; 24 unless said.
+    #[arg(long, value_name = "HOURS", help_heading = "Assumptions", value_parser = above_zero)]
+    replace_hours: Option<f64>,
+
+    /// Runs at a time; as many as there are cores unless said.
+    #[arg(long, value_name = "NUMBER")]
+    jobs: Option<NonZeroUsize>,
+
+    #[command(flatten)]
+    reporting: Reporting,
+
+    #[command(flatten)]
+    changes: Changes,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  fullstroke advise wishes/sre.toml
+  fullstroke advise stacks/demo/raid5.toml --drive wd-red-plus-8tb --drives 4..6 --usable 20TB --p99 80ms --failures 1";
+
+/// What `advise --json` prints.
+#[derive(Debug, Serialize)]
+struct Answer<'a> {
+    title: &'a str,
+    #[serde(flatten)]
+    advice: &'a Advice,
+    wall_s: f64,
+    peak_rss_mb: Option<f64>,
+    version: &'static str,
+}
+
+pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    let began = Instant::now();
+    let wish_file = WishFile::read(&arguments.file).map_err(Failure::Input)?;
+    let title = wish_file.as_ref().map_or_else(String::new, |file| file.title.clone());
+    let request = arguments.request(wish_file)?;
+    let bar = spinner(output);
+    bar.enable_steady_tick(std::time::Duration::from_millis(200));
+    let advice = advise(&request, &|what| bar.set_message(what.to_owned()));
+    bar.finish_and_clear();
+    let advice = advice.map_err(Failure::input)?;
+    let answer = Answer {
+        title: &title,
+        advice: &advice,
+        wall_s: began.elapsed().as_secs_f64(),
+        peak_rss_mb: peak_rss_mb(),
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    let mut files: Vec<&Path> = vec![&arguments.file];
+    files.extend(Some(request.stack.as_path()).filter(|stack| *stack != arguments.file));
+    arguments.reporting.write(&answer, &files)?;
+    output.show(&answer, Shown { title: &title, advice: &advice })
+}
+
+impl Arguments {
+    /// What the command line says stands in place of what the file says.
+    fn request(&self, file: Option<WishFile>) -> Result<Request, Failure> {
+        let file = file.unwrap_or_else(|| WishFile { stack: self.file.clone(), ..WishFile::default() });
+        let overrides = self.changes.overrides();
+        let needed = |what: &str| Failure::Input(format!("{}: {what}", self.file.display()));
+        let drive = overrides.drive.clone().or(file.drives.model).ok_or_else(|| {
+            needed("of which drives? Say --drive NAME, or model under [drives]; `fullstroke drive new` makes a file from a data sheet")
+        })?;
+        let counts = self.drives.or(file.drives.count);
+        let counts =
+            counts.ok_or_else(|| needed("of how many drives? Say --drives 4..8, or count under [drives]"))?;
+        let wishes = Wishes {
+            usable: self.usable.or(file.wishes.usable),
+            p99: self.p99.or(file.wishes.p99),
+            streams: self.streams.or(file.wishes.streams),
+            mb_per_s: self.mb_per_s.or(file.wishes.mb_per_s),
+            failures: self.failures.or(file.wishes.failures),
+            watts: self.watts.or(file.wishes.watts),
+            price: self.price.or(file.wishes.price),
+        };
+        let assumed: Assumptions = file.assumptions;
+        // A drive file is named from here, not from the stack's folder.
+        let drive = match Path::new(&drive).is_file() {
+            true => std::path::absolute(&drive).map_err(Failure::input)?.display().to_string(),
+            false => drive,
+        };
+        let choices: Choices = file.choices;
+        Ok(Request {
+            stack: file.stack,
+            overrides,
+            drive,
+            counts: counts.each(),
+            drive_price: self.drive_price.or(file.drives.price),
+            wishes,
+            choices,
+            assumptions: Assumptions {
+                mttf_hours: self.mttf_hours.unwrap_or(assumed.mttf_hours),
+                unreadable_bits: self.unreadable_bits.unwrap_or(assumed.unreadable_bits),
+                replace_hours: self.replace_hours.unwrap_or(assumed.replace_hours),
+            },
+            jobs: jobs(self.jobs),
+            timeline: self.reporting.wanted(),
+        })
+    }
+}
+
+fn above_zero(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| *number > 0.0 && number.is_finite());
+    number.ok_or_else(|| "expected a number above 0".to_owned())
+}
+
+/// The advice for people.
+struct Shown<'a> {
+    title: &'a str,
+    advice: &'a Advice,
+}
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let advice = self.advice;
+        if !self.title.is_empty() {
+            writeln!(f, "{}\n", self.title)?;
+        }
+        for sentence in &advice.recommendation {
+            writeln!(f, "{sentence}")?;
+        }
+        writeln!(f, "\n{}\n", finalists(&advice.finalists))?;
+        if !advice.would_change.is_empty() {
+            writeln!(f, "What would change the answer:")?;
+            advice.would_change.iter().try_for_each(|sentence| writeln!(f, "  {sentence}"))?;
+        }
+        write!(f, "{}\n{} runs.", advice.assumed, advice.runs)
+    }
+}
+
+fn finalists(finalists: &[Finalist]) -> String {
+    let header = [
+        "",
+        "layout",
+        "usable",
+        "survives",
+        "p99 ms",
+        "one gone",
+        "rebuilding",
+        "hours",
+        "MB/s",
+        "W",
+        "loss a year",
+        "misses",
+    ];
+    let mut table = table(header, &[1, 11]);
+    let dash = || "-".to_owned();
+    let p99 =
+        |outcome: &Option<Outcome>| outcome.as_ref().map_or_else(dash, |outcome| number(outcome.p99_ms));
+    for finalist in finalists {
+        let hours = finalist.rebuilding.and_then(|outcome| outcome.rebuild_hours);
+        let misses: Vec<&str> = finalist.misses.iter().map(|miss| miss.wish).collect();
+        table.add_row([
+            finalist.place.to_string(),
+            finalist.name.clone(),
+            capacity(finalist.volume.usable_bytes),
+            finalist.volume.failures_survived.to_string(),
+            number(finalist.healthy.p99_ms),
+            p99(&finalist.degraded),
+            p99(&finalist.rebuilding),
+            hours.map_or_else(dash, number),
+            number(finalist.healthy.mb_per_s),
+            finalist.healthy.mean_w.map_or_else(dash, number),
+            format!("{:.1e}", finalist.loss.chance_a_year),
+            misses.join(" "),
+        ]);
+    }
+    table.trim_fmt()
+}

@@ -1,0 +1,135 @@
+"use strict";
+// A status several times a second, drawn: heads, queues, response times, watts.
+const COLUMNS = 120, WIDTH = 760, LEFT = 80;
+const BOUNDS_MS = [0.1, 0.25, 0.5, 1, 2.5, 5, 7.5, 10, 15, 25, 50, 100, 250, 500, 1000, 2500];
+const views = new Map();
+
+const element = (name, attributes = {}, text) => {
+  const svg = ["svg", "rect", "path", "text", "title", "desc", "circle"].includes(name);
+  const made = svg ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  if (text !== undefined) made.textContent = text;
+  return made;
+};
+const number = (value) => (!Number.isFinite(value) ? "–" : Math.abs(value) >= 100 ? value.toFixed(0) : value.toFixed(2));
+const set = (node, text) => { if (node.textContent !== text) node.textContent = text; };
+
+class View {
+  constructor(parent, first) {
+    this.root = element("section");
+    this.title = this.root.appendChild(element("h2"));
+    const list = this.root.appendChild(element("dl"));
+    this.fields = new Map();
+    for (const name of ["IOPS", "MB/s", "mean response (ms)", "in flight", "late, p99 (µs)", "state", "watts"]) {
+      list.appendChild(element("dt", {}, name));
+      this.fields.set(name, list.appendChild(element("dd", {}, "–")));
+      const pair = element("div");
+      pair.append(list.lastChild.previousSibling, list.lastChild);
+      list.appendChild(pair);
+    }
+    this.chart("heads", "Heads and queues", "Where each head is, from the outer edge on the left to the inner one, and the requests in each drive.");
+    this.chart("heat", "Response times over the last seconds (ms)", "Each column is a moment, each row a range of response times; the stronger, the more requests.");
+    this.chart("power", "Watts of all drives", "Mean power since the event before.");
+    parent.appendChild(this.root);
+    this.heat = [];
+    this.watts = [];
+    this.before = first;
+  }
+  chart(key, title, description) {
+    this.root.appendChild(element("h3", {}, title));
+    const svg = element("svg", { role: "img", "aria-label": `${title}. ${description}` });
+    this[`${key}Chart`] = this.root.appendChild(svg);
+  }
+  update(now) {
+    const before = this.before;
+    const seconds = (now.world_ns - before.world_ns) / 1e9;
+    set(this.title, `${now.name}: ${now.layout}`);
+    const sum = (status, key) => status.operations.read[key] + status.operations.write[key];
+    const requests = sum(now, "requests") - sum(before, "requests");
+    const rate = (amount) => (seconds > 0 ? amount / seconds : NaN);
+    const field = (name, value) => set(this.fields.get(name), value);
+    field("IOPS", number(rate(requests)));
+    field("MB/s", number(rate((sum(now, "bytes") - sum(before, "bytes")) / 1e6)));
+    field("mean response (ms)", number((1000 * (sum(now, "response_s") - sum(before, "response_s"))) / requests));
+    field("in flight", String(now.in_flight));
+    field("late, p99 (µs)", number(now.lateness.p99_us));
+    field("state", now.health.state + (now.health.data_lost ? ", data lost" : ""));
+    const joules = (status) => status.drives.reduce((sum, drive) => sum + (drive.energy_j ?? 0), 0);
+    const known = now.drives.some((drive) => drive.energy_j !== undefined);
+    const watts = known ? rate(joules(now) - joules(before)) : NaN;
+    field("watts", number(watts));
+    this.push(this.watts, watts);
+    const buckets = BOUNDS_MS.concat([Infinity]).map((_, at) =>
+      ["read", "write"].reduce((sum, kind) => sum + (now.operations[kind].buckets[at] ?? 0) - (before.operations[kind].buckets[at] ?? 0), 0));
+    this.push(this.heat, buckets);
+    this.before = now;
+    this.drawHeads(now.drives);
+    this.drawHeat();
+    this.drawPower(known);
+  }
+  push(list, value) {
+    list.push(value);
+    if (list.length > COLUMNS) list.shift();
+  }
+  drawHeads(drives) {
+    const row = 26, span = WIDTH - LEFT - 200;
+    const parts = [];
+    const most = Math.max(8, ...drives.map((drive) => drive.queue_length));
+    drives.forEach((drive, at) => {
+      const top = at * row;
+      parts.push(element("text", { x: LEFT - 8, y: top + 16, class: "end" }, `drive ${drive.name}`));
+      parts.push(element("rect", { x: LEFT, y: top + 9, width: span, height: 6, class: "track" }));
+      parts.push(element("circle", { cx: LEFT + span * drive.head_share, cy: top + 12, r: 6, class: "head" }));
+      parts.push(element("rect", { x: LEFT + span + 20, y: top + 5, width: (110 * drive.queue_length) / most, height: 14, class: "queue" }));
+      const state = drive.state === "alive" ? "" : ` ${drive.state}`;
+      parts.push(element("text", { x: LEFT + span + 135, y: top + 16 }, `${drive.queue_length}${state}`));
+    });
+    this.draw(this.headsChart, parts, drives.length * row + 4);
+  }
+  drawHeat() {
+    const row = 9, width = (WIDTH - LEFT) / COLUMNS, rows = BOUNDS_MS.length + 1;
+    const most = Math.max(1, ...this.heat.flat());
+    const parts = [];
+    BOUNDS_MS.forEach((bound, at) => {
+      if ([0.1, 1, 10, 100, 1000].includes(bound))
+        parts.push(element("text", { x: LEFT - 8, y: (rows - at - 1) * row + 4, class: "end" }, String(bound)));
+    });
+    this.heat.forEach((buckets, column) => buckets.forEach((count, at) => {
+      if (count <= 0) return;
+      const opacity = (0.25 + 0.75 * (Math.log1p(count) / Math.log1p(most))).toFixed(2);
+      parts.push(element("rect", { x: LEFT + column * width, y: (rows - at - 1) * row, width, height: row, class: "cell", opacity }));
+    }));
+    this.draw(this.heatChart, parts, rows * row + 4);
+  }
+  drawPower(known) {
+    const height = 70, most = Math.max(1, ...this.watts.filter(Number.isFinite));
+    const parts = [];
+    if (known) {
+      const x = (at) => LEFT + (at * (WIDTH - LEFT)) / COLUMNS, y = (watts) => height - (watts / most) * (height - 12);
+      const way = this.watts.map((watts, at) => (Number.isFinite(watts) ? `${at === 0 ? "M" : "L"}${x(at)} ${y(watts)}` : "")).join("");
+      parts.push(element("text", { x: LEFT - 8, y: 14, class: "end" }, number(most)));
+      parts.push(element("text", { x: LEFT - 8, y: height, class: "end" }, "0"));
+      parts.push(element("path", { d: way.replace(/^L/, "M"), class: "line" }));
+    } else {
+      parts.push(element("text", { x: LEFT, y: 20, class: "soft" }, "The drives' files do not say what they draw."));
+    }
+    this.draw(this.powerChart, parts, height + 4);
+  }
+  draw(svg, parts, height) {
+    svg.setAttribute("viewBox", `0 0 ${WIDTH} ${height}`);
+    svg.replaceChildren(...parts);
+  }
+}
+
+const state = document.getElementById("state");
+const source = new EventSource("/events");
+source.onmessage = (event) => {
+  const status = JSON.parse(event.data);
+  set(document.getElementById("version"), status.version);
+  set(state, `Up for ${status.uptime_s.toFixed(0)} s, ${status.clients} clients.`);
+  for (const one of status.exports) {
+    if (!views.has(one.name)) views.set(one.name, new View(document.getElementById("exports"), one));
+    else views.get(one.name).update(one);
+  }
+};
+source.onerror = () => set(state, "The server does not answer; trying again.");
