@@ -4,7 +4,7 @@ mod status;
 
 use crate::output::{Failure, Output};
 use clap::{Args, Subcommand};
-use fullstroke_live::{ControlRequest, ControlResponse, ask};
+use fullstroke_live::{ControlRequest, ControlResponse, Said, ask};
 use fullstroke_units::Bytes;
 use std::path::{Path, PathBuf};
 
@@ -74,6 +74,14 @@ enum Order {
         #[command(flatten)]
         at: At,
     },
+    /// Wait for what opportunities say to clients next, for ten seconds at most.
+    Signals {
+        /// From this number on, of those that are kept; from now on unless given.
+        #[arg(long, value_name = "NUMBER")]
+        after: Option<u64>,
+        #[command(flatten)]
+        at: At,
+    },
     /// Compare all redundancy with what it should be, and change nothing unless
     /// --repair is given.
     Scrub {
@@ -100,12 +108,25 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     match &answer {
         ControlResponse::Status(status) => output.show(status, status::text(status)),
         ControlResponse::Done { message } => output.show(&answer, message),
+        ControlResponse::Signals { signals, .. } => output.show(&answer, signals_in_words(signals)),
         ControlResponse::Wrong { message } => {
             output.show(&answer, message)?;
             Err(Failure::Checks)
         }
         ControlResponse::Refused { message } => Err(Failure::input(message)),
     }
+}
+
+fn signals_in_words(signals: &[Said]) -> String {
+    let line = |said: &Said| match said {
+        Said::Pull { start: Some(start), sectors } => format!("PULL {sectors} sectors from {start}"),
+        Said::Pull { start: None, sectors } => format!("PULL any {sectors} sectors"),
+        Said::Push { start, sectors } => format!("PUSH {sectors} sectors from {start}"),
+    };
+    if signals.is_empty() {
+        return "nothing was said".to_owned();
+    }
+    signals.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// The socket on which the server takes orders, whichever of the two is said.
@@ -142,6 +163,9 @@ impl Order {
             }
             Order::Scrub { repair, at } => {
                 ControlRequest::Scrub { export: at.export.clone(), repair: *repair }
+            }
+            Order::Signals { after, at } => {
+                ControlRequest::Signals { export: at.export.clone(), after: *after }
             }
         }
     }

@@ -10,6 +10,7 @@
 mod advise;
 mod array;
 mod bars;
+mod cache;
 mod compare;
 mod completions;
 mod ctl;
@@ -80,6 +81,7 @@ enum Command {
     /// Durable arrays on real devices and files: made, assembled, mended, served.
     #[command(subcommand)]
     Array(array::Command),
+    Cache(cache::Arguments),
     Replay(replay::Arguments),
     Record(record::Arguments),
     Ctl(ctl::Arguments),
@@ -114,11 +116,16 @@ enum Command {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let output = Output::new(cli.json);
-    let own = matches!(
+    let ends_itself = matches!(
         cli.command,
-        Command::Serve(_) | Command::Array(_) | Command::Replay(_) | Command::Record(_) | Command::Top(_)
+        Command::Serve(_)
+            | Command::Array(_)
+            | Command::Cache(_)
+            | Command::Replay(_)
+            | Command::Record(_)
+            | Command::Top(_)
     );
-    if !own {
+    if !ends_itself {
         interrupt::clean_up_at_signals();
     }
     match execute(&cli.command, &output) {
@@ -137,6 +144,7 @@ fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
         Command::Predict(arguments) => predict::execute(arguments, output),
         Command::Serve(arguments) => serve::execute(arguments, output),
         Command::Array(command) => array::execute(command, output),
+        Command::Cache(arguments) => cache::execute(arguments, output),
         Command::Record(arguments) => record::execute(arguments, output),
         Command::Replay(arguments) => replay::execute(arguments, output),
         Command::Ctl(arguments) => ctl::execute(arguments, output),

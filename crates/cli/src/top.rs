@@ -89,6 +89,7 @@ fn look_at(path: &Path) -> Result<Status, String> {
             | ControlResponse::Wrong { message }
             | ControlResponse::Refused { message },
         ) => Err(message),
+        Ok(ControlResponse::Signals { .. }) => Err("it answered another question".to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }

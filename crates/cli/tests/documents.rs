@@ -19,6 +19,7 @@ const DOCUMENTS: &[&str] = &[
     "docs/fio.md",
     "docs/report.md",
     "docs/serving.md",
+    "docs/signals.md",
     "docs/studies.md",
     "docs/traces.md",
     "docs/tune.md",
@@ -167,6 +168,11 @@ impl Scratch {
     fn execute(&mut self, line: &str) -> Result<(), String> {
         let adapted = self.adapted(line);
         if adapted.starts_with("fullstroke serve ") {
+            self.stop_servers()?;
+            return self.serve(&adapted);
+        }
+        // In front of the server of the line before.
+        if adapted.starts_with("fullstroke cache ") {
             return self.serve(&adapted);
         }
         let talks = adapted.starts_with("fullstroke ctl ") || adapted.starts_with("fullstroke top ");
@@ -185,7 +191,6 @@ impl Scratch {
 
     /// Starts a server and waits until it takes clients.
     fn serve(&mut self, line: &str) -> Result<(), String> {
-        self.stop_servers()?;
         let before = self.sockets();
         let mut child = self
             .shell(&format!("exec {line}"))
@@ -238,7 +243,8 @@ impl Scratch {
     }
 
     fn stop_servers(&mut self) -> Result<(), String> {
-        for child in self.servers.drain(..) {
+        // A cache before what it stands in front of.
+        for child in self.servers.drain(..).rev() {
             let pid = rustix::process::Pid::from_child(&child);
             rustix::process::kill_process(pid, rustix::process::Signal::TERM).map_err(|e| e.to_string())?;
             let output = child.wait_with_output().map_err(|error| error.to_string())?;

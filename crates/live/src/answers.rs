@@ -34,6 +34,10 @@ impl Server {
                 Ok(index) => return self.worlds[index].begin_scrub(repair, asker),
                 Err(message) => ControlResponse::Refused { message },
             },
+            ControlRequest::Signals { export, after } => match self.export(export.as_deref()) {
+                Ok(index) => return self.worlds[index].signals.listen(after, asker),
+                Err(message) => ControlResponse::Refused { message },
+            },
         };
         // Whoever asked may have lost patience.
         let _ = asker.send(answer);

@@ -1,6 +1,7 @@
 //! Requests to a server that is running, from other threads.
 
 use crate::poll::Waker;
+use crate::signals::Said;
 use crate::status::Status;
 use fullstroke_units::Bytes;
 use serde::{Deserialize, Serialize};
@@ -68,6 +69,16 @@ pub enum ControlRequest {
         #[serde(default)]
         repair: bool,
     },
+    /// What opportunities say to clients; the answer comes when there is something,
+    /// or after ten seconds.
+    Signals {
+        /// The export; the only one, unless said.
+        #[serde(default)]
+        export: Option<String>,
+        /// From this number on, which the last answer told; from now on without.
+        #[serde(default)]
+        after: Option<u64>,
+    },
 }
 
 impl ControlRequest {
@@ -93,6 +104,15 @@ pub enum ControlResponse {
     Wrong {
         /// What, for people.
         message: String,
+    },
+    /// What opportunities have said.
+    Signals {
+        /// The number of the next signal.
+        next: u64,
+        /// Signals that are kept no more.
+        missed: u64,
+        /// The others, in their order.
+        signals: Vec<Said>,
     },
     /// It was not, and nothing has changed.
     Refused {

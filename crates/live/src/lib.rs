@@ -22,6 +22,7 @@
 //! | `server.rs`, `connections.rs` | the loop: clients above, worlds below, one thread |
 //! | `answers.rs`, `control_queue.rs`, `status.rs`, `totals.rs` | questions and orders to a running server |
 //! | `control.rs`, `metrics.rs` | the same over a socket, and for Prometheus |
+//! | `signals.rs` | what opportunities say to clients |
 //! | `peers.rs` | who connects there: a thread each, bounded |
 //! | `budget.rs`, `limits.rs` | memory and descriptors, over all clients |
 //! | `client.rs`, `socket.rs`, `poll.rs` | one client, its socket, waiting for many |
@@ -58,6 +59,7 @@ mod replay;
 mod scrub;
 mod serve;
 mod server;
+mod signals;
 mod socket;
 mod status;
 mod ticket;
@@ -76,6 +78,7 @@ pub use metrics::MetricsServer;
 pub use record::RecordError;
 pub use replay::{Difference, ReplayError, Verdict, replay_decisions};
 pub use serve::{ServeError, ServeOptions, Serving, Summary, serve};
+pub use signals::Said;
 pub use socket::Listen;
 pub use status::{
     ComparingStatus, DriveState, DriveStatus, ExportStatus, Health, OperationStatus, Operations,

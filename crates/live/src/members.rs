@@ -7,6 +7,7 @@
 //! is for the layers to say.
 
 use crate::record::RecordedOrder;
+use crate::signals::Said;
 use crate::watch::Sent;
 use crate::world::World;
 use fullstroke_bytes::{Dropped, MemberStatus, RebuildRecord, StoreError};
@@ -218,9 +219,13 @@ impl World {
         }
     }
 
-    /// Notes what the volumes have rebuilt.
+    /// Notes what the volumes have rebuilt, and what clients are told.
     fn note_signals(&mut self) {
         while let Some(Sent { mut path, signal }) = self.watch.sent.pop_front() {
+            if let Some(said) = Said::of(signal) {
+                self.signals.say(said);
+                continue;
+            }
             let Signal::Rebuilt { member, done, .. } = signal else { continue };
             path.push(member as usize);
             match self.unfilled.iter_mut().find(|unfilled| unfilled.0 == path) {

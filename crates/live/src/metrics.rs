@@ -161,6 +161,7 @@ impl Metrics {
             | ControlResponse::Refused { message } => {
                 Response::text("503 Service Unavailable", format!("{message}\n"))
             }
+            ControlResponse::Signals { .. } => Response::text("503 Service Unavailable", "no status\n"),
         }
     }
 }

@@ -250,6 +250,7 @@ impl Server {
             } else {
                 hurry(world, until);
             }
+            world.signals.tell();
             world.tell_dropped();
             // Answering ends no request: the room goes back as it was.
             let mut ended = std::mem::take(&mut world.watch.ended);

@@ -4,6 +4,7 @@ use crate::lateness::Lateness;
 use crate::parts::{Held, Slow};
 use crate::record::Recorder;
 use crate::scrub::Scrub;
+use crate::signals::Signals;
 use crate::status::{ComparingStatus, Operations};
 use crate::ticket::{Carried, ClientId, Ticket, extent, is_unaligned, timed};
 use crate::watch::{Ended, Watch};
@@ -32,6 +33,8 @@ pub(crate) struct World {
     pub(crate) machine: Machine,
     pub(crate) store: Store,
     pub(crate) watch: Watch,
+    /// What clients are told unasked.
+    pub(crate) signals: Signals,
     pub(crate) lateness: Lateness,
     pub(crate) operations: Operations,
     /// Whose next request waits for a place in the layers, or for memory.
@@ -70,6 +73,7 @@ impl World {
             to_compare: store.left_to_compare(),
             store,
             watch: Watch { recorder, ..Watch::default() },
+            signals: Signals::default(),
             lateness: Lateness::new(),
             operations: Operations::default(),
             queued: VecDeque::new(),

@@ -139,6 +139,15 @@ impl Run {
     }
 }
 
+/// What stands above the layers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Above {
+    /// Those of the stack file.
+    Workloads,
+    /// Whoever comes.
+    Clients,
+}
+
 /// What a stack needs to be served to clients.
 pub struct Service {
     /// The layers, at time 0.
@@ -206,17 +215,14 @@ impl Stack {
             let message = "clients have page caches of their own; leave it out of a stack that is served";
             return Err(self.document.error(ConfigError::new("host.memory", message)));
         }
-        if !self.opportunities.is_empty() {
-            let message = "clients of a stack that is served do not hear it; leave [[opportunities]] out";
-            return Err(self.document.error(ConfigError::new("opportunities", message)));
-        }
+        self.opportunities.check_served().map_err(|error| self.document.error(error))?;
         if self.host.keeps_pushed() {
             let message =
                 "clients keep what they have read themselves; leave it out of a stack that is served";
             return Err(self.document.error(ConfigError::new("host.pushed", message)));
         }
         let summary = self.summary()?;
-        let layers = self.layers_over(&self.volume.filled())?;
+        let layers = self.layers_over(&self.volume.filled(), Above::Clients)?;
         let shape = self.volume.shape().map_err(|error| self.document.error(error))?;
         Ok(Service { graph: Graph::new(layers), shape, summary })
     }
@@ -235,7 +241,12 @@ impl Stack {
 
     /// The layers, from the host down.
     pub(crate) fn layers(&self) -> Result<Branch, StackError> {
-        self.layers_over(&self.volume)
+        self.layers_over(&self.volume, Above::Workloads)
+    }
+
+    /// The same below clients, who have hosts of their own.
+    pub(crate) fn layers_for_clients(&self) -> Result<Branch, StackError> {
+        self.layers_over(&self.volume, Above::Clients)
     }
 
     /// The members that are rebuilt from the beginning of a run.
@@ -248,13 +259,13 @@ impl Stack {
         added.map(|()| all).map_err(|error| self.document.error(error))
     }
 
-    fn layers_over(&self, volume: &VolumeSpec) -> Result<Branch, StackError> {
+    fn layers_over(&self, volume: &VolumeSpec, above: Above) -> Result<Branch, StackError> {
         let layers = || -> Result<Branch, ConfigError> {
             self.check_members_of_host()?;
-            self.check_somebody_heeds()?;
+            self.check_somebody_heeds(above)?;
             let volume = volume.node(self.host.members(), self.link.as_ref())?;
             let controller = self.controller()?.map(|controller| Box::new(controller) as Box<dyn Node>);
-            let array = self.opportunities.over(over(controller, volume), || self.watched())?;
+            let array = self.opportunities.over(over(controller, volume), || self.watched(above))?;
             let tracks = |layer: &HostConfig| below_layer(layer, || self.tracks(Wanted::Tracks));
             let underneath = |layer: &HostConfig| -> Result<Underneath, ConfigError> {
                 let below = self.volume.underneath(tracks(layer)?)?;
@@ -322,17 +333,24 @@ impl Stack {
     }
 
     /// Whether somebody heeds what opportunities say.
-    fn check_somebody_heeds(&self) -> Result<(), ConfigError> {
+    fn check_somebody_heeds(&self, above: Above) -> Result<(), ConfigError> {
+        if above == Above::Clients {
+            return Ok(());
+        }
         let layers = self.layers_of_hosts();
         let memory = layers.iter().any(|layer| layer.has_memory());
         self.opportunities.check_heard(memory, layers.iter().any(|layer| layer.keeps_pushed()))
     }
 
     /// What opportunities watch, and for whom.
-    fn watched(&self) -> Result<Site, ConfigError> {
+    fn watched(&self, above: Above) -> Result<Site, ConfigError> {
         let sizes = self.layers_of_hosts().into_iter().map(HostConfig::memory_size);
         let sizes = sizes.collect::<Result<Vec<Bytes>, ConfigError>>()?;
-        let page_cache = sizes.into_iter().max().unwrap_or_default();
+        let page_cache = match above {
+            Above::Workloads => sizes.into_iter().max().unwrap_or_default(),
+            // Nobody knows how much clients have.
+            Above::Clients => Bytes(u64::MAX),
+        };
         Ok(Site { tracks: self.tracks(Wanted::Tracks), page_cache, unverifiable: self.unverifiable()? })
     }
 

@@ -75,6 +75,7 @@ impl Stack {
     /// Names file, line and key of what cannot be, and the nearest known name.
     pub fn load(path: &Path, overrides: &Overrides) -> Result<Stack, StackError> {
         let stack = Stack::read(path, overrides)?;
+        stack.layers()?;
         match &stack.workloads {
             Workloads::Clients if stack.hosts.is_none() => {
                 return Err(stack.document.error(no_workload().below("workload")));
@@ -92,7 +93,9 @@ impl Stack {
     /// # Errors
     /// As [`load`](Stack::load).
     pub fn load_for_clients(path: &Path, overrides: &Overrides) -> Result<Stack, StackError> {
-        Stack::read(path, overrides)
+        let stack = Stack::read(path, overrides)?;
+        stack.layers_for_clients()?;
+        Ok(stack)
     }
 
     fn read(path: &Path, overrides: &Overrides) -> Result<Stack, StackError> {
@@ -133,7 +136,6 @@ impl Stack {
         };
         stack.digest = stack.compute_digest();
         stack.summary()?;
-        stack.layers()?;
         Ok(stack)
     }
 

@@ -51,18 +51,32 @@ impl Opportunities {
         for (index, word) in self.words()?.into_iter().enumerate() {
             let message = match word {
                 Word::Pull if !memory => {
-                    "no host has [host.memory], so that nobody has anything dirty to ask for (clients of a stack \
-                     that is served do not hear it); describe it, or leave this out"
+                    "no host has [host.memory], so that nobody has anything dirty to ask for; describe it, or leave \
+                     this out"
                 }
                 Word::Push if !pushed => {
-                    "no host has [host.pushed], so that nobody keeps what is offered (clients of a stack that is \
-                     served do not hear it); describe it, or leave this out"
+                    "no host has [host.pushed], so that nobody keeps what is offered; describe it, or leave this out"
                 }
                 _ => continue,
             };
             return Err(ConfigError::new(at(index), message));
         }
         Ok(())
+    }
+
+    /// Whether clients of a stack that is served could do what each wants.
+    ///
+    /// # Errors
+    /// At the first that works on its own.
+    pub(crate) fn check_served(&self) -> Result<(), ConfigError> {
+        match self.words()?.into_iter().position(|word| word == Word::Nothing) {
+            None => Ok(()),
+            Some(index) => {
+                let message = "it reads and writes on its own, which the bytes of a stack that is served do not \
+                               follow; leave it out";
+                Err(ConfigError::new(at(index), message))
+            }
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -196,11 +196,16 @@ fn what_cannot_be_says_why() {
 }
 
 #[test]
-fn a_stack_that_is_served_has_nobody_to_ask() {
-    let text = "[[opportunities]]\nkind = \"idle-flush\"\n[volume]\nlayout = \"jbod\"\ndrive = \"seagate-cheetah-9lp\"\n";
+fn clients_of_a_stack_that_is_served_are_told_but_nothing_is_done_for_them() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("stack.toml");
-    fs::write(&path, text).unwrap();
-    let error = Stack::load_for_clients(&path, &Overrides::default()).err().unwrap();
-    assert!(error.to_string().contains("clients of a stack that is served do not hear it"), "{error}");
+    let load = |kind: &str| {
+        let volume = "[volume]\nlayout = \"jbod\"\ndrive = \"seagate-cheetah-9lp\"\n";
+        fs::write(&path, format!("[[opportunities]]\nkind = \"{kind}\"\n{volume}")).unwrap();
+        Stack::load_for_clients(&path, &Overrides::default()).unwrap().serve().map(drop)
+    };
+    load("idle-flush").unwrap();
+    load("track-push").unwrap();
+    let error = load("idle-verify").unwrap_err();
+    assert!(error.to_string().contains("which the bytes of a stack that is served do not"), "{error}");
 }

@@ -25,10 +25,22 @@ pub(crate) struct Segment {
     pub(crate) sectors: u32,
     /// Tracks of the pattern.
     pub(crate) tracks: u32,
-    /// Where its runs begin in the table's.
+    /// Where its runs begin in the table's, or the tracks of a stretch.
+    pub(crate) list: u32,
+    /// How many runs they are; none of a stretch.
     pub(crate) runs: u32,
-    /// How many they are.
-    pub(crate) run_count: u32,
+}
+
+impl Segment {
+    /// Whether each of its tracks is listed by itself.
+    pub(crate) fn is_stretch(&self) -> bool {
+        self.runs == 0
+    }
+
+    /// Runs, or tracks of a stretch.
+    pub(crate) fn listed(&self) -> usize {
+        if self.is_stretch() { self.tracks as usize } else { self.runs as usize }
+    }
 }
 
 /// Where each track of a device begins.
@@ -36,7 +48,7 @@ pub(crate) struct Segment {
 /// Tracks of equal length are one **run**, runs that repeat one **pattern**. A
 /// zone of a regular drive is a pattern of one or a few runs (12 bytes each),
 /// whatever its size; a track unlike its neighbours costs about a hundred bytes,
-/// and tracks that are all unlike each other 12 each.
+/// and where tracks are all unlike each other, a **stretch**, 4 each.
 ///
 /// Two tables are equal if they have the same boundaries, wherever they come
 /// from.
@@ -48,6 +60,8 @@ pub struct Boundaries {
     pub(crate) starts: Vec<u64>,
     pub(crate) segments: Vec<Segment>,
     pub(crate) runs: Vec<Run>,
+    /// The first sectors of the tracks of stretches, counted within each.
+    pub(crate) stretches: Vec<u32>,
     pub(crate) source: String,
 }
 
@@ -99,6 +113,7 @@ impl Boundaries {
         self.starts.len() * size_of::<u64>()
             + self.segments.len() * size_of::<Segment>()
             + self.runs.len() * size_of::<Run>()
+            + self.stretches.len() * size_of::<u32>()
     }
 
     /// The track that holds `lbn`; `None` beyond the end.
@@ -148,8 +163,12 @@ impl Boundaries {
         let segment = &self.segments[index];
         let within = number - segment.first_track;
         let (repeat, within) = (within / segment.tracks, within % segment.tracks);
-        let runs = self.runs_of(segment);
-        let run = runs[runs.partition_point(|run| run.track <= within) - 1];
+        let run = if segment.is_stretch() {
+            self.run_of_stretch(segment, within as usize)
+        } else {
+            let runs = self.runs_of(segment);
+            runs[runs.partition_point(|run| run.track <= within) - 1]
+        };
         let first = self.starts[index]
             + u64::from(repeat) * u64::from(segment.sectors)
             + u64::from(run.start)
@@ -187,7 +206,19 @@ impl Boundaries {
     }
 
     pub(crate) fn runs_of(&self, segment: &Segment) -> &[Run] {
-        &self.runs[segment.runs as usize..][..segment.run_count as usize]
+        &self.runs[segment.list as usize..][..segment.runs as usize]
+    }
+
+    /// Track number `track` of a stretch, as a run.
+    pub(crate) fn run_of_stretch(&self, segment: &Segment, track: usize) -> Run {
+        let starts = self.stretch_of(segment);
+        let start = starts[track];
+        let end = starts.get(track + 1).copied().unwrap_or(segment.sectors);
+        Run { start, track: track as u32, sectors: end - start }
+    }
+
+    fn stretch_of(&self, segment: &Segment) -> &[u32] {
+        &self.stretches[segment.list as usize..][..segment.tracks as usize]
     }
 
     #[inline]
@@ -200,8 +231,13 @@ impl Boundaries {
         let offset = lbn - self.starts[index];
         let period = u64::from(segment.sectors);
         let (repeat, within) = (offset / period, (offset % period) as u32);
-        let runs = self.runs_of(segment);
-        let run = runs[run_holding(runs, within, segment.sectors)];
+        let run = if segment.is_stretch() {
+            let starts = self.stretch_of(segment);
+            self.run_of_stretch(segment, last_from(starts, |&start| start, within, segment.sectors))
+        } else {
+            let runs = self.runs_of(segment);
+            runs[last_from(runs, |run| run.start, within, segment.sectors)]
+        };
         let track = (within - run.start) / run.sectors;
         let back = u64::from(within - run.start - track * run.sectors);
         let number = segment.first_track + repeat as u32 * segment.tracks + run.track + track;
@@ -209,22 +245,22 @@ impl Boundaries {
     }
 }
 
-/// The last of `runs`, which cover `total` sectors, that begins at `sector` or
+/// The last of `list`, which covers `total` sectors, that begins at `sector` or
 /// before. Tracks are of about one length, so that its place is guessed in
 /// proportion; from there the search widens. A search by halves would wait for
 /// memory at each step of a long list.
 #[inline]
-fn run_holding(runs: &[Run], sector: u32, total: u32) -> usize {
-    let guess = (u64::from(sector) * runs.len() as u64 / u64::from(total)) as usize;
-    let begins = |index: usize| runs[index].start <= sector;
+fn last_from<T>(list: &[T], start: impl Fn(&T) -> u32, sector: u32, total: u32) -> usize {
+    let guess = (u64::from(sector) * list.len() as u64 / u64::from(total)) as usize;
+    let begins = |index: usize| start(&list[index]) <= sector;
     let mut step = 1;
     let (low, high) = if begins(guess) {
         let mut low = guess;
-        while low + step < runs.len() && begins(low + step) {
+        while low + step < list.len() && begins(low + step) {
             low += step;
             step *= 2;
         }
-        (low, (low + step).min(runs.len()))
+        (low, (low + step).min(list.len()))
     } else {
         let mut high = guess;
         while high > step && !begins(high - step) {
@@ -233,7 +269,7 @@ fn run_holding(runs: &[Run], sector: u32, total: u32) -> usize {
         }
         (high.saturating_sub(step), high)
     };
-    low + runs[low + 1..high].partition_point(|run| run.start <= sector)
+    low + list[low + 1..high].partition_point(|each| start(each) <= sector)
 }
 
 impl Place {

@@ -30,12 +30,12 @@ const SAVED_RUNS_MIN: usize = 4;
 
 /// Tracks of equal length, one behind the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Stretch {
+pub(crate) struct EqualTracks {
     pub(crate) sectors: u32,
     pub(crate) tracks: u32,
 }
 
-impl Stretch {
+impl EqualTracks {
     fn total(self) -> u64 {
         u64::from(self.sectors) * u64::from(self.tracks)
     }
@@ -47,14 +47,15 @@ pub struct Builder {
     starts: Vec<u64>,
     segments: Vec<Segment>,
     runs: Vec<Run>,
+    stretches: Vec<u32>,
     /// Where the runs of each pattern begin among those of the table.
-    known: BTreeMap<Vec<Stretch>, u32>,
+    known: BTreeMap<Vec<EqualTracks>, u32>,
     /// Sectors and tracks of all segments.
     covered: (u64, u64),
     /// The run that grows.
-    growing: Option<Stretch>,
+    growing: Option<EqualTracks>,
     /// Runs that are in no segment yet, but for those that repeat.
-    pending: Vec<Stretch>,
+    pending: Vec<EqualTracks>,
     pending_sectors: u64,
     repeating: Option<Repeating>,
     /// Sectors and tracks of all that was told.
@@ -64,7 +65,7 @@ pub struct Builder {
 /// Runs that repeat, as far as it has gone.
 #[derive(Clone, Debug)]
 struct Repeating {
-    pattern: Vec<Stretch>,
+    pattern: Vec<EqualTracks>,
     times: u64,
     /// Runs of one more time that have come.
     into: usize,
@@ -89,7 +90,7 @@ impl Builder {
         let mut left = tracks;
         if let Some(grown) = self.growing.filter(|growing| growing.sectors == length) {
             let room = u64::from(RUN_TRACKS_MAX - grown.tracks).min(left);
-            self.growing = Some(Stretch { tracks: grown.tracks + room as u32, ..grown });
+            self.growing = Some(EqualTracks { tracks: grown.tracks + room as u32, ..grown });
             left -= room;
         }
         if left == 0 {
@@ -97,7 +98,7 @@ impl Builder {
         }
         self.end_run();
         let whole = left / u64::from(RUN_TRACKS_MAX);
-        let full = Stretch { sectors: length, tracks: RUN_TRACKS_MAX };
+        let full = EqualTracks { sectors: length, tracks: RUN_TRACKS_MAX };
         if whole > SAVED_RUNS_MIN as u64 {
             self.settle();
             self.add_segment(&[full], whole);
@@ -105,7 +106,7 @@ impl Builder {
             (0..whole).for_each(|_| self.add_run(full));
         }
         let rest = (left % u64::from(RUN_TRACKS_MAX)) as u32;
-        self.growing = (rest > 0).then_some(Stretch { sectors: length, tracks: rest });
+        self.growing = (rest > 0).then_some(EqualTracks { sectors: length, tracks: rest });
         Ok(())
     }
 
@@ -122,7 +123,7 @@ impl Builder {
             let all = each.0.checked_mul(count).and_then(|all| all.checked_add(sectors));
             sectors = all.filter(|&all| all <= PATTERN_SECTORS_MAX).ok_or(TrackError::Pattern)?;
             tracks += count;
-            pattern.push(Stretch { sectors: length, tracks: count as u32 });
+            pattern.push(EqualTracks { sectors: length, tracks: count as u32 });
         }
         if times == 0 || pattern.is_empty() {
             return Ok(());
@@ -150,12 +151,14 @@ impl Builder {
         self.starts.shrink_to_fit();
         self.segments.shrink_to_fit();
         self.runs.shrink_to_fit();
+        self.stretches.shrink_to_fit();
         Ok(Boundaries {
             capacity: self.covered.0,
             tracks: self.covered.1 as u32,
             starts: self.starts,
             segments: self.segments,
             runs: self.runs,
+            stretches: self.stretches,
             source: source.into(),
         })
     }
@@ -185,7 +188,7 @@ impl Builder {
         self.flush();
     }
 
-    fn add_run(&mut self, run: Stretch) {
+    fn add_run(&mut self, run: EqualTracks) {
         if let Some(repeating) = &mut self.repeating {
             if repeating.pattern[repeating.into] == run {
                 repeating.into += 1;
@@ -237,31 +240,54 @@ impl Builder {
     fn flush(&mut self) {
         self.pending_sectors = 0;
         let pending = std::mem::take(&mut self.pending);
-        if !pending.is_empty() {
+        let tracks: usize = pending.iter().map(|run| run.tracks as usize).sum();
+        let may_come_again = pending.len() <= PATTERN_RUNS_MAX;
+        if !may_come_again && tracks * size_of::<u32>() < pending.len() * size_of::<Run>() {
+            self.add_stretch(&pending, tracks as u32);
+        } else if !pending.is_empty() {
             self.add_segment(&pending, 1);
         }
     }
 
-    fn add_segment(&mut self, pattern: &[Stretch], times: u64) {
-        let runs = match self.known.get(pattern) {
-            Some(&runs) => runs,
+    /// Runs of so few tracks that these take less by themselves.
+    fn add_stretch(&mut self, runs: &[EqualTracks], tracks: u32) {
+        let list = self.stretches.len() as u32;
+        let mut start = 0;
+        for run in runs {
+            for _ in 0..run.tracks {
+                self.stretches.push(start);
+                start = start.wrapping_add(run.sectors);
+            }
+        }
+        let sectors: u64 = runs.iter().map(|run| run.total()).sum();
+        self.cover(
+            Segment { first_track: self.covered.1 as u32, sectors: sectors as u32, tracks, list, runs: 0 },
+            1,
+        );
+    }
+
+    fn add_segment(&mut self, pattern: &[EqualTracks], times: u64) {
+        let list = match self.known.get(pattern) {
+            Some(&list) => list,
             None => self.add_pattern(pattern),
         };
         let sectors: u64 = pattern.iter().map(|run| run.total()).sum();
         let tracks: u32 = pattern.iter().map(|run| run.tracks).sum();
-        self.starts.push(self.covered.0);
-        self.segments.push(Segment {
-            first_track: self.covered.1 as u32,
-            sectors: sectors as u32,
-            tracks,
-            runs,
-            run_count: pattern.len() as u32,
-        });
-        self.covered.0 += sectors * times;
-        self.covered.1 += u64::from(tracks) * times;
+        let runs = pattern.len() as u32;
+        self.cover(
+            Segment { first_track: self.covered.1 as u32, sectors: sectors as u32, tracks, list, runs },
+            times,
+        );
     }
 
-    fn add_pattern(&mut self, pattern: &[Stretch]) -> u32 {
+    fn cover(&mut self, segment: Segment, times: u64) {
+        self.starts.push(self.covered.0);
+        self.covered.0 += u64::from(segment.sectors) * times;
+        self.covered.1 += u64::from(segment.tracks) * times;
+        self.segments.push(segment);
+    }
+
+    fn add_pattern(&mut self, pattern: &[EqualTracks]) -> u32 {
         let first = self.runs.len() as u32;
         let (mut start, mut track) = (0, 0);
         for run in pattern {

@@ -52,23 +52,24 @@ impl Boundaries {
     fn write_segment(&self, index: usize, text: &mut String) {
         let segment = &self.segments[index];
         let times = self.times(index);
-        let runs = self.runs_of(segment);
-        if let [run] = runs {
-            let _ = writeln!(text, "{} of {}", times * u64::from(segment.tracks), run.sectors);
+        if segment.listed() == 1 {
+            let equal = self.equal_tracks(segment, 0);
+            let _ = writeln!(text, "{} of {}", times * equal.tracks, equal.sectors);
             return;
         }
         if times > 1 {
             let _ = write!(text, "{times} times ");
         }
         let mut line_start = text.len();
-        for (number, run) in runs.iter().enumerate() {
+        for number in 0..segment.listed() {
             if times == 1 && text.len() - line_start > LINE_CHARACTERS {
                 text.push('\n');
                 line_start = text.len();
             } else if number > 0 {
                 text.push_str(", ");
             }
-            let _ = write!(text, "{} of {}", self.tracks_of_run(segment, number), run.sectors);
+            let equal = self.equal_tracks(segment, number);
+            let _ = write!(text, "{} of {}", equal.tracks, equal.sectors);
         }
         text.push('\n');
     }

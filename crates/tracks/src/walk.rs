@@ -5,9 +5,9 @@ use fullstroke_units::Lbn;
 
 /// Neighbouring tracks of equal length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Equal {
-    sectors: u64,
-    tracks: u64,
+pub(crate) struct Equal {
+    pub(crate) sectors: u64,
+    pub(crate) tracks: u64,
 }
 
 /// Goes through the runs of a table in the order of addresses.
@@ -28,10 +28,9 @@ impl<'a> Walk<'a> {
 
     fn next_run(&mut self) -> Option<Equal> {
         let segment = self.table.segments.get(self.segment)?;
-        let tracks = self.table.tracks_of_run(segment, self.run);
-        let run = Equal { sectors: u64::from(self.table.runs_of(segment)[self.run].sectors), tracks };
+        let run = self.table.equal_tracks(segment, self.run);
         self.run += 1;
-        if self.run == segment.run_count as usize {
+        if self.run == segment.listed() {
             self.run = 0;
             self.repeat += 1;
             if self.repeat == self.table.times(self.segment) {
@@ -60,8 +59,17 @@ impl Boundaries {
         (end - self.starts[segment]) / u64::from(self.segments[segment].sectors)
     }
 
+    /// Run number `run` of a segment.
+    pub(crate) fn equal_tracks(&self, segment: &Segment, run: usize) -> Equal {
+        if segment.is_stretch() {
+            return Equal { sectors: u64::from(self.run_of_stretch(segment, run).sectors), tracks: 1 };
+        }
+        let (sectors, tracks) = (self.runs_of(segment)[run].sectors, self.tracks_of_run(segment, run));
+        Equal { sectors: u64::from(sectors), tracks }
+    }
+
     /// Tracks of run number `run` of a segment.
-    pub(crate) fn tracks_of_run(&self, segment: &Segment, run: usize) -> u64 {
+    fn tracks_of_run(&self, segment: &Segment, run: usize) -> u64 {
         let runs = self.runs_of(segment);
         let end = runs.get(run + 1).map_or(segment.tracks, |next| next.track);
         u64::from(end - runs[run].track)

@@ -183,3 +183,36 @@ fn xfs_holds_its_files() {
     // No file system of that kind is smaller than 300 MB.
     holds_a_file_system(RAID5, 80, &["mkfs.xfs", "-q"], &["xfs_repair", "-n"]);
 }
+
+#[test]
+fn ext4_above_a_cache_that_is_killed_has_what_was_synced() {
+    let programs = ["nbdfuse", "losetup", "fusermount3", "mount", "mkfs.ext4", "e2fsck"];
+    if !installed(&programs) {
+        return;
+    }
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("skipped: file systems are mounted by root");
+    }
+    let place = Place::new(RAID5, 32);
+    let at = place.path("mounted");
+    let files = files();
+    let server = place.serve_stored();
+    let cache = server.cached(&["--size", "8MiB", "--deaf"]);
+    let Some(mut disk) = Disk::of(&cache) else { return };
+    output("mkfs.ext4", &["-q", disk.device()]);
+    disk.mount(&at);
+    put(&files, &at);
+    output("sync", &["--file-system", &text(&at)]);
+    fs::write(at.join("later"), pattern::bytes(0, 999, 1 << 20)).unwrap();
+    cache.kill();
+    drop(disk);
+
+    let mut disk = Disk::of(&server).expect("as before");
+    disk.mount(&at);
+    compare(&files, &at);
+    disk.unmount();
+    output("e2fsck", &["-f", "-n", disk.device()]);
+    disk.put_away();
+    server.scrub();
+    server.stop_well();
+}

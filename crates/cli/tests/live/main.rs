@@ -7,6 +7,7 @@
 //! | `server.rs` | the program, begun and ended |
 //! | `programs.rs` | other programs, if they are installed |
 //! | `pattern.rs` | bytes that tell where and when they were written |
+//! | `cache.rs` | memory in front of a served array |
 //! | `clients.rs` | clients of others, each doing what it does best |
 //! | `file_systems.rs` | file systems on an export |
 //! | `kills.rs` | servers that are killed lose nothing that was flushed |
@@ -28,6 +29,7 @@
 //! Tests that need a program which is not installed say so and pass.
 
 mod array;
+mod cache;
 mod clients;
 #[path = "../common/mod.rs"]
 mod common;

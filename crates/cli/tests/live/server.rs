@@ -101,7 +101,7 @@ impl Place {
         let mut arguments = vec!["serve", "--json", "--socket", &socket];
         arguments.extend(stacks);
         arguments.extend(options);
-        Server::begin(self.clone(), program, &arguments)
+        Server::begin(self.clone(), "nbd", program, &arguments)
     }
 
     /// Why the stack is not served.
@@ -116,6 +116,8 @@ impl Place {
 /// A server that is running. Dropping it kills it.
 pub struct Server {
     place: Place,
+    /// That of its socket in the place.
+    name: &'static str,
     child: Child,
     output: serde_json::StreamDeserializer<'static, serde_json::de::IoRead<ChildStdout>, Value>,
     /// What it said when clients could come.
@@ -133,8 +135,8 @@ pub struct End {
 }
 
 impl Server {
-    fn begin(place: Place, mut program: Command, arguments: &[&str]) -> Server {
-        let complaints = File::create(place.path("complaints")).unwrap();
+    fn begin(place: Place, name: &'static str, mut program: Command, arguments: &[&str]) -> Server {
+        let complaints = File::create(complaints_of(&place, name)).unwrap();
         let mut child = program
             .args(arguments)
             .stdin(Stdio::null())
@@ -146,10 +148,10 @@ impl Server {
         let mut output = serde_json::Deserializer::from_reader(stdout).into_iter();
         let Some(Ok(announcement)) = output.next() else {
             let status = child.wait().unwrap();
-            let said = fs::read_to_string(place.path("complaints")).unwrap();
+            let said = fs::read_to_string(complaints_of(&place, name)).unwrap();
             panic!("{arguments:?} ended with {status}: {said}");
         };
-        Server { place, child, output, announcement }
+        Server { place, name, child, output, announcement }
     }
 
     pub fn place(&self) -> &Place {
@@ -157,7 +159,16 @@ impl Server {
     }
 
     pub fn socket(&self) -> PathBuf {
-        self.place.path("nbd")
+        self.place.path(self.name)
+    }
+
+    /// `fullstroke cache` in front of this server.
+    pub fn cached(&self, options: &[&str]) -> Server {
+        let (below, socket) = (text(&self.socket()), self.place.name("cached"));
+        let mut arguments = vec!["cache", "--json", &below, "--socket", &socket];
+        arguments.extend(options);
+        let program = Command::new(env!("CARGO_BIN_EXE_fullstroke"));
+        Server::begin(self.place.clone(), "cached", program, &arguments)
     }
 
     /// Where clients find the default export.
@@ -259,7 +270,7 @@ impl Server {
             std::thread::sleep(Duration::from_millis(2));
         };
         let summary = self.output.next().and_then(Result::ok);
-        let complaints = fs::read_to_string(self.place.path("complaints")).unwrap();
+        let complaints = fs::read_to_string(complaints_of(&self.place, self.name)).unwrap();
         End { status, summary, complaints }
     }
 
@@ -277,6 +288,11 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Where the standard error of a server goes.
+fn complaints_of(place: &Place, name: &str) -> PathBuf {
+    place.path(&format!("{name}.complaints"))
 }
 
 pub fn text(path: &Path) -> String {

@@ -44,7 +44,7 @@ fn message(answer: &str) -> String {
         ControlResponse::Refused { message }
         | ControlResponse::Wrong { message }
         | ControlResponse::Done { message } => message,
-        ControlResponse::Status(status) => panic!("{status:?}"),
+        other => panic!("{other:?}"),
     }
 }
 

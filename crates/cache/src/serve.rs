@@ -1,0 +1,394 @@
+//! The loop: one thread has the cache, and hears of everything by messages.
+
+use crate::below::Below;
+use crate::cached::{Asked, Cached, Outcome, is_aligned};
+use crate::client::Client;
+use crate::signals;
+use fullstroke_contract::ConfigError;
+use fullstroke_live::Said;
+use fullstroke_memory::{MemoryKeys, PAGE_BYTES};
+use fullstroke_nbd::client::ClientError;
+use fullstroke_nbd::{Command, CommandFlags, Export, ExportError, Exports, Features, Request};
+use fullstroke_units::{SECTOR_BYTES, Time};
+use serde::Serialize;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long the loop sleeps if nothing happens.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// Where, and with how much memory.
+#[derive(Clone, Debug)]
+pub struct CacheOptions {
+    /// The socket of the server below.
+    pub server: PathBuf,
+    /// Its export; the default one without.
+    pub export: Option<String>,
+    /// The socket on which it takes questions; it is not listened to without.
+    pub control: Option<PathBuf>,
+    /// Where clients connect.
+    pub socket: PathBuf,
+    /// Memory and its policies.
+    pub memory: MemoryKeys,
+}
+
+/// A cache that is ready for clients.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Ready {
+    /// Where they connect.
+    pub uri: String,
+    /// Size of the device.
+    pub size_bytes: u64,
+    /// Where signals are listened for.
+    pub control: Option<PathBuf>,
+}
+
+/// What a cache has done.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Summary {
+    /// Since it began.
+    pub uptime_s: f64,
+    /// Requests of clients.
+    pub requests: u64,
+    /// Of what reads asked for, found in memory.
+    pub hit_share: Option<f64>,
+    /// Read below, for reads and beside them.
+    pub fetched_mb: f64,
+    /// Written below.
+    pub written_mb: f64,
+    /// Of this, because the server below asked for it.
+    pub written_pulled_mb: f64,
+    /// PULLs that were heard.
+    pub pulls: u64,
+    /// PUSHes that were heard.
+    pub pushes: u64,
+    /// Fetched because the server below offered it.
+    pub pushed_mb: f64,
+    /// Of this, read by clients.
+    pub pushed_used_mb: f64,
+    /// Signals that were forgotten below before they were heard.
+    pub missed_signals: u64,
+}
+
+/// Why there is no cache, or none any more.
+#[derive(Debug, thiserror::Error)]
+pub enum CacheError {
+    /// The keys of memory.
+    #[error("memory: {0}")]
+    Memory(#[from] ConfigError),
+    /// The server below cannot be used, or has gone.
+    #[error("{}: {source}; expected the socket of an NBD server that is running, and an export of it", socket.display())]
+    Below {
+        /// Its socket.
+        socket: PathBuf,
+        /// What happened.
+        source: ClientError,
+    },
+    /// It went away while something was dirty.
+    #[error(
+        "the server below has gone ({source}): {dirty_bytes} bytes that were written and not flushed are lost"
+    )]
+    Gone {
+        /// What happened.
+        source: ClientError,
+        /// What was not written.
+        dirty_bytes: u64,
+    },
+    /// It cannot be kept in pages.
+    #[error("{}: found an export of {found} bytes; expected whole sectors of {SECTOR_BYTES}", socket.display())]
+    Size {
+        /// Its socket.
+        socket: PathBuf,
+        /// Its size.
+        found: u64,
+    },
+    /// What clients are offered.
+    #[error(transparent)]
+    Export(#[from] ExportError),
+    /// At the end something could not be written below.
+    #[error("something that was written could not be written below: see its errors")]
+    Lost,
+    /// Anything else that the host refuses.
+    #[error("{what}: {source}")]
+    Host {
+        /// What was tried.
+        what: String,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+/// What the loop hears.
+pub(crate) enum Message {
+    Asked { client: Arc<Client>, request: Request, payload: Vec<u8> },
+    Ended { id: u64, result: Result<Vec<u8>, ()> },
+    Gone(ClientError),
+    Signals { signals: Vec<Said>, missed: u64 },
+    Stop,
+}
+
+/// Serves clients until SIGTERM or SIGINT; then all that is dirty is written below and
+/// made durable. `ready` is told when they may come.
+///
+/// # Errors
+/// What cannot be used is told before anything is served. Then only a server below
+/// that goes away, or cannot take what is dirty at the end.
+pub fn serve(options: &CacheOptions, ready: &mut dyn FnMut(&Ready)) -> Result<Summary, CacheError> {
+    let host = |what: &str| {
+        let what = what.to_owned();
+        move |source| CacheError::Host { what, source }
+    };
+    let (told, messages) = channel();
+    let below = Below::open(&options.server, options.export.as_deref().unwrap_or_default(), &told)?;
+    let cached = Cached::new(&options.memory, below.size)?;
+    let exports = Arc::new(Exports::new(vec![export(&below)])?);
+    let listener = listen(&options.socket).map_err(host(&format!("socket {}", options.socket.display())))?;
+    let _removed = Removed(&options.socket);
+    stop_at_signals(told.clone()).map_err(host("signals"))?;
+    if let Some(control) = &options.control {
+        signals::listen(control.clone(), options.export.clone(), told.clone()).map_err(host("a thread"))?;
+    }
+    accept(listener, exports, told).map_err(host("a thread"))?;
+    ready(&Ready {
+        uri: format!("nbd+unix:///?socket={}", options.socket.display()),
+        size_bytes: below.size,
+        control: options.control.clone(),
+    });
+    Loop::new(cached, below, &options.server).run(&messages)
+}
+
+/// The socket file goes with the cache.
+struct Removed<'a>(&'a Path);
+
+impl Drop for Removed<'_> {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(self.0);
+    }
+}
+
+/// What clients are offered: whatever all of them do is seen by all.
+fn export(below: &Below) -> Export {
+    let mut export = Export::new("", below.size);
+    export.features = Features::FLUSH
+        | Features::FORCE_UNIT_ACCESS
+        | Features::ROTATIONAL
+        | Features::CACHE
+        | Features::MULTIPLE_CONNECTIONS;
+    export.features.set(Features::READ_ONLY, below.read_only);
+    export
+}
+
+/// Listens at `path`, for its owner only. A socket file that nobody listens on is
+/// taken over.
+fn listen(path: &Path) -> io::Result<UnixListener> {
+    let is_socket = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
+    if is_socket && UnixStream::connect(path).is_err() {
+        fs::remove_file(path)?;
+    }
+    let listener = UnixListener::bind(path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+fn stop_at_signals(told: Sender<Message>) -> io::Result<()> {
+    let mut signals = Signals::new([SIGTERM, SIGINT])?;
+    let wait = move || {
+        if signals.forever().next().is_some() {
+            let _ = told.send(Message::Stop);
+        }
+    };
+    thread::Builder::new().name("stop".into()).spawn(wait).map(drop)
+}
+
+fn accept(listener: UnixListener, exports: Arc<Exports>, told: Sender<Message>) -> io::Result<()> {
+    let accepting = move || {
+        for stream in listener.incoming() {
+            let begun = stream.and_then(|stream| Client::begin(stream, Arc::clone(&exports), told.clone()));
+            if begun.is_err() {
+                // No descriptor or thread is free: later, perhaps.
+                thread::sleep(Duration::from_millis(100));
+            }
+        }
+    };
+    thread::Builder::new().name("accept".into()).spawn(accepting).map(drop)
+}
+
+/// The tag of the flush at the end.
+const LAST: u64 = 0;
+
+/// The cache and who waits for it.
+struct Loop<'a> {
+    cached: Cached,
+    below: Below,
+    socket: &'a Path,
+    began: Instant,
+    clients: BTreeMap<u64, (Arc<Client>, Request)>,
+    next_tag: u64,
+    summary: Summary,
+    /// How it ended.
+    end: Option<Outcome>,
+}
+
+impl Loop<'_> {
+    fn new(cached: Cached, below: Below, socket: &Path) -> Loop<'_> {
+        Loop {
+            cached,
+            below,
+            socket,
+            began: Instant::now(),
+            clients: BTreeMap::new(),
+            next_tag: LAST + 1,
+            summary: Summary::default(),
+            end: None,
+        }
+    }
+
+    fn now(&self) -> Time {
+        Time::from_nanos(self.began.elapsed().as_nanos() as u64)
+    }
+
+    fn run(mut self, messages: &Receiver<Message>) -> Result<Summary, CacheError> {
+        while self.end.is_none() {
+            let now = self.now();
+            let due = self.cached.next_wake();
+            let patience = match due {
+                Time::NEVER => IDLE,
+                due => Duration::from_nanos(due.as_nanos().saturating_sub(now.as_nanos())).min(IDLE),
+            };
+            match messages.recv_timeout(patience) {
+                Ok(message) => self.hear(message)?,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            let now = self.now();
+            if self.cached.next_wake() <= now {
+                self.cached.wake(now);
+            }
+            self.go_on()?;
+        }
+        match self.end {
+            Some(Outcome::Done) => Ok(self.summed_up()),
+            _ => Err(CacheError::Lost),
+        }
+    }
+
+    fn hear(&mut self, message: Message) -> Result<(), CacheError> {
+        let now = self.now();
+        match message {
+            Message::Asked { client, request, payload } => self.asked(now, client, request, payload),
+            Message::Ended { id, result } => self.cached.ended(now, id, result),
+            Message::Gone(source) => return Err(self.gone(source)),
+            Message::Signals { signals, missed } => {
+                self.summary.missed_signals += missed;
+                signals.into_iter().for_each(|said| self.said(now, said));
+            }
+            Message::Stop => self.cached.ask(now, LAST, Asked::Flush),
+        }
+        Ok(())
+    }
+
+    fn gone(&self, source: ClientError) -> CacheError {
+        match self.cached.gauges() {
+            gauges if gauges.dirty + gauges.writing > 0 => {
+                CacheError::Gone { source, dirty_bytes: (gauges.dirty + gauges.writing) * PAGE_BYTES }
+            }
+            _ => CacheError::Below { socket: self.socket.to_owned(), source },
+        }
+    }
+
+    fn asked(&mut self, now: Time, client: Arc<Client>, request: Request, payload: Vec<u8>) {
+        self.summary.requests += 1;
+        let (offset, bytes) = (request.offset_bytes, request.length_bytes);
+        if !is_aligned(offset, bytes.into()) {
+            return client.answer(&request, Err("requests of whole sectors are taken only"));
+        }
+        let asked = match request.command {
+            Command::Read => Asked::Read { offset, bytes },
+            Command::Write => {
+                let durable = request.flags.contains(CommandFlags::FORCE_UNIT_ACCESS);
+                Asked::Write { offset, data: payload, durable }
+            }
+            Command::Flush => Asked::Flush,
+            Command::Cache => {
+                self.cached.push(now, offset, bytes.into());
+                return client.answer(&request, Ok(None));
+            }
+            Command::Trim | Command::WriteZeroes | Command::BlockStatus => {
+                return client.answer(&request, Err("it was not offered"));
+            }
+        };
+        let tag = self.next_tag;
+        self.next_tag += 1;
+        self.clients.insert(tag, (client, request));
+        self.cached.ask(now, tag, asked);
+    }
+
+    fn said(&mut self, now: Time, said: Said) {
+        let bytes = |sectors: u64| sectors.saturating_mul(SECTOR_BYTES);
+        match said {
+            Said::Pull { start, sectors } => {
+                self.summary.pulls += 1;
+                match start {
+                    None => self.cached.pull_any(now, bytes(sectors)),
+                    Some(start) => self.cached.pull(now, bytes(start), bytes(sectors)),
+                };
+            }
+            Said::Push { start, sectors } => {
+                self.summary.pushes += 1;
+                self.cached.push(now, bytes(start), bytes(sectors));
+            }
+        }
+    }
+
+    /// Passes jobs down and answers up.
+    fn go_on(&mut self) -> Result<(), CacheError> {
+        for job in self.cached.jobs() {
+            // All threads below have ended: one of them has said why.
+            let _ = self.below.jobs.send(job);
+        }
+        for (tag, outcome) in self.cached.answers() {
+            if tag == LAST {
+                self.end = Some(outcome);
+                continue;
+            }
+            let Some((client, request)) = self.clients.remove(&tag) else { continue };
+            match &outcome {
+                Outcome::Done => client.answer(&request, Ok(None)),
+                Outcome::Data(data) => client.answer(&request, Ok(Some(data))),
+                Outcome::Failed => client.answer(&request, Err("the server below could not do it")),
+            }
+        }
+        Ok(())
+    }
+
+    fn summed_up(self) -> Summary {
+        let counted = self.cached.counters();
+        let mb = |pages: u64| (pages * PAGE_BYTES) as f64 / 1e6;
+        let written = counted.back_background
+            + counted.back_periodic
+            + counted.back_throttled
+            + counted.back_sync
+            + counted.back_reclaim
+            + counted.back_pull;
+        Summary {
+            uptime_s: self.began.elapsed().as_secs_f64(),
+            hit_share: (counted.read > 0).then(|| counted.hits as f64 / counted.read as f64),
+            fetched_mb: mb(counted.misses + counted.ahead + counted.filled + counted.pushed),
+            written_mb: mb(written),
+            written_pulled_mb: mb(counted.back_pull),
+            pushed_mb: mb(counted.pushed),
+            pushed_used_mb: mb(counted.pushed_used),
+            ..self.summary
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! `fullstroke cache`: memory between clients and a served array.
+
+use crate::ctl;
+use crate::output::{Failure, Output};
+use clap::Args;
+use fullstroke_cache::{CacheOptions, Ready, Summary, serve};
+use fullstroke_memory::{MemoryKeys, Policy};
+use fullstroke_units::Bytes;
+use std::path::PathBuf;
+
+/// Put memory between clients and a served array that hears what the array says.
+///
+/// An NBD server above another one: replacement, read-ahead and write-back are those of
+/// `[host.memory]` in a simulation. Flushes and FUA are honoured; what was written and
+/// not flushed is in memory only. It writes back on PULL and fetches on PUSH, which the
+/// opportunities of the served stack say. Nobody else may write to the array meanwhile.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The socket of the server below.
+    server: PathBuf,
+
+    /// Listen on this unix socket.
+    #[arg(long, value_name = "PATH")]
+    socket: PathBuf,
+
+    /// Memory for pages.
+    #[arg(long, value_name = "BYTES", default_value = "64MiB")]
+    size: Bytes,
+
+    /// Which page goes when another needs its place [default: lru2].
+    #[arg(long, value_name = "POLICY")]
+    replacement: Option<String>,
+
+    /// What a read brings beside what it asks for [default: today].
+    #[arg(long, value_name = "POLICY")]
+    read_ahead: Option<String>,
+
+    /// When dirty pages are written back [default: today].
+    #[arg(long, value_name = "POLICY")]
+    write_back: Option<String>,
+
+    /// The export of the server below, if it has several.
+    #[arg(long, value_name = "NAME")]
+    export: Option<String>,
+
+    /// Where the server below tells its signals [default: the path of its socket with
+    /// .control behind it].
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
+
+    /// Do not listen to signals.
+    #[arg(long, conflicts_with = "control")]
+    deaf: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  fullstroke serve stacks/signals/served.toml --socket /run/array.sock
+  fullstroke cache /run/array.sock --socket /run/cached.sock --size 256MiB
+  nbdfuse mnt nbd+unix:///?socket=/run/cached.sock";
+
+pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    let policy = |name: &Option<String>| name.clone().map(Policy::Name);
+    let memory = MemoryKeys {
+        size: arguments.size,
+        replacement: policy(&arguments.replacement),
+        read_ahead: policy(&arguments.read_ahead),
+        write_back: policy(&arguments.write_back),
+    };
+    let control = || arguments.control.clone().unwrap_or_else(|| ctl::beside(&arguments.server));
+    let options = CacheOptions {
+        server: arguments.server.clone(),
+        export: arguments.export.clone(),
+        control: (!arguments.deaf).then(control),
+        socket: arguments.socket.clone(),
+        memory,
+    };
+    let mut broken = None;
+    let mut ready = |ready: &Ready| broken = output.show(ready, announcement(ready)).err();
+    let summary = serve(&options, &mut ready).map_err(Failure::input)?;
+    match broken {
+        Some(failure) => Err(failure),
+        None => output.show(&summary, farewell(&summary)),
+    }
+}
+
+fn announcement(ready: &Ready) -> String {
+    let mut lines = vec![format!("caching {} bytes at {}", ready.size_bytes, ready.uri)];
+    lines.extend(ready.control.iter().map(|path| format!("signals from {}", path.display())));
+    lines.join("\n")
+}
+
+fn farewell(summary: &Summary) -> String {
+    let hits = summary
+        .hit_share
+        .map_or_else(String::new, |share| format!(", {:.1} % of reads in memory", share * 100.0));
+    let mut lines = vec![
+        format!("{} requests in {:.1} s{hits}", summary.requests, summary.uptime_s),
+        format!(
+            "{:.1} MB read and {:.1} MB written below, {:.1} MB of these for {} PULLs",
+            summary.fetched_mb, summary.written_mb, summary.written_pulled_mb, summary.pulls
+        ),
+    ];
+    if summary.pushes > 0 {
+        lines.push(format!(
+            "{:.1} MB fetched for {} PUSHes, {:.1} MB of them read",
+            summary.pushed_mb, summary.pushes, summary.pushed_used_mb
+        ));
+    }
+    lines.join("\n")
+}
