@@ -3,6 +3,7 @@
 use crate::ArrayError;
 use crate::bitmap::{Bitmap, Granules};
 use crate::device::Aligned;
+use crate::gather::{self, Gatherings, Place};
 use crate::group::Group;
 use crate::journal::{Change, Log, Run};
 use crate::locks::Locks;
@@ -14,7 +15,7 @@ use fullstroke_contract::{Below, Extent, MemberState, Operation, Request, Status
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
 use fullstroke_volume::{Content, Detail, Layout, ParityRows, Plan};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// How often a request is tried again after a member was mended or has failed.
@@ -55,6 +56,9 @@ pub struct Array {
     locks: Locks,
     /// Blocks that are changed in part.
     edges: Locks,
+    gatherings: Gatherings,
+    /// Writes that are under way.
+    writers: AtomicUsize,
     flushing: Group,
     log_flushes: Vec<Group>,
     /// Counts flushes that have begun.
@@ -119,6 +123,7 @@ pub struct Worker {
     scratch: Aligned,
     data: Aligned,
     record: Aligned,
+    gathered: Aligned,
     pub(crate) carrier: Carrier,
 }
 
@@ -137,8 +142,8 @@ impl Worker {
     }
 
     fn with(carrier: Carrier) -> Worker {
-        let [scratch, data, record] = [(); 3].map(|()| Aligned::default());
-        Worker { plan: Plan::new(Detail::Bytes), scratch, data, record, carrier }
+        let [scratch, data, record, gathered] = [(); 4].map(|()| Aligned::default());
+        Worker { plan: Plan::new(Detail::Bytes), scratch, data, record, gathered, carrier }
     }
 
     /// Whether transfers go at the same time.
@@ -195,6 +200,8 @@ impl Array {
             gate: RwLock::new(()),
             locks: Locks::default(),
             edges: Locks::default(),
+            gatherings: Gatherings::default(),
+            writers: AtomicUsize::new(0),
             flushing: Group::default(),
             log_flushes: (0..slots).map(|_| Group::default()).collect(),
             epoch: AtomicU64::new(1),
@@ -334,18 +341,91 @@ impl Array {
     }
 
     fn write_extent(&self, worker: &mut Worker, extent: Extent, from: &[u8]) -> Result<(), ArrayError> {
-        let bytes = |part: Extent| {
-            let start = part.start.since(extent.start).bytes().0 as usize;
-            &from[start..][..part.sectors.bytes().0 as usize]
+        // Whoever writes alone has nobody to wait for.
+        let others = self.writers.fetch_add(1, Ordering::SeqCst) > 0;
+        let result = match self.facts.rows {
+            Some(rows) if others => self.write_with_others(worker, extent, from, rows.data.0),
+            _ => self.write_parts(worker, extent, from),
         };
+        self.writers.fetch_sub(1, Ordering::SeqCst);
+        result.and_then(|()| self.settle())
+    }
+
+    fn write_parts(&self, worker: &mut Worker, extent: Extent, from: &[u8]) -> Result<(), ArrayError> {
         for part in self.parts(extent) {
-            if !self.write_part(worker, part, bytes(part))? {
+            let bytes = part_of(from, extent, part);
+            if !self.write_part(worker, part, bytes)? {
                 for row in self.rows_of(part) {
-                    self.write_part(worker, row, bytes(row))?;
+                    self.write_part(worker, row, part_of(from, extent, row))?;
                 }
             }
         }
-        self.settle()
+        Ok(())
+    }
+
+    /// Rows in part may be brought together with others. What is whole is
+    /// written while these have time to come; nobody waits for others before
+    /// what others wait for is done.
+    fn write_with_others(
+        &self,
+        worker: &mut Worker,
+        extent: Extent,
+        from: &[u8],
+        row: u64,
+    ) -> Result<(), ArrayError> {
+        let parts: Vec<Extent> = self.parts(extent).collect();
+        let (whole, cut): (Vec<Extent>, Vec<Extent>) =
+            parts.into_iter().partition(|&part| self.around(part) == part);
+        let (mut led, mut joined) = (Vec::new(), Vec::new());
+        for part in cut {
+            let first = (part.start.0 % row) as usize;
+            let bytes = part_of(from, extent, part);
+            match self.gatherings.enter(part.start.0 / row, row as usize, first, bytes) {
+                Place::First(gathering) => led.push((part, gathering)),
+                Place::Joined(gathering) => joined.push((part, gathering)),
+            }
+        }
+        let mut result = Ok(());
+        for part in whole {
+            result = result.and_then(|()| self.write_parts(worker, part, part_of(from, extent, part)));
+        }
+        for (part, gathering) in led {
+            let (number, first) = (part.start.0 / row, (part.start.0 % row) as usize);
+            let others = self.gatherings.close(number, &gathering);
+            let bytes = part_of(from, extent, part);
+            let written = if others.is_empty() {
+                self.write_parts(worker, part, bytes)
+            } else {
+                self.write_runs(worker, number * row, gather::runs(first, bytes, &others))
+            };
+            gathering.end(written.is_ok());
+            result = result.and(written);
+        }
+        for (part, gathering) in joined {
+            if !gathering.wait() {
+                // It has its own error.
+                result = result.and(self.write_parts(worker, part, part_of(from, extent, part)));
+            }
+        }
+        result
+    }
+
+    fn write_runs(
+        &self,
+        worker: &mut Worker,
+        row: u64,
+        runs: Vec<(usize, Vec<u8>)>,
+    ) -> Result<(), ArrayError> {
+        let mut gathered = std::mem::take(&mut worker.gathered);
+        let mut result = Ok(());
+        for (first, bytes) in runs {
+            let aligned = gathered.of(bytes.len());
+            aligned.copy_from_slice(&bytes);
+            let run = Extent::new(row + first as u64, bytes.len() as u64 / SECTOR_BYTES);
+            result = result.and_then(|()| self.write_parts(worker, run, aligned));
+        }
+        worker.gathered = gathered;
+        result
     }
 
     /// The row that it begins in as far as that is not whole, whole rows, and
@@ -764,6 +844,12 @@ impl Planner {
     pub(crate) fn is_impaired(&self) -> bool {
         (0..self.layout.members()).any(|slot| self.layout.member_state(slot) != MemberState::Alive)
     }
+}
+
+/// The bytes of a part.
+fn part_of(bytes: &[u8], extent: Extent, part: Extent) -> &[u8] {
+    let start = part.start.since(extent.start).bytes().0 as usize;
+    &bytes[start..][..part.sectors.bytes().0 as usize]
 }
 
 /// Flushes at the same time what stands on files; what does not, one after the

@@ -114,6 +114,12 @@ pub fn create(design: &Design, devices: &[Arc<dyn Device>]) -> Result<Roster, Ar
     array.commit(&mut book)?;
     // The other copy: from now on there are two.
     array.commit(&mut book)?;
+    if let Some(failed) = array.take_happenings().into_iter().next() {
+        return Err(ArrayError::Refused(format!(
+            "`{}` failed: {}; nothing was made",
+            failed.device, failed.why
+        )));
+    }
     Ok(book.roster.clone())
 }
 

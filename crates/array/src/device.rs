@@ -1,17 +1,15 @@
 //! What an array stands on: block devices and files.
 
 use crate::ArrayError;
-use crate::in_use::user_of;
-use rustix::fs::{FallocateFlags, FlockOperation, OFlags};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Seek as _, SeekFrom};
+pub use fullstroke_device::ALIGNMENT_BYTES;
+pub(crate) use fullstroke_device::Aligned;
+use fullstroke_device::{Cache, Opened};
+use rustix::fs::{FallocateFlags, FlockOperation};
+use std::fs::File;
+use std::io;
 use std::os::fd::{AsRawFd as _, RawFd};
-use std::os::unix::fs::{FileExt as _, FileTypeExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
-
-/// Whatever a device's blocks are, memory is aligned to this, and so are the
-/// array's own areas.
-pub const ALIGNMENT_BYTES: u64 = 4096;
 
 /// Something that keeps bytes. Calls come from several threads.
 ///
@@ -89,39 +87,16 @@ impl FileDevice {
     /// It is something else, is in use, or cannot be opened.
     pub fn open(path: &Path, access: Access) -> Result<FileDevice, ArrayError> {
         let name = path.display().to_string();
-        let failed = |source| ArrayError::Device { device: name.clone(), action: "open", source };
-        let kind = fs::metadata(path).map_err(failed)?.file_type();
-        let is_block_device = kind.is_block_device();
-        if !is_block_device && !kind.is_file() {
-            let message = format!("`{name}` is neither a block device nor a file");
-            return Err(ArrayError::Refused(message));
-        }
         let owns = access == Access::Own;
-        if owns && let Some(user) = user_of(path, is_block_device) {
-            return Err(ArrayError::Refused(format!("`{name}`: {user}; it is not used for an array")));
-        }
-        let mut flags = OFlags::empty();
-        flags.set(OFlags::DIRECT, is_block_device);
-        // The kernel refuses what is mounted, swapped to or part of another
-        // device (open(2)), and keeps others out meanwhile.
-        flags.set(OFlags::EXCL, owns && is_block_device);
-        let opened = OpenOptions::new().read(true).write(owns).custom_flags(flags.bits() as i32).open(path);
-        let mut file = opened.map_err(|error| match error.raw_os_error() {
-            Some(libc::EBUSY) => ArrayError::Refused(format!(
-                "`{name}`: it, or a part of it, is mounted or otherwise in use; it is not used for an array"
-            )),
-            _ => failed(error),
-        })?;
+        let wanted = if owns { fullstroke_device::Access::Write } else { fullstroke_device::Access::Read };
+        let opened = fullstroke_device::open(path, wanted, Cache::OfFiles);
+        let Opened { file, bytes, block_bytes, is_block_device, .. } =
+            opened.map_err(|error| ArrayError::Refused(format!("`{name}`: {error}")))?;
         if owns && rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             let message =
                 format!("`{name}` is in use by another process: an array that is assembled, perhaps");
             return Err(ArrayError::Refused(message));
         }
-        let bytes = file.seek(SeekFrom::End(0)).map_err(failed)?;
-        let block_bytes = match is_block_device {
-            true => rustix::fs::ioctl_blksszget(&file).map_or(ALIGNMENT_BYTES, u64::from),
-            false => 512,
-        };
         let data = || rustix::fs::seek(&file, rustix::fs::SeekFrom::Data(0));
         let was_hole = !is_block_device && data().err() == Some(rustix::io::Errno::NXIO);
         Ok(FileDevice { file, name, bytes, block_bytes, is_block_device, was_hole })
@@ -181,23 +156,5 @@ impl Device for FileDevice {
     }
     fn descriptor(&self) -> Option<RawFd> {
         Some(self.file.as_raw_fd())
-    }
-}
-
-/// Bytes at an address that every device takes.
-#[derive(Debug, Default)]
-pub(crate) struct Aligned {
-    bytes: Vec<u8>,
-}
-
-impl Aligned {
-    /// The first `length` bytes, which hold anything.
-    pub(crate) fn of(&mut self, length: usize) -> &mut [u8] {
-        let alignment = ALIGNMENT_BYTES as usize;
-        if self.bytes.len() < length + alignment {
-            self.bytes.resize(length + alignment, 0);
-        }
-        let start = self.bytes.as_ptr().align_offset(alignment);
-        &mut self.bytes[start..start + length]
     }
 }

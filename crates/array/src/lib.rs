@@ -14,9 +14,10 @@
 //! | `superblock.rs` | what each member says of itself and of its array |
 //! | `bitmap.rs` | regions that are being written, and that failed members have missed |
 //! | `journal.rs` | what is about to be changed |
+//! | `gather.rs` | writes of one row that come together become one |
 //! | `transfer.rs` | many transfers at a time, by io_uring or one by one |
 //! | `locks.rs`, `group.rs` | rows that somebody needs alone; one flush for all who wait |
-//! | `device.rs`, `in_use.rs`, `signatures.rs` | devices and files, who uses them, whose they are |
+//! | `device.rs`, `signatures.rs` | devices and files, and whose they are |
 //! | `server.rs` | an array over NBD, questions and orders |
 //! | `error.rs` | [`ArrayError`] |
 //! | `power.rs` | the tests: arrays lose power |
@@ -47,8 +48,8 @@ mod assembly;
 mod bitmap;
 mod device;
 mod error;
+mod gather;
 mod group;
-mod in_use;
 mod journal;
 mod locks;
 mod members;

@@ -201,6 +201,13 @@ impl Array {
         Ok(())
     }
 
+    /// Lets go of all devices: nothing is asked of the array any more.
+    pub(crate) fn release(&self) {
+        let none: Devices = self.devices().iter().map(|_| None).collect();
+        *self.devices.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(none);
+        self.book().spares.clear();
+    }
+
     pub(crate) fn states(&self) -> Vec<MemberState> {
         let planner = self.planner();
         (0..planner.layout.members()).map(|slot| planner.layout.member_state(slot)).collect()

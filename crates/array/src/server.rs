@@ -109,6 +109,8 @@ pub fn serve(
     let stopped = server.array.stop();
     server.tell_all(options, tell);
     options.listen.iter().for_each(sockets::remove);
+    // Devices are free before the last that is seen of the server goes.
+    server.array.release();
     let _ = std::fs::remove_file(&options.control);
     stopped
 }

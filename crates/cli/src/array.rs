@@ -14,9 +14,16 @@ use serde::Serialize;
 use show::Shown;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// For a server to end.
+const STOPPING: Duration = Duration::from_secs(120);
+/// How often it is looked whether it has.
+const LOOK: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -187,7 +194,7 @@ pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure>
         Command::Assemble(arguments) => arguments.execute(output),
         Command::Status(at) => at.show(&Question::Status, output),
         Command::Detail(at) => at.show(&Question::Detail, output),
-        Command::Stop(at) => at.show(&Question::Stop, output),
+        Command::Stop(at) => at.stop(output),
         Command::Fail { at, slot } => at.show(&Question::Fail { slot: *slot }, output),
         Command::Add(arguments) => arguments.execute(output),
         Command::Scrub { at, repair } => at.scrub(*repair, output),
@@ -284,6 +291,21 @@ impl At {
     fn show(&self, question: &Question, output: &Output) -> Result<(), Failure> {
         let answer = self.ask(question)?;
         output.show(&answer, Shown::answer(&answer))
+    }
+
+    /// Returns when the devices are free: what they are to be used for next may
+    /// stand in the next line.
+    fn stop(&self, output: &Output) -> Result<(), Failure> {
+        let socket = ctl::control_path(&self.socket);
+        let answer = self.ask(&Question::Stop)?;
+        let began = Instant::now();
+        while UnixStream::connect(&socket).is_ok() {
+            if began.elapsed() > STOPPING {
+                return Err(Failure::Input(format!("`{}`: the array is still stopping", socket.display())));
+            }
+            std::thread::sleep(LOOK);
+        }
+        output.show(&answer, "stopped")
     }
 
     fn scrub(&self, repair: bool, output: &Output) -> Result<(), Failure> {

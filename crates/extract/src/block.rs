@@ -4,17 +4,14 @@ use crate::ExtractError;
 use crate::machine::{Answer, Device, Place};
 use crate::scsi::{self, Transport};
 use fullstroke_contract::Extent;
+use fullstroke_device::{Access, Aligned, Cache, OpenError};
 use fullstroke_units::{Duration, Lbn, SECTOR_BYTES, Sectors, Time};
-use rustix::fs::OFlags;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Seek as _, SeekFrom};
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Barrier;
 use std::time::Instant;
-
-/// Alignment of the buffer: that of the largest logical block.
-const ALIGNMENT: usize = 4096;
 
 /// A device or file, read past the page cache with one request outstanding.
 pub struct BlockDevice {
@@ -23,20 +20,6 @@ pub struct BlockDevice {
     began: Instant,
     buffer: Aligned,
     translator: Option<Box<dyn Transport>>,
-}
-
-/// Memory that can be read into past the page cache.
-#[derive(Default)]
-struct Aligned(Vec<u8>);
-
-impl Aligned {
-    fn of(&mut self, bytes: usize) -> &mut [u8] {
-        if self.0.len() < bytes + ALIGNMENT {
-            self.0.resize(bytes + ALIGNMENT, 0);
-        }
-        let skip = self.0.as_ptr().align_offset(ALIGNMENT);
-        &mut self.0[skip..skip + bytes]
-    }
 }
 
 impl BlockDevice {
@@ -64,11 +47,12 @@ impl BlockDevice {
     }
 
     fn open_with(path: &Path, write: bool) -> io::Result<BlockDevice> {
-        // With O_EXCL a block device that is mounted is refused (open(2)).
-        let flags = if write { OFlags::DIRECT | OFlags::EXCL } else { OFlags::DIRECT };
-        let mut file =
-            OpenOptions::new().read(true).write(write).custom_flags(flags.bits() as i32).open(path)?;
-        let capacity = Sectors(file.seek(SeekFrom::End(0))? / SECTOR_BYTES);
+        let access = if write { Access::Write } else { Access::Read };
+        let opened = fullstroke_device::open(path, access, Cache::Past).map_err(|error| match error {
+            OpenError::Host(error) | OpenError::NoWayPast(error) => error,
+            error => io::Error::other(error.to_string()),
+        })?;
+        let (file, capacity) = (opened.file, Sectors(opened.bytes / SECTOR_BYTES));
         if capacity == Sectors::ZERO {
             return Err(io::Error::other(
                 "found no sectors; expected a block device, or a file with content",
