@@ -7,6 +7,7 @@ use fullstroke_lab::{Condition, LabError, Ran, Ranking, Recipe, TuneSearch, Vary
 use fullstroke_measure::{Metric, Report};
 use fullstroke_stack::{Overrides, Stack, StackError};
 use serde::Serialize;
+use std::cmp::Ordering;
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -141,7 +142,7 @@ pub fn advise(request: &Request, progress: &dyn Fn(&str)) -> Result<Advice, Advi
     let (mut finalists, healthy) = request.finals(&chosen, &mut runs)?;
     let seeds = request.seeds();
     let ranking = Ranking::of_seeds(&healthy, seeds, by);
-    order(&mut finalists, &ranking);
+    order(&mut finalists, &request.wishes, &ranking);
     let assumed = words::assumed(&request.assumptions);
     let recommendation = words::recommendation(&finalists, &ranking, &request.wishes, &request.drive);
     let would_change = words::would_change(&finalists, &left_out);
@@ -294,18 +295,22 @@ impl Request {
     }
 }
 
-/// Those that meet most wishes first, healthy and then with a drive gone; then those with the fewest drives; then
-/// by their rank.
-fn order(finalists: &mut [Finalist], ranking: &Ranking) {
+/// Those that meet most wishes first, healthy and then with a drive gone; then, if they meet all, those with the fewest
+/// drives. Of these, where speed was wished and is met, those whose data are lost least likely; else the fastest.
+fn order(finalists: &mut [Finalist], wishes: &Wishes, ranking: &Ranking) {
     let rank = |finalist: &Finalist| {
-        ranking
-            .candidates
-            .iter()
-            .find(|ranked| ranked.name == finalist.name)
-            .map_or(usize::MAX, |ranked| ranked.rank)
+        let own = ranking.candidates.iter().find(|ranked| ranked.name == finalist.name);
+        own.map_or(usize::MAX, |ranked| ranked.rank)
     };
-    finalists.sort_by_key(|one| {
-        (one.misses.len(), !one.misses_without_a_drive.is_empty(), one.volume.drives, rank(one))
+    let rough = |one: &Finalist| {
+        // Drives are saved only where the wishes are met.
+        let drives = if one.misses.is_empty() { one.volume.drives } else { 0 };
+        (one.misses.len(), !one.misses_without_a_drive.is_empty() && one.misses.is_empty(), drives)
+    };
+    finalists.sort_by(|one, other| {
+        let safer = one.loss.chance_a_year.total_cmp(&other.loss.chance_a_year);
+        let fine = if wishes.of_speed() && one.misses.is_empty() { safer } else { Ordering::Equal };
+        rough(one).cmp(&rough(other)).then(fine).then(rank(one).cmp(&rank(other)))
     });
     for (index, finalist) in finalists.iter_mut().enumerate() {
         finalist.place = index + 1;

@@ -25,6 +25,13 @@ pub struct Wishes {
     pub price: Option<f64>,
 }
 
+impl Wishes {
+    /// Whether some of them are of speed.
+    pub(crate) fn of_speed(&self) -> bool {
+        self.p99.is_some() || self.streams.is_some() || self.mb_per_s.is_some()
+    }
+}
+
 /// The drives of a wish file.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]

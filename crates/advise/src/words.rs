@@ -7,6 +7,8 @@ use fullstroke_measure::{Significance, number};
 
 /// Parts of the response time that are named.
 const PARTS_NAMED: usize = 2;
+/// Sentences of a kind that say what would change the answer.
+const CHANGES_MAX: usize = 3;
 
 /// What the chance of loss rests on.
 pub(crate) fn assumed(assumptions: &Assumptions) -> String {
@@ -14,9 +16,7 @@ pub(crate) fn assumed(assumptions: &Assumptions) -> String {
         "The chance of loss is that of independent failures at a constant rate (Chen et al., ACM Computing Surveys 26(2), 1994), a mean time \
          to failure of {:.0} hours a drive, one unreadable bit in {:.0e}, and {} hours until another drive stands in the place of one that has failed; \
          it compares layouts, and arrays in the field lose data more often than it says.",
-        assumptions.mttf_hours,
-        assumptions.unreadable_bits,
-        number(assumptions.replace_hours)
+        assumptions.mttf_hours, assumptions.unreadable_bits, assumptions.replace_hours
     )
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn recommendation(
         vec![take(first, drive), wishes_met(first), speed(first, wishes), without_a_drive(first)];
     sentences.extend(time_went(first, ranking));
     sentences.push(chance(first));
-    sentences.extend(finalists.get(1).map(|second| next(first, second, ranking)));
+    sentences.extend(finalists.get(1).map(|second| next(first, second, ranking, wishes)));
     let named =
         |sentence: &&fullstroke_lab::Reason| sentence.better == first.name || sentence.worse == first.name;
     let reasons = ranking.reasons.iter().filter(named).take(1);
@@ -43,13 +43,13 @@ pub(crate) fn recommendation(
 
 fn take(first: &Finalist, drive: &str) -> String {
     let verb = if first.misses.is_empty() { "Take" } else { "Nothing meets every wish. Nearest comes" };
-    let price = first.price.map_or_else(String::new, |price| format!(", for {}", number(price)));
+    let price = first.price.map_or_else(String::new, |price| format!(", for {price}"));
     format!(
-        "{verb} {} drives {drive}: {}{price}; {} usable, {} may fail, whichever they are.",
+        "{verb} {} drives {drive}: {}{price}; {} usable, {}.",
         first.name,
         settings(first),
         capacity(first.volume.usable_bytes),
-        drives(first.volume.failures_survived)
+        may_fail(first.volume.failures_survived)
     )
 }
 
@@ -65,11 +65,11 @@ fn settings(finalist: &Finalist) -> String {
     each.collect::<Vec<_>>().join(", ")
 }
 
-fn drives(count: u32) -> String {
+fn may_fail(count: u32) -> String {
     match count {
-        0 => "no drive".to_owned(),
-        1 => "one drive".to_owned(),
-        count => format!("{count} drives"),
+        0 => "no drive may fail".to_owned(),
+        1 => "one drive may fail, whichever it is".to_owned(),
+        count => format!("{count} drives may fail, whichever they are"),
     }
 }
 
@@ -138,10 +138,6 @@ fn time_went(first: &Finalist, ranking: &Ranking) -> Option<String> {
 
 fn chance(first: &Finalist) -> String {
     let loss = &first.loss;
-    let share = |chance: f64| match 100.0 * chance {
-        percent if percent >= 0.01 => format!("{percent:.2} %"),
-        percent => format!("{percent:.1e} %"),
-    };
     let mut words = format!(
         "Its data are lost within a year with a chance of {} (mean time to data loss {} years)",
         share(loss.chance_a_year),
@@ -156,8 +152,15 @@ fn chance(first: &Finalist) -> String {
     words + "."
 }
 
+fn share(chance: f64) -> String {
+    match 100.0 * chance {
+        percent if percent >= 0.01 => format!("{percent:.2} %"),
+        percent => format!("{percent:.1e} %"),
+    }
+}
+
 /// What comes second, and why it does.
-fn next(first: &Finalist, second: &Finalist, ranking: &Ranking) -> String {
+fn next(first: &Finalist, second: &Finalist, ranking: &Ranking, wishes: &Wishes) -> String {
     let head = format!("Next comes {} ({})", second.name, settings(second));
     if second.misses.len() > first.misses.len()
         && let Some(miss) = second.misses.first()
@@ -169,8 +172,14 @@ fn next(first: &Finalist, second: &Finalist, ranking: &Ranking) -> String {
     {
         return format!("{head}: {}.", miss.why);
     }
-    if second.volume.drives > first.volume.drives {
+    if first.misses.is_empty() && second.volume.drives > first.volume.drives {
         return format!("{head}: it meets the same wishes, with {} drives.", second.volume.drives);
+    }
+    if wishes.of_speed() && first.misses.is_empty() {
+        return format!(
+            "{head}: it meets the same wishes with as many drives, but its data are lost within a year with a chance of {}.",
+            share(second.loss.chance_a_year)
+        );
     }
     let value = |one: &Finalist| ranking.candidates.iter().find(|ranked| ranked.name == one.name);
     let (Some(own), Some(other)) = (value(first), value(second)) else { return format!("{head}.") };
@@ -187,9 +196,12 @@ pub(crate) fn would_change(finalists: &[Finalist], left_out: &[LeftOut]) -> Vec<
     let mut sentences = Vec::new();
     let Some(first) = finalists.first() else { return sentences };
     let fewer = |drives: usize| drives < first.volume.drives;
-    for other in finalists.iter().skip(1) {
+    let more = |other: &Finalist| {
+        fewer(other.volume.drives) || other.volume.usable_bytes > first.volume.usable_bytes
+    };
+    for other in finalists.iter().skip(1).filter(|other| more(other)).take(CHANGES_MAX) {
         let [miss] = &other.misses[..] else { continue };
-        if fewer(other.volume.drives) || other.volume.usable_bytes > first.volume.usable_bytes {
+        if first.misses.iter().all(|own| own.wish != miss.wish) {
             sentences.push(format!(
                 "Without the wish of {}, {} would do: {}; {} usable of {} drives.",
                 miss.wish,
@@ -206,8 +218,7 @@ pub(crate) fn would_change(finalists: &[Finalist], left_out: &[LeftOut]) -> Vec<
     {
         sentences.push(format!("If the wishes are to hold without a drive, too, take {}.", safe.name));
     }
-    let out = left_out.iter().filter(|one| fewer(one.drives as usize) || one.layout == "raid0");
-    for one in out.take(3) {
+    for one in left_out.iter().filter(|one| one.drives as usize <= first.volume.drives).take(CHANGES_MAX) {
         sentences.push(format!("{} of {} was left out: {}.", one.layout, one.drives, one.why));
     }
     sentences

@@ -51,7 +51,8 @@ impl Shown {
             Shown::Signed if value >= 0.0 => format!("+{}", number(value)),
             Shown::Signed => number(value),
             Shown::Percent => format!("{:.1} %", 100.0 * value),
-            Shown::Small => format!("{:.2e} %", 100.0 * value),
+            Shown::Small if value < 1e-4 => format!("{:.2e} %", 100.0 * value),
+            Shown::Small => format!("{:.2} %", 100.0 * value),
             Shown::Bytes if value >= 1e12 => format!("{:.2} TB", value / 1e12),
             Shown::Bytes => format!("{:.1} GB", value / 1e9),
             Shown::Whole => format!("{value:.0}"),
@@ -98,11 +99,16 @@ pub(crate) fn column<'a>(heading: &'a str, path: &'a str, shown: Shown) -> Colum
     Column { heading, path, shown }
 }
 
+/// Whether there is nothing to show.
+fn is_empty(value: &Value) -> bool {
+    value.is_null() || value.as_array().is_some_and(Vec::is_empty)
+}
+
 /// A table with a row for each item: its name, then the columns. Columns that are empty in all
 /// rows are left out.
 pub(crate) fn table(markup: &mut Markup, caption: &str, columns: &[Column<'_>], rows: &[(String, &Value)]) {
     let used: Vec<&Column<'_>> =
-        columns.iter().filter(|column| rows.iter().any(|(_, row)| !at(row, column.path).is_null())).collect();
+        columns.iter().filter(|column| rows.iter().any(|(_, row)| !is_empty(at(row, column.path)))).collect();
     let scroll = [("class", "scroll"), ("role", "region"), ("tabindex", "0"), ("aria-label", caption)];
     markup.within("div", &scroll, |markup| {
         markup.within("table", &[("class", "sortable")], |markup| {

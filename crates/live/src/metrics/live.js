@@ -84,7 +84,10 @@ class View {
       const state = drive.state === "alive" ? "" : ` ${drive.state}`;
       parts.push(element("text", { x: LEFT + span + 135, y: top + 16 }, `${drive.queue_length}${state}`));
     });
-    this.draw(this.headsChart, parts, drives.length * row + 4);
+    const below = drives.length * row + 14;
+    for (const [x, name, align] of [[LEFT, "outer edge", ""], [LEFT + span, "inner edge", " end"], [LEFT + span + 20, "requests in the drive", ""]])
+      parts.push(element("text", { x, y: below, class: `soft${align}` }, name));
+    this.draw(this.headsChart, parts, below + 6);
   }
   drawHeat() {
     const row = 9, width = (WIDTH - LEFT) / COLUMNS, rows = BOUNDS_MS.length + 1;
