@@ -92,6 +92,13 @@ pub fn create(design: &Design, devices: &[Arc<dyn Device>]) -> Result<Roster, Ar
         devices.iter().try_for_each(|device| refuse_owned(&**device))?;
     }
     let (roster, mut layout) = plan_roster(design, devices, members)?;
+    if layout.gears().is_some() {
+        return Err(ArrayError::Refused(format!(
+            "{} stops and starts its members, which an array on devices does not: found it as the layout; expected raid5 \
+             or raid0; its gears can be simulated (`fullstroke run`)",
+            design.layout
+        )));
+    }
     if layout.failures_survived() == 0 && design.spares > 0 {
         return Err(ArrayError::Refused(format!(
             "{} has no redundancy: found {} spares; expected none",

@@ -41,6 +41,7 @@ mod top;
 mod trace;
 mod tune;
 mod validate;
+mod watts;
 
 use clap::{Parser, Subcommand};
 use output::{Failure, Output};

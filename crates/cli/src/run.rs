@@ -4,9 +4,10 @@ use crate::bars::Bars;
 use crate::memory::peak_rss_mb;
 use crate::metrics;
 use crate::options::{Changes, Searching, jobs};
-use crate::output::{Failure, Output};
+use crate::output::{Failure, Output, write_whole};
 use crate::replay_decisions;
 use crate::report::Reporting;
+use crate::watts;
 use clap::{Args, ValueEnum};
 use fullstroke_fio::FioReport;
 use fullstroke_lab::{Borne, Most, MostRanking, Ran, Recipe, candidates, recipes, run};
@@ -30,6 +31,10 @@ pub(crate) struct Arguments {
     /// docs/metrics.md.
     #[arg(long, value_name = "FILE", conflicts_with = "find")]
     log: Option<PathBuf>,
+
+    /// Write a picture of what the drives draw over time, as SVG; --json has the numbers, too.
+    #[arg(long, value_name = "FILE.svg", conflicts_with_all = ["find", "replay_decisions"])]
+    plot_power: Option<PathBuf>,
 
     /// Replay the decisions of a run of `serve --record` under the virtual
     /// clock, and require the same in the same order (status 1 if they differ).
@@ -79,6 +84,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let mut candidates = candidates(std::slice::from_ref(stack), &overrides, &[]).map_err(Failure::input)?;
     for candidate in &mut candidates {
         candidate.timeline = arguments.reporting.wanted();
+        candidate.watts = arguments.plot_power.is_some();
         if arguments.output_format == OutputFormat::FioJson && !candidate.stack.has_job_file() {
             let message = "--output-format=fio-json shows the jobs of a job file; give --fio FILE";
             return Err(Failure::Input(message.to_owned()));
@@ -91,6 +97,10 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         ran.check_measured().map_err(Failure::input)?;
         ran.measured.report.peak_rss_mb = peak_rss_mb();
         arguments.reporting.write(&ran.measured.report, &arguments.files(stack))?;
+        if let Some(path) = &arguments.plot_power {
+            let svg = watts::draw(&ran.measured.report).map_err(Failure::Input)?;
+            write_whole(path, &svg)?;
+        }
         show(&ran, arguments.output_format, output)?;
     }
     Ok(())

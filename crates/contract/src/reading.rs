@@ -97,6 +97,10 @@ pub const READINGS: &[ReadingName] = &[
     less("volume_rewrite_share", "writes of members where the same write has just read, of all that wait for reads"),
     less("volume_rewrite_rotation_ms_mean", "mean rotational latency of these"),
     less("volume_other_write_rotation_ms_mean", "mean rotational latency of the other writes that wait for reads"),
+    less("volume_shifts_down", "shifts of an array with gears to its low one, which stop members"),
+    less("volume_shifts_up", "shifts to its high one, which start them"),
+    more("volume_low_gear_share", "share of the time in the low gear, in which members stand"),
+    less("volume_shift_copied_mb", "what shifts copied, in 10^6 bytes"),
 ];
 
 /// The name of a reading.

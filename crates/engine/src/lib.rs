@@ -55,6 +55,12 @@ pub trait Observer {
     /// The layer at `path` (the indices of the members on the way to it) has
     /// given notice of something itself.
     fn noticed(&mut self, _path: &[usize], _notice: &Notice) {}
+    /// When it wants to be told next what has been counted; never, unless it says so.
+    fn next_sample(&self) -> Time {
+        Time::NEVER
+    }
+    /// What had been counted at the instant `at`, for which it asked.
+    fn sampled(&mut self, _at: Time, _counters: &Counters) {}
 }
 
 /// An observer that looks away.
@@ -131,6 +137,10 @@ impl Engine {
             }
             if !machine.has_work() {
                 break;
+            }
+            while counted.is_none() && booked.observer.next_sample() <= machine.next_wake() {
+                let at = booked.observer.next_sample();
+                booked.observer.sampled(at, &machine.counters_at(at));
             }
             machine.wake(booked);
             if let Some(error) = machine.take_stop() {

@@ -118,6 +118,11 @@ impl Machine {
         self.graph.count(self.now)
     }
 
+    /// The same at an instant between now and the [next wake](Machine::next_wake).
+    pub(crate) fn counters_at(&self, at: Time) -> Counters {
+        self.graph.count(at.max(self.now))
+    }
+
     /// Takes the error with which a workload has stopped, if one has.
     #[inline]
     pub fn take_stop(&mut self) -> Option<SourceError> {

@@ -17,6 +17,8 @@ pub struct Candidate {
     pub load: f64,
     /// Whether what happened when is kept, for pictures.
     pub timeline: bool,
+    /// Whether what drives draw over time is kept.
+    pub watts: bool,
 }
 
 /// What a candidate is made of, for searches that make it anew at each step.
@@ -87,7 +89,7 @@ impl Recipe {
     pub fn candidate(&self) -> Result<Candidate, LabError> {
         let stack = Stack::load(&self.file, &self.overrides)?;
         let (name, varied) = (self.name.clone(), self.varied.clone());
-        Ok(Candidate { name, varied, stack, load: 1.0, timeline: false })
+        Ok(Candidate { name, varied, stack, load: 1.0, timeline: false, watts: false })
     }
 
     /// The same with so many seeds: the stack's, and those that follow it.

@@ -7,7 +7,7 @@ use fullstroke_engine::Outcome;
 use fullstroke_fio::{BehindRate, FioProgram, FioReport, FioResults, FioSource};
 use fullstroke_measure::{
     Identity, Measured, Measurement, Overload, Progress, RebuildPlan, Recorder, Report, RequestLog,
-    StreamsReport, Timeline, WarmUp,
+    StreamsReport, Timeline, WarmUp, WattsOverTime,
 };
 use fullstroke_stack::{HostNodes, RebuiltMember, Run, VolumeSummary};
 use fullstroke_units::Time;
@@ -115,6 +115,7 @@ pub fn run(
         .with_open_arrivals(open);
     let mut recorder = Recorder::new(measurement, log, Some(tell));
     recorder.timeline = candidate.timeline.then(|| Timeline::new(drives.len()));
+    recorder.watts = candidate.watts.then(WattsOverTime::default);
     tell(0);
     let began = Instant::now();
     let outcome = engine
@@ -129,6 +130,8 @@ pub fn run(
     }
     let mut measured = recorder.measurement.finish(&outcome, &drives, identity);
     measured.report.timeline = recorder.timeline.map(|timeline| timeline.report(&drives));
+    measured.report.watts =
+        recorder.watts.map(|watts| watts.report(outcome.end, &outcome.counters.drives, &drives));
     measured.report.wall_s = Some(wall_s);
     measured.report.requests_per_wall_s = Some(outcome.requests as f64 / wall_s.max(f64::MIN_POSITIVE));
     let on_files = || Some(engine.workload::<Vfs>()?.program::<FioProgram>()?.results());

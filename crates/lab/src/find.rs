@@ -148,6 +148,7 @@ fn try_out(
             stack,
             load: 1.0,
             timeline: false,
+            watts: false,
         })
     };
     let candidates = match (0..search.replications).map(candidate).collect::<Result<Vec<_>, _>>() {

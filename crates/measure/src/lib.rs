@@ -19,6 +19,7 @@
 //! | `heads.rs` | how far apart the heads of an array are |
 //! | `streams.rs` | what the clients of media streams saw |
 //! | `timeline.rs` | what happened when, for pictures |
+//! | `watts.rs` | what drives drew over time |
 //! | `render.rs` | the same for people |
 //! | `words.rs` | what breakdown and counts say, in words |
 //! | `log.rs` | every request as a row of a table |
@@ -105,6 +106,7 @@ mod report;
 mod spread;
 mod streams;
 mod timeline;
+mod watts;
 mod words;
 mod workloads;
 
@@ -133,4 +135,5 @@ pub use streams::{StreamReport, StreamsReport};
 pub use timeline::{
     Cause, CauseReport, CellReport, DriveTimeline, PercentileReport, Timeline, TimelineReport,
 };
+pub use watts::{WattsOverTime, WattsReport};
 pub use workloads::WorkloadReport;

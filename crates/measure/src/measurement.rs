@@ -278,6 +278,7 @@ impl Measurement {
             members,
             layers: layer_reports(&outcome.counters.layers),
             timeline: None,
+            watts: None,
             seed: identity.seed,
             config_digest: identity.config_digest,
             version: identity.version,

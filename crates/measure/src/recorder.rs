@@ -1,7 +1,7 @@
 //! Measurement, log, timeline and progress side by side.
 
-use crate::{Measurement, RequestLog, Timeline};
-use fullstroke_contract::{Notice, Request};
+use crate::{Measurement, RequestLog, Timeline, WattsOverTime};
+use fullstroke_contract::{Counters, Notice, Request};
 use fullstroke_engine::{Finished, Observer};
 use fullstroke_units::Time;
 
@@ -20,6 +20,8 @@ pub struct Recorder<'a> {
     pub log: Option<RequestLog>,
     /// What happened when, if that is wanted.
     pub timeline: Option<Timeline>,
+    /// What drives drew when, if that is wanted.
+    pub watts: Option<WattsOverTime>,
     progress: Option<&'a Progress<'a>>,
     finished: u64,
 }
@@ -31,7 +33,7 @@ impl<'a> Recorder<'a> {
         log: Option<RequestLog>,
         progress: Option<&'a Progress<'a>>,
     ) -> Recorder<'a> {
-        Recorder { measurement, log, timeline: None, progress, finished: 0 }
+        Recorder { measurement, log, timeline: None, watts: None, progress, finished: 0 }
     }
 }
 
@@ -66,6 +68,17 @@ impl Observer for Recorder<'_> {
 
     fn noticed(&mut self, path: &[usize], notice: &Notice) {
         self.measurement.noticed(path, notice);
+    }
+
+    #[inline]
+    fn next_sample(&self) -> Time {
+        self.watts.as_ref().map_or(Time::NEVER, WattsOverTime::next)
+    }
+
+    fn sampled(&mut self, at: Time, counters: &Counters) {
+        if let Some(watts) = &mut self.watts {
+            watts.sample(at, &counters.drives);
+        }
     }
 
     #[inline]

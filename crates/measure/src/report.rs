@@ -2,7 +2,7 @@
 
 use crate::{
     Across, Backlog, EnergyReport, GroupReport, HeadsReport, HostReport, LayerReport, MemberReport, Overload,
-    ProcessReport, RebuildReport, StreamsReport, TimelineReport, WorkloadReport,
+    ProcessReport, RebuildReport, StreamsReport, TimelineReport, WattsReport, WorkloadReport,
 };
 use fullstroke_contract::Operation;
 use serde::Serialize;
@@ -102,6 +102,9 @@ pub struct Report {
     /// What happened when, if a page was asked for (`--report`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeline: Option<TimelineReport>,
+    /// What the drives drew over time, if a picture was asked for (`--plot-power`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub watts: Option<WattsReport>,
     /// The seed of all randomness.
     pub seed: u64,
     /// A digest of the whole configuration.

@@ -43,7 +43,14 @@ fn run_one(task: &Task, writer: &Mutex<StoreWriter>) -> Result<(), StudyError> {
     let (_, seed) = task.key;
     let stack = Stack::load(&task.stack, &overrides(&task.set, Some(seed)))?;
     let ran = run(
-        &Candidate { name: task.name.clone(), varied: Varied::default(), stack, load: 1.0, timeline: false },
+        &Candidate {
+            name: task.name.clone(),
+            varied: Varied::default(),
+            stack,
+            load: 1.0,
+            timeline: false,
+            watts: false,
+        },
         None,
         &|_, _| {},
     )?;

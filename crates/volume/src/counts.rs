@@ -76,7 +76,8 @@ impl Counts {
     }
 
     /// By name; what nothing was counted for is left out.
-    pub(crate) fn readings(&self, layout: &str) -> LayerReadings {
+    /// What else was counted, by name, goes behind.
+    pub(crate) fn readings(&self, layout: &str, further: &[(&'static str, f64)]) -> LayerReadings {
         let share = |part: u64, whole: u64| part as f64 / whole as f64;
         let second_phase = self.rewrites.count + self.others.count;
         let writing: u64 = self.methods.iter().sum();
@@ -102,7 +103,7 @@ impl Counts {
             ("volume_other_write_rotation_ms_mean", rotation_ms(self.others)),
         ];
         let counted: Vec<(&'static str, f64)> =
-            all.into_iter().filter(|(_, value)| !value.is_nan()).collect();
+            all.iter().chain(further).copied().filter(|(_, value)| !value.is_nan()).collect();
         LayerReadings::new(format!("volume {layout}"), &counted)
     }
 }

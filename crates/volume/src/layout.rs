@@ -1,5 +1,6 @@
 //! The interface of a layout: an address map, and a plan for each request.
 
+use crate::gears::Gears;
 use crate::{Geometry, MemberStates, Plan};
 use fullstroke_contract::registry::Keys;
 use fullstroke_contract::{Below, ConfigError, Extent, MemberState, Request, Status};
@@ -136,6 +137,17 @@ pub trait Layout: Send {
         self.member_states().failed()
     }
 
+    /// The members, ascending, to which nothing goes that is of all: those that have failed, and
+    /// those that [gears](Layout::gears) have stopped, which a flush would start.
+    fn left_out(&self) -> &[u32] {
+        self.failed()
+    }
+
+    /// If members stop while little is asked of the volume: its gears.
+    fn gears(&mut self) -> Option<&mut dyn Gears> {
+        None
+    }
+
     /// The state of `member`.
     ///
     /// # Panics
@@ -214,8 +226,8 @@ pub trait Layout: Send {
     /// Fills `plan` with the member I/O that serves `request`; what it held
     /// before is discarded, its room is reused.
     ///
-    /// What [is of all](fullstroke_contract::Operation::is_of_all) goes to every member that has not
-    /// failed. A read, write or
+    /// What [is of all](fullstroke_contract::Operation::is_of_all) goes to every member that is not
+    /// [left out](Layout::left_out). A read, write or
     /// discard whose extent is empty or not within the capacity is
     /// [`Status::OutOfRange`]; one that needs what was lost is
     /// [`Status::Lost`]. The plan is empty unless the answer is
@@ -224,7 +236,7 @@ pub trait Layout: Send {
     fn plan(&mut self, request: &Request, below: Below<'_>, plan: &mut Plan) -> Status {
         plan.clear();
         if request.operation.is_of_all() {
-            return plan.of_all(request.operation, self.members(), self.failed());
+            return plan.of_all(request.operation, self.members(), self.left_out());
         }
         let extent = request.extent;
         if extent.sectors == Sectors::ZERO || !extent.within(self.capacity()) {

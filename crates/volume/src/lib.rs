@@ -13,14 +13,15 @@
 //! background.
 //!
 //! One file a layout: [`jbod`], [`raid0`], [`raid1`], [`raid10`], [`raid4`],
-//! [`raid5`], [`raid6`], [`lzvs`], [`lzvs_geo`], [`lzvs_naive`]; all by name in
-//! [`REGISTRY`]. Those with parity share their planning of rows, those with copies
+//! [`raid5`], [`raid6`], [`lzvs`], [`lzvs_geo`], [`lzvs_naive`], [`paraid`]; all by
+//! name in [`REGISTRY`]. Those with parity share their planning of rows, those with copies
 //! their choice of the copy to read, those for a constant transfer rate their
 //! pairs of members.
 
 #[cfg(test)]
 mod bytes;
 mod counts;
+mod gears;
 mod geometry;
 pub mod gf256;
 pub mod jbod;
@@ -32,6 +33,7 @@ pub mod lzvs_naive;
 mod members;
 mod mirror;
 mod paired;
+pub mod paraid;
 mod parity;
 mod plan;
 pub mod raid0;
@@ -55,6 +57,7 @@ mod rebuild_proofs;
 #[path = "../../../docs/examples/layout.rs"]
 mod worked_example;
 
+pub use gears::{CopiedRows, Gear, Gears, ShiftRules};
 pub use geometry::{Geometry, ParityRows, Stripe};
 pub use layout::{BuildLayout, Layout, Location, Role};
 pub use lzvs::LzvsConfig;

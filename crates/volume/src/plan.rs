@@ -239,8 +239,13 @@ impl Plan {
         if failed.len() == members {
             return Status::Lost;
         }
-        let alive = (0..members as u32).filter(|member| failed.binary_search(member).is_err());
-        self.ios.extend(alive.map(|member| MemberIo {
+        self.of_some(operation, (0..members as u32).filter(|member| failed.binary_search(member).is_err()));
+        Status::Done
+    }
+
+    /// Adds `operation`, which is of a whole member, at each of `members`; there is one at least.
+    pub(crate) fn of_some(&mut self, operation: Operation, members: impl Iterator<Item = u32>) {
+        self.ios.extend(members.map(|member| MemberIo {
             member,
             strand: 0,
             operation,
@@ -250,7 +255,6 @@ impl Plan {
         }));
         let end = self.ios.len() as u32;
         self.strands.push(Strand { begin: 0, middle: end, end, rows: None });
-        Status::Done
     }
 }
 

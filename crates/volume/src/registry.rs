@@ -5,6 +5,7 @@ use crate::layout::BuildLayout;
 use crate::lzvs::{self, LzvsConfig};
 use crate::lzvs_geo::{self, LzvsGeoConfig};
 use crate::lzvs_naive::{self, LzvsNaiveConfig};
+use crate::paraid::{self, ParaidConfig};
 use crate::raid0::{Raid0, Raid0Config};
 use crate::raid1::{Raid1, Raid1Config};
 use crate::raid4::{self, Raid4Config};
@@ -26,6 +27,8 @@ pub const REGISTRY: &[Entry<BuildLayout>] = &[
     Entry { name: "lzvs", summary: "the outside of one member striped with the inside of another in logical zones, for a constant transfer rate", schema: schema_of::<LzvsConfig>, build: lzvs::build },
     Entry { name: "lzvs-geo", summary: "the same by the members' real zones, and with a transfer rate of its own for each part", schema: schema_of::<LzvsGeoConfig>, build: lzvs_geo::build },
     Entry { name: "lzvs-naive", summary: "equal chunks of the outside of one member and the inside of another, for comparison", schema: schema_of::<LzvsNaiveConfig>, build: lzvs_naive::build },
+    Entry { name: "paraid", summary: "RAID 0 or 5, some of whose members stop while little is asked of them; what they hold lies on the others, too, in one reserve", schema: schema_of::<ParaidConfig>, build: paraid::build },
+    Entry { name: "e-paraid", summary: "the same with the reserve in buckets beside the data (e-PARAID)", schema: schema_of::<ParaidConfig>, build: paraid::build_beside },
 ];
 
 #[cfg(test)]
@@ -40,6 +43,7 @@ mod tests {
         let zone = json!([{ "sectors": 4096, "bytes_per_s": 100_000_000 }]);
         let keys = match name {
             "lzvs-geo" => json!({ "member_zones": vec![zone; 4] }),
+            "e-paraid" => json!({ "cluster": 4 }),
             _ => json!({}),
         };
         keys.as_object().unwrap().clone()

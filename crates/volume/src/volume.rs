@@ -13,12 +13,14 @@ use fullstroke_contract::{
 use fullstroke_units::{Bytes, Cylinder, Sectors, Time};
 use pressure::Pressure;
 use rebuild::{Job, Rebuilds};
+use shifts::Shifts;
 
 mod coordination;
 mod flight;
 mod orders;
 mod pressure;
 mod rebuild;
+mod shifts;
 
 #[cfg(test)]
 mod rebuild_races;
@@ -26,6 +28,8 @@ mod rebuild_races;
 mod rebuild_storms;
 #[cfg(test)]
 mod rebuild_tests;
+#[cfg(test)]
+mod shift_tests;
 #[cfg(test)]
 mod tests;
 
@@ -80,6 +84,7 @@ mod tests;
 ///   has failed since, fills nothing: it is planned again, with those behind it,
 ///   if a member has failed meanwhile; otherwise rebuilds rest until the next
 ///   order.
+/// - A layout with [gears](crate::Gears) is shifted by their utilisation; the module `shifts` says how.
 /// - Members that are replaced without an order are filled at the rate of the
 ///   latest restore, or else at that of [`Order::Speed`].
 ///
@@ -123,6 +128,8 @@ pub struct Volume {
     changes: u64,
     /// The rate of the latest restore.
     latest_rate: Option<Bytes>,
+    /// Of a layout with gears: when they are shifted.
+    shifts: Option<Shifts>,
     counts: Counts,
 }
 
@@ -133,10 +140,11 @@ impl Volume {
     }
 
     /// A volume whose plans can be carried out on bytes if `detail` says so.
-    pub(crate) fn with_detail(layout: Box<dyn Layout>, detail: Detail) -> Volume {
+    pub(crate) fn with_detail(mut layout: Box<dyn Layout>, detail: Detail) -> Volume {
         Volume {
             first_alive: orders::first_alive(&*layout),
             answering: layout.answers(),
+            shifts: layout.gears().map(|gears| Shifts::new(gears)),
             layout,
             detail,
             coordination: None,
@@ -274,6 +282,7 @@ impl Volume {
     fn finish(&mut self, slot: usize, below: Below<'_>, out: &mut Out) {
         let flight = &self.flights[slot];
         let (completion, restores, purpose) = (flight.completion(), flight.restores, flight.purpose);
+        let settled = flight.settled;
         if purpose == Purpose::Above && self.plan_anew(slot, below, out) {
             return;
         }
@@ -288,9 +297,12 @@ impl Volume {
                 if restores < self.restores {
                     self.rebuilds.older_ended(completion.finished);
                 }
+                self.ended_before_gear(completion.finished, settled, out);
                 out.complete(completion);
             }
             Purpose::Rebuild => self.unit_ended(slot, completion.finished, completion.status, out),
+            Purpose::Copy => self.copy_ended(completion.finished, completion.status),
+            Purpose::Platters => self.platters_ended(completion.finished),
         }
         if self.in_flight == 0 && !self.rebuilds.is_busy() {
             self.idle_since = Some(completion.finished);
@@ -314,6 +326,7 @@ impl Node for Volume {
         }
         self.counts.planned(request.operation, &flight.plan);
         flight.begin(now, request, self.restores, self.changes);
+        flight.settled = self.shifts.as_ref().map_or(0, |shifts| shifts.settled);
         self.in_flight += 1;
         if flight.presses() {
             self.pressure.request_came(now);
@@ -332,6 +345,11 @@ impl Node for Volume {
         self.see_queues(slot, below);
         let flight = &mut self.flights[slot];
         debug_assert_eq!(flight.plan.ios()[io].member as usize, member, "a member answers its own requests");
+        if let Some(shifts) = &mut self.shifts
+            && flight.purpose == Purpose::Above
+        {
+            shifts.worked(completion.breakdown.service());
+        }
         let member_io = &flight.plan.ios()[io];
         let strand = member_io.strand as usize;
         if member_io.second_phase && member_io.operation == Operation::Write {
@@ -377,11 +395,17 @@ impl Node for Volume {
     }
 
     fn next_wake(&self) -> Wake {
-        self.rebuilds.next_unit(&self.pressure).into()
+        let unit = self.next_unit();
+        match &self.shifts {
+            Some(shifts) if self.rebuilds.job().is_none() => Wake::Chore(shifts.next()),
+            Some(shifts) => unit.min(shifts.next()).into(),
+            None => unit.into(),
+        }
     }
 
-    fn count(&self, _: Time, counters: &mut Counters) {
-        counters.layers.push(self.counts.readings(self.layout.name()));
+    fn count(&self, now: Time, counters: &mut Counters) {
+        let shifts = self.shifts.as_ref().map(|shifts| shifts.readings(now));
+        counters.layers.push(self.counts.readings(self.layout.name(), shifts.as_slice().as_flattened()));
     }
 
     fn gauge(&self) -> Gauge {

@@ -16,6 +16,8 @@ pub(super) struct Flight {
     pub(super) restores: u64,
     /// How often states had changed when it was planned.
     pub(super) changes: u64,
+    /// How often a gear had been settled in when it was planned.
+    pub(super) settled: u64,
     pub(super) plan: Plan,
     pub(super) strands: Vec<Progress>,
     /// What its member I/Os are told of the members' queues.
@@ -54,6 +56,10 @@ pub(super) enum Purpose {
     Above,
     /// The rebuild of a member.
     Rebuild,
+    /// A shift of gears, which copies.
+    Copy,
+    /// A shift of gears, which stops or starts members.
+    Platters,
 }
 
 impl Flight {
@@ -64,6 +70,7 @@ impl Flight {
             submitted: Time::ZERO,
             restores: 0,
             changes: 0,
+            settled: 0,
             plan: Plan::new(detail),
             strands: Vec::new(),
             stripe_queue: 0,
@@ -100,16 +107,16 @@ impl Flight {
         self.request.hints.class != PriorityClass::Idle
     }
 
-    /// A unit of a rebuild begins with the plan that is there. Nobody waits for
+    /// A unit of a rebuild or of a shift begins with the plan that is there. Nobody waits for
     /// it, and drives that know priorities serve it when nothing else waits.
-    pub(super) fn begin_rebuild(&mut self, now: Time) {
+    pub(super) fn begin_background(&mut self, now: Time, purpose: Purpose) {
         let class = PriorityClass::Idle;
         self.request = Request {
             origin: Request::BACKGROUND,
             hints: Hints { class, synchronous: false, ..Hints::default() },
             ..Request::default()
         };
-        self.take_off(now, Purpose::Rebuild);
+        self.take_off(now, purpose);
     }
 
     fn take_off(&mut self, now: Time, purpose: Purpose) {

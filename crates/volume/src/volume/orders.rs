@@ -1,6 +1,7 @@
 //! Members fail, are replaced, and are rebuilt while the volume is in use.
 
 use super::Volume;
+use super::flight::Purpose;
 use super::rebuild::{Filling, Job, Step};
 use crate::plan::MemberIo;
 use fullstroke_contract::{
@@ -191,6 +192,7 @@ impl Volume {
         self.changes += 1;
         self.layout.set_member_state(member, state);
         self.first_alive = first_alive(&*self.layout);
+        self.gears_changed();
         self.tell_whether_answering(out);
     }
 
@@ -209,8 +211,11 @@ impl Volume {
     /// Begins the units of a rebuild that are due by `now`, if any are.
     #[inline]
     pub(super) fn catch_up(&mut self, now: Time, out: &mut Out) {
-        if self.rebuilds.next_unit(&self.pressure) <= now {
+        if self.next_unit() <= now {
             self.begin_units(now, out);
+        }
+        if self.shifts.as_ref().is_some_and(|shifts| shifts.next() <= now) {
+            self.shift_on(now, out);
         }
     }
 
@@ -234,7 +239,7 @@ impl Volume {
                 continue;
             }
             self.rebuilds.begin(begun, Some(slot), end, self.changes);
-            self.flights[slot].begin_rebuild(begun);
+            self.flights[slot].begin_background(begun, Purpose::Rebuild);
             self.begin_strands(slot, out);
         }
     }

@@ -1,0 +1,145 @@
+//! Copies of stale rows, in the direction of a shift.
+
+use super::layout::Geared;
+use super::map::SoftUnit;
+use super::transfers::{Notes, Part, Transfers, sum_step};
+use super::{CopiedRows, Gear};
+use crate::plan::{Content, Method, Place, Plan};
+use fullstroke_contract::{Extent, Operation};
+use fullstroke_units::Sectors;
+
+impl Geared {
+    /// Whole rows, so that parity is computed without reading it.
+    pub(super) fn copy(&mut self, rows: CopiedRows, plan: &mut Plan) {
+        let (map, chunk, gear) = (self.map, self.chunk, self.gear);
+        let mut notes = Notes::default();
+        let transfers = Transfers::new(
+            (map, chunk, gear),
+            &mut self.stale,
+            &self.states,
+            &mut notes,
+            plan,
+            &mut self.open,
+        );
+        let mut copy = Copy { map, chunk, rows, states: &self.states, transfers, data: 0, parity: 0 };
+        copy.run(gear);
+    }
+}
+
+struct Copy<'a> {
+    map: super::GearMap,
+    chunk: u64,
+    rows: CopiedRows,
+    states: &'a crate::MemberStates,
+    transfers: Transfers<'a>,
+    /// Where in the scratch buffer the rows' data begin, and their parities.
+    data: u64,
+    parity: u64,
+}
+
+impl Copy<'_> {
+    fn run(&mut self, gear: Gear) {
+        let last = self.last();
+        let writer = &mut self.transfers.writer;
+        writer.begin_strand();
+        writer.hold_row(self.rows.first);
+        writer.hold_row(last);
+        self.data = at(writer.scratch(self.rows.count * self.map.width() * self.chunk));
+        self.parity = at(writer.scratch(self.rows.count * self.map.parities * self.chunk));
+        match gear {
+            Gear::Rising => {
+                self.soft(Operation::Read);
+                self.transfers.writer.begin_second_phase();
+                self.home(Operation::Write);
+            }
+            _ => {
+                self.home(Operation::Read);
+                self.sum();
+                self.transfers.writer.begin_second_phase();
+                self.soft(Operation::Write);
+            }
+        }
+    }
+
+    fn last(&self) -> u64 {
+        self.rows.first + self.rows.count - 1
+    }
+
+    fn place(&self, soft: u64, index: u64) -> Place {
+        Place::Scratch(Sectors(
+            self.data + ((soft - self.rows.first) * self.map.width() + index) * self.chunk,
+        ))
+    }
+
+    fn parity_place(&self, soft: u64) -> Place {
+        Place::Scratch(Sectors(self.parity + (soft - self.rows.first) * self.chunk))
+    }
+
+    fn unit(&self, unit: u64) -> Extent {
+        Extent::new(unit * self.chunk, self.chunk)
+    }
+
+    /// The transient members that are there, each from front to back.
+    fn home(&mut self, operation: Operation) {
+        for transient in 0..self.map.transient {
+            let member = (self.map.active + transient) as usize;
+            if operation == Operation::Write && self.states.has_failed(member) {
+                continue;
+            }
+            for row in self.map.rows_of(self.rows.first, self.last()) {
+                let (soft, index) = self.map.soft(row, transient);
+                if (self.rows.first..=self.last()).contains(&soft) {
+                    let (extent, place) = (self.unit(self.map.native(row)), self.place(soft, index));
+                    self.transfers.writer.io(member, operation, extent, place, Content::Peer);
+                }
+            }
+        }
+    }
+
+    /// The active members, each from front to back. What one has lost is computed.
+    fn soft(&mut self, operation: Operation) {
+        for member in 0..self.map.active {
+            for soft in self.rows.first..=self.last() {
+                let extent = self.unit(self.map.slot(soft));
+                match self.map.unit_on(soft, member) {
+                    SoftUnit::Data(index) if self.map.home(soft, index).is_none() => {}
+                    SoftUnit::Data(index) if operation == Operation::Read => {
+                        let place = self.place(soft, index);
+                        let part = Part { offset: 0, sectors: self.chunk, place, content: Content::Peer };
+                        self.transfers.read_soft(soft, index, part);
+                    }
+                    SoftUnit::Data(index) => {
+                        let place = self.place(soft, index);
+                        self.transfers.writer.io(member as usize, operation, extent, place, Content::Peer);
+                    }
+                    SoftUnit::Parity if operation == Operation::Write => {
+                        let place = self.parity_place(soft);
+                        self.transfers.writer.io(member as usize, operation, extent, place, Content::Parity);
+                    }
+                    SoftUnit::Parity => {}
+                }
+            }
+        }
+    }
+
+    fn sum(&mut self) {
+        for soft in self.rows.first..=self.last() {
+            if self.map.parities == 0 {
+                return;
+            }
+            let held = (0..self.map.width()).filter(|&index| self.map.home(soft, index).is_some());
+            let held: Vec<u64> = held.collect();
+            self.transfers.writer.band(soft, 0..self.chunk, Method::FullStripe);
+            for (at, index) in held.into_iter().enumerate() {
+                let (from, into) = (self.place(soft, index), self.parity_place(soft));
+                self.transfers.writer.step(sum_step(from, into, self.chunk, at > 0));
+            }
+        }
+    }
+}
+
+fn at(place: Place) -> u64 {
+    match place {
+        Place::Request(at) | Place::Scratch(at) => at.0,
+    }
+}

@@ -1,0 +1,294 @@
+//! The layout: an array of all members above, its native data and soft state below.
+
+use super::stale::StaleRows;
+use super::transfers::{Notes, Transfers};
+use super::{CopiedRows, Gear, GearMap, Gears, ShiftRules};
+use crate::geometry::Geometry;
+use crate::layout::{Layout, Location, Role, longest};
+use crate::plan::{Detail, OpenIos, Plan};
+use crate::states::MemberStates;
+use fullstroke_contract::{Below, Extent, MemberState, Operation, Request, Status};
+use fullstroke_units::{Lbn, Sectors};
+use std::ops::Range;
+
+/// See [`gears`](super).
+pub(crate) struct Geared {
+    pub(super) name: &'static str,
+    capacities: Vec<Sectors>,
+    pub(super) map: GearMap,
+    /// Sectors.
+    pub(super) chunk: u64,
+    rules: ShiftRules,
+    /// The array of all members, over their native units alone.
+    base: Box<dyn Layout>,
+    /// Its plan, which is carried out elsewhere.
+    planned: Plan,
+    pub(super) states: MemberStates,
+    pub(super) gear: Gear,
+    pub(super) stale: StaleRows,
+    pub(super) open: OpenIos,
+    notes: Notes,
+    /// Members to which nothing goes that is of all.
+    left_out: Vec<u32>,
+}
+
+impl Geared {
+    /// `base` has as many members as `capacities`, each with the native units of `map`.
+    pub(crate) fn new(
+        name: &'static str,
+        base: Box<dyn Layout>,
+        map: GearMap,
+        chunk: u64,
+        rules: ShiftRules,
+        capacities: &[Sectors],
+    ) -> Geared {
+        let mut geared = Geared {
+            name,
+            capacities: capacities.to_vec(),
+            stale: StaleRows::none(map.soft_rows()),
+            map,
+            chunk,
+            rules,
+            planned: Plan::new(Detail::Bytes),
+            states: base.member_states().clone(),
+            base,
+            gear: Gear::High,
+            open: OpenIos::new(capacities.len()),
+            notes: Notes::default(),
+            left_out: Vec::new(),
+        };
+        if !geared.states.impaired().is_empty() {
+            geared.stale.insert_all();
+        }
+        geared.follow();
+        geared
+    }
+
+    pub(super) fn is_transient(&self, member: usize) -> bool {
+        member as u64 >= self.map.active
+    }
+
+    /// The base sees the members that serve it: in the low gear a transient one is its soft state.
+    fn follow(&mut self) {
+        self.left_out.clear();
+        for member in 0..self.capacities.len() {
+            let soft = self.gear.reads_soft() && self.is_transient(member);
+            let state = if soft { MemberState::Alive } else { self.native_state(member) };
+            self.base.set_member_state(member, state);
+            let stands = self.gear == Gear::Low && self.is_transient(member);
+            if stands || self.states.has_failed(member) {
+                self.left_out.push(member as u32);
+            }
+        }
+    }
+
+    /// The state of a member in the array of native units.
+    fn native_state(&self, member: usize) -> MemberState {
+        match self.states.get(member) {
+            MemberState::Rebuilding { done } => MemberState::Rebuilding { done: self.native_below(done.0) },
+            state => state,
+        }
+    }
+
+    /// Native sectors of a member before this one.
+    fn native_below(&self, sectors: u64) -> Sectors {
+        Sectors(self.map.rows_below(sectors / self.chunk) * self.chunk)
+    }
+
+    /// What is about to be filled of members counts for the array of native units, too.
+    fn count_on_filling(&mut self) {
+        for at in 0..self.states.impaired().len() {
+            let member = self.states.impaired()[at] as usize;
+            let end = self.states.writable(member);
+            if matches!(self.base.member_state(member), MemberState::Rebuilding { .. }) {
+                let end = self.native_below(end);
+                self.base.member_states_mut().fill(member, end.0);
+            }
+        }
+    }
+}
+
+impl Layout for Geared {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn capacity(&self) -> Sectors {
+        self.base.capacity()
+    }
+    fn member_capacity(&self, member: usize) -> Sectors {
+        self.capacities[member]
+    }
+    fn member_used(&self, member: usize) -> Sectors {
+        let end =
+            if self.is_transient(member) { self.map.native(self.map.rows - 1) + 1 } else { self.map.end() };
+        Sectors(end * self.chunk)
+    }
+    fn geometry(&self) -> Geometry {
+        self.base.geometry()
+    }
+    fn failures_survived(&self) -> u32 {
+        self.base.failures_survived()
+    }
+    fn member_states(&self) -> &MemberStates {
+        &self.states
+    }
+    fn member_states_mut(&mut self) -> &mut MemberStates {
+        &mut self.states
+    }
+
+    /// In the high gear a member that fails takes its soft state with it, and a shift down is given
+    /// up; in the low gear what is stale stays so, since that is what has no home.
+    fn set_member_state(&mut self, member: usize, state: MemberState) {
+        self.states.set(member, state);
+        if state != MemberState::Alive && !self.gear.reads_soft() {
+            self.gear = Gear::High;
+            self.stale.insert_all();
+        }
+        self.follow();
+    }
+
+    fn locate(&self, lbn: Lbn) -> Location {
+        let Location { member, lbn } = self.base.locate(lbn);
+        let (row, offset) = (lbn.0 / self.chunk, lbn.0 % self.chunk);
+        Location { member, lbn: Lbn(self.map.native(row) * self.chunk + offset) }
+    }
+
+    fn role_of(&self, member: usize, lbn: Lbn) -> Role {
+        assert!(lbn.0 < self.capacities[member].0, "{lbn} is not below the member's capacity");
+        let row = self.map.row_at(lbn.0 / self.chunk);
+        row.map_or(Role::Unused, |row| self.base.role_of(member, Lbn(row * self.chunk + lbn.0 % self.chunk)))
+    }
+
+    fn owners(&self, member: usize, extent: Extent, owner: &mut dyn FnMut(Extent)) {
+        let end = extent.end().0.min(self.member_used(member).0);
+        let mut lbn = extent.start.0;
+        while lbn < end {
+            let next = ((lbn / self.chunk + 1) * self.chunk).min(end);
+            if let Role::Data(of) = self.role_of(member, Lbn(lbn)) {
+                owner(Extent { start: of, sectors: Sectors(next - lbn) });
+            }
+            lbn = next;
+        }
+    }
+
+    fn left_out(&self) -> &[u32] {
+        &self.left_out
+    }
+
+    /// A discard goes nowhere: a soft state would have to follow it.
+    fn plan_transfer(&mut self, request: &Request, below: Below<'_>, plan: &mut Plan) -> Status {
+        if request.operation == Operation::Discard {
+            return Status::Done;
+        }
+        self.count_on_filling();
+        let status = self.base.plan(request, below, &mut self.planned);
+        if status == Status::Done {
+            self.translate(self.gear, plan);
+        }
+        status
+    }
+
+    /// In the high gear alone, from the native units of the others; the soft state is stale.
+    fn plan_rebuild(&mut self, members: &[usize], from: Sectors, most: Sectors, plan: &mut Plan) -> Sectors {
+        self.plan_native_rebuild(members, from, most, plan)
+    }
+
+    fn gears(&mut self) -> Option<&mut dyn Gears> {
+        Some(self)
+    }
+}
+
+impl Gears for Geared {
+    fn rules(&self) -> ShiftRules {
+        self.rules
+    }
+    fn gear(&self) -> Gear {
+        self.gear
+    }
+    fn transient(&self) -> Range<usize> {
+        self.map.active as usize..self.capacities.len()
+    }
+
+    fn shift(&mut self, to: Gear) -> bool {
+        let possible = match to {
+            Gear::Falling => self.gear == Gear::High && self.states.impaired().is_empty(),
+            Gear::Rising => self.gear == Gear::Low,
+            Gear::High | Gear::Low => false,
+        };
+        if possible {
+            self.gear = to;
+            self.follow();
+        }
+        possible
+    }
+
+    fn plan_copy(&mut self, most: Sectors, plan: &mut Plan) -> Option<CopiedRows> {
+        plan.clear();
+        if !matches!(self.gear, Gear::Falling | Gear::Rising) {
+            return None;
+        }
+        let row = self.map.width() * self.chunk;
+        let (first, count) = self.stale.take_run((most.0 / row).max(1))?;
+        let rows = CopiedRows { first, count, sectors: Sectors(count * row) };
+        self.copy(rows, plan);
+        Some(rows)
+    }
+
+    fn again(&mut self, rows: CopiedRows) {
+        (rows.first..rows.first + rows.count).for_each(|row| self.stale.insert(row));
+    }
+
+    fn settle(&mut self) {
+        debug_assert_eq!(self.stale.count(), 0, "a shift ends when all is copied");
+        match self.gear {
+            Gear::Falling => self.gear = Gear::Low,
+            Gear::Rising => {
+                self.gear = Gear::High;
+                if !self.states.impaired().is_empty() {
+                    self.stale.insert_all();
+                }
+            }
+            Gear::High | Gear::Low => return,
+        }
+        self.follow();
+    }
+
+    fn stale(&self) -> u64 {
+        self.stale.count()
+    }
+}
+
+impl Geared {
+    /// The array's own plan, at the addresses where its units lie.
+    fn plan_native_rebuild(
+        &mut self,
+        members: &[usize],
+        from: Sectors,
+        most: Sectors,
+        plan: &mut Plan,
+    ) -> Sectors {
+        plan.clear();
+        let end = longest(self, members);
+        // What is no row's is soft state, which the next shift writes, or nothing.
+        let Some(row) = self.map.row_at(from.0 / self.chunk) else {
+            let native =
+                (from.0 / self.chunk..end.0 / self.chunk).find(|&unit| self.map.row_at(unit).is_some());
+            return native.map_or(end, |unit| Sectors(unit * self.chunk));
+        };
+        let native = Sectors(row * self.chunk);
+        let filled = self.base.plan_rebuild(members, native, most, &mut self.planned);
+        self.translate(Gear::High, plan);
+        if filled.0 >= self.map.rows * self.chunk {
+            return end;
+        }
+        let done = Sectors(self.map.native(filled.0 / self.chunk) * self.chunk);
+        members.iter().for_each(|&member| self.states.fill(member, done.0));
+        done
+    }
+
+    fn translate(&mut self, gear: Gear, plan: &mut Plan) {
+        let place = (self.map, self.chunk, gear);
+        let (stale, states, notes) = (&mut self.stale, &self.states, &mut self.notes);
+        Transfers::new(place, stale, states, notes, plan, &mut self.open).translate(&self.planned);
+    }
+}

@@ -1,0 +1,58 @@
+//! A set of rows, a bit each.
+
+/// The soft rows that are to be copied.
+#[derive(Clone, Debug)]
+pub(super) struct StaleRows {
+    words: Vec<u64>,
+    rows: u64,
+    count: u64,
+    /// No row below is in the set.
+    from: u64,
+}
+
+impl StaleRows {
+    /// None of `rows`.
+    pub(super) fn none(rows: u64) -> StaleRows {
+        StaleRows { words: vec![0; rows.div_ceil(64) as usize], rows, count: 0, from: rows }
+    }
+
+    /// How many are in the set.
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    pub(super) fn contains(&self, row: u64) -> bool {
+        self.words[(row / 64) as usize] >> (row % 64) & 1 == 1
+    }
+
+    pub(super) fn insert(&mut self, row: u64) {
+        let word = &mut self.words[(row / 64) as usize];
+        let bit = 1 << (row % 64);
+        self.count += u64::from(*word & bit == 0);
+        *word |= bit;
+        self.from = self.from.min(row);
+    }
+
+    pub(super) fn insert_all(&mut self) {
+        (0..self.rows).for_each(|row| self.insert(row));
+    }
+
+    /// Takes out the first run, of at most so many rows: where it begins, and how many.
+    pub(super) fn take_run(&mut self, most: u64) -> Option<(u64, u64)> {
+        let first = self.first()?;
+        let run = (first..self.rows).take(most as usize).take_while(|&row| self.contains(row)).count() as u64;
+        (first..first + run).for_each(|row| self.words[(row / 64) as usize] &= !(1 << (row % 64)));
+        self.count -= run;
+        self.from = first + run;
+        Some((first, run))
+    }
+
+    fn first(&self) -> Option<u64> {
+        if self.count == 0 {
+            return None;
+        }
+        let begin = (self.from / 64) as usize;
+        let word = begin + self.words[begin..].iter().position(|word| *word != 0)?;
+        Some(word as u64 * 64 + u64::from(self.words[word].trailing_zeros()))
+    }
+}

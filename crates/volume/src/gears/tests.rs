@@ -1,0 +1,283 @@
+//! Maps are one-to-one, and nothing is lost whatever the order of writes, shifts and failures.
+
+use super::{Gear, GearMap};
+use crate::bytes::{Array, SECTOR, build, range};
+use crate::proofs::{Ask, asks};
+use fullstroke_contract::{MemberState, Operation};
+use fullstroke_units::Sectors;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+const MEMBERS: u64 = 60;
+
+fn maps() -> impl Strategy<Value = GearMap> {
+    (0u64..2, 1u64..6, 1u64..6, 1u64..80, prop::option::of(1u64..40)).prop_map(
+        |(parities, more, transient, rows, cluster)| {
+            let active = more + 2 * parities;
+            let of = cluster.unwrap_or(rows);
+            let mut map = GearMap {
+                active,
+                transient,
+                parities,
+                rows,
+                cluster: of,
+                bucket: 0,
+                pitch: 1 << 40,
+                offset: of + cluster.map_or(17, |_| 0),
+            };
+            map.bucket = map.bucket_for(of);
+            if cluster.is_some() {
+                map.pitch = of + map.bucket;
+            }
+            map
+        },
+    )
+}
+
+/// Layouts with gears, and members in the order in which they fail.
+fn arrays() -> impl Strategy<Value = (&'static str, Value, u64)> {
+    let keys = (5u64..9, 1u64..4, 1u64..3, any::<bool>(), any::<bool>(), 1u64..9);
+    keys.prop_map(|(members, chunk, transient, raid5, beside, cluster)| {
+        let level = if raid5 { "raid5" } else { "raid0" };
+        let mut keys = json!({ "chunk": chunk * 512, "level": level, "active": members - transient });
+        keys["native_percent"] = json!(35);
+        if beside {
+            keys["cluster"] = json!(cluster);
+        }
+        (if beside { "e-paraid" } else { "paraid" }, keys, members)
+    })
+}
+
+#[derive(Clone, Debug)]
+enum Event {
+    Ask(Ask),
+    /// Towards the other gear, unless under way.
+    Shift,
+    /// So many copies of at most so many sectors, or fewer.
+    Copy(u32, u64),
+    Fail(u32),
+    /// The failed member is replaced; in the high gear it is filled.
+    Restore,
+}
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    let ask = asks(2).prop_map(|mut asks| Event::Ask(asks.remove(0)));
+    let event = prop_oneof![
+        10 => ask,
+        3 => Just(Event::Shift),
+        6 => (1u32..20, 1u64..40).prop_map(|(times, most)| Event::Copy(times, most)),
+        1 => any::<u32>().prop_map(Event::Fail),
+        1 => Just(Event::Restore),
+    ];
+    prop::collection::vec(event, 1..60)
+}
+
+fn array_of((name, keys, members): &(&'static str, Value, u64)) -> Array {
+    Array::of_memory(build(name, keys, &vec![MEMBERS; *members as usize]).unwrap())
+}
+
+fn gear(array: &mut Array) -> Gear {
+    array.layout.gears().unwrap().gear()
+}
+
+/// An array beside plain memory.
+struct Trial {
+    array: Array,
+    plain: Vec<u8>,
+    survives: bool,
+    failed: Option<usize>,
+}
+
+impl Trial {
+    fn new(case: &(&'static str, Value, u64), reversed: bool) -> Trial {
+        let mut array = array_of(case);
+        array.reversed = reversed;
+        let plain = vec![0; array.layout.capacity().0 as usize * SECTOR];
+        let survives = array.layout.failures_survived() > 0;
+        Trial { array, plain, survives, failed: None }
+    }
+
+    fn take(&mut self, event: &Event) {
+        match event {
+            Event::Ask(ask) => self.ask(ask),
+            Event::Shift => self.shift(),
+            Event::Copy(times, most) => {
+                let _ = (0..*times).take_while(|_| self.shifting() && self.array.copy(*most)).count();
+            }
+            Event::Fail(member) if self.survives && self.failed.is_none() => {
+                let member = *member as usize % self.array.layout.members();
+                self.array.layout.set_member_state(member, MemberState::Failed);
+                self.array.scramble(member);
+                self.failed = Some(member);
+            }
+            Event::Restore => self.restore(),
+            Event::Fail(_) => {}
+        }
+    }
+
+    fn shifting(&mut self) -> bool {
+        matches!(gear(&mut self.array), Gear::Falling | Gear::Rising)
+    }
+
+    fn shift(&mut self) {
+        let to = if gear(&mut self.array) == Gear::Low { Gear::Rising } else { Gear::Falling };
+        let whole = self.failed.is_none();
+        let possible = gear(&mut self.array) == Gear::Low || gear(&mut self.array) == Gear::High && whole;
+        assert_eq!(self.array.layout.gears().unwrap().shift(to), possible);
+    }
+
+    fn restore(&mut self) {
+        let Some(member) = self.failed.filter(|_| gear(&mut self.array) == Gear::High) else { return };
+        let done = Sectors::ZERO;
+        self.array.layout.set_member_state(member, MemberState::Rebuilding { done });
+        while self.array.layout.member_state(member) != MemberState::Alive {
+            self.array.fill(member, 7);
+        }
+        self.failed = None;
+    }
+
+    fn ask(&mut self, ask: &Ask) {
+        let extent = ask.extent(self.array.layout.capacity().0);
+        let own = range(extent.start.0, extent.sectors.0);
+        match ask.operation {
+            Operation::Read => assert_eq!(self.array.read(extent.start.0, extent.sectors.0), self.plain[own]),
+            Operation::Discard => {}
+            _ => {
+                let mut bytes = ask.bytes(extent);
+                self.plain[own].copy_from_slice(&bytes);
+                assert_eq!(
+                    self.array.attempt(Operation::Write, extent, &mut bytes),
+                    fullstroke_contract::Status::Done
+                );
+            }
+        }
+    }
+
+    fn check(&mut self) {
+        let whole = self.array.layout.capacity().0;
+        assert!(self.array.read(0, whole) == self.plain, "the array holds what was written");
+    }
+
+    fn settle(&mut self) {
+        while self.shifting() && self.array.copy(11) {}
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+
+    #[test]
+    fn native_and_soft_units_lie_one_to_one(map in maps()) {
+        let mut places = BTreeSet::new();
+        for row in 0..map.rows {
+            prop_assert_eq!(map.row_at(map.native(row)), Some(row));
+            prop_assert_eq!(map.rows_below(map.native(row)), row);
+            for member in 0..map.active {
+                prop_assert!(places.insert((member, map.native(row))));
+            }
+        }
+        let mut soft_rows = BTreeSet::new();
+        for row in 0..map.rows {
+            for transient in 0..map.transient {
+                let (soft, index) = map.soft(row, transient);
+                prop_assert!(soft < map.soft_rows() && index < map.width());
+                prop_assert_eq!(map.home(soft, index), Some((row, transient)));
+                prop_assert!(map.rows_of(soft, soft).contains(&row));
+                prop_assert_eq!(map.unit_on(soft, map.member(soft, index)), super::map::SoftUnit::Data(index));
+                prop_assert!(places.insert((map.member(soft, index), map.slot(soft))));
+                soft_rows.insert(soft);
+            }
+        }
+        for &soft in soft_rows.iter().filter(|_| map.parities > 0) {
+            prop_assert!(places.insert((map.parity(soft).unwrap(), map.slot(soft))), "parity is apart");
+        }
+        prop_assert_eq!(soft_rows.len() as u64, map.soft_rows());
+        prop_assert!(places.iter().all(|&(_, unit)| unit < map.end().max(map.native(map.rows - 1) + 1)));
+    }
+
+    #[test]
+    fn nothing_is_lost_whatever_the_order_of_writes_shifts_and_failures(
+        case in arrays(), events in events(), reversed: bool,
+    ) {
+        let mut trial = Trial::new(&case, reversed);
+        events.iter().for_each(|event| trial.take(event));
+        trial.check();
+        trial.settle();
+        trial.check();
+    }
+
+    #[test]
+    fn one_failure_is_survived_in_each_gear_and_between(
+        case in arrays(), before in asks(6), between in asks(6), after in asks(6), member: u32, copies in 0u32..6, at in 0usize..4,
+    ) {
+        let mut case = case;
+        case.1["level"] = json!("raid5");
+        prop_assume!(case.2 - case.1["active"].as_u64().unwrap() >= 1 && case.1["active"].as_u64().unwrap() >= 3);
+        let mut trial = Trial::new(&case, false);
+        before.iter().for_each(|ask| trial.ask(ask));
+        if at > 0 {
+            trial.shift();
+            trial.take(&Event::Copy(copies, 3));
+        }
+        if at > 1 {
+            trial.settle();
+        }
+        between.iter().for_each(|ask| trial.ask(ask));
+        if at > 2 && gear(&mut trial.array) == Gear::Low {
+            trial.shift();
+            trial.take(&Event::Copy(copies, 3));
+        }
+        trial.take(&Event::Fail(member));
+        trial.check();
+        after.iter().for_each(|ask| trial.ask(ask));
+        trial.check();
+        if gear(&mut trial.array) == Gear::Low {
+            trial.shift();
+        }
+        trial.settle();
+        trial.check();
+        trial.restore();
+        trial.check();
+    }
+}
+
+#[test]
+fn in_the_low_gear_nothing_is_asked_of_members_that_stand() {
+    let case = ("paraid", json!({ "chunk": 512, "active": 4, "native_percent": 35 }), 6);
+    let mut array = array_of(&case);
+    array.layout.gears().unwrap().shift(Gear::Falling);
+    while array.copy(100) {}
+    assert_eq!(gear(&mut array), Gear::Low);
+    let before = array.member_sector(5, 3);
+    let whole = array.layout.capacity().0;
+    let mut bytes = vec![0xA5; whole as usize * SECTOR];
+    let extent = fullstroke_contract::Extent::new(0, whole);
+    assert_eq!(array.attempt(Operation::Write, extent, &mut bytes), fullstroke_contract::Status::Done);
+    assert_eq!(array.member_sector(5, 3), before);
+    assert_eq!(array.layout.left_out(), [4, 5]);
+    array.layout.gears().unwrap().shift(Gear::Rising);
+    while array.copy(100) {}
+    assert_ne!(array.member_sector(5, 3), before, "copied home");
+}
+
+#[test]
+fn gears_that_cannot_be_are_refused_at_their_keys() {
+    let refused = |name: &str, keys: Value, key: &str, said: &str| {
+        let error = build(name, &keys, &[4096; 8]).err().unwrap();
+        assert_eq!(error.key, key, "{error}");
+        assert!(error.message.contains(said), "{error}");
+    };
+    refused("paraid", json!({ "active": 2 }), "active", "leaves no redundancy");
+    refused("paraid", json!({ "active": 0, "level": "raid0" }), "active", "nobody works");
+    refused("paraid", json!({ "active": 8 }), "active", "none stops");
+    refused("paraid", json!({ "shift_down": 0.3, "shift_up": 0.3 }), "shift_down", "to and fro");
+    refused("paraid", json!({ "shift_down": -0.1 }), "shift_down", "shares of the time");
+    refused("paraid", json!({ "native_percent": 90 }), "native_percent", "the reserve");
+    refused("e-paraid", json!({ "native_percent": 90 }), "native_percent", "buckets");
+    refused("paraid", json!({ "active": 3, "native_percent": 50 }), "native_percent", "the reserve");
+    refused("paraid", json!({ "cluster": 32 }), "cluster", "one reserve");
+    refused("paraid", json!({ "window_s": 0 }), "window_s", "mean");
+    refused("paraid", json!({ "copy_rate": 0 }), "copy_rate", "no shift ends");
+    refused("paraid", json!({ "level": "raid0", "failed": [1] }), "failed", "survives no failure");
+}

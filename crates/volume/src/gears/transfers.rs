@@ -1,0 +1,302 @@
+//! The plan of the array of all members, carried over to where its units lie in this gear.
+
+use super::Gear;
+use super::map::{GearMap, SoftUnit};
+use super::stale::StaleRows;
+use crate::plan::{Content, Method, OpenIos, Piece, Place, Plan, PlanWriter, Step};
+use crate::states::MemberStates;
+use fullstroke_contract::{Extent, Operation};
+use fullstroke_units::Sectors;
+
+/// A run of sectors within one unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    /// Sectors from the beginning of the unit.
+    pub(super) offset: u64,
+    pub(super) sectors: u64,
+    pub(super) place: Place,
+    pub(super) content: Content,
+}
+
+/// A write of a transient member's unit.
+#[derive(Clone, Copy, Debug)]
+struct Write {
+    soft: u64,
+    index: u64,
+    part: Part,
+    /// What the soft state held before.
+    old: Option<Place>,
+}
+
+/// The parity of a soft row that is to be written.
+#[derive(Clone, Copy, Debug)]
+struct SoftParity {
+    soft: u64,
+    from: u64,
+    end: u64,
+    place: Place,
+}
+
+/// Room for what is known of a strand.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Notes {
+    /// What was read of the soft state: row, index, part.
+    reads: Vec<(u64, u64, Part)>,
+    writes: Vec<Write>,
+    parities: Vec<SoftParity>,
+}
+
+/// See the module.
+pub(super) struct Transfers<'a> {
+    map: GearMap,
+    chunk: u64,
+    gear: Gear,
+    stale: &'a mut StaleRows,
+    states: &'a MemberStates,
+    notes: &'a mut Notes,
+    pub(super) writer: PlanWriter<'a>,
+}
+
+impl<'a> Transfers<'a> {
+    pub(super) fn new(
+        (map, chunk, gear): (GearMap, u64, Gear),
+        stale: &'a mut StaleRows,
+        states: &'a MemberStates,
+        notes: &'a mut Notes,
+        plan: &'a mut Plan,
+        open: &'a mut OpenIos,
+    ) -> Transfers<'a> {
+        Transfers { map, chunk, gear, stale, states, notes, writer: PlanWriter::new(plan, open) }
+    }
+
+    /// All strands of the array's plan, whose scratch buffer comes first in this one.
+    pub(super) fn translate(&mut self, plan: &Plan) {
+        self.writer.scratch(plan.scratch().0);
+        let mut pieces = plan.pieces();
+        for (index, strand) in plan.strands().iter().enumerate() {
+            let end = pieces.partition_point(|piece| (piece.io as usize) < strand.second_phase().end);
+            let (own, rest) = pieces.split_at(end);
+            self.strand(plan, index, own);
+            pieces = rest;
+        }
+    }
+
+    fn strand(&mut self, plan: &Plan, index: usize, pieces: &[Piece]) {
+        self.writer.begin_strand();
+        self.hold_rows(plan, pieces);
+        self.notes.reads.clear();
+        self.notes.writes.clear();
+        self.notes.parities.clear();
+        let is_read = |piece: &&Piece| plan.ios()[piece.io as usize].operation == Operation::Read;
+        for piece in pieces.iter().filter(is_read) {
+            self.each_part(plan, piece, Transfers::read);
+        }
+        for piece in pieces.iter().filter(|piece| !is_read(piece)) {
+            self.each_part(plan, piece, Transfers::note_write);
+        }
+        self.read_what_parity_needs();
+        self.change_parities(|write| write.old);
+        for band in plan.bands().iter().filter(|band| band.strand as usize == index) {
+            self.writer.band(band.row, band.from.0..band.from.0 + band.sectors.0, band.method);
+            plan.steps(band).iter().for_each(|step| self.writer.step(*step));
+        }
+        self.change_parities(|write| Some(write.part.place));
+        self.writer.begin_second_phase();
+        for piece in pieces.iter().filter(|piece| !is_read(piece)) {
+            self.each_part(plan, piece, Transfers::write_native);
+        }
+        self.write_soft();
+    }
+
+    /// A strand that writes has its soft rows to itself: two that share a native row share these.
+    fn hold_rows(&mut self, plan: &Plan, pieces: &[Piece]) {
+        let writes = |piece: &Piece| plan.ios()[piece.io as usize].operation != Operation::Read;
+        let first = pieces.iter().map(|piece| piece.lbn.0 / self.chunk).min();
+        let last = pieces.iter().map(|piece| (piece.lbn.0 + piece.sectors.0 - 1) / self.chunk).max();
+        if let (Some(first), Some(last), true) = (first, last, pieces.iter().any(writes)) {
+            let (first_soft, last_soft) = self.map.soft_rows_of(first, last);
+            self.writer.enter_row(first);
+            self.writer.hold_row(first_soft);
+            self.writer.hold_row(last_soft);
+        }
+    }
+
+    /// Cuts a piece at the ends of units: member, row, part.
+    fn each_part(&mut self, plan: &Plan, piece: &Piece, mut take: impl FnMut(&mut Self, u64, u64, Part)) {
+        let member = u64::from(plan.ios()[piece.io as usize].member);
+        let (mut at, end) = (piece.lbn.0, piece.lbn.0 + piece.sectors.0);
+        while at < end {
+            let (row, offset) = (at / self.chunk, at % self.chunk);
+            let sectors = (self.chunk - offset).min(end - at);
+            let place = piece.place.behind(Sectors(at - piece.lbn.0));
+            take(self, member, row, Part { offset, sectors, place, content: piece.content });
+            at += sectors;
+        }
+    }
+
+    fn native(&self, row: u64, part: &Part) -> Extent {
+        Extent::new(self.map.native(row) * self.chunk + part.offset, part.sectors)
+    }
+
+    fn slot(&self, soft: u64, offset: u64, sectors: u64) -> Extent {
+        Extent::new(self.map.slot(soft) * self.chunk + offset, sectors)
+    }
+
+    fn soft_of(&self, member: u64, row: u64) -> Option<(u64, u64)> {
+        let transient = member.checked_sub(self.map.active)?;
+        Some(self.map.soft(row, transient))
+    }
+
+    fn read(&mut self, member: u64, row: u64, part: Part) {
+        match self.soft_of(member, row) {
+            Some((soft, index)) if self.gear.reads_soft() => self.read_soft(soft, index, part),
+            _ => {
+                let extent = self.native(row, &part);
+                self.writer.io(member as usize, Operation::Read, extent, part.place, part.content);
+            }
+        }
+    }
+
+    /// Reads a unit of the soft state, or computes it from the rest of its row.
+    pub(super) fn read_soft(&mut self, soft: u64, index: u64, part: Part) {
+        let member = self.map.member(soft, index);
+        let lost = self.map.parities > 0 && !self.holds(member);
+        if lost {
+            self.recover(soft, member, part);
+        } else {
+            let extent = self.slot(soft, part.offset, part.sectors);
+            self.writer.io(member as usize, Operation::Read, extent, part.place, part.content);
+        }
+        self.notes.reads.push((soft, index, part));
+    }
+
+    fn holds(&self, member: u64) -> bool {
+        self.states.readable(member as usize) == u64::MAX
+    }
+
+    fn recover(&mut self, soft: u64, lost: u64, part: Part) {
+        let mut sum = Vec::with_capacity(self.map.active as usize);
+        for member in (0..self.map.active).filter(|&member| member != lost) {
+            let content = match self.map.unit_on(soft, member) {
+                SoftUnit::Parity => Content::Parity,
+                SoftUnit::Data(index) if self.map.home(soft, index).is_some() => Content::Peer,
+                SoftUnit::Data(_) => continue,
+            };
+            let place = self.writer.scratch(part.sectors);
+            let extent = self.slot(soft, part.offset, part.sectors);
+            self.writer.io(member as usize, Operation::Read, extent, place, content);
+            sum.push(place);
+        }
+        self.writer.band(soft, part.offset..part.offset + part.sectors, Method::Recover);
+        for (at, from) in sum.into_iter().enumerate() {
+            self.writer.step(sum_step(from, part.place, part.sectors, at > 0));
+        }
+    }
+
+    /// Where a write of a transient member goes: whether to its home and to the soft state.
+    fn goes(&self, soft: u64) -> (bool, bool) {
+        let stale = self.stale.contains(soft);
+        match self.gear {
+            Gear::High => (true, false),
+            Gear::Falling => (true, !stale),
+            Gear::Low => (false, true),
+            Gear::Rising => (!stale, true),
+        }
+    }
+
+    fn note_write(&mut self, member: u64, row: u64, part: Part) {
+        let Some((soft, index)) = self.soft_of(member, row) else { return };
+        if self.goes(soft).1 {
+            self.notes.writes.push(Write { soft, index, part, old: None });
+        }
+        if matches!(self.gear, Gear::High | Gear::Low) {
+            self.stale.insert(soft);
+        }
+    }
+
+    /// Old soft data and parity, where the parity is still there.
+    fn read_what_parity_needs(&mut self) {
+        for at in 0..self.notes.writes.len() {
+            let Write { soft, index, part, .. } = self.notes.writes[at];
+            let Some(parity) = self.map.parity(soft).filter(|&parity| self.holds(parity)) else { continue };
+            self.notes.writes[at].old = Some(self.old(soft, index, &part));
+            let (from, end) = (part.offset, part.offset + part.sectors);
+            match self.notes.parities.iter_mut().find(|other| other.soft == soft) {
+                Some(other) => (other.from, other.end) = (other.from.min(from), other.end.max(end)),
+                None => {
+                    let place = Place::Scratch(Sectors(parity));
+                    self.notes.parities.push(SoftParity { soft, from, end, place });
+                }
+            }
+        }
+        for at in 0..self.notes.parities.len() {
+            let SoftParity { soft, from, end, .. } = self.notes.parities[at];
+            let place = self.writer.scratch(end - from);
+            let Some(member) = self.map.parity(soft) else { continue };
+            let extent = self.slot(soft, from, end - from);
+            self.writer.io(member as usize, Operation::Read, extent, place, Content::Parity);
+            self.notes.parities[at].place = place;
+        }
+    }
+
+    /// Where a part's old soft data stands: read for the array's own parity already, or now.
+    fn old(&mut self, soft: u64, index: u64, part: &Part) -> Place {
+        let covers = |read: &Part| {
+            read.offset <= part.offset && part.offset + part.sectors <= read.offset + read.sectors
+        };
+        let found =
+            self.notes.reads.iter().find(|(row, at, read)| (*row, *at) == (soft, index) && covers(read));
+        if let Some((_, _, read)) = found {
+            return read.place.behind(Sectors(part.offset - read.offset));
+        }
+        let place = self.writer.scratch(part.sectors);
+        self.read_soft(soft, index, Part { place, content: Content::Peer, ..*part });
+        place
+    }
+
+    /// Adds something of each write to the parity of its soft row.
+    fn change_parities(&mut self, what: impl Fn(&Write) -> Option<Place>) {
+        for write in &self.notes.writes {
+            let parity = self.notes.parities.iter().find(|parity| parity.soft == write.soft);
+            let (Some(parity), Some(from)) = (parity, what(write)) else { continue };
+            let Part { offset, sectors, .. } = write.part;
+            let into = parity.place.behind(Sectors(offset - parity.from));
+            self.writer.band(write.soft, offset..offset + sectors, Method::ReadModifyWrite);
+            self.writer.step(sum_step(from, into, sectors, true));
+        }
+    }
+
+    fn write_native(&mut self, member: u64, row: u64, part: Part) {
+        let goes = self.soft_of(member, row).is_none_or(|(soft, _)| self.goes(soft).0);
+        // A transient member that has failed in the low gear comes up without.
+        let gone =
+            self.gear == Gear::Rising && member >= self.map.active && self.states.has_failed(member as usize);
+        if goes && !gone {
+            let extent = self.native(row, &part);
+            self.writer.io(member as usize, Operation::Write, extent, part.place, part.content);
+        }
+    }
+
+    fn write_soft(&mut self) {
+        for at in 0..self.notes.writes.len() {
+            let Write { soft, index, part, .. } = self.notes.writes[at];
+            let member = self.map.member(soft, index);
+            let protected = self.map.parity(soft).is_some_and(|parity| self.holds(parity));
+            if self.holds(member) || !protected {
+                let extent = self.slot(soft, part.offset, part.sectors);
+                self.writer.io(member as usize, Operation::Write, extent, part.place, part.content);
+            }
+        }
+        for at in 0..self.notes.parities.len() {
+            let SoftParity { soft, from, end, place } = self.notes.parities[at];
+            let Some(member) = self.map.parity(soft) else { continue };
+            let extent = self.slot(soft, from, end - from);
+            self.writer.io(member as usize, Operation::Write, extent, place, Content::Parity);
+        }
+    }
+}
+
+/// `into = from`, or `into += from`.
+pub(super) fn sum_step(from: Place, into: Place, sectors: u64, accumulate: bool) -> Step {
+    Step { coefficient: 1, from, into, sectors: Sectors(sectors), accumulate }
+}
