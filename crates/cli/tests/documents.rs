@@ -17,6 +17,7 @@ const DOCUMENTS: &[&str] = &[
     "docs/drives.md",
     "docs/files.md",
     "docs/fio.md",
+    "docs/replay.md",
     "docs/report.md",
     "docs/serving.md",
     "docs/signals.md",
@@ -39,6 +40,20 @@ const SHORTENED: &[(&str, &str)] = &[
         "fullstroke replay --help",
     ),
     ("fullstroke record /dev/sdX load.parquet --duration 60s", "fullstroke record --help"),
+    ("fullstroke replay samples/media.parquet --on /dev/sdX --writes skip", "fullstroke replay --help"),
+    (
+        "fullstroke replay samples/media.parquet --on /dev/sdX --writes skip --time-scale 2",
+        "fullstroke replay --help",
+    ),
+    (
+        "fullstroke replay samples/media.parquet --on /dev/sdX --writes skip --pace load",
+        "fullstroke replay --help",
+    ),
+    (
+        "fullstroke replay samples/media.parquet --on /dev/sdX --writes skip --pace as-fast --log out.parquet",
+        "fullstroke replay --help",
+    ),
+    ("fullstroke record /dev/sdX out.parquet --duration 60s", "fullstroke record --help"),
     // They need members, and a server of them: `tests/live/array.rs` has some.
     (
         "fullstroke array create vol disk0 disk1 disk2 disk3 disk4 --layout raid5 --chunk 64KiB --spares 1",
