@@ -137,7 +137,9 @@ impl<'a> Run<'a> {
         let updates = if std::mem::take(&mut self.marked) { self.shift() } else { 0.0 };
         let nothing = Window::default();
         let foreground = window.unwrap_or(&nothing);
-        let (elapsed, seeking) = self.work(foreground, updates);
+        // Most windows are empty, and cost next to nothing.
+        let works = window.is_some() || updates > 0.0;
+        let (elapsed, seeking) = if works { self.work(foreground, updates) } else { (0.0, 0.0) };
         let (window_s, active) = (self.fingerprint.window_s, self.active());
         if window.is_some() {
             self.sum.add(foreground, Work { elapsed, seeking, active }, window_s, self.powers);
