@@ -7,7 +7,7 @@ use fullstroke_units::Time;
 
 macro_rules! drive {
     ($name:literal) => {
-        ($name, include_str!(concat!("../../../drives/", $name, ".toml")))
+        ($name, include_str!(concat!("../../../../drives/", $name, ".toml")))
     };
 }
 

@@ -1,8 +1,6 @@
 //! `fullstroke study`: run, interrupted, resumed, checked, written down.
 
-mod common;
-
-use common::{fullstroke, refused, success};
+use crate::common::{fullstroke, refused, success};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};

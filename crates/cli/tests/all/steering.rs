@@ -1,9 +1,7 @@
 //! `ctl` and `top` as their users call them, against a server that answers from
 //! a script.
 
-mod common;
-
-use common::{refused, success};
+use crate::common::{refused, success};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};

@@ -1,8 +1,6 @@
 //! Job files of fio's as users run them.
 
-mod common;
-
-use common::{fullstroke, refused};
+use crate::common::{fullstroke, refused};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,6 @@
 //! The program as its users call it.
 
-mod common;
-
-use common::{fullstroke, refused, success};
+use crate::common::{fullstroke, refused, success};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};

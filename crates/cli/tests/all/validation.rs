@@ -1,8 +1,6 @@
 //! `fullstroke validate` and `fullstroke drive plot` as their users call them.
 
-mod common;
-
-use common::{fullstroke, refused};
+use crate::common::{fullstroke, refused};
 use serde_json::Value;
 use std::fs;
 

@@ -1,8 +1,6 @@
 //! `fullstroke fs`: file systems, shown.
 
-mod common;
-
-use common::{refused, success};
+use crate::common::{refused, success};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;

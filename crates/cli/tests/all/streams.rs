@@ -1,8 +1,6 @@
 //! Media streams as users run them.
 
-mod common;
-
-use common::{refused, success};
+use crate::common::{refused, success};
 use serde_json::Value;
 
 const STACK: &str = "seed = 3\n[workload]\nkind = \"streams\"\nstreams = 6\nbit_rate = \"4Mbit/s\"\n\

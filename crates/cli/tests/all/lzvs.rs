@@ -1,8 +1,6 @@
 //! Volumes of constant transfer rate as users plan and measure them.
 
-mod common;
-
-use common::{refused, success};
+use crate::common::{refused, success};
 use serde_json::Value;
 use std::path::Path;
 

@@ -1,8 +1,6 @@
 //! Whether stopping the platters pays, and what equations say at once.
 
-mod common;
-
-use common::{refused, success};
+use crate::common::{refused, success};
 use serde_json::Value;
 
 /// A drive whose file says nothing of power, and so many random reads a second.

@@ -1,8 +1,6 @@
 //! No key is read and forgotten.
 
-mod common;
-
-use common::{SEEK, disk, files, model};
+use crate::common::{SEEK, disk, files, model};
 use fullstroke_disksim::{DiskKeys, Imported, KeyUse, Options, Scheduler, Use, import_from};
 use fullstroke_drive::Model;
 use proptest::prelude::*;
@@ -131,7 +129,7 @@ proptest! {
         let text = values.iter().fold(bases().remove(0), |text, (key, value)| with(&text, key, value));
         let config = imported(&text).config;
         let mut drive = Model::new(config).unwrap().drive().unwrap();
-        let done = common::run(&mut drive, &requests);
+        let done = crate::common::run(&mut drive, &requests);
         prop_assert_eq!(done, requests.len());
     }
 }

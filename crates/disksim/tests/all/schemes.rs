@@ -1,9 +1,7 @@
 //! Every sparing and mapping scheme, and small trees, against a table of all
 //! sectors built in the most pedestrian way.
 
-mod common;
-
-use common::{SEEK, disk, model, one};
+use crate::common::{SEEK, disk, model, one};
 use fullstroke_drive::Geometry;
 use fullstroke_units::Lbn;
 use proptest::prelude::*;

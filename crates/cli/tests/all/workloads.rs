@@ -1,8 +1,6 @@
 //! Several workloads on one array.
 
-mod common;
-
-use common::{refused, success};
+use crate::common::{refused, success};
 use serde_json::Value;
 use std::fs;
 

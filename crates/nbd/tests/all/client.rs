@@ -1,8 +1,6 @@
 //! The client against the server, without a socket.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use fullstroke_nbd::client::{self, Client, ClientError, Opening, Options};
 use fullstroke_nbd::{Allocation, Command, CommandFlags, ErrorCode, Features};
 use proptest::prelude::*;

@@ -1,8 +1,6 @@
 //! Flushes, discards and the stripe cache, as users meet them.
 
-mod common;
-
-use common::{refused, success};
+use crate::common::{refused, success};
 use serde_json::Value;
 use std::path::Path;
 

@@ -5,7 +5,7 @@ use fullstroke_contract::{Cx, Effect, Extent, Node, Operation, Out, Port, Reques
 use fullstroke_drive::{BufferConfig, Drive, DriveConfig, Model, ReadAhead};
 use fullstroke_units::Time;
 
-const X24: &str = include_str!("../../../drives/seagate-exos-x24-24tb.toml");
+const X24: &str = include_str!("../../../../drives/seagate-exos-x24-24tb.toml");
 /// The rate of its outermost zone, revolutions lost to skews included.
 const OUTER_MB_PER_S: f64 = 285.0;
 

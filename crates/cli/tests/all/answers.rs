@@ -1,9 +1,7 @@
 //! Answers that can be trusted: what the drives cannot carry, what selects
 //! nothing, and why one stack is better than another.
 
-mod common;
-
-use common::{refused, success};
+use crate::common::{refused, success};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

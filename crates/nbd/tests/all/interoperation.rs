@@ -4,9 +4,7 @@
 // This test is a driver: it owns a socket and a thread.
 #![allow(clippy::disallowed_methods)]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use fullstroke_nbd::Connection;
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};

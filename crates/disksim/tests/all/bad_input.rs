@@ -1,8 +1,6 @@
 //! What is wrong is named: file, line, key.
 
-mod common;
-
-use common::{SEEK, disk, files, model, one};
+use crate::common::{SEEK, disk, files, model, one};
 use fullstroke_disksim::{ErrorKind, ImportError, Options, import_from, seek_file};
 use proptest::prelude::*;
 use std::path::Path;
@@ -127,7 +125,7 @@ fn sources_inheritance_and_ranges_are_followed() {
         instantiate [ other, disk1 .. disk3 ] as E\n\
         topology disksim_bus b0 [ disksim_disk disk1 [] ]\n";
     let model = model(2, 10, 196, "source layout", SEEK);
-    let keys = common::DISK_KEYS;
+    let keys = crate::common::DISK_KEYS;
     let list = [("d.diskspecs", derived), ("m/x.model", &model), ("m/layout", ZONE), ("keys.txt", keys)];
     let imported = one(&list, true).unwrap();
     assert_eq!(imported.name, "E");

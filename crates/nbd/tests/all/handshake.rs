@@ -1,8 +1,6 @@
 //! Handshakes, byte by byte.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use fullstroke_nbd::{Connection, Encryption, Event, ProtocolError};
 
 const ACK: u32 = 1;

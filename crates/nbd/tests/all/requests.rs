@@ -1,8 +1,6 @@
 //! Requests and answers, byte by byte.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use fullstroke_nbd::{
     Allocation, Command, CommandFlags, Connection, ErrorCode, Event, Limits, Piece, ProtocolError, Request,
     StatusExtent,

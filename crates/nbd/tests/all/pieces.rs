@@ -1,8 +1,6 @@
 //! What arrives in pieces, and what was never NBD.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use proptest::prelude::*;
 
 /// Messages of a client, mostly sound.

@@ -1,0 +1,17 @@
+//! The program as its users call it, without servers (those are in `live/`): one program, so that what is in common is compiled once.
+
+mod answers;
+mod command_line;
+#[path = "../common/mod.rs"]
+mod common;
+mod documents;
+mod energy;
+mod files;
+mod fio;
+mod flushes;
+mod lzvs;
+mod steering;
+mod streams;
+mod studies;
+mod validation;
+mod workloads;

@@ -1,0 +1,9 @@
+//! DiskSim's files, good and bad: one program, so that what is in common is compiled once.
+
+mod bad_input;
+#[path = "../common/mod.rs"]
+mod common;
+mod keys;
+mod reference_buffer;
+mod reference_disks;
+mod schemes;

@@ -1,0 +1,15 @@
+//! Stack files, run: one program, so that what is in common is compiled once.
+
+mod carroll;
+mod host;
+mod hosts;
+mod link;
+mod memory;
+mod power;
+mod programs;
+mod rebuild;
+mod reference_mechanics;
+mod signals;
+mod spindles;
+mod tracks;
+mod xor;

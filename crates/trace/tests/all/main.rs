@@ -1,0 +1,9 @@
+//! Formats, damage and conversions: one program, so that what is in common is compiled once.
+
+mod arbitrary_bytes;
+mod conversion;
+mod damage;
+mod fio_logs;
+mod lost_events;
+mod shared_traces;
+mod variants;
