@@ -88,7 +88,7 @@ const SHORTENED: &[(&str, &str)] = &[
         "fullstroke advise stacks/demo/raid5.toml --trace samples/compile.parquet --drive mine.toml --drives 4..6 --usable 15TB --p99 100ms --failures 1",
         "fullstroke advise stacks/demo/raid5.toml --help",
     ),
-    // Whole studies: `tests/studies.rs` takes a small one all the way.
+    // Whole studies: `studies.rs` takes a small one all the way.
     ("fullstroke study run carroll-2008/", "fullstroke study run carroll-2008/low-load --results kept"),
     ("fullstroke study check carroll-2008/", "fullstroke study check carroll-2008/low-load --results kept"),
     ("fullstroke study results --write carroll-2008/", "fullstroke study results --help"),
