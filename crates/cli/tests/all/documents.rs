@@ -303,12 +303,12 @@ fn document(name: &str) -> String {
 }
 
 /// Types every command of the documents, in their order.
-fn type_all(names: &[&str]) {
+fn type_all<'a>(names: impl IntoIterator<Item = &'a &'a str>) {
     let mut failures = Vec::new();
-    for name in names {
+    for &name in names {
         let mut scratch = Scratch::new();
         let lines = commands(&document(name));
-        assert!(!lines.is_empty() || *name == "docs/traces.md", "{name} shows no command");
+        assert!(!lines.is_empty() || name == "docs/traces.md", "{name} shows no command");
         for line in lines {
             let began = Instant::now();
             if let Err(message) = scratch.execute(&line) {
@@ -328,9 +328,20 @@ fn every_command_of_the_readme_works_as_it_stands() {
     type_all(&DOCUMENTS[..1]);
 }
 
+// In parts, which are typed beside each other.
 #[test]
-fn every_command_of_the_docs_works_as_it_stands() {
-    type_all(&DOCUMENTS[1..]);
+fn every_command_of_the_first_third_of_docs_works_as_it_stands() {
+    type_all(DOCUMENTS[1..].iter().step_by(3));
+}
+
+#[test]
+fn every_command_of_the_second_third_of_docs_works_as_it_stands() {
+    type_all(DOCUMENTS[2..].iter().step_by(3));
+}
+
+#[test]
+fn every_command_of_the_last_third_of_docs_works_as_it_stands() {
+    type_all(DOCUMENTS[3..].iter().step_by(3));
 }
 
 #[test]
