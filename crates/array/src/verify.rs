@@ -7,7 +7,7 @@ use crate::ArrayError;
 use crate::array::{Array, Worker};
 use crate::device::Aligned;
 use crate::transfer::{Direction, Transfer};
-use fullstroke_bytes::{Buffers, RequestBytes};
+use fullstroke_bytes::{Buffers, Differing, RequestBytes, differing};
 use fullstroke_contract::{Extent, MemberState, Operation};
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
 use fullstroke_volume::{Content, Detail, Plan};
@@ -144,7 +144,7 @@ impl Array {
             let read = device.read(at, present);
             read.map_err(|error| ArrayError::device(device.name(), "read", error))?;
             let wanted = buffers.at(piece.place, piece.sectors);
-            let Some((first, count)) = differing(present, wanted) else { continue };
+            let Some(Differing { first, sectors: count }) = differing(present, wanted) else { continue };
             found.mismatched_sectors += count;
             if found.first.len() < LISTED {
                 found.first.push(Mismatch { slot, lbn: piece.lbn + Sectors(first) });
@@ -181,15 +181,4 @@ impl Array {
         buffers.run_steps(plan);
         Ok(())
     }
-}
-
-/// The first sector that differs, and how many do.
-fn differing(present: &[u8], wanted: &[u8]) -> Option<(u64, u64)> {
-    if present == wanted {
-        return None;
-    }
-    let sectors = present.chunks(SECTOR_BYTES as usize).zip(wanted.chunks(SECTOR_BYTES as usize));
-    let differ = sectors.enumerate().filter(|(_, (present, wanted))| present != wanted);
-    let differ: Vec<u64> = differ.map(|(index, _)| index as u64).collect();
-    Some((*differ.first()?, differ.len() as u64))
 }

@@ -125,4 +125,4 @@ pub use memory::MemoryMedium;
 pub use opening::{Location, OpenReport, Opening, Progress};
 pub use store::{Dropped, Scrub, Store};
 pub use superblock::RebuildRecord;
-pub use verify::{Comparison, Mismatch};
+pub use verify::{Comparison, Differing, Mismatch, differing};

@@ -141,11 +141,11 @@ impl<'a> Verifier<'a> {
                 continue;
             }
             let wanted = &buffers.at(piece.place, piece.sectors)[..sectors.bytes().0 as usize];
-            let mismatched = self.compare_piece(&mut members[member], piece.lbn, wanted)?;
-            if let Some(first) = mismatched.first {
-                self.found.mismatched_sectors += mismatched.sectors;
+            if let Some(differing) = self.compare_piece(&mut members[member], piece.lbn, wanted)? {
+                self.found.mismatched_sectors += differing.sectors;
                 if self.found.first.len() < LISTED {
-                    let mismatch = Mismatch { member: below(path, member), lbn: first, row: io.row };
+                    let lbn = piece.lbn + Sectors(differing.first);
+                    let mismatch = Mismatch { member: below(path, member), lbn, row: io.row };
                     self.found.first.push(mismatch);
                 }
                 if self.mend {
@@ -161,25 +161,31 @@ impl<'a> Verifier<'a> {
         member: &mut Node,
         lbn: Lbn,
         wanted: &[u8],
-    ) -> Result<Mismatched, StoreError> {
+    ) -> Result<Option<Differing>, StoreError> {
         self.present.resize(wanted.len(), 0);
         member.read(lbn, &mut self.present, self.media)?;
-        let mut mismatched = Mismatched { first: None, sectors: 0 };
-        if self.present == wanted {
-            return Ok(mismatched);
-        }
-        let sectors = self.present.chunks(SECTOR_BYTES as usize).zip(wanted.chunks(SECTOR_BYTES as usize));
-        for (index, _) in sectors.enumerate().filter(|(_, (present, wanted))| present != wanted) {
-            mismatched.first.get_or_insert(lbn + Sectors(index as u64));
-            mismatched.sectors += 1;
-        }
-        Ok(mismatched)
+        Ok(differing(&self.present, wanted))
     }
 }
 
-struct Mismatched {
-    first: Option<Lbn>,
-    sectors: u64,
+/// Sectors that are not as wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Differing {
+    /// The index of the first.
+    pub first: u64,
+    /// How many.
+    pub sectors: u64,
+}
+
+/// Which of these sectors are not as wanted, if any are not.
+pub fn differing(present: &[u8], wanted: &[u8]) -> Option<Differing> {
+    if present == wanted {
+        return None;
+    }
+    let sectors = present.chunks(SECTOR_BYTES as usize).zip(wanted.chunks(SECTOR_BYTES as usize));
+    let mut differ = sectors.zip(0..).filter(|((present, wanted), _)| present != wanted);
+    let (_, first) = differ.next()?;
+    Some(Differing { first, sectors: 1 + differ.count() as u64 })
 }
 
 /// The path of a member.

@@ -1,7 +1,7 @@
 //! A page cache with bytes, as a state machine: requests of clients in, jobs for the
 //! server below out.
 
-use crate::pages::{Pages, SECTOR};
+use crate::pages::Pages;
 use fullstroke_contract::{ConfigError, Object, Status};
 use fullstroke_memory::replacement::Place;
 use fullstroke_memory::{
@@ -384,11 +384,6 @@ impl Cached {
 /// A quarter more, so that sweeping costs each page that comes a fixed time.
 fn slack(pages: usize) -> usize {
     pages + pages / 4
-}
-
-/// Whether a request of so many bytes there lies on sectors.
-pub(crate) fn is_aligned(offset: u64, bytes: u64) -> bool {
-    offset.is_multiple_of(SECTOR) && bytes.is_multiple_of(SECTOR)
 }
 
 #[cfg(test)]

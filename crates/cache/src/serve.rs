@@ -1,11 +1,11 @@
 //! The loop: one thread has the cache, and hears of everything by messages.
 
 use crate::below::Below;
-use crate::cached::{Asked, Cached, Outcome, is_aligned};
+use crate::cached::{Asked, Cached, Outcome};
 use crate::client::Client;
 use crate::signals;
 use fullstroke_contract::ConfigError;
-use fullstroke_live::Said;
+use fullstroke_live::{OWNER, Said, listen_unix};
 use fullstroke_memory::{MemoryKeys, PAGE_BYTES};
 use fullstroke_nbd::client::ClientError;
 use fullstroke_nbd::{Command, CommandFlags, Export, ExportError, Exports, Features, Request};
@@ -16,8 +16,7 @@ use signal_hook::iterator::Signals;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -152,7 +151,8 @@ pub fn serve(options: &CacheOptions, ready: &mut dyn FnMut(&Ready)) -> Result<Su
     let below = Below::open(&options.server, options.export.as_deref().unwrap_or_default(), &told)?;
     let cached = Cached::new(&options.memory, below.size)?;
     let exports = Arc::new(Exports::new(vec![export(&below)])?);
-    let listener = listen(&options.socket).map_err(host(&format!("socket {}", options.socket.display())))?;
+    let listener =
+        listen_unix(&options.socket, OWNER).map_err(host(&format!("socket {}", options.socket.display())))?;
     let _removed = Removed(&options.socket);
     stop_at_signals(told.clone()).map_err(host("signals"))?;
     if let Some(control) = &options.control {
@@ -186,18 +186,6 @@ fn export(below: &Below) -> Export {
         | Features::MULTIPLE_CONNECTIONS;
     export.features.set(Features::READ_ONLY, below.read_only);
     export
-}
-
-/// Listens at `path`, for its owner only. A socket file that nobody listens on is
-/// taken over.
-fn listen(path: &Path) -> io::Result<UnixListener> {
-    let is_socket = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
-    if is_socket && UnixStream::connect(path).is_err() {
-        fs::remove_file(path)?;
-    }
-    let listener = UnixListener::bind(path)?;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
-    Ok(listener)
 }
 
 fn stop_at_signals(told: Sender<Message>) -> io::Result<()> {
@@ -274,7 +262,7 @@ impl Loop<'_> {
             if self.cached.next_wake() <= now {
                 self.cached.wake(now);
             }
-            self.go_on()?;
+            self.go_on();
         }
         match self.end {
             Some(Outcome::Done) => Ok(self.summed_up()),
@@ -309,9 +297,6 @@ impl Loop<'_> {
     fn asked(&mut self, now: Time, client: Arc<Client>, request: Request, payload: Vec<u8>) {
         self.summary.requests += 1;
         let (offset, bytes) = (request.offset_bytes, request.length_bytes);
-        if !is_aligned(offset, bytes.into()) {
-            return client.answer(&request, Err("requests of whole sectors are taken only"));
-        }
         let asked = match request.command {
             Command::Read => Asked::Read { offset, bytes },
             Command::Write => {
@@ -351,7 +336,7 @@ impl Loop<'_> {
     }
 
     /// Passes jobs down and answers up.
-    fn go_on(&mut self) -> Result<(), CacheError> {
+    fn go_on(&mut self) {
         for job in self.cached.jobs() {
             // All threads below have ended: one of them has said why.
             let _ = self.below.jobs.send(job);
@@ -368,7 +353,6 @@ impl Loop<'_> {
                 Outcome::Failed => client.answer(&request, Err("the server below could not do it")),
             }
         }
-        Ok(())
     }
 
     fn summed_up(self) -> Summary {

@@ -79,7 +79,7 @@ pub use record::RecordError;
 pub use replay::{Difference, ReplayError, Verdict, replay_decisions};
 pub use serve::{ServeError, ServeOptions, Serving, Summary, serve};
 pub use signals::Said;
-pub use socket::Listen;
+pub use socket::{Listen, OWNER, listen_unix};
 pub use status::{
     ComparingStatus, DriveState, DriveStatus, ExportStatus, Health, OperationStatus, Operations,
     RESPONSE_BUCKETS_S, RebuildStatus, Status, VolumeState,

@@ -66,24 +66,8 @@ impl Listener {
         Ok(listeners)
     }
 
-    /// A socket file that nobody listens on any more is taken over.
     fn unix(path: &Path, mode: u32) -> io::Result<Listener> {
-        if fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket()) {
-            match UnixStream::connect(path) {
-                Ok(_) => {
-                    return Err(io::Error::new(io::ErrorKind::AddrInUse, "another server listens there"));
-                }
-                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path)?,
-                Err(error) => return Err(error),
-            }
-        }
-        // Nobody may connect in between who may not later.
-        let before = umask(Mode::from_bits_truncate(!mode & 0o777));
-        let socket = UnixListener::bind(path);
-        umask(before);
-        let listener = Listener::Unix { socket: socket?, path: Some(path.to_owned()) };
-        fs::set_permissions(path, Permissions::from_mode(mode))?;
-        Ok(listener)
+        Ok(Listener::Unix { socket: listen_unix(path, mode)?, path: Some(path.to_owned()) })
     }
 
     pub(crate) fn accept(&self) -> io::Result<Stream> {
@@ -104,6 +88,30 @@ impl Listener {
     }
 }
 
+/// Listens at a unix socket with these permissions. A socket file that nobody listens
+/// on any more is taken over.
+///
+/// # Errors
+/// The host's, and `AddrInUse` if somebody listens there.
+pub fn listen_unix(path: &Path, mode: u32) -> io::Result<UnixListener> {
+    if fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket()) {
+        match UnixStream::connect(path) {
+            Ok(_) => {
+                return Err(io::Error::new(io::ErrorKind::AddrInUse, "another server listens there"));
+            }
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path)?,
+            Err(error) => return Err(error),
+        }
+    }
+    // Nobody may connect in between who may not later.
+    let before = umask(Mode::from_bits_truncate(!mode & 0o777));
+    let socket = UnixListener::bind(path);
+    umask(before);
+    let socket = socket?;
+    fs::set_permissions(path, Permissions::from_mode(mode))?;
+    Ok(socket)
+}
+
 impl Listener {
     /// Whether others than this host's users may reach it.
     pub(crate) fn is_reachable(&self) -> bool {
@@ -121,7 +129,7 @@ impl Stream {
 }
 
 /// The permissions of a socket that is its owner's alone.
-pub(crate) const OWNER: u32 = 0o600;
+pub const OWNER: u32 = 0o600;
 
 /// Lets the host find out that a client has gone without a word: it takes about
 /// two minutes.

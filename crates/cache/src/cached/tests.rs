@@ -1,4 +1,5 @@
 use super::*;
+use crate::pages::SECTOR;
 use fullstroke_units::Bytes;
 use proptest::prelude::*;
 

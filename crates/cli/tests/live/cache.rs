@@ -128,5 +128,5 @@ fn what_cannot_be_cached_is_refused() {
     }
     // Somebody listens there.
     let said = refused(&["cache", &below, "--socket", &below]);
-    assert!(said.contains("in use"), "{said}");
+    assert!(said.contains("another server listens there"), "{said}");
 }
