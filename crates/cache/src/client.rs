@@ -47,15 +47,24 @@ impl Client {
 
     /// Answers one of its requests.
     pub(crate) fn answer(self: &Arc<Client>, request: &Request, outcome: Result<Option<&[u8]>, &str>) {
-        let Some(mut side) = self.side() else { return };
-        match outcome {
-            Ok(Some(data)) => side.connection.reply_read(request, |into| {
+        self.give(|connection| match outcome {
+            Ok(Some(data)) => connection.reply_read(request, |into| {
                 into.copy_from_slice(data);
                 Ok(())
             }),
-            Ok(None) => side.connection.reply_done(request),
-            Err(message) => side.connection.reply_error(request, ErrorCode::InputOutput, message),
-        }
+            Ok(None) => connection.reply_done(request),
+            Err(message) => connection.reply_error(request, ErrorCode::InputOutput, message),
+        });
+    }
+
+    /// Answers a question for status: which of it is allocated is not known here.
+    pub(crate) fn answer_all_data(self: &Arc<Client>, request: &Request) {
+        self.give(|connection| connection.reply_status(request, []));
+    }
+
+    fn give(self: &Arc<Client>, answer: impl FnOnce(&mut Connection)) {
+        let Some(mut side) = self.side() else { return };
+        answer(&mut side.connection);
         self.take_events(&mut side);
         self.changed.notify_all();
     }

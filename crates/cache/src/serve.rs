@@ -308,7 +308,8 @@ impl Loop<'_> {
                 self.cached.push(now, offset, bytes.into());
                 return client.answer(&request, Ok(None));
             }
-            Command::Trim | Command::WriteZeroes | Command::BlockStatus => {
+            Command::BlockStatus => return client.answer_all_data(&request),
+            Command::Trim | Command::WriteZeroes => {
                 return client.answer(&request, Err("it was not offered"));
             }
         };

@@ -67,6 +67,8 @@ fn what_was_flushed_survives_a_kill_and_what_is_in_memory_is_seen_by_all() {
         pattern::assert_same(&found, &pattern::bytes(offset, number, 13 * 512), "what the other wrote");
     }
     other.flush().unwrap();
+    let status = one.status(4096, 8192, CommandFlags::empty()).unwrap();
+    assert!(status.iter().all(|extent| extent.state.is_empty()), "all of it is data: {status:?}");
     one.write(0, &[1; 512], CommandFlags::FORCE_UNIT_ACCESS).unwrap();
     one.write(512, &[2; 512], CommandFlags::empty()).unwrap();
     cache.kill();
