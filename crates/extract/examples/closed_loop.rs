@@ -1,9 +1,10 @@
 //! Extracts from simulated drives, whose truth is known: `cargo run --release -p
-//! fullstroke-extract --example closed_loop [every|jumping|translate|verify] [drive ...]`.
+//! fullstroke-extract --example closed_loop [every|jumping|translate|verify|zones] [drive ...]`.
 
 use fullstroke_drive::Model;
 use fullstroke_extract::{
-    Device, Extraction, Pace, SimulatedDrive, compare, run, seek_error, survey, translate, verify, zone_error,
+    Device, Extraction, Pace, SimulatedDrive, compare, run, seek_error, survey, translate, verify,
+    zone_error, zones,
 };
 use fullstroke_stack::drives;
 use fullstroke_tracks::Boundaries;
@@ -22,6 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let told = match kind.as_str() {
             "translate" => translated(&model),
             "verify" => verified(&model),
+            "zones" => zoned(&model),
             "every" => timed(&model, Pace::Every),
             _ => timed(&model, Pace::Jumping),
         };
@@ -62,6 +64,20 @@ fn verified(model: &Model) -> Result<String, Box<dyn Error>> {
         found.within.deviation_ms,
         found.difference_ms,
         found.error_ms
+    ))
+}
+
+fn zoned(model: &Model) -> Result<String, Box<dyn Error>> {
+    let mut drive = SimulatedDrive::new(model)?;
+    let extraction = Extraction::new(drive.capacity(), |probe| zones(probe, Seed(1)));
+    let (found, effort) = run(&mut drive, extraction, &mut |_, _| {})?;
+    let (mean, most, truth) = zone_error(&found.zones, model);
+    Ok(format!(
+        "{} zones of {truth}, off {mean:.0} sectors, at most {most}; {} places, {} reads, {:.1} simulated min",
+        found.zones.len(),
+        found.places,
+        effort.reads,
+        effort.time_ns as f64 / 6e10,
     ))
 }
 

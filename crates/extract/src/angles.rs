@@ -61,6 +61,12 @@ const DESCENTS: u32 = 12;
 /// the smallest change that counts.
 pub const NOISE_MAX: f64 = 0.004;
 
+/// Sectors of a track without addresses that are taken for holes in it.
+pub(crate) const HOLES: f64 = 16.0;
+
+/// Standard deviations of noise that an angle may be off.
+const NOISE_WIDE: f64 = 7.0;
+
 /// Noise below which a single read tells an angle.
 const QUIET: f64 = 0.000_02;
 
@@ -158,6 +164,14 @@ pub fn nearest(angle: f64) -> f64 {
     angle - angle.round()
 }
 
+/// Whether a sector so far off a track's line is on it, if each turns by `width` and noise
+/// by `rough`: holes put it ahead by a few whole sectors.
+pub(crate) fn is_on_line(off: f64, width: f64, rough: f64) -> bool {
+    let holes = (off / width).round();
+    let whole = (off - holes * width).abs() < rough.max(width / 10.0);
+    off.abs() < rough.max(width / 3.0) || (1.0..HOLES).contains(&holes) && whole
+}
+
 impl Angles {
     /// Measures the revolution.
     ///
@@ -247,6 +261,11 @@ impl Angles {
     /// What was measured.
     pub fn rotation(&self) -> Rotation {
         self.rotation
+    }
+
+    /// By how much noise may put an angle off.
+    pub(crate) fn rough(&self) -> f64 {
+        NOISE_WIDE * self.rotation.noise
     }
 
     /// The device.

@@ -3,7 +3,8 @@
 use crate::angles::nearest;
 use crate::seek::{Seek, Seeks};
 use crate::skew::of_track;
-use crate::timing::{FoundZone, Timed};
+use crate::timing::Timed;
+use crate::zones::FoundZone;
 use fullstroke_contract::TrackTable;
 use fullstroke_drive::{Head, Model};
 use fullstroke_tracks::Boundaries;
@@ -57,10 +58,14 @@ pub fn compare(found: &Boundaries, truth: &Boundaries) -> Nearness {
 /// how many zones there are in truth. Zones next to each other with tracks of one
 /// length are one.
 pub fn zone_error(found: &[FoundZone], model: &Model) -> (f64, u64, u64) {
+    let geometry = model.mechanics().geometry();
+    // Each arm has all of them.
+    let share = TrackTable::capacity(&**geometry).0;
+    let arms = model.config().capacity_sectors.0 / share.max(1);
     let mut truth: Vec<(u64, f64)> = Vec::new();
-    for zone in model.mechanics().geometry().zones() {
+    for (arm, zone) in (0..arms).flat_map(|arm| geometry.zones().map(move |zone| (arm, zone))) {
         if truth.last().is_none_or(|last| last.1 != zone.sectors_per_track) {
-            truth.push((zone.first_lbn.0, zone.sectors_per_track));
+            truth.push((arm * share + zone.first_lbn.0, zone.sectors_per_track));
         }
     }
     let nearest = |first: u64| found.iter().map(|zone| zone.first.abs_diff(first)).min().unwrap_or(u64::MAX);

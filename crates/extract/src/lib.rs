@@ -11,6 +11,8 @@
 //! | `translate.rs` | tracks by address translation |
 //! | `angles.rs` | the revolution, and the angle of any sector |
 //! | `timing.rs`, `pattern.rs` | tracks by rotational timing |
+//! | `zones.rs` | zones, from the lengths of tracks here and there |
+//! | `density.rs` | these lengths, from three or four reads each |
 //! | `verify.rs` | whether claimed boundaries are any |
 //! | `seek.rs` | the seek curve |
 //! | `skew.rs` | skews |
@@ -30,6 +32,7 @@ mod angles;
 mod block;
 mod cache;
 mod check;
+mod density;
 mod depth;
 mod drive_file;
 mod error;
@@ -46,11 +49,13 @@ mod timing;
 mod translate;
 mod verify;
 mod zero_latency;
+mod zones;
 
 pub use angles::{Angles, NOISE_MAX, Rotation};
 pub use block::BlockDevice;
 pub use cache::{Cache, cache};
 pub use check::{Nearness, SeekTruth, compare, seek_curve, seek_error, skew_error, zone_error};
+pub use density::{ZoneMap, zones};
 pub use depth::{Depth, depth};
 pub use drive_file::Mechanics;
 pub use error::ExtractError;
@@ -62,7 +67,8 @@ pub use seek::{Seek, Seeks, seeks};
 pub use simulated::{SimulatedDrive, SplittingHost};
 pub use skew::{Skew, ZoneSkews, skews};
 pub use survey::survey;
-pub use timing::{FoundZone, Pace, Stretch, Timed, first_tracks, timing, tracks};
+pub use timing::{Pace, Stretch, Timed, first_tracks, timing, tracks};
 pub use translate::{Translated, translate};
 pub use verify::{Verified, verify};
 pub use zero_latency::{Latency, zero_latency};
+pub use zones::FoundZone;

@@ -24,20 +24,17 @@
 //! | `whole.rs` | its end, searched from its beginning |
 //! | `leap.rs` | tracks that repeat are skipped |
 //! | `runs.rs` | runs of equal tracks that repeat, too |
-//! | `zones.rs` | zones, from the lengths of tracks |
 
 mod hand;
 mod leap;
 mod near;
 mod runs;
 mod whole;
-mod zones;
 
 use self::hand::Hand;
 use self::leap::Leap;
 use self::near::NEAR;
 use self::runs::Runs;
-pub use self::zones::FoundZone;
 use crate::ExtractError;
 use crate::angles::{Angles, nearest};
 use crate::machine::Probe;
@@ -46,7 +43,7 @@ use fullstroke_tracks::{Boundaries, Builder};
 use fullstroke_units::{Sectors, Seed};
 
 /// By how much an angle is off the line, at least, before skews are known.
-const OFF_LINE: f64 = 0.02;
+pub(crate) const OFF_LINE: f64 = 0.02;
 
 /// Sectors of a track from which nothing is learned.
 const SHORT: u64 = 8;

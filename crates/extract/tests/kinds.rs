@@ -3,10 +3,11 @@
 use fullstroke_drive::{Model, ReadAhead};
 use fullstroke_extract::{
     Angles, Device as _, ExtractError, Extraction, Pace, SimulatedDrive, SplittingHost, cache, depth,
-    first_tracks, run, skew_error, skews, tracks, zero_latency,
+    first_tracks, run, skew_error, skews, tracks, zero_latency, zone_error, zones,
 };
 use fullstroke_stack::drives;
-use fullstroke_units::{Duration, Seed};
+use fullstroke_tracks::Boundaries;
+use fullstroke_units::{Duration, Lbn, Seed};
 
 fn library(name: &str) -> Model {
     drives::load(name).unwrap()
@@ -130,4 +131,32 @@ fn skews_are_those_of_the_drive() {
             assert!(all > 0.98, "{name}: {zone:?}");
         }
     }
+}
+
+#[test]
+fn the_map_of_zones_has_each_beginning_and_each_length() {
+    for name in ["hp-c2247a", "quantum-atlas-10k", "toshiba-p300-3tb"] {
+        let model = library(name);
+        let map = found(&model, async |probe| zones(probe, Seed(7)).await).unwrap();
+        let (_, most, truth) = zone_error(&map.zones, &model);
+        assert_eq!((map.zones.len() as u64, most), (truth, 0), "{name}");
+        let table = Boundaries::of(&*model.tracks(), name).unwrap();
+        for (zone, next) in map.zones.iter().zip(map.zones.iter().skip(1)) {
+            let longest = table.tracks_from(Lbn(zone.first)).take_while(|track| track.end().0 <= next.first);
+            let longest = longest.map(|track| track.sectors.0).max().unwrap();
+            assert_eq!(zone.lengths.last(), Some(&longest), "{name}: {zone:?}");
+        }
+        assert!(map.places > 500, "{name}: {}", map.places);
+    }
+}
+
+#[test]
+fn a_host_that_is_a_little_late_is_told_its_zones_by_all_tracks() {
+    let model = library("hp-c2247a");
+    let mut drive = SimulatedDrive::new(&model).unwrap().noticed_late(Duration::from_micros(10), Seed(3));
+    let extraction = Extraction::new(drive.capacity(), |probe| zones(probe, Seed(8)));
+    let (map, _) = run(&mut drive, extraction, &mut |_, _| {}).unwrap();
+    let (_, most, truth) = zone_error(&map.zones, &model);
+    assert_eq!((map.places, map.zones.len() as u64), (0, truth));
+    assert!(most < 200, "{most}");
 }

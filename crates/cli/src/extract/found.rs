@@ -101,8 +101,12 @@ impl Found {
         if let Some(TracksFound { tracks, first_tracks, how, .. }) = &self.tracks {
             writeln!(text, "tracks: {tracks}, the first of {first_tracks:?} sectors: {how}")?;
         }
-        for FoundZone { first, sectors_per_track } in &self.zones {
-            writeln!(text, "  zone from {}: {sectors_per_track:.1} sectors a track", Lbn(*first))?;
+        for FoundZone { first, sectors_per_track, lengths } in &self.zones {
+            let shorter = match lengths.as_slice() {
+                [shortest, _, ..] => format!(", {} lengths from {shortest} on", lengths.len()),
+                _ => String::new(),
+            };
+            writeln!(text, "  zone from {}: {sectors_per_track:.1} sectors a track{shorter}", Lbn(*first))?;
         }
         for zone in &self.skews {
             skew_line(zone, text)?;

@@ -6,7 +6,7 @@ use crate::bars::Bars;
 use crate::output::{Failure, Output};
 use fullstroke_extract::{
     Angles, Device, Effort, ExtractError, Extraction, Pace, Probe, Timed, cache, depth, first_tracks, growth,
-    run, seeks, skews, survey, timing, tracks, translate, verify, zero_latency,
+    run, seeks, skews, survey, timing, tracks, translate, verify, zero_latency, zones,
 };
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::Seed;
@@ -46,9 +46,9 @@ pub(super) fn find(
             found.timed(&timed);
         }
         Kind::Zones => {
-            let extraction = Extraction::new(capacity, move |probe| timing(probe, seed, Pace::Jumping));
-            let timed = drive(device, extraction, output, &mut found.effort)?;
-            found.zones = timed.zones();
+            let extraction = Extraction::new(capacity, move |probe| zones(probe, seed));
+            let map = drive(device, extraction, output, &mut found.effort)?;
+            (found.rotation, found.zones) = (Some(map.rotation), map.zones);
         }
         Kind::Translate => {
             let extraction = Extraction::new(capacity, translate);

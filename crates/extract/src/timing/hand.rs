@@ -2,16 +2,10 @@
 
 use super::{End, OFF_LINE};
 use crate::ExtractError;
-use crate::angles::{Angles, nearest};
+use crate::angles::{Angles, is_on_line, nearest};
 
 /// Of the usual jump between tracks, what counts as off the line.
 const OFF_PART: f64 = 0.4;
-
-/// Sectors of a track without addresses that are taken for holes in it.
-pub(super) const HOLES: f64 = 16.0;
-
-/// Standard deviations of noise that an angle on the line may be off.
-const NOISE_WIDE: f64 = 7.0;
 
 /// Sectors by which an angle may be off, and a little, where nothing comes late.
 const MISREAD: f64 = 1.5;
@@ -109,9 +103,7 @@ impl Hand {
         let limit = self.off_line();
         let within = offset.saturating_sub(self.skipped) as f64 * width < 1.0 - width / 2.0 + rough
             && off.abs() < limit;
-        let holes = (off / width).round();
-        let whole = (off - holes * width).abs() < rough.max(width / 10.0);
-        within && (off.abs() < rough.max(width / 3.0) || (1.0..HOLES).contains(&holes) && whole)
+        within && is_on_line(off, width, rough)
     }
 
     /// Whether sectors in front of the one at `offset`, which is on the line but for
@@ -142,7 +134,7 @@ impl Hand {
 
     /// By how much noise may put an angle off.
     pub(super) fn rough(&self) -> f64 {
-        NOISE_WIDE * self.angles.rotation().noise
+        self.angles.rough()
     }
 
     /// Whether angles are so exact that none need be read twice.
@@ -201,9 +193,13 @@ impl Hand {
             None => self.angles.of(self.first + high).await?,
         };
         let end = End { lbn: self.first + high, next, width };
-        // Where a track is one whole revolution, the next may begin without a jump.
-        let full = (high as f64 * width - 1.0).abs() < 1.5 * width;
-        if !full && nearest(next - low_angle - width).abs() < 1.5 * width {
+        // Where a track is about one whole revolution, the next may begin without a jump,
+        // but not where its own next sector would.
+        let turned = high as f64 * width;
+        let full = (turned - 1.0).abs() < 1.5 * width;
+        let own = turned < 1.0 - width / 2.0;
+        let off = nearest(next - low_angle - width).abs();
+        if !full && off < 1.5 * width || own && off < self.rough().max(width / 3.0) {
             return Ok(Between::NoJump(end));
         }
         Ok(Between::Jump(end))

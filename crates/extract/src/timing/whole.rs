@@ -1,9 +1,9 @@
 //! A track's end, searched from its beginning.
 
-use super::hand::{Between, HOLES, Hand};
+use super::hand::{Between, Hand};
 use super::{End, SHORT};
 use crate::ExtractError;
-use crate::angles::nearest;
+use crate::angles::{HOLES, nearest};
 use fullstroke_tracks::TRACK_SECTORS_MAX;
 
 /// The angle of a sector at most.
