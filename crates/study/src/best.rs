@@ -17,8 +17,8 @@ pub struct Best {
     pub best: String,
     /// The metric there.
     pub value: f64,
-    /// Half the width of its 95 % interval, if there is one.
-    pub ci95_half_width: Option<f64>,
+    /// Half the width of its interval, if there is one.
+    pub ci_half_width: Option<f64>,
     /// The next best value, and how far it is behind.
     pub runner_up: Option<RunnerUp>,
 }
@@ -30,9 +30,9 @@ pub struct RunnerUp {
     pub name: String,
     /// Its metric less the best one.
     pub difference: f64,
-    /// Half the width of the 95 % interval of the difference, seed by seed; it
+    /// Half the width of the interval of the difference, seed by seed; it
     /// does not allow for the best having been picked after the fact.
-    pub ci95_half_width: Option<f64>,
+    pub ci_half_width: Option<f64>,
     /// Whether the interval leaves zero out; `None` without an interval.
     pub significant: Option<bool>,
 }
@@ -90,7 +90,7 @@ pub fn best(
             others: describe(study, over, &others),
             best: label(*value),
             value: estimate.mean(),
-            ci95_half_width: estimate.half_width(),
+            ci_half_width: estimate.half_width(),
             runner_up: run.get(1).map(|(value, next)| RunnerUp::new(label(*value), next, estimate)),
         });
     }
@@ -104,7 +104,7 @@ impl RunnerUp {
         RunnerUp {
             name,
             difference: difference.mean(),
-            ci95_half_width: half_width,
+            ci_half_width: half_width,
             significant: half_width.map(|width| difference.mean().abs() > width),
         }
     }

@@ -96,8 +96,8 @@ pub struct Judged {
     pub shown: String,
     /// The number that was obtained, if it is one.
     pub obtained: Option<f64>,
-    /// Half the width of its 95 % interval, if there is one.
-    pub ci95_half_width: Option<f64>,
+    /// Half the width of its interval, if there is one.
+    pub ci_half_width: Option<f64>,
     /// Whether the claim holds.
     pub verdict: Verdict,
     /// Why it does not, if that is shown or supposed; what is wrong, if it is broken.
@@ -168,7 +168,7 @@ impl Claim {
             Ok((value, shown, holds)) => {
                 if let Value::Number(number) = &value {
                     judged.obtained = Some(number.mean()).filter(|mean| mean.is_finite());
-                    judged.ci95_half_width = number.half_width();
+                    judged.ci_half_width = number.half_width();
                 }
                 judged.shown = shown;
                 judged.verdict = if holds { Verdict::Holds } else { Verdict::DoesNotHold };
@@ -262,7 +262,7 @@ impl Claim {
             holds_if: self.holds_if(),
             shown: "not run yet".to_owned(),
             obtained: None,
-            ci95_half_width: None,
+            ci_half_width: None,
             verdict: Verdict::NotRun,
             why: None,
             flips: Vec::new(),

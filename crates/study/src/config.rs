@@ -1,5 +1,6 @@
 //! The study file, as it is written.
 
+use crate::expression::CONFIDENCE;
 use fullstroke_contract::registry::Keys;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,6 +30,9 @@ pub struct StudyConfig {
     /// How many seeds each point is run with.
     #[serde(default = "one")]
     pub replications: u32,
+    /// The confidence of its intervals over seeds, between 0.5 and 1; that of an interval within a run is 0.95.
+    #[serde(default = "confidence", skip_serializing_if = "is_usual")]
+    pub confidence: f64,
     /// The first seed; the others follow it.
     #[serde(default = "first_seed")]
     pub seed: u64,
@@ -341,4 +345,14 @@ fn one() -> u32 {
 
 fn first_seed() -> u64 {
     1
+}
+
+fn confidence() -> f64 {
+    CONFIDENCE
+}
+
+/// What is usual is not written, so that it is not part of a study's substance.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_usual(confidence: &f64) -> bool {
+    *confidence == CONFIDENCE
 }

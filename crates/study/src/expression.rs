@@ -33,7 +33,7 @@ mod names;
 mod parser;
 
 pub use aggregate::Aggregate;
-pub use estimate::Estimate;
+pub use estimate::{CONFIDENCE, Estimate};
 pub use evaluate::{Bindings, Data, Evaluator, Problem, Value};
 pub use functions::FUNCTIONS;
 pub use names::check_names;

@@ -235,7 +235,10 @@ impl Data for StudyTable<'_> {
         let each: Option<Vec<(f64, Option<f64>)>> = runs.seeds.iter().map(of_seed).collect();
         match each?.as_slice() {
             [(value, half_width)] => Some(Estimate::of_run(*value, *half_width)),
-            many => Some(Estimate::of_seeds(many.iter().map(|(value, _)| *value).collect())),
+            many => {
+                let values = many.iter().map(|(value, _)| *value).collect();
+                Some(Estimate::of_seeds(values, self.study.config.confidence))
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::axes::{Matrix, label};
 use crate::claims::{Claim, OBTAINED, RESTORED};
 use crate::config::{FigureConfig, StudyConfig};
 use crate::expression::{
-    Bindings, Data, Definition, Estimate, Evaluator, Expression, ExpressionError, Problem, Value,
+    Bindings, CONFIDENCE, Data, Definition, Estimate, Evaluator, Expression, ExpressionError, Problem, Value,
     check_names, parse, parse_signature,
 };
 use crate::figure::LINES_MAX;
@@ -68,6 +68,17 @@ impl Study {
         let config: StudyConfig = read(document.values()).map_err(at)?;
         if config.replications == 0 {
             return Err(at(ConfigError::new("replications", "found 0; expected at least 1")));
+        }
+        if !(0.5..1.0).contains(&config.confidence) {
+            let message = format!("found {}; expected a part from 0.5 to below 1", config.confidence);
+            return Err(at(ConfigError::new("confidence", message)));
+        }
+        if config.replications == 1 && config.confidence != CONFIDENCE {
+            let message = format!(
+                "found {}; one seed has intervals within its run, of {CONFIDENCE}",
+                config.confidence
+            );
+            return Err(at(ConfigError::new("confidence", message)));
         }
         let matrix = Matrix::new(&config).map_err(at)?;
         let mut metrics = standard();

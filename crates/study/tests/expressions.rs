@@ -15,7 +15,7 @@ impl Data for Made<'_> {
         let values = &self.0.matrix.points()[point];
         let value = 10.0 * (values[0] + 1) as f64 * (values[1] + 1) as f64;
         let scale = if metric == self.0.first_metric { 1.0 } else { 0.1 };
-        Some(Estimate::of_seeds(vec![scale * value, scale * (value + 2.0)]))
+        Some(Estimate::of_seeds(vec![scale * value, scale * (value + 2.0)], 0.95))
     }
 }
 

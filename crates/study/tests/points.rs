@@ -69,6 +69,18 @@ fn no_point_sets_the_seed_that_its_results_are_kept_by() {
 }
 
 #[test]
+fn intervals_have_a_confidence_that_can_be() {
+    for (keys, found) in [
+        ("replications = 2\nconfidence = 0.3", "found 0.3"),
+        ("replications = 1\nconfidence = 0.9", "one seed"),
+    ] {
+        let text = STUDY.replace("replications = 2", keys);
+        let error = study(&text).1.unwrap_err();
+        assert!(text != STUDY && error.contains("confidence") && error.contains(found), "{error}");
+    }
+}
+
+#[test]
 fn a_point_is_known_by_its_stack_and_by_the_bytes_of_its_trace() {
     let (folder, found) = study(STUDY);
     let before = digests(found.as_ref().unwrap());

@@ -122,12 +122,12 @@ fn text(found: &Found<'_>) -> String {
     let width = |width: Option<f64>| width.map_or_else(|| "-".to_owned(), number);
     for best in &found.best {
         let mut row =
-            vec![best.others.clone(), best.best.clone(), number(best.value), width(best.ci95_half_width)];
+            vec![best.others.clone(), best.best.clone(), number(best.value), width(best.ci_half_width)];
         match &best.runner_up {
             Some(next) => row.extend([
                 next.name.clone(),
                 number(next.difference),
-                width(next.ci95_half_width),
+                width(next.ci_half_width),
                 match next.significant {
                     Some(true) => String::new(),
                     Some(false) => "may be chance".to_owned(),

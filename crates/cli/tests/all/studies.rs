@@ -105,7 +105,7 @@ fn points_are_run_once_and_claims_are_judged_on_them() {
     let checked = studies.json(&["check", "test"]);
     let claim = &checked[0]["claims"][0];
     assert_eq!((&claim["id"], &claim["verdict"]), (&"T-1".into(), &"holds".into()));
-    assert!(claim["obtained"].as_f64().unwrap() > claim["ci95_half_width"].as_f64().unwrap());
+    assert!(claim["obtained"].as_f64().unwrap() > claim["ci_half_width"].as_f64().unwrap());
     assert_eq!(studies.files().len(), 1, "results are merged at the end of a run");
 }
 

@@ -2,8 +2,8 @@
 
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
-/// The confidence of every interval.
-const CONFIDENCE: f64 = 0.95;
+/// The confidence of intervals, unless said.
+pub const CONFIDENCE: f64 = 0.95;
 
 /// A number: one value for each seed, or one alone.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,23 +11,26 @@ pub struct Estimate {
     values: Vec<f64>,
     /// Half the width of the 95 % interval within the run, where there is but one.
     within: Option<f64>,
+    /// The confidence of the interval over seeds.
+    confidence: f64,
 }
 
 impl Estimate {
     /// A number that is known.
     pub fn exact(value: f64) -> Estimate {
-        Estimate { values: vec![value], within: Some(0.0) }
+        Estimate { values: vec![value], within: Some(0.0), confidence: CONFIDENCE }
     }
 
     /// A number of one run, with half the width of its 95 % interval, if there
     /// is one.
     pub fn of_run(value: f64, half_width: Option<f64>) -> Estimate {
-        Estimate { values: vec![value], within: half_width }
+        Estimate { values: vec![value], within: half_width, confidence: CONFIDENCE }
     }
 
-    /// A number of several runs, which differ in their seeds.
-    pub fn of_seeds(values: Vec<f64>) -> Estimate {
-        Estimate { values, within: None }
+    /// A number of several runs, which differ in their seeds; its interval is of this
+    /// `confidence`, from 0 to 1.
+    pub fn of_seeds(values: Vec<f64>, confidence: f64) -> Estimate {
+        Estimate { values, within: None, confidence }
     }
 
     /// The mean over the seeds.
@@ -35,7 +38,7 @@ impl Estimate {
         self.values.iter().sum::<f64>() / self.values.len() as f64
     }
 
-    /// Half the width of the 95 % interval: Student's t over the seeds; within
+    /// Half the width of the interval: Student's t over the seeds; within
     /// the run where there is one. `None` where none can be claimed.
     pub fn half_width(&self) -> Option<f64> {
         let count = self.values.len() as f64;
@@ -46,7 +49,7 @@ impl Estimate {
         let squares: f64 = self.values.iter().map(|value| (value - mean).powi(2)).sum();
         let deviation = (squares / (count - 1.0)).sqrt();
         let student = StudentsT::new(0.0, 1.0, count - 1.0).ok()?;
-        Some(student.inverse_cdf(0.5 + CONFIDENCE / 2.0) * deviation / count.sqrt())
+        Some(student.inverse_cdf(0.5 + self.confidence / 2.0) * deviation / count.sqrt())
             .filter(|width| width.is_finite())
     }
 
@@ -58,7 +61,8 @@ impl Estimate {
     /// `convert` of each value; the interval scales with `slope`.
     pub(super) fn map(&self, convert: impl Fn(f64) -> f64, slope: Option<f64>) -> Estimate {
         let within = self.within.zip(slope).map(|(width, slope)| (width * slope).abs());
-        Estimate { values: self.values.iter().map(|&value| convert(value)).collect(), within }
+        let values = self.values.iter().map(|&value| convert(value)).collect();
+        Estimate { values, within, confidence: self.confidence }
     }
 
     /// Seed by seed. What each of the two adds to the interval of a single run
@@ -80,7 +84,9 @@ impl Estimate {
         // A width of nothing stays nothing, also at a slope that is infinite.
         let part = |width: f64, slope: f64| if width == 0.0 { 0.0 } else { width * slope };
         let within = self.within.zip(other.within).map(|(a, b)| part(a, one).hypot(part(b, two)));
-        Estimate { values, within }
+        // What varies with the seed has the study's.
+        let varies = if self.values.len() > 1 { self } else { other };
+        Estimate { values, within, confidence: varies.confidence }
     }
 
     pub(super) fn add(&self, other: &Estimate) -> Estimate {
@@ -116,15 +122,19 @@ mod tests {
     #[test]
     fn the_interval_over_seeds_is_students() {
         // Mean 3, deviation sqrt(2.5), t(0.975, 4) = 2.7764.
-        let five = Estimate::of_seeds(vec![1.0, 2.0, 3.0, 4.0, 5.0]);
+        let five = Estimate::of_seeds(vec![1.0, 2.0, 3.0, 4.0, 5.0], 0.95);
         close(five.mean(), 3.0);
         close(five.half_width().unwrap(), 2.776_445 * 2.5f64.sqrt() / 5f64.sqrt());
+        // t(0.95, 4) = 2.1318; what is known beside it changes nothing.
+        let nine_tenths = Estimate::of_seeds(vec![1.0, 2.0, 3.0, 4.0, 5.0], 0.9);
+        let doubled = Estimate::exact(2.0).multiply(&nine_tenths);
+        close(doubled.half_width().unwrap(), 2.0 * 2.131_847 * 2.5f64.sqrt() / 5f64.sqrt());
     }
 
     #[test]
     fn what_two_points_of_one_seed_share_drops_out() {
-        let one = Estimate::of_seeds(vec![10.0, 20.0, 30.0]);
-        let other = Estimate::of_seeds(vec![11.0, 21.0, 31.0]);
+        let one = Estimate::of_seeds(vec![10.0, 20.0, 30.0], 0.95);
+        let other = Estimate::of_seeds(vec![11.0, 21.0, 31.0], 0.95);
         let difference = other.subtract(&one);
         assert_eq!((difference.mean(), difference.half_width()), (1.0, Some(0.0)));
         assert!(one.half_width().unwrap() > 10.0);

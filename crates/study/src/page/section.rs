@@ -3,7 +3,7 @@
 use super::summary::Summary;
 use super::{FIGURES, MARK, row};
 use crate::claims::{Judged, Verdict};
-use crate::expression::Bindings;
+use crate::expression::{Bindings, CONFIDENCE};
 use crate::figure::Figure;
 use crate::held_out::Record;
 use crate::run_list::RunList;
@@ -75,6 +75,8 @@ fn opening(study: &Study, judged: &[Judged], own: Option<&StudyTable<'_>>) -> St
         let _ = write!(text, ": {}, {} each", count(points, "point"), count(seeds as usize, "seed"));
         if seeds == 1 {
             text.push_str("; intervals are those within a run");
+        } else if config.confidence != CONFIDENCE {
+            let _ = write!(text, "; intervals of {} %", 100.0 * config.confidence);
         }
     }
     text.push_str(".\n\n");

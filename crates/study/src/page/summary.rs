@@ -2,6 +2,7 @@
 
 use super::{Page, row};
 use crate::claims::{Judged, Verdict};
+use crate::expression::CONFIDENCE;
 use crate::held_out::HeldOut;
 use crate::study::Study;
 use serde::{Deserialize, Serialize};
@@ -66,8 +67,11 @@ pub(super) fn head(folder: &Path, page: &Page, studies: &[Study], held_out: &Hel
     let summaries: Vec<Summary> = sections.filter_map(|section| Summary::of_section(section)).collect();
     verdicts(&summaries, studies.len(), &mut text);
     choices(studies, held_out, &mut text);
-    text.push_str(
-        "± is half the width of the 95 % interval; verdicts are about the estimate. How to read it: [docs/studies.md](../../docs/studies.md).\n\n",
+    let others = studies.iter().any(|study| study.config.confidence != CONFIDENCE);
+    let _ = write!(
+        text,
+        "± is half the width of the 95 % interval{}; verdicts are about the estimate. How to read it: [docs/studies.md](../../docs/studies.md).\n\n",
+        if others { ", unless a study says another" } else { "" }
     );
     text
 }
