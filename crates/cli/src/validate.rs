@@ -1,5 +1,7 @@
 //! `fullstroke validate`: the drive model beside measured disks.
 
+mod own;
+
 use crate::output::{Failure, Output, write_whole};
 use clap::Args;
 use fullstroke_measure::{number, table};
@@ -32,6 +34,11 @@ use std::path::PathBuf;
 ///
 /// A trace or drive of a folder that cannot be used is told as a row of its own;
 /// the others stand, and the exit status is 1.
+///
+/// With --fit, a log of one's own disk in any format that has latencies (blktrace,
+/// fio, what `record` writes) instead: the first half of it chooses the nearest
+/// drive and fits it, the second half judges, and how far to trust the result is
+/// said.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Traces, or folders of them (each X.trace in it; plain, gzip, zstd or xz).
@@ -42,6 +49,13 @@ pub(crate) struct Arguments {
     /// parameter file of DiskSim.
     #[arg(long, value_name = "NAME|FILE")]
     drive: Option<String>,
+
+    /// Fit the drive, or the nearest of the library, to this log of one's own disk.
+    #[arg(long, conflicts_with_all = ["leave_one_out", "log"])]
+    fit: bool,
+
+    #[command(flatten)]
+    own: own::LogArguments,
 
     /// Choose the rules by which parameter files of DiskSim are read (those of
     /// `drive import --rule`) on all of the disks, and for each disk on all
@@ -77,6 +91,9 @@ enum Row<'a, T> {
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    if arguments.fit {
+        return own::execute(arguments, output);
+    }
     let Traces { found, mut failed, .. } = traces(arguments)?;
     let alone = found.len() + failed.len() == 1;
     if arguments.leave_one_out {

@@ -107,6 +107,14 @@ pub enum ValidateError {
         /// Requests of the trace.
         requests: usize,
     },
+    /// A log that says too little of its disk to fit a model to it.
+    #[error("log `{file}` cannot tell what its disk is like: {reason}")]
+    CannotTell {
+        /// The log.
+        file: String,
+        /// Why, and what was expected.
+        reason: String,
+    },
     /// The log could not be written.
     #[error(transparent)]
     Log(#[from] TableError),

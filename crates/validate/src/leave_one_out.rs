@@ -13,14 +13,15 @@
 //! on these disks, is adopted too: that does not speak against it on the next.
 
 use crate::find::parameters_beside;
-use crate::replay::{read, simulate};
+use crate::paced::{Paced, simulate};
+use crate::replay::{closed, read};
 use crate::{FoundDrive, Sample, TraceFile, ValidateError};
 use fullstroke_disksim::{Options, Reading, Rule, import};
 use fullstroke_drive::Model;
-use fullstroke_trace::ValidateRow;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread;
 
 /// Part of the objective by which a value must better it.
@@ -33,7 +34,7 @@ const PASSES_MAX: usize = 6;
 pub struct MeasuredDisk {
     name: String,
     parameters: PathBuf,
-    rows: Vec<ValidateRow>,
+    requests: Arc<[Paced]>,
     measured: Sample,
 }
 
@@ -87,14 +88,15 @@ impl MeasuredDisk {
         let mut disk = MeasuredDisk {
             name: trace.name.clone(),
             parameters,
-            rows: Vec::new(),
+            requests: Arc::default(),
             measured: Sample::new(Vec::new()),
         };
         let model = disk.model(&Reading::default())?;
         let name = disk.parameters.display().to_string();
-        disk.rows = read(&trace.path, model.config().capacity_sectors)
+        let rows = read(&trace.path, model.config().capacity_sectors)
             .map_err(|error| ValidateError::from_trace(error, &name))?;
-        disk.measured = Sample::new(disk.rows.iter().map(|row| row.service.as_millis_f64()).collect());
+        disk.requests = closed(&rows);
+        disk.measured = Sample::new(rows.iter().map(|row| row.service.as_millis_f64()).collect());
         // So that a think time beyond all clocks is told here and not below.
         disk.distance(&Reading::default())?;
         Ok(Some(disk))
@@ -115,10 +117,10 @@ impl MeasuredDisk {
     /// A model that cannot be built, or a trace that does not fit the clock.
     pub fn distance(&self, reading: &Reading) -> Result<Distance, ValidateError> {
         let drive = FoundDrive { name: self.parameters.display().to_string(), model: self.model(reading)? };
-        let (completed, times) = simulate(&drive.model, self.rows.clone())
+        let (completed, times) = simulate(&drive.model, &self.requests)
             .map_err(|source| ValidateError::Model { drive: drive.name.clone(), source })?;
-        if completed < self.rows.len() as u64 {
-            let requests = self.rows.len();
+        if completed < self.requests.len() as u64 {
+            let requests = self.requests.len();
             return Err(ValidateError::ClockEnded { file: self.name.clone(), completed, requests });
         }
         let rms_ms = self.measured.demerit(&Sample::new(times));

@@ -10,10 +10,12 @@
 //! | file | what |
 //! |---|---|
 //! | `find.rs` | traces under a path, and the drive that belongs to each |
+//! | `paced.rs` | requests with as many outstanding as were measured |
 //! | `replay.rs` | closed replay of a trace on a drive |
 //! | `sample.rs` | quantiles, the demerit figure, the noise of a sample |
 //! | `validation.rs` | the comparison, whole and by class of request |
 //! | `leave_one_out.rs` | rules chosen on other disks than the one that they are held against |
+//! | `own.rs` | a drive fitted to the log of one's own disk |
 //! | `log.rs` | both times of every request, as a table |
 //! | `plot.rs` | both distributions, as SVG |
 //! | `error.rs` | what can go wrong |
@@ -22,6 +24,8 @@ mod error;
 mod find;
 mod leave_one_out;
 mod log;
+mod own;
+mod paced;
 mod plot;
 mod replay;
 mod sample;
@@ -33,7 +37,10 @@ pub use find::{
 };
 pub use leave_one_out::{Distance, GAIN_MIN, LeaveOneOut, LeftOut, MeasuredDisk, leave_one_out};
 pub use log::write_log;
-pub use plot::plot;
+pub use own::{
+    Candidate, FittedParameter, Kind, LOGGED_MIN, OwnDisk, OwnLog, Part, Times, Trust, Verdict, fit_own_disk,
+};
+pub use plot::{plot, plot_own_disk};
 pub use replay::Replay;
 pub use sample::{Sample, bootstrap_noise, demerit};
 pub use validation::{ClassValidation, RESAMPLES, Validation};

@@ -1,6 +1,6 @@
 //! Both distributions of each disk, overlaid, as SVG.
 
-use crate::{Sample, ValidateError, Validation};
+use crate::{OwnDisk, Sample, ValidateError, Validation};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
@@ -17,15 +17,49 @@ const POINTS_MAX: usize = 2000;
 /// # Errors
 /// What the plotting library says.
 pub fn plot(validations: &[Validation]) -> Result<String, ValidateError> {
-    let columns = COLUMNS.min(validations.len()).max(1);
-    let rows = validations.len().div_ceil(columns).max(1);
+    let panel = |validation: &Validation| Panel {
+        title: title(&validation.drive, validation.rms_ms, validation.rms_share, validation.noise_ms),
+        measured: validation.measured.clone(),
+        simulated: validation.simulated.clone(),
+    };
+    page(&validations.iter().map(panel).collect::<Vec<_>>())
+}
+
+/// The same of the half of a log that judges a fitted drive.
+///
+/// # Errors
+/// What the plotting library says.
+pub fn plot_own_disk(disk: &OwnDisk) -> Result<String, ValidateError> {
+    let part = &disk.held_out;
+    let name = format!("{} held out", disk.log.file);
+    page(&[Panel {
+        title: title(&name, part.rms_ms, part.rms_share, disk.noise_ms),
+        measured: disk.measured.clone(),
+        simulated: disk.simulated.clone(),
+    }])
+}
+
+struct Panel {
+    title: String,
+    measured: Sample,
+    simulated: Sample,
+}
+
+fn title(name: &str, rms_ms: f64, rms_share: f64, noise_ms: f64) -> String {
+    let percent = 100.0 * rms_share;
+    format!("{name}: RMS {rms_ms:.3} ms ({percent:.1} % of the mean), noise {noise_ms:.3} ms")
+}
+
+fn page(panels: &[Panel]) -> Result<String, ValidateError> {
+    let columns = COLUMNS.min(panels.len()).max(1);
+    let rows = panels.len().div_ceil(columns).max(1);
     let size = (PANEL.0 * columns as u32, PANEL.1 * rows as u32);
     let mut svg = String::new();
     {
         let page = SVGBackend::with_string(&mut svg, size).into_drawing_area();
         page.fill(&WHITE).map_err(|error| ValidateError::Plot(error.to_string()))?;
-        for (area, validation) in page.split_evenly((rows, columns)).iter().zip(validations) {
-            panel(area, validation).map_err(|error| ValidateError::Plot(error.to_string()))?;
+        for (area, panel) in page.split_evenly((rows, columns)).iter().zip(panels) {
+            draw(area, panel).map_err(|error| ValidateError::Plot(error.to_string()))?;
         }
         page.present().map_err(|error| ValidateError::Plot(error.to_string()))?;
     }
@@ -34,17 +68,10 @@ pub fn plot(validations: &[Validation]) -> Result<String, ValidateError> {
 
 type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 
-fn panel(area: &DrawingArea<SVGBackend<'_>, Shift>, validation: &Validation) -> Drawn {
-    let title = format!(
-        "{}: RMS {:.3} ms ({:.1} % of the mean), noise {:.3} ms",
-        validation.drive,
-        validation.rms_ms,
-        100.0 * validation.rms_share,
-        validation.noise_ms
-    );
-    let longest_ms = validation.measured.max().max(validation.simulated.max()).max(1e-3);
+fn draw(area: &DrawingArea<SVGBackend<'_>, Shift>, panel: &Panel) -> Drawn {
+    let longest_ms = panel.measured.max().max(panel.simulated.max()).max(1e-3);
     let mut chart = ChartBuilder::on(area)
-        .caption(title, ("sans-serif", 16))
+        .caption(&panel.title, ("sans-serif", 16))
         .margin(10)
         .x_label_area_size(40)
         .y_label_area_size(50)
@@ -60,7 +87,7 @@ fn panel(area: &DrawingArea<SVGBackend<'_>, Shift>, validation: &Validation) -> 
         .label_style(("sans-serif", 12))
         .draw()?;
     for (name, sample, color) in
-        [("measured", &validation.measured, MEASURED), ("simulated", &validation.simulated, SIMULATED)]
+        [("measured", &panel.measured, MEASURED), ("simulated", &panel.simulated, SIMULATED)]
     {
         chart
             .draw_series(LineSeries::new(cumulative(sample), color.stroke_width(2)))?

@@ -108,6 +108,50 @@ fn validate_takes_a_folder_and_says_what_it_left_out() {
     assert_eq!(error, "");
 }
 
+/// Random reads of a drive that is 2 ms slower than the library's, one at a time.
+fn own_log(requests: u64) -> String {
+    let mut state = 1u64;
+    let mut random = move |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let row = |_| format!("R Miss {} 8 {}.5 {}\n", random(8_000_000), 6000 + random(6000), random(9000));
+    (0..requests).map(row).collect()
+}
+
+#[test]
+fn a_log_of_ones_own_disk_is_fitted_and_judged() {
+    let folder = Folder::new();
+    let log = folder.put("mine.trace", &own_log(240));
+    let (drive, plot) = (folder.name("mine.toml"), folder.name("mine.svg"));
+    let call = ["validate", &log, "--fit", "--drive", "ibm-ultrastar-xp-4.51gb"];
+    let (text, _) = success(&[&call[..], &["--by-class", "--write-drive", &drive, "--plot", &plot]].concat());
+    for part in ["held out", "command_overhead_ms", "told from lower", "operation    read", "sampling noise"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let (text, _) = success(&[&call[..], &["--json"]].concat());
+    let report: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&report["held_out"]["n"], &report["log"]["requests"]), (&120.into(), &240.into()));
+    assert!(report["trust"]["verdict"].is_string() && report["parameters"].as_array().unwrap().len() > 2);
+    let held_out = |key: &str| report[key]["rms_ms"].as_f64().unwrap();
+    assert!(held_out("held_out") < held_out("held_out_unfitted"), "{report}");
+    success(&["drive", "check", &drive]);
+    assert!(fs::read_to_string(&plot).unwrap().contains("held out: RMS"));
+}
+
+#[test]
+fn a_log_that_cannot_tell_is_refused() {
+    let folder = Folder::new();
+    let few = folder.put("few.trace", &own_log(30));
+    assert!(refused(&["validate", &few, "--fit"]).contains("found 30 reads and writes"));
+    let silent =
+        folder.put("silent.csv", &(0..300).map(|i| format!("{i}.5 0 {i} 8 1\n")).collect::<String>());
+    let error = refused(&["validate", &silent, "--fit"]);
+    assert!(error.contains("no latency of 300 of 300"), "{error}");
+    assert!(refused(&["validate", &few, &few, "--fit"]).contains("expected one log"));
+}
+
 #[test]
 fn one_bad_disk_is_a_row_and_the_status_says_so() {
     let folder = Folder::new();

@@ -1,0 +1,144 @@
+//! `fullstroke validate --fit`: a model of one's own disk, by its log.
+
+use crate::output::{Failure, Output, write_whole};
+use fullstroke_measure::{number, table};
+use fullstroke_stack::drives;
+use fullstroke_trace::Options;
+use fullstroke_units::Seed;
+use fullstroke_validate::{OwnDisk, OwnLog, Part, Times, fit_own_disk, plot_own_disk};
+use std::path::PathBuf;
+
+/// What `--fit` takes of a log.
+#[derive(Debug, clap::Args)]
+pub(super) struct LogArguments {
+    /// The format of the log, if it cannot be recognised.
+    #[arg(long, value_name = "NAME", requires = "fit")]
+    format: Option<String>,
+
+    /// The disk, of a log that has several.
+    #[arg(long, value_name = "NUMBER", requires = "fit")]
+    device: Option<u32>,
+
+    /// Requests of the log that are used, from its beginning.
+    #[arg(long, value_name = "NUMBER", default_value_t = 20_000, requires = "fit")]
+    requests: usize,
+
+    /// Write the fitted drive to this file.
+    #[arg(long, value_name = "FILE.toml", requires = "fit")]
+    write_drive: Option<PathBuf>,
+}
+
+pub(super) fn execute(arguments: &super::Arguments, output: &Output) -> Result<(), Failure> {
+    let [path] = arguments.paths.as_slice() else {
+        let found = arguments.paths.len();
+        return Err(Failure::Input(format!("found {found} paths; expected one log with --fit")));
+    };
+    let own = &arguments.own;
+    let options = Options {
+        format: own.format.clone(),
+        devices: own.device.into_iter().collect(),
+        ..Options::default()
+    };
+    let log = OwnLog::read(path, &options, own.requests).map_err(Failure::input)?;
+    let disk = fit_own_disk(log, arguments.drive.as_deref(), Seed(arguments.seed)).map_err(Failure::input)?;
+    if let Some(path) = &own.write_drive {
+        let comments = [format!("{}, fitted to a log by `fullstroke validate --fit`.", disk.title)];
+        write_whole(path, &drives::to_toml(&disk.drive_file(), &comments).map_err(Failure::input)?)?;
+    }
+    if let Some(path) = &arguments.plot {
+        write_whole(path, &plot_own_disk(&disk).map_err(Failure::input)?)?;
+    }
+    output.show(&disk, text(&disk, arguments.by_class))
+}
+
+fn text(disk: &OwnDisk, by_class: bool) -> String {
+    let mut parts = vec![log(disk), nearest(disk), parameters(disk), overview(disk)];
+    if by_class {
+        parts.push(kinds(disk));
+    }
+    parts.push(format!("{}\n  {}", disk.trust.verdict, disk.trust.sentences.join("\n  ")));
+    parts.join("\n\n")
+}
+
+fn log(disk: &OwnDisk) -> String {
+    let log = &disk.log;
+    let times = match log.times {
+        Times::Issue => "from issue to completion",
+        Times::Arrival => "from arrival to completion",
+    };
+    let mut text = format!("{}: {} reads and writes ({}), {times}", log.file, log.requests, log.format);
+    let left_out = [
+        (log.without_completion, "without a completion"),
+        (log.other_operations, "that are neither reads, writes nor flushes"),
+    ];
+    for (count, what) in left_out.iter().filter(|(count, _)| *count > 0) {
+        text += &format!("; left out: {count} {what}");
+    }
+    if log.cut {
+        text += "; the rest of the log is not used (--requests)";
+    }
+    text
+}
+
+fn nearest(disk: &OwnDisk) -> String {
+    let mut table = table(["drive", "as it is, ms away", "fitted"], &[0]);
+    for candidate in &disk.candidates {
+        table.add_row([candidate.drive.clone(), number(candidate.as_it_is_ms), number(candidate.fitted_ms)]);
+    }
+    format!("{}\n\n{}", disk.title, table.trim_fmt())
+}
+
+fn parameters(disk: &OwnDisk) -> String {
+    let mut table = table(["key", "library", "fitted", "told from lower", "from higher"], &[0]);
+    for parameter in &disk.parameters {
+        let bound = |bound: &Option<String>| bound.clone().unwrap_or_else(|| "-".to_owned());
+        table.add_row([
+            parameter.key.to_owned(),
+            parameter.library.clone(),
+            parameter.fitted.clone(),
+            bound(&parameter.least),
+            bound(&parameter.most),
+        ]);
+    }
+    table.trim_fmt()
+}
+
+fn overview(disk: &OwnDisk) -> String {
+    let header = ["half", "", "requests", "mean ms", "p50", "p90", "p99", "RMS ms", "RMS %", "noise ms"];
+    let mut table = table(header, &[0, 1]);
+    let mut add = |name: &str, part: &Part, noise: String| {
+        let times = |mean: f64, quantiles: [f64; 3]| [mean, quantiles[0], quantiles[1], quantiles[2]];
+        let mut first = vec![name.to_owned(), "measured".to_owned(), part.n.to_string()];
+        first.extend(times(part.measured_mean_ms, part.measured_quantiles_ms).map(number));
+        first.extend([String::new(), String::new(), noise]);
+        let mut second = vec![String::new(), "simulated".to_owned(), String::new()];
+        second.extend(times(part.simulated_mean_ms, part.simulated_quantiles_ms).map(number));
+        second.extend([number(part.rms_ms), format!("{:.2}", 100.0 * part.rms_share), String::new()]);
+        table.add_row(first);
+        table.add_row(second);
+    };
+    add("fitted on", &disk.fitted_on, String::new());
+    add("held out", &disk.held_out, number(disk.noise_ms));
+    add("held out, not fitted", &disk.held_out_unfitted, String::new());
+    table.trim_fmt()
+}
+
+fn kinds(disk: &OwnDisk) -> String {
+    let header = ["held out by", "", "requests", "measured mean ms", "simulated mean ms", "RMS ms", "RMS %"];
+    let mut table = table(header, &[0, 1]);
+    let mut last = "";
+    for kind in &disk.kinds {
+        let by = if kind.by == last { "" } else { kind.by };
+        last = kind.by;
+        table.add_row([
+            by.to_owned(),
+            kind.class.to_owned(),
+            kind.part.n.to_string(),
+            number(kind.part.measured_mean_ms),
+            number(kind.part.simulated_mean_ms),
+            number(kind.part.rms_ms),
+            format!("{:.1}", 100.0 * kind.part.rms_share),
+        ]);
+    }
+    table.trim_fmt()
+}

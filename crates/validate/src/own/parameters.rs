@@ -1,0 +1,232 @@
+//! What is free in a drive.
+
+use super::log::{Logged, OwnLog};
+use fullstroke_contract::Operation;
+use fullstroke_drive::{DriveConfig, ReadAhead, SeekConfig};
+
+/// A key of a drive file that is fitted.
+#[derive(Clone, Copy)]
+pub(super) struct Parameter {
+    /// The key, or what is multiplied.
+    pub(super) key: &'static str,
+    /// The keys that it stands for.
+    pub(super) keys: &'static [&'static str],
+    /// Whether a log can tell it at all.
+    pub(super) told_by: fn(&OwnLog, &DriveConfig) -> bool,
+    /// Its value in a drive of the library.
+    pub(super) of: fn(&DriveConfig) -> f64,
+    /// Sets it in a drive that was like the second one.
+    pub(super) set: fn(&mut DriveConfig, &DriveConfig, f64),
+    pub(super) values: Values,
+}
+
+/// What a parameter may be.
+#[derive(Clone, Copy)]
+pub(super) enum Values {
+    /// One of these, each with its name where it is no number.
+    Each(&'static [(f64, &'static str)]),
+    /// Any from `least` to `most`; looked for in steps from `first` to `last`.
+    Sums { least: f64, most: f64, first: f64, last: f64 },
+    /// The same, steps being factors.
+    Factors { least: f64, most: f64, first: f64, last: f64 },
+}
+
+/// The parameters, those that move most first.
+pub(super) const PARAMETERS: [Parameter; 9] = [
+    Parameter {
+        key: "rpm",
+        keys: &["rpm"],
+        told_by: |_, _| true,
+        of: |drive| drive.rpm,
+        set: |drive, _, value| drive.rpm = value,
+        // What drives with platters of 2.5 and 3.5 inches turn at.
+        values: Values::Each(&[
+            (4200.0, ""),
+            (5400.0, ""),
+            (5900.0, ""),
+            (7200.0, ""),
+            (10_000.0, ""),
+            (15_000.0, ""),
+        ]),
+    },
+    Parameter {
+        key: "buffer.write_back",
+        keys: &["buffer.write_back"],
+        told_by: |log, drive| drive.buffer.is_some() && has(log, Operation::Write),
+        of: |drive| drive.buffer.as_ref().map_or(0.0, |buffer| f64::from(u8::from(buffer.write_back))),
+        set: |drive, _, value| {
+            if let Some(buffer) = &mut drive.buffer {
+                buffer.write_back = value > 0.0;
+            }
+        },
+        values: Values::Each(&[(0.0, "false"), (1.0, "true")]),
+    },
+    Parameter {
+        key: "buffer.read_ahead",
+        keys: &["buffer.read_ahead"],
+        told_by: |log, drive| {
+            let reads_ahead =
+                drive.buffer.as_ref().is_some_and(|buffer| buffer.read_ahead != ReadAhead::None);
+            reads_ahead && has(log, Operation::Read)
+        },
+        of: |_| 1.0,
+        set: |drive, before, value| {
+            if let (Some(buffer), Some(before)) = (&mut drive.buffer, &before.buffer) {
+                buffer.read_ahead = if value > 0.0 { before.read_ahead } else { ReadAhead::None };
+            }
+        },
+        values: Values::Each(&[(0.0, "none"), (1.0, "the drive's")]),
+    },
+    Parameter {
+        key: "queue.discipline",
+        keys: &["queue.discipline"],
+        told_by: |log, _| log.logged.iter().any(|request| request.outstanding > 1),
+        of: |drive| DISCIPLINES.iter().position(|name| drive.queue.discipline == *name).unwrap_or(0) as f64,
+        set: |drive, before, value| {
+            drive.queue.discipline = match value {
+                0.0 => before.queue.discipline.clone(),
+                value => DISCIPLINES[value as usize].to_owned(),
+            };
+        },
+        values: Values::Each(&[(0.0, "the drive's"), (1.0, "fcfs"), (2.0, "clook"), (3.0, "satf")]),
+    },
+    Parameter {
+        key: "seek (factor)",
+        keys: &["seek"],
+        told_by: |log, _| log.logged.iter().any(|request| request.distance > 0),
+        of: |_| 1.0,
+        set: |drive, before, value| drive.seek = scaled(&before.seek, value),
+        values: Values::Factors { least: 0.3, most: 3.0, first: 1.2, last: 1.01 },
+    },
+    Parameter {
+        key: "command_overhead_ms",
+        keys: &["command_overhead_ms"],
+        told_by: |_, _| true,
+        of: |drive| drive.command_overhead_ms,
+        set: |drive, _, value| drive.command_overhead_ms = value,
+        values: Values::Sums { least: 0.0, most: 5.0, first: 0.32, last: 0.01 },
+    },
+    Parameter {
+        key: "electronics.hit_overhead_ms",
+        keys: &["electronics.hit_overhead_ms"],
+        told_by: |_, drive| drive.buffer.is_some(),
+        of: |drive| drive.electronics.hit_overhead_ms.unwrap_or(drive.command_overhead_ms),
+        set: |drive, _, value| drive.electronics.hit_overhead_ms = Some(value),
+        values: Values::Sums { least: 0.0, most: 5.0, first: 0.16, last: 0.01 },
+    },
+    Parameter {
+        key: "write_settle_ms",
+        keys: &["write_settle_ms"],
+        told_by: |log, _| has(log, Operation::Write),
+        of: |drive| drive.write_settle_ms,
+        set: |drive, _, value| drive.write_settle_ms = value,
+        values: Values::Sums { least: -2.0, most: 3.0, first: 0.32, last: 0.02 },
+    },
+    Parameter {
+        // From 2 GB/s down to 2.5 MB/s.
+        key: "electronics.bus_ms_per_sector",
+        keys: &["electronics.bus_read_ms_per_sector", "electronics.bus_write_ms_per_sector"],
+        told_by: |_, _| true,
+        of: |drive| drive.electronics.bus_read_ms_per_sector.max(BUS_MS_PER_SECTOR_MIN),
+        set: |drive, _, value| {
+            drive.electronics.bus_read_ms_per_sector = value;
+            drive.electronics.bus_write_ms_per_sector = value;
+        },
+        values: Values::Factors { least: BUS_MS_PER_SECTOR_MIN, most: 0.2, first: 2.0, last: 1.05 },
+    },
+];
+
+/// The keys of a drive file that a parameter stands for.
+pub(super) fn keys(parameter: &'static str) -> &'static [&'static str] {
+    match PARAMETERS.iter().position(|each| each.key == parameter) {
+        Some(number) => PARAMETERS[number].keys,
+        None => &[],
+    }
+}
+
+const BUS_MS_PER_SECTOR_MIN: f64 = 0.000_25;
+
+/// Disciplines that are tried; the first stands for the drive's own.
+const DISCIPLINES: [&str; 4] = ["", "fcfs", "clook", "satf"];
+
+fn has(log: &OwnLog, operation: Operation) -> bool {
+    let compared = |request: &Logged| request.operation == operation;
+    log.logged.iter().any(compared)
+}
+
+/// A curve whose times are multiplied by `factor`.
+fn scaled(seek: &SeekConfig, factor: f64) -> SeekConfig {
+    match seek {
+        SeekConfig::Points { points, falls_allowed } => SeekConfig::Points {
+            points: points.iter().map(|&(cylinders, ms)| (cylinders, ms * factor)).collect(),
+            falls_allowed: *falls_allowed,
+        },
+        &SeekConfig::Datasheet { track_to_track_ms, average_ms, full_stroke_ms } => SeekConfig::Datasheet {
+            track_to_track_ms: track_to_track_ms * factor,
+            average_ms: average_ms * factor,
+            full_stroke_ms: full_stroke_ms * factor,
+        },
+        &SeekConfig::TwoPiece { a_ms, b_ms, c_ms, e_ms, crossover } => SeekConfig::TwoPiece {
+            a_ms: a_ms * factor,
+            b_ms: b_ms * factor,
+            c_ms: c_ms * factor,
+            e_ms: e_ms * factor,
+            crossover,
+        },
+    }
+}
+
+impl Values {
+    /// How large a step is after `halvings`, or `None` where it would be below the
+    /// last.
+    pub(super) fn step(self, halvings: u32) -> Option<f64> {
+        match self {
+            Values::Each(_) => None,
+            Values::Sums { first, last, .. } => {
+                let step = first / 2f64.powi(halvings as i32);
+                (step >= last * 0.999).then_some(step)
+            }
+            Values::Factors { first, last, .. } => {
+                let step = first.powf(0.5f64.powi(halvings as i32));
+                (step >= last * 0.999).then_some(step)
+            }
+        }
+    }
+
+    /// `value` after `steps` steps; `None` beyond the range.
+    pub(super) fn moved(self, value: f64, step: f64, steps: f64) -> Option<f64> {
+        let (least, most, moved) = match self {
+            Values::Each(_) => return None,
+            Values::Sums { least, most, .. } => (least, most, value + step * steps),
+            Values::Factors { least, most, .. } => (least, most, value * step.powf(steps)),
+        };
+        let moved = moved.clamp(least, most);
+        (moved != value).then_some(moved)
+    }
+
+    /// Whether a range has no more on one side of `value`.
+    pub(super) fn ends_at(self, value: f64) -> bool {
+        match self {
+            Values::Each(_) => false,
+            Values::Sums { least, most, .. } | Values::Factors { least, most, .. } => {
+                value == least || value == most
+            }
+        }
+    }
+
+    /// The value as drive files have it.
+    pub(super) fn shown(self, value: f64) -> String {
+        let named = match self {
+            Values::Each(values) => values.iter().find(|(each, name)| *each == value && !name.is_empty()),
+            _ => None,
+        };
+        match named {
+            Some((_, name)) => (*name).to_owned(),
+            None if value == 0.0 || value.abs() >= 0.1 => {
+                let text = format!("{value:.3}");
+                text.trim_end_matches('0').trim_end_matches('.').to_owned()
+            }
+            None => format!("{value:.5}"),
+        }
+    }
+}
