@@ -1,7 +1,7 @@
 //! `fullstroke energy`: does stopping the platters pay for this load?
 
 use crate::bars::Bars;
-use crate::options::jobs;
+use crate::options::{Edits, jobs};
 use crate::output::{Failure, Output};
 use clap::Args;
 use fullstroke_contract::MemberStatistics;
@@ -46,13 +46,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TIME", value_delimiter = ',')]
     after: Vec<Duration>,
 
-    /// Use this drive throughout.
-    #[arg(long, value_name = "DRIVE")]
-    drive: Option<String>,
-
-    /// Set a key of the stack file (may be repeated).
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    set: Vec<String>,
+    #[command(flatten)]
+    edits: Edits,
 
     /// Let drives whose files do not say what they draw draw what their class is assumed to.
     #[arg(long)]
@@ -95,12 +90,7 @@ struct Policy {
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
-    let mut overrides = Overrides {
-        set: arguments.set.clone(),
-        trace: arguments.trace.clone(),
-        drive: arguments.drive.clone(),
-        ..Overrides::default()
-    };
+    let mut overrides = Overrides { trace: arguments.trace.clone(), ..arguments.edits.overrides() };
     let stack = Stack::load(&arguments.stack, &overrides).map_err(Failure::input)?;
     let configs: Vec<&DriveConfig> = stack.drives().into_iter().map(|model| model.config()).collect();
     let assumed = match (silent(&configs), arguments.assume_power) {

@@ -50,9 +50,9 @@ pub(crate) struct Selection {
     skip_bad: Option<u64>,
 }
 
-/// What replaces parts of a stack file.
+/// What replaces keys of a stack file, whatever its workload.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Changes {
+pub(crate) struct Edits {
     /// Set a key of the stack file, as in volume.chunk=256KiB (may be repeated).
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -61,6 +61,20 @@ pub(crate) struct Changes {
     /// parameter file of DiskSim.
     #[arg(long, value_name = "DRIVE")]
     drive: Option<String>,
+}
+
+impl Edits {
+    /// The same for the stack loader.
+    pub(crate) fn overrides(&self) -> Overrides {
+        Overrides { set: self.set.clone(), drive: self.drive.clone(), ..Overrides::default() }
+    }
+}
+
+/// What replaces parts of a stack file.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Changes {
+    #[command(flatten)]
+    edits: Edits,
 
     /// The seed of all randomness.
     #[arg(long, value_name = "NUMBER")]
@@ -276,13 +290,12 @@ impl Changes {
             trace_keys.insert("outstanding".to_owned(), json!(outstanding));
         }
         Overrides {
-            set: self.set.clone(),
             trace: self.trace.clone(),
             fio: self.fio.clone(),
             trace_keys,
-            drive: self.drive.clone(),
             seed: self.seed,
             requests: self.requests,
+            ..self.edits.overrides()
         }
     }
 }

@@ -1,49 +1,46 @@
-//! `fullstroke predict`: what equations say of a load at once, beside a simulation.
+//! `fullstroke predict`: what formulas say of a load at once, beside a simulation.
 
+use crate::options::Edits;
 use crate::output::{Failure, Output};
 use clap::Args;
-use fullstroke_contract::Operation;
+use fullstroke_contract::{Cx, Operation, Out};
 use fullstroke_drive::Model;
 use fullstroke_lab::{Recipe, Varied, run};
 use fullstroke_measure::{number, table};
 use fullstroke_predict::{
-    Arrival, Disk, Fingerprint, Gatherer, Gears, Powers, Predicted, Reserve, Shifted, geared, striped,
+    Arrival, Disk, DriveTables, Fingerprint, Gatherer, Gears, Load, LoadGatherer, Powers, Predicted, REGIME,
+    Reserve, Shifted, geared, plans, queues, striped,
 };
 use fullstroke_stack::{Overrides, Stack};
-use fullstroke_trace::{Options, TraceReader};
-use fullstroke_units::{Bytes, Duration};
+use fullstroke_units::{Bytes, Duration, Time};
+use fullstroke_volume::Shape;
 use serde::Serialize;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
-/// Records that are read at a time.
-const BATCH: usize = 4096;
+/// Layouts that spread their load evenly over members that are alike.
+const MODELLED: [&str; 5] = ["raid0", "raid1", "raid10", "raid5", "raid6"];
 
-/// What the equations know.
+/// What formulas know.
 const MOVING: [Operation; 2] = [Operation::Read, Operation::Write];
 
-/// Predict latency, bandwidth and energy of a trace on the drives of a stack, by the equations of
-/// docs/prediction.md, and simulate the stack beside it.
+/// Predict latency, bandwidth and energy of a load on the drives of a stack, by the equations and the
+/// queueing model of docs/prediction.md, and simulate the stack beside it.
 ///
-/// The trace is reduced to a fingerprint once; one disk, a stripe over all of them, PARAID and
-/// e-PARAID follow from that at once.
+/// The load is reduced to a fingerprint once; one disk, a stripe over all of them, PARAID and e-PARAID
+/// follow from that at once by the equations, and the stack's own array by the model.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The trace.
-    trace: PathBuf,
+    /// A trace in place of the stack's workload.
+    trace: Option<PathBuf>,
 
     /// The stack file, of which the equations take the number of drives and the first one's figures.
     #[arg(long, value_name = "FILE")]
     stack: PathBuf,
 
-    /// Use this drive throughout.
-    #[arg(long, value_name = "DRIVE")]
-    drive: Option<String>,
-
-    /// Set a key of the stack file (may be repeated).
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    set: Vec<String>,
+    #[command(flatten)]
+    edits: Edits,
 
     /// The window of the fingerprint.
     #[arg(long, value_name = "TIME", default_value = "100ms")]
@@ -84,6 +81,7 @@ struct Answer {
     /// How long all predictions took, the fingerprint given.
     answered_us: f64,
     predicted: Vec<Row>,
+    model: Option<Modelled>,
     simulated: Option<Simulated>,
 }
 
@@ -98,6 +96,32 @@ struct Row {
     low_gear_share: Option<f64>,
 }
 
+/// The stack as it is, by the queueing model.
+#[derive(Debug, Serialize)]
+struct Modelled {
+    /// How long the answer took, the fingerprint and the tables given.
+    answered_us: f64,
+    /// How long the tables of the drive took.
+    tabulated_ms: f64,
+    /// `None`: more arrives than can be served.
+    response_ms: Option<f64>,
+    utilisation: Option<f64>,
+    outstanding: Option<f64>,
+    mean_w: Option<f64>,
+    /// What was found of the load, and where the model was found within 10 % of a simulation.
+    bounds: Vec<Bounded>,
+    /// Why the model may be further off; none of it where it was found within 10 %.
+    outside: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Bounded {
+    name: &'static str,
+    found: f64,
+    least: Option<f64>,
+    most: f64,
+}
+
 /// The stack as it is.
 #[derive(Debug, Serialize)]
 struct Simulated {
@@ -107,19 +131,15 @@ struct Simulated {
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
-    let overrides = Overrides {
-        set: arguments.set.clone(),
-        trace: Some(arguments.trace.clone()),
-        drive: arguments.drive.clone(),
-        ..Overrides::default()
-    };
+    let overrides = Overrides { trace: arguments.trace.clone(), ..arguments.edits.overrides() };
     let stack = Stack::load(&arguments.stack, &overrides).map_err(Failure::input)?;
     let drives = stack.drives();
     let model = drives.first().ok_or_else(|| Failure::input("the stack has no drives"))?;
-    let fingerprint = fingerprint(&arguments.trace, arguments.window)?;
+    let (fingerprint, load) = fingerprint(&stack, arguments.window)?;
     let began = Instant::now();
     let predicted = arguments.predict(&fingerprint, model, drives.len() as u32)?;
     let answered_us = began.elapsed().as_secs_f64() * 1e6;
+    let modelled = load.map(|load| modelled(&stack, &load)).transpose()?;
     let simulated = match arguments.no_simulation {
         true => None,
         false => Some(arguments.simulate(overrides)?),
@@ -131,28 +151,127 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         runs: fingerprint.busy.iter().map(|window| window.run_count()).sum(),
         answered_us,
         predicted,
+        model: modelled,
         simulated,
     };
     output.show(&answer, &answer)
 }
 
-/// That of the reads and writes of a trace.
-fn fingerprint(path: &Path, window: Duration) -> Result<Fingerprint, Failure> {
+/// That of the reads and writes of the stack's workload, at the times at which it issues them, for the
+/// equations and for the model.
+fn fingerprint(stack: &Stack, window: Duration) -> Result<(Fingerprint, Option<Load>), Failure> {
     let mut gatherer = Gatherer::new(window.as_secs_f64())
         .ok_or_else(|| Failure::input("--window 0: expected a time, such as 100ms"))?;
-    let mut reader = TraceReader::open(path, &Options::default()).map_err(Failure::input)?;
-    let mut records = Vec::with_capacity(BATCH);
-    while reader.next_batch(&mut records, BATCH).map_err(Failure::input)? > 0 {
-        for record in records.drain(..).filter(|record| MOVING.contains(&record.operation)) {
-            gatherer.add(Arrival {
-                at_s: record.arrival.as_nanos() as f64 / 1e9,
-                start: record.extent.start.0,
-                sectors: record.extent.sectors.0,
-                write: record.operation == Operation::Write,
-            });
+    let mut run = stack.build().map_err(Failure::input)?;
+    let mut load = LoadGatherer::new(run.summary.usable.0 / 512, window.as_secs_f64());
+    let [host] = &mut run.hosts[..] else {
+        return Err(Failure::input("the stack has several hosts; expected one, or none"));
+    };
+    if host.source.heeds_completions() {
+        return Err(Failure::input(
+            "the workload waits for answers, and formulas know none: expected requests at times of their own, such \
+             as a trace with pace = \"timing\"",
+        ));
+    }
+    let mut out = Out::new();
+    loop {
+        let now = host.source.next_wake().at();
+        if now == Time::NEVER {
+            return Ok((gatherer.finish(), load.finish()));
+        }
+        host.source.wake(now, &mut Cx::alone(&mut out));
+        if let Some(why) = out.take_stop() {
+            return Err(Failure::input(why));
+        }
+        for request in out.requests().filter(|request| MOVING.contains(&request.operation)) {
+            let arrival = Arrival {
+                at_s: now.as_nanos() as f64 / 1e9,
+                start: request.extent.start.0,
+                sectors: request.extent.sectors.0,
+                write: request.operation == Operation::Write,
+            };
+            gatherer.add(arrival);
+            load.add(arrival);
         }
     }
-    Ok(gatherer.finish())
+}
+
+/// The queueing model of the stack's array under this load.
+fn modelled(stack: &Stack, load: &Load) -> Result<Modelled, Failure> {
+    let began = Instant::now();
+    let drives = stack.drives();
+    let mut shape = stack.shape().map_err(Failure::input)?;
+    let tables = DriveTables::new(drives[0], used(&shape)).map_err(Failure::input)?;
+    let tabulated_ms = began.elapsed().as_secs_f64() * 1e3;
+    let began = Instant::now();
+    let in_step = drives.iter().all(|drive| drive.phase() == drives[0].phase());
+    let planned = plans(load, &mut shape, in_step);
+    let found = queues(load, &planned, &tables);
+    let answered_us = began.elapsed().as_secs_f64() * 1e6;
+    let mut outside = unlike(stack, &shape);
+    outside.extend(tables.unlike().into_iter().map(str::to_owned));
+    let mut bounds = Vec::new();
+    match &found {
+        None => outside.push("more arrives than can be served".to_owned()),
+        Some(queues) => {
+            for bound in &REGIME {
+                let value = bound.found(load, queues);
+                bounds.push(Bounded { name: bound.name, found: value, least: bound.least, most: bound.most });
+                if !bound.holds(value) {
+                    outside.push(format!("{}: found {}", bound, number(value)));
+                }
+            }
+        }
+    }
+    if planned.refused > 0 {
+        outside.push("requests beyond the volume's end, or to what is lost".to_owned());
+    }
+    Ok(Modelled {
+        answered_us,
+        tabulated_ms,
+        response_ms: found.map(|queues| 1000.0 * queues.response_s),
+        utilisation: found.map(|queues| queues.utilisation),
+        outstanding: found.map(|queues| queues.outstanding),
+        mean_w: found.and_then(|queues| queues.mean_w),
+        bounds,
+        outside,
+    })
+}
+
+/// Sectors of the first drive that the volume uses.
+fn used(shape: &Shape) -> u64 {
+    match shape {
+        Shape::Drive(capacity) => capacity.0,
+        Shape::Volume { layout, members } => match &members[0] {
+            Shape::Drive(_) => layout.member_used(0).0,
+            nested => used(nested),
+        },
+    }
+}
+
+/// Parts of a stack that the model does not have.
+fn unlike(stack: &Stack, shape: &Shape) -> Vec<String> {
+    let drives = stack.drives();
+    let mut unlike: Vec<String> =
+        stack.layers_beside_volume().into_iter().map(|key| format!("[{key}] is not in the model")).collect();
+    let first = drives[0].config();
+    if drives.iter().any(|drive| drive.config() != first) {
+        unlike.push("the drives differ".to_owned());
+    }
+    layouts(shape, &mut unlike);
+    unlike
+}
+
+/// Layouts whose members the model cannot take to be alike.
+fn layouts(shape: &Shape, unlike: &mut Vec<String>) {
+    let Shape::Volume { layout, members } = shape else { return };
+    if !MODELLED.contains(&layout.name()) {
+        unlike.push(format!("the layout `{}` is not in the model", layout.name()));
+    }
+    if !layout.failed().is_empty() {
+        unlike.push("members have failed".to_owned());
+    }
+    members.iter().for_each(|member| layouts(member, unlike));
 }
 
 /// What the equations take of a drive: the mean rate of a read of all of it, the shortest and the
@@ -287,15 +406,59 @@ impl fmt::Display for Answer {
             ]);
         }
         writeln!(f, "{}\n", rows.trim_fmt())?;
+        let watts =
+            |watts: &Option<f64>| watts.map_or_else(String::new, |watts| format!(", {} W", number(watts)));
+        if let Some(model) = &self.model {
+            writeln!(f, "{model}{}.", watts(&model.mean_w))?;
+        }
         if let Some(Simulated { layout, response_ms_mean, mean_w }) = &self.simulated {
-            let watts = mean_w.map_or_else(String::new, |watts| format!(", {} W", number(watts)));
-            writeln!(f, "Simulated, {layout}: mean response {} ms{watts}.", number(*response_ms_mean))?;
+            let response = number(*response_ms_mean);
+            writeln!(f, "Simulated, {layout}: mean response {response} ms{}.", watts(mean_w))?;
+        }
+        if let Some(model) = &self.model {
+            model.say_regime(f)?;
         }
         write!(
             f,
             "The equations took {} us. They know no buffer, no parity and no overlap of requests on different drives, \
              and carry no backlog from window to window.",
             number(*answered_us)
+        )
+    }
+}
+
+impl fmt::Display for Modelled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Some(response), Some(busy), Some(outstanding)) =
+            (self.response_ms, self.utilisation, self.outstanding)
+        else {
+            return write!(f, "As queues: more arrives than the drives can serve");
+        };
+        write!(
+            f,
+            "As queues: mean response {} ms, {} outstanding, drives busy for {:.1} % of the time",
+            number(response),
+            number(outstanding),
+            100.0 * busy
+        )
+    }
+}
+
+impl Modelled {
+    /// Whether the model was found to hold for such a load.
+    fn say_regime(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.outside[..] {
+            [] => writeln!(f, "The queueing model was found within 10 % of simulations of such loads.")?,
+            outside => {
+                writeln!(f, "The queueing model may be far off here. It was found within 10 % elsewhere:")?;
+                outside.iter().try_for_each(|why| writeln!(f, "- {why}"))?;
+            }
+        }
+        writeln!(
+            f,
+            "It took {} us, and its tables {} ms.\n",
+            number(self.answered_us),
+            number(self.tabulated_ms)
         )
     }
 }

@@ -1,12 +1,13 @@
 //! `fullstroke serve`: stacks as block devices.
 
 use crate::ctl;
+use crate::options::Edits;
 use crate::output::{Failure, Output};
 use clap::{Args, ValueEnum};
 use fullstroke_live::{
     LatenessSummary, Listen, Network, Pace, ServeOptions, Serving, Summary, TlsOptions, serve,
 };
-use fullstroke_stack::{Overrides, Stack};
+use fullstroke_stack::Stack;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -89,14 +90,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
 
-    /// Set a key of the stack files, as in volume.chunk=256KiB (may be repeated).
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    set: Vec<String>,
-
-    /// Use this drive throughout: a name of the library, a drive file, or a
-    /// parameter file of DiskSim.
-    #[arg(long, value_name = "DRIVE")]
-    drive: Option<String>,
+    #[command(flatten)]
+    edits: Edits,
 }
 
 /// Whether connections are encrypted.
@@ -129,8 +124,7 @@ pub(crate) fn tcp_address(text: &str) -> Result<SocketAddr, String> {
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
-    let overrides =
-        Overrides { set: arguments.set.clone(), drive: arguments.drive.clone(), ..Overrides::default() };
+    let overrides = arguments.edits.overrides();
     let load = |path: &PathBuf| Stack::load_for_clients(path, &overrides).map_err(Failure::input);
     let stacks = arguments.stacks.iter().map(load).collect::<Result<Vec<_>, _>>()?;
     let mut broken = None;

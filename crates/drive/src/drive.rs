@@ -172,6 +172,11 @@ impl Model {
         Model { phase, ..self }
     }
 
+    /// By how much platters are ahead at time 0.
+    pub fn phase(&self) -> Angle {
+        self.phase
+    }
+
     /// The description.
     pub fn config(&self) -> &DriveConfig {
         &self.config

@@ -227,6 +227,20 @@ impl Stack {
         Ok(Service { graph: Graph::new(layers), shape, summary })
     }
 
+    /// How the volume's addresses lie on its drives, without layers.
+    ///
+    /// # Errors
+    /// The layout's, at the line of the key.
+    pub fn shape(&self) -> Result<Shape, StackError> {
+        self.volume.shape().map_err(|error| self.document.error(error))
+    }
+
+    /// Keys of the file that put something between workload and volume, or between that and drives.
+    pub fn layers_beside_volume(&self) -> Vec<&'static str> {
+        let keys = ["host", "hosts", "shared", "opportunities", "controller", "link"];
+        keys.into_iter().filter(|key| self.document.values().contains_key(*key)).collect()
+    }
+
     /// The drives' models, in the order of the tree.
     pub fn drives(&self) -> Vec<&Model> {
         self.volume.drives()

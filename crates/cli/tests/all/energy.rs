@@ -93,6 +93,45 @@ fn one_fingerprint_answers_for_all_layouts() {
     assert!(value(1, "mean_w") > 4.0 * value(0, "mean_w"), "five drives turn");
     assert!(value(3, "latency_ms") <= value(2, "latency_ms"), "a reserve beside the data is no slower");
     assert!(answer["runs"].as_u64().unwrap() <= answer["requests"].as_u64().unwrap());
+    // Half the time is twice the load.
+    let faster = json(&[&arguments[..], &["--set", "workload.time_scale=0.5"]].concat());
+    let ratio = faster["predicted"][0]["utilisation"].as_f64().unwrap() / value(0, "utilisation");
+    assert!((1.8..2.2).contains(&ratio), "{ratio}");
     let error = refused(&[&arguments[..], &["--sleeping", "5"]].concat());
     assert!(error.contains("--sleeping"), "{error}");
+}
+
+#[test]
+fn the_queueing_model_agrees_with_a_simulation_of_what_it_holds_for_and_says_of_the_rest_that_it_may_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("stack.toml");
+    let stack = "seed = 3\n[workload]\nkind = \"synthetic\"\nrequests = 6000\nread_share = 0.7\nsize = \"8KiB\"\n\
+                 arrivals = { process = \"poisson\", rate_per_s = 60 }\n\
+                 [volume]\nlayout = \"raid5\"\nchunk = \"64KiB\"\ndrives = 5\ndrive = \"wd-red-plus-8tb\"\n";
+    std::fs::write(&path, stack).unwrap();
+    let arguments = ["predict", "--stack", path.to_str().unwrap()];
+    let answer = json(&arguments);
+    let (model, simulated) = (&answer["model"], &answer["simulated"]);
+    let ratio = |one: &str, other: &str| model[one].as_f64().unwrap() / simulated[other].as_f64().unwrap();
+    assert!((0.9..1.1).contains(&ratio("response_ms", "response_ms_mean")), "{answer:#}");
+    assert!((0.95..1.05).contains(&ratio("mean_w", "mean_w")), "{answer:#}");
+    assert_eq!(model["outside"].as_array().unwrap().len(), 0, "{answer:#}");
+    assert!(success(&arguments).contains("was found within 10 %"));
+
+    let with =
+        |set: &str| json(&[&arguments[..], &["--no-simulation", "--set", set]].concat())["model"].clone();
+    let why = |set: &str| with(set)["outside"].to_string();
+    assert!(why("workload.size=128KiB").contains("mean size in KiB"));
+    assert!(why("volume.failed=[1]").contains("members have failed"));
+    assert!(why("host.queue_depth=4").contains("[host]"));
+    let bursts =
+        "workload.arrivals={ process = \"bursts\", interval = \"1s\", requests = 30, spacing = \"1us\" }";
+    assert!(why(bursts).contains("arrivals"), "{}", why(bursts));
+    let overloaded = with("workload.arrivals.rate_per_s=5000");
+    assert!(
+        overloaded["response_ms"].is_null() && overloaded["outside"].to_string().contains("more arrives")
+    );
+    let closed = "workload.arrivals={ process = \"closed\", outstanding = 4 }";
+    let error = refused(&[&arguments[..], &["--set", closed]].concat());
+    assert!(error.contains("waits for answers"), "{error}");
 }

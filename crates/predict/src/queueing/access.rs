@@ -1,0 +1,307 @@
+//! What one access of a drive takes, in mean and second moment, from the drive's own geometry and
+//! seek curve: exact for independent requests, uniform within each part of the volume.
+
+use super::load::PLACES;
+use super::moments::Moments;
+use fullstroke_contract::TrackTable as _;
+use fullstroke_drive::{Geometry, Mechanics, Model};
+use fullstroke_units::Lbn;
+
+/// A drive as the model has it. Its tables are made once.
+#[derive(Clone, Debug)]
+pub struct Arm {
+    seek: Curve,
+    /// Where each part of the addresses lies: cut at zones.
+    boxes: Vec<Piece>,
+    revolution_s: f64,
+    write_settle_s: f64,
+    zero_latency: [bool; 2],
+}
+
+/// A run of cylinders that holds some of a part of the addresses.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    part: usize,
+    /// Of the part's addresses.
+    share: f64,
+    /// The first cylinder, and the one behind the last.
+    from: u64,
+    to: u64,
+    /// Of a revolution, that a sector takes to pass, skews included.
+    sector: f64,
+}
+
+/// An access by its phases, independent of each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Access {
+    /// The arm moves.
+    pub seek: Moments,
+    /// The platter turns until the first sector comes.
+    pub rotation: Moments,
+    /// Sectors pass.
+    pub transfer: Moments,
+}
+
+impl Access {
+    /// Seek and rotation: what a queue's choice makes shorter.
+    pub fn positioning(&self) -> Moments {
+        self.seek.plus(self.rotation)
+    }
+}
+
+impl Arm {
+    /// The tables of a drive of which the first `used` sectors are used; of a drive of several
+    /// arms, of one.
+    pub fn new(model: &Model, used: u64) -> Arm {
+        let (mechanics, config) = (model.mechanics(), model.config());
+        let geometry = mechanics.geometry();
+        Arm {
+            seek: Curve::new(mechanics, config.head_switch_ms / 1000.0),
+            boxes: boxes(geometry, used.clamp(1, geometry.capacity().0)),
+            revolution_s: 60.0 / config.rpm,
+            write_settle_s: config.write_settle_ms / 1000.0,
+            zero_latency: [config.zero_latency.reads(), config.zero_latency.writes()],
+        }
+    }
+
+    /// One revolution, in seconds.
+    pub fn revolution_s(&self) -> f64 {
+        self.revolution_s
+    }
+
+    /// An access of so many sectors where `places` says, from where another one ended; `places`
+    /// are shares of [`PLACES`] equal parts of the addresses.
+    pub fn access(&self, places: &[f64], sectors: Moments, write: bool) -> Access {
+        let weighed: Vec<(f64, &Piece)> = self.weighed(places).collect();
+        let settle = if write { self.write_settle_s } else { 0.0 };
+        let mut sector = Moments::default();
+        for (weight, piece) in &weighed {
+            sector.mean += weight * piece.sector;
+            sector.square += weight * piece.sector * piece.sector;
+        }
+        let covered = Moments { mean: sectors.mean * sector.mean, square: sectors.square * sector.square };
+        let (rotation, transfer) = self.passing(covered, self.zero_latency[usize::from(write)]);
+        Access { seek: self.seek.between(&weighed, settle), rotation, transfer }
+    }
+
+    fn weighed<'a>(&'a self, places: &'a [f64]) -> impl Iterator<Item = (f64, &'a Piece)> {
+        let weigh = |piece: &'a Piece| (places.get(piece.part).copied().unwrap_or(0.0) * piece.share, piece);
+        self.boxes.iter().map(weigh).filter(|(weight, _)| *weight > 0.0)
+    }
+
+    /// Rotational latency and transfer of what covers so much of a revolution. Heads that may begin
+    /// anywhere in it need a revolution if they land inside, and else wait for its beginning.
+    fn passing(&self, covered: Moments, zero_latency: bool) -> (Moments, Moments) {
+        let turn = self.revolution_s;
+        let transfer = Moments { mean: turn * covered.mean, square: turn * turn * covered.square };
+        let free = 1.0 - covered.mean.min(1.0);
+        let rotation = match zero_latency {
+            // Inside with probability 1 - free, and then what is not covered passes for nothing.
+            true => Moments {
+                mean: turn * (free * free / 2.0 + (1.0 - free) * free),
+                square: turn * turn * (free.powi(3) / 3.0 + (1.0 - free) * free * free),
+            },
+            false => Moments { mean: turn / 2.0, square: turn * turn / 3.0 },
+        };
+        (rotation, transfer)
+    }
+}
+
+/// The parts of the first `used` sectors, cut where zones change.
+fn boxes(geometry: &Geometry, used: u64) -> Vec<Piece> {
+    let mut boxes = Vec::new();
+    let edge = |part: usize| (u128::from(used) * part as u128 / PLACES as u128) as u64;
+    for zone in geometry.zones() {
+        let (first, end) = (zone.first_lbn.0, (zone.first_lbn.0 + zone.sectors.0).min(used));
+        for part in 0..PLACES {
+            let (from, to) = (edge(part).max(first), edge(part + 1).min(end));
+            if from >= to {
+                continue;
+            }
+            let ends = [from, to - 1].map(|lbn| u64::from(geometry.cylinder_of(Lbn(lbn)).0));
+            boxes.push(Piece {
+                part,
+                share: (to - from) as f64 / (edge(part + 1) - edge(part)) as f64,
+                from: ends[0].min(ends[1]),
+                to: ends[0].max(ends[1]) + 1,
+                sector: 1.0 / zone.sectors_per_revolution,
+            });
+        }
+    }
+    boxes
+}
+
+/// Sums over all pairs of cylinders of two runs, from second sums of the seek curve.
+///
+/// A function `g` whose second difference is the curve at `|distance|` gives the sum over
+/// `x` in `a..b` and `y` in `c..d` as `g(b - c) + g(a - d) - g(a - c) - g(b - d)`. Sums wrap, and
+/// their differences are right again.
+#[derive(Clone, Debug)]
+struct Curve {
+    /// In nanoseconds.
+    first: Vec<u64>,
+    /// Squares in [`SQUARE`] square nanoseconds.
+    second: Vec<u64>,
+}
+
+/// The unit of squares, so that their sums hold in 64 bits.
+const SQUARE: u64 = 1_000_000;
+
+impl Curve {
+    /// A change of cylinder comes with one of the head in all but one of so many cases as there are
+    /// heads, and then takes as long as the slower of both.
+    fn new(mechanics: &Mechanics, head_switch_s: f64) -> Curve {
+        let geometry = mechanics.geometry();
+        let surfaces = f64::from(geometry.surfaces());
+        let switch = (head_switch_s * 1e9) as u64;
+        let (mut first, mut second) = (vec![0u64], vec![0u64]);
+        let (mut last, mut last_square) = ([0u64; 2], [0u64; 2]);
+        for distance in 0..=geometry.cylinders() {
+            let alone = mechanics.seek_table().time(distance).as_nanos();
+            let switched = alone.max(switch);
+            let mean =
+                |one: u64, other: u64| (one as f64 / surfaces + other as f64 * (1.0 - 1.0 / surfaces)) as u64;
+            let value = mean(alone, switched);
+            let square = mean(alone * alone / SQUARE, switched * switched / SQUARE);
+            push(&mut first, &mut last, value, distance == 0);
+            push(&mut second, &mut last_square, square, distance == 0);
+        }
+        Curve { first, second }
+    }
+
+    /// The seek from one place to another, both independent, and settling behind it. Nobody seeks
+    /// sooner than at once.
+    fn between(&self, weighed: &[(f64, &Piece)], settle_s: f64) -> Moments {
+        let mut seek = Moments::default();
+        for (index, (weight, from)) in weighed.iter().enumerate() {
+            for (further, to) in &weighed[..=index] {
+                // The other way round is as far.
+                let ways = if std::ptr::eq(*from, *to) { 1.0 } else { 2.0 };
+                let pairs = ((from.to - from.from) * (to.to - to.from)) as f64;
+                let share = ways * weight * further / pairs;
+                seek.mean += share * sum(&self.first, from, to) * 1e-9;
+                seek.square += share * sum(&self.second, from, to) * SQUARE as f64 * 1e-18;
+            }
+        }
+        Moments::varied((seek.mean + settle_s).max(0.0), seek.variance())
+    }
+}
+
+/// The next second sum: of `first` distances both ways, 0 counted once.
+fn push(sums: &mut Vec<u64>, last: &mut [u64; 2], value: u64, middle: bool) {
+    // g(1) = g(-1) = value / 2 of distance 0: everything is held twice as large.
+    let [before, here] = *last;
+    let next = if middle {
+        value
+    } else {
+        here.wrapping_mul(2).wrapping_sub(before).wrapping_add(value.wrapping_mul(2))
+    };
+    *last = [here, next];
+    sums.push(next);
+}
+
+/// Over all pairs of cylinders of two runs.
+fn sum(sums: &[u64], one: &Piece, other: &Piece) -> f64 {
+    let at = |a: u64, b: u64| sums[(a.abs_diff(b) as usize).min(sums.len() - 1)];
+    let twice = at(one.to, other.from)
+        .wrapping_add(at(one.from, other.to))
+        .wrapping_sub(at(one.from, other.from))
+        .wrapping_sub(at(one.to, other.to));
+    twice as f64 / 2.0
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use fullstroke_drive::{DataSheet, Head, Model, sectors_of};
+    use fullstroke_units::{Bytes, Duration, Sectors, Seed, Time};
+
+    pub(crate) fn model(title: &str, surfaces: Option<u32>) -> Model {
+        let sheet = DataSheet {
+            title: title.to_owned(),
+            capacity: sectors_of(Bytes(1_000_000_000_000)),
+            rpm: 7200.0,
+            outer_mb_per_s: 175.0,
+            inner_mb_per_s: None,
+            average_seek_ms: Some(8.5),
+            surfaces,
+            buffer: None,
+        };
+        Model::new(sheet.drive().unwrap()).unwrap()
+    }
+
+    /// Means of accesses that the mechanics carry out, one after the other.
+    fn carried_out(
+        model: &Model,
+        used: u64,
+        sectors: u64,
+        write: bool,
+        kept: impl Fn(u64) -> bool,
+    ) -> [f64; 4] {
+        let mechanics = model.mechanics();
+        let mut random = Seed(4).stream("access");
+        let (mut head, mut now) = (Head::default(), Time::ZERO);
+        let (mut sums, mut count) = ([0.0; 4], 0.0);
+        while count < 40_000.0 {
+            let lbn = random.below(used / sectors) * sectors;
+            if !kept(lbn) {
+                continue;
+            }
+            let position = mechanics.geometry().locate(Lbn(lbn));
+            // The time between two accesses makes rotation independent of what was before.
+            now += Duration::from_nanos(random.below(8_333_333));
+            let access = mechanics.access(&mut head, now, Lbn(lbn), Sectors(sectors), &position, write);
+            now += access.duration();
+            let seek = access.seek.as_secs_f64();
+            let each = [seek, seek * seek, access.rotation.as_secs_f64(), access.transfer.as_secs_f64()];
+            sums.iter_mut().zip(each).for_each(|(sum, each)| *sum += each);
+            count += 1.0;
+        }
+        sums.map(|sum| sum / count)
+    }
+
+    fn close(found: f64, expected: f64, within: f64, what: &str) {
+        assert!((found / expected - 1.0).abs() < within, "{what}: {found}, carried out {expected}");
+    }
+
+    #[test]
+    fn moments_of_seek_rotation_and_transfer_are_those_of_accesses_that_are_carried_out() {
+        let model = model("moments", None);
+        let used = model.config().capacity_sectors.0;
+        for (part, write) in [(used, false), (used / 3, true)] {
+            let found = Arm::new(&model, part).access(&[1.0 / 64.0; PLACES], Moments::of(8.0), write);
+            let [seek, square, rotation, transfer] = carried_out(&model, part, 8, write, |_| true);
+            close(found.seek.mean, seek, 0.01, "seek");
+            close(found.seek.square, square, 0.02, "its square");
+            // Skews count as transfer here, and there as the seek and the rotation of a second track.
+            let passing = found.rotation.mean + found.transfer.mean;
+            close(passing, rotation + transfer, 0.015, "rotation and transfer");
+        }
+    }
+
+    #[test]
+    fn places_that_are_not_uniform_have_their_own_seeks() {
+        let model = model("places", Some(4));
+        let used = model.config().capacity_sectors.0;
+        let mut places = vec![0.0; PLACES];
+        (places[3], places[60]) = (0.5, 0.5);
+        let part = |lbn: u64| (lbn * PLACES as u64 / used) as usize;
+        let found = Arm::new(&model, used).access(&places, Moments::of(64.0), false);
+        let [seek, square, ..] = carried_out(&model, used, 64, false, |lbn| [3, 60].contains(&part(lbn)));
+        // Requests that cross a track move the arm once more.
+        close(found.seek.mean, seek, 0.02, "seek");
+        close(found.seek.square, square, 0.03, "its square");
+    }
+
+    #[test]
+    fn heads_that_begin_anywhere_read_a_whole_revolution_in_one() {
+        let arm = Arm::new(&model("zero latency", None), 1 << 20);
+        let turn = arm.revolution_s();
+        let (rotation, transfer) = arm.passing(Moments::of(1.0), true);
+        assert!((rotation.mean + transfer.mean - turn).abs() < 1e-12);
+        let (rotation, _) = arm.passing(Moments::of(0.0), true);
+        assert!(
+            (rotation.mean - turn / 2.0).abs() < 1e-12 && (rotation.square - turn * turn / 3.0).abs() < 1e-12
+        );
+    }
+}

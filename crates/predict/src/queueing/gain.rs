@@ -1,0 +1,169 @@
+//! How much shorter positioning becomes with the number of requests to choose from: the curve of a
+//! drive's own queue discipline, found once by its own mechanics.
+
+use super::access::Arm;
+use super::load::PLACES;
+use super::moments::Moments;
+use fullstroke_contract::{ConfigError, Cx, Effect, Extent, Node, Out, Port, Request, RequestId, Wake};
+use fullstroke_drive::{Drive, DriveConfig, Model};
+use fullstroke_units::{Random, Sectors, Seed, Time};
+
+/// Numbers of requests at which the curve is found.
+const DEPTHS: [usize; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
+
+/// Accesses at each, and those before them.
+const ACCESSES: u64 = 1500;
+const WARMING: u64 = 200;
+
+/// Their length in sectors.
+const LENGTH: u64 = 8;
+
+/// The curve of a drive.
+#[derive(Clone, Debug)]
+pub struct QueueGain {
+    /// By number of requests from 1 on: mean and variance of positioning over those of a single
+    /// request.
+    factors: Vec<(f64, f64)>,
+}
+
+impl QueueGain {
+    /// The curve of a drive: random reads over all of it, with as many outstanding throughout.
+    ///
+    /// # Errors
+    /// As [`Model::new`].
+    pub fn new(model: &Model) -> Result<QueueGain, ConfigError> {
+        let config = DriveConfig {
+            buffer: None,
+            electronics: Default::default(),
+            command_overhead_ms: 0.0,
+            queued_overhead_ms: 0.0,
+            power: None,
+            spin_down: None,
+            faults: None,
+            ..model.config().clone()
+        };
+        let depth = config.queue.depth as usize;
+        let bare = Model::new(config)?;
+        let used = bare.mechanics().geometry().capacity().0;
+        let one =
+            Arm::new(&bare, used).access(&[1.0 / PLACES as f64; PLACES], Moments::of(LENGTH as f64), false);
+        let mut found = vec![(1.0, (1.0, 1.0))];
+        for &outstanding in DEPTHS.iter().skip(1).filter(|&&outstanding| outstanding <= depth) {
+            let access = kept_full(&bare, used, outstanding as u64)?;
+            let positioning =
+                Moments::varied(access.mean - one.transfer.mean, access.variance() - one.transfer.variance());
+            let alone = one.positioning();
+            let factors = (positioning.mean / alone.mean, positioning.variance() / alone.variance());
+            found.push((outstanding as f64, factors));
+        }
+        let last = found[found.len() - 1].0 as usize;
+        Ok(QueueGain { factors: (1..=last).map(|count| between(&found, count as f64)).collect() })
+    }
+
+    /// Positioning of one of `count`, where one alone takes `alone`.
+    pub fn positioning(&self, alone: Moments, count: usize) -> Moments {
+        let (mean, variance) = self.factors[count.clamp(1, self.factors.len()) - 1];
+        Moments::varied(alone.mean * mean, alone.variance() * variance)
+    }
+
+    /// By how much one of `count` takes less than one alone.
+    pub fn factor(&self, count: usize) -> f64 {
+        self.factors[count.clamp(1, self.factors.len()) - 1].0
+    }
+}
+
+/// Along the logarithm of the number.
+fn between(found: &[(f64, (f64, f64))], count: f64) -> (f64, f64) {
+    let above = found.iter().position(|(at, _)| *at >= count).unwrap_or(found.len() - 1);
+    let ((from, low), (to, high)) = (found[above.saturating_sub(1)], found[above]);
+    let part = if to > from { (count / from).ln() / (to / from).ln() } else { 1.0 };
+    (low.0 + part * (high.0 - low.0), low.1 + part * (high.1 - low.1))
+}
+
+/// What an access takes while so many are always outstanding.
+fn kept_full(model: &Model, used: u64, outstanding: u64) -> Result<Moments, ConfigError> {
+    let mut full = Full {
+        drive: model.drive()?,
+        random: Seed(1).stream("queue gain"),
+        places: used / LENGTH,
+        sent: 0,
+        out: Out::new(),
+    };
+    (0..outstanding).for_each(|_| full.send(Time::ZERO));
+    let (mut before, mut accesses) = (Time::ZERO, Vec::with_capacity(ACCESSES as usize));
+    for done in 0..WARMING + ACCESSES {
+        let now = full.next();
+        if done >= WARMING {
+            accesses.push((1.0, Moments::of(now.since(before).as_secs_f64())));
+        }
+        before = now;
+        full.send(now);
+    }
+    Ok(Moments::mixed(accesses.into_iter()))
+}
+
+/// A drive with its load.
+struct Full {
+    drive: Drive,
+    random: Random,
+    places: u64,
+    sent: u64,
+    out: Out,
+}
+
+impl Full {
+    fn send(&mut self, now: Time) {
+        let start = self.random.below(self.places) * LENGTH;
+        let extent = Extent { start: fullstroke_units::Lbn(start), sectors: Sectors(LENGTH) };
+        let request = Request { id: RequestId(self.sent), extent, ..Request::default() };
+        self.sent += 1;
+        self.drive.submit(now, Port::FIRST, request, &mut Cx::alone(&mut self.out));
+    }
+
+    /// When the next request ends.
+    fn next(&mut self) -> Time {
+        loop {
+            let done = self.out.drain().find_map(|effect| match effect {
+                Effect::Complete { completion, .. } => Some(completion.finished),
+                _ => None,
+            });
+            if let Some(at) = done {
+                return at;
+            }
+            let (Wake::Work(at) | Wake::Chore(at)) = self.drive.next_wake();
+            self.drive.wake(at, &mut Cx::alone(&mut self.out));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queueing::access::tests::model;
+    use fullstroke_drive::QueueConfig;
+
+    fn curve(discipline: &str) -> QueueGain {
+        let queue = QueueConfig { discipline: discipline.to_owned(), ..QueueConfig::default() };
+        let config = DriveConfig { queue, ..model("curve", Some(4)).config().clone() };
+        QueueGain::new(&Model::new(config).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_queue_that_chooses_by_access_time_gains_most_and_one_in_order_nothing() {
+        let [satf, sstf, fcfs] = ["satf", "sstf", "fcfs"].map(curve);
+        for count in [4, 16, 32] {
+            assert!(satf.factor(count) < sstf.factor(count) && sstf.factor(count) < 0.95, "{count}");
+            assert!((fcfs.factor(count) - 1.0).abs() < 0.03, "{}", fcfs.factor(count));
+        }
+        assert!(satf.factor(32) < 0.4 && satf.factor(1) == 1.0 && satf.factor(100) == satf.factor(32));
+        let alone = Moments::varied(0.012, 1e-5);
+        assert!(satf.positioning(alone, 8).mean < satf.positioning(alone, 2).mean);
+    }
+
+    #[test]
+    fn a_drive_that_takes_one_command_at_a_time_gains_nothing() {
+        let queue = QueueConfig { depth: 1, ..QueueConfig::default() };
+        let config = DriveConfig { queue, ..model("one", Some(4)).config().clone() };
+        assert_eq!(QueueGain::new(&Model::new(config).unwrap()).unwrap().factor(32), 1.0);
+    }
+}

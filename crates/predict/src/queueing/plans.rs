@@ -1,0 +1,305 @@
+//! Which accesses a volume makes of the requests of a load: by the layouts' own plans, down to the
+//! drives.
+
+use super::load::Load;
+use super::moments::Moments;
+use crate::fingerprint::Arrival;
+use fullstroke_contract::{Below, Extent, Operation, Request, Status};
+use fullstroke_units::Lbn;
+use fullstroke_volume::{Detail, MemberIo, Plan, Shape};
+
+/// The accesses of the requests of a load that stand for all.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Planned {
+    /// Drives.
+    pub drives: usize,
+    /// Requests that were planned.
+    pub requests: Vec<Shapes>,
+    /// Requests that the volume does not take: beyond its end.
+    pub refused: usize,
+    /// Accesses a request, by kind, and their lengths in sectors.
+    pub kinds: [(f64, Moments); 3],
+    /// Members that hold the same, of which each read goes to the next one.
+    pub copies: usize,
+    /// Whether all platters are at the same angle: then parts of a request, which lie at the same
+    /// place of their members, end whole revolutions apart.
+    pub in_step: bool,
+    /// Of two members that a request reaches: how often the last request of either was one of both,
+    /// so that their arms are at the same place.
+    pub arms_together: f64,
+    /// What part of the requests of one are requests of both.
+    pub arrivals_shared: f64,
+    /// The accesses of the drive that has most over those of the mean one.
+    pub uneven: f64,
+}
+
+/// What a request becomes: phases, one after the other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shapes {
+    /// Whether it writes.
+    pub write: bool,
+    /// Accesses by phase and kind, of which all begin when the phase before has ended.
+    pub phases: Vec<[u32; 3]>,
+}
+
+/// Kinds of accesses: a read, a write, a write to where the heads have just read.
+pub(crate) const READ: usize = 0;
+pub(crate) const WRITE: usize = 1;
+pub(crate) const BACK: usize = 2;
+
+/// One access of a drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Leaf {
+    phase: usize,
+    drive: usize,
+    write: bool,
+    extent: Extent,
+}
+
+/// The plans of the requests that a load has kept, on a volume of this shape.
+pub fn plans(load: &Load, shape: &mut Shape, in_step: bool) -> Planned {
+    let copies = copies(shape);
+    let mut planned = Planned { drives: drives(shape), in_step, copies, ..Planned::default() };
+    let mut touched = Touched::new(planned.drives);
+    let mut lengths: [Vec<(f64, Moments)>; 3] = Default::default();
+    let mut leaves = Vec::new();
+    for arrival in &load.kept {
+        leaves.clear();
+        if flatten(shape, &request(arrival), 0, 0, &mut leaves).is_none() {
+            planned.refused += 1;
+            continue;
+        }
+        let mut shapes = Shapes { write: arrival.write, phases: Vec::new() };
+        for leaf in &leaves {
+            let kind = kind(leaf, &leaves);
+            if shapes.phases.len() <= leaf.phase {
+                shapes.phases.resize(leaf.phase + 1, [0; 3]);
+            }
+            shapes.phases[leaf.phase][kind] += 1;
+            lengths[kind].push((1.0, Moments::of(leaf.extent.sectors.0 as f64)));
+        }
+        planned.requests.push(shapes);
+        touched.add(&leaves);
+    }
+    (planned.arms_together, planned.arrivals_shared) = touched.pairs();
+    planned.uneven = touched.uneven();
+    let requests = planned.requests.len().max(1) as f64;
+    planned.kinds =
+        lengths.map(|lengths| (lengths.len() as f64 / requests, Moments::mixed(lengths.into_iter())));
+    planned
+}
+
+fn request(arrival: &Arrival) -> Request {
+    Request {
+        operation: if arrival.write { Operation::Write } else { Operation::Read },
+        extent: Extent::new(arrival.start, arrival.sectors),
+        ..Request::default()
+    }
+}
+
+/// A write is back where its drive has read in the phase before.
+fn kind(leaf: &Leaf, leaves: &[Leaf]) -> usize {
+    let read_before = |other: &Leaf| {
+        !other.write
+            && other.phase + 1 == leaf.phase
+            && (other.drive, other.extent.start) == (leaf.drive, leaf.extent.start)
+    };
+    match (leaf.write, leaf.write && leaves.iter().any(read_before)) {
+        (false, _) => READ,
+        (true, false) => WRITE,
+        (true, true) => BACK,
+    }
+}
+
+/// How many members a write of one sector goes to that does not read before.
+fn copies(shape: &mut Shape) -> usize {
+    let write = Request { operation: Operation::Write, extent: Extent::new(0, 1), ..Request::default() };
+    let mut leaves = Vec::new();
+    let planned = flatten(shape, &write, 0, 0, &mut leaves);
+    if planned.is_some() && leaves.iter().all(|leaf| leaf.write) { leaves.len() } else { 1 }
+}
+
+/// Which drives requests reach, alone and together.
+struct Touched {
+    drives: usize,
+    /// Row by row: how many requests reach both.
+    both: Vec<u32>,
+    /// The drives of a request.
+    of: Vec<usize>,
+    /// Accesses by drive.
+    accesses: Vec<u32>,
+}
+
+impl Touched {
+    fn new(drives: usize) -> Touched {
+        Touched {
+            drives,
+            both: vec![0; drives * drives],
+            of: Vec::with_capacity(drives),
+            accesses: vec![0; drives],
+        }
+    }
+
+    fn add(&mut self, leaves: &[Leaf]) {
+        self.of.clear();
+        for leaf in leaves {
+            self.accesses[leaf.drive] += 1;
+            if !self.of.contains(&leaf.drive) {
+                self.of.push(leaf.drive);
+            }
+        }
+        for &one in &self.of {
+            for &other in &self.of {
+                self.both[one * self.drives + other] += 1;
+            }
+        }
+    }
+
+    /// Over the pairs that requests reach: requests of both over those of either, and over those of
+    /// one.
+    fn pairs(&self) -> (f64, f64) {
+        let (mut either, mut one, mut pairs) = (0.0, 0.0, 0.0);
+        for first in 0..self.drives {
+            for second in 0..first {
+                let both = f64::from(self.both[first * self.drives + second]);
+                let [of_first, of_second] =
+                    [first, second].map(|drive| f64::from(self.both[drive * (self.drives + 1)]));
+                if both > 0.0 {
+                    pairs += both;
+                    either += both * both / (of_first + of_second - both);
+                    one += both * both / (of_first * of_second).sqrt();
+                }
+            }
+        }
+        if pairs > 0.0 { (either / pairs, one / pairs) } else { (0.0, 0.0) }
+    }
+
+    fn uneven(&self) -> f64 {
+        let all: u32 = self.accesses.iter().sum();
+        let most = self.accesses.iter().max().copied().unwrap_or(0);
+        if all > 0 { f64::from(most) * self.drives as f64 / f64::from(all) } else { 1.0 }
+    }
+}
+
+/// The drives of a shape.
+fn drives(shape: &Shape) -> usize {
+    match shape {
+        Shape::Drive(_) => 1,
+        Shape::Volume { members, .. } => members.iter().map(drives).sum(),
+    }
+}
+
+/// The accesses of a request from `phase` on, drives numbered from `first`; the phase behind them.
+/// `None` if it cannot be served.
+fn flatten(
+    shape: &mut Shape,
+    request: &Request,
+    phase: usize,
+    first: usize,
+    leaves: &mut Vec<Leaf>,
+) -> Option<usize> {
+    let (layout, members) = match shape {
+        Shape::Drive(capacity) => {
+            let write = request.operation == Operation::Write;
+            leaves.push(Leaf { phase, drive: first, write, extent: request.extent });
+            return request.extent.within(*capacity).then_some(phase + 1);
+        }
+        Shape::Volume { layout, members } => (layout, members),
+    };
+    let mut plan = Plan::new(Detail::Timing);
+    if layout.plan(request, Below::NOTHING, &mut plan) != Status::Done {
+        return None;
+    }
+    let mut begin = phase;
+    for second in [false, true] {
+        let mut end = begin;
+        for io in plan.ios().iter().filter(|io| io.second_phase == second) {
+            let before: usize = members[..io.member as usize].iter().map(drives).sum();
+            let member = members.get_mut(io.member as usize)?;
+            end = end.max(flatten(member, &member_request(io), begin, first + before, leaves)?);
+        }
+        begin = end;
+    }
+    Some(begin)
+}
+
+fn member_request(io: &MemberIo) -> Request {
+    let extent = Extent { start: Lbn(io.extent.start.0), sectors: io.extent.sectors };
+    Request { operation: io.operation, extent, ..Request::default() }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use fullstroke_contract::registry::Keys;
+    use fullstroke_units::Sectors;
+    use fullstroke_volume::REGISTRY;
+    use serde_json::json;
+
+    /// So many drives of 2^30 sectors below a layout.
+    pub(crate) fn shape(layout: &str, drives: usize) -> Shape {
+        let entry = REGISTRY.iter().find(|entry| entry.name == layout).unwrap();
+        let mut keys = Keys::new();
+        if layout != "raid1" {
+            keys.insert("chunk".into(), json!("64KiB"));
+        }
+        let capacity = Sectors(1 << 30);
+        let layout = (entry.build)(&keys, &vec![capacity; drives]).unwrap();
+        Shape::Volume { layout, members: (0..drives).map(|_| Shape::Drive(capacity)).collect() }
+    }
+
+    fn load(start: u64, sectors: u64, write: bool) -> Load {
+        let kept = vec![Arrival { at_s: 0.0, start, sectors, write }];
+        Load {
+            requests: 1,
+            duration_s: 1.0,
+            places: Vec::new(),
+            dispersion: 1.0,
+            sequential: 0.0,
+            locality: 1.0,
+            sectors: sectors as f64,
+            kept,
+        }
+    }
+
+    fn phases(mut shape: Shape, start: u64, sectors: u64, write: bool) -> Vec<[u32; 3]> {
+        plans(&load(start, sectors, write), &mut shape, true).requests.remove(0).phases
+    }
+
+    #[test]
+    fn a_small_write_of_raid_five_reads_two_members_and_writes_back_to_both() {
+        assert_eq!(phases(shape("raid5", 5), 8, 8, true), [[2, 0, 0], [0, 0, 2]]);
+        assert_eq!(phases(shape("raid5", 5), 8, 8, false), [[1, 0, 0]]);
+        // A whole row is written without reading.
+        assert_eq!(phases(shape("raid5", 5), 0, 512, true), [[0, 5, 0]]);
+    }
+
+    #[test]
+    fn pieces_of_a_stripe_are_read_at_once_and_copies_written_at_once() {
+        assert_eq!(phases(shape("raid0", 4), 64, 256, false), [[3, 0, 0]]);
+        assert_eq!(phases(shape("raid1", 2), 64, 8, true), [[0, 2, 0]]);
+    }
+
+    #[test]
+    fn a_small_write_of_a_stripe_over_raid_five_arrays_keeps_its_phases() {
+        let Shape::Volume { layout, .. } = shape("raid0", 2) else { unreachable!("it is a volume") };
+        let nested = Shape::Volume { layout, members: vec![shape("raid5", 5), shape("raid5", 5)] };
+        assert_eq!(phases(nested, 8, 8, true), [[2, 0, 0], [0, 0, 2]]);
+    }
+
+    #[test]
+    fn mirrored_writes_move_both_arms_and_others_some() {
+        let of = |layout, write| plans(&load(8, 8, write), &mut shape(layout, 4), true);
+        let mirrored = of("raid1", true);
+        assert_eq!((mirrored.copies, mirrored.arms_together, mirrored.arrivals_shared), (4, 1.0, 1.0));
+        let read = of("raid1", false);
+        assert_eq!((read.copies, read.arms_together, read.uneven), (4, 0.0, 4.0));
+        assert_eq!(of("raid5", true).copies, 1);
+    }
+
+    #[test]
+    fn what_lies_beyond_the_volume_is_refused() {
+        let planned = plans(&load(1 << 40, 8, false), &mut shape("raid0", 2), true);
+        assert_eq!((planned.refused, planned.requests.len(), planned.drives), (1, 0, 2));
+    }
+}

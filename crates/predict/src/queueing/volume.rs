@@ -1,0 +1,411 @@
+//! A volume under a load: response times, utilisation, watts.
+
+use super::access::{Access, Arm};
+use super::gain::QueueGain;
+use super::join::Apart;
+use super::load::Load;
+use super::moments::Moments;
+use super::plans::{BACK, Planned, READ, Shapes, WRITE};
+use super::station::{Waiting, waiting};
+use fullstroke_contract::ConfigError;
+use fullstroke_drive::{BufferConfig, DriveConfig, Model, PowerConfig, ReadAhead};
+
+/// A buffer with fewer segments for writes is full as soon as a few come together.
+const WRITE_SEGMENTS: u32 = 16;
+
+/// In so many rounds a share that depends on itself has settled.
+const ROUNDS: usize = 8;
+
+/// A drive, tabulated once.
+#[derive(Clone, Debug)]
+pub struct DriveTables {
+    arm: Arm,
+    gain: QueueGain,
+    config: DriveConfig,
+}
+
+/// What a volume comes to under a load that it carries.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Queues {
+    /// Mean response of all requests, in seconds.
+    pub response_s: f64,
+    /// The share of the time in which a drive's arm works, on average.
+    pub utilisation: f64,
+    /// Requests in the volume, on average.
+    pub outstanding: f64,
+    /// The same over the drives.
+    pub outstanding_each: f64,
+    /// The accesses of the drive that has most over those of the mean one.
+    pub uneven: f64,
+    /// What all drives draw, if their files say it, and none stops its platters by itself.
+    pub mean_w: Option<f64>,
+}
+
+impl DriveTables {
+    /// Those of a drive of which the first `used` sectors are used.
+    ///
+    /// # Errors
+    /// As [`Model::new`].
+    pub fn new(model: &Model, used: u64) -> Result<DriveTables, ConfigError> {
+        Ok(DriveTables {
+            arm: Arm::new(model, used),
+            gain: QueueGain::new(model)?,
+            config: model.config().clone(),
+        })
+    }
+
+    /// What the drive has that the model has not.
+    pub fn unlike(&self) -> Vec<&'static str> {
+        let buffer = self.config.buffer.as_ref();
+        let few = buffer.is_some_and(|buffer| buffer.write_back && buffer.write_segments < WRITE_SEGMENTS);
+        let whole = buffer.is_some_and(|buffer| buffer.read_ahead == ReadAhead::WholeTrack);
+        let reasons = [
+            (self.config.actuators > 1, "the drives have several arms"),
+            (self.config.spin_down.is_some(), "the drives stop by themselves"),
+            (few, "the drives' buffers hold few writes"),
+            (whole, "the drives read whole tracks"),
+        ];
+        reasons.into_iter().filter_map(|(is, reason)| is.then_some(reason)).collect()
+    }
+
+    /// What the drive's queue gains.
+    pub fn gain(&self) -> &QueueGain {
+        &self.gain
+    }
+
+    /// The buffer, where it answers writes.
+    fn write_back(&self) -> Option<&BufferConfig> {
+        self.config.buffer.as_ref().filter(|buffer| buffer.write_back)
+    }
+
+    /// Before the arm moves for a read or a write that finds it idle, and one that waited.
+    fn overheads_s(&self, write: bool) -> [f64; 2] {
+        let electronics = &self.config.electronics;
+        let more = if write { electronics.write_miss } else { electronics.read_miss };
+        let overhead = self.config.command_overhead_ms + (more.after_read_ms + more.after_write_ms) / 2.0;
+        [overhead, overhead.min(self.config.queued_overhead_ms)].map(|ms| ms / 1000.0)
+    }
+
+    /// Behind the last sector of a read or write on the medium.
+    fn completion_s(&self, write: bool) -> f64 {
+        let electronics = &self.config.electronics;
+        let ms = match write {
+            false => electronics.read_completion_ms + electronics.bus_read_ms_per_sector,
+            true => electronics.write_completion_ms + electronics.write_reselect_ms,
+        };
+        ms / 1000.0
+    }
+
+    /// A write that the buffer takes.
+    fn taken_s(&self, sectors: f64) -> f64 {
+        let electronics = &self.config.electronics;
+        let overhead = electronics.hit_overhead_ms.unwrap_or(self.config.command_overhead_ms);
+        let more = (electronics.write_hit.after_read_ms + electronics.write_hit.after_write_ms) / 2.0;
+        let bus = electronics.data_preparation_ms + sectors * electronics.bus_write_ms_per_sector;
+        (overhead + more + bus + electronics.write_completion_ms) / 1000.0
+    }
+}
+
+/// `planned` under its load on drives of this kind; `None` if they cannot carry it.
+pub fn queues(load: &Load, planned: &Planned, drive: &DriveTables) -> Option<Queues> {
+    let members = Members::new(load, planned, drive);
+    let answered = match drive.write_back() {
+        Some(buffer) if members.rates[WRITE] + members.rates[BACK] > 0.0 => members.buffered(buffer)?,
+        _ => members.through()?,
+    };
+    let sum: f64 = planned.requests.iter().map(|shapes| members.response_s(shapes, &answered)).sum();
+    let response_s = sum / planned.requests.len().max(1) as f64;
+    Some(Queues {
+        response_s,
+        utilisation: answered.busy,
+        outstanding: response_s * load.rate_per_s(),
+        outstanding_each: response_s * load.rate_per_s() / planned.drives.max(1) as f64,
+        uneven: planned.uneven,
+        mean_w: members.watts(&answered),
+    })
+}
+
+/// Drives that are all alike, each with its part of the accesses.
+struct Members<'a> {
+    drive: &'a DriveTables,
+    planned: &'a Planned,
+    /// Accesses of one drive a second, by kind.
+    rates: [f64; 3],
+    /// One alone, by kind.
+    accesses: [Access; 3],
+    /// Mean length by kind in sectors.
+    sectors: [f64; 3],
+}
+
+/// What the drives come to.
+struct Answered {
+    /// By kind.
+    responses: [Apart; 3],
+    /// Of a write back to where heads have read that finds the arm there still, and how often it does.
+    undisturbed: (f64, f64),
+    busy: f64,
+    /// What is left of positioning by the queue's choice.
+    shortened: f64,
+    /// Arrivals that find the arm at rest.
+    rests: f64,
+}
+
+impl<'a> Members<'a> {
+    fn new(load: &Load, planned: &'a Planned, drive: &'a DriveTables) -> Members<'a> {
+        let each = load.rate_per_s() / planned.drives.max(1) as f64;
+        let access = |kind: usize| drive.arm.access(&load.places, planned.kinds[kind].1, kind != READ);
+        Members {
+            drive,
+            planned,
+            rates: planned.kinds.map(|(count, _)| count * each),
+            accesses: [access(READ), access(WRITE), access(BACK)],
+            sectors: planned.kinds.map(|(_, sectors)| sectors.mean),
+        }
+    }
+
+    fn rate(&self) -> f64 {
+        self.rates.iter().sum()
+    }
+
+    /// Over all kinds, by their rates.
+    fn mixed(&self, of: impl Fn(usize) -> Moments) -> Moments {
+        Moments::mixed((0..3).map(|kind| (self.rates[kind], of(kind))))
+    }
+
+    /// One access, chosen of `count`.
+    fn chosen(&self, kind: usize, count: usize, overhead_s: f64) -> Moments {
+        let access = &self.accesses[kind];
+        let positioning = self.drive.gain.positioning(access.positioning(), count);
+        positioning.plus(access.transfer).plus(Moments::of(overhead_s))
+    }
+
+    /// One that finds the arm idle. A write back waits for its sector: of the parts of a request one
+    /// began last, and that waits for a revolution.
+    fn first(&self, kind: usize) -> Moments {
+        let overhead = self.drive.overheads_s(kind != READ)[0];
+        if kind != BACK {
+            return self.chosen(kind, 1, overhead);
+        }
+        Moments::varied(self.drive.arm.revolution_s() - self.lag_s() / 2.0, (self.lag_s() / 2.0).powi(2))
+    }
+
+    /// How long the first of two reads waits for the other, modulo a revolution.
+    fn lag_s(&self) -> f64 {
+        if self.planned.in_step {
+            return 0.0;
+        }
+        let read = self.chosen(READ, 1, 0.0);
+        let apart = 2.0 * (Apart { mean: read.mean, variance: read.variance() }.last_s(2) - read.mean);
+        let half = self.drive.arm.revolution_s() / 2.0;
+        half * (1.0 - (-apart / half).exp())
+    }
+
+    /// Everything is answered from the medium.
+    fn through(&self) -> Option<Answered> {
+        let rate = self.rate();
+        let first = self.mixed(|kind| self.first(kind));
+        let chosen =
+            |count| self.mixed(|kind| self.chosen(kind, count, self.drive.overheads_s(kind != READ)[1]));
+        let queue = waiting(rate, first, chosen)?;
+        let shortened = self.shortened(&queue, &queue.service);
+        let alone = (1.0 - queue.busy) * (-rate * self.lag_s()).exp();
+        Some(Answered {
+            responses: [READ, WRITE, BACK].map(|kind| self.response(kind, &queue, rate, shortened, 0.0)),
+            undisturbed: (self.drive.arm.revolution_s() + self.drive.completion_s(true), alone),
+            busy: queue.busy,
+            shortened,
+            rests: rate * (1.0 - queue.busy),
+        })
+    }
+
+    /// By how much the queue's choice has shortened positioning, of all that was served.
+    fn shortened(&self, queue: &Waiting, service: &Moments) -> f64 {
+        let fresh =
+            |kind: usize| if kind == BACK { Moments::default() } else { self.accesses[kind].positioning() };
+        let positioning = self.mixed(fresh).mean;
+        let rest = self.mixed(|kind| self.chosen(kind, 1, 0.0)).mean
+            - self.mixed(|kind| self.accesses[kind].positioning()).mean;
+        let overhead = self.mixed(|kind| {
+            let [idle, waited] = self.drive.overheads_s(kind != READ);
+            Moments::of(idle * (1.0 - queue.busy) + waited * queue.busy)
+        });
+        if positioning > 0.0 && self.rates[BACK] == 0.0 {
+            ((service.mean - rest - overhead.mean) / positioning).clamp(0.0, 1.0)
+        } else {
+            self.drive.gain.factor((queue.number - queue.busy).round().max(1.0) as usize)
+        }
+    }
+
+    /// Of an access that waits in `queue`, and then for `behind`; the wait of those that wait is taken to be exponential. A
+    /// write back that finds the arm elsewhere is one of those.
+    fn response(&self, kind: usize, queue: &Waiting, rate: f64, shortened: f64, behind: f64) -> Apart {
+        let busy = queue.busy.max(f64::MIN_POSITIVE);
+        let waits = if kind == BACK { 1.0 } else { busy };
+        let waited_s = self.in_turn(queue) * queue.wait_s(rate) / busy;
+        let (wait, variance) = (waits * waited_s, waits * (2.0 - waits) * waited_s * waited_s);
+        let access = &self.accesses[kind];
+        let positioning = access.positioning();
+        let [idle, waited] = self.drive.overheads_s(kind != READ);
+        let overhead =
+            idle * (1.0 - queue.busy) + waited * queue.busy + self.drive.completion_s(kind != READ);
+        let service = Moments::varied(positioning.mean * shortened, positioning.variance() * shortened)
+            .plus(access.transfer)
+            .plus(Moments::of(overhead));
+        let wait = Moments::varied(wait, variance).plus(Moments::varied(behind, behind * behind));
+        Apart::new(service, self.alike(kind, service), wait, self.planned.arrivals_shared)
+    }
+
+    /// How much of what makes a service vary is common to the parts of a request: their arms may have
+    /// been at one place, and platters that are in step make them end at one angle.
+    fn alike(&self, kind: usize, service: Moments) -> f64 {
+        let Access { seek, rotation, .. } = self.accesses[kind];
+        let all = seek.variance() + rotation.variance();
+        if all <= 0.0 || service.variance() <= 0.0 {
+            return 1.0;
+        }
+        let together = self.planned.arms_together;
+        // What is left of rotation where arms are apart is whole revolutions, on average the seeks'.
+        let turning = if self.planned.in_step { 1.0 } else { together };
+        (together * seek.variance() + turning * rotation.variance()) / all
+    }
+
+    /// Reads that go to copies in turn come more regularly than those of a Poisson process (Kraemer and
+    /// Langenbach-Belz 1976): by how much less they wait.
+    fn in_turn(&self, queue: &Waiting) -> f64 {
+        let rate = self.rate();
+        if self.planned.copies < 2 || rate <= 0.0 || queue.busy <= 0.0 {
+            return 1.0;
+        }
+        let turns = self.rates[READ] / rate;
+        let varied = 1.0 - turns * (1.0 - 1.0 / self.planned.copies as f64);
+        let scv = queue.service.scv();
+        let light = 2.0 * (1.0 - queue.busy) * (1.0 - varied).powi(2) / (3.0 * queue.busy * (varied + scv));
+        (varied + scv) / (1.0 + scv) * (-light).exp()
+    }
+
+    /// Writes are answered from the buffer, and go to the medium when no read waits: a class without
+    /// preemption behind the reads (Cobham 1954).
+    fn buffered(&self, buffer: &BufferConfig) -> Option<Answered> {
+        let [reads, fresh, back] = self.rates;
+        let writes = fresh + back;
+        let delay_s = buffer.destage_delay.as_secs_f64();
+        let kept = if buffer.destage_discipline.is_some() { (1.0 + writes * delay_s) as usize } else { 1 };
+        let chosen = |count| self.chosen(READ, count, self.drive.overheads_s(false)[1]);
+        let queue = waiting(reads, self.first(READ), chosen)?;
+        // What was just read is written back from where the heads are, unless something comes between:
+        // how often that is depends on how busy they are.
+        let destage = |alone: f64| {
+            let back_s = self.first(BACK).or(alone, self.chosen(BACK, kept, 0.0));
+            Moments::mixed([(fresh, self.chosen(WRITE, kept, 0.0)), (back, back_s)].into_iter())
+        };
+        let still = (-self.rate() * (self.lag_s() + delay_s)).exp();
+        let mut alone = 0.0;
+        for _ in 0..ROUNDS {
+            alone = still * (1.0 - queue.busy - writes * destage(alone).mean).clamp(0.0, 1.0);
+        }
+        let destage = destage(alone);
+        let busy = queue.busy + writes * destage.mean;
+        if busy >= 1.0 {
+            return None;
+        }
+        let of_reads = if reads > 0.0 { self.alone_shortened(&queue) } else { 1.0 };
+        let behind = writes * destage.square / 2.0 / (1.0 - queue.busy);
+        let read = self.response(READ, &queue, reads, of_reads, behind);
+        let taken = |kind: usize| Apart { mean: self.drive.taken_s(self.sectors[kind]), variance: 0.0 };
+        Some(Answered {
+            responses: [read, taken(WRITE), taken(BACK)],
+            undisturbed: (self.drive.taken_s(self.sectors[BACK]), alone),
+            busy,
+            shortened: of_reads,
+            rests: self.rate() * (1.0 - busy),
+        })
+    }
+
+    fn alone_shortened(&self, queue: &Waiting) -> f64 {
+        let access = &self.accesses[READ];
+        let [idle, waited] = self.drive.overheads_s(false);
+        let overhead = idle * (1.0 - queue.busy) + waited * queue.busy;
+        ((queue.service.mean - access.transfer.mean - overhead) / access.positioning().mean).clamp(0.0, 1.0)
+    }
+
+    /// Of a request: phase by phase the last of its accesses.
+    fn response_s(&self, shapes: &Shapes, answered: &Answered) -> f64 {
+        shapes.phases.iter().map(|phase| self.phase_s(phase, answered)).sum()
+    }
+
+    fn phase_s(&self, phase: &[u32; 3], answered: &Answered) -> f64 {
+        let [reads, writes, back] = phase.map(|count| count as usize);
+        let largest = |kind: usize, of: usize| answered.responses[kind].last_s(of);
+        let mut last: f64 = 0.0;
+        if reads > 0 {
+            last = last.max(largest(READ, reads));
+        }
+        if writes > 0 {
+            last = last.max(largest(WRITE, writes));
+        }
+        if back > 0 {
+            let (alone_s, alone) = answered.undisturbed;
+            let all_alone = alone.powi(back as i32);
+            let disturbed =
+                if all_alone < 1.0 { back as f64 * (1.0 - alone) / (1.0 - all_alone) } else { 1.0 };
+            let of = disturbed.floor().max(1.0) as usize;
+            let part = disturbed - of as f64;
+            let other = (1.0 - part) * largest(BACK, of) + part * largest(BACK, of + 1);
+            last = last.max(all_alone * alone_s + (1.0 - all_alone) * other.max(alone_s));
+        }
+        last
+    }
+
+    /// What all drives draw: the work of each by its phases, and idle states that are reached where
+    /// the next arrival, which is memoryless, lets them.
+    fn watts(&self, answered: &Answered) -> Option<f64> {
+        let config = &self.drive.config;
+        let power = config.power.filter(PowerConfig::counts_energy)?;
+        if config.spin_down.is_some() {
+            return None;
+        }
+        let (seek_w, rotate_w) = (power.seek_w?, power.rotate_w?);
+        let (read_w, write_w, idle_w) = (power.read_w?, power.write_w?, power.idle_a_w?);
+        let mut each = 0.0;
+        let mut working = 0.0;
+        for kind in [READ, WRITE, BACK] {
+            let access = &self.accesses[kind];
+            let shortened = answered.shortened;
+            let alone = if kind == BACK { answered.undisturbed.1 } else { 0.0 };
+            let seek = (1.0 - alone) * access.seek.mean * shortened;
+            let turn = self.drive.arm.revolution_s() - access.transfer.mean;
+            let rotation = (1.0 - alone) * access.rotation.mean * shortened + alone * turn;
+            let passing = if kind == READ { read_w } else { write_w };
+            let rate = self.rates[kind];
+            each += rate * (seek * seek_w + rotation * rotate_w + access.transfer.mean * passing);
+            working += rate * (seek + rotation + access.transfer.mean);
+        }
+        let idle = (1.0 - working).max(0.0);
+        let rate = self.rate();
+        let ahead = answered.rests * self.ahead_s(rate);
+        each += ahead * (read_w - idle_w) * self.rates[READ] / rate.max(f64::MIN_POSITIVE);
+        // Of the idle time, that behind `after`; and how often it is reached.
+        let behind = |after_ms: f64| (-rate * after_ms / 1000.0).exp();
+        each += idle * idle_w;
+        let mut above = idle_w;
+        for state in [power.idle_b, power.idle_c].into_iter().flatten() {
+            each += idle * behind(state.after_ms) * (state.w - above);
+            each += answered.rests * behind(state.after_ms) * state.wake_ms / 1000.0 * (seek_w - idle_w);
+            above = state.w;
+        }
+        Some(self.planned.drives as f64 * each)
+    }
+
+    /// How long a drive that is left alone reads on behind a read, until the next access.
+    fn ahead_s(&self, rate: f64) -> f64 {
+        let Some(buffer) = &self.drive.config.buffer else { return 0.0 };
+        let sectors = match buffer.read_ahead {
+            ReadAhead::None => return 0.0,
+            ReadAhead::Segment => f64::from(buffer.read_ahead_sectors.unwrap_or(buffer.segment_sectors)),
+            _ => return self.drive.arm.revolution_s() / 2.0,
+        };
+        let access = &self.accesses[READ];
+        let whole = sectors * access.transfer.mean / self.sectors[READ].max(1.0);
+        if rate > 0.0 { (1.0 - (-rate * whole).exp()) / rate } else { 0.0 }
+    }
+}
