@@ -9,7 +9,7 @@ use std::thread;
 /// at a signal, the files that are under construction are removed and the
 /// process ends with the status that shells expect, 128 and the signal's number.
 ///
-/// Not for `serve`, `replay`, `record` and `top`, which have things to finish.
+/// Not for `serve`, `replay`, `record`, `stream-test` and `top`, which have things to finish.
 pub(crate) fn clean_up_at_signals() {
     // Where signals cannot be caught, they end the process as ever.
     let Ok(mut signals) = Signals::new([SIGHUP, SIGINT, SIGTERM]) else { return };

@@ -36,6 +36,7 @@ mod report;
 mod run;
 mod serve;
 mod stack;
+mod stream_test;
 mod study;
 mod top;
 mod trace;
@@ -85,6 +86,7 @@ enum Command {
     Cache(cache::Arguments),
     Replay(replay::Arguments),
     Record(record::Arguments),
+    StreamTest(stream_test::Arguments),
     Ctl(ctl::Arguments),
     Top(top::Arguments),
     /// Describe, convert or show block traces.
@@ -124,6 +126,7 @@ fn main() -> ExitCode {
             | Command::Cache(_)
             | Command::Replay(_)
             | Command::Record(_)
+            | Command::StreamTest(_)
             | Command::Top(_)
     );
     if !ends_itself {
@@ -148,6 +151,7 @@ fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
         Command::Cache(arguments) => cache::execute(arguments, output),
         Command::Record(arguments) => record::execute(arguments, output),
         Command::Replay(arguments) => replay::execute(arguments, output),
+        Command::StreamTest(arguments) => stream_test::execute(arguments, output),
         Command::Ctl(arguments) => ctl::execute(arguments, output),
         Command::Top(arguments) => top::execute(arguments, output),
         Command::Trace(command) => trace::execute(command, output),

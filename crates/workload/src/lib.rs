@@ -49,6 +49,7 @@ mod streams_results;
 mod synthetic;
 
 pub use jobs::{Job, Jobs};
+pub use media_files::MediaFiles;
 pub use process_config::{ProcessConfig, ProcessesConfig};
 pub use processes::Processes;
 pub use side_by_side::{Part, SideBySide};

@@ -7,11 +7,11 @@ use fullstroke_units::{Lbn, Random, Sectors};
 
 /// Files of equal size, none over another.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct MediaFiles {
+pub struct MediaFiles {
     /// Their first sectors, ascending.
     starts: Vec<Lbn>,
     /// Reads that each holds.
-    pub(crate) reads: u64,
+    reads: u64,
     /// Sectors of a read.
     read: Sectors,
 }
@@ -21,7 +21,7 @@ impl MediaFiles {
     ///
     /// # Errors
     /// Names the key that cannot be.
-    pub(crate) fn new(
+    pub fn new(
         config: &StreamsConfig,
         capacity: Sectors,
         random: &mut Random,
@@ -69,12 +69,17 @@ impl MediaFiles {
 
     /// Where read number `read` of file number `file` begins.
     #[inline]
-    pub(crate) fn place(&self, file: u32, read: u64) -> Lbn {
+    pub fn place(&self, file: u32, read: u64) -> Lbn {
         self.starts[file as usize] + Sectors(read * self.read.0)
     }
 
+    /// Reads that each holds.
+    pub fn reads(&self) -> u64 {
+        self.reads
+    }
+
     /// How many there are.
-    pub(crate) fn count(&self) -> u32 {
+    pub fn count(&self) -> u32 {
         self.starts.len() as u32
     }
 }

@@ -49,7 +49,7 @@ impl Streams {
     pub fn new(config: &StreamsConfig, capacity: Sectors, seed: Seed) -> Result<Streams, ConfigError> {
         config.check()?;
         let files = MediaFiles::new(config, capacity, &mut seed.stream("media files"))?;
-        let rules = Rules::new(config, files.count(), files.reads);
+        let rules = Rules::new(config, files.count(), files.reads());
         let dealt = (1..).zip(dealt_out(files.count(), config.streams, seed));
         let (streams, tallies): (Vec<Stream>, Vec<StreamTally>) =
             dealt.map(|(number, file)| Stream::new(config, number, file, &rules, seed)).unzip();

@@ -21,6 +21,7 @@ const DOCUMENTS: &[&str] = &[
     "docs/report.md",
     "docs/serving.md",
     "docs/signals.md",
+    "docs/streams.md",
     "docs/studies.md",
     "docs/traces.md",
     "docs/tune.md",
@@ -54,6 +55,12 @@ const SHORTENED: &[(&str, &str)] = &[
         "fullstroke replay --help",
     ),
     ("fullstroke record /dev/sdX out.parquet --duration 60s", "fullstroke record --help"),
+    // They need a device, and a server.
+    ("fullstroke stream-test --on /dev/sdX --rate 8Mbit/s", "fullstroke stream-test --help"),
+    (
+        "fullstroke stream-test --on nbd+unix:///?socket=/tmp/array.sock --rate 2Mbit/s --stack mine.toml",
+        "fullstroke stream-test --help",
+    ),
     // They need members, and a server of them: `tests/live/array.rs` has some.
     (
         "fullstroke array create vol disk0 disk1 disk2 disk3 disk4 --layout raid5 --chunk 64KiB --spares 1",

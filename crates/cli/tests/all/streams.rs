@@ -1,6 +1,6 @@
 //! Media streams as users run them.
 
-use crate::common::{refused, success};
+use crate::common::{fullstroke, refused, success};
 use serde_json::Value;
 
 const STACK: &str = "seed = 3\n[workload]\nkind = \"streams\"\nstreams = 6\nbit_rate = \"4Mbit/s\"\n\
@@ -76,4 +76,42 @@ fn what_cannot_be_names_its_line_and_key() {
     assert!(refused(&["run", &stack, "--find", "stream"]).contains("streams"));
     assert!(refused(&["run", &stack, "--find", "streams", "--confidence", "1"]).contains("below 1"));
     assert!(refused(&["run", &stack, "--confidence", "0.9"]).contains("--find"));
+}
+
+#[test]
+fn real_streams_are_told_in_the_words_of_simulated_ones() {
+    let folder = Folder::new();
+    let (stack, disk) = (folder.put(STACK), folder.0.path().join("disk"));
+    std::fs::File::create(&disk).unwrap().set_len(64 << 20).unwrap();
+    let disk = disk.to_str().unwrap();
+    let call = |more: &[&str]| {
+        let rest = ["--rate", "1Mbit/s", "--start-interval", "20ms", "--duration", "100ms", "--cached"];
+        let all = [&["stream-test", "--on"], more, &rest].concat();
+        all.into_iter().map(str::to_owned).collect::<Vec<String>>()
+    };
+    let json = call(&[disk, "--streams", "3", "--stack", &stack, "--json"]);
+    let output = fullstroke(&json.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let keys = |part: &str| report[part].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(keys("measured"), keys("simulated"));
+    assert_eq!((&report["measured"]["started"], &report["all_started"]), (&3.into(), &true.into()));
+    let path = folder.0.path().to_str().unwrap();
+    let text = call(&[path, "--streams", "2", "--file-size", "256KiB"]);
+    let text = success(&text.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(text.contains("played at a time without a pause") && text.contains("sustained"), "{text}");
+    assert_eq!(std::fs::read_dir(path).unwrap().count(), 2, "files made for the test are removed");
+}
+
+#[test]
+fn what_cannot_be_streamed_is_refused() {
+    let folder = Folder::new();
+    let path = folder.0.path().to_str().unwrap();
+    let refused = |more: &[&str]| refused(&[&["stream-test", "--rate", "1Mbit/s", "--on"], more].concat());
+    assert!(refused(&["/nowhere/at/all"]).contains("No such file"));
+    assert!(refused(&[path, "--file-size", "1000000GiB", "--files", "1"]).contains("are free there"));
+    assert!(refused(&[path, "--read-size", "1000B"]).contains("--read-size: found 1000B"));
+    assert!(
+        refused(&[path, "--streams", "2000", "--files", "1", "--file-size", "64KiB"]).contains("up to 1000")
+    );
 }

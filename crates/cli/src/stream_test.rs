@@ -1,0 +1,271 @@
+//! `fullstroke stream-test`: media streams from a real device, until one stalls.
+
+use crate::output::{Failure, Output};
+use clap::Args;
+use fullstroke_contract::ConfigError;
+use fullstroke_lab::{Recipe, Varied, run_all};
+use fullstroke_measure::{StreamsReport, number, table};
+use fullstroke_stack::Overrides;
+use fullstroke_stream_test::{Outcome, Progress, Target, run};
+use fullstroke_units::{BitRate, Bytes, Duration, Seed};
+use fullstroke_workload::StreamsConfig;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Serve media streams from a real device, one more after the other, until a client misses a
+/// byte: how many play at a time.
+///
+/// Each client is a leaky bucket on a thread of its own: it plays at its bit rate from a
+/// buffer, and a server sends it what it has read, over TCP on the loopback interface, as
+/// soon as the buffer has room. Options have the names, and the meaning, that keys of the
+/// simulator's workload `streams` have; with --stack the same load is simulated beside. A
+/// device or NBD server is only read; in a folder files are made and removed again. Ctrl-C
+/// ends the ramp and reports what there is.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// A block device, a file that stands for one, a folder, the unix socket of an NBD
+    /// server, or its URI.
+    #[arg(long, value_name = "TARGET")]
+    on: String,
+
+    /// The rate at which each stream plays, such as 8Mbit/s.
+    #[arg(long, value_name = "BITRATE")]
+    rate: BitRate,
+
+    /// Streams at most.
+    #[arg(long, value_name = "NUMBER", default_value_t = 100)]
+    streams: u32,
+
+    /// From the start of one stream to the start of the next.
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    start_interval: Duration,
+
+    /// How long those that play go on after the last was started.
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    duration: Duration,
+
+    /// The size of the server's reads.
+    #[arg(long, value_name = "BYTES", default_value = "64KiB")]
+    read_size: Bytes,
+
+    /// What a client has before it plays; one read unless said.
+    #[arg(long, value_name = "BYTES")]
+    start_up_buffer: Option<Bytes>,
+
+    /// What a client can have; the start-up buffer and one read unless said.
+    #[arg(long, value_name = "BYTES")]
+    client_buffer: Option<Bytes>,
+
+    /// Files; as many as streams unless said. On a device and in the simulator they lie at
+    /// equal distances.
+    #[arg(long, value_name = "NUMBER")]
+    files: Option<u32>,
+
+    /// The size of each; in a folder 64MiB unless said, elsewhere what there is room for.
+    #[arg(long, value_name = "BYTES")]
+    file_size: Option<Bytes>,
+
+    /// Start all streams, whatever stalls.
+    #[arg(long)]
+    go_on: bool,
+
+    /// Read through the page cache.
+    #[arg(long)]
+    cached: bool,
+
+    /// Simulate the same streams on this stack.
+    #[arg(long, value_name = "FILE")]
+    stack: Option<PathBuf>,
+
+    /// Set a key of the stack file (may be repeated).
+    #[arg(long = "set", value_name = "KEY=VALUE", requires = "stack")]
+    set: Vec<String>,
+
+    /// Which files are whose.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+}
+
+/// What came of it, in the words of the simulator.
+#[derive(Serialize)]
+struct Answer {
+    target: String,
+    bit_rate: String,
+    elapsed_s: f64,
+    /// It was told to stop before its end.
+    stopped: bool,
+    /// Every stream that was asked for was started.
+    all_started: bool,
+    /// When the first byte was needed that was not there.
+    first_underrun_s: Option<f64>,
+    /// What a client overslept at most.
+    host_late_ms_max: f64,
+    /// How long a read plays: a host that is later than this stalls streams by itself.
+    read_plays_ms: f64,
+    measured: StreamsReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    simulated: Option<StreamsReport>,
+}
+
+pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    let keys = arguments.keys();
+    let config: StreamsConfig =
+        serde_json::from_value(Value::Object(keys.clone())).map_err(Failure::input)?;
+    config.check().map_err(|error| Failure::Input(arguments.said(&error)))?;
+    let seed = Seed(arguments.seed);
+    let target = Target::named(&arguments.on).map_err(Failure::input)?;
+    // What is wrong with the stack is found before an hour of streams.
+    let simulated = arguments.simulate(&keys)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(Failure::input)?;
+    }
+    let bar = progress_bar(&config, output);
+    bar.set_message(format!("preparing {}", arguments.on));
+    let medium = target.open(&config, arguments.cached, seed).map_err(Failure::input)?;
+    let outcome = run(&config, medium.as_ref(), seed, &stop, &mut |progress| show(&bar, &progress));
+    bar.finish_and_clear();
+    let answer = arguments.answer(&config, &outcome.map_err(Failure::input)?, simulated);
+    output.show(&answer, answer.text())
+}
+
+fn progress_bar(config: &StreamsConfig, output: &Output) -> ProgressBar {
+    let target = if output.json() { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+    let bar = ProgressBar::with_draw_target(Some(u64::from(config.streams)), target);
+    let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} streams {msg}");
+    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+fn show(bar: &ProgressBar, progress: &Progress) {
+    bar.set_position(progress.started as u64);
+    bar.set_message(match progress.with_underruns {
+        0 => format!("{:.0} s", progress.elapsed.as_secs_f64()),
+        stalled => format!("{:.0} s, {stalled} have stalled", progress.elapsed.as_secs_f64()),
+    });
+}
+
+impl Arguments {
+    /// The keys of the workload.
+    fn keys(&self) -> Map<String, Value> {
+        let mut keys = Map::new();
+        let mut put = |key: &str, value: Value| keys.insert(key.to_owned(), value);
+        put("streams", json!(self.streams));
+        put("bit_rate", json!(self.rate));
+        put("start_interval", json!(self.start_interval));
+        put("duration", json!(self.duration));
+        put("read_size", json!(self.read_size));
+        put("until_underrun", json!(!self.go_on));
+        let optional = [
+            ("start_up_buffer", self.start_up_buffer.map(|bytes| json!(bytes))),
+            ("client_buffer", self.client_buffer.map(|bytes| json!(bytes))),
+            ("files", self.files.map(|files| json!(files))),
+            ("file_size", self.file_size.map(|bytes| json!(bytes))),
+        ];
+        for (key, value) in optional {
+            if let Some(value) = value {
+                put(key, value);
+            }
+        }
+        keys
+    }
+
+    /// An error of a key, as the option that says it.
+    fn said(&self, error: &ConfigError) -> String {
+        let option = match error.key.as_str() {
+            "bit_rate" => "--rate".to_owned(),
+            key => format!("--{}", key.replace('_', "-")),
+        };
+        format!("{option}: {}", error.message)
+    }
+
+    fn simulate(&self, keys: &Map<String, Value>) -> Result<Option<StreamsReport>, Failure> {
+        let Some(file) = &self.stack else { return Ok(None) };
+        let keys = keys.iter().map(|(key, value)| format!("{key} = {value}"));
+        let workload: Vec<String> = std::iter::once("kind = \"streams\"".to_owned()).chain(keys).collect();
+        let mut set = vec![format!("workload={{ {} }}", workload.join(", "))];
+        set.extend(self.set.iter().cloned());
+        let overrides = Overrides { set, seed: Some(self.seed), ..Overrides::default() };
+        let recipe =
+            Recipe { name: "simulated".to_owned(), varied: Varied::default(), file: file.clone(), overrides };
+        let candidate = recipe.candidate().map_err(Failure::input)?;
+        let ran = run_all(&[candidate], 1, &|_| ()).map_err(Failure::input)?;
+        Ok(ran.into_iter().next().and_then(|ran| ran.measured.report.streams))
+    }
+
+    fn answer(&self, config: &StreamsConfig, outcome: &Outcome, simulated: Option<StreamsReport>) -> Answer {
+        let measured = StreamsReport::new(&outcome.results);
+        let first = outcome.results.started().filter_map(|tally| tally.first_underrun).min();
+        Answer {
+            target: self.on.clone(),
+            bit_rate: self.rate.to_string(),
+            elapsed_s: outcome.elapsed.as_secs_f64(),
+            stopped: outcome.stopped,
+            all_started: measured.started == config.streams as usize,
+            first_underrun_s: first.map(|at| at.as_secs_f64()),
+            host_late_ms_max: outcome.host_late_max.as_millis_f64(),
+            read_plays_ms: self.read_size.0 as f64 * 8e3 / self.rate.0 as f64,
+            measured,
+            simulated,
+        }
+    }
+}
+
+impl Answer {
+    fn text(&self) -> String {
+        let streams = &self.measured;
+        let mut lines = vec![format!(
+            "{}: {} streams of {} played at a time without a pause ({:.1} Mbit/s)",
+            self.target,
+            streams.sustained,
+            self.bit_rate,
+            streams.sustained as f64 * streams.nominal_mbit_per_s / streams.playing.max(1) as f64
+        )];
+        lines.push(match self.first_underrun_s {
+            Some(at) => format!(
+                "{} of {} stalled, the first {at:.1} s after the beginning",
+                streams.with_underruns, streams.started
+            ),
+            None if self.all_started => "none stalled; --streams asks for more".to_owned(),
+            None => format!("none of {} stalled", streams.started),
+        });
+        if self.stopped {
+            lines.push(format!("stopped after {:.1} s", self.elapsed_s));
+        }
+        if self.host_late_ms_max > self.read_plays_ms {
+            lines.push(format!(
+                "this host woke a client {:.1} ms late, and a read plays {:.1} ms: stalls may be its own; larger \
+                 buffers, or fewer programs beside it, would tell",
+                self.host_late_ms_max, self.read_plays_ms
+            ));
+        }
+        lines.push(String::new());
+        lines.push(self.side_by_side());
+        lines.join("\n")
+    }
+
+    fn side_by_side(&self) -> String {
+        let mut table = table(
+            ["", "started", "sustained", "underruns", "longest stall ms", "start-up ms", "p99", "max"],
+            &[0],
+        );
+        let rows = [("measured", Some(&self.measured)), ("simulated", self.simulated.as_ref())];
+        for (name, streams) in rows.into_iter().filter_map(|(name, streams)| Some((name, streams?))) {
+            table.add_row([
+                name.to_owned(),
+                streams.started.to_string(),
+                streams.sustained.to_string(),
+                streams.underruns.to_string(),
+                number(streams.longest_stall_ms),
+                number(streams.start_up_ms.mean),
+                number(streams.start_up_ms.p99),
+                number(streams.start_up_ms.max),
+            ]);
+        }
+        table.trim_fmt()
+    }
+}
