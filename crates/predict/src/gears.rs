@@ -79,8 +79,9 @@ struct Run<'a> {
     disk: &'a Disk,
     powers: Option<&'a Powers>,
     low: bool,
-    /// The last windows' utilisation.
+    /// The last windows' utilisation, and its sum.
     recent: VecDeque<f64>,
+    recent_sum: f64,
     /// What was written to the sleeping disks since the last shift, in sectors.
     written: f64,
     /// The gear is shifted in the next window.
@@ -104,6 +105,7 @@ impl<'a> Run<'a> {
             powers,
             low: false,
             recent: VecDeque::with_capacity(array.averaged as usize),
+            recent_sum: 0.0,
             written: 0.0,
             marked: false,
             sum: Sum::default(),
@@ -196,14 +198,16 @@ impl<'a> Run<'a> {
     }
 
     fn mark(&mut self, utilisation: f64) {
-        if self.recent.len() == self.array.averaged as usize {
-            self.recent.pop_front();
+        let averaged = self.array.averaged as usize;
+        if self.recent.len() == averaged {
+            self.recent_sum -= self.recent.pop_front().unwrap_or(0.0);
         }
         self.recent.push_back(utilisation);
-        if self.recent.len() < self.array.averaged as usize {
+        self.recent_sum += utilisation;
+        if self.recent.len() < averaged {
             return;
         }
-        let mean = self.recent.iter().sum::<f64>() / self.recent.len() as f64;
+        let mean = self.recent_sum / averaged as f64;
         self.marked = if self.low { mean > self.array.up } else { mean < self.array.down };
     }
 
