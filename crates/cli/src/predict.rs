@@ -128,6 +128,9 @@ struct Simulated {
     layout: String,
     response_ms_mean: f64,
     mean_w: Option<f64>,
+    /// Of layouts with gears.
+    gear_shifts: Option<f64>,
+    low_gear_share: Option<f64>,
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
@@ -352,7 +355,14 @@ impl Arguments {
         let ran = run(&candidate, None, &|_, _| {}).map_err(Failure::input)?;
         ran.check_measured().map_err(Failure::input)?;
         let report = &ran.measured.report;
+        let reading = |name: &str| {
+            let mut all = report.layers.iter().flat_map(|layer| &layer.readings);
+            all.find(|reading| reading.name == name).map(|reading| reading.value)
+        };
+        let shifts = [reading("volume_shifts_down"), reading("volume_shifts_up")];
         Ok(Simulated {
+            gear_shifts: shifts.into_iter().flatten().reduce(|down, up| down + up),
+            low_gear_share: reading("volume_low_gear_share"),
             layout: ran.volume.layout,
             response_ms_mean: report.response_ms.mean,
             mean_w: report.energy.as_ref().map(|energy| energy.mean_w),
@@ -411,9 +421,17 @@ impl fmt::Display for Answer {
         if let Some(model) = &self.model {
             writeln!(f, "{model}{}.", watts(&model.mean_w))?;
         }
-        if let Some(Simulated { layout, response_ms_mean, mean_w }) = &self.simulated {
+        if let Some(Simulated { layout, response_ms_mean, mean_w, gear_shifts, low_gear_share }) =
+            &self.simulated
+        {
             let response = number(*response_ms_mean);
-            writeln!(f, "Simulated, {layout}: mean response {response} ms{}.", watts(mean_w))?;
+            let gears = match (gear_shifts, low_gear_share) {
+                (Some(shifts), Some(low)) => {
+                    format!(", {shifts} shifts, {:.1} % in the low gear", 100.0 * low)
+                }
+                _ => String::new(),
+            };
+            writeln!(f, "Simulated, {layout}: mean response {response} ms{}{gears}.", watts(mean_w))?;
         }
         if let Some(model) = &self.model {
             model.say_regime(f)?;

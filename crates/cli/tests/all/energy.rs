@@ -97,6 +97,19 @@ fn one_fingerprint_answers_for_all_layouts() {
     let faster = json(&[&arguments[..], &["--set", "workload.time_scale=0.5"]].concat());
     let ratio = faster["predicted"][0]["utilisation"].as_f64().unwrap() / value(0, "utilisation");
     assert!((1.8..2.2).contains(&ratio), "{ratio}");
+    // Simulated gears say how often they were shifted.
+    let geared = [
+        "predict",
+        "--stack",
+        &format!("{root}/stacks/energy/paraid.toml"),
+        "--set",
+        "workloads[0].duration=3min",
+        "--set",
+        "workloads[1].duration=1s",
+    ];
+    let simulated = json(&geared)["simulated"].clone();
+    assert_eq!(simulated["gear_shifts"].as_f64(), Some(1.0), "{simulated:#}");
+    assert!(simulated["low_gear_share"].as_f64().unwrap() > 0.3, "{simulated:#}");
     let error = refused(&[&arguments[..], &["--sleeping", "5"]].concat());
     assert!(error.contains("--sleeping"), "{error}");
 }
