@@ -24,6 +24,7 @@ const WITHOUT_EFFECT: &[&str] = &[
     "nbd",
     "predict",
     "report",
+    "socket",
     "stream-test",
     "study",
     "validate",

@@ -1,30 +1,26 @@
 //! An array over NBD: clients' sockets, the threads that serve them, and
 //! whoever looks after the array meanwhile.
 //!
-//! A thread a client takes its requests in, and threads that all clients share
-//! carry them out and answer: as many as 16 at a time, like nbdkit's. One thread
-//! more fills members and forgets regions; another runs what is to be told of
-//! failures.
+//! Threads that all clients share carry their requests out and answer: as many as
+//! 16 at a time, like nbdkit's. One thread more fills members and forgets regions;
+//! another runs what is to be told of failures.
 
-mod client;
 mod control;
 mod jobs;
-mod sockets;
 
 pub use control::{Answer, Question, ask};
-pub use sockets::Listen;
+pub use fullstroke_socket::Listen;
 
 use crate::array::Array;
 use crate::{ArrayError, Happening, Worker};
-use client::Client;
-use fullstroke_nbd::{Export, Exports, Features};
-use jobs::Jobs;
-use sockets::Socket;
+use fullstroke_nbd::{Export, Exports, Features, Request};
+use fullstroke_socket::{Listener, NbdClient, NbdServer, OWNER, Questions, Serves};
+use jobs::{Job, Jobs};
 use std::io;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
@@ -65,8 +61,6 @@ pub(crate) struct Server {
     pub(crate) array: Array,
     pub(crate) jobs: Jobs,
     pub(crate) ends: AtomicBool,
-    clients: Mutex<Vec<Arc<Client>>>,
-    exports: Arc<Exports>,
 }
 
 /// Serves the array until it is told to stop, by `stop` or by an order; then
@@ -82,42 +76,44 @@ pub fn serve(
     tell: &mut dyn FnMut(&Happening),
 ) -> Result<(), ArrayError> {
     let exports = exports(&array)?;
-    let (array, jobs) = (array, Jobs::default());
-    let server = Server { array, jobs, ends: AtomicBool::new(false), clients: Mutex::default(), exports };
-    let server = Arc::new(server);
-    let sockets = options.listen.iter().map(open).collect::<Result<Vec<Socket>, _>>()?;
-    let orders = open(&Listen::Unix(options.control.clone()))?;
-    let uris = sockets.iter().map(Socket::uri).collect();
-    let serving = Serving { uris, control: options.control.clone(), parallel: Worker::new().is_parallel() };
+    let server = Arc::new(Server { array, jobs: Jobs::default(), ends: AtomicBool::new(false) });
+    let mut listeners = Vec::new();
+    for listen in &options.listen {
+        listeners.extend(
+            Listener::open(listen, OWNER).map_err(|error| cannot_listen(&listen.to_string(), error))?,
+        );
+    }
+    let control = &options.control;
+    let refused = |error| cannot_listen(&control.display().to_string(), error);
+    let orders = Questions::open(control, control::Control(Arc::clone(&server))).map_err(refused)?;
     let workers: Vec<JoinHandle<()>> = (0..WORKERS).map(|_| on_thread(&server, Server::work)).collect();
     let keeper = on_thread(&server, Server::keep);
-    for socket in sockets {
-        let server = Arc::clone(&server);
-        spawn(move || server.accept(&socket));
-    }
-    let asked = Arc::clone(&server);
-    spawn(move || control::accept(&asked, &orders));
-    ready(&serving);
+    let serves: Arc<dyn Serves> = Arc::clone(&server) as _;
+    let clients = NbdServer::open(listeners, exports, serves).map_err(refused)?;
+    let parallel = Worker::new().is_parallel();
+    ready(&Serving { uris: clients.uris().to_vec(), control: control.clone(), parallel });
     while !stop.load(Ordering::SeqCst) && !server.ends.load(Ordering::SeqCst) {
         server.tell_all(options, tell);
         sleep(LOOK);
     }
-    server.end();
+    // No request is taken in any more; those that are under way end.
+    server.ends.store(true, Ordering::SeqCst);
+    clients.end_input();
+    server.jobs.close(ENDING);
+    drop(clients);
     for thread in workers.into_iter().chain([keeper]) {
         let _ = thread.join();
     }
     let stopped = server.array.stop();
     server.tell_all(options, tell);
-    options.listen.iter().for_each(sockets::remove);
     // Devices are free before the last that is seen of the server goes.
     server.array.release();
-    let _ = std::fs::remove_file(&options.control);
+    drop(orders);
     stopped
 }
 
-fn open(listen: &Listen) -> Result<Socket, ArrayError> {
-    let failed = |error: io::Error| ArrayError::device(listen.to_string(), "listen at", error);
-    Socket::open(listen).map_err(failed)
+fn cannot_listen(at: &str, error: io::Error) -> ArrayError {
+    ArrayError::device(at.to_owned(), "listen at", error)
 }
 
 fn exports(array: &Array) -> Result<Arc<Exports>, ArrayError> {
@@ -146,18 +142,14 @@ fn on_thread(server: &Arc<Server>, act: fn(&Server)) -> JoinHandle<()> {
     spawn(move || act(&server))
 }
 
-impl Server {
-    fn accept(self: &Arc<Server>, socket: &Socket) {
-        while let Ok(stream) = socket.accept() {
-            let Ok(client) = Client::new(stream, Arc::clone(&self.exports)) else { continue };
-            let client = Arc::new(client);
-            self.clients().retain(|client| !client.has_left());
-            self.clients().push(Arc::clone(&client));
-            let server = Arc::clone(self);
-            spawn(move || client.receive(&server));
-        }
+impl Serves for Server {
+    fn asked(&self, client: &Arc<NbdClient>, request: Request, payload: Vec<u8>) -> bool {
+        self.jobs.add(Job { client: Arc::clone(client), request, payload });
+        true
     }
+}
 
+impl Server {
     /// Carries requests out until there are none any more, and will be none.
     fn work(&self) {
         let mut worker = Worker::new();
@@ -217,17 +209,5 @@ impl Server {
             }
             Err(error) => eprintln!("fullstroke: cannot run `{command}`: {error}"),
         }
-    }
-
-    /// No request is taken in any more; those that are under way end.
-    fn end(&self) {
-        self.ends.store(true, Ordering::SeqCst);
-        self.clients().iter().for_each(|client| client.end_input());
-        self.jobs.close(ENDING);
-        self.clients().iter().for_each(|client| client.leave());
-    }
-
-    fn clients(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Client>>> {
-        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -11,13 +11,11 @@
 //! | `cached.rs` | the state machine: requests in, jobs for the server below out |
 //! | `pages.rs` | the bytes of pages |
 //! | `serve.rs` | the loop, one thread |
-//! | `client.rs` | a client: two threads that read from it and write to it |
 //! | `below.rs` | the server below: a connection and a thread for each job at a time |
 //! | `signals.rs` | a thread that listens to what it says |
 
 mod below;
 mod cached;
-mod client;
 mod pages;
 mod serve;
 mod signals;

@@ -2,21 +2,21 @@
 
 use crate::below::Below;
 use crate::cached::{Asked, Cached, Outcome};
-use crate::client::Client;
 use crate::signals;
 use fullstroke_contract::ConfigError;
-use fullstroke_live::{OWNER, Said, listen_unix};
+use fullstroke_live::Said;
 use fullstroke_memory::{MemoryKeys, PAGE_BYTES};
 use fullstroke_nbd::client::ClientError;
-use fullstroke_nbd::{Command, CommandFlags, Export, ExportError, Exports, Features, Request};
+use fullstroke_nbd::{
+    Command, CommandFlags, Connection, ErrorCode, Export, ExportError, Exports, Features, Request,
+};
+use fullstroke_socket::{Listen, Listener, NbdClient, NbdServer, OWNER, Serves};
 use fullstroke_units::{SECTOR_BYTES, Time};
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
-use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -129,7 +129,7 @@ pub enum CacheError {
 
 /// What the loop hears.
 pub(crate) enum Message {
-    Asked { client: Arc<Client>, request: Request, payload: Vec<u8> },
+    Asked { client: Arc<NbdClient>, request: Request, payload: Vec<u8> },
     Ended { id: u64, result: Result<Vec<u8>, ()> },
     Gone(ClientError),
     Signals { signals: Vec<Said>, missed: u64 },
@@ -151,28 +151,23 @@ pub fn serve(options: &CacheOptions, ready: &mut dyn FnMut(&Ready)) -> Result<Su
     let below = Below::open(&options.server, options.export.as_deref().unwrap_or_default(), &told)?;
     let cached = Cached::new(&options.memory, below.size)?;
     let exports = Arc::new(Exports::new(vec![export(&below)])?);
-    let listener =
-        listen_unix(&options.socket, OWNER).map_err(host(&format!("socket {}", options.socket.display())))?;
-    let _removed = Removed(&options.socket);
+    let listeners = Listener::open(&Listen::Unix(options.socket.clone()), OWNER)
+        .map_err(host(&format!("socket {}", options.socket.display())))?;
     stop_at_signals(told.clone()).map_err(host("signals"))?;
     if let Some(control) = &options.control {
         signals::listen(control.clone(), options.export.clone(), told.clone()).map_err(host("a thread"))?;
     }
-    accept(listener, exports, told).map_err(host("a thread"))?;
-    ready(&Ready {
-        uri: format!("nbd+unix:///?socket={}", options.socket.display()),
-        size_bytes: below.size,
-        control: options.control.clone(),
-    });
+    let server = NbdServer::open(listeners, exports, Arc::new(Told(told))).map_err(host("a thread"))?;
+    ready(&Ready { uri: server.uris().concat(), size_bytes: below.size, control: options.control.clone() });
     Loop::new(cached, below, &options.server).run(&messages)
 }
 
-/// The socket file goes with the cache.
-struct Removed<'a>(&'a Path);
+/// Clients' requests become messages.
+struct Told(Sender<Message>);
 
-impl Drop for Removed<'_> {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(self.0);
+impl Serves for Told {
+    fn asked(&self, client: &Arc<NbdClient>, request: Request, payload: Vec<u8>) -> bool {
+        self.0.send(Message::Asked { client: Arc::clone(client), request, payload }).is_ok()
     }
 }
 
@@ -198,17 +193,16 @@ fn stop_at_signals(told: Sender<Message>) -> io::Result<()> {
     thread::Builder::new().name("stop".into()).spawn(wait).map(drop)
 }
 
-fn accept(listener: UnixListener, exports: Arc<Exports>, told: Sender<Message>) -> io::Result<()> {
-    let accepting = move || {
-        for stream in listener.incoming() {
-            let begun = stream.and_then(|stream| Client::begin(stream, Arc::clone(&exports), told.clone()));
-            if begun.is_err() {
-                // No descriptor or thread is free: later, perhaps.
-                thread::sleep(Duration::from_millis(100));
-            }
-        }
-    };
-    thread::Builder::new().name("accept".into()).spawn(accepting).map(drop)
+/// Answers a request with its data, with nothing, or with what is wrong.
+fn answer(client: &Arc<NbdClient>, request: &Request, outcome: Result<Option<&[u8]>, &str>) {
+    client.answer(|connection: &mut Connection| match outcome {
+        Ok(Some(data)) => connection.reply_read(request, |into| {
+            into.copy_from_slice(data);
+            Ok(())
+        }),
+        Ok(None) => connection.reply_done(request),
+        Err(message) => connection.reply_error(request, ErrorCode::InputOutput, message),
+    });
 }
 
 /// The tag of the flush at the end.
@@ -220,7 +214,7 @@ struct Loop<'a> {
     below: Below,
     socket: &'a Path,
     began: Instant,
-    clients: BTreeMap<u64, (Arc<Client>, Request)>,
+    clients: BTreeMap<u64, (Arc<NbdClient>, Request)>,
     next_tag: u64,
     summary: Summary,
     /// How it ended.
@@ -294,7 +288,7 @@ impl Loop<'_> {
         }
     }
 
-    fn asked(&mut self, now: Time, client: Arc<Client>, request: Request, payload: Vec<u8>) {
+    fn asked(&mut self, now: Time, client: Arc<NbdClient>, request: Request, payload: Vec<u8>) {
         self.summary.requests += 1;
         let (offset, bytes) = (request.offset_bytes, request.length_bytes);
         let asked = match request.command {
@@ -306,11 +300,12 @@ impl Loop<'_> {
             Command::Flush => Asked::Flush,
             Command::Cache => {
                 self.cached.push(now, offset, bytes.into());
-                return client.answer(&request, Ok(None));
+                return answer(&client, &request, Ok(None));
             }
-            Command::BlockStatus => return client.answer_all_data(&request),
+            // Which of it is allocated is not known here.
+            Command::BlockStatus => return client.answer(|connection| connection.reply_status(&request, [])),
             Command::Trim | Command::WriteZeroes => {
-                return client.answer(&request, Err("it was not offered"));
+                return answer(&client, &request, Err("it was not offered"));
             }
         };
         let tag = self.next_tag;
@@ -349,9 +344,9 @@ impl Loop<'_> {
             }
             let Some((client, request)) = self.clients.remove(&tag) else { continue };
             match &outcome {
-                Outcome::Done => client.answer(&request, Ok(None)),
-                Outcome::Data(data) => client.answer(&request, Ok(Some(data))),
-                Outcome::Failed => client.answer(&request, Err("the server below could not do it")),
+                Outcome::Done => answer(&client, &request, Ok(None)),
+                Outcome::Data(data) => answer(&client, &request, Ok(Some(data))),
+                Outcome::Failed => answer(&client, &request, Err("the server below could not do it")),
             }
         }
     }

@@ -1,6 +1,6 @@
 //! A client's socket, in the clear or under TLS.
 
-use crate::socket::Stream;
+use fullstroke_socket::Stream;
 use rustls::{ServerConfig, ServerConnection};
 use std::io::{self, Read as _, Write as _};
 use std::sync::Arc;

@@ -2,9 +2,9 @@
 
 use crate::channel::Channel;
 use crate::poll::{Interest, Poll};
-use crate::socket::Stream;
 use crate::ticket::ClientId;
 use fullstroke_nbd::{Connection, Event, ProtocolError};
+use fullstroke_socket::Stream;
 use rustls::ServerConfig;
 use std::io;
 use std::sync::Arc;

@@ -3,9 +3,9 @@
 use crate::client::Client;
 use crate::poll::{Interest, Ready};
 use crate::server::{FIRST_LISTENER, RETRY, Server, client_key, client_of};
-use crate::socket::Stream;
 use crate::ticket::{ClientId, Ticket};
 use fullstroke_nbd::{Command, Connection, Event};
+use fullstroke_socket::Stream;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -9,67 +9,23 @@
 //!
 //! Whoever may open the socket file may fail drives, so it is its owner's alone.
 
-mod lines;
-
 use crate::control_queue::{ControlRequest, ControlResponse, ServerHandle};
-use crate::peers::{AcceptLoop, PEERS_MAX, Peer, Service};
-use crate::socket::{Listen, Listener, OWNER, Stream};
-use lines::{LineError, Lines};
+use fullstroke_socket::{Answers, ControlError, Questions};
 use std::io;
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::time::Duration;
 
-/// The longest question. The longest there is has an export's name in it.
-const QUESTION_BYTES_MAX: usize = 64 << 10;
-/// The longest answer: the status of some hundred thousand drives.
-const ANSWER_BYTES_MAX: usize = 64 << 20;
-/// A peer that has asked nothing for so long is cut off.
-const SILENCE: Duration = Duration::from_secs(300);
-/// For the other side to take a line.
-const WRITING: Duration = Duration::from_secs(10);
 /// For a server to answer; longer than it waits for its own event loop.
 const ANSWERING: Duration = Duration::from_secs(40);
-/// What an NBD socket says first (NBD protocol, "Newstyle negotiation").
-const NBD_GREETING: &[u8] = b"NBDMAGIC";
 
 /// Takes questions and orders at a unix socket until it is dropped; then
 /// peers are cut off and the socket file is gone.
 pub struct ControlSocket {
     // Dropping it ends its threads.
-    _accept_loop: AcceptLoop,
+    _questions: Questions,
 }
 
 struct Control(ServerHandle);
-
-/// Why a server was not asked, or its answer is none.
-#[derive(Debug, thiserror::Error)]
-pub enum ControlError {
-    /// There is no such socket, or no server behind it.
-    #[error("{}: {source}; expected the control socket of a server that is running", path.display())]
-    Unreachable {
-        /// The socket.
-        path: PathBuf,
-        /// Why it cannot be connected to.
-        source: io::Error,
-    },
-    /// The server was asked, and fell silent.
-    #[error("{}: the server does not answer: {source}", path.display())]
-    Silent {
-        /// The socket.
-        path: PathBuf,
-        /// What happened instead.
-        source: io::Error,
-    },
-    /// It answered something else.
-    #[error("{}: found {found}; expected an answer as JSON in one line", path.display())]
-    Unintelligible {
-        /// The socket.
-        path: PathBuf,
-        /// What it said.
-        found: String,
-    },
-}
 
 impl ControlSocket {
     /// Listens at `path`, where only this process's user may connect. A socket
@@ -78,58 +34,22 @@ impl ControlSocket {
     /// # Errors
     /// The host's, if nobody can listen there, and `AddrInUse` if somebody does.
     pub fn open(path: &Path, server: ServerHandle) -> io::Result<ControlSocket> {
-        let mut listeners = Listener::open(&Listen::Unix(path.to_owned()), OWNER)?;
-        let listener = listeners.pop().ok_or(io::ErrorKind::AddrNotAvailable)?;
-        Ok(ControlSocket { _accept_loop: AcceptLoop::open(listener, "control", Control(server))? })
+        Ok(ControlSocket { _questions: Questions::open(path, Control(server))? })
     }
 }
 
-impl Service for Control {
-    fn serve(&self, peer: &Peer) {
-        let mut lines = Lines::new(peer, QUESTION_BYTES_MAX);
-        loop {
-            peer.awaits_request();
-            let line = lines.next_by(Instant::now() + SILENCE);
-            peer.has_request();
-            let (answer, goes_on) = match line {
-                Ok(Some(line)) if line.trim_ascii().is_empty() => continue,
-                Ok(Some(line)) => (self.answer(&line), true),
-                Err(LineError::TooLong) => {
-                    (refused(format!("a line of more than {QUESTION_BYTES_MAX} bytes")), false)
-                }
-                Ok(None) | Err(LineError::Host(_)) => return,
-            };
-            if write(peer, &answer).is_err() || !goes_on {
-                return;
-            }
-        }
+impl Answers for Control {
+    type Question = ControlRequest;
+    type Answer = ControlResponse;
+    const EXPECTED: &'static str = r#"{"ask":"status"} or {"ask":"fail","drive":"3"}"#;
+
+    fn answer(&self, question: ControlRequest) -> ControlResponse {
+        self.0.ask(question)
     }
 
-    fn refuse(&self, peer: &Peer) {
-        let message = format!("{PEERS_MAX} callers are being answered already; ask again later");
-        let _ = write(peer, &ControlResponse::Refused { message });
+    fn refusal(message: String) -> ControlResponse {
+        ControlResponse::Refused { message }
     }
-}
-
-impl Control {
-    fn answer(&self, line: &[u8]) -> ControlResponse {
-        match serde_json::from_slice::<ControlRequest>(line) {
-            Ok(question) => self.0.ask(question),
-            Err(error) => refused(error),
-        }
-    }
-}
-
-/// The answer to what is no question.
-fn refused(found: impl std::fmt::Display) -> ControlResponse {
-    let expected = r#"expected one question a line, such as {"ask":"status"} or {"ask":"fail","drive":"3"}"#;
-    ControlResponse::Refused { message: format!("not a question: {found}; {expected}") }
-}
-
-fn write(peer: &Peer, value: &impl serde::Serialize) -> io::Result<()> {
-    let mut line = serde_json::to_vec(value)?;
-    line.push(b'\n');
-    peer.write_by(Instant::now() + WRITING, &line)
 }
 
 /// Asks the server whose control socket is at `path`, and waits for its answer
@@ -146,32 +66,7 @@ fn ask_within(
     question: &ControlRequest,
     patience: Duration,
 ) -> Result<ControlResponse, ControlError> {
-    let unreachable = |source| ControlError::Unreachable { path: path.to_owned(), source };
-    let silent = |source| ControlError::Silent { path: path.to_owned(), source };
-    let unintelligible = |found| ControlError::Unintelligible { path: path.to_owned(), found };
-    let stream = UnixStream::connect(path).map_err(unreachable)?;
-    stream.set_nonblocking(true).map_err(unreachable)?;
-    let server = Peer::new(Stream::Unix(stream));
-    // A server that sends others away may have hung up; its answer is there.
-    let written = write(&server, question);
-    let mut lines = Lines::new(&server, ANSWER_BYTES_MAX);
-    match lines.next_by(Instant::now() + question.timeout(patience)) {
-        Ok(Some(line)) => serde_json::from_slice(&line).map_err(|error| unintelligible(found(&line, &error))),
-        Err(LineError::TooLong) => Err(unintelligible(format!("more than {ANSWER_BYTES_MAX} bytes"))),
-        // It greets without an end of line, and hangs up on questions.
-        _ if lines.rest().starts_with(NBD_GREETING) => Err(unintelligible(greeting())),
-        Ok(None) => Err(silent(written.err().unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into()))),
-        Err(LineError::Host(source)) => Err(silent(source)),
-    }
-}
-
-fn found(line: &[u8], error: &serde_json::Error) -> String {
-    let beginning = String::from_utf8_lossy(&line[..line.len().min(60)]);
-    format!("`{}` ({error})", beginning.trim_end().escape_debug())
-}
-
-fn greeting() -> String {
-    "the greeting of an NBD server: this socket is for its clients".to_owned()
+    fullstroke_socket::ask(path, question, question.timeout(patience))
 }
 
 #[cfg(test)]

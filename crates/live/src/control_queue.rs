@@ -1,8 +1,8 @@
 //! Requests to a server that is running, from other threads.
 
-use crate::poll::Waker;
 use crate::signals::Said;
 use crate::status::Status;
+use fullstroke_socket::Waker;
 use fullstroke_units::Bytes;
 use serde::{Deserialize, Serialize};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};

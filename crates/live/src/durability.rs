@@ -1,10 +1,10 @@
 //! Making writes durable without holding up the world: the host's disks are
 //! waited for in a thread of their own.
 
-use crate::poll::Waker;
 use crate::ticket::Ticket;
 use crate::watch::Ended;
 use fullstroke_bytes::{MarkJob, Marked, SyncJob, Synced};
+use fullstroke_socket::Waker;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;

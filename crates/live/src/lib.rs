@@ -23,7 +23,6 @@
 //! | `answers.rs`, `control_queue.rs`, `status.rs`, `totals.rs` | questions and orders to a running server |
 //! | `control.rs`, `metrics.rs` | the same over a socket, and for Prometheus |
 //! | `signals.rs` | what opportunities say to clients |
-//! | `peers.rs` | who connects there: a thread each, bounded |
 //! | `budget.rs`, `limits.rs` | memory and descriptors, over all clients |
 //! | `client.rs`, `socket.rs`, `poll.rs` | one client, its socket, waiting for many |
 //! | `tls.rs`, `channel.rs` | certificates, and a socket under TLS |
@@ -37,6 +36,8 @@
 //! | `decisions.rs`, `record.rs`, `replay.rs` | what was decided, kept and compared |
 
 mod allow;
+#[cfg(test)]
+mod answering;
 mod answers;
 mod budget;
 mod channel;
@@ -52,7 +53,6 @@ mod limits;
 mod members;
 mod metrics;
 mod parts;
-mod peers;
 mod poll;
 mod record;
 mod replay;
@@ -60,7 +60,6 @@ mod scrub;
 mod serve;
 mod server;
 mod signals;
-mod socket;
 mod status;
 mod ticket;
 mod tls;
@@ -70,16 +69,16 @@ mod world;
 
 pub use allow::Network;
 pub use clock::Pace;
-pub use control::{ControlError, ControlSocket, ask};
+pub use control::{ControlSocket, ask};
 pub use control_queue::{ControlRequest, ControlResponse, ServerHandle};
 pub use decisions::Decisions;
+pub use fullstroke_socket::{ControlError, Listen};
 pub use lateness::LatenessSummary;
 pub use metrics::MetricsServer;
 pub use record::RecordError;
 pub use replay::{Difference, ReplayError, Verdict, replay_decisions};
 pub use serve::{ServeError, ServeOptions, Serving, Summary, serve};
 pub use signals::Said;
-pub use socket::{Listen, OWNER, listen_unix};
 pub use status::{
     ComparingStatus, DriveState, DriveStatus, ExportStatus, Health, OperationStatus, Operations,
     RESPONSE_BUCKETS_S, RebuildStatus, Status, VolumeState,

@@ -7,7 +7,7 @@ use std::fs;
 const CLIENTS_MAX: u64 = 4096;
 /// Descriptors that clients leave to peers of the control socket and of the
 /// metrics, and to what the server opens for a moment.
-const RESERVED: u64 = 2 * crate::peers::PEERS_MAX as u64 + 8;
+const RESERVED: u64 = 2 * fullstroke_socket::PEERS_MAX as u64 + 8;
 
 /// How many clients may be connected at a time, so that descriptors are left
 /// for those who give orders. Raises the limit of descriptors if it may. What

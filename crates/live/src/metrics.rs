@@ -7,14 +7,14 @@ mod parser;
 mod stream;
 
 use crate::control_queue::{ControlRequest, ControlResponse, ServerHandle};
-use crate::peers::{AcceptLoop, Peer, Service};
-use crate::socket::{Listen, Listener, OWNER};
 use crate::status::{
     DriveState, DriveStatus, ExportStatus, OperationStatus, RESPONSE_BUCKETS_S, RebuildStatus, Status,
     VolumeState,
 };
 use exposition::{CONTENT_TYPE, Kind, Page};
 use fullstroke_contract::Counter;
+use fullstroke_socket::{AcceptLoop, Peer, Service};
+use fullstroke_socket::{Listen, Listener, OWNER};
 use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! Waiting for sockets, with a time limit in nanoseconds.
 
+use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
-use rustix::event::{EventfdFlags, Timespec, eventfd};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
@@ -84,35 +84,10 @@ impl Poll {
     }
 }
 
-/// Wakes a [`Poll`] from another thread: an eventfd.
-#[derive(Debug)]
-pub(crate) struct Waker(OwnedFd);
-
-impl Waker {
-    pub(crate) fn new() -> io::Result<Waker> {
-        Ok(Waker(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
-    }
-
-    /// Readable from now on, until it is cleared.
-    pub(crate) fn wake(&self) {
-        // It cannot fail but for 2^64 calls without a clear.
-        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
-    }
-
-    pub(crate) fn clear(&self) {
-        let _ = rustix::io::read(&self.0, &mut [0; 8]);
-    }
-}
-
-impl AsFd for Waker {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fullstroke_socket::Waker;
     use std::time::Instant;
 
     #[test]

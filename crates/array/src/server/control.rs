@@ -1,19 +1,18 @@
-//! Questions and orders to an array that is served: a line of JSON in, a line of
-//! JSON out, over a unix socket that is its owner's alone.
+//! Questions and orders to an array that is served.
 
 use super::Server;
-use super::sockets::{Socket, Stream};
 use crate::{Access, ArrayError, Comparison, FileDevice, Roster, Status, Worker};
+use fullstroke_socket::Answers;
 use fullstroke_units::Lbn;
 use serde::{Deserialize, Serialize};
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
-use std::os::unix::net::UnixStream;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-/// The longest question and answer.
-const LINE_BYTES_MAX: u64 = 4 << 20;
+/// For an answer: a scrub reads all members.
+const PATIENCE: Duration = Duration::from_secs(7 * 86_400);
 
 /// What may be asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,6 +63,8 @@ pub enum Answer {
         /// What, for people.
         what: String,
     },
+    /// It stops from now on.
+    Stopping,
     /// It is not.
     Refused {
         /// Why.
@@ -71,39 +72,25 @@ pub enum Answer {
     },
 }
 
-/// Answers whoever comes, one after the other for each, until the process ends.
-pub(crate) fn accept(server: &Arc<Server>, socket: &Socket) {
-    while let Ok(Stream::Unix(stream)) = socket.accept() {
-        let server = Arc::clone(server);
-        std::thread::spawn(move || {
-            // Who hangs up gets no answer.
-            let _ = answer_all(&server, &stream);
-        });
-    }
-}
+/// Answers whoever comes.
+pub(crate) struct Control(pub(crate) Arc<Server>);
 
-fn answer_all(server: &Server, stream: &UnixStream) -> io::Result<()> {
-    let mut lines = BufReader::new(stream);
-    let mut line = String::new();
-    loop {
-        line.clear();
-        if lines.by_ref().take(LINE_BYTES_MAX).read_line(&mut line)? == 0 {
-            return Ok(());
-        }
-        let question = serde_json::from_str::<Question>(&line);
-        let stops = matches!(question, Ok(Question::Stop));
-        let answer = match &question {
-            Ok(question) => answer(server, question),
-            Err(error) => {
-                Err(ArrayError::Refused(format!("not a question: {error}; expected {{\"ask\":\"status\"}}")))
-            }
-        };
-        let answer = answer.unwrap_or_else(|error| Answer::Refused { message: error.to_string() });
-        let mut text = serde_json::to_vec(&answer)?;
-        text.push(b'\n');
-        { stream }.write_all(&text)?;
-        if stops {
-            server.ends.store(true, Ordering::SeqCst);
+impl Answers for Control {
+    type Question = Question;
+    type Answer = Answer;
+    const EXPECTED: &'static str = r#"{"ask":"status"} or {"ask":"fail","slot":1}"#;
+
+    fn answer(&self, question: Question) -> Answer {
+        answer(&self.0, &question).unwrap_or_else(|error| Answer::Refused { message: error.to_string() })
+    }
+
+    fn refusal(message: String) -> Answer {
+        Answer::Refused { message }
+    }
+
+    fn was_told(&self, answer: &Answer) {
+        if matches!(answer, Answer::Stopping) {
+            self.0.ends.store(true, Ordering::SeqCst);
         }
     }
 }
@@ -126,7 +113,7 @@ fn answer(server: &Server, question: &Question) -> Result<Answer, ArrayError> {
             done(array.add(Arc::new(device), *force)?)
         }
         Question::Scrub { repair } => scrub(server, *repair).map(Answer::Scrub),
-        Question::Stop => done("stopping"),
+        Question::Stop => Ok(Answer::Stopping),
     }
 }
 
@@ -146,15 +133,8 @@ fn scrub(server: &Server, repair: bool) -> Result<Comparison, ArrayError> {
 /// # Errors
 /// Nobody is there, or what is said is no answer; and what it refuses.
 pub fn ask(path: &Path, question: &Question) -> Result<serde_json::Value, ArrayError> {
-    let failed = |error: io::Error| ArrayError::device(path.display().to_string(), "ask", error);
-    let mut stream = UnixStream::connect(path).map_err(failed)?;
-    let mut line = serde_json::to_vec(question).map_err(|error| failed(error.into()))?;
-    line.push(b'\n');
-    stream.write_all(&line).map_err(failed)?;
-    let mut answer = String::new();
-    BufReader::new(stream).take(LINE_BYTES_MAX).read_line(&mut answer).map_err(failed)?;
-    let answer: serde_json::Value =
-        serde_json::from_str(&answer).map_err(|error| failed(io::Error::other(error)))?;
+    let failed = |error| ArrayError::device(path.display().to_string(), "ask", io::Error::other(error));
+    let answer: serde_json::Value = fullstroke_socket::ask(path, question, PATIENCE).map_err(failed)?;
     match answer.get("message").and_then(|message| message.as_str()) {
         Some(message) if answer["answer"] == "refused" => Err(ArrayError::Refused(message.to_owned())),
         _ => Ok(answer),

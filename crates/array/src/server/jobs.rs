@@ -1,16 +1,16 @@
 //! Requests that wait for a thread.
 
 use super::Server;
-use super::client::Client;
 use crate::{ArrayError, Worker};
 use fullstroke_nbd::{Command, CommandFlags, Connection, ErrorCode, Request};
+use fullstroke_socket::NbdClient;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// A request and who wants it.
 pub(crate) struct Job {
-    pub(crate) client: Arc<Client>,
+    pub(crate) client: Arc<NbdClient>,
     pub(crate) request: Request,
     pub(crate) payload: Vec<u8>,
 }
@@ -94,7 +94,7 @@ impl Job {
         };
         let durable = request.flags.contains(CommandFlags::FORCE_UNIT_ACCESS) && request.command.changes();
         let done = if durable { done.and_then(|()| array.flush()) } else { done };
-        client.answer(server, |connection| answer(connection, &request, done, data, payload));
+        client.answer(|connection| answer(connection, &request, done, data, payload));
     }
 }
 

@@ -1,11 +1,13 @@
 //! Behaviour of the control socket, over real sockets.
 
 use super::*;
-use crate::peers::testing::{Answering, status};
+use crate::answering::{Answering, status};
+use fullstroke_socket::PEERS_MAX;
 use std::fs;
 use std::io::{BufReader, Read as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
 use std::thread;
 
 struct Served {

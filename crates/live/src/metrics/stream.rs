@@ -5,7 +5,7 @@
 //! one. Whoever does not take what it is sent is dropped.
 
 use crate::control_queue::{ControlRequest, ControlResponse, ServerHandle};
-use crate::peers::Peer;
+use fullstroke_socket::Peer;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};

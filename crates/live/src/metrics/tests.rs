@@ -2,8 +2,8 @@
 
 use super::parser::{Families, parse};
 use super::*;
-use crate::peers::PEERS_MAX;
-use crate::peers::testing::{Answering, status};
+use crate::answering::{Answering, status};
+use fullstroke_socket::PEERS_MAX;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 
@@ -204,7 +204,7 @@ fn a_watcher_that_takes_nothing_is_dropped() {
     let server = Answering::repeating();
     let (here, there) = std::os::unix::net::UnixStream::pair().unwrap();
     here.set_nonblocking(true).unwrap();
-    let peer = Peer::new(crate::socket::Stream::Unix(here));
+    let peer = Peer::new(fullstroke_socket::Stream::Unix(here));
     let latest = stream::Latest::new(server.handle.clone(), Duration::ZERO);
     // It never reads: the socket fills, and then its time is up.
     stream::serve(&peer, &latest, Duration::from_millis(50));

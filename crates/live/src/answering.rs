@@ -2,13 +2,14 @@
 
 use crate::control_queue::{ControlQueue, ControlRequest, ControlResponse, ServerHandle};
 use crate::lateness::LatenessSummary;
-use crate::poll::{Interest, Poll, Waker};
+use crate::poll::{Interest, Poll};
 use crate::status::{
     ComparingStatus, DriveState, DriveStatus, ExportStatus, Health, OperationStatus, Operations,
     RESPONSE_BUCKETS_S, Status,
 };
 use crate::totals::DriveTotals;
 use fullstroke_contract::MemberStatistics;
+use fullstroke_socket::Waker;
 use fullstroke_units::{self as units, Sectors};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -25,17 +25,36 @@ pub enum Listen {
     Inherited,
 }
 
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Listen::Unix(path) => write!(f, "{}", path.display()),
+            Listen::Tcp(address) => write!(f, "{address}"),
+            Listen::Inherited => f.write_str("inherited sockets"),
+        }
+    }
+}
+
 /// A socket that accepts clients.
 #[derive(Debug)]
-pub(crate) enum Listener {
-    Unix { socket: UnixListener, path: Option<PathBuf> },
+pub enum Listener {
+    /// A unix socket.
+    Unix {
+        /// Itself.
+        socket: UnixListener,
+        /// Its file, which goes with it; none if the socket was passed on.
+        path: Option<PathBuf>,
+    },
+    /// A TCP socket.
     Tcp(TcpListener),
 }
 
 /// A client's socket.
 #[derive(Debug)]
-pub(crate) enum Stream {
+pub enum Stream {
+    /// Of a unix socket.
     Unix(UnixStream),
+    /// Of a TCP socket.
     Tcp(TcpStream),
 }
 
@@ -49,9 +68,12 @@ const PROBES: u32 = 6;
 const FIRST_INHERITED: i32 = 3;
 
 impl Listener {
-    /// Opens what is asked for; inherited sockets may be several.
+    /// Opens what is asked for; inherited sockets may be several. They do not block.
     /// A unix socket gets these permissions.
-    pub(crate) fn open(listen: &Listen, mode: u32) -> io::Result<Vec<Listener>> {
+    ///
+    /// # Errors
+    /// The host's.
+    pub fn open(listen: &Listen, mode: u32) -> io::Result<Vec<Listener>> {
         let listeners = match listen {
             Listen::Unix(path) => vec![Listener::unix(path, mode)?],
             Listen::Tcp(address) => vec![Listener::Tcp(TcpListener::bind(address)?)],
@@ -70,7 +92,11 @@ impl Listener {
         Ok(Listener::Unix { socket: listen_unix(path, mode)?, path: Some(path.to_owned()) })
     }
 
-    pub(crate) fn accept(&self) -> io::Result<Stream> {
+    /// A client that connects, whose stream does not block either.
+    ///
+    /// # Errors
+    /// The host's; `WouldBlock` while nobody connects.
+    pub fn accept(&self) -> io::Result<Stream> {
         match self {
             Listener::Unix { socket, .. } => {
                 let (stream, _) = socket.accept()?;
@@ -114,7 +140,7 @@ pub fn listen_unix(path: &Path, mode: u32) -> io::Result<UnixListener> {
 
 impl Listener {
     /// Whether others than this host's users may reach it.
-    pub(crate) fn is_reachable(&self) -> bool {
+    pub fn is_reachable(&self) -> bool {
         let Listener::Tcp(socket) = self else { return false };
         socket.local_addr().is_ok_and(|address| !address.ip().is_loopback())
     }
@@ -122,7 +148,7 @@ impl Listener {
 
 impl Stream {
     /// The address of who is at the other end, if it is one of a network.
-    pub(crate) fn peer(&self) -> Option<IpAddr> {
+    pub fn peer(&self) -> Option<IpAddr> {
         let Stream::Tcp(stream) = self else { return None };
         Some(stream.peer_addr().ok()?.ip())
     }

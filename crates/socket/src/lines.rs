@@ -8,7 +8,7 @@ use std::time::Instant;
 const PIECE_BYTES: usize = 16 << 10;
 
 /// Reads lines.
-pub(super) struct Lines<'peer> {
+pub(crate) struct Lines<'peer> {
     peer: &'peer Peer,
     /// What has come and was not given out.
     buffer: Vec<u8>,
@@ -17,7 +17,7 @@ pub(super) struct Lines<'peer> {
 
 /// Why there is no line.
 #[derive(Debug)]
-pub(super) enum LineError {
+pub(crate) enum LineError {
     /// It does not end where it should have by now.
     TooLong,
     /// The host's, or the deadline has passed.
@@ -25,13 +25,13 @@ pub(super) enum LineError {
 }
 
 impl<'peer> Lines<'peer> {
-    pub(super) fn new(peer: &'peer Peer, longest_bytes: usize) -> Lines<'peer> {
+    pub(crate) fn new(peer: &'peer Peer, longest_bytes: usize) -> Lines<'peer> {
         Lines { peer, buffer: Vec::new(), longest_bytes }
     }
 
     /// The next line with its end; `None` after the last. Whatever comes after
     /// the last line's end is no line.
-    pub(super) fn next_by(&mut self, deadline: Instant) -> Result<Option<Vec<u8>>, LineError> {
+    pub(crate) fn next_by(&mut self, deadline: Instant) -> Result<Option<Vec<u8>>, LineError> {
         let mut searched = 0;
         loop {
             if let Some(length) = self.buffer[searched..].iter().position(|&byte| byte == b'\n') {
@@ -49,7 +49,7 @@ impl<'peer> Lines<'peer> {
     }
 
     /// What has come of a line that does not end.
-    pub(super) fn rest(&self) -> &[u8] {
+    pub(crate) fn rest(&self) -> &[u8] {
         &self.buffer
     }
 

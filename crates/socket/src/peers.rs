@@ -1,11 +1,8 @@
 //! Peers on a socket beside the event loop: a thread each, a bounded number
 //! of them, and a deadline for every exchange.
 
-#[cfg(test)]
-pub(crate) mod testing;
-
-use crate::poll::Waker;
-use crate::socket::{Listener, Stream};
+use crate::sockets::{Listener, Stream};
+use crate::waker::Waker;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
@@ -16,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// Peers at a time. Beyond, whoever has been silent longest is cut off; if all
 /// are being answered, the new one is refused.
-pub(crate) const PEERS_MAX: usize = 16;
+pub const PEERS_MAX: usize = 16;
 /// With those that were cut off, and whose threads have not noticed yet.
 const THREADS_MAX: usize = 2 * PEERS_MAX;
 
@@ -24,7 +21,7 @@ const THREADS_MAX: usize = 2 * PEERS_MAX;
 const RETRY: Duration = Duration::from_millis(100);
 
 /// What peers are told.
-pub(crate) trait Service: Send + Sync + 'static {
+pub trait Service: Send + Sync + 'static {
     /// Talks to a peer, until one of the two has had enough.
     fn serve(&self, peer: &Peer);
 
@@ -34,13 +31,13 @@ pub(crate) trait Service: Send + Sync + 'static {
 
 /// Accepts peers until it is dropped; then all of them are cut off, and no
 /// thread is left.
-pub(crate) struct AcceptLoop {
+pub struct AcceptLoop {
     waker: Arc<Waker>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// The connection to a peer.
-pub(crate) struct Peer {
+pub struct Peer {
     stream: Arc<Stream>,
     idle_since: IdleSince,
 }
@@ -58,7 +55,10 @@ struct PeerThread {
 
 impl AcceptLoop {
     /// Accepts from `listener`, which does not block, in threads of this name.
-    pub(crate) fn open(listener: Listener, name: &str, service: impl Service) -> io::Result<AcceptLoop> {
+    ///
+    /// # Errors
+    /// The host has no thread.
+    pub fn open(listener: Listener, name: &str, service: impl Service) -> io::Result<AcceptLoop> {
         let waker = Arc::new(Waker::new()?);
         let thread = {
             let (waker, peers) = (Arc::clone(&waker), name.to_owned());
@@ -165,18 +165,18 @@ fn make_room(threads: &mut Vec<PeerThread>) -> bool {
 
 impl Peer {
     /// The stream to whoever is at the other end; it must not block.
-    pub(crate) fn new(stream: Stream) -> Peer {
+    pub fn new(stream: Stream) -> Peer {
         Peer { stream: Arc::new(stream), idle_since: IdleSince::default() }
     }
 
     /// A request is waited for from now on: whoever sends none may have to make
     /// room for others.
-    pub(crate) fn awaits_request(&self) {
+    pub fn awaits_request(&self) {
         self.set_idle_since(Some(Instant::now()));
     }
 
     /// A request is there, and is being answered.
-    pub(crate) fn has_request(&self) {
+    pub fn has_request(&self) {
         self.set_idle_since(None);
     }
 
@@ -186,7 +186,10 @@ impl Peer {
 
     /// Reads what has come, once there is something; 0 when the peer has said
     /// all.
-    pub(crate) fn read_by(&self, deadline: Instant, into: &mut [u8]) -> io::Result<usize> {
+    ///
+    /// # Errors
+    /// The host's, or the deadline has passed.
+    pub fn read_by(&self, deadline: Instant, into: &mut [u8]) -> io::Result<usize> {
         loop {
             match recv(&*self.stream, &mut *into, RecvFlags::empty()) {
                 Ok((count, _)) => return Ok(count),
@@ -198,7 +201,10 @@ impl Peer {
     }
 
     /// Writes all of `bytes`.
-    pub(crate) fn write_by(&self, deadline: Instant, mut bytes: &[u8]) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The host's, or the deadline has passed.
+    pub fn write_by(&self, deadline: Instant, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             match send(&*self.stream, bytes, SendFlags::NOSIGNAL) {
                 Ok(count) => bytes = &bytes[count..],
@@ -211,7 +217,7 @@ impl Peer {
     }
 
     /// Says that nothing more will be written.
-    pub(crate) fn end_output(&self) {
+    pub fn end_output(&self) {
         // The peer may have gone by itself.
         let _ = shutdown(&*self.stream, Shutdown::Write);
     }
