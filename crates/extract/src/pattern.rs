@@ -9,6 +9,9 @@ const PERIOD_MAX: usize = 512;
 /// Steps that differ by less count as equal, in revolutions.
 const STEP_EQUAL: f64 = 0.01;
 
+/// Tracks that must have been as a period before to count on the next ones.
+const REPEATED: usize = 4;
+
 /// Tracks back to which others are looked for, and how many are.
 const LATELY: usize = 300;
 const OTHERS_MAX: usize = 2;
@@ -73,12 +76,27 @@ impl History {
         self.matched.iter().position(|&matched| matched == most).map(|index| (index + 1, most))
     }
 
+    /// The last track.
+    pub fn latest(&self) -> Option<FoundTrack> {
+        self.tracks.last().copied()
+    }
+
     /// The likely next track.
     pub fn next(&self) -> Option<FoundTrack> {
-        let last = *self.tracks.last()?;
+        let last = self.latest()?;
         match self.period() {
             Some((period, matched)) if matched > 0 => self.before(period),
             _ => Some(last),
+        }
+    }
+
+    /// The likely next `count` tracks; none, unless they repeat.
+    pub fn following(&self, count: usize) -> Vec<FoundTrack> {
+        match self.period() {
+            Some((period, matched)) if matched as usize >= period.min(REPEATED) => {
+                self.last(period).iter().copied().cycle().take(count).collect()
+            }
+            _ => Vec::new(),
         }
     }
 

@@ -22,6 +22,7 @@
 //! | `hand.rs` | the track in hand: its line, and what is on it |
 //! | `near.rs` | its end where it is predicted, or near there |
 //! | `whole.rs` | its end, searched from its beginning |
+//! | `together.rs` | tracks confirmed together, where a buffer holds whole ones |
 //! | `leap.rs` | tracks that repeat are skipped |
 //! | `runs.rs` | runs of equal tracks that repeat, too |
 
@@ -29,6 +30,7 @@ mod hand;
 mod leap;
 mod near;
 mod runs;
+mod together;
 mod whole;
 
 use self::hand::Hand;
@@ -133,7 +135,9 @@ async fn walk(angles: Angles, pace: Pace, count: u64) -> Result<(Timed, Angles),
         walk.hand.angles.probe().progress("tracks", walk.hand.first, capacity);
         let leapt = pace == Pace::Jumping && (walk.run().await? || walk.leap(&mut leap).await?);
         if !leapt {
-            walk.one().await?;
+            if pace == Pace::Jumping || !walk.together().await? {
+                walk.one().await?;
+            }
             leap.walked();
         }
     }
@@ -191,11 +195,29 @@ impl Walk {
         let Some((end, predicted)) = near else {
             self.counts.searched += 1;
             let end = self.hand.whole().await?;
+            let end = self.not_one_short(end, predicted).await?;
             return self.take(end, None);
         };
+        let end = self.not_one_short(end, Some(predicted)).await?;
         self.counts.predicted += 1;
         self.counts.predicted_reads += self.hand.angles.probe().effort().reads - reads;
         self.take(end, Some(predicted))
+    }
+
+    /// The same end, unless the track would be a sector shorter than the one before or
+    /// the `predicted` one, and the next of that sector alone: then its last was misread.
+    async fn not_one_short(&mut self, end: End, predicted: Option<FoundTrack>) -> Result<End, ExtractError> {
+        let longer = |usual: &FoundTrack| end.lbn + 1 == self.hand.first + usual.sectors;
+        let Some(usual) = [predicted, self.history.latest()].into_iter().flatten().find(longer) else {
+            return Ok(end);
+        };
+        if end.lbn + 1 >= self.hand.capacity {
+            return Ok(end);
+        }
+        let last = self.hand.angles.of(end.lbn).await?;
+        let next = self.hand.angles.of(end.lbn + 1).await?;
+        let goes_on = !self.hand.is_misread(next - last - usual.width, usual.width);
+        Ok(if goes_on { end } else { End { lbn: end.lbn + 1, next, ..end } })
     }
 
     /// The end of the track in hand, if it is about where it is predicted, or where

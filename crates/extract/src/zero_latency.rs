@@ -23,7 +23,7 @@ const STEP: u64 = 2;
 
 /// How much the angles agree at which reads end, as the length of their mean: above
 /// the one they wait for a beginning, below the other they do not.
-const AGREE: (f64, f64) = (0.7, 0.5);
+const AGREE: (f64, f64) = (0.8, 0.7);
 
 /// Revolutions that a whole track takes at least where the bus is slower than the
 /// platter: from a sector at random on it is one and a half on average.

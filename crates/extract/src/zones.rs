@@ -26,6 +26,9 @@ pub(crate) const PLACES: u64 = 8192;
 /// Places within which a length comes back.
 const NEARBY: usize = 512;
 
+/// Places of a zone at least: less are of what is left over at its end.
+const ZONE_PLACES_MIN: usize = 3;
+
 /// What counts as all, of lengths that come back.
 const ALL: (usize, usize) = (7, 8);
 
@@ -143,6 +146,10 @@ pub(crate) fn sketch(places: &[Place]) -> Vec<Sketch> {
     let mut before: HashSet<u64> = HashSet::new();
     while first < places.len() {
         let end = end_of_zone(&places, first);
+        if end - first < ZONE_PLACES_MIN && !sketches.is_empty() {
+            first = end;
+            continue;
+        }
         let own: HashSet<u64> = places[first..end].iter().map(|place| place.sectors).collect();
         let only: HashSet<u64> = own.difference(&before).copied().collect();
         let only_before: HashSet<u64> = before.difference(&own).copied().collect();

@@ -87,6 +87,12 @@ impl Hand {
         !self.quiet() || off.abs() < MISREAD * width
     }
 
+    /// Whether a sector so far off where it is expected cannot be that one, even if heads
+    /// have landed in it.
+    pub(super) fn is_misread(&self, off: f64, width: f64) -> bool {
+        nearest(off).abs() > self.rough().max(MISREAD * width).min(self.off_line() / 2.0)
+    }
+
     pub(super) async fn look_once(&mut self, offset: u64, width: f64) -> Result<Seen, ExtractError> {
         let expected = self.at + offset as f64 * width;
         let within = self.rough().max(width / 3.0);

@@ -56,11 +56,24 @@ impl Hand {
                 // What is thought to be usual may be what is wrong.
                 self.usual = 0.0;
             }
-            if let Some(end) = self.searched().await? {
-                return Ok(end);
+            match self.searched().await {
+                Ok(None) => {}
+                Ok(Some(end)) if number < TRIES - 1 && self.goes_on(&end) => {}
+                // A line that was begun with what is usual elsewhere.
+                Err(ExtractError::CannotTell { .. }) if number < TRIES - 1 => {}
+                found => return found?.ok_or_else(|| self.no_boundary(0)),
             }
         }
         Err(self.no_boundary(0))
+    }
+
+    /// Whether the next track would begin just where this one's next sector would be,
+    /// after a few sectors: then the first was misread.
+    fn goes_on(&self, end: &End) -> bool {
+        let sectors = end.lbn - self.first;
+        let turned = nearest(end.next - self.at);
+        let usual = sectors as f64 * self.usual;
+        sectors < SHORT && end.lbn < self.capacity && usual > 0.0 && (turned / usual - 1.0).abs() < 0.25
     }
 
     /// The same, once; nothing where reads that were noticed late make no line.
