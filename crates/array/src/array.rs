@@ -75,6 +75,9 @@ pub struct Array {
     pub(crate) sabotage: Sabotage,
 }
 
+/// A copy of less takes no time.
+const COPIED_BELOW: usize = 64 << 10;
+
 /// What does not change while the array is in use.
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
@@ -237,6 +240,9 @@ impl Array {
     /// Out of range, lost, or a device's.
     pub fn read(&self, worker: &mut Worker, at: u64, into: &mut [u8]) -> Result<(), ArrayError> {
         let extent = self.around_bytes(at, into.len())?;
+        if extent.sectors.bytes().0 == into.len() as u64 && self.takes_it_as_it_is(into.len()) {
+            return self.read_extent(worker, extent, into);
+        }
         let mut data = std::mem::take(&mut worker.data);
         let bytes = data.of(extent.sectors.bytes().0 as usize);
         let result = self.read_extent(worker, extent, bytes);
@@ -254,13 +260,17 @@ impl Array {
     /// part, sector by sector.
     pub fn write(&self, worker: &mut Worker, at: u64, from: &[u8]) -> Result<(), ArrayError> {
         let extent = self.around_bytes(at, from.len())?;
-        let mut data = std::mem::take(&mut worker.data);
-        let bytes = data.of(extent.sectors.bytes().0 as usize);
-        let offset = (at - (extent.start.0 * SECTOR_BYTES)) as usize;
-        let whole = bytes.len() == from.len();
+        let length = extent.sectors.bytes().0 as usize;
+        let whole = length == from.len();
         // What lies beside it in its blocks is kept: nobody else changes that
         // meanwhile.
         let _edges = self.edges.hold(extent, !whole);
+        if whole && self.takes_it_as_it_is(from.len()) {
+            return self.write_extent(worker, extent, from);
+        }
+        let mut data = std::mem::take(&mut worker.data);
+        let bytes = data.of(length);
+        let offset = (at - (extent.start.0 * SECTOR_BYTES)) as usize;
         let result = if whole {
             bytes.copy_from_slice(from);
             self.write_extent(worker, extent, bytes)
@@ -289,6 +299,12 @@ impl Array {
             done += step;
         }
         Ok(())
+    }
+
+    /// Whether members can do with memory that is aligned to nothing, and there is
+    /// so much that a copy costs more than to ask them.
+    fn takes_it_as_it_is(&self, length: usize) -> bool {
+        length >= COPIED_BELOW && self.devices().iter().flatten().all(|device| device.is_cached())
     }
 
     /// The blocks around a run of bytes.

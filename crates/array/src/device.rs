@@ -53,6 +53,12 @@ pub trait Device: Send + Sync {
         false
     }
 
+    /// Whether a page cache takes what is written and gives what is read: then any
+    /// memory will do, and a write is a copy, which another thread makes no faster.
+    fn is_cached(&self) -> bool {
+        false
+    }
+
     /// What io_uring may be given in place of the calls above.
     fn descriptor(&self) -> Option<RawFd> {
         None
@@ -153,6 +159,9 @@ impl Device for FileDevice {
     }
     fn is_zero(&self) -> bool {
         self.was_hole
+    }
+    fn is_cached(&self) -> bool {
+        !self.is_block_device
     }
     fn descriptor(&self) -> Option<RawFd> {
         Some(self.file.as_raw_fd())

@@ -71,7 +71,13 @@ impl Carrier {
         buffers: &mut Buffers<'_>,
     ) -> Vec<Failed> {
         let files = |transfer: &Transfer| devices[transfer.slot].as_ref()?.descriptor();
-        let by_ring = transfers.len() > 1 && transfers.iter().all(|transfer| files(transfer).is_some());
+        let waits = |transfer: &Transfer| {
+            let device = devices[transfer.slot].as_ref();
+            device.is_some_and(|device| direction == Direction::Read || !device.is_cached())
+        };
+        let by_ring = transfers.len() > 1
+            && transfers.iter().any(waits)
+            && transfers.iter().all(|transfer| files(transfer).is_some());
         let mut left: Vec<usize> = match &mut self.ring {
             Some(ring) if by_ring => ring.carry(direction, transfers, &files, buffers),
             _ => (0..transfers.len()).collect(),
