@@ -56,6 +56,12 @@ fn main() -> Result<()> {
     let trace = generated_trace()?;
     let arguments = ["read".into(), trace.path().as_os_str().to_owned()];
     report("(d) MSR CSV, 5 M rows", "10 M rows/s", &sibling("fullstroke-bench")?, &arguments, "rows_per_s")?;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut arguments: Vec<OsString> = vec!["predict".into(), root.join("samples/pgbench.parquet").into()];
+    arguments.extend(["--stack".into(), root.join("stacks/demo/raid5.toml").into()]);
+    arguments.extend(["--no-simulation".into(), "--json".into()]);
+    let answer = "(j) predict's answer behind fingerprint and tables, in us";
+    report(answer, "1000", &program, &arguments, "answered_us")?;
     println!(
         "\nFor scale, not measured here: DiskSim 4.0 has been seen to do 162 k requests a second on (a) without\n\
          its cache, and on (c) 20 k, 7 k and 2.3 k at 10 k, 20 k and 40 k requests."

@@ -99,7 +99,10 @@ pub const READINGS: &[ReadingName] = &[
     less("volume_other_write_rotation_ms_mean", "mean rotational latency of the other writes that wait for reads"),
     less("volume_shifts_down", "shifts of an array with gears to its low one, which stop members"),
     less("volume_shifts_up", "shifts to its high one, which start them"),
+    less("volume_high_gear_share", "share of the time in the high gear, in which all members work"),
+    less("volume_falling_gear_share", "share in shifts down: all members work, until the soft state is up to date"),
     more("volume_low_gear_share", "share of the time in the low gear, in which members stand"),
+    less("volume_rising_gear_share", "share in shifts up: all members turn, until those that stood are up to date"),
     less("volume_shift_copied_mb", "what shifts copied, in 10^6 bytes"),
 ];
 

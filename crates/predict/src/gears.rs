@@ -9,7 +9,7 @@
 //! the latter is meant. It gives neither thresholds nor the length of the moving average.
 
 use crate::fingerprint::{Fingerprint, Window};
-use crate::windowed::{Disk, Powers, Predicted, Sum, Work, elapsed_s, seek_delay};
+use crate::windowed::{Disk, Powers, Predicted, Sum, Work, elapsed_s};
 use std::collections::VecDeque;
 
 /// An array with two gears.
@@ -52,9 +52,11 @@ pub struct Shifted {
 }
 
 /// `array` under the trace of a fingerprint, in the high gear first. `None` for gears that cannot
-/// be: as many disks asleep as there are, no stripe unit, nothing to average over.
+/// be: as many disks asleep as there are, no stripe unit, nothing to average over. `seeks` are those of
+/// all its disks.
 pub fn geared(
     fingerprint: &Fingerprint,
+    seeks: &[f64],
     array: &Gears,
     disk: &Disk,
     powers: Option<&Powers>,
@@ -63,9 +65,9 @@ pub fn geared(
     usable.then(|| {
         let mut run = Run::new(fingerprint, array, disk, powers);
         let mut next = 0;
-        for window in &fingerprint.busy {
+        for (window, &seek) in fingerprint.busy.iter().zip(seeks) {
             run.idle(window.index - next);
-            run.window(Some(window));
+            run.window(Some((window, seek)));
             next = window.index + 1;
         }
         run.shifted()
@@ -135,13 +137,13 @@ impl<'a> Run<'a> {
     }
 
     /// One window, with the shift that it may begin with.
-    fn window(&mut self, window: Option<&Window>) {
+    fn window(&mut self, window: Option<(&Window, f64)>) {
         let updates = if std::mem::take(&mut self.marked) { self.shift() } else { 0.0 };
         let nothing = Window::default();
-        let foreground = window.unwrap_or(&nothing);
+        let (foreground, near) = window.unwrap_or((&nothing, 0.0));
         // Most windows are empty, and cost next to nothing.
         let works = window.is_some() || updates > 0.0;
-        let (elapsed, seeking) = if works { self.work(foreground, updates) } else { (0.0, 0.0) };
+        let (elapsed, seeking) = if works { self.work(foreground, near, updates) } else { (0.0, 0.0) };
         let (window_s, active) = (self.fingerprint.window_s, self.active());
         if window.is_some() {
             self.sum.add(foreground, Work { elapsed, seeking, active }, window_s, self.powers);
@@ -166,13 +168,11 @@ impl<'a> Run<'a> {
 
     /// Equation 8, or 10 where the reserve is beside the data: how long a window's runs and its copying
     /// take, and how much of that are seeks.
-    fn work(&self, window: &Window, updates: f64) -> (f64, f64) {
+    fn work(&self, window: &Window, near: f64, updates: f64) -> (f64, f64) {
         let array = self.array;
-        let span = f64::from(array.disks) * self.disk.sectors;
         // In stripe units: as many as the low gear has disks.
         let cap = (u64::from(array.disks - array.sleeping) * array.unit) as f64;
         let copies = (updates / cap).ceil();
-        let near = seek_delay(window, self.disk, span);
         let seek = match array.reserve {
             Reserve::Beside => near,
             Reserve::Far => {
@@ -183,9 +183,9 @@ impl<'a> Run<'a> {
         let cut = if self.low { cap } else { f64::INFINITY };
         let runs = window.runs.iter().flat_map(|&(length, count)| pieces(length as f64, count as f64, cut));
         let copied = (copies > 0.0).then(|| (updates / copies, copies));
-        let all: Vec<(f64, f64)> = runs.chain(copied).collect();
-        let count: f64 = all.iter().map(|(_, count)| count).sum();
-        (elapsed_s(all.into_iter(), self.active(), seek, self.disk), count * seek)
+        let all = runs.chain(copied);
+        let count: f64 = all.clone().map(|(_, count)| count).sum();
+        (elapsed_s(all, self.active(), seek, self.disk), count * seek)
     }
 
     /// The share of requests that go to the reserve: those longer than a stripe of the active disks
@@ -225,7 +225,7 @@ impl<'a> Run<'a> {
 }
 
 /// Runs of `length`, cut where they are longer than `cap`.
-fn pieces(length: f64, count: f64, cap: f64) -> impl Iterator<Item = (f64, f64)> {
+fn pieces(length: f64, count: f64, cap: f64) -> impl Iterator<Item = (f64, f64)> + Clone {
     let whole = if cap.is_finite() { (length / cap).floor() } else { 0.0 };
     let rest = if whole > 0.0 { length - whole * cap } else { length };
     [(cap, whole * count), (rest, count)].into_iter().filter(|&(length, count)| length > 0.0 && count > 0.0)
@@ -234,11 +234,15 @@ fn pieces(length: f64, count: f64, cap: f64) -> impl Iterator<Item = (f64, f64)>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::windowed::striped;
-    use crate::windowed::tests::{DISK, POWERS, fingerprint};
+    use crate::windowed::seek_delays;
+    use crate::windowed::tests::{DISK, POWERS, alone, fingerprint};
 
     const ARRAY: Gears =
         Gears { disks: 8, sleeping: 2, unit: 128, reserve: Reserve::Far, averaged: 3, down: 0.2, up: 0.6 };
+
+    fn of_gears(trace: &Fingerprint, array: &Gears, powers: Option<&Powers>) -> Option<Shifted> {
+        geared(trace, &seek_delays(trace, array.disks, &DISK), array, &DISK, powers)
+    }
 
     /// One request in each of so many windows, of so many sectors.
     fn steady(windows: u64, sectors: u64, write: bool) -> Fingerprint {
@@ -254,9 +258,9 @@ mod tests {
     #[test]
     fn in_the_high_gear_without_a_shift_equation_eight_is_equation_five() {
         let trace = steady(50, 4000, true);
-        let expected = striped(&trace, 8, &DISK, Some(&POWERS), f64::INFINITY);
+        let expected = alone(&trace, 8, Some(&POWERS), f64::INFINITY);
         for reserve in [Reserve::Far, Reserve::Beside] {
-            let found = geared(&trace, &never_down(reserve), &DISK, Some(&POWERS)).unwrap();
+            let found = of_gears(&trace, &never_down(reserve), Some(&POWERS)).unwrap();
             assert_eq!((found.shifts, found.low_share), (0, 0.0));
             assert!((found.predicted.latency_s - expected.latency_s).abs() < 1e-12);
             assert!((found.predicted.energy_j.unwrap() - expected.energy_j.unwrap()).abs() < 1e-9);
@@ -266,7 +270,7 @@ mod tests {
     #[test]
     fn where_nothing_goes_to_the_reserve_both_are_alike_and_else_far_takes_longer() {
         let latency = |trace: &Fingerprint, reserve| {
-            let found = geared(trace, &Gears { reserve, ..ARRAY }, &DISK, None).unwrap();
+            let found = of_gears(trace, &Gears { reserve, ..ARRAY }, None).unwrap();
             assert_eq!(found.shifts, 1);
             found.predicted.latency_s
         };
@@ -288,7 +292,7 @@ mod tests {
     #[test]
     fn a_quiet_hour_sleeps_and_costs_what_equation_nine_says() {
         let trace = fingerprint(&[(0.0, 0, 8, false), (3600.0 - 0.05, 0, 8, false)]);
-        let found = geared(&trace, &ARRAY, &DISK, Some(&POWERS)).unwrap();
+        let found = of_gears(&trace, &ARRAY, Some(&POWERS)).unwrap();
         // Three windows are averaged, and the next shifts.
         let high = 3.0;
         let low = 36_000.0 - high;
@@ -304,7 +308,7 @@ mod tests {
 
     #[test]
     fn a_shift_copies_what_was_written_to_the_disks_that_go_to_sleep() {
-        let of = |write| geared(&steady(50, 2000, write), &ARRAY, &DISK, None).unwrap().predicted;
+        let of = |write| of_gears(&steady(50, 2000, write), &ARRAY, None).unwrap().predicted;
         let (read, written) = (of(false), of(true));
         // Three windows wrote 2000 sectors each, a quarter of them to two disks of eight.
         assert!(written.latency_s > read.latency_s);
@@ -317,7 +321,7 @@ mod tests {
         let mut requests: Vec<_> = (0..50u64).map(|at| (at as f64, 0, 8, false)).collect();
         let burst = (0..2000u64).map(|at| (50.0 + 0.004 * at as f64, at * 7_919_000 % 700_000_000, 8, false));
         requests.extend(burst);
-        let found = geared(&fingerprint(&requests), &ARRAY, &DISK, None).unwrap();
+        let found = of_gears(&fingerprint(&requests), &ARRAY, None).unwrap();
         assert_eq!(found.shifts, 2);
         assert!((0.8..0.9).contains(&found.low_share), "{}", found.low_share);
     }
@@ -328,7 +332,7 @@ mod tests {
         for gears in
             [Gears { sleeping: 8, ..ARRAY }, Gears { unit: 0, ..ARRAY }, Gears { averaged: 0, ..ARRAY }]
         {
-            assert_eq!(geared(&trace, &gears, &DISK, None), None);
+            assert_eq!(of_gears(&trace, &gears, None), None);
         }
     }
 }

@@ -25,4 +25,4 @@ pub use queueing::{
     Access, Apart, Arm, Bound, DriveTables, Load, LoadGatherer, Moments, PLACES, Planned, QueueGain, Queues,
     REGIME, Waiting, plans, queues, waiting,
 };
-pub use windowed::{Disk, Powers, Predicted, elapsed_s, energy_j, latency_s, seek_delay, striped};
+pub use windowed::{Disk, Powers, Predicted, elapsed_s, energy_j, latency_s, seek_delays, striped};

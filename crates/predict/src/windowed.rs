@@ -74,11 +74,15 @@ impl Disk {
     }
 }
 
-/// Mean seek time of a window's runs, on an array of `span` sectors; 0 where there is no distance
-/// to go by.
-pub fn seek_delay(window: &Window, disk: &Disk, span: f64) -> f64 {
-    let sum: f64 = window.distances.iter().map(|&distance| disk.seek_s(distance as f64, span)).sum();
-    sum / window.distances.len().max(1) as f64
+/// Mean seek times of the runs of each busy window, on an array of so many disks: the fingerprint's
+/// `sd`, which depends on the disk alone and serves all layouts. 0 where there is no distance to go by.
+pub fn seek_delays(fingerprint: &Fingerprint, disks: u32, disk: &Disk) -> Vec<f64> {
+    let span = f64::from(disks) * disk.sectors;
+    let of = |window: &Window| {
+        let sum: f64 = window.distances.iter().map(|&distance| disk.seek_s(distance as f64, span)).sum();
+        sum / window.distances.len().max(1) as f64
+    };
+    fingerprint.busy.iter().map(of).collect()
 }
 
 /// Equations 1, 5, 8 and 10: the time that so many runs of such lengths take on `active` disks.
@@ -103,18 +107,18 @@ pub fn energy_j(window_s: f64, elapsed_s: f64, seek_s: f64, powers: &Powers) -> 
 
 /// A striped array of `disks` (one is a disk by itself), whose controller moves no more than
 /// `most` sectors a second. Equation 6 multiplies by the number of disks what equation 5 has
-/// divided by it, so that its data are taken to be one disk's.
+/// divided by it, so that its data are taken to be one disk's. `seeks` are those of as many disks.
 pub fn striped(
     fingerprint: &Fingerprint,
+    seeks: &[f64],
     disks: u32,
     disk: &Disk,
     powers: Option<&Powers>,
     most: f64,
 ) -> Predicted {
-    let (active, span) = (f64::from(disks), f64::from(disks) * disk.sectors);
+    let active = f64::from(disks);
     let mut sum = Sum::default();
-    for window in &fingerprint.busy {
-        let seek = seek_delay(window, disk, span);
+    for (window, &seek) in fingerprint.busy.iter().zip(seeks) {
         let runs = window.runs.iter().map(|&(length, count)| (length as f64, count as f64));
         let elapsed = elapsed_s(runs, active, seek, disk);
         let work = Work { elapsed, seeking: seek * window.run_count() as f64, active };
@@ -181,6 +185,11 @@ pub(crate) mod tests {
     pub(crate) const POWERS: Powers =
         Powers { rotating: 5.0, operating: 8.0, seeking: 11.0, standby: 1.0, spin_up_j: 100.0 };
 
+    /// [`striped`] with its own seeks.
+    pub(crate) fn alone(trace: &Fingerprint, disks: u32, powers: Option<&Powers>, most: f64) -> Predicted {
+        striped(trace, &seek_delays(trace, disks, &DISK), disks, &DISK, powers, most)
+    }
+
     pub(crate) fn fingerprint(requests: &[(f64, u64, u64, bool)]) -> Fingerprint {
         let mut gatherer = Gatherer::new(WINDOW_S).unwrap();
         for &(at_s, start, sectors, write) in requests {
@@ -213,7 +222,7 @@ pub(crate) mod tests {
     fn a_window_costs_what_equation_four_says() {
         assert!((energy_j(0.1, 0.04, 0.02, &POWERS) - (0.5 + 0.06 + 0.12)).abs() < 1e-15);
         let trace = fingerprint(&[(0.0, 0, 8, false), (0.95, 1000, 8, false)]);
-        let (idle, one) = (8.0 * 0.1 * 5.0, striped(&trace, 1, &DISK, Some(&POWERS), f64::INFINITY));
+        let (idle, one) = (8.0 * 0.1 * 5.0, alone(&trace, 1, Some(&POWERS), f64::INFINITY));
         let first = energy_j(0.1, 8.0 / 200_000.0 + 0.003, 0.0, &POWERS);
         let second = energy_j(0.1, 8.0 / 200_000.0 + 0.004, 0.001, &POWERS);
         assert!((one.energy_j.unwrap() - (idle + first + second)).abs() < 1e-12);
@@ -222,11 +231,11 @@ pub(crate) mod tests {
     #[test]
     fn bandwidth_is_what_moved_while_it_moved_up_to_the_controllers() {
         let trace = fingerprint(&[(0.0, 0, 200_000, false)]);
-        let of = |disks, most| striped(&trace, disks, &DISK, None, most).bandwidth;
+        let of = |disks, most| alone(&trace, disks, None, most).bandwidth;
         assert!((of(1, f64::INFINITY) - 200_000.0 / 1.003).abs() < 1e-6);
         assert!((of(4, f64::INFINITY) - 200_000.0 / 0.253).abs() < 1e-6);
         assert_eq!(of(4, 500_000.0), 500_000.0);
-        assert_eq!(striped(&fingerprint(&[]), 4, &DISK, None, 1.0), Predicted::default());
+        assert_eq!(alone(&fingerprint(&[]), 4, None, 1.0), Predicted::default());
     }
 
     proptest! {

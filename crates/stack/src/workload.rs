@@ -4,6 +4,7 @@
 //! entry, and one line in [`REGISTRY`]. Programs are kinds, too, by a registry of
 //! their own ([`fullstroke_programs::REGISTRY`]).
 
+mod background;
 mod fio;
 mod processes;
 mod program;
@@ -116,7 +117,8 @@ pub(crate) struct Kind {
 
 /// Every kind of workload, those that are programs last.
 pub(crate) static REGISTRY: LazyLock<Vec<Entry<Kind>>> = LazyLock::new(|| {
-    let own = [trace::ENTRY, synthetic::ENTRY, processes::ENTRY, streams::ENTRY, fio::ENTRY];
+    let own =
+        [trace::ENTRY, synthetic::ENTRY, processes::ENTRY, streams::ENTRY, fio::ENTRY, background::ENTRY];
     own.into_iter().chain(program::entries()).collect()
 });
 

@@ -22,6 +22,7 @@
 //! | `streams.rs` | many streams as one source |
 //! | `streams_results.rs` | what each client saw |
 //! | `side_by_side.rs` | several workloads at once |
+//! | `background.rs` | rounds of reads that nobody waits for |
 //! | `jobs.rs` | rows of requests that are known beforehand |
 //! | `pace.rs` | when the requests of a trace go |
 //! | `arrivals/` | when requests arrive |
@@ -31,6 +32,7 @@
 
 pub mod addresses;
 pub mod arrivals;
+mod background;
 mod jobs;
 mod media_files;
 pub mod pace;
@@ -48,6 +50,7 @@ mod streams_config;
 mod streams_results;
 mod synthetic;
 
+pub use background::{Background, BackgroundConfig, Order};
 pub use jobs::{Job, Jobs};
 pub use media_files::MediaFiles;
 pub use process_config::{ProcessConfig, ProcessesConfig};

@@ -148,3 +148,45 @@ fn the_queueing_model_agrees_with_a_simulation_of_what_it_holds_for_and_says_of_
     let error = refused(&[&arguments[..], &["--set", closed]].concat());
     assert!(error.contains("waits for answers"), "{error}");
 }
+
+#[test]
+fn the_picture_of_the_power_has_a_line_a_drive_and_adds_up_to_the_energy() {
+    let folder = tempfile::tempdir().unwrap();
+    let silent = stack(&folder, 20.0, 200);
+    let svg = folder.path().join("power.svg");
+    let plot = ["--plot-power", svg.to_str().unwrap()];
+    let drive = ["--drive", "seagate-ironwolf-8tb"];
+    let answer = json(&[&["run", &silent], &plot[..], &drive[..]].concat());
+    let watts = &answer["watts"];
+    let numbers = |value: &Value| -> Vec<f64> {
+        value.as_array().unwrap().iter().map(|each| each.as_f64().unwrap()).collect()
+    };
+    let all = numbers(&watts["all_w"]);
+    let (span, end) = (watts["span_s"].as_f64().unwrap(), watts["end_s"].as_f64().unwrap());
+    let last = end - span * (all.len() - 1) as f64;
+    let joules =
+        |each: &[f64]| each[..each.len() - 1].iter().sum::<f64>() * span + each[each.len() - 1] * last;
+    let energy = answer["energy"]["total_j"].as_f64().unwrap();
+    assert!((joules(&all) / energy - 1.0).abs() < 1e-6, "{} {energy}", joules(&all));
+    let drives = watts["drives"].as_array().unwrap();
+    let sum: f64 = drives.iter().map(|drive| joules(&numbers(&drive["mean_w"]))).sum();
+    assert!(drives.len() == 2 && (sum / energy - 1.0).abs() < 1e-6, "{sum} {energy}");
+    let picture = std::fs::read_to_string(&svg).unwrap();
+    assert!(picture.starts_with("<svg") && picture.contains("power (W)"), "{picture}");
+    assert!(picture.matches("<polyline").count() >= 3, "a line of all drives and one of each: {picture}");
+    let error = refused(&[&["run", &silent], &plot[..]].concat());
+    assert!(error.contains("[power]"), "{error}");
+}
+
+#[test]
+fn a_monitor_in_the_background_keeps_platters_turning() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../stacks/background/mirror.toml");
+    let stops = |sets: &[&str]| {
+        let answer = json(&[&["run", path], sets].concat());
+        answer["energy"]["spin_downs"].as_u64().unwrap_or_else(|| panic!("{answer:#}"))
+    };
+    let half_hourly = stops(&[]);
+    let never = stops(&["--set", "workloads[1].duration=1s"]);
+    let often = stops(&["--set", "workloads[1].every=15min"]);
+    assert!(often < 10 && half_hourly > 60 && never < half_hourly, "{often} {half_hourly} {never}");
+}

@@ -108,6 +108,10 @@ fn a_quiet_array_copies_what_was_written_and_stops_members_and_a_busy_one_starts
     assert_eq!(members(&busy, Operation::Start), [4, 5]);
     assert!(members(&busy, Operation::Write).iter().any(|&member| member >= 4), "copied home");
     assert_eq!((bench.reading("volume_shifts_down"), bench.reading("volume_shifts_up")), (1.0, 1.0));
+    let share = |gear: &str| bench.reading(&format!("volume_{gear}_gear_share"));
+    let shares = ["high", "falling", "low", "rising"].map(share);
+    assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-12, "all of the time: {shares:?}");
+    assert!(shares[0] > 0.2 && shares[2] > 0.1, "{shares:?}");
 }
 
 #[test]

@@ -69,7 +69,8 @@ struct Counted {
     falls: u64,
     rises: u64,
     copied: Sectors,
-    low: Duration,
+    /// Time in each gear that has been left, as [`Gear`] numbers them.
+    in_gear: [Duration; 4],
 }
 
 impl Shifts {
@@ -147,9 +148,7 @@ impl Shifts {
     }
 
     fn enter(&mut self, now: Time, gear: Gear) {
-        if self.gear == Gear::Low {
-            self.counted.low += now.since(self.since);
-        }
+        self.counted.in_gear[self.gear as usize] += now.since(self.since);
         match gear {
             Gear::Low => {
                 self.counted.falls += 1;
@@ -167,16 +166,18 @@ impl Shifts {
     }
 
     /// What was counted until `now`, by name.
-    pub(super) fn readings(&self, now: Time) -> [(&'static str, f64); 4] {
-        let Counted { falls, rises, copied, mut low } = self.counted;
-        if self.gear == Gear::Low {
-            low += now.saturating_since(self.since);
-        }
+    pub(super) fn readings(&self, now: Time) -> [(&'static str, f64); 7] {
+        let Counted { falls, rises, copied, mut in_gear } = self.counted;
+        in_gear[self.gear as usize] += now.saturating_since(self.since);
         let whole = now.saturating_since(Time::ZERO).as_nanos() as f64;
+        let share = |gear: Gear| in_gear[gear as usize].as_nanos() as f64 / whole;
         [
             ("volume_shifts_down", falls as f64),
             ("volume_shifts_up", rises as f64),
-            ("volume_low_gear_share", low.as_nanos() as f64 / whole),
+            ("volume_high_gear_share", share(Gear::High)),
+            ("volume_falling_gear_share", share(Gear::Falling)),
+            ("volume_low_gear_share", share(Gear::Low)),
+            ("volume_rising_gear_share", share(Gear::Rising)),
             ("volume_shift_copied_mb", copied.bytes().0 as f64 / 1e6),
         ]
     }

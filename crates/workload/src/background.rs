@@ -1,0 +1,289 @@
+//! Rounds of reads that no user asked for: a scrub, a backup, a monitor that has the medium read. They
+//! are what wakes disks.
+
+use crate::region::{RegionKeys, region, sectors};
+use crate::sizes::{SizeConfig, Sizes};
+use fullstroke_contract::{
+    Completion, ConfigError, Cx, Extent, Node, Port, Request, RequestId, Source, Wake,
+};
+use fullstroke_units::{Bytes, Duration, Random, Sectors, Seed, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The keys of background reads.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BackgroundConfig {
+    /// How often a round begins. One that lasts longer makes the next wait for the next such instant.
+    pub every: Duration,
+    /// How long rounds begin; the last one is brought to its end.
+    pub duration: Duration,
+    /// When the first round begins; `every` unless said.
+    pub first: Option<Duration>,
+    /// Size of the reads.
+    #[serde(default = "one_mib")]
+    pub size: Bytes,
+    /// How much a round reads; the whole region unless said. In order, a round goes on where the one
+    /// before ended.
+    pub amount: Option<Bytes>,
+    /// Where it reads.
+    #[serde(default)]
+    pub order: Order,
+    /// Bytes a second while a round lasts, whatever answers take; one read after the other unless said.
+    pub rate: Option<Bytes>,
+    /// Where the part of the volume begins that is read.
+    #[serde(default)]
+    pub region_start: Bytes,
+    /// How much of the volume is read; everything behind the start unless said.
+    pub region_size: Option<Bytes>,
+}
+
+/// In what order places are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// From the beginning to the end, and again.
+    #[default]
+    Sequential,
+    /// Anywhere, so that no buffer answers.
+    Random,
+}
+
+fn one_mib() -> Bytes {
+    Bytes(1 << 20)
+}
+
+/// The source.
+pub struct Background {
+    every: Duration,
+    end: Time,
+    size: u64,
+    /// Sectors of a round.
+    amount: u64,
+    order: Order,
+    /// Between two reads of a round, if they come by their own times.
+    spacing: Option<Duration>,
+    start: u64,
+    length: u64,
+    /// When the next round begins, or the one under way began.
+    round: Time,
+    /// Sectors that the round has yet to read; `None` between rounds.
+    left: Option<u64>,
+    /// When the next read of the round is due; never while one is waited for.
+    next: Time,
+    /// Sectors from the region's begin, in order.
+    at: u64,
+    issued: u64,
+    place: Random,
+}
+
+impl Background {
+    /// A source for a volume of `capacity`.
+    ///
+    /// # Errors
+    /// Names the key that cannot be.
+    pub fn new(config: &BackgroundConfig, capacity: Sectors, seed: Seed) -> Result<Background, ConfigError> {
+        let sizes = Sizes::new(&SizeConfig::Fixed(config.size))?;
+        let keys = RegionKeys { start: config.region_start, size: config.region_size, alignment: None };
+        let region = region(keys, &sizes, capacity)?;
+        let amount = config.amount.map_or(Ok(region.length), |amount| sectors("amount", amount))?;
+        if config.every == Duration::ZERO {
+            return Err(ConfigError::new(
+                "every",
+                "found 0; expected the time from round to round, such as 168h",
+            ));
+        }
+        if amount == Sectors::ZERO {
+            return Err(ConfigError::new("amount", "found 0; expected what a round reads, such as 64KiB"));
+        }
+        if config.rate == Some(Bytes(0)) {
+            return Err(ConfigError::new("rate", "found 0; expected bytes a second, such as 50MiB"));
+        }
+        let spacing = |rate: Bytes| Duration::from_nanos((config.size.0 as f64 / rate.0 as f64 * 1e9) as u64);
+        Ok(Background {
+            every: config.every,
+            end: Time::ZERO + config.duration,
+            size: region.largest.0,
+            amount: amount.0,
+            order: config.order,
+            spacing: config.rate.map(spacing),
+            start: region.start.0,
+            length: region.length.0,
+            round: Time::ZERO + config.first.unwrap_or(config.every),
+            left: None,
+            next: Time::NEVER,
+            at: 0,
+            issued: 0,
+            place: seed.stream("background"),
+        })
+    }
+
+    fn issue(&mut self, now: Time, cx: &mut Cx<'_>) {
+        let left = self.left.unwrap_or(0);
+        let from = match self.order {
+            Order::Sequential => self.at,
+            Order::Random => self.place.below(self.length / self.size) * self.size,
+        };
+        let sectors = self.size.min(left).min(self.length - from);
+        self.at = (from + sectors) % self.length;
+        let extent = Extent::new(self.start + from, sectors);
+        cx.out.issue(0, Request { id: RequestId(self.issued), extent, ..Request::default() });
+        self.issued += 1;
+        self.left = Some(left - sectors);
+        self.next = self.spacing.map_or(Time::NEVER, |spacing| now + spacing);
+        if left == sectors && self.spacing.is_some() {
+            self.finish(now);
+        }
+    }
+
+    /// The round is over: the next begins a whole number of times `every` behind it.
+    fn finish(&mut self, now: Time) {
+        let rounds = now.since(self.round).as_nanos() / self.every.as_nanos() + 1;
+        self.round += self.every * rounds;
+        self.left = None;
+    }
+}
+
+impl Node for Background {
+    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+        while self.next_wake().at() <= now {
+            let due = self.next_wake().at();
+            self.left.get_or_insert(self.amount);
+            self.issue(due, cx);
+        }
+    }
+
+    fn completed(&mut self, now: Time, _: Port, _: Completion, cx: &mut Cx<'_>) {
+        match (self.spacing, self.left) {
+            (None, Some(0)) => self.finish(now),
+            (None, Some(_)) => self.issue(now, cx),
+            _ => {}
+        }
+    }
+
+    fn next_wake(&self) -> Wake {
+        match self.left {
+            Some(_) => self.next.into(),
+            None if self.round < self.end => self.round.into(),
+            None => Wake::NEVER,
+        }
+    }
+}
+
+impl Source for Background {
+    fn heeds_completions(&self) -> bool {
+        self.spacing.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullstroke_contract::Out;
+
+    const CAPACITY: Sectors = Sectors(10_000);
+
+    fn config(every_s: u64, rounds: u64) -> BackgroundConfig {
+        BackgroundConfig {
+            every: Duration::from_secs(every_s),
+            duration: Duration::from_secs(every_s * rounds + 1),
+            first: None,
+            size: Bytes(64 << 10),
+            amount: Some(Bytes(192 << 10)),
+            order: Order::Sequential,
+            rate: None,
+            region_start: Bytes(0),
+            region_size: None,
+        }
+    }
+
+    /// Seconds and extents of all reads, each of which takes so long.
+    fn reads(config: &BackgroundConfig, answer: Duration) -> Vec<(f64, Extent)> {
+        let mut source = Background::new(config, CAPACITY, Seed(1)).unwrap();
+        let (mut out, mut all, mut answers) = (Out::new(), Vec::new(), Vec::new());
+        loop {
+            let now = answers.iter().copied().chain([source.next_wake().at()]).min().unwrap();
+            if now == Time::NEVER {
+                return all;
+            }
+            if answers.first() == Some(&now) {
+                answers.remove(0);
+                source.completed(now, Port::FIRST, Completion::default(), &mut Cx::alone(&mut out));
+            } else {
+                source.wake(now, &mut Cx::alone(&mut out));
+            }
+            for request in out.requests() {
+                all.push((now.as_nanos() as f64 / 1e9, request.extent));
+                answers.push(now + answer);
+            }
+        }
+    }
+
+    #[test]
+    fn rounds_come_at_their_times_and_go_on_where_the_one_before_ended() {
+        let found = reads(&config(100, 3), Duration::from_secs(1));
+        let times: Vec<f64> = found.iter().map(|(at, _)| *at).collect();
+        assert_eq!(times, [100.0, 101.0, 102.0, 200.0, 201.0, 202.0, 300.0, 301.0, 302.0]);
+        let places: Vec<u64> = found.iter().map(|(_, extent)| extent.start.0).collect();
+        assert_eq!(places, (0..9).map(|index| 128 * index).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_round_that_outlasts_its_time_makes_the_next_one_wait() {
+        let times: Vec<f64> =
+            reads(&config(100, 5), Duration::from_secs(60)).iter().map(|(at, _)| *at).collect();
+        assert_eq!(times, [100.0, 160.0, 220.0, 300.0, 360.0, 420.0, 500.0, 560.0, 620.0]);
+    }
+
+    #[test]
+    fn with_a_rate_reads_come_whatever_answers_take() {
+        let config = BackgroundConfig { rate: Some(Bytes(128 << 10)), ..config(100, 1) };
+        let times: Vec<f64> = reads(&config, Duration::from_secs(7)).iter().map(|(at, _)| *at).collect();
+        assert_eq!(times, [100.0, 100.5, 101.0]);
+    }
+
+    #[test]
+    fn a_scrub_reads_everything_once_a_round() {
+        let config = BackgroundConfig { amount: None, ..config(1000, 2) };
+        let found = reads(&config, Duration::from_millis(1));
+        let read = |from: f64, to: f64| {
+            let mut covered = vec![0; CAPACITY.0 as usize];
+            for (_, extent) in found.iter().filter(|(at, _)| (from..to).contains(at)) {
+                covered[extent.start.0 as usize..extent.end().0 as usize]
+                    .iter_mut()
+                    .for_each(|each| *each += 1);
+            }
+            covered
+        };
+        assert!(read(1000.0, 2000.0).iter().all(|&times| times == 1));
+        assert!(read(2000.0, 3000.0).iter().all(|&times| times == 1));
+    }
+
+    #[test]
+    fn random_reads_stay_in_the_region() {
+        let region = BackgroundConfig {
+            order: Order::Random,
+            region_start: Bytes(1000 * 512),
+            region_size: Some(Bytes(1000 * 512)),
+            ..config(10, 100)
+        };
+        let found = reads(&region, Duration::from_millis(1));
+        assert_eq!(found.len(), 300);
+        assert!(found.iter().all(|(_, extent)| extent.start.0 >= 1000 && extent.end().0 <= 2000));
+        assert!(found.windows(2).any(|pair| pair[1].1.start < pair[0].1.start));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_at_its_key() {
+        let base = config(10, 1);
+        for (key, config) in [
+            ("every", BackgroundConfig { every: Duration::ZERO, ..base.clone() }),
+            ("amount", BackgroundConfig { amount: Some(Bytes(0)), ..base.clone() }),
+            ("rate", BackgroundConfig { rate: Some(Bytes(0)), ..base.clone() }),
+            ("size", BackgroundConfig { size: Bytes(1 << 30), ..base.clone() }),
+            ("region_size", BackgroundConfig { region_size: Some(Bytes(1 << 40)), ..base }),
+        ] {
+            assert_eq!(Background::new(&config, CAPACITY, Seed(1)).err().unwrap().key, key);
+        }
+    }
+}
