@@ -1,5 +1,7 @@
 //! An array that is assembled: requests come in, members change.
 
+mod trim;
+
 use crate::ArrayError;
 use crate::bitmap::{Bitmap, Granules};
 use crate::device::Aligned;
@@ -501,20 +503,29 @@ impl Array {
             // The journal must not undo this when it is made again.
             self.give_up_records()?;
         }
+        self.marked(worker, version, missing, |worker| self.make(worker, part, from, journalled))?;
+        Ok(true)
+    }
+
+    /// Carries a plan out whose regions are marked meanwhile; `missing`: a member
+    /// lacks what is written.
+    fn marked(
+        &self,
+        worker: &mut Worker,
+        version: u64,
+        missing: bool,
+        carry_out: impl FnOnce(&mut Worker) -> Result<(), Setback>,
+    ) -> Result<(), Setback> {
         let Some(bitmap) = self.bitmap.as_ref().filter(|_| self.sabotage != Sabotage::NoMarks) else {
-            return self.make(worker, part, from, journalled).map(|()| true);
+            return carry_out(worker);
         };
         let ios = worker.plan.ios().iter().filter(|io| io.operation == Operation::Write);
         let regions: BTreeSet<u32> = ios.flat_map(|io| bitmap.regions_of(io.extent)).collect();
         bitmap.begin(&regions, missing, |granules| self.write_granules(&granules, true));
         // A member that failed in between may miss what it was marked without.
-        let result = if self.planner().version == version {
-            self.make(worker, part, from, journalled)
-        } else {
-            Err(Setback::Again)
-        };
+        let result = if self.planner().version == version { carry_out(worker) } else { Err(Setback::Again) };
         bitmap.end(&regions, self.epoch.load(Ordering::SeqCst));
-        result.map(|()| true)
+        result
     }
 
     /// Whether the change that was planned is written down first.

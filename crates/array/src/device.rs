@@ -8,8 +8,9 @@ use rustix::fs::{FallocateFlags, FlockOperation};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd as _, RawFd};
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Something that keeps bytes. Calls come from several threads.
 ///
@@ -48,6 +49,20 @@ pub trait Device: Send + Sync {
     /// call may know nothing of it.
     fn flush(&self) -> io::Result<()>;
 
+    /// Whether it can give room back (see [`trim`](Device::trim)).
+    fn trims(&self) -> bool {
+        false
+    }
+
+    /// Makes bytes zeros, from the byte `at` on, and gives back the room that they
+    /// took. It is a write as to what is durable when.
+    ///
+    /// # Errors
+    /// The device's; `Unsupported` if it cannot, and nothing has changed.
+    fn trim(&self, _at: u64, _bytes: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Whether it is known to have held nothing but zeros when it was opened.
     fn is_zero(&self) -> bool {
         false
@@ -84,6 +99,9 @@ pub struct FileDevice {
     is_block_device: bool,
     /// A file that took no room when it was opened.
     was_hole: bool,
+    /// A device on which nobody has been refused, or a file that has not all its
+    /// room: one that has would lose what keeps it from a full host.
+    trims: AtomicBool,
 }
 
 impl FileDevice {
@@ -105,7 +123,9 @@ impl FileDevice {
         }
         let data = || rustix::fs::seek(&file, rustix::fs::SeekFrom::Data(0));
         let was_hole = !is_block_device && data().err() == Some(rustix::io::Errno::NXIO);
-        Ok(FileDevice { file, name, bytes, block_bytes, is_block_device, was_hole })
+        let room = file.metadata().map_or(u64::MAX, |metadata| metadata.blocks() * 512);
+        let trims = AtomicBool::new(is_block_device || room < bytes);
+        Ok(FileDevice { file, name, bytes, block_bytes, is_block_device, was_hole, trims })
     }
 
     /// Takes all the room that it needs from its file system, so that no write
@@ -117,6 +137,7 @@ impl FileDevice {
         if self.is_block_device {
             return Ok(());
         }
+        self.trims.store(false, Ordering::Relaxed);
         let allocated = rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, self.bytes);
         match allocated {
             // A file system that cannot is not held to it.
@@ -159,6 +180,20 @@ impl Device for FileDevice {
     }
     fn is_zero(&self) -> bool {
         self.was_hole
+    }
+    fn trims(&self) -> bool {
+        self.trims.load(Ordering::Relaxed)
+    }
+    fn trim(&self, at: u64, bytes: u64) -> io::Result<()> {
+        // On a device the kernel does this only where it reads as zeros then
+        // (fallocate(2), BLKDEV_ZERO_NOFALLBACK in block/fops.c).
+        let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        let trimmed = rustix::fs::fallocate(&self.file, how, at, bytes);
+        if trimmed == Err(rustix::io::Errno::OPNOTSUPP) {
+            self.trims.store(false, Ordering::Relaxed);
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        Ok(trimmed?)
     }
     fn is_cached(&self) -> bool {
         !self.is_block_device

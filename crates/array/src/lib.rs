@@ -8,6 +8,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `array.rs` | [`Array`]: reads, writes, flushes; what is in which order |
+//! | `array/trim.rs` | room that is given back |
 //! | `assembly.rs` | arrays are made, assembled, stopped, destroyed |
 //! | `members.rs` | members fail, come back, are replaced and filled; what is written down of that |
 //! | `verify.rs` | redundancy against data, compared and mended |

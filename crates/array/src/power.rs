@@ -130,6 +130,12 @@ impl Device for Simulated {
         media.current[at as usize..][..from.len()].copy_from_slice(from);
         result
     }
+    fn trims(&self) -> bool {
+        true
+    }
+    fn trim(&self, at: u64, bytes: u64) -> io::Result<()> {
+        self.write(at, &vec![0; bytes as usize])
+    }
     fn flush(&self) -> io::Result<()> {
         self.check()?;
         self.power.use_some()?;
@@ -264,6 +270,8 @@ struct Tally {
     replayed: u64,
     compared: u64,
     writes: u64,
+    /// Sectors that became zeros.
+    trimmed: u64,
 }
 
 struct Life<'a> {
@@ -321,6 +329,7 @@ impl Life<'_> {
                     .map(|()| self.model.expect_latest(&bytes))
                     .transpose_into()?
             }
+            5 => self.trim(array, worker, sectors)?,
             _ => self.write(array, worker, sectors),
         };
         match ended {
@@ -351,6 +360,38 @@ impl Life<'_> {
         self.loose.extend(first.div_ceil(row)..(first + length) / row);
         self.tally.writes += 1;
         array.write(worker, first * SECTOR as u64, &bytes)
+    }
+
+    /// Each sector is zeros afterwards or as it was.
+    fn trim(
+        &mut self,
+        array: &Array,
+        worker: &mut Worker,
+        sectors: u64,
+    ) -> Result<Result<(), ArrayError>, String> {
+        let row = array.facts.rows.map_or(64, |rows| rows.data.0);
+        let length = (1 + self.random.below(3 * row)).min(sectors);
+        let first = self.random.below(sectors - length + 1);
+        let zero = fingerprint(&[0; SECTOR]);
+        for versions in &mut self.model.0[first as usize..(first + length) as usize] {
+            versions.insert(versions.len() - 1, zero);
+        }
+        self.loose.extend(first.div_ceil(row)..(first + length) / row);
+        let mut bytes = vec![0; length as usize * SECTOR];
+        let at = first * SECTOR as u64;
+        let trimmed = array.trim(worker, at, bytes.len() as u64);
+        if let Err(error) = trimmed.and_then(|()| array.read(worker, at, &mut bytes)) {
+            return Ok(Err(error));
+        }
+        for (versions, sector) in self.model.0[first as usize..].iter_mut().zip(bytes.chunks(SECTOR)) {
+            let found = fingerprint(sector);
+            if found != zero && versions.last() != Some(&found) {
+                return Err("a trimmed sector is neither zeros nor what it was".to_owned());
+            }
+            self.tally.trimmed += u64::from(versions.last() != Some(&found));
+            versions.push(found);
+        }
+        Ok(Ok(()))
     }
 
     /// The array is assembled again, perhaps without a member at first.
@@ -467,6 +508,7 @@ fn what_was_flushed_is_there_after_any_loss_of_power_also_without_a_member() {
             all.replayed += tally.replayed;
             all.compared += tally.compared;
             all.writes += tally.writes;
+            all.trimmed += tally.trimmed;
         }
         eprintln!("{} of {}, {:?}: {all:?}", case.layout, case.members, case.policy);
     }

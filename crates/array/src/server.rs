@@ -119,11 +119,12 @@ fn cannot_listen(at: &str, error: io::Error) -> ArrayError {
 fn exports(array: &Array) -> Result<Arc<Exports>, ArrayError> {
     let status = array.status();
     let block = array.block_bytes() as u32;
-    let features = Features::FLUSH
+    let mut features = Features::FLUSH
         | Features::FORCE_UNIT_ACCESS
         | Features::ROTATIONAL
         | Features::WRITE_ZEROES
         | Features::MULTIPLE_CONNECTIONS;
+    features.set(Features::TRIM, array.trims());
     let export = Export {
         description: status.layout,
         features,

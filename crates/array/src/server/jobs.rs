@@ -90,7 +90,8 @@ impl Job {
             Command::Write => array.write(worker, at, &payload),
             Command::WriteZeroes => array.write_zeroes(worker, at, length.into()),
             Command::Flush => array.flush(),
-            Command::Trim | Command::Cache | Command::BlockStatus => Ok(()),
+            Command::Trim => array.trim(worker, at, length.into()),
+            Command::Cache | Command::BlockStatus => Ok(()),
         };
         let durable = request.flags.contains(CommandFlags::FORCE_UNIT_ACCESS) && request.command.changes();
         let done = if durable { done.and_then(|()| array.flush()) } else { done };

@@ -1,0 +1,196 @@
+//! Room that is given back.
+
+use super::{Array, JournalPolicy, Setback, Worker};
+use crate::device::Aligned;
+use crate::transfer::Transfer;
+use crate::{ArrayError, Device};
+use fullstroke_contract::{Extent, Operation};
+use fullstroke_units::{SECTOR_BYTES, Sectors};
+use std::io;
+
+/// So much is trimmed at a time, that nobody waits for long.
+const TRIMMED_SECTORS: u64 = 32 << 11;
+
+impl Array {
+    /// Whether room can be given back: all members are there and can, and no
+    /// journal has to have what would be.
+    pub fn trims(&self) -> bool {
+        let journalled = self.facts.rows.is_some() && self.facts.policy == JournalPolicy::All;
+        !journalled
+            && self.devices().iter().all(|device| device.as_ref().is_some_and(|device| device.trims()))
+    }
+
+    /// Gives back the room of bytes that nobody needs any more, as far as that is
+    /// simple: whole rows, of which parity is zeros, too; nothing while a member is
+    /// missing. What was given back reads as zeros, the rest as before.
+    ///
+    /// # Errors
+    /// As [`write`](Array::write).
+    pub fn trim(&self, worker: &mut Worker, at: u64, length: u64) -> Result<(), ArrayError> {
+        let block = self.facts.block_bytes;
+        let (first, behind) = (at.next_multiple_of(block), at.saturating_add(length) / block * block);
+        let asked = Extent::new(first / SECTOR_BYTES, behind.saturating_sub(first) / SECTOR_BYTES);
+        let whole = self.facts.rows.map_or(asked, |rows| rows.within(asked));
+        if whole.sectors == Sectors::ZERO || !self.trims() {
+            return Ok(());
+        }
+        if !whole.within(self.facts.capacity) {
+            return Err(ArrayError::OutOfRange { extent: whole, capacity: self.facts.capacity });
+        }
+        let row = self.facts.rows.map_or(1, |rows| rows.data.0);
+        let step = (TRIMMED_SECTORS / row).max(1) * row;
+        let mut from = whole.start.0;
+        while from < whole.end().0 {
+            let part = Extent::new(from, step.min(whole.end().0 - from));
+            match self.try_to_trim(worker, part) {
+                // Who comes too late for the members that it was planned for leaves it.
+                Ok(()) | Err(Setback::Again | Setback::Unread(_)) => {}
+                Err(Setback::Error(error)) => return Err(error),
+            }
+            from += step;
+        }
+        self.settle()
+    }
+
+    fn try_to_trim(&self, worker: &mut Worker, part: Extent) -> Result<(), Setback> {
+        let _passed = self.pass();
+        let _held = self.locks.hold(part, true);
+        self.check_running()?;
+        let (version, missing) = self.plan(Operation::Write, part, &mut worker.plan)?;
+        if missing {
+            return Ok(());
+        }
+        if self.has_journalled_rows(part) {
+            self.give_up_records()?;
+        }
+        self.marked(worker, version, missing, |worker| {
+            let devices = self.devices();
+            for (slot, at, bytes) in runs(&self.transfers(&worker.plan, Operation::Write)) {
+                let Some(device) = &devices[slot] else { continue };
+                if let Err(error) = trimmed_or_zero(&**device, at, bytes) {
+                    self.drop_member(slot, &format!("it could not be trimmed: {error}"), error)?;
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Each member's runs of what is transferred: slot, first byte, bytes.
+fn runs(transfers: &[Transfer]) -> Vec<(usize, u64, u64)> {
+    let mut runs: Vec<_> = transfers.iter().map(|each| (each.slot, each.at, each.bytes())).collect();
+    runs.sort_unstable();
+    runs.dedup_by(|later, run| {
+        let goes_on = later.0 == run.0 && later.1 == run.1 + run.2;
+        run.2 += if goes_on { later.2 } else { 0 };
+        goes_on
+    });
+    runs
+}
+
+/// Zeros in any case: others of the row have become zeros.
+fn trimmed_or_zero(device: &dyn Device, at: u64, bytes: u64) -> io::Result<()> {
+    match device.trim(at, bytes) {
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => {}
+        done => return done,
+    }
+    let mut zeros = Aligned::default();
+    let zeros = zeros.of(bytes.min(1 << 20) as usize);
+    zeros.fill(0);
+    let mut done = 0;
+    while done < bytes {
+        let now = (bytes - done).min(zeros.len() as u64);
+        device.write(at + done, &zeros[..now as usize])?;
+        done += now;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Access, Comparison, Design, FileDevice, assemble, create};
+    use fullstroke_units::Lbn;
+    use std::os::unix::fs::MetadataExt as _;
+    use std::path::{Path, PathBuf};
+    use std::sync::Arc;
+
+    const MIB: u64 = 1 << 20;
+
+    fn room(paths: &[PathBuf]) -> u64 {
+        paths.iter().map(|path| std::fs::metadata(path).unwrap().blocks() * 512).sum()
+    }
+
+    fn made(folder: &Path, sparse: bool, journal: JournalPolicy) -> (Array, Vec<PathBuf>) {
+        let paths: Vec<PathBuf> = (0..3).map(|number| folder.join(format!("d{number}"))).collect();
+        let open = |path: &PathBuf| {
+            std::fs::File::create(path).unwrap().set_len(64 * MIB).unwrap();
+            let device = FileDevice::open(path, Access::Own).unwrap();
+            if !sparse {
+                device.allocate().unwrap();
+            }
+            Arc::new(device) as Arc<dyn Device>
+        };
+        let devices: Vec<Arc<dyn Device>> = paths.iter().map(open).collect();
+        let design = Design {
+            name: "vol".into(),
+            layout: "raid5".into(),
+            keys: serde_json::json!({ "chunk": "64KiB" }).as_object().unwrap().clone(),
+            journal,
+            spares: 0,
+            force: false,
+            member_bytes: None,
+            region_bytes: None,
+        };
+        create(&design, &devices).unwrap();
+        (assemble(&devices, false).unwrap().0, paths)
+    }
+
+    fn read(array: &Array, worker: &mut Worker, at: u64, length: u64) -> Vec<u8> {
+        let mut bytes = vec![0; length as usize];
+        array.read(worker, at, &mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn sparse_files_get_their_room_back_and_rows_stay_right() {
+        let folder = tempfile::tempdir().unwrap();
+        let (array, paths) = made(folder.path(), true, JournalPolicy::Partial);
+        let mut worker = Worker::new();
+        array.write(&mut worker, 0, &vec![7; 8 * MIB as usize]).unwrap();
+        let before = room(&paths);
+        // Rows are of 128 KiB: what is cut at both ends stays.
+        array.trim(&mut worker, MIB + 512, 4 * MIB).unwrap();
+        let freed = before - room(&paths);
+        assert!(freed >= 5 * MIB, "{freed} of {before}");
+        assert!(read(&array, &mut worker, MIB, 512).iter().all(|byte| *byte == 7));
+        assert!(read(&array, &mut worker, MIB + 128 * 1024, 3 * MIB).iter().all(|byte| *byte == 0));
+        assert!(read(&array, &mut worker, 5 * MIB + 512, MIB).iter().all(|byte| *byte == 7));
+        let (mut found, mut next) = (Comparison::default(), Some(Lbn(0)));
+        while let Some(from) = next {
+            next = array.scrub_step(&mut worker, from, false, &mut found).unwrap();
+        }
+        assert_eq!(found.mismatched_sectors, 0);
+        assert!(array.trim(&mut worker, array.capacity().0 * 512, 4 * MIB).is_err());
+    }
+
+    #[test]
+    fn what_cannot_give_room_back_is_left_as_it_was() {
+        for (sparse, journal) in [(false, JournalPolicy::Partial), (true, JournalPolicy::All)] {
+            let folder = tempfile::tempdir().unwrap();
+            let (array, _) = made(folder.path(), sparse, journal);
+            let mut worker = Worker::new();
+            array.write(&mut worker, 0, &vec![7; MIB as usize]).unwrap();
+            assert!(!array.trims());
+            array.trim(&mut worker, 0, MIB).unwrap();
+            assert!(read(&array, &mut worker, 0, MIB).iter().all(|byte| *byte == 7));
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let (array, _) = made(folder.path(), true, JournalPolicy::Partial);
+        let mut worker = Worker::new();
+        array.write(&mut worker, 0, &vec![7; MIB as usize]).unwrap();
+        array.fail(1).unwrap();
+        array.trim(&mut worker, 0, MIB).unwrap();
+        assert!(read(&array, &mut worker, 0, MIB).iter().all(|byte| *byte == 7));
+    }
+}
