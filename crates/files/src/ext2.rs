@@ -317,6 +317,10 @@ impl Format for Ext2 {
         inode.extra.indirect.blocks().collect()
     }
 
+    fn change_free(&self, pages: Range<u64>, touches: &mut Touches) {
+        self.groups.mark_all(pages, touches);
+    }
+
     fn pooled(&self) -> u64 {
         self.multiblock.pooled()
     }

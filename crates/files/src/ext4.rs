@@ -296,6 +296,10 @@ impl Format for Ext4 {
         inode.extra.nodes.blocks().collect()
     }
 
+    fn change_free(&self, pages: Range<u64>, touches: &mut Touches) {
+        self.groups.mark_all(pages, touches);
+    }
+
     fn pooled(&self) -> u64 {
         self.multiblock.pooled()
     }

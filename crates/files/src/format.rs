@@ -63,6 +63,8 @@ pub(crate) trait Format: Send {
     fn metadata(&self) -> Vec<Range<u64>>;
     /// Metadata that say where the inode's pages lie.
     fn mapping(&self, inode: &Inode<Self::Extra>) -> Vec<u64>;
+    /// The metadata that say which of these pages are free are read and changed.
+    fn change_free(&self, pages: Range<u64>, touches: &mut Touches);
     /// Pages set aside that belong to no single inode.
     fn pooled(&self) -> u64 {
         0

@@ -161,15 +161,29 @@ impl Groups {
         self.changed_counts(group, touches);
     }
 
+    /// The same, of blocks of any groups.
+    pub(crate) fn mark_all(&self, blocks: Range<u64>, touches: &mut Touches) {
+        self.by_group(blocks).for_each(|part| self.mark(part, touches));
+    }
+
     /// Gives blocks back, of any groups.
     pub(crate) fn give(&mut self, blocks: Range<u64>, touches: &mut Touches) {
-        let mut at = blocks.start;
-        while at < blocks.end {
-            let end = blocks.end.min(self.layout.end_of_group(at));
-            self.unreserve(at..end);
-            self.mark(at..end, touches);
-            at = end;
+        let parts: Vec<Range<u64>> = self.by_group(blocks).collect();
+        for part in parts {
+            self.unreserve(part.clone());
+            self.mark(part, touches);
         }
+    }
+
+    /// The parts of `blocks` that are of one group each.
+    fn by_group(&self, blocks: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+        let mut at = blocks.start;
+        std::iter::from_fn(move || {
+            let end = blocks.end.min(self.layout.end_of_group(at));
+            let part = at..end;
+            at = end;
+            (!part.is_empty()).then_some(part)
+        })
     }
 
     /// Gives reserved blocks of one group back.

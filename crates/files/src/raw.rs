@@ -93,6 +93,7 @@ impl FileSystem for Raw {
     fn metadata(&self) -> Vec<Range<u64>> {
         Vec::new()
     }
+    fn change_places(&self, _: Object, _: &[Range<u64>], _: &mut Touches) {}
     fn set_aside(&self) -> u64 {
         0
     }

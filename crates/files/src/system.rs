@@ -177,6 +177,9 @@ pub trait FileSystem: Send {
     /// Pages of the device that are metadata, in any order: fixed ones, and those of
     /// files' mappings. Pages of directories belong to the directory's extents.
     fn metadata(&self) -> Vec<Range<u64>>;
+    /// Adds what changes beside the mapping when data of an object move from and to these
+    /// pages of the device: its inode, and what says which pages are free.
+    fn change_places(&self, object: Object, pages: &[Range<u64>], touches: &mut Touches);
     /// Pages of the device that are set aside for a file and not used yet.
     fn set_aside(&self) -> u64;
 

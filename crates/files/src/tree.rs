@@ -196,6 +196,11 @@ impl<F: Format> FileSystem for Tree<F> {
         ranges
     }
 
+    fn change_places(&self, object: Object, pages: &[Range<u64>], touches: &mut Touches) {
+        self.change_inode(object, touches);
+        pages.iter().for_each(|pages| self.format.change_free(pages.clone(), touches));
+    }
+
     fn set_aside(&self) -> u64 {
         let own: u64 = self.inodes.iter().map(|(&number, inode)| self.format.set_aside(number, inode)).sum();
         own + self.format.pooled()

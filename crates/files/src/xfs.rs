@@ -317,6 +317,10 @@ impl Format for Xfs {
         self.inodes.give(&mut self.space, number, touches);
     }
 
+    fn change_free(&self, pages: Range<u64>, touches: &mut Touches) {
+        self.space.change_free(pages, touches);
+    }
+
     fn inode_page(&self, _number: u32, inode: &Inode<Extra>) -> u64 {
         inode.extra.page
     }

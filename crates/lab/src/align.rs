@@ -68,7 +68,7 @@ pub struct Cost {
     pub files: u64,
     /// What is read, and written again.
     pub bytes: Bytes,
-    /// Pages that map the files beside their inodes, and are written anew.
+    /// Pages of metadata that are written anew: of mappings, inodes, and free space.
     pub metadata_pages: u64,
     /// How long it takes, with nothing beside it.
     pub seconds: f64,
@@ -123,8 +123,8 @@ impl<'a> Alignable<'a> {
     }
 
     /// Carries the moves out: one file after the other, each read and written at its new
-    /// place, flushed, and then the metadata written that map it beside its inode. What inodes
-    /// and bitmaps of free space cost is not counted.
+    /// place, flushed, and then the metadata written that map it, its inode, and what says which
+    /// pages are free, in place.
     ///
     /// # Errors
     /// Of the stack, or of the run.
@@ -132,7 +132,7 @@ impl<'a> Alignable<'a> {
         let mut jobs = Vec::new();
         let (mut pages, mut metadata_pages) = (0, 0);
         for one in &self.moves.moves {
-            let metadata = mapping(&mut *self.system, &self.files[one.file])?;
+            let metadata = metadata(&mut *self.system, &self.files[one.file], one)?;
             metadata_pages += metadata.len() as u64;
             pages += one.pages();
             jobs.push(moved(one, &metadata, request));
@@ -229,16 +229,21 @@ fn moved(one: &Move, metadata: &[u64], request: Bytes) -> Job {
     job
 }
 
-/// Pages of metadata that say where a file lies: what finding its pages reads.
-fn mapping(system: &mut dyn FileSystem, file: &Laid) -> Result<Vec<u64>, FileError> {
+/// Pages of metadata that a move changes: those that say where the file lies, which
+/// finding its pages reads; its inode, and what says which pages are free.
+fn metadata(system: &mut dyn FileSystem, file: &Laid, one: &Move) -> Result<Vec<u64>, FileError> {
     let caller = Caller::default();
     let object = path::find(system, caller, &file.path, &mut Touches::new())?;
     let pages = file.fragments.last().map_or(0, |fragment| fragment.page + fragment.pages);
     let (mut mapped, mut touches) = (Vec::new(), Touches::new());
     system.read_map(caller, object, 0..pages, &mut mapped, &mut touches)?;
     let read = touches.list().iter().filter(|touch| matches!(touch, Touch::Read(_)));
-    let mut read: Vec<u64> = read.map(|touch| touch.page()).collect();
-    read.sort_unstable();
-    read.dedup();
-    Ok(read)
+    let mut metadata: Vec<u64> = read.map(|touch| touch.page()).collect();
+    let places = one.from.iter().chain(&one.to).map(|piece| piece.block..piece.block + piece.pages);
+    let mut changed = Touches::new();
+    system.change_places(object, &places.collect::<Vec<_>>(), &mut changed);
+    metadata.extend(changed.list().iter().map(|touch| touch.page()));
+    metadata.sort_unstable();
+    metadata.dedup();
+    Ok(metadata)
 }

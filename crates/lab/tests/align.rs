@@ -36,7 +36,8 @@ fn files_of_nearly_a_track_are_read_sooner_where_each_lies_on_one() {
     // Neither faster than the medium, nor with pauses.
     let mb_per_s = 2.0 * cost.bytes.0 as f64 / 1e6 / cost.seconds;
     assert!((5.0..120.0).contains(&mb_per_s), "{cost:?}");
-    assert!(cost.metadata_pages >= cost.files, "each file has an indirect block");
+    // An indirect block, an inode, a bitmap and a descriptor each, and few groups.
+    assert!((4 * cost.files..8 * cost.files).contains(&cost.metadata_pages), "{cost:?}");
     let gain = found.gain(PROGRAMME, &cost).unwrap();
     assert!(gain.saved_ms.value > gain.saved_ms.half_width.unwrap(), "{gain:?}");
     assert!(gain.pays_after_files.unwrap() > 0);

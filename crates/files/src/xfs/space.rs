@@ -92,6 +92,13 @@ impl Space {
         u64::from(group) * self.group_pages + which
     }
 
+    /// The headers and B-trees of the groups that the pages are of are changed.
+    pub(super) fn change_free(&self, pages: Range<u64>, touches: &mut Touches) {
+        if let Some(last) = pages.end.checked_sub(1) {
+            (self.group_of(pages.start)..=self.group_of(last)).for_each(|group| self.touch(group, touches));
+        }
+    }
+
     fn touch(&self, group: u32, touches: &mut Touches) {
         for block in [HEADERS, BY_ADDRESS, BY_LENGTH] {
             touches.change(self.header(group, block));
