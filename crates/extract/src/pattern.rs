@@ -12,6 +12,9 @@ const STEP_EQUAL: f64 = 0.01;
 /// Tracks that must have been as a period before to count on the next ones.
 const REPEATED: usize = 4;
 
+/// A period that has come round is good if it explains this part of the most.
+const LESS: u32 = 4;
+
 /// Tracks back to which others are looked for, and how many are.
 const LATELY: usize = 300;
 const OTHERS_MAX: usize = 2;
@@ -69,11 +72,16 @@ impl History {
         }
     }
 
-    /// The period that explains most of what came last, and how much.
+    /// The period that explains most of what came last, and how much: the shortest that
+    /// has come round and explains not much less than any. A longer one than is true has a
+    /// track with a hole in it for longer, and expects it again.
     pub fn period(&self) -> Option<(usize, u32)> {
         let most = *self.matched.iter().max()?;
-        // Of several as good the shortest, which is the first.
-        self.matched.iter().position(|&matched| matched == most).map(|index| (index + 1, most))
+        let round =
+            |&(index, &matched): &(usize, &u32)| matched as usize > index && matched * LESS >= most;
+        let longest = || self.matched.iter().enumerate().find(|(_, matched)| **matched == most);
+        let (index, &matched) = self.matched.iter().enumerate().find(round).or_else(longest)?;
+        Some((index + 1, matched))
     }
 
     /// The last track.
