@@ -263,6 +263,7 @@ impl Measurement {
                 ..OperationsReport::default()
             },
             zero_seek_share: share(&outcome.counters.drives),
+            drive_io_kib: drive_io_kib(&outcome.counters.drives),
             batches: BatchReport { count: self.batches.count(), requests_per_batch: self.batches.size() },
             read_write_ratio: ratio(total.classes[0].sectors, total.classes[1].sectors),
             fairness: fairness(&bandwidths),
@@ -404,6 +405,13 @@ pub(crate) fn megabytes(sectors: u64, seconds: f64) -> f64 {
 /// `one` over `other`; not a number where there is no `other`.
 fn ratio(one: u64, other: u64) -> f64 {
     if other == 0 { f64::NAN } else { one as f64 / other as f64 }
+}
+
+/// Mean size of members' reads and writes, in KiB.
+fn drive_io_kib(drives: &[fullstroke_contract::MemberStatistics]) -> f64 {
+    let sectors: u64 = drives.iter().map(|drive| (drive.sectors_read + drive.sectors_written).0).sum();
+    let ios: u64 = drives.iter().map(|drive| drive.reads + drive.writes).sum();
+    sectors as f64 / 2.0 / ios as f64
 }
 
 /// Member requests that needed no seek, of all.

@@ -149,7 +149,7 @@ const PART_MEANINGS: [&str; 6] = [
 
 /// What stands last in a metric's name, and the unit that this means; the first
 /// that fits.
-const UNITS: [(&str, &str); 16] = [
+const UNITS: [(&str, &str); 17] = [
     ("hours", "h"),
     ("elapsed_s", "s"),
     ("_mbit_per_s", "10^6 bit/s"),
@@ -161,6 +161,7 @@ const UNITS: [(&str, &str); 16] = [
     ("_j", "J"),
     ("iops", "1/s"),
     ("_mb", "10^6 B"),
+    ("_kib", "KiB"),
     ("_share", "0 to 1"),
     ("utilisation", "0 to 1"),
     ("fairness", "0 to 1"),
@@ -182,7 +183,7 @@ fn member_metric(index: usize) -> (Reported, ComparedBy) {
 /// better, and what it means.
 type ProcessMetric = (&'static str, fn(&Report) -> f64, bool, &'static str);
 
-const PROCESSES: [ProcessMetric; 6] = [
+const PROCESSES: [ProcessMetric; 7] = [
     ("fairness", |report| report.fairness, true, "Jain's index of the processes' bandwidths"),
     (
         "process_mb_per_s.mean",
@@ -207,6 +208,12 @@ const PROCESSES: [ProcessMetric; 6] = [
         |report| report.heads.apart_mb,
         false,
         "how far apart the drives' heads are: standard deviation of their addresses over the drives, mean over time",
+    ),
+    (
+        "drive_io_kib",
+        |report| report.drive_io_kib,
+        true,
+        "mean size of the reads and writes that reach drives, merged or cut as they are then",
     ),
     ("process_mb_per_s.max", |report| report.process_mb_per_s.max, true, "that of the process that got most"),
 ];

@@ -66,6 +66,9 @@ pub struct Report {
     pub operations: OperationsReport,
     /// Share of member I/Os whose first track lay under the arm already.
     pub zero_seek_share: f64,
+    /// Mean size in KiB of the reads and writes that reached drives; not a number
+    /// if none did.
+    pub drive_io_kib: f64,
     /// The batches behind the intervals.
     pub batches: BatchReport,
     /// Bytes read for each byte written; not a number if none was written.
