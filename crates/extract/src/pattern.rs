@@ -77,8 +77,7 @@ impl History {
     /// track with a hole in it for longer, and expects it again.
     pub fn period(&self) -> Option<(usize, u32)> {
         let most = *self.matched.iter().max()?;
-        let round =
-            |&(index, &matched): &(usize, &u32)| matched as usize > index && matched * LESS >= most;
+        let round = |&(index, &matched): &(usize, &u32)| matched as usize > index && matched * LESS >= most;
         let longest = || self.matched.iter().enumerate().find(|(_, matched)| **matched == most);
         let (index, &matched) = self.matched.iter().enumerate().find(round).or_else(longest)?;
         Some((index + 1, matched))
