@@ -9,7 +9,7 @@ PROPTEST_RNG_SEED ?= 1
 # More than processors: tests of servers mostly wait.
 RUST_TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
 
-.PHONY: help demo test checks clients live-check memory-check bench lint docs generate samples fuzz toolchain toolchain-c studies held-out
+.PHONY: help demo test checks python-check clients live-check memory-check bench lint docs generate samples fuzz toolchain toolchain-c studies held-out
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -39,6 +39,11 @@ test: ## Format, lints, docs, all tests
 	sed -nE 's/^skipped: /  /Ip' target/tests.log | sort | uniq -c | awk 'NR == 1 { print "skipped in tests, and why:" } { print }'; \
 	awk '/^test result:/ { passed += $$4; failed += $$6; skipped += $$8 } \
 		END { printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped }' target/tests.log; exit $$status
+
+python-check: toolchain ## Build the Python module in an environment of its own, and test it
+	@python3 -m venv target/python-env && target/python-env/bin/pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2' pytest pyarrow \
+		|| { echo "skipped: pip cannot install maturin, pytest and pyarrow here"; exit 0; }; \
+	VIRTUAL_ENV=$(CURDIR)/target/python-env target/python-env/bin/maturin develop --quiet && target/python-env/bin/python -m pytest -q python/tests
 
 checks: lint
 	@$(MAKE) --no-print-directory docs
