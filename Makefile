@@ -9,10 +9,10 @@ PROPTEST_RNG_SEED ?= 1
 # More than processors: tests of servers mostly wait.
 RUST_TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
 
-.PHONY: help demo test checks python-check clients live-check memory-check bench lint docs generate samples fuzz toolchain toolchain-c studies held-out
+.PHONY: help demo install uninstall test checks python-check clients live-check memory-check bench lint docs generate samples fuzz toolchain toolchain-c studies held-out
 
 help: ## List the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 toolchain-c:
 	@[ -c /dev/null ] || { echo "/dev/null is no device here, and cargo fails in strange ways then. Mend it: sudo sh -c 'rm -f /dev/null; mknod -m 666 /dev/null c 1 3'"; exit 2; }
@@ -26,6 +26,24 @@ toolchain: toolchain-c
 demo: toolchain ## Build, then rank four ways of laying out five disks under a captured workload
 	@$(CARGO) build --release --quiet --package fullstroke
 	target/release/fullstroke compare stacks/demo/*.toml
+
+PREFIX ?= /usr/local
+BINARY ?= target/release/fullstroke
+INTO = $(DESTDIR)$(PREFIX)
+INSTALLED = $(INTO)/bin/fullstroke $(INTO)/share/bash-completion/completions/fullstroke \
+	$(INTO)/share/zsh/site-functions/_fullstroke $(INTO)/share/fish/vendor_completions.d/fullstroke.fish
+
+install: ## Install what was built, completions and manual pages below PREFIX (/usr/local); DESTDIR stands in front
+	@[ -x $(BINARY) ] || { echo "$(BINARY) is not there. Build it: cargo build --release --package fullstroke"; exit 2; }
+	install -D -m 755 $(BINARY) $(INTO)/bin/fullstroke
+	install -d $(dir $(INSTALLED)) $(INTO)/share/man/man1
+	$(BINARY) completions bash > $(INTO)/share/bash-completion/completions/fullstroke
+	$(BINARY) completions zsh > $(INTO)/share/zsh/site-functions/_fullstroke
+	$(BINARY) completions fish > $(INTO)/share/fish/vendor_completions.d/fullstroke.fish
+	$(BINARY) man $(INTO)/share/man/man1
+
+uninstall: ## Take away what `make install` put there
+	rm -f $(INSTALLED) $(INTO)/share/man/man1/fullstroke.1 $(INTO)/share/man/man1/fullstroke-*.1
 
 clients: ## Install the programs that tests use as clients, if this host allows it
 	@tools/clients.sh
