@@ -9,7 +9,7 @@ PROPTEST_RNG_SEED ?= 1
 # More than processors: tests of servers mostly wait.
 RUST_TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
 
-.PHONY: help demo install uninstall test checks python-check clients live-check memory-check bench lint docs generate samples fuzz toolchain toolchain-c studies held-out
+.PHONY: help book demo install uninstall test checks python-check clients live-check memory-check bench lint docs generate samples fuzz toolchain toolchain-c studies held-out
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -73,6 +73,10 @@ lint: toolchain ## Format check and clippy, warnings denied
 
 docs: toolchain ## API documentation, warnings denied
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
+
+book: ## docs/ as a site in target/book, by mdBook
+	@command -v mdbook >/dev/null || { echo "mdBook is missing. Install it: cargo install mdbook"; exit 2; }
+	mdbook build
 
 bench: toolchain ## Speed and memory of simulation and trace reading, printed
 	@$(CARGO) build --release --quiet --package fullstroke --package fullstroke-bench

@@ -394,3 +394,16 @@ fn targets_of_make_that_documents_name_exist() {
         }
     }
 }
+
+#[test]
+fn every_page_of_docs_is_in_the_site_once() {
+    let summary = document("docs/SUMMARY.md");
+    let mut listed: Vec<&str> =
+        summary.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(page, _)| page).collect();
+    listed.sort_unstable();
+    let pages = fs::read_dir(project().join("docs")).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut pages: Vec<String> = pages.map(|name| name.into_string().unwrap()).collect();
+    pages.retain(|name| name.ends_with(".md") && name != "SUMMARY.md");
+    pages.sort_unstable();
+    assert_eq!(listed, pages);
+}
