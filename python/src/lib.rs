@@ -6,7 +6,7 @@
 mod columns;
 
 use fullstroke_lab::{LabError, Ranking, Recipe, candidates, recipes, run_all};
-use fullstroke_measure::{Metric, Report};
+use fullstroke_measure::Metric;
 use fullstroke_stack::Overrides;
 use fullstroke_trace::{Options, TraceReader};
 use pyo3::exceptions::PyValueError;
@@ -119,14 +119,7 @@ fn compare<'py>(
         let candidates: Vec<_> = each.concat().iter().map(Recipe::candidate).collect::<Result<_, _>>()?;
         run_all(&candidates, jobs.max(1), &|_| {})
     });
-    let ran = ran.map_err(refused)?;
-    let reports: Vec<&Report> = ran.iter().map(|ran| &ran.measured.report).collect();
-    if let Some(by) = by {
-        by.check(&reports).map_err(refused)?;
-    }
-    let programs = reports.iter().all(|report| !report.hosts.is_empty());
-    let usual = if programs { Metric::PROGRAMS_ELAPSED } else { Metric::RESPONSE_MEAN };
-    python(py, &Ranking::of_seeds(&ran, seeds, by.unwrap_or(usual)))
+    python(py, &Ranking::by(&ran.map_err(refused)?, seeds, by).map_err(refused)?)
 }
 
 /// Reads a trace of any format as columns.

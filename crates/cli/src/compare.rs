@@ -11,7 +11,7 @@ use crate::output::{Failure, Output, write_whole};
 use crate::report::Reporting;
 use clap::Args;
 use fullstroke_lab::{Condition, Event, LabError, MostRanking, Ranking, Recipe, Vary, recipes, run_all};
-use fullstroke_measure::{Metric, Report};
+use fullstroke_measure::Metric;
 use serde::Serialize;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -122,16 +122,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     });
     bars.clear();
     let ran = ran.map_err(Failure::input)?;
-    if let Some(first) = ran.first().filter(|_| ran.iter().all(|ran| ran.check_measured().is_err())) {
-        first.check_measured().map_err(Failure::input)?;
-    }
-    if let Some(by) = arguments.by {
-        let reports: Vec<&Report> = ran.iter().map(|ran| &ran.measured.report).collect();
-        by.check(&reports).map_err(Failure::input)?;
-    }
-    let programs = ran.iter().all(|ran| !ran.measured.report.hosts.is_empty());
-    let usual = if programs { Metric::PROGRAMS_ELAPSED } else { Metric::RESPONSE_MEAN };
-    let ranking = Ranking::of_seeds(&ran, seeds, arguments.by.unwrap_or(usual));
+    let ranking = Ranking::by(&ran, seeds, arguments.by).map_err(Failure::input)?;
     if let Some(path) = &arguments.plot {
         write_whole(path, &plot::draw(&ranking).map_err(Failure::Input)?)?;
     }

@@ -128,7 +128,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let bar = progress_bar(&config, output);
     bar.set_message(format!("preparing {}", arguments.on));
     let medium = target.open(&config, arguments.cached, seed).map_err(Failure::input)?;
-    let outcome = run(&config, medium.as_ref(), seed, &stop, &mut |progress| show(&bar, &progress));
+    let outcome = run(&config, &medium, seed, &stop, &mut |progress| show(&bar, &progress));
     bar.finish_and_clear();
     let answer = arguments.answer(&config, &outcome.map_err(Failure::input)?, simulated);
     output.show(&answer, answer.text())

@@ -268,6 +268,12 @@ impl Angles {
         NOISE_WIDE * self.rotation.noise
     }
 
+    /// By how much an angle may be off that is where it is expected, if each sector turns by
+    /// `width`.
+    pub(crate) fn within(&self, width: f64) -> f64 {
+        self.rough().max(width / 3.0)
+    }
+
     /// The device.
     pub fn probe(&self) -> &Probe {
         &self.probe

@@ -77,9 +77,10 @@ pub async fn zones(probe: Probe, seed: Seed) -> Result<ZoneMap, ExtractError> {
 async fn survey(angles: &mut Angles, cells: &[Cell]) -> Result<Vec<Place>, ExtractError> {
     let Rotation { whole_tracks, evictions, .. } = angles.rotation();
     let turns = if whole_tracks { 2 * evictions as usize } else { 1 };
+    let of = cells.len() as u64;
     let mut places = Vec::with_capacity(cells.len());
     for (number, cells) in cells.chunks(turns.max(1)).enumerate() {
-        angles.probe().progress("zones", (number * turns) as u64, PLACES);
+        angles.probe().progress("zones", (number * turns) as u64, of);
         places.extend(look_at(angles, cells, TRIES).await?.into_iter().flatten());
     }
     Ok(places)
@@ -238,10 +239,11 @@ async fn look_at(
                 }
                 None => false,
             };
-            if !on && line.tries < tries {
+            let again = !on && line.tries < tries;
+            if again {
                 *line = Line { tries: line.tries + 1, ..drawn(angles, &cells[index]) };
-                left.push(index);
-            } else if on && !line.found {
+            }
+            if again || on && !line.found {
                 left.push(index);
             }
         }

@@ -216,7 +216,7 @@ impl Walk {
         }
         let last = self.hand.angles.of(end.lbn).await?;
         let next = self.hand.angles.of(end.lbn + 1).await?;
-        let goes_on = !self.hand.is_misread(next - last - usual.width, usual.width);
+        let goes_on = !self.hand.is_elsewhere(next - last - usual.width, usual.width);
         Ok(if goes_on { end } else { End { lbn: end.lbn + 1, next, ..end } })
     }
 

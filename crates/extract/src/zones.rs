@@ -18,7 +18,7 @@
 use crate::timing::Timed;
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::Lbn;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Places that are looked at.
 pub(crate) const PLACES: u64 = 8192;
@@ -191,6 +191,7 @@ fn end_of_zone(places: &[Place], first: usize) -> usize {
     for at in first + 1..places.len() {
         own.insert(places[at - 1].sectors);
         let ahead = &places[at..places.len().min(at + NEARBY)];
+        // As it is nearly everywhere.
         if own.contains(&ahead[0].sectors) && own.contains(&ahead[ahead.len() / 2].sectors) {
             continue;
         }
@@ -214,9 +215,9 @@ fn is_other(lately: &[Place], ahead: &[Place], own: &HashSet<u64>) -> bool {
     known * ALL.1 < ahead.len() * ALL.0 || enough && in_common(lately, ahead) < HALF
 }
 
-/// How frequent each length is in the one and in the other.
-fn frequencies(lately: &[Place], ahead: &[Place]) -> HashMap<u64, [f64; 2]> {
-    let mut parts: HashMap<u64, [f64; 2]> = HashMap::new();
+/// How frequent each length is in the one and in the other, in an order that repeats.
+fn frequencies(lately: &[Place], ahead: &[Place]) -> BTreeMap<u64, [f64; 2]> {
+    let mut parts: BTreeMap<u64, [f64; 2]> = BTreeMap::new();
     for (side, places) in [lately, ahead].into_iter().enumerate() {
         for place in places {
             parts.entry(place.sectors).or_default()[side] += 1.0 / places.len() as f64;

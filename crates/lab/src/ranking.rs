@@ -1,7 +1,7 @@
 //! The order of candidates, and how sure it is.
 
 use crate::reasons::{Reason, reasons};
-use crate::{Ran, Varied, VolumeReport};
+use crate::{LabError, Ran, Varied, VolumeReport};
 use fullstroke_measure::{
     Difference, HostReport, Metric, Report, difference_over_seeds, half_width_over_seeds, paired_difference,
 };
@@ -154,6 +154,23 @@ impl Ranking {
         };
         ranking.verdict = ranking.in_words();
         ranking
+    }
+
+    /// The same by `by`; unless said, by how long programs take where all candidates run
+    /// such, else by mean response.
+    ///
+    /// # Errors
+    /// No candidate was measured behind its warm-up, or has such a number.
+    pub fn by(ran: &[Ran], seeds: usize, by: Option<Metric>) -> Result<Ranking, LabError> {
+        if let Some(first) = ran.first().filter(|_| ran.iter().all(|ran| ran.check_measured().is_err())) {
+            first.check_measured()?;
+        }
+        if let Some(by) = by {
+            by.check(&ran.iter().map(|ran| &ran.measured.report).collect::<Vec<_>>())?;
+        }
+        let programs = ran.iter().all(|ran| !ran.measured.report.hosts.is_empty());
+        let usual = if programs { Metric::PROGRAMS_ELAPSED } else { Metric::RESPONSE_MEAN };
+        Ok(Ranking::of_seeds(ran, seeds, by.unwrap_or(usual)))
     }
 }
 

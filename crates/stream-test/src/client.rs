@@ -1,6 +1,6 @@
 //! The leaky bucket: what comes goes in, what is played leaves at the bit rate.
 
-use crate::ramp::Shared;
+use crate::ramp::{Shared, time_since};
 use crate::server::question;
 use fullstroke_units::{Duration, Time};
 use fullstroke_workload::{Rules, Stream};
@@ -26,7 +26,7 @@ impl Client<'_> {
 
     /// Plays until the load ends or nothing more comes.
     pub(crate) fn play(mut self, mut socket: TcpStream, began: Instant) {
-        let now = || Time::from_nanos(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        let now = || time_since(began);
         let mut bytes = vec![0; self.read_bytes];
         let slot = &self.shared.tallies[self.index];
         let with_tally = |change: &mut dyn FnMut(&mut _)| {

@@ -18,7 +18,7 @@ mod medium;
 mod ramp;
 mod server;
 
-pub use medium::{Medium, NbdAddress, Reader, Target};
+pub use medium::{Medium, NbdAddress, Target};
 pub use ramp::{Outcome, Progress, run};
 
 use fullstroke_contract::ConfigError;

@@ -11,27 +11,27 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Files of equal size that can be read.
-pub trait Medium: Sync {
+pub struct Medium {
     /// As it was named.
-    fn name(&self) -> &str;
+    pub(crate) name: String,
     /// How many files there are.
-    fn files(&self) -> u32;
+    pub(crate) files: u32,
     /// Reads that each holds.
-    fn reads(&self) -> u64;
+    pub(crate) reads: u64,
+    /// Who reads them.
+    pub(crate) source: Box<dyn Source>,
+}
+
+/// Where files lie.
+pub(crate) trait Source: Sync {
     /// What reads them for one stream.
-    ///
-    /// # Errors
-    /// The host's.
     fn reader(&self) -> io::Result<Box<dyn Reader>>;
 }
 
 /// Reads files for one stream.
-pub trait Reader: Send {
+pub(crate) trait Reader: Send {
     /// Read number `read` of file number `file`, both from 0: its bytes, until the
     /// next one.
-    ///
-    /// # Errors
-    /// The host's.
     fn read(&mut self, file: u32, read: u64) -> io::Result<&[u8]>;
 }
 
@@ -95,16 +95,11 @@ impl Target {
     ///
     /// # Errors
     /// It cannot be opened, is too small, or the files do not fit.
-    pub fn open(
-        &self,
-        config: &StreamsConfig,
-        cached: bool,
-        seed: Seed,
-    ) -> Result<Box<dyn Medium>, StreamTestError> {
+    pub fn open(&self, config: &StreamsConfig, cached: bool, seed: Seed) -> Result<Medium, StreamTestError> {
         match self {
-            Target::Device(path) => Ok(Box::new(device::Device::open(path, config, cached, seed)?)),
-            Target::Folder(path) => Ok(Box::new(folder::Folder::make(path, config, cached, seed)?)),
-            Target::Nbd(address) => Ok(Box::new(remote::Remote::open(address, config, seed)?)),
+            Target::Device(path) => device::open(path, config, cached, seed),
+            Target::Folder(path) => folder::make(path, config, cached, seed),
+            Target::Nbd(address) => remote::open(address, config, seed),
         }
     }
 }

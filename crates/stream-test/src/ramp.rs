@@ -83,14 +83,14 @@ pub struct Outcome {
 /// failed.
 pub fn run(
     config: &StreamsConfig,
-    medium: &dyn Medium,
+    medium: &Medium,
     seed: Seed,
     stop: &AtomicBool,
     tell: &mut dyn FnMut(Progress),
 ) -> Result<Outcome, StreamTestError> {
     check(config)?;
-    let rules = Rules::new(config, medium.files(), medium.reads());
-    let dealt = (1..).zip(dealt_out(medium.files(), config.streams, seed));
+    let rules = Rules::new(config, medium.files, medium.reads);
+    let dealt = (1..).zip(dealt_out(medium.files, config.streams, seed));
     let (streams, tallies): (Vec<Stream>, Vec<StreamTally>) =
         dealt.map(|(number, file)| Stream::new(config, number, file, &rules, seed)).unzip();
     let shared = Shared {
@@ -103,7 +103,7 @@ pub fn run(
     let server = Server::open(medium).map_err(host("a socket on the loopback interface"))?;
     let address = server.address().map_err(host("a socket on the loopback interface"))?;
     let began = Instant::now();
-    let now = || Time::from_nanos(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
+    let now = || time_since(began);
     let read_bytes = config.read_size.0 as usize;
     let ended = std::thread::scope(|scope| {
         let mut ramp = Ramp::new(config, seed, streams);
@@ -133,7 +133,7 @@ pub fn run(
     ended?;
     if let Some(failed) = server.failed.lock().ok().and_then(|mut failed| failed.take()) {
         let crate::server::Failed { file, read, source } = failed;
-        return Err(StreamTestError::Read { target: medium.name().to_owned(), file, read, source });
+        return Err(StreamTestError::Read { target: medium.name.clone(), file, read, source });
     }
     Ok(Outcome {
         results: StreamsResults::new(shared.seen(), config.until_start_up_latency),
@@ -141,6 +141,11 @@ pub fn run(
         stopped: stop.load(Ordering::SeqCst),
         host_late_max: Duration::from_nanos(shared.late_ns_max.load(Ordering::Relaxed)),
     })
+}
+
+/// The time of the streams' clock.
+pub(crate) fn time_since(began: Instant) -> Time {
+    Time::from_nanos(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX))
 }
 
 fn check(config: &StreamsConfig) -> Result<(), ConfigError> {

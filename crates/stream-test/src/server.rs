@@ -18,14 +18,14 @@ pub(crate) struct Failed {
 
 /// Listens on the loopback interface.
 pub(crate) struct Server<'a> {
-    medium: &'a dyn Medium,
+    medium: &'a Medium,
     listener: TcpListener,
     /// The first read that failed.
     pub(crate) failed: Mutex<Option<Failed>>,
 }
 
 impl<'a> Server<'a> {
-    pub(crate) fn open(medium: &'a dyn Medium) -> io::Result<Server<'a>> {
+    pub(crate) fn open(medium: &'a Medium) -> io::Result<Server<'a>> {
         let listener = TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0))?;
         Ok(Server { medium, listener, failed: Mutex::new(None) })
     }
@@ -39,7 +39,7 @@ impl<'a> Server<'a> {
     pub(crate) fn accept<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) -> io::Result<()> {
         let (stream, _) = self.listener.accept()?;
         stream.set_nodelay(true)?;
-        let reader = self.medium.reader()?;
+        let reader = self.medium.source.reader()?;
         std::thread::Builder::new()
             .name("server".into())
             .spawn_scoped(scope, move || self.serve(stream, reader))

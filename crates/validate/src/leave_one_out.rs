@@ -14,6 +14,7 @@
 
 use crate::find::parameters_beside;
 use crate::paced::{Paced, simulate};
+use crate::parallel::in_parallel;
 use crate::replay::{closed, read};
 use crate::{FoundDrive, Sample, TraceFile, ValidateError};
 use fullstroke_disksim::{Options, Reading, Rule, import};
@@ -22,7 +23,6 @@ use serde::Serialize;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread;
 
 /// Part of the objective by which a value must better it.
 pub const GAIN_MIN: f64 = 0.002;
@@ -172,19 +172,8 @@ impl Fit<'_> {
     fn distances(&mut self, disks: &[usize], reading: &Reading) -> Result<Vec<Distance>, ValidateError> {
         let new: Vec<usize> =
             disks.iter().copied().filter(|&disk| !self.known.contains_key(&key(disk, reading))).collect();
-        let all = self.disks;
-        let threads = thread::available_parallelism().map_or(1, usize::from);
-        for part in new.chunks(threads) {
-            let found: Vec<Result<Distance, ValidateError>> = thread::scope(|scope| {
-                let begun: Vec<_> =
-                    part.iter().map(|&disk| scope.spawn(move || all[disk].distance(reading))).collect();
-                let joined = begun.into_iter().map(|thread| thread.join());
-                joined.map(|result| result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
-            });
-            for (&disk, distance) in part.iter().zip(found) {
-                self.known.insert(key(disk, reading), distance?);
-            }
-        }
+        let found = in_parallel(&new, |&disk| self.disks[disk].distance(reading))?;
+        self.known.extend(new.iter().map(|&disk| key(disk, reading)).zip(found));
         Ok(disks.iter().map(|&disk| self.known[&key(disk, reading)]).collect())
     }
 

@@ -9,6 +9,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `parallel.rs` | work shared among threads |
 //! | `find.rs` | traces under a path, and the drive that belongs to each |
 //! | `paced.rs` | requests with as many outstanding as were measured |
 //! | `replay.rs` | closed replay of a trace on a drive |
@@ -26,6 +27,7 @@ mod leave_one_out;
 mod log;
 mod own;
 mod paced;
+mod parallel;
 mod plot;
 mod replay;
 mod sample;

@@ -26,6 +26,7 @@ pub use log::{LOGGED_MIN, OwnLog, Times};
 pub use trust::{Trust, Verdict};
 
 use crate::paced::{Paced, simulate};
+use crate::parallel::in_parallel;
 use crate::validation::RESAMPLES;
 use crate::{FoundDrive, Sample, ValidateError};
 use fit::Fit;
@@ -34,7 +35,6 @@ use fullstroke_stack::drives;
 use fullstroke_units::Seed;
 use serde::Serialize;
 use std::sync::Arc;
-use std::thread;
 
 /// Drives of the library that are fitted: those that are nearest as they stand.
 const CANDIDATES: usize = 3;
@@ -59,16 +59,15 @@ pub struct Part {
 }
 
 impl Part {
-    fn new(measured: Vec<f64>, simulated: Vec<f64>) -> Part {
-        let (measured, simulated) = (Sample::new(measured), Sample::new(simulated));
-        let rms_ms = measured.demerit(&simulated);
+    fn new(measured: &Sample, simulated: &Sample) -> Part {
+        let rms_ms = measured.demerit(simulated);
         let quantiles = |sample: &Sample| [0.5, 0.9, 0.99].map(|p| sample.quantile(p));
         Part {
             n: measured.len(),
             measured_mean_ms: measured.mean(),
             simulated_mean_ms: simulated.mean(),
-            measured_quantiles_ms: quantiles(&measured),
-            simulated_quantiles_ms: quantiles(&simulated),
+            measured_quantiles_ms: quantiles(measured),
+            simulated_quantiles_ms: quantiles(simulated),
             rms_ms,
             rms_share: rms_ms / measured.mean(),
         }
@@ -179,22 +178,22 @@ pub fn fit_own_disk(log: OwnLog, said: Option<&str>, seed: Seed) -> Result<OwnDi
     let config = descent.config(&drive.model);
     let times = all_times(&log, &config, &drive.name)?;
     let unfitted = all_times(&log, drive.model.config(), &drive.name)?;
-    let half = log.half();
-    let (measured, simulated) = log.compared(half.., &times, |_| true);
-    let (first, _) = log.compared(..half, &times, |_| true);
-    let held_out = Part::new(measured.clone(), simulated.clone());
-    let measured = Sample::new(measured);
+    let (half, all) = (log.half(), log.paced.len());
+    let (first, first_simulated) = log.compared(0..half, &times, |_| true);
+    let (measured, simulated) = log.compared(half..all, &times, |_| true);
+    let (_, as_it_is) = log.compared(half..all, &unfitted, |_| true);
+    let fitted_on = Part::new(&first, &first_simulated);
+    let held_out = Part::new(&measured, &simulated);
+    let held_out_unfitted = Part::new(&measured, &as_it_is);
     let noise_ms = measured.bootstrap_noise(seed, RESAMPLES);
-    let of = |times: (Vec<f64>, Vec<f64>)| Part::new(times.0, times.1);
-    let fitted_on = of(log.compared(..half, &times, |_| true));
-    let halves_apart_ms = Sample::new(first).demerit(&measured);
+    let halves_apart_ms = first.demerit(&measured);
     let kinds = kinds(&log, &times);
     let trust = Trust::new(&log, &fitted_on, &held_out, noise_ms, halves_apart_ms, &kinds, &parameters);
     Ok(OwnDisk {
-        held_out_unfitted: of(log.compared(half.., &unfitted, |_| true)),
+        held_out_unfitted,
         drive: drive.name,
         title: drive.model.config().title.clone(),
-        simulated: Sample::new(simulated),
+        simulated,
         log,
         candidates,
         parameters,
@@ -244,27 +243,6 @@ fn nearest(fit: &Fit<'_>, said: Option<&str>) -> Result<Vec<(FoundDrive, f64)>, 
     Ok(found)
 }
 
-/// What `task` makes of each item, in order, as many at once as there are
-/// processors.
-fn in_parallel<T: Sync, R: Send>(
-    items: &[T],
-    task: impl Fn(&T) -> Result<R, ValidateError> + Sync,
-) -> Result<Vec<R>, ValidateError> {
-    let threads = thread::available_parallelism().map_or(1, usize::from);
-    let mut results = Vec::with_capacity(items.len());
-    for part in items.chunks(threads) {
-        let found: Vec<Result<R, ValidateError>> = thread::scope(|scope| {
-            let begun: Vec<_> = part.iter().map(|item| scope.spawn(|| task(item))).collect();
-            let joined = begun.into_iter().map(|thread| thread.join());
-            joined.map(|result| result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
-        });
-        for result in found {
-            results.push(result?);
-        }
-    }
-    Ok(results)
-}
-
 /// The times of all requests of the log on a drive like `config`.
 fn all_times(log: &OwnLog, config: &DriveConfig, drive: &str) -> Result<Vec<f64>, ValidateError> {
     let model = Model::new(config.clone())
@@ -288,9 +266,10 @@ fn kinds(log: &OwnLog, times: &[f64]) -> Vec<Kind> {
     let mut kinds = Vec::new();
     for (by, names, class) in classes::SHOWN {
         for (number, name) in names.iter().enumerate() {
-            let (measured, simulated) = log.compared(log.half().., times, |request| class(request) == number);
+            let (measured, simulated) =
+                log.compared(log.half()..log.paced.len(), times, |request| class(request) == number);
             if !measured.is_empty() {
-                kinds.push(Kind { by, class: name, part: Part::new(measured, simulated) });
+                kinds.push(Kind { by, class: name, part: Part::new(&measured, &simulated) });
             }
         }
     }

@@ -10,6 +10,9 @@ const OFF_PART: f64 = 0.4;
 /// Sectors by which an angle may be off, and a little, where nothing comes late.
 const MISREAD: f64 = 1.5;
 
+/// Parts of a sector by one of which an angle may be off that was not misread.
+const EXACT: f64 = 20.0;
+
 /// Jumps of which the usual one is taken.
 const JUMPS: usize = 15;
 
@@ -89,14 +92,18 @@ impl Hand {
 
     /// Whether a sector so far off where it is expected cannot be that one, even if heads
     /// have landed in it.
-    pub(super) fn is_misread(&self, off: f64, width: f64) -> bool {
+    pub(super) fn is_elsewhere(&self, off: f64, width: f64) -> bool {
         nearest(off).abs() > self.rough().max(MISREAD * width).min(self.off_line() / 2.0)
+    }
+
+    /// Whether heads cannot have landed in a sector that is no further off than this.
+    pub(super) fn is_exact(&self, off: f64, width: f64) -> bool {
+        nearest(off).abs() < self.rough().max(width / EXACT)
     }
 
     pub(super) async fn look_once(&mut self, offset: u64, width: f64) -> Result<Seen, ExtractError> {
         let expected = self.at + offset as f64 * width;
-        let within = self.rough().max(width / 3.0);
-        let angle = self.angles.of_expected(self.first + offset, expected, within).await?;
+        let angle = self.angles.of_expected(self.first + offset, expected, self.within(width)).await?;
         let off = nearest(angle - expected);
         Ok(Seen { angle, off, on: self.is_on(offset, width, off) })
     }
@@ -120,7 +127,7 @@ impl Hand {
         width: f64,
         off: f64,
     ) -> Result<bool, ExtractError> {
-        if off.abs() < self.rough().max(width / 3.0) {
+        if off.abs() < self.within(width) {
             return Ok(true);
         }
         for part in [offset / 3, offset * 2 / 3] {
@@ -134,13 +141,18 @@ impl Hand {
     /// The angle of a sector, corrected by what one at `offset` is off: but not if
     /// that is for holes.
     pub(super) fn corrected(&self, width: f64, offset: u64, off: f64) -> f64 {
-        let holes = off.abs() > self.rough().max(width / 3.0);
+        let holes = off.abs() > self.within(width);
         if holes || offset == 0 { width } else { width + off / offset as f64 }
     }
 
     /// By how much noise may put an angle off.
     pub(super) fn rough(&self) -> f64 {
         self.angles.rough()
+    }
+
+    /// By how much an angle may be off that is where it is expected.
+    pub(super) fn within(&self, width: f64) -> f64 {
+        self.angles.within(width)
     }
 
     /// Whether angles are so exact that none need be read twice.
@@ -205,7 +217,7 @@ impl Hand {
         let full = (turned - 1.0).abs() < 1.5 * width;
         let own = turned < 1.0 - width / 2.0;
         let off = nearest(next - low_angle - width).abs();
-        if !full && off < 1.5 * width || own && off < self.rough().max(width / 3.0) {
+        if !full && off < 1.5 * width || own && off < self.within(width) {
             return Ok(Between::NoJump(end));
         }
         Ok(Between::Jump(end))

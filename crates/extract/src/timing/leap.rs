@@ -129,7 +129,7 @@ impl Walk {
         let limit = self.hand.off_line() / 2.0;
         let tries = if self.hand.quiet() { 1 } else { 2 };
         let back = (last.sectors - 1) as f64 * last.width - last.step;
-        let within = self.hand.rough().max(last.width / 3.0);
+        let within = self.hand.within(last.width);
         for _ in 0..tries {
             // From above: a buffer that has read ahead has none of them.
             let behind = (end + first.sectors - 1).min(self.hand.capacity - 1);

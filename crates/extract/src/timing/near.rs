@@ -100,7 +100,7 @@ impl Hand {
         width: f64,
         predicted: &FoundTrack,
     ) -> Result<Seen, ExtractError> {
-        let (expected, within) = (self.at + predicted.step, self.rough().max(width / 3.0));
+        let (expected, within) = (self.at + predicted.step, self.within(width));
         let angle = self.angles.of_expected(self.first + offset, expected, within).await?;
         let off = nearest(angle - self.at - offset as f64 * width);
         if self.is_on(offset, width, off) {
@@ -117,9 +117,9 @@ impl Hand {
         angle: f64,
         predicted: &FoundTrack,
     ) -> Result<f64, ExtractError> {
-        let off = nearest(angle - self.at - predicted.step).abs();
+        let off = nearest(angle - self.at - predicted.step);
         let width = predicted.width;
-        if off < self.rough().max(width / 20.0) || off > self.rough().max(1.5 * width) {
+        if self.is_exact(off, width) || off.abs() > self.rough().max(1.5 * width) {
             return Ok(angle);
         }
         self.angles.of(self.first + offset).await

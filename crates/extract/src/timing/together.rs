@@ -13,8 +13,16 @@ use crate::pattern::FoundTrack;
 /// So many times as many as empty the buffer.
 const TIMES: usize = 2;
 
-/// Parts of a sector by one of which an angle may be off that was not misread.
-const SETTLED: f64 = 20.0;
+/// A track that is predicted, and what is read of it.
+struct Ahead {
+    track: FoundTrack,
+    /// The first address behind it, and the angle that is expected there.
+    end: u64,
+    expected: f64,
+    /// The angles of its last sector and of the one behind it.
+    last: f64,
+    next: f64,
+}
 
 impl Walk {
     /// Confirms the next tracks, if they repeat, up to the first that is not as
@@ -24,47 +32,48 @@ impl Walk {
         if !rotation.whole_tracks || !self.hand.quiet() {
             return Ok(false);
         }
-        let mut tracks = self.history.following(TIMES * rotation.evictions as usize);
-        let (mut begins, mut expected) = (Vec::with_capacity(tracks.len()), Vec::with_capacity(tracks.len()));
-        let (mut begin, mut at) = (self.hand.first, self.hand.at);
-        for track in &tracks {
-            (begin, at) = (begin + track.sectors, at + track.step);
-            begins.push(begin);
-            expected.push(at);
-        }
-        tracks.truncate(begins.partition_point(|&begin| begin < self.hand.capacity));
         let reads = self.hand.angles.probe().effort().reads;
-        // From above: a buffer that has read ahead has none of them.
-        let mut lasts = vec![0.0; tracks.len()];
-        let mut nexts = vec![0.0; tracks.len()];
-        for index in (0..tracks.len()).rev() {
-            let track = tracks[index];
-            let at = expected[index] - track.step + (track.sectors - 1) as f64 * track.width;
-            let within = self.hand.rough().max(track.width / 3.0);
-            lasts[index] = self.hand.angles.of_expected(begins[index] - 1, at, within).await?;
-        }
-        for index in (0..tracks.len()).rev() {
-            let within = self.hand.rough().max(tracks[index].width / 3.0);
-            nexts[index] = self.hand.angles.of_expected(begins[index], expected[index], within).await?;
-        }
         let mut confirmed = 0;
-        for (index, track) in tracks.iter().enumerate() {
-            let FoundTrack { sectors, width, step } = *track;
-            let off = nearest(lasts[index] - self.hand.at - (sectors - 1) as f64 * width);
-            let jump = nearest(nexts[index] - self.hand.at - sectors as f64 * width);
-            if self.hand.is_misread(off, width) || jump.abs() < self.hand.off_line() {
+        for ahead in self.read_ahead(TIMES * rotation.evictions as usize).await? {
+            let FoundTrack { sectors, width, step } = ahead.track;
+            let off = ahead.last - self.hand.at - (sectors - 1) as f64 * width;
+            let jump = nearest(ahead.next - self.hand.at - sectors as f64 * width);
+            if self.hand.is_elsewhere(off, width) || jump.abs() < self.hand.off_line() {
                 break;
             }
             // Of a sector in which heads have landed, what was expected is the better.
-            let (expected, seen) = (self.hand.at + step, nexts[index]);
-            let exact = nearest(seen - expected).abs() < self.hand.rough().max(width / SETTLED);
-            let near = !self.hand.is_misread(seen - expected, width);
-            let next = if near && !exact { expected.rem_euclid(1.0) } else { seen };
-            self.take(End { lbn: begins[index], next, width }, Some(*track))?;
+            let expected = self.hand.at + step;
+            let off = ahead.next - expected;
+            let landed = !self.hand.is_exact(off, width) && !self.hand.is_elsewhere(off, width);
+            let next = if landed { expected.rem_euclid(1.0) } else { ahead.next };
+            self.take(End { lbn: ahead.end, next, width }, Some(ahead.track))?;
             confirmed += 1;
         }
         self.counts.predicted += confirmed;
         self.counts.predicted_reads += self.hand.angles.probe().effort().reads - reads;
         Ok(confirmed > 0)
+    }
+
+    /// Reads the ends of the next `count` tracks, if they repeat. From above: a buffer
+    /// that has read ahead has none of them.
+    async fn read_ahead(&mut self, count: usize) -> Result<Vec<Ahead>, ExtractError> {
+        let mut tracks = Vec::with_capacity(count);
+        let (mut end, mut expected) = (self.hand.first, self.hand.at);
+        for track in self.history.following(count) {
+            (end, expected) = (end + track.sectors, expected + track.step);
+            if end < self.hand.capacity {
+                tracks.push(Ahead { track, end, expected, last: 0.0, next: 0.0 });
+            }
+        }
+        for Ahead { track, end, expected, last, .. } in tracks.iter_mut().rev() {
+            let at = *expected - track.step + (track.sectors - 1) as f64 * track.width;
+            let within = self.hand.within(track.width);
+            *last = self.hand.angles.of_expected(*end - 1, at, within).await?;
+        }
+        for Ahead { track, end, expected, next, .. } in tracks.iter_mut().rev() {
+            let within = self.hand.within(track.width);
+            *next = self.hand.angles.of_expected(*end, *expected, within).await?;
+        }
+        Ok(tracks)
     }
 }

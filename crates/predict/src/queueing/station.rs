@@ -81,13 +81,13 @@ impl Chain {
     /// it, it rises over that from below (no difference of near numbers: Ramaswami 1988).
     fn next(&mut self, rate: f64, service: Moments) -> f64 {
         let next = self.probabilities.len();
-        let mut more = More::new(rate, service);
+        let more = More::new(rate, service);
         // From 0 the service is that of the arrival that ends the pause.
         let mut up = self.probabilities[0] * self.more[0].than(next - 1);
         for state in 1..next {
             up += self.probabilities[state] * self.more[state].than(next - state);
         }
-        let probability = up / more.none();
+        let probability = up / more.none;
         self.probabilities.push(probability);
         self.more.push(more);
         probability
@@ -101,6 +101,7 @@ struct More {
     /// `1 / c²`, and the part of a success.
     shape: f64,
     part: f64,
+    /// The probability of none.
     none: f64,
     /// Item `n`: the probability of more than `n`.
     tails: Vec<f64>,
@@ -112,11 +113,6 @@ impl More {
         let load = rate * service.mean / shape;
         let none = (-shape * load.ln_1p()).exp();
         More { last: (none, 0.0), shape, part: load / (1.0 + load), none, tails: vec![1.0 - none] }
-    }
-
-    /// The probability of none.
-    fn none(&mut self) -> f64 {
-        self.none
     }
 
     /// The probability of more than `count`.

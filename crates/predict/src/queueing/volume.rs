@@ -86,6 +86,12 @@ impl DriveTables {
         [overhead, overhead.min(self.config.queued_overhead_ms)].map(|ms| ms / 1000.0)
     }
 
+    /// The same on average, where the arm is busy for such a share of the time.
+    fn overhead_s(&self, write: bool, busy: f64) -> f64 {
+        let [idle, waited] = self.overheads_s(write);
+        idle * (1.0 - busy) + waited * busy
+    }
+
     /// Behind the last sector of a read or write on the medium.
     fn completion_s(&self, write: bool) -> f64 {
         let electronics = &self.config.electronics;
@@ -207,7 +213,7 @@ impl<'a> Members<'a> {
         let chosen =
             |count| self.mixed(|kind| self.chosen(kind, count, self.drive.overheads_s(kind != READ)[1]));
         let queue = waiting(rate, first, chosen)?;
-        let shortened = self.shortened(&queue, &queue.service);
+        let shortened = self.shortened(&queue);
         let alone = (1.0 - queue.busy) * (-rate * self.lag_s()).exp();
         Some(Answered {
             responses: [READ, WRITE, BACK].map(|kind| self.response(kind, &queue, rate, shortened, 0.0)),
@@ -219,18 +225,15 @@ impl<'a> Members<'a> {
     }
 
     /// By how much the queue's choice has shortened positioning, of all that was served.
-    fn shortened(&self, queue: &Waiting, service: &Moments) -> f64 {
+    fn shortened(&self, queue: &Waiting) -> f64 {
         let fresh =
             |kind: usize| if kind == BACK { Moments::default() } else { self.accesses[kind].positioning() };
         let positioning = self.mixed(fresh).mean;
         let rest = self.mixed(|kind| self.chosen(kind, 1, 0.0)).mean
             - self.mixed(|kind| self.accesses[kind].positioning()).mean;
-        let overhead = self.mixed(|kind| {
-            let [idle, waited] = self.drive.overheads_s(kind != READ);
-            Moments::of(idle * (1.0 - queue.busy) + waited * queue.busy)
-        });
+        let overhead = self.mixed(|kind| Moments::of(self.drive.overhead_s(kind != READ, queue.busy)));
         if positioning > 0.0 && self.rates[BACK] == 0.0 {
-            ((service.mean - rest - overhead.mean) / positioning).clamp(0.0, 1.0)
+            ((queue.service.mean - rest - overhead.mean) / positioning).clamp(0.0, 1.0)
         } else {
             self.drive.gain.factor((queue.number - queue.busy).round().max(1.0) as usize)
         }
@@ -245,9 +248,8 @@ impl<'a> Members<'a> {
         let (wait, variance) = (waits * waited_s, waits * (2.0 - waits) * waited_s * waited_s);
         let access = &self.accesses[kind];
         let positioning = access.positioning();
-        let [idle, waited] = self.drive.overheads_s(kind != READ);
         let overhead =
-            idle * (1.0 - queue.busy) + waited * queue.busy + self.drive.completion_s(kind != READ);
+            self.drive.overhead_s(kind != READ, queue.busy) + self.drive.completion_s(kind != READ);
         let service = Moments::varied(positioning.mean * shortened, positioning.variance() * shortened)
             .plus(access.transfer)
             .plus(Moments::of(overhead));
@@ -323,8 +325,7 @@ impl<'a> Members<'a> {
 
     fn alone_shortened(&self, queue: &Waiting) -> f64 {
         let access = &self.accesses[READ];
-        let [idle, waited] = self.drive.overheads_s(false);
-        let overhead = idle * (1.0 - queue.busy) + waited * queue.busy;
+        let overhead = self.drive.overhead_s(false, queue.busy);
         ((queue.service.mean - access.transfer.mean - overhead) / access.positioning().mean).clamp(0.0, 1.0)
     }
 

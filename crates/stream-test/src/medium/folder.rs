@@ -1,6 +1,6 @@
 //! Files in a folder, made for the test and removed after it.
 
-use super::{Medium, Reader};
+use super::{Medium, Reader, Source};
 use crate::StreamTestError;
 use fullstroke_device::{Access, Aligned, Cache, open};
 use fullstroke_units::{Bytes, Seed};
@@ -19,58 +19,52 @@ const PIECE_BYTES: usize = 1 << 20;
 const SPARED: f64 = 0.05;
 
 /// The files.
-pub(super) struct Folder {
-    name: String,
+struct Folder {
     files: Vec<Arc<File>>,
-    reads: u64,
     read_bytes: usize,
     // Dropping it removes them.
     _folder: tempfile::TempDir,
 }
 
-impl Folder {
-    pub(super) fn make(
-        path: &Path,
-        config: &StreamsConfig,
-        cached: bool,
-        seed: Seed,
-    ) -> Result<Folder, StreamTestError> {
-        let name = path.display().to_string();
-        let refuse = |message: String| StreamTestError::Target { target: name.clone(), message };
-        let host = |error: io::Error| refuse(error.to_string());
-        let count = config.files.unwrap_or(config.streams);
-        let read = config.read_size.0;
-        let reads = (config.file_size.map_or(FILE_BYTES, |size| size.0) / read).max(1);
-        let wanted = u64::from(count).saturating_mul(reads.saturating_mul(read));
-        let space = rustix::fs::statvfs(path).map_err(|error| host(error.into()))?;
-        let free = (space.f_bavail as f64 * space.f_frsize as f64 * (1.0 - SPARED)) as u64;
-        if wanted > free {
-            return Err(refuse(format!(
-                "{count} files of {} are more than the {} that are free there; say fewer with --files, or \
-                 smaller ones with --file-size",
-                Bytes(reads.saturating_mul(read)),
-                Bytes(free)
-            )));
-        }
-        let folder = tempfile::Builder::new().prefix("fullstroke-streams-").tempdir_in(path).map_err(host)?;
-        let cache = if cached { Cache::Through } else { Cache::Past };
-        let mut files = Vec::with_capacity(count as usize);
-        for number in 0..count {
-            let path = folder.path().join(number.to_string());
-            write(&path, reads * read, &mut seed.stream(&format!("bytes of {number}"))).map_err(host)?;
-            let opened = open(&path, Access::Read, cache)
-                .map_err(|error| refuse(format!("{error}; --cached reads through the page cache")))?;
-            if !read.is_multiple_of(opened.block_bytes) {
-                let block = opened.block_bytes;
-                return Err(refuse(format!(
-                    "reads are multiples of {block} bytes; found {}",
-                    config.read_size
-                )));
-            }
-            files.push(Arc::new(opened.file));
-        }
-        Ok(Folder { files, reads, read_bytes: read as usize, _folder: folder, name })
+pub(super) fn make(
+    path: &Path,
+    config: &StreamsConfig,
+    cached: bool,
+    seed: Seed,
+) -> Result<Medium, StreamTestError> {
+    let name = path.display().to_string();
+    let refuse = |message: String| StreamTestError::Target { target: name.clone(), message };
+    let host = |error: io::Error| refuse(error.to_string());
+    let count = config.files.unwrap_or(config.streams);
+    let read = config.read_size.0;
+    let reads = (config.file_size.map_or(FILE_BYTES, |size| size.0) / read).max(1);
+    let wanted = u64::from(count).saturating_mul(reads.saturating_mul(read));
+    let space = rustix::fs::statvfs(path).map_err(|error| host(error.into()))?;
+    let free = (space.f_bavail as f64 * space.f_frsize as f64 * (1.0 - SPARED)) as u64;
+    if wanted > free {
+        return Err(refuse(format!(
+            "{count} files of {} are more than the {} that are free there; say fewer with --files, or \
+             smaller ones with --file-size",
+            Bytes(reads.saturating_mul(read)),
+            Bytes(free)
+        )));
     }
+    let folder = tempfile::Builder::new().prefix("fullstroke-streams-").tempdir_in(path).map_err(host)?;
+    let cache = if cached { Cache::Through } else { Cache::Past };
+    let mut files = Vec::with_capacity(count as usize);
+    for number in 0..count {
+        let path = folder.path().join(number.to_string());
+        write(&path, reads * read, &mut seed.stream(&format!("bytes of {number}"))).map_err(host)?;
+        let opened = open(&path, Access::Read, cache)
+            .map_err(|error| refuse(format!("{error}; --cached reads through the page cache")))?;
+        if !read.is_multiple_of(opened.block_bytes) {
+            let block = opened.block_bytes;
+            return Err(refuse(format!("reads are multiples of {block} bytes; found {}", config.read_size)));
+        }
+        files.push(Arc::new(opened.file));
+    }
+    let source = Box::new(Folder { files, read_bytes: read as usize, _folder: folder });
+    Ok(Medium { name, files: count, reads, source })
 }
 
 /// Bytes that no file system makes smaller.
@@ -91,19 +85,7 @@ fn write(path: &Path, length: u64, random: &mut fullstroke_units::Random) -> io:
     file.sync_all()
 }
 
-impl Medium for Folder {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn files(&self) -> u32 {
-        self.files.len() as u32
-    }
-
-    fn reads(&self) -> u64 {
-        self.reads
-    }
-
+impl Source for Folder {
     fn reader(&self) -> io::Result<Box<dyn Reader>> {
         let memory = Aligned::default();
         Ok(Box::new(FolderReader { files: self.files.clone(), read_bytes: self.read_bytes, memory }))

@@ -1,6 +1,6 @@
 //! Files as parts of what an NBD server serves, a connection for each stream.
 
-use super::{Medium, NbdAddress, Reader};
+use super::{Medium, NbdAddress, Reader, Source};
 use crate::StreamTestError;
 use fullstroke_nbd::client::{Client, ClientError, Options};
 use fullstroke_units::{Sectors, Seed};
@@ -11,27 +11,26 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 /// A server, and where its files lie.
-pub(super) struct Remote {
-    name: String,
+struct Remote {
     address: NbdAddress,
     files: Arc<MediaFiles>,
     read_bytes: usize,
 }
 
-impl Remote {
-    pub(super) fn open(
-        address: &NbdAddress,
-        config: &StreamsConfig,
-        seed: Seed,
-    ) -> Result<Remote, StreamTestError> {
-        let name = address.to_string();
-        let failed =
-            |error: ClientError| StreamTestError::Target { target: name.clone(), message: error.to_string() };
-        let size_bytes = connect(address).map_err(failed)?.properties().size_bytes;
-        let files = MediaFiles::new(config, Sectors(size_bytes / 512), &mut seed.stream("media files"))?;
-        let read_bytes = config.read_size.0 as usize;
-        Ok(Remote { address: address.clone(), files: Arc::new(files), read_bytes, name })
-    }
+pub(super) fn open(
+    address: &NbdAddress,
+    config: &StreamsConfig,
+    seed: Seed,
+) -> Result<Medium, StreamTestError> {
+    let name = address.to_string();
+    let failed =
+        |error: ClientError| StreamTestError::Target { target: name.clone(), message: error.to_string() };
+    let size_bytes = connect(address).map_err(failed)?.properties().size_bytes;
+    let files = MediaFiles::new(config, Sectors(size_bytes / 512), &mut seed.stream("media files"))?;
+    let (count, reads) = (files.count(), files.reads());
+    let read_bytes = config.read_size.0 as usize;
+    let source = Box::new(Remote { address: address.clone(), files: Arc::new(files), read_bytes });
+    Ok(Medium { name, files: count, reads, source })
 }
 
 impl std::fmt::Display for NbdAddress {
@@ -61,19 +60,7 @@ fn connect(address: &NbdAddress) -> Result<Client<Box<dyn Stream>>, ClientError>
     Client::connect(stream, &Options { export: export.clone(), ..Options::default() })
 }
 
-impl Medium for Remote {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn files(&self) -> u32 {
-        self.files.count()
-    }
-
-    fn reads(&self) -> u64 {
-        self.files.reads()
-    }
-
+impl Source for Remote {
     fn reader(&self) -> io::Result<Box<dyn Reader>> {
         let client = connect(&self.address).map_err(io::Error::other)?;
         let memory = vec![0; self.read_bytes];

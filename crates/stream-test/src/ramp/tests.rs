@@ -1,5 +1,5 @@
 use super::*;
-use crate::Reader;
+use crate::medium::{Reader, Source};
 use std::io;
 use std::sync::Arc;
 use std::thread::sleep;
@@ -21,16 +21,7 @@ impl Arm {
     }
 }
 
-impl Medium for Arm {
-    fn name(&self) -> &str {
-        "arm"
-    }
-    fn files(&self) -> u32 {
-        4
-    }
-    fn reads(&self) -> u64 {
-        1000
-    }
+impl Source for Arm {
     fn reader(&self) -> io::Result<Box<dyn Reader>> {
         let Arm { takes, busy, broken_from } = self;
         let busy = Arc::clone(busy);
@@ -66,13 +57,17 @@ fn streams(streams: u32, start_up_reads: u64) -> StreamsConfig {
     serde_json::from_str(&text).unwrap()
 }
 
-fn ran(config: &StreamsConfig, arm: &Arm) -> Result<Outcome, StreamTestError> {
-    run(config, arm, Seed(1), &AtomicBool::new(false), &mut |_| ())
+fn medium(arm: Arm) -> Medium {
+    Medium { name: "arm".to_owned(), files: 4, reads: 1000, source: Box::new(arm) }
+}
+
+fn ran(config: &StreamsConfig, arm: Arm) -> Result<Outcome, StreamTestError> {
+    run(config, &medium(arm), Seed(1), &AtomicBool::new(false), &mut |_| ())
 }
 
 #[test]
 fn streams_that_the_medium_can_serve_all_play() {
-    let outcome = ran(&streams(3, 8), &Arm::new(1)).unwrap();
+    let outcome = ran(&streams(3, 8), Arm::new(1)).unwrap();
     assert_eq!((outcome.results.playing().count(), outcome.results.underruns()), (3, 0));
     assert_eq!(outcome.results.sustained(), 3);
     assert!(outcome.elapsed >= Duration::from_millis(450), "{:?}", outcome.elapsed);
@@ -81,7 +76,7 @@ fn streams_that_the_medium_can_serve_all_play() {
 /// An arm that needs 40 ms for what plays 100 can serve two and a half.
 #[test]
 fn the_ramp_ends_where_the_medium_cannot_follow() {
-    let outcome = ran(&streams(12, 1), &Arm::new(40)).unwrap();
+    let outcome = ran(&streams(12, 1), Arm::new(40)).unwrap();
     let started = outcome.results.started().count();
     assert!(outcome.results.underruns() > 0 && outcome.results.sustained() <= 3, "{started}");
     assert!(started < 12, "{started}");
@@ -90,7 +85,7 @@ fn the_ramp_ends_where_the_medium_cannot_follow() {
 #[test]
 fn a_read_that_fails_says_which_and_ends_the_test() {
     let arm = Arm { broken_from: 2, ..Arm::new(1) };
-    let error = ran(&streams(1, 8), &arm).err().unwrap().to_string();
+    let error = ran(&streams(1, 8), arm).err().unwrap().to_string();
     assert!(error.contains("read number 2 of file") && error.contains("the device is gone"), "{error}");
 }
 
@@ -98,7 +93,7 @@ fn a_read_that_fails_says_which_and_ends_the_test() {
 fn who_is_told_to_stop_says_what_there_is() {
     let (config, stop) = (streams(50, 1), AtomicBool::new(false));
     let mut seen = 0;
-    let outcome = run(&config, &Arm::new(1), Seed(1), &stop, &mut |progress| {
+    let outcome = run(&config, &medium(Arm::new(1)), Seed(1), &stop, &mut |progress| {
         seen = progress.started;
         stop.store(seen >= 2, Ordering::SeqCst);
     });
@@ -109,6 +104,6 @@ fn who_is_told_to_stop_says_what_there_is() {
 #[test]
 fn settings_that_a_real_server_has_not_are_refused() {
     let ahead = StreamsConfig { read_ahead: 4, ..streams(1, 1) };
-    assert!(ran(&ahead, &Arm::new(1)).err().unwrap().to_string().contains("read_ahead"));
-    assert!(ran(&streams(5000, 1), &Arm::new(1)).err().unwrap().to_string().contains("expected up to 1000"));
+    assert!(ran(&ahead, Arm::new(1)).err().unwrap().to_string().contains("read_ahead"));
+    assert!(ran(&streams(5000, 1), Arm::new(1)).err().unwrap().to_string().contains("expected up to 1000"));
 }

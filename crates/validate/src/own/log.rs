@@ -1,13 +1,13 @@
 //! A trace with latencies, as requests that can be replayed.
 
 use crate::paced::Paced;
-use crate::{FoundDrive, ValidateError};
+use crate::{FoundDrive, Sample, ValidateError};
 use fullstroke_contract::{Extent, Operation};
 use fullstroke_trace::{Options, Record, TraceReader};
 use fullstroke_units::{Duration, Lbn, Sectors, Time};
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::ops::{Bound, RangeBounds};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -177,22 +177,16 @@ impl OwnLog {
     /// Measured times of the chosen ones among `requests`, and theirs of `times`.
     pub(crate) fn compared(
         &self,
-        requests: impl RangeBounds<usize>,
+        requests: Range<usize>,
         times: &[f64],
         chosen: impl Fn(&Logged) -> bool,
-    ) -> (Vec<f64>, Vec<f64>) {
-        let from = match requests.start_bound() {
-            Bound::Included(&from) => from,
-            _ => 0,
-        };
-        let to = match requests.end_bound() {
-            Bound::Excluded(&to) => to,
-            _ => self.logged.len(),
-        };
-        let both = self.logged[from..to].iter().zip(&times[from..to]);
-        both.filter(|(request, _)| chosen(request))
+    ) -> (Sample, Sample) {
+        let both = self.logged[requests.clone()].iter().zip(&times[requests]);
+        let (measured, simulated) = both
+            .filter(|(request, _)| chosen(request))
             .filter_map(|(request, time)| Some((request.measured_ms?, *time)))
-            .unzip()
+            .unzip();
+        (Sample::new(measured), Sample::new(simulated))
     }
 
     /// An error if the log reaches beyond `drive`.

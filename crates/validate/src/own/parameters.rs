@@ -138,10 +138,7 @@ pub(super) const PARAMETERS: [Parameter; 9] = [
 
 /// The keys of a drive file that a parameter stands for.
 pub(super) fn keys(parameter: &'static str) -> &'static [&'static str] {
-    match PARAMETERS.iter().position(|each| each.key == parameter) {
-        Some(number) => PARAMETERS[number].keys,
-        None => &[],
-    }
+    PARAMETERS.iter().find(|each| each.key == parameter).map_or(&[], |each| each.keys)
 }
 
 const BUS_MS_PER_SECTOR_MIN: f64 = 0.000_25;
