@@ -280,6 +280,7 @@ impl Import<'_> {
             power: None,
             spin_down: None,
             faults: None,
+            freeblock: None,
             published: Published::default(),
             sources,
         })

@@ -13,6 +13,7 @@ pub use queue::{FlushCommand, QueueConfig};
 pub use spin_down::SpinDownConfig;
 
 use crate::faults::FaultsConfig;
+use crate::freeblock::FreeblockConfig;
 use fullstroke_contract::ConfigError;
 use fullstroke_units::{Duration, Sectors};
 use schemars::JsonSchema;
@@ -91,6 +92,9 @@ pub struct DriveConfig {
     /// Which writes go wrong and are reported as done; none unless said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub faults: Option<FaultsConfig>,
+    /// A background scan that reads in the rotational latency of requests; none unless said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub freeblock: Option<FreeblockConfig>,
     /// What the vendor publishes, to hold the numbers above against.
     #[serde(default, skip_serializing_if = "is_default")]
     pub published: Published,
@@ -459,6 +463,7 @@ pub(crate) mod tests {
             electronics: ElectronicsConfig::default(),
             buffer: None,
             faults: None,
+            freeblock: None,
             queue: QueueConfig::default(),
             power: None,
             spin_down: None,

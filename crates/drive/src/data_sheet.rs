@@ -123,6 +123,7 @@ impl DataSheet {
             },
             buffer: Some(buffer(self.buffer.unwrap_or(BUFFER))),
             faults: None,
+            freeblock: None,
             queue: QueueConfig {
                 depth: 32,
                 discipline: "satf".into(),

@@ -12,6 +12,7 @@ use crate::buffer::{Buffer, Lookup};
 use crate::config::{DriveConfig, FlushCommand, milliseconds};
 use crate::electronics::{Before, Electronics};
 use crate::faults::Faults;
+use crate::freeblock::Freeblock;
 use crate::geometry::Position;
 use crate::mechanics::{Access, Feed, Mechanics, Piece};
 use crate::power::{Meter, Power};
@@ -92,6 +93,8 @@ pub struct Drive {
     own: Own,
     /// What does not reach the medium, if writes go wrong.
     faults: Option<Faults>,
+    /// What reads in the rotational latency of requests, if anything does.
+    freeblock: Option<Freeblock>,
     statistics: Statistics,
 }
 
@@ -163,6 +166,7 @@ impl Model {
             config: Arc::new(config),
         };
         model.faults()?;
+        model.freeblock()?;
         Ok(model)
     }
 
@@ -231,6 +235,15 @@ impl Model {
         faults.map(Some).map_err(|error| error.below("faults"))
     }
 
+    /// The scan beside requests.
+    ///
+    /// # Errors
+    /// Names the key that cannot be.
+    fn freeblock(&self) -> Result<Option<Freeblock>, ConfigError> {
+        let build = |config| Freeblock::new(config, &self.mechanics);
+        self.config.freeblock.as_ref().map(build).transpose().map_err(|error| error.below("freeblock"))
+    }
+
     /// One arm of this model with all that belongs to it: heads at cylinder 0, surface 0, nothing queued.
     ///
     /// # Errors
@@ -264,6 +277,7 @@ impl Model {
             idle_since: Time::ZERO,
             own: Own::Nothing,
             faults: self.faults()?,
+            freeblock: self.freeblock()?,
             statistics: Statistics::default(),
         })
     }
@@ -426,6 +440,7 @@ impl Drive {
         let moves = self.prepare(waiting, free, self.command_overhead);
         let detour = self.detour(via);
         self.arm.take(free, moves + detour);
+        self.read_free_blocks(moves + detour, extent, &waiting.position, waiting.write);
         let mut access = self.arm.access(moves + detour, extent, &waiting.position, waiting.write);
         access.seek += detour;
         let finish = moves + access.duration();
@@ -505,6 +520,7 @@ impl Drive {
         let preparation = electronics.read_reselect + electronics.data_preparation;
         let mut bus = Bus::new(extent.sectors.0, electronics.bus_read, marked, preparation);
         self.arm.take(free, moves + detour);
+        self.read_free_blocks(moves + detour, extent, &waiting.position, false);
         let mut access =
             self.arm.access_fed(moves + detour, extent, &waiting.position, false, None, |piece| {
                 bus.passed(piece)
@@ -516,6 +532,15 @@ impl Drive {
         }
         let finish = bus.end.max(medium_end) + electronics.read_completion;
         Service { slot: waiting.slot, finish, breakdown: parts(submitted, free, finish, &access) }
+    }
+
+    /// A background scan reads in what the arm, which leaves at `moves`, would wait.
+    fn read_free_blocks(&mut self, moves: Time, extent: Extent, position: &Position, write: bool) {
+        // Platters that stand have no latency that is known before they turn.
+        let Some(freeblock) = self.freeblock.as_mut().filter(|_| !self.arm.is_away()) else { return };
+        let mechanics = self.arm.mechanics();
+        let span = mechanics.span(position, extent.sectors.min(position.sectors_left));
+        freeblock.serve(mechanics, self.arm.head(), moves, position, span, write);
     }
 
     /// Whether the heads stand on the track of `position`.
@@ -582,6 +607,7 @@ impl Drive {
         let moves = self.prepare(waiting, free, overhead);
         let mut bus = self.partial(extent.sectors, there, now);
         self.arm.take(free, moves);
+        self.read_free_blocks(moves, rest, &position, false);
         let access = self.arm.access_fed(moves, rest, &position, false, None, |piece| {
             bus.passed(Piece { index: piece.index + there.0, ..piece });
         });
@@ -623,6 +649,7 @@ impl Drive {
         let first = Time::from_nanos((ready + data_after).as_nanos() - seek_after.as_nanos());
         let feed = Feed { first, each, marked };
         self.arm.take(free, moves);
+        self.read_free_blocks(moves, extent, &waiting.position, true);
         let mut access = self.arm.access_fed(moves, extent, &waiting.position, true, Some(feed), |_| {});
         let medium_end = moves + access.duration();
         access.seek += detour;
@@ -831,6 +858,8 @@ impl Node for Drive {
     fn count(&self, now: Time, counters: &mut Counters) {
         counters.drives.push(MemberStatistics { power: self.power(now), ..self.statistics() });
         counters.layers.extend(self.faults.as_ref().map(Faults::readings));
+        let capacity = self.arm.mechanics().geometry().capacity();
+        counters.layers.extend(self.freeblock.as_ref().map(|scan| scan.readings(now, capacity)));
     }
 }
 

@@ -161,6 +161,17 @@ impl Geometry {
         zone.offset_on(track.start + sector).map(|offset| Lbn(zone.first_lbn + offset))
     }
 
+    /// The track of `surface` at `cylinder`: as [`track_at`](TrackTable::track_at) of its
+    /// LBNs; `None` if it has none.
+    pub fn track_on(&self, cylinder: Cylinder, surface: u32) -> Option<Track> {
+        let index = self.zones.partition_point(|zone| zone.first_cylinder <= cylinder.0).checked_sub(1)?;
+        let zone = &self.zones[index];
+        let track = zone.tracks.at(cylinder.0 - zone.first_cylinder, surface)?;
+        let mut sectors = track.start..track.start + track.sectors;
+        let offset = sectors.find_map(|sector| zone.natural_offset(sector))?;
+        Some(self.track_at(Lbn(zone.first_lbn + offset)))
+    }
+
     /// The angle of a sector on the longest track.
     pub fn least_sector(&self) -> Angle {
         self.zones.iter().map(|zone| zone.tracks.least_sector()).min().unwrap_or(Angle::ZERO)

@@ -16,6 +16,7 @@
 //! | `buffer/` | the segments themselves, found by address and by age |
 //! | `electronics.rs` | command overheads and the bus |
 //! | `mechanics.rs` | seek, rotation and transfer of one access |
+//! | `freeblock.rs` | a background scan in the rotational latency of requests |
 //! | `power.rs` | how long the arm was in each state of power |
 //! | `spin_down/` | when an idle drive stops its platters, one file each, and their registry |
 //! | `check.rs` | what a description must satisfy |
@@ -31,6 +32,7 @@ mod data_sheet;
 mod drive;
 mod electronics;
 mod faults;
+mod freeblock;
 mod geometry;
 mod mechanics;
 mod power;
@@ -49,6 +51,7 @@ pub use config::{
 pub use data_sheet::{DataSheet, sectors_of};
 pub use drive::{Drive, Model};
 pub use faults::{FaultAt, FaultKind, FaultsConfig};
+pub use freeblock::FreeblockConfig;
 pub use geometry::{Geometry, Position, ZoneView};
 pub use mechanics::{Access, Feed, Head, Mechanics, Piece};
 pub use power::{Meter, Standing};

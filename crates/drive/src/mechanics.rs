@@ -184,6 +184,15 @@ impl Mechanics {
         self.spindle.wait_for(start, landing)
     }
 
+    /// When the first sector of such a transfer is under the head; `None` if the transfer
+    /// begins in its middle.
+    #[inline]
+    pub fn due(&self, head: Head, landing: Time, start: Angle, span: Angle, write: bool) -> Option<Time> {
+        let start = start - head.phase;
+        let inside = self.lands_inside(landing, start, span, write);
+        (!inside).then(|| landing + self.spindle.wait_for(start, landing))
+    }
+
     /// Whether a transfer can begin in the middle of its span.
     #[inline]
     fn lands_inside(&self, landing: Time, start: Angle, span: Angle, write: bool) -> bool {

@@ -56,6 +56,7 @@ impl Mechanics {
             power: None,
             spin_down: None,
             faults: None,
+            freeblock: None,
             published: Default::default(),
             sources: self.sources(device),
         }

@@ -92,7 +92,7 @@ impl Opportunity for IdleFlushOn {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullstroke_contract::{Extent, Operation};
+    use fullstroke_contract::{Extent, Gauge, Operation};
 
     fn at(ms: u64) -> Time {
         Time::ZERO + Duration::from_millis(ms)
@@ -107,15 +107,25 @@ mod tests {
             let before = ends.len();
             ends.retain(|&end| end > ms);
             for gone in (ends.len()..before).rev() {
-                flush.left(Seen { now: at(ms), inside: gone as u32 }, &Request::default(), Status::Done);
+                flush.left(
+                    Seen { now: at(ms), inside: gone as u32, arm: Gauge::default() },
+                    &Request::default(),
+                    Status::Done,
+                );
             }
             if reads.contains(&ms) {
                 ends.push(ms + 10);
-                flush.arrived(Seen { now: at(ms), inside: ends.len() as u32 }, &Request::default());
+                flush.arrived(
+                    Seen { now: at(ms), inside: ends.len() as u32, arm: Gauge::default() },
+                    &Request::default(),
+                );
             }
             if flush.next_look() <= at(ms) {
                 let mut asked = false;
-                flush.look(Seen { now: at(ms), inside: ends.len() as u32 }, &mut |_| asked = true);
+                flush.look(
+                    Seen { now: at(ms), inside: ends.len() as u32, arm: Gauge::default() },
+                    &mut |_| asked = true,
+                );
                 if asked {
                     pulled.push(ms);
                 }
@@ -127,7 +137,10 @@ mod tests {
                         extent: Extent::new(0, 128),
                         ..Request::default()
                     };
-                    flush.arrived(Seen { now: at(ms), inside: ends.len() as u32 }, &write);
+                    flush.arrived(
+                        Seen { now: at(ms), inside: ends.len() as u32, arm: Gauge::default() },
+                        &write,
+                    );
                 }
             }
         }
@@ -148,13 +161,13 @@ mod tests {
     #[test]
     fn writes_beyond_what_was_asked_for_are_somebody_elses() {
         let mut flush = build(&Keys::new(), &crate::testing::site()).unwrap();
-        flush.look(Seen { now: at(120), inside: 0 }, &mut |_| {});
+        flush.look(Seen { now: at(120), inside: 0, arm: Gauge::default() }, &mut |_| {});
         let write =
             Request { operation: Operation::Write, extent: Extent::new(0, 128), ..Request::default() };
-        flush.arrived(Seen { now: at(121), inside: 1 }, &write);
-        flush.left(Seen { now: at(125), inside: 0 }, &write, Status::Done);
+        flush.arrived(Seen { now: at(121), inside: 1, arm: Gauge::default() }, &write);
+        flush.left(Seen { now: at(125), inside: 0, arm: Gauge::default() }, &write, Status::Done);
         assert_eq!(flush.next_look(), at(125), "an answer");
-        flush.arrived(Seen { now: at(125), inside: 1 }, &write);
+        flush.arrived(Seen { now: at(125), inside: 1, arm: Gauge::default() }, &write);
         assert_eq!(flush.next_look(), at(245), "no answer");
     }
 }

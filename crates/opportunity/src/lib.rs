@@ -6,6 +6,7 @@
 //! and one line in [`REGISTRY`]. The layers do not know which there are, and a host
 //! that heeds no signal works as ever.
 
+mod free_block;
 mod idle_flush;
 mod idle_flush_on;
 mod idle_verify;
@@ -16,7 +17,7 @@ mod watch;
 pub use watch::Watch;
 
 use fullstroke_contract::registry::{Entry, Keys, find, schema_of};
-use fullstroke_contract::{ConfigError, Extent, Operation, Request, Signal, Status};
+use fullstroke_contract::{ConfigError, Extent, Gauge, Operation, Request, Signal, Status, TrackTable};
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Bytes, Time};
 use std::sync::Arc;
@@ -28,6 +29,8 @@ pub struct Seen {
     pub now: Time,
     /// Requests in the array: waiting and in service.
     pub inside: u32,
+    /// The array's gauge before the request that has come last.
+    pub arm: Gauge,
 }
 
 /// What storage notices and uses.
@@ -79,7 +82,7 @@ pub struct Own {
 }
 
 /// What an opportunity is built for.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Site {
     /// The tracks of the array's addresses, or why they are not known.
     pub tracks: Result<Arc<Boundaries>, String>,
@@ -87,6 +90,8 @@ pub struct Site {
     pub page_cache: Bytes,
     /// Why what was written cannot be verified, if it cannot.
     pub unverifiable: Option<&'static str>,
+    /// How the array's addresses lie on the one drive that it is, or why it is none.
+    pub drive: Result<Arc<dyn TrackTable>, String>,
 }
 
 /// What an opportunity says.
@@ -115,6 +120,7 @@ pub struct Kind {
 /// Every opportunity.
 #[rustfmt::skip]
 pub const REGISTRY: &[Entry<Kind>] = &[
+    Entry { name: "free-block", summary: free_block::SUMMARY, schema: schema_of::<free_block::Config>, build: Kind { build: free_block::build, word: Word::Nothing } },
     Entry { name: "idle-flush", summary: idle_flush::SUMMARY, schema: schema_of::<idle_flush::Config>, build: Kind { build: idle_flush::build, word: Word::Pull } },
     Entry { name: "idle-flush-on", summary: idle_flush_on::SUMMARY, schema: schema_of::<idle_flush_on::Config>, build: Kind { build: idle_flush_on::build, word: Word::Pull } },
     Entry { name: "idle-verify", summary: idle_verify::SUMMARY, schema: schema_of::<idle_verify::Config>, build: Kind { build: idle_verify::build, word: Word::Nothing } },
@@ -150,8 +156,41 @@ pub fn build(table: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, ConfigEr
 #[cfg(test)]
 mod testing {
     use super::*;
+    use fullstroke_contract::{Track, ZoneRate};
     use fullstroke_tracks::Builder;
-    use fullstroke_units::Sectors;
+    use fullstroke_units::{Cylinder, Duration, Lbn, Sectors};
+
+    pub(crate) const SECTORS_PER_TRACK: u64 = 80;
+    pub(crate) const REVOLUTION_NS: u64 = 8_000_000;
+
+    /// 100 tracks without skew, and an arm that is everywhere.
+    pub(crate) struct Turning;
+
+    impl TrackTable for Turning {
+        fn capacity(&self) -> Sectors {
+            Sectors(100 * SECTORS_PER_TRACK)
+        }
+
+        fn track_at(&self, lbn: Lbn) -> Track {
+            let track = lbn.0 / SECTORS_PER_TRACK;
+            let first = Lbn(track * SECTORS_PER_TRACK);
+            Track { first, sectors: Sectors(SECTORS_PER_TRACK), cylinder: Cylinder(track as u32), surface: 0 }
+        }
+
+        fn cylinder_of(&self, lbn: Lbn) -> Cylinder {
+            self.track_at(lbn).cylinder
+        }
+
+        fn positioning(&self, now: Time, _: &Gauge, lbn: Lbn, _: bool) -> Duration {
+            let begins = lbn.0 % SECTORS_PER_TRACK * (REVOLUTION_NS / SECTORS_PER_TRACK);
+            Duration::from_nanos((begins + REVOLUTION_NS - now.as_nanos() % REVOLUTION_NS) % REVOLUTION_NS)
+        }
+
+        fn zone_rates(&self) -> Vec<ZoneRate> {
+            let bytes_per_s = SECTORS_PER_TRACK * 512 * 1_000_000_000 / REVOLUTION_NS;
+            vec![ZoneRate { first: Lbn(0), sectors: self.capacity(), bytes_per_s }]
+        }
+    }
 
     /// 100 tracks of 80 sectors below a page cache of 1 MiB.
     pub(crate) fn site() -> Site {
@@ -161,6 +200,7 @@ mod testing {
             tracks: Ok(Arc::new(tracks.finish("a test").unwrap())),
             page_cache: Bytes(1 << 20),
             unverifiable: None,
+            drive: Ok(Arc::new(Turning)),
         }
     }
 }
@@ -180,7 +220,7 @@ mod conformance {
             let until = now + Duration::from_nanos(gap);
             while opportunity.next_look() <= until {
                 let at = opportunity.next_look().max(now);
-                let seen = Seen { now: at, inside: 0 };
+                let seen = Seen { now: at, inside: 0, arm: Gauge::default() };
                 opportunity.look(seen, &mut |_| pulls += 1);
                 while let Some(own) = opportunity.next_request(seen) {
                     opportunity.served(seen, &own, Status::Done);
@@ -192,8 +232,8 @@ mod conformance {
             now = until;
             let operation = if write { Operation::Write } else { Operation::Read };
             let request = Request { operation, extent: Extent::new(0, 8), ..Request::default() };
-            opportunity.arrived(Seen { now, inside: 1 }, &request);
-            opportunity.left(Seen { now, inside: 0 }, &request, Status::Done);
+            opportunity.arrived(Seen { now, inside: 1, arm: Gauge::default() }, &request);
+            opportunity.left(Seen { now, inside: 0, arm: Gauge::default() }, &request, Status::Done);
         }
         (pulls, looks)
     }

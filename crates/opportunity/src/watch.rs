@@ -70,7 +70,7 @@ impl Watch {
     }
 
     fn seen(&self, now: Time) -> Seen {
-        Seen { now, inside: self.inside }
+        Seen { now, inside: self.inside, arm: self.member }
     }
 
     /// Each looks whose time has come, and does what it can; who waited for that goes down.

@@ -11,7 +11,7 @@ use crate::tracks::{Tracks, Wanted};
 use crate::upper::{Ground, Terms, stripe_of};
 use crate::workloads::{Numbers, Place};
 use fullstroke_contract::registry::{self, Entry, Keys};
-use fullstroke_contract::{ConfigError, Node, Source, Stripes};
+use fullstroke_contract::{ConfigError, Node, Source, Stripes, TrackTable};
 use fullstroke_controller::Controller;
 use fullstroke_drive::Model;
 use fullstroke_engine::{Branch, Engine, Graph};
@@ -279,7 +279,9 @@ impl Stack {
             self.check_somebody_heeds(above)?;
             let volume = volume.node(self.host.members(), self.link.as_ref())?;
             let controller = self.controller()?.map(|controller| Box::new(controller) as Box<dyn Node>);
-            let array = self.opportunities.over(over(controller, volume), || self.watched(above))?;
+            let array = over(controller, volume);
+            let drive = self.lone_drive(&array);
+            let array = self.opportunities.over(array, || self.watched(above, drive))?;
             let tracks = |layer: &HostConfig| below_layer(layer, || self.tracks(Wanted::Tracks));
             let underneath = |layer: &HostConfig| -> Result<Underneath, ConfigError> {
                 let below = self.volume.underneath(tracks(layer)?)?;
@@ -357,7 +359,7 @@ impl Stack {
     }
 
     /// What opportunities watch, and for whom.
-    fn watched(&self, above: Above) -> Result<Site, ConfigError> {
+    fn watched(&self, above: Above, drive: Result<Arc<dyn TrackTable>, String>) -> Result<Site, ConfigError> {
         let sizes = self.layers_of_hosts().into_iter().map(HostConfig::memory_size);
         let sizes = sizes.collect::<Result<Vec<Bytes>, ConfigError>>()?;
         let page_cache = match above {
@@ -365,7 +367,18 @@ impl Stack {
             // Nobody knows how much clients have.
             Above::Clients => Bytes(u64::MAX),
         };
-        Ok(Site { tracks: self.tracks(Wanted::Tracks), page_cache, unverifiable: self.unverifiable()? })
+        let (tracks, unverifiable) = (self.tracks(Wanted::Tracks), self.unverifiable()?);
+        Ok(Site { tracks, page_cache, unverifiable, drive })
+    }
+
+    /// How addresses of an array lie that is one drive with one arm.
+    fn lone_drive(&self, array: &Branch) -> Result<Arc<dyn TrackTable>, String> {
+        if self.controller.is_some() {
+            return Err("a controller with memory of its own stands before it".into());
+        }
+        let one_arm = self.volume.as_drive().is_none_or(|model| model.config().actuators == 1);
+        let tracks = array.tracks().filter(|_| one_arm);
+        tracks.ok_or_else(|| "the array has several drives or arms".into())
     }
 
     /// Why what was written cannot be read again and compared, if it cannot.

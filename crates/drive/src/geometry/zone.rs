@@ -201,7 +201,7 @@ impl Zone {
     }
 
     /// The offset of the LBN whose natural sector this is, if it has one.
-    fn natural_offset(&self, sector: u64) -> Option<u64> {
+    pub(super) fn natural_offset(&self, sector: u64) -> Option<u64> {
         if self.slips.contains(sector) {
             return None;
         }

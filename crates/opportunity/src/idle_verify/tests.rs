@@ -2,7 +2,7 @@ use super::*;
 use crate::Watch;
 use crate::testing::site;
 use fullstroke_contract::{
-    Breakdown, Completion, Counters, Cx, Effect, Node, Out, Port, RequestId, Signal, Wake,
+    Breakdown, Completion, Counters, Cx, Effect, Gauge, Node, Out, Port, RequestId, Signal, Wake,
 };
 use fullstroke_units::SECTOR_BYTES;
 use proptest::prelude::*;
@@ -305,6 +305,6 @@ proptest! {
 #[test]
 fn it_sends_no_signals() {
     let mut verify = build(&Keys::new(), &site()).unwrap();
-    let seen = Seen { now: Time::ZERO + Duration::from_secs(1), inside: 0 };
+    let seen = Seen { now: Time::ZERO + Duration::from_secs(1), inside: 0, arm: Gauge::default() };
     verify.look(seen, &mut |signal: Signal| panic!("{signal:?}"));
 }

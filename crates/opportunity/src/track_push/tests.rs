@@ -1,5 +1,6 @@
 use super::*;
 use crate::testing::site;
+use fullstroke_contract::Gauge;
 use serde_json::{Value, json};
 
 fn at(ms: u64) -> Time {
@@ -31,7 +32,7 @@ impl Trial {
     /// Answers whether it has to wait.
     fn request(&mut self, operation: Operation, start: u64, sectors: u64) -> bool {
         let request = Request { operation, extent: Extent::new(start, sectors), ..Request::default() };
-        let waits = self.push.arrived(Seen { now: self.now, inside: 1 }, &request);
+        let waits = self.push.arrived(Seen { now: self.now, inside: 1, arm: Gauge::default() }, &request);
         self.look();
         waits
     }
@@ -43,9 +44,11 @@ impl Trial {
     fn look(&mut self) {
         if self.push.next_look() <= self.now {
             let offered = &mut self.offered;
-            self.push.look(Seen { now: self.now, inside: 1 }, &mut |signal| match signal {
-                Signal::Push(track) => offered.push(track.start.0 / 80),
-                other => panic!("{other:?}"),
+            self.push.look(Seen { now: self.now, inside: 1, arm: Gauge::default() }, &mut |signal| {
+                match signal {
+                    Signal::Push(track) => offered.push(track.start.0 / 80),
+                    other => panic!("{other:?}"),
+                }
             });
         }
     }

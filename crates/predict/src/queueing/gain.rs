@@ -40,6 +40,7 @@ impl QueueGain {
             power: None,
             spin_down: None,
             faults: None,
+            freeblock: None,
             ..model.config().clone()
         };
         let depth = config.queue.depth as usize;

@@ -209,3 +209,41 @@ fn clients_of_a_stack_that_is_served_are_told_but_nothing_is_done_for_them() {
     let error = load("idle-verify").unwrap_err();
     assert!(error.to_string().contains("which the bytes of a stack that is served do not"), "{error}");
 }
+
+/// A minute of four readers, of which the host gives the drive one at a time.
+const BUSY: &str = r#"
+[host]
+elevator = "noop"
+queue_depth = 1
+[workload]
+kind = "processes"
+duration = "20s"
+processes = [{ count = 4 }]
+[volume]
+layout = "jbod"
+drive = "seagate-cheetah-9lp"
+"#;
+
+#[test]
+fn a_drive_reads_free_blocks_at_no_cost_and_an_array_at_some() {
+    let (plain, counters) = run(BUSY);
+    assert_eq!(reading(&counters, "freeblock_read_mb"), 0.0);
+    let (inside, counters) = run(&format!("{BUSY}drive_settings = {{ freeblock = {{}} }}\n"));
+    assert_eq!(inside, plain, "the longest wait is the same");
+    let free = reading(&counters, "freeblock_potential_share");
+    assert!((0.1..0.6).contains(&free), "{free}");
+    let (_, counters) = run(&format!("{BUSY}[[opportunities]]\nkind = \"free-block\"\n"));
+    let outside = reading(&counters, "freeblock_potential_share");
+    assert!(outside > 0.02 && outside < free, "{outside}, and {free} inside");
+}
+
+#[test]
+fn free_blocks_of_what_is_not_one_drive_are_refused() {
+    let table = "[[opportunities]]\nkind = \"free-block\"\n";
+    let stack = format!("{BUSY}{table}").replace("\"jbod\"", "\"raid0\"\ndrives = 2\nchunk = \"64KiB\"");
+    let refused = load(&stack).err().unwrap();
+    assert!(refused.contains("opportunities[0].kind") && refused.contains("several drives"), "{refused}");
+    let stack = format!("{BUSY}drive_settings = {{ freeblock = {{ margin_ms = 6.0 }} }}\n");
+    let refused = load(&stack).err().unwrap();
+    assert!(refused.contains("freeblock.margin_ms"), "{refused}");
+}

@@ -1,0 +1,81 @@
+//! A set of sectors: what a scan has read.
+
+use crate::Extent;
+use fullstroke_units::Sectors;
+use std::collections::BTreeMap;
+
+/// Runs of sectors, joined where they touch: as large as there are runs.
+#[derive(Clone, Debug, Default)]
+pub struct SectorSet {
+    /// Behind the last sector of each run, by its first.
+    runs: BTreeMap<u64, u64>,
+    sectors: u64,
+}
+
+impl SectorSet {
+    /// How many there are.
+    pub fn sectors(&self) -> Sectors {
+        Sectors(self.sectors)
+    }
+
+    /// Adds what of `extent` is not there.
+    pub fn add(&mut self, extent: Extent) {
+        let (mut start, mut end) = (extent.start.0, extent.end().0);
+        while let Some((&first, &behind)) =
+            self.runs.range(..=end).next_back().filter(|(_, behind)| **behind >= start)
+        {
+            self.runs.remove(&first);
+            self.sectors -= behind - first;
+            (start, end) = (start.min(first), end.max(behind));
+        }
+        if start < end {
+            self.runs.insert(start, end);
+            self.sectors += end - start;
+        }
+    }
+
+    /// The first sector from `from` on that is not there.
+    pub fn first_missing(&self, from: u64) -> u64 {
+        let run = self.runs.range(..=from).next_back();
+        run.map_or(from, |(_, &behind)| behind.max(from))
+    }
+
+    /// Tells of each run of sectors from `from` to before `to` that is not there: its first,
+    /// and behind its last.
+    pub fn missing(&self, from: u64, to: u64, mut tell: impl FnMut(u64, u64)) {
+        let mut at = self.first_missing(from);
+        while at < to {
+            let next = self.runs.range(at..to).next();
+            tell(at, next.map_or(to, |(&start, _)| start));
+            at = next.map_or(to, |(_, &behind)| behind);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_missing_is_what_was_not_added(
+            runs in prop::collection::vec((0u64..100, 0u64..9), 0..40), from in 0u64..110, sectors in 0u64..40,
+        ) {
+            let (mut set, mut model) = (SectorSet::default(), [false; 200]);
+            for (start, sectors) in runs {
+                set.add(Extent::new(start, sectors));
+                (start..start + sectors).for_each(|at| model[at as usize] = true);
+            }
+            let mut missing = [false; 200];
+            set.missing(from, from + sectors, |start, end| missing[start as usize..end as usize].fill(true));
+            for at in 0..200 {
+                let asked = (from..from + sectors).contains(&(at as u64));
+                prop_assert_eq!(missing[at], asked && !model[at], "{}", at);
+            }
+            let first = (from..).find(|&at| model.get(at as usize) != Some(&true)).unwrap();
+            prop_assert_eq!(set.first_missing(from), first);
+            prop_assert_eq!(set.sectors().0, model.iter().filter(|&&there| there).count() as u64);
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Free-block scheduling outside of the drive (Lumb, Schindler & Ganger, *Freeblock
+//! Scheduling Outside of Disk Firmware*, FAST 2002).
+//!
+//! A request has come to a drive that has nothing else to do. Where the arm stands, how the
+//! platters turn and how addresses lie are known, so that it can be reckoned when the
+//! request's first sector will be under the head. What passes on the same track before, and
+//! the scan has not read yet, is read first: two commands, the scan's and behind it the
+//! request. Only the drive knows what its commands take and which head is on, so that
+//! both ends are kept clear by a command's `overhead` and a `margin`. Where that is too
+//! little the request waits a revolution longer; so the scan costs something here, which
+//! the drive's own (`freeblock` of a drive) does not.
+//!
+//! The drive has one request at a time: where hosts queue more, they have to keep them
+//! (`host.queue_depth = 1`), or there is no time that is known to be free.
+
+use crate::{Opportunity, Own, Seen, Site};
+use fullstroke_contract::registry::{Keys, read};
+use fullstroke_contract::{
+    ConfigError, Extent, Gauge, Operation, Request, SectorSet, Signal, Status, TrackTable,
+};
+use fullstroke_units::{Duration, Lbn, Sectors, Time};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::sync::Arc;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) const SUMMARY: &str = "reads for a scan what passes while a lone request waits for its sector";
+
+/// Its keys.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Config {
+    /// What the drive is taken to need for a command before its arm moves: 300us unless
+    /// said.
+    overhead: Duration,
+    /// What is kept clear before what the scan reads, and behind it, for what cannot be
+    /// foreseen: 300us unless said.
+    margin: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { overhead: Duration::from_micros(300), margin: Duration::from_micros(300) }
+    }
+}
+
+pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, ConfigError> {
+    let Config { overhead, margin } = read(keys)?;
+    let drive = site.drive.as_ref().map_err(|why| {
+        let message =
+            format!("where the arm stands says nothing of requests here: {why}; expected one drive");
+        ConfigError::new("kind", message)
+    })?;
+    for (key, time) in [("overhead", overhead), ("margin", margin)] {
+        if time >= MOST {
+            let message = format!("found {time}; expected less than {MOST}: no latency is longer");
+            return Err(ConfigError::new(key, message));
+        }
+    }
+    Ok(Box::new(FreeBlock {
+        potential: potential(drive.as_ref()),
+        drive: Arc::clone(drive),
+        overhead,
+        margin,
+        next: None,
+        covered: SectorSet::default(),
+        last: Time::ZERO,
+    }))
+}
+
+/// A revolution of the slowest drives, 3,600 rpm, rounded up.
+const MOST: Duration = Duration::from_millis(17);
+
+/// The least by which instants that are reckoned one from another may differ.
+const ROUNDING: Duration = Duration::from_nanos(8);
+
+struct FreeBlock {
+    drive: Arc<dyn TrackTable>,
+    overhead: Duration,
+    margin: Duration,
+    /// What is read before the request that waits.
+    next: Option<Extent>,
+    covered: SectorSet,
+    /// When the last of that was read.
+    last: Time,
+    /// What the drive delivers where it is read in order, in bytes a second.
+    potential: f64,
+}
+
+impl FreeBlock {
+    /// What passes, on the track of `target` and before it, of what was not read yet: on a
+    /// drive that gets the command at `now`, with its arm as `arm` says.
+    fn passes(&self, now: Time, arm: &Gauge, target: Lbn, write: bool) -> Option<Extent> {
+        let before = target.0 - self.drive.track_at(target).first.0;
+        let due = now + self.overhead + self.drive.positioning(now + self.overhead, arm, target, write);
+        // As late as this the arm may leave and still be there in time.
+        let leaves = now + self.overhead + self.margin;
+        let wait = self.drive.positioning(leaves, arm, target, write);
+        if leaves + wait > due + ROUNDING {
+            return None;
+        }
+        // A sector that has gone by comes round behind the target.
+        let ahead = |sectors: u64| {
+            let position = self.drive.positioning(leaves, arm, Lbn(target.0 - sectors), write);
+            (position < wait).then(|| wait - position)
+        };
+        let most = last_index(before, |sectors| ahead(sectors).is_some());
+        let passes = ahead(most)?;
+        let clear = (self.overhead + self.margin).as_nanos() * most;
+        let clear = clear.div_ceil(passes.as_nanos().max(1));
+        let (from, to) = (target.0 - most, target.0.saturating_sub(clear));
+        let mut unread: Option<(u64, u64)> = None;
+        self.covered
+            .missing(from, to, |start, end| unread = Some((unread.map_or(start, |(first, _)| first), end)));
+        unread.map(|(start, end)| Extent::new(start, end - start))
+    }
+}
+
+/// The largest of `1..=most` for which `holds` does, which does for all below it; 0 if it
+/// does for none.
+fn last_index(most: u64, holds: impl Fn(u64) -> bool) -> u64 {
+    let (mut low, mut high) = (0, most);
+    while low < high {
+        let middle = low + (high - low).div_ceil(2);
+        if holds(middle) { low = middle } else { high = middle - 1 }
+    }
+    low
+}
+
+/// What a drive delivers where it is read in order, in bytes a second.
+fn potential(drive: &dyn TrackTable) -> f64 {
+    let zones = drive.zone_rates();
+    let bytes = |sectors: Sectors| sectors.bytes().0 as f64;
+    let seconds: f64 = zones.iter().map(|zone| bytes(zone.sectors) / zone.bytes_per_s as f64).sum();
+    bytes(drive.capacity()) / seconds
+}
+
+impl Opportunity for FreeBlock {
+    fn arrived(&mut self, seen: Seen, request: &Request) -> bool {
+        let lone = seen.inside == 1 && seen.arm.queue_length == 0;
+        let within = request.extent.end().0 <= self.drive.capacity().0;
+        if !lone || !within || !matches!(request.operation, Operation::Read | Operation::Write) {
+            return false;
+        }
+        let write = request.operation == Operation::Write;
+        self.next = self.passes(seen.now, &seen.arm, request.extent.start, write);
+        self.next.is_some()
+    }
+
+    fn left(&mut self, _: Seen, _: &Request, _: Status) {}
+
+    fn holding(&self) -> bool {
+        self.next.is_some()
+    }
+
+    fn next_look(&self) -> Time {
+        if self.next.is_some() { Time::ZERO } else { Time::NEVER }
+    }
+
+    fn look(&mut self, _: Seen, _: &mut dyn FnMut(Signal)) {}
+
+    fn next_request(&mut self, _: Seen) -> Option<Own> {
+        let extent = self.next.take()?;
+        Some(Own { operation: Operation::Read, extent, verify: false })
+    }
+
+    fn served(&mut self, seen: Seen, own: &Own, status: Status) {
+        if status == Status::Done {
+            self.covered.add(own.extent);
+            self.last = seen.now;
+        }
+    }
+
+    fn readings(&self) -> Vec<(&'static str, f64)> {
+        let read = self.covered.sectors();
+        let scan = self.last.since(Time::ZERO).as_secs_f64();
+        let rate = if scan > 0.0 { read.bytes().0 as f64 / scan } else { 0.0 };
+        vec![
+            ("freeblock_read_mb", read.bytes().0 as f64 / 1e6),
+            ("freeblock_mb_per_s", rate / 1e6),
+            ("freeblock_potential_share", rate / self.potential),
+            ("freeblock_scanned_share", read.0 as f64 / self.drive.capacity().0 as f64),
+            ("freeblock_scan_s", scan),
+        ]
+    }
+}
