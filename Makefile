@@ -59,8 +59,8 @@ test: ## Format, lints, docs, all tests
 		END { printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped }' target/tests.log; exit $$status
 
 python-check: toolchain ## Build the Python module in an environment of its own, and test it
-	@python3 -m venv target/python-env && target/python-env/bin/pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2' pytest pyarrow \
-		|| { echo "skipped: pip cannot install maturin, pytest and pyarrow here"; exit 0; }; \
+	@python3 -m venv target/python-env && target/python-env/bin/pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2' pytest pyarrow distributed polars matplotlib \
+		|| { echo "skipped: pip cannot install maturin, pytest and what they test with here"; exit 0; }; \
 	VIRTUAL_ENV=$(CURDIR)/target/python-env target/python-env/bin/maturin develop --quiet && target/python-env/bin/python -m pytest -q python/tests
 
 checks: lint
@@ -85,6 +85,9 @@ bench: toolchain ## Speed and memory of simulation and trace reading, printed
 	@$(CARGO) run --release --quiet --package fullstroke-volume --example map_speed
 	@printf '\nLook-ups in a page cache of 1 GiB on one core, aim 5 M/s:\n'
 	@$(CARGO) run --release --quiet --package fullstroke-memory --example cache_speed
+	@printf '\nA sweep on a Dask cluster of this machine, aim near 2 times, less what the scheduler takes beside them:\n'
+	@if [ -x target/python-env/bin/python ]; then target/python-env/bin/python tools/cluster-bench.py; \
+		else echo 'skipped: there is no Python module with Dask; make python-check installs it'; fi
 
 live-check: toolchain clients ## One job under both clocks, and the speed of serve (about 7 minutes)
 	@$(CARGO) build --release --quiet --package fullstroke

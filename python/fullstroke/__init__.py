@@ -1,5 +1,22 @@
 """fullstroke from Python: see python/README.md."""
 
-from ._fullstroke import Stack, Trace, __version__, compare, read_trace, run
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-__all__ = ["Stack", "Trace", "__version__", "compare", "read_trace", "run"]
+from . import _fullstroke
+from ._fullstroke import Device, Request, Site, Stack, Trace, __version__, compare, read_trace, run
+from ._sweep import sweep
+
+__all__ = [
+    "Device", "Request", "Site", "Stack", "Trace", "__version__", "compare", "read_trace", "run", "sweep", "tune",
+]
+
+
+def tune(stack: Any, vary: Mapping[str, Iterable[Any]], **search: Any) -> dict[str, Any]:
+    keys = [(key, [spelt(value) for value in values]) for key, values in vary.items()]
+    return _fullstroke.tune(stack, keys, **search)
+
+
+def spelt(value: Any) -> str:
+    """As TOML has it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

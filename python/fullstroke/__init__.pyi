@@ -1,6 +1,6 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
-from typing import Any, final
+from typing import Any, Protocol, final
 
 __version__: str
 
@@ -17,13 +17,72 @@ class Stack:
     def __new__(cls, path: str | PathLike[str], *keys: str) -> Stack: ...
     def set(self, *keys: str) -> Stack:
         """The same stack with further `key=value`, which come last."""
+    def with_elevator(self, elevator: Callable[[Site], Elevator]) -> Stack:
+        """The same stack with an elevator written in Python in the place of the one that its
+        host names (say `elevator = "noop"`); merging and plugging stay the block layer's.
+
+        For trying an idea: each choice calls Python, and costs as much as hundreds of Rust's.
+        An exception ends the run, and is raised by `run` or `compare`.
+        """
+
+@final
+class Site:
+    """What an elevator is built for."""
+
+    queue_depth: int
+    """Requests that the device may have at once."""
+    nr_requests: int
+    """Requests that may wait or be in flight, in each direction."""
+    capacity: int
+    """Sectors of 512 bytes."""
+    drive: bool
+    """Whether the device is a single drive."""
+
+@final
+class Request:
+    """A request that waits, as it is now: another object stands for it when one has joined it."""
+
+    start: int
+    """Its first sector."""
+    sectors: int
+    end: int
+    operation: str
+    """read, write or discard."""
+    process: int
+    """0 = unknown."""
+    synchronous: bool
+    """Whether somebody waits for it."""
+    queued: int
+    """When it came, in ns."""
+    slot: int
+    """Its number until it has completed, when another takes it."""
+
+@final
+class Device:
+    """What the device below says."""
+
+    issued: int
+    """Requests that it has from here."""
+    queue_depth: int
+    queue_length: int
+
+class Elevator(Protocol):
+    """What `Stack.with_elevator` takes, built with its Site. Times are ns. Only `choose` is needed."""
+
+    def choose(self, now: int, waiting: list[Request], device: Device) -> Request | None:
+        """One of those that wait, which stand in order of arrival, or None, to wait for something
+        else: then there must be something in flight, or a later `next_wake`."""
+    # And, where they are there:
+    #   arrived(now, request), completed(now, request)
+    #   next_wake() -> int | None        after a None of choose: when to ask again at the latest
+    #   may_join(kept, other, how) -> bool        how: "back", "front" or "coalesce"
 
 @final
 class Trace:
     """A block trace in memory, a row for each request.
 
     Columns: arrival_ns, operation, start and sectors (of 512 bytes), device, process,
-    issued_ns, completed_ns. `polars.from_arrow(trace)`, `pyarrow.table(trace)`,
+    issued_ns, completed_ns. `polars.DataFrame(trace)`, `pyarrow.table(trace)`,
     `duckdb.from_arrow(...)` take it by the Arrow C stream interface.
     """
 
@@ -44,6 +103,37 @@ def compare(
 ) -> dict[str, Any]:
     """Run stacks side by side and rank them: `by`, `candidates` and so on, as in
     `fullstroke compare --json`. Other threads run meanwhile."""
+
+def tune(
+    stack: Stack | str | PathLike[str],
+    vary: Mapping[str, Iterable[Any]],
+    *,
+    by: str = "response_ms.mean",
+    sample: int = 64,
+    batches: int = 64,
+    first: int = 8,
+    confidence: float = 0.95,
+    jobs: int | None = None,
+) -> dict[str, Any]:
+    """Search combinations of values of keys for the best: what `fullstroke tune --json` prints."""
+
+def sweep(
+    stacks: Iterable[Stack | str | PathLike[str]],
+    to: str | PathLike[str],
+    *,
+    client: Any = None,
+    jobs: int | None = None,
+    seconds: float = 1.0,
+) -> Any:
+    """Run the stacks that have no results in the folder `to` yet, and give a `pyarrow.Table` with a
+    row for each: digest, seed, stack, keys, and each metric with half the width of its 95 %
+    interval. Runs go to threads, or to the workers of a `distributed.Client`, in batches of about
+    so many seconds; each batch becomes a Parquet file of its own at once, so that a sweep that was
+    interrupted goes on where it was. Workers need the files of the stacks at the same paths.
+
+    Raises ValueError if runs failed: how many, and the first of them. The others are kept.
+    Needs `fullstroke[cluster]`.
+    """
 
 def read_trace(path: str | PathLike[str]) -> Trace:
     """Read a block trace of any format that `fullstroke trace` knows, compressed or not."""

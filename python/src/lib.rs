@@ -4,16 +4,21 @@
 //! the commands `run` and `compare`, and their results are the same values.
 
 mod columns;
+mod elevator;
 
-use fullstroke_lab::{LabError, Ranking, Recipe, candidates, recipes, run_all};
+use elevator::Failed;
+use fullstroke_lab::{Candidate, LabError, Ranking, Recipe, TuneSearch, Vary, candidates, recipes, run_all};
 use fullstroke_measure::Metric;
 use fullstroke_stack::Overrides;
+use fullstroke_study::{Digests, StudyError};
 use fullstroke_trace::{Options, TraceReader};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use pythonize::pythonize;
 use std::fmt::Display;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Bad input is a `ValueError` with the words of the command.
 fn refused(error: impl Display) -> PyErr {
@@ -26,14 +31,15 @@ fn python<'py>(py: Python<'py>, value: &impl serde::Serialize) -> PyResult<Bound
     pythonize(py, &json).map_err(refused)
 }
 
-/// A stack file with keys set in it.
-#[pyclass(frozen, from_py_object)]
+/// A stack file with keys set in it, perhaps with an elevator of Python's.
+#[pyclass(frozen, from_py_object, module = "fullstroke")]
 #[derive(Clone)]
 struct Stack {
     #[pyo3(get)]
     path: PathBuf,
     #[pyo3(get)]
     keys: Vec<String>,
+    elevator: Option<Arc<Py<PyAny>>>,
 }
 
 impl Stack {
@@ -41,6 +47,29 @@ impl Stack {
         let overrides = Overrides { set: self.keys.clone(), ..Overrides::default() };
         let found = recipes(std::slice::from_ref(&self.path), &overrides, &[]);
         found.into_iter().next().ok_or_else(|| refused(format!("{}: no stack", self.path.display())))
+    }
+
+    fn key(&self, known: &Digests) -> PyResult<(String, u64)> {
+        if self.elevator.is_some() {
+            return Err(refused(
+                "an elevator of Python's has no digest under which a sweep could keep results",
+            ));
+        }
+        let stack = self.recipe()?.candidate().map_err(refused)?.stack;
+        Ok((known.of(&stack).map_err(refused)?, stack.seed().0))
+    }
+
+    /// What is run of a recipe of it; what the elevator raises goes to `failed`.
+    fn candidate(&self, recipe: &Recipe, failed: &Failed) -> Result<Candidate, LabError> {
+        let candidate = recipe.candidate()?;
+        let Some(class) = &self.elevator else { return Ok(candidate) };
+        let (class, called) = Python::attach(|py| {
+            let called = class.bind(py).getattr("__name__").and_then(|name| name.extract::<String>());
+            (class.clone_ref(py), called.unwrap_or_else(|_| "elevator".into()))
+        });
+        let name = format!("{} with {called}", candidate.name);
+        let stack = candidate.stack.with_elevator(elevator::trial(class, called, failed.clone()))?;
+        Ok(Candidate { name, stack, ..candidate })
     }
 }
 
@@ -51,17 +80,37 @@ impl Stack {
     fn new(path: PathBuf, keys: Vec<String>) -> PyResult<Stack> {
         let overrides = Overrides { set: keys.clone(), ..Overrides::default() };
         candidates(std::slice::from_ref(&path), &overrides, &[]).map_err(refused)?;
-        Ok(Stack { path, keys })
+        Ok(Stack { path, keys, elevator: None })
     }
 
     #[pyo3(signature = (*keys))]
     fn set(&self, keys: Vec<String>) -> PyResult<Stack> {
-        Stack::new(self.path.clone(), [self.keys.clone(), keys].concat())
+        let stack = Stack::new(self.path.clone(), [self.keys.clone(), keys].concat())?;
+        Ok(Stack { elevator: self.elevator.clone(), ..stack })
+    }
+
+    fn with_elevator(&self, class: Py<PyAny>) -> PyResult<Stack> {
+        let stack = Stack { elevator: Some(Arc::new(class)), ..self.clone() };
+        let failed = Failed::default();
+        let built = stack.candidate(&stack.recipe()?, &failed);
+        failed.raise()?;
+        built.map_err(refused)?;
+        Ok(stack)
     }
 
     #[getter]
     fn name(&self) -> PyResult<String> {
-        Ok(self.recipe()?.candidate().map_err(refused)?.name)
+        Ok(self.candidate(&self.recipe()?, &Failed::default()).map_err(refused)?.name)
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        if self.elevator.is_some() {
+            return Err(PyTypeError::new_err("a stack with an elevator of Python's stays in its process"));
+        }
+        let path = self.path.to_str().ok_or_else(|| refused("the path is no Unicode"))?;
+        let arguments = std::iter::once(path.to_owned()).chain(self.keys.iter().cloned());
+        let arguments = PyTuple::new(py, arguments.collect::<Vec<_>>())?;
+        Ok((py.get_type::<Stack>().into_any(), arguments))
     }
 
     fn __repr__(&self) -> String {
@@ -89,11 +138,11 @@ impl Given {
 /// Runs a stack; what `run --json` prints.
 #[pyfunction]
 fn run(py: Python<'_>, stack: Given) -> PyResult<Bound<'_, PyAny>> {
-    let recipe = stack.stack()?.recipe()?;
-    let ran = py
-        .detach(|| fullstroke_lab::run(&recipe.candidate()?, None, &|_, _| {}))
-        .map_err(|error: LabError| refused(error))?;
-    python(py, &ran.measured.report)
+    let (stack, failed) = (stack.stack()?, Failed::default());
+    let recipe = stack.recipe()?;
+    let ran = py.detach(|| fullstroke_lab::run(&stack.candidate(&recipe, &failed)?, None, &|_, _| {}));
+    failed.raise()?;
+    python(py, &ran.map_err(refused)?.measured.report)
 }
 
 /// Runs stacks and ranks them; what `compare --json` prints.
@@ -110,16 +159,86 @@ fn compare<'py>(
         return Err(refused("found no stacks or no seeds; expected at least one of each"));
     }
     let by = by.map(Metric::parse).transpose().map_err(refused)?;
-    let recipes: Vec<Recipe> =
-        stacks.into_iter().map(|stack| stack.stack()?.recipe()).collect::<PyResult<_>>()?;
-    let jobs = jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let stacks: Vec<Stack> = stacks.into_iter().map(Given::stack).collect::<PyResult<_>>()?;
+    let recipes: Vec<Recipe> = stacks.iter().map(Stack::recipe).collect::<PyResult<_>>()?;
+    let failed = Failed::default();
     let ran = py.detach(|| -> Result<_, LabError> {
-        let each: Vec<Vec<Recipe>> =
-            recipes.iter().map(|recipe| recipe.with_seeds(seeds)).collect::<Result<_, _>>()?;
-        let candidates: Vec<_> = each.concat().iter().map(Recipe::candidate).collect::<Result<_, _>>()?;
-        run_all(&candidates, jobs.max(1), &|_| {})
+        let mut candidates = Vec::with_capacity(stacks.len() * seeds);
+        for (stack, recipe) in stacks.iter().zip(&recipes) {
+            for recipe in recipe.with_seeds(seeds)? {
+                candidates.push(stack.candidate(&recipe, &failed)?);
+            }
+        }
+        run_all(&candidates, threads(jobs), &|_| {})
     });
+    failed.raise()?;
     python(py, &Ranking::by(&ran.map_err(refused)?, seeds, by).map_err(refused)?)
+}
+
+/// As many as there are cores unless said.
+fn threads(jobs: Option<usize>) -> usize {
+    jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)).max(1)
+}
+
+/// Searches the values of keys for the best; what `tune --json` prints.
+#[pyfunction]
+#[pyo3(signature = (stack, vary, *, by = "response_ms.mean", sample = 64, batches = 64, first = 8, confidence = 0.95, jobs = None))]
+#[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
+fn tune<'py>(
+    py: Python<'py>,
+    stack: Given,
+    vary: Vec<(String, Vec<String>)>,
+    by: &str,
+    sample: usize,
+    batches: usize,
+    first: usize,
+    confidence: f64,
+    jobs: Option<usize>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let stack = stack.stack()?;
+    if stack.elevator.is_some() {
+        return Err(refused("an elevator of Python's is run and compared; the race is the command's"));
+    }
+    let known = [("sample", sample, 1), ("batches", batches, 4), ("first", first, 2)];
+    if let Some((name, found, least)) = known.into_iter().find(|(_, found, least)| found < least) {
+        return Err(refused(format!("{name}: found {found}; expected {least} or more")));
+    }
+    if vary.is_empty() || !(confidence > 0.0 && confidence < 1.0) {
+        return Err(refused("found no keys, or a confidence that is not between 0 and 1"));
+    }
+    let varied = vary.into_iter().map(|(key, values)| format!("{key}={}", values.join(",")).parse());
+    let varied: Vec<Vary> = varied.collect::<Result<_, LabError>>().map_err(refused)?;
+    let by = Metric::parse(by).map_err(refused)?;
+    let search = TuneSearch { by, sample, batches, first, confidence, jobs: threads(jobs) };
+    let recipe = stack.recipe()?;
+    let tuned = py.detach(|| search.run(&recipe, &varied, &|_, _| {}));
+    python(py, &tuned.map_err(refused)?)
+}
+
+/// What a sweep keeps results under: a digest of stack, drives and trace, and the seed.
+#[pyfunction]
+fn _keys(py: Python<'_>, stacks: Vec<Stack>) -> PyResult<Vec<(String, u64)>> {
+    py.detach(|| {
+        let known = Digests::default();
+        stacks.iter().map(|stack| stack.key(&known)).collect()
+    })
+}
+
+/// The numbers of a run by metric, with half the widths of their intervals, where there are any.
+#[pyfunction]
+fn _measure(py: Python<'_>, stack: Stack, digest: &str, seed: u64) -> PyResult<Vec<(String, f64)>> {
+    let candidate = stack.recipe()?.candidate().map_err(refused)?;
+    if stack.key(&Digests::default())? != (digest.to_owned(), seed) {
+        return Err(refused(StudyError::Another { name: candidate.name }));
+    }
+    let ran = py.detach(|| fullstroke_lab::run(&candidate, None, &|_, _| {})).map_err(refused)?;
+    let kept = fullstroke_study::keep(&ran, &[]).map_err(refused)?;
+    let numbers = kept.into_iter().flat_map(|number| {
+        let width = number.half_width.map(|width| (format!("{}.ci95_half_width", number.metric), width));
+        let value = (!number.value.is_nan()).then_some((number.metric, number.value));
+        [value, width].into_iter().flatten()
+    });
+    Ok(numbers.collect())
 }
 
 /// Reads a trace of any format as columns.
@@ -134,9 +253,17 @@ fn read_trace(py: Python<'_>, path: PathBuf) -> PyResult<columns::Trace> {
 #[pymodule]
 fn _fullstroke(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("_build", fullstroke_study::VERSION)?;
+    module.add("_metrics", Metric::all().iter().map(Metric::name).collect::<Vec<_>>())?;
+    module.add_function(wrap_pyfunction!(_keys, module)?)?;
+    module.add_function(wrap_pyfunction!(_measure, module)?)?;
     module.add_class::<Stack>()?;
     module.add_class::<columns::Trace>()?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
+    module.add_class::<elevator::PySite>()?;
+    module.add_class::<elevator::PyRequest>()?;
+    module.add_class::<elevator::PyDevice>()?;
     module.add_function(wrap_pyfunction!(compare, module)?)?;
+    module.add_function(wrap_pyfunction!(tune, module)?)?;
     module.add_function(wrap_pyfunction!(read_trace, module)?)
 }

@@ -1,11 +1,13 @@
 //! `fullstroke study`: published studies, run and checked.
 
 mod check;
+mod dask;
 mod held_out;
 mod list;
 mod results;
 mod run;
 mod show;
+mod work;
 
 use crate::options::jobs;
 use crate::output::{Failure, Output};
@@ -20,6 +22,8 @@ pub(crate) enum Command {
     Run(run::Arguments),
     Check(check::Arguments),
     Results(results::Arguments),
+    #[command(hide = true)]
+    Work(work::Arguments),
 }
 
 pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
@@ -30,6 +34,7 @@ pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure>
         Command::Check(arguments) if arguments.holds_out() => held_out::execute(arguments, output),
         Command::Check(arguments) => check::execute(arguments, output),
         Command::Results(arguments) => results::execute(arguments, output),
+        Command::Work(arguments) => work::execute(arguments),
     }
 }
 

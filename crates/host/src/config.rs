@@ -1,7 +1,7 @@
 //! The keys of the host, and the layer that they ask for.
 
 use crate::block::{BlockLayer, Flushing, Plugging, Settings};
-use crate::elevator::{Maker, REGISTRY, Site};
+use crate::elevator::{Maker, REGISTRY, Site, Trial};
 use crate::{Clock, DispatchQueue, PagedDevice, PushedBlocks, PushedKeys};
 use fullstroke_contract::registry::{Entry, Keys, check_known, find, known_keys, read, schema_of};
 use fullstroke_contract::{ConfigError, Node, Stripes};
@@ -79,6 +79,8 @@ pub struct HostConfig {
     keys: HostKeys,
     /// The elevator's own keys.
     tunables: Keys,
+    /// Stands in the place of the elevator.
+    trial: Option<Trial>,
     members: Option<Box<HostConfig>>,
 }
 
@@ -135,7 +137,7 @@ impl HostConfig {
         check_known(table, &[&own[..], &tunables].concat())?;
         let (keys, tunables): (Keys, Keys) =
             table.clone().into_iter().partition(|(key, _)| own.contains(key));
-        let config = HostConfig { keys: read(&keys)?, tunables, members: None };
+        let config = HostConfig { keys: read(&keys)?, tunables, ..HostConfig::default() };
         config.check(elevator)?;
         config.cache()?;
         config.pushed(Sectors::ZERO)?;
@@ -168,6 +170,25 @@ impl HostConfig {
     /// Whether there is an elevator.
     pub fn has_elevator(&self) -> bool {
         self.keys.elevator.is_some()
+    }
+
+    /// Puts an elevator in the place of the one that it has; the block layer's keys stay.
+    ///
+    /// # Errors
+    /// There is none, or it has keys of its own, which would mean nothing.
+    pub fn try_out(&mut self, trial: Trial) -> Result<(), ConfigError> {
+        let refuse = |key: &str, problem: &str| {
+            let message = format!("{problem} for `{}` to stand in the place of", trial.name());
+            Err(ConfigError::new(key, message))
+        };
+        if !self.has_elevator() {
+            return refuse("elevator", "found none; expected one, such as \"noop\",");
+        }
+        if let Some(key) = self.tunables.keys().next() {
+            return refuse(key, "found a key of the elevator; expected one without keys");
+        }
+        self.trial = Some(trial);
+        Ok(())
     }
 
     /// Whether there is a page cache.
@@ -307,7 +328,10 @@ impl HostConfig {
         }
         let site = Site { capacity: below.capacity, drive: below.drive, ..self.site()? };
         let entry = find("elevator", REGISTRY, "elevator", name)?;
-        let elevator = (entry.build.build)(&self.tunables, &site)?;
+        let elevator = match &self.trial {
+            Some(trial) => trial.build(&site)?,
+            None => (entry.build.build)(&self.tunables, &site)?,
+        };
         let settings = self.settings(&site, self.flush(entry));
         let tracks = below.tracks.filter(|_| self.aligns_to_tracks());
         Ok(Some(Box::new(BlockLayer::new(elevator, &settings, below.stripes).aligned_to(tracks))))

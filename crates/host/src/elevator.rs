@@ -24,6 +24,7 @@
 //! | `back_seek.rs` | onwards by address, with short seeks back |
 //! | `throttle.rs` | how many asynchronous requests an elevator sees at once |
 //! | `habits.rs` | what is learnt about a process |
+//! | `trial.rs` | one from outside the registry |
 //! | `testing.rs` | a device and closed loops to try an elevator with |
 //! | `conformance.rs` | what every elevator is held to |
 //! | `extremes.rs` | the same for keys at the ends of their ranges |
@@ -47,6 +48,7 @@ mod satf;
 mod scan;
 mod sstf;
 mod throttle;
+mod trial;
 mod vr;
 
 #[cfg(test)]
@@ -59,6 +61,8 @@ pub(crate) mod testing;
 #[cfg(test)]
 #[path = "../../../docs/examples/elevator.rs"]
 mod worked_example;
+
+pub use trial::Trial;
 
 use crate::Clock;
 use crate::block::{Flushing, Join, Queued, Requests};

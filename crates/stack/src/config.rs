@@ -14,6 +14,7 @@ use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{self, Keys, check_known, read};
 use fullstroke_controller::{ControllerConfig, DestageConfig};
 use fullstroke_host::HostConfig;
+use fullstroke_host::elevator::Trial;
 use fullstroke_units::{Duration, Seed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -137,6 +138,24 @@ impl Stack {
         stack.digest = stack.compute_digest();
         stack.summary()?;
         Ok(stack)
+    }
+
+    /// The same with an elevator from outside in the place of the host's: the one above
+    /// the volume, which hosts share where there are several.
+    ///
+    /// # Errors
+    /// There is none, or what the elevator says against its place.
+    pub fn with_elevator(mut self, trial: Trial) -> Result<Stack, StackError> {
+        let digest = digest(&json!({ "stack": self.digest, "elevator": trial.name() }));
+        let (layer, place) = match &mut self.hosts {
+            Some(hosts) => (hosts.shared_layer_mut(), "shared"),
+            None => (&mut self.host, "host"),
+        };
+        let taken = layer.try_out(trial);
+        taken.map_err(|error| self.document.error(error.below(place)))?;
+        self.digest = digest;
+        self.layers()?;
+        Ok(self)
     }
 
     /// The file's name without folder and ending.

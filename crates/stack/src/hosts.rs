@@ -124,6 +124,11 @@ impl Hosts {
         self.hosts.iter().map(|host| &host.layer).chain([self.shared.layer()]).collect()
     }
 
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.hosts.len()
+    }
+
     fn weights(&self) -> Vec<u32> {
         self.hosts.iter().map(|host| host.keys.weight).collect()
     }
@@ -198,6 +203,11 @@ impl Hosts {
     /// The block layer that they share.
     pub(crate) fn shared_layer(&self) -> &HostConfig {
         self.shared.layer()
+    }
+
+    /// That layer, to be changed.
+    pub(crate) fn shared_layer_mut(&mut self) -> &mut HostConfig {
+        self.shared.layer_mut()
     }
 
     /// The names of all processes, in order.

@@ -55,6 +55,11 @@ impl Shared {
         &self.below
     }
 
+    /// The block layer, to be changed.
+    pub(crate) fn layer_mut(&mut self) -> &mut HostConfig {
+        &mut self.below
+    }
+
     /// Which of the array's addresses a host has.
     pub(crate) fn addresses(&self) -> Addresses {
         self.stage.addresses

@@ -59,6 +59,22 @@ pub enum StudyError {
         /// Why the first of them did.
         first: Box<StudyError>,
     },
+    /// What is to be run here is not what was asked for there.
+    #[error(
+        "{name}: the stack, its drives or its trace are others here than where it was asked for; expected the same files at the same paths"
+    )]
+    Another {
+        /// The run.
+        name: String,
+    },
+    /// A run on a cluster broke off.
+    #[error("{name}: {problem}")]
+    Elsewhere {
+        /// The run.
+        name: String,
+        /// What was said there.
+        problem: String,
+    },
     /// A path among the metrics leads nowhere.
     #[error("{study}: `metrics`: {message}")]
     Metric {
@@ -102,6 +118,16 @@ pub enum StudyError {
 }
 
 impl StudyError {
+    /// What came of so many runs, of which some may have failed.
+    ///
+    /// # Errors
+    /// How many failed, and the first of them.
+    pub fn of_runs(failures: impl IntoIterator<Item = StudyError>, runs: usize) -> Result<(), StudyError> {
+        let mut failures = failures.into_iter();
+        let Some(first) = failures.next() else { return Ok(()) };
+        Err(StudyError::Runs { failed: 1 + failures.count(), runs, first: Box::new(first) })
+    }
+
     pub(crate) fn host(what: &'static str, path: &Path, source: io::Error) -> StudyError {
         StudyError::Host { what, path: path.to_owned(), source }
     }

@@ -13,6 +13,7 @@
 //! | `expression/` | the language of claims |
 //! | `metrics.rs` | what is kept of a run |
 //! | `run_list.rs` | which runs studies need |
+//! | `digests.rs` | what a run's results are kept under |
 //! | `store.rs`, `version.rs` | where results are kept, and of which build |
 //! | `runner.rs`, `parallel.rs` | runs what is missing, on all cores |
 //! | `claims.rs`, `text.rs` | what holds, and how it is written |
@@ -26,6 +27,7 @@ mod axes;
 mod best;
 mod claims;
 mod config;
+mod digests;
 mod error;
 pub mod expression;
 mod figure;
@@ -46,8 +48,10 @@ pub use axes::{Axis, AxisValue, Matrix, NamedSet};
 pub use best::{Best, RunnerUp, best};
 pub use claims::{Claim, Judged, Verdict};
 pub use config::{ClaimKind, StudyConfig};
+pub use digests::Digests;
 pub use error::StudyError;
 pub use held_out::{Flip, HeldOut, Record};
+pub use metrics::{Kept, keep};
 pub use page::{drifted, write_pages};
 pub use run_list::{RunList, StudyTable, Task};
 pub use runner::run_tasks;

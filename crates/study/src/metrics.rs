@@ -6,20 +6,48 @@ use fullstroke_engine::{Graph, Outcome};
 use fullstroke_lab::Ran;
 use fullstroke_measure::{Identity, Measurement, Metric, Report, WarmUp};
 use fullstroke_stack::{Stack, StackError};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The confidence of the intervals within a run.
 const CONFIDENCE: f64 = 0.95;
 
 /// One number of a run. It is not a number where nothing was measured.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Kept {
     /// The metric's name, or its path in the report.
     pub metric: String,
     /// Its value.
+    #[serde(with = "bits")]
     pub value: f64,
     /// Half the width of its 95 % interval within the run, if there is one.
+    #[serde(with = "bits::optional")]
     pub half_width: Option<f64>,
+}
+
+/// A number goes elsewhere and comes back as its bits: to the last of them, and also if it is none.
+mod bits {
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(value: &f64, to: S) -> Result<S::Ok, S::Error> {
+        value.to_bits().serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+        u64::deserialize(from).map(f64::from_bits)
+    }
+
+    pub(super) mod optional {
+        use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+
+        pub(crate) fn serialize<S: Serializer>(value: &Option<f64>, to: S) -> Result<S::Ok, S::Error> {
+            value.map(f64::to_bits).serialize(to)
+        }
+
+        pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
+            Ok(Option::<u64>::deserialize(from)?.map(f64::from_bits))
+        }
+    }
 }
 
 /// The names of all metrics that need no path.
@@ -28,7 +56,10 @@ pub(crate) fn standard() -> Vec<String> {
 }
 
 /// Everything that is kept of a run.
-pub(crate) fn keep(ran: &Ran, paths: &[String]) -> Result<Vec<Kept>, String> {
+///
+/// # Errors
+/// A path that leads nowhere.
+pub fn keep(ran: &Ran, paths: &[String]) -> Result<Vec<Kept>, String> {
     let report = &ran.measured.report;
     let mut kept: Vec<Kept> = Metric::all()
         .into_iter()

@@ -2,22 +2,20 @@
 
 use crate::StudyError;
 use crate::claims::Claim;
+use crate::digests::Digests;
 use crate::expression::{Data, Estimate};
 use crate::metrics;
 use crate::parallel::in_parallel;
 use crate::store::{Key, Results};
-use crate::study::{Study, hex, overrides};
+use crate::study::{Study, overrides};
 use crate::variation::{Extent, Variation};
 use fullstroke_stack::{Stack, StackError};
-use sha2::{Digest as _, Sha256};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io;
 use std::path::PathBuf;
-use std::sync::Mutex;
 
 /// One run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
     /// What its results are kept under.
     pub key: Key,
@@ -249,12 +247,12 @@ fn digests(
     setups: &[(Setup, usize, usize)],
     jobs: usize,
 ) -> Result<Vec<String>, StudyError> {
-    let traces = Mutex::new(BTreeMap::new());
+    let known = Digests::default();
     let found = in_parallel(setups, jobs, &|((stack, set), study, point)| {
         let study = &studies[*study];
         let digest = leaves_the_seed(set)
             .and_then(|()| Stack::load(stack, &overrides(set, None)))
-            .and_then(|stack| digest(&stack, &traces));
+            .and_then(|stack| known.of(&stack));
         digest.map_err(|error| StudyError::Point {
             study: study.id.clone(),
             point: study.matrix.describe(&study.matrix.points()[*point]),
@@ -274,40 +272,6 @@ fn leaves_the_seed(set: &[String]) -> Result<(), StackError> {
             Err(StackError::whole(format!("--set {assignment}"), message))
         }
     }
-}
-
-/// What a stack's results are kept under: its own digest, and that of its trace.
-fn digest(stack: &Stack, traces: &Mutex<BTreeMap<PathBuf, String>>) -> Result<String, StackError> {
-    let Some(trace) = stack.trace_file() else { return Ok(stack.digest().to_owned()) };
-    let known = traces.lock().ok().and_then(|traces| traces.get(&trace).cloned());
-    let of_trace = match known {
-        Some(known) => known,
-        None => {
-            let found = digest_of_files(&stack.trace_files()).map_err(|error| {
-                StackError::whole(trace.display().to_string(), format!("cannot be read: {error}"))
-            })?;
-            if let Ok(mut traces) = traces.lock() {
-                traces.insert(trace, found.clone());
-            }
-            found
-        }
-    };
-    Ok(hex(&Sha256::digest(format!("{} {of_trace}", stack.digest()))))
-}
-
-fn digest_of_files(paths: &[PathBuf]) -> io::Result<String> {
-    let mut hash = Sha256::new();
-    let mut buffer = vec![0; 1 << 20];
-    for path in paths {
-        let mut file = File::open(path)?;
-        loop {
-            match io::Read::read(&mut file, &mut buffer)? {
-                0 => break,
-                length => hash.update(&buffer[..length]),
-            }
-        }
-    }
-    Ok(hex(&hash.finalize()))
 }
 
 /// Whether the paths of each study lead somewhere, on each of its stack files.

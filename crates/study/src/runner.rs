@@ -1,7 +1,8 @@
 //! Runs what is missing, on all cores, and keeps each result at once.
 
 use crate::StudyError;
-use crate::metrics::keep;
+use crate::digests::Digests;
+use crate::metrics::{Kept, keep};
 use crate::parallel::in_parallel;
 use crate::run_list::Task;
 use crate::store::StoreWriter;
@@ -26,37 +27,44 @@ pub fn run_tasks(
     let done = AtomicUsize::new(0);
     let writer = Mutex::new(writer);
     let outcomes = in_parallel(tasks, jobs, &|task| {
-        let outcome = run_one(task, &writer);
+        let outcome = task.stack().and_then(|stack| task.run(stack)).and_then(|kept| {
+            let mut writer = writer.lock().expect("nobody panics while writing");
+            writer.add(task, &kept)
+        });
         progress(done.fetch_add(1, Ordering::Relaxed) + 1);
         outcome
     });
     let merged = writer.lock().map_or(Ok(()), |mut writer| writer.merge());
-    let failures: Vec<StudyError> = outcomes.into_iter().filter_map(Result::err).collect();
-    let failed = failures.len();
-    match failures.into_iter().next() {
-        Some(first) => Err(StudyError::Runs { failed, runs: tasks.len(), first: Box::new(first) }),
-        None => merged,
-    }
+    StudyError::of_runs(outcomes.into_iter().filter_map(Result::err), tasks.len()).and(merged)
 }
 
-fn run_one(task: &Task, writer: &Mutex<StoreWriter>) -> Result<(), StudyError> {
-    let (_, seed) = task.key;
-    let stack = Stack::load(&task.stack, &overrides(&task.set, Some(seed)))?;
-    let ran = run(
-        &Candidate {
-            name: task.name.clone(),
+impl Task {
+    fn stack(&self) -> Result<Stack, StudyError> {
+        Ok(Stack::load(&self.stack, &overrides(&self.set, Some(self.key.1)))?)
+    }
+
+    fn run(&self, stack: Stack) -> Result<Vec<Kept>, StudyError> {
+        let candidate = Candidate {
+            name: self.name.clone(),
             varied: Varied::default(),
             stack,
             load: 1.0,
             timeline: false,
             watts: false,
-        },
-        None,
-        &|_, _| {},
-    )?;
-    let kept = keep(&ran, &task.paths)
-        .map_err(|message| StudyError::Metric { study: task.name.clone(), message })?;
-    let settings = format!("{} {}", task.stack.display(), task.set.join(" "));
-    let mut writer = writer.lock().expect("nobody panics while writing");
-    writer.add(&task.key, &settings, &kept)
+        };
+        let ran = run(&candidate, None, &|_, _| {})?;
+        keep(&ran, &self.paths).map_err(|message| StudyError::Metric { study: self.name.clone(), message })
+    }
+
+    /// Runs it for somebody else, perhaps on another machine.
+    ///
+    /// # Errors
+    /// As a run's; or if the stack, its drives or its trace are others here.
+    pub fn run_elsewhere(&self, known: &Digests) -> Result<Vec<Kept>, StudyError> {
+        let stack = self.stack()?;
+        if known.of(&stack)? != self.key.0 {
+            return Err(StudyError::Another { name: self.name.clone() });
+        }
+        self.run(stack)
+    }
 }

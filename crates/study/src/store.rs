@@ -17,6 +17,7 @@
 
 use crate::StudyError;
 use crate::metrics::Kept;
+use crate::run_list::Task;
 use crate::version::VERSION;
 use fullstroke_table::{ColumnType, Schema, TableError, TableReader, TableWriter};
 use sha2::{Digest as _, Sha256};
@@ -175,14 +176,15 @@ impl StoreWriter {
     ///
     /// # Errors
     /// If they cannot be written.
-    pub fn add(&mut self, key: &Key, settings: &str, kept: &[Kept]) -> Result<(), StudyError> {
+    pub fn add(&mut self, task: &Task, kept: &[Kept]) -> Result<(), StudyError> {
+        let settings = format!("{} {}", task.stack.display(), task.set.join(" "));
         let file = self.name("point");
         let mut table = TableWriter::create(&file, &schema())?;
         for number in kept {
             let row = Row {
-                digest: &key.0,
-                seed: key.1,
-                settings,
+                digest: &task.key.0,
+                seed: task.key.1,
+                settings: &settings,
                 metric: &number.metric,
                 value: number.value,
                 half_width: number.half_width,

@@ -1,7 +1,7 @@
 //! `fullstroke study check --seeds N --vary-free`: which verdicts survive.
 
 use super::check::Arguments;
-use super::run::run_missing;
+use super::run::{Crew, run_missing};
 use crate::options::jobs;
 use crate::output::{Failure, Output};
 use fullstroke_measure::table;
@@ -53,7 +53,7 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     if !output.json() {
         eprintln!("{cost}");
     }
-    let done = run_missing(&run_list, &store, jobs, output)?;
+    let done = run_missing(&run_list, &store, Crew::Threads(jobs), output)?;
     let results = store.read(&run_list.keys()).map_err(Failure::input)?;
     let mut records = Vec::new();
     for (index, study) in studies.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! `fullstroke study run`: the points that have no results yet.
 
-use super::Selection;
+use super::{Selection, dask};
 use crate::bars::Bars;
 use crate::options::jobs;
 use crate::output::{Failure, Output};
@@ -20,6 +20,11 @@ pub(crate) struct Arguments {
     /// Runs at a time; as many as there are cores unless said.
     #[arg(long, value_name = "NUMBER")]
     jobs: Option<NonZeroUsize>,
+
+    /// Run on the workers of a Dask cluster, as in tcp://host:8786. They need this program and the
+    /// files of the stacks at the same paths; results are kept here.
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "jobs")]
+    dask: Option<String>,
 
     /// Set a key in every stack, as in workload.duration=2s: for a quick look,
     /// whose results are kept apart (may be repeated).
@@ -43,7 +48,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let (studies, store) = (arguments.selection.find()?, arguments.selection.store());
     let jobs = jobs(arguments.jobs);
     let run_list = RunList::new(&studies, &arguments.set, jobs).map_err(Failure::input)?;
-    let runs = run_missing(&run_list, &store, jobs, output)?;
+    let crew = arguments.dask.as_deref().map_or(Crew::Threads(jobs), Crew::Dask);
+    let runs = run_missing(&run_list, &store, crew, output)?;
     let done = Done {
         studies: studies.len(),
         runs,
@@ -64,11 +70,20 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     output.show(&done, text)
 }
 
+/// Who runs.
+#[derive(Clone, Copy)]
+pub(super) enum Crew<'a> {
+    /// So many threads of this process.
+    Threads(usize),
+    /// The workers of the scheduler at this address.
+    Dask(&'a str),
+}
+
 /// Runs what has no results yet, with a bar, and says how many that were.
 pub(super) fn run_missing(
     run_list: &RunList,
     store: &Store,
-    jobs: usize,
+    crew: Crew<'_>,
     output: &Output,
 ) -> Result<usize, Failure> {
     let read = || store.read(&run_list.keys()).map_err(Failure::input);
@@ -82,9 +97,11 @@ pub(super) fn run_missing(
     let bars = Bars::new(["runs"], output);
     let all = missing.len() as u64;
     bars.advance(0, 0, Some(all));
-    let ran = run_tasks(&missing, jobs, writer, &|done| {
-        bars.advance(0, done as u64, Some(all));
-    });
+    let progress = |done: usize| bars.advance(0, done as u64, Some(all));
+    let ran = match crew {
+        Crew::Threads(jobs) => run_tasks(&missing, jobs, writer, &progress),
+        Crew::Dask(scheduler) => dask::run_tasks(&missing, scheduler, writer, &progress),
+    };
     bars.clear();
     ran.map_err(Failure::input)?;
     Ok(missing.len())

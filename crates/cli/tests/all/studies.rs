@@ -3,6 +3,7 @@
 use crate::common::{fullstroke, refused, success};
 use serde_json::Value;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -107,6 +108,63 @@ fn points_are_run_once_and_claims_are_judged_on_them() {
     assert_eq!((&claim["id"], &claim["verdict"]), (&"T-1".into(), &"holds".into()));
     assert!(claim["obtained"].as_f64().unwrap() > claim["ci_half_width"].as_f64().unwrap());
     assert_eq!(studies.files().len(), 1, "results are merged at the end of a run");
+}
+
+/// Stands in the place of Python with Dask: has each run made by `study work`, and ends after so many.
+fn pretend_cluster(studies: &Studies, runs: usize) -> PathBuf {
+    let script = format!(
+        "#!/bin/sh\n\
+         read -r order\n\
+         build=$(printf '%s' \"$order\" | sed 's/.*\"build\":\"\\([^\"]*\\)\".*/\\1/')\n\
+         \"{}\" study work --build \"$build\" | nl -v0 -w1 -s' ' | head -n {runs}\n\
+         echo 'the last worker went home' >&2\n",
+        env!("CARGO_BIN_EXE_fullstroke")
+    );
+    let path = studies.path("python");
+    fs::write(&path, script).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+fn on_cluster(studies: &Studies, python: &Path) -> std::process::Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fullstroke"));
+    command.args(studies.arguments(&["run", "--dask", "tcp://127.0.0.1:1", "--json"])).env("PYTHON", python);
+    command.output().unwrap()
+}
+
+#[test]
+fn a_cluster_gives_what_threads_give_and_what_it_gave_is_kept() {
+    let (here, there) = (Studies::new(STUDY), Studies::new(STUDY));
+    here.json(&["run"]);
+    let ran = on_cluster(&there, &pretend_cluster(&there, 5));
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(2));
+    assert!(said.contains("5 of 12 runs came back and are kept: the last worker went home"), "{said}");
+    let ran = on_cluster(&there, &pretend_cluster(&there, 100));
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let done: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    assert_eq!((&done["runs"], &done["runs_done_before"]), (&7.into(), &5.into()));
+    assert_eq!(here.json(&["check"])[0]["claims"], there.json(&["check"])[0]["claims"]);
+    let absent = on_cluster(&Studies::new(STUDY), Path::new("/nowhere/python"));
+    assert!(String::from_utf8_lossy(&absent.stderr).contains("cannot run `/nowhere/python`"));
+}
+
+#[test]
+fn a_worker_refuses_another_build_and_other_files() {
+    let other = refused(&["study", "work", "--build", "0.0.1-of-old"]);
+    assert!(other.contains("expected 0.0.1-of-old, the one that asks"), "{other}");
+    let studies = Studies::new(STUDY);
+    let python = pretend_cluster(&studies, 100);
+    let script = fs::read_to_string(&python).unwrap().replace(
+        "read -r order",
+        &format!(
+            "sed -i 's/size = \"4KiB\"/size = \"8KiB\"/' {}; read -r order",
+            studies.path("test-2020/stacks/base.toml").display()
+        ),
+    );
+    fs::write(&python, script).unwrap();
+    let said = String::from_utf8(on_cluster(&studies, &python).stderr).unwrap();
+    assert!(said.contains("12 of 12 runs failed") && said.contains("are others here"), "{said}");
 }
 
 #[test]

@@ -1,0 +1,45 @@
+//! `fullstroke study work`: runs of studies for a coordinator, on this or another machine.
+
+use crate::output::Failure;
+use clap::Args;
+use fullstroke_study::{Digests, Kept, Task, VERSION};
+use serde::{Deserialize, Serialize};
+use std::io::{self, BufRead as _, Write as _};
+
+/// Run what comes by standard input, a line of JSON for each run; `study run --dask` asks for it.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The build that asks: another one's results would not be its own.
+    #[arg(long, value_name = "VERSION")]
+    build: String,
+}
+
+/// What came of a run.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Outcome {
+    Kept(Vec<Kept>),
+    Failed(String),
+}
+
+pub(crate) fn execute(arguments: &Arguments) -> Result<(), Failure> {
+    if arguments.build != VERSION {
+        let message = format!("this is build {VERSION}; expected {}, the one that asks", arguments.build);
+        return Err(Failure::Input(message));
+    }
+    let known = Digests::default();
+    let mut out = io::stdout().lock();
+    for (index, line) in io::stdin().lock().lines().enumerate() {
+        let task = line.map_err(Failure::input).and_then(|line| {
+            let task: Result<Task, _> = serde_json::from_str(&line);
+            task.map_err(|error| Failure::Input(format!("standard input, line {}: {error}", index + 1)))
+        })?;
+        let outcome = match task.run_elsewhere(&known) {
+            Ok(kept) => Outcome::Kept(kept),
+            Err(error) => Outcome::Failed(error.to_string()),
+        };
+        let line = serde_json::to_string(&outcome).map_err(Failure::input)?;
+        writeln!(out, "{line}").map_err(|_| Failure::NoReader)?;
+    }
+    Ok(())
+}

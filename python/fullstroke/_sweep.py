@@ -1,0 +1,88 @@
+"""Many runs, kept as they come, so that an interrupted sweep goes on where it was."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from . import _fullstroke, cluster
+from ._fullstroke import Stack
+
+
+def sweep(
+    stacks: Iterable[Stack | str | os.PathLike[str]],
+    to: str | os.PathLike[str],
+    *,
+    client: Any = None,
+    jobs: int | None = None,
+    seconds: float = 1.0,
+) -> Any:
+    """Run stacks that have no results in the folder `to` yet; all of their results as a table."""
+    import pyarrow
+    from pyarrow import parquet
+
+    wanted = [stack if isinstance(stack, Stack) else Stack(stack) for stack in stacks]
+    keys = _fullstroke._keys(wanted)
+    folder = Path(to) / _fullstroke._build
+    folder.mkdir(parents=True, exist_ok=True)
+    schema = pyarrow.schema(
+        [("digest", "string"), ("seed", "uint64"), ("stack", "string"), ("keys", pyarrow.list_(pyarrow.string()))]
+        + [(name + end, "float64") for name in _fullstroke._metrics for end in ("", WIDTH)]
+    )
+    kept: dict[tuple[str, int], dict[str, Any]] = {}
+    batches = 0
+    for file in sorted(folder.glob("batch-*.parquet")):
+        for row in read(file, schema, parquet):
+            kept[row["digest"], row["seed"]] = row
+        batches = int(file.stem.removeprefix("batch-")) + 1
+
+    missing = {key: stack for key, stack in zip(keys, wanted) if key not in kept}
+    todo, failures = list(missing.items()), []
+    crew = cluster.dask(client) if client else cluster.local(jobs or os.cpu_count() or 1)
+    for batch in cluster.spread(crew, work, todo, seconds):
+        rows = []
+        for number, result in batch:
+            key, stack = todo[number]
+            if isinstance(result, Exception):
+                failures.append((stack, result))
+            else:
+                identity = {"digest": key[0], "seed": key[1], "stack": str(stack.path), "keys": stack.keys}
+                rows.append(identity | result)
+        if rows:
+            # Whole or not at all.
+            file = folder / f"batch-{batches:06}.parquet"
+            partial = file.with_suffix(".partial")
+            parquet.write_table(pyarrow.Table.from_pylist(rows, schema), partial, compression="zstd")
+            os.replace(partial, file)
+            batches += 1
+        kept |= {(row["digest"], row["seed"]): row for row in rows}
+    if failures:
+        stack, first = failures[0]
+        raise ValueError(f"{len(failures)} of {len(todo)} runs failed, the others are kept; the first: {stack!r}: {first}")
+    # Who asks for a stack under another name or order of keys gets it so.
+    named = ({"stack": str(stack.path), "keys": stack.keys} for stack in wanted)
+    return pyarrow.Table.from_pylist([kept[key] | name for key, name in zip(keys, named)], schema)
+
+
+WIDTH = ".ci95_half_width"
+
+
+def read(file: Path, schema: Any, parquet: Any) -> list[dict[str, Any]]:
+    try:
+        table = parquet.read_table(file)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{file}: {error}; delete it, and its runs are made again") from None
+    if not table.schema.equals(schema):
+        raise ValueError(f"{file}: found other columns than this build writes; give another folder")
+    return table.to_pylist()
+
+
+def work(items: list[tuple[tuple[str, int], Stack]]) -> list[Any]:
+    """The numbers of each, or why there are none."""
+    results: list[Any] = []
+    for key, stack in items:
+        try:
+            results.append(dict(_fullstroke._measure(stack, *key)))
+        except ValueError as error:
+            results.append(error)
+    return results
