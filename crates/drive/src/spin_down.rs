@@ -20,6 +20,9 @@ pub trait SpinDown: Send {
     /// before is taken for `idle`, and [`Time::NEVER`] is never.
     fn stops_at(&self, idle: Time) -> Time;
 
+    /// The shortest idle time behind which it may stop them.
+    fn least_idle(&self) -> Duration;
+
     /// Platters that stood, or were about to, are needed again, so long after they began to stop.
     fn woken(&mut self, _away: Duration) {}
 }
@@ -99,6 +102,14 @@ pub(crate) fn build(config: &DriveConfig) -> Result<Option<Box<dyn SpinDown>>, C
     };
     let entry = find("spin-down policy", REGISTRY, "policy", policy)?;
     (entry.build)(keys, &Costs::of(power)).map(Some)
+}
+
+/// The shortest idle time behind which a drive may stop by itself; `None` if it never does.
+///
+/// # Errors
+/// Names the key that cannot be.
+pub fn least_idle(config: &DriveConfig) -> Result<Option<Duration>, ConfigError> {
+    Ok(build(config)?.map(|policy| policy.least_idle()))
 }
 
 /// Refuses an idle time behind which platters that are needed at once would go on stopping and

@@ -10,6 +10,7 @@ mod free_block;
 mod idle_flush;
 mod idle_flush_on;
 mod idle_verify;
+mod pull_before_stop;
 mod quiet;
 mod track_push;
 mod watch;
@@ -19,7 +20,7 @@ pub use watch::Watch;
 use fullstroke_contract::registry::{Entry, Keys, find, schema_of};
 use fullstroke_contract::{ConfigError, Extent, Gauge, Operation, Request, Signal, Status, TrackTable};
 use fullstroke_tracks::Boundaries;
-use fullstroke_units::{Bytes, Time};
+use fullstroke_units::{Bytes, Duration, Time};
 use std::sync::Arc;
 
 /// What an opportunity may know.
@@ -88,6 +89,10 @@ pub struct Site {
     pub tracks: Result<Arc<Boundaries>, String>,
     /// The largest page cache above; nothing, if there is none.
     pub page_cache: Bytes,
+    /// Hosts above.
+    pub hosts: usize,
+    /// The shortest idle time behind which a drive stops its platters by itself; `None` if none does.
+    pub stop: Option<Duration>,
     /// Why what was written cannot be verified, if it cannot.
     pub unverifiable: Option<&'static str>,
     /// How the array's addresses lie on the one drive that it is, or why it is none.
@@ -124,6 +129,7 @@ pub const REGISTRY: &[Entry<Kind>] = &[
     Entry { name: "idle-flush", summary: idle_flush::SUMMARY, schema: schema_of::<idle_flush::Config>, build: Kind { build: idle_flush::build, word: Word::Pull } },
     Entry { name: "idle-flush-on", summary: idle_flush_on::SUMMARY, schema: schema_of::<idle_flush_on::Config>, build: Kind { build: idle_flush_on::build, word: Word::Pull } },
     Entry { name: "idle-verify", summary: idle_verify::SUMMARY, schema: schema_of::<idle_verify::Config>, build: Kind { build: idle_verify::build, word: Word::Nothing } },
+    Entry { name: "pull-before-stop", summary: pull_before_stop::SUMMARY, schema: schema_of::<pull_before_stop::Config>, build: Kind { build: pull_before_stop::build, word: Word::Pull } },
     Entry { name: "track-push", summary: track_push::SUMMARY, schema: schema_of::<track_push::Config>, build: Kind { build: track_push::build, word: Word::Push } },
 ];
 
@@ -199,6 +205,8 @@ mod testing {
         Site {
             tracks: Ok(Arc::new(tracks.finish("a test").unwrap())),
             page_cache: Bytes(1 << 20),
+            hosts: 1,
+            stop: Some(Duration::from_secs(60)),
             unverifiable: None,
             drive: Ok(Arc::new(Turning)),
         }
@@ -208,7 +216,6 @@ mod testing {
 #[cfg(test)]
 mod conformance {
     use super::*;
-    use fullstroke_units::Duration;
     use proptest::prelude::*;
 
     /// What each says when nobody writes: with a bound on how often.

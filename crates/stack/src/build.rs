@@ -2,7 +2,7 @@
 
 use crate::StackError;
 use crate::config::{Stack, digest};
-use crate::hosts::HostNodes;
+use crate::hosts::{HostNodes, Hosts};
 use crate::link::LinkSpec;
 use crate::rebuild::{Members, RebuildKeys, RebuiltMember};
 use crate::shared::over;
@@ -14,6 +14,7 @@ use fullstroke_contract::registry::{self, Entry, Keys};
 use fullstroke_contract::{ConfigError, Node, Source, Stripes, TrackTable};
 use fullstroke_controller::Controller;
 use fullstroke_drive::Model;
+use fullstroke_drive::spin_down::least_idle;
 use fullstroke_engine::{Branch, Engine, Graph};
 use fullstroke_files::FileSystem;
 use fullstroke_host::{HostConfig, Underneath};
@@ -367,8 +368,14 @@ impl Stack {
             // Nobody knows how much clients have.
             Above::Clients => Bytes(u64::MAX),
         };
-        let (tracks, unverifiable) = (self.tracks(Wanted::Tracks), self.unverifiable()?);
-        Ok(Site { tracks, page_cache, unverifiable, drive })
+        Ok(Site {
+            tracks: self.tracks(Wanted::Tracks),
+            page_cache,
+            hosts: self.hosts.as_ref().map_or(1, Hosts::count),
+            stop: self.volume.least_idle()?,
+            unverifiable: self.unverifiable()?,
+            drive,
+        })
     }
 
     /// How addresses of an array lie that is one drive with one arm.
@@ -720,6 +727,12 @@ impl VolumeSpec {
                 members.iter().flat_map(VolumeSpec::trusted_tables).collect()
             }
         }
+    }
+
+    /// The shortest idle time behind which one of the drives stops by itself.
+    fn least_idle(&self) -> Result<Option<Duration>, ConfigError> {
+        let each = self.drives().into_iter().map(|model| least_idle(model.config()));
+        Ok(each.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().min())
     }
 
     /// The descriptions of all drives, in order, and the tables of those that are said to

@@ -90,6 +90,10 @@ impl SpinDown for Adaptive {
         idle + self.after
     }
 
+    fn least_idle(&self) -> Duration {
+        self.least
+    }
+
     fn woken(&mut self, away: Duration) {
         let seconds = self.after.as_secs_f64();
         let seconds = if away < self.pays { seconds * self.longer } else { seconds / self.shorter };

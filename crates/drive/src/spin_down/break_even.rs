@@ -46,4 +46,8 @@ impl SpinDown for BreakEven {
     fn stops_at(&self, idle: Time) -> Time {
         idle + self.0
     }
+
+    fn least_idle(&self) -> Duration {
+        self.0
+    }
 }

@@ -29,4 +29,8 @@ impl SpinDown for Fixed {
     fn stops_at(&self, idle: Time) -> Time {
         idle + self.0
     }
+
+    fn least_idle(&self) -> Duration {
+        self.0
+    }
 }

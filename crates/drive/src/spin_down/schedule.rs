@@ -61,4 +61,8 @@ impl SpinDown for Schedule {
         let since_from = (due.as_nanos() % DAY + self.begins_at + DAY - self.from) % DAY;
         if since_from < self.length { due } else { due + Duration::from_nanos(DAY - since_from) }
     }
+
+    fn least_idle(&self) -> Duration {
+        self.after
+    }
 }

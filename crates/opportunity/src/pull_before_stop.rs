@@ -1,0 +1,239 @@
+//! PULL before platters stop, which *Pro-active storage systems* proposes (section 2.5): what
+//! hosts keep dirty would else wake the platters as soon as it is due.
+//!
+//! Nothing has come for `after`, less than behind which drives stop: every host is asked for all
+//! that it has dirty. What comes then is taken for the answer, until nothing has come for `after`
+//! again; from then on whatever comes begins another busy time. So nobody is asked twice about
+//! one idle time, and writes that come again and again put the stop off once and not for ever.
+
+use crate::quiet::{any, granule, some};
+use crate::{Opportunity, Seen, Site};
+use fullstroke_contract::registry::{Keys, read};
+use fullstroke_contract::{ConfigError, Operation, Request, Signal, Status};
+use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Time};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub(crate) const SUMMARY: &str =
+    "pulls all dirty pages of every host before drives that are left alone stop their platters";
+
+/// Its keys.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Config {
+    /// For how long nothing must have come, less than behind which drives stop: 5s unless said.
+    after: Duration,
+    /// What each host is asked for; as much as the largest page cache holds unless said.
+    flush: Option<Bytes>,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { after: Duration::from_secs(5), flush: None }
+    }
+}
+
+pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, ConfigError> {
+    let Config { after, flush } = read(keys)?;
+    let after = some("after", after)?;
+    let Some(stop) = site.stop else {
+        let message = "no drive stops its platters by itself, so that nothing is to be pulled before it; give \
+                       drives [spin_down], or say idle-flush-on";
+        return Err(ConfigError::new("kind", message));
+    };
+    if after >= stop {
+        let [after, stop] = [after, stop].map(|time| time.as_secs_f64());
+        let message = format!(
+            "found {after} s; platters may stop behind {stop} s in which nothing comes, and what is pulled then \
+             would start them again. Expected less"
+        );
+        return Err(ConfigError::new("after", message));
+    }
+    let flush = flush.map_or(Ok(most(site)), |flush| granule(flush, site))?;
+    let stage = Stage::Busy { since: Time::ZERO };
+    Ok(Box::new(PullBeforeStop { after, flush, hosts: site.hosts, stage, counts: Counts::default() }))
+}
+
+/// What the largest page cache holds, or a TiB: of clients nobody knows it.
+fn most(site: &Site) -> Sectors {
+    Sectors((site.page_cache.0 / SECTOR_BYTES).min(1 << 31))
+}
+
+struct PullBeforeStop {
+    after: Duration,
+    flush: Sectors,
+    hosts: usize,
+    stage: Stage,
+    counts: Counts,
+}
+
+/// What is going on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Something has come; the last of it came or left then.
+    Busy { since: Time },
+    /// Hosts were asked, and have written so much; the last of it came or left then.
+    Asked { since: Time, written: Sectors },
+    /// They have answered, and nothing has come since.
+    Quiet,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    /// Idle times about which hosts were asked.
+    asked: u64,
+    /// Those about which somebody had something.
+    answered: u64,
+    /// What came.
+    written: Sectors,
+}
+
+impl Opportunity for PullBeforeStop {
+    fn arrived(&mut self, seen: Seen, request: &Request) -> bool {
+        let since = seen.now;
+        self.stage = match self.stage {
+            Stage::Asked { written, .. } if request.operation == Operation::Write => {
+                Stage::Asked { since, written: written + request.extent.sectors }
+            }
+            // What is written comes with flushes.
+            Stage::Asked { written, .. } if request.operation != Operation::Read => {
+                Stage::Asked { since, written }
+            }
+            _ => self.ended(Stage::Busy { since }),
+        };
+        false
+    }
+
+    fn left(&mut self, seen: Seen, _: &Request, _: Status) {
+        if let Stage::Busy { since } | Stage::Asked { since, .. } = &mut self.stage {
+            *since = seen.now;
+        }
+    }
+
+    fn next_look(&self) -> Time {
+        match self.stage {
+            Stage::Busy { since } | Stage::Asked { since, .. } => since + self.after,
+            Stage::Quiet => Time::NEVER,
+        }
+    }
+
+    fn look(&mut self, seen: Seen, say: &mut dyn FnMut(Signal)) {
+        if seen.now < self.next_look() {
+            return;
+        }
+        let since = seen.now;
+        self.stage = match self.stage {
+            // Nothing has come for a time, but something takes its time.
+            Stage::Busy { .. } if seen.inside > 0 => Stage::Busy { since },
+            Stage::Asked { written, .. } if seen.inside > 0 => Stage::Asked { since, written },
+            Stage::Busy { .. } => {
+                self.counts.asked += 1;
+                (0..self.hosts).for_each(|_| say(any(self.flush)));
+                Stage::Asked { since, written: Sectors::ZERO }
+            }
+            Stage::Asked { .. } | Stage::Quiet => self.ended(Stage::Quiet),
+        };
+    }
+
+    fn readings(&self) -> Vec<(&'static str, f64)> {
+        let Counts { asked, answered, written } = self.counts;
+        vec![
+            ("stop_pulls", asked as f64),
+            ("stop_pulls_answered", answered as f64),
+            ("stop_pulls_written_mb", written.bytes().0 as f64 / 1e6),
+        ]
+    }
+}
+
+impl PullBeforeStop {
+    /// The stage that follows; what was asked for until now is counted.
+    fn ended(&mut self, next: Stage) -> Stage {
+        if let Stage::Asked { written, .. } = self.stage {
+            self.counts.answered += u64::from(written > Sectors::ZERO);
+            self.counts.written += written;
+        }
+        next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Duration::from_millis(ms)
+    }
+
+    /// When it pulls within a minute behind 2 s without anything; requests come at these ms, and
+    /// stay so long.
+    fn pulls(requests: &[(u64, Operation, u64)]) -> (Vec<u64>, Vec<(&'static str, f64)>) {
+        let keys = serde_json::json!({ "after": "2s" });
+        let mut pull = build(keys.as_object().unwrap(), &crate::testing::site()).unwrap();
+        let mut pulled = Vec::new();
+        for ms in 0..60_000 {
+            let inside = |then: u64| {
+                requests.iter().filter(|(came, _, stays)| (*came..came + stays).contains(&then)).count()
+            };
+            let seen = Seen { now: at(ms), inside: inside(ms) as u32 };
+            let request = |operation| Request {
+                operation,
+                extent: fullstroke_contract::Extent::new(0, 2000),
+                ..Request::default()
+            };
+            for (_, operation, _) in requests.iter().filter(|(came, ..)| *came == ms) {
+                pull.arrived(seen, &request(*operation));
+            }
+            for (_, operation, _) in requests.iter().filter(|(came, _, stays)| came + stays == ms) {
+                pull.left(seen, &request(*operation), Status::Done);
+            }
+            if pull.next_look() <= at(ms) {
+                pull.look(seen, &mut |signal| {
+                    assert_eq!(signal, Signal::Pull { extent: None, sectors: Sectors(2048) });
+                    pulled.push(ms);
+                });
+            }
+        }
+        (pulled, pull.readings())
+    }
+
+    #[test]
+    fn it_asks_once_about_each_idle_time() {
+        use Operation::{Read, Write};
+        let (pulled, counted) = pulls(&[(5_000, Read, 10), (30_000, Write, 10), (31_000, Write, 10)]);
+        assert_eq!(pulled, [2_000, 7_010, 33_010]);
+        assert_eq!(
+            counted,
+            [("stop_pulls", 3.0), ("stop_pulls_answered", 0.0), ("stop_pulls_written_mb", 0.0)]
+        );
+    }
+
+    #[test]
+    fn answers_begin_no_other_idle_time_and_reads_do() {
+        use Operation::{Read, Write};
+        // An answer, the rest of it, and then something else.
+        let (pulled, counted) = pulls(&[(2_100, Write, 500), (3_000, Write, 500), (20_000, Write, 10)]);
+        assert_eq!(pulled, [2_000, 22_010]);
+        assert_eq!(counted[1..], [("stop_pulls_answered", 1.0), ("stop_pulls_written_mb", 2.048)]);
+        let (pulled, _) = pulls(&[(2_100, Write, 500), (3_000, Read, 500)]);
+        assert_eq!(pulled, [2_000, 5_500]);
+    }
+
+    #[test]
+    fn what_takes_its_time_is_waited_for() {
+        let (pulled, _) = pulls(&[(1_000, Operation::Read, 15_000)]);
+        assert_eq!(pulled, [18_000]);
+    }
+
+    #[test]
+    fn a_time_behind_which_platters_stand_already_is_refused() {
+        let refused = |keys: serde_json::Value, site: &Site| {
+            build(keys.as_object().unwrap(), site).err().map(|error| error.to_string()).unwrap()
+        };
+        let site = crate::testing::site();
+        let error = refused(serde_json::json!({ "after": "10min" }), &site);
+        assert!(error.starts_with("`after`") && error.contains("may stop behind 60 s"), "{error}");
+        let error = refused(serde_json::json!({}), &Site { stop: None, ..site.clone() });
+        assert!(error.contains("no drive stops"), "{error}");
+        assert!(refused(serde_json::json!({ "flush": "2MiB" }), &site).contains("largest page cache"));
+    }
+}
