@@ -46,9 +46,10 @@ pub enum Signal {
         /// How much.
         sectors: Sectors,
     },
-    /// The platters have stopped.
+    /// The platters of a drive have stopped. Volumes pass it on: whoever counts
+    /// knows how many drives stand below.
     SpunDown,
-    /// The platters turn at full speed again.
+    /// Those of a drive turn at full speed again.
     SpunUp,
     /// The layer no longer answers: more of its members have failed than its
     /// redundancy covers.

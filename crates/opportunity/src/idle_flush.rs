@@ -93,7 +93,7 @@ mod tests {
         let mut pulled = Vec::new();
         for ms in 0..1000 {
             let inside = requests.iter().filter(|&&came| (came..came + 30).contains(&ms)).count() as u32;
-            let seen = Seen { now: at(ms), inside, arm: Gauge::default() };
+            let seen = Seen { now: at(ms), inside, arm: Gauge::default(), standing: 0 };
             if requests.contains(&ms) {
                 flush.arrived(seen, &Request { operation: Operation::Read, ..Request::default() });
             }
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn looking_late_keeps_the_intervals() {
         let mut flush = build(&Keys::new(), &crate::testing::site()).unwrap();
-        flush.look(Seen { now: at(500), inside: 0, arm: Gauge::default() }, &mut |_| {});
+        flush.look(Seen { now: at(500), inside: 0, arm: Gauge::default(), standing: 0 }, &mut |_| {});
         assert_eq!(flush.next_look(), at(600));
     }
 }

@@ -108,7 +108,7 @@ mod tests {
             ends.retain(|&end| end > ms);
             for gone in (ends.len()..before).rev() {
                 flush.left(
-                    Seen { now: at(ms), inside: gone as u32, arm: Gauge::default() },
+                    Seen { now: at(ms), inside: gone as u32, arm: Gauge::default(), standing: 0 },
                     &Request::default(),
                     Status::Done,
                 );
@@ -116,14 +116,14 @@ mod tests {
             if reads.contains(&ms) {
                 ends.push(ms + 10);
                 flush.arrived(
-                    Seen { now: at(ms), inside: ends.len() as u32, arm: Gauge::default() },
+                    Seen { now: at(ms), inside: ends.len() as u32, arm: Gauge::default(), standing: 0 },
                     &Request::default(),
                 );
             }
             if flush.next_look() <= at(ms) {
                 let mut asked = false;
                 flush.look(
-                    Seen { now: at(ms), inside: ends.len() as u32, arm: Gauge::default() },
+                    Seen { now: at(ms), inside: ends.len() as u32, arm: Gauge::default(), standing: 0 },
                     &mut |_| asked = true,
                 );
                 if asked {
@@ -138,7 +138,7 @@ mod tests {
                         ..Request::default()
                     };
                     flush.arrived(
-                        Seen { now: at(ms), inside: ends.len() as u32, arm: Gauge::default() },
+                        Seen { now: at(ms), inside: ends.len() as u32, arm: Gauge::default(), standing: 0 },
                         &write,
                     );
                 }
@@ -161,13 +161,17 @@ mod tests {
     #[test]
     fn writes_beyond_what_was_asked_for_are_somebody_elses() {
         let mut flush = build(&Keys::new(), &crate::testing::site()).unwrap();
-        flush.look(Seen { now: at(120), inside: 0, arm: Gauge::default() }, &mut |_| {});
+        flush.look(Seen { now: at(120), inside: 0, arm: Gauge::default(), standing: 0 }, &mut |_| {});
         let write =
             Request { operation: Operation::Write, extent: Extent::new(0, 128), ..Request::default() };
-        flush.arrived(Seen { now: at(121), inside: 1, arm: Gauge::default() }, &write);
-        flush.left(Seen { now: at(125), inside: 0, arm: Gauge::default() }, &write, Status::Done);
+        flush.arrived(Seen { now: at(121), inside: 1, arm: Gauge::default(), standing: 0 }, &write);
+        flush.left(
+            Seen { now: at(125), inside: 0, arm: Gauge::default(), standing: 0 },
+            &write,
+            Status::Done,
+        );
         assert_eq!(flush.next_look(), at(125), "an answer");
-        flush.arrived(Seen { now: at(125), inside: 1, arm: Gauge::default() }, &write);
+        flush.arrived(Seen { now: at(125), inside: 1, arm: Gauge::default(), standing: 0 }, &write);
         assert_eq!(flush.next_look(), at(245), "no answer");
     }
 }

@@ -32,6 +32,8 @@ pub struct Seen {
     pub inside: u32,
     /// The array's gauge before the request that has come last.
     pub arm: Gauge,
+    /// Drives below whose platters stand.
+    pub standing: u32,
 }
 
 /// What storage notices and uses.
@@ -227,7 +229,7 @@ mod conformance {
             let until = now + Duration::from_nanos(gap);
             while opportunity.next_look() <= until {
                 let at = opportunity.next_look().max(now);
-                let seen = Seen { now: at, inside: 0, arm: Gauge::default() };
+                let seen = Seen { now: at, inside: 0, arm: Gauge::default(), standing: 0 };
                 opportunity.look(seen, &mut |_| pulls += 1);
                 while let Some(own) = opportunity.next_request(seen) {
                     opportunity.served(seen, &own, Status::Done);
@@ -239,8 +241,12 @@ mod conformance {
             now = until;
             let operation = if write { Operation::Write } else { Operation::Read };
             let request = Request { operation, extent: Extent::new(0, 8), ..Request::default() };
-            opportunity.arrived(Seen { now, inside: 1, arm: Gauge::default() }, &request);
-            opportunity.left(Seen { now, inside: 0, arm: Gauge::default() }, &request, Status::Done);
+            opportunity.arrived(Seen { now, inside: 1, arm: Gauge::default(), standing: 0 }, &request);
+            opportunity.left(
+                Seen { now, inside: 0, arm: Gauge::default(), standing: 0 },
+                &request,
+                Status::Done,
+            );
         }
         (pulls, looks)
     }

@@ -5,6 +5,8 @@
 //! that it has dirty. What comes then is taken for the answer, until nothing has come for `after`
 //! again; from then on whatever comes begins another busy time. So nobody is asked twice about
 //! one idle time, and writes that come again and again put the stop off once and not for ever.
+//! While platters stand, of the mirror that nobody has read say, nobody is asked unless that is
+//! wanted: what came would start them.
 
 use crate::quiet::{any, granule, some};
 use crate::{Opportunity, Seen, Site};
@@ -25,16 +27,19 @@ pub(crate) struct Config {
     after: Duration,
     /// What each host is asked for; as much as the largest page cache holds unless said.
     flush: Option<Bytes>,
+    /// Whether they are asked also while platters of a drive stand, which what comes may start: false
+    /// unless said.
+    start_standing: bool,
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config { after: Duration::from_secs(5), flush: None }
+        Config { after: Duration::from_secs(5), flush: None, start_standing: false }
     }
 }
 
 pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, ConfigError> {
-    let Config { after, flush } = read(keys)?;
+    let Config { after, flush, start_standing } = read(keys)?;
     let after = some("after", after)?;
     let Some(stop) = site.stop else {
         let message = "no drive stops its platters by itself, so that nothing is to be pulled before it; give \
@@ -51,7 +56,8 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, Co
     }
     let flush = flush.map_or(Ok(most(site)), |flush| granule(flush, site))?;
     let stage = Stage::Busy { since: Time::ZERO };
-    Ok(Box::new(PullBeforeStop { after, flush, hosts: site.hosts, stage, counts: Counts::default() }))
+    let (hosts, counts) = (site.hosts, Counts::default());
+    Ok(Box::new(PullBeforeStop { after, flush, start_standing, hosts, stage, counts }))
 }
 
 /// What the largest page cache holds, or a TiB: of clients nobody knows it.
@@ -62,6 +68,7 @@ fn most(site: &Site) -> Sectors {
 struct PullBeforeStop {
     after: Duration,
     flush: Sectors,
+    start_standing: bool,
     hosts: usize,
     stage: Stage,
     counts: Counts,
@@ -126,6 +133,7 @@ impl Opportunity for PullBeforeStop {
             // Nothing has come for a time, but something takes its time.
             Stage::Busy { .. } if seen.inside > 0 => Stage::Busy { since },
             Stage::Asked { written, .. } if seen.inside > 0 => Stage::Asked { since, written },
+            Stage::Busy { .. } if seen.standing > 0 && !self.start_standing => Stage::Quiet,
             Stage::Busy { .. } => {
                 self.counts.asked += 1;
                 (0..self.hosts).for_each(|_| say(any(self.flush)));
@@ -159,6 +167,7 @@ impl PullBeforeStop {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fullstroke_contract::Gauge;
 
     fn at(ms: u64) -> Time {
         Time::ZERO + Duration::from_millis(ms)
@@ -167,6 +176,14 @@ mod tests {
     /// When it pulls within a minute behind 2 s without anything; requests come at these ms, and
     /// stay so long.
     fn pulls(requests: &[(u64, Operation, u64)]) -> (Vec<u64>, Vec<(&'static str, f64)>) {
+        pulls_while_standing(requests, 0)
+    }
+
+    /// The same above so many drives that stand.
+    fn pulls_while_standing(
+        requests: &[(u64, Operation, u64)],
+        standing: u32,
+    ) -> (Vec<u64>, Vec<(&'static str, f64)>) {
         let keys = serde_json::json!({ "after": "2s" });
         let mut pull = build(keys.as_object().unwrap(), &crate::testing::site()).unwrap();
         let mut pulled = Vec::new();
@@ -174,7 +191,7 @@ mod tests {
             let inside = |then: u64| {
                 requests.iter().filter(|(came, _, stays)| (*came..came + stays).contains(&then)).count()
             };
-            let seen = Seen { now: at(ms), inside: inside(ms) as u32 };
+            let seen = Seen { now: at(ms), inside: inside(ms) as u32, arm: Gauge::default(), standing };
             let request = |operation| Request {
                 operation,
                 extent: fullstroke_contract::Extent::new(0, 2000),
@@ -216,6 +233,13 @@ mod tests {
         assert_eq!(counted[1..], [("stop_pulls_answered", 1.0), ("stop_pulls_written_mb", 2.048)]);
         let (pulled, _) = pulls(&[(2_100, Write, 500), (3_000, Read, 500)]);
         assert_eq!(pulled, [2_000, 5_500]);
+    }
+
+    #[test]
+    fn platters_that_stand_are_not_started_for_it() {
+        let requests = [(5_000, Operation::Write, 10)];
+        assert_eq!(pulls_while_standing(&requests, 1).0, [0; 0]);
+        assert_eq!(pulls_while_standing(&requests, 0).0, [2_000, 7_010]);
     }
 
     #[test]

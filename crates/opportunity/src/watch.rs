@@ -2,8 +2,8 @@
 
 use crate::{Opportunity, Own, Seen};
 use fullstroke_contract::{
-    Completion, Counters, Cx, Gauge, Hints, LayerReadings, Node, Port, Request, RequestId, Signal, Slots,
-    Wake,
+    Completion, Counters, Cx, Gauge, Hints, LayerReadings, Node, Notice, Port, Request, RequestId, Signal,
+    Slots, Wake,
 };
 use fullstroke_units::{Duration, Sectors, Time};
 use std::collections::VecDeque;
@@ -24,6 +24,8 @@ pub struct Watch {
     held: VecDeque<u32>,
     /// The member, as it was last seen.
     member: Gauge,
+    /// Drives below whose platters stand.
+    standing: u32,
     said: Said,
 }
 
@@ -65,12 +67,13 @@ impl Watch {
             slots: Slots::default(),
             held: VecDeque::new(),
             member: Gauge::default(),
+            standing: 0,
             said: Said::default(),
         }
     }
 
     fn seen(&self, now: Time) -> Seen {
-        Seen { now, inside: self.inside, arm: self.member }
+        Seen { now, inside: self.inside, arm: self.member, standing: self.standing }
     }
 
     /// Each looks whose time has come, and does what it can; who waited for that goes down.
@@ -182,6 +185,15 @@ impl Node for Watch {
 
     fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
         self.look(now, cx);
+    }
+
+    fn noticed(&mut self, _: Time, from: Port, notice: Notice, cx: &mut Cx<'_>) {
+        match notice.signal {
+            Signal::SpunDown => self.standing += 1,
+            Signal::SpunUp => self.standing = self.standing.saturating_sub(1),
+            _ => {}
+        }
+        self.pass_on(from, notice, cx.out);
     }
 
     /// What storage looks out for goes on for ever; who is held by it does not.

@@ -16,6 +16,7 @@ const DOCUMENTS: &[&str] = &[
     "docs/constant-rate.md",
     "docs/drives.md",
     "docs/files.md",
+    "docs/nas.md",
     "docs/fio.md",
     "docs/replay.md",
     "docs/report.md",
@@ -40,6 +41,8 @@ const SHORTENED: &[(&str, &str)] = &[
         "fullstroke replay samples/media.parquet --on /dev/sdX --pace load --writes skip",
         "fullstroke replay --help",
     ),
+    // It needs a cluster: `tests/all/studies.rs` pretends to have one, `make python-check` has one.
+    ("fullstroke study run pass-2012/ --dask tcp://host:8786", "fullstroke study run --help"),
     ("fullstroke record /dev/sdX load.parquet --duration 60s", "fullstroke record --help"),
     ("fullstroke replay samples/media.parquet --on /dev/sdX --writes skip", "fullstroke replay --help"),
     (

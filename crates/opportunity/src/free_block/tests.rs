@@ -88,7 +88,7 @@ fn a_request_that_is_not_alone_is_left_alone() {
     let request = Request { extent: Extent::new(70, 1), ..Request::default() };
     let seen = |inside, queue_length| {
         let arm = Gauge { queue_length, ..Gauge::default() };
-        Seen { now: Time::ZERO, inside, arm }
+        Seen { now: Time::ZERO, inside, arm, standing: 0 }
     };
     assert!(!free.arrived(seen(2, 0), &request) && !free.arrived(seen(1, 1), &request));
     assert!(free.arrived(seen(1, 0), &request), "70 sectors pass before it");

@@ -305,6 +305,7 @@ proptest! {
 #[test]
 fn it_sends_no_signals() {
     let mut verify = build(&Keys::new(), &site()).unwrap();
-    let seen = Seen { now: Time::ZERO + Duration::from_secs(1), inside: 0, arm: Gauge::default() };
+    let seen =
+        Seen { now: Time::ZERO + Duration::from_secs(1), inside: 0, arm: Gauge::default(), standing: 0 };
     verify.look(seen, &mut |signal: Signal| panic!("{signal:?}"));
 }

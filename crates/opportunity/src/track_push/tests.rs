@@ -32,7 +32,9 @@ impl Trial {
     /// Answers whether it has to wait.
     fn request(&mut self, operation: Operation, start: u64, sectors: u64) -> bool {
         let request = Request { operation, extent: Extent::new(start, sectors), ..Request::default() };
-        let waits = self.push.arrived(Seen { now: self.now, inside: 1, arm: Gauge::default() }, &request);
+        let waits = self
+            .push
+            .arrived(Seen { now: self.now, inside: 1, arm: Gauge::default(), standing: 0 }, &request);
         self.look();
         waits
     }
@@ -44,12 +46,13 @@ impl Trial {
     fn look(&mut self) {
         if self.push.next_look() <= self.now {
             let offered = &mut self.offered;
-            self.push.look(Seen { now: self.now, inside: 1, arm: Gauge::default() }, &mut |signal| {
-                match signal {
+            self.push.look(
+                Seen { now: self.now, inside: 1, arm: Gauge::default(), standing: 0 },
+                &mut |signal| match signal {
                     Signal::Push(track) => offered.push(track.start.0 / 80),
                     other => panic!("{other:?}"),
-                }
-            });
+                },
+            );
         }
     }
 }

@@ -57,10 +57,11 @@ impl Volume {
                 self.fail_unless_failed(member, out);
                 self.restore(now, member, Sectors::ZERO, self.latest_rate, out);
             }
-            // It speaks of its own members, not of the volume's; and a member's
-            // platters are not the volume's.
-            Signal::Rebuilt { .. } | Signal::SpunDown | Signal::SpunUp => {}
-            Signal::Push(_) | Signal::Pull { .. } => self.pass_on(from, notice, out),
+            // It speaks of its own members, not of the volume's.
+            Signal::Rebuilt { .. } => {}
+            Signal::Push(_) | Signal::Pull { .. } | Signal::SpunDown | Signal::SpunUp => {
+                self.pass_on(from, notice, out);
+            }
         }
     }
 

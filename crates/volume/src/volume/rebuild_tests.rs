@@ -409,7 +409,7 @@ fn a_member_that_says_it_failed_has_failed_and_is_rebuilt_when_it_says_it_was_re
     assert_eq!(bench.state(1), MemberState::Failed);
     assert_eq!(bench.hear(1, Signal::Failed), [], "once is enough");
     assert_eq!(bench.hear(2, rebuilt(7, 8, 9)), [], "of its own members");
-    assert_eq!(bench.hear(2, Signal::SpunUp), [], "a member's platters are not the volume's");
+    assert_eq!(bench.hear(2, Signal::SpunUp), [notice(Signal::SpunUp)], "who counts platters is above");
     let effects = bench.hear(1, Signal::Replaced);
     let effects = bench.run(effects);
     assert_eq!(signals(&effects).last(), Some(&rebuilt(1, 4 * UNIT, 4 * UNIT)));
