@@ -93,8 +93,16 @@ pub(crate) fn check(stack: &Stack, paths: &[String]) -> Result<Result<(), String
     let counters =
         Counters { drives: vec![MemberStatistics::default(); drives.len()], ..Counters::default() };
     let nothing = Outcome { counters, ..Outcome::default() };
-    let measurement = Measurement::new(WarmUp::default()).with_processes(stack.process_names());
-    let report = json(&measurement.finish(&nothing, &drives, Identity::default()).report);
+    let measurement = Measurement::new(WarmUp::default())
+        .with_processes(stack.process_names())
+        .with_workloads(stack.workload_names());
+    let empty = measurement.finish(&nothing, &drives, Identity::default()).report;
+    // What hosts and their programs say of themselves is known from runs alone.
+    let of_workloads = paths.iter().filter(|path| path.starts_with(WORKLOADS)).filter_map(|path| named(path));
+    if let Err(absent) = of_workloads.into_iter().try_for_each(|metric| metric.check(&[&empty])) {
+        return Ok(Err(absent.to_string()));
+    }
+    let report = json(&empty);
     let unnamed = paths.iter().filter(|path| named(path).is_none());
     Ok(unnamed.map(String::as_str).try_for_each(|path| match find(&report, path)? {
         Value::Number(_) | Value::Null => Ok(()),
@@ -102,10 +110,13 @@ pub(crate) fn check(stack: &Stack, paths: &[String]) -> Result<Result<(), String
     }))
 }
 
-/// Numbers of hosts and their programs, of which nothing is known before a run, go by
-/// the names that `compare --by` knows.
+/// How numbers of one of several workloads begin.
+const WORKLOADS: &str = "workloads.";
+
+/// Numbers of hosts, of their programs and of workloads go by the names that `compare --by` knows.
 fn named(path: &str) -> Option<Metric> {
-    Metric::of_programs(path).filter(|metric| metric.name() == path)
+    let of_workload = || path.starts_with(WORKLOADS).then(|| Metric::parse(path).ok()).flatten();
+    Metric::of_programs(path).or_else(of_workload).filter(|metric| metric.name() == path)
 }
 
 fn json(report: &Report) -> Value {
@@ -189,6 +200,8 @@ mod tests {
     fn numbers_of_programs_have_their_names() {
         assert!(named("programs.postmark.figures.transactions_per_s").is_some());
         assert!(named("hosts.vm2.operations.create.device_writes_each").is_some());
+        assert!(named("workloads.reader.response_ms.p99").is_some());
+        assert!(named("workloads.reader.response_ms.p98").is_none());
         assert!(named("groups[reader].mb_per_s").is_none());
         assert!(named("members[0].utilisation").is_none());
     }

@@ -346,6 +346,29 @@ fn an_explanation_stands_only_on_a_variant_that_restores_the_statement() {
 }
 
 #[test]
+fn numbers_of_one_of_several_workloads_are_kept_by_their_names() {
+    let studies =
+        Studies::new(&STUDY.replace("\"members[0].utilisation\"", "\"workloads.user.response_ms.p99\""));
+    let missing = refused(&studies.arguments(&["run"]));
+    assert!(missing.contains("workloads.user.response_ms.p99"), "{missing}");
+    let two = STACK.replace("[workload]", "[[workloads]]\nname = \"usr\"");
+    let other =
+        two.split("[volume]").next().unwrap().replace("title = \"a test\"", "").replace("usr", "scrub");
+    let two =
+        two.replace("[volume]", &format!("{other}\n[volume]")).replace("requests = 1000", "requests = 100");
+    let two = two.replace("workload.arrivals", "workloads[0].arrivals");
+    fs::write(studies.path("test-2020/stacks/base.toml"), &two).unwrap();
+    let study = fs::read_to_string(studies.path("test-2020/disciplines.toml")).unwrap();
+    let study = study.replace("workload.arrivals", "workloads[0].arrivals");
+    fs::write(studies.path("test-2020/disciplines.toml"), &study).unwrap();
+    let misspelt = refused(&studies.arguments(&["run"]));
+    assert!(misspelt.contains("usr") && misspelt.contains("scrub"), "{misspelt}");
+    fs::write(studies.path("test-2020/disciplines.toml"), study.replace("workloads.user", "workloads.usr"))
+        .unwrap();
+    assert_eq!(studies.json(&["run"])["runs"], 12);
+}
+
+#[test]
 fn what_is_supposed_decides_nothing() {
     let study = STUDY.replace("low(obtained) > 0", "obtained > 9");
     let studies = Studies::new(&study.replace("id = \"T-1\"", "id = \"T-1\"\nsupposed = \"the drive\""));
