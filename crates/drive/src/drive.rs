@@ -537,7 +537,7 @@ impl Drive {
     /// A background scan reads in what the arm, which leaves at `moves`, would wait.
     fn read_free_blocks(&mut self, moves: Time, extent: Extent, position: &Position, write: bool) {
         // Platters that stand have no latency that is known before they turn.
-        let Some(freeblock) = self.freeblock.as_mut().filter(|_| !self.arm.is_away()) else { return };
+        let Some(freeblock) = self.freeblock.as_mut().filter(|_| !self.arm.rests()) else { return };
         let mechanics = self.arm.mechanics();
         let span = mechanics.span(position, extent.sectors.min(position.sectors_left));
         freeblock.serve(mechanics, self.arm.head(), moves, position, span, write);
