@@ -9,7 +9,7 @@ PROPTEST_RNG_SEED ?= 1
 # More than processors: tests of servers mostly wait.
 RUST_TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
 
-.PHONY: help book demo install uninstall test checks python-check clients live-check memory-check bench lint docs generate samples fuzz toolchain toolchain-c studies held-out
+.PHONY: help book demo install uninstall release test checks python-check clients live-check memory-check bench lint docs generate samples fuzz toolchain toolchain-c studies held-out
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -44,6 +44,9 @@ install: ## Install what was built, completions and manual pages below PREFIX (/
 
 uninstall: ## Take away what `make install` put there
 	rm -f $(INSTALLED) $(INTO)/share/man/man1/fullstroke.1 $(INTO)/share/man/man1/fullstroke-*.1
+
+release: toolchain ## One static program (musl), completions, manual pages and licences as a .tar.gz in target/release-files
+	@tools/release.sh
 
 clients: ## Install the programs that tests use as clients, if this host allows it
 	@tools/clients.sh

@@ -26,6 +26,10 @@ const DOCUMENTS: &[&str] = &[
     "docs/studies.md",
     "docs/traces.md",
     "docs/tune.md",
+    "docs/tutorial-nas.md",
+    "docs/tutorial-research.md",
+    "docs/tutorial-sre.md",
+    "docs/tutorial-streams.md",
 ];
 
 /// Commands that take minutes or hours as they stand, or need what only their
@@ -94,6 +98,9 @@ const SHORTENED: &[(&str, &str)] = &[
         "fullstroke advise wishes/media-house.toml --report advice.html",
         "fullstroke advise wishes/media-house.toml --drives 4 --failures 2 --streams 5 --usable 1TB --set workload.duration=5s --report advice.html",
     ),
+    // What is typed for docs/advise.md shows that both work.
+    ("fullstroke advise wishes/nas.toml --drives 4 --failures 2 --requests 320", "fullstroke advise --help"),
+    ("fullstroke advise wishes/media-house.toml", "fullstroke advise --help"),
     (
         "fullstroke advise stacks/demo/raid5.toml --trace samples/compile.parquet --drive mine.toml --drives 4..6 --usable 15TB --p99 100ms --failures 1",
         "fullstroke advise stacks/demo/raid5.toml --help",
@@ -175,7 +182,8 @@ impl Scratch {
         let line = short.map_or(line, |(_, short)| short);
         // The whole trace is taken once, by the line without options.
         let again = line.starts_with("fullstroke compare stacks/demo/")
-            && ["--vary", "--by", "--degraded"].iter().any(|option| line.contains(option));
+            && ["--vary", "--by", "--degraded"].iter().any(|option| line.contains(option))
+            && !line.contains("--requests");
         let line = if again { format!("{line} --requests 20000") } else { line.to_owned() };
         line.replace("/tmp/", &format!("{}/", self.folder.path().display()))
             .replace("10809", &self.ports[0].to_string())
