@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Builds one static program for Linux and packs it with completions, manual pages and licences:
 # target/release-files/fullstroke-VERSION-TARGET.tar.gz and its SHA-256. TARGET is x86_64-unknown-linux-musl unless given.
-# Does not build for musl yet: libc::sched_param has more fields there (crates/replay). The checks before the build were tried.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=${1:-x86_64-unknown-linux-musl}

@@ -23,7 +23,9 @@ const LATE: &str = "requests are late by what the scheduler gives to others";
 
 #[expect(unsafe_code, reason = "neither the standard library nor rustix sets scheduling policies")]
 fn set_first_in_first_out() -> io::Result<()> {
-    let parameters = libc::sched_param { sched_priority: 1 };
+    // SAFETY: a structure of integers, all of which may be 0; musl's has more of them than glibc's.
+    let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+    parameters.sched_priority = 1;
     // Threads that this one begins read and write files, and are not to be real-time.
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
     // SAFETY: `sched_setscheduler` reads the structure that it is given, which outlives the call;
