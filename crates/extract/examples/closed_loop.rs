@@ -1,15 +1,16 @@
 //! Extracts from simulated drives, whose truth is known: `cargo run --release -p
-//! fullstroke-extract --example closed_loop [every|jumping|translate|verify|zones] [drive ...]`.
+//! fullstroke-extract --example closed_loop [every|jumping|translate|verify|zones|arms|seeks] [drive ...]`.
 
 use fullstroke_drive::Model;
 use fullstroke_extract::{
-    Device, Extraction, Pace, SimulatedDrive, compare, run, seek_error, survey, translate, verify,
-    zone_error, zones,
+    Angles, Device, Extraction, Pace, SeekTruth, SimulatedDrive, arms, compare, run, seek_curve, seek_error,
+    seeks, survey, translate, verify, zone_error, zones,
 };
 use fullstroke_stack::drives;
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::Seed;
 use std::error::Error;
+use std::fmt::Write as _;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -24,6 +25,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             "translate" => translated(&model),
             "verify" => verified(&model),
             "zones" => zoned(&model),
+            "seeks" => sought(&model),
+            "arms" => armed(&model),
             "every" => timed(&model, Pace::Every),
             _ => timed(&model, Pace::Jumping),
         };
@@ -81,6 +84,44 @@ fn zoned(model: &Model) -> Result<String, Box<dyn Error>> {
     ))
 }
 
+fn armed(model: &Model) -> Result<String, Box<dyn Error>> {
+    let mut drive = SimulatedDrive::new(model)?;
+    let told = async |probe| arms(&Angles::measure(probe, Seed(1)).await?, Seed(1)).await;
+    let extraction = Extraction::new(drive.capacity(), told);
+    let (found, effort) = run(&mut drive, extraction, &mut |_, _| {})?;
+    let time = effort.time_ns as f64 / 6e10;
+    Ok(format!(
+        "{found:?} arms, truth {}; {} reads, {time:.1} simulated min",
+        model.config().actuators,
+        effort.reads
+    ))
+}
+
+/// Seeks between tracks that are known.
+fn sought(model: &Model) -> Result<String, Box<dyn Error>> {
+    let mut drive = SimulatedDrive::new(model)?;
+    let table = truth(model)?;
+    let known = table.clone();
+    let told = async move |probe| {
+        let mut angles = Angles::measure(probe, Seed(1)).await?;
+        let arms = arms(&angles, Seed(1)).await?;
+        seeks(&mut angles, &known, arms).await
+    };
+    let extraction = Extraction::new(drive.capacity(), told);
+    let (found, effort) = run(&mut drive, extraction, &mut |_, _| {})?;
+    let (rms, mean) = seek_error(&found, &table, model);
+    let mut text = format!(
+        "{} reads, {:.1} simulated min; overhead {:.3} ms; RMS {rms:.3} of {mean:.2} ms",
+        effort.reads,
+        effort.time_ns as f64 / 6e10,
+        found.overhead_ms
+    );
+    for SeekTruth { tracks, found_ms, truth_ms } in seek_curve(&found, &table, model) {
+        write!(text, "\n  {tracks}: {found_ms:.3} ms, truth {truth_ms:.3} ms")?;
+    }
+    Ok(text)
+}
+
 fn timed(model: &Model, pace: Pace) -> Result<String, Box<dyn Error>> {
     let mut drive = SimulatedDrive::new(model)?;
     let extraction = Extraction::new(drive.capacity(), move |probe| survey(probe, Seed(1), pace));
@@ -104,7 +145,7 @@ fn timed(model: &Model, pace: Pace) -> Result<String, Box<dyn Error>> {
     Ok(format!(
         "precision {:.6} recall {:.6} ({} wrong, {} missed, {} outside holes) of {}; predicted {} at {:.2} reads, searched {}, \
          skipped {}; {} reads, {:.1} simulated min for tracks; rpm {:.3}; zones {} of {zones}, off {zone_mean:.0} sectors, at most {zone_most}; \
-         seek RMS {rms:.3} of {mean:.2} ms; zero latency {:?} ({:.2} rev); second of reversed pairs soon {:.0} %; file: {file}",
+         seek RMS {rms:.3} of {mean:.2} ms; zero latency {:?} ({:.2} rev); {:?} arms; second of reversed pairs soon {:.0} %; file: {file}",
         near.precision,
         near.recall,
         near.wrong,
@@ -121,6 +162,7 @@ fn timed(model: &Model, pace: Pace) -> Result<String, Box<dyn Error>> {
         found.timed.zones().len(),
         found.latency.zero_latency,
         found.latency.whole_tracks.mean_ms * 1e6 / found.rotation.revolution_ns,
+        found.arms,
         found.latency.soon_part * 100.0,
     ))
 }

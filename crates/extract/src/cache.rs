@@ -61,16 +61,18 @@ pub struct Cache {
     pub write_back: Option<bool>,
 }
 
-/// Tells, of a device whose revolution is known. It writes nothing unless `writes`;
-/// then what it has read.
+/// Tells, of a device whose revolution is known, and of the first of its `arms`, each
+/// of which is taken to have a buffer of its own; unless told, of one. It writes nothing
+/// unless `writes`; then what it has read.
 ///
 /// # Errors
 /// If a request fails, or the device never forgets.
-pub async fn cache(angles: &mut Angles, writes: bool) -> Result<Cache, ExtractError> {
+pub async fn cache(angles: &mut Angles, arms: Option<u32>, writes: bool) -> Result<Cache, ExtractError> {
+    let share = angles.probe().capacity().0 / u64::from(arms.unwrap_or(1));
     let mut cache = Cache::default();
     for stride in [0i64, 1, -8] {
         angles.probe().progress("what is kept", 0, 1);
-        let answers = held(angles, MAJORITY, Ask::Behind(stride)).await?;
+        let answers = held(angles, share, MAJORITY, Ask::Behind(stride)).await?;
         match stride {
             0 => cache.keeps_delivered = answers,
             1 => cache.read_ahead = answers.then_some([0; 3]),
@@ -82,21 +84,21 @@ pub async fn cache(angles: &mut Angles, writes: bool) -> Result<Cache, ExtractEr
         // What a device without delivered data still has lies behind the read.
         let stride = u64::from(!cache.keeps_delivered);
         cache.segments =
-            1 + last(angles, SEGMENTS_MAX, MAJORITY, |others| Ask::After { others, stride }).await?;
+            1 + last(angles, share, SEGMENTS_MAX, MAJORITY, |others| Ask::After { others, stride }).await?;
     }
     if cache.keeps_delivered && !cache.whole_tracks {
         cache.segment_sectors =
-            Some(last(angles, SECTORS_MAX, MAJORITY, |sectors| Ask::Long { sectors }).await?);
+            Some(last(angles, share, SECTORS_MAX, MAJORITY, |sectors| Ask::Long { sectors }).await?);
     }
     if cache.read_ahead.is_some() {
         let mut ahead = [0; 3];
         for (sectors, &least) in ahead.iter_mut().zip(&HELD) {
-            *sectors = last(angles, SECTORS_MAX, least, |sectors| Ask::Ahead { sectors }).await?;
+            *sectors = last(angles, share, SECTORS_MAX, least, |sectors| Ask::Ahead { sectors }).await?;
         }
         cache.read_ahead = Some(ahead);
     }
     if writes {
-        cache.write_back = Some(takes_writes(angles).await?);
+        cache.write_back = Some(takes_writes(angles, share).await?);
     }
     Ok(cache)
 }
@@ -119,12 +121,13 @@ enum Ask {
 /// of [`TRIES`] places at least, by doubling and halving; 0 if there is none.
 async fn last(
     angles: &mut Angles,
+    share: u64,
     most: u64,
     least: u32,
     ask: impl Fn(u64) -> Ask,
 ) -> Result<u64, ExtractError> {
     let (mut low, mut high) = (0, 1);
-    while held(angles, least, ask(high)).await? {
+    while held(angles, share, least, ask(high)).await? {
         angles.probe().progress("segments", high, most);
         (low, high) = (high, high * 2);
         if low >= most {
@@ -133,27 +136,26 @@ async fn last(
     }
     while high - low > 1 {
         let middle = low.midpoint(high);
-        if held(angles, least, ask(middle)).await? { low = middle } else { high = middle }
+        if held(angles, share, least, ask(middle)).await? { low = middle } else { high = middle }
     }
     Ok(low)
 }
 
 /// Whether it holds at `least` of [`TRIES`] places.
-async fn held(angles: &mut Angles, least: u32, question: Ask) -> Result<bool, ExtractError> {
+async fn held(angles: &mut Angles, share: u64, least: u32, question: Ask) -> Result<bool, ExtractError> {
     let (mut yes, mut no) = (0, 0);
     while yes < least && no <= TRIES - least {
-        if holds(angles, question).await? { yes += 1 } else { no += 1 }
+        if holds(angles, share, question).await? { yes += 1 } else { no += 1 }
     }
     Ok(yes >= least)
 }
 
-async fn holds(angles: &mut Angles, question: Ask) -> Result<bool, ExtractError> {
-    let capacity = angles.probe().capacity().0;
+async fn holds(angles: &mut Angles, share: u64, question: Ask) -> Result<bool, ExtractError> {
     let room = match question {
         Ask::Long { sectors } | Ask::Ahead { sectors } => sectors,
         Ask::Behind(_) | Ask::After { .. } => 16,
     };
-    let lbn = 8 + angles.random().below(capacity.saturating_sub(room + 16).max(1));
+    let lbn = 8 + angles.random().below(share.saturating_sub(room + 16).max(1));
     match question {
         Ask::Behind(stride) => {
             angles.probe().read(lbn, 1).await?;
@@ -166,7 +168,7 @@ async fn holds(angles: &mut Angles, question: Ask) -> Result<bool, ExtractError>
                 rest(angles, 0.5).await?;
             }
             for _ in 0..others {
-                let other = angles.random().below(capacity);
+                let other = angles.random().below(share);
                 angles.probe().read(other, 1).await?;
             }
             hasty(angles, lbn + stride).await
@@ -202,14 +204,13 @@ async fn hasty(angles: &mut Angles, lbn: u64) -> Result<bool, ExtractError> {
 
 /// Whether writes at random addresses, a while apart, end before the platter could
 /// have come by.
-async fn takes_writes(angles: &mut Angles) -> Result<bool, ExtractError> {
-    let capacity = angles.probe().capacity().0;
+async fn takes_writes(angles: &mut Angles, share: u64) -> Result<bool, ExtractError> {
     let mut hasty = 0;
     for number in 0..WRITES {
         angles.probe().progress("writes", number, WRITES);
         // What was written before is on the medium then.
         rest(angles, WRITE_REVOLUTIONS).await?;
-        let lbn = angles.random().below(capacity);
+        let lbn = angles.random().below(share);
         hasty += u64::from(angles.probe().rewrite(lbn, 1).await?.response_ns() <= HASTE_NS);
     }
     Ok(hasty as f64 >= TAKEN_PART * WRITES as f64)

@@ -30,7 +30,7 @@ const OVERTAKING_MAX: f64 = 0.1;
 /// What was seen of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Depth {
-    /// Commands that it chooses among; 1 if it serves them in order, and then it
+    /// Commands that an arm chooses among; 1 if it serves them in order, and then it
     /// may hold more.
     pub commands: u64,
     /// Whether it orders them.
@@ -41,13 +41,14 @@ pub struct Depth {
     pub together_per_s: f64,
 }
 
-/// Tells, with reads at random addresses.
+/// Tells, with reads at random addresses of the first of `arms`; unless told, of one.
+/// Each arm is taken to have a queue of its own.
 ///
 /// # Errors
 /// If a read fails, or the device takes one at a time only.
-pub async fn depth(probe: Probe, seed: Seed) -> Result<Depth, ExtractError> {
+pub async fn depth(probe: Probe, arms: Option<u32>, seed: Seed) -> Result<Depth, ExtractError> {
     let mut random = seed.stream("depth");
-    let capacity = probe.capacity().0;
+    let capacity = probe.capacity().0 / u64::from(arms.unwrap_or(1));
     let mut alone_ns = 0;
     for _ in 0..SINGLE_READS {
         alone_ns += probe.read(random.below(capacity), 1).await?.response_ns();

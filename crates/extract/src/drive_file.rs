@@ -3,14 +3,16 @@
 //! Timing tells the order of tracks, their lengths and angles, and how long the arm
 //! takes over so many of them; not on which surface they lie. So the file has one
 //! surface, and each track is a cylinder of it: boundaries, rates, skews and seeks
-//! are as measured, and `[sources]` says what is not known.
+//! are as measured, and `[sources]` says what is not known. Of several arms the file
+//! describes the first.
 
 use crate::angles::Rotation;
 use crate::pattern::FoundTrack;
-use crate::seek::Seeks;
+use crate::seek::{LEAST_PAIRS, Seeks, is_by_least};
 use crate::timing::{Stretch, Timed};
 use crate::zero_latency::Latency;
 use fullstroke_drive::{DriveConfig, RunConfig, SectorsPerTrack, SeekConfig, ZeroLatency, ZoneConfig};
+use fullstroke_units::Lbn;
 use std::collections::BTreeMap;
 
 /// All that a drive file is made from.
@@ -20,7 +22,9 @@ pub struct Mechanics {
     pub rotation: Rotation,
     /// The tracks.
     pub timed: Timed,
-    /// The seek curve.
+    /// Arms that have an equal part of the addresses each, if that could be told.
+    pub arms: Option<u32>,
+    /// The seek curve, of one arm.
     pub seeks: Seeks,
     /// Zero latency.
     pub latency: Latency,
@@ -30,7 +34,8 @@ impl Mechanics {
     /// The drive file, titled `title`, of what `device` showed.
     pub fn drive_file(&self, title: &str, device: &str) -> DriveConfig {
         let mut cylinder = 0;
-        let zones = self.timed.stretches.iter().map(|stretch| zone(stretch, &mut cylinder)).collect();
+        let first_arm = before(&self.timed.stretches, self.share());
+        let zones = first_arm.iter().map(|stretch| zone(stretch, &mut cylinder)).collect();
         let mut curve = self.seeks.curve.clone();
         curve.iter_mut().for_each(|(_, ms)| *ms = round(*ms, 1e6));
         DriveConfig {
@@ -38,7 +43,7 @@ impl Mechanics {
             capacity_sectors: self.timed.table.capacity(),
             rpm: round(self.rotation.rpm(), 1e3),
             surfaces: 1,
-            actuators: 1,
+            actuators: self.arms.unwrap_or(1),
             order: Default::default(),
             band_tracks: 32,
             band_start: Default::default(),
@@ -59,6 +64,38 @@ impl Mechanics {
             freeblock: None,
             published: Default::default(),
             sources: self.sources(device),
+        }
+    }
+
+    /// Addresses of one arm.
+    fn share(&self) -> u64 {
+        self.timed.table.capacity().0 / u64::from(self.arms.unwrap_or(1))
+    }
+
+    /// Tracks of further arms that are not as long as those of the first.
+    fn unlike_the_first_arms(&self) -> u64 {
+        let table = &self.timed.table;
+        let share = self.share();
+        let arms = 1..u64::from(self.arms.unwrap_or(1));
+        arms.map(|arm| {
+            let tracks = table.tracks_from(Lbn(arm * share));
+            let first = table.tracks_from(Lbn(0)).take_while(|track| track.start.0 < share);
+            first.zip(tracks).filter(|(one, other)| one.sectors != other.sectors).count() as u64
+        })
+        .sum()
+    }
+
+    fn arms_source(&self) -> String {
+        match self.arms {
+            None => "not told: a far read delays the next one elsewhere too little".to_owned(),
+            Some(1) => {
+                "measured: a read among the last addresses delays the next one among the first".to_owned()
+            }
+            Some(arms) => format!(
+                "measured: a read in one of {arms} equal parts of the addresses does not delay one in another; \
+                 described is the arm of the first, and {} tracks of the others are of other lengths",
+                self.unlike_the_first_arms()
+            ),
         }
     }
 
@@ -92,10 +129,8 @@ impl Mechanics {
                  track a cylinder"
                     .to_owned(),
             ),
-            (
-                "seek",
-                "measured by tracks crossed, head switches included; medians of three pairs each".to_owned(),
-            ),
+            ("actuators", self.arms_source()),
+            ("seek", self.seek_source()),
             (
                 "command_overhead_ms",
                 "measured: from the end of one command to when the next is met on the same track".to_owned(),
@@ -109,6 +144,15 @@ impl Mechanics {
         entries.into_iter().map(|(key, source)| (key.to_owned(), source)).collect()
     }
 
+    fn seek_source(&self) -> String {
+        let pairs = if is_by_least(&self.rotation) {
+            format!("the shortest of {LEAST_PAIRS} pairs each, for the buffer answers what was read before")
+        } else {
+            "medians of three pairs each".to_owned()
+        };
+        format!("measured by tracks crossed, head switches included; {pairs}")
+    }
+
     fn zero_latency_source(&self) -> String {
         let Latency { zero_latency, agreement, whole_tracks, .. } = self.latency;
         let seen = format!(
@@ -120,6 +164,30 @@ impl Mechanics {
             None => format!("not known, assumed: {seen}; the bus is slower than the platter, which hides it"),
         }
     }
+}
+
+/// What of these lies before an address, at which a track begins.
+fn before(stretches: &[Stretch], end: u64) -> Vec<Stretch> {
+    let mut before = Vec::new();
+    for stretch in stretches.iter().take_while(|stretch| stretch.first < end) {
+        let period = stretch.period.iter().map(|track| track.sectors).sum::<u64>().max(1);
+        let times = stretch.times.min((end - stretch.first) / period);
+        if times > 0 {
+            before.push(Stretch { times, ..stretch.clone() });
+        }
+        let mut first = stretch.first + times * period;
+        let turn: f64 = stretch.period.iter().map(|track| track.step).sum();
+        let mut angle = stretch.angle + turn * times as f64;
+        for track in stretch.period.iter().take_while(|_| times < stretch.times) {
+            if first >= end {
+                break;
+            }
+            before.push(Stretch { first, angle, period: vec![*track], times: 1 });
+            first += track.sectors;
+            angle += track.step;
+        }
+    }
+    before
 }
 
 /// Tracks that repeat as a zone of one surface, from `cylinder` on.

@@ -14,6 +14,7 @@
 //! | `zones.rs` | zones, from the lengths of tracks here and there |
 //! | `density.rs` | these lengths, from three or four reads each |
 //! | `verify.rs` | whether claimed boundaries are any |
+//! | `arms.rs` | how many arms share the addresses |
 //! | `seek.rs` | the seek curve |
 //! | `skew.rs` | skews |
 //! | `cache.rs` | the buffer's segments, read-ahead, write-back |
@@ -29,6 +30,7 @@
 //! | `error.rs` | why an extraction ends without a result |
 
 mod angles;
+mod arms;
 mod block;
 mod cache;
 mod check;
@@ -52,6 +54,7 @@ mod zero_latency;
 mod zones;
 
 pub use angles::{Angles, NOISE_MAX, Rotation};
+pub use arms::arms;
 pub use block::BlockDevice;
 pub use cache::{Cache, cache};
 pub use check::{Nearness, SeekTruth, compare, seek_curve, seek_error, skew_error, zone_error};

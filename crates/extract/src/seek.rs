@@ -7,9 +7,10 @@
 //! overhead, it is the seek.
 
 use crate::ExtractError;
-use crate::angles::{Angles, nearest};
+use crate::angles::{Angles, Rotation, nearest};
 use fullstroke_contract::Extent;
 use fullstroke_tracks::Boundaries;
+use fullstroke_units::Lbn;
 use serde::Serialize;
 
 /// The longest seek, in revolutions.
@@ -25,7 +26,12 @@ const PAIRS: usize = 3;
 const EVICTIONS_MAX: u64 = 64;
 
 /// Pairs of which the shortest time is taken.
-const LEAST_PAIRS: u32 = 200;
+pub(crate) const LEAST_PAIRS: u32 = 200;
+
+/// The same on one track, for the overhead, which is taken off every seek; the second
+/// lies in this part of it.
+const OVERHEAD_PAIRS: u32 = 800;
+const BEGINNING: u64 = 32;
 
 /// Sectors tried where the buffer answers.
 const TRIES: u32 = 8;
@@ -52,16 +58,20 @@ pub struct Seeks {
     pub curve: Vec<(u32, f64)>,
 }
 
-/// Measures seeks over ever more tracks.
+/// Measures seeks over ever more tracks, of the first of `arms`; unless told, of one.
 ///
 /// # Errors
 /// If a read fails.
-pub async fn seeks(angles: &mut Angles, table: &Boundaries) -> Result<Seeks, ExtractError> {
-    let tracks = table.len();
+pub async fn seeks(
+    angles: &mut Angles,
+    table: &Boundaries,
+    arms: Option<u32>,
+) -> Result<Seeks, ExtractError> {
+    let share = table.capacity().0 / u64::from(arms.unwrap_or(1));
+    let tracks = table.number_of(Lbn(share)).unwrap_or(table.len());
     let revolution_ms = angles.rotation().revolution_ns / 1e6;
-    let rotation = angles.rotation();
-    if rotation.evictions > EVICTIONS_MAX || rotation.whole_tracks {
-        return by_least(angles, table).await;
+    if is_by_least(&angles.rotation()) {
+        return by_least(angles, table, tracks).await;
     }
     let mut overheads = Vec::new();
     for _ in 0..PAIRS {
@@ -86,38 +96,50 @@ pub async fn seeks(angles: &mut Angles, table: &Boundaries) -> Result<Seeks, Ext
     Ok(Seeks { overhead_ms, seeks, curve })
 }
 
+/// Whether a device's buffer lets no sector be read again and again.
+pub(crate) fn is_by_least(rotation: &Rotation) -> bool {
+    rotation.evictions > EVICTIONS_MAX || rotation.whole_tracks
+}
+
 /// The same where a buffer is too large to be emptied, or holds whole tracks: of
 /// many pairs of sectors that are read once only, the shortest time; less what the
 /// shortest of so many latencies at random is on average.
-async fn by_least(angles: &mut Angles, table: &Boundaries) -> Result<Seeks, ExtractError> {
-    let tracks = table.len();
+async fn by_least(angles: &mut Angles, table: &Boundaries, tracks: u64) -> Result<Seeks, ExtractError> {
     let mut found = Seeks { overhead_ms: 0.0, seeks: Vec::new(), curve: Vec::new() };
-    found.overhead_ms = least(angles, table, 0).await?.map_or(0.0, |seek| seek.ms);
+    found.overhead_ms = least(angles, table, tracks, 0).await?.map_or(0.0, |seek| seek.ms);
     let distances = distances(tracks);
+    // What is less is not told from nothing, and no seek is that.
+    let least_ms = angles.rotation().revolution_ns / 1e6 / f64::from(LEAST_PAIRS);
     for (index, &distance) in distances.iter().enumerate() {
         angles.probe().progress("seeks", index as u64, distances.len() as u64);
-        let Some(seek) = least(angles, table, distance).await? else { continue };
-        let ms = (seek.ms - found.overhead_ms).max(0.0);
+        let Some(seek) = least(angles, table, tracks, distance).await? else { continue };
+        let ms = (seek.ms - found.overhead_ms).max(least_ms);
         found.seeks.push(Seek { ms, ..seek });
         found.curve.push((distance as u32, ms));
     }
     Ok(found)
 }
 
-/// The shortest of many times between two sectors so many tracks apart.
-async fn least(angles: &mut Angles, table: &Boundaries, distance: u64) -> Result<Option<Seek>, ExtractError> {
+/// The shortest of many times between two sectors so many tracks apart, among the first
+/// `tracks`.
+async fn least(
+    angles: &mut Angles,
+    table: &Boundaries,
+    tracks: u64,
+    distance: u64,
+) -> Result<Option<Seek>, ExtractError> {
     let rotation = angles.rotation();
     let mut shortest: Option<(f64, u64)> = None;
     let mut pairs = 0.0;
-    for _ in 0..LEAST_PAIRS {
-        let number = angles.random().below(table.len() - distance);
-        let (Some(from), Some(to)) = (table.nth(number), table.nth(number + distance)) else { continue };
-        // On one track the second lies before the first: nothing is read ahead of it.
-        let parts = if distance == 0 { 2 } else { 1 };
-        let first = from.start.0
-            + from.sectors.0 * (parts - 1) / 2
-            + angles.random().below((from.sectors.0 / parts).max(1));
-        let second = to.start.0 + angles.random().below((to.sectors.0 / parts).max(1));
+    for _ in 0..if distance == 0 { OVERHEAD_PAIRS } else { LEAST_PAIRS } {
+        let number = angles.random().below(tracks - distance);
+        // Back, where nothing is read ahead.
+        let (Some(from), Some(to)) = (table.nth(number + distance), table.nth(number)) else { continue };
+        // On one track to among its first sectors, and so over any angle.
+        let begins = if distance == 0 { (to.sectors.0 / BEGINNING).max(1) } else { 0 };
+        let first =
+            from.start.0 + begins + angles.random().below(from.sectors.0.saturating_sub(begins).max(1));
+        let second = to.start.0 + angles.random().below(if begins > 0 { begins } else { to.sectors.0 });
         let one = angles.probe().read(first, 1).await?;
         let other = angles.probe().read(second, 1).await?;
         if one.response_ns().min(other.response_ns()) <= rotation.hit_ns {
@@ -129,9 +151,9 @@ async fn least(angles: &mut Angles, table: &Boundaries, distance: u64) -> Result
             shortest = Some((ns, number));
         }
     }
-    Ok(shortest.map(|(ns, from)| {
+    Ok(shortest.map(|(ns, to)| {
         let latency = rotation.revolution_ns / (pairs + 1.0);
-        Seek { from, to: from + distance, ms: (ns - latency).max(0.0) / 1e6 }
+        Seek { from: to + distance, to, ms: (ns - latency).max(0.0) / 1e6 }
     }))
 }
 

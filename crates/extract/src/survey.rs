@@ -2,6 +2,7 @@
 
 use crate::ExtractError;
 use crate::angles::Angles;
+use crate::arms::arms;
 use crate::drive_file::Mechanics;
 use crate::machine::Probe;
 use crate::seek::seeks;
@@ -9,14 +10,15 @@ use crate::timing::{Pace, tracks};
 use crate::zero_latency::zero_latency;
 use fullstroke_units::Seed;
 
-/// Measures the revolution, the tracks, the seek curve and zero latency.
+/// Measures the revolution, the tracks, the number of arms, the seek curve and zero latency.
 ///
 /// # Errors
 /// If one of them cannot be told.
 pub async fn survey(probe: Probe, seed: Seed, pace: Pace) -> Result<Mechanics, ExtractError> {
     let angles = Angles::measure(probe, seed).await?;
     let (timed, mut angles) = tracks(angles, pace).await?;
-    let seeks = seeks(&mut angles, &timed.table).await?;
+    let arms = arms(&angles, seed).await?;
+    let seeks = seeks(&mut angles, &timed.table, arms).await?;
     let latency = zero_latency(&mut angles, &timed.table).await?;
-    Ok(Mechanics { rotation: angles.rotation(), timed, seeks, latency })
+    Ok(Mechanics { rotation: angles.rotation(), timed, arms, seeks, latency })
 }

@@ -2,8 +2,8 @@
 
 use fullstroke_drive::{Model, ReadAhead};
 use fullstroke_extract::{
-    Angles, Device as _, ExtractError, Extraction, Pace, SimulatedDrive, SplittingHost, cache, depth,
-    first_tracks, run, skew_error, skews, tracks, zero_latency, zone_error, zones,
+    Angles, Device as _, ExtractError, Extraction, Pace, SimulatedDrive, SplittingHost, arms, cache, depth,
+    first_tracks, run, seek_error, seeks, skew_error, skews, tracks, zero_latency, zone_error, zones,
 };
 use fullstroke_stack::drives;
 use fullstroke_tracks::Boundaries;
@@ -30,11 +30,11 @@ where
 fn a_queue_is_as_deep_as_reads_overtake() {
     for (name, seed) in [("maxtor-atlas-10k-v-73gb-czk", 1), ("seagate-exos-10e2400-2.4tb", 2)] {
         let model = library(name);
-        let told = found(&model, move |probe| depth(probe, Seed(seed))).unwrap();
+        let told = found(&model, move |probe| depth(probe, None, Seed(seed))).unwrap();
         assert_eq!((told.commands, told.orders), (model.config().queue.depth.into(), true), "{name}");
         assert!(told.together_per_s > 2.0 * told.alone_per_s, "{told:?}");
     }
-    let in_order = found(&library("hp-c2247a"), |probe| depth(probe, Seed(3))).unwrap();
+    let in_order = found(&library("hp-c2247a"), |probe| depth(probe, None, Seed(3))).unwrap();
     assert!(!in_order.orders && in_order.commands == 1, "{in_order:?}");
 }
 
@@ -58,7 +58,7 @@ fn a_host_that_waits_for_each_completion_cannot_tell_depth() {
     }
     let drive = SimulatedDrive::new(&library("hp-c2247a")).unwrap();
     let mut device = OneByOne(SplittingHost::new(drive, 512));
-    let extraction = Extraction::new(device.capacity(), |probe| depth(probe, Seed(1)));
+    let extraction = Extraction::new(device.capacity(), |probe| depth(probe, None, Seed(1)));
     let error = run(&mut device, extraction, &mut |_, _| {}).unwrap_err().to_string();
     assert!(error.contains("one at a time"), "{error}");
 }
@@ -69,7 +69,7 @@ fn segments_and_read_ahead_are_as_the_drive_has_them() {
         let model = library(name);
         let truth = model.config().buffer.clone().unwrap();
         let told =
-            found(&model, async |probe| cache(&mut Angles::measure(probe, Seed(4)).await?, true).await);
+            found(&model, async |probe| cache(&mut Angles::measure(probe, Seed(4)).await?, None, true).await);
         let told = told.unwrap();
         assert!(told.answers, "{name}");
         assert_eq!(told.segments, u64::from(truth.segments), "{name}: {told:?}");
@@ -90,7 +90,7 @@ fn segments_and_read_ahead_are_as_the_drive_has_them() {
 fn nothing_is_written_unless_it_is_said() {
     let model = library("quantum-atlas-10k");
     let mut drive = SimulatedDrive::new(&model).unwrap();
-    let told = async |probe| cache(&mut Angles::measure(probe, Seed(4)).await?, false).await;
+    let told = async |probe| cache(&mut Angles::measure(probe, Seed(4)).await?, None, false).await;
     let (told, effort) =
         run(&mut drive, Extraction::new(model.config().capacity_sectors, told), &mut |_, _| {}).unwrap();
     assert_eq!((told.write_back, effort.writes), (None, 0));
@@ -159,4 +159,50 @@ fn a_host_that_is_a_little_late_is_told_its_zones_by_all_tracks() {
     let (_, most, truth) = zone_error(&map.zones, &model);
     assert_eq!((map.places, map.zones.len() as u64), (0, truth));
     assert!(most < 200, "{most}");
+}
+
+#[test]
+fn every_library_drives_arms_are_counted() {
+    for name in drives::names() {
+        let model = drives::load_unchecked(name).unwrap();
+        let told = counted(SimulatedDrive::new(&model).unwrap());
+        assert_eq!(told, Some(model.config().actuators), "{name}");
+    }
+}
+
+#[test]
+fn arms_are_counted_up_to_eight_also_if_noticed_late() {
+    for arms in [2, 3, 5, 8] {
+        let mut config = library("hp-c2247a").config().clone();
+        config.actuators = arms;
+        config.capacity_sectors.0 *= u64::from(arms);
+        let model = Model::new(config).unwrap();
+        for seed in 1..4 {
+            let drive = SimulatedDrive::new(&model).unwrap();
+            let late = drive.noticed_late(Duration::from_nanos(40_000), Seed(seed));
+            assert_eq!(counted(late), Some(arms));
+        }
+    }
+}
+
+fn counted(mut drive: SimulatedDrive) -> Option<u32> {
+    let told = async |probe| arms(&Angles::measure(probe, Seed(1)).await?, Seed(1)).await;
+    let extraction = Extraction::new(drive.capacity(), told);
+    run(&mut drive, extraction, &mut |_, _| {}).unwrap().0
+}
+
+#[test]
+fn seeks_beside_a_large_buffer_are_told_by_the_shortest_of_many() {
+    for name in ["seagate-exos-2x18-18tb", "seagate-cheetah-15k7-450gb", "toshiba-mk8034gsx-80gb"] {
+        let model = drives::load_unchecked(name).unwrap();
+        let table = Boundaries::of(&*model.tracks(), "the drive").unwrap();
+        let known = table.clone();
+        let told = async move |probe| {
+            let mut angles = Angles::measure(probe, Seed(1)).await?;
+            let arms = arms(&angles, Seed(1)).await?;
+            seeks(&mut angles, &known, arms).await
+        };
+        let (rms_ms, mean_ms) = seek_error(&found(&model, told).unwrap(), &table, &model);
+        assert!(rms_ms < 0.05 * mean_ms, "{name}: {rms_ms} of {mean_ms}");
+    }
 }

@@ -21,6 +21,8 @@ pub(super) struct Checked {
     #[serde(skip_serializing_if = "Option::is_none")]
     skew_rms_revolutions: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    arms: Option<(u32, u32)>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     seek_rms_ms: Option<f64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) seeks: Vec<SeekTruth>,
@@ -55,6 +57,7 @@ struct DepthTruth {
 pub(super) fn check(found: &Found, model: &Model) -> Result<Checked, Failure> {
     let config = model.config();
     let mut checked = Checked {
+        arms: found.arms.map(|arms| (arms, config.actuators)),
         rpm: found.rotation.map(|rotation| (rotation.rpm(), config.rpm)),
         zero_latency: found.latency.map(|latency| (latency.zero_latency, config.zero_latency.reads())),
         skew_rms_revolutions: found.skews_of.as_ref().map(|timed| skew_error(timed, model).0),
@@ -104,6 +107,9 @@ impl Checked {
         }
         if let Some(rms) = self.skew_rms_revolutions {
             writeln!(text, "check: skews are {rms:.5} revolutions off (root mean square)")?;
+        }
+        if let Some((found, truth)) = self.arms.filter(|&(found, truth)| found > 1 || truth > 1) {
+            writeln!(text, "check: {found} arms, truth {truth}")?;
         }
         if !self.seeks.is_empty() {
             writeln!(text, "check: seek by tracks crossed, found and in truth:")?;

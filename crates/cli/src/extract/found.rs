@@ -21,6 +21,9 @@ pub(super) struct Found {
     pub(super) zones: Vec<FoundZone>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) skews: Vec<ZoneSkews>,
+    /// Those that have an equal part of the addresses each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) arms: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) seeks: Option<Seeks>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -110,6 +113,9 @@ impl Found {
         }
         for zone in &self.skews {
             skew_line(zone, text)?;
+        }
+        if let Some(arms) = self.arms.filter(|&arms| arms > 1) {
+            writeln!(text, "arms: {arms}, each for an equal part of the addresses; below is the first")?;
         }
         if let Some(seeks) = &self.seeks {
             writeln!(text, "command overhead: {:.3} ms", seeks.overhead_ms)?;

@@ -5,8 +5,8 @@ use super::{Arguments, Kind};
 use crate::bars::Bars;
 use crate::output::{Failure, Output};
 use fullstroke_extract::{
-    Angles, Device, Effort, ExtractError, Extraction, Pace, Probe, Timed, cache, depth, first_tracks, growth,
-    run, seeks, skews, survey, timing, tracks, translate, verify, zero_latency, zones,
+    Angles, Device, Effort, ExtractError, Extraction, Pace, Probe, Timed, arms, cache, depth, first_tracks,
+    growth, run, seeks, skews, survey, timing, tracks, translate, verify, zero_latency, zones,
 };
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::Seed;
@@ -37,6 +37,7 @@ pub(super) fn find(
             found.rotation = Some(mechanics.rotation);
             found.seeks = Some(mechanics.seeks.clone());
             found.latency = Some(mechanics.latency);
+            found.arms = mechanics.arms;
             found.timed(&mechanics.timed);
             found.mechanics = Some(mechanics);
         }
@@ -84,13 +85,28 @@ pub(super) fn find(
         }
         Kind::Cache => {
             let writes = arguments.writes;
-            let told = async move |probe| cache(&mut Angles::measure(probe, seed).await?, writes).await;
+            let told = async move |probe| {
+                let mut angles = Angles::measure(probe, seed).await?;
+                let arms = arms(&angles, seed).await?;
+                Ok((arms, cache(&mut angles, arms, writes).await?))
+            };
             let extraction = Extraction::new(capacity, told);
-            found.cache = Some(drive(device, extraction, output, &mut found.effort)?);
+            let (arms, cache) = drive(device, extraction, output, &mut found.effort)?;
+            (found.arms, found.cache) = (arms, Some(cache));
         }
         Kind::Depth => {
-            let extraction = Extraction::new(capacity, move |probe| depth(probe, seed));
-            found.depth = Some(drive(device, extraction, output, &mut found.effort)?);
+            let told = async move |probe: Probe| {
+                let arms = match Angles::measure(probe.clone(), seed).await {
+                    Ok(angles) => arms(&angles, seed).await?,
+                    // Too irregular for angles; depth needs none.
+                    Err(ExtractError::CannotTell { .. }) => None,
+                    Err(error) => return Err(error),
+                };
+                Ok((arms, depth(probe, arms, seed).await?))
+            };
+            let extraction = Extraction::new(capacity, told);
+            let (arms, depth) = drive(device, extraction, output, &mut found.effort)?;
+            (found.arms, found.depth) = (arms, Some(depth));
         }
         Kind::Verify => {
             let Some(table) = table else {
@@ -121,11 +137,12 @@ fn seek(
     let (seed, pace) = (Seed(arguments.seed), Pace::from(arguments.pace));
     let told = async move |probe: Probe| {
         let (mut angles, table) = angles_and_table(probe, table, seed, pace).await?;
-        Ok((seeks(&mut angles, &table).await?, table))
+        let arms = arms(&angles, seed).await?;
+        Ok((arms, seeks(&mut angles, &table, arms).await?, table))
     };
     let extraction = Extraction::new(device.capacity(), told);
-    let (seeks, table) = drive(device, extraction, output, &mut found.effort)?;
-    (found.seeks, found.table) = (Some(seeks), Some(table));
+    let (arms, seeks, table) = drive(device, extraction, output, &mut found.effort)?;
+    (found.arms, found.seeks, found.table) = (arms, Some(seeks), Some(table));
     Ok(())
 }
 
