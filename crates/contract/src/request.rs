@@ -44,6 +44,11 @@ pub enum Operation {
     /// Have the platters turn at full speed: ATA's IDLE IMMEDIATE, START STOP
     /// UNIT with START = 1. The extent is empty.
     Start,
+    /// Not asked of the storage, but answered to its [`Signal::Ask`](crate::Signal::Ask):
+    /// all that was asked for is held, or, if the extent is empty, what begins there is
+    /// not. It passes elevators by, and ends where it was asked.
+    #[serde(skip)]
+    Answer,
 }
 
 /// A run of sectors.
@@ -139,7 +144,7 @@ impl Operation {
     pub const DATA: [Operation; 4] =
         [Operation::Read, Operation::Write, Operation::Flush, Operation::Discard];
 
-    /// All of them, in the order of their declaration.
+    /// All that is asked of storage, in the order of their declaration.
     pub const ALL: [Operation; 6] = [
         Operation::Read,
         Operation::Write,
@@ -158,6 +163,7 @@ impl Operation {
             Operation::Discard => "discard",
             Operation::Standby => "standby",
             Operation::Start => "start",
+            Operation::Answer => "answer",
         }
     }
 

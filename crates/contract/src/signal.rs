@@ -46,6 +46,10 @@ pub enum Signal {
         /// How much.
         sectors: Sectors,
     },
+    /// The layer asks whether these addresses are held, clean: PULL of co-operative
+    /// caching. Who holds a page cache answers at once, by
+    /// [`Operation::Answer`](crate::Operation::Answer); others need not.
+    Ask(Extent),
     /// The platters of a drive have stopped. Volumes pass it on: whoever counts
     /// knows how many drives stand below.
     SpunDown,
@@ -77,7 +81,7 @@ impl Signal {
     /// The addresses that it speaks of, if it does.
     pub fn extent(&self) -> Option<Extent> {
         match *self {
-            Signal::Push(extent) => Some(extent),
+            Signal::Push(extent) | Signal::Ask(extent) => Some(extent),
             Signal::Pull { extent, .. } => extent,
             _ => None,
         }
@@ -88,6 +92,7 @@ impl Signal {
     pub fn at_extent(self, extent: Extent) -> Signal {
         match self {
             Signal::Push(_) => Signal::Push(extent),
+            Signal::Ask(_) => Signal::Ask(extent),
             Signal::Pull { extent: Some(_), .. } => {
                 Signal::Pull { extent: Some(extent), sectors: extent.sectors }
             }

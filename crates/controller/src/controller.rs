@@ -155,6 +155,7 @@ impl Controller {
             (Step::Understood, Operation::Flush) => self.flush(slot, now, out),
             (Step::Understood, Operation::Standby) => self.drain(slot),
             (Step::Understood, Operation::Start) => self.pass(slot),
+            (Step::Understood, Operation::Answer) => self.through(slot),
             (Step::Understood, _) if !addressed => self.through(slot),
             (Step::Understood, Operation::Read) => self.read(slot, now),
             (Step::Understood, Operation::Write) => self.carry(slot, now, Step::Arrived),

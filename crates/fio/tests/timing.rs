@@ -61,7 +61,9 @@ impl Ran {
             Operation::Write => format!("w{}", request.extent.start.0 / 8),
             Operation::Flush => "f".to_owned(),
             Operation::Discard => format!("t{}", request.extent.start.0 / 8),
-            Operation::Standby | Operation::Start => unreachable!("fio has no such operations"),
+            Operation::Standby | Operation::Start | Operation::Answer => {
+                unreachable!("fio has no such operations")
+            }
         };
         self.issued.iter().map(letter).collect::<Vec<String>>().join(" ")
     }

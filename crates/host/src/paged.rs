@@ -123,6 +123,21 @@ impl PagedDevice {
         }
     }
 
+    /// Tells below whether `extent` is here as the device has it. To be lent is no use of
+    /// a page: it goes as soon as it would have gone.
+    fn answer_whether_held(&mut self, now: Time, extent: Extent, out: &mut Out) {
+        let held = extent.within(self.capacity) && self.cache.holds_clean(pages_of(extent));
+        let extent = if held { extent } else { Extent { sectors: Sectors::ZERO, ..extent } };
+        let request = Request {
+            origin: Request::BACKGROUND,
+            operation: Operation::Answer,
+            extent,
+            ..Request::default()
+        };
+        let slot = self.slots.keep(Slot { request, submitted: now });
+        out.issue(0, Request { id: RequestId(OWN | u64::from(slot)), ..request });
+    }
+
     /// Carries out what the cache has left to do. `last` is what has just come
     /// back from below, if that is why.
     fn carry_out(&mut self, now: Time, last: Option<&Completion>, out: &mut Out) {
@@ -199,6 +214,10 @@ impl Node for PagedDevice {
         let id = completion.id.0;
         if id & OWN != 0 {
             let slot = id as u32;
+            if self.slots[slot].request.operation == Operation::Answer {
+                self.slots.take(slot);
+                return;
+            }
             let Request { operation, extent, hints, .. } = self.slots[slot].request;
             if hints.direct && operation == Operation::Write {
                 // What was read meanwhile may be older.
@@ -220,7 +239,7 @@ impl Node for PagedDevice {
         self.carry_out(now, None, cx.out);
     }
 
-    /// PULL is heeded here; the rest is for whoever is above.
+    /// PULL is heeded here, and what is asked is answered; the rest is for whoever is above.
     fn noticed(&mut self, now: Time, from: Port, notice: Notice, cx: &mut Cx<'_>) {
         match notice.signal {
             Signal::Pull { extent: None, sectors } => {
@@ -229,6 +248,7 @@ impl Node for PagedDevice {
             Signal::Pull { extent: Some(extent), .. } => {
                 self.cache.pull(now, pages_of(extent), &mut self.todo);
             }
+            Signal::Ask(extent) => return self.answer_whether_held(now, extent, cx.out),
             _ => return self.pass_on(from, notice, cx.out),
         }
         self.carry_out(now, None, cx.out);

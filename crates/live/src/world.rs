@@ -185,7 +185,7 @@ impl World {
             Operation::Flush => &mut self.operations.flush,
             Operation::Discard => &mut self.operations.discard,
             // NBD has no commands for these.
-            Operation::Standby | Operation::Start => return,
+            Operation::Standby | Operation::Start | Operation::Answer => return,
         };
         let response = ended.finished.completion.finished.since(ticket.arrived);
         kind.add(ticket.request.length_bytes.into(), response.as_secs_f64(), failed);

@@ -342,7 +342,7 @@ impl Observer for Measurement {
                 apart.sectors += finished.extent.sectors.0;
                 return;
             }
-            Operation::Standby | Operation::Start => return,
+            Operation::Standby | Operation::Start | Operation::Answer => return,
         };
         let parts = &finished.completion.breakdown;
         let sample = Sample {

@@ -162,7 +162,7 @@ impl OperationsReport {
             Operation::Write => self.write.as_ref(),
             Operation::Flush => self.flush.as_ref(),
             Operation::Discard => self.discard.as_ref(),
-            Operation::Standby | Operation::Start => None,
+            Operation::Standby | Operation::Start | Operation::Answer => None,
         }
     }
 }

@@ -73,7 +73,7 @@ struct OpenFile {
 /// - **Out**: what is to be read and written, and who is woken ([`Out`]);
 ///   [`next_wake`](Cache::next_wake).
 /// - **Getters**: [`gauges`](Cache::gauges), [`counters`](Cache::counters),
-///   [`holds`](Cache::holds).
+///   [`holds`](Cache::holds), [`holds_clean`](Cache::holds_clean).
 ///
 /// What it promises:
 ///
@@ -159,10 +159,19 @@ impl Cache {
 
     /// Whether all pages of a run are held, and what they hold is there.
     pub fn holds(&self, run: Run) -> bool {
+        self.holds_without(run, flag::READING)
+    }
+
+    /// The same, and all of them as they are on the device.
+    pub fn holds_clean(&self, run: Run) -> bool {
+        self.holds_without(run, flag::DIRTY | flag::BUSY)
+    }
+
+    fn holds_without(&self, run: Run, unwanted: u16) -> bool {
         let mut at = run.first;
         while at < run.end() {
             match self.pages.look(run.object, at) {
-                Some(slot) if !self.pages.get(slot).is(flag::READING) => at = self.pages.get(slot).end(),
+                Some(slot) if !self.pages.get(slot).is(unwanted) => at = self.pages.get(slot).end(),
                 _ => return false,
             }
         }

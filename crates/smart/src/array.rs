@@ -347,9 +347,11 @@ impl Node for SmartArray {
         self.latest = self.latest.max(now);
         let status = match request.operation {
             // The disks cache no writes, and turn always.
-            Operation::Flush | Operation::Discard | Operation::Standby | Operation::Start => {
-                Some(Status::Done)
-            }
+            Operation::Flush
+            | Operation::Discard
+            | Operation::Standby
+            | Operation::Start
+            | Operation::Answer => Some(Status::Done),
             _ if request.extent.sectors == Sectors::ZERO => Some(Status::OutOfRange),
             _ => (!request.extent.within(self.map.capacity())).then_some(Status::OutOfRange),
         };

@@ -102,8 +102,20 @@ impl Hosts {
         let hosts = Hosts { hosts, shared };
         let check = hosts.shared.check(&hosts.weights());
         check.map_err(|error| document.error(error.below("shared")))?;
+        hosts.check_cooperation().map_err(|error| document.error(error.below("shared")))?;
         hosts.check_names(document)?;
         Ok(Some(hosts))
+    }
+
+    /// Somebody must have what another may want.
+    fn check_cooperation(&self) -> Result<(), ConfigError> {
+        let lenders = self.hosts.iter().filter(|host| host.layer.has_memory()).count();
+        if !self.shared.cooperates() || (lenders > 0 && self.hosts.len() > 1) {
+            return Ok(());
+        }
+        let found = format!("found {} hosts, {lenders} of them with memory", self.hosts.len());
+        let message = format!("{found}; expected two or more, and one with memory at least");
+        Err(ConfigError::new("cooperation", message))
     }
 
     /// Workloads are told apart by name, whatever host they are of.

@@ -60,6 +60,11 @@ impl Shared {
         &mut self.below
     }
 
+    /// Whether hosts answer each other's reads.
+    pub(crate) fn cooperates(&self) -> bool {
+        self.stage.cooperation.is_some()
+    }
+
     /// Which of the array's addresses a host has.
     pub(crate) fn addresses(&self) -> Addresses {
         self.stage.addresses
@@ -81,7 +86,11 @@ impl Shared {
         let cached = over(self.memory(capacity)?, over(self.below.pushed(capacity)?, block));
         let rule = self.stage.rule(&self.rule, weights)?;
         let depth = self.stage.queue_depth.filter(|_| !self.below.has_elevator());
-        Ok(Branch::over(Box::new(Stage::new(regions, rule, self.stage.cost, depth)), cached))
+        let mut stage = Stage::new(regions, rule, self.stage.cost, depth);
+        if let Some(keys) = &self.stage.cooperation {
+            stage = stage.with_cooperation(keys);
+        }
+        Ok(Branch::over(Box::new(stage), cached))
     }
 
     fn memory(&self, capacity: Sectors) -> Result<Option<Box<dyn Node>>, ConfigError> {

@@ -1,5 +1,6 @@
 //! The keys of `[shared]`.
 
+use crate::cooperation::CooperationKeys;
 use crate::fairness::{BuildFairness, Fairness, REGISTRY};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, find, known_keys, read, schema_of};
@@ -26,6 +27,11 @@ pub struct StageConfig {
     /// Which of the array's addresses a host has.
     #[serde(default)]
     pub addresses: Addresses,
+    /// Hosts answer each other's reads from their page caches: a read of what another
+    /// host has read or written last is asked of that host first. Needs
+    /// `addresses = "whole"`.
+    #[serde(default)]
+    pub cooperation: Option<CooperationKeys>,
 }
 
 /// Which of the array's addresses a host has.
@@ -57,6 +63,13 @@ impl StageConfig {
         let config: StageConfig = read(&of_stage)?;
         if config.queue_depth == Some(0) {
             return Err(ConfigError::new("queue_depth", "found 0; expected at least 1"));
+        }
+        if let Some(cooperation) = &config.cooperation {
+            cooperation.check().map_err(|error| error.below("cooperation"))?;
+            if config.addresses != Addresses::Whole {
+                let message = "each host has addresses of its own, which no other reads; it needs addresses = \"whole\"";
+                return Err(ConfigError::new("cooperation", message));
+            }
         }
         let rule = find("rule of fairness", REGISTRY, "fairness", &config.fairness)?;
         let of_rule = known_keys(&(rule.schema)());

@@ -7,9 +7,11 @@
 //! | `stage.rs` | the node: whose a request is, what it costs, when it goes down |
 //! | `regions.rs` | whose the array's addresses are |
 //! | `fairness/` | whose turn it is, one file a rule, and their registry |
+//! | `cooperation.rs` | who answers another host's reads |
 //! | `statistics.rs` | what is counted by host |
 
 mod config;
+mod cooperation;
 pub mod fairness;
 mod regions;
 mod stage;
@@ -17,9 +19,12 @@ mod statistics;
 mod turns;
 
 #[cfg(test)]
+mod cooperation_tests;
+#[cfg(test)]
 mod properties;
 
 pub use config::{Addresses, StageConfig};
+pub use cooperation::CooperationKeys;
 pub use fairness::{BuildFairness, Fairness};
 pub use regions::{Region, Regions};
 pub use stage::{HostShare, Stage};

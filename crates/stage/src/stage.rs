@@ -1,5 +1,6 @@
 //! The node at which hosts meet.
 
+use crate::cooperation::{Cooperation, CooperationKeys, Outcome};
 use crate::fairness::Fairness;
 use crate::regions::Regions;
 use crate::statistics::Statistics;
@@ -24,6 +25,9 @@ pub struct HostShare {
 /// - **Events in**: `submit`, `completed`, `noticed`, `wake`.
 /// - **Effects out**: `issue`, `complete`, notice to its owners.
 ///
+/// Where hosts co-operate, a read that another host can answer counts as one of the
+/// array's until it does.
+///
 /// Requests wait by the rule of fairness. The stage's processor takes the next
 /// one when it is free and the array has room, works on it for the fixed cost,
 /// and hands it down. What stops or starts platters is not a host's to ask: it
@@ -42,6 +46,7 @@ pub struct Stage {
     issued: u32,
     idle_since: Time,
     turns: Turns,
+    cooperation: Option<Cooperation>,
     statistics: Statistics,
 }
 
@@ -68,8 +73,16 @@ impl Stage {
             issued: 0,
             idle_since: Time::ZERO,
             turns: Turns::default(),
+            cooperation: None,
             statistics: Statistics::default(),
         }
+    }
+
+    /// The same, whose hosts answer each other's reads. Each must have all addresses.
+    #[must_use]
+    pub fn with_cooperation(mut self, keys: &CooperationKeys) -> Stage {
+        self.cooperation = Some(Cooperation::new(keys.clone(), self.regions.hosts()));
+        self
     }
 
     /// Hands down what the processor has done, and lets it take what it can, up
@@ -79,7 +92,7 @@ impl Stage {
             if let Some((ready, slot)) = self.working.filter(|&(ready, _)| ready <= now) {
                 self.working = None;
                 self.free = ready;
-                self.issue(slot, out);
+                self.take(ready, slot, out);
             }
             if self.working.is_some() || self.issued >= self.depth {
                 return;
@@ -93,45 +106,52 @@ impl Stage {
         }
     }
 
-    fn issue(&mut self, slot: u32, out: &mut Out) {
+    /// A request is worked on: it goes to a host that has it, or down.
+    fn take(&mut self, now: Time, slot: u32, out: &mut Out) {
         let Slot { host, request, submitted, taken } = self.slots[slot];
         self.issued += 1;
         self.statistics.passed(taken.since(submitted), self.cost);
+        let holder = self.cooperation.as_mut().and_then(|others| others.ask(now, slot, host, &request));
+        match holder {
+            Some(holder) => out.notice(holder, Notice::new(Signal::Ask(request.extent))),
+            None => self.issue(slot, out),
+        }
+    }
+
+    fn issue(&self, slot: u32, out: &mut Out) {
+        let Slot { host, request, .. } = self.slots[slot];
         let extent = self.regions.below(host, request.extent).unwrap_or_default();
         out.issue(0, Request { id: RequestId(u64::from(slot)), extent, ..request });
     }
-}
 
-impl Node for Stage {
-    fn submit(&mut self, now: Time, from: Port, request: Request, cx: &mut Cx<'_>) {
-        let out = &mut *cx.out;
-        let of_platters = matches!(request.operation, Operation::Standby | Operation::Start);
-        let status = match self.regions.below(from, request.extent) {
-            _ if of_platters => Some(Status::Done),
-            Some(_) => None,
-            None => Some(Status::OutOfRange),
-        };
-        if let Some(status) = status {
-            let Request { id, .. } = request;
-            let answer =
-                Completion { id, submitted: now, finished: now, status, breakdown: Breakdown::default() };
-            return out.complete_to(from, answer);
+    /// Reads that were asked of hosts and go on by `now`.
+    fn go_on(&mut self, now: Time, out: &mut Out) {
+        while let Some(outcome) = self.cooperation.as_mut().and_then(|others| others.take_due(now)) {
+            let Outcome { slot, at, served } = outcome;
+            if served {
+                let overhead = at.since(self.slots[slot].taken);
+                let breakdown = Breakdown { overhead, ..Breakdown::default() };
+                let (submitted, id) = (self.slots[slot].taken, RequestId::default());
+                self.end(
+                    at,
+                    slot,
+                    Completion { id, submitted, finished: at, status: Status::Done, breakdown },
+                    out,
+                );
+            } else {
+                self.issue(slot, out);
+            }
         }
-        if request.operation == Operation::Write {
-            self.turns.wrote(from, request.extent.sectors);
-        }
-        let slot = self.slots.keep(Slot { host: from, request, submitted: now, taken: now });
-        self.fairness.add(from.index(), slot, request.extent.sectors);
-        self.advance(now, out);
     }
 
-    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
-        let Slot { host, request, submitted, taken } = self.slots.take(completion.id.0 as u32);
+    /// A request has ended that the processor took at `worked_on.submitted`.
+    fn end(&mut self, now: Time, slot: u32, worked_on: Completion, out: &mut Out) {
+        let Slot { host, request, submitted, .. } = self.slots.take(slot);
         self.issued -= 1;
-        let mut breakdown = completion.breakdown;
-        breakdown.overhead += completion.submitted.since(taken);
-        let worked_on = Completion { submitted: taken, breakdown, ..completion };
-        cx.out.complete_to(host, worked_on.held_since(submitted, request.id));
+        if let Some(others) = &mut self.cooperation {
+            others.ended(slot, host, &request, worked_on.status == Status::Done);
+        }
+        out.complete_to(host, worked_on.held_since(submitted, request.id));
         if self.slots.is_empty() {
             self.idle_since = now;
         }
@@ -139,15 +159,61 @@ impl Node for Stage {
         if self.working.is_none() {
             self.free = self.free.max(now);
         }
+    }
+}
+
+/// The answer to what is done at once.
+fn at_once(id: RequestId, now: Time, status: Status) -> Completion {
+    Completion { id, submitted: now, finished: now, status, breakdown: Breakdown::default() }
+}
+
+impl Node for Stage {
+    fn submit(&mut self, now: Time, from: Port, request: Request, cx: &mut Cx<'_>) {
+        let out = &mut *cx.out;
+        if request.operation == Operation::Answer {
+            if let Some(others) = &mut self.cooperation {
+                others.answered(now, from, request.extent);
+            }
+            return out.complete_to(from, at_once(request.id, now, Status::Done));
+        }
+        let of_platters = matches!(request.operation, Operation::Standby | Operation::Start);
+        let status = match self.regions.below(from, request.extent) {
+            _ if of_platters => Some(Status::Done),
+            Some(_) => None,
+            None => Some(Status::OutOfRange),
+        };
+        if let Some(status) = status {
+            return out.complete_to(from, at_once(request.id, now, status));
+        }
+        if request.operation == Operation::Write {
+            self.turns.wrote(from, request.extent.sectors);
+        }
+        let slot = self.slots.keep(Slot { host: from, request, submitted: now, taken: now });
+        if let Some(others) = &mut self.cooperation {
+            others.came(slot, &request);
+        }
+        self.fairness.add(from.index(), slot, request.extent.sectors);
+        self.advance(now, out);
+    }
+
+    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
+        let slot = completion.id.0 as u32;
+        let taken = self.slots[slot].taken;
+        let mut breakdown = completion.breakdown;
+        breakdown.overhead += completion.submitted.since(taken);
+        self.end(now, slot, Completion { submitted: taken, breakdown, ..completion }, cx.out);
         self.advance(now, cx.out);
     }
 
     fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+        self.go_on(now, cx.out);
         self.advance(now, cx.out);
     }
 
     fn next_wake(&self) -> Wake {
-        self.working.map_or(Wake::NEVER, |(ready, _)| ready.into())
+        let worked = self.working.map_or(Time::NEVER, |(ready, _)| ready);
+        let answered = self.cooperation.as_ref().map_or(Time::NEVER, Cooperation::next_due);
+        worked.min(answered).into()
     }
 
     /// What is pulled of anybody is pulled of one host, in turn.
@@ -172,5 +238,6 @@ impl Node for Stage {
 
     fn count(&self, now: Time, counters: &mut Counters) {
         counters.layers.push(self.statistics.readings(now));
+        counters.layers.extend(self.cooperation.as_ref().map(Cooperation::readings));
     }
 }

@@ -62,7 +62,7 @@ impl Device for Memory {
             Operation::Read => bytes.copy_from_slice(own),
             Operation::Write => own.copy_from_slice(bytes),
             Operation::Discard => own.fill(0),
-            Operation::Flush | Operation::Standby | Operation::Start => {}
+            Operation::Flush | Operation::Standby | Operation::Start | Operation::Answer => {}
         }
     }
 }

@@ -188,7 +188,7 @@ impl Layout for ParityLayout {
             Operation::Read => self.rows.read(wanted, terms, writer),
             Operation::Write => self.rows.write(wanted, terms, writer),
             Operation::Discard => self.rows.discard(wanted, writer),
-            Operation::Flush | Operation::Standby | Operation::Start => Status::Done,
+            Operation::Flush | Operation::Standby | Operation::Start | Operation::Answer => Status::Done,
         };
         if status == Status::Done {
             self.went_through_stripes(request.operation, plan);

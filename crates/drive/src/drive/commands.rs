@@ -17,6 +17,7 @@ impl Drive {
             Operation::Flush => self.buffer.as_ref().is_some_and(|buffer| buffer.takes_writes()),
             Operation::Discard => self.command_overhead > Duration::ZERO,
             Operation::Standby | Operation::Start => self.spin_down.is_some(),
+            Operation::Answer => false,
         }
     }
 

@@ -433,7 +433,7 @@ impl Node for BlockLayer {
         if request.operation == Operation::Flush && self.flushing == Flushing::Drain {
             let original = self.originals.open(now, request, 1);
             self.gate.close(original);
-        } else if matches!(request.operation, Operation::Standby | Operation::Start) {
+        } else if matches!(request.operation, Operation::Standby | Operation::Start | Operation::Answer) {
             self.pass_by(now, request, out);
         } else {
             self.arrive(now, request);

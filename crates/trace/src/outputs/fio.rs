@@ -41,7 +41,7 @@ impl RecordWriter for Fio {
             Operation::Write => "write",
             Operation::Flush => "sync",
             Operation::Discard => "trim",
-            Operation::Standby | Operation::Start => return Ok(false),
+            Operation::Standby | Operation::Start | Operation::Answer => return Ok(false),
         };
         let (now, device) = (record.arrival.as_nanos() / NANOS_PER_MICRO, record.device);
         self.now = now;

@@ -59,7 +59,7 @@ impl Volume {
             }
             // It speaks of its own members, not of the volume's.
             Signal::Rebuilt { .. } => {}
-            Signal::Push(_) | Signal::Pull { .. } | Signal::SpunDown | Signal::SpunUp => {
+            Signal::Push(_) | Signal::Pull { .. } | Signal::Ask(_) | Signal::SpunDown | Signal::SpunUp => {
                 self.pass_on(from, notice, out);
             }
         }

@@ -1,0 +1,312 @@
+//! Co-operative caching of which hosts know nothing: what one host has read or written,
+//! another gets from its memory (*Pro-active storage systems*, 2012, section 2.4.1).
+//!
+//! The stage logs who had what last. A read of what another host had is asked of that
+//! host ([`Signal::Ask`](fullstroke_contract::Signal::Ask)), which answers whether its
+//! page cache holds all of it, clean. If it does, it sends it; else, or where no answer
+//! comes, the read goes to the array as ever, later by the way there and back.
+//!
+//! What it promises: nobody is sent what is older than a write that had ended before
+//! the read came. So a write strikes its pages from the log as it comes, and requests that
+//! meet a write of the same pages on their way are not logged when they end.
+
+use fullstroke_contract::{ConfigError, Extent, LayerReadings, Operation, Port, Request};
+use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
+
+/// What the log is kept by, and hosts keep.
+const PAGE_BYTES: u64 = 4096;
+const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
+
+/// The keys of `cooperation` in `[shared]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CooperationKeys {
+    /// How much is logged that hosts have read or written, in whole pages of 4 KiB; the
+    /// oldest is forgotten first. "1GiB" unless said; 0 asks nobody.
+    #[serde(default = "gibibyte")]
+    pub log: Bytes,
+    /// From when a host is asked until its answer is there; "200us" unless said.
+    #[serde(default = "there_and_back")]
+    pub latency: Duration,
+    /// What a host sends, one read after the other, in 10^6 bytes a second; 110 unless
+    /// said.
+    #[serde(default = "gigabit_ethernet")]
+    pub mb_per_s: f64,
+}
+
+fn gibibyte() -> Bytes {
+    Bytes(1 << 30)
+}
+
+fn there_and_back() -> Duration {
+    Duration::from_micros(200)
+}
+
+fn gigabit_ethernet() -> f64 {
+    110.0
+}
+
+impl CooperationKeys {
+    /// Whether it can be.
+    ///
+    /// # Errors
+    /// A rate that is none.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        let rate = self.mb_per_s;
+        if rate.is_finite() && rate > 0.0 {
+            return Ok(());
+        }
+        let message = format!("found {rate}; expected 10^6 bytes a second, more than 0");
+        Err(ConfigError::new("mb_per_s", message))
+    }
+}
+
+/// Who is asked, and what of it.
+#[derive(Debug)]
+pub(crate) struct Cooperation {
+    keys: CooperationKeys,
+    log: Log,
+    /// Requests that are inside.
+    inside: Vec<Inside>,
+    asked: Vec<Asked>,
+    hosts: Vec<Host>,
+    counts: Counts,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Inside {
+    slot: u32,
+    pages: (u64, u64),
+    changes: bool,
+    /// It has met a change of the same pages, or is one that has met another request.
+    spoilt: bool,
+}
+
+/// A read that waits for a host.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    slot: u32,
+    holder: Port,
+    extent: Extent,
+    /// When the answer is here, with what it brings.
+    due: Time,
+    answer: Option<bool>,
+}
+
+/// What is known of a host.
+#[derive(Clone, Copy, Debug, Default)]
+struct Host {
+    /// It sends until then.
+    sends_until: Time,
+    /// It has not answered once, and is not asked again.
+    deaf: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    reads: u64,
+    asked: u64,
+    served: u64,
+    served_sectors: Sectors,
+    refused: u64,
+    silent: u64,
+}
+
+/// How a read that was asked of a host goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    pub(crate) slot: u32,
+    /// When.
+    pub(crate) at: Time,
+    /// Whether the host has sent it.
+    pub(crate) served: bool,
+}
+
+impl Cooperation {
+    /// An empty log among so many hosts.
+    pub(crate) fn new(keys: CooperationKeys, hosts: usize) -> Cooperation {
+        Cooperation {
+            log: Log::new(keys.log.0 / PAGE_BYTES),
+            keys,
+            inside: Vec::new(),
+            asked: Vec::new(),
+            hosts: vec![Host::default(); hosts],
+            counts: Counts::default(),
+        }
+    }
+
+    /// A request has come. `request.extent` is of the array.
+    pub(crate) fn came(&mut self, slot: u32, request: &Request) {
+        let changes = matches!(request.operation, Operation::Write | Operation::Discard);
+        if !changes && request.operation != Operation::Read {
+            return;
+        }
+        let touched = pages_of(request.extent);
+        let mut spoilt = false;
+        for other in &mut self.inside {
+            let meet = other.pages.0 < touched.end && touched.start < other.pages.1;
+            if meet && (changes || other.changes) {
+                (other.spoilt, spoilt) = (true, true);
+            }
+        }
+        if changes {
+            self.log.forget(touched.clone());
+        }
+        self.inside.push(Inside { slot, pages: (touched.start, touched.end), changes, spoilt });
+    }
+
+    /// Who is to be asked for a read of `from`, which goes down now; it waits for the
+    /// answer then.
+    pub(crate) fn ask(&mut self, now: Time, slot: u32, from: Port, request: &Request) -> Option<Port> {
+        if request.operation != Operation::Read || request.hints.verify {
+            return None;
+        }
+        self.counts.reads += 1;
+        let holder = self.log.holder(pages_of(request.extent))?;
+        if holder == from || self.hosts[holder.index()].deaf {
+            return None;
+        }
+        self.counts.asked += 1;
+        let due = now + self.keys.latency;
+        self.asked.push(Asked { slot, holder, extent: request.extent, due, answer: None });
+        Some(holder)
+    }
+
+    /// A host answers: it holds all of `extent` and sends it, or, if that is empty, does
+    /// not hold what begins there.
+    pub(crate) fn answered(&mut self, now: Time, holder: Port, extent: Extent) {
+        let open = |asked: &&mut Asked| {
+            asked.holder == holder && asked.extent.start == extent.start && asked.answer.is_none()
+        };
+        let Some(asked) = self.asked.iter_mut().find(open) else { return };
+        let held = extent.sectors > Sectors::ZERO;
+        asked.answer = Some(held);
+        if held {
+            let host = &mut self.hosts[holder.index()];
+            let megabytes = extent.sectors.bytes().0 as f64 / 1e6;
+            let sent = Duration::from_secs_f64(megabytes / self.keys.mb_per_s);
+            host.sends_until = host.sends_until.max(now) + sent;
+            asked.due = host.sends_until + self.keys.latency;
+        }
+    }
+
+    /// When the first of those who wait goes on.
+    pub(crate) fn next_due(&self) -> Time {
+        self.asked.iter().map(|asked| asked.due).min().unwrap_or(Time::NEVER)
+    }
+
+    /// Takes the first of those who go on by `now`.
+    pub(crate) fn take_due(&mut self, now: Time) -> Option<Outcome> {
+        let first = (0..self.asked.len()).min_by_key(|&index| self.asked[index].due)?;
+        if self.asked[first].due > now {
+            return None;
+        }
+        let Asked { slot, holder, extent, due, answer } = self.asked.remove(first);
+        let served = answer == Some(true);
+        match answer {
+            Some(true) => {
+                self.counts.served += 1;
+                self.counts.served_sectors += extent.sectors;
+            }
+            Some(false) => self.counts.refused += 1,
+            None => {
+                self.counts.silent += 1;
+                self.hosts[holder.index()].deaf = true;
+            }
+        }
+        Some(Outcome { slot, at: due, served })
+    }
+
+    /// A request of `from` has ended: what it brought or wrote is in that host's memory.
+    pub(crate) fn ended(&mut self, slot: u32, from: Port, request: &Request, done: bool) {
+        let Some(place) = self.inside.iter().position(|inside| inside.slot == slot) else { return };
+        let Inside { spoilt, .. } = self.inside.swap_remove(place);
+        if done && !spoilt && request.operation.transfers() && !request.hints.direct {
+            self.log.note(pages_of(request.extent), from);
+        }
+    }
+
+    pub(crate) fn readings(&self) -> LayerReadings {
+        let Counts { reads, asked, served, served_sectors, refused, silent } = self.counts;
+        let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
+        LayerReadings::new(
+            "co-operative caching",
+            &[
+                ("cooperation_asked", asked as f64),
+                ("cooperation_served", served as f64),
+                ("cooperation_served_mb", served_sectors.bytes().0 as f64 / 1e6),
+                ("cooperation_served_share", share(served, reads)),
+                ("cooperation_refused", refused as f64),
+                ("cooperation_silent", silent as f64),
+            ],
+        )
+    }
+}
+
+/// The pages of which an extent has any sector.
+fn pages_of(extent: Extent) -> Range<u64> {
+    extent.start.0 / PAGE_SECTORS..extent.end().0.div_ceil(PAGE_SECTORS)
+}
+
+/// Who had a page last, for as many as are kept.
+#[derive(Debug)]
+struct Log {
+    pages_max: u64,
+    holders: HashMap<u64, Entry>,
+    /// In the order in which they were written; what has been written again since, or
+    /// struck out, is here still.
+    order: VecDeque<(u64, u64)>,
+    entries: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    holder: Port,
+    number: u64,
+}
+
+impl Log {
+    fn new(pages_max: u64) -> Log {
+        Log { pages_max, holders: HashMap::new(), order: VecDeque::new(), entries: 0 }
+    }
+
+    fn note(&mut self, pages: Range<u64>, holder: Port) {
+        if self.pages_max == 0 {
+            return;
+        }
+        for page in pages {
+            self.entries += 1;
+            self.holders.insert(page, Entry { holder, number: self.entries });
+            self.order.push_back((page, self.entries));
+            if self.order.len() as u64 > self.pages_max
+                && let Some((page, number)) = self.order.pop_front()
+                && self.holders.get(&page).is_some_and(|entry| entry.number == number)
+            {
+                self.holders.remove(&page);
+            }
+        }
+    }
+
+    fn forget(&mut self, pages: Range<u64>) {
+        // A discard may be of the whole array.
+        if pages.end - pages.start > self.order.len() as u64 {
+            for (page, _) in self.order.iter().filter(|(page, _)| pages.contains(page)) {
+                self.holders.remove(page);
+            }
+            return;
+        }
+        for page in pages {
+            self.holders.remove(&page);
+        }
+    }
+
+    /// The one host that had all of these last.
+    fn holder(&self, mut pages: Range<u64>) -> Option<Port> {
+        let first = self.holders.get(&pages.next()?)?.holder;
+        pages.all(|page| self.holders.get(&page).is_some_and(|entry| entry.holder == first)).then_some(first)
+    }
+}
