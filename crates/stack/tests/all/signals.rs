@@ -247,3 +247,55 @@ fn free_blocks_of_what_is_not_one_drive_are_refused() {
     let refused = load(&stack).err().unwrap();
     assert!(refused.contains("freeblock.margin_ms"), "{refused}");
 }
+
+/// Two hosts, one of which reads what the other may have.
+const FRIENDS: &str = r#"
+[[hosts]]
+name = "one"
+elevator = "mq-deadline"
+memory = { size = "16MiB", read_ahead = "none" }
+workload = { kind = "synthetic", duration = "60s", read_share = 0.9, region_size = "64MB", arrivals = { process = "poisson", rate_per_s = 50 } }
+[[hosts]]
+name = "two"
+memory = { size = "16MiB", read_ahead = "none" }
+workload = { kind = "synthetic", duration = "60s", read_share = 0.9, region_size = "64MB", arrivals = { process = "poisson", rate_per_s = 50 } }
+[shared]
+addresses = "whole"
+[volume]
+layout = "jbod"
+drive = "maxtor-atlas-10k-v-73gb-c0k"
+"#;
+
+#[test]
+fn hosts_answer_each_other_from_their_page_caches() {
+    let with = |keys: &str| FRIENDS.replace("[volume]", &format!("cooperation = {{ {keys} }}\n[volume]"));
+    let written = |counters: &Counters| reading(counters, "memory_written_periodic_mb");
+    let (alone, before) = run(FRIENDS);
+    let (nobody, counters) = run(&with("log = 0"));
+    assert_eq!((nobody, written(&counters)), (alone, written(&before)), "an empty log changes nothing");
+    let (_, counters) = run(&with(""));
+    let told = |name: &str| reading(&counters, &format!("cooperation_{name}"));
+    assert!(told("served_share") > 0.05 && told("refused") > 0.0, "{counters:?}");
+    assert_eq!(told("asked"), told("served") + told("refused"));
+    assert!((told("served_mb") - told("served") * 0.004096).abs() < 1e-6);
+}
+
+#[test]
+fn cooperation_that_cannot_be_is_refused() {
+    let with = |keys: &str| FRIENDS.replace("[volume]", &format!("cooperation = {{ {keys} }}\n[volume]"));
+    for (text, part) in [
+        (
+            with("").replace("\"whole\"", "\"parts\""),
+            "`shared.cooperation`: each host has addresses of its own",
+        ),
+        (with("mb_per_s = 0"), "`shared.cooperation.mb_per_s`: found 0"),
+        (
+            with("").replace("memory = ", "pushed = ").replace(", read_ahead = \"none\"", ""),
+            "0 of them with memory",
+        ),
+        (with("latancy = \"1ms\""), "unknown field `latancy`"),
+    ] {
+        let error = load(&text).err().unwrap();
+        assert!(error.contains(part), "{error}");
+    }
+}
