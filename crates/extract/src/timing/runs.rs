@@ -5,8 +5,8 @@ use crate::ExtractError;
 use crate::pattern::FoundTrack;
 use fullstroke_units::Sectors;
 
-/// Runs after which they repeat, at most: 16 surfaces, there and back.
-const PERIOD_MAX: usize = 32;
+/// Runs after which they repeat, at most: 32 surfaces, there and back.
+const PERIOD_MAX: usize = 64;
 
 /// Runs that are remembered.
 const KEPT: usize = 4 * PERIOD_MAX;
