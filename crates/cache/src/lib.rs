@@ -13,12 +13,16 @@
 //! | `serve.rs` | the loop, one thread |
 //! | `below.rs` | the server below: a connection and a thread for each job at a time |
 //! | `signals.rs` | a thread that listens to what it says |
+//! | `heed.rs`, `kernel.rs` | the kernel's own page cache does what it says |
 
 mod below;
 mod cached;
+mod heed;
+mod kernel;
 mod pages;
 mod serve;
 mod signals;
 
 pub use cached::{Asked, Cached, Job, Outcome, Work};
+pub use heed::{HeedOptions, Heeded, Heeding, heed};
 pub use serve::{CacheError, CacheOptions, Ready, Summary, serve};

@@ -153,9 +153,12 @@ pub fn serve(options: &CacheOptions, ready: &mut dyn FnMut(&Ready)) -> Result<Su
     let exports = Arc::new(Exports::new(vec![export(&below)])?);
     let listeners = Listener::open(&Listen::Unix(options.socket.clone()), OWNER)
         .map_err(host(&format!("socket {}", options.socket.display())))?;
-    stop_at_signals(told.clone()).map_err(host("signals"))?;
+    let stopped = told.clone();
+    stop_at_signals(move || drop(stopped.send(Message::Stop))).map_err(host("signals"))?;
     if let Some(control) = &options.control {
-        signals::listen(control.clone(), options.export.clone(), told.clone()).map_err(host("a thread"))?;
+        let heard = told.clone();
+        let tell = move |signals, missed| heard.send(Message::Signals { signals, missed }).is_ok();
+        signals::listen(control.clone(), options.export.clone(), tell).map_err(host("a thread"))?;
     }
     let server = NbdServer::open(listeners, exports, Arc::new(Told(told))).map_err(host("a thread"))?;
     ready(&Ready { uri: server.uris().concat(), size_bytes: below.size, control: options.control.clone() });
@@ -183,11 +186,12 @@ fn export(below: &Below) -> Export {
     export
 }
 
-fn stop_at_signals(told: Sender<Message>) -> io::Result<()> {
+/// Calls `stop` at SIGTERM or SIGINT.
+pub(crate) fn stop_at_signals(stop: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT])?;
     let wait = move || {
         if signals.forever().next().is_some() {
-            let _ = told.send(Message::Stop);
+            stop();
         }
     };
     thread::Builder::new().name("stop".into()).spawn(wait).map(drop)

@@ -20,6 +20,7 @@ mod energy;
 mod explain;
 mod extract;
 mod fs;
+mod heed;
 mod interrupt;
 mod lzvs;
 mod man;
@@ -84,6 +85,7 @@ enum Command {
     #[command(subcommand)]
     Array(array::Command),
     Cache(cache::Arguments),
+    Heed(heed::Arguments),
     Replay(replay::Arguments),
     Record(record::Arguments),
     StreamTest(stream_test::Arguments),
@@ -124,6 +126,7 @@ fn main() -> ExitCode {
         Command::Serve(_)
             | Command::Array(_)
             | Command::Cache(_)
+            | Command::Heed(_)
             | Command::Replay(_)
             | Command::Record(_)
             | Command::StreamTest(_)
@@ -149,6 +152,7 @@ fn execute(command: &Command, output: &Output) -> Result<(), Failure> {
         Command::Serve(arguments) => serve::execute(arguments, output),
         Command::Array(command) => array::execute(command, output),
         Command::Cache(arguments) => cache::execute(arguments, output),
+        Command::Heed(arguments) => heed::execute(arguments, output),
         Command::Record(arguments) => record::execute(arguments, output),
         Command::Replay(arguments) => replay::execute(arguments, output),
         Command::StreamTest(arguments) => stream_test::execute(arguments, output),

@@ -184,6 +184,7 @@ pub fn serve(
     });
     let ran = server.run();
     server.control.close();
+    server.worlds.iter_mut().for_each(|world| world.signals.end());
     drop((control, metrics));
     let finished = finish(server);
     ran.map_err(ServeError::host("event loop"))?;

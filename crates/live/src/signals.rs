@@ -88,6 +88,11 @@ impl Signals {
         self.listeners.push(Listener { after, asker, until: Instant::now() + PATIENCE });
     }
 
+    /// Nothing is said any more: those who wait need not.
+    pub(crate) fn end(&mut self) {
+        self.listeners.clear();
+    }
+
     /// Tells those who wait what has been said since, or that nothing was.
     pub(crate) fn tell(&mut self) {
         if self.listeners.is_empty() {

@@ -45,6 +45,9 @@ const SHORTENED: &[(&str, &str)] = &[
         "fullstroke replay samples/media.parquet --on /dev/sdX --pace load --writes skip",
         "fullstroke replay --help",
     ),
+    // They need a file system on a served array: `tests/live/cache.rs` has a file.
+    ("fullstroke heed /tmp/idle.sock --on /mnt", "fullstroke heed --help"),
+    ("fullstroke heed /tmp/array.sock --on /mnt", "fullstroke heed --help"),
     // It needs a cluster: `tests/all/studies.rs` pretends to have one, `make python-check` has one.
     ("fullstroke study run pass-2012/ --dask tcp://host:8786", "fullstroke study run --help"),
     ("fullstroke record /dev/sdX load.parquet --duration 60s", "fullstroke record --help"),

@@ -4,8 +4,11 @@ use crate::common::refused;
 use crate::pattern;
 use crate::server::{PATIENCE, Place, Server, text};
 use crate::stacks::{JBOD, RAID5};
+use fullstroke_live::{ControlRequest, ControlResponse, ask};
 use fullstroke_nbd::CommandFlags;
 use std::fs;
+use std::io::Write as _;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 const BLOCK: u64 = 16 << 10;
@@ -131,4 +134,41 @@ fn what_cannot_be_cached_is_refused() {
     // Somebody listens there.
     let said = refused(&["cache", &below, "--socket", &below]);
     assert!(said.contains("another server listens there"), "{said}");
+}
+
+#[test]
+fn the_kernels_own_pages_are_written_when_the_array_is_idle() {
+    let place = pulling();
+    let server = place.serve(&[]);
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(&[1; 4 << 20]).unwrap();
+    let Some(kernel) = server.heeded(file.path()) else {
+        eprintln!("skipped: the kernel has no cachestat");
+        return;
+    };
+    // Something has to come before nothing comes; each time 256 KiB are asked for.
+    let mut client = server.client();
+    let control = PathBuf::from(format!("{}.control", text(&server.socket())));
+    for asked in 0..3 {
+        client.read(asked << 20, &mut [0; 512]).unwrap();
+        let question = ControlRequest::Signals { export: None, after: Some(asked) };
+        let heard = ask(&control, &question).unwrap();
+        assert!(matches!(heard, ControlResponse::Signals { next, .. } if next == asked + 1), "{heard:?}");
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    let summary = kernel.stop_well();
+    assert!(summary["pulls"].as_u64() >= Some(2), "{summary}");
+    let written = summary["written_mb"].as_f64().unwrap();
+    assert!(written > 0.5 && written <= summary["pulled_mb"].as_f64().unwrap(), "{summary}");
+    server.stop_well();
+}
+
+#[test]
+fn who_cannot_heed_says_why() {
+    let place = pulling();
+    let server = place.serve(&[]);
+    let socket = text(&server.socket());
+    assert!(refused(&["heed", &socket, "--on", "/dev/null"]).contains("block device"));
+    assert!(refused(&["heed", "/nowhere.sock", "--on", "/tmp"]).contains("control socket of a server"));
+    server.stop_well();
 }

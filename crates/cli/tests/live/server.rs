@@ -171,6 +171,19 @@ impl Server {
         Server::begin(self.place.clone(), "cached", program, &arguments)
     }
 
+    /// The kernel's page cache of `file`, which heeds this server; `None` where the kernel
+    /// does not say what is dirty.
+    pub fn heeded(&self, file: &Path) -> Option<Server> {
+        let (below, on) = (text(&self.socket()), text(file));
+        let arguments = ["heed", "--json", &below, "--on", &on];
+        let program = || Command::new(env!("CARGO_BIN_EXE_fullstroke"));
+        let tried = program().args(["heed", &below, "--control", "/nowhere", "--on", &on]).output().unwrap();
+        if String::from_utf8_lossy(&tried.stderr).contains("cachestat") {
+            return None;
+        }
+        Some(Server::begin(self.place.clone(), "heeded", program(), &arguments))
+    }
+
     /// Where clients find the default export.
     pub fn uri(&self) -> String {
         format!("nbd+unix:///?socket={}", self.socket().display())

@@ -1,0 +1,98 @@
+//! A thread that hears what a served array says, and has the kernel do it.
+
+use crate::kernel::Kept;
+use crate::serve::{CacheError, stop_at_signals};
+use crate::signals;
+use fullstroke_live::{ControlRequest, Said, ask};
+use fullstroke_units::SECTOR_BYTES;
+use serde::Serialize;
+use std::path::PathBuf;
+use std::sync::mpsc::channel;
+use std::time::Instant;
+
+/// Whom to hear, and what the kernel keeps pages of.
+#[derive(Clone, Debug)]
+pub struct HeedOptions {
+    /// The socket on which the server takes questions.
+    pub control: PathBuf,
+    /// Its export; the default one without.
+    pub export: Option<String>,
+    /// The device that the server's bytes are seen as, a file, or a directory of the file
+    /// system on it.
+    pub on: PathBuf,
+}
+
+/// A server is heard.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Heeding {
+    /// Whose pages are written and read ahead.
+    pub on: PathBuf,
+    /// Where signals are listened for.
+    pub control: PathBuf,
+}
+
+/// What was heard, and done.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Heeded {
+    /// Since it began.
+    pub uptime_s: f64,
+    /// PULLs that were heard.
+    pub pulls: u64,
+    /// What they asked for.
+    pub pulled_mb: f64,
+    /// What was written for them; nothing where the kernel does not say.
+    pub written_mb: Option<f64>,
+    /// PUSHes that were heard.
+    pub pushes: u64,
+    /// What the kernel was told to fetch for them.
+    pub fetched_mb: f64,
+    /// Signals that were forgotten before they were heard.
+    pub missed_signals: u64,
+}
+
+enum Message {
+    Heard { signals: Vec<Said>, missed: u64 },
+    Stop,
+}
+
+/// Hears a server until SIGTERM or SIGINT. `ready` is told when it begins.
+///
+/// # Errors
+/// A server that does not answer, a device that keeps no pages; what the kernel refuses.
+pub fn heed(options: &HeedOptions, ready: &mut dyn FnMut(&Heeding)) -> Result<Heeded, CacheError> {
+    let host = |what: String| move |source| CacheError::Host { what, source };
+    let on = options.on.display().to_string();
+    let kept = Kept::open(&options.on).map_err(host(on.clone()))?;
+    ask(&options.control, &ControlRequest::Status)
+        .map_err(|error| std::io::Error::other(error.to_string()))
+        .map_err(host(format!("{}; expected the control socket of a server", options.control.display())))?;
+    let (told, messages) = channel();
+    let heard = told.clone();
+    let tell = move |signals, missed| heard.send(Message::Heard { signals, missed }).is_ok();
+    signals::listen(options.control.clone(), options.export.clone(), tell)
+        .map_err(host("a thread".into()))?;
+    stop_at_signals(move || drop(told.send(Message::Stop))).map_err(host("signals".into()))?;
+    ready(&Heeding { on: options.on.clone(), control: options.control.clone() });
+    let began = Instant::now();
+    let mut heeded =
+        Heeded { written_mb: kept.dirty_bytes().ok().flatten().map(|_| 0.0), ..Heeded::default() };
+    while let Ok(Message::Heard { signals, missed }) = messages.recv() {
+        heeded.missed_signals += missed;
+        for said in signals {
+            let done = kept.heed(said).map_err(host(on.clone()))?;
+            match said {
+                Said::Pull { sectors, .. } => {
+                    heeded.pulls += 1;
+                    heeded.pulled_mb += (sectors * SECTOR_BYTES) as f64 / 1e6;
+                }
+                Said::Push { .. } => heeded.pushes += 1,
+            }
+            heeded.fetched_mb += done.fetched as f64 / 1e6;
+            if let (Some(sum), Some(written)) = (&mut heeded.written_mb, done.written) {
+                *sum += written as f64 / 1e6;
+            }
+        }
+    }
+    heeded.uptime_s = began.elapsed().as_secs_f64();
+    Ok(heeded)
+}
