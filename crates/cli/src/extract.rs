@@ -199,7 +199,7 @@ impl Arguments {
 /// Writes the files that were asked for.
 fn write(arguments: &Arguments, found: &Found) -> Result<(), Failure> {
     if let (Some(path), Some(table)) = (&arguments.write_table, &found.table) {
-        write_whole(path, &table.to_text())?;
+        write_whole(path, table.to_text())?;
     }
     if let (Some(path), Some(mechanics)) = (&arguments.output, &found.mechanics) {
         let title = format!("extracted from {}", arguments.device);

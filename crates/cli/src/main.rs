@@ -29,6 +29,7 @@ mod metrics;
 mod options;
 mod output;
 mod paint;
+mod perfetto;
 mod predict;
 mod record;
 mod replay;

@@ -82,9 +82,9 @@ impl Output {
 }
 
 /// Writes a file that appears whole or not at all.
-pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
+pub(crate) fn write_whole(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Failure> {
     let mut file = AtomicFile::create(path).map_err(Failure::input)?;
-    file.write_all(text.as_bytes())
+    file.write_all(content.as_ref())
         .map_err(|error| Failure::Input(format!("cannot write `{}`: {error}", path.display())))?;
     file.commit().map_err(Failure::input)
 }

@@ -28,7 +28,7 @@ impl Reporting {
         let answer = serde_json::to_value(answer).map_err(Failure::input)?;
         let source =
             Source { command: command(), files: files.iter().filter_map(|file| named(file)).collect() };
-        write_whole(path, &page(&answer, &source))
+        write_whole(path, page(&answer, &source))
     }
 }
 

@@ -5,6 +5,7 @@ use crate::memory::peak_rss_mb;
 use crate::metrics;
 use crate::options::{Changes, Searching, jobs};
 use crate::output::{Failure, Output, write_whole};
+use crate::perfetto::Perfetto;
 use crate::replay_decisions;
 use crate::report::Reporting;
 use crate::watts;
@@ -35,6 +36,9 @@ pub(crate) struct Arguments {
     /// Write a picture of what the drives draw over time, as SVG; --json has the numbers, too.
     #[arg(long, value_name = "FILE.svg", conflicts_with_all = ["find", "replay_decisions"])]
     plot_power: Option<PathBuf>,
+
+    #[command(flatten)]
+    perfetto: Perfetto,
 
     /// Replay the decisions of a run of `serve --record` under the virtual
     /// clock, and require the same in the same order (status 1 if they differ).
@@ -85,6 +89,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     for candidate in &mut candidates {
         candidate.timeline = arguments.reporting.wanted();
         candidate.watts = arguments.plot_power.is_some();
+        candidate.perfetto = arguments.perfetto.window();
         if arguments.output_format == OutputFormat::FioJson && !candidate.stack.has_job_file() {
             let message = "--output-format=fio-json shows the jobs of a job file; give --fio FILE";
             return Err(Failure::Input(message.to_owned()));
@@ -97,6 +102,9 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         ran.check_measured().map_err(Failure::input)?;
         ran.measured.report.peak_rss_mb = peak_rss_mb();
         arguments.reporting.write(&ran.measured.report, &arguments.files(stack))?;
+        if let Some(file) = &ran.perfetto {
+            arguments.perfetto.write(file)?;
+        }
         if let Some(path) = &arguments.plot_power {
             let svg = watts::draw(&ran.measured.report).map_err(Failure::Input)?;
             write_whole(path, &svg)?;

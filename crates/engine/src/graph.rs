@@ -49,6 +49,8 @@ struct Place {
     above: u32,
     /// Its number among the drives, if it is one.
     drive: Option<u32>,
+    /// The number of the drive of whose arms it is one, if it is.
+    arm_of: Option<u32>,
     /// What it counts is of so many drives, from this number on: an arm's is of
     /// its drive.
     counts_for: (u32, u32),
@@ -72,6 +74,8 @@ pub(crate) struct Up {
     pub(crate) port: Port,
     /// Whether that is a workload, or the outside.
     pub(crate) root: bool,
+    /// What is at this end.
+    pub(crate) seat: Seat,
 }
 
 /// A way that requests go down and completions up.
@@ -84,8 +88,20 @@ pub(crate) struct Edge {
     pub(crate) lower_end: Port,
     /// Whether what is above is a workload, or the outside.
     pub(crate) by_root: bool,
-    /// The number of what is below among the drives, if it is one.
-    pub(crate) drive: Option<u32>,
+    /// What is below, for observers.
+    pub(crate) seat: Seat,
+}
+
+/// What observers know the lower end of an edge as.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Seat {
+    /// Neither of the following.
+    #[default]
+    Layer,
+    /// A drive, by its number.
+    Drive(u32),
+    /// An arm of a drive that has several, by its number among them.
+    Arm { drive: u32, arm: u16 },
 }
 
 /// A branch whose number is known, on its way into the graph.
@@ -203,7 +219,7 @@ impl Graph {
         };
         for (port, &edge) in edges.iter().enumerate() {
             (self.edges[edge].lower, self.edges[edge].lower_end) = (node, Port::of(port));
-            self.edges[edge].drive = self.places[node.0 as usize].drive;
+            self.edges[edge].seat = self.seat(node, self.edges[edge].upper_end);
         }
         let joined = matches!(&members[..], [Planned::Link { .. }]);
         let ports = match &members[..] {
@@ -215,6 +231,16 @@ impl Graph {
             return members.into_iter().map(|link| (link, below.clone())).collect();
         }
         members.into_iter().zip(below).map(|(member, edge)| (member, vec![edge])).collect()
+    }
+
+    /// What `node`, below port `port` of another, is to observers.
+    fn seat(&self, node: NodeId, port: Port) -> Seat {
+        let Place { drive, arm_of, .. } = self.places[node.0 as usize];
+        match (drive, arm_of) {
+            (Some(drive), _) => Seat::Drive(drive),
+            (None, Some(drive)) => Seat::Arm { drive, arm: port.0 },
+            (None, None) => Seat::Layer,
+        }
     }
 
     fn place_branch(
@@ -250,6 +276,7 @@ impl Graph {
             Kind::Arm(_) => {
                 let above = self.places.get(self.edges[edges[0]].upper.0 as usize);
                 let drive = above.and_then(|above| above.drive);
+                place.arm_of = drive;
                 place.counts_for = drive.map_or((0, 0), |drive| (drive, 1));
             }
             Kind::Volume => place.volume = true,
@@ -291,8 +318,8 @@ impl Graph {
     }
 
     fn up_from(&self, edge: u32) -> Up {
-        let Edge { upper, upper_end, by_root, .. } = self.edges[edge as usize];
-        Up { edge, node: upper, port: upper_end, root: by_root }
+        let Edge { upper, upper_end, by_root, seat, .. } = self.edges[edge as usize];
+        Up { edge, node: upper, port: upper_end, root: by_root, seat }
     }
 
     /// The drives' names, in order.

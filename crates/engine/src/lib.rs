@@ -52,6 +52,14 @@ pub trait Observer {
     fn drive_io(&mut self, _now: Time, _drive: usize, _request: &Request) {}
     /// The same, with how many requests were in the drive then.
     fn drive_ahead(&mut self, _now: Time, _drive: usize, _request: &Request, _ahead: u32) {}
+    /// The drive has answered. The id is that of the request that it was
+    /// [given](Observer::drive_io), unique among those in the drive.
+    fn drive_done(&mut self, _drive: usize, _completion: &Completion) {}
+    /// Of a drive with several arms: arm number `arm` was given its part of a
+    /// request, in its own addresses.
+    fn arm_io(&mut self, _now: Time, _drive: usize, _arm: usize, _request: &Request) {}
+    /// That arm has answered; ids are unique among those in the arm.
+    fn arm_done(&mut self, _drive: usize, _arm: usize, _completion: &Completion) {}
     /// The layer at `path` (the indices of the members on the way to it) has
     /// given notice of something itself.
     fn noticed(&mut self, _path: &[usize], _notice: &Notice) {}
@@ -175,6 +183,21 @@ impl<O: Observer> Observer for Booked<'_, O> {
     #[inline]
     fn drive_ahead(&mut self, now: Time, drive: usize, request: &Request, ahead: u32) {
         self.observer.drive_ahead(now, drive, request, ahead);
+    }
+
+    #[inline]
+    fn drive_done(&mut self, drive: usize, completion: &Completion) {
+        self.observer.drive_done(drive, completion);
+    }
+
+    #[inline]
+    fn arm_io(&mut self, now: Time, drive: usize, arm: usize, request: &Request) {
+        self.observer.arm_io(now, drive, arm, request);
+    }
+
+    #[inline]
+    fn arm_done(&mut self, drive: usize, arm: usize, completion: &Completion) {
+        self.observer.arm_done(drive, arm, completion);
     }
 
     fn noticed(&mut self, path: &[usize], notice: &Notice) {

@@ -2,7 +2,7 @@
 //! between them.
 
 use crate::flight::Flights;
-use crate::graph::{Edge, Graph};
+use crate::graph::{Edge, Graph, Seat};
 use crate::{Finished, Observer};
 use fullstroke_contract::{
     Alarms, Completion, Counters, Cx, Effect, Node, NodeId, Notice, Order, Out, Port, Refusal, Request,
@@ -198,14 +198,20 @@ impl Machine {
         while let Some((node, effect)) = self.out.take_first() {
             match effect {
                 Effect::Issue { port, mut request } => {
-                    let Edge { lower, lower_end, by_root, drive, .. } = *self.graph.lower(node, port);
+                    let Edge { lower, lower_end, by_root, seat, .. } = *self.graph.lower(node, port);
                     if by_root {
                         self.take_off(&mut request);
                     }
-                    if let Some(drive) = drive {
-                        observer.drive_io(now, drive as usize, &request);
-                        let ahead = self.graph.gauge_below(node, port).queue_length;
-                        observer.drive_ahead(now, drive as usize, &request, ahead);
+                    match seat {
+                        Seat::Layer => {}
+                        Seat::Drive(drive) => {
+                            observer.drive_io(now, drive as usize, &request);
+                            let ahead = self.graph.gauge_below(node, port).queue_length;
+                            observer.drive_ahead(now, drive as usize, &request, ahead);
+                        }
+                        Seat::Arm { drive, arm } => {
+                            observer.arm_io(now, drive as usize, arm.into(), &request);
+                        }
                     }
                     self.call(lower, |node, cx| node.submit(now, lower_end, request, cx));
                 }
@@ -213,6 +219,13 @@ impl Machine {
                     let Some(up) = self.graph.upper(node, port) else {
                         unreachable!("a workload is asked for nothing")
                     };
+                    match up.seat {
+                        Seat::Layer => {}
+                        Seat::Drive(drive) => observer.drive_done(drive as usize, &completion),
+                        Seat::Arm { drive, arm } => {
+                            observer.arm_done(drive as usize, arm.into(), &completion)
+                        }
+                    }
                     if up.root {
                         self.land(up.node, up.port, completion, observer);
                     } else {

@@ -1,6 +1,7 @@
 //! Stacks with names.
 
 use crate::{LabError, Varied, Vary};
+use fullstroke_measure::PerfettoWindow;
 use fullstroke_stack::{Overrides, Stack};
 use std::path::{Path, PathBuf};
 
@@ -19,6 +20,8 @@ pub struct Candidate {
     pub timeline: bool,
     /// Whether what drives draw over time is kept.
     pub watts: bool,
+    /// What part of the run is kept as a trace for Perfetto, if any is.
+    pub perfetto: Option<PerfettoWindow>,
 }
 
 /// What a candidate is made of, for searches that make it anew at each step.
@@ -89,7 +92,7 @@ impl Recipe {
     pub fn candidate(&self) -> Result<Candidate, LabError> {
         let stack = Stack::load(&self.file, &self.overrides)?;
         let (name, varied) = (self.name.clone(), self.varied.clone());
-        Ok(Candidate { name, varied, stack, load: 1.0, timeline: false, watts: false })
+        Ok(Candidate { name, varied, stack, load: 1.0, timeline: false, watts: false, perfetto: None })
     }
 
     /// The same with so many seeds: the stack's, and those that follow it.

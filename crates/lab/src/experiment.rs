@@ -6,8 +6,8 @@ use fullstroke_contract::Counter;
 use fullstroke_engine::Outcome;
 use fullstroke_fio::{BehindRate, FioProgram, FioReport, FioResults, FioSource};
 use fullstroke_measure::{
-    Identity, Measured, Measurement, Overload, Progress, RebuildPlan, Recorder, Report, RequestLog,
-    StreamsReport, Timeline, WarmUp, WattsOverTime,
+    Identity, Measured, Measurement, Overload, PerfettoFile, PerfettoTrace, Progress, RebuildPlan, Recorder,
+    Report, RequestLog, StreamsReport, Timeline, WarmUp, WattsOverTime,
 };
 use fullstroke_stack::{HostNodes, RebuiltMember, Run, VolumeSummary};
 use fullstroke_units::Time;
@@ -31,6 +31,8 @@ pub struct Ran {
     pub volume: VolumeReport,
     /// The results of a workload of fio's, by job.
     pub fio: Option<FioReport>,
+    /// What Perfetto shows of it, if that was wanted.
+    pub perfetto: Option<PerfettoFile>,
 }
 
 /// What a volume amounts to.
@@ -116,6 +118,7 @@ pub fn run(
     let mut recorder = Recorder::new(measurement, log, Some(tell));
     recorder.timeline = candidate.timeline.then(|| Timeline::new(drives.len()));
     recorder.watts = candidate.watts.then(WattsOverTime::default);
+    recorder.perfetto = candidate.perfetto.map(|window| Box::new(PerfettoTrace::new(window)));
     tell(0);
     let began = Instant::now();
     let outcome = engine
@@ -128,6 +131,7 @@ pub fn run(
     if let Some(log) = recorder.log {
         log.finish()?;
     }
+    let perfetto = recorder.perfetto.map(|trace| trace.finish(&stack.workload_names(), &drives));
     let mut measured = recorder.measurement.finish(&outcome, &drives, identity);
     measured.report.timeline = recorder.timeline.map(|timeline| timeline.report(&drives));
     measured.report.watts =
@@ -141,7 +145,7 @@ pub fn run(
     });
     measured.report.streams =
         engine.workload::<Streams>().map(|source| StreamsReport::new(&source.results()));
-    Ok(Ran { varied: candidate.varied.clone(), measured, volume: summary, fio })
+    Ok(Ran { varied: candidate.varied.clone(), measured, volume: summary, fio, perfetto })
 }
 
 impl Ran {

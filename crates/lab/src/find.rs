@@ -149,6 +149,7 @@ fn try_out(
             load: 1.0,
             timeline: false,
             watts: false,
+            perfetto: None,
         })
     };
     let candidates = match (0..search.replications).map(candidate).collect::<Result<Vec<_>, _>>() {

@@ -20,6 +20,7 @@
 //! | `streams.rs` | what the clients of media streams saw |
 //! | `timeline.rs` | what happened when, for pictures |
 //! | `watts.rs` | what drives drew over time |
+//! | `perfetto.rs` | a window of a run as a trace for Perfetto |
 //! | `render.rs` | the same for people |
 //! | `words.rs` | what breakdown and counts say, in words |
 //! | `log.rs` | every request as a row of a table |
@@ -97,6 +98,7 @@ mod measurement;
 mod members;
 mod metric;
 mod moments;
+mod perfetto;
 mod processes;
 mod rebuild;
 mod recorder;
@@ -125,6 +127,7 @@ pub use log::{LOG_COLUMNS, LogColumn, RequestLog};
 pub use measurement::{Identity, Measured, Measurement, WarmUp};
 pub use members::MemberReport;
 pub use metric::{AbsentMetric, Metric, UnknownMetric};
+pub use perfetto::{PERFETTO_REQUESTS, PerfettoFile, PerfettoTrace, PerfettoWindow};
 pub use processes::{Across, GroupReport, Latency, ProcessReport};
 pub use rebuild::{RebuildPlan, RebuildReport};
 pub use recorder::{Progress, Recorder};

@@ -1,7 +1,7 @@
-//! Measurement, log, timeline and progress side by side.
+//! Measurement, log, timeline, trace and progress side by side.
 
-use crate::{Measurement, RequestLog, Timeline, WattsOverTime};
-use fullstroke_contract::{Counters, Notice, Request};
+use crate::{Measurement, PerfettoTrace, RequestLog, Timeline, WattsOverTime};
+use fullstroke_contract::{Completion, Counters, Notice, Request};
 use fullstroke_engine::{Finished, Observer};
 use fullstroke_units::Time;
 
@@ -22,6 +22,8 @@ pub struct Recorder<'a> {
     pub timeline: Option<Timeline>,
     /// What drives drew when, if that is wanted.
     pub watts: Option<WattsOverTime>,
+    /// What is shown of a window of the run, if that is wanted.
+    pub perfetto: Option<Box<PerfettoTrace>>,
     progress: Option<&'a Progress<'a>>,
     finished: u64,
 }
@@ -33,7 +35,7 @@ impl<'a> Recorder<'a> {
         log: Option<RequestLog>,
         progress: Option<&'a Progress<'a>>,
     ) -> Recorder<'a> {
-        Recorder { measurement, log, timeline: None, watts: None, progress, finished: 0 }
+        Recorder { measurement, log, timeline: None, watts: None, perfetto: None, progress, finished: 0 }
     }
 }
 
@@ -48,6 +50,9 @@ impl Observer for Recorder<'_> {
             && self.measurement.includes(finished)
         {
             timeline.finished(finished);
+        }
+        if let Some(perfetto) = &mut self.perfetto {
+            perfetto.finished(finished);
         }
         self.finished += 1;
         if self.finished.is_multiple_of(PROGRESS_EVERY)
@@ -86,6 +91,30 @@ impl Observer for Recorder<'_> {
         self.measurement.drive_io(now, drive, request);
         if let Some(log) = &mut self.log {
             log.drive_io(now, drive, request);
+        }
+        if let Some(perfetto) = &mut self.perfetto {
+            perfetto.drive_io(now, drive, request);
+        }
+    }
+
+    #[inline]
+    fn drive_done(&mut self, drive: usize, completion: &Completion) {
+        if let Some(perfetto) = &mut self.perfetto {
+            perfetto.drive_done(drive, completion);
+        }
+    }
+
+    #[inline]
+    fn arm_io(&mut self, now: Time, drive: usize, arm: usize, request: &Request) {
+        if let Some(perfetto) = &mut self.perfetto {
+            perfetto.arm_io(now, drive, arm, request);
+        }
+    }
+
+    #[inline]
+    fn arm_done(&mut self, drive: usize, arm: usize, completion: &Completion) {
+        if let Some(perfetto) = &mut self.perfetto {
+            perfetto.arm_done(drive, arm, completion);
         }
     }
 }

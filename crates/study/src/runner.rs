@@ -51,6 +51,7 @@ impl Task {
             load: 1.0,
             timeline: false,
             watts: false,
+            perfetto: None,
         };
         let ran = run(&candidate, None, &|_, _| {})?;
         keep(&ran, &self.paths).map_err(|message| StudyError::Metric { study: self.name.clone(), message })

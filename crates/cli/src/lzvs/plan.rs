@@ -85,7 +85,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         [drives::load(&names[0]).map_err(Failure::input)?, drives::load(&names[1]).map_err(Failure::input)?];
     let plan = PlannedVolume::new(arguments, names, &models)?;
     if let Some(path) = &arguments.output {
-        write_whole(path, &plan.stack(&arguments.floors))?;
+        write_whole(path, plan.stack(&arguments.floors))?;
     }
     output.show(&plan, plan.text())
 }

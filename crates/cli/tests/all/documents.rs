@@ -18,6 +18,7 @@ const DOCUMENTS: &[&str] = &[
     "docs/files.md",
     "docs/nas.md",
     "docs/fio.md",
+    "docs/perfetto.md",
     "docs/replay.md",
     "docs/report.md",
     "docs/serving.md",

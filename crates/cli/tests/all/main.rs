@@ -10,6 +10,9 @@ mod files;
 mod fio;
 mod flushes;
 mod lzvs;
+mod perfetto;
+#[path = "../../../measure/src/perfetto/read_back.rs"]
+mod read_back;
 mod steering;
 mod streams;
 mod studies;

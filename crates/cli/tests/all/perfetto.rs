@@ -1,0 +1,174 @@
+//! A window of a run for Perfetto: what the file shows is what the run did.
+
+use crate::common::{fullstroke, refused, success};
+use crate::read_back::{Read, Trace};
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
+    }
+    fn name(&self, name: &str) -> String {
+        self.0.path().join(name).to_str().unwrap().to_owned()
+    }
+    /// So many random requests a second for a volume.
+    fn stack(&self, rate_per_s: u32, volume: &str) -> String {
+        let text = format!(
+            "seed = 3\n[workload]\nkind = \"synthetic\"\nrequests = 400\nread_share = 0.6\nsize = \"8KiB\"\n\
+             arrivals = {{ process = \"poisson\", rate_per_s = {rate_per_s} }}\n[volume]\n{volume}\n"
+        );
+        std::fs::write(self.name("stack.toml"), text).unwrap();
+        self.name("stack.toml")
+    }
+}
+
+/// The rows of a log by request, and its columns by name.
+fn log(path: &str) -> HashMap<u64, HashMap<String, String>> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut lines = text.lines();
+    let names: Vec<String> = lines.next().unwrap().split(',').map(str::to_owned).collect();
+    let row = |line: &str| -> HashMap<String, String> {
+        names.iter().cloned().zip(line.split(',').map(str::to_owned)).collect()
+    };
+    lines.map(row).map(|row| (row["request"].parse().unwrap(), row)).collect()
+}
+
+/// Whether a track shows what was done for requests.
+fn serves(track: &str) -> bool {
+    track.starts_with("arm") || track.starts_with("buffer")
+}
+
+/// Overhead, seek, rotation and transfer of some slices of an arm.
+fn parts<'a>(slices: impl Iterator<Item = &'a Read>) -> [u64; 4] {
+    let mut sums = [0; 4];
+    for slice in slices {
+        let part = match slice.name.as_str() {
+            "overhead" => 0,
+            "seek" | "head switch" => 1,
+            "rotation" => 2,
+            "transfer" => 3,
+            other => panic!("an arm does `{other}`"),
+        };
+        sums[part] += slice.end - slice.begin;
+    }
+    sums
+}
+
+fn logged(row: &HashMap<String, String>) -> [u64; 4] {
+    ["overhead_ns", "seek_ns", "rotation_ns", "transfer_ns"].map(|name| row[name].parse().unwrap())
+}
+
+/// Runs a stack with a log and a trace of a window.
+fn traced(folder: &Folder, stack: &str, window: &str) -> (Trace, HashMap<u64, HashMap<String, String>>) {
+    let (out, rows) = (folder.name("out.pftrace"), folder.name("log.csv"));
+    success(&["run", stack, "--log", &rows, "--perfetto", &out, "--perfetto-window", window]);
+    (Trace::read(&std::fs::read(out).unwrap()), log(&rows))
+}
+
+#[test]
+fn what_an_arm_does_for_a_request_adds_up_to_the_logs_parts() {
+    let folder = Folder::new();
+    // Most requests wait for others, and the queue is reordered.
+    let stack = folder.stack(90, "layout = \"jbod\"\ndrives = 1\ndrive = \"seagate-cheetah-9lp\"");
+    let (trace, rows) = traced(&folder, &stack, "..");
+    assert_eq!(trace.on(|name| name.starts_with("requests")).count(), 400);
+    for slice in trace.on(|name| name.starts_with("requests")) {
+        let origin = slice.number("request");
+        let row = &rows[&origin];
+        assert_eq!(
+            (slice.begin, slice.end),
+            (row["arrived_ns"].parse().unwrap(), row["finished_ns"].parse().unwrap())
+        );
+        for name in ["lbn", "sectors", "operation", "queue_ns", "seek_ns", "rotation_ns", "transfer_ns"] {
+            assert_eq!(slice.notes[name], row[name], "{name} of request {origin}");
+        }
+        let of_request = |slice: &&Read| slice.number("request") == origin;
+        assert_eq!(parts(trace.on(serves).filter(of_request)), logged(row), "{origin}");
+    }
+    // The flow of each goes from it over its slot to the arm.
+    assert_eq!(trace.flows.len(), 400);
+    assert!(trace.flows.values().all(|slices| (2..=3).contains(slices)), "{:?}", trace.flows);
+    assert!(trace.counters.iter().any(|(_, _, value)| *value > 2));
+}
+
+#[test]
+fn a_plan_of_parity_shows_all_its_drive_requests_within_the_window() {
+    let folder = Folder::new();
+    let stack = folder.stack(150, "layout = \"raid5\"\ndrives = 5\ndrive = \"seagate-cheetah-9lp\"");
+    let (trace, rows) = traced(&folder, &stack, "0.5..1.75");
+    let inside = |at: u64| (500_000_000..=1_750_000_000).contains(&at);
+    assert!(trace.slices.iter().all(|slice| inside(slice.begin) && inside(slice.end)));
+    assert!(trace.counters.iter().all(|(_, at, _)| inside(*at)));
+    let names: Vec<&str> = trace.processes.values().map(String::as_str).collect();
+    assert_eq!(names, ["workload", "requests", "drive 0", "drive 1", "drive 2", "drive 3", "drive 4"]);
+    let mut writes = 0;
+    for slice in trace.on(|name| name.starts_with("requests")) {
+        let origin = slice.number("request");
+        let slots: Vec<&Read> = trace
+            .on(|name| name.starts_with("slot"))
+            .filter(|slot| slot.number("request") == origin)
+            .collect();
+        assert!(slots.iter().all(|slot| slice.begin <= slot.begin && slot.end <= slice.end));
+        let reads = slots.iter().filter(|slot| slot.name == "read").count();
+        if slice.name == "write" && slots.len() == 4 {
+            // A read-modify-write: data and parity read, then written.
+            assert_eq!(reads, 2, "{slots:?}");
+            writes += 1;
+        }
+        // The log has the parts of the drive request that ended last.
+        let last = slots.iter().max_by_key(|slot| slot.end).unwrap();
+        assert_eq!(
+            ["overhead_ns", "seek_ns", "rotation_ns", "transfer_ns"].map(|name| last.number(name)),
+            logged(&rows[&origin])
+        );
+    }
+    assert!(writes > 20, "{writes}");
+}
+
+#[test]
+fn each_arm_of_a_drive_of_two_has_its_track() {
+    let folder = Folder::new();
+    let stack = folder.stack(120, "layout = \"jbod\"\ndrives = 1\ndrive = \"seagate-exos-2x18-18tb\"");
+    let (trace, rows) = traced(&folder, &stack, "..");
+    for arm in ["arm 0", "arm 1"] {
+        assert!(trace.on(|name| name == arm).count() > 100, "{arm}");
+    }
+    for (origin, row) in &rows {
+        let of_request = |slice: &&Read| slice.number("request") == *origin;
+        assert_eq!(parts(trace.on(serves).filter(of_request)), logged(row), "{origin}");
+    }
+}
+
+#[test]
+fn a_run_is_the_same_whether_it_is_traced_or_not() {
+    let folder = Folder::new();
+    let stack = folder.stack(90, "layout = \"raid1\"\ndrives = 2\ndrive = \"seagate-cheetah-9lp\"");
+    let numbers = |more: &[&str]| -> serde_json::Value {
+        let mut report: serde_json::Value =
+            serde_json::from_str(&success(&[&["run", &stack, "--json"], more].concat())).unwrap();
+        ["wall_s", "requests_per_wall_s", "peak_rss_mb"].iter().for_each(|name| report[*name] = 0.into());
+        report
+    };
+    assert_eq!(numbers(&["--perfetto", &folder.name("out.pftrace")]), numbers(&[]));
+}
+
+#[test]
+fn what_cannot_be_written_or_shown_is_said() {
+    let folder = Folder::new();
+    let stack = folder.stack(90, "layout = \"jbod\"\ndrives = 1\ndrive = \"seagate-cheetah-9lp\"");
+    let nowhere: PathBuf = folder.0.path().join("no/such/out.pftrace");
+    let error = refused(&["run", &stack, "--perfetto", nowhere.to_str().unwrap()]);
+    assert!(error.contains("no/such/out.pftrace"), "{error}");
+    let out = folder.name("out.pftrace");
+    for window in ["3..1", "x..2", "-1..2", "5", "inf.."] {
+        let error = refused(&["run", &stack, "--perfetto", &out, &format!("--perfetto-window={window}")]);
+        assert!(error.contains(window) && error.contains("FROM..TO"), "{error}");
+    }
+    let output = fullstroke(&["run", &stack, "--perfetto", &out, "--perfetto-window", "90000.."]);
+    let note = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && note.contains("no request begins and ends in that window"), "{note}");
+    assert!(Trace::read(&std::fs::read(&out).unwrap()).slices.is_empty());
+}

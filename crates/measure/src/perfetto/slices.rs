@@ -1,0 +1,290 @@
+//! What a trace shows: processes with tracks, slices on them, flows between
+//! slices, counters.
+
+use super::{Depth, PerfettoTrace, Served, Server};
+use crate::perfetto::wire::{Counter, Note, Process, Slice, Track};
+use fullstroke_contract::{Breakdown, Completion, Extent, Operation, Request};
+use fullstroke_engine::Finished;
+use fullstroke_units::{Duration, Time};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
+
+/// What is shown of a run.
+#[derive(Debug, Default)]
+pub(super) struct Shown {
+    pub(super) processes: Vec<Process>,
+    pub(super) tracks: Vec<Track>,
+    pub(super) slices: Vec<Slice>,
+    pub(super) counters: Vec<Counter>,
+    next_id: u64,
+    next_flow: u64,
+}
+
+impl Shown {
+    pub(super) fn new(trace: &PerfettoTrace, workloads: &[String], drives: &[String]) -> Shown {
+        let mut shown = Shown::default();
+        let requests = shown.add_requests(trace, workloads);
+        let mut by_server: BTreeMap<Server, Vec<&Served>> = BTreeMap::new();
+        for served in trace.served.iter().filter(|served| served.completion.finished <= trace.window.to) {
+            by_server.entry(served.server).or_default().push(served);
+        }
+        let processes: Vec<u64> =
+            drives.iter().map(|name| shown.add_process(format!("drive {name}"))).collect();
+        let several = |drive| by_server.keys().any(|server| server.drive == drive && server.arm.is_some());
+        for (server, served) in &by_server {
+            let Some(&process) = processes.get(server.drive) else { continue };
+            shown.add_served(process, *server, served, several(server.drive), &requests);
+        }
+        shown.add_depths(trace, &processes);
+        shown
+    }
+
+    /// The requests of workloads; their slices by origin.
+    fn add_requests(&mut self, trace: &PerfettoTrace, names: &[String]) -> HashMap<u64, usize> {
+        let mut by_workload: BTreeMap<u16, Vec<&Finished>> = BTreeMap::new();
+        let within = |finished: &&Finished| finished.completion.finished <= trace.window.to;
+        for finished in trace.requests.iter().filter(within) {
+            by_workload.entry(finished.workload).or_default().push(finished);
+        }
+        let mut slices = HashMap::new();
+        for (workload, requests) in &mut by_workload {
+            let name = names.get(usize::from(*workload)).map(|name| format!("workload {name}"));
+            let process = self.add_process(name.unwrap_or_else(|| "workload".into()));
+            requests.sort_by_key(|finished| (finished.arrived, finished.origin));
+            let spans = requests.iter().map(|finished| (finished.arrived, finished.completion.finished));
+            let lanes = self.add_lanes(process, spans, |lane| format!("requests, slot {lane}"));
+            for (finished, track) in requests.iter().zip(lanes) {
+                slices.insert(finished.origin, self.slices.len());
+                self.slices.push(request_slice(finished, track));
+            }
+        }
+        if !trace.under_way.is_empty() {
+            let process = self.add_process("requests".into());
+            let id = self.add_track(process, "under way".into(), true);
+            self.counters.extend(under_way(trace).map(|(at, value)| Counter { track: id, at, value }));
+        }
+        slices
+    }
+
+    /// What a drive, or an arm of several, was given and did.
+    fn add_served(
+        &mut self,
+        process: u64,
+        server: Server,
+        served: &[&Served],
+        several: bool,
+        requests: &HashMap<u64, usize>,
+    ) {
+        let mut residences = vec![None; served.len()];
+        if server.arm.is_none() {
+            let mut order: Vec<usize> = (0..served.len()).collect();
+            order.sort_by_key(|&index| (served[index].completion.submitted, index));
+            let spans = order.iter().map(|&index| {
+                let Completion { submitted, finished, .. } = served[index].completion;
+                (submitted, finished)
+            });
+            let lanes = self.add_lanes(process, spans, |lane| format!("slot {lane}"));
+            for (index, track) in order.into_iter().zip(lanes) {
+                residences[index] = Some(self.slices.len());
+                self.slices.push(residence(served[index], track));
+            }
+        }
+        let mut first_parts = vec![None; served.len()];
+        if server.arm.is_some() || !several {
+            let number = server.arm.map_or_else(String::new, |arm| format!(" {arm}"));
+            self.add_service(process, &format!("arm{number}"), served, moves_arm, &mut first_parts);
+            let buffered = |served: &Served| !moves_arm(served);
+            self.add_service(process, &format!("buffer{number}"), served, buffered, &mut first_parts);
+        }
+        for (index, served) in served.iter().enumerate() {
+            let request = requests.get(&served.given.origin).copied();
+            self.add_flow([request, residences[index], first_parts[index]]);
+        }
+    }
+
+    /// The parts of those that were served by what `name` says.
+    fn add_service(
+        &mut self,
+        process: u64,
+        name: &str,
+        served: &[&Served],
+        by_it: impl Fn(&Served) -> bool,
+        first_parts: &mut [Option<usize>],
+    ) {
+        let lasts = |served: &Served| began(served) < served.completion.finished;
+        let mut order: Vec<usize> =
+            (0..served.len()).filter(|&index| by_it(served[index]) && lasts(served[index])).collect();
+        order.sort_by_key(|&index| (began(served[index]), index));
+        let spans = order.iter().map(|&index| (began(served[index]), served[index].completion.finished));
+        let beside = |lane| if lane == 0 { name.to_owned() } else { format!("{name}, beside it {lane}") };
+        let lanes = self.add_lanes(process, spans, beside);
+        for (index, track) in order.into_iter().zip(lanes) {
+            first_parts[index] = Some(self.slices.len());
+            self.slices.extend(parts(served[index], track));
+        }
+    }
+
+    /// A flow through those slices that last, in their order.
+    fn add_flow(&mut self, slices: [Option<usize>; 3]) {
+        let lasts = |&slice: &usize| self.slices[slice].begin < self.slices[slice].end;
+        let mut slices: Vec<usize> = slices.into_iter().flatten().filter(lasts).collect();
+        let Some(last) = slices.pop().filter(|_| !slices.is_empty()) else { return };
+        self.next_flow += 1;
+        for slice in slices {
+            self.slices[slice].flows.push(self.next_flow);
+        }
+        self.slices[last].flow_ends = Some(self.next_flow);
+    }
+
+    fn add_depths(&mut self, trace: &PerfettoTrace, processes: &[u64]) {
+        let mut tracks = HashMap::new();
+        for &Depth { at, drive, requests } in &trace.depths {
+            let Some(&process) = processes.get(drive).filter(|_| at <= trace.window.to) else { continue };
+            let track = *tracks.entry(drive).or_insert_with(|| self.add_track(process, "queue".into(), true));
+            self.counters.push(Counter { track, at, value: requests.into() });
+        }
+    }
+
+    /// Tracks for spans in order of their beginnings, such that none overlap on
+    /// one; the track of each.
+    fn add_lanes(
+        &mut self,
+        process: u64,
+        spans: impl Iterator<Item = (Time, Time)>,
+        name: impl Fn(usize) -> String,
+    ) -> Vec<u64> {
+        let mut taken: BinaryHeap<Reverse<(Time, usize)>> = BinaryHeap::new();
+        let mut free: BinaryHeap<Reverse<usize>> = BinaryHeap::new();
+        let mut tracks = Vec::new();
+        let lane_of = |(begin, end): (Time, Time)| {
+            while let Some(Reverse((until, lane))) = taken.peek().copied().filter(|taken| taken.0.0 <= begin)
+            {
+                debug_assert!(until <= begin);
+                taken.pop();
+                free.push(Reverse(lane));
+            }
+            let lane = free.pop().map_or_else(
+                || {
+                    tracks.push(self.add_track(process, name(tracks.len()), false));
+                    tracks.len() - 1
+                },
+                |Reverse(lane)| lane,
+            );
+            taken.push(Reverse((end, lane)));
+            lane
+        };
+        let lanes: Vec<usize> = spans.map(lane_of).collect();
+        lanes.into_iter().map(|lane| tracks[lane]).collect()
+    }
+
+    fn add_process(&mut self, name: String) -> u64 {
+        self.next_id += 1;
+        self.processes.push(Process { id: self.next_id, name });
+        self.next_id
+    }
+
+    fn add_track(&mut self, process: u64, name: String, counter: bool) -> u64 {
+        self.next_id += 1;
+        self.tracks.push(Track { id: self.next_id, process, name, counter });
+        self.next_id
+    }
+}
+
+/// How many requests are under way, whenever that changes within the window.
+fn under_way(trace: &PerfettoTrace) -> impl Iterator<Item = (Time, i64)> {
+    let mut steps: Vec<(Time, i64)> =
+        trace.under_way.iter().flat_map(|&(begin, end)| [(begin, 1), (end, -1)]).collect();
+    steps.sort_unstable();
+    let mut value = 0;
+    let mut values: Vec<(Time, i64)> = Vec::new();
+    for (at, step) in steps {
+        value += step;
+        match values.last_mut() {
+            Some(last) if last.0 == at => last.1 = value,
+            _ => values.push((at, value)),
+        }
+    }
+    let window = trace.window;
+    values.into_iter().filter(move |(at, _)| (window.from..=window.to).contains(at))
+}
+
+fn request_slice(finished: &Finished, track: u64) -> Slice {
+    let Finished { origin, operation, extent, completion, .. } = finished;
+    let mut notes = about(*origin, *operation, *extent);
+    notes.push(("process", Note::Number(finished.process.into())));
+    notes.extend(times(&completion.breakdown));
+    Slice { track, begin: finished.arrived, end: completion.finished, level: 0, notes, ..named(*operation) }
+}
+
+/// A request in a drive, from when it came until it was answered.
+fn residence(served: &Served, track: u64) -> Slice {
+    let Served { given, completion, .. } = served;
+    let mut notes = about(given.origin, given.operation, given.extent);
+    notes.extend(times(&completion.breakdown));
+    let Completion { submitted, finished, .. } = *completion;
+    Slice { track, begin: submitted, end: finished, level: 1, notes, ..named(given.operation) }
+}
+
+/// What the arm did for a request, in the order in which it does it. What it
+/// does again between the tracks of one request is within its part.
+fn parts(served: &Served, track: u64) -> impl Iterator<Item = Slice> {
+    let Served { given, completion, .. } = *served;
+    let Breakdown { overhead, seek, rotation, transfer, seek_cylinders, .. } = completion.breakdown;
+    let moves = if seek_cylinders == 0 { "head switch" } else { "seek" };
+    let parts = [("overhead", overhead), (moves, seek), ("rotation", rotation), ("transfer", transfer)];
+    let mut begin = began(served);
+    parts.into_iter().filter(|(_, lasts)| *lasts > Duration::ZERO).map(move |(name, lasts)| {
+        let mut notes = about(given.origin, given.operation, given.extent);
+        if name == "seek" {
+            notes.push(("cylinders", Note::Number(seek_cylinders.into())));
+        }
+        let end = begin + lasts;
+        let slice = Slice { track, begin, end, name, level: 2, notes, ..Slice::default() };
+        begin = end;
+        slice
+    })
+}
+
+/// When the drive took the request up.
+fn began(served: &Served) -> Time {
+    let Completion { submitted, breakdown, .. } = served.completion;
+    submitted + breakdown.queue + breakdown.parity
+}
+
+/// Whether the medium had a part in it. Otherwise it was answered by buffer and
+/// electronics.
+fn moves_arm(served: &Served) -> bool {
+    let Breakdown { seek, rotation, transfer, .. } = served.completion.breakdown;
+    seek + rotation + transfer > Duration::ZERO
+}
+
+fn named(operation: Operation) -> Slice {
+    Slice { name: operation.name(), ..Slice::default() }
+}
+
+fn about(origin: u64, operation: Operation, extent: Extent) -> Vec<(&'static str, Note)> {
+    let request = match origin {
+        Request::BACKGROUND => Note::Word("none: a layer's own work"),
+        origin => Note::Number(origin),
+    };
+    vec![
+        ("request", request),
+        ("operation", Note::Word(operation.name())),
+        ("lbn", Note::Number(extent.start.0)),
+        ("sectors", Note::Number(extent.sectors.0)),
+    ]
+}
+
+/// The parts of a response time, named as the columns of the log of requests.
+fn times(parts: &Breakdown) -> impl Iterator<Item = (&'static str, Note)> {
+    [
+        ("queue_ns", parts.queue),
+        ("parity_ns", parts.parity),
+        ("overhead_ns", parts.overhead),
+        ("seek_ns", parts.seek),
+        ("rotation_ns", parts.rotation),
+        ("transfer_ns", parts.transfer),
+    ]
+    .into_iter()
+    .map(|(name, time)| (name, Note::Number(time.as_nanos())))
+}

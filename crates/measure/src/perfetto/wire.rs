@@ -1,0 +1,227 @@
+//! Perfetto's messages in protobuf's encoding. Field numbers are those of
+//! `protos/perfetto/trace/` in Perfetto's sources: `trace_packet.proto`, and in
+//! `track_event/` `track_event.proto`, `track_descriptor.proto`,
+//! `process_descriptor.proto`, `debug_annotation.proto`.
+
+use super::slices::Shown;
+use fullstroke_units::Time;
+
+#[derive(Debug)]
+pub(super) struct Process {
+    pub(super) id: u64,
+    pub(super) name: String,
+}
+
+#[derive(Debug)]
+pub(super) struct Track {
+    pub(super) id: u64,
+    pub(super) process: u64,
+    pub(super) name: String,
+    pub(super) counter: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Slice {
+    pub(super) track: u64,
+    pub(super) name: &'static str,
+    pub(super) begin: Time,
+    pub(super) end: Time,
+    /// How far down it is: of what begins at one instant, the upper comes first.
+    pub(super) level: u8,
+    pub(super) notes: Vec<(&'static str, Note)>,
+    /// Flows that begin in it, or go through it.
+    pub(super) flows: Vec<u64>,
+    /// The flow that ends in it.
+    pub(super) flow_ends: Option<u64>,
+}
+
+/// The value of an annotation.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Note {
+    Number(u64),
+    Word(&'static str),
+}
+
+#[derive(Debug)]
+pub(super) struct Counter {
+    pub(super) track: u64,
+    pub(super) at: Time,
+    pub(super) value: i64,
+}
+
+/// Trace.
+const PACKET: u32 = 1;
+
+mod packet {
+    pub(super) const TIMESTAMP: u32 = 8;
+    pub(super) const SEQUENCE: u32 = 10;
+    pub(super) const TRACK_EVENT: u32 = 11;
+    pub(super) const TRACK_DESCRIPTOR: u32 = 60;
+}
+
+mod descriptor {
+    pub(super) const UUID: u32 = 1;
+    pub(super) const NAME: u32 = 2;
+    pub(super) const PROCESS: u32 = 3;
+    pub(super) const PARENT: u32 = 5;
+    pub(super) const COUNTER: u32 = 8;
+}
+
+mod process {
+    pub(super) const PID: u32 = 1;
+    pub(super) const NAME: u32 = 6;
+}
+
+mod event {
+    pub(super) const ANNOTATION: u32 = 4;
+    pub(super) const TYPE: u32 = 9;
+    pub(super) const TRACK: u32 = 11;
+    pub(super) const NAME: u32 = 23;
+    pub(super) const COUNTER_VALUE: u32 = 30;
+    pub(super) const FLOW: u32 = 47;
+    pub(super) const FLOW_ENDS: u32 = 48;
+    pub(super) const SLICE_BEGIN: u64 = 1;
+    pub(super) const SLICE_END: u64 = 2;
+    pub(super) const COUNTER: u64 = 4;
+}
+
+mod annotation {
+    pub(super) const UNSIGNED: u32 = 3;
+    pub(super) const STRING: u32 = 6;
+    pub(super) const NAME: u32 = 10;
+}
+
+/// All packets are of one sequence; any number but 0.
+const SEQUENCE: u64 = 1;
+
+/// The file.
+pub(super) fn write(shown: &Shown) -> Vec<u8> {
+    let mut file = Message::default();
+    for Process { id, name } in &shown.processes {
+        let mut process = Message::default();
+        process.number(process::PID, *id).text(process::NAME, name);
+        let mut track = Message::default();
+        track.number(descriptor::UUID, *id).message(descriptor::PROCESS, &process);
+        file.packet(None, packet::TRACK_DESCRIPTOR, &track);
+    }
+    for Track { id, process, name, counter } in &shown.tracks {
+        let mut track = Message::default();
+        track.number(descriptor::UUID, *id).number(descriptor::PARENT, *process).text(descriptor::NAME, name);
+        if *counter {
+            track.message(descriptor::COUNTER, &Message::default());
+        }
+        file.packet(None, packet::TRACK_DESCRIPTOR, &track);
+    }
+    for (at, what) in in_order(shown) {
+        file.packet(Some(at), packet::TRACK_EVENT, &what.message());
+    }
+    file.0
+}
+
+/// Something at an instant.
+#[derive(Clone, Copy)]
+enum What<'a> {
+    Begins(&'a Slice),
+    Ends(&'a Slice),
+    Counts(&'a Counter),
+}
+
+/// Events by time. At one instant slices end before others begin on their
+/// tracks, and those without duration begin and end in between.
+fn in_order(shown: &Shown) -> Vec<(Time, What<'_>)> {
+    let mut events = Vec::with_capacity(2 * shown.slices.len() + shown.counters.len());
+    for (index, slice) in shown.slices.iter().enumerate() {
+        let lasts = slice.begin < slice.end;
+        let (begins, ends) =
+            if lasts { ((2, slice.level, 0, 0), (0, 0, 0, 0)) } else { ((1, 0, index, 0), (1, 0, index, 1)) };
+        events.push((slice.begin, begins, What::Begins(slice)));
+        events.push((slice.end, ends, What::Ends(slice)));
+    }
+    let counts = shown.counters.iter().map(|counter| (counter.at, (3, 0, 0, 0), What::Counts(counter)));
+    events.extend(counts);
+    events.sort_by_key(|(at, rank, _)| (*at, *rank));
+    events.into_iter().map(|(at, _, what)| (at, what)).collect()
+}
+
+impl What<'_> {
+    fn message(self) -> Message {
+        let mut message = Message::default();
+        match self {
+            What::Begins(slice) => {
+                message.number(event::TYPE, event::SLICE_BEGIN).number(event::TRACK, slice.track);
+                message.text(event::NAME, slice.name);
+                for (name, note) in &slice.notes {
+                    let mut annotation = Message::default();
+                    annotation.text(annotation::NAME, name);
+                    match note {
+                        Note::Number(number) => annotation.number(annotation::UNSIGNED, *number),
+                        Note::Word(word) => annotation.text(annotation::STRING, word),
+                    };
+                    message.message(event::ANNOTATION, &annotation);
+                }
+                slice.flows.iter().for_each(|flow| _ = message.fixed(event::FLOW, *flow));
+                slice.flow_ends.iter().for_each(|flow| _ = message.fixed(event::FLOW_ENDS, *flow));
+            }
+            What::Ends(slice) => {
+                message.number(event::TYPE, event::SLICE_END).number(event::TRACK, slice.track);
+            }
+            What::Counts(counter) => {
+                message.number(event::TYPE, event::COUNTER).number(event::TRACK, counter.track);
+                // A negative number is written as its 64 bits.
+                message.number(event::COUNTER_VALUE, counter.value as u64);
+            }
+        }
+        message
+    }
+}
+
+/// A message of protobuf: fields, each behind its number and its wire type.
+#[derive(Default)]
+struct Message(Vec<u8>);
+
+impl Message {
+    fn packet(&mut self, at: Option<Time>, field: u32, content: &Message) {
+        let mut packet = Message::default();
+        if let Some(at) = at {
+            packet.number(packet::TIMESTAMP, at.as_nanos());
+        }
+        packet.number(packet::SEQUENCE, SEQUENCE).message(field, content);
+        self.message(PACKET, &packet);
+    }
+
+    fn number(&mut self, field: u32, number: u64) -> &mut Message {
+        self.key(field, 0).varint(number)
+    }
+
+    fn fixed(&mut self, field: u32, number: u64) -> &mut Message {
+        self.key(field, 1).0.extend(number.to_le_bytes());
+        self
+    }
+
+    fn text(&mut self, field: u32, text: &str) -> &mut Message {
+        self.bytes(field, text.as_bytes())
+    }
+
+    fn message(&mut self, field: u32, message: &Message) -> &mut Message {
+        self.bytes(field, &message.0)
+    }
+
+    fn bytes(&mut self, field: u32, bytes: &[u8]) -> &mut Message {
+        self.key(field, 2).varint(bytes.len() as u64).0.extend(bytes);
+        self
+    }
+
+    fn key(&mut self, field: u32, wire_type: u32) -> &mut Message {
+        self.varint(u64::from(field << 3 | wire_type))
+    }
+
+    /// Seven bits a byte, the lowest first; the eighth says that more follow.
+    fn varint(&mut self, mut number: u64) -> &mut Message {
+        while number >= 0x80 {
+            self.0.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.0.push(number as u8);
+        self
+    }
+}
