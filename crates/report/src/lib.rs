@@ -10,7 +10,7 @@
 //! | `page.rs` | the page, section by section |
 //! | `chart.rs`, `chart/` | the charts, one file each |
 //! | `svg.rs` | figures, legends, axes, marks |
-//! | `advice.rs`, `found.rs` | what `advise` recommends, what searches found |
+//! | `advice.rs`, `found.rs`, `studies.rs` | what `advise` recommends, what searches found, what studies ask |
 //! | `candidate.rs`, `value.rs` | what is read of an answer; tables |
 //! | `markup.rs` | tags and escaped text |
 //! | `style.css`, `script.js`, `patterns.svg` | looks for light, dark and paper; sorting of tables; patterns beside colours |
@@ -21,6 +21,7 @@ mod chart;
 mod found;
 mod markup;
 mod page;
+mod studies;
 mod svg;
 mod value;
 

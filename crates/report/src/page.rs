@@ -5,6 +5,7 @@ use crate::candidate::{Candidate, IN_A_CHART, LINES, candidates};
 use crate::chart;
 use crate::found::{borne, found, tried};
 use crate::markup::Markup;
+use crate::studies::{self, is_of_studies};
 use crate::value::{Shown, at, column, float, list, show, table, text};
 use serde_json::Value;
 
@@ -13,6 +14,8 @@ pub const BYTES_MAX: usize = 300_000;
 
 /// Candidates get charts of their own as long as the page is shorter than this.
 const ROOM_FOR_CHARTS: usize = 170_000;
+/// Studies have their published numbers beside theirs as long as it is shorter than this.
+const ROOM_FOR_PUBLISHED: usize = 240_000;
 /// Files are shown as long as it is shorter than this.
 const ROOM_FOR_FILES: usize = 270_000;
 /// Letters of a command line.
@@ -67,6 +70,7 @@ pub fn page(answer: &Value, source: &Source) -> String {
 
 fn title(answer: &Value, candidates: &[Candidate<'_>]) -> String {
     match (candidates, text(answer, "by")) {
+        _ if is_of_studies(answer) => studies::title(answer),
         _ if !text(answer, "title").is_empty() => text(answer, "title").to_owned(),
         ([], "") => format!("{}: what it bears", text(answer, "name")),
         ([one], "") => format!("{}: one run", one.label),
@@ -90,6 +94,17 @@ fn sections(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>]) {
             borne(page, &found);
         });
         section(page, "tried", "How it was found", |page| tried(page, &found, ROOM_FOR_CHARTS));
+        return;
+    }
+    if is_of_studies(answer) {
+        section(page, "winner", "Which claims hold, and is it real?", |page| {
+            verdict(page, answer);
+            studies::verdicts(page, answer, ROOM_FOR_CHARTS);
+        });
+        section(page, "published", "Beside what was published", |page| {
+            studies::published(page, answer, ROOM_FOR_PUBLISHED);
+        });
+        section(page, "sensitivity", "What survives", |page| studies::survives(page, answer, ROOM_FOR_FILES));
         return;
     }
     if is_advice(answer) {
@@ -363,7 +378,9 @@ fn reproduce(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>], so
             column("requests", "requests", Shown::Whole),
         ];
         let rows: Vec<(String, &Value)> = reports(candidates).into_iter().take(IN_A_CHART).collect();
-        table(page, "What was run", &columns, &rows);
+        if !rows.is_empty() {
+            table(page, "What was run", &columns, &rows);
+        }
         for (name, contents) in &source.files {
             file(page, name, contents);
         }

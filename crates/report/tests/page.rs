@@ -55,6 +55,25 @@ fn ranking(names: &[&str], columns: usize) -> Value {
         "candidates": each.collect::<Vec<_>>(), "wall_s": 1.5, "version": "0.1.0" })
 }
 
+/// Studies with claims of which some hold.
+fn of_studies(name: &str, studies: usize, claims: usize) -> Value {
+    let claim = |number: usize| {
+        let verdict = ["holds", "fragile", "does-not-hold"][number % 3];
+        let flips = if verdict == "fragile" { vec![format!("seeds 4 to 6: {name}")] } else { Vec::new() };
+        json!({ "id": format!("{name}-{number}"), "says": name, "quote": name, "at": "table 2", "ours": false,
+            "kind": "near", "published": "21 %", "holds_if": "10 to 30 %", "shown": "19.5 ± 1.25 %",
+            "obtained": 0.195 + number as f64 / 64.0, "ci_half_width": 0.0125,
+            "verdict": verdict, "why": name, "flips": flips })
+    };
+    let claims: Vec<Value> = (0..claims).map(claim).collect();
+    let study = |number: usize| {
+        json!({ "study": format!("{name}/{number}"), "title": name, "question": name, "source": name,
+            "tried": [name], "claims": claims, "variants": [{ "title": name, "claims": claims }] })
+    };
+    json!({ "verdict": format!("some claims of {name} hold"), "version": "0.1.0",
+        "checked": (0..studies).map(study).collect::<Vec<_>>() })
+}
+
 fn source(text: &str) -> Source {
     Source {
         command: vec!["fullstroke".to_owned(), text.to_owned()],
@@ -122,6 +141,37 @@ fn every_number_of_a_table_is_in_the_answer() {
         }
         assert!(cells > 20, "{cells}");
     }
+}
+
+#[test]
+fn a_page_of_studies_shows_each_claim_with_the_numbers_of_the_answer() {
+    let answer = of_studies("a", 2, 6);
+    let page = page(&answer, &source("x"));
+    let mut known = BTreeSet::new();
+    numbers(&answer, &mut known);
+    let shown: Vec<&str> = between(&page, "<data value=\"", "\"").collect();
+    // Obtained and half an interval of each claim, as it stands and changed.
+    assert_eq!(shown.len(), 2 * 2 * 6 * 2);
+    assert!(shown.iter().all(|number| known.contains(*number)), "{shown:?}");
+    for cell in between(&page, "<td class=", "</td>").filter(|cell| !cell.contains("<data")) {
+        let words = cell.split_once('>').unwrap().1.replace("&#39;", "'");
+        assert!(words == "–" || answer.to_string().contains(&words), "{words}");
+    }
+    let places: Vec<Option<usize>> = ["winner", "published", "sensitivity", "reproduce"]
+        .iter()
+        .map(|id| page.find(&format!("<section id=\"{id}\"")))
+        .collect();
+    assert!(places.is_sorted() && places[0].is_some(), "{places:?}");
+    for words in ["some claims of a hold", "21 %", "seeds 4 to 6", "verdicts were held against a"] {
+        assert!(page.contains(words), "{words}");
+    }
+}
+
+#[test]
+fn a_page_of_many_studies_stays_short_and_says_what_it_leaves_out() {
+    let page = page(&of_studies(&"long words ".repeat(20), 40, 30), &source(&"x".repeat(50_000)));
+    assert!(page.len() <= BYTES_MAX, "{}", page.len());
+    assert!(page.contains("studies more; --json has them"));
 }
 
 #[test]
@@ -195,5 +245,9 @@ proptest! {
         let hostile = tags(&page(&ranking(&[&name, "b"], 6), &source(&name)));
         let harmless = tags(&page(&ranking(&["a", "b"], 6), &source("a")));
         prop_assert!(hostile == harmless, "{name:?} changes the tags");
+        let hostile = tags(&page(&of_studies(&name, 2, 3), &source(&name)));
+        let harmless = tags(&page(&of_studies("a", 2, 3), &source("a")));
+        // A question or a source may be empty, and a note without words is none.
+        prop_assert!(name.is_empty() || hostile == harmless, "{name:?} changes the tags of studies");
     }
 }

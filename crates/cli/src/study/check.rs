@@ -2,12 +2,15 @@
 
 use super::{Loaded, Selection};
 use crate::output::{Failure, Output};
+use crate::report::Reporting;
 use clap::Args;
 use fullstroke_measure::table;
-use fullstroke_study::{HeldOut, Judged, Study, Variation};
+use fullstroke_study::{HeldOut, Judged, Study, VERSION, Variation};
 use serde::Serialize;
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::{Path, PathBuf};
 
 /// Hold the claims of studies against the results that there are. Status 1 if
 /// one does not hold and no variant of the study restores it.
@@ -24,14 +27,23 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "KEY=VALUE")]
     pub(super) set: Vec<String>,
 
+    #[command(flatten)]
+    pub(super) reporting: Reporting,
+
     /// Judge again with so many other sets of seeds, each as large as the
     /// study's.
-    #[arg(long, value_name = "NUMBER", default_value_t = 0, hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_t = 0,
+        hide_default_value = true,
+        conflicts_with = "report"
+    )]
     pub(super) seeds: u32,
 
     /// Judge again with every other value of each choice that the source leaves
     /// open.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "report")]
     pub(super) vary_free: bool,
 
     /// Seeds of each point when judging again; as many as the study has unless
@@ -55,8 +67,13 @@ pub(crate) struct Arguments {
 
 /// The claims of one study.
 #[derive(Debug, Serialize)]
-struct Checked<'a> {
+pub(super) struct Checked<'a> {
     study: &'a str,
+    title: &'a str,
+    question: &'a str,
+    source: &'a str,
+    /// What its verdicts were held against.
+    tried: Vec<String>,
     claims: Vec<Judged>,
     variants: Vec<Changed<'a>>,
 }
@@ -82,14 +99,43 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         ));
     }
     let loaded = arguments.selection.load(&arguments.set)?;
-    let mut checked = Vec::new();
-    for (index, study) in loaded.studies.iter().enumerate() {
-        let held_out = HeldOut::read(study.folder()).map_err(Failure::input)?;
-        checked.push(check(index, study, &loaded, &held_out));
-    }
+    let checked = check_all(&loaded)?;
+    let answer = Answer { verdict: verdict(&checked), checked: &checked, version: VERSION };
+    write_page(&arguments.reporting, &answer, &loaded.studies)?;
     output.show(&checked, text(&checked))?;
     let passes = checked.iter().flat_map(|study| &study.claims).all(|claim| claim.verdict.passes());
     if passes { Ok(()) } else { Err(Failure::Checks) }
+}
+
+/// What a page shows.
+#[derive(Debug, Serialize)]
+struct Answer<'a> {
+    verdict: String,
+    checked: &'a [Checked<'a>],
+    version: &'static str,
+}
+
+/// The claims of all studies that were loaded, by the results that there are.
+pub(super) fn check_all(loaded: &Loaded) -> Result<Vec<Checked<'_>>, Failure> {
+    let each = loaded.studies.iter().enumerate().map(|(index, study)| {
+        let held_out = HeldOut::read(study.folder()).map_err(Failure::input)?;
+        Ok(check(index, study, loaded, &held_out))
+    });
+    each.collect()
+}
+
+/// Writes the page of an answer about studies, if one is wanted.
+pub(super) fn write_page<T: Serialize>(
+    reporting: &Reporting,
+    answer: &T,
+    studies: &[Study],
+) -> Result<(), Failure> {
+    let stack = |study: &Study| Some(study.folder().join(study.config.stack.as_ref()?));
+    let mut files: Vec<PathBuf> =
+        studies.iter().flat_map(|study| [Some(study.file.clone()), stack(study)]).flatten().collect();
+    let mut seen = HashSet::new();
+    files.retain(|file| seen.insert(file.clone()));
+    reporting.write(answer, &files.iter().map(PathBuf::as_path).collect::<Vec<&Path>>())
 }
 
 fn check<'a>(index: usize, study: &'a Study, loaded: &Loaded, held_out: &HeldOut) -> Checked<'a> {
@@ -104,6 +150,10 @@ fn check<'a>(index: usize, study: &'a Study, loaded: &Loaded, held_out: &HeldOut
     let record = held_out.of(study);
     Checked {
         study: &study.id,
+        title: &study.config.title,
+        question: &study.config.question,
+        source: &study.config.source,
+        tried: record.map(|record| record.tried.clone()).unwrap_or_default(),
         claims: study.claims.iter().map(|claim| claim.judge(study, &table, record)).collect(),
         variants: variants.collect(),
     }
@@ -118,10 +168,14 @@ fn text(checked: &[Checked<'_>]) -> String {
                 writeln!(text, "{}, changed: {}\n{}\n", study.study, variant.title, lines(&variant.claims));
         }
     }
+    text + &verdict(checked)
+}
+
+/// How many claims hold.
+pub(super) fn verdict(checked: &[Checked<'_>]) -> String {
     let claims = || checked.iter().flat_map(|study| &study.claims);
     let hold = claims().filter(|claim| claim.verdict.passes()).count();
-    let _ = write!(text, "{hold} of {} claims hold, or a variant restores them.", claims().count());
-    text
+    format!("{hold} of {} claims hold, or a variant restores them.", claims().count())
 }
 
 fn lines(claims: &[Judged]) -> String {

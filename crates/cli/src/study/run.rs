@@ -1,9 +1,11 @@
 //! `fullstroke study run`: the points that have no results yet.
 
-use super::{Selection, dask};
+use super::check::{Checked, check_all, verdict, write_page};
+use super::{Loaded, Selection, dask};
 use crate::bars::Bars;
 use crate::options::jobs;
 use crate::output::{Failure, Output};
+use crate::report::Reporting;
 use clap::Args;
 use fullstroke_study::{RunList, Store, VERSION, run_tasks};
 use serde::Serialize;
@@ -30,17 +32,25 @@ pub(crate) struct Arguments {
     /// whose results are kept apart (may be repeated).
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
+
+    #[command(flatten)]
+    reporting: Reporting,
 }
 
 /// What `study run --json` prints.
 #[derive(Debug, Serialize)]
-struct Done {
+struct Done<'a> {
     studies: usize,
     runs: usize,
     runs_done_before: usize,
     results_of_other_builds: usize,
     wall_s: f64,
     version: &'static str,
+    /// What the page shows, where one is written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verdict: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checked: Option<Vec<Checked<'a>>>,
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
@@ -50,14 +60,20 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let run_list = RunList::new(&studies, &arguments.set, jobs).map_err(Failure::input)?;
     let crew = arguments.dask.as_deref().map_or(Crew::Threads(jobs), Crew::Dask);
     let runs = run_missing(&run_list, &store, crew, output)?;
+    let results = store.read(&run_list.keys()).map_err(Failure::input)?;
+    let loaded = Loaded { studies, run_list, results };
+    let checked = arguments.reporting.wanted().then(|| check_all(&loaded)).transpose()?;
     let done = Done {
-        studies: studies.len(),
+        studies: loaded.studies.len(),
         runs,
-        runs_done_before: run_list.tasks.len() - runs,
+        runs_done_before: loaded.run_list.tasks.len() - runs,
         results_of_other_builds: store.other_builds(),
         wall_s: began.elapsed().as_secs_f64(),
         version: VERSION,
+        verdict: checked.as_deref().map(verdict),
+        checked,
     };
+    write_page(&arguments.reporting, &done, &loaded.studies)?;
     let others = match done.results_of_other_builds {
         0 => String::new(),
         1 => "; the results of another build stand beside them".to_owned(),

@@ -110,6 +110,33 @@ fn points_are_run_once_and_claims_are_judged_on_them() {
     assert_eq!(studies.files().len(), 1, "results are merged at the end of a run");
 }
 
+#[test]
+fn a_page_of_a_study_has_the_numbers_of_json() {
+    let studies = Studies::new(STUDY);
+    let page = studies.path("out.html");
+    let done = studies.json(&["run", "--report", page.to_str().unwrap()]);
+    let html = fs::read_to_string(&page).unwrap();
+    let claim = &done["checked"][0]["claims"][0];
+    assert_eq!(claim["verdict"], "holds");
+    for number in [&claim["obtained"], &claim["ci_half_width"]] {
+        assert!(html.contains(&format!("<data value=\"{number}\">")), "{number}");
+    }
+    for words in
+        ["1 of 1 claims hold", "SATF is faster under load", "SATF wins.", "test-2020/disciplines.toml"]
+    {
+        assert!(html.contains(words), "{words}");
+    }
+    // `check` shows the same of the results that are there.
+    let again = studies.path("again.html");
+    let checked = studies.json(&["check", "--report", again.to_str().unwrap()]);
+    assert_eq!(checked, done["checked"]);
+    let sections = |html: &str| html.split("<section id=\"reproduce\"").next().unwrap().to_owned();
+    assert_eq!(sections(&fs::read_to_string(&again).unwrap()), sections(&html));
+    let error = refused(&studies.arguments(&["check", "--vary-free", "--report", page.to_str().unwrap()]));
+    assert!(error.contains("--report"), "{error}");
+    assert!(studies.json(&["run"])["checked"].is_null());
+}
+
 /// Stands in the place of Python with Dask: has each run made by `study work`, and ends after so many.
 fn pretend_cluster(studies: &Studies, runs: usize) -> PathBuf {
     let script = format!(
