@@ -133,7 +133,7 @@ impl From<Speed> for Pace {
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
     arguments.check_files()?;
     let path = Path::new(&arguments.device);
-    let described = path.extension().is_some_and(|extension| extension != "img" && extension != "raw");
+    let described = path.extension().is_some_and(|extension| extension == "toml") || path.is_dir();
     let found = if path.exists() && !described {
         if arguments.check {
             return Err(Failure::input(
