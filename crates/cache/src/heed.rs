@@ -17,6 +17,9 @@ pub struct HeedOptions {
     pub control: PathBuf,
     /// Its export; the default one without.
     pub export: Option<String>,
+    /// The name by which the server knows this host: of several with names one is asked at a
+    /// time.
+    pub name: Option<String>,
     /// The device that the server's bytes are seen as, a file, or a directory of the file
     /// system on it.
     pub on: PathBuf,
@@ -69,7 +72,7 @@ pub fn heed(options: &HeedOptions, ready: &mut dyn FnMut(&Heeding)) -> Result<He
     let (told, messages) = channel();
     let heard = told.clone();
     let tell = move |signals, missed| heard.send(Message::Heard { signals, missed }).is_ok();
-    signals::listen(options.control.clone(), options.export.clone(), tell)
+    signals::listen(options.control.clone(), options.export.clone(), options.name.clone(), tell)
         .map_err(host("a thread".into()))?;
     stop_at_signals(move || drop(told.send(Message::Stop))).map_err(host("signals".into()))?;
     ready(&Heeding { on: options.on.clone(), control: options.control.clone() });

@@ -35,6 +35,9 @@ pub struct CacheOptions {
     pub export: Option<String>,
     /// The socket on which it takes questions; it is not listened to without.
     pub control: Option<PathBuf>,
+    /// The name by which the server below knows this host: of several with names one is asked
+    /// at a time.
+    pub name: Option<String>,
     /// Where clients connect.
     pub socket: PathBuf,
     /// Memory and its policies.
@@ -158,7 +161,8 @@ pub fn serve(options: &CacheOptions, ready: &mut dyn FnMut(&Ready)) -> Result<Su
     if let Some(control) = &options.control {
         let heard = told.clone();
         let tell = move |signals, missed| heard.send(Message::Signals { signals, missed }).is_ok();
-        signals::listen(control.clone(), options.export.clone(), tell).map_err(host("a thread"))?;
+        signals::listen(control.clone(), options.export.clone(), options.name.clone(), tell)
+            .map_err(host("a thread"))?;
     }
     let server = NbdServer::open(listeners, exports, Arc::new(Told(told))).map_err(host("a thread"))?;
     ready(&Ready { uri: server.uris().concat(), size_bytes: below.size, control: options.control.clone() });

@@ -13,13 +13,14 @@ const RETRY: Duration = Duration::from_secs(1);
 pub(crate) fn listen(
     control: PathBuf,
     export: Option<String>,
+    host: Option<String>,
     tell: impl Fn(Vec<Said>, u64) -> bool + Send + 'static,
 ) -> std::io::Result<()> {
     let listener = thread::Builder::new().name("signals".into());
     let listening = move || {
         let mut after = None;
         loop {
-            let question = ControlRequest::Signals { export: export.clone(), after };
+            let question = ControlRequest::Signals { export: export.clone(), after, host: host.clone() };
             let (signals, missed) = match ask(&control, &question) {
                 Ok(ControlResponse::Signals { next, missed, signals }) => {
                     after = Some(next);

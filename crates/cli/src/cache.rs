@@ -44,6 +44,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME")]
     export: Option<String>,
 
+    /// The name of this host for the server below: of several with names one is asked at a
+    /// time, in turn; without one it heeds all that is said.
+    #[arg(long, value_name = "HOST", conflicts_with = "deaf")]
+    name: Option<String>,
+
     /// Where the server below tells its signals [default: the path of its socket with
     /// .control behind it].
     #[arg(long, value_name = "PATH")]
@@ -73,6 +78,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         server: arguments.server.clone(),
         export: arguments.export.clone(),
         control: (!arguments.deaf).then(control),
+        name: arguments.name.clone(),
         socket: arguments.socket.clone(),
         memory,
     };

@@ -26,6 +26,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME")]
     export: Option<String>,
 
+    /// The name of this host for the server: of several with names one is asked at a
+    /// time, in turn; without one it heeds all that is said.
+    #[arg(long, value_name = "HOST")]
+    name: Option<String>,
+
     /// Where the server tells its signals [default: the path of its socket with .control
     /// behind it].
     #[arg(long, value_name = "PATH")]
@@ -43,6 +48,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let options = HeedOptions {
         control: arguments.control.clone().unwrap_or_else(|| ctl::beside(&arguments.server)),
         export: arguments.export.clone(),
+        name: arguments.name.clone(),
         on: arguments.on.clone(),
     };
     let mut broken = None;

@@ -34,8 +34,8 @@ impl Server {
                 Ok(index) => return self.worlds[index].begin_scrub(repair, asker),
                 Err(message) => ControlResponse::Refused { message },
             },
-            ControlRequest::Signals { export, after } => match self.export(export.as_deref()) {
-                Ok(index) => return self.worlds[index].signals.listen(after, asker),
+            ControlRequest::Signals { export, after, host } => match self.export(export.as_deref()) {
+                Ok(index) => return self.worlds[index].signals.listen(after, host, asker),
                 Err(message) => ControlResponse::Refused { message },
             },
         };

@@ -78,6 +78,10 @@ pub enum ControlRequest {
         /// From this number on, which the last answer told; from now on without.
         #[serde(default)]
         after: Option<u64>,
+        /// The host that asks, by any name of its own: of several, one at a time is asked
+        /// for dirty data without an address, in turn. Without a name it hears all.
+        #[serde(default)]
+        host: Option<String>,
     },
 }
 

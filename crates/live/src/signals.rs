@@ -1,4 +1,9 @@
 //! What opportunities say to clients, kept until somebody asks for it.
+//!
+//! Clients that give a name are hosts: dirty data without an address is asked of one of
+//! them at a time, in turn, as in a simulation (*Pro-active storage systems*, 2012, section
+//! 5.5). What a client writes is not known to be for a signal; so nobody is passed over for
+//! having written too little.
 
 use crate::control_queue::ControlResponse;
 use fullstroke_contract::{Extent, Signal};
@@ -14,6 +19,8 @@ const KEPT: usize = 4096;
 const LISTENERS_MAX: usize = 64;
 /// Who waits in vain for so long is told that there was nothing.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// A host that has not asked for so long is not there.
+const AWAY: Duration = Duration::from_secs(15);
 
 /// PUSH or PULL, in sectors of the export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,38 +61,90 @@ impl Said {
 
 struct Listener {
     after: u64,
+    host: Option<u64>,
     asker: Sender<ControlResponse>,
     until: Instant,
+}
+
+/// A client that has a name.
+struct Host {
+    id: u64,
+    name: String,
+    /// When it asked last.
+    asked: Instant,
+}
+
+/// A signal, and the host that it is for, if it is for one.
+#[derive(Clone, Copy)]
+struct Kept {
+    said: Said,
+    host: Option<u64>,
+}
+
+impl Kept {
+    fn is_for(&self, host: Option<u64>) -> bool {
+        self.host.is_none() || host.is_none() || self.host == host
+    }
 }
 
 /// The last signals of an export, by their numbers from 0, and who waits for more.
 #[derive(Default)]
 pub(crate) struct Signals {
-    kept: VecDeque<Said>,
+    kept: VecDeque<Kept>,
     /// The number of the next.
     next: u64,
     listeners: Vec<Listener>,
+    /// In the order in which they are asked.
+    hosts: VecDeque<Host>,
+    next_host: u64,
 }
 
 impl Signals {
     pub(crate) fn say(&mut self, said: Said) {
+        let any = matches!(said, Said::Pull { start: None, .. });
+        let host = if any { self.whose_turn(Instant::now()) } else { None };
         if self.kept.len() == KEPT {
             self.kept.pop_front();
         }
-        self.kept.push_back(said);
+        self.kept.push_back(Kept { said, host });
         self.next += 1;
     }
 
-    /// Has `asker` told all from number `after` on, as soon as there is one; from
-    /// now on, without a number.
-    pub(crate) fn listen(&mut self, after: Option<u64>, asker: Sender<ControlResponse>) {
+    /// The next of the hosts that are there.
+    fn whose_turn(&mut self, now: Instant) -> Option<u64> {
+        self.hosts.retain(|host| now.saturating_duration_since(host.asked) < AWAY);
+        self.hosts.rotate_left(usize::from(!self.hosts.is_empty()));
+        self.hosts.back().map(|host| host.id)
+    }
+
+    /// The number of the host of this name, which is there.
+    fn host(&mut self, name: String) -> u64 {
+        let asked = Instant::now();
+        if let Some(host) = self.hosts.iter_mut().find(|host| host.name == name) {
+            host.asked = asked;
+            return host.id;
+        }
+        self.next_host += 1;
+        self.hosts.push_back(Host { id: self.next_host, name, asked });
+        self.next_host
+    }
+
+    /// Has `asker` told all from number `after` on that is for `host`, as soon as there is
+    /// one; from now on, without a number; what is for anybody, without a name.
+    pub(crate) fn listen(
+        &mut self,
+        after: Option<u64>,
+        host: Option<String>,
+        asker: Sender<ControlResponse>,
+    ) {
         if self.listeners.len() == LISTENERS_MAX {
             let message = format!("{LISTENERS_MAX} listen to this export already");
             let _ = asker.send(ControlResponse::Refused { message });
             return;
         }
         let after = after.unwrap_or(self.next).min(self.next);
-        self.listeners.push(Listener { after, asker, until: Instant::now() + PATIENCE });
+        let host = host.map(|name| self.host(name));
+        self.listeners.push(Listener { after, host, asker, until: Instant::now() + PATIENCE });
     }
 
     /// Nothing is said any more: those who wait need not.
@@ -100,19 +159,18 @@ impl Signals {
         }
         let now = Instant::now();
         let (next, kept) = (self.next, &self.kept);
-        self.listeners.retain(|listener| {
-            if listener.after == next && now < listener.until {
+        let first = next - kept.len() as u64;
+        self.listeners.retain_mut(|listener| {
+            let new = || kept.iter().skip(listener.after.saturating_sub(first) as usize);
+            let missed = first.saturating_sub(listener.after);
+            let is_for = |one: &&Kept| one.is_for(listener.host);
+            if missed == 0 && !new().any(|one| is_for(&one)) && now < listener.until {
+                listener.after = next;
                 return true;
             }
-            let first = next - kept.len() as u64;
-            let skipped = listener.after.saturating_sub(first) as usize;
-            let answer = ControlResponse::Signals {
-                next,
-                missed: first.saturating_sub(listener.after),
-                signals: kept.iter().skip(skipped).copied().collect(),
-            };
+            let signals = new().filter(is_for).map(|one| one.said).collect();
             // Whoever asked may have gone.
-            let _ = listener.asker.send(answer);
+            let _ = listener.asker.send(ControlResponse::Signals { next, missed, signals });
             false
         });
     }
@@ -132,7 +190,7 @@ mod tests {
         let mut signals = Signals::default();
         signals.say(pull(1));
         let (sender, answers) = channel();
-        signals.listen(None, sender.clone());
+        signals.listen(None, None, sender.clone());
         signals.tell();
         assert!(answers.try_recv().is_err(), "nothing was said since");
         signals.say(pull(2));
@@ -146,14 +204,58 @@ mod tests {
         for sectors in 0..KEPT as u64 + 3 {
             signals.say(pull(sectors));
         }
-        signals.listen(Some(2), sender.clone());
+        signals.listen(Some(2), None, sender.clone());
         signals.tell();
         let next = KEPT as u64 + 5;
         assert_eq!(answers.try_recv().unwrap(), heard(next, 3, (3..KEPT as u64 + 3).collect()));
         // A number that nobody was told is the next.
-        signals.listen(Some(u64::MAX), sender);
+        signals.listen(Some(u64::MAX), None, sender);
         signals.say(pull(7));
         signals.tell();
         assert_eq!(answers.try_recv().unwrap(), heard(next + 1, 0, vec![7]));
+    }
+
+    #[test]
+    fn of_hosts_with_names_one_is_asked_at_a_time_and_all_hear_what_has_an_address() {
+        let mut signals = Signals::default();
+        let (sender, answers) = channel();
+        let mut ask = |signals: &mut Signals, host: Option<&str>, after: u64| {
+            signals.listen(Some(after), host.map(str::to_owned), sender.clone());
+            signals.tell();
+            answers.try_recv().ok().map(|answer| match answer {
+                ControlResponse::Signals { signals, missed: 0, .. } => signals,
+                other => panic!("{other:?}"),
+            })
+        };
+        for host in ["one", "two", "three"] {
+            assert_eq!(ask(&mut signals, Some(host), 0), None, "nothing was said yet");
+        }
+        signals.end();
+        for sectors in 1..=4 {
+            signals.say(pull(sectors));
+        }
+        let push = Said::Push { start: 8, sectors: 8 };
+        signals.say(push);
+        assert_eq!(ask(&mut signals, Some("one"), 0), Some(vec![pull(1), pull(4), push]));
+        assert_eq!(ask(&mut signals, Some("two"), 0), Some(vec![pull(2), push]));
+        assert_eq!(ask(&mut signals, Some("three"), 0), Some(vec![pull(3), push]));
+        assert_eq!(ask(&mut signals, None, 3), Some(vec![pull(4), push]));
+        // Who is not there any more is not asked.
+        let away = Instant::now().checked_sub(AWAY).unwrap();
+        signals.hosts.iter_mut().filter(|host| host.name != "three").for_each(|host| host.asked = away);
+        for sectors in 5..=6 {
+            signals.say(pull(sectors));
+        }
+        assert_eq!(ask(&mut signals, Some("three"), 5), Some(vec![pull(5), pull(6)]));
+        // What is for another does not wake who waits.
+        assert_eq!(ask(&mut signals, Some("one"), 7), None);
+        signals.say(pull(7));
+        signals.tell();
+        assert!(answers.try_recv().is_err(), "it was for three");
+        signals.say(pull(8));
+        signals.tell();
+        assert!(
+            matches!(answers.try_recv(), Ok(ControlResponse::Signals { signals, .. }) if signals == [pull(8)])
+        );
     }
 }

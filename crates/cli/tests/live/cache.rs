@@ -151,7 +151,7 @@ fn the_kernels_own_pages_are_written_when_the_array_is_idle() {
     let control = PathBuf::from(format!("{}.control", text(&server.socket())));
     for asked in 0..3 {
         client.read(asked << 20, &mut [0; 512]).unwrap();
-        let question = ControlRequest::Signals { export: None, after: Some(asked) };
+        let question = ControlRequest::Signals { export: None, after: Some(asked), host: None };
         let heard = ask(&control, &question).unwrap();
         assert!(matches!(heard, ControlResponse::Signals { next, .. } if next == asked + 1), "{heard:?}");
     }
