@@ -146,20 +146,24 @@ fn the_kernels_own_pages_are_written_when_the_array_is_idle() {
         eprintln!("skipped: the kernel has no cachestat");
         return;
     };
-    // Something has to come before nothing comes; each time 256 KiB are asked for.
+    // Something has to come before nothing comes; each time 256 KiB are asked for. Whoever
+    // listens beside this test has heard most of it by then.
     let mut client = server.client();
     let control = PathBuf::from(format!("{}.control", text(&server.socket())));
-    for asked in 0..3 {
-        client.read(asked << 20, &mut [0; 512]).unwrap();
+    let mut asked = 0;
+    while asked < 12 {
+        client.read(asked << 16, &mut [0; 512]).unwrap();
         let question = ControlRequest::Signals { export: None, after: Some(asked), host: None };
         let heard = ask(&control, &question).unwrap();
-        assert!(matches!(heard, ControlResponse::Signals { next, .. } if next == asked + 1), "{heard:?}");
+        let ControlResponse::Signals { next, .. } = heard else { panic!("{heard:?}") };
+        assert!(next > asked, "the array does not pull");
+        asked = next;
     }
-    std::thread::sleep(Duration::from_millis(200));
+    std::thread::sleep(Duration::from_millis(500));
     let summary = kernel.stop_well();
-    assert!(summary["pulls"].as_u64() >= Some(2), "{summary}");
+    assert!(summary["pulls"].as_u64() >= Some(1), "{summary}");
     let written = summary["written_mb"].as_f64().unwrap();
-    assert!(written > 0.5 && written <= summary["pulled_mb"].as_f64().unwrap(), "{summary}");
+    assert!(written > 0.0 && written <= summary["pulled_mb"].as_f64().unwrap(), "{summary}");
     server.stop_well();
 }
 
