@@ -219,7 +219,7 @@ mod tests {
     fn of_hosts_with_names_one_is_asked_at_a_time_and_all_hear_what_has_an_address() {
         let mut signals = Signals::default();
         let (sender, answers) = channel();
-        let mut ask = |signals: &mut Signals, host: Option<&str>, after: u64| {
+        let ask = |signals: &mut Signals, host: Option<&str>, after: u64| {
             signals.listen(Some(after), host.map(str::to_owned), sender.clone());
             signals.tell();
             answers.try_recv().ok().map(|answer| match answer {
