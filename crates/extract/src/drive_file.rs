@@ -13,6 +13,7 @@ use crate::timing::{Stretch, Timed};
 use crate::zero_latency::Latency;
 use fullstroke_drive::{DriveConfig, RunConfig, SectorsPerTrack, SeekConfig, ZeroLatency, ZoneConfig};
 use fullstroke_units::Lbn;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// All that a drive file is made from.
@@ -72,17 +73,16 @@ impl Mechanics {
         self.timed.table.capacity().0 / u64::from(self.arms.unwrap_or(1))
     }
 
-    /// Tracks of further arms that are not as long as those of the first.
+    /// Boundaries of further arms, counted from the beginning of each arm's part, that the
+    /// first does not have, or the other way round.
     fn unlike_the_first_arms(&self) -> u64 {
-        let table = &self.timed.table;
-        let share = self.share();
-        let arms = 1..u64::from(self.arms.unwrap_or(1));
-        arms.map(|arm| {
-            let tracks = table.tracks_from(Lbn(arm * share));
-            let first = table.tracks_from(Lbn(0)).take_while(|track| track.start.0 < share);
-            first.zip(tracks).filter(|(one, other)| one.sectors != other.sectors).count() as u64
-        })
-        .sum()
+        let (table, share) = (&self.timed.table, self.share());
+        let of = |arm: u64| {
+            let begin = arm * share;
+            let within = table.tracks_from(Lbn(begin)).take_while(move |track| track.start.0 < begin + share);
+            within.map(move |track| track.start.0 - begin)
+        };
+        (1..u64::from(self.arms.unwrap_or(1))).map(|arm| unlike(of(0), of(arm))).sum()
     }
 
     fn arms_source(&self) -> String {
@@ -93,7 +93,7 @@ impl Mechanics {
             }
             Some(arms) => format!(
                 "measured: a read in one of {arms} equal parts of the addresses does not delay one in another; \
-                 described is the arm of the first, and {} tracks of the others are of other lengths",
+                 described is the arm of the first, and {} boundaries are not where the others have them",
                 self.unlike_the_first_arms()
             ),
         }
@@ -162,6 +162,27 @@ impl Mechanics {
         match zero_latency {
             Some(_) => format!("measured: {seen}"),
             None => format!("not known, assumed: {seen}; the bus is slower than the platter, which hides it"),
+        }
+    }
+}
+
+/// How many of two ascending sequences are in one of them only.
+fn unlike(one: impl Iterator<Item = u64>, other: impl Iterator<Item = u64>) -> u64 {
+    let (mut one, mut other) = (one.peekable(), other.peekable());
+    let mut count = 0;
+    loop {
+        let order = match (one.peek(), other.peek()) {
+            (Some(one), Some(other)) => one.cmp(other),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => return count,
+        };
+        count += u64::from(order != Ordering::Equal);
+        if order != Ordering::Greater {
+            one.next();
+        }
+        if order != Ordering::Less {
+            other.next();
         }
     }
 }
@@ -252,4 +273,18 @@ fn near(one: f64, other: f64) -> bool {
 
 fn round(value: f64, parts: f64) -> f64 {
     (value * parts).round() / parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_one_of_two_sequences_only_is_counted() {
+        let count = |one: &[u64], other: &[u64]| unlike(one.iter().copied(), other.iter().copied());
+        assert_eq!(count(&[0, 5, 9], &[0, 5, 9]), 0);
+        assert_eq!(count(&[0, 5, 7, 9], &[0, 5, 9]), 1);
+        assert_eq!(count(&[0, 5], &[0, 6, 9]), 3);
+        assert_eq!(count(&[], &[1]), 1);
+    }
 }
