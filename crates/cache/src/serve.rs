@@ -154,10 +154,11 @@ pub fn serve(options: &CacheOptions, ready: &mut dyn FnMut(&Ready)) -> Result<Su
     let below = Below::open(&options.server, options.export.as_deref().unwrap_or_default(), &told)?;
     let cached = Cached::new(&options.memory, below.size)?;
     let exports = Arc::new(Exports::new(vec![export(&below)])?);
-    let listeners = Listener::open(&Listen::Unix(options.socket.clone()), OWNER)
-        .map_err(host(&format!("socket {}", options.socket.display())))?;
+    // Whoever sees the socket may end it.
     let stopped = told.clone();
     stop_at_signals(move || drop(stopped.send(Message::Stop))).map_err(host("signals"))?;
+    let listeners = Listener::open(&Listen::Unix(options.socket.clone()), OWNER)
+        .map_err(host(&format!("socket {}", options.socket.display())))?;
     if let Some(control) = &options.control {
         let heard = told.clone();
         let tell = move |signals, missed| heard.send(Message::Signals { signals, missed }).is_ok();
