@@ -77,8 +77,7 @@ pub fn heed(options: &HeedOptions, ready: &mut dyn FnMut(&Heeding)) -> Result<He
     stop_at_signals(move || drop(told.send(Message::Stop))).map_err(host("signals".into()))?;
     ready(&Heeding { on: options.on.clone(), control: options.control.clone() });
     let began = Instant::now();
-    let mut heeded =
-        Heeded { written_mb: kept.dirty_bytes().ok().flatten().map(|_| 0.0), ..Heeded::default() };
+    let mut heeded = Heeded { written_mb: kept.is_counted().then_some(0.0), ..Heeded::default() };
     while let Ok(Message::Heard { signals, missed }) = messages.recv() {
         heeded.missed_signals += missed;
         for said in signals {
@@ -86,7 +85,7 @@ pub fn heed(options: &HeedOptions, ready: &mut dyn FnMut(&Heeding)) -> Result<He
             match said {
                 Said::Pull { sectors, .. } => {
                     heeded.pulls += 1;
-                    heeded.pulled_mb += (sectors * SECTOR_BYTES) as f64 / 1e6;
+                    heeded.pulled_mb += sectors as f64 * SECTOR_BYTES as f64 / 1e6;
                 }
                 Said::Push { .. } => heeded.pushes += 1,
             }

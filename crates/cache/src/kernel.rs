@@ -11,6 +11,7 @@ use rustix::fs::{Advice, fadvise, syncfs};
 use std::fs::File;
 use std::io;
 use std::num::NonZero;
+use std::ops::Range;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
@@ -25,10 +26,16 @@ const SYS_CACHESTAT: libc::c_long = 451;
 
 /// What the kernel keeps pages of.
 pub(crate) enum Kept {
-    /// A device or a file of so many bytes.
-    Device(File, u64),
-    /// The file system that this directory is of.
+    /// Those of a device or file.
+    Device(Device),
+    /// Those of the file system that this directory is of.
     FileSystem(File),
+}
+
+/// A device or file of so many bytes.
+pub(crate) struct Device {
+    file: File,
+    bytes: u64,
 }
 
 /// What has come of a signal.
@@ -53,84 +60,90 @@ impl Kept {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
         let bytes = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0))?;
-        let kept = Kept::Device(file, bytes);
-        kept.dirty(0, bytes)?;
-        Ok(kept)
+        let device = Device { file, bytes };
+        device.dirty(0..bytes)?;
+        Ok(Kept::Device(device))
     }
 
-    /// How much is dirty; `None` where the kernel does not say.
-    pub(crate) fn dirty_bytes(&self) -> io::Result<Option<u64>> {
-        match self {
-            Kept::Device(_, bytes) => self.dirty(0, *bytes).map(Some),
-            Kept::FileSystem(_) => Ok(None),
-        }
+    /// Whether the kernel says what is dirty of it.
+    pub(crate) fn is_counted(&self) -> bool {
+        matches!(self, Kept::Device(_))
     }
 
     /// Does what was said.
     pub(crate) fn heed(&self, said: Said) -> io::Result<Done> {
-        match (said, self) {
-            (Said::Pull { .. }, Kept::FileSystem(directory)) => {
+        let device = match (self, said) {
+            (Kept::Device(device), _) => device,
+            (Kept::FileSystem(directory), Said::Pull { .. }) => {
                 syncfs(directory)?;
-                Ok(Done::default())
-            }
-            (Said::Pull { start: None, sectors }, Kept::Device(_, bytes)) => {
-                self.written(0, *bytes, sectors * SECTOR_BYTES)
-            }
-            (Said::Pull { start: Some(start), sectors }, Kept::Device(_, bytes)) => {
-                let begin = start.saturating_mul(SECTOR_BYTES).min(*bytes);
-                let end = begin.saturating_add(sectors.saturating_mul(SECTOR_BYTES)).min(*bytes);
-                self.written(begin, end, u64::MAX)
-            }
-            (Said::Push { start, sectors }, Kept::Device(file, bytes)) => {
-                let begin = start.saturating_mul(SECTOR_BYTES).min(*bytes);
-                let length = sectors.saturating_mul(SECTOR_BYTES).min(*bytes - begin);
-                if let Some(length) = NonZero::new(length) {
-                    fadvise(file, begin, Some(length), Advice::WillNeed)?;
-                }
-                Ok(Done { written: Some(0), fetched: length })
+                return Ok(Done::default());
             }
             // Of which of its files it is nobody says.
-            (Said::Push { .. }, Kept::FileSystem(_)) => Ok(Done { written: Some(0), fetched: 0 }),
+            (Kept::FileSystem(_), Said::Push { .. }) => return Ok(Done { written: Some(0), fetched: 0 }),
+        };
+        match said {
+            Said::Pull { start: None, sectors } => device.pull(0..device.bytes, bytes_of(sectors)),
+            Said::Pull { start: Some(start), sectors } => device.pull(device.range(start, sectors), u64::MAX),
+            Said::Push { start, sectors } => device.push(device.range(start, sectors)),
         }
     }
+}
 
-    fn written(&self, begin: u64, end: u64, most: u64) -> io::Result<Done> {
-        let left = self.write_back(begin, end, most)?;
+fn bytes_of(sectors: u64) -> u64 {
+    sectors.saturating_mul(SECTOR_BYTES)
+}
+
+impl Device {
+    /// Its bytes among those of an extent.
+    fn range(&self, start: u64, sectors: u64) -> Range<u64> {
+        let begin = bytes_of(start).min(self.bytes);
+        begin..begin.saturating_add(bytes_of(sectors)).min(self.bytes)
+    }
+
+    fn pull(&self, range: Range<u64>, most: u64) -> io::Result<Done> {
+        let left = self.write_back(range, most)?;
         Ok(Done { written: Some(most - left), fetched: 0 })
     }
 
-    /// Begins to write what is dirty from `begin` to `end`, the lowest first, until `left`
-    /// of it is written or a run more; says how much of `left` is left then.
-    fn write_back(&self, begin: u64, end: u64, left: u64) -> io::Result<u64> {
-        let dirty = if left == 0 || begin >= end { 0 } else { self.dirty(begin, end)? };
+    fn push(&self, range: Range<u64>) -> io::Result<Done> {
+        let fetched = range.end - range.start;
+        if let Some(length) = NonZero::new(fetched) {
+            fadvise(&self.file, range.start, Some(length), Advice::WillNeed)?;
+        }
+        Ok(Done { written: Some(0), fetched })
+    }
+
+    /// Begins to write what is dirty of a range, the lowest first, until `left` of it is
+    /// written or a run more; says how much of `left` is left then.
+    fn write_back(&self, range: Range<u64>, left: u64) -> io::Result<u64> {
+        let dirty = if left == 0 || range.is_empty() { 0 } else { self.dirty(range.clone())? };
         if dirty == 0 {
             return Ok(left);
         }
-        if dirty <= left || end - begin <= RUN_LEAST {
-            self.begin_writing(begin, end)?;
+        let length = range.end - range.start;
+        if dirty <= left || length <= RUN_LEAST {
+            self.begin_writing(range)?;
             return Ok(left.saturating_sub(dirty));
         }
-        let middle = begin + (end - begin) / 2 / RUN_LEAST * RUN_LEAST;
-        let middle = if middle == begin { begin + RUN_LEAST } else { middle };
-        let left = self.write_back(begin, middle, left)?;
-        self.write_back(middle, end, left)
+        let middle = range.start + (length / 2 / RUN_LEAST).max(1) * RUN_LEAST;
+        let left = self.write_back(range.start..middle, left)?;
+        self.write_back(middle..range.end, left)
     }
 
-    /// Bytes that are dirty from `begin` to `end`.
-    fn dirty(&self, begin: u64, end: u64) -> io::Result<u64> {
-        let Kept::Device(file, _) = self else { return Ok(0) };
-        let range = CachestatRange { offset: begin, length: end - begin };
+    /// How many bytes of a range are dirty.
+    fn dirty(&self, range: Range<u64>) -> io::Result<u64> {
+        let range = CachestatRange { offset: range.start, length: range.end - range.start };
         let mut found = Cachestat::default();
-        cachestat(file, &range, &mut found)?;
+        cachestat(&self.file, &range, &mut found)?;
         Ok(found.dirty * rustix::param::page_size() as u64)
     }
 
     #[expect(unsafe_code, reason = "rustix has no sync_file_range")]
-    fn begin_writing(&self, begin: u64, end: u64) -> io::Result<()> {
-        let Kept::Device(file, _) = self else { return Ok(()) };
-        let (begin, length) = (begin as libc::off64_t, (end - begin) as libc::off64_t);
+    fn begin_writing(&self, range: Range<u64>) -> io::Result<()> {
+        let (begin, length) = (range.start as libc::off64_t, (range.end - range.start) as libc::off64_t);
+        let (file, flags) = (self.file.as_raw_fd(), libc::SYNC_FILE_RANGE_WRITE);
         // SAFETY: no memory is passed, and the file is open.
-        match unsafe { libc::sync_file_range(file.as_raw_fd(), begin, length, libc::SYNC_FILE_RANGE_WRITE) } {
+        match unsafe { libc::sync_file_range(file, begin, length, flags) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
         }
@@ -202,9 +215,18 @@ mod tests {
             Err(error) if error.kind() == io::ErrorKind::Unsupported => return None,
             kept => kept.unwrap(),
         };
-        kept.begin_writing(0, 64 << 10).unwrap();
+        device(&kept).begin_writing(0..64 << 10).unwrap();
         // On a file system in memory nothing is ever written.
-        (kept.dirty(0, 64 << 10).unwrap() == 0).then_some((file, kept))
+        (device(&kept).dirty(0..64 << 10).unwrap() == 0).then_some((file, kept))
+    }
+
+    fn device(kept: &Kept) -> &Device {
+        let Kept::Device(device) = kept else { panic!("a file is no file system") };
+        device
+    }
+
+    fn dirty_bytes(kept: &Kept) -> u64 {
+        device(kept).dirty(0..device(kept).bytes).unwrap()
     }
 
     #[test]
@@ -213,10 +235,10 @@ mod tests {
             eprintln!("skipped: no cachestat here, or files in memory");
             return;
         };
-        let before = kept.dirty_bytes().unwrap().unwrap();
+        let before = dirty_bytes(&kept);
         let asked = (1 << 20) / SECTOR_BYTES;
         let done = kept.heed(Said::Pull { start: None, sectors: asked }).unwrap();
-        let after = kept.dirty_bytes().unwrap().unwrap();
+        let after = dirty_bytes(&kept);
         assert_eq!(done, Done { written: Some(1 << 20), fetched: 0 });
         assert!(before - after >= 1 << 20, "{before} to {after}");
         // Of the last megabyte only.
@@ -225,7 +247,7 @@ mod tests {
         assert_eq!(done.written, Some(64 << 10));
         let done = kept.heed(Said::Pull { start: None, sectors: 1 << 40 >> 9 }).unwrap();
         assert!(done.written.unwrap() <= after, "{done:?} of {after}");
-        assert_eq!(kept.dirty_bytes().unwrap(), Some(0));
+        assert_eq!(dirty_bytes(&kept), 0);
     }
 
     #[test]

@@ -82,13 +82,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         socket: arguments.socket.clone(),
         memory,
     };
-    let mut broken = None;
-    let mut ready = |ready: &Ready| broken = output.show(ready, announcement(ready)).err();
-    let summary = serve(&options, &mut ready).map_err(Failure::input)?;
-    match broken {
-        Some(failure) => Err(failure),
-        None => output.show(&summary, farewell(&summary)),
-    }
+    output.show_both(announcement, farewell, |ready| serve(&options, ready))
 }
 
 fn announcement(ready: &Ready) -> String {

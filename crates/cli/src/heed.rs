@@ -51,13 +51,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         name: arguments.name.clone(),
         on: arguments.on.clone(),
     };
-    let mut broken = None;
-    let mut ready = |heeding: &Heeding| broken = output.show(heeding, announcement(heeding)).err();
-    let heeded = heed(&options, &mut ready).map_err(Failure::input)?;
-    match broken {
-        Some(failure) => Err(failure),
-        None => output.show(&heeded, told(&heeded)),
-    }
+    output.show_both(announcement, told, |ready| heed(&options, ready))
 }
 
 fn announcement(heeding: &Heeding) -> String {

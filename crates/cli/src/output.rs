@@ -60,6 +60,22 @@ impl Output {
         if self.json { self.show_json(value) } else { self.tell(&format!("{text}\n")) }
     }
 
+    /// Prints what `serve` tells as soon as it is ready, and what it ends with.
+    pub(crate) fn show_both<R: Serialize, S: Serialize, E: Display>(
+        &self,
+        announcement: impl Fn(&R) -> String,
+        farewell: impl Fn(&S) -> String,
+        serve: impl FnOnce(&mut dyn FnMut(&R)) -> Result<S, E>,
+    ) -> Result<(), Failure> {
+        let mut broken = None;
+        let mut ready = |ready: &R| broken = self.show(ready, announcement(ready)).err();
+        let summary = serve(&mut ready).map_err(Failure::input)?;
+        match broken {
+            Some(failure) => Err(failure),
+            None => self.show(&summary, farewell(&summary)),
+        }
+    }
+
     /// Prints `value` as JSON in any case.
     pub(crate) fn show_json<T: Serialize>(&self, value: &T) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(value).map_err(Failure::input)?;

@@ -127,13 +127,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let overrides = arguments.edits.overrides();
     let load = |path: &PathBuf| Stack::load_for_clients(path, &overrides).map_err(Failure::input);
     let stacks = arguments.stacks.iter().map(load).collect::<Result<Vec<_>, _>>()?;
-    let mut broken = None;
-    let mut ready = |serving: &Serving| broken = output.show(serving, announcement(serving)).err();
-    let summary = serve(&stacks, &arguments.options()?, &mut ready).map_err(Failure::input)?;
-    if let Some(failure) = broken {
-        return Err(failure);
-    }
-    output.show(&summary, farewell(&summary))
+    let options = arguments.options()?;
+    output.show_both(announcement, farewell, |ready| serve(&stacks, &options, ready))
 }
 
 impl Arguments {

@@ -61,7 +61,7 @@ impl MultiActuator {
 
 impl Node for MultiActuator {
     fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
-        let none = Completion { id: request.id, submitted: now, finished: now, ..Completion::default() };
+        let none = Completion::at_once(request.id, now, Status::Done);
         let empty = request.extent.sectors == Sectors::ZERO && request.operation.transfers();
         if empty || !request.extent.within(Sectors(self.share.0 * self.arms as u64)) {
             return cx.out.complete(Completion { status: Status::OutOfRange, ..none });

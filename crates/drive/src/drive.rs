@@ -21,7 +21,7 @@ use crate::spin_down::{self, SpinDown};
 use crate::statistics::Statistics;
 use fullstroke_contract::{
     Branch, Breakdown, Completion, ConfigError, Counters, Cx, Extent, Gauge, MemberStatistics, Node,
-    Operation, Out, Port, PowerStatistics, Request, RequestId, Slots, Status, TrackTable, Wake,
+    Operation, Out, Port, PowerStatistics, Request, Slots, Status, TrackTable, Wake,
 };
 use fullstroke_units::{Angle, Cylinder, Duration, Lbn, Sectors, Time};
 use std::collections::VecDeque;
@@ -791,11 +791,6 @@ impl Bus {
     }
 }
 
-/// The answer to a request on which the arm does not work.
-fn answer(id: RequestId, now: Time, status: Status) -> Completion {
-    Completion { id, submitted: now, finished: now, status, breakdown: Breakdown::default() }
-}
-
 impl Node for Drive {
     /// What costs the drive nothing is answered at once.
     fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
@@ -804,12 +799,12 @@ impl Node for Drive {
         self.rest_when_due(now);
         self.arm.passed(now);
         if !self.is_command(&request) {
-            return out.complete(answer(request.id, now, Status::Done));
+            return out.complete(Completion::at_once(request.id, now, Status::Done));
         }
         let capacity = self.arm.mechanics().geometry().capacity();
         let empty = request.extent.sectors.0 == 0 && request.operation.transfers();
         if !request.extent.within(capacity) || empty {
-            return out.complete(answer(request.id, now, Status::OutOfRange));
+            return out.complete(Completion::at_once(request.id, now, Status::OutOfRange));
         }
         self.own = Own::Nothing;
         self.tell(now, out);
@@ -868,7 +863,7 @@ mod tests {
     use super::*;
     use crate::config::QueueConfig;
     use crate::config::tests::small_drive;
-    use fullstroke_contract::{Effect, Extent};
+    use fullstroke_contract::{Effect, Extent, RequestId};
     use proptest::prelude::*;
 
     fn request(id: u64, lbn: u64, sectors: u64, operation: Operation) -> Request {

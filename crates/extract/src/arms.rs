@@ -63,6 +63,11 @@ pub async fn arms(angles: &Angles, seed: Seed) -> Result<Option<u32>, ExtractErr
     ))
 }
 
+/// What the first of `arms` has of `capacity` addresses; unless told, of one.
+pub(crate) fn share(capacity: u64, arms: Option<u32>) -> u64 {
+    capacity / u64::from(arms.unwrap_or(1))
+}
+
 /// From home to elsewhere, and back.
 struct Returns<'a> {
     angles: &'a Angles,

@@ -7,6 +7,7 @@
 
 use crate::ExtractError;
 use crate::angles::{Angles, HASTE_NS};
+use crate::arms::share;
 use fullstroke_units::Duration;
 use serde::Serialize;
 
@@ -68,11 +69,12 @@ pub struct Cache {
 /// # Errors
 /// If a request fails, or the device never forgets.
 pub async fn cache(angles: &mut Angles, arms: Option<u32>, writes: bool) -> Result<Cache, ExtractError> {
-    let share = angles.probe().capacity().0 / u64::from(arms.unwrap_or(1));
+    let share = share(angles.probe().capacity().0, arms);
+    let buffer = &mut Buffer { angles, share };
     let mut cache = Cache::default();
     for stride in [0i64, 1, -8] {
-        angles.probe().progress("what is kept", 0, 1);
-        let answers = held(angles, share, MAJORITY, Ask::Behind(stride)).await?;
+        buffer.angles.probe().progress("what is kept", 0, 1);
+        let answers = buffer.held(MAJORITY, Ask::Behind(stride)).await?;
         match stride {
             0 => cache.keeps_delivered = answers,
             1 => cache.read_ahead = answers.then_some([0; 3]),
@@ -84,21 +86,21 @@ pub async fn cache(angles: &mut Angles, arms: Option<u32>, writes: bool) -> Resu
         // What a device without delivered data still has lies behind the read.
         let stride = u64::from(!cache.keeps_delivered);
         cache.segments =
-            1 + last(angles, share, SEGMENTS_MAX, MAJORITY, |others| Ask::After { others, stride }).await?;
+            1 + buffer.last(SEGMENTS_MAX, MAJORITY, |others| Ask::After { others, stride }).await?;
     }
     if cache.keeps_delivered && !cache.whole_tracks {
         cache.segment_sectors =
-            Some(last(angles, share, SECTORS_MAX, MAJORITY, |sectors| Ask::Long { sectors }).await?);
+            Some(buffer.last(SECTORS_MAX, MAJORITY, |sectors| Ask::Long { sectors }).await?);
     }
     if cache.read_ahead.is_some() {
         let mut ahead = [0; 3];
         for (sectors, &least) in ahead.iter_mut().zip(&HELD) {
-            *sectors = last(angles, share, SECTORS_MAX, least, |sectors| Ask::Ahead { sectors }).await?;
+            *sectors = buffer.last(SECTORS_MAX, least, |sectors| Ask::Ahead { sectors }).await?;
         }
         cache.read_ahead = Some(ahead);
     }
     if writes {
-        cache.write_back = Some(takes_writes(angles, share).await?);
+        cache.write_back = Some(buffer.takes_writes().await?);
     }
     Ok(cache)
 }
@@ -117,101 +119,103 @@ enum Ask {
     Ahead { sectors: u64 },
 }
 
-/// The largest number for which the buffer still has what is asked for, at so many
-/// of [`TRIES`] places at least, by doubling and halving; 0 if there is none.
-async fn last(
-    angles: &mut Angles,
+/// The buffer of one arm, which has the first `share` addresses.
+struct Buffer<'a> {
+    angles: &'a mut Angles,
     share: u64,
-    most: u64,
-    least: u32,
-    ask: impl Fn(u64) -> Ask,
-) -> Result<u64, ExtractError> {
-    let (mut low, mut high) = (0, 1);
-    while held(angles, share, least, ask(high)).await? {
-        angles.probe().progress("segments", high, most);
-        (low, high) = (high, high * 2);
-        if low >= most {
-            return Ok(low);
-        }
-    }
-    while high - low > 1 {
-        let middle = low.midpoint(high);
-        if held(angles, share, least, ask(middle)).await? { low = middle } else { high = middle }
-    }
-    Ok(low)
 }
 
-/// Whether it holds at `least` of [`TRIES`] places.
-async fn held(angles: &mut Angles, share: u64, least: u32, question: Ask) -> Result<bool, ExtractError> {
-    let (mut yes, mut no) = (0, 0);
-    while yes < least && no <= TRIES - least {
-        if holds(angles, share, question).await? { yes += 1 } else { no += 1 }
-    }
-    Ok(yes >= least)
-}
-
-async fn holds(angles: &mut Angles, share: u64, question: Ask) -> Result<bool, ExtractError> {
-    let room = match question {
-        Ask::Long { sectors } | Ask::Ahead { sectors } => sectors,
-        Ask::Behind(_) | Ask::After { .. } => 16,
-    };
-    let lbn = 8 + angles.random().below(share.saturating_sub(room + 16).max(1));
-    match question {
-        Ask::Behind(stride) => {
-            angles.probe().read(lbn, 1).await?;
-            rest(angles, 2.0).await?;
-            hasty(angles, lbn.saturating_add_signed(stride)).await
-        }
-        Ask::After { others, stride } => {
-            angles.probe().read(lbn, 1).await?;
-            if stride > 0 {
-                rest(angles, 0.5).await?;
+impl Buffer<'_> {
+    /// The largest number for which the buffer still has what is asked for, at so many
+    /// of [`TRIES`] places at least, by doubling and halving; 0 if there is none.
+    async fn last(&mut self, most: u64, least: u32, ask: impl Fn(u64) -> Ask) -> Result<u64, ExtractError> {
+        let (mut low, mut high) = (0, 1);
+        while self.held(least, ask(high)).await? {
+            self.angles.probe().progress("segments", high, most);
+            (low, high) = (high, high * 2);
+            if low >= most {
+                return Ok(low);
             }
-            for _ in 0..others {
-                let other = angles.random().below(share);
-                angles.probe().read(other, 1).await?;
-            }
-            hasty(angles, lbn + stride).await
         }
-        Ask::Long { sectors } => {
-            let mut at = 0;
-            while at < sectors {
-                let piece = READ_MAX.min(sectors - at);
-                angles.probe().read(lbn + at, piece).await?;
-                at += piece;
-            }
-            hasty(angles, lbn).await
+        while high - low > 1 {
+            let middle = low.midpoint(high);
+            if self.held(least, ask(middle)).await? { low = middle } else { high = middle }
         }
-        Ask::Ahead { sectors } => {
-            angles.probe().read(lbn, 1).await?;
-            // About as long as so many sectors take on a track of 256, and some.
-            let revolutions = AHEAD_REVOLUTIONS.0 + sectors as f64 / 256.0;
-            rest(angles, revolutions.min(AHEAD_REVOLUTIONS.1)).await?;
-            hasty(angles, lbn + sectors).await
+        Ok(low)
+    }
+
+    /// Whether it holds at `least` of [`TRIES`] places.
+    async fn held(&mut self, least: u32, question: Ask) -> Result<bool, ExtractError> {
+        let (mut yes, mut no) = (0, 0);
+        while yes < least && no <= TRIES - least {
+            if self.holds(question).await? { yes += 1 } else { no += 1 }
+        }
+        Ok(yes >= least)
+    }
+
+    async fn holds(&mut self, question: Ask) -> Result<bool, ExtractError> {
+        let room = match question {
+            Ask::Long { sectors } | Ask::Ahead { sectors } => sectors,
+            Ask::Behind(_) | Ask::After { .. } => 16,
+        };
+        let lbn = 8 + self.angles.random().below(self.share.saturating_sub(room + 16).max(1));
+        match question {
+            Ask::Behind(stride) => {
+                self.angles.probe().read(lbn, 1).await?;
+                self.rest(2.0).await?;
+                self.hasty(lbn.saturating_add_signed(stride)).await
+            }
+            Ask::After { others, stride } => {
+                self.angles.probe().read(lbn, 1).await?;
+                if stride > 0 {
+                    self.rest(0.5).await?;
+                }
+                for _ in 0..others {
+                    let other = self.angles.random().below(self.share);
+                    self.angles.probe().read(other, 1).await?;
+                }
+                self.hasty(lbn + stride).await
+            }
+            Ask::Long { sectors } => {
+                let mut at = 0;
+                while at < sectors {
+                    let piece = READ_MAX.min(sectors - at);
+                    self.angles.probe().read(lbn + at, piece).await?;
+                    at += piece;
+                }
+                self.hasty(lbn).await
+            }
+            Ask::Ahead { sectors } => {
+                self.angles.probe().read(lbn, 1).await?;
+                // About as long as so many sectors take on a track of 256, and some.
+                let revolutions = AHEAD_REVOLUTIONS.0 + sectors as f64 / 256.0;
+                self.rest(revolutions.min(AHEAD_REVOLUTIONS.1)).await?;
+                self.hasty(lbn + sectors).await
+            }
         }
     }
-}
 
-async fn rest(angles: &mut Angles, revolutions: f64) -> Result<(), ExtractError> {
-    let ns = angles.rotation().revolution_ns * revolutions;
-    angles.probe().idle(Duration::from_nanos(ns as u64)).await
-}
-
-async fn hasty(angles: &mut Angles, lbn: u64) -> Result<bool, ExtractError> {
-    let hit_ns = angles.rotation().hit_ns;
-    Ok(angles.probe().read(lbn, 1).await?.response_ns() <= hit_ns)
-}
-
-/// Whether writes at random addresses, a while apart, end before the platter could
-/// have come by.
-async fn takes_writes(angles: &mut Angles, share: u64) -> Result<bool, ExtractError> {
-    let mut hasty = 0;
-    for number in 0..WRITES {
-        angles.probe().progress("writes", number, WRITES);
-        // What was written before is on the medium then.
-        rest(angles, WRITE_REVOLUTIONS).await?;
-        let lbn = angles.random().below(share);
-        hasty += u64::from(angles.probe().rewrite(lbn, 1).await?.response_ns() <= HASTE_NS);
+    async fn rest(&mut self, revolutions: f64) -> Result<(), ExtractError> {
+        let ns = self.angles.rotation().revolution_ns * revolutions;
+        self.angles.probe().idle(Duration::from_nanos(ns as u64)).await
     }
-    Ok(hasty as f64 >= TAKEN_PART * WRITES as f64)
+
+    async fn hasty(&mut self, lbn: u64) -> Result<bool, ExtractError> {
+        let hit_ns = self.angles.rotation().hit_ns;
+        Ok(self.angles.probe().read(lbn, 1).await?.response_ns() <= hit_ns)
+    }
+
+    /// Whether writes at random addresses, a while apart, end before the platter could
+    /// have come by.
+    async fn takes_writes(&mut self) -> Result<bool, ExtractError> {
+        let mut hasty = 0;
+        for number in 0..WRITES {
+            self.angles.probe().progress("writes", number, WRITES);
+            // What was written before is on the medium then.
+            self.rest(WRITE_REVOLUTIONS).await?;
+            let lbn = self.angles.random().below(self.share);
+            hasty += u64::from(self.angles.probe().rewrite(lbn, 1).await?.response_ns() <= HASTE_NS);
+        }
+        Ok(hasty as f64 >= TAKEN_PART * WRITES as f64)
+    }
 }

@@ -7,6 +7,7 @@
 //! every so often, and the bound is met.
 
 use crate::ExtractError;
+use crate::arms::share;
 use crate::machine::{Answer, Probe};
 use fullstroke_contract::Extent;
 use fullstroke_units::Seed;
@@ -48,7 +49,7 @@ pub struct Depth {
 /// If a read fails, or the device takes one at a time only.
 pub async fn depth(probe: Probe, arms: Option<u32>, seed: Seed) -> Result<Depth, ExtractError> {
     let mut random = seed.stream("depth");
-    let capacity = probe.capacity().0 / u64::from(arms.unwrap_or(1));
+    let capacity = share(probe.capacity().0, arms);
     let mut alone_ns = 0;
     for _ in 0..SINGLE_READS {
         alone_ns += probe.read(random.below(capacity), 1).await?.response_ns();

@@ -7,6 +7,7 @@
 //! describes the first.
 
 use crate::angles::Rotation;
+use crate::arms::share;
 use crate::pattern::FoundTrack;
 use crate::seek::{LEAST_PAIRS, Seeks, is_by_least};
 use crate::timing::{Stretch, Timed};
@@ -70,7 +71,7 @@ impl Mechanics {
 
     /// Addresses of one arm.
     fn share(&self) -> u64 {
-        self.timed.table.capacity().0 / u64::from(self.arms.unwrap_or(1))
+        share(self.timed.table.capacity().0, self.arms)
     }
 
     /// Boundaries of further arms, counted from the beginning of each arm's part, that the
@@ -196,10 +197,13 @@ fn before(stretches: &[Stretch], end: u64) -> Vec<Stretch> {
         if times > 0 {
             before.push(Stretch { times, ..stretch.clone() });
         }
+        if times == stretch.times {
+            continue;
+        }
         let mut first = stretch.first + times * period;
         let turn: f64 = stretch.period.iter().map(|track| track.step).sum();
         let mut angle = stretch.angle + turn * times as f64;
-        for track in stretch.period.iter().take_while(|_| times < stretch.times) {
+        for track in &stretch.period {
             if first >= end {
                 break;
             }

@@ -8,6 +8,7 @@
 
 use crate::ExtractError;
 use crate::angles::{Angles, Rotation, nearest};
+use crate::arms::share;
 use fullstroke_contract::Extent;
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::Lbn;
@@ -67,8 +68,7 @@ pub async fn seeks(
     table: &Boundaries,
     arms: Option<u32>,
 ) -> Result<Seeks, ExtractError> {
-    let share = table.capacity().0 / u64::from(arms.unwrap_or(1));
-    let tracks = table.number_of(Lbn(share)).unwrap_or(table.len());
+    let tracks = table.number_of(Lbn(share(table.capacity().0, arms))).unwrap_or(table.len());
     let revolution_ms = angles.rotation().revolution_ns / 1e6;
     if is_by_least(&angles.rotation()) {
         return by_least(angles, table, tracks).await;
@@ -131,15 +131,21 @@ async fn least(
     let rotation = angles.rotation();
     let mut shortest: Option<(f64, u64)> = None;
     let mut pairs = 0.0;
-    for _ in 0..if distance == 0 { OVERHEAD_PAIRS } else { LEAST_PAIRS } {
+    let tries = if distance == 0 { OVERHEAD_PAIRS } else { LEAST_PAIRS };
+    for _ in 0..tries {
         let number = angles.random().below(tracks - distance);
         // Back, where nothing is read ahead.
         let (Some(from), Some(to)) = (table.nth(number + distance), table.nth(number)) else { continue };
-        // On one track to among its first sectors, and so over any angle.
-        let begins = if distance == 0 { (to.sectors.0 / BEGINNING).max(1) } else { 0 };
+        // On one track to among its first sectors, from those behind: so over any angle.
+        let (skipped, among) = if distance == 0 {
+            let begins = (to.sectors.0 / BEGINNING).max(1);
+            (begins, begins)
+        } else {
+            (0, to.sectors.0)
+        };
         let first =
-            from.start.0 + begins + angles.random().below(from.sectors.0.saturating_sub(begins).max(1));
-        let second = to.start.0 + angles.random().below(if begins > 0 { begins } else { to.sectors.0 });
+            from.start.0 + skipped + angles.random().below(from.sectors.0.saturating_sub(skipped).max(1));
+        let second = to.start.0 + angles.random().below(among);
         let one = angles.probe().read(first, 1).await?;
         let other = angles.probe().read(second, 1).await?;
         if one.response_ns().min(other.response_ns()) <= rotation.hit_ns {

@@ -7,8 +7,8 @@
 //! like any other, through the block layer, the link and the drive.
 
 use fullstroke_contract::{
-    Breakdown, Completion, ConfigError, Counters, Cx, Extent, Gauge, Hints, LayerReadings, Node, Notice,
-    Object, Operation, Out, Port, Request, RequestId, Signal, Slots, Status, Wake,
+    Completion, ConfigError, Counters, Cx, Extent, Gauge, Hints, LayerReadings, Node, Notice, Object,
+    Operation, Out, Port, Request, RequestId, Signal, Slots, Status, Wake,
 };
 use fullstroke_memory::replacement::Place;
 use fullstroke_memory::{
@@ -185,8 +185,7 @@ fn extent_of(run: Run) -> Extent {
 impl Node for PushedBlocks {
     fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
         if self.answers(now, &request) {
-            let (id, status, breakdown) = (request.id, Status::Done, Breakdown::default());
-            return cx.out.complete(Completion { id, submitted: now, finished: now, status, breakdown });
+            return cx.out.complete(Completion::at_once(request.id, now, Status::Done));
         }
         if self.changes(&request) {
             let run = blocks_touched(request.extent);

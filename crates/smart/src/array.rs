@@ -356,9 +356,7 @@ impl Node for SmartArray {
             _ => (!request.extent.within(self.map.capacity())).then_some(Status::OutOfRange),
         };
         if let Some(status) = status {
-            let Request { id, .. } = request;
-            let answer = Completion { id, submitted: now, finished: now, status, ..Completion::default() };
-            return out.complete(answer);
+            return out.complete(Completion::at_once(request.id, now, status));
         }
         self.accept(now, &request);
         self.link_due = self.link.next_wake();

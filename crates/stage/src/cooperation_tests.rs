@@ -1,16 +1,17 @@
 //! What co-operation promises, with hosts that are models of one.
 
 use crate::fairness::REGISTRY;
+use crate::properties::{Below, step};
 use crate::{CooperationKeys, Regions, Stage};
 use fullstroke_contract::registry::Keys;
 use fullstroke_contract::{
-    Breakdown, Completion, Counters, Cx, Effect, Extent, Hints, Node, Notice, Operation, Out, Port, Request,
-    RequestId, Signal, Status,
+    Completion, Counters, Cx, Effect, Extent, Hints, Node, Notice, Operation, Out, Port, Request, RequestId,
+    Signal, Status,
 };
 use fullstroke_units::{Bytes, Duration, Sectors, Time};
 use proptest::prelude::*;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet};
 
 const HOSTS: usize = 3;
 const PAGES: u64 = 24;
@@ -22,8 +23,7 @@ const ANSWER: RequestId = RequestId(u64::MAX);
 struct Friends {
     stage: Stage,
     out: Out,
-    /// Below: when each ends, its id and when it went down.
-    array: BinaryHeap<Reverse<(Time, u64, Time)>>,
+    array: Below,
     went_down: u64,
     medium: BTreeMap<u64, u64>,
     caches: Vec<BTreeMap<u64, u64>>,
@@ -47,7 +47,7 @@ impl Friends {
         Friends {
             stage: Stage::new(regions, fairness, Duration::from_micros(10), None).with_cooperation(keys),
             out: Out::new(),
-            array: BinaryHeap::new(),
+            array: Below::new(),
             went_down: 0,
             medium: BTreeMap::new(),
             caches: vec![BTreeMap::new(); HOSTS],
@@ -160,21 +160,7 @@ impl Friends {
 
     /// Lets happen what is due before `until`.
     fn run(&mut self, until: Time) {
-        loop {
-            let ends = self.array.peek().map_or(Time::NEVER, |&Reverse((at, ..))| at);
-            let wakes = self.stage.next_wake().at();
-            let now = ends.min(wakes);
-            if now >= until {
-                return;
-            }
-            if wakes <= ends {
-                self.stage.wake(now, &mut Cx::alone(&mut self.out));
-            } else if let Some(Reverse((at, id, asked))) = self.array.pop() {
-                let breakdown = Breakdown { transfer: at.since(asked), ..Breakdown::default() };
-                let (id, status) = (RequestId(id), Status::Done);
-                let completion = Completion { id, submitted: asked, finished: at, status, breakdown };
-                self.stage.completed(at, Port::FIRST, completion, &mut Cx::alone(&mut self.out));
-            }
+        while let Some(now) = step(&mut self.stage, &mut self.array, &mut self.out, until) {
             self.collect(now);
         }
     }

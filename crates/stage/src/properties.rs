@@ -17,8 +17,7 @@ type Arrival = (u16, u64, u64, u64);
 struct Trial {
     stage: Stage,
     out: Out,
-    /// Below: when each ends, its id, and when it went down.
-    array: BinaryHeap<Reverse<(Time, u64, Time)>>,
+    array: Below,
     /// When requests went down, and how many were there with each.
     issued: Vec<(Time, usize)>,
     done: Vec<(Port, Completion)>,
@@ -43,25 +42,33 @@ impl Trial {
 
     /// Lets happen what is due before `until`.
     fn run(&mut self, until: Time) {
-        loop {
-            let ends = self.array.peek().map_or(Time::NEVER, |&Reverse((at, ..))| at);
-            let wakes = self.stage.next_wake().at();
-            let now = ends.min(wakes);
-            if now >= until {
-                return;
-            }
-            if wakes <= ends {
-                self.stage.wake(now, &mut Cx::alone(&mut self.out));
-            } else if let Some(Reverse((at, id, asked))) = self.array.pop() {
-                let breakdown = Breakdown { transfer: at.since(asked), ..Breakdown::default() };
-                let id = RequestId(id);
-                let status = Status::Done;
-                let completion = Completion { id, submitted: asked, finished: at, status, breakdown };
-                self.stage.completed(at, Port::FIRST, completion, &mut Cx::alone(&mut self.out));
-            }
+        while let Some(now) = step(&mut self.stage, &mut self.array, &mut self.out, until) {
             self.collect(now);
         }
     }
+}
+
+/// What is below a stage: when each request ends, its id and when it went down.
+pub(crate) type Below = BinaryHeap<Reverse<(Time, u64, Time)>>;
+
+/// Lets the first thing happen that is due before `until`, if anything is: the stage wakes, or
+/// a request below ends. When that was.
+pub(crate) fn step(stage: &mut Stage, below: &mut Below, out: &mut Out, until: Time) -> Option<Time> {
+    let ends = below.peek().map_or(Time::NEVER, |&Reverse((at, ..))| at);
+    let wakes = stage.next_wake().at();
+    let now = ends.min(wakes);
+    if now >= until {
+        return None;
+    }
+    if wakes <= ends {
+        stage.wake(now, &mut Cx::alone(out));
+    } else if let Some(Reverse((finished, id, submitted))) = below.pop() {
+        let breakdown = Breakdown { transfer: finished.since(submitted), ..Breakdown::default() };
+        let (id, status) = (RequestId(id), Status::Done);
+        let completion = Completion { id, submitted, finished, status, breakdown };
+        stage.completed(now, Port::FIRST, completion, &mut Cx::alone(out));
+    }
+    Some(now)
 }
 
 proptest! {

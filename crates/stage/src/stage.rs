@@ -6,8 +6,8 @@ use crate::regions::Regions;
 use crate::statistics::Statistics;
 use crate::turns::Turns;
 use fullstroke_contract::{
-    Breakdown, Completion, Counters, Cx, Extent, Gauge, Node, Notice, Operation, Out, Port, Request,
-    RequestId, Signal, Slots, Status, Wake,
+    Completion, Counters, Cx, Extent, Gauge, Node, Notice, Operation, Out, Port, Request, RequestId, Signal,
+    Slots, Status, Wake,
 };
 use fullstroke_units::{Duration, Sectors, Time};
 
@@ -129,27 +129,23 @@ impl Stage {
         while let Some(outcome) = self.cooperation.as_mut().and_then(|others| others.take_due(now)) {
             let Outcome { slot, at, served } = outcome;
             if served {
-                let overhead = at.since(self.slots[slot].taken);
-                let breakdown = Breakdown { overhead, ..Breakdown::default() };
-                let (submitted, id) = (self.slots[slot].taken, RequestId::default());
-                self.end(
-                    at,
-                    slot,
-                    Completion { id, submitted, finished: at, status: Status::Done, breakdown },
-                    out,
-                );
+                self.end(at, slot, Completion::at_once(RequestId::default(), at, Status::Done), out);
             } else {
                 self.issue(slot, out);
             }
         }
     }
 
-    /// A request has ended that the processor took at `worked_on.submitted`.
-    fn end(&mut self, now: Time, slot: u32, worked_on: Completion, out: &mut Out) {
-        let Slot { host, request, submitted, .. } = self.slots.take(slot);
+    /// A request has ended, as `completion` says, below or at a host: between, the processor
+    /// had it.
+    fn end(&mut self, now: Time, slot: u32, completion: Completion, out: &mut Out) {
+        let Slot { host, request, submitted, taken } = self.slots.take(slot);
         self.issued -= 1;
+        let mut breakdown = completion.breakdown;
+        breakdown.overhead += completion.submitted.since(taken);
+        let worked_on = Completion { submitted: taken, breakdown, ..completion };
         if let Some(others) = &mut self.cooperation {
-            others.ended(slot, host, &request, worked_on.status == Status::Done);
+            others.ended(slot, host, &request, completion.status == Status::Done);
         }
         out.complete_to(host, worked_on.held_since(submitted, request.id));
         if self.slots.is_empty() {
@@ -162,11 +158,6 @@ impl Stage {
     }
 }
 
-/// The answer to what is done at once.
-fn at_once(id: RequestId, now: Time, status: Status) -> Completion {
-    Completion { id, submitted: now, finished: now, status, breakdown: Breakdown::default() }
-}
-
 impl Node for Stage {
     fn submit(&mut self, now: Time, from: Port, request: Request, cx: &mut Cx<'_>) {
         let out = &mut *cx.out;
@@ -174,7 +165,7 @@ impl Node for Stage {
             if let Some(others) = &mut self.cooperation {
                 others.answered(now, from, request.extent);
             }
-            return out.complete_to(from, at_once(request.id, now, Status::Done));
+            return out.complete_to(from, Completion::at_once(request.id, now, Status::Done));
         }
         let of_platters = matches!(request.operation, Operation::Standby | Operation::Start);
         let status = match self.regions.below(from, request.extent) {
@@ -183,7 +174,7 @@ impl Node for Stage {
             None => Some(Status::OutOfRange),
         };
         if let Some(status) = status {
-            return out.complete_to(from, at_once(request.id, now, status));
+            return out.complete_to(from, Completion::at_once(request.id, now, status));
         }
         if request.operation == Operation::Write {
             self.turns.wrote(from, request.extent.sectors);
@@ -197,11 +188,7 @@ impl Node for Stage {
     }
 
     fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
-        let slot = completion.id.0 as u32;
-        let taken = self.slots[slot].taken;
-        let mut breakdown = completion.breakdown;
-        breakdown.overhead += completion.submitted.since(taken);
-        self.end(now, slot, Completion { submitted: taken, breakdown, ..completion }, cx.out);
+        self.end(now, completion.id.0 as u32, completion, cx.out);
         self.advance(now, cx.out);
     }
 

@@ -320,9 +320,7 @@ impl Node for Volume {
         let status = self.layout.plan(&request, below, &mut flight.plan);
         if flight.plan.ios().is_empty() {
             self.free.push(slot as u32);
-            let answer =
-                Completion { id: request.id, submitted: now, finished: now, status, ..Completion::default() };
-            return out.complete(answer);
+            return out.complete(Completion::at_once(request.id, now, status));
         }
         self.counts.planned(request.operation, &flight.plan);
         flight.begin(now, request, self.restores, self.changes);

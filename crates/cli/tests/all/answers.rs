@@ -1,37 +1,23 @@
 //! Answers that can be trusted: what the drives cannot carry, what selects
 //! nothing, and why one stack is better than another.
 
-use crate::common::{refused, success};
+use crate::common::{Folder, refused, success};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::process::{Command, Stdio};
 
-struct Folder(tempfile::TempDir);
-
-impl Folder {
-    fn new() -> Folder {
-        Folder(tempfile::tempdir().unwrap())
-    }
-    fn name(&self, name: &str) -> String {
-        self.0.path().join(name).to_str().unwrap().to_owned()
-    }
-    fn put(&self, name: &str, text: &str) -> String {
-        std::fs::write(self.name(name), text).unwrap();
-        self.name(name)
-    }
-    /// Small random requests on drives that serve about 110 each, in the order
-    /// in which they come.
-    fn stack(&self, name: &str, layout: &str, drives: u32, arrivals: &str) -> String {
-        self.put(
-            &format!("{name}.toml"),
-            &format!(
-                "seed = 1\n[workload]\nkind = \"synthetic\"\nrequests = 4000\nread_share = 0.7\nsize = \"4KiB\"\n\
-                 arrivals = {{ {arrivals} }}\n[volume]\nlayout = \"{layout}\"\ndrives = {drives}\n\
-                 drive = \"seagate-cheetah-9lp\"\ndrive_settings = {{ queue = {{ discipline = \"fcfs\" }} }}\n"
-            ),
-        )
-    }
+/// Small random requests on drives that serve about 110 each, in the order
+/// in which they come.
+fn small_requests(folder: &Folder, name: &str, layout: &str, drives: u32, arrivals: &str) -> String {
+    folder.put(
+        &format!("{name}.toml"),
+        &format!(
+            "seed = 1\n[workload]\nkind = \"synthetic\"\nrequests = 4000\nread_share = 0.7\nsize = \"4KiB\"\n\
+             arrivals = {{ {arrivals} }}\n[volume]\nlayout = \"{layout}\"\ndrives = {drives}\n\
+             drive = \"seagate-cheetah-9lp\"\ndrive_settings = {{ queue = {{ discipline = \"fcfs\" }} }}\n"
+        ),
+    )
 }
 
 fn poisson(rate_per_s: f64) -> String {
@@ -45,7 +31,7 @@ fn json(arguments: &[&str]) -> Value {
 #[test]
 fn a_load_that_the_drives_cannot_carry_is_told_and_has_no_intervals() {
     let folder = Folder::new();
-    let stack = folder.stack("one", "raid0", 1, &poisson(330.0));
+    let stack = small_requests(&folder, "one", "raid0", 1, &poisson(330.0));
     let report = json(&["run", &stack]);
     let share = report["overload"]["carried_share"].as_f64().unwrap();
     assert!((0.30..0.38).contains(&share), "{share}");
@@ -63,13 +49,13 @@ fn a_load_that_the_drives_cannot_carry_is_told_and_has_no_intervals() {
 #[test]
 fn a_high_but_steady_load_and_a_closed_one_are_carried() {
     let folder = Folder::new();
-    let stack = folder.stack("steady", "raid0", 1, &poisson(100.0));
+    let stack = small_requests(&folder, "steady", "raid0", 1, &poisson(100.0));
     for seed in ["1", "2", "3", "4"] {
         let report = json(&["run", &stack, "--seed", seed]);
         assert_eq!(report["overload"], Value::Null, "seed {seed}");
         assert!(report["response_ms"]["ci95_half_width"].as_f64().unwrap() > 0.0);
     }
-    let closed = folder.stack("closed", "raid0", 1, "process = \"closed\", outstanding = 500");
+    let closed = small_requests(&folder, "closed", "raid0", 1, "process = \"closed\", outstanding = 500");
     let report = json(&["run", &closed]);
     assert_eq!((&report["overload"], &report["backlog"]), (&Value::Null, &Value::Null));
 }
@@ -78,7 +64,8 @@ fn a_high_but_steady_load_and_a_closed_one_are_carried() {
 fn candidates_that_carry_the_load_rank_before_those_that_do_not() {
     let folder = Folder::new();
     let names = [("one", "raid0", 1), ("two", "raid0", 2), ("five", "raid0", 5), ("parity", "raid5", 5)];
-    let stacks = names.map(|(name, layout, drives)| folder.stack(name, layout, drives, &poisson(330.0)));
+    let stacks =
+        names.map(|(name, layout, drives)| small_requests(&folder, name, layout, drives, &poisson(330.0)));
     let stacks: Vec<&str> = stacks.iter().map(String::as_str).collect();
     let ranking = json(&[&["compare"][..], &stacks].concat());
     let ranked = |place: usize| &ranking["candidates"][place];
@@ -95,7 +82,7 @@ fn candidates_that_carry_the_load_rank_before_those_that_do_not() {
 #[test]
 fn a_job_that_does_not_get_its_rate_is_told() {
     let folder = Folder::new();
-    let stack = folder.stack("one", "raid0", 1, &poisson(1.0));
+    let stack = small_requests(&folder, "one", "raid0", 1, &poisson(1.0));
     let job = |rate: u32| {
         let text =
             format!("[web]\nrw=randread\nbs=4k\nsize=8M\nrate_iops={rate}\niodepth=4\nioengine=libaio\n");
@@ -112,19 +99,19 @@ fn a_job_that_does_not_get_its_rate_is_told() {
 #[test]
 fn the_load_that_is_carried_is_found() {
     let folder = Folder::new();
-    let one = folder.stack("one", "raid0", 1, &poisson(330.0));
+    let one = small_requests(&folder, "one", "raid0", 1, &poisson(330.0));
     let found = json(&["run", &one, "--find", "load"]);
     let (load, too_much) = (found["load"].as_f64().unwrap(), found["too_much"].as_f64().unwrap());
     assert!((0.30..0.37).contains(&load) && too_much / load < 1.0201, "{load} {too_much}");
     assert!(success(&["run", &one, "--find", "load"]).contains("times this load is carried"));
     let limited = json(&["run", &one, "--find", "load", "--p99-max", "50ms"]);
     assert!(limited["load"].as_f64().unwrap() < load && limited["p99_ms"].as_f64().unwrap() <= 50.0);
-    let four = folder.stack("four", "raid0", 4, &poisson(330.0));
+    let four = small_requests(&folder, "four", "raid0", 4, &poisson(330.0));
     let ranking = json(&["compare", &one, &four, "--find", "load"]);
     assert_eq!(ranking["candidates"][0]["name"], "four");
     let text = success(&["compare", &one, &four, "--find", "load"]);
     assert!(text.contains("four bears most by load") && text.contains("% more"), "{text}");
-    let closed = folder.stack("closed", "raid0", 1, "process = \"closed\"");
+    let closed = small_requests(&folder, "closed", "raid0", 1, "process = \"closed\"");
     assert!(refused(&["run", &closed, "--find", "load"]).contains("arrive by their own times"));
 }
 
@@ -150,7 +137,7 @@ fn stacks_are_compared_by_the_streams_that_they_play() {
 #[test]
 fn what_selects_nothing_is_refused_with_what_there_is() {
     let folder = Folder::new();
-    let stack = folder.stack("one", "raid0", 1, &poisson(1.0));
+    let stack = small_requests(&folder, "one", "raid0", 1, &poisson(1.0));
     let trace = folder.put("a.trace", "0.0 0 1000 8 1\n0.5 1 4000 16 0\n1000.0 0 9000 8 1\n");
     let from = ["--format", "disksim", "--trace", &trace];
     for selection in [["--device", "7"], ["--from", "10h"], ["--operation", "flush"]] {
@@ -187,7 +174,7 @@ fn metrics_are_listed_with_unit_and_meaning() {
 #[test]
 fn the_response_column_of_a_log_agrees_with_the_report() {
     let folder = Folder::new();
-    let stack = folder.stack("one", "raid5", 3, &poisson(1.0));
+    let stack = small_requests(&folder, "one", "raid5", 3, &poisson(1.0));
     let mut trace = String::from("fio version 2 iolog\n/dev/sda add\n/dev/sda open\n");
     for number in 0..600 {
         let (kind, place) = (["read", "write"][number % 2], number * 81_920);
@@ -212,8 +199,8 @@ fn the_response_column_of_a_log_agrees_with_the_report() {
 #[test]
 fn degraded_variants_rank_beside_whole_ones() {
     let folder = Folder::new();
-    let five = folder.stack("five", "raid5", 5, &poisson(60.0));
-    let zero = folder.stack("zero", "raid0", 5, &poisson(60.0));
+    let five = small_requests(&folder, "five", "raid5", 5, &poisson(60.0));
+    let zero = small_requests(&folder, "zero", "raid0", 5, &poisson(60.0));
     let ranking = json(&["compare", &five, &zero, "--degraded"]);
     let names: Vec<&str> = ranking["candidates"]
         .as_array()
@@ -293,7 +280,7 @@ fn run_and_compare_say_what_a_trace_has_lost() {
     let folder = Folder::new();
     std::fs::write(folder.name("sda.blktrace.0"), blktrace(0, true)).unwrap();
     std::fs::write(folder.name("sda.blktrace.2"), blktrace(2, false)).unwrap();
-    let stacks = ["one", "two"].map(|name| folder.stack(name, "raid0", 2, &poisson(100.0)));
+    let stacks = ["one", "two"].map(|name| small_requests(&folder, name, "raid0", 2, &poisson(100.0)));
     let trace = folder.name("sda.blktrace.0");
     let lost = "no file of processor 1:";
     assert!(success(&["trace", "info", &trace]).contains(lost));
@@ -323,8 +310,8 @@ fn numbers(answer: &str) -> BTreeSet<&str> {
 #[test]
 fn every_number_of_a_page_is_one_that_json_prints() {
     let folder = Folder::new();
-    let one = folder.stack("one<b>", "raid0", 1, &poisson(60.0));
-    let five = folder.stack("five", "raid5", 5, &poisson(60.0));
+    let one = small_requests(&folder, "one<b>", "raid0", 1, &poisson(60.0));
+    let five = small_requests(&folder, "five", "raid5", 5, &poisson(60.0));
     let page = folder.name("out.html");
     let vary = "volume.chunk=16KiB,256KiB";
     for (arguments, parts) in [
@@ -355,7 +342,7 @@ fn every_number_of_a_page_is_one_that_json_prints() {
 #[test]
 fn tune_finds_what_is_better_by_far_and_says_how_sure_it_is() {
     let folder = Folder::new();
-    let stack = folder.stack("five", "raid0", 1, &poisson(60.0));
+    let stack = small_requests(&folder, "five", "raid0", 1, &poisson(60.0));
     let page = folder.name("tuned.html");
     let arguments = ["tune", &stack, "--vary", "volume.drives=1..4", "--vary", "host.queue_depth=1,32"];
     let few = ["--requests", "150", "--batches", "8", "--first", "4", "--report", &page];
@@ -389,7 +376,7 @@ fn tune_finds_what_is_better_by_far_and_says_how_sure_it_is() {
 #[test]
 fn advice_names_a_layout_that_can_be_and_says_why() {
     let folder = Folder::new();
-    folder.stack("load", "raid0", 1, &poisson(40.0));
+    small_requests(&folder, "load", "raid0", 1, &poisson(40.0));
     let page = folder.name("advice.html");
     let wishes = folder.put(
         "wishes.toml",
@@ -428,7 +415,7 @@ fn advice_names_a_layout_that_can_be_and_says_why() {
 #[test]
 fn wishes_that_cannot_be_are_refused_with_what_could() {
     let folder = Folder::new();
-    let load = folder.stack("load", "raid0", 1, &poisson(40.0));
+    let load = small_requests(&folder, "load", "raid0", 1, &poisson(40.0));
     let drives = ["advise", &load, "--drive", "seagate-cheetah-9lp", "--drives", "3..4"];
     for (wishes, words) in [
         (&["--usable", "100TB", "--failures", "1"][..], &["at most 27.3 GB are usable, by raid5 of 4"][..]),
@@ -450,8 +437,8 @@ fn wishes_that_cannot_be_are_refused_with_what_could() {
 #[test]
 fn a_browser_draws_a_page_and_carries_its_script_out() {
     let folder = Folder::new();
-    let stacks =
-        [1, 2, 3].map(|drives| folder.stack(&format!("of {drives}"), "raid0", drives, &poisson(60.0)));
+    let stacks = [1, 2, 3]
+        .map(|drives| small_requests(&folder, &format!("of {drives}"), "raid0", drives, &poisson(60.0)));
     let page = folder.name("out.html");
     success(&["compare", &stacks[0], &stacks[1], &stacks[2], "--report", &page]);
     let folder = format!("--user-data-dir={}", folder.name("browser"));

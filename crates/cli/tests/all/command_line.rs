@@ -1,9 +1,9 @@
 //! The program as its users call it.
 
-use crate::common::{fullstroke, refused, success};
+use crate::common::{Folder, fullstroke, refused, success};
 use serde_json::{Value, json};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 const STACK: &str = r#"title = "a test"
@@ -24,28 +24,6 @@ drives = 5
 
 fn json(arguments: &[&str]) -> Value {
     serde_json::from_str(&success(arguments)).unwrap()
-}
-
-struct Folder(tempfile::TempDir);
-
-impl Folder {
-    fn new() -> Folder {
-        Folder(tempfile::tempdir().unwrap())
-    }
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-    /// Writes a file; returns its path as text.
-    fn put(&self, name: &str, text: &str) -> String {
-        fs::write(self.path(name), text).unwrap();
-        self.name(name)
-    }
-    fn name(&self, name: &str) -> String {
-        self.path(name).to_str().unwrap().to_owned()
-    }
-    fn files(&self) -> usize {
-        fs::read_dir(self.0.path()).unwrap().count()
-    }
 }
 
 #[test]

@@ -1,25 +1,12 @@
 //! Job files of fio's as users run them.
 
-use crate::common::{fullstroke, refused};
+use crate::common::{Folder, fullstroke, refused};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 const STACK: &str = "seed = 7\n[volume]\nlayout = \"raid5\"\ndrive = \"seagate-cheetah-9lp\"\ndrives = 5\n";
 const JOB: &str = "[global]\nfilename=/dev/sdz\ndirect=1\nioengine=libaio\nbs=4k\nsize=1g\n\
     [reads]\nrw=randread\niodepth=8\nnumber_ios=400\n[writes]\nstonewall\nrw=randwrite\nnumber_ios=200\n";
-
-struct Folder(tempfile::TempDir);
-
-impl Folder {
-    fn new() -> Folder {
-        Folder(tempfile::tempdir().unwrap())
-    }
-    fn put(&self, name: &str, text: &str) -> String {
-        let path = self.0.path().join(name);
-        std::fs::write(&path, text).unwrap();
-        path.to_str().unwrap().to_owned()
-    }
-}
 
 fn success(arguments: &[&str]) -> String {
     let output = fullstroke(arguments);

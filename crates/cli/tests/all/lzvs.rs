@@ -1,6 +1,6 @@
 //! Volumes of constant transfer rate as users plan and measure them.
 
-use crate::common::{refused, success};
+use crate::common::{Folder, refused, success};
 use serde_json::Value;
 use std::path::Path;
 
@@ -11,21 +11,6 @@ fn json(arguments: &[&str]) -> Value {
 fn stack(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies/lloyd-2002/stacks");
     folder.join(format!("{name}.toml")).to_str().unwrap().to_owned()
-}
-
-struct Folder(tempfile::TempDir);
-
-impl Folder {
-    fn new() -> Folder {
-        Folder(tempfile::tempdir().unwrap())
-    }
-    fn path(&self, name: &str) -> String {
-        self.0.path().join(name).to_str().unwrap().to_owned()
-    }
-    fn put(&self, name: &str, text: &str) -> String {
-        std::fs::write(self.path(name), text).unwrap();
-        self.path(name)
-    }
 }
 
 #[test]
@@ -43,7 +28,7 @@ fn ratio_and_zones_of_a_drive_are_measured_as_its_description_has_them() {
 #[test]
 fn a_plan_raises_the_floor_over_raid0_and_runs_as_it_was_written() {
     let folder = Folder::new();
-    let file = folder.path("planned.toml");
+    let file = folder.name("planned.toml");
     let plan = json(&["lzvs", "plan", "--drive", "ibm-deskstar-40gv", "-o", &file]);
     let offers = plan["offers"].as_array().unwrap();
     let of = |layout: &str, key: &str| {
@@ -59,7 +44,7 @@ fn a_plan_raises_the_floor_over_raid0_and_runs_as_it_was_written() {
 #[test]
 fn a_plan_with_floors_is_met_or_refused_with_the_best() {
     let folder = Folder::new();
-    let file = folder.path("floors.toml");
+    let file = folder.name("floors.toml");
     let base = ["lzvs", "plan", "--drive", "ibm-deskstar-40gv", "--zones", "14", "--ratio", "792/370"];
     let plan = json(&[&base[..], &["--floor", "10GB@55", "--floor", "40GB@40", "-o", &file]].concat());
     let floors: Vec<u64> = plan["parts"]
@@ -120,7 +105,7 @@ fn a_trace_is_mapped_onto_the_drives_of_any_volume_one_to_one() {
         [[volume.members]]\ndrive = \"ibm-deskstar-34gxp\"\n[[volume.zones]]\nsize = \"5GB\"\nfloor_mb_per_s = 50\n";
     let raid5 = "[volume]\nlayout = \"raid5\"\ndrive = \"ibm-ultrastar-18es\"\ndrives = 3\n";
     for (name, text, drives) in [("nested", nested, 4), ("geo", geo, 2), ("raid5", raid5, 3)] {
-        let (stack, out) = (folder.put(&format!("{name}.toml"), text), folder.path(name));
+        let (stack, out) = (folder.put(&format!("{name}.toml"), text), folder.name(name));
         let found = json(&["trace", "remap", &stack, &trace, "-o", &out, "--verify"]);
         assert_eq!(found["requests"], 300);
         assert!(found["sectors_verified"].as_u64().unwrap() > 0);
@@ -133,11 +118,11 @@ fn a_trace_is_mapped_onto_the_drives_of_any_volume_one_to_one() {
     }
     let xor = "[volume]\nlayout = \"xor\"\ndrive = \"ibm-ultrastar-18es\"\ndrives = 3\n";
     let xor = folder.put("xor.toml", xor);
-    assert!(refused(&["trace", "remap", &xor, &trace, "-o", &folder.path("xor")]).contains("xor array"));
-    assert!(refused(&["lzvs", "plot", &xor, "-o", &folder.path("xor.svg")]).contains("xor array"));
+    assert!(refused(&["trace", "remap", &xor, &trace, "-o", &folder.name("xor")]).contains("xor array"));
+    assert!(refused(&["lzvs", "plot", &xor, "-o", &folder.name("xor.svg")]).contains("xor array"));
     let small =
         folder.put("small.toml", "[volume]\nlayout = \"lzvs-naive\"\ndrive = \"hp-c2247a\"\ndrives = 2\n");
-    let arguments = ["trace", "remap", &small, &trace, "-o", &folder.path("small")];
+    let arguments = ["trace", "remap", &small, &trace, "-o", &folder.name("small")];
     assert!(refused(&arguments).contains("--beyond"));
     success(&[&arguments[..], &["--beyond", "wrap", "--verify"]].concat());
 }

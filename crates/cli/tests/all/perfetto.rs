@@ -1,28 +1,17 @@
 //! A window of a run for Perfetto: what the file shows is what the run did.
 
-use crate::common::{fullstroke, refused, success};
+use crate::common::{Folder, fullstroke, refused, success};
 use crate::read_back::{Read, Trace};
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-struct Folder(tempfile::TempDir);
-
-impl Folder {
-    fn new() -> Folder {
-        Folder(tempfile::tempdir().unwrap())
-    }
-    fn name(&self, name: &str) -> String {
-        self.0.path().join(name).to_str().unwrap().to_owned()
-    }
-    /// So many random requests a second for a volume.
-    fn stack(&self, rate_per_s: u32, volume: &str) -> String {
-        let text = format!(
-            "seed = 3\n[workload]\nkind = \"synthetic\"\nrequests = 400\nread_share = 0.6\nsize = \"8KiB\"\n\
-             arrivals = {{ process = \"poisson\", rate_per_s = {rate_per_s} }}\n[volume]\n{volume}\n"
-        );
-        std::fs::write(self.name("stack.toml"), text).unwrap();
-        self.name("stack.toml")
-    }
+/// So many random requests a second for a volume.
+fn stack(folder: &Folder, rate_per_s: u32, volume: &str) -> String {
+    let text = format!(
+        "seed = 3\n[workload]\nkind = \"synthetic\"\nrequests = 400\nread_share = 0.6\nsize = \"8KiB\"\n\
+         arrivals = {{ process = \"poisson\", rate_per_s = {rate_per_s} }}\n[volume]\n{volume}\n"
+    );
+    folder.put("stack.toml", &text)
 }
 
 /// The rows of a log by request, and its columns by name.
@@ -72,7 +61,7 @@ fn traced(folder: &Folder, stack: &str, window: &str) -> (Trace, HashMap<u64, Ha
 fn what_an_arm_does_for_a_request_adds_up_to_the_logs_parts() {
     let folder = Folder::new();
     // Most requests wait for others, and the queue is reordered.
-    let stack = folder.stack(90, "layout = \"jbod\"\ndrives = 1\ndrive = \"seagate-cheetah-9lp\"");
+    let stack = stack(&folder, 90, "layout = \"jbod\"\ndrives = 1\ndrive = \"seagate-cheetah-9lp\"");
     let (trace, rows) = traced(&folder, &stack, "..");
     assert_eq!(trace.on(|name| name.starts_with("requests")).count(), 400);
     for slice in trace.on(|name| name.starts_with("requests")) {
@@ -97,7 +86,7 @@ fn what_an_arm_does_for_a_request_adds_up_to_the_logs_parts() {
 #[test]
 fn a_plan_of_parity_shows_all_its_drive_requests_within_the_window() {
     let folder = Folder::new();
-    let stack = folder.stack(150, "layout = \"raid5\"\ndrives = 5\ndrive = \"seagate-cheetah-9lp\"");
+    let stack = stack(&folder, 150, "layout = \"raid5\"\ndrives = 5\ndrive = \"seagate-cheetah-9lp\"");
     let (trace, rows) = traced(&folder, &stack, "0.5..1.75");
     let inside = |at: u64| (500_000_000..=1_750_000_000).contains(&at);
     assert!(trace.slices.iter().all(|slice| inside(slice.begin) && inside(slice.end)));
@@ -131,7 +120,7 @@ fn a_plan_of_parity_shows_all_its_drive_requests_within_the_window() {
 #[test]
 fn each_arm_of_a_drive_of_two_has_its_track() {
     let folder = Folder::new();
-    let stack = folder.stack(120, "layout = \"jbod\"\ndrives = 1\ndrive = \"seagate-exos-2x18-18tb\"");
+    let stack = stack(&folder, 120, "layout = \"jbod\"\ndrives = 1\ndrive = \"seagate-exos-2x18-18tb\"");
     let (trace, rows) = traced(&folder, &stack, "..");
     for arm in ["arm 0", "arm 1"] {
         assert!(trace.on(|name| name == arm).count() > 100, "{arm}");
@@ -145,7 +134,7 @@ fn each_arm_of_a_drive_of_two_has_its_track() {
 #[test]
 fn a_run_is_the_same_whether_it_is_traced_or_not() {
     let folder = Folder::new();
-    let stack = folder.stack(90, "layout = \"raid1\"\ndrives = 2\ndrive = \"seagate-cheetah-9lp\"");
+    let stack = stack(&folder, 90, "layout = \"raid1\"\ndrives = 2\ndrive = \"seagate-cheetah-9lp\"");
     let numbers = |more: &[&str]| -> serde_json::Value {
         let mut report: serde_json::Value =
             serde_json::from_str(&success(&[&["run", &stack, "--json"], more].concat())).unwrap();
@@ -158,7 +147,7 @@ fn a_run_is_the_same_whether_it_is_traced_or_not() {
 #[test]
 fn what_cannot_be_written_or_shown_is_said() {
     let folder = Folder::new();
-    let stack = folder.stack(90, "layout = \"jbod\"\ndrives = 1\ndrive = \"seagate-cheetah-9lp\"");
+    let stack = stack(&folder, 90, "layout = \"jbod\"\ndrives = 1\ndrive = \"seagate-cheetah-9lp\"");
     let nowhere: PathBuf = folder.0.path().join("no/such/out.pftrace");
     let error = refused(&["run", &stack, "--perfetto", nowhere.to_str().unwrap()]);
     assert!(error.contains("no/such/out.pftrace"), "{error}");

@@ -2,6 +2,7 @@
 
 #![allow(dead_code)] // Not every test binary uses each.
 
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
 pub fn fullstroke(arguments: &[&str]) -> Output {
@@ -24,4 +25,28 @@ pub fn refused(arguments: &[&str]) -> String {
     assert!(output.stdout.is_empty(), "{arguments:?} printed something before it failed");
     assert!(!error.contains("panicked"), "{error}");
     error
+}
+
+/// A folder of a test's own.
+pub struct Folder(pub tempfile::TempDir);
+
+impl Folder {
+    pub fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
+    }
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+    /// The same as text.
+    pub fn name(&self, name: &str) -> String {
+        self.path(name).to_str().unwrap().to_owned()
+    }
+    /// Writes a file; returns its path as text.
+    pub fn put(&self, name: &str, text: &str) -> String {
+        std::fs::write(self.path(name), text).unwrap();
+        self.name(name)
+    }
+    pub fn files(&self) -> usize {
+        std::fs::read_dir(self.0.path()).unwrap().count()
+    }
 }

@@ -157,9 +157,9 @@ impl Shown {
         let mut free: BinaryHeap<Reverse<usize>> = BinaryHeap::new();
         let mut tracks = Vec::new();
         let lane_of = |(begin, end): (Time, Time)| {
-            while let Some(Reverse((until, lane))) = taken.peek().copied().filter(|taken| taken.0.0 <= begin)
+            while let Some(&Reverse((until, lane))) = taken.peek()
+                && until <= begin
             {
-                debug_assert!(until <= begin);
                 taken.pop();
                 free.push(Reverse(lane));
             }
