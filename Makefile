@@ -58,6 +58,7 @@ test: ## Format, lints, docs, all tests
 	$(CARGO) test --workspace --tests --no-fail-fast -- --show-output 2>&1 | tee target/tests.log || status=1; \
 	$(CARGO) test --workspace --doc --no-fail-fast 2>&1 | tee -a target/tests.log || status=1; \
 	sed -nE 's/^skipped: /  /Ip' target/tests.log | sort | uniq -c | awk 'NR == 1 { print "skipped in tests, and why:" } { print }'; \
+	awk '/^failures:$$/ { told = 1; lines = 0 } /^test result:/ { told = 0 } told && lines++ < 60' target/tests.log; \
 	awk '/^test result:/ { passed += $$4; failed += $$6; skipped += $$8 } \
 		END { printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped }' target/tests.log; exit $$status
 
