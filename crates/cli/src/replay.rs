@@ -3,7 +3,7 @@
 use crate::options::{Beyond, PaceName, Selection};
 use crate::output::{Failure, Output};
 use clap::{Args, ValueEnum};
-use fullstroke_replay::{ReplayOptions, Writes, fio_beside, replay};
+use fullstroke_replay::{Io, ReplayOptions, Writes, fio_beside, replay};
 use fullstroke_units::Duration;
 use fullstroke_workload::pace::{Pace, Rules};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 /// Replay a trace on a block device or a file, and say how true to the trace that was.
 ///
 /// Requests go past the page cache (O_DIRECT) through io_uring, from one thread on
-/// an absolute schedule. Everything that is wrong with the trace or does not fit is
+/// an absolute schedule; where io_uring is forbidden through threads. Everything that is wrong with the trace or does not fit is
 /// found before the first request. Ctrl-C ends it and reports what there is. See
 /// docs/replay.md.
 #[derive(Debug, Args)]
@@ -54,6 +54,11 @@ pub(crate) struct Arguments {
     /// calibrated beforehand.
     #[arg(long)]
     batch: bool,
+
+    /// How requests reach the kernel [default: io_uring, or threads where it is
+    /// forbidden].
+    #[arg(long, value_name = "WAY")]
+    io: Option<IoName>,
 
     /// Go through the page cache, where a file cannot be read past it. Such a replay
     /// is never called faithful.
@@ -94,6 +99,15 @@ enum WritesName {
     AsReads,
     /// They are carried out: what stands on the device is lost.
     Overwrite,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum IoName {
+    /// One thread and a ring.
+    #[value(name = "io_uring")]
+    IoUring,
+    /// Up to 64 threads with pread and pwrite, one for each request outstanding.
+    Threads,
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
@@ -160,6 +174,10 @@ impl Arguments {
                 batch: Duration::ZERO,
             },
             batch: self.batch,
+            io: self.io.map(|io| match io {
+                IoName::IoUring => Io::IoUring,
+                IoName::Threads => Io::Threads,
+            }),
             buffered: self.buffered,
             tolerated_errors: self.tolerate_errors,
             log: self.log.clone(),

@@ -1,8 +1,8 @@
-//! What ring, clock and device need: measured before a replay, as in section 6.5 of *Pro-active storage
+//! What issuer, clock and device need: measured before a replay, as in section 6.5 of *Pro-active storage
 //! systems*.
 
 use crate::command::Action;
-use crate::ring::Ring;
+use crate::issuer::{Answer, Issuer};
 use crate::target::Target;
 use fullstroke_units::Duration;
 use std::io;
@@ -27,43 +27,79 @@ pub struct Calibration {
     /// The replay sleeps until this before an instant, then spins: nine in ten times the kernel woke no
     /// later.
     pub spin: Duration,
+    /// From giving a request to a thread until that hands it to the kernel, half of the times; 0 with a ring.
+    pub hand_over: Duration,
 }
 
 impl Calibration {
     /// Measures; reads the first block of the target some times.
-    pub(crate) fn measure(ring: &mut Ring, target: &Target) -> io::Result<Calibration> {
-        let issue_gap = issue_gap(ring, target)?;
-        let spin = oversleep(ring)?.clamp(SPIN_MIN, SPIN_MAX);
-        Ok(Calibration { issue_gap, spin: Duration::from_nanos(spin.as_nanos() as u64) })
+    pub(crate) fn measure(issuer: &mut Issuer, target: &Target) -> io::Result<Calibration> {
+        let issue_gap = issue_gap(issuer, target)?;
+        let spin = oversleep(issuer)?.clamp(SPIN_MIN, SPIN_MAX);
+        let hand_over = hand_over(issuer, target)?;
+        let span = |span: std::time::Duration| Duration::from_nanos(span.as_nanos() as u64);
+        Ok(Calibration { issue_gap, spin: span(spin), hand_over: span(hand_over) })
     }
 }
 
-fn issue_gap(ring: &mut Ring, target: &Target) -> io::Result<Duration> {
+fn issue_gap(issuer: &mut Issuer, target: &Target) -> io::Result<Duration> {
     let began = Instant::now();
     for _ in 0..READS {
-        // The ring was just made, and has room for more.
-        ring.push(Action::Read, 0, target.alignment_bytes, 0);
-        ring.submit()?;
+        // Nothing else is outstanding: there is room for more.
+        issuer.push(Action::Read, 0, target.alignment_bytes, 0);
+        issuer.submit()?;
     }
     let took = began.elapsed();
-    let mut completed = Vec::new();
-    while completed.len() < READS as usize {
-        ring.submit()?;
-        ring.wait(std::time::Duration::from_secs(1))?;
-        ring.reap(&mut completed);
-    }
-    if let Some(&(_, result)) = completed.iter().find(|(_, result)| *result < 0) {
-        return Err(io::Error::from_raw_os_error(-result));
-    }
+    complete(issuer, READS, &mut Vec::new())?;
     Ok(Duration::from_nanos(took.as_nanos() as u64 / u64::from(READS)))
 }
 
+/// Waits for so many reads; all that is said is added to `answers`.
+fn complete(issuer: &mut Issuer, reads: u32, answers: &mut Vec<Answer>) -> io::Result<()> {
+    let results = |answers: &[Answer]| {
+        let result = |answer: &Answer| match *answer {
+            Answer::Done { result, .. } => Some(result),
+            Answer::Begun { .. } => None,
+        };
+        answers.iter().filter_map(result).collect::<Vec<i32>>()
+    };
+    while results(answers).len() < reads as usize {
+        issuer.submit()?;
+        issuer.wait(std::time::Duration::from_secs(1))?;
+        issuer.reap(answers);
+    }
+    match results(answers).into_iter().find(|result| *result < 0) {
+        Some(error) => Err(io::Error::from_raw_os_error(-error)),
+        None => Ok(()),
+    }
+}
+
+/// Half of the times a thread begins no later; 0 with a ring, which has nobody to wake.
+fn hand_over(issuer: &mut Issuer, target: &Target) -> io::Result<std::time::Duration> {
+    let mut spans = Vec::new();
+    if let Issuer::Ring(_) = issuer {
+        return Ok(std::time::Duration::ZERO);
+    }
+    for _ in 0..READS {
+        let mut answers = Vec::new();
+        let given = Instant::now();
+        issuer.push(Action::Read, 0, target.alignment_bytes, 0);
+        complete(issuer, 1, &mut answers)?;
+        spans.extend(answers.iter().filter_map(|answer| match answer {
+            Answer::Begun { at, .. } => Some(at.saturating_duration_since(given)),
+            Answer::Done { .. } => None,
+        }));
+    }
+    spans.sort_unstable();
+    Ok(spans.get(spans.len() / 2).copied().unwrap_or_default())
+}
+
 /// Nine in ten wake-ups are no later.
-fn oversleep(ring: &mut Ring) -> io::Result<std::time::Duration> {
+fn oversleep(issuer: &mut Issuer) -> io::Result<std::time::Duration> {
     let mut late = [std::time::Duration::ZERO; SLEEPS];
     for late in &mut late {
         let began = Instant::now();
-        ring.wait(SLEEP)?;
+        issuer.wait(SLEEP)?;
         *late = began.elapsed().saturating_sub(SLEEP);
     }
     late.sort_unstable();

@@ -16,7 +16,13 @@ impl Clock {
     /// What time it is; 0 before the beginning.
     #[inline]
     pub(crate) fn now(&self) -> Time {
-        Time::from_nanos(Instant::now().saturating_duration_since(self.0).as_nanos() as u64)
+        self.at(Instant::now())
+    }
+
+    /// What time it was at an instant.
+    #[inline]
+    pub(crate) fn at(&self, instant: Instant) -> Time {
+        Time::from_nanos(instant.saturating_duration_since(self.0).as_nanos() as u64)
     }
 
     /// How long it is until the beginning.

@@ -52,8 +52,8 @@ pub enum ReplayError {
     },
     /// The kernel gives no ring.
     #[error(
-        "io_uring cannot be used here: {source}; a replay needs Linux 5.11 or later that allows it \
-         (kernel.io_uring_disabled = 0, and no filter of a container)"
+        "io_uring cannot be used here: {source}; it needs Linux 5.11 or later that allows it \
+         (kernel.io_uring_disabled = 0, and no filter of a container); --io threads does without"
     )]
     Ring {
         /// Why not.

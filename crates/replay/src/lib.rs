@@ -3,7 +3,8 @@
 //! [`replay`] issues the requests of a trace on a block device or a file through
 //! io_uring, past the page cache. When each may go is decided by the same
 //! [`Dispatcher`](fullstroke_workload::pace::Dispatcher) that paces a replay in the
-//! simulator; this crate adds a clock, a ring and a thread.
+//! simulator; this crate adds a clock, a ring and a thread. Where the kernel gives no ring, threads with
+//! `pread` and `pwrite` stand for it, and only for it.
 //!
 //! **One thread** issues and reaps. It follows an absolute schedule: until shortly before
 //! an instant it sleeps in the kernel, where a completion wakes it, and from then on it
@@ -26,7 +27,8 @@
 //! | `command.rs` | a request of the trace as the device's |
 //! | `prepared.rs` | the trace, read once before |
 //! | `ahead.rs` | the trace, read again while it is replayed |
-//! | `ring.rs` | io_uring, and the memory that it reads into |
+//! | `issuer.rs` | how requests reach the kernel |
+//! | `ring.rs`, `threads.rs`, `memory.rs` | by io_uring, or by threads; what they read into |
 //! | `clock.rs`, `priority.rs` | when it is, and who is scheduled then |
 //! | `calibration.rs` | what ring, clock and device need |
 //! | `player.rs` | the loop |
@@ -41,7 +43,9 @@ mod calibration;
 mod clock;
 mod command;
 mod error;
+mod issuer;
 mod log;
+mod memory;
 mod options;
 mod player;
 mod prepared;
@@ -51,11 +55,12 @@ mod report;
 mod ring;
 mod tally;
 mod target;
+mod threads;
 
 pub use beside::{FioReport, fio_beside};
 pub use calibration::Calibration;
 pub use error::ReplayError;
-pub use options::{ReplayOptions, Writes};
+pub use options::{Io, ReplayOptions, Writes};
 pub use player::replay;
 pub use prepared::Prepared;
 pub use record::{RecordOptions, Recording, record};

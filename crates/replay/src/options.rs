@@ -3,6 +3,7 @@
 use fullstroke_trace::{Beyond, Options};
 use fullstroke_units::Duration;
 use fullstroke_workload::pace::Rules;
+use serde::Serialize;
 use std::path::PathBuf;
 
 /// What becomes of requests that would change the device.
@@ -17,6 +18,16 @@ pub enum Writes {
     AsReads,
     /// They are carried out: what stands on the device is lost.
     Overwrite,
+}
+
+/// How requests reach the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Io {
+    /// By io_uring, from one thread.
+    IoUring,
+    /// By `pread` and `pwrite` from a pool of threads, one for each request that is outstanding.
+    Threads,
 }
 
 /// A replay.
@@ -40,6 +51,9 @@ pub struct ReplayOptions {
     /// Issue together what the ring could not issue apart, as calibrated (section 6.5 of
     /// *Pro-active storage systems*).
     pub batch: bool,
+    /// How requests reach the kernel; if that is left open by io_uring, and where it is forbidden by
+    /// threads.
+    pub io: Option<Io>,
     /// Through the page cache, for files that cannot be read past it.
     pub buffered: bool,
     /// Tolerate, and count, this many requests that fail.

@@ -3,13 +3,14 @@
 use crate::ahead::Ahead;
 use crate::clock::{Clock, outside};
 use crate::command::{Action, Command};
+use crate::issuer::{Answer, Issuer};
 use crate::log::Log;
+use crate::memory::PIECE_BYTES;
 use crate::prepared::Commands;
 use crate::report::Report;
-use crate::ring::{OUTSTANDING_MAX, PIECE_BYTES, Ring};
 use crate::tally::Tally;
 use crate::target::Target;
-use crate::{Calibration, Prepared, ReplayError, ReplayOptions, priority};
+use crate::{Calibration, Io, Prepared, ReplayError, ReplayOptions, priority};
 use fullstroke_contract::Slots;
 use fullstroke_units::{Duration, SECTOR_BYTES, Time};
 use fullstroke_workload::pace::{Dispatcher, Rules, Traced, Turn};
@@ -34,15 +35,15 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// refuses, or a request that failed.
 pub fn replay(options: &ReplayOptions, stop: &AtomicBool) -> Result<Report, ReplayError> {
     let target = Target::open(&options.target, options.writes, options.buffered)?;
-    let mut ring = Ring::new(&target.file)?;
+    let mut issuer = Issuer::new(&target.file, options.io)?;
     let fails = |error: io::Error| ReplayError::Target {
         device: target.name.clone(),
         reason: format!("its first block cannot be read: {error}"),
     };
     let scheduling = priority::raise();
-    let calibration = Calibration::measure(&mut ring, &target).map_err(fails)?;
+    let calibration = Calibration::measure(&mut issuer, &target).map_err(fails)?;
     let prepared = Prepared::read(options, &target, calibration.issue_gap)?;
-    let mut report = Report::begin(options, &target, &prepared, calibration);
+    let mut report = Report::begin(options, &target, &prepared, issuer.io(), calibration);
     std::thread::scope(|scope| {
         let ahead = Ahead::start(scope, Commands::open(options, &target)?)?;
         let log = options.log.as_deref().map(|path| Log::start(scope, path)).transpose()?;
@@ -66,9 +67,9 @@ pub fn replay(options: &ReplayOptions, stop: &AtomicBool) -> Result<Report, Repl
             errors: 0,
             failure: None,
             held_back: 0,
-            ring,
+            issuer,
         };
-        report.conditions = vec![player.access(), scheduling];
+        report.conditions = vec![player.access(calibration), scheduling];
         player.play(stop)?;
         player.finish(&mut report)
     })?;
@@ -88,16 +89,16 @@ struct Player<'env, 'scope> {
     /// The command that was offered to the dispatcher.
     next: Option<Command>,
     flying: Slots<Flying>,
-    /// What is submitted next: its place, and when it was to go.
-    batch: Vec<(u32, Time)>,
-    /// Reused for what the ring answers.
-    reaped: Vec<(u64, i32)>,
+    /// What is submitted next.
+    batch: Vec<u32>,
+    /// Reused for answers.
+    reaped: Vec<Answer>,
     tally: Tally,
     log: Option<Log<'scope>>,
     errors: u64,
     failure: Option<Failure>,
     held_back: u64,
-    ring: Ring,
+    issuer: Issuer,
 }
 
 /// A request that was issued.
@@ -105,7 +106,12 @@ struct Player<'env, 'scope> {
 struct Flying {
     number: u64,
     command: Command,
-    issued: Time,
+    /// When it was to go.
+    due: Time,
+    /// When it would go by the trace's times.
+    schedule: Time,
+    /// When it was handed to the kernel, if it was.
+    issued: Option<Time>,
     /// Pieces that have not completed.
     pieces: u32,
     /// The first error of a piece.
@@ -120,20 +126,31 @@ struct Failure {
 }
 
 impl Player<'_, '_> {
-    /// How the device is reached.
-    fn access(&self) -> String {
-        let memory = match self.ring.is_registered() {
-            true => "buffers are registered",
-            false => {
-                "buffers are not registered (the limit on locked memory, `ulimit -l`, is below 4096): each request \
-                 maps its own"
-            }
-        };
+    /// How the device is reached, and what that costs.
+    fn access(&self, calibration: Calibration) -> String {
         let cache = match self.options.buffered {
             true => "through the page cache: response times are its own",
             false => "past the page cache (O_DIRECT)",
         };
-        format!("io_uring, one thread; {cache}; {memory}")
+        match &self.issuer {
+            Issuer::Ring(ring) if ring.is_registered() => {
+                format!("io_uring, one thread; {cache}; buffers are registered")
+            }
+            Issuer::Ring(_) => format!(
+                "io_uring, one thread; {cache}; buffers are not registered (the limit on locked memory, \
+                 `ulimit -l`, is below 4096): each request maps its own"
+            ),
+            Issuer::Threads { instead, .. } => {
+                let why = instead.as_ref().map(|why| format!(" (io_uring cannot be used here: {why})"));
+                format!(
+                    "{} threads with pread and pwrite{}; {cache}; a thread begins {:.1} us (median) after it is \
+                     given a request, which counts as issue error; no more than {0} are outstanding",
+                    self.issuer.outstanding_max(),
+                    why.unwrap_or_default(),
+                    calibration.hand_over.as_nanos() as f64 / 1e3
+                )
+            }
+        }
     }
 
     fn play(&mut self, stop: &AtomicBool) -> Result<(), ReplayError> {
@@ -146,21 +163,21 @@ impl Player<'_, '_> {
             }
             let now = self.clock.now();
             match self.dispatcher.turn() {
-                Turn::At(_) if self.dispatcher.outstanding() >= OUTSTANDING_MAX => {
+                Turn::At(_) if self.dispatcher.outstanding() >= self.issuer.outstanding_max() => {
                     self.held_back += 1;
-                    self.ring.wait(LOOK)?;
+                    self.issuer.wait(LOOK)?;
                 }
                 Turn::At(due) if due <= now => self.issue(now)?,
                 Turn::At(due) => self.wait_until(now, due)?,
                 Turn::Nothing if self.dispatcher.outstanding() == 0 => return Ok(()),
-                Turn::Nothing | Turn::Waits => self.ring.wait(LOOK)?,
+                Turn::Nothing | Turn::Waits => self.issuer.wait(LOOK)?,
             }
         }
     }
 
     fn wait_for_beginning(&mut self) -> io::Result<()> {
         self.clock = Clock::beginning_in(LEAD);
-        self.ring.wait(LEAD.saturating_sub(outside(self.spin)))?;
+        self.issuer.wait(LEAD.saturating_sub(outside(self.spin)))?;
         while !self.clock.until_beginning().is_zero() {
             std::hint::spin_loop();
         }
@@ -171,7 +188,7 @@ impl Player<'_, '_> {
     fn wait_until(&mut self, now: Time, due: Time) -> io::Result<()> {
         let left = due.since(now);
         if left > self.spin {
-            return self.ring.wait(outside(left.saturating_sub(self.spin)).min(LOOK));
+            return self.issuer.wait(outside(left.saturating_sub(self.spin)).min(LOOK));
         }
         std::hint::spin_loop();
         Ok(())
@@ -191,27 +208,34 @@ impl Player<'_, '_> {
     /// Issues what may go by `now`.
     fn issue(&mut self, now: Time) -> Result<(), ReplayError> {
         self.batch.clear();
-        let mut schedules = [Time::ZERO; BATCH_MAX];
         while let Turn::At(due) = self.dispatcher.turn()
             && due <= now
             && let Some(command) = self.next
             && self.batch.len() < BATCH_MAX
-            && self.dispatcher.outstanding() < OUTSTANDING_MAX
+            && self.dispatcher.outstanding() < self.issuer.outstanding_max()
         {
-            schedules[self.batch.len()] = self.schedule(&command);
-            let number = self.dispatcher.issued();
-            let slot = self.push(number, command)?;
-            self.batch.push((slot, due));
+            let slot = self.push(due, command)?;
+            self.batch.push(slot);
             self.offer(now)?;
         }
         let stamp = self.clock.now();
-        for (&(slot, due), schedule) in self.batch.iter().zip(schedules) {
-            self.flying[slot].issued = stamp;
-            self.tally.issued(due, schedule, stamp);
+        if self.issuer.io() == Io::IoUring {
+            for index in 0..self.batch.len() {
+                self.begun(self.batch[index], stamp);
+            }
         }
         self.submit()?;
         self.tally.submitted(self.clock.now().since(stamp));
         Ok(())
+    }
+
+    /// A piece of a request is handed to the kernel; the first one counts.
+    fn begun(&mut self, slot: u32, at: Time) {
+        let flying = &mut self.flying[slot];
+        if flying.issued.is_none() {
+            flying.issued = Some(at);
+            self.tally.issued(flying.due, flying.schedule, at);
+        }
     }
 
     /// When a request would go by the trace's times.
@@ -221,28 +245,36 @@ impl Player<'_, '_> {
         if pace.heeds_times() { self.options.rules.scaled(arrival) } else { arrival }
     }
 
-    /// Gives the pieces of a command to the ring.
-    fn push(&mut self, number: u64, command: Command) -> Result<u32, ReplayError> {
+    /// Adds the pieces of a command to what is submitted next.
+    fn push(&mut self, due: Time, command: Command) -> Result<u32, ReplayError> {
         let in_pieces = matches!(command.action, Action::Read | Action::Write);
         let pieces = if in_pieces { command.bytes.div_ceil(PIECE_BYTES).max(1) } else { 1 };
-        let flying = Flying { number, command, issued: Time::ZERO, pieces: pieces as u32, error: 0 };
+        let flying = Flying {
+            number: self.dispatcher.issued(),
+            command,
+            due,
+            schedule: self.schedule(&command),
+            issued: None,
+            pieces: pieces as u32,
+            error: 0,
+        };
         let slot = self.flying.keep(flying);
         for piece in 0..pieces {
             let skip = piece * PIECE_BYTES;
             let bytes = if in_pieces { (command.bytes - skip).min(PIECE_BYTES) } else { command.bytes };
             // Room for all answers was made when the ring was; for questions, a submission makes it.
-            while !self.ring.push(command.action, command.start + skip, bytes, user(slot, bytes)) {
-                self.ring.submit()?;
+            while !self.issuer.push(command.action, command.start + skip, bytes, user(slot, bytes)) {
+                self.issuer.submit()?;
             }
         }
         Ok(slot)
     }
 
     fn submit(&mut self) -> Result<(), ReplayError> {
-        self.ring.submit()?;
-        while !self.ring.is_submitted() {
+        self.issuer.submit()?;
+        while !self.issuer.is_submitted() {
             self.reap()?;
-            self.ring.submit()?;
+            self.issuer.submit()?;
         }
         Ok(())
     }
@@ -250,14 +282,16 @@ impl Player<'_, '_> {
     /// Takes what has completed.
     fn reap(&mut self) -> Result<(), ReplayError> {
         self.reaped.clear();
-        self.ring.reap(&mut self.reaped);
+        self.issuer.reap(&mut self.reaped);
         if self.reaped.is_empty() {
             return Ok(());
         }
         let now = self.clock.now();
         for index in 0..self.reaped.len() {
-            let (user, result) = self.reaped[index];
-            self.piece_completed(now, user, result);
+            match self.reaped[index] {
+                Answer::Begun { user, at } => self.begun(user as u32, self.clock.at(at)),
+                Answer::Done { user, result } => self.piece_completed(now, user, result),
+            }
         }
         Ok(())
     }
@@ -281,6 +315,7 @@ impl Player<'_, '_> {
 
     fn completed(&mut self, now: Time, flying: Flying) {
         let Flying { number, command, issued, error, .. } = flying;
+        let issued = issued.unwrap_or(now);
         let response = now.saturating_since(issued);
         self.dispatcher.completed(now, number, response);
         if error == 0 {
@@ -300,7 +335,7 @@ impl Player<'_, '_> {
     fn drain(&mut self) -> Result<(), ReplayError> {
         let until = self.clock.now() + PATIENCE;
         while self.dispatcher.outstanding() > 0 && (self.failure.is_none() || self.clock.now() < until) {
-            self.ring.wait(LOOK)?;
+            self.issuer.wait(LOOK)?;
             self.reap()?;
         }
         match self.failure.take() {
@@ -344,7 +379,9 @@ impl Player<'_, '_> {
         report.outstanding = dispatcher.conformity().and_then(|found| found.outstanding()).map(Into::into);
         report.operations = tally.operations();
         if self.held_back > 0 {
-            report.notes.push(format!("requests were held back: {OUTSTANDING_MAX} were outstanding"));
+            report
+                .notes
+                .push(format!("requests were held back: {} were outstanding", self.issuer.outstanding_max()));
         }
         if self.ahead.waits > 0 {
             report.notes.push(format!("the trace was not read in time {} times", self.ahead.waits));
@@ -353,7 +390,7 @@ impl Player<'_, '_> {
     }
 }
 
-/// What the ring gives back with a piece: whose it is, and how many bytes it should have moved.
+/// What is given back with a piece: whose it is, and how many bytes it should have moved.
 fn user(slot: u32, bytes: u64) -> u64 {
     bytes << 32 | u64::from(slot)
 }

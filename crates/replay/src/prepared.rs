@@ -64,7 +64,7 @@ pub struct Prepared {
     /// Requests that touch more than the trace says, because the device's blocks are larger than
     /// its sectors.
     pub widened: u64,
-    /// Requests that follow the one before them sooner than the ring issues them.
+    /// Requests that follow the one before them sooner than requests can be issued one by one.
     pub below_issue_gap: u64,
     /// From the first arrival to the last, unscaled.
     pub span: Duration,

@@ -1,6 +1,6 @@
 //! What is said of a replay, and whether it may be called faithful.
 
-use crate::{Calibration, FioReport, Prepared, ReplayOptions};
+use crate::{Calibration, FioReport, Io, Prepared, ReplayOptions};
 use fullstroke_workload::pace::{Outstanding, Pace};
 use hdrhistogram::Histogram;
 use serde::Serialize;
@@ -106,6 +106,8 @@ pub struct Report {
     pub target: String,
     /// How large that is, in 10^9 bytes.
     pub target_gb: f64,
+    /// How requests reached the kernel.
+    pub io: Io,
     /// What was kept of the trace.
     pub pace: String,
     /// What its times were multiplied by.
@@ -136,13 +138,16 @@ pub struct Report {
     pub gap_error_share: f64,
     /// What was outstanding; absent where the trace has no completions.
     pub outstanding: Option<OutstandingReport>,
-    /// The kernel's time for a call that submits, which may hold several requests.
+    /// The time for a call that submits (to the kernel, or to threads), which may hold several requests.
     pub submission_us: Spread,
     /// By kind of request.
     pub operations: Vec<OperationReport>,
-    /// The mean gap at which the ring issues one by one, as calibrated.
+    /// The mean gap at which requests are issued one by one, as calibrated.
     pub issue_gap_us: f64,
-    /// Requests that follow the one before them sooner than that.
+    /// From giving a request to a thread until that handed it to the kernel (median), as calibrated; 0 with
+    /// io_uring.
+    pub hand_over_us: f64,
+    /// Requests that follow the one before them sooner than `issue_gap_us`.
     pub below_issue_gap: u64,
     /// How long before an instant the replay began to spin.
     pub spin_us: f64,
@@ -162,12 +167,14 @@ impl Report {
         options: &ReplayOptions,
         target: &crate::target::Target,
         prepared: &Prepared,
+        io: Io,
         calibration: Calibration,
     ) -> Report {
         Report {
             trace: options.trace.display().to_string(),
             target: target.name.clone(),
             target_gb: target.capacity.bytes().0 as f64 / 1e9,
+            io,
             pace: options.rules.pace.name().to_owned(),
             time_scale: options.rules.scale,
             requests: 0,
@@ -186,6 +193,7 @@ impl Report {
             submission_us: Spread::default(),
             operations: Vec::new(),
             issue_gap_us: calibration.issue_gap.as_nanos() as f64 / 1e3,
+            hand_over_us: calibration.hand_over.as_nanos() as f64 / 1e3,
             below_issue_gap: prepared.below_issue_gap,
             spin_us: calibration.spin.as_nanos() as f64 / 1e3,
             verdict: Verdict { faithful: None, says: String::new() },

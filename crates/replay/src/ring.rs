@@ -1,14 +1,11 @@
-//! io_uring, and the memory that it reads into.
-//!
-//! What is read is of no interest, so all reads go to one piece of memory and all writes come from
-//! another, whatever is outstanding: two registered buffers serve any depth. Nothing ever looks at the
-//! first one.
+//! io_uring over one file.
 
 use crate::ReplayError;
 use crate::command::Action;
+use crate::issuer::Answer;
+use crate::memory::{DISCARD, Memory, PIECE_BYTES};
 use io_uring::types::{Fixed, FsyncFlags, SubmitArgs, Timespec};
-use io_uring::{IoUring, opcode, squeue};
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use io_uring::{IoUring, cqueue, opcode, squeue};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd as _;
@@ -18,13 +15,6 @@ use std::time::Duration;
 const ENTRIES: u32 = 1024;
 /// Requests that may be outstanding; more are held back.
 pub(crate) const OUTSTANDING_MAX: u64 = 32_768;
-/// The longest piece of a request; longer ones go in several, as they do below the block layer, whose
-/// limits (`max_sectors_kb`) are smaller.
-pub(crate) const PIECE_BYTES: u64 = 2 << 20;
-/// Whatever a device's blocks are, memory is aligned to this.
-const ALIGNMENT: usize = 4096;
-/// `FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE`: how a discard is said to files and devices alike.
-const DISCARD: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
 
 /// A ring over one file.
 pub(crate) struct Ring {
@@ -34,52 +24,6 @@ pub(crate) struct Ring {
     registered: bool,
     /// Pieces that the kernel has, or will have with the next submission.
     outstanding: u64,
-}
-
-/// Memory that the kernel may use as long as it stands.
-struct Memory {
-    start: *mut u8,
-}
-
-impl Memory {
-    const LAYOUT: Layout = match Layout::from_size_align(PIECE_BYTES as usize, ALIGNMENT) {
-        Ok(layout) => layout,
-        Err(_) => panic!("the alignment is a power of two"),
-    };
-
-    /// Zeroes.
-    #[expect(unsafe_code, reason = "the kernel writes to it at any time, so it can be no slice")]
-    fn new() -> Memory {
-        // SAFETY: the layout's size is not 0.
-        let start = unsafe { alloc_zeroed(Memory::LAYOUT) };
-        if start.is_null() {
-            handle_alloc_error(Memory::LAYOUT);
-        }
-        Memory { start }
-    }
-
-    /// Bytes that do not compress, so that a device gains nothing from what they are.
-    #[expect(unsafe_code, reason = "filled before the kernel knows of it")]
-    fn scrambled() -> Memory {
-        let memory = Memory::new();
-        // SAFETY: the memory was just made, of this size, and nobody else knows of it.
-        let bytes = unsafe { std::slice::from_raw_parts_mut(memory.start, PIECE_BYTES as usize) };
-        // xorshift64 (Marsaglia, 2003).
-        let mut state = 0x9e37_79b9_7f4a_7c15u64;
-        for word in bytes.chunks_exact_mut(8) {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            word.copy_from_slice(&state.to_le_bytes());
-        }
-        memory
-    }
-
-    #[expect(unsafe_code, reason = "the counterpart of its allocation")]
-    fn free(&mut self) {
-        // SAFETY: it was allocated with this layout, and is freed once, by the ring's drop.
-        unsafe { dealloc(self.start, Memory::LAYOUT) };
-    }
 }
 
 impl Ring {
@@ -170,11 +114,12 @@ impl Ring {
         tolerate(self.ring.submitter().submit_with_args(1, &arguments))
     }
 
-    /// What has completed: (`user`, result as of the system call).
-    pub(crate) fn reap(&mut self, completed: &mut Vec<(u64, i32)>) {
-        let before = completed.len();
-        completed.extend(self.ring.completion().map(|entry| (entry.user_data(), entry.result())));
-        self.outstanding -= (completed.len() - before) as u64;
+    /// What has completed.
+    pub(crate) fn reap(&mut self, answers: &mut Vec<Answer>) {
+        let before = answers.len();
+        let done = |entry: cqueue::Entry| Answer::Done { user: entry.user_data(), result: entry.result() };
+        answers.extend(self.ring.completion().map(done));
+        self.outstanding -= (answers.len() - before) as u64;
     }
 }
 

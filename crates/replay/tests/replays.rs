@@ -1,7 +1,7 @@
 //! Whole replays on small files, in real time; nothing is said of how long they take.
 
 use fullstroke_contract::{Extent, Operation};
-use fullstroke_replay::{ReplayError, ReplayOptions, Report, Writes, replay};
+use fullstroke_replay::{Io, ReplayError, ReplayOptions, Report, Writes, replay};
 use fullstroke_trace::{Beyond, OUTPUTS, Options, Record, TraceReader, TraceWriter};
 use fullstroke_units::{Duration, Time};
 use fullstroke_workload::pace::{Pace, Rules};
@@ -15,14 +15,14 @@ const FILE_SECTORS: u64 = 8192;
 struct Place(tempfile::TempDir);
 
 impl Place {
-    /// `None` where files cannot be read past the page cache or the kernel gives no ring.
+    /// `None` where files cannot be read past the page cache.
     fn new() -> Option<Place> {
         let place = Place(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
         fs::write(place.file(), vec![0xa5; FILE_SECTORS as usize * 512]).unwrap();
         let trace = place.trace("probe", &[read(0, 0, 8)]);
         match replay(&place.options(trace), &AtomicBool::new(false)) {
             Ok(_) => Some(place),
-            Err(error @ (ReplayError::Ring { .. } | ReplayError::Target { .. })) => {
+            Err(error @ ReplayError::Target { .. }) => {
                 eprintln!("skipped: {error}");
                 None
             }
@@ -53,6 +53,7 @@ impl Place {
             writes: Writes::Refuse,
             rules: Rules::default(),
             batch: false,
+            io: None,
             buffered: false,
             tolerated_errors: 0,
             log: Some(self.0.path().join("log.parquet")),
@@ -115,6 +116,98 @@ fn every_request_is_issued_once_and_in_order_at_each_pace() {
             assert!(report.drift_us_per_s.abs() < 1e6);
         }
     }
+}
+
+/// Whether the kernel gives a ring; a word if not.
+fn gives_a_ring(place: &Place) -> bool {
+    let trace = place.trace("probe", &[read(0, 0, 8)]);
+    match replay(&ReplayOptions { io: Some(Io::IoUring), ..place.options(trace) }, &AtomicBool::new(false)) {
+        Ok(_) => true,
+        Err(error @ ReplayError::Ring { .. }) => {
+            eprintln!("skipped in part: {error}");
+            false
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn a_ring_and_threads_issue_the_same_requests_in_the_same_order() {
+    let Some(place) = Place::new() else { return };
+    // The third one goes in pieces. None that changes the file meets another. 200 reads come at once, which
+    // is more than there are threads.
+    let mut records = vec![
+        read(0, 0, 8),
+        record(Operation::Write, 100, 16, 8),
+        record(Operation::Write, 200, 24, 5000),
+        record(Operation::Flush, 300, 0, 0),
+        record(Operation::Discard, 400, 6144, 1024),
+    ];
+    records.extend((0..600).map(|i| read(50_000 + i / 200 * 3000, i * 1032 % (FILE_SECTORS - 8), 8)));
+    let trace = place.trace("trace", &records);
+    let asked = |records: &[Record]| records.iter().map(|r| (r.operation, r.extent)).collect::<Vec<_>>();
+    let ways = if gives_a_ring(&place) { vec![Io::Threads, Io::IoUring] } else { vec![Io::Threads] };
+    for pace in Pace::ALL {
+        let rules = Rules { pace, outstanding: (pace == Pace::Closed).then_some(100), ..Rules::default() };
+        let replayed = |io: &Io| {
+            fs::write(place.file(), vec![0xa5; FILE_SECTORS as usize * 512]).unwrap();
+            let options = place.options(trace.clone());
+            let report = run(&ReplayOptions { rules, io: Some(*io), writes: Writes::Overwrite, ..options });
+            assert_eq!((report.io, report.requests, report.errors), (*io, 605, 0), "{pace:?}");
+            let held = report.notes.iter().any(|note| note.contains("64 were outstanding"));
+            assert!(held == (*io == Io::Threads) || pace == Pace::Load, "{pace:?}: {:?}", report.notes);
+            let log = place.log();
+            assert_eq!(asked(&log), asked(&records), "{pace:?}, {io:?}");
+            fs::read(place.file()).unwrap()
+        };
+        let left: Vec<Vec<u8>> = ways.iter().map(replayed).collect();
+        assert!(left[0][6144 * 512..7168 * 512].iter().all(|byte| *byte == 0));
+        assert!(left.iter().all(|bytes| *bytes == left[0]), "{pace:?}");
+    }
+}
+
+/// Forbids `io_uring_setup` to this thread and to those that it begins, as containers do.
+#[expect(unsafe_code, reason = "neither the standard library nor rustix sets filters")]
+fn forbid_rings() {
+    let statement = |code: u32, k: u32, jt, jf| libc::sock_filter { code: code as u16, jt, jf, k };
+    let returns = libc::BPF_RET | libc::BPF_K;
+    let mut filter = [
+        // The number of the system call is the first field of `seccomp_data`.
+        statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+        statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, libc::SYS_io_uring_setup as u32, 0, 1),
+        statement(returns, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32, 0, 0),
+        statement(returns, libc::SECCOMP_RET_ALLOW, 0, 0),
+    ];
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: the kernel copies the filter, which outlives both calls.
+    let result = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+            | libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program)
+    };
+    assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
+}
+
+#[test]
+fn where_rings_are_forbidden_threads_replay_and_that_is_said() {
+    let Some(place) = Place::new() else { return };
+    let options = place.options(place.trace("trace", &scattered(600)));
+    let (report, error) = std::thread::scope(|scope| {
+        let forbidden = scope.spawn(|| {
+            forbid_rings();
+            (run(&options), refused(&ReplayOptions { io: Some(Io::IoUring), ..options.clone() }))
+        });
+        forbidden.join().unwrap()
+    });
+    assert_eq!((report.io, report.requests), (Io::Threads, 600));
+    let way = &report.conditions[0];
+    assert!(
+        way.starts_with(
+            "64 threads with pread and pwrite (io_uring cannot be used here: Operation not permitted"
+        ) && way.contains("counts as issue error")
+            && report.hand_over_us > 0.0,
+        "{way}"
+    );
+    assert!(error.contains("io_uring cannot be used here") && error.contains("--io threads"), "{error}");
 }
 
 #[test]

@@ -1,0 +1,206 @@
+//! Threads with `pread` and `pwrite`, for kernels that give no ring.
+//!
+//! Each thread waits for one piece of a request at a time, so that as many can be outstanding as there
+//! are threads. A thread has to wake before it can hand a request to the kernel: it says when it did.
+
+use crate::command::Action;
+use crate::issuer::Answer;
+use crate::memory::{DISCARD, Memory};
+use crate::priority;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// How many there are: twice what a disk queues (32 commands by SATA's NCQ).
+pub(crate) const THREADS: usize = 64;
+/// They call the kernel and nothing else.
+const STACK_BYTES: usize = 128 << 10;
+
+/// A pool of threads over one file.
+pub(crate) struct Threads {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+    /// Added, but not submitted.
+    added: Vec<Job>,
+    /// Pieces that were added and have not been answered.
+    outstanding: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Job {
+    action: Action,
+    start: u64,
+    bytes: u64,
+    user: u64,
+}
+
+/// What all of them know. It stands as long as one of them is in the kernel.
+struct Shared {
+    file: File,
+    read: Memory,
+    write: Memory,
+    state: Mutex<State>,
+    /// There are jobs, or there will be none.
+    work: Condvar,
+    /// Something was done.
+    done: Condvar,
+    /// Pieces that were done and not yet reaped, to be looked at without the lock.
+    finished: AtomicUsize,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    answers: Vec<Answer>,
+    closed: bool,
+}
+
+// SAFETY: nothing is read through the pointers of `Memory`: only the kernel uses what they point to, which
+// stands until the last thread has let go of this.
+#[expect(unsafe_code, reason = "memory that the kernel alone uses")]
+unsafe impl Send for Shared {}
+// SAFETY: as above; the rest is `Sync`.
+#[expect(unsafe_code, reason = "memory that the kernel alone uses")]
+unsafe impl Sync for Shared {}
+
+impl Threads {
+    /// Begins the threads, at real-time priority where that is permitted.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub(crate) fn new(file: &File) -> io::Result<Threads> {
+        let shared = Arc::new(Shared {
+            file: file.try_clone()?,
+            read: Memory::new(),
+            write: Memory::scrambled(),
+            state: Mutex::default(),
+            work: Condvar::new(),
+            done: Condvar::new(),
+            finished: AtomicUsize::new(0),
+        });
+        let mut pool = Threads { shared, threads: Vec::new(), added: Vec::new(), outstanding: 0 };
+        for _ in 0..THREADS {
+            let shared = Arc::clone(&pool.shared);
+            let builder = Builder::new().name("replay-io".to_owned()).stack_size(STACK_BYTES);
+            pool.threads.push(builder.spawn(move || shared.serve())?);
+        }
+        Ok(pool)
+    }
+
+    pub(crate) fn push(&mut self, action: Action, start: u64, bytes: u64, user: u64) -> bool {
+        self.added.push(Job { action, start, bytes, user });
+        self.outstanding += 1;
+        true
+    }
+
+    pub(crate) fn submit(&mut self) {
+        let count = self.added.len();
+        self.shared.state().jobs.extend(self.added.drain(..));
+        for _ in 0..count.min(THREADS) {
+            self.shared.work.notify_one();
+        }
+    }
+
+    pub(crate) fn is_submitted(&self) -> bool {
+        self.added.is_empty()
+    }
+
+    pub(crate) fn wait(&self, limit: Duration) {
+        let state = self.shared.state();
+        let nothing = |_: &mut State| self.shared.finished.load(Ordering::Acquire) == 0;
+        drop(
+            self.shared
+                .done
+                .wait_timeout_while(state, limit, nothing)
+                .unwrap_or_else(PoisonError::into_inner),
+        );
+    }
+
+    pub(crate) fn reap(&mut self, answers: &mut Vec<Answer>) {
+        if self.shared.finished.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        let mut state = self.shared.state();
+        answers.append(&mut state.answers);
+        self.outstanding -= self.shared.finished.swap(0, Ordering::AcqRel);
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A thread's life.
+    fn serve(&self) {
+        priority::raise();
+        while let Some(job) = self.take() {
+            let result = self.carry_out(job);
+            let mut state = self.state();
+            state.answers.push(Answer::Done { user: job.user, result });
+            self.finished.fetch_add(1, Ordering::AcqRel);
+            drop(state);
+            self.done.notify_one();
+        }
+    }
+
+    /// The next job, stamped under the lock: beginnings are told in order.
+    fn take(&self) -> Option<Job> {
+        let nothing = |state: &mut State| state.jobs.is_empty() && !state.closed;
+        let state = self.work.wait_while(self.state(), nothing);
+        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        let job = state.jobs.pop_front()?;
+        state.answers.push(Answer::Begun { user: job.user, at: Instant::now() });
+        Some(job)
+    }
+
+    /// The result as a ring would tell it.
+    #[expect(unsafe_code, reason = "many threads read into the same memory, so it can be no slice")]
+    fn carry_out(&self, Job { action, start, bytes, .. }: Job) -> i32 {
+        let file = self.file.as_raw_fd();
+        let (length, offset) = (bytes as usize, start as libc::off_t);
+        loop {
+            // SAFETY: both pieces of memory are as long as the longest piece of a request, and stand as long
+            // as `self`; the file is open as long as that.
+            let result = unsafe {
+                match action {
+                    Action::Read => libc::pread(file, self.read.start.cast(), length, offset),
+                    Action::Write => libc::pwrite(file, self.write.start.cast(), length, offset),
+                    Action::Flush => libc::fdatasync(file) as isize,
+                    Action::Discard => libc::fallocate(file, DISCARD, offset, bytes as libc::off_t) as isize,
+                }
+            };
+            match io::Error::last_os_error().raw_os_error() {
+                _ if result >= 0 => return result as i32,
+                Some(libc::EINTR) => {}
+                error => return -error.unwrap_or(libc::EIO),
+            }
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.read.free();
+        self.write.free();
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        let mut state = self.shared.state();
+        state.closed = true;
+        state.jobs.clear();
+        drop(state);
+        self.shared.work.notify_all();
+        // One that hangs in the kernel is left there.
+        if self.outstanding == 0 {
+            self.threads.drain(..).for_each(|thread| drop(thread.join()));
+        }
+    }
+}
