@@ -18,6 +18,59 @@ use std::time::Instant;
 /// Files for members, and the socket of the array.
 struct Place {
     folder: tempfile::TempDir,
+    /// Where the members are, if not there.
+    disk: Option<SmallDisk>,
+}
+
+/// A file system of 64 MiB in memory, mounted for a process that does nothing else; others see it through
+/// that process.
+struct SmallDisk {
+    holder: Child,
+    path: PathBuf,
+}
+
+impl SmallDisk {
+    /// `None`, with a word, where the host allows no such mount.
+    fn new(at: &Path) -> Option<SmallDisk> {
+        let script = "mount -t tmpfs -o size=64m tmpfs \"$1\" && echo mounted && exec cat";
+        let holder = Command::new("unshare")
+            .args(["--mount", "--map-root-user", "sh", "-c", script, "sh", &text(at)])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn();
+        let mounted = holder.ok().and_then(|mut holder| {
+            let mut line = String::new();
+            BufReader::new(holder.stdout.take()?).read_line(&mut line).ok()?;
+            let root = PathBuf::from(format!("/proc/{}/root", holder.id()));
+            let disk = SmallDisk { holder, path: root.join(at.strip_prefix("/").ok()?) };
+            (line == "mounted\n" && fs::read_dir(&disk.path).is_ok()).then_some(disk)
+        });
+        if mounted.is_none() {
+            eprintln!(
+                "skipped: the host allows no file system in memory for one process (unshare, mount -t tmpfs)"
+            );
+        }
+        mounted
+    }
+
+    /// Takes all its room but so many MiB, until [`free`](SmallDisk::free).
+    fn leave(&self, mib: u64) {
+        let file = File::create(self.path.join("ballast")).unwrap();
+        rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, (64 - mib) << 20).unwrap();
+    }
+
+    /// Gives that room back.
+    fn free(&self) {
+        fs::remove_file(self.path.join("ballast")).unwrap();
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = self.holder.kill();
+        let _ = self.holder.wait();
+    }
 }
 
 /// An array that is served.
@@ -28,15 +81,29 @@ struct Served {
 
 impl Place {
     fn new(members: usize) -> Place {
-        let place = Place { folder: tempfile::tempdir().unwrap() };
-        for member in 0..members {
-            File::create(place.member(member)).unwrap().set_len(4 << 20).unwrap();
-        }
+        let place = Place { folder: tempfile::tempdir().unwrap(), disk: None };
+        place.make(members, 4);
         place
     }
 
+    /// Members of 16 MiB on a disk of 64 MiB.
+    fn on_small_disk(members: usize) -> Option<Place> {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Some(SmallDisk::new(folder.path())?);
+        let place = Place { folder, disk };
+        place.make(members, 16);
+        Some(place)
+    }
+
+    fn make(&self, members: usize, mib: u64) {
+        for member in 0..members {
+            File::create(self.member(member)).unwrap().set_len(mib << 20).unwrap();
+        }
+    }
+
     fn member(&self, index: usize) -> String {
-        text(&self.folder.path().join(format!("member{index}")))
+        let path = self.disk.as_ref().map_or(self.folder.path(), |disk| &disk.path);
+        text(&path.join(format!("member{index}")))
     }
 
     fn members(&self, indices: &[usize]) -> Vec<String> {
@@ -93,6 +160,13 @@ impl Served {
     fn stop(mut self) {
         success(&["array", "stop", &text(&self.socket)]);
         assert_eq!(self.child.wait().unwrap().code(), Some(0));
+    }
+
+    /// Stops it where that cannot be done in order; what it says.
+    fn stop_halted(mut self) -> String {
+        success(&["array", "stop", &text(&self.socket)]);
+        assert_eq!(self.child.wait().unwrap().code(), Some(2));
+        std::io::read_to_string(self.child.stderr.take().unwrap()).unwrap()
     }
 
     fn kill(mut self) {
@@ -248,4 +322,71 @@ fn a_member_that_vanishes_is_done_without() {
     let served = place.assemble(&[0, 2], &[]).unwrap();
     served.client().read(0, &mut read).unwrap();
     assert!(read == bytes);
+}
+
+/// Writes until it is refused, and tells how many bytes were answered.
+fn fill(client: &mut Client<UnixStream>, bytes: &[u8]) -> usize {
+    const STEP: usize = 64 << 10;
+    for (step, part) in bytes.chunks(STEP).enumerate() {
+        let written = client.write((step * STEP) as u64, part, CommandFlags::empty());
+        if written.is_err() || (step % 8 == 7 && client.flush().is_err()) {
+            return step * STEP;
+        }
+    }
+    bytes.len()
+}
+
+#[test]
+fn a_full_host_disk_halts_the_array_with_all_that_was_answered_and_with_room_it_goes_on() {
+    for is_killed in [false, true] {
+        let Some(place) = Place::on_small_disk(3) else { return };
+        let disk = place.disk.as_ref().unwrap();
+        success(&strings(&place.create(&[0, 1, 2], &["--layout", "raid5", "--sparse"])));
+        disk.leave(16);
+        let served = place.assemble(&[0, 1, 2], &[]).unwrap();
+        let mut client = served.client();
+        let size = client.properties().size_bytes as usize;
+        let bytes = pattern(size, 4);
+        let answered = fill(&mut client, &bytes);
+        assert!(answered > 1 << 20 && answered < size, "{answered}");
+        let status = served.status();
+        let why = status["halted"].as_str().unwrap();
+        assert!(why.contains("member") && why.contains("No space left on device"), "{status}");
+        let holds = |served: &Served, when: &str| {
+            let mut read = vec![0; answered];
+            served.client().read(0, &mut read).unwrap();
+            assert!(read == bytes[..answered], "{when}");
+        };
+        holds(&served, "while it is full");
+        // Nobody can be sure of more while it is full, so nothing is changed until it is assembled again.
+        client.write(0, &bytes[..512], CommandFlags::empty()).unwrap_err();
+        drop(client);
+        if is_killed {
+            served.kill();
+        } else {
+            let said = served.stop_halted();
+            assert!(said.contains("No space left on device") && said.contains("assemble it again"), "{said}");
+        }
+        match place.assemble(&[0, 1, 2], &[]) {
+            Ok(served) => {
+                holds(&served, "assembled while it is full");
+                served.kill();
+            }
+            Err(error) => assert!(error.contains("No space left on device"), "{error}"),
+        }
+        disk.free();
+        let served = place.assemble(&[0, 1, 2], &[]).unwrap();
+        holds(&served, "with room again");
+        let status = served.status();
+        for slot in status["slots"].as_array().unwrap().iter().filter(|slot| slot["state"] == "failed") {
+            success(&["array", "add", &text(&served.socket), slot["device"].as_str().unwrap()]);
+        }
+        served.until("whole");
+        assert_eq!(fill(&mut served.client(), &bytes), size);
+        let mut read = vec![0; size];
+        served.client().read(0, &mut read).unwrap();
+        assert!(read == bytes, "all of it");
+        assert!(success(&["array", "scrub", &text(&served.socket)]).contains(" 0 sectors of parity"));
+        served.stop();
+    }
 }
