@@ -7,6 +7,7 @@
 
 mod control;
 mod jobs;
+mod metrics;
 
 pub use control::{Answer, Question, ask};
 pub use fullstroke_socket::Listen;
@@ -14,9 +15,11 @@ pub use fullstroke_socket::Listen;
 use crate::array::Array;
 use crate::{ArrayError, Happening, Worker};
 use fullstroke_nbd::{Export, Exports, Features, Request};
-use fullstroke_socket::{Listener, NbdClient, NbdServer, OWNER, Questions, Serves};
+use fullstroke_socket::{HttpServer, Listener, NbdClient, NbdServer, OWNER, Questions, Serves};
 use jobs::{Job, Jobs};
+use metrics::{Counts, Metrics};
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
@@ -40,6 +43,8 @@ pub struct Serve {
     pub listen: Vec<Listen>,
     /// Where questions and orders come from.
     pub control: PathBuf,
+    /// Where Prometheus finds its numbers.
+    pub metrics: Option<SocketAddr>,
     /// What a shell runs when a member fails, or the array takes no changes any
     /// more.
     pub on_failure: Option<String>,
@@ -52,6 +57,8 @@ pub struct Serving {
     pub uris: Vec<String>,
     /// The socket for questions and orders.
     pub control: PathBuf,
+    /// The page of numbers.
+    pub metrics: Option<String>,
     /// Whether transfers go at the same time, by io_uring.
     pub parallel: bool,
 }
@@ -60,6 +67,7 @@ pub struct Serving {
 pub(crate) struct Server {
     pub(crate) array: Array,
     pub(crate) jobs: Jobs,
+    pub(crate) counts: Counts,
     pub(crate) ends: AtomicBool,
 }
 
@@ -76,7 +84,12 @@ pub fn serve(
     tell: &mut dyn FnMut(&Happening),
 ) -> Result<(), ArrayError> {
     let exports = exports(&array)?;
-    let server = Arc::new(Server { array, jobs: Jobs::default(), ends: AtomicBool::new(false) });
+    let server = Arc::new(Server {
+        array,
+        jobs: Jobs::default(),
+        counts: Counts::default(),
+        ends: AtomicBool::new(false),
+    });
     let mut listeners = Vec::new();
     for listen in &options.listen {
         listeners.extend(
@@ -86,12 +99,22 @@ pub fn serve(
     let control = &options.control;
     let refused = |error| cannot_listen(&control.display().to_string(), error);
     let orders = Questions::open(control, control::Control(Arc::clone(&server))).map_err(refused)?;
+    let metrics = options.metrics.map(|at| {
+        let pages = Metrics(Arc::clone(&server));
+        HttpServer::open(at, "metrics", pages).map_err(|error| cannot_listen(&at.to_string(), error))
+    });
+    let metrics = metrics.transpose()?;
     let workers: Vec<JoinHandle<()>> = (0..WORKERS).map(|_| on_thread(&server, Server::work)).collect();
     let keeper = on_thread(&server, Server::keep);
     let serves: Arc<dyn Serves> = Arc::clone(&server) as _;
     let clients = NbdServer::open(listeners, exports, serves).map_err(refused)?;
     let parallel = Worker::new().is_parallel();
-    ready(&Serving { uris: clients.uris().to_vec(), control: control.clone(), parallel });
+    ready(&Serving {
+        uris: clients.uris().to_vec(),
+        control: control.clone(),
+        metrics: metrics.as_ref().map(|metrics| format!("http://{}/metrics", metrics.address())),
+        parallel,
+    });
     while !stop.load(Ordering::SeqCst) && !server.ends.load(Ordering::SeqCst) {
         server.tell_all(options, tell);
         sleep(LOOK);
@@ -100,7 +123,7 @@ pub fn serve(
     server.ends.store(true, Ordering::SeqCst);
     clients.end_input();
     server.jobs.close(ENDING);
-    drop(clients);
+    drop((clients, metrics));
     for thread in workers.into_iter().chain([keeper]) {
         let _ = thread.join();
     }

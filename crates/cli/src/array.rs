@@ -158,6 +158,10 @@ pub(crate) struct Assemble {
     #[arg(long, value_name = "PATH", required_unless_present = "socket")]
     control: Option<PathBuf>,
 
+    /// Serve metrics to Prometheus on this address; without a host, on loopback.
+    #[arg(long, value_name = "[HOST:]PORT", value_parser = crate::serve::tcp_address)]
+    metrics: Option<SocketAddr>,
+
     /// Also without members that it had when it was last assembled.
     #[arg(long)]
     degraded: bool,
@@ -258,7 +262,7 @@ impl Assemble {
         let devices = shared(open(&self.devices)?);
         let (array, report) = assemble(&devices, self.degraded).map_err(Failure::input)?;
         drop(devices);
-        let options = Serve { listen, control, on_failure: self.on_failure.clone() };
+        let options = Serve { listen, control, metrics: self.metrics, on_failure: self.on_failure.clone() };
         let mut shown = Ok(());
         let status = array.status();
         let mut ready = |serving: &Serving| {

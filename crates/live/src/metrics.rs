@@ -1,7 +1,6 @@
 //! The numbers of a running server: for Prometheus `GET /metrics`, for people a page at `/` that follows
 //! it as it runs, by the events of `/events`.
 
-mod exposition;
 #[cfg(test)]
 mod parser;
 mod stream;
@@ -11,28 +10,14 @@ use crate::status::{
     DriveState, DriveStatus, ExportStatus, OperationStatus, RESPONSE_BUCKETS_S, RebuildStatus, Status,
     VolumeState,
 };
-use exposition::{CONTENT_TYPE, Kind, Page};
 use fullstroke_contract::Counter;
-use fullstroke_socket::{AcceptLoop, Peer, Service};
-use fullstroke_socket::{Listen, Listener, OWNER};
+use fullstroke_socket::exposition::{CONTENT_TYPE, Kind, Page};
+use fullstroke_socket::{HttpServer, Pages, Peer, Response};
 use std::io;
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
-
-/// The longest head of a request that is read.
-const HEAD_BYTES_MAX: usize = 8192;
-const HEADERS_MAX: usize = 64;
-/// For a client to ask, and again to take the answer.
-const TIMEOUT: Duration = Duration::from_secs(10);
-/// For a client to hang up once it has its answer.
-const LINGER: Duration = Duration::from_secs(1);
 
 /// Serves the numbers over HTTP until it is dropped.
-pub struct MetricsServer {
-    // Dropping it ends its threads.
-    _accept_loop: AcceptLoop,
-    address: SocketAddr,
-}
+pub struct MetricsServer(HttpServer);
 
 struct Metrics {
     server: ServerHandle,
@@ -46,78 +31,33 @@ const PAGES: [(&str, &str, &str); 3] = [
     ("/live.js", "text/javascript; charset=utf-8", include_str!("metrics/live.js")),
 ];
 
-/// What an HTTP client is told.
-struct Response {
-    status: &'static str,
-    content_type: &'static str,
-    body: String,
-}
-
 impl MetricsServer {
     /// Listens at `at`; port 0 is any that is free.
     ///
     /// # Errors
     /// The host's, if nobody can listen there.
     pub fn open(at: SocketAddr, server: ServerHandle) -> io::Result<MetricsServer> {
-        let mut listeners = Listener::open(&Listen::Tcp(at), OWNER)?;
-        let listener = listeners.pop().ok_or(io::ErrorKind::AddrNotAvailable)?;
-        let address = match &listener {
-            Listener::Tcp(socket) => socket.local_addr()?,
-            Listener::Unix { .. } => at,
-        };
-        let accept_loop = AcceptLoop::open(listener, "metrics", Metrics::new(server))?;
-        Ok(MetricsServer { _accept_loop: accept_loop, address })
+        HttpServer::open(at, "metrics", Metrics::new(server)).map(MetricsServer)
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.0.address()
     }
 }
 
-impl Service for Metrics {
-    fn serve(&self, peer: &Peer) {
-        // Whoever hangs up, or says nothing, needs no answer.
-        let Ok(head) = read_head(peer) else { return };
-        peer.has_request();
-        if head.starts_with(b"GET /events ") {
-            return stream::serve(peer, &self.latest, stream::PATIENCE);
-        }
-        let (response, has_body) = self.respond(&head);
-        if response.send(peer, has_body).is_ok() {
-            peer.awaits_request();
-            linger(peer);
-        }
+impl Pages for Metrics {
+    fn page(&self, path: &str) -> Response {
+        if path == "/metrics" { self.numbers() } else { live_page(path) }
     }
 
-    fn refuse(&self, peer: &Peer) {
-        let _ = Response::text("503 Service Unavailable", "too many connections\n").send(peer, true);
-    }
-}
-
-/// Reads a request as far as the empty line that ends its head, or as much as
-/// is read of any.
-fn read_head(peer: &Peer) -> io::Result<Vec<u8>> {
-    let deadline = Instant::now() + TIMEOUT;
-    let mut head = vec![0; HEAD_BYTES_MAX];
-    let mut filled = 0;
-    while filled < head.len() && !head[..filled].windows(4).any(|end| end == b"\r\n\r\n") {
-        match peer.read_by(deadline, &mut head[filled..])? {
-            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-            count => filled += count,
+    fn takes(&self, head: &[u8], peer: &Peer) -> bool {
+        let watches = head.starts_with(b"GET /events ");
+        if watches {
+            stream::serve(peer, &self.latest, stream::PATIENCE);
         }
+        watches
     }
-    head.truncate(filled);
-    Ok(head)
-}
-
-/// Waits until the client hangs up. A socket that is closed with unread input
-/// (a body that nobody asked for) takes the answer back.
-fn linger(peer: &Peer) {
-    let deadline = Instant::now() + LINGER;
-    peer.end_output();
-    let mut unread = [0; 4096];
-    while Instant::now() < deadline && peer.read_by(deadline, &mut unread).is_ok_and(|count| count > 0) {}
 }
 
 impl Metrics {
@@ -125,33 +65,7 @@ impl Metrics {
         Metrics { latest: stream::Latest::new(server.clone(), stream::EVERY), server }
     }
 
-    /// The answer to a request, and whether it asks for more than its head.
-    fn respond(&self, head: &[u8]) -> (Response, bool) {
-        let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
-        let mut request = httparse::Request::new(&mut headers);
-        match request.parse(head) {
-            Ok(httparse::Status::Complete(_)) => {}
-            Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
-                return (
-                    Response::text("431 Request Header Fields Too Large", "the request is too long\n"),
-                    true,
-                );
-            }
-            Err(error) => {
-                return (Response::text("400 Bad Request", format!("{error}; expected HTTP\n")), true);
-            }
-        }
-        let path = request.path.unwrap_or_default();
-        let path = path.split_once('?').map_or(path, |(path, _)| path);
-        let response = match (request.method.unwrap_or_default(), path) {
-            ("GET" | "HEAD", "/metrics") => self.page(),
-            ("GET" | "HEAD", path) => live_page(path),
-            _ => Response::text("405 Method Not Allowed", "the numbers are read with GET\n"),
-        };
-        (response, request.method != Some("HEAD"))
-    }
-
-    fn page(&self) -> Response {
+    fn numbers(&self) -> Response {
         match self.server.ask(ControlRequest::Status) {
             ControlResponse::Status(status) => {
                 Response { status: "200 OK", content_type: CONTENT_TYPE, body: render(&status) }
@@ -163,25 +77,6 @@ impl Metrics {
             }
             ControlResponse::Signals { .. } => Response::text("503 Service Unavailable", "no status\n"),
         }
-    }
-}
-
-impl Response {
-    fn text(status: &'static str, body: impl Into<String>) -> Response {
-        Response { status, content_type: "text/plain; charset=utf-8", body: body.into() }
-    }
-
-    fn send(&self, peer: &Peer, has_body: bool) -> io::Result<()> {
-        let Response { status, content_type, body } = self;
-        let length = body.len();
-        let mut message = format!(
-            "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\n\
-             Allow: GET, HEAD\r\nConnection: close\r\n\r\n"
-        );
-        if has_body {
-            message.push_str(body);
-        }
-        peer.write_by(Instant::now() + TIMEOUT, message.as_bytes())
     }
 }
 

@@ -95,6 +95,7 @@ impl Job {
         };
         let durable = request.flags.contains(CommandFlags::FORCE_UNIT_ACCESS) && request.command.changes();
         let done = if durable { done.and_then(|()| array.flush()) } else { done };
+        server.counts.answered(request.command, length.into(), done.is_ok());
         client.answer(|connection| answer(connection, &request, done, data, payload));
     }
 }

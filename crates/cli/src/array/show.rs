@@ -70,6 +70,7 @@ impl Shown {
         lines.extend(
             uris.map(|uri| format!("serving {} ({}, {}) at {uri}", status.name, status.layout, status.state)),
         );
+        lines.extend(serving.metrics.iter().map(|address| format!("metrics at {address}")));
         lines.push(format!("orders at {}", serving.control.display()));
         Shown(lines)
     }

@@ -2,6 +2,7 @@
 //! refused.
 
 use crate::common::{fullstroke, refused, success};
+use crate::metrics::samples_at;
 use crate::server::{PATIENCE, text};
 use fullstroke_nbd::CommandFlags;
 use fullstroke_nbd::client::{Client, Options};
@@ -77,6 +78,8 @@ impl Drop for SmallDisk {
 struct Served {
     child: Child,
     socket: PathBuf,
+    /// Where its numbers are, if that was asked for.
+    metrics: Option<String>,
 }
 
 impl Place {
@@ -128,14 +131,18 @@ impl Place {
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let ready = lines.by_ref().map_while(Result::ok).any(|line| line.starts_with("orders at "));
+        let mut metrics = None;
+        let ready = lines.by_ref().map_while(Result::ok).any(|line| {
+            metrics = line.strip_prefix("metrics at ").map(str::to_owned).or(metrics.take());
+            line.starts_with("orders at ")
+        });
         if !ready {
             let output = child.wait_with_output().unwrap();
             return Err(String::from_utf8(output.stderr).unwrap());
         }
         // Nobody is to be held up by a pipe that is full.
         std::thread::spawn(move || lines.map_while(Result::ok).count());
-        Ok(Served { child, socket })
+        Ok(Served { child, socket, metrics })
     }
 }
 
@@ -389,4 +396,34 @@ fn a_full_host_disk_halts_the_array_with_all_that_was_answered_and_with_room_it_
         assert!(success(&["array", "scrub", &text(&served.socket)]).contains(" 0 sectors of parity"));
         served.stop();
     }
+}
+
+#[test]
+fn an_arrays_numbers_say_what_its_clients_did_and_which_member_failed() {
+    let place = Place::new(3);
+    success(&strings(&place.create(&[0, 1, 2], &["--layout", "raid5"])));
+    let served = place.assemble(&[0, 1, 2], &["--metrics", "127.0.0.1:0"]).unwrap();
+    let address = served.metrics.clone().unwrap();
+    let mut client = served.client();
+    (0..5).for_each(|at| client.write(at << 14, &pattern(4096, 1), CommandFlags::empty()).unwrap());
+    (0..3).for_each(|at| client.read(at << 14, &mut [0; 512]).unwrap());
+    client.flush().unwrap();
+    success(&["array", "fail", &text(&served.socket), "1"]);
+    let found = samples_at(&address);
+    let device = place.member(1);
+    let failed = format!("{{export=\"vol\",place=\"1\",device=\"{device}\",state=\"failed\"}}");
+    for (name, expected) in [
+        ("fullstroke_requests_total{export=\"vol\",operation=\"write\"}", 5.0),
+        ("fullstroke_request_bytes_total{export=\"vol\",operation=\"write\"}", 20480.0),
+        ("fullstroke_requests_total{export=\"vol\",operation=\"read\"}", 3.0),
+        ("fullstroke_requests_total{export=\"vol\",operation=\"flush\"}", 1.0),
+        ("fullstroke_request_errors_total{export=\"vol\",operation=\"write\"}", 0.0),
+        ("fullstroke_volume_state{export=\"vol\",state=\"degraded\"}", 1.0),
+        ("fullstroke_volume_state{export=\"vol\",state=\"whole\"}", 0.0),
+        ("fullstroke_usable_bytes{export=\"vol\"}", client.properties().size_bytes as f64),
+        (&format!("fullstroke_member_state{failed}"), 1.0),
+    ] {
+        assert_eq!(found.get(name), Some(&expected), "{name} in {found:#?}");
+    }
+    served.stop();
 }

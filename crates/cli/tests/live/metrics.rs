@@ -12,7 +12,11 @@ use std::time::{Duration, Instant};
 
 /// What a server answers to a request for a path, head and body.
 fn get(server: &Server, method: &str, path: &str) -> (String, String) {
-    let address = server.announcement["metrics"].as_str().unwrap();
+    fetch(server.announcement["metrics"].as_str().unwrap(), method, path)
+}
+
+/// The same of the server whose numbers are at `address`.
+fn fetch(address: &str, method: &str, path: &str) -> (String, String) {
     let address = address.strip_prefix("http://").unwrap().strip_suffix("/metrics").unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -25,7 +29,12 @@ fn get(server: &Server, method: &str, path: &str) -> (String, String) {
 
 /// All samples, by name with labels.
 fn samples(server: &Server) -> BTreeMap<String, f64> {
-    let (head, body) = get(server, "GET", "/metrics");
+    samples_at(server.announcement["metrics"].as_str().unwrap())
+}
+
+/// The same of the server whose numbers are at `address`.
+pub fn samples_at(address: &str) -> BTreeMap<String, f64> {
+    let (head, body) = fetch(address, "GET", "/metrics");
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
     let lines = body.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
     let sample = |line: &str| {

@@ -6,6 +6,7 @@ use crate::answering::{Answering, status};
 use fullstroke_socket::PEERS_MAX;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
+use std::time::{Duration, Instant};
 
 fn value(families: &Families, name: &str, labels: &[(&str, &str)]) -> f64 {
     let family = families.iter().find(|(family, _)| {
@@ -215,7 +216,7 @@ fn a_watcher_that_takes_nothing_is_dropped() {
 fn the_live_page_is_made_of_what_the_server_itself_has() {
     let server = Answering::repeating();
     let metrics = Metrics::new(server.handle.clone());
-    let get = |path: &str| metrics.respond(format!("GET {path} HTTP/1.1\r\n\r\n").as_bytes()).0;
+    let get = |path: &str| metrics.page(path);
     let page = get("/");
     assert!(page.content_type.starts_with("text/html") && page.body.contains("default-src 'self'"));
     let sources = page.body.split("src=\"").skip(1).chain(page.body.split("stylesheet\" href=\"").skip(1));

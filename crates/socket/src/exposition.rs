@@ -7,15 +7,15 @@ use fullstroke_contract::Total;
 use std::fmt::{self, Write as _};
 
 /// The media type of the text format.
-pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// A page under construction.
 #[derive(Debug, Default)]
-pub(super) struct Page(String);
+pub struct Page(String);
 
 /// What kind of numbers a family has.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Kind {
+pub enum Kind {
     /// Only grows.
     Counter,
     /// Goes up and down.
@@ -27,17 +27,17 @@ pub(super) enum Kind {
 }
 
 /// A family under construction: samples of one name.
-pub(super) struct Family<'page> {
+pub struct Family<'page> {
     page: &'page mut String,
     name: &'page str,
 }
 
 /// The names and values of a sample's labels.
-pub(super) type Labels<'a> = [(&'static str, &'a str)];
+pub type Labels<'a> = [(&'static str, &'a str)];
 
 /// A sample's value.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Value {
+pub enum Value {
     /// A count, written exactly.
     Whole(u64),
     /// Anything else.
@@ -46,7 +46,7 @@ pub(super) enum Value {
 
 impl Page {
     /// Begins a family; its name ends with its unit, a counter's in `_total`.
-    pub(super) fn family<'page>(&'page mut self, name: &'page str, kind: Kind, help: &str) -> Family<'page> {
+    pub fn family<'page>(&'page mut self, name: &'page str, kind: Kind, help: &str) -> Family<'page> {
         let kind = match kind {
             Kind::Counter => "counter",
             Kind::Gauge => "gauge",
@@ -58,21 +58,21 @@ impl Page {
     }
 
     /// The page as it is served.
-    pub(super) fn into_text(self) -> String {
+    pub fn into_text(self) -> String {
         self.0
     }
 }
 
 impl Family<'_> {
     /// One sample of a counter or gauge.
-    pub(super) fn sample(&mut self, labels: &Labels<'_>, value: impl Into<Value>) {
+    pub fn sample(&mut self, labels: &Labels<'_>, value: impl Into<Value>) {
         self.line("", labels, None, value.into());
     }
 
     /// One histogram. `counts` has the observations at most as large as the
     /// bound of the same index and larger than the one before, and at last
     /// those larger than all bounds.
-    pub(super) fn histogram(&mut self, labels: &Labels<'_>, bounds: &[f64], counts: &[u64], sum: f64) {
+    pub fn histogram(&mut self, labels: &Labels<'_>, bounds: &[f64], counts: &[u64], sum: f64) {
         let mut total = 0;
         for (index, bound) in bounds.iter().enumerate() {
             total += counts.get(index).copied().unwrap_or(0);
@@ -85,7 +85,7 @@ impl Family<'_> {
     }
 
     /// One summary: its quantiles, each with its value.
-    pub(super) fn summary(&mut self, labels: &Labels<'_>, quantiles: &[(f64, f64)], sum: f64, count: u64) {
+    pub fn summary(&mut self, labels: &Labels<'_>, quantiles: &[(f64, f64)], sum: f64, count: u64) {
         for &(quantile, value) in quantiles {
             self.line("", labels, Some(("quantile", quantile)), Value::Real(value));
         }
