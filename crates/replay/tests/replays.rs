@@ -263,15 +263,18 @@ fn a_device_that_shrinks_under_the_replay_ends_it_with_the_request() {
     // Nothing but the shrinking ends this one: it would take an hour.
     let records: Vec<Record> = (0..200_000).map(|i| read(i * 18_000, 4096, 8)).collect();
     let options = place.options(place.trace("trace", &records));
-    let file = fs::OpenOptions::new().write(true).open(place.file()).unwrap();
-    let shrink = std::thread::spawn(move || {
-        std::thread::sleep(std::time::Duration::from_millis(500));
-        file.set_len(512).unwrap();
-    });
-    let error = refused(&options);
-    shrink.join().unwrap();
-    assert!(error.contains("(read, sector 4096, 4096 bytes) failed after"), "{error}");
-    assert!(error.contains("ends before the end of the request"), "{error}");
+    for io in [None, Some(Io::Threads)] {
+        let file = fs::OpenOptions::new().write(true).open(place.file()).unwrap();
+        file.set_len(FILE_SECTORS * 512).unwrap();
+        let shrink = std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(500));
+            file.set_len(512).unwrap();
+        });
+        let error = refused(&ReplayOptions { io, ..options.clone() });
+        shrink.join().unwrap();
+        assert!(error.contains("(read, sector 4096, 4096 bytes) failed after"), "{error}");
+        assert!(error.contains("ends before the end of the request"), "{error}");
+    }
 }
 
 #[test]
