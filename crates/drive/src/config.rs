@@ -9,7 +9,7 @@ mod spin_down;
 pub use buffer::{BufferConfig, ReadAhead};
 pub use electronics::{ElectronicsConfig, OverheadConfig, WriteDisconnectConfig};
 pub use power::{IdleConfig, PowerConfig};
-pub use queue::{FlushCommand, QueueConfig};
+pub use queue::{BackgroundConfig, FlushCommand, QueueConfig};
 pub use spin_down::SpinDownConfig;
 
 use crate::faults::FaultsConfig;

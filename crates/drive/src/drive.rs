@@ -1,10 +1,12 @@
 //! The drive as a layer: requests wait in its queue, the arm serves one at a
 //! time.
 
+mod background;
 mod beside;
 mod commands;
 mod rest;
 
+use self::background::{Background, is_background};
 use self::beside::Beside;
 use crate::actuators::{MultiActuator, Shares};
 use crate::arm::{Arm, Work};
@@ -61,6 +63,8 @@ pub struct Drive {
     prepared: Time,
     depth: u32,
     queue: CommandQueue,
+    /// Requests for which nobody waits, if they wait for latency that is free.
+    background: Option<Background>,
     outside: VecDeque<u32>,
     flush_command: FlushCommand,
     /// How long the platters need to stop, if they do.
@@ -167,6 +171,7 @@ impl Model {
         };
         model.faults()?;
         model.freeblock()?;
+        model.background()?;
         Ok(model)
     }
 
@@ -244,6 +249,21 @@ impl Model {
         self.config.freeblock.as_ref().map(build).transpose().map_err(|error| error.below("freeblock"))
     }
 
+    /// What keeps requests for which nobody waits.
+    ///
+    /// # Errors
+    /// Names the key that cannot be.
+    fn background(&self) -> Result<Option<Background>, ConfigError> {
+        let Some(config) = &self.config.queue.background else { return Ok(None) };
+        if self.config.buffer.as_ref().is_some_and(|buffer| buffer.write_back) {
+            let message = "the drive's buffer takes writes at once, so that none wait for latency; expected \
+                           buffer.write_back = false, or no queue.background";
+            return Err(ConfigError::new("queue.background", message));
+        }
+        let background = Background::new(config).map_err(|error| error.below("queue.background"))?;
+        Ok(Some(background))
+    }
+
     /// One arm of this model with all that belongs to it: heads at cylinder 0, surface 0, nothing queued.
     ///
     /// # Errors
@@ -256,6 +276,7 @@ impl Model {
             prepared: Time::ZERO,
             depth: self.config.queue.depth,
             queue: self.config.queue.build().map_err(|error| error.below("queue"))?,
+            background: self.background()?,
             outside: VecDeque::new(),
             flush_command: self.config.queue.flush,
             spin_down: self.power.as_ref().map(|power| power.spin_down),
@@ -330,6 +351,9 @@ impl Drive {
         let Slot { request, submitted } = self.slots.take(service.slot);
         self.idle_since = service.finish;
         let Request { operation, extent, .. } = request;
+        if let Some(background) = self.background.as_mut().filter(|_| !is_background(&request)) {
+            background.ended(service.finish);
+        }
         self.statistics.finished(service.finish, operation, extent.sectors, &service.breakdown);
         let status = self.outcome(&request);
         let Service { finish: finished, breakdown, .. } = service;
@@ -353,7 +377,8 @@ impl Drive {
     fn inside(&self) -> usize {
         let served = usize::from(self.service.is_some()) + self.passing.len();
         let writers = self.beside.as_ref().map_or(0, Beside::writers);
-        self.queue.len() + self.of_all.len() + writers + served
+        let background = self.background.as_ref().map_or(0, Background::len);
+        self.queue.len() + background + self.of_all.len() + writers + served
     }
 
     /// Lets requests into the queue as far as there is room, and one into
@@ -370,6 +395,7 @@ impl Drive {
                 break;
             }
         }
+        self.let_background_in(now);
         if self.beside.is_some() {
             self.attend(now);
         } else if self.service.is_none() && !self.begin_of_all(now) {
@@ -379,7 +405,8 @@ impl Drive {
 
     /// When something may go on though nothing ends then.
     fn look_again(&self) -> Time {
-        self.beside.as_ref().map_or(Time::NEVER, |beside| beside.look_again)
+        let beside = self.beside.as_ref().map_or(Time::NEVER, |beside| beside.look_again);
+        beside.min(self.background_due())
     }
 
     fn enqueue(&mut self, slot: u32, now: Time) {
@@ -395,19 +422,19 @@ impl Drive {
         self.insert(slot, now);
     }
 
-    /// Puts a request under the discipline.
-    fn insert(&mut self, slot: u32, now: Time) {
+    /// A request that came into the queue at `now`.
+    fn waiting(&self, slot: u32, now: Time) -> Waiting {
         let request = &self.slots[slot].request;
         let position = self.arm.mechanics().geometry().locate(request.extent.start);
         let first_track = request.extent.sectors.min(position.sectors_left);
-        self.queue.insert(Waiting {
+        Waiting {
             slot,
             lbn: request.extent.start,
             position,
             span: self.arm.mechanics().span(&position, first_track),
             write: request.operation == Operation::Write,
             arrived: now,
-        });
+        }
     }
 
     /// Takes the next request into service at `now`, if one waits.
@@ -422,7 +449,7 @@ impl Drive {
             }
         }
         let moves = self.next_moves(now);
-        let Some(Choice { waiting, via }) = self.choose(moves) else { return };
+        let Some(Choice { waiting, via }) = self.choose(now, moves) else { return };
         let service =
             if self.plain { self.serve_plainly(&waiting, via, now) } else { self.serve(&waiting, via, now) };
         let extent = self.slots[waiting.slot].request.extent;
@@ -513,12 +540,11 @@ impl Drive {
         let extent = request.extent;
         let electronics = self.electronics;
         let free = self.arm.needed(now);
-        let overhead = electronics.read_miss(self.last.kind, self.is_on(&waiting.position));
+        let on_track = self.arm.head().is_on(&waiting.position);
+        let overhead = electronics.read_miss(self.last.kind, on_track);
         let moves = self.prepare(waiting, free, overhead);
         let detour = self.detour(via);
-        let marked = self.watermark(extent.sectors);
-        let preparation = electronics.read_reselect + electronics.data_preparation;
-        let mut bus = Bus::new(extent.sectors.0, electronics.bus_read, marked, preparation);
+        let mut bus = self.bus(extent.sectors);
         self.arm.take(free, moves + detour);
         self.read_free_blocks(moves + detour, extent, &waiting.position, false);
         let mut access =
@@ -543,10 +569,20 @@ impl Drive {
         freeblock.serve(mechanics, self.arm.head(), moves, position, span, write);
     }
 
-    /// Whether the heads stand on the track of `position`.
-    fn is_on(&self, position: &Position) -> bool {
-        let head = self.arm.head();
-        (head.cylinder, head.surface) == (position.cylinder, position.surface)
+    /// The bus for a read of so many sectors from the medium.
+    fn bus(&self, sectors: Sectors) -> Bus {
+        let electronics = &self.electronics;
+        let preparation = electronics.read_reselect + electronics.data_preparation;
+        Bus::new(sectors.0, electronics.bus_read, self.watermark(sectors), preparation)
+    }
+
+    /// How the sectors of a write come that is prepared at `ready`: of its overheads, `seek` is
+    /// that until the arm moves and `data` that until they are sent.
+    fn feed(&self, ready: Time, seek: Duration, data: Duration, extent: Extent) -> Feed {
+        let electronics = &self.electronics;
+        let each = if electronics.write_underruns { Duration::ZERO } else { electronics.bus_write };
+        let first = Time::from_nanos((ready + data).as_nanos() - seek.as_nanos());
+        Feed { first, each, marked: self.marked(electronics.write_watermark, extent.sectors) }
     }
 
     /// Sectors that must have been read before the bus begins.
@@ -603,7 +639,7 @@ impl Drive {
         let rest = Extent { start: next, sectors: extent.end().since(next) };
         let free = self.arm.needed(now);
         let position = self.arm.mechanics().geometry().locate(rest.start);
-        let overhead = electronics.read_miss(self.last.kind, self.is_on(&position));
+        let overhead = electronics.read_miss(self.last.kind, self.arm.head().is_on(&position));
         let moves = self.prepare(waiting, free, overhead);
         let mut bus = self.partial(extent.sectors, there, now);
         self.arm.take(free, moves);
@@ -644,10 +680,7 @@ impl Drive {
         let detour = self.detour(via);
         let ready = self.prepare(waiting, free, seek_after);
         let moves = ready + detour;
-        let each = if electronics.write_underruns { Duration::ZERO } else { electronics.bus_write };
-        let marked = self.marked(electronics.write_watermark, extent.sectors);
-        let first = Time::from_nanos((ready + data_after).as_nanos() - seek_after.as_nanos());
-        let feed = Feed { first, each, marked };
+        let feed = self.feed(ready, seek_after, data_after, extent);
         self.arm.take(free, moves);
         self.read_free_blocks(moves, extent, &waiting.position, true);
         let mut access = self.arm.access_fed(moves, extent, &waiting.position, true, Some(feed), |_| {});
@@ -684,10 +717,14 @@ impl Drive {
         true
     }
 
-    /// The discipline's choice, for an arm that can move at `moves`.
-    fn choose(&mut self, moves: Time) -> Option<Choice> {
+    /// The discipline's choice at `now`, for an arm that can move at `moves`; before it what
+    /// costs it nothing.
+    fn choose(&mut self, now: Time, moves: Time) -> Option<Choice> {
         let (head, mechanics) = (self.arm.head(), self.arm.mechanics());
-        self.queue.take(ArmView { now: moves, head, next_lbn: self.next_lbn, mechanics })
+        let choice = self.queue.take(ArmView { now: moves, head, next_lbn: self.next_lbn, mechanics })?;
+        let Some(ride) = self.ride(now, &choice) else { return Some(choice) };
+        self.queue.put_first(choice);
+        Some(Choice::direct(ride))
     }
 
     /// When the arm can move for the next request, as far as is known before it
@@ -702,8 +739,16 @@ impl Drive {
     /// before is on the medium: the arm waits for what is left, as in DiskSim
     /// 4.0 (`overhead_done` of its disk controller).
     fn prepare(&mut self, waiting: &Waiting, free: Time, overhead: Duration) -> Time {
-        self.prepared = waiting.arrived.max(self.prepared) + overhead;
-        self.prepared.max(free + overhead.min(self.queued_overhead))
+        let (prepared, moves) = self.prepared(self.prepared, waiting.arrived, free, overhead);
+        self.prepared = prepared;
+        moves
+    }
+
+    /// When a command that came at `arrived`, behind one that was prepared at `before`, is
+    /// prepared, and when the arm can move for it that is free at `free`.
+    fn prepared(&self, before: Time, arrived: Time, free: Time, overhead: Duration) -> (Time, Time) {
+        let prepared = arrived.max(before) + overhead;
+        (prepared, prepared.max(free + overhead.min(self.queued_overhead)))
     }
 
     /// How long the arm takes over a cylinder on the way, if there is one.
@@ -854,6 +899,7 @@ impl Node for Drive {
         counters.drives.push(MemberStatistics { power: self.power(now), ..self.statistics() });
         counters.layers.extend(self.faults.as_ref().map(Faults::readings));
         let capacity = self.arm.mechanics().geometry().capacity();
+        counters.layers.extend(self.background.as_ref().map(Background::readings));
         counters.layers.extend(self.freeblock.as_ref().map(|scan| scan.readings(now, capacity)));
     }
 }

@@ -36,6 +36,12 @@ impl Head {
     pub fn reading(self, position: &Position) -> Head {
         Head { cylinder: position.cylinder, surface: position.surface, wrote: false, ..self }
     }
+
+    /// Whether the heads stand on the track of `position`.
+    #[inline]
+    pub fn is_on(self, position: &Position) -> bool {
+        (self.cylinder, self.surface) == (position.cylinder, position.surface)
+    }
 }
 
 /// Sectors of a write that come over the bus: number `i` of the request is in

@@ -7,6 +7,7 @@
 //! that heeds no signal works as ever.
 
 mod free_block;
+mod free_block_pull;
 mod idle_flush;
 mod idle_flush_on;
 mod idle_verify;
@@ -128,6 +129,7 @@ pub struct Kind {
 #[rustfmt::skip]
 pub const REGISTRY: &[Entry<Kind>] = &[
     Entry { name: "free-block", summary: free_block::SUMMARY, schema: schema_of::<free_block::Config>, build: Kind { build: free_block::build, word: Word::Nothing } },
+    Entry { name: "free-block-pull", summary: free_block_pull::SUMMARY, schema: schema_of::<free_block_pull::Config>, build: Kind { build: free_block_pull::build, word: Word::Pull } },
     Entry { name: "idle-flush", summary: idle_flush::SUMMARY, schema: schema_of::<idle_flush::Config>, build: Kind { build: idle_flush::build, word: Word::Pull } },
     Entry { name: "idle-flush-on", summary: idle_flush_on::SUMMARY, schema: schema_of::<idle_flush_on::Config>, build: Kind { build: idle_flush_on::build, word: Word::Pull } },
     Entry { name: "idle-verify", summary: idle_verify::SUMMARY, schema: schema_of::<idle_verify::Config>, build: Kind { build: idle_verify::build, word: Word::Nothing } },

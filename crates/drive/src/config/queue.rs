@@ -23,12 +23,39 @@ pub struct QueueConfig {
     /// of transfer, is served next.
     #[serde(default)]
     pub concatenate: bool,
+    /// Requests for which nobody waits (writes that were put off, layers' own work) are served in
+    /// what the arm would wait for its sector, and where nothing else has come for a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub background: Option<BackgroundConfig>,
     /// How a flush of the write cache is taken.
     #[serde(default, skip_serializing_if = "is_default")]
     pub flush: FlushCommand,
     /// The discipline's own keys.
     #[serde(flatten)]
     pub keys: Keys,
+}
+
+/// Requests for which nobody waits.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct BackgroundConfig {
+    /// So many wait at most; of more the oldest is served as others are. 16 unless said.
+    pub most: u32,
+    /// One that has waited longer is served as others are: 30s unless said.
+    pub age: Duration,
+    /// Where nothing else is there for so long they are served as others are, one by one: 10ms
+    /// unless said.
+    pub idle: Duration,
+    /// How long before it has to the arm is ready again for the request that it was to serve: 0
+    /// unless said.
+    pub margin_ms: f64,
+}
+
+impl Default for BackgroundConfig {
+    fn default() -> BackgroundConfig {
+        let (age, idle) = (Duration::from_secs(30), Duration::from_millis(10));
+        BackgroundConfig { most: 16, age, idle, margin_ms: 0.0 }
+    }
 }
 
 /// How a drive takes a flush of its write cache.
@@ -60,6 +87,7 @@ impl Default for QueueConfig {
             discipline: default_discipline(),
             age_limit: None,
             concatenate: false,
+            background: None,
             flush: FlushCommand::default(),
             keys: Keys::new(),
         }

@@ -218,7 +218,7 @@ impl Drive {
             buffer.destage_one(now, &mut self.arm);
         }
         let moves = self.next_moves(now);
-        let Choice { waiting, via } = self.choose(moves)?;
+        let Choice { waiting, via } = self.choose(now, moves)?;
         let extent = self.slots[waiting.slot].request.extent;
         if waiting.write {
             let service = self.write_through(&waiting, via, now);
@@ -262,6 +262,9 @@ impl Drive {
     /// Takes a read out of the queue that is served out of turn.
     fn leave_queue(&mut self, start: u64, slot: u32) {
         self.queue.remove(slot);
+        if let Some(background) = &mut self.background {
+            background.remove(slot);
+        }
         if let Some(beside) = &mut self.beside {
             beside.remove(start, slot);
         }

@@ -13,6 +13,8 @@ pub struct CommandQueue {
     discipline: Box<dyn Discipline>,
     age_limit: Option<Duration>,
     concatenate: bool,
+    /// The choice that something goes before.
+    first: Option<Choice>,
     /// In order of arrival; only kept where a rule needs it.
     arrivals: VecDeque<Arrival>,
     /// Whether the last request served was a write.
@@ -33,12 +35,19 @@ impl CommandQueue {
         age_limit: Option<Duration>,
         concatenate: bool,
     ) -> CommandQueue {
-        CommandQueue { discipline, age_limit, concatenate, arrivals: VecDeque::new(), last_write: false }
+        CommandQueue {
+            discipline,
+            age_limit,
+            concatenate,
+            first: None,
+            arrivals: VecDeque::new(),
+            last_write: false,
+        }
     }
 
     /// Requests that wait.
     pub fn len(&self) -> usize {
-        self.discipline.len()
+        self.discipline.len() + usize::from(self.first.is_some())
     }
 
     /// Whether none waits.
@@ -57,6 +66,9 @@ impl CommandQueue {
 
     /// Removes the request that is served next.
     pub fn take(&mut self, arm: ArmView<'_>) -> Option<Choice> {
+        if let Some(first) = self.first.take() {
+            return Some(first);
+        }
         let choice = match self.out_of_turn(&arm) {
             Some(slot) => self.discipline.remove(slot).map(Choice::direct),
             None => self.discipline.take(arm),
@@ -68,8 +80,17 @@ impl CommandQueue {
         choice
     }
 
+    /// What was taken is served next, whatever comes: something goes before it that costs it
+    /// nothing.
+    pub fn put_first(&mut self, choice: Choice) {
+        self.first = Some(choice);
+    }
+
     /// Removes the request in `slot`, which is served out of turn.
     pub fn remove(&mut self, slot: u32) -> Option<Waiting> {
+        if let Some(first) = self.first.take_if(|first| first.waiting.slot == slot) {
+            return Some(first.waiting);
+        }
         let waiting = self.discipline.remove(slot)?;
         self.last_write = waiting.write;
         self.arrivals.retain(|arrival| arrival.slot != slot);

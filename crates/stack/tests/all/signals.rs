@@ -299,3 +299,46 @@ fn cooperation_that_cannot_be_is_refused() {
         assert!(error.contains(part), "{error}");
     }
 }
+
+/// Readers beside a writer whose pages the host puts off, above a drive that does the same.
+const PUT_OFF: &str = r#"
+[host]
+memory = { size = "64MiB", write_back = "2.6.17" }
+[workload]
+kind = "processes"
+duration = "40s"
+processes = [
+    { count = 4, region_size = "1GB" },
+    { read_share = 0, think_time = "20ms", exponential = true, region_size = "1GB" },
+]
+[volume]
+layout = "jbod"
+drive = "maxtor-atlas-10k-v-73gb-c0k"
+drive_settings = { buffer = { write_back = false }, queue = { background = { idle = "1s" } } }
+"#;
+
+#[test]
+fn what_is_pulled_where_the_arm_will_be_is_written_for_nothing() {
+    let (_, counters) = run(PUT_OFF);
+    let share = |counters: &_| {
+        let [free, idle, late] =
+            ["free", "idle", "late"].map(|how| reading(counters, &format!("background_{how}_mb")));
+        free / (free + idle + late)
+    };
+    let alone = share(&counters);
+    let (_, counters) = run(&format!("{PUT_OFF}[[opportunities]]\nkind = \"free-block-pull\"\n"));
+    let pulled = share(&counters);
+    assert!(reading(&counters, "freeblock_pulled_mb") > 0.0);
+    assert!(pulled > 0.9 && pulled > alone, "{pulled}, and {alone} where nobody is asked");
+}
+
+#[test]
+fn writes_that_a_buffer_takes_do_not_wait_for_their_sector() {
+    let refused = load(&PUT_OFF.replace("write_back = false", "write_back = true")).err().unwrap();
+    assert!(
+        refused.contains("queue.background") && refused.contains("buffer.write_back = false"),
+        "{refused}"
+    );
+    let several = PUT_OFF.replace("\"jbod\"", "\"raid5\"\ndrives = 3\nchunk = \"64KiB\"");
+    load(&format!("{several}[[opportunities]]\nkind = \"idle-flush\"\n")).unwrap();
+}

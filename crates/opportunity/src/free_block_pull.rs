@@ -1,0 +1,187 @@
+//! PULL at the position of the arm, which *Pro-active storage systems* proposes (section 2.4.1):
+//! free-block scheduling whose background work is what hosts have dirty, so that the memory of
+//! hosts bounds it and not that of the drive.
+//!
+//! As a request comes for which somebody waits, hosts are asked for what they have dirty on its
+//! track and the ones beside it: the arm will be there. What they write waits in the drive for
+//! latency that is free (`queue.background` of a drive), and nobody is asked while much waits.
+
+use crate::{Opportunity, Seen, Site};
+use fullstroke_contract::registry::{Keys, read};
+use fullstroke_contract::{ConfigError, Extent, Operation, Request, Signal, Status};
+use fullstroke_tracks::Boundaries;
+use fullstroke_units::{Lbn, Sectors, Time};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::sync::Arc;
+
+pub(crate) const SUMMARY: &str =
+    "pulls dirty pages on the tracks at which the arm will be, to be written in latency that is free";
+
+/// Its keys.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Config {
+    /// Tracks about which hosts are asked, the request's in their middle: 129 unless said.
+    tracks: u32,
+    /// Nobody is asked while so many writes are inside for which nobody waits: 8 unless said.
+    most_inside: u32,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { tracks: 129, most_inside: 8 }
+    }
+}
+
+/// More of them are no neighbourhood.
+const MOST_TRACKS: u32 = 100_000;
+
+pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, ConfigError> {
+    let Config { tracks, most_inside } = read(keys)?;
+    if !(1..=MOST_TRACKS).contains(&tracks) {
+        return Err(ConfigError::new("tracks", format!("found {tracks}; expected 1 to {MOST_TRACKS}")));
+    }
+    if most_inside == 0 {
+        return Err(ConfigError::new("most_inside", "found 0, so that nobody is ever asked; expected more"));
+    }
+    let boundaries = site.tracks.clone().map_err(|why| {
+        ConfigError::new("kind", format!("where the arm will be says nothing of requests here: {why}"))
+    })?;
+    Ok(Box::new(FreeBlockPull {
+        boundaries,
+        tracks,
+        most_inside,
+        wanted: None,
+        asked: Extent::default(),
+        inside: 0,
+        written: Sectors::ZERO,
+    }))
+}
+
+struct FreeBlockPull {
+    boundaries: Arc<Boundaries>,
+    tracks: u32,
+    most_inside: u32,
+    /// What hosts are to be asked for now.
+    wanted: Option<Extent>,
+    /// What they were asked for last.
+    asked: Extent,
+    /// Writes for which nobody waits.
+    inside: u32,
+    /// What came of it.
+    written: Sectors,
+}
+
+impl FreeBlockPull {
+    /// The tracks around `lbn`.
+    fn around(&self, lbn: Lbn) -> Option<Extent> {
+        let number = self.boundaries.number_of(lbn)?;
+        let first = number.saturating_sub(u64::from(self.tracks / 2));
+        let last = (first + u64::from(self.tracks)).min(self.boundaries.len()) - 1;
+        let (first, last) = (self.boundaries.nth(first)?, self.boundaries.nth(last)?);
+        Some(Extent { start: first.start, sectors: last.end().since(first.start) })
+    }
+}
+
+fn is_put_off(request: &Request) -> bool {
+    request.operation == Operation::Write && !request.hints.synchronous
+}
+
+impl Opportunity for FreeBlockPull {
+    fn arrived(&mut self, _: Seen, request: &Request) -> bool {
+        if is_put_off(request) {
+            self.inside += 1;
+            let within = self.asked.start <= request.extent.start && request.extent.end() <= self.asked.end();
+            self.written += if within { request.extent.sectors } else { Sectors::ZERO };
+        } else if request.operation.transfers() && self.inside < self.most_inside {
+            self.wanted = self.around(request.extent.start);
+        }
+        false
+    }
+
+    fn left(&mut self, _: Seen, request: &Request, _: Status) {
+        self.inside -= u32::from(is_put_off(request));
+    }
+
+    fn next_look(&self) -> Time {
+        if self.wanted.is_some() { Time::ZERO } else { Time::NEVER }
+    }
+
+    fn look(&mut self, _: Seen, say: &mut dyn FnMut(Signal)) {
+        if let Some(extent) = self.wanted.take() {
+            self.asked = extent;
+            say(Signal::Pull { extent: Some(extent), sectors: extent.sectors });
+        }
+    }
+
+    fn readings(&self) -> Vec<(&'static str, f64)> {
+        vec![("freeblock_pulled_mb", self.written.bytes().0 as f64 / 1e6)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{SECTORS_PER_TRACK, site};
+    use fullstroke_contract::{Gauge, Hints};
+    use serde_json::json;
+
+    fn built(keys: serde_json::Value) -> Result<Box<dyn Opportunity>, ConfigError> {
+        build(keys.as_object().unwrap(), &site())
+    }
+
+    fn request(operation: Operation, track: u64, synchronous: bool) -> Request {
+        let hints = Hints { synchronous, ..Hints::default() };
+        let extent = Extent::new(track * SECTORS_PER_TRACK + 3, 8);
+        Request { operation, extent, hints, ..Request::default() }
+    }
+
+    /// The tracks that are asked for as `request` comes.
+    fn asked(pull: &mut dyn Opportunity, request: &Request) -> Option<(u64, u64)> {
+        let seen = Seen { now: Time::ZERO, inside: 1, arm: Gauge::default(), standing: 0 };
+        pull.arrived(seen, request);
+        let mut asked = None;
+        if pull.next_look() <= seen.now {
+            pull.look(seen, &mut |signal| {
+                let Signal::Pull { extent: Some(extent), sectors } = signal else { panic!("{signal:?}") };
+                assert_eq!(sectors, extent.sectors);
+                asked = Some((extent.start.0 / SECTORS_PER_TRACK, extent.sectors.0 / SECTORS_PER_TRACK));
+            });
+        }
+        assert_eq!(pull.next_look(), Time::NEVER);
+        asked
+    }
+
+    #[test]
+    fn tracks_around_a_request_are_asked_for() {
+        let mut pull = built(json!({ "tracks": 5 })).unwrap();
+        let mut read = |track| asked(&mut *pull, &request(Operation::Read, track, true));
+        assert_eq!(read(50), Some((48, 5)));
+        assert_eq!(read(0), Some((0, 5)));
+        assert_eq!(read(99), Some((97, 3)));
+    }
+
+    #[test]
+    fn nobody_is_asked_while_much_waits() {
+        let mut pull = built(json!({ "tracks": 1, "most_inside": 2 })).unwrap();
+        let (put_off, read) = (request(Operation::Write, 7, false), request(Operation::Read, 7, true));
+        assert_eq!(asked(&mut *pull, &read), Some((7, 1)));
+        assert_eq!(asked(&mut *pull, &put_off), None, "nobody waits for the arm to come there");
+        assert_eq!(asked(&mut *pull, &put_off), None);
+        assert_eq!(asked(&mut *pull, &read), None);
+        let seen = Seen { now: Time::ZERO, inside: 1, arm: Gauge::default(), standing: 0 };
+        pull.left(seen, &put_off, Status::Done);
+        assert_eq!(asked(&mut *pull, &read), Some((7, 1)));
+        assert_eq!(pull.readings(), [("freeblock_pulled_mb", 2.0 * 8.0 * 512.0 / 1e6)]);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let key = |keys| built(keys).err().unwrap().key;
+        assert_eq!(key(json!({ "tracks": 0 })), "tracks");
+        assert_eq!(key(json!({ "most_inside": 0 })), "most_inside");
+        let unknown = Site { tracks: Err("nobody knows".into()), ..site() };
+        assert!(build(&Keys::new(), &unknown).err().unwrap().message.contains("nobody knows"));
+    }
+}
