@@ -4,11 +4,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from . import _fullstroke
-from ._fullstroke import Device, Request, Site, Stack, Trace, __version__, compare, read_trace, run
+from ._fullstroke import (
+    Access, Device, Own, Pull, Push, Request, Seen, Site, Stack, Storage, Trace, __version__, compare, read_trace, run,
+)
 from ._sweep import sweep
 
 __all__ = [
-    "Device", "Request", "Site", "Stack", "Trace", "__version__", "compare", "read_trace", "run", "sweep", "tune",
+    "Access", "Device", "Own", "Pull", "Push", "Request", "Seen", "Site", "Stack", "Storage", "Trace", "__version__",
+    "compare", "read_trace", "run", "sweep", "tune",
 ]
 
 

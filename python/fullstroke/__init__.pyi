@@ -25,6 +25,14 @@ class Stack:
         An exception ends the run, and is raised by `run` or `compare`.
         """
 
+    def with_opportunity(self, opportunity: Callable[[Storage], Opportunity]) -> Stack:
+        """The same stack with an opportunity written in Python beside those that it has, after
+        which it looks. Whether a host heeds what it says (`memory`, `pushed`) is not looked at.
+
+        For trying an idea: each request calls Python twice and more. An exception ends the run,
+        and is raised by `run` or `compare`.
+        """
+
 @final
 class Site:
     """What an elevator is built for."""
@@ -76,6 +84,90 @@ class Elevator(Protocol):
     #   arrived(now, request), completed(now, request)
     #   next_wake() -> int | None        after a None of choose: when to ask again at the latest
     #   may_join(kept, other, how) -> bool        how: "back", "front" or "coalesce"
+
+@final
+class Storage:
+    """What an opportunity is built for: the array that it stands above."""
+
+    page_cache: int
+    """Bytes of the largest page cache of a host above; 0 if there is none."""
+    hosts: int
+    stop: int | None
+    """The shortest idle time, in ns, behind which a drive stops its platters; None if none does."""
+    def track(self, sector: int) -> tuple[int, int]:
+        """The first sector of the array's track that holds this one, and its length.
+        Raises ValueError where tracks are not known, with the reason."""
+    def positioning(self, seen: Seen, sector: int, *, write: bool = False) -> int:
+        """Seek and rotation, in ns, before a transfer could begin there if the arm left now.
+        Raises ValueError where the array is not a single drive with one arm."""
+
+@final
+class Seen:
+    """What an opportunity is told of the array."""
+
+    now: int
+    """ns"""
+    inside: int
+    """Requests from above that were not answered."""
+    standing: int
+    """Drives whose platters stand."""
+    head: int
+    """The cylinder of the (first) arm, or where it will be when what is in service ends; as of
+    the last request or answer, before it."""
+    queue_length: int
+    """Requests in the array, as of then."""
+
+@final
+class Access:
+    """A request on its way to the array, or answered."""
+
+    operation: str
+    """read, write, discard, flush, standby or start."""
+    start: int
+    sectors: int
+    end: int
+    process: int
+    """0 = unknown."""
+    synchronous: bool
+    """Whether somebody waits for it."""
+
+@final
+class Pull:
+    """Asks for dirty data: of these addresses, or any, if there is no `start`."""
+
+    def __new__(cls, sectors: int, start: int | None = None) -> Pull: ...
+
+@final
+class Push:
+    """Offers what storage holds of these addresses."""
+
+    def __new__(cls, start: int, sectors: int) -> Push: ...
+
+@final
+class Own:
+    """Something that the array is to do, of which nobody above hears: "read", or "write" what
+    was written there last. `verify`: the medium answers, and is compared with that."""
+
+    operation: str
+    start: int
+    sectors: int
+    verify: bool
+    def __new__(cls, operation: str, start: int, sectors: int, *, verify: bool = False) -> Own: ...
+
+class Opportunity(Protocol):
+    """What `Stack.with_opportunity` takes, built with its Storage. Times are ns. Only `look` and
+    `next_look` are needed."""
+
+    def next_look(self) -> int | None:
+        """When it wants to look; None if only a request changes anything. Asked after each call."""
+    def look(self, seen: Seen) -> Iterable[Pull | Push | Own] | None:
+        """What there is to say and to do. Then `next_look` must be later than now."""
+    # And, where they are there:
+    #   arrived(seen, access) -> bool | None     true: it waits as long as `holding()` is true
+    #   holding() -> bool                        whether those that wait still have to
+    #   released(access)                         one that waited goes to the array
+    #   left(seen, access, status)               status: "done", "differs", "lost" or "out of range"
+    #   served(seen, own, status)                the array has done what it asked for
 
 @final
 class Trace:

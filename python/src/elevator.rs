@@ -1,8 +1,7 @@
 //! An elevator written in Python, for trying an idea: each choice is a call into the interpreter.
-//!
-//! An exception cannot leave a run from within. It is kept, the rest is served in order of
-//! arrival without Python, and whoever asked for the run gets the exception in place of results.
+//! Once one has failed, the rest is served in order of arrival without Python.
 
+use crate::failed::Failed;
 use fullstroke_contract::ConfigError;
 use fullstroke_host::block::{Join, Queued, Requests};
 use fullstroke_host::elevator::fifos::{Fifo, Fifos};
@@ -11,7 +10,6 @@ use fullstroke_units::Time;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// What an elevator is built for.
 #[pyclass(frozen, get_all, name = "Site")]
@@ -66,26 +64,6 @@ pub(crate) struct PyDevice {
     issued: u32,
     queue_depth: u32,
     queue_length: u32,
-}
-
-/// The first exception of a run, for whoever asked for it.
-#[derive(Clone, Default)]
-pub(crate) struct Failed(Arc<Mutex<Option<PyErr>>>);
-
-impl Failed {
-    fn keep(&self, error: PyErr) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-    }
-
-    fn is_kept(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
-    }
-
-    /// The exception, if there was one.
-    pub(crate) fn raise(&self) -> PyResult<()> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        kept.map_or(Ok(()), Err)
-    }
 }
 
 /// The elevators that `class` makes, one for each place.
@@ -148,12 +126,9 @@ impl Tried {
         Tried { calls, failed, waiting, links, shown: Vec::new(), wake: Time::NEVER }
     }
 
-    /// What the call gives; nothing, and none after it, if it fails.
     fn attempt<R>(&mut self, call: impl FnOnce(&mut Tried, Python<'_>) -> PyResult<R>) -> Option<R> {
-        if self.failed.is_kept() {
-            return None;
-        }
-        Python::attach(|py| call(self, py)).map_err(|error| self.failed.keep(error)).ok()
+        let failed = self.failed.clone();
+        failed.attempt(|py| call(self, py))
     }
 
     fn show(&mut self, slot: u32, request: &Queued) {

@@ -5,8 +5,10 @@
 
 mod columns;
 mod elevator;
+mod failed;
+mod opportunity;
 
-use elevator::Failed;
+use failed::Failed;
 use fullstroke_lab::{Candidate, LabError, Ranking, Recipe, TuneSearch, Vary, candidates, recipes, run_all};
 use fullstroke_measure::Metric;
 use fullstroke_stack::Overrides;
@@ -31,7 +33,7 @@ fn python<'py>(py: Python<'py>, value: &impl serde::Serialize) -> PyResult<Bound
     pythonize(py, &json).map_err(refused)
 }
 
-/// A stack file with keys set in it, perhaps with an elevator of Python's.
+/// A stack file with keys set in it, perhaps with policies of Python's.
 #[pyclass(frozen, from_py_object, module = "fullstroke")]
 #[derive(Clone)]
 struct Stack {
@@ -40,6 +42,17 @@ struct Stack {
     #[pyo3(get)]
     keys: Vec<String>,
     elevator: Option<Arc<Py<PyAny>>>,
+    opportunities: Vec<Arc<Py<PyAny>>>,
+}
+
+/// What a policy's class is called.
+fn name_of(class: &Py<PyAny>) -> String {
+    let name = |py: Python<'_>| class.bind(py).getattr("__name__").and_then(|name| name.extract::<String>());
+    Python::attach(name).unwrap_or_else(|_| "one of Python's".into())
+}
+
+fn again(class: &Py<PyAny>) -> Py<PyAny> {
+    Python::attach(|py| class.clone_ref(py))
 }
 
 impl Stack {
@@ -50,26 +63,44 @@ impl Stack {
     }
 
     fn key(&self, known: &Digests) -> PyResult<(String, u64)> {
-        if self.elevator.is_some() {
-            return Err(refused(
-                "an elevator of Python's has no digest under which a sweep could keep results",
-            ));
+        if self.has_policies() {
+            return Err(refused("a policy of Python's has no digest under which a sweep could keep results"));
         }
         let stack = self.recipe()?.candidate().map_err(refused)?.stack;
         Ok((known.of(&stack).map_err(refused)?, stack.seed().0))
     }
 
-    /// What is run of a recipe of it; what the elevator raises goes to `failed`.
+    fn has_policies(&self) -> bool {
+        self.elevator.is_some() || !self.opportunities.is_empty()
+    }
+
+    /// The same, if its policies can be built.
+    fn checked(self) -> PyResult<Stack> {
+        let failed = Failed::default();
+        let built = self.candidate(&self.recipe()?, &failed);
+        failed.raise()?;
+        built.map_err(refused)?;
+        Ok(self)
+    }
+
+    /// What is run of a recipe of it; what its policies raise goes to `failed`.
     fn candidate(&self, recipe: &Recipe, failed: &Failed) -> Result<Candidate, LabError> {
-        let candidate = recipe.candidate()?;
-        let Some(class) = &self.elevator else { return Ok(candidate) };
-        let (class, called) = Python::attach(|py| {
-            let called = class.bind(py).getattr("__name__").and_then(|name| name.extract::<String>());
-            (class.clone_ref(py), called.unwrap_or_else(|_| "elevator".into()))
-        });
-        let name = format!("{} with {called}", candidate.name);
-        let stack = candidate.stack.with_elevator(elevator::trial(class, called, failed.clone()))?;
-        Ok(Candidate { name, stack, ..candidate })
+        let mut candidate = recipe.candidate()?;
+        let mut names = Vec::new();
+        if let Some(class) = &self.elevator {
+            names.push(name_of(class));
+            let trial = elevator::trial(again(class), name_of(class), failed.clone());
+            candidate.stack = candidate.stack.with_elevator(trial)?;
+        }
+        for class in &self.opportunities {
+            names.push(name_of(class));
+            let trial = opportunity::trial(again(class), name_of(class), failed.clone());
+            candidate.stack = candidate.stack.with_opportunity(trial)?;
+        }
+        if !names.is_empty() {
+            candidate.name = format!("{} with {}", candidate.name, names.join(" and "));
+        }
+        Ok(candidate)
     }
 }
 
@@ -80,22 +111,23 @@ impl Stack {
     fn new(path: PathBuf, keys: Vec<String>) -> PyResult<Stack> {
         let overrides = Overrides { set: keys.clone(), ..Overrides::default() };
         candidates(std::slice::from_ref(&path), &overrides, &[]).map_err(refused)?;
-        Ok(Stack { path, keys, elevator: None })
+        Ok(Stack { path, keys, elevator: None, opportunities: Vec::new() })
     }
 
     #[pyo3(signature = (*keys))]
     fn set(&self, keys: Vec<String>) -> PyResult<Stack> {
-        let stack = Stack::new(self.path.clone(), [self.keys.clone(), keys].concat())?;
-        Ok(Stack { elevator: self.elevator.clone(), ..stack })
+        let Stack { path, keys, .. } = Stack::new(self.path.clone(), [self.keys.clone(), keys].concat())?;
+        Ok(Stack { path, keys, ..self.clone() })
     }
 
     fn with_elevator(&self, class: Py<PyAny>) -> PyResult<Stack> {
-        let stack = Stack { elevator: Some(Arc::new(class)), ..self.clone() };
-        let failed = Failed::default();
-        let built = stack.candidate(&stack.recipe()?, &failed);
-        failed.raise()?;
-        built.map_err(refused)?;
-        Ok(stack)
+        Stack { elevator: Some(Arc::new(class)), ..self.clone() }.checked()
+    }
+
+    fn with_opportunity(&self, class: Py<PyAny>) -> PyResult<Stack> {
+        let mut stack = self.clone();
+        stack.opportunities.push(Arc::new(class));
+        stack.checked()
     }
 
     #[getter]
@@ -104,8 +136,8 @@ impl Stack {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        if self.elevator.is_some() {
-            return Err(PyTypeError::new_err("a stack with an elevator of Python's stays in its process"));
+        if self.has_policies() {
+            return Err(PyTypeError::new_err("a stack with a policy of Python's stays in its process"));
         }
         let path = self.path.to_str().ok_or_else(|| refused("the path is no Unicode"))?;
         let arguments = std::iter::once(path.to_owned()).chain(self.keys.iter().cloned());
@@ -196,8 +228,8 @@ fn tune<'py>(
     jobs: Option<usize>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let stack = stack.stack()?;
-    if stack.elevator.is_some() {
-        return Err(refused("an elevator of Python's is run and compared; the race is the command's"));
+    if stack.has_policies() {
+        return Err(refused("a policy of Python's is run and compared; the race is the command's"));
     }
     let known = [("sample", sample, 1), ("batches", batches, 4), ("first", first, 2)];
     if let Some((name, found, least)) = known.into_iter().find(|(_, found, least)| found < least) {
@@ -263,6 +295,12 @@ fn _fullstroke(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<elevator::PySite>()?;
     module.add_class::<elevator::PyRequest>()?;
     module.add_class::<elevator::PyDevice>()?;
+    module.add_class::<opportunity::PyStorage>()?;
+    module.add_class::<opportunity::PySeen>()?;
+    module.add_class::<opportunity::PyAccess>()?;
+    module.add_class::<opportunity::PyPull>()?;
+    module.add_class::<opportunity::PyPush>()?;
+    module.add_class::<opportunity::PyOwn>()?;
     module.add_function(wrap_pyfunction!(compare, module)?)?;
     module.add_function(wrap_pyfunction!(tune, module)?)?;
     module.add_function(wrap_pyfunction!(read_trace, module)?)

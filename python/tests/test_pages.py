@@ -16,7 +16,7 @@ def test_the_readme_s_examples(tmp_path):
     pytest.importorskip("pyarrow")
     text = (ROOT / "python/README.md").read_text()
     blocks = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     code = "\n".join(blocks).replace('"sweep"', repr(str(tmp_path)))
     ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr

@@ -112,7 +112,7 @@ pub fn serve(
     ready(&Serving {
         uris: clients.uris().to_vec(),
         control: control.clone(),
-        metrics: metrics.as_ref().map(|metrics| format!("http://{}/metrics", metrics.address())),
+        metrics: metrics.as_ref().map(|metrics| metrics.uri("/metrics")),
         parallel,
     });
     while !stop.load(Ordering::SeqCst) && !server.ends.load(Ordering::SeqCst) {

@@ -15,9 +15,9 @@ use std::sync::atomic::AtomicBool;
 /// Replay a trace on a block device or a file, and say how true to the trace that was.
 ///
 /// Requests go past the page cache (O_DIRECT) through io_uring, from one thread on
-/// an absolute schedule; where io_uring is forbidden through threads. Everything that is wrong with the trace or does not fit is
-/// found before the first request. Ctrl-C ends it and reports what there is. See
-/// docs/replay.md.
+/// an absolute schedule; where io_uring is forbidden through threads. Everything that
+/// is wrong with the trace or does not fit is found before the first request. Ctrl-C
+/// ends it and reports what there is. See docs/replay.md.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The trace.

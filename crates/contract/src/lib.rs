@@ -29,11 +29,12 @@ mod signal;
 mod slots;
 mod source;
 mod statistics;
+mod trial;
 
 pub use alarms::Alarms;
 pub use branch::{Branch, Kind};
 pub use breakdown::Breakdown;
-pub use counters::Counters;
+pub use counters::{Counters, SHIFTS_KEPT};
 pub use error::ConfigError;
 pub use gauge::{Below, Gauge, Stripes, Track, TrackTable, ZoneRate};
 pub use hints::{Hints, PriorityClass};
@@ -48,3 +49,4 @@ pub use signal::{NodeId, Notice, Signal};
 pub use slots::Slots;
 pub use source::{Source, SourceError};
 pub use statistics::{ComparedBy, Counter, MemberStatistics, Number, Reported, Served, Total};
+pub use trial::Trial;

@@ -111,6 +111,12 @@ pub struct Completion {
 impl Request {
     /// The origin of what a layer does on its own account, such as rebuilding.
     pub const BACKGROUND: u64 = u64::MAX;
+
+    /// Whether it is a write for which nobody waits.
+    #[inline]
+    pub fn is_put_off(&self) -> bool {
+        self.operation == Operation::Write && !self.hints.synchronous
+    }
 }
 
 impl Completion {

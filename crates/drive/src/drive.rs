@@ -905,23 +905,49 @@ impl Node for Drive {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::config::QueueConfig;
     use crate::config::tests::small_drive;
     use fullstroke_contract::{Effect, Extent, RequestId};
     use proptest::prelude::*;
 
-    fn request(id: u64, lbn: u64, sectors: u64, operation: Operation) -> Request {
+    pub(crate) fn request(id: u64, lbn: u64, sectors: u64, operation: Operation) -> Request {
         Request { id: RequestId(id), extent: Extent::new(lbn, sectors), operation, ..Request::default() }
     }
 
-    fn completions(out: &mut Out) -> Vec<Completion> {
-        let completion = |effect| match effect {
-            Effect::Complete { completion, .. } => completion,
-            other => panic!("a drive only completes: {other:?}"),
+    /// What a drive answers to requests that come at these instants; wake-ups come `late` ns after
+    /// they are due.
+    pub(crate) fn serve(
+        drive: &mut Drive,
+        requests: impl IntoIterator<Item = (Time, Request)>,
+        late: u64,
+    ) -> Vec<Completion> {
+        let (mut out, mut done, mut came) = (Out::new(), Vec::new(), 0);
+        let late = Duration::from_nanos(late);
+        let mut collect = |out: &mut Out| {
+            done.extend(out.drain().map(|effect| match effect {
+                Effect::Complete { completion, .. } => completion,
+                other => panic!("a drive only completes: {other:?}"),
+            }));
         };
-        out.drain().map(completion).collect()
+        let mut wake = |drive: &mut Drive, out: &mut Out| {
+            drive.wake(drive.next_wake().at() + late, &mut Cx::alone(out));
+            collect(out);
+        };
+        for (at, request) in requests {
+            while drive.next_wake().at() + late < at {
+                wake(drive, &mut out);
+            }
+            drive.submit(at, Port::FIRST, request, &mut Cx::alone(&mut out));
+            came += 1;
+        }
+        while drive.next_wake().at() != Time::NEVER {
+            wake(drive, &mut out);
+        }
+        collect(&mut out);
+        assert_eq!(done.len(), came, "each is answered once");
+        done
     }
 
     type Arrival = (u64, u64, u64, bool);
@@ -929,27 +955,11 @@ mod tests {
     /// Runs arrivals through a drive; wake-ups come `late` after they are due.
     fn run(config: DriveConfig, arrivals: &[Arrival], late: u64) -> Vec<Completion> {
         let mut drive = Model::new(config).unwrap().drive().unwrap();
-        let mut out = Out::new();
-        let mut done = Vec::new();
-        for (id, &(at, lbn, sectors, write)) in arrivals.iter().enumerate() {
-            while drive.next_wake().at() + Duration::from_nanos(late) < Time::from_nanos(at) {
-                drive.wake(drive.next_wake().at() + Duration::from_nanos(late), &mut Cx::alone(&mut out));
-                done.extend(completions(&mut out));
-            }
+        let requests = (0..).zip(arrivals).map(|(id, &(at, lbn, sectors, write))| {
             let operation = if write { Operation::Write } else { Operation::Read };
-            drive.submit(
-                Time::from_nanos(at),
-                Port::FIRST,
-                request(id as u64, lbn, sectors, operation),
-                &mut Cx::alone(&mut out),
-            );
-            done.extend(completions(&mut out));
-        }
-        while drive.next_wake().at() != Time::NEVER {
-            drive.wake(drive.next_wake().at() + Duration::from_nanos(late), &mut Cx::alone(&mut out));
-            done.extend(completions(&mut out));
-        }
-        done
+            (Time::from_nanos(at), request(id, lbn, sectors, operation))
+        });
+        serve(&mut drive, requests, late)
     }
 
     fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {

@@ -24,7 +24,6 @@
 //! | `back_seek.rs` | onwards by address, with short seeks back |
 //! | `throttle.rs` | how many asynchronous requests an elevator sees at once |
 //! | `habits.rs` | what is learnt about a process |
-//! | `trial.rs` | one from outside the registry |
 //! | `testing.rs` | a device and closed loops to try an elevator with |
 //! | `conformance.rs` | what every elevator is held to |
 //! | `extremes.rs` | the same for keys at the ends of their ranges |
@@ -48,7 +47,6 @@ mod satf;
 mod scan;
 mod sstf;
 mod throttle;
-mod trial;
 mod vr;
 
 #[cfg(test)]
@@ -61,8 +59,6 @@ pub(crate) mod testing;
 #[cfg(test)]
 #[path = "../../../docs/examples/elevator.rs"]
 mod worked_example;
-
-pub use trial::Trial;
 
 use crate::Clock;
 use crate::block::{Flushing, Join, Queued, Requests};
@@ -182,6 +178,9 @@ impl Context<'_> {
         self.stripes.map(|stripes| stripes.member_of(lbn))
     }
 }
+
+/// An elevator that is in no registry.
+pub type Trial = fullstroke_contract::Trial<Site, dyn Elevator>;
 
 /// What an elevator is built for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -44,6 +44,11 @@ impl MetricsServer {
     pub fn address(&self) -> SocketAddr {
         self.0.address()
     }
+
+    /// Where its numbers are found.
+    pub fn uri(&self) -> String {
+        self.0.uri("/metrics")
+    }
 }
 
 impl Pages for Metrics {

@@ -179,7 +179,7 @@ pub fn serve(
         uris,
         exports: server.worlds.iter().map(|world| world.name.clone()).collect(),
         control: options.control.clone(),
-        metrics: metrics.as_ref().map(|metrics| format!("http://{}/metrics", metrics.address())),
+        metrics: metrics.as_ref().map(MetricsServer::uri),
         notes,
     });
     let ran = server.run();

@@ -8,7 +8,7 @@
 
 use crate::{Opportunity, Seen, Site};
 use fullstroke_contract::registry::{Keys, read};
-use fullstroke_contract::{ConfigError, Extent, Operation, Request, Signal, Status};
+use fullstroke_contract::{ConfigError, Extent, Request, Signal, Status};
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Lbn, Sectors, Time};
 use schemars::JsonSchema;
@@ -84,13 +84,9 @@ impl FreeBlockPull {
     }
 }
 
-fn is_put_off(request: &Request) -> bool {
-    request.operation == Operation::Write && !request.hints.synchronous
-}
-
 impl Opportunity for FreeBlockPull {
     fn arrived(&mut self, _: Seen, request: &Request) -> bool {
-        if is_put_off(request) {
+        if request.is_put_off() {
             self.inside += 1;
             let within = self.asked.start <= request.extent.start && request.extent.end() <= self.asked.end();
             self.written += if within { request.extent.sectors } else { Sectors::ZERO };
@@ -101,7 +97,7 @@ impl Opportunity for FreeBlockPull {
     }
 
     fn left(&mut self, _: Seen, request: &Request, _: Status) {
-        self.inside -= u32::from(is_put_off(request));
+        self.inside -= u32::from(request.is_put_off());
     }
 
     fn next_look(&self) -> Time {
@@ -124,7 +120,7 @@ impl Opportunity for FreeBlockPull {
 mod tests {
     use super::*;
     use crate::testing::{SECTORS_PER_TRACK, site};
-    use fullstroke_contract::{Gauge, Hints};
+    use fullstroke_contract::{Gauge, Hints, Operation};
     use serde_json::json;
 
     fn built(keys: serde_json::Value) -> Result<Box<dyn Opportunity>, ConfigError> {

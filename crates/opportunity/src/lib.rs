@@ -102,6 +102,9 @@ pub struct Site {
     pub drive: Result<Arc<dyn TrackTable>, String>,
 }
 
+/// An opportunity that is in no registry.
+pub type Trial = fullstroke_contract::Trial<Site, dyn Opportunity>;
+
 /// What an opportunity says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {

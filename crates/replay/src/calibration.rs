@@ -56,30 +56,28 @@ fn issue_gap(issuer: &mut Issuer, target: &Target) -> io::Result<Duration> {
 
 /// Waits for so many reads; all that is said is added to `answers`.
 fn complete(issuer: &mut Issuer, reads: u32, answers: &mut Vec<Answer>) -> io::Result<()> {
-    let results = |answers: &[Answer]| {
-        let result = |answer: &Answer| match *answer {
-            Answer::Done { result, .. } => Some(result),
-            Answer::Begun { .. } => None,
-        };
-        answers.iter().filter_map(result).collect::<Vec<i32>>()
-    };
-    while results(answers).len() < reads as usize {
+    let (mut left, mut failed) = (reads, None);
+    while left > 0 {
         issuer.submit()?;
         issuer.wait(std::time::Duration::from_secs(1))?;
+        let seen = answers.len();
         issuer.reap(answers);
+        for answer in &answers[seen..] {
+            if let Answer::Done { result, .. } = *answer {
+                left -= 1;
+                failed = failed.or((result < 0).then_some(-result));
+            }
+        }
     }
-    match results(answers).into_iter().find(|result| *result < 0) {
-        Some(error) => Err(io::Error::from_raw_os_error(-error)),
-        None => Ok(()),
-    }
+    failed.map_or(Ok(()), |error| Err(io::Error::from_raw_os_error(error)))
 }
 
 /// Half of the times a thread begins no later; 0 with a ring, which has nobody to wake.
 fn hand_over(issuer: &mut Issuer, target: &Target) -> io::Result<std::time::Duration> {
-    let mut spans = Vec::new();
     if let Issuer::Ring(_) = issuer {
         return Ok(std::time::Duration::ZERO);
     }
+    let mut spans = Vec::new();
     for _ in 0..READS {
         let mut answers = Vec::new();
         let given = Instant::now();

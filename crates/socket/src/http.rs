@@ -63,6 +63,11 @@ impl HttpServer {
     pub fn address(&self) -> SocketAddr {
         self.address
     }
+
+    /// Where a page is found.
+    pub fn uri(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
 }
 
 struct Http<P>(P);

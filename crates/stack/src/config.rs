@@ -15,6 +15,7 @@ use fullstroke_contract::registry::{self, Keys, check_known, read};
 use fullstroke_controller::{ControllerConfig, DestageConfig};
 use fullstroke_host::HostConfig;
 use fullstroke_host::elevator::Trial;
+use fullstroke_opportunity as opportunity;
 use fullstroke_units::{Duration, Seed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -154,6 +155,18 @@ impl Stack {
         let taken = layer.try_out(trial);
         taken.map_err(|error| self.document.error(error.below(place)))?;
         self.digest = digest;
+        self.layers()?;
+        Ok(self)
+    }
+
+    /// The same with an opportunity from outside beside those that it has. Whether anybody heeds what
+    /// it says is not looked at.
+    ///
+    /// # Errors
+    /// There are as many as can be, or what the opportunity says against its place.
+    pub fn with_opportunity(mut self, trial: opportunity::Trial) -> Result<Stack, StackError> {
+        self.digest = digest(&json!({ "stack": self.digest, "opportunity": trial.name() }));
+        self.opportunities.try_out(trial).map_err(|error| self.document.error(error))?;
         self.layers()?;
         Ok(self)
     }

@@ -4,7 +4,7 @@ use crate::document::Document;
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::Keys;
 use fullstroke_engine::Branch;
-use fullstroke_opportunity::{Opportunity, Site, Watch, Word, build, kind_of};
+use fullstroke_opportunity::{Opportunity, Site, Trial, Watch, Word, build, kind_of};
 use serde_json::Value;
 
 /// Where the table stands.
@@ -12,9 +12,15 @@ fn at(index: usize) -> String {
     format!("opportunities[{index}]")
 }
 
-/// The tables, of known kinds each.
+/// The tables, of known kinds each, and what is tried beside them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Opportunities(Vec<Keys>);
+pub(crate) struct Opportunities {
+    tables: Vec<Keys>,
+    trials: Vec<Trial>,
+}
+
+/// What one watch can hold requests for.
+const MOST: usize = 64;
 
 impl Opportunities {
     /// Reads them.
@@ -31,15 +37,34 @@ impl Opportunities {
             Some(other) => return Err(expected(other)),
         };
         let table = |item: &Value| item.as_object().cloned().ok_or_else(|| expected(item));
-        let read = Opportunities(items.iter().map(table).collect::<Result<_, _>>()?);
+        let tables = items.iter().map(table).collect::<Result<_, _>>()?;
+        let read = Opportunities { tables, trials: Vec::new() };
         read.words()?;
+        read.check_count()?;
         Ok(read)
+    }
+
+    /// One more, which looks after those that are there.
+    ///
+    /// # Errors
+    /// There are as many as can be.
+    pub(crate) fn try_out(&mut self, trial: Trial) -> Result<(), ConfigError> {
+        self.trials.push(trial);
+        self.check_count()
+    }
+
+    fn check_count(&self) -> Result<(), ConfigError> {
+        let found = self.tables.len() + self.trials.len();
+        match found > MOST {
+            true => Err(ConfigError::new("opportunities", format!("found {found}; expected {MOST} at most"))),
+            false => Ok(()),
+        }
     }
 
     /// What they say, each.
     fn words(&self) -> Result<Vec<Word>, ConfigError> {
         let word = |table: &Keys| kind_of(table).map(|(entry, _)| entry.build.word);
-        let each = self.0.iter().enumerate();
+        let each = self.tables.iter().enumerate();
         each.map(|(index, table)| word(table).map_err(|error| error.below(&at(index)))).collect()
     }
 
@@ -80,12 +105,13 @@ impl Opportunities {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.tables.is_empty() && self.trials.is_empty()
     }
 
     fn build(&self, site: &Site) -> Result<Vec<Box<dyn Opportunity>>, ConfigError> {
         let each = |(index, table)| build(table, site).map_err(|error: ConfigError| error.below(&at(index)));
-        self.0.iter().enumerate().map(each).collect()
+        let trials = self.trials.iter().map(|trial| trial.build(site));
+        self.tables.iter().enumerate().map(each).chain(trials).collect()
     }
 
     /// An array that they watch.

@@ -3,15 +3,13 @@
 
 use super::Server;
 use crate::Status;
+use crate::members::{SLOT_STATES, STATES};
 use fullstroke_nbd::Command;
 use fullstroke_socket::exposition::{CONTENT_TYPE, Kind, Page};
 use fullstroke_socket::{Pages, Response};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// States of an array, and of a place in it.
-const STATES: [&str; 5] = ["whole", "filling", "degraded", "failed", "halted"];
-const PLACE_STATES: [&str; 3] = ["alive", "filling", "failed"];
 /// What is counted by itself.
 const OPERATIONS: [&str; 4] = ["read", "write", "flush", "discard"];
 
@@ -94,7 +92,7 @@ fn members(page: &mut Page, export: (&'static str, &str), status: &Status) {
     let help = "1 for the state in which the member of a place is.";
     let mut family = page.family("fullstroke_member_state", Kind::Gauge, help);
     for (place, slot) in slots() {
-        for state in PLACE_STATES {
+        for state in SLOT_STATES {
             let labels = [export, ("place", place), ("device", slot.device.as_str()), ("state", state)];
             family.sample(&labels, u64::from(slot.state == state));
         }

@@ -7,7 +7,7 @@
 //! time they are served as others are, one by one; so they are when they have waited too long,
 //! or are too many.
 
-use super::{Bus, Drive, Lookup};
+use super::{Drive, Lookup};
 use crate::config::{BackgroundConfig, milliseconds};
 use crate::electronics::Before;
 use crate::mechanics::Head;
@@ -49,10 +49,9 @@ const ROUNDING: Duration = Duration::from_nanos(4);
 
 /// Whether nobody waits for it: a write that was put off, or a layer's own read.
 pub(super) fn is_background(request: &Request) -> bool {
-    let Request { operation, hints, .. } = request;
-    let own = request.origin == Request::BACKGROUND;
-    let put_off = *operation == Operation::Write && !hints.force_unit_access;
-    !hints.synchronous && (put_off || own && *operation == Operation::Read)
+    let Request { operation, hints, origin, .. } = request;
+    let own_read = *operation == Operation::Read && !hints.synchronous && *origin == Request::BACKGROUND;
+    own_read || request.is_put_off() && !hints.force_unit_access
 }
 
 impl Background {
@@ -152,9 +151,10 @@ impl Drive {
 
     /// When one of them is served though nothing ends then: nothing else has come for a time.
     pub(super) fn background_due(&self) -> Time {
-        let waits = |background: &&Background| !background.waiting.is_empty();
-        let alone = self.service.is_none() && self.queue.is_empty();
-        let background = self.background.as_ref().filter(waits).filter(|_| alone);
+        let waits = |background: &&Background| {
+            !background.waiting.is_empty() && self.service.is_none() && self.queue.is_empty()
+        };
+        let background = self.background.as_ref().filter(waits);
         background.map_or(Time::NEVER, |background| background.quiet + background.idle)
     }
 
@@ -199,30 +199,23 @@ impl Drive {
         let (mechanics, electronics) = (self.arm.mechanics(), &self.electronics);
         let extent = self.slots[waiting.slot].request.extent;
         let mut head = ahead.head;
-        let (overhead, data) = match (self.plain, waiting.write) {
-            (true, _) => (self.command_overhead, None),
-            (false, true) => {
-                let (seek, data) = electronics.write_miss(ahead.last);
-                (seek, Some(data))
-            }
-            (false, false) => (electronics.read_miss(ahead.last, head.is_on(&waiting.position)), None),
-        };
+        let position = &waiting.position;
+        if !waiting.write {
+            let overhead = electronics.read_miss(ahead.last, head.is_on(position));
+            let (prepared, moves) = self.prepared(ahead.prepared, waiting.arrived, ahead.free, overhead);
+            let mut bus = self.bus(extent.sectors);
+            let passed = |piece| bus.passed(piece);
+            let end = moves
+                + mechanics.access_fed(&mut head, moves, extent, position, false, None, passed).duration();
+            let free = bus.end.max(end) + electronics.read_completion;
+            return (Ahead { free, prepared, head, last: Before::Read }, end);
+        }
+        let (overhead, data) = electronics.write_miss(ahead.last);
         let (prepared, moves) = self.prepared(ahead.prepared, waiting.arrived, ahead.free, overhead);
-        let feed = data.map(|data| self.feed(moves, overhead, data, extent));
-        let mut bus = (!self.plain && !waiting.write).then(|| self.bus(extent.sectors));
-        let access =
-            mechanics.access_fed(&mut head, moves, extent, &waiting.position, waiting.write, feed, |piece| {
-                if let Some(bus) = &mut bus {
-                    bus.passed(piece);
-                }
-            });
-        let end = moves + access.duration();
-        let free = match (self.plain, waiting.write) {
-            (true, _) => end,
-            (false, true) => end + electronics.write_reselect + electronics.write_completion,
-            (false, false) => bus.map_or(end, |bus: Bus| bus.end.max(end)) + electronics.read_completion,
-        };
-        let last = if waiting.write { Before::Write } else { Before::Read };
-        (Ahead { free, prepared, head, last }, end)
+        let feed = Some(self.feed(moves, overhead, data, extent));
+        let end =
+            moves + mechanics.access_fed(&mut head, moves, extent, position, true, feed, |_| {}).duration();
+        let free = end + electronics.write_reselect + electronics.write_completion;
+        (Ahead { free, prepared, head, last: Before::Write }, end)
     }
 }

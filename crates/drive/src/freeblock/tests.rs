@@ -2,7 +2,8 @@ use super::*;
 use crate::config::tests::small_drive;
 use crate::config::{BufferConfig, DriveConfig, SlipConfig, TrackOrder, ZeroLatency};
 use crate::drive::Model;
-use fullstroke_contract::{Completion, Cx, Effect, Node, Operation, Out, Port, Request, RequestId};
+use crate::drive::tests::{request, serve};
+use fullstroke_contract::{Completion, Operation};
 use proptest::prelude::*;
 
 fn of_margin(margin_ms: f64, on_the_way: u32) -> FreeblockConfig {
@@ -114,37 +115,19 @@ proptest! {
     }
 }
 
-fn buffer() -> BufferConfig {
+pub(crate) fn buffer() -> BufferConfig {
     serde_json::from_str(r#"{"segments": 4, "segment_sectors": 32}"#).unwrap()
 }
 
 /// What a drive answers.
 fn run(config: DriveConfig, asked: &[Asked]) -> Vec<Completion> {
-    let mut drive = Model::new(config).unwrap().drive().unwrap();
-    let (mut out, mut done, mut now) = (Out::new(), Vec::new(), Time::ZERO);
-    let collect = |out: &mut Out, done: &mut Vec<Completion>| {
-        done.extend(out.drain().map(|effect| match effect {
-            Effect::Complete { completion, .. } => completion,
-            other => panic!("a drive only completes: {other:?}"),
-        }));
-    };
-    for (id, &(lbn, sectors, write, pause)) in (0..).zip(asked) {
+    let mut now = Time::ZERO;
+    let requests = (0..).zip(asked).map(|(id, &(lbn, sectors, write, pause))| {
         now += Duration::from_nanos(pause);
-        while drive.next_wake().at() < now {
-            drive.wake(drive.next_wake().at(), &mut Cx::alone(&mut out));
-            collect(&mut out, &mut done);
-        }
         let operation = if write { Operation::Write } else { Operation::Read };
-        let request =
-            Request { id: RequestId(id), extent: Extent::new(lbn, sectors), operation, ..Request::default() };
-        drive.submit(now, Port::FIRST, request, &mut Cx::alone(&mut out));
-        collect(&mut out, &mut done);
-    }
-    while done.len() < asked.len() {
-        drive.wake(drive.next_wake().at(), &mut Cx::alone(&mut out));
-        collect(&mut out, &mut done);
-    }
-    done
+        (now, request(id, lbn, sectors, operation))
+    });
+    serve(&mut Model::new(config).unwrap().drive().unwrap(), requests, 0)
 }
 
 #[test]

@@ -176,6 +176,8 @@ fn what_cannot_be_says_why() {
     assert!(refused(&with("kind = \"idle-flsh\"")).contains("did you mean `idle-flush`?"));
     assert!(refused(&with("kind = \"idle-flush\"\nflush = \"100B\"")).contains("opportunities[0].flush"));
     assert!(refused(&format!("opportunities = 3\n{HOSTS}")).contains("[[opportunities]]"));
+    let many = format!("{HOSTS}{}", "[[opportunities]]\nkind = \"idle-flush\"\n".repeat(65));
+    assert!(refused(&many).contains("found 65; expected 64 at most"));
     let no_memory = "[workload]\nkind = \"synthetic\"\nrequests = 9\narrivals = { process = \"closed\" }\n[[opportunities]]\nkind = \"idle-flush\"\n\
                      [volume]\nlayout = \"jbod\"\ndrive = \"seagate-cheetah-9lp\"\n";
     assert!(refused(no_memory).contains("nobody has anything dirty to ask for"));

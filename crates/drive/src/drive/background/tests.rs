@@ -2,28 +2,25 @@ use super::*;
 use crate::config::tests::small_drive;
 use crate::config::{BufferConfig, DriveConfig, QueueConfig};
 use crate::drive::Model;
-use fullstroke_contract::{Completion, Cx, Effect, Extent, Hints, Node, Out, Port, RequestId};
+use crate::drive::tests::{request, serve};
+use crate::freeblock::tests::buffer;
+use fullstroke_contract::{Completion, Hints};
 use proptest::prelude::*;
 
 /// A request: when it comes, its address, sectors, whether it writes, and whether somebody
 /// waits.
 type Asked = (u64, u64, u64, bool, bool);
 
-fn request(id: usize, &(_, lbn, sectors, write, waits): &Asked) -> Request {
+fn put(id: usize, &(_, lbn, sectors, write, waits): &Asked) -> Request {
     let operation = if write || !waits { Operation::Write } else { Operation::Read };
     let hints = Hints { synchronous: waits, ..Hints::default() };
-    let extent = Extent::new(lbn, sectors);
-    Request { id: RequestId(id as u64), extent, operation, hints, ..Request::default() }
+    Request { hints, ..request(id as u64, lbn, sectors, operation) }
 }
 
 fn drive(background: Option<BackgroundConfig>, discipline: &str) -> DriveConfig {
     let queue =
         QueueConfig { background, discipline: discipline.into(), depth: 64, ..QueueConfig::default() };
     DriveConfig { queue, command_overhead_ms: 0.2, queued_overhead_ms: 0.05, ..small_drive() }
-}
-
-fn buffer() -> BufferConfig {
-    serde_json::from_str(r#"{"segments": 4, "segment_sectors": 32}"#).unwrap()
 }
 
 /// Background requests wait for free latency only, for as long as any test takes.
@@ -35,25 +32,8 @@ fn only_free() -> BackgroundConfig {
 /// What ends, and what the drive counted.
 fn run(config: DriveConfig, asked: &[Asked]) -> (Vec<Completion>, Vec<f64>) {
     let mut drive = Model::new(config).unwrap().drive().unwrap();
-    let (mut out, mut done) = (Out::new(), Vec::new());
-    let mut drain = |out: &mut Out| {
-        done.extend(out.drain().map(|effect| match effect {
-            Effect::Complete { completion, .. } => completion,
-            other => panic!("a drive only completes: {other:?}"),
-        }));
-    };
-    for (id, asked) in asked.iter().enumerate() {
-        let at = Time::from_nanos(asked.0);
-        while drive.next_wake().at() < at {
-            drive.wake(drive.next_wake().at(), &mut Cx::alone(&mut out));
-        }
-        drive.submit(at, Port::FIRST, request(id, asked), &mut Cx::alone(&mut out));
-        drain(&mut out);
-    }
-    while drive.next_wake().at() != Time::NEVER {
-        drive.wake(drive.next_wake().at(), &mut Cx::alone(&mut out));
-        drain(&mut out);
-    }
+    let requests = asked.iter().enumerate().map(|(id, asked)| (Time::from_nanos(asked.0), put(id, asked)));
+    let done = serve(&mut drive, requests, 0);
     let background = drive.background.as_ref();
     let counted = background.map(|background| [background.free, background.at_idle, background.late]);
     (done, counted.into_iter().flatten().map(|sectors| sectors.0 as f64).collect())

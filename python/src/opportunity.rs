@@ -1,0 +1,398 @@
+//! An opportunity written in Python, for trying an idea: each request that comes and goes is a
+//! call into the interpreter, or two. Once one has failed nothing is held, and nothing said.
+
+use crate::failed::Failed;
+use fullstroke_contract::{ConfigError, Extent, Gauge, Operation, Request, Signal, Status};
+use fullstroke_opportunity::{Opportunity, Own, Seen, Site, Trial};
+use fullstroke_units::{Lbn, Sectors, Time};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use std::collections::VecDeque;
+
+/// What an opportunity is built for.
+#[pyclass(frozen, name = "Storage")]
+pub(crate) struct PyStorage(Site);
+
+#[pymethods]
+impl PyStorage {
+    /// Bytes of the largest page cache above.
+    #[getter]
+    fn page_cache(&self) -> u64 {
+        self.0.page_cache.0
+    }
+
+    #[getter]
+    fn hosts(&self) -> usize {
+        self.0.hosts
+    }
+
+    #[getter]
+    fn stop(&self) -> Option<u64> {
+        self.0.stop.map(|stop| stop.as_nanos())
+    }
+
+    /// First sector and length of the track.
+    fn track(&self, sector: u64) -> PyResult<(u64, u64)> {
+        let tracks = self.0.tracks.as_ref().map_err(|why| PyValueError::new_err(why.clone()))?;
+        let track = tracks.track_at(Lbn(sector)).ok_or_else(|| {
+            PyValueError::new_err(format!(
+                "found sector {sector}; expected less than {}",
+                tracks.capacity().0
+            ))
+        })?;
+        Ok((track.start.0, track.sectors.0))
+    }
+
+    /// Seek and rotation, in ns, before a transfer could begin, if the arm leaves now.
+    #[pyo3(signature = (seen, sector, *, write = false))]
+    fn positioning(&self, seen: &PySeen, sector: u64, write: bool) -> PyResult<u64> {
+        let drive = self.0.drive.as_ref().map_err(|why| PyValueError::new_err(why.clone()))?;
+        Ok(drive.positioning(Time::from_nanos(seen.now), &seen.arm, Lbn(sector), write).as_nanos())
+    }
+}
+
+/// What it is told of the array.
+#[pyclass(frozen, name = "Seen")]
+pub(crate) struct PySeen {
+    #[pyo3(get)]
+    now: u64,
+    #[pyo3(get)]
+    inside: u32,
+    #[pyo3(get)]
+    standing: u32,
+    arm: Gauge,
+}
+
+impl From<Seen> for PySeen {
+    fn from(seen: Seen) -> PySeen {
+        let Seen { now, inside, arm, standing } = seen;
+        PySeen { now: now.as_nanos(), inside, standing, arm }
+    }
+}
+
+#[pymethods]
+impl PySeen {
+    #[getter]
+    fn head(&self) -> u32 {
+        self.arm.head.0
+    }
+
+    #[getter]
+    fn queue_length(&self) -> u32 {
+        self.arm.queue_length
+    }
+}
+
+/// A request on its way to the array, or answered.
+#[pyclass(frozen, get_all, name = "Access")]
+pub(crate) struct PyAccess {
+    operation: &'static str,
+    start: u64,
+    sectors: u64,
+    process: u32,
+    synchronous: bool,
+}
+
+impl From<&Request> for PyAccess {
+    fn from(request: &Request) -> PyAccess {
+        PyAccess {
+            operation: request.operation.name(),
+            start: request.extent.start.0,
+            sectors: request.extent.sectors.0,
+            process: request.hints.process,
+            synchronous: request.hints.synchronous,
+        }
+    }
+}
+
+#[pymethods]
+impl PyAccess {
+    #[getter]
+    fn end(&self) -> u64 {
+        self.start + self.sectors
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Access({} {}+{})", self.operation, self.start, self.sectors)
+    }
+}
+
+fn some(sectors: u64) -> PyResult<Sectors> {
+    match sectors {
+        0 => Err(PyValueError::new_err("found 0 sectors; expected at least 1")),
+        _ => Ok(Sectors(sectors)),
+    }
+}
+
+fn extent(start: u64, sectors: u64) -> PyResult<Extent> {
+    match start.checked_add(sectors) {
+        Some(_) => Ok(Extent { start: Lbn(start), sectors: some(sectors)? }),
+        None => {
+            Err(PyValueError::new_err(format!("found {sectors} sectors from {start}; no array is as large")))
+        }
+    }
+}
+
+/// PULL: hosts are asked for what is dirty.
+#[pyclass(frozen, name = "Pull")]
+pub(crate) struct PyPull(Signal);
+
+#[pymethods]
+impl PyPull {
+    #[new]
+    #[pyo3(signature = (sectors, start = None))]
+    fn new(sectors: u64, start: Option<u64>) -> PyResult<PyPull> {
+        let of = start.map(|start| extent(start, sectors)).transpose()?;
+        Ok(PyPull(Signal::Pull { extent: of, sectors: some(sectors)? }))
+    }
+}
+
+/// PUSH: hosts are offered what is in storage.
+#[pyclass(frozen, name = "Push")]
+pub(crate) struct PyPush(Signal);
+
+#[pymethods]
+impl PyPush {
+    #[new]
+    fn new(start: u64, sectors: u64) -> PyResult<PyPush> {
+        Ok(PyPush(Signal::Push(extent(start, sectors)?)))
+    }
+}
+
+/// What the array does for the opportunity itself.
+#[pyclass(frozen, name = "Own")]
+pub(crate) struct PyOwn(Own);
+
+#[pymethods]
+impl PyOwn {
+    #[new]
+    #[pyo3(signature = (operation, start, sectors, *, verify = false))]
+    fn new(operation: &str, start: u64, sectors: u64, verify: bool) -> PyResult<PyOwn> {
+        let operation = match operation {
+            "read" => Operation::Read,
+            "write" if !verify => Operation::Write,
+            _ => {
+                let found =
+                    if verify { format!("{operation:?}, verified") } else { format!("{operation:?}") };
+                return Err(PyValueError::new_err(format!(
+                    "found {found}; expected \"read\", or \"write\" of what was written there last"
+                )));
+            }
+        };
+        Ok(PyOwn(Own { operation, extent: extent(start, sectors)?, verify }))
+    }
+
+    #[getter]
+    fn operation(&self) -> &'static str {
+        self.0.operation.name()
+    }
+
+    #[getter]
+    fn start(&self) -> u64 {
+        self.0.extent.start.0
+    }
+
+    #[getter]
+    fn sectors(&self) -> u64 {
+        self.0.extent.sectors.0
+    }
+
+    #[getter]
+    fn verify(&self) -> bool {
+        self.0.verify
+    }
+}
+
+/// The opportunities that `class` makes, one for each array.
+pub(crate) fn trial(class: Py<PyAny>, name: String, failed: Failed) -> Trial {
+    Trial::new(name, move |site| {
+        let made = Python::attach(|py| {
+            let object = class.bind(py).call1((PyStorage(site.clone()),))?;
+            Tried::new(object, site.unverifiable, failed.clone())
+        });
+        match made {
+            Ok(tried) => Ok(Box::new(tried) as Box<dyn Opportunity>),
+            Err(error) => {
+                let message = error.to_string();
+                failed.keep(error);
+                Err(ConfigError::new("opportunities", message))
+            }
+        }
+    })
+}
+
+/// The methods that there are.
+struct Calls {
+    look: Py<PyAny>,
+    next_look: Py<PyAny>,
+    arrived: Option<Py<PyAny>>,
+    released: Option<Py<PyAny>>,
+    left: Option<Py<PyAny>>,
+    holding: Option<Py<PyAny>>,
+    served: Option<Py<PyAny>>,
+}
+
+struct Tried {
+    calls: Calls,
+    failed: Failed,
+    unverifiable: Option<&'static str>,
+    /// What was answered last, for the watch asks at each event.
+    next_look: Time,
+    holding: bool,
+    /// Requests that wait because of it.
+    held: u64,
+    /// What the array is to do, and has not been asked for yet.
+    own: VecDeque<Own>,
+}
+
+impl Tried {
+    fn new(object: Bound<'_, PyAny>, unverifiable: Option<&'static str>, failed: Failed) -> PyResult<Tried> {
+        let method = |name: &str| object.getattr_opt(name).map(|found| found.map(Bound::unbind));
+        let calls = Calls {
+            look: object.getattr("look")?.unbind(),
+            next_look: object.getattr("next_look")?.unbind(),
+            arrived: method("arrived")?,
+            released: method("released")?,
+            left: method("left")?,
+            holding: method("holding")?,
+            served: method("served")?,
+        };
+        let (next_look, own) = (Time::NEVER, VecDeque::new());
+        let mut tried = Tried { calls, failed, unverifiable, next_look, holding: false, held: 0, own };
+        tried.ask(object.py(), None)?;
+        Ok(tried)
+    }
+
+    /// Calls, and asks what follows; nothing more is done once a call has failed.
+    fn attempt<R>(
+        &mut self,
+        looked: Option<Time>,
+        call: impl FnOnce(&mut Tried, Python<'_>) -> PyResult<R>,
+    ) -> Option<R> {
+        let failed = self.failed.clone();
+        let called = failed.attempt(|py| {
+            let answer = call(self, py)?;
+            self.ask(py, looked)?;
+            Ok(answer)
+        });
+        if called.is_none() {
+            (self.next_look, self.holding) = (Time::NEVER, false);
+            self.own.clear();
+        }
+        called
+    }
+
+    /// When it wants to look, and whether it holds.
+    fn ask(&mut self, py: Python<'_>, looked: Option<Time>) -> PyResult<()> {
+        let next: Option<u64> = self.calls.next_look.bind(py).call0()?.extract()?;
+        self.next_look = next.map_or(Time::NEVER, Time::from_nanos);
+        if let Some(now) = looked.filter(|&now| self.next_look <= now) {
+            let next = self.next_look.as_nanos();
+            return Err(PyValueError::new_err(format!(
+                "next_look() gave {next} after it has looked at {}; expected a later instant, or None",
+                now.as_nanos()
+            )));
+        }
+        self.holding = match &self.calls.holding {
+            Some(holding) if self.held > 0 => holding.bind(py).call0()?.extract()?,
+            _ => false,
+        };
+        match self.holding && self.next_look == Time::NEVER {
+            true => Err(PyValueError::new_err(
+                "holding() is true and next_look() None: what waits would wait for ever; expected an instant",
+            )),
+            false => Ok(()),
+        }
+    }
+
+    fn say(&mut self, said: &Bound<'_, PyAny>, say: &mut dyn FnMut(Signal)) -> PyResult<()> {
+        if let Ok(pull) = said.cast::<PyPull>() {
+            say(pull.get().0);
+        } else if let Ok(push) = said.cast::<PyPush>() {
+            say(push.get().0);
+        } else if let Ok(own) = said.cast::<PyOwn>() {
+            let own = own.get().0;
+            if let Some(why) = self.unverifiable.filter(|_| own.verify) {
+                return Err(PyValueError::new_err(format!("nothing can be verified: {why}")));
+            }
+            self.own.push_back(own);
+        } else {
+            let found = said.repr()?;
+            return Err(PyTypeError::new_err(format!("look() gave {found}; expected Pull, Push and Own")));
+        }
+        Ok(())
+    }
+}
+
+impl Opportunity for Tried {
+    fn arrived(&mut self, seen: Seen, request: &Request) -> bool {
+        let waits = self.attempt(None, |tried, py| {
+            let Some(arrived) = &tried.calls.arrived else { return Ok(false) };
+            let answer = arrived.bind(py).call1((PySeen::from(seen), PyAccess::from(request)))?;
+            let waits = !answer.is_none() && answer.extract::<bool>()?;
+            tried.held += u64::from(waits);
+            Ok(waits)
+        });
+        waits.unwrap_or(false)
+    }
+
+    fn released(&mut self, request: &Request) {
+        self.held = self.held.saturating_sub(1);
+        self.attempt(None, |tried, py| match &tried.calls.released {
+            Some(released) => released.bind(py).call1((PyAccess::from(request),)).map(drop),
+            None => Ok(()),
+        });
+    }
+
+    fn left(&mut self, seen: Seen, request: &Request, status: Status) {
+        self.attempt(None, |tried, py| match &tried.calls.left {
+            Some(left) => {
+                left.bind(py).call1((PySeen::from(seen), PyAccess::from(request), name_of(status))).map(drop)
+            }
+            None => Ok(()),
+        });
+    }
+
+    fn holding(&self) -> bool {
+        self.holding
+    }
+
+    fn next_look(&self) -> Time {
+        self.next_look
+    }
+
+    fn look(&mut self, seen: Seen, say: &mut dyn FnMut(Signal)) {
+        self.attempt(Some(seen.now), |tried, py| {
+            let words = tried.calls.look.bind(py).call1((PySeen::from(seen),))?;
+            if words.is_none() {
+                return Ok(());
+            }
+            for said in words.try_iter()? {
+                tried.say(&said?, say)?;
+            }
+            Ok(())
+        });
+    }
+
+    fn next_request(&mut self, _: Seen) -> Option<Own> {
+        self.own.pop_front()
+    }
+
+    fn served(&mut self, seen: Seen, own: &Own, status: Status) {
+        self.attempt(None, |tried, py| match &tried.calls.served {
+            Some(served) => {
+                served.bind(py).call1((PySeen::from(seen), PyOwn(*own), name_of(status))).map(drop)
+            }
+            None => Ok(()),
+        });
+    }
+}
+
+fn name_of(status: Status) -> &'static str {
+    match status {
+        Status::Done => "done",
+        Status::Differs => "differs",
+        Status::Lost => "lost",
+        Status::OutOfRange => "out of range",
+    }
+}
