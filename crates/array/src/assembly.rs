@@ -5,12 +5,12 @@ use crate::bitmap;
 use crate::device::{ALIGNMENT_BYTES, Aligned};
 use crate::journal::{Change, Log};
 use crate::members::{Book, knows_what_it_missed, refuse_owned, wipe};
-use crate::superblock::{self, Copies, JournalPolicy, Roster, SlotState, Spare, Superblock, Uuid};
+use crate::superblock::{self, Copies, JournalPolicy, Measured, Roster, SlotState, Spare, Superblock, Uuid};
 use crate::transfer::Devices;
 use crate::verify::Comparison;
 use crate::{ArrayError, Device};
-use fullstroke_contract::MemberState;
 use fullstroke_contract::registry::{Keys, find};
+use fullstroke_contract::{Extent, MemberState};
 use fullstroke_units::{SECTOR_BYTES, Sectors};
 use fullstroke_volume::{Layout, REGISTRY};
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,6 +54,8 @@ pub struct Design {
     /// How much of a member a bit of the bitmap stands for, a power of two; by
     /// the members' size unless given.
     pub region_bytes: Option<u64>,
+    /// What was measured of each member, in order; of none unless given.
+    pub measured: Vec<Measured>,
 }
 
 /// What was found and done when an array was assembled.
@@ -87,10 +89,7 @@ pub struct Report {
 /// keys or so many members; or a device's.
 pub fn create(design: &Design, devices: &[Arc<dyn Device>]) -> Result<Roster, ArrayError> {
     let members = devices.len().saturating_sub(design.spares);
-    check_names(devices)?;
-    if !design.force {
-        devices.iter().try_for_each(|device| refuse_owned(&**device))?;
-    }
+    check_free(design, devices)?;
     let (roster, mut layout) = plan_roster(design, devices, members)?;
     if layout.gears().is_some() {
         return Err(ArrayError::Refused(format!(
@@ -130,6 +129,21 @@ pub fn create(design: &Design, devices: &[Arc<dyn Device>]) -> Result<Roster, Ar
     Ok(book.roster.clone())
 }
 
+/// Where on each device the data of an array without parity would be, before it is
+/// made: what may be measured to choose the layout's keys.
+///
+/// # Errors
+/// As those of [`create`] that have nothing to do with the layout.
+pub fn room(design: &Design, devices: &[Arc<dyn Device>]) -> Result<Vec<Extent>, ArrayError> {
+    check_free(design, devices)?;
+    let places = Places::of(design, devices)?;
+    let data_at = places.without_journal();
+    let extent = |device: &Arc<dyn Device>| {
+        Ok(Extent::new(data_at / SECTOR_BYTES, data_sectors(design, &**device, data_at)?.0))
+    };
+    devices.iter().map(extent).collect()
+}
+
 /// Redundancy is to follow from whatever stands on the devices: as many members
 /// as can be done without, the last first, are filled from the others.
 fn leave_to_be_filled(layout: &mut dyn Layout) {
@@ -145,6 +159,12 @@ fn new_uuid() -> Result<Uuid, ArrayError> {
     Uuid::new().map_err(|error| ArrayError::device("/dev/urandom".into(), "read", error))
 }
 
+/// Each device once, and nobody else's.
+fn check_free(design: &Design, devices: &[Arc<dyn Device>]) -> Result<(), ArrayError> {
+    check_names(devices)?;
+    devices.iter().filter(|_| !design.force).try_for_each(|device| refuse_owned(&**device))
+}
+
 fn check_names(devices: &[Arc<dyn Device>]) -> Result<(), ArrayError> {
     let mut names = BTreeSet::new();
     for device in devices {
@@ -158,54 +178,80 @@ fn check_names(devices: &[Arc<dyn Device>]) -> Result<(), ArrayError> {
     Ok(())
 }
 
+/// Where things are on each device, before its data.
+struct Places {
+    region_bytes: u64,
+    regions: u64,
+    journal_at: u64,
+    journal_bytes: u64,
+}
+
+impl Places {
+    fn of(design: &Design, devices: &[Arc<dyn Device>]) -> Result<Places, ArrayError> {
+        let smallest = devices.iter().map(|device| device.bytes()).min().unwrap_or(0);
+        // Bounds of the bitmap, for the largest.
+        let largest = devices.iter().map(|device| device.bytes()).max().unwrap_or(0);
+        let region_bytes = (largest / 1024).next_power_of_two().clamp(REGION_LEAST, REGION_MOST);
+        let region_bytes = match design.region_bytes {
+            Some(bytes) if bytes.is_power_of_two() && bytes >= 4096 => bytes,
+            Some(bytes) => {
+                return Err(ArrayError::Refused(format!(
+                    "region: found {bytes} bytes; expected a power of two from 4 KiB on"
+                )));
+            }
+            None => region_bytes,
+        };
+        let region_bytes = region_bytes.max(largest.div_ceil(REGIONS_MOST).next_power_of_two());
+        let regions = largest.div_ceil(region_bytes);
+        let journal_at = (BITMAP_AT + bitmap::room(regions)).next_multiple_of(ALIGNMENT_BYTES);
+        let journal_bytes =
+            (smallest / 64).clamp(JOURNAL_LEAST, JOURNAL_BYTES) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
+        Ok(Places { region_bytes, regions, journal_at, journal_bytes })
+    }
+
+    fn with_journal(&self) -> u64 {
+        (self.journal_at + self.journal_bytes).next_multiple_of(DATA_ALIGNMENT)
+    }
+
+    fn without_journal(&self) -> u64 {
+        self.journal_at.next_multiple_of(DATA_ALIGNMENT)
+    }
+}
+
+/// The data of a device on which it begins at `data_at`.
+fn data_sectors(design: &Design, device: &dyn Device, data_at: u64) -> Result<Sectors, ArrayError> {
+    let end = (device.bytes() / 4096 * 4096).saturating_sub(superblock::SUPERBLOCK_BYTES) / 4096 * 4096;
+    let room = end.saturating_sub(data_at);
+    let wanted = design.member_bytes.unwrap_or(room) / 4096 * 4096;
+    if wanted < LEAST_DATA || wanted > room {
+        let expected = data_at + superblock::SUPERBLOCK_BYTES + wanted.max(LEAST_DATA);
+        return Err(ArrayError::Refused(format!(
+            "`{}` is too small: found {} bytes; expected at least {expected}",
+            device.name(),
+            device.bytes()
+        )));
+    }
+    Ok(Sectors(wanted / SECTOR_BYTES))
+}
+
 /// Where everything is to be.
 fn plan_roster(
     design: &Design,
     devices: &[Arc<dyn Device>],
     members: usize,
 ) -> Result<(Roster, Box<dyn Layout>), ArrayError> {
-    let smallest = devices.iter().map(|device| device.bytes()).min().unwrap_or(0);
-    // Bounds of the bitmap, for the largest.
-    let largest = devices.iter().map(|device| device.bytes()).max().unwrap_or(0);
-    let region_bytes = (largest / 1024).next_power_of_two().clamp(REGION_LEAST, REGION_MOST);
-    let region_bytes = match design.region_bytes {
-        Some(bytes) if bytes.is_power_of_two() && bytes >= 4096 => bytes,
-        Some(bytes) => {
-            return Err(ArrayError::Refused(format!(
-                "region: found {bytes} bytes; expected a power of two from 4 KiB on"
-            )));
-        }
-        None => region_bytes,
-    };
-    let region_bytes = region_bytes.max(largest.div_ceil(REGIONS_MOST).next_power_of_two());
-    let regions = largest.div_ceil(region_bytes);
-    let journal_at = (BITMAP_AT + bitmap::room(regions)).next_multiple_of(ALIGNMENT_BYTES);
-    let journal_bytes =
-        (smallest / 64).clamp(JOURNAL_LEAST, JOURNAL_BYTES) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
+    let places = Places::of(design, devices)?;
     let block_bytes = devices.iter().map(|device| device.block_bytes()).max().unwrap_or(512);
-    let with_journal = (journal_at + journal_bytes).next_multiple_of(DATA_ALIGNMENT);
-    let sectors = |device: &Arc<dyn Device>, data_at: u64| -> Result<Sectors, ArrayError> {
-        let end = (device.bytes() / 4096 * 4096).saturating_sub(superblock::SUPERBLOCK_BYTES) / 4096 * 4096;
-        let room = end.saturating_sub(data_at);
-        let wanted = design.member_bytes.unwrap_or(room) / 4096 * 4096;
-        if wanted < LEAST_DATA || wanted > room {
-            let expected = data_at + superblock::SUPERBLOCK_BYTES + wanted.max(LEAST_DATA);
-            return Err(ArrayError::Refused(format!(
-                "`{}` is too small: found {} bytes; expected at least {expected}",
-                device.name(),
-                device.bytes()
-            )));
-        }
-        Ok(Sectors(wanted / SECTOR_BYTES))
-    };
     let build = |data_at: u64| -> Result<(Box<dyn Layout>, Vec<Sectors>), ArrayError> {
-        let all = devices.iter().map(|device| sectors(device, data_at)).collect::<Result<Vec<_>, _>>()?;
+        let all = devices.iter().map(|device| data_sectors(design, &**device, data_at));
+        let all = all.collect::<Result<Vec<_>, _>>()?;
         Ok((layout_of(&design.layout, &design.keys, &all[..members])?, all))
     };
-    let (mut layout, mut all) = build(with_journal)?;
-    let (mut journal_bytes, mut data_at) = (journal_bytes, with_journal);
-    if layout.geometry().parity_rows().is_none() {
-        (journal_bytes, data_at) = (0, journal_at.next_multiple_of(DATA_ALIGNMENT));
+    // Zones that were measured are those of the room without a journal: build that first.
+    let (mut journal_bytes, mut data_at) = (0, places.without_journal());
+    let (mut layout, mut all) = build(data_at)?;
+    if layout.geometry().parity_rows().is_some() {
+        (journal_bytes, data_at) = (places.journal_bytes, places.with_journal());
         (layout, all) = build(data_at)?;
     }
     let unit = layout.geometry().stripe().map_or(1, |stripe| stripe.unit.0);
@@ -223,13 +269,14 @@ fn plan_roster(
         )));
     }
     let created_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let slots = devices[..members].iter().zip(&all).map(|(device, sectors)| {
+    let slots = devices[..members].iter().zip(&all).enumerate().map(|(slot, (device, sectors))| {
         Ok(superblock::Slot {
             member: new_uuid()?,
             device: device.name(),
             sectors: sectors.0,
             state: SlotState::Alive,
             failed_at: 0,
+            measured: design.measured.get(slot).copied(),
         })
     });
     let slots = slots.collect::<Result<Vec<_>, ArrayError>>()?;
@@ -244,9 +291,9 @@ fn plan_roster(
         clean: true,
         journal: design.journal,
         bitmap_at: BITMAP_AT,
-        region_sectors: region_bytes / SECTOR_BYTES,
-        regions,
-        journal_at,
+        region_sectors: places.region_bytes / SECTOR_BYTES,
+        regions: places.regions,
+        journal_at: places.journal_at,
         journal_bytes,
         data_at,
         block_bytes,

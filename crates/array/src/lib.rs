@@ -64,11 +64,11 @@ mod verify;
 mod power;
 
 pub use array::{Array, Worker};
-pub use assembly::{Design, Report, assemble, create, destroy, examine};
+pub use assembly::{Design, Report, assemble, create, destroy, examine, room};
 pub use device::{ALIGNMENT_BYTES, Access, Device, FileDevice};
 pub use error::ArrayError;
 pub use members::{Happening, SlotStatus, Status};
 pub use server::{Answer, Listen, Question, Serve, Serving, ask, serve};
 pub use signatures::owners;
-pub use superblock::{Copies, JournalPolicy, Roster, Slot, SlotState, Spare, Superblock, Uuid};
+pub use superblock::{Copies, JournalPolicy, Measured, Roster, Slot, SlotState, Spare, Superblock, Uuid};
 pub use verify::{Comparison, Mismatch};

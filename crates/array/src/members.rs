@@ -558,6 +558,10 @@ impl Array {
     }
 }
 
+/// The states of [`Status`], and of [`SlotStatus`].
+pub(crate) const STATES: [&str; 5] = ["whole", "filling", "degraded", "failed", "halted"];
+pub(crate) const SLOT_STATES: [&str; 3] = ["alive", "filling", "failed"];
+
 fn slot_status(slot: &Slot, state: MemberState, used: u64) -> SlotStatus {
     let (state, filled) = match state {
         MemberState::Alive => ("alive", 1.0),

@@ -231,6 +231,7 @@ pub(crate) fn design(layout: &str, chunk: u64, policy: JournalPolicy) -> Design 
         force: false,
         member_bytes: Some(96 << 10),
         region_bytes: Some(16 << 10),
+        measured: Vec::new(),
     }
 }
 

@@ -131,7 +131,7 @@ pub enum SlotState {
 }
 
 /// One place of the array.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Slot {
     /// The member that is there, or was last.
     pub member: Uuid,
@@ -144,6 +144,24 @@ pub struct Slot {
     /// The count of events that first knew that it has failed.
     #[serde(default)]
     pub failed_at: u64,
+    /// What was measured of it when the array was made, if anything was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<Measured>,
+}
+
+/// How fast a member reads, measured by timed reads where its data is.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// Of its outermost zone.
+    pub outer_bytes_per_s: u64,
+    /// Of its innermost one.
+    pub inner_bytes_per_s: u64,
+    /// Outer over inner rate at the edges: a 95 % interval.
+    pub ratio_interval: (f64, f64),
+    /// Zones that could be told apart.
+    pub zones: u32,
+    /// How long that took.
+    pub seconds: f64,
 }
 
 /// A member that waits for one to fail.
@@ -156,7 +174,7 @@ pub struct Spare {
 }
 
 /// The array, as each member has it written down.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Roster {
     /// Its name, for people and clients.
     pub name: String,
@@ -196,7 +214,7 @@ pub struct Roster {
 }
 
 /// A member's superblock.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Superblock {
     /// The array.
     pub array: Uuid,
@@ -207,7 +225,7 @@ pub struct Superblock {
 }
 
 /// What is read from a device.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Copies {
     /// The newer of the copies that are whole.
     pub superblock: Superblock,
@@ -353,6 +371,13 @@ pub(crate) mod tests {
             sectors: 1 << 20,
             state,
             failed_at: 0,
+            measured: (index == 1).then_some(Measured {
+                outer_bytes_per_s: 210_000_000,
+                inner_bytes_per_s: 98_000_000,
+                ratio_interval: (2.1, 2.2),
+                zones: 24,
+                seconds: 121.5,
+            }),
         };
         let filling = SlotState::Filling { done_sectors: 77, missed_only: true };
         let roster = Roster {

@@ -1,5 +1,6 @@
 //! `fullstroke array`: durable arrays on real devices and files.
 
+mod measure;
 mod show;
 
 use crate::ctl;
@@ -121,6 +122,11 @@ pub(crate) struct Create {
     #[arg(long)]
     force: bool,
 
+    /// Measure the members' rates for --layout lzvs or lzvs-geo, by timed reads: two to
+    /// four minutes a disk. What is found becomes the layout's keys.
+    #[arg(long)]
+    measure: bool,
+
     /// Leave files sparse. A host's disk that is full counts as failed members then.
     #[arg(long)]
     sparse: bool,
@@ -225,7 +231,7 @@ impl Create {
         if !self.sparse {
             devices.iter().try_for_each(|device| device.allocate().map_err(Failure::input))?;
         }
-        let design = Design {
+        let mut design = Design {
             name: self.name.clone(),
             layout: self.layout.clone(),
             keys,
@@ -238,8 +244,13 @@ impl Create {
             force: self.force,
             member_bytes: self.member_size.map(|bytes| bytes.0),
             region_bytes: self.region.map(|bytes| bytes.0),
+            measured: Vec::new(),
         };
-        let roster = create(&design, &shared(devices)).map_err(Failure::input)?;
+        let devices = shared(devices);
+        if self.measure {
+            measure::members(&mut design, &self.devices, &devices, output)?;
+        }
+        let roster = create(&design, &devices).map_err(Failure::input)?;
         output.show(&roster, Shown::created(&roster))
     }
 }

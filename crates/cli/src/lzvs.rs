@@ -1,6 +1,6 @@
 //! `fullstroke lzvs`: volumes of constant transfer rate.
 
-mod measure;
+pub(crate) mod measure;
 mod plan;
 mod plot;
 mod sweep;

@@ -44,6 +44,23 @@ pub enum LzvsError {
         /// Outer over inner rate.
         ratio: f64,
     },
+    /// No zones that could be told.
+    #[error(
+        "the rates are {:.1}, {:.1}, {:.1} and {:.1} MB/s in the quarters from the first address to the last, and \
+         at the first {ratio:.3} times as high as at the last ({:.3} to {:.3}): they do not fall as those of a disk \
+         with zones. A file in memory, a solid-state disk, a disk of several arms and a bus that is slower than the \
+         platters look like that; give the layout's keys if they are known",
+        .quarters_mb_per_s[0], .quarters_mb_per_s[1], .quarters_mb_per_s[2], .quarters_mb_per_s[3],
+        .ratio_interval.0, .ratio_interval.1
+    )]
+    NoSlope {
+        /// The medians of the quarters.
+        quarters_mb_per_s: [f64; 4],
+        /// Outer over inner rate.
+        ratio: f64,
+        /// Its 95 % interval.
+        ratio_interval: (f64, f64),
+    },
     /// A layout that cannot be.
     #[error(transparent)]
     Layout(#[from] ConfigError),

@@ -15,7 +15,7 @@ const POINTS_MIN: usize = 3;
 
 /// A jump by less than this share of the value is none: rotational latencies do
 /// not cancel out exactly, and skews differ a little within a zone.
-const SHARE_MIN: f64 = 0.004;
+pub(crate) const SHARE_MIN: f64 = 0.004;
 
 /// The indices of the points behind each jump. `trials` are measurements of the
 /// same points.
@@ -33,7 +33,7 @@ pub(crate) fn of(trials: &[Vec<f64>]) -> Vec<usize> {
 /// neighbours: few of them have a jump between them. Unlike the differences of
 /// trials it has what is the same in all of them, such as how skews lie under an
 /// address.
-fn scatter(curve: &[f64]) -> f64 {
+pub(crate) fn scatter(curve: &[f64]) -> f64 {
     let mut distances: Vec<f64> = curve.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
     distances.sort_unstable_by(f64::total_cmp);
     let median = distances.get(distances.len() / 2).copied().unwrap_or(0.0);

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `timed.rs` | something that answers timed reads |
 //! | `survey.rs` | ratio and zones of a disk, measured |
+//! | `profile.rs` | the same and where zones end, in minutes |
 //! | `jumps.rs` | where a measured curve jumps |
 //! | `sweep.rs` | completion times across a volume, measured |
 //! | `streams.rs` | where arms go under streams |
@@ -17,6 +18,7 @@
 mod error;
 mod jumps;
 mod plan;
+mod profile;
 mod rates;
 mod remap;
 mod streams;
@@ -26,6 +28,7 @@ mod timed;
 
 pub use error::LzvsError;
 pub use plan::{Offer, Pair, ZoneLine};
+pub use profile::{Profile, measured_keys, profile};
 pub use rates::{RateAt, Rates, rates};
 pub use remap::Remapper;
 pub use streams::{Seeks, stream_seeks};

@@ -132,13 +132,13 @@ impl Reads {
 }
 
 /// The two-sided 95 % point of Student's distribution.
-fn student(freedom: u32) -> f64 {
+pub(crate) fn student(freedom: u32) -> f64 {
     StudentsT::new(0.0, 1.0, f64::from(freedom.max(1))).map_or(f64::INFINITY, |t| t.inverse_cdf(0.975))
 }
 
 /// The fraction with the smallest denominator within an interval (a search in
 /// the Stern-Brocot tree), if one of manageable size is.
-fn simplest_fraction(low: f64, high: f64) -> Option<(u32, u32)> {
+pub(crate) fn simplest_fraction(low: f64, high: f64) -> Option<(u32, u32)> {
     (1..=1000u32).find_map(|denominator| {
         let numerator = (low * f64::from(denominator)).ceil();
         let fits = numerator <= high * f64::from(denominator) && numerator <= f64::from(u32::MAX);

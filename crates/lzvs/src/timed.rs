@@ -20,17 +20,19 @@ pub trait TimedReads {
 }
 
 /// The layers of a stack under virtual time. Between two reads passes a random
-/// pause of up to 20 ms, so that they begin at any angle of the
-/// platters; the same seed gives the same times.
+/// pause; the same seed gives the same times.
 pub struct SimulatedReads {
     machine: Machine,
     capacity: Sectors,
     pauses: Random,
+    pause_max: Duration,
     seen: Seen,
 }
 
 /// Longer than a revolution of any disk.
 const PAUSE_MAX: Duration = Duration::from_millis(20);
+/// What a host needs between two system calls, if little.
+const PAUSE_OF_HOST: Duration = Duration::from_micros(100);
 
 /// The read that is under way, and where the arms went for it.
 #[derive(Default)]
@@ -66,15 +68,24 @@ impl Observer for Seen {
 }
 
 impl SimulatedReads {
-    /// The layers at time 0, of a volume of `capacity`.
+    /// The layers at time 0, of a volume of `capacity`. Pauses are of up to 20 ms,
+    /// so that reads begin at any angle of the platters.
     pub fn new(graph: Graph, capacity: Sectors, seed: Seed) -> SimulatedReads {
         let drives = graph.drive_names().count();
         SimulatedReads {
             machine: Machine::new(graph),
             capacity,
             pauses: seed.stream("pauses between reads"),
+            pause_max: PAUSE_MAX,
             seen: Seen { ends: vec![None; drives], ..Seen::default() },
         }
+    }
+
+    /// The same with pauses of up to 0.1 ms: a read goes on where the one before has
+    /// ended, as on a real device.
+    #[must_use]
+    pub fn back_to_back(self) -> SimulatedReads {
+        SimulatedReads { pause_max: PAUSE_OF_HOST, ..self }
     }
 
     /// The layers.
@@ -94,7 +105,7 @@ impl TimedReads for SimulatedReads {
     }
 
     fn read(&mut self, extent: Extent) -> Result<Duration, LzvsError> {
-        let pause = Duration::from_nanos(self.pauses.below(PAUSE_MAX.as_nanos()));
+        let pause = Duration::from_nanos(self.pauses.below(self.pause_max.as_nanos()));
         let now = self.machine.now() + pause;
         self.machine.advance(now, &mut self.seen);
         self.seen.took = None;

@@ -141,6 +141,7 @@ mod tests {
             force: false,
             member_bytes: None,
             region_bytes: None,
+            measured: Vec::new(),
         };
         create(&design, &devices).unwrap();
         (assemble(&devices, false).unwrap().0, paths)

@@ -1,6 +1,6 @@
 //! What `fullstroke array` prints for people.
 
-use fullstroke_array::{Copies, Report, Roster, Serving, SlotState, Status};
+use fullstroke_array::{Copies, Measured, Report, Roster, Serving, SlotState, Status};
 use fullstroke_units::Bytes;
 use serde_json::Value;
 use std::fmt;
@@ -23,6 +23,18 @@ fn state_of(state: SlotState) -> String {
     }
 }
 
+/// What was measured of a member, behind its name.
+fn measured(found: &Measured) -> String {
+    let mb_per_s = |rate: u64| rate as f64 / 1e6;
+    format!(
+        ": {:.1} to {:.1} MB/s in {} zones, measured in {:.0} s",
+        mb_per_s(found.outer_bytes_per_s),
+        mb_per_s(found.inner_bytes_per_s),
+        found.zones,
+        found.seconds
+    )
+}
+
 impl Shown {
     pub(super) fn created(roster: &Roster) -> Shown {
         let journal = match roster.journal_bytes {
@@ -37,7 +49,10 @@ impl Shown {
             Bytes(roster.region_sectors * 512),
         );
         let slots = roster.slots.iter().enumerate();
-        let slots = slots.map(|(index, slot)| format!("{index}  {}  {}", state_of(slot.state), slot.device));
+        let slots = slots.map(|(index, slot)| {
+            let measured = slot.measured.as_ref().map_or_else(String::new, measured);
+            format!("{index}  {}  {}{measured}", state_of(slot.state), slot.device)
+        });
         let spares = roster.spares.iter().map(|spare| format!("spare  {}", spare.device));
         Shown(std::iter::once(first).chain(slots).chain(spares).collect())
     }
@@ -113,10 +128,11 @@ impl Shown {
         }
         for (index, slot) in roster.slots.iter().enumerate() {
             lines.push(format!(
-                "  place {index}: {}, {}, {}",
+                "  place {index}: {}, {}, {}{}",
                 state_of(slot.state),
                 slot.member,
-                slot.device
+                slot.device,
+                slot.measured.as_ref().map_or_else(String::new, measured)
             ));
         }
         Shown(lines)
@@ -169,7 +185,9 @@ fn detail_lines(detail: &Value) -> Vec<String> {
     ));
     lines.push(format!("keys     {}", roster["keys"]));
     for (index, slot) in roster["slots"].as_array().into_iter().flatten().enumerate() {
-        lines.push(format!("member {index} {}", text(&slot["member"])));
+        let found: Option<Measured> = serde_json::from_value(slot["measured"].clone()).ok();
+        let found = found.as_ref().map_or_else(String::new, measured);
+        lines.push(format!("member {index} {}{found}", text(&slot["member"])));
     }
     lines
 }

@@ -1,5 +1,11 @@
 //! `fullstroke lzvs measure`: ratio and zones of a disk, by timed reads.
 
+mod device;
+mod quick;
+
+pub(crate) use device::TimedDevice;
+pub(crate) use quick::measured;
+
 use crate::output::{Failure, Output};
 use clap::Args;
 use fullstroke_drive::Model;
@@ -7,16 +13,29 @@ use fullstroke_engine::Graph;
 use fullstroke_lzvs::{SimulatedReads, Survey, TRIALS, survey};
 use fullstroke_stack::drives;
 use fullstroke_units::Seed;
+use std::path::Path;
 
 /// Measure how much faster the outside of a drive is than its inside, and how
 /// many zones it has, by timed reads alone.
+///
+/// The drive is a simulated one, under virtual time, or anything that can be read
+/// past the page cache: a block device, or a file. These are measured as by --quick.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// A name from `drive list`, or a drive file.
+    /// A name from `drive list`, a drive file, or the path of a device.
     drive: String,
 
     #[command(flatten)]
     trials: Trials,
+
+    /// In minutes of the drive's time rather than hours: one read where there are
+    /// many trials otherwise.
+    #[arg(long)]
+    quick: bool,
+
+    /// Hold what --quick finds against the truth, which a simulated drive has.
+    #[arg(long, requires = "quick")]
+    check: bool,
 }
 
 /// How it is measured.
@@ -32,16 +51,33 @@ pub(crate) struct Trials {
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    let path = Path::new(&arguments.drive);
+    let described = path.extension().is_some_and(|extension| extension == "toml") || path.is_dir();
+    if path.exists() && !described {
+        if arguments.check {
+            return Err(Failure::input(
+                "--check: the truth of a device is not known; give a simulated drive",
+            ));
+        }
+        return quick::of_device(path, output);
+    }
     let model = drives::load(&arguments.drive).map_err(Failure::input)?;
+    if arguments.quick {
+        return quick::of_model(&model, Seed(arguments.trials.seed), arguments.check, output);
+    }
     let found = measure(&model, &arguments.trials)?;
     output.show(&found, text(&found))
 }
 
 /// Measures a simulated drive.
 pub(crate) fn measure(model: &Model, trials: &Trials) -> Result<Survey, Failure> {
+    survey(&mut reads(model, Seed(trials.seed))?, trials.trials).map_err(Failure::input)
+}
+
+/// A simulated drive by itself.
+fn reads(model: &Model, seed: Seed) -> Result<SimulatedReads, Failure> {
     let graph = Graph::new(model.branch().map_err(Failure::input)?);
-    let mut target = SimulatedReads::new(graph, model.config().capacity_sectors, Seed(trials.seed));
-    survey(&mut target, trials.trials).map_err(Failure::input)
+    Ok(SimulatedReads::new(graph, model.config().capacity_sectors, seed))
 }
 
 /// What was measured, for people.

@@ -84,6 +84,9 @@ const SHORTENED: &[(&str, &str)] = &[
         "fullstroke array assemble disk0 disk1 disk2 disk3 disk4 --socket /tmp/vol.sock",
         "fullstroke array assemble --help",
     ),
+    // It needs disks: `lzvs.rs` has a measurement that is refused.
+    ("fullstroke array create films disk0 disk1 --layout lzvs --measure", "fullstroke array create --help"),
+    ("fullstroke lzvs measure /dev/sdX", "fullstroke lzvs measure --help"),
     ("fullstroke array status /tmp/vol.sock", "fullstroke array status --help"),
     ("fullstroke array fail /tmp/vol.sock 1", "fullstroke array fail --help"),
     ("fullstroke array add /tmp/vol.sock disk1", "fullstroke array add --help"),

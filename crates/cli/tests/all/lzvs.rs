@@ -167,3 +167,36 @@ fn stacks_that_cannot_be_are_refused_at_their_key() {
         assert!(error.contains(says), "{error}");
     }
 }
+
+#[test]
+fn a_quick_measurement_gives_floors_close_to_those_of_the_truth() {
+    for drive in ["ibm-deskstar-34gxp", "hp-dg072a4951", "seagate-exos-x20-20tb"] {
+        let found = json(&["lzvs", "measure", drive, "--quick", "--check"]);
+        let ratio = found["ratio_mean"].as_f64().unwrap() / found["check"]["true_ratio"].as_f64().unwrap();
+        assert!((ratio - 1.0).abs() < 0.05, "{drive}: {ratio}");
+        assert!(found["seconds"].as_f64().unwrap() < 300.0, "{drive}");
+        for floor in found["check"]["floors"].as_array().unwrap() {
+            let rate = |key: &str| floor[key].as_f64().unwrap();
+            assert!(rate("measured_mb_per_s") > 0.9 * rate("true_mb_per_s"), "{drive}: {floor}");
+        }
+    }
+}
+
+#[test]
+fn members_without_zones_are_measured_and_refused_with_what_was_seen() {
+    let folder = Folder::new();
+    let disks = [folder.name("a"), folder.name("b")];
+    for disk in &disks {
+        std::fs::File::create(disk).unwrap().set_len(300 << 20).unwrap();
+    }
+    let create = |more: &[&str]| {
+        let made = ["array", "create", "vol", &disks[0], &disks[1], "--sparse", "--measure"];
+        refused(&[&made[..], more].concat())
+    };
+    let error = create(&["--layout", "lzvs"]);
+    // Not every file system of a test machine can be read past its page cache.
+    assert!(error.contains("MB/s in the quarters") || error.contains("Invalid argument"), "{error}");
+    assert!(error.contains(&disks[0]), "{error}");
+    assert!(create(&["--layout", "raid0"]).contains("expected lzvs or lzvs-geo"));
+    assert!(create(&["--layout", "lzvs", "--set", "ratio=2"]).contains("--set ratio as well"));
+}

@@ -1,0 +1,56 @@
+//! `array create --measure`: what a layout of constant transfer rate must know of its
+//! members.
+
+use crate::lzvs::measure::{TimedDevice, measured};
+use crate::output::{Failure, Output};
+use fullstroke_array::{Design, Device, Measured, room};
+use fullstroke_lzvs::{Profile, measured_keys};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The keys that are measured.
+const KEYS: [(&str, &[&str]); 2] = [("lzvs", &["ratio", "zones"]), ("lzvs-geo", &["member_zones"])];
+
+/// Measures each member where its data will be, one after the other, and puts what was
+/// found into the design.
+pub(super) fn members(
+    design: &mut Design,
+    paths: &[PathBuf],
+    devices: &[Arc<dyn Device>],
+    output: &Output,
+) -> Result<(), Failure> {
+    let Some((_, keys)) = KEYS.iter().find(|(layout, _)| *layout == design.layout) else {
+        return Err(Failure::Input(format!(
+            "--measure: found the layout {}; expected lzvs or lzvs-geo, which are made by their members' rates",
+            design.layout
+        )));
+    };
+    if let Some(given) = keys.iter().find(|key| design.keys.contains_key(**key)) {
+        return Err(Failure::Input(format!(
+            "--measure: found --set {given} as well; expected one of the two"
+        )));
+    }
+    let parts = room(design, devices).map_err(Failure::input)?;
+    let profiles = paths.iter().zip(parts).map(|(path, part)| {
+        let fail = |failure: Failure| match failure {
+            Failure::Input(why) => Failure::Input(format!("`{}`: {why}", path.display())),
+            other => other,
+        };
+        measured(&mut TimedDevice::open(path, Some(part))?, output).map_err(fail)
+    });
+    let profiles = profiles.collect::<Result<Vec<Profile>, Failure>>()?;
+    design.keys.extend(measured_keys(&design.layout, &profiles).unwrap_or_default());
+    design.measured = profiles.iter().map(in_short).collect();
+    Ok(())
+}
+
+fn in_short(profile: &Profile) -> Measured {
+    let rate = |zone: Option<&fullstroke_volume::MemberZone>| zone.map_or(0, |zone| zone.bytes_per_s);
+    Measured {
+        outer_bytes_per_s: rate(profile.zones.first()),
+        inner_bytes_per_s: rate(profile.zones.last()),
+        ratio_interval: profile.ratio_interval,
+        zones: profile.zones.len() as u32,
+        seconds: profile.seconds,
+    }
+}

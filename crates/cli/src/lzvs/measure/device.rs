@@ -1,0 +1,43 @@
+//! A device or file under the real clock, or a stretch of it.
+
+use crate::output::Failure;
+use fullstroke_contract::Extent;
+use fullstroke_extract::{BlockDevice, Device as _};
+use fullstroke_lzvs::{LzvsError, TimedReads};
+use fullstroke_units::{Duration, Lbn, Sectors};
+use std::path::Path;
+
+/// Reads past the page cache, one at a time.
+pub(crate) struct TimedDevice {
+    device: BlockDevice,
+    part: Extent,
+}
+
+impl TimedDevice {
+    /// All of the device at `path`, or `part` of it, the first sector of which is
+    /// address 0 then.
+    pub(crate) fn open(path: &Path, part: Option<Extent>) -> Result<TimedDevice, Failure> {
+        let opened = BlockDevice::open(path);
+        let device = opened.map_err(|error| Failure::Input(format!("`{}`: {error}", path.display())))?;
+        // Reads are of whole blocks, whatever the device's.
+        let all = Extent { start: Lbn(0), sectors: Sectors(device.capacity().0 / BLOCK * BLOCK) };
+        Ok(TimedDevice { part: part.unwrap_or(all), device })
+    }
+}
+
+/// The largest logical block in use, in sectors.
+const BLOCK: u64 = fullstroke_array::ALIGNMENT_BYTES / fullstroke_units::SECTOR_BYTES;
+
+impl TimedReads for TimedDevice {
+    fn capacity(&self) -> Sectors {
+        self.part.sectors
+    }
+
+    fn read(&mut self, extent: Extent) -> Result<Duration, LzvsError> {
+        let at = Lbn((self.part.start.0 + extent.start.0) / BLOCK * BLOCK);
+        let there = Extent { start: at, sectors: Sectors(extent.sectors.0.next_multiple_of(BLOCK)) };
+        let answer = self.device.read(there);
+        let answer = answer.map_err(|error| LzvsError::Read { extent: there, reason: error.to_string() })?;
+        Ok(answer.completed.saturating_since(answer.issued))
+    }
+}

@@ -1,0 +1,124 @@
+//! `--quick`: a profile in minutes, and how good it is.
+
+use super::device::TimedDevice;
+use crate::bars::Bars;
+use crate::output::{Failure, Output};
+
+use fullstroke_drive::Model;
+use fullstroke_lzvs::{Pair, Profile, TimedReads, measured_keys, profile};
+use fullstroke_units::Seed;
+use fullstroke_volume::MemberZone;
+use serde::Serialize;
+use std::path::Path;
+
+/// What was measured, and how it compares.
+#[derive(Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    profile: Profile,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    check: Option<Check>,
+}
+
+/// The truth, and the floors of two of the drive, worked out from their true zones.
+#[derive(Serialize)]
+struct Check {
+    true_ratio: f64,
+    true_zones: usize,
+    floors: Vec<Floor>,
+}
+
+/// The floor of a layout.
+#[derive(Serialize)]
+struct Floor {
+    layout: &'static str,
+    /// With what was measured.
+    measured_mb_per_s: f64,
+    /// With what is true.
+    true_mb_per_s: f64,
+}
+
+pub(super) fn of_device(path: &Path, output: &Output) -> Result<(), Failure> {
+    let profile = measured(&mut TimedDevice::open(path, None)?, output)?;
+    show(Shown { profile, check: None }, output)
+}
+
+pub(super) fn of_model(model: &Model, seed: Seed, check: bool, output: &Output) -> Result<(), Failure> {
+    let profile = measured(&mut super::reads(model, seed)?.back_to_back(), output)?;
+    let check = if check { Some(Check::of(model, &profile)?) } else { None };
+    show(Shown { profile, check }, output)
+}
+
+/// Measures with progress.
+pub(crate) fn measured(target: &mut dyn TimedReads, output: &Output) -> Result<Profile, Failure> {
+    let bars = Bars::new(["measure"], output);
+    let found = profile(target, &mut |done, of| bars.advance(0, u64::from(done), Some(u64::from(of))));
+    bars.clear();
+    found.map_err(Failure::input)
+}
+
+impl Check {
+    fn of(model: &Model, found: &Profile) -> Result<Check, Failure> {
+        let rates = model.tracks().zone_rates();
+        let rate =
+            |zone: Option<&fullstroke_contract::ZoneRate>| zone.map_or(0.0, |zone| zone.bytes_per_s as f64);
+        let true_ratio = rate(rates.first()) / rate(rates.last());
+        let zones = |zone: &fullstroke_contract::ZoneRate| MemberZone {
+            sectors: zone.sectors,
+            bytes_per_s: zone.bytes_per_s,
+        };
+        let zones: Vec<MemberZone> = rates.iter().map(zones).collect();
+        let pair = Pair { zones: [rates.clone(), rates] };
+        let truth =
+            Profile { ratio_interval: (true_ratio * 0.9999, true_ratio * 1.0001), zones, ..found.clone() };
+        let floor = |layout: &'static str, profile: &Profile| -> Result<f64, Failure> {
+            let keys = measured_keys(layout, &[profile.clone(), profile.clone()]).unwrap_or_default();
+            Ok(pair.offer(layout, &keys).map_err(Failure::input)?.0.floor_mb_per_s)
+        };
+        let floors = ["raid0", "lzvs", "lzvs-geo"].into_iter().map(|layout| {
+            let (measured_mb_per_s, true_mb_per_s) = (floor(layout, found)?, floor(layout, &truth)?);
+            Ok(Floor { layout, measured_mb_per_s, true_mb_per_s })
+        });
+        Ok(Check {
+            true_ratio,
+            true_zones: truth.zones.len(),
+            floors: floors.collect::<Result<_, Failure>>()?,
+        })
+    }
+}
+
+fn show(shown: Shown, output: &Output) -> Result<(), Failure> {
+    let mut lines = vec![line(&shown.profile)];
+    for zone in &shown.profile.zones {
+        lines.push(format!(
+            "  {:>10}  {:7.2} MB/s",
+            zone.sectors.bytes().to_string(),
+            zone.bytes_per_s as f64 / 1e6
+        ));
+    }
+    if let Some(check) = &shown.check {
+        lines.push(format!("truth: ratio {:.4}, {} zones", check.true_ratio, check.true_zones));
+        let floors = check.floors.iter();
+        lines.extend(floors.map(|floor| {
+            format!(
+                "floor of two as {}: {:.2} MB/s, and {:.2} with the truth",
+                floor.layout, floor.measured_mb_per_s, floor.true_mb_per_s
+            )
+        }));
+    }
+    output.show(&shown, lines.join("\n"))
+}
+
+/// A profile for people.
+fn line(found: &Profile) -> String {
+    let (low, high) = found.ratio_interval;
+    format!(
+        "ratio {}: {:.4}, 95 % interval {low:.4} to {high:.4}; {} zones; {} reads of {} in {:.0} s",
+        found.ratio,
+        found.ratio_mean,
+        found.zones.len(),
+        found.reads,
+        found.read_sectors.bytes(),
+        found.seconds
+    )
+}
