@@ -22,7 +22,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "extract",
     "live",
     "nbd",
-    "predict",
     "report",
     "socket",
     "stream-test",

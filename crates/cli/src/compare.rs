@@ -8,6 +8,7 @@ use crate::memory::peak_rss_mb;
 use crate::metrics;
 use crate::options::{Changes, Searching, jobs};
 use crate::output::{Failure, Output, write_whole};
+use crate::perfetto::Perfetto;
 use crate::report::Reporting;
 use clap::Args;
 use fullstroke_lab::{Condition, Event, LabError, MostRanking, Ranking, Recipe, Vary, recipes, run_all};
@@ -57,6 +58,9 @@ pub(crate) struct Arguments {
     /// Draw how far apart the heads of each stack's drives are over time, as SVG.
     #[arg(long, value_name = "FILE.svg", conflicts_with = "find")]
     plot_heads: Option<PathBuf>,
+
+    #[command(flatten)]
+    perfetto: Perfetto,
 
     #[command(flatten)]
     reporting: Reporting,
@@ -112,7 +116,12 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let recipes = if seeds == 1 { recipes } else { with_seeds(&recipes, seeds).map_err(Failure::input)? };
     let mut candidates =
         recipes.iter().map(Recipe::candidate).collect::<Result<Vec<_>, _>>().map_err(Failure::input)?;
-    candidates.iter_mut().for_each(|candidate| candidate.timeline = arguments.reporting.wanted());
+    let traced = arguments.perfetto.window().map(|window| window.shared_by(candidates.len() / seeds));
+    for (index, candidate) in candidates.iter_mut().enumerate() {
+        candidate.timeline = arguments.reporting.wanted();
+        // Of several seeds the first.
+        candidate.perfetto = traced.filter(|_| index % seeds == 0);
+    }
     let bars = bars_of(&recipes, output);
     let ran = run_all(&candidates, jobs, &|event: Event| {
         bars.advance(event.candidate, event.finished, event.expected);
@@ -122,6 +131,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     });
     bars.clear();
     let ran = ran.map_err(Failure::input)?;
+    arguments.perfetto.write_all(&ran)?;
     let ranking = Ranking::by(&ran, seeds, arguments.by).map_err(Failure::input)?;
     if let Some(path) = &arguments.plot {
         write_whole(path, &plot::draw(&ranking).map_err(Failure::Input)?)?;

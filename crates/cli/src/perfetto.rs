@@ -2,6 +2,7 @@
 
 use crate::output::{Failure, write_whole};
 use clap::Args;
+use fullstroke_lab::Ran;
 use fullstroke_measure::{PerfettoFile, PerfettoWindow};
 use fullstroke_units::{Duration, Time};
 use std::io::Write as _;
@@ -12,11 +13,11 @@ use std::path::PathBuf;
 pub(crate) struct Perfetto {
     /// Write requests, what drives do for them and their queues as a trace that ui.perfetto.dev
     /// opens (docs/perfetto.md).
-    #[arg(long, value_name = "FILE.pftrace", conflicts_with_all = ["find", "replay_decisions"])]
+    #[arg(long, value_name = "FILE.pftrace", conflicts_with = "find")]
     perfetto: Option<PathBuf>,
 
     /// What of the run that shows, in seconds of simulated time, such as 10..12.5; either end may
-    /// be left out. It ends after 20,000 requests of workloads and drives in any case.
+    /// be left out. It ends after 20,000 requests of workloads and drives, of all stacks together, in any case.
     #[arg(long, value_name = "FROM..TO", requires = "perfetto", value_parser = window)]
     perfetto_window: Option<PerfettoWindow>,
 }
@@ -25,6 +26,19 @@ impl Perfetto {
     /// What is kept of the run, if anything is.
     pub(crate) fn window(&self) -> Option<PerfettoWindow> {
         self.perfetto.as_ref().map(|_| self.perfetto_window.unwrap_or_default())
+    }
+
+    /// Writes what was kept of some runs as one file.
+    pub(crate) fn write_all(&self, ran: &[Ran]) -> Result<(), Failure> {
+        if self.perfetto.is_none() {
+            return Ok(());
+        }
+        let labels: Vec<String> = ran.iter().map(|ran| ran.varied.label(&ran.measured.report.name)).collect();
+        let runs = labels
+            .iter()
+            .zip(ran)
+            .filter_map(|(label, ran)| Some((Some(label.as_str()), ran.perfetto.as_ref()?)));
+        self.write(&PerfettoFile::of_all(&runs.collect::<Vec<_>>()))
     }
 
     /// Writes the file, and says where it was cut.

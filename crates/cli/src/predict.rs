@@ -3,16 +3,15 @@
 use crate::options::Edits;
 use crate::output::{Failure, Output};
 use clap::Args;
-use fullstroke_contract::{Cx, Operation, Out};
 use fullstroke_drive::Model;
-use fullstroke_lab::{Recipe, Varied, run};
+use fullstroke_lab::{Recipe, Varied, arrivals, run};
 use fullstroke_measure::{number, table};
 use fullstroke_predict::{
     Arrival, Disk, DriveTables, Fingerprint, Gatherer, Gears, Load, LoadGatherer, Powers, Predicted, REGIME,
     Reserve, Shifted, geared, plans, queues, seek_delays, striped,
 };
 use fullstroke_stack::{Overrides, Stack};
-use fullstroke_units::{Bytes, Duration, Time};
+use fullstroke_units::{Bytes, Duration};
 use fullstroke_volume::Shape;
 use serde::Serialize;
 use std::fmt;
@@ -21,9 +20,6 @@ use std::time::Instant;
 
 /// Layouts that spread their load evenly over members that are alike.
 const MODELLED: [&str; 5] = ["raid0", "raid1", "raid10", "raid5", "raid6"];
-
-/// What formulas know.
-const MOVING: [Operation; 2] = [Operation::Read, Operation::Write];
 
 /// Predict latency, bandwidth and energy of a load on the drives of a stack, by the equations and the
 /// queueing model of docs/prediction.md, and simulate the stack beside it.
@@ -93,7 +89,7 @@ struct Row {
     utilisation: f64,
     mb_per_s: f64,
     mean_w: Option<f64>,
-    gear_shifts: Option<u64>,
+    gear_shifts: Option<usize>,
     low_gear_share: Option<f64>,
 }
 
@@ -169,38 +165,15 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
 fn fingerprint(stack: &Stack, window: Duration) -> Result<(Fingerprint, Option<Load>), Failure> {
     let mut gatherer = Gatherer::new(window.as_secs_f64())
         .ok_or_else(|| Failure::input("--window 0: expected a time, such as 100ms"))?;
-    let mut run = stack.build().map_err(Failure::input)?;
-    let mut load = LoadGatherer::new(run.summary.usable.0 / 512, window.as_secs_f64());
-    let [host] = &mut run.hosts[..] else {
-        return Err(Failure::input("the stack has several hosts; expected one, or none"));
-    };
-    if host.source.heeds_completions() {
-        return Err(Failure::input(
-            "the workload waits for answers, and formulas know none: expected requests at times of their own, such \
-             as a trace with pace = \"timing\"",
-        ));
-    }
-    let mut out = Out::new();
-    loop {
-        let now = host.source.next_wake().at();
-        if now == Time::NEVER {
-            return Ok((gatherer.finish(), load.finish()));
-        }
-        host.source.wake(now, &mut Cx::alone(&mut out));
-        if let Some(why) = out.take_stop() {
-            return Err(Failure::input(why));
-        }
-        for request in out.requests().filter(|request| MOVING.contains(&request.operation)) {
-            let arrival = Arrival {
-                at_s: now.as_nanos() as f64 / 1e9,
-                start: request.extent.start.0,
-                sectors: request.extent.sectors.0,
-                write: request.operation == Operation::Write,
-            };
-            gatherer.add(arrival);
-            load.add(arrival);
-        }
-    }
+    let capacity = stack.shape().map_err(Failure::input)?.capacity();
+    let mut load = LoadGatherer::new(capacity.0, window.as_secs_f64());
+    arrivals(stack, &mut |now, request| {
+        let arrival = Arrival::of(now, request);
+        gatherer.add(arrival);
+        load.add(arrival);
+    })
+    .map_err(Failure::input)?;
+    Ok((gatherer.finish(), load.finish()))
 }
 
 /// The queueing model of the stack's array under this load.
@@ -281,38 +254,6 @@ fn layouts(shape: &Shape, unlike: &mut Vec<String>) {
     members.iter().for_each(|member| layouts(member, unlike));
 }
 
-/// What the equations take of a drive: the mean rate of a read of all of it, the shortest and the
-/// longest seek.
-fn disk(model: &Model) -> Disk {
-    let (mechanics, rpm) = (model.mechanics(), model.config().rpm);
-    let geometry = mechanics.geometry();
-    let sectors = geometry.capacity().0 as f64;
-    let revolutions: f64 =
-        geometry.zones().map(|zone| zone.sectors.0 as f64 / zone.sectors_per_revolution).sum();
-    let cylinders = geometry.cylinders();
-    let seek = |distance| mechanics.seek_table().time(distance).as_secs_f64();
-    Disk {
-        sequential: sectors / (revolutions * 60.0 / rpm),
-        rotation_s: 30.0 / rpm,
-        settle_s: seek(1.min(cylinders - 1)),
-        full_stroke_s: seek(cylinders - 1),
-        cylinders: f64::from(cylinders),
-        sectors,
-    }
-}
-
-/// Its watts, if its file says them: operating is reading.
-fn powers(model: &Model) -> Option<Powers> {
-    let power = model.config().power?;
-    Some(Powers {
-        rotating: power.idle_a_w?,
-        operating: power.read_w?,
-        seeking: power.seek_w?,
-        standby: power.standby_w?,
-        spin_up_j: power.spin_up_j?,
-    })
-}
-
 /// What the equations take of a stack and its load, once.
 struct Array {
     disk: Disk,
@@ -324,9 +265,9 @@ struct Array {
 
 impl Array {
     fn new(fingerprint: &Fingerprint, model: &Model, drives: u32) -> Array {
-        let disk = disk(model);
+        let disk = Disk::of(model);
         Array {
-            powers: powers(model),
+            powers: Powers::of(model),
             drives,
             seeks_of_one: seek_delays(fingerprint, 1, &disk),
             seeks: seek_delays(fingerprint, drives, &disk),
@@ -418,7 +359,7 @@ impl Row {
     }
 
     fn of_gears(layout: String, shifted: &Shifted, elapsed_s: f64) -> Row {
-        let (gear_shifts, low_gear_share) = (Some(shifted.shifts), Some(shifted.low_share));
+        let (gear_shifts, low_gear_share) = (Some(shifted.shifts_s.len()), Some(shifted.low_share));
         Row { gear_shifts, low_gear_share, ..Row::new(layout, &shifted.predicted, elapsed_s) }
     }
 }

@@ -12,6 +12,7 @@ use crate::watts;
 use clap::{Args, ValueEnum};
 use fullstroke_fio::FioReport;
 use fullstroke_lab::{Borne, Most, MostRanking, Ran, Recipe, candidates, recipes, run};
+use fullstroke_measure::PerfettoFile;
 use std::io::Write as _;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -42,7 +43,7 @@ pub(crate) struct Arguments {
 
     /// Replay the decisions of a run of `serve --record` under the virtual
     /// clock, and require the same in the same order (status 1 if they differ).
-    #[arg(long, value_name = "FILE.parquet", conflicts_with_all = ["log", "trace", "requests", "find"])]
+    #[arg(long, value_name = "FILE.parquet", conflicts_with_all = ["log", "trace", "requests", "find", "perfetto"])]
     replay_decisions: Option<PathBuf>,
 
     /// How the results of a job file are printed; --json is fullstroke's own
@@ -102,8 +103,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         ran.check_measured().map_err(Failure::input)?;
         ran.measured.report.peak_rss_mb = peak_rss_mb();
         arguments.reporting.write(&ran.measured.report, &arguments.files(stack))?;
-        if let Some(file) = &ran.perfetto {
-            arguments.perfetto.write(file)?;
+        if let Some(traced) = &ran.perfetto {
+            arguments.perfetto.write(&PerfettoFile::of(traced))?;
         }
         if let Some(path) = &arguments.plot_power {
             let svg = watts::draw(&ran.measured.report).map_err(Failure::Input)?;

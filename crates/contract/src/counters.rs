@@ -1,6 +1,10 @@
 //! What the nodes of a machine have counted, for reports and metrics.
 
 use crate::{HostReadings, LayerReadings, MemberStatistics};
+use fullstroke_units::Time;
+
+/// How many instants of shifts an array keeps.
+pub const SHIFTS_KEPT: usize = 256;
 
 /// All counters since the beginning of a run, gathered node by node in the order
 /// of the graph.
@@ -12,6 +16,9 @@ pub struct Counters {
     pub layers: Vec<LayerReadings>,
     /// What hosts with programs counted.
     pub hosts: Vec<HostReadings>,
+    /// When arrays with gears began to shift, in the order of the tree: each array's first
+    /// [`SHIFTS_KEPT`].
+    pub gear_shifts: Vec<Time>,
     /// Damaged rows that workloads left out, as the user allowed.
     pub skipped_rows: u64,
     /// What is wrong with what workloads read that the requests do not tell, such

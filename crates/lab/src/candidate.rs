@@ -3,6 +3,7 @@
 use crate::{LabError, Varied, Vary};
 use fullstroke_measure::PerfettoWindow;
 use fullstroke_stack::{Overrides, Stack};
+use fullstroke_units::Duration;
 use std::path::{Path, PathBuf};
 
 /// A stack that takes part in a comparison.
@@ -18,6 +19,8 @@ pub struct Candidate {
     pub load: f64,
     /// Whether what happened when is kept, for pictures.
     pub timeline: bool,
+    /// The length of windows of the arrivals whose mean responses are kept, if they are.
+    pub windows: Option<Duration>,
     /// Whether what drives draw over time is kept.
     pub watts: bool,
     /// What part of the run is kept as a trace for Perfetto, if any is.
@@ -92,7 +95,16 @@ impl Recipe {
     pub fn candidate(&self) -> Result<Candidate, LabError> {
         let stack = Stack::load(&self.file, &self.overrides)?;
         let (name, varied) = (self.name.clone(), self.varied.clone());
-        Ok(Candidate { name, varied, stack, load: 1.0, timeline: false, watts: false, perfetto: None })
+        Ok(Candidate {
+            name,
+            varied,
+            stack,
+            load: 1.0,
+            timeline: false,
+            windows: None,
+            watts: false,
+            perfetto: None,
+        })
     }
 
     /// The same with so many seeds: the stack's, and those that follow it.

@@ -69,6 +69,9 @@ pub enum LabError {
         /// The candidate's name.
         candidate: String,
     },
+    /// Arrivals cannot be known without a run.
+    #[error("{0}")]
+    NoTimes(&'static str),
     /// `--vary` was not understood.
     #[error(
         "--vary `{argument}`: {problem}; write --vary key=value,value as in --vary volume.chunk=64KiB,256KiB"

@@ -6,8 +6,8 @@ use fullstroke_contract::Counter;
 use fullstroke_engine::Outcome;
 use fullstroke_fio::{BehindRate, FioProgram, FioReport, FioResults, FioSource};
 use fullstroke_measure::{
-    Identity, Measured, Measurement, Overload, PerfettoFile, PerfettoTrace, Progress, RebuildPlan, Recorder,
-    Report, RequestLog, StreamsReport, Timeline, WarmUp, WattsOverTime,
+    Identity, Measured, Measurement, Overload, PerfettoRun, PerfettoTrace, Progress, RebuildPlan, Recorder,
+    Report, RequestLog, StreamsReport, Timeline, WarmUp, WattsOverTime, Windows,
 };
 use fullstroke_stack::{HostNodes, RebuiltMember, Run, VolumeSummary};
 use fullstroke_units::Time;
@@ -32,7 +32,7 @@ pub struct Ran {
     /// The results of a workload of fio's, by job.
     pub fio: Option<FioReport>,
     /// What Perfetto shows of it, if that was wanted.
-    pub perfetto: Option<PerfettoFile>,
+    pub perfetto: Option<PerfettoRun>,
 }
 
 /// What a volume amounts to.
@@ -117,6 +117,7 @@ pub fn run(
         .with_open_arrivals(open);
     let mut recorder = Recorder::new(measurement, log, Some(tell));
     recorder.timeline = candidate.timeline.then(|| Timeline::new(drives.len()));
+    recorder.windows = candidate.windows.map(Windows::of);
     recorder.watts = candidate.watts.then(WattsOverTime::default);
     recorder.perfetto = candidate.perfetto.map(|window| Box::new(PerfettoTrace::new(window)));
     tell(0);
@@ -131,9 +132,10 @@ pub fn run(
     if let Some(log) = recorder.log {
         log.finish()?;
     }
-    let perfetto = recorder.perfetto.map(|trace| trace.finish(&stack.workload_names(), &drives));
+    let perfetto = recorder.perfetto.map(|trace| trace.finish(stack.workload_names(), drives.clone()));
     let mut measured = recorder.measurement.finish(&outcome, &drives, identity);
     measured.report.timeline = recorder.timeline.map(|timeline| timeline.report(&drives));
+    measured.report.windows = recorder.windows.as_ref().map(Windows::report);
     measured.report.watts =
         recorder.watts.map(|watts| watts.report(outcome.end, &outcome.counters.drives, &drives));
     measured.report.wall_s = Some(wall_s);

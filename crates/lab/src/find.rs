@@ -148,6 +148,7 @@ fn try_out(
             stack,
             load: 1.0,
             timeline: false,
+            windows: None,
             watts: false,
             perfetto: None,
         })

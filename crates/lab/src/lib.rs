@@ -11,6 +11,7 @@
 //! |---|---|
 //! | `candidate.rs` | stacks with names |
 //! | `vary.rs`, `varied.rs` | one stack at several values of a key; what tells its candidates apart |
+//! | `arrivals.rs` | what a workload issues, without the layers below it |
 //! | `experiment.rs` | one run, or many |
 //! | `ranking.rs` | the order, and how sure it is |
 //! | `reasons.rs` | why one candidate answers sooner than another |
@@ -25,11 +26,15 @@
 //! | `error.rs` | what can go wrong |
 
 mod align;
+mod arrivals;
 mod batches;
 mod candidate;
 mod error;
 mod experiment;
 mod find;
+#[cfg(test)]
+#[path = "../examples/tune_bench/functions.rs"]
+mod functions;
 mod hurried;
 mod load;
 mod most;
@@ -43,6 +48,7 @@ mod varied;
 mod vary;
 
 pub use align::{AlignError, Alignable, Cost, Gain, Programme};
+pub use arrivals::arrivals;
 pub use batches::Batches;
 pub use candidate::{Candidate, Condition, Recipe, candidates, recipes};
 pub use error::LabError;

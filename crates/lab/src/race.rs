@@ -284,31 +284,7 @@ fn noise_to_signal(pairs: &[(f64, f64)]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullstroke_units::{Random, Seed};
-
-    /// Candidates of these true means; batches have bursts in common, and each candidate noise of its own.
-    struct Noisy {
-        means: Vec<f64>,
-        bursts: Vec<f64>,
-        own: f64,
-        seed: u64,
-    }
-
-    impl Noisy {
-        fn new(means: Vec<f64>, batches: usize, own: f64, seed: u64) -> Noisy {
-            let mut random = Seed(seed).stream("bursts");
-            let bursts = (0..batches).map(|_| 3.0 * random.normal()).collect();
-            Noisy { means, bursts, own, seed }
-        }
-
-        fn values(&self, candidate: usize, batches: Range<usize>) -> Vec<f64> {
-            let value = |batch: usize| {
-                let mut own: Random = Seed(self.seed).stream(&format!("{candidate} {batch}"));
-                self.means[candidate] + self.bursts[batch] + self.own * own.normal()
-            };
-            batches.map(value).collect()
-        }
-    }
+    use crate::functions::{Noisy, unordered};
 
     fn rules(candidates: usize, batches: usize) -> RaceRules {
         RaceRules { batches, first: 8, confidence: 0.95, more_is_better: false, candidates }
@@ -316,7 +292,7 @@ mod tests {
 
     fn run(noisy: &Noisy, rules: RaceRules) -> Race {
         let mut race = Race::new(rules);
-        noisy.means.iter().for_each(|_| _ = race.join());
+        (0..rules.candidates).for_each(|_| _ = race.join());
         loop {
             for (candidate, batches) in race.due() {
                 race.tell(candidate, &noisy.values(candidate, batches));
@@ -328,23 +304,14 @@ mod tests {
         }
     }
 
-    /// 200 of no order: the best at 10, the next at 10.5, the others up to 20.
-    fn two_hundred(seed: u64) -> (Vec<f64>, usize) {
-        let mut random = Seed(seed).stream("means");
-        let mut means: Vec<f64> = (0..200).map(|_| 10.5 + 9.5 * random.unit()).collect();
-        let best = random.below(200) as usize;
-        means[best] = 10.0;
-        (means, best)
-    }
-
     #[test]
     fn of_two_hundred_the_best_is_selected_at_a_fraction_of_the_cost() {
         let (seeds, batches) = (40, 128);
         let (mut right, mut told) = (0, 0);
         for seed in 0..seeds {
-            let (means, best) = two_hundred(seed);
-            let race = run(&Noisy::new(means, batches, 1.0, seed), rules(200, batches));
-            right += u64::from(race.leader() == Some(best));
+            let noisy = unordered(seed);
+            let race = run(&noisy, rules(200, batches));
+            right += u64::from(race.leader() == Some(noisy.best()));
             told += race.told();
         }
         let share = told as f64 / (seeds as usize * 200 * batches) as f64;

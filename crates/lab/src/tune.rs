@@ -141,6 +141,11 @@ impl Tuner {
         &self.race
     }
 
+    /// Where in the space a candidate of the race is.
+    pub fn point(&self, candidate: usize) -> &Point {
+        &self.points[candidate]
+    }
+
     /// What stands for a point: `key=value` for each key.
     pub fn assignments(&self, point: usize) -> Vec<String> {
         self.space.assignments(&self.points[point])
@@ -334,33 +339,27 @@ impl fmt::Display for Tuned {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::functions::{VALLEY, valley};
     use fullstroke_units::Seed;
-
-    /// A valley over 5 x 5 x 8 values whose lowest point is at (3, 1, 5): the next is 0.4 higher.
-    fn height(point: &Point) -> f64 {
-        let away = |place: usize, lowest: usize| point[place].abs_diff(lowest) as f64;
-        10.0 + 0.9 * away(0, 3) + 0.7 * away(1, 1) + 0.4 * away(2, 5)
-    }
 
     fn space() -> Space {
         let varied = ["a=1..5", "b=1..5", "c=1..8"];
         Space::new(&varied.map(|argument| argument.parse().unwrap()))
     }
 
-    /// All points see the same bursts, and have noise of their own: of a tenth of the value.
-    fn value(point: &Point, batch: usize, seed: u64) -> f64 {
-        let burst = 4.0 * Seed(seed).stream(&format!("burst {batch}")).normal();
-        height(point) + burst + Seed(seed).stream(&format!("{point:?} {batch}")).normal()
-    }
-
     fn search(sample: usize, seed: u64) -> Tuner {
         let rules =
             RaceRules { batches: 128, first: 8, confidence: 0.95, more_is_better: false, candidates: 200 };
         let mut tuner = Tuner::new(space(), rules, sample, &mut Seed(seed).stream("tune"));
+        let noisy = valley(seed);
         loop {
-            for (point, batches) in tuner.due() {
-                let own = tuner.points[point].clone();
-                tuner.tell(point, &batches.map(|batch| value(&own, batch, seed)).collect::<Vec<_>>());
+            for (candidate, batches) in tuner.due() {
+                let number = tuner
+                    .point(candidate)
+                    .iter()
+                    .zip(VALLEY)
+                    .fold(0, |number, (value, values)| number * values + value);
+                tuner.tell(candidate, &noisy.values(number, batches));
             }
             if !tuner.judge() {
                 return tuner;
@@ -374,7 +373,7 @@ mod tests {
         for seed in 0..seeds {
             let tuner = search(sample, seed);
             right +=
-                u64::from(tuner.race().leader().map(|leader| &tuner.points[leader]) == Some(&vec![3, 1, 5]));
+                u64::from(tuner.race().leader().map(|leader| tuner.point(leader)) == Some(&vec![3, 1, 5]));
             told += tuner.race().told();
         }
         (right, told as f64 / (seeds as usize * 200 * 128) as f64)

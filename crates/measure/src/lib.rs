@@ -19,6 +19,7 @@
 //! | `heads.rs` | how far apart the heads of an array are |
 //! | `streams.rs` | what the clients of media streams saw |
 //! | `timeline.rs` | what happened when, for pictures |
+//! | `windows.rs` | mean responses by windows of the arrivals |
 //! | `watts.rs` | what drives drew over time |
 //! | `perfetto.rs` | a window of a run as a trace for Perfetto |
 //! | `render.rs` | the same for people |
@@ -109,6 +110,7 @@ mod spread;
 mod streams;
 mod timeline;
 mod watts;
+mod windows;
 mod words;
 mod workloads;
 
@@ -127,7 +129,7 @@ pub use log::{LOG_COLUMNS, LogColumn, RequestLog};
 pub use measurement::{Identity, Measured, Measurement, WarmUp};
 pub use members::MemberReport;
 pub use metric::{AbsentMetric, Metric, UnknownMetric};
-pub use perfetto::{PERFETTO_REQUESTS, PerfettoFile, PerfettoTrace, PerfettoWindow};
+pub use perfetto::{PERFETTO_REQUESTS, PerfettoFile, PerfettoRun, PerfettoTrace, PerfettoWindow};
 pub use processes::{Across, GroupReport, Latency, ProcessReport};
 pub use rebuild::{RebuildPlan, RebuildReport};
 pub use recorder::{Progress, Recorder};
@@ -139,4 +141,5 @@ pub use timeline::{
     Cause, CauseReport, CellReport, DriveTimeline, PercentileReport, Timeline, TimelineReport,
 };
 pub use watts::{WattsOverTime, WattsReport};
+pub use windows::{WindowLatencies, Windows, WindowsReport};
 pub use workloads::WorkloadReport;

@@ -278,6 +278,8 @@ impl Measurement {
             energy: EnergyReport::new(&members, both.requests),
             members,
             layers: layer_reports(&outcome.counters.layers),
+            gear_shifts_s: outcome.counters.gear_shifts.iter().map(|at| at.as_secs_f64()).collect(),
+            windows: None,
             timeline: None,
             watts: None,
             seed: identity.seed,

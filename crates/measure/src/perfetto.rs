@@ -3,7 +3,8 @@
 //! Workloads and drives are its processes. A request is a slice from its arrival
 //! to its end; a drive has a track for each slot of its queue that is taken, and
 //! one for its arm. Flows lead from a request to what it had drives do. The
-//! queue of each drive, and the requests under way, are counters.
+//! queue of each drive, and the requests under way, are counters. Several runs stand on
+//! one timeline, each with processes of its own.
 //!
 //! | file | what |
 //! |---|---|
@@ -37,6 +38,14 @@ pub struct PerfettoWindow {
     pub requests: usize,
 }
 
+impl PerfettoWindow {
+    /// The same for each of so many runs that one trace shows: what a trace holds is theirs together.
+    #[must_use]
+    pub fn shared_by(self, runs: usize) -> PerfettoWindow {
+        PerfettoWindow { requests: (self.requests / runs.max(1)).max(1), ..self }
+    }
+}
+
 impl Default for PerfettoWindow {
     fn default() -> PerfettoWindow {
         PerfettoWindow { from: Time::ZERO, to: Time::NEVER, requests: PERFETTO_REQUESTS }
@@ -54,8 +63,35 @@ pub struct PerfettoFile {
     pub cut: Option<Time>,
 }
 
+/// What was kept of a run that is over, with the names of its workloads, where there are several, and
+/// of its drives.
+#[derive(Clone, Debug)]
+pub struct PerfettoRun {
+    trace: PerfettoTrace,
+    workloads: Vec<String>,
+    drives: Vec<String>,
+}
+
+impl PerfettoFile {
+    /// The trace of a run.
+    pub fn of(run: &PerfettoRun) -> PerfettoFile {
+        PerfettoFile::of_all(&[(None, run)])
+    }
+
+    /// The trace of several runs, whose processes are told apart by the names given here. Where one
+    /// was cut short, none shows more.
+    pub fn of_all(runs: &[(Option<&str>, &PerfettoRun)]) -> PerfettoFile {
+        let cut = runs.iter().filter_map(|(_, run)| run.trace.cut).min();
+        let mut shown = slices::Shown::default();
+        for (name, run) in runs {
+            shown.add(*name, run, cut.unwrap_or(run.trace.window.to));
+        }
+        PerfettoFile { bytes: wire::write(&shown), requests: shown.requests, cut }
+    }
+}
+
 /// Keeps what happens within a window.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct PerfettoTrace {
     window: PerfettoWindow,
     cut: Option<Time>,
@@ -120,10 +156,8 @@ impl PerfettoTrace {
 
     /// What there is once the run is over. `workloads` has the names of the
     /// workloads where there are several, `drives` those of the drives.
-    pub fn finish(self, workloads: &[String], drives: &[String]) -> PerfettoFile {
-        let requests = self.requests.len() + self.served.len();
-        let bytes = wire::write(&slices::Shown::new(&self, workloads, drives));
-        PerfettoFile { bytes, requests, cut: self.cut }
+    pub fn finish(self, workloads: Vec<String>, drives: Vec<String>) -> PerfettoRun {
+        PerfettoRun { trace: self, workloads, drives }
     }
 
     pub(crate) fn drive_io(&mut self, now: Time, drive: usize, request: &Request) {

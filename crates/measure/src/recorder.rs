@@ -1,6 +1,6 @@
-//! Measurement, log, timeline, trace and progress side by side.
+//! Measurement, log, timeline, windows, trace and progress side by side.
 
-use crate::{Measurement, PerfettoTrace, RequestLog, Timeline, WattsOverTime};
+use crate::{Measurement, PerfettoTrace, RequestLog, Timeline, WattsOverTime, Windows};
 use fullstroke_contract::{Completion, Counters, Notice, Request};
 use fullstroke_engine::{Finished, Observer};
 use fullstroke_units::Time;
@@ -20,6 +20,8 @@ pub struct Recorder<'a> {
     pub log: Option<RequestLog>,
     /// What happened when, if that is wanted.
     pub timeline: Option<Timeline>,
+    /// Responses by windows of the arrivals, if they are wanted.
+    pub windows: Option<Windows>,
     /// What drives drew when, if that is wanted.
     pub watts: Option<WattsOverTime>,
     /// What is shown of a window of the run, if that is wanted.
@@ -35,7 +37,16 @@ impl<'a> Recorder<'a> {
         log: Option<RequestLog>,
         progress: Option<&'a Progress<'a>>,
     ) -> Recorder<'a> {
-        Recorder { measurement, log, timeline: None, watts: None, perfetto: None, progress, finished: 0 }
+        Recorder {
+            measurement,
+            log,
+            timeline: None,
+            windows: None,
+            watts: None,
+            perfetto: None,
+            progress,
+            finished: 0,
+        }
     }
 }
 
@@ -50,6 +61,11 @@ impl Observer for Recorder<'_> {
             && self.measurement.includes(finished)
         {
             timeline.finished(finished);
+        }
+        if let Some(windows) = &mut self.windows
+            && finished.operation.transfers()
+        {
+            windows.finished(finished);
         }
         if let Some(perfetto) = &mut self.perfetto {
             perfetto.finished(finished);

@@ -2,7 +2,7 @@
 
 use crate::{
     Across, Backlog, EnergyReport, GroupReport, HeadsReport, HostReport, LayerReport, MemberReport, Overload,
-    ProcessReport, RebuildReport, StreamsReport, TimelineReport, WattsReport, WorkloadReport,
+    ProcessReport, RebuildReport, StreamsReport, TimelineReport, WattsReport, WindowsReport, WorkloadReport,
 };
 use fullstroke_contract::Operation;
 use serde::Serialize;
@@ -102,6 +102,12 @@ pub struct Report {
     pub members: Vec<MemberReport>,
     /// The layers between host and drives that count something.
     pub layers: Vec<LayerReport>,
+    /// When arrays with gears began to shift, in seconds: each array's first 256.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gear_shifts_s: Vec<f64>,
+    /// Mean response times by windows of the arrivals, if a study looks at them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub windows: Option<WindowsReport>,
     /// What happened when, if a page was asked for (`--report`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeline: Option<TimelineReport>,

@@ -4,6 +4,8 @@
 //! address and those that touch are joined, as a disk's scheduler would have it (the thesis that
 //! this models, section 7.3.2 and 7.5: 16 consecutive requests of 8 KB are one run of 128).
 
+use fullstroke_contract::{Operation, Request};
+use fullstroke_units::Time;
 use std::collections::BTreeMap;
 
 /// The window of the published validation, in seconds.
@@ -22,6 +24,18 @@ pub struct Arrival {
     pub write: bool,
 }
 
+impl Arrival {
+    /// That of a read or write.
+    pub fn of(at: Time, request: &Request) -> Arrival {
+        Arrival {
+            at_s: at.as_nanos() as f64 / 1e9,
+            start: request.extent.start.0,
+            sectors: request.extent.sectors.0,
+            write: request.operation == Operation::Write,
+        }
+    }
+}
+
 /// One window of a trace in which something arrived.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Window {
@@ -38,6 +52,27 @@ pub struct Window {
     pub written: u64,
 }
 
+/// What equations need of a busy window that has nothing to cut: a cache line.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Totals {
+    /// The window's number.
+    pub index: u64,
+    /// Requests.
+    pub requests: f64,
+    /// Sectors that they move.
+    pub sectors: f64,
+    /// Sectors that they write.
+    pub written: f64,
+    /// The longest of them, in sectors.
+    pub longest: u64,
+    /// Runs.
+    pub runs: f64,
+    /// Their sectors.
+    pub run_sectors: f64,
+    /// The longest of them.
+    pub longest_run: u64,
+}
+
 /// The windows of a trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fingerprint {
@@ -47,22 +82,35 @@ pub struct Fingerprint {
     pub windows: u64,
     /// Those in which something arrives.
     pub busy: Vec<Window>,
+    /// The same in few numbers, window by window.
+    pub totals: Vec<Totals>,
 }
 
 impl Window {
     /// How many requests arrive in it.
     pub fn count(&self) -> u64 {
-        self.requests.iter().map(|(_, count)| count).sum()
-    }
-
-    /// Sectors that are moved in it.
-    pub fn sectors(&self) -> u64 {
-        self.requests.iter().map(|(length, count)| length * count).sum()
+        count(&self.requests)
     }
 
     /// How many runs there are.
     pub fn run_count(&self) -> u64 {
-        self.runs.iter().map(|(_, count)| count).sum()
+        count(&self.runs)
+    }
+
+    fn totals(&self) -> Totals {
+        let sectors =
+            |lengths: &[(u64, u64)]| lengths.iter().map(|(length, count)| length * count).sum::<u64>();
+        let longest = |lengths: &[(u64, u64)]| lengths.last().map_or(0, |(length, _)| *length);
+        Totals {
+            index: self.index,
+            requests: self.count() as f64,
+            sectors: sectors(&self.requests) as f64,
+            written: self.written as f64,
+            longest: longest(&self.requests),
+            runs: self.run_count() as f64,
+            run_sectors: sectors(&self.runs) as f64,
+            longest_run: longest(&self.runs),
+        }
     }
 
     /// The share of its requests that are longer than `sectors`.
@@ -70,6 +118,10 @@ impl Window {
         let longer = self.requests.iter().filter(|(length, _)| *length > sectors);
         longer.map(|(_, count)| count).sum::<u64>() as f64 / self.count().max(1) as f64
     }
+}
+
+fn count(lengths: &[(u64, u64)]) -> u64 {
+    lengths.iter().map(|(_, count)| count).sum()
 }
 
 /// Gathers a fingerprint from requests in order of arrival.
@@ -104,7 +156,8 @@ impl Gatherer {
     pub fn finish(mut self) -> Fingerprint {
         self.close();
         let windows = self.busy.last().map_or(0, |window| window.index + 1);
-        Fingerprint { window_s: self.window_s, windows, busy: self.busy }
+        let totals = self.busy.iter().map(Window::totals).collect();
+        Fingerprint { window_s: self.window_s, windows, busy: self.busy, totals }
     }
 
     fn close(&mut self) {

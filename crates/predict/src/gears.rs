@@ -8,8 +8,8 @@
 //! The text says in one place that a *high* utilisation shifts down, in two that a low one does;
 //! the latter is meant. It gives neither thresholds nor the length of the moving average.
 
-use crate::fingerprint::{Fingerprint, Window};
-use crate::windowed::{Disk, Powers, Predicted, Sum, Work, elapsed_s};
+use crate::fingerprint::{Fingerprint, Totals, Window};
+use crate::windowed::{Disk, Powers, Predicted, Sum, Work, elapsed_in_all_s};
 use std::collections::VecDeque;
 
 /// An array with two gears.
@@ -41,12 +41,12 @@ pub enum Reserve {
 }
 
 /// What such an array comes to.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Shifted {
     /// Latency, utilisation, bandwidth, energy.
     pub predicted: Predicted,
-    /// How often the gear was shifted.
-    pub shifts: u64,
+    /// When the gear was shifted, in seconds since the trace began.
+    pub shifts_s: Vec<f64>,
     /// Share of the windows in the low gear.
     pub low_share: f64,
 }
@@ -64,32 +64,35 @@ pub fn geared(
     let usable = array.sleeping < array.disks && array.unit > 0 && array.averaged > 0;
     usable.then(|| {
         let mut run = Run::new(fingerprint, array, disk, powers);
-        let mut next = 0;
-        for (window, &seek) in fingerprint.busy.iter().zip(seeks) {
-            run.idle(window.index - next);
-            run.window(Some((window, seek)));
-            next = window.index + 1;
+        for ((window, totals), &seek) in fingerprint.busy.iter().zip(&fingerprint.totals).zip(seeks) {
+            run.idle(totals.index - run.next);
+            run.window(Some((window, totals, seek)));
         }
         run.shifted()
     })
 }
 
-/// A run through the windows.
+/// A run through the windows. Nothing is done for windows between those in which something arrives or that
+/// change the mean: a busy one is looked at when it comes, and when it is no longer among those averaged.
 struct Run<'a> {
     fingerprint: &'a Fingerprint,
     array: &'a Gears,
     disk: &'a Disk,
     powers: Option<&'a Powers>,
+    /// A seek to the reserve.
+    far_s: f64,
     low: bool,
-    /// The last windows' utilisation, and its sum.
-    recent: VecDeque<f64>,
+    /// Of the windows that are averaged, those that worked: number and utilisation; and their sum.
+    recent: VecDeque<(u64, f64)>,
     recent_sum: f64,
     /// What was written to the sleeping disks since the last shift, in sectors.
     written: f64,
     /// The gear is shifted in the next window.
     marked: bool,
     sum: Sum,
-    shifts: u64,
+    shifts_s: Vec<f64>,
+    /// The number of the window that comes.
+    next: u64,
     low_windows: u64,
 }
 
@@ -105,13 +108,15 @@ impl<'a> Run<'a> {
             array,
             disk,
             powers,
+            far_s: disk.seek_s(0.5, 1.0),
             low: false,
             recent: VecDeque::with_capacity(array.averaged as usize),
             recent_sum: 0.0,
             written: 0.0,
             marked: false,
-            sum: Sum::default(),
-            shifts: 0,
+            sum: Sum::of(fingerprint),
+            shifts_s: Vec::new(),
+            next: 0,
             low_windows: 0,
         }
     }
@@ -120,15 +125,36 @@ impl<'a> Run<'a> {
         f64::from(self.array.disks - if self.low { self.array.sleeping } else { 0 })
     }
 
-    /// Windows in which nothing arrives. Behind as many as are averaged, and a shift, all are alike.
+    /// So many windows in which nothing arrives.
     fn idle(&mut self, windows: u64) {
-        let settled = u64::from(self.array.averaged) + 1;
-        (0..windows.min(settled)).for_each(|_| self.window(None));
-        self.still(windows.saturating_sub(settled));
+        let end = self.next + windows;
+        while self.next < end {
+            match self.until_mean_changes() {
+                0 => self.window(None),
+                alike => self.still(alike.min(end - self.next)),
+            }
+        }
+    }
+
+    /// How many windows from the next on find what the last one found, if nothing arrives.
+    fn until_mean_changes(&self) -> u64 {
+        let averaged = u64::from(self.array.averaged);
+        if self.marked {
+            return 0;
+        }
+        // There is no mean before so many windows.
+        if self.next + 1 < averaged {
+            return averaged - 1 - self.next;
+        }
+        if self.next + 1 == averaged {
+            return 0;
+        }
+        self.recent.front().map_or(u64::MAX, |(first, _)| (first + averaged).saturating_sub(self.next))
     }
 
     /// So many windows without work or shift.
     fn still(&mut self, windows: u64) {
+        self.next += windows;
         let time = windows as f64 * self.fingerprint.window_s;
         let asleep = f64::from(self.array.disks) - self.active();
         let watts = |powers: &Powers| self.active() * powers.rotating + asleep * powers.standby;
@@ -137,16 +163,18 @@ impl<'a> Run<'a> {
     }
 
     /// One window, with the shift that it may begin with.
-    fn window(&mut self, window: Option<(&Window, f64)>) {
+    fn window(&mut self, window: Option<(&Window, &Totals, f64)>) {
         let updates = if std::mem::take(&mut self.marked) { self.shift() } else { 0.0 };
-        let nothing = Window::default();
-        let (foreground, near) = window.unwrap_or((&nothing, 0.0));
-        // Most windows are empty, and cost next to nothing.
-        let works = window.is_some() || updates > 0.0;
-        let (elapsed, seeking) = if works { self.work(foreground, near, updates) } else { (0.0, 0.0) };
+        let (elapsed, seeking) = match window {
+            Some((window, totals, near)) => self.work(window, totals, near, updates),
+            None if updates > 0.0 => self.work(&Window::default(), &Totals::default(), 0.0, updates),
+            None => (0.0, 0.0),
+        };
         let (window_s, active) = (self.fingerprint.window_s, self.active());
-        if window.is_some() {
-            self.sum.add(foreground, Work { elapsed, seeking, active }, window_s, self.powers);
+        if let Some((_, totals, _)) = window {
+            self.sum.add(totals, Work { elapsed, seeking, active }, window_s, self.powers);
+            let part = f64::from(self.array.sleeping) / f64::from(self.array.disks);
+            self.written += totals.written * part;
         } else {
             let each = |powers| active * crate::windowed::energy_j(window_s, elapsed, seeking, powers);
             self.sum.energy_j += self.powers.map_or(0.0, each);
@@ -154,81 +182,85 @@ impl<'a> Run<'a> {
         let asleep = f64::from(self.array.disks) - active;
         self.sum.energy_j += self.powers.map_or(0.0, |powers| window_s * asleep * powers.standby);
         self.low_windows += u64::from(self.low);
-        let part = f64::from(self.array.sleeping) / f64::from(self.array.disks);
-        self.written += foreground.written as f64 * part;
         self.mark(elapsed / window_s);
+        self.next += 1;
     }
 
     /// Changes the gear; the sectors to copy.
     fn shift(&mut self) -> f64 {
         self.low = !self.low;
-        self.shifts += 1;
+        self.shifts_s.push(self.next as f64 * self.fingerprint.window_s);
         std::mem::take(&mut self.written)
     }
 
     /// Equation 8, or 10 where the reserve is beside the data: how long a window's runs and its copying
     /// take, and how much of that are seeks.
-    fn work(&self, window: &Window, near: f64, updates: f64) -> (f64, f64) {
+    fn work(&self, window: &Window, totals: &Totals, near: f64, updates: f64) -> (f64, f64) {
         let array = self.array;
         // In stripe units: as many as the low gear has disks.
-        let cap = (u64::from(array.disks - array.sleeping) * array.unit) as f64;
-        let copies = (updates / cap).ceil();
+        let stripe = u64::from(array.disks - array.sleeping) * array.unit;
+        let cut = self.low && totals.longest_run.max(totals.longest) > stripe;
+        if updates == 0.0 && !cut {
+            let elapsed = elapsed_in_all_s(totals.runs, totals.run_sectors, self.active(), near, self.disk);
+            return (elapsed, totals.runs * near);
+        }
+        let copies = (updates / stripe as f64).ceil();
         let seek = match array.reserve {
             Reserve::Beside => near,
             Reserve::Far => {
-                let far = self.far_share(window, copies, cap);
-                far * self.disk.seek_s(0.5, 1.0) + (1.0 - far) * near
+                let far = self.far_share(window, totals, copies, stripe);
+                far * self.far_s + (1.0 - far) * near
             }
         };
-        let cut = if self.low { cap } else { f64::INFINITY };
-        let runs = window.runs.iter().flat_map(|&(length, count)| pieces(length as f64, count as f64, cut));
-        let copied = (copies > 0.0).then(|| (updates / copies, copies));
-        let all = runs.chain(copied);
-        let count: f64 = all.clone().map(|(_, count)| count).sum();
-        (elapsed_s(all, self.active(), seek, self.disk), count * seek)
+        let runs = match cut {
+            true => window.runs.iter().map(|&(length, count)| (length.div_ceil(stripe) * count) as f64).sum(),
+            false => totals.runs,
+        };
+        let (count, sectors) = (runs + copies, totals.run_sectors + updates);
+        (elapsed_in_all_s(count, sectors, self.active(), seek, self.disk), count * seek)
     }
 
     /// The share of requests that go to the reserve: those longer than a stripe of the active disks
     /// in the low gear, and the copies of a shift; no more than all.
-    fn far_share(&self, window: &Window, copies: f64, stripe: f64) -> f64 {
-        let remapped = if self.low || copies > 0.0 { window.longer(stripe as u64) } else { 0.0 };
-        let foreground = window.count() as f64;
-        let copied = if foreground > 0.0 { copies / foreground } else { f64::from(u8::from(copies > 0.0)) };
+    fn far_share(&self, window: &Window, totals: &Totals, copies: f64, stripe: u64) -> f64 {
+        let may_be = (self.low || copies > 0.0) && totals.longest > stripe;
+        let remapped = if may_be { window.longer(stripe) } else { 0.0 };
+        let foreground = totals.requests;
+        let copied = match copies > 0.0 {
+            true if foreground > 0.0 => copies / foreground,
+            true => 1.0,
+            false => 0.0,
+        };
         (remapped + copied).min(1.0)
     }
 
+    /// The last window's utilisation joins the mean, which may mark the next one for a shift.
     fn mark(&mut self, utilisation: f64) {
-        let averaged = self.array.averaged as usize;
-        if self.recent.len() == averaged {
-            self.recent_sum -= self.recent.pop_front().unwrap_or(0.0);
+        let averaged = u64::from(self.array.averaged);
+        while self.recent.front().is_some_and(|(first, _)| first + averaged <= self.next) {
+            self.recent_sum -= self.recent.pop_front().map_or(0.0, |(_, left)| left);
         }
-        self.recent.push_back(utilisation);
-        self.recent_sum += utilisation;
-        if self.recent.len() < averaged {
-            return;
+        if utilisation > 0.0 {
+            self.recent.push_back((self.next, utilisation));
+            self.recent_sum += utilisation;
         }
-        let mean = self.recent_sum / averaged as f64;
-        self.marked = if self.low { mean > self.array.up } else { mean < self.array.down };
+        if self.next + 1 >= averaged {
+            let mean = self.recent_sum / averaged as f64;
+            self.marked = if self.low { mean > self.array.up } else { mean < self.array.down };
+        }
     }
 
     /// With equation 9's joules for the starts: one in two shifts is up.
     fn shifted(mut self) -> Shifted {
-        let starts = self.shifts as f64 / 2.0 * f64::from(self.array.sleeping);
+        let starts = self.shifts_s.len() as f64 / 2.0 * f64::from(self.array.sleeping);
         self.sum.energy_j += self.powers.map_or(0.0, |powers| starts * powers.spin_up_j);
         let windows = self.fingerprint.windows.max(1) as f64;
         Shifted {
             predicted: self.sum.predicted(self.fingerprint, f64::INFINITY, self.powers.is_some()),
-            shifts: self.shifts,
+            shifts_s: self.shifts_s,
             low_share: self.low_windows as f64 / windows,
         }
     }
-}
-
-/// Runs of `length`, cut where they are longer than `cap`.
-fn pieces(length: f64, count: f64, cap: f64) -> impl Iterator<Item = (f64, f64)> + Clone {
-    let whole = if cap.is_finite() { (length / cap).floor() } else { 0.0 };
-    let rest = if whole > 0.0 { length - whole * cap } else { length };
-    [(cap, whole * count), (rest, count)].into_iter().filter(|&(length, count)| length > 0.0 && count > 0.0)
 }
 
 #[cfg(test)]
@@ -261,7 +293,7 @@ mod tests {
         let expected = alone(&trace, 8, Some(&POWERS), f64::INFINITY);
         for reserve in [Reserve::Far, Reserve::Beside] {
             let found = of_gears(&trace, &never_down(reserve), Some(&POWERS)).unwrap();
-            assert_eq!((found.shifts, found.low_share), (0, 0.0));
+            assert_eq!((&found.shifts_s[..], found.low_share), (&[][..], 0.0));
             assert!((found.predicted.latency_s - expected.latency_s).abs() < 1e-12);
             assert!((found.predicted.energy_j.unwrap() - expected.energy_j.unwrap()).abs() < 1e-9);
         }
@@ -271,7 +303,7 @@ mod tests {
     fn where_nothing_goes_to_the_reserve_both_are_alike_and_else_far_takes_longer() {
         let latency = |trace: &Fingerprint, reserve| {
             let found = of_gears(trace, &Gears { reserve, ..ARRAY }, None).unwrap();
-            assert_eq!(found.shifts, 1);
+            assert_eq!(found.shifts_s.len(), 1);
             found.predicted.latency_s
         };
         // Requests shorter than a stripe, none of which writes: Δ is 0, and (10) is (8).
@@ -283,10 +315,15 @@ mod tests {
 
     #[test]
     fn low_gear_cuts_runs_at_a_stripe_of_the_active_disks() {
-        let cut: Vec<_> = pieces(1600.0, 2.0, 768.0).collect();
-        assert_eq!(cut, [(768.0, 4.0), (64.0, 2.0)]);
-        assert_eq!(pieces(768.0, 1.0, 768.0).collect::<Vec<_>>(), [(768.0, 1.0)]);
-        assert_eq!(pieces(1600.0, 2.0, f64::INFINITY).collect::<Vec<_>>(), [(1600.0, 2.0)]);
+        let gears = Gears { averaged: 1, down: 2.0, up: 3.0, reserve: Reserve::Beside, ..ARRAY };
+        // 1600 sectors are two stripes of 6 x 128 and a rest, 768 are one; a shift comes before the second window.
+        for (sectors, pieces) in [(1600, 3.0), (768, 1.0), (769, 2.0)] {
+            let trace = fingerprint(&[(0.0, 0, 8, false), (0.15, 1 << 20, sectors, false)]);
+            let found = of_gears(&trace, &gears, None).unwrap().predicted.window_latencies_s[1];
+            let seek = seek_delays(&trace, 8, &DISK)[1];
+            let expected = sectors as f64 / 6.0 / DISK.sequential + pieces * (seek + DISK.rotation_s);
+            assert!((found - expected).abs() < 1e-12, "{sectors}: {found} {expected}");
+        }
     }
 
     #[test]
@@ -296,7 +333,8 @@ mod tests {
         // Three windows are averaged, and the next shifts.
         let high = 3.0;
         let low = 36_000.0 - high;
-        assert_eq!((found.shifts, found.low_share), (1, low / 36_000.0));
+        assert!((found.shifts_s[0] - 0.3).abs() < 1e-12 && found.shifts_s.len() == 1);
+        assert_eq!(found.low_share, low / 36_000.0);
         let idle = 0.1 * (high * 8.0 * 5.0 + low * (6.0 * 5.0 + 2.0 * 1.0));
         let start = 0.5 * 2.0 * 100.0;
         let first = 8.0 * (8.0 / 8.0 / 200_000.0 + 0.003) * 3.0;
@@ -322,7 +360,11 @@ mod tests {
         let burst = (0..2000u64).map(|at| (50.0 + 0.004 * at as f64, at * 7_919_000 % 700_000_000, 8, false));
         requests.extend(burst);
         let found = of_gears(&fingerprint(&requests), &ARRAY, None).unwrap();
-        assert_eq!(found.shifts, 2);
+        assert!(
+            found.shifts_s.len() == 2 && (50.0..51.0).contains(&found.shifts_s[1]),
+            "{:?}",
+            found.shifts_s
+        );
         assert!((0.8..0.9).contains(&found.low_share), "{}", found.low_share);
     }
 

@@ -17,7 +17,7 @@ mod occupancy;
 mod queueing;
 mod windowed;
 
-pub use fingerprint::{Arrival, Fingerprint, Gatherer, WINDOW_S, Window};
+pub use fingerprint::{Arrival, Fingerprint, Gatherer, Totals, WINDOW_S, Window};
 pub use gears::{Gears, Reserve, Shifted, geared};
 pub use members::{IdleMembers, idle_members};
 pub use merges::{MergeChance, merge_chance};

@@ -5,7 +5,8 @@
 //! and an array is one server, so that small requests on different disks do not overlap. Under load
 //! it says more than a simulation would; what it is for is the order of layouts, at once.
 
-use crate::fingerprint::{Fingerprint, Window};
+use crate::fingerprint::{Fingerprint, Totals, Window};
+use fullstroke_drive::Model;
 
 /// Up to here a seek is settling alone, in cylinders (section 7.3.2).
 const SETTLES_WITHIN: f64 = 10.0;
@@ -46,11 +47,13 @@ pub struct Powers {
     pub spin_up_j: f64,
 }
 
-/// What a window or a trace amounts to.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// What a trace amounts to.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Predicted {
     /// Mean latency of requests, their waiting included, in seconds.
     pub latency_s: f64,
+    /// That of each busy window, in their order.
+    pub window_latencies_s: Vec<f64>,
     /// Share of the time in which the array works; above 1 where it cannot keep up.
     pub utilisation: f64,
     /// Sectors a second while it works.
@@ -60,6 +63,25 @@ pub struct Predicted {
 }
 
 impl Disk {
+    /// Of a drive: the mean rate of a read of all of it, the shortest and the longest seek.
+    pub fn of(model: &Model) -> Disk {
+        let (mechanics, rpm) = (model.mechanics(), model.config().rpm);
+        let geometry = mechanics.geometry();
+        let sectors = geometry.capacity().0 as f64;
+        let revolutions: f64 =
+            geometry.zones().map(|zone| zone.sectors.0 as f64 / zone.sectors_per_revolution).sum();
+        let cylinders = geometry.cylinders();
+        let seek = |distance| mechanics.seek_table().time(distance).as_secs_f64();
+        Disk {
+            sequential: sectors / (revolutions * 60.0 / rpm),
+            rotation_s: 30.0 / rpm,
+            settle_s: seek(1.min(cylinders - 1)),
+            full_stroke_s: seek(cylinders - 1),
+            cylinders: f64::from(cylinders),
+            sectors,
+        }
+    }
+
     /// A seek over so many sectors of `span`, those that lie side by side on the members: by
     /// Ruemmler and Wilkes's three branches, continuous at the last.
     pub fn seek_s(&self, distance: f64, span: f64) -> f64 {
@@ -71,6 +93,20 @@ impl Disk {
             long => slope * long,
         };
         self.settle_s + moving.min((self.full_stroke_s - self.settle_s).max(0.0))
+    }
+}
+
+impl Powers {
+    /// Of a drive, if its file says what it draws: operating is reading.
+    pub fn of(model: &Model) -> Option<Powers> {
+        let power = model.config().power?;
+        Some(Powers {
+            rotating: power.idle_a_w?,
+            operating: power.read_w?,
+            seeking: power.seek_w?,
+            standby: power.standby_w?,
+            spin_up_j: power.spin_up_j?,
+        })
     }
 }
 
@@ -89,6 +125,11 @@ pub fn seek_delays(fingerprint: &Fingerprint, disks: u32, disk: &Disk) -> Vec<f6
 pub fn elapsed_s(runs: impl Iterator<Item = (f64, f64)>, active: f64, seek_s: f64, disk: &Disk) -> f64 {
     let each = |length: f64| length / active / disk.sequential + seek_s + disk.rotation_s;
     runs.map(|(length, count)| count * each(length)).sum()
+}
+
+/// The same of runs that are known by their number and their sectors in all.
+pub(crate) fn elapsed_in_all_s(runs: f64, sectors: f64, active: f64, seek_s: f64, disk: &Disk) -> f64 {
+    sectors / (active * disk.sequential) + runs * (seek_s + disk.rotation_s)
 }
 
 /// Equation 2 in closed form: mean latency of `requests` that arrive evenly in a window, `gap_s`
@@ -117,14 +158,13 @@ pub fn striped(
     most: f64,
 ) -> Predicted {
     let active = f64::from(disks);
-    let mut sum = Sum::default();
-    for (window, &seek) in fingerprint.busy.iter().zip(seeks) {
-        let runs = window.runs.iter().map(|&(length, count)| (length as f64, count as f64));
-        let elapsed = elapsed_s(runs, active, seek, disk);
-        let work = Work { elapsed, seeking: seek * window.run_count() as f64, active };
+    let mut sum = Sum::of(fingerprint);
+    for (window, &seek) in fingerprint.totals.iter().zip(seeks) {
+        let elapsed = elapsed_in_all_s(window.runs, window.run_sectors, active, seek, disk);
+        let work = Work { elapsed, seeking: seek * window.runs, active };
         sum.add(window, work, fingerprint.window_s, powers);
     }
-    let idle = (fingerprint.windows - fingerprint.busy.len() as u64) as f64;
+    let idle = (fingerprint.windows - fingerprint.totals.len() as u64) as f64;
     sum.energy_j += powers.map_or(0.0, |powers| active * idle * fingerprint.window_s * powers.rotating);
     sum.predicted(fingerprint, most, powers.is_some())
 }
@@ -137,30 +177,38 @@ pub(crate) struct Work {
 }
 
 /// Of the windows so far.
-#[derive(Default)]
 pub(crate) struct Sum {
     requests: f64,
     latency: f64,
+    latencies: Vec<f64>,
     elapsed: f64,
     sectors: f64,
     pub(crate) energy_j: f64,
 }
 
 impl Sum {
-    pub(crate) fn add(&mut self, window: &Window, work: Work, window_s: f64, powers: Option<&Powers>) {
-        let count = window.count() as f64;
+    pub(crate) fn of(fingerprint: &Fingerprint) -> Sum {
+        let latencies = Vec::with_capacity(fingerprint.busy.len());
+        Sum { requests: 0.0, latency: 0.0, latencies, elapsed: 0.0, sectors: 0.0, energy_j: 0.0 }
+    }
+
+    pub(crate) fn add(&mut self, window: &Totals, work: Work, window_s: f64, powers: Option<&Powers>) {
+        let count = window.requests;
         self.requests += count;
-        self.latency += count * latency_s(count, work.elapsed / count, window_s / count);
+        let latency = latency_s(count, work.elapsed / count, window_s / count);
+        self.latency += count * latency;
+        self.latencies.push(latency);
         self.elapsed += work.elapsed;
-        self.sectors += window.sectors() as f64;
+        self.sectors += window.sectors;
         let each = powers.map_or(0.0, |powers| energy_j(window_s, work.elapsed, work.seeking, powers));
         self.energy_j += work.active * each;
     }
 
-    pub(crate) fn predicted(&self, fingerprint: &Fingerprint, most: f64, powered: bool) -> Predicted {
+    pub(crate) fn predicted(self, fingerprint: &Fingerprint, most: f64, powered: bool) -> Predicted {
         let ratio = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
         Predicted {
             latency_s: ratio(self.latency, self.requests),
+            window_latencies_s: self.latencies,
             utilisation: ratio(self.elapsed, fingerprint.windows as f64 * fingerprint.window_s),
             bandwidth: ratio(self.sectors, self.elapsed).min(most),
             energy_j: powered.then_some(self.energy_j),

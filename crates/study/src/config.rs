@@ -37,7 +37,8 @@ pub struct StudyConfig {
     #[serde(default = "first_seed")]
     pub seed: u64,
     /// Numbers that are kept beside the metrics of `compare --by`, by their path in the report: `groups[reader].mb_per_s`,
-    /// `processes[0].mb_per_s`. The first metric is the one that `mean(...)` means.
+    /// `processes[0].mb_per_s`; `windows.latency_ms.p50` and others by windows of arrivals, `predicted.mean_w` and others by the
+    /// equations of `fullstroke predict`. The first metric is the one that `mean(...)` means.
     #[serde(default)]
     pub metrics: Vec<String>,
     /// Whether it takes only seconds, so that tests run it.

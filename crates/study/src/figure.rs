@@ -1,12 +1,68 @@
 //! Charts of results, published points laid over.
 
-use crate::StudyError;
 use crate::axes::label;
 use crate::config::FigureConfig;
 use crate::expression::{Data, Problem, Value};
 use crate::study::Study;
+use crate::{StudyError, StudyTable};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
+use serde::Serialize;
+
+/// The figures of a study without those whose results are missing, for whoever draws them otherwise.
+pub fn drawn(study: &Study, results: &StudyTable<'_>) -> Vec<Drawn> {
+    let figures = (0..study.figures.len()).filter_map(|number| {
+        let caption = study.captions[number].as_ref().map(|caption| caption.filled(study, results));
+        Some(Figure::new(study, number, results)?.numbers(caption))
+    });
+    figures.collect()
+}
+
+/// The numbers of a figure.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Drawn {
+    id: String,
+    title: String,
+    /// What stands at the abscissa.
+    x: String,
+    /// What stands at the ordinate.
+    y: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    caption: Option<String>,
+    ordinate: Ends,
+    ticks: Vec<Tick>,
+    lines: Vec<DrawnLine>,
+}
+
+/// Of an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+struct Ends {
+    low: f64,
+    high: f64,
+}
+
+/// Of the abscissa.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Tick {
+    at: f64,
+    name: String,
+}
+
+/// A line, with a point for each tick.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct DrawnLine {
+    /// Empty where there is but one.
+    name: String,
+    points: Vec<DrawnPoint>,
+}
+
+/// What a study has at a tick, and what was published there.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+struct DrawnPoint {
+    value: Option<f64>,
+    ci_half_width: Option<f64>,
+    published: Option<f64>,
+}
 
 /// One chart's numbers.
 #[derive(Clone, Debug, PartialEq)]
@@ -116,6 +172,36 @@ impl Figure {
         Some(Figure { ticks: places.into_iter().zip(names).collect(), lines, config })
     }
 
+    fn numbers(&self, caption: Option<String>) -> Drawn {
+        let line = |line: &Line| {
+            let points = self.ticks.iter().zip(&line.points).map(|((place, _), point)| DrawnPoint {
+                value: point.map(|point| point.0),
+                ci_half_width: point.and_then(|point| point.1),
+                published: line.published.iter().find(|point| point.0 == *place).map(|point| point.1),
+            });
+            DrawnLine { name: line.name.clone(), points: points.collect() }
+        };
+        let (low, high) = self.ordinate();
+        Drawn {
+            id: self.config.id.clone(),
+            title: self.config.title.clone(),
+            x: self.abscissa_name().to_owned(),
+            y: self.ordinate_name().to_owned(),
+            caption,
+            ordinate: Ends { low, high },
+            ticks: self.ticks.iter().map(|(at, name)| Tick { at: *at, name: name.clone() }).collect(),
+            lines: self.lines.iter().map(line).collect(),
+        }
+    }
+
+    fn abscissa_name(&self) -> &str {
+        self.config.x_label.as_ref().unwrap_or(&self.config.x)
+    }
+
+    fn ordinate_name(&self) -> &str {
+        self.config.y_label.as_ref().unwrap_or(&self.config.y)
+    }
+
     /// The chart as SVG.
     pub(crate) fn draw(&self) -> Result<String, StudyError> {
         let mut svg = String::new();
@@ -148,8 +234,8 @@ impl Figure {
         let named = |value: &f64| if lines > 1 { String::new() } else { self.name_at(*value, numeric) };
         chart
             .configure_mesh()
-            .x_desc(self.config.x_label.as_ref().unwrap_or(&self.config.x))
-            .y_desc(self.config.y_label.as_ref().unwrap_or(&self.config.y))
+            .x_desc(self.abscissa_name())
+            .y_desc(self.ordinate_name())
             .x_labels(self.ticks.len().clamp(2, 12))
             .x_label_formatter(&named)
             .y_label_formatter(&|value| plain(*value))

@@ -12,6 +12,7 @@
 //! | `variation.rs` | a study as it stands, with one thing changed, held out |
 //! | `expression/` | the language of claims |
 //! | `metrics.rs` | what is kept of a run |
+//! | `predicted.rs` | what equations say of its load |
 //! | `run_list.rs` | which runs studies need |
 //! | `digests.rs` | what a run's results are kept under |
 //! | `store.rs`, `version.rs` | where results are kept, and of which build |
@@ -35,6 +36,7 @@ mod held_out;
 mod metrics;
 mod page;
 mod parallel;
+mod predicted;
 mod run_list;
 mod runner;
 mod schema;
@@ -50,6 +52,7 @@ pub use claims::{Claim, Judged, Verdict};
 pub use config::{ClaimKind, StudyConfig};
 pub use digests::Digests;
 pub use error::StudyError;
+pub use figure::{Drawn, drawn};
 pub use held_out::{Flip, HeldOut, Record};
 pub use metrics::{Kept, keep};
 pub use page::{drifted, write_pages};

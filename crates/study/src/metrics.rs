@@ -1,10 +1,11 @@
 //! What is kept of a run: every metric, and numbers by their path in the report.
 
+use crate::predicted::{Equations, PredictedReport};
 use fullstroke_contract::registry::nearest;
 use fullstroke_contract::{Counters, MemberStatistics};
 use fullstroke_engine::{Graph, Outcome};
 use fullstroke_lab::Ran;
-use fullstroke_measure::{Identity, Measurement, Metric, Report, WarmUp};
+use fullstroke_measure::{Identity, Measurement, Metric, Report, WarmUp, WindowsReport};
 use fullstroke_stack::{Stack, StackError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -60,6 +61,15 @@ pub(crate) fn standard() -> Vec<String> {
 /// # Errors
 /// A path that leads nowhere.
 pub fn keep(ran: &Ran, paths: &[String]) -> Result<Vec<Kept>, String> {
+    keep_beside(ran, None, paths)
+}
+
+/// The same, with what equations say of the run's load.
+pub(crate) fn keep_beside(
+    ran: &Ran,
+    predicted: Option<&PredictedReport>,
+    paths: &[String],
+) -> Result<Vec<Kept>, String> {
     let report = &ran.measured.report;
     let mut kept: Vec<Kept> = Metric::all()
         .into_iter()
@@ -70,7 +80,7 @@ pub fn keep(ran: &Ran, paths: &[String]) -> Result<Vec<Kept>, String> {
         })
         .collect();
     if !paths.is_empty() {
-        let tree = json(report);
+        let tree = json(report, predicted);
         for path in paths {
             let value = match named(path) {
                 Some(metric) => metric.value(report),
@@ -96,13 +106,18 @@ pub(crate) fn check(stack: &Stack, paths: &[String]) -> Result<Result<(), String
     let measurement = Measurement::new(WarmUp::default())
         .with_processes(stack.process_names())
         .with_workloads(stack.workload_names());
-    let empty = measurement.finish(&nothing, &drives, Identity::default()).report;
+    let mut empty = measurement.finish(&nothing, &drives, Identity::default()).report;
     // What hosts and their programs say of themselves is known from runs alone.
     let of_workloads = paths.iter().filter(|path| path.starts_with(WORKLOADS)).filter_map(|path| named(path));
     if let Err(absent) = of_workloads.into_iter().try_for_each(|metric| metric.check(&[&empty])) {
         return Ok(Err(absent.to_string()));
     }
-    let report = json(&empty);
+    let predicted = paths.iter().any(|path| of_equations(path));
+    if let Some(Err(why)) = predicted.then(|| Equations::of(stack)).transpose()? {
+        return Ok(Err(format!("`{PREDICTED}...`: {why}")));
+    }
+    empty.windows = Some(WindowsReport::default());
+    let report = json(&empty, Some(&PredictedReport::none()));
     let unnamed = paths.iter().filter(|path| named(path).is_none());
     Ok(unnamed.map(String::as_str).try_for_each(|path| match find(&report, path)? {
         Value::Number(_) | Value::Null => Ok(()),
@@ -113,15 +128,32 @@ pub(crate) fn check(stack: &Stack, paths: &[String]) -> Result<Result<(), String
 /// How numbers of one of several workloads begin.
 const WORKLOADS: &str = "workloads.";
 
+/// How numbers of equations begin, which the report has not.
+const PREDICTED: &str = "predicted";
+
+/// Whether a path is to a number of the equations.
+pub(crate) fn of_equations(path: &str) -> bool {
+    path.strip_prefix(PREDICTED).is_some_and(|rest| rest.starts_with('.'))
+}
+
+/// Whether a path is to a number of the windows of a run's arrivals.
+pub(crate) fn of_windows(path: &str) -> bool {
+    path.starts_with("windows.")
+}
+
 /// Numbers of hosts, of their programs and of workloads go by the names that `compare --by` knows.
 fn named(path: &str) -> Option<Metric> {
     let of_workload = || path.starts_with(WORKLOADS).then(|| Metric::parse(path).ok()).flatten();
     Metric::of_programs(path).or_else(of_workload).filter(|metric| metric.name() == path)
 }
 
-fn json(report: &Report) -> Value {
+fn json(report: &Report, predicted: Option<&PredictedReport>) -> Value {
     // A report has nothing that JSON has not; NaN becomes null.
-    serde_json::to_value(report).unwrap_or(Value::Null)
+    let mut tree = serde_json::to_value(report).unwrap_or(Value::Null);
+    if let (Some(table), Some(predicted)) = (tree.as_object_mut(), predicted) {
+        table.insert(PREDICTED.to_owned(), serde_json::to_value(predicted).unwrap_or(Value::Null));
+    }
+    tree
 }
 
 /// The value at `path`: names with dots between them, and behind lists a number

@@ -2,8 +2,9 @@
 
 use crate::StudyError;
 use crate::digests::Digests;
-use crate::metrics::{Kept, keep};
+use crate::metrics::{Kept, keep_beside, of_equations, of_windows};
 use crate::parallel::in_parallel;
+use crate::predicted::{Equations, WINDOW};
 use crate::run_list::Task;
 use crate::store::StoreWriter;
 use crate::study::overrides;
@@ -50,11 +51,20 @@ impl Task {
             stack,
             load: 1.0,
             timeline: false,
+            windows: self.paths.iter().any(|path| of_windows(path)).then_some(WINDOW),
             watts: false,
             perfetto: None,
         };
         let ran = run(&candidate, None, &|_, _| {})?;
-        keep(&ran, &self.paths).map_err(|message| StudyError::Metric { study: self.name.clone(), message })
+        let at = |message| StudyError::Metric { study: self.name.clone(), message };
+        let predicted = match self.paths.iter().any(|path| of_equations(path)) {
+            true => {
+                let equations = Equations::of(&candidate.stack)?.map_err(at)?;
+                Some(equations.answer(&candidate.stack, &ran.measured.report)?)
+            }
+            false => None,
+        };
+        keep_beside(&ran, predicted.as_ref(), &self.paths).map_err(at)
     }
 
     /// Runs it for somebody else, perhaps on another machine.

@@ -1,7 +1,10 @@
 //! Values as people read them.
 
+use crate::Study;
 use crate::axes::Matrix;
-use crate::expression::{Bindings, Estimate, Evaluator, Expression, ExpressionError, Problem, Value, parse};
+use crate::expression::{
+    Bindings, Data, Estimate, Evaluator, Expression, ExpressionError, Problem, Value, parse,
+};
 use fullstroke_contract::registry::nearest;
 
 /// Text with expressions in braces: `in {count(...):whole} cases; {min(...):percent}`.
@@ -66,6 +69,12 @@ impl Template {
     pub(crate) fn format_of(&self, name: &str) -> Option<Format> {
         let inner = self.parts.iter().filter_map(|(_, inner)| inner.as_ref());
         inner.filter(|(expression, _)| expression.text.trim() == name).map(|(_, format)| *format).next()
+    }
+
+    /// The text with its values, as results have them.
+    pub(crate) fn filled(&self, study: &Study, data: &dyn Data) -> String {
+        self.fill(&study.evaluator(data), &Bindings::new())
+            .unwrap_or_else(|_| "a number in these words is missing".to_owned())
     }
 
     /// The text with its values.

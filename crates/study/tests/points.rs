@@ -3,7 +3,7 @@
 mod common;
 
 use common::{STUDY, study};
-use fullstroke_study::{Extent, RunList, Study, Variation};
+use fullstroke_study::{Digests, Extent, RunList, Study, Variation};
 use std::collections::BTreeSet;
 use std::fs;
 
@@ -184,4 +184,29 @@ fn prose_and_choices_of_words_leave_what_was_learnt_in_force() {
     assert_ne!(prose.digest, before.digest);
     assert_eq!(prose.substance, before.substance);
     assert_ne!(of(&text.replace("obtained > 0", "obtained > 1")).substance, before.substance);
+}
+
+#[test]
+fn equations_stand_beside_the_run_that_they_are_about_window_by_window() {
+    let metrics = "metrics = [\"windows.latency_ms.p50\", \"predicted.windows.latency_ms.p50\", \
+                   \"windows.empty_share\", \"predicted.windows.empty_share\", \"predicted.shifts_apart_s\"]";
+    let text = STUDY.replace("metrics = [\"response_ms.mean\", \"mb_per_s\"]", metrics);
+    let (_folder, found) = study(&text);
+    let study = found.unwrap();
+    let run_list = RunList::new(std::slice::from_ref(&study), &[], 1).unwrap();
+    let kept = run_list.tasks[0].run_elsewhere(&Digests::default()).unwrap();
+    let value = |name: &str| kept.iter().find(|kept| kept.metric == name).unwrap().value;
+    // Nothing shares a window at ten requests a second, so that a latency is a seek and half a turn.
+    let ratio = value("predicted.windows.latency_ms.p50") / value("windows.latency_ms.p50");
+    assert!((0.5..1.5).contains(&ratio), "{ratio}");
+    assert_eq!(value("windows.empty_share"), value("predicted.windows.empty_share"));
+    assert!(value("windows.empty_share") > 0.2);
+    assert_eq!(value("predicted.shifts_apart_s"), 0.0);
+
+    let refused = |set: &str| {
+        let list = RunList::new(std::slice::from_ref(&study), &[set.to_owned()], 1);
+        list.err().map_or_else(String::new, |error| error.to_string())
+    };
+    let error = refused("volume.layout=raid1");
+    assert!(error.contains("equations know") && error.contains("raid1"), "{error}");
 }

@@ -25,4 +25,12 @@ impl Shape {
             Shape::Volume { layout, .. } => layout.capacity(),
         }
     }
+
+    /// How its addresses lie on its members, if it is a volume.
+    pub fn layout_mut(&mut self) -> Option<&mut dyn Layout> {
+        match self {
+            Shape::Drive(_) => None,
+            Shape::Volume { layout, .. } => Some(layout.as_mut()),
+        }
+    }
 }

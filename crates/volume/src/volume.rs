@@ -404,6 +404,7 @@ impl Node for Volume {
     fn count(&self, now: Time, counters: &mut Counters) {
         let shifts = self.shifts.as_ref().map(|shifts| shifts.readings(now));
         counters.layers.push(self.counts.readings(self.layout.name(), shifts.as_slice().as_flattened()));
+        counters.gear_shifts.extend(self.shifts.iter().flat_map(|shifts| &shifts.begun));
     }
 
     fn gauge(&self) -> Gauge {

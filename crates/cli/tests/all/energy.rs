@@ -127,7 +127,8 @@ fn the_queueing_model_agrees_with_a_simulation_of_what_it_holds_for_and_says_of_
     let (model, simulated) = (&answer["model"], &answer["simulated"]);
     let ratio = |one: &str, other: &str| model[one].as_f64().unwrap() / simulated[other].as_f64().unwrap();
     assert!((0.9..1.1).contains(&ratio("response_ms", "response_ms_mean")), "{answer:#}");
-    assert!((0.95..1.05).contains(&ratio("mean_w", "mean_w")), "{answer:#}");
+    // What is read to be written back is read on behind for as long as the other read takes, and no longer.
+    assert!((0.985..1.015).contains(&ratio("mean_w", "mean_w")), "{answer:#}");
     assert_eq!(model["outside"].as_array().unwrap().len(), 0, "{answer:#}");
     assert!(success(&arguments).contains("was found within 10 %"));
 

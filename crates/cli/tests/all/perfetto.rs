@@ -161,3 +161,40 @@ fn what_cannot_be_written_or_shown_is_said() {
     assert!(output.status.success() && note.contains("no request begins and ends in that window"), "{note}");
     assert!(Trace::read(&std::fs::read(&out).unwrap()).slices.is_empty());
 }
+
+/// Slices by the track that they are on, whose process is called after `prefix`.
+fn by_track(trace: &Trace, prefix: &str) -> Vec<(String, String, u64, u64)> {
+    let named = |slice: &Read| {
+        let (process, track) = &trace.tracks[&slice.track];
+        let process = trace.processes[process].strip_prefix(prefix)?;
+        Some((format!("{process} {track}"), slice.name.clone(), slice.begin, slice.end))
+    };
+    let mut slices: Vec<_> = trace.slices.iter().filter_map(named).collect();
+    slices.sort();
+    slices
+}
+
+#[test]
+fn compared_stacks_are_processes_of_their_own_on_one_timeline() {
+    let folder = Folder::new();
+    let stack = stack(
+        &folder,
+        90,
+        "layout = \"raid0\"\ndrives = 2\nchunk = \"64KiB\"\ndrive = \"seagate-cheetah-9lp\"",
+    );
+    let (both, one) = (folder.name("both.pftrace"), folder.name("one.pftrace"));
+    let read = |path: &str| Trace::read(&std::fs::read(path).unwrap());
+    let window = ["--perfetto-window", "0.5..2"];
+    let vary = ["--vary", "volume.chunk=16KiB,64KiB", "--seeds", "2"];
+    success(&[&["compare", &stack, "--perfetto", &both][..], &window, &vary].concat());
+    for chunk in ["16KiB", "64KiB"] {
+        let key = format!("volume.chunk={chunk}");
+        success(&[&["run", &stack, "--set", &key, "--perfetto", &one][..], &window].concat());
+        let alone = by_track(&read(&one), "");
+        assert!(alone.len() > 200, "{}", alone.len());
+        assert_eq!(by_track(&read(&both), &format!("stack {key}: ")), alone);
+    }
+    assert_eq!(read(&both).processes.len(), 8, "one seed of each: {:?}", read(&both).processes);
+    let error = refused(&["compare", &stack, "--find", "streams", "--perfetto", &both]);
+    assert!(error.contains("--perfetto"), "{error}");
+}

@@ -1,7 +1,7 @@
 //! What a trace shows: processes with tracks, slices on them, flows between
 //! slices, counters.
 
-use super::{Depth, PerfettoTrace, Served, Server};
+use super::{Depth, PerfettoRun, PerfettoTrace, Served, Server};
 use crate::perfetto::wire::{Counter, Note, Process, Slice, Track};
 use fullstroke_contract::{Breakdown, Completion, Extent, Operation, Request};
 use fullstroke_engine::Finished;
@@ -9,47 +9,54 @@ use fullstroke_units::{Duration, Time};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
-/// What is shown of a run.
+/// What is shown of one run, or of several.
 #[derive(Debug, Default)]
 pub(super) struct Shown {
     pub(super) processes: Vec<Process>,
     pub(super) tracks: Vec<Track>,
     pub(super) slices: Vec<Slice>,
     pub(super) counters: Vec<Counter>,
+    /// Requests of workloads and drives.
+    pub(super) requests: usize,
+    /// What stands before the names of processes.
+    prefix: String,
     next_id: u64,
     next_flow: u64,
 }
 
 impl Shown {
-    pub(super) fn new(trace: &PerfettoTrace, workloads: &[String], drives: &[String]) -> Shown {
-        let mut shown = Shown::default();
-        let requests = shown.add_requests(trace, workloads);
+    /// Of a run, as far as `to`; its processes are called after `name`, where there are others.
+    pub(super) fn add(&mut self, name: Option<&str>, run: &PerfettoRun, to: Time) {
+        let PerfettoRun { trace, workloads, drives } = run;
+        self.prefix = name.map_or_else(String::new, |name| format!("{name}: "));
+        let requests = self.add_requests(trace, workloads, to);
         let mut by_server: BTreeMap<Server, Vec<&Served>> = BTreeMap::new();
-        for served in trace.served.iter().filter(|served| served.completion.finished <= trace.window.to) {
+        for served in trace.served.iter().filter(|served| served.completion.finished <= to) {
             by_server.entry(served.server).or_default().push(served);
+            self.requests += 1;
         }
         let processes: Vec<u64> =
-            drives.iter().map(|name| shown.add_process(format!("drive {name}"))).collect();
+            drives.iter().map(|name| self.add_process(&format!("drive {name}"))).collect();
         let several = |drive| by_server.keys().any(|server| server.drive == drive && server.arm.is_some());
         for (server, served) in &by_server {
             let Some(&process) = processes.get(server.drive) else { continue };
-            shown.add_served(process, *server, served, several(server.drive), &requests);
+            self.add_served(process, *server, served, several(server.drive), &requests);
         }
-        shown.add_depths(trace, &processes);
-        shown
+        self.add_depths(trace, &processes, to);
     }
 
     /// The requests of workloads; their slices by origin.
-    fn add_requests(&mut self, trace: &PerfettoTrace, names: &[String]) -> HashMap<u64, usize> {
+    fn add_requests(&mut self, trace: &PerfettoTrace, names: &[String], to: Time) -> HashMap<u64, usize> {
         let mut by_workload: BTreeMap<u16, Vec<&Finished>> = BTreeMap::new();
-        let within = |finished: &&Finished| finished.completion.finished <= trace.window.to;
+        let within = |finished: &&Finished| finished.completion.finished <= to;
         for finished in trace.requests.iter().filter(within) {
             by_workload.entry(finished.workload).or_default().push(finished);
         }
         let mut slices = HashMap::new();
         for (workload, requests) in &mut by_workload {
             let name = names.get(usize::from(*workload)).map(|name| format!("workload {name}"));
-            let process = self.add_process(name.unwrap_or_else(|| "workload".into()));
+            let process = self.add_process(name.as_deref().unwrap_or("workload"));
+            self.requests += requests.len();
             requests.sort_by_key(|finished| (finished.arrived, finished.origin));
             let spans = requests.iter().map(|finished| (finished.arrived, finished.completion.finished));
             let lanes = self.add_lanes(process, spans, |lane| format!("requests, slot {lane}"));
@@ -59,9 +66,9 @@ impl Shown {
             }
         }
         if !trace.under_way.is_empty() {
-            let process = self.add_process("requests".into());
+            let process = self.add_process("requests");
             let id = self.add_track(process, "under way".into(), true);
-            self.counters.extend(under_way(trace).map(|(at, value)| Counter { track: id, at, value }));
+            self.counters.extend(under_way(trace, to).map(|(at, value)| Counter { track: id, at, value }));
         }
         slices
     }
@@ -136,10 +143,10 @@ impl Shown {
         self.slices[last].flow_ends = Some(self.next_flow);
     }
 
-    fn add_depths(&mut self, trace: &PerfettoTrace, processes: &[u64]) {
+    fn add_depths(&mut self, trace: &PerfettoTrace, processes: &[u64], to: Time) {
         let mut tracks = HashMap::new();
         for &Depth { at, drive, requests } in &trace.depths {
-            let Some(&process) = processes.get(drive).filter(|_| at <= trace.window.to) else { continue };
+            let Some(&process) = processes.get(drive).filter(|_| at <= to) else { continue };
             let track = *tracks.entry(drive).or_insert_with(|| self.add_track(process, "queue".into(), true));
             self.counters.push(Counter { track, at, value: requests.into() });
         }
@@ -177,9 +184,9 @@ impl Shown {
         lanes.into_iter().map(|lane| tracks[lane]).collect()
     }
 
-    fn add_process(&mut self, name: String) -> u64 {
+    fn add_process(&mut self, name: &str) -> u64 {
         self.next_id += 1;
-        self.processes.push(Process { id: self.next_id, name });
+        self.processes.push(Process { id: self.next_id, name: format!("{}{name}", self.prefix) });
         self.next_id
     }
 
@@ -191,7 +198,7 @@ impl Shown {
 }
 
 /// How many requests are under way, whenever that changes within the window.
-fn under_way(trace: &PerfettoTrace) -> impl Iterator<Item = (Time, i64)> {
+fn under_way(trace: &PerfettoTrace, to: Time) -> impl Iterator<Item = (Time, i64)> {
     let mut steps: Vec<(Time, i64)> =
         trace.under_way.iter().flat_map(|&(begin, end)| [(begin, 1), (end, -1)]).collect();
     steps.sort_unstable();
@@ -204,8 +211,8 @@ fn under_way(trace: &PerfettoTrace) -> impl Iterator<Item = (Time, i64)> {
             _ => values.push((at, value)),
         }
     }
-    let window = trace.window;
-    values.into_iter().filter(move |(at, _)| (window.from..=window.to).contains(at))
+    let from = trace.window.from;
+    values.into_iter().filter(move |(at, _)| (from..=to).contains(at))
 }
 
 fn request_slice(finished: &Finished, track: u64) -> Slice {

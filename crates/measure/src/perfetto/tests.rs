@@ -11,8 +11,17 @@ mod read_back;
 /// drive takes it up, and how long each part of it takes.
 type Asked = (u64, u64, [u64; 4]);
 
-/// The drives serve in order of arrival, one request at a time.
 fn trace(window: PerfettoWindow, drives: &[Vec<Asked>]) -> (PerfettoFile, Vec<Finished>) {
+    let (run, all) = run_of(window, drives);
+    (PerfettoFile::of(&run), all)
+}
+
+fn run(window: PerfettoWindow, drives: &[Vec<Asked>]) -> PerfettoRun {
+    run_of(window, drives).0
+}
+
+/// The drives serve in order of arrival, one request at a time.
+fn run_of(window: PerfettoWindow, drives: &[Vec<Asked>]) -> (PerfettoRun, Vec<Finished>) {
     let ns = Duration::from_nanos;
     let mut events = Vec::new();
     for (drive, asked) in drives.iter().enumerate() {
@@ -61,7 +70,7 @@ fn trace(window: PerfettoWindow, drives: &[Vec<Asked>]) -> (PerfettoFile, Vec<Fi
         all.push(finished);
     }
     let names: Vec<String> = (0..drives.len()).map(|drive| drive.to_string()).collect();
-    (trace.finish(&[], &names), all)
+    (trace.finish(Vec::new(), names), all)
 }
 
 fn asked() -> impl Strategy<Value = Vec<Vec<Asked>>> {
@@ -134,4 +143,25 @@ fn requests_that_overlap_in_a_drive_take_slots_of_their_own() {
     let depths: Vec<u64> =
         read.counters.iter().map(|(_, _, value)| *value).filter(|depth| *depth > 2).collect();
     assert_eq!(depths, [3, 3]);
+}
+
+#[test]
+fn of_several_runs_none_shows_more_than_the_one_that_was_cut_first() {
+    let whole = PerfettoWindow::default();
+    let asked = |count: usize| vec![vec![(10, 0, [1, 2, 3, 4]); count]];
+    let (long, short) = (run(whole.shared_by(1000), &asked(40)), run(whole.shared_by(2), &asked(40)));
+    let (long_alone, short_alone) = (PerfettoFile::of(&long), PerfettoFile::of(&short));
+    assert_eq!((long_alone.requests, short_alone.requests), (20, 80));
+    let both = PerfettoFile::of_all(&[(Some("a"), &long), (Some("b"), &short)]);
+    assert_eq!((both.cut, both.requests), (long_alone.cut, 40));
+    let read = Trace::read(&both.bytes);
+    let names: Vec<&str> = read.processes.values().map(String::as_str).collect();
+    assert_eq!(
+        names,
+        ["a: workload", "a: requests", "a: drive 0", "b: workload", "b: requests", "b: drive 0"]
+    );
+    let cut = both.cut.unwrap().as_nanos();
+    assert!(
+        read.slices.iter().all(|slice| slice.end <= cut) && read.counters.iter().all(|(_, at, _)| *at <= cut)
+    );
 }

@@ -10,9 +10,10 @@ use fullstroke_units::Lbn;
 /// A drive as the model has it. Its tables are made once.
 #[derive(Clone, Debug)]
 pub struct Arm {
-    seek: Curve,
     /// Where each part of the addresses lies: cut at zones.
     boxes: Vec<Piece>,
+    /// A seek between each two of `boxes`, the first with itself, the second with the first and itself, ...
+    seeks: Vec<Moments>,
     revolution_s: f64,
     write_settle_s: f64,
     zero_latency: [bool; 2],
@@ -55,9 +56,13 @@ impl Arm {
     pub fn new(model: &Model, used: u64) -> Arm {
         let (mechanics, config) = (model.mechanics(), model.config());
         let geometry = mechanics.geometry();
+        let boxes = boxes(geometry, used.clamp(1, geometry.capacity().0));
+        let curve = Curve::new(mechanics, config.head_switch_ms / 1000.0);
+        let pairs =
+            boxes.iter().enumerate().flat_map(|(one, from)| boxes[..=one].iter().map(move |to| (from, to)));
         Arm {
-            seek: Curve::new(mechanics, config.head_switch_ms / 1000.0),
-            boxes: boxes(geometry, used.clamp(1, geometry.capacity().0)),
+            seeks: pairs.map(|(from, to)| curve.between(from, to)).collect(),
+            boxes,
             revolution_s: 60.0 / config.rpm,
             write_settle_s: config.write_settle_ms / 1000.0,
             zero_latency: [config.zero_latency.reads(), config.zero_latency.writes()],
@@ -72,21 +77,43 @@ impl Arm {
     /// An access of so many sectors where `places` says, from where another one ended; `places`
     /// are shares of [`PLACES`] equal parts of the addresses.
     pub fn access(&self, places: &[f64], sectors: Moments, write: bool) -> Access {
-        let weighed: Vec<(f64, &Piece)> = self.weighed(places).collect();
-        let settle = if write { self.write_settle_s } else { 0.0 };
-        let mut sector = Moments::default();
-        for (weight, piece) in &weighed {
-            sector.mean += weight * piece.sector;
-            sector.square += weight * piece.sector * piece.sector;
-        }
-        let covered = Moments { mean: sectors.mean * sector.mean, square: sectors.square * sector.square };
-        let (rotation, transfer) = self.passing(covered, self.zero_latency[usize::from(write)]);
-        Access { seek: self.seek.between(&weighed, settle), rotation, transfer }
+        self.placed(places).access(sectors, write)
     }
 
-    fn weighed<'a>(&'a self, places: &'a [f64]) -> impl Iterator<Item = (f64, &'a Piece)> {
-        let weigh = |piece: &'a Piece| (places.get(piece.part).copied().unwrap_or(0.0) * piece.share, piece);
-        self.boxes.iter().map(weigh).filter(|(weight, _)| *weight > 0.0)
+    /// What accesses have in common that go where `places` says.
+    pub(super) fn placed(&self, places: &[f64]) -> Placed<'_> {
+        let weighed: Vec<(f64, usize)> = self.weighed(places).collect();
+        let mut sector = Moments::default();
+        for &(weight, piece) in &weighed {
+            let turn = self.boxes[piece].sector;
+            sector.mean += weight * turn;
+            sector.square += weight * turn * turn;
+        }
+        Placed { arm: self, seek: self.seek(&weighed), sector }
+    }
+
+    /// From one place to another, both independent.
+    fn seek(&self, weighed: &[(f64, usize)]) -> Moments {
+        let mut seek = Moments::default();
+        for (index, &(weight, from)) in weighed.iter().enumerate() {
+            let row = &self.seeks[from * (from + 1) / 2..];
+            for &(further, to) in &weighed[..=index] {
+                // The other way round is as far.
+                let ways = if from == to { 1.0 } else { 2.0 };
+                let share = ways * weight * further;
+                seek.mean += share * row[to].mean;
+                seek.square += share * row[to].square;
+            }
+        }
+        seek
+    }
+
+    /// The boxes that are gone to, ascending, with their shares.
+    fn weighed<'a>(&'a self, places: &'a [f64]) -> impl Iterator<Item = (f64, usize)> + 'a {
+        let weigh = |(index, piece): (usize, &Piece)| {
+            (places.get(piece.part).copied().unwrap_or(0.0) * piece.share, index)
+        };
+        self.boxes.iter().enumerate().map(weigh).filter(|(weight, _)| *weight > 0.0)
     }
 
     /// Rotational latency and transfer of what covers so much of a revolution. Heads that may begin
@@ -104,6 +131,26 @@ impl Arm {
             false => Moments { mean: turn / 2.0, square: turn * turn / 3.0 },
         };
         (rotation, transfer)
+    }
+}
+
+/// Accesses of any length to the same places.
+pub(super) struct Placed<'a> {
+    arm: &'a Arm,
+    seek: Moments,
+    /// Of a revolution, that a sector takes to pass.
+    sector: Moments,
+}
+
+impl Placed<'_> {
+    /// One of so many sectors. Nobody seeks sooner than at once, whatever settling takes off.
+    pub(super) fn access(&self, sectors: Moments, write: bool) -> Access {
+        let Placed { arm, seek, sector } = self;
+        let settle_s = if write { arm.write_settle_s } else { 0.0 };
+        let covered = Moments { mean: sectors.mean * sector.mean, square: sectors.square * sector.square };
+        let (rotation, transfer) = arm.passing(covered, arm.zero_latency[usize::from(write)]);
+        let seek = Moments::varied((seek.mean + settle_s).max(0.0), seek.variance());
+        Access { seek, rotation, transfer }
     }
 }
 
@@ -169,21 +216,13 @@ impl Curve {
         Curve { first, second }
     }
 
-    /// The seek from one place to another, both independent, and settling behind it. Nobody seeks
-    /// sooner than at once.
-    fn between(&self, weighed: &[(f64, &Piece)], settle_s: f64) -> Moments {
-        let mut seek = Moments::default();
-        for (index, (weight, from)) in weighed.iter().enumerate() {
-            for (further, to) in &weighed[..=index] {
-                // The other way round is as far.
-                let ways = if std::ptr::eq(*from, *to) { 1.0 } else { 2.0 };
-                let pairs = ((from.to - from.from) * (to.to - to.from)) as f64;
-                let share = ways * weight * further / pairs;
-                seek.mean += share * sum(&self.first, from, to) * 1e-9;
-                seek.square += share * sum(&self.second, from, to) * SQUARE as f64 * 1e-18;
-            }
+    /// The seek from one run of cylinders to another.
+    fn between(&self, from: &Piece, to: &Piece) -> Moments {
+        let pairs = ((from.to - from.from) * (to.to - to.from)) as f64;
+        Moments {
+            mean: sum(&self.first, from, to) * 1e-9 / pairs,
+            square: sum(&self.second, from, to) * SQUARE as f64 * 1e-18 / pairs,
         }
-        Moments::varied((seek.mean + settle_s).max(0.0), seek.variance())
     }
 }
 

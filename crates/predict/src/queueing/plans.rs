@@ -61,11 +61,11 @@ pub fn plans(load: &Load, shape: &mut Shape, in_step: bool) -> Planned {
     let copies = copies(shape);
     let mut planned = Planned { drives: drives(shape), in_step, copies, ..Planned::default() };
     let mut touched = Touched::new(planned.drives);
-    let mut lengths: [Vec<(f64, Moments)>; 3] = Default::default();
-    let mut leaves = Vec::new();
+    let mut lengths = [Lengths::default(); 3];
+    let (mut leaves, mut spare) = (Vec::new(), Vec::new());
     for arrival in &load.kept {
         leaves.clear();
-        if flatten(shape, &request(arrival), 0, 0, &mut leaves).is_none() {
+        if flatten(shape, &request(arrival), 0, 0, &mut leaves, &mut spare).is_none() {
             planned.refused += 1;
             continue;
         }
@@ -76,7 +76,7 @@ pub fn plans(load: &Load, shape: &mut Shape, in_step: bool) -> Planned {
                 shapes.phases.resize(leaf.phase + 1, [0; 3]);
             }
             shapes.phases[leaf.phase][kind] += 1;
-            lengths[kind].push((1.0, Moments::of(leaf.extent.sectors.0 as f64)));
+            lengths[kind].add(leaf.extent.sectors.0 as f64);
         }
         planned.requests.push(shapes);
         touched.add(&leaves);
@@ -84,9 +84,28 @@ pub fn plans(load: &Load, shape: &mut Shape, in_step: bool) -> Planned {
     (planned.arms_together, planned.arrivals_shared) = touched.pairs();
     planned.uneven = touched.uneven();
     let requests = planned.requests.len().max(1) as f64;
-    planned.kinds =
-        lengths.map(|lengths| (lengths.len() as f64 / requests, Moments::mixed(lengths.into_iter())));
+    planned.kinds = lengths.map(|lengths| (lengths.count / requests, lengths.moments()));
     planned
+}
+
+/// Of accesses.
+#[derive(Clone, Copy, Default)]
+struct Lengths {
+    count: f64,
+    sum: Moments,
+}
+
+impl Lengths {
+    fn add(&mut self, sectors: f64) {
+        self.count += 1.0;
+        self.sum.mean += sectors;
+        self.sum.square += sectors * sectors;
+    }
+
+    fn moments(&self) -> Moments {
+        let count = self.count.max(1.0);
+        Moments { mean: self.sum.mean / count, square: self.sum.square / count }
+    }
 }
 
 fn request(arrival: &Arrival) -> Request {
@@ -115,7 +134,7 @@ fn kind(leaf: &Leaf, leaves: &[Leaf]) -> usize {
 fn copies(shape: &mut Shape) -> usize {
     let write = Request { operation: Operation::Write, extent: Extent::new(0, 1), ..Request::default() };
     let mut leaves = Vec::new();
-    let planned = flatten(shape, &write, 0, 0, &mut leaves);
+    let planned = flatten(shape, &write, 0, 0, &mut leaves, &mut Vec::new());
     if planned.is_some() && leaves.iter().all(|leaf| leaf.write) { leaves.len() } else { 1 }
 }
 
@@ -190,13 +209,14 @@ fn drives(shape: &Shape) -> usize {
 }
 
 /// The accesses of a request from `phase` on, drives numbered from `first`; the phase behind them.
-/// `None` if it cannot be served.
+/// `None` if it cannot be served. `spare` has plans that can be written anew.
 fn flatten(
     shape: &mut Shape,
     request: &Request,
     phase: usize,
     first: usize,
     leaves: &mut Vec<Leaf>,
+    spare: &mut Vec<Plan>,
 ) -> Option<usize> {
     let (layout, members) = match shape {
         Shape::Drive(capacity) => {
@@ -206,7 +226,7 @@ fn flatten(
         }
         Shape::Volume { layout, members } => (layout, members),
     };
-    let mut plan = Plan::new(Detail::Timing);
+    let mut plan = spare.pop().unwrap_or_else(|| Plan::new(Detail::Timing));
     if layout.plan(request, Below::NOTHING, &mut plan) != Status::Done {
         return None;
     }
@@ -216,10 +236,11 @@ fn flatten(
         for io in plan.ios().iter().filter(|io| io.second_phase == second) {
             let before: usize = members[..io.member as usize].iter().map(drives).sum();
             let member = members.get_mut(io.member as usize)?;
-            end = end.max(flatten(member, &member_request(io), begin, first + before, leaves)?);
+            end = end.max(flatten(member, &member_request(io), begin, first + before, leaves, spare)?);
         }
         begin = end;
     }
+    spare.push(plan);
     Some(begin)
 }
 

@@ -159,7 +159,8 @@ struct Answered {
 impl<'a> Members<'a> {
     fn new(load: &Load, planned: &'a Planned, drive: &'a DriveTables) -> Members<'a> {
         let each = load.rate_per_s() / planned.drives.max(1) as f64;
-        let access = |kind: usize| drive.arm.access(&load.places, planned.kinds[kind].1, kind != READ);
+        let placed = drive.arm.placed(&load.places);
+        let access = |kind: usize| placed.access(planned.kinds[kind].1, kind != READ);
         Members {
             drive,
             planned,
@@ -383,8 +384,8 @@ impl<'a> Members<'a> {
         }
         let idle = (1.0 - working).max(0.0);
         let rate = self.rate();
-        let ahead = answered.rests * self.ahead_s(rate);
-        each += ahead * (read_w - idle_w) * self.rates[READ] / rate.max(f64::MIN_POSITIVE);
+        let reads = answered.rests * self.rates[READ] / rate.max(f64::MIN_POSITIVE);
+        each += reads * self.ahead_s(rate, answered.responses[READ]) * (read_w - idle_w);
         // Of the idle time, that behind `after`; and how often it is reached.
         let behind = |after_ms: f64| (-rate * after_ms / 1000.0).exp();
         each += idle * idle_w;
@@ -397,16 +398,29 @@ impl<'a> Members<'a> {
         Some(self.planned.drives as f64 * each)
     }
 
-    /// How long a drive that is left alone reads on behind a read, until the next access.
-    fn ahead_s(&self, rate: f64) -> f64 {
+    /// How long a drive that is left alone reads on behind a read, on average: until the next access, which
+    /// where it is to be written back comes as soon as the last read of its request has ended.
+    fn ahead_s(&self, rate: f64, read: Apart) -> f64 {
         let Some(buffer) = &self.drive.config.buffer else { return 0.0 };
-        let sectors = match buffer.read_ahead {
+        let whole = match buffer.read_ahead {
             ReadAhead::None => return 0.0,
-            ReadAhead::Segment => f64::from(buffer.read_ahead_sectors.unwrap_or(buffer.segment_sectors)),
-            _ => return self.drive.arm.revolution_s() / 2.0,
+            ReadAhead::Segment => {
+                let sectors = buffer.read_ahead_sectors.unwrap_or(buffer.segment_sectors);
+                f64::from(sectors) * self.accesses[READ].transfer.mean / self.sectors[READ].max(1.0)
+            }
+            _ => self.drive.arm.revolution_s() / 2.0,
         };
-        let access = &self.accesses[READ];
-        let whole = sectors * access.transfer.mean / self.sectors[READ].max(1.0);
-        if rate > 0.0 { (1.0 - (-rate * whole).exp()) / rate } else { 0.0 }
+        let until_next = |most: f64| if rate > 0.0 { (1.0 - (-rate * most).exp()) / rate } else { most };
+        let (mut reads, mut sum) = (0.0, 0.0);
+        for shapes in &self.planned.requests {
+            for (index, phase) in shapes.phases.iter().enumerate() {
+                let back = shapes.phases.get(index + 1).map_or(0, |next| next[BACK]).min(phase[READ]);
+                let waits = read.last_s(phase[READ] as usize) - read.mean;
+                reads += f64::from(phase[READ]);
+                sum += f64::from(back) * until_next(whole.min(waits));
+                sum += f64::from(phase[READ] - back) * until_next(whole);
+            }
+        }
+        if reads > 0.0 { sum / reads } else { 0.0 }
     }
 }

@@ -3,13 +3,12 @@
 use super::summary::Summary;
 use super::{FIGURES, MARK, row};
 use crate::claims::{Judged, Verdict};
-use crate::expression::{Bindings, CONFIDENCE};
+use crate::expression::CONFIDENCE;
 use crate::figure::Figure;
 use crate::held_out::Record;
 use crate::run_list::RunList;
 use crate::store::Results;
 use crate::study::Study;
-use crate::text::Template;
 use crate::variation::Variation;
 use crate::{StudyError, StudyTable, text};
 use std::fmt::Write as _;
@@ -50,7 +49,7 @@ impl Section {
             let name = format!("{FIGURES}/{stem}-{}.svg", config.id);
             let _ = write!(section, "![{}]({name})\n\n", config.title);
             if let Some(caption) = &study.captions[number] {
-                let _ = write!(section, "*{}*\n\n", filled(caption, study, &own));
+                let _ = write!(section, "*{}*\n\n", caption.filled(study, &own));
             }
             numbers(&config.x, &figure, &mut section);
             figures.push((name, figure.draw()?));
@@ -81,7 +80,7 @@ fn opening(study: &Study, judged: &[Judged], own: Option<&StudyTable<'_>>) -> St
     }
     text.push_str(".\n\n");
     if let (Some(notes), Some(own)) = (&study.notes, own) {
-        let _ = write!(text, "{}\n\n", filled(notes, study, own).trim());
+        let _ = write!(text, "{}\n\n", notes.filled(study, own).trim());
     }
     text
 }
@@ -92,14 +91,6 @@ pub(super) fn not_run(study: &Study) -> String {
     text.push_str("Not run yet.\n\n");
     claims(&judged, &mut text);
     text
-}
-
-/// Words with their numbers.
-fn filled(words: &Template, study: &Study, data: &StudyTable<'_>) -> String {
-    let evaluator = study.evaluator(data);
-    words
-        .fill(&evaluator, &Bindings::new())
-        .unwrap_or_else(|_| "a number in these words is missing".to_owned())
 }
 
 fn claims(judged: &[Judged], section: &mut String) {

@@ -15,7 +15,7 @@
 use super::Volume;
 use super::flight::Purpose;
 use crate::gears::{CopiedRows, Gear, Gears, ShiftRules};
-use fullstroke_contract::{Operation, Out, Status};
+use fullstroke_contract::{Operation, Out, SHIFTS_KEPT, Status};
 use fullstroke_units::{Duration, SECTOR_BYTES, Sectors, Time};
 use std::collections::VecDeque;
 
@@ -51,6 +51,8 @@ pub(super) struct Shifts {
     /// would start again.
     older: u32,
     counted: Counted,
+    /// When shifts began: the first [`SHIFTS_KEPT`].
+    pub(super) begun: Vec<Time>,
 }
 
 /// The copies of a shift.
@@ -91,6 +93,7 @@ impl Shifts {
             settled: 0,
             older: 0,
             counted: Counted::default(),
+            begun: Vec::new(),
         }
     }
 
@@ -156,6 +159,9 @@ impl Shifts {
             }
             Gear::Rising => self.counted.rises += 1,
             Gear::High | Gear::Falling => {}
+        }
+        if matches!(gear, Gear::Falling | Gear::Rising) && self.begun.len() < SHIFTS_KEPT {
+            self.begun.push(now);
         }
         if matches!(gear, Gear::High | Gear::Low) {
             self.samples.clear();

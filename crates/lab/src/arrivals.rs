@@ -1,0 +1,41 @@
+//! What a stack's workload issues, without the layers below it.
+
+use crate::LabError;
+use fullstroke_contract::{Cx, Operation, Out, Request};
+use fullstroke_stack::Stack;
+use fullstroke_units::Time;
+
+/// What moves data.
+const MOVING: [Operation; 2] = [Operation::Read, Operation::Write];
+
+/// The reads and writes of the stack's workload, at the times at which it issues them.
+///
+/// # Errors
+/// The stack's or the workload's; or if requests have no times of their own, because they wait for answers or
+/// come from several hosts.
+pub fn arrivals(stack: &Stack, each: &mut dyn FnMut(Time, &Request)) -> Result<(), LabError> {
+    let mut run = stack.build()?;
+    let [host] = &mut run.hosts[..] else {
+        return Err(LabError::NoTimes("the stack has several hosts; expected one, or none"));
+    };
+    if host.source.heeds_completions() {
+        return Err(LabError::NoTimes(
+            "the workload waits for answers, and formulas know none: expected requests at times of their own, such \
+             as a trace with pace = \"timing\"",
+        ));
+    }
+    let mut out = Out::new();
+    loop {
+        let now = host.source.next_wake().at();
+        if now == Time::NEVER {
+            return Ok(());
+        }
+        host.source.wake(now, &mut Cx::alone(&mut out));
+        if let Some(source) = out.take_stop() {
+            return Err(LabError::Workload { candidate: stack.name().to_owned(), source });
+        }
+        for request in out.requests().filter(|request| MOVING.contains(&request.operation)) {
+            each(now, &request);
+        }
+    }
+}
