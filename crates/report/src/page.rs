@@ -14,6 +14,8 @@ pub const BYTES_MAX: usize = 300_000;
 
 /// Candidates get charts of their own as long as the page is shorter than this.
 const ROOM_FOR_CHARTS: usize = 170_000;
+/// Studies have their figures as long as it is shorter than this.
+const ROOM_FOR_FIGURES: usize = 210_000;
 /// Studies have their published numbers beside theirs as long as it is shorter than this.
 const ROOM_FOR_PUBLISHED: usize = 240_000;
 /// Files are shown as long as it is shorter than this.
@@ -101,6 +103,9 @@ fn sections(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>]) {
             verdict(page, answer);
             studies::verdicts(page, answer, ROOM_FOR_CHARTS);
         });
+        if studies::has_figures(answer) {
+            section(page, "figures", "The figures", |page| studies::figures(page, answer, ROOM_FOR_FIGURES));
+        }
         section(page, "published", "Beside what was published", |page| {
             studies::published(page, answer, ROOM_FOR_PUBLISHED);
         });

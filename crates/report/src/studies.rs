@@ -1,6 +1,7 @@
 //! What studies ask of published claims: which hold, beside what was published, and what of it
 //! survives other seeds, other free choices, and one thing changed.
 
+use crate::chart;
 use crate::markup::Markup;
 use crate::value::{Shown, at, column, list, table, text};
 use serde_json::Value;
@@ -21,7 +22,7 @@ pub(crate) fn title(answer: &Value) -> String {
 
 /// Which claims hold.
 pub(crate) fn verdicts(page: &mut Markup, answer: &Value, room: usize) {
-    each(page, answer, room, |page, study| {
+    each(page, answer, room, |page, _, study| {
         page.element("h3", &[], text(study, "title"));
         page.element("p", &[], text(study, "question"));
         let columns = [
@@ -35,9 +36,27 @@ pub(crate) fn verdicts(page: &mut Markup, answer: &Value, room: usize) {
     });
 }
 
+/// Whether a study of these has figures.
+pub(crate) fn has_figures(answer: &Value) -> bool {
+    list(answer, "checked").iter().any(|study| !list(study, "figures").is_empty())
+}
+
+/// The figures, published points laid over.
+pub(crate) fn figures(page: &mut Markup, answer: &Value, room: usize) {
+    each(page, answer, room, |page, number, study| {
+        let drawn = list(study, "figures");
+        if !drawn.is_empty() {
+            page.element("h3", &[], text(study, "title"));
+        }
+        for (order, drawn) in drawn.iter().enumerate() {
+            chart::lines(page, &format!("figure-{number}-{order}"), drawn);
+        }
+    });
+}
+
 /// What was published beside what was obtained.
 pub(crate) fn published(page: &mut Markup, answer: &Value, room: usize) {
-    each(page, answer, room, |page, study| {
+    each(page, answer, room, |page, _, study| {
         page.element("p", &[("class", "note")], text(study, "source"));
         let columns = [
             column("published", "published", Shown::Plain),
@@ -62,7 +81,7 @@ pub(crate) fn survives(page: &mut Markup, answer: &Value, room: usize) {
         column("± half the interval", "ci_half_width", Shown::Plain),
         column("here", "shown", Shown::Plain),
     ];
-    each(page, answer, room, |page, study| {
+    each(page, answer, room, |page, _, study| {
         let name = text(study, "study");
         let tried: Vec<&str> = list(study, "tried").iter().filter_map(Value::as_str).collect();
         let sentence = match tried[..] {
@@ -82,11 +101,11 @@ fn claims(study: &Value) -> Vec<(String, &Value)> {
 }
 
 /// Each study in turn, as long as the page is shorter than `room`.
-fn each(page: &mut Markup, answer: &Value, room: usize, write: impl Fn(&mut Markup, &Value)) {
+fn each(page: &mut Markup, answer: &Value, room: usize, write: impl Fn(&mut Markup, usize, &Value)) {
     let mut left = 0;
-    for study in list(answer, "checked") {
+    for (number, study) in list(answer, "checked").iter().enumerate() {
         let mut own = Markup::new();
-        write(&mut own, study);
+        write(&mut own, number, study);
         if left == 0 && page.len() + own.len() <= room {
             page.add(&own);
         } else {

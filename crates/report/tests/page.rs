@@ -66,9 +66,21 @@ fn of_studies(name: &str, studies: usize, claims: usize) -> Value {
             "verdict": verdict, "why": name, "flips": flips })
     };
     let claims: Vec<Value> = (0..claims).map(claim).collect();
+    let point = |place: usize, line: usize| {
+        json!({ "value": (place + 3 * line) as f64 / 7.0, "ci_half_width": 0.3,
+            "published": (line == 0).then_some(place as f64 / 8.0) })
+    };
+    let line = |line: usize| {
+        json!({ "name": format!("{name} {line}"),
+            "points": (0..4).map(|place| point(place, line)).collect::<Vec<_>>() })
+    };
+    let figure = json!({ "id": name, "title": name, "x": name, "y": name, "caption": name,
+        "ordinate": { "low": 0.0, "high": 5.0 },
+        "ticks": (0..4).map(|place| json!({ "at": place, "name": format!("{name} {place}") })).collect::<Vec<_>>(),
+        "lines": (0..10).map(line).collect::<Vec<_>>() });
     let study = |number: usize| {
         json!({ "study": format!("{name}/{number}"), "title": name, "question": name, "source": name,
-            "tried": [name], "claims": claims, "variants": [{ "title": name, "claims": claims }] })
+            "tried": [name], "claims": claims, "variants": [{ "title": name, "claims": claims }], "figures": [figure, figure] })
     };
     json!({ "verdict": format!("some claims of {name} hold"), "version": "0.1.0",
         "checked": (0..studies).map(study).collect::<Vec<_>>() })
@@ -151,18 +163,39 @@ fn a_page_of_studies_shows_each_claim_with_the_numbers_of_the_answer() {
     numbers(&answer, &mut known);
     let shown: Vec<&str> = between(&page, "<data value=\"", "\"").collect();
     // Obtained and half an interval of each claim, as it stands and changed.
-    assert_eq!(shown.len(), 2 * 2 * 6 * 2);
+    let of_claims = 2 * 2 * 6 * 2;
+    // And of two figures the values of ten lines, of which one was published.
+    assert_eq!(shown.len(), of_claims + 2 * 2 * 4 * (2 * 10 + 1));
     assert!(shown.iter().all(|number| known.contains(*number)), "{shown:?}");
     for cell in between(&page, "<td class=", "</td>").filter(|cell| !cell.contains("<data")) {
         let words = cell.split_once('>').unwrap().1.replace("&#39;", "'");
         assert!(words == "–" || answer.to_string().contains(&words), "{words}");
     }
-    let places: Vec<Option<usize>> = ["winner", "published", "sensitivity", "reproduce"]
+    let places: Vec<Option<usize>> = ["winner", "figures", "published", "sensitivity", "reproduce"]
         .iter()
         .map(|id| page.find(&format!("<section id=\"{id}\"")))
         .collect();
     assert!(places.is_sorted() && places[0].is_some(), "{places:?}");
-    for words in ["some claims of a hold", "21 %", "seeds 4 to 6", "verdicts were held against a"] {
+    let figures: Vec<&str> = between(&page, "<figure", "</figure>").collect();
+    assert_eq!(figures.len(), 4);
+    for figure in figures {
+        // Eight lines have looks of their own, and stand with the crosses in the legend above the drawing.
+        let (legend, drawing) = figure.split_once("role=\"img\"").unwrap();
+        assert_eq!(legend.matches("<li>").count(), 9, "{legend}");
+        assert!(
+            legend.contains("published") && drawing.contains("series-7") && !drawing.contains("series-8")
+        );
+        assert_eq!(drawing.matches("firm").count(), 8 * 4 + 4, "intervals and crosses");
+    }
+    let ids: Vec<&str> = between(&page, " id=\"", "\"").collect();
+    assert_eq!(ids.len(), ids.iter().collect::<BTreeSet<_>>().len(), "an id stands twice");
+    for words in [
+        "2 lines more are in the table",
+        "some claims of a hold",
+        "21 %",
+        "seeds 4 to 6",
+        "verdicts were held against a",
+    ] {
         assert!(page.contains(words), "{words}");
     }
 }
@@ -246,7 +279,9 @@ proptest! {
         let harmless = tags(&page(&ranking(&["a", "b"], 6), &source("a")));
         prop_assert!(hostile == harmless, "{name:?} changes the tags");
         let hostile = tags(&page(&of_studies(&name, 2, 3), &source(&name)));
-        let harmless = tags(&page(&of_studies("a", 2, 3), &source("a")));
+        // Long names have no room below an abscissa.
+        let alike = "a".repeat(name.chars().count());
+        let harmless = tags(&page(&of_studies(&alike, 2, 3), &source("a")));
         // A question or a source may be empty, and a note without words is none.
         prop_assert!(name.is_empty() || hostile == harmless, "{name:?} changes the tags of studies");
     }

@@ -5,7 +5,7 @@ use crate::output::{Failure, Output};
 use crate::report::Reporting;
 use clap::Args;
 use fullstroke_measure::table;
-use fullstroke_study::{HeldOut, Judged, Study, VERSION, Variation};
+use fullstroke_study::{Drawn, HeldOut, Judged, Record, Study, VERSION, Variation, drawn};
 use serde::Serialize;
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -32,18 +32,12 @@ pub(crate) struct Arguments {
 
     /// Judge again with so many other sets of seeds, each as large as the
     /// study's.
-    #[arg(
-        long,
-        value_name = "NUMBER",
-        default_value_t = 0,
-        hide_default_value = true,
-        conflicts_with = "report"
-    )]
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, hide_default_value = true)]
     pub(super) seeds: u32,
 
     /// Judge again with every other value of each choice that the source leaves
     /// open.
-    #[arg(long, conflicts_with = "report")]
+    #[arg(long)]
     pub(super) vary_free: bool,
 
     /// Seeds of each point when judging again; as many as the study has unless
@@ -76,6 +70,7 @@ pub(super) struct Checked<'a> {
     tried: Vec<String>,
     claims: Vec<Judged>,
     variants: Vec<Changed<'a>>,
+    figures: Vec<Drawn>,
 }
 
 /// The claims that a change touches, with one thing changed.
@@ -119,7 +114,7 @@ struct Answer<'a> {
 pub(super) fn check_all(loaded: &Loaded) -> Result<Vec<Checked<'_>>, Failure> {
     let each = loaded.studies.iter().enumerate().map(|(index, study)| {
         let held_out = HeldOut::read(study.folder()).map_err(Failure::input)?;
-        Ok(check(index, study, loaded, &held_out))
+        Ok(check(index, study, loaded, held_out.of(study)))
     });
     each.collect()
 }
@@ -138,7 +133,13 @@ pub(super) fn write_page<T: Serialize>(
     reporting.write(answer, &files.iter().map(PathBuf::as_path).collect::<Vec<&Path>>())
 }
 
-fn check<'a>(index: usize, study: &'a Study, loaded: &Loaded, held_out: &HeldOut) -> Checked<'a> {
+/// The claims of a study, held against what `record` has.
+pub(super) fn check<'a>(
+    index: usize,
+    study: &'a Study,
+    loaded: &Loaded,
+    record: Option<&Record>,
+) -> Checked<'a> {
     let Loaded { run_list, results, .. } = loaded;
     let table = |variation| run_list.table(index, study, variation, results);
     let variants = study.config.variants.iter().enumerate().map(|(number, variant)| {
@@ -147,7 +148,6 @@ fn check<'a>(index: usize, study: &'a Study, loaded: &Loaded, held_out: &HeldOut
         let claims = touched.map(|claim| claim.judge_plainly(study, &table(variation))).collect();
         Changed { title: &variant.title, claims }
     });
-    let record = held_out.of(study);
     Checked {
         study: &study.id,
         title: &study.config.title,
@@ -156,6 +156,7 @@ fn check<'a>(index: usize, study: &'a Study, loaded: &Loaded, held_out: &HeldOut
         tried: record.map(|record| record.tried.clone()).unwrap_or_default(),
         claims: study.claims.iter().map(|claim| claim.judge(study, &table, record)).collect(),
         variants: variants.collect(),
+        figures: drawn(study, &table(Variation::Base)),
     }
 }
 

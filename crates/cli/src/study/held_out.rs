@@ -1,6 +1,7 @@
 //! `fullstroke study check --seeds N --vary-free`: which verdicts survive.
 
-use super::check::Arguments;
+use super::Loaded;
+use super::check::{Arguments, Checked, check, verdict, write_page};
 use super::run::{Crew, run_missing};
 use crate::options::jobs;
 use crate::output::{Failure, Output};
@@ -18,6 +19,11 @@ struct Held<'a> {
     runs_done_before: usize,
     studies: Vec<HeldStudy<'a>>,
     written: Vec<PathBuf>,
+    /// What the page shows, where one is written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verdict: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checked: Option<Vec<Checked<'a>>>,
 }
 
 /// The claims of one study, each with what flips it.
@@ -55,14 +61,20 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     }
     let done = run_missing(&run_list, &store, Crew::Threads(jobs), output)?;
     let results = store.read(&run_list.keys()).map_err(Failure::input)?;
+    let loaded = Loaded { studies, run_list, results };
+    let Loaded { studies, run_list, results } = &loaded;
     let mut records = Vec::new();
     for (index, study) in studies.iter().enumerate() {
-        let record = Record::new(index, study, &extent, &run_list, &results);
+        let record = Record::new(index, study, &extent, run_list, results);
         let message = || format!("{}: a claim looks at points that were not run", study.id);
         records.push((study, record.ok_or_else(|| Failure::Input(message()))?));
     }
-    let held = records.iter().enumerate().map(|(index, (study, record))| {
-        let table = |variation: Variation| run_list.table(index, study, variation, &results);
+    let each = || records.iter().enumerate();
+    let checked =
+        || each().map(|(index, (study, record))| check(index, study, &loaded, Some(record))).collect();
+    let checked: Option<Vec<Checked<'_>>> = arguments.reporting.wanted().then(checked);
+    let held = each().map(|(index, (study, record))| {
+        let table = |variation: Variation| run_list.table(index, study, variation, results);
         let claims = study.claims.iter().map(|claim| claim.judge(study, &table, Some(record)));
         HeldStudy { study: &study.id, tried: record.tried.clone(), claims: claims.collect() }
     });
@@ -71,8 +83,10 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         true => HeldOut::keep(records).map_err(Failure::input)?,
         false => Vec::new(),
     };
-    let held = Held { runs: done, runs_done_before: runs - done, studies: held, written };
-    output.show(&held, text(&held, &studies))
+    let verdict = checked.as_deref().map(verdict);
+    let held = Held { runs: done, runs_done_before: runs - done, studies: held, written, verdict, checked };
+    write_page(&arguments.reporting, &held, studies)?;
+    output.show(&held, text(&held, studies))
 }
 
 fn text(held: &Held<'_>, studies: &[Study]) -> String {

@@ -132,8 +132,19 @@ fn a_page_of_a_study_has_the_numbers_of_json() {
     assert_eq!(checked, done["checked"]);
     let sections = |html: &str| html.split("<section id=\"reproduce\"").next().unwrap().to_owned();
     assert_eq!(sections(&fs::read_to_string(&again).unwrap()), sections(&html));
-    let error = refused(&studies.arguments(&["check", "--vary-free", "--report", page.to_str().unwrap()]));
-    assert!(error.contains("--report"), "{error}");
+    let figure = &checked[0]["figures"][0];
+    assert_eq!(
+        (&figure["title"], &figure["lines"][0]["points"][0]["published"]),
+        (&"Response time".into(), &17.5.into())
+    );
+    let value = &figure["lines"][1]["points"][1]["value"];
+    assert!(value.is_f64() && html.contains(&format!("<data value=\"{value}\">")), "{value}");
+    assert!(html.contains("<section id=\"figures\""));
+    // And with what it was held against just now.
+    let held = studies.json(&["check", "--seeds", "1", "--report", again.to_str().unwrap()]);
+    assert_eq!(held["checked"][0]["claims"], held["studies"][0]["claims"]);
+    assert_eq!(held["checked"][0]["figures"], checked[0]["figures"]);
+    assert!(fs::read_to_string(&again).unwrap().contains("verdicts were held against seeds"));
     assert!(studies.json(&["run"])["checked"].is_null());
 }
 
