@@ -6,9 +6,9 @@ use crate::error::first_error;
 use crate::gathered::Gathered;
 use crate::media::Media;
 use crate::node::{Node, Visit};
-use fullstroke_contract::{Below, Extent, MemberState, Operation, Request, Status};
+use fullstroke_contract::{Below, Extent, Gear, MemberState, Operation, Request, Status};
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
-use fullstroke_volume::{Detail, Layout, ParityRows, Place, Plan};
+use fullstroke_volume::{Detail, Layout, ParityRows, Piece, Place, Plan};
 use std::ops::ControlFlow;
 
 /// Sectors of zeros that are written at once where no hole can be made.
@@ -42,9 +42,15 @@ impl Array {
         }
     }
 
-    /// Whether it has parity, and not all of its members.
+    /// Whether it has parity, and data that follows from it: not all of its members, or some that
+    /// stand.
     pub(crate) fn has_degraded_parity(&self) -> bool {
-        self.rows.is_some() && self.is_impaired()
+        self.rows.is_some() && (self.is_impaired() || self.reads_soft())
+    }
+
+    /// Whether it is in a gear in which the soft state of members serves, and not what they hold.
+    pub(crate) fn reads_soft(&self) -> bool {
+        self.layout.present_gear().is_some_and(Gear::reads_soft)
     }
 
     pub(crate) fn is_impaired(&self) -> bool {
@@ -82,7 +88,7 @@ impl Array {
         self.make_room();
         let Array { plan, members, scratch, .. } = self;
         let mut buffers = Buffers { request: RequestBytes::Into(into), scratch };
-        read_pieces(plan, members, &mut buffers, media)?;
+        read_pieces(plan, plan.pieces(), members, &mut buffers, media)?;
         buffers.run_steps(plan);
         Ok(())
     }
@@ -111,23 +117,17 @@ impl Array {
         media: &mut Media,
     ) -> Result<(), StoreError> {
         self.make_room();
-        let Array { plan, members, scratch, nested, gathered, .. } = self;
+        let Array { layout, plan, members, scratch, nested, gathered, .. } = self;
         let mut buffers = Buffers { request: RequestBytes::From(from), scratch };
-        read_pieces(plan, members, &mut buffers, media)?;
+        if layout.present_gear().is_some() {
+            return carry_out_strands(plan, members, &mut buffers, write, media);
+        }
+        read_pieces(plan, plan.pieces(), members, &mut buffers, media)?;
         buffers.run_steps(plan);
         if *nested {
             return gathered.write(plan, &buffers, members, media);
         }
-        let mut result = Ok(());
-        for piece in plan.pieces() {
-            let io = &plan.ios()[piece.io as usize];
-            if io.operation == Operation::Write {
-                let bytes = buffers.at(piece.place, piece.sectors);
-                let written = write(&mut members[io.member as usize], piece.lbn, bytes, media);
-                result = first_error(result, written);
-            }
-        }
-        result
+        write_pieces(plan, plan.pieces(), members, &buffers, write, media)
     }
 
     /// Carries out the plan of a rebuild, and takes no room for zeros: what is
@@ -158,7 +158,12 @@ impl Array {
 
     /// Makes the extent read as zeros. Whole rows with their parity can be
     /// given back, since zeros are a consistent row; parts of rows are written.
+    ///
+    /// Where there are gears, which copy what is written, all of it is written.
     pub(crate) fn zero(&mut self, extent: Extent, hole: bool, media: &mut Media) -> Result<(), StoreError> {
+        if self.layout.present_gear().is_some() {
+            return self.write_zeros(extent, media);
+        }
         let Some(rows) = self.rows else { return self.zero_wholly(extent, hole, media) };
         let whole = rows.within(extent);
         if whole.sectors == Sectors::ZERO {
@@ -195,7 +200,12 @@ impl Array {
 
     /// Gives whole rows back, and copies all together: members that hold parts
     /// of one thing must not be left to drop it each as it likes.
+    ///
+    /// Where there are gears, nothing is: copies would have to follow.
     pub(crate) fn discard(&mut self, extent: Extent, media: &mut Media) -> Result<(), StoreError> {
+        if self.layout.present_gear().is_some() {
+            return Ok(());
+        }
         if let Some(rows) = self.rows {
             let whole = rows.within(extent);
             return if whole.sectors == Sectors::ZERO {
@@ -268,15 +278,61 @@ impl Array {
     }
 }
 
-/// Reads what the plan reads.
+/// Carries out a plan strand by strand: those of an array with gears may change the same parity of its
+/// soft state.
+fn carry_out_strands(
+    plan: &Plan,
+    members: &mut [Node],
+    buffers: &mut Buffers<'_>,
+    write: impl Fn(&mut Node, Lbn, &[u8], &mut Media) -> Result<(), StoreError>,
+    media: &mut Media,
+) -> Result<(), StoreError> {
+    let (mut pieces, mut bands) = (plan.pieces(), plan.bands());
+    let mut result = Ok(());
+    for (index, strand) in plan.strands().iter().enumerate() {
+        let end = strand.second_phase().end;
+        let (own, rest) = pieces.split_at(pieces.partition_point(|piece| (piece.io as usize) < end));
+        let (own_bands, later) = bands.split_at(bands.partition_point(|band| band.strand as usize <= index));
+        read_pieces(plan, own, members, buffers, media)?;
+        buffers.run_bands(plan, own_bands);
+        result = first_error(result, write_pieces(plan, own, members, buffers, &write, media));
+        (pieces, bands) = (rest, later);
+    }
+    result
+}
+
+/// Writes what these pieces write, all of them, whether or not one fails.
+#[inline]
+fn write_pieces(
+    plan: &Plan,
+    pieces: &[Piece],
+    members: &mut [Node],
+    buffers: &Buffers<'_>,
+    write: impl Fn(&mut Node, Lbn, &[u8], &mut Media) -> Result<(), StoreError>,
+    media: &mut Media,
+) -> Result<(), StoreError> {
+    let mut result = Ok(());
+    for piece in pieces {
+        let io = &plan.ios()[piece.io as usize];
+        if io.operation == Operation::Write {
+            let bytes = buffers.at(piece.place, piece.sectors);
+            let written = write(&mut members[io.member as usize], piece.lbn, bytes, media);
+            result = first_error(result, written);
+        }
+    }
+    result
+}
+
+/// Reads what these pieces of the plan read.
 #[inline]
 pub(crate) fn read_pieces(
     plan: &Plan,
+    pieces: &[Piece],
     members: &mut [Node],
     buffers: &mut Buffers<'_>,
     media: &Media,
 ) -> Result<(), StoreError> {
-    for piece in plan.pieces() {
+    for piece in pieces {
         let io = &plan.ios()[piece.io as usize];
         if io.operation == Operation::Read {
             let into = buffers.at_mut(piece.place, piece.sectors);

@@ -2,7 +2,7 @@
 
 use fullstroke_parity as parity;
 use fullstroke_units::{SECTOR_BYTES, Sectors};
-use fullstroke_volume::{Place, Plan, Step};
+use fullstroke_volume::{Band, Place, Plan, Step};
 use std::ops::Range;
 
 /// The bytes of a step that are worked on before the next step has its turn:
@@ -56,7 +56,12 @@ impl Buffers<'_> {
     /// The arithmetic of the whole plan. The steps of a band go over it block
     /// by block.
     pub fn run_steps(&mut self, plan: &Plan) {
-        for band in plan.bands() {
+        self.run_bands(plan, plan.bands());
+    }
+
+    /// That of some of its bands.
+    pub(crate) fn run_bands(&mut self, plan: &Plan, bands: &[Band]) {
+        for band in bands {
             let bytes = band.sectors.bytes().0 as usize;
             for begin in (0..bytes).step_by(BLOCK) {
                 let block = begin..bytes.min(begin + BLOCK);

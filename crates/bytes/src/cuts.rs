@@ -10,7 +10,7 @@ use crate::samples::{SAMPLES, Sample, folder, path, pattern};
 use crate::sealed::Label;
 use crate::superblock::MemberRecord;
 use crate::{Durable, Medium, MemoryMedium, OpenReport, Opening, Store, StoreError};
-use fullstroke_contract::Extent;
+use fullstroke_contract::{Extent, Gear};
 use fullstroke_units::{Lbn, Random, Sectors, Seed};
 use std::collections::BTreeMap;
 use std::io;
@@ -196,7 +196,8 @@ impl Mortal {
     /// Holds what the store holds against the model and takes it over.
     fn examine(&mut self, extent: Extent, new: &[u8]) -> Found {
         let mut held = vec![0; self.model.len()];
-        self.store().read(Lbn(0), &mut held).unwrap();
+        let name = self.sample.name;
+        self.store().read(Lbn(0), &mut held).unwrap_or_else(|error| panic!("{name}: {error}"));
         let own = extent.start.0 as usize..extent.end().0 as usize;
         let mut found = Found::Sound;
         for (lbn, (held, model)) in held.chunks(512).zip(self.model.chunks(512)).enumerate() {
@@ -413,5 +414,162 @@ fn cut_a_rebuild_of(sample: Sample, member: &str) {
             let states = mortal.store().states();
             mortal.store().record_better(&states, true).unwrap();
         }
+    }
+}
+
+/// The volumes of a sample that have gears, and the drives that stand in the low one.
+fn geared(sample: Sample) -> Option<(&'static [&'static [usize]], &'static [&'static str])> {
+    match sample.name {
+        "paraid" => Some((&[&[]], &["4"])),
+        "e-paraid" => Some((&[&[]], &["4", "5"])),
+        "paraid of raid0" => Some((&[&[]], &["2", "3"])),
+        "paraid in raid1" => Some((&[&[0], &[1]], &["0.4", "1.4"])),
+        _ => None,
+    }
+}
+
+impl Mortal {
+    fn held_by(&self, drive: &str) -> Vec<u8> {
+        let mut held = vec![0; 90 * 512];
+        self.shared.media[drive].lock().unwrap().read(Lbn(0), &mut held).unwrap();
+        held
+    }
+
+    /// Shifts on: begins, copies a little, or settles. Answers whether it lived.
+    fn shift_on(&mut self, volume: &[usize], changes: Option<u64>) -> bool {
+        self.shared.allowance.lock().unwrap().changes = changes;
+        let settles = self.random.chance(0.3);
+        let store = self.store.as_mut().unwrap();
+        match store.gear(volume).unwrap() {
+            Gear::High => _ = store.begin_shift(volume, Gear::Falling),
+            Gear::Low => _ = store.begin_shift(volume, Gear::Rising),
+            Gear::Falling | Gear::Rising if settles => return store.settle(volume).is_ok(),
+            Gear::Falling | Gear::Rising => return store.copy_stale(volume, Sectors(9)).is_ok(),
+        }
+        true
+    }
+
+    /// One change, cut or not; in the low gear none of `standing` is written.
+    fn change_in_gear(&mut self, volumes: &[&[usize]], standing: &[&str], changes: Option<u64>) -> bool {
+        let low = volumes.iter().all(|volume| self.store().gear(volume) == Some(Gear::Low));
+        let before: Vec<Vec<u8>> = standing.iter().map(|drive| self.held_by(drive)).collect();
+        let (extent, zeroes) = (self.some_extent(), self.random.chance(0.2));
+        let (lived, new) = self.change(extent, zeroes, changes);
+        if low {
+            let after: Vec<Vec<u8>> = standing.iter().map(|drive| self.held_by(drive)).collect();
+            assert!(before == after, "{}: a standing drive was written", self.sample.name);
+        }
+        if !lived {
+            self.open();
+        }
+        self.shared.allowance.lock().unwrap().changes = None;
+        assert_eq!(self.examine(extent, &new), Found::Sound, "{} {extent:?} {changes:?}", self.sample.name);
+        lived
+    }
+}
+
+/// Lives of arrays with gears, with so many events each. Answers how many events were in which gear, and
+/// how many were cut.
+fn live_in_gears(sample: Sample, seed: u64, events: u32) -> ([u64; 4], u64) {
+    let (volumes, standing) = geared(sample).unwrap();
+    let mut mortal = Mortal::new(sample);
+    mortal.random = Seed(seed).stream(sample.name);
+    let (mut in_gear, mut cuts) = ([0; 4], 0);
+    let mut failed: Option<Vec<usize>> = None;
+    for event in 0..events {
+        let what = format!("{} seed {seed} event {event}", sample.name);
+        let volume = volumes[mortal.random.below(volumes.len() as u64) as usize];
+        in_gear[mortal.store().gear(volume).unwrap() as usize] += 1;
+        let changes = if mortal.random.chance(0.25) { Some(mortal.random.below(12)) } else { None };
+        let mut dies = mortal.random.chance(0.03);
+        match mortal.random.below(20) {
+            0..8 => cuts += u64::from(!mortal.change_in_gear(volumes, standing, changes)),
+            8..18 => {
+                let lived = mortal.shift_on(volume, changes);
+                dies |= !lived;
+                cuts += u64::from(!lived);
+            }
+            18 if sample.tolerance > 0 && failed.is_none() => {
+                mortal.shared.allowance.lock().unwrap().changes = None;
+                let drives = mortal.store().status();
+                let drives: Vec<_> = drives.iter().filter(|member| member.file.is_some()).collect();
+                let drive = path(&drives[mortal.random.below(drives.len() as u64) as usize].member);
+                mortal.store().fail_member(&drive).unwrap();
+                failed = Some(drive);
+            }
+            _ => {
+                mortal.shared.allowance.lock().unwrap().changes = None;
+                let Some(drive) = failed.clone() else { continue };
+                // Members are filled in the high gear.
+                let (_, above) = drive.split_last().unwrap();
+                match mortal.store().gear(above) {
+                    Some(Gear::Low) => _ = mortal.store().begin_shift(above, Gear::Rising),
+                    Some(Gear::Rising) => mortal.store().settle(above).unwrap(),
+                    Some(Gear::High) => {
+                        mortal.store().restore_member(&drive).unwrap();
+                        mortal.store().rebuild_member(&drive, Sectors(u64::MAX)).unwrap();
+                        // It counts behind an opening from then on.
+                        mortal.store().sync().unwrap();
+                        failed = None;
+                    }
+                    other => panic!("{what}: {other:?} with a member failed"),
+                }
+            }
+        }
+        mortal.shared.allowance.lock().unwrap().changes = None;
+        if dies {
+            mortal.open();
+            assert!(volumes.iter().all(|volume| mortal.store().gear(volume) == Some(Gear::High)), "{what}");
+        }
+        assert_eq!(mortal.examine(Extent::new(0, 0), &[]), Found::Sound, "{what}");
+        assert_eq!(mortal.store().scrub().unwrap().mismatched_sectors, 0, "{what}");
+    }
+    (in_gear, cuts)
+}
+
+#[test]
+fn a_shift_loses_nothing_wherever_it_is_cut_and_whatever_fails() {
+    for &sample in SAMPLES.iter().filter(|sample| geared(**sample).is_some()) {
+        let (mut in_gear, mut cuts) = ([0; 4], 0);
+        let lives = std::env::var("FULLSTROKE_LIVES").ok().and_then(|lives| lives.parse().ok()).unwrap_or(6);
+        for seed in 0..lives {
+            let (gears, cut) = live_in_gears(sample, seed, 150);
+            cuts += cut;
+            in_gear.iter_mut().zip(gears).for_each(|(sum, more)| *sum += more);
+        }
+        println!("{}: events in the high, falling, low and rising gear {in_gear:?}, {cuts} cut", sample.name);
+        assert!(in_gear.iter().all(|&events| events > 20) && cuts > 20, "{} {in_gear:?} {cuts}", sample.name);
+    }
+}
+
+#[test]
+fn a_low_gear_that_is_not_recorded_or_not_journalled_loses_data() {
+    for journalled in [true, false] {
+        let mut damaged = 0;
+        for seed in 0..40 {
+            let mut mortal = Mortal::new(crate::samples::sample("paraid"));
+            mortal.random = Seed(seed).stream("sabotage");
+            mortal.store().begin_shift(&[], Gear::Falling);
+            mortal.store().settle(&[]).unwrap();
+            let (folder, changes) = (mortal.folder.path().to_owned(), 1 + mortal.random.below(3));
+            if journalled {
+                let superblock = &mut mortal.store().records.as_mut().unwrap().superblock;
+                superblock.low_gear.clear();
+                superblock.write(&folder).unwrap();
+            } else {
+                mortal.store().fail_member(&path("0")).unwrap();
+                mortal.store().journalled = false;
+            }
+            let extent = mortal.some_extent();
+            let (lived, new) = mortal.change(extent, false, (!journalled).then_some(changes));
+            if lived {
+                assert_eq!(mortal.examine(extent, &new), Found::Sound);
+            }
+            mortal.open();
+            damaged += u32::from(
+                mortal.examine(if lived { Extent::new(0, 0) } else { extent }, &new) == Found::Damaged,
+            );
+        }
+        assert!(damaged > 0, "journalled: {journalled}");
     }
 }

@@ -15,6 +15,7 @@
 //! | `members.rs` | members fail, are restored, and are filled again |
 //! | `healing.rs` | what the host's storage fails to do, and what follows |
 //! | `loss.rs` | data that was given up, until it is written again |
+//! | `gears.rs` | arrays whose members stop: what a shift copies |
 //! | `states.rs` | how one member's failure is another's, in volumes of volumes |
 //! | `node.rs`, `array.rs` | the tree of drives and volumes; plans on bytes |
 //! | `buffers.rs`, `gathered.rs` | the memory of a plan, its arithmetic |
@@ -87,6 +88,7 @@ mod durability;
 mod error;
 mod file;
 mod gathered;
+mod gears;
 mod healing;
 mod journal;
 mod lock;

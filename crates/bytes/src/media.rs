@@ -7,9 +7,14 @@ use crate::sealed::Label;
 use crate::sync::ToSync;
 use crate::transaction::{Change, Kind, Transaction};
 use fullstroke_contract::Extent;
-use fullstroke_units::Lbn;
+use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
 use std::cell::Cell;
 use std::io;
+
+/// No place.
+const NOWHERE: Extent = Extent { start: Lbn(0), sectors: Sectors::ZERO };
+/// How far behind what is asked for a hole is looked for.
+const LOOKED_AHEAD: Sectors = Sectors((64 << 30) / SECTOR_BYTES);
 
 /// The media of all drives. Changes are made at once, or collected into a
 /// [`Transaction`] first; reads see collected changes as made.
@@ -24,6 +29,8 @@ pub(crate) struct Media {
     /// its end.
     pub(crate) overlaid: bool,
     pub(crate) transaction: Transaction,
+    /// For each medium, where it is known to be a hole.
+    holes: Vec<Cell<Extent>>,
     /// The latest read that the host failed.
     failed_read: Cell<Option<(usize, Extent)>>,
     /// The media that the host did not change as it should have, and whether
@@ -36,7 +43,9 @@ impl Media {
         // What an earlier process wrote need not be durable: the first sync is
         // of all of them.
         let changed = vec![1; media.len()];
+        let holes = media.iter().map(|_| Cell::new(NOWHERE)).collect();
         Media {
+            holes,
             media,
             changed,
             epoch: 1,
@@ -67,6 +76,7 @@ impl Media {
             return Ok(());
         }
         self.changed[medium] = self.epoch;
+        self.holes[medium].set(NOWHERE);
         match self.media[medium].write(lbn, from) {
             Ok(()) => Ok(()),
             Err(error) => Err(self.failed_change("write to", medium, error)),
@@ -79,6 +89,7 @@ impl Media {
             return Ok(());
         }
         self.changed[medium] = self.epoch;
+        self.holes[medium].set(NOWHERE);
         match self.media[medium].zero(extent, hole) {
             Ok(()) => Ok(()),
             Err(error) => Err(self.failed_change("write zeros to", medium, error)),
@@ -87,6 +98,25 @@ impl Media {
 
     pub(crate) fn next_data(&self, medium: usize, extent: Extent) -> Result<Option<Extent>, StoreError> {
         self.media[medium].next_data(extent).map_err(|error| self.error("look for holes in", medium, error))
+    }
+
+    /// Whether nothing of `extent` takes room on a medium of `capacity`. Where it is asked in order the
+    /// host is asked once a hole.
+    pub(crate) fn is_hole(
+        &self,
+        medium: usize,
+        capacity: Sectors,
+        extent: Extent,
+    ) -> Result<bool, StoreError> {
+        let known = self.holes[medium].get();
+        if known.start <= extent.start && extent.end() <= known.end() {
+            return Ok(true);
+        }
+        let end = capacity.0.min(extent.end().0 + LOOKED_AHEAD.0);
+        let ahead = Extent::new(extent.start.0, end - extent.start.0);
+        let data = self.next_data(medium, ahead)?.map_or(Lbn(end), |data| data.start);
+        self.holes[medium].set(Extent { start: extent.start, sectors: data.since(extent.start) });
+        Ok(extent.end() <= data)
     }
 
     pub(crate) fn clear(&mut self, medium: usize) -> Result<(), StoreError> {

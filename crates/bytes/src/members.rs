@@ -460,7 +460,9 @@ impl Store {
             return Ok(());
         };
         // What was written down must not be forgotten before it is made.
-        let needed = self.pending || states::any_degraded_parity(&self.root, &mut superblock.members.iter());
+        let needed = self.pending
+            || !superblock.low_gear.is_empty()
+            || states::any_degraded_parity(&self.root, &mut superblock.members.iter());
         if self.journalled && !needed {
             journal.clear(self.media.epoch)?;
         }
@@ -470,7 +472,7 @@ impl Store {
 }
 
 impl Records {
-    fn replace_superblock(&mut self, superblock: Superblock) -> Result<(), StoreError> {
+    pub(crate) fn replace_superblock(&mut self, superblock: Superblock) -> Result<(), StoreError> {
         if superblock != self.superblock {
             superblock.write(&self.folder)?;
             self.superblock = superblock;

@@ -147,7 +147,7 @@ impl Node {
     /// takes room.
     pub(crate) fn is_hole(&mut self, extent: Extent, media: &Media) -> Result<bool, StoreError> {
         match self {
-            Node::Drive { medium, .. } => Ok(media.next_data(*medium, extent)?.is_none()),
+            Node::Drive { medium, capacity } => media.is_hole(*medium, *capacity, extent),
             Node::Volume(array) => array.is_hole(extent, media),
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::StoreError;
 use crate::file::FileMedium;
+use crate::gears;
 use crate::journal::Journal;
 use crate::lock::{Lock, found_in};
 use crate::loss::Loss;
@@ -17,7 +18,7 @@ use crate::superblock::{MemberRecord, StateRecord, Superblock};
 use crate::transaction::{Change, Transaction};
 use crate::verify::{Comparison, Verifier};
 use fullstroke_contract::MemberState;
-use fullstroke_units::Sectors;
+use fullstroke_units::{Bytes, Sectors};
 use fullstroke_volume::Shape;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -84,6 +85,8 @@ pub struct OpenReport {
     pub created: bool,
     /// Whether it had been closed, rather than killed.
     pub clean: bool,
+    /// What stood in the soft state of arrays that were left in the low gear, and was copied home.
+    pub copied_home: Bytes,
     /// Changes in the journal that were made again.
     pub replayed_changes: u64,
     /// Regions that were mended.
@@ -205,6 +208,7 @@ impl Store {
         if superblock.complete {
             report.clean = superblock.clean;
             states::set_all(&mut root, &mut superblock.members.iter().map(|member| member.state.into()));
+            gears::found(&mut root, &superblock.low_gear);
             report.newly_failed = fail_missing(&mut root, &superblock, source, opening.allow_degraded)?;
             superblock.members = states::records(&root);
             superblock.clean = false;
@@ -241,6 +245,7 @@ impl Store {
         } else {
             store.resynchronise(&mut report, opening.progress)?;
         }
+        report.copied_home = store.rise()?.bytes();
         Ok((store, report))
     }
 

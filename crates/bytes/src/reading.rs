@@ -7,6 +7,7 @@
 //! that a kill has left different are alike to every read.
 
 use crate::file::FileMedium;
+use crate::gears;
 use crate::journal;
 use crate::lock::Lock;
 use crate::loss::Loss;
@@ -65,6 +66,7 @@ impl Store {
         superblock.check(folder, digest, &states::records(&root))?;
         let mut report = OpenReport { clean: superblock.clean, ..OpenReport::default() };
         states::set_all(&mut root, &mut superblock.members.iter().map(|member| member.state.into()));
+        gears::found(&mut root, &superblock.low_gear);
         let mut source = FilesAsTheyAre(folder);
         report.newly_failed = fail_missing(&mut root, &superblock, &source, opening.allow_degraded)?;
         superblock.members = states::records(&root);

@@ -83,6 +83,38 @@ pub(crate) fn any_impaired_parity(node: &Node) -> bool {
     array.has_degraded_parity() || array.members.iter().any(any_impaired_parity)
 }
 
+/// The volumes that have gears, from the top, by their indices.
+pub(crate) fn geared(root: &Node) -> Vec<Vec<usize>> {
+    let mut found = Vec::new();
+    add_geared(root, &mut Vec::new(), &mut found);
+    found
+}
+
+fn add_geared(node: &Node, path: &mut Vec<usize>, found: &mut Vec<Vec<usize>>) {
+    let Node::Volume(array) = node else { return };
+    if array.layout.present_gear().is_some() {
+        found.push(path.clone());
+    }
+    for (index, member) in array.members.iter().enumerate() {
+        path.push(index);
+        add_geared(member, path, found);
+        path.pop();
+    }
+}
+
+/// The volume at `path`.
+pub(crate) fn volume<'a>(root: &'a mut Node, path: &[usize]) -> Option<&'a mut Array> {
+    let mut node = root;
+    for &index in path {
+        let Node::Volume(array) = node else { return None };
+        node = array.members.get_mut(index)?;
+    }
+    match node {
+        Node::Volume(array) => Some(array),
+        Node::Drive { .. } => None,
+    }
+}
+
 /// Whether some volume of the tree has parity.
 pub(crate) fn any_parity(node: &Node) -> bool {
     matches!(node, Node::Volume(array) if array.rows.is_some() || array.members.iter().any(any_parity))

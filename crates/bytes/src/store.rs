@@ -350,7 +350,11 @@ impl Store {
         }
         // Whatever a member's failure leaves undone is done again, perhaps through
         // the journal now.
-        self.attempt(Some(extent), |store| store.change_once(extent, &mut make))
+        let made = self.attempt(Some(extent), |store| store.change_once(extent, &mut make));
+        if made.is_err() {
+            self.distrust_copies();
+        }
+        made
     }
 
     #[inline]

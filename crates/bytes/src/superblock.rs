@@ -43,6 +43,10 @@ pub(crate) struct Superblock {
     /// Whether the store was closed, rather than killed.
     pub(crate) clean: bool,
     pub(crate) region_sectors: u64,
+    /// Volumes that were left in the low gear: their indices from the top, as members have them;
+    /// empty for the outermost.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) low_gear: Vec<String>,
     /// How fast members are filled, if somebody said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rebuild: Option<RebuildRecord>,
@@ -139,6 +143,7 @@ impl Superblock {
             complete: false,
             clean: true,
             region_sectors: region.0,
+            low_gear: Vec::new(),
             rebuild: None,
             members,
             losses: Vec::new(),

@@ -127,7 +127,7 @@ impl<'a> Verifier<'a> {
         let with_parity = array.rows.is_some();
         let Array { layout, plan, members, scratch, .. } = array;
         let mut buffers = Buffers { request: RequestBytes::From(data), scratch };
-        read_pieces(plan, members, &mut buffers, self.media)?;
+        read_pieces(plan, plan.pieces(), members, &mut buffers, self.media)?;
         buffers.run_steps(plan);
         for piece in plan.pieces() {
             let io = &plan.ios()[piece.io as usize];

@@ -1,6 +1,6 @@
 //! What comes up unasked.
 
-use crate::Extent;
+use crate::{Extent, Gear};
 use fullstroke_units::{Sectors, Time};
 
 /// A signal on its way up: who sent it, and when. Nodes that pass it on keep
@@ -75,6 +75,8 @@ pub enum Signal {
         /// Whether that is all of them.
         whole: bool,
     },
+    /// An array with gears has begun to shift, or is in a gear.
+    Shifted(Gear),
 }
 
 impl Signal {

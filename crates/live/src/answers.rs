@@ -5,7 +5,7 @@ use crate::control_queue::{ControlRequest, ControlResponse};
 use crate::server::Server;
 use crate::status::{DriveState, DriveStatus, ExportStatus, Health, RebuildStatus, Status, VolumeState};
 use crate::totals::DriveTotals;
-use crate::world::World;
+use crate::world::{Geared, World};
 use fullstroke_bytes::MemberStatus;
 use fullstroke_contract::RebuildSpeed;
 use fullstroke_nbd::Features;
@@ -197,6 +197,7 @@ fn health(world: &World) -> Health {
         data_lost: world.store.has_lost_data(),
         rebuilds: rebuilds.collect(),
         comparing: world.comparing(),
+        gears: world.gears.iter().map(Geared::status).collect(),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::signals::Said;
 use crate::watch::Sent;
 use crate::world::World;
 use fullstroke_bytes::{Dropped, MemberStatus, RebuildRecord, StoreError};
-use fullstroke_contract::{MemberState, Order, RebuildSpeed, Refusal, Signal};
+use fullstroke_contract::{Gear, MemberState, Order, RebuildSpeed, Refusal, Signal};
 use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors, Time};
 use std::io::{self, Write as _};
 use std::time::Instant;
@@ -212,10 +212,20 @@ impl World {
     pub(crate) fn carry_signals(&mut self, until: Instant) {
         self.note_signals();
         while self.is_filling() {
-            self.fill();
+            self.follow();
             if Instant::now() >= until {
                 return;
             }
+        }
+    }
+
+    /// Does a little of what the layers have said on the bytes. Members are filled in the high gear,
+    /// and none stands before they are.
+    fn follow(&mut self) {
+        match self.shifts.front() {
+            Some((_, Gear::Falling)) if !self.unfilled.is_empty() => self.fill(),
+            Some(_) => self.shift(),
+            None => self.fill(),
         }
     }
 
@@ -224,6 +234,14 @@ impl World {
         while let Some(Sent { mut path, signal }) = self.watch.sent.pop_front() {
             if let Some(said) = Said::of(signal) {
                 self.signals.say(said);
+                continue;
+            }
+            if let Signal::Shifted(gear) = signal {
+                for geared in self.gears.iter_mut().filter(|geared| geared.path == path) {
+                    geared.gear = gear;
+                    geared.shifts += u64::from(matches!(gear, Gear::Falling | Gear::Rising));
+                }
+                self.shifts.push_back((path, gear));
                 continue;
             }
             let Signal::Rebuilt { member, done, .. } = signal else { continue };
@@ -235,9 +253,33 @@ impl World {
         }
     }
 
-    /// Whether something is to be filled on the bytes.
+    /// Whether something is to be filled or copied on the bytes.
     pub(crate) fn is_filling(&self) -> bool {
-        !self.unfilled.is_empty()
+        !self.unfilled.is_empty() || !self.shifts.is_empty()
+    }
+
+    /// Shifts on the bytes, so little that clients hardly wait: what is stale is copied when the shift
+    /// begins, and what became so since when it ends. Where a member has failed meanwhile, or nothing
+    /// may be written, the bytes may be in another gear, which nobody sees.
+    fn shift(&mut self) {
+        let Some((path, to)) = self.shifts.pop_front() else { return };
+        self.store.begin_shift(&path, to);
+        let over = matches!(
+            (to, self.store.gear(&path)),
+            (Gear::Low, Some(Gear::Falling)) | (Gear::High, Some(Gear::Rising))
+        );
+        let settled = match self.store.copy_stale(&path, FILLED_AT_ONCE) {
+            Ok(Sectors::ZERO) if over => self.store.settle(&path),
+            Ok(Sectors::ZERO) => Ok(()),
+            Ok(_) => return self.shifts.push_front((path, to)),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = settled
+            && !self.store.is_read_only()
+        {
+            // Both places go on to be written, and the next shift copies the rest.
+            let _ = writeln!(io::stderr(), "fullstroke: {}: a shift was not copied: {error}", self.name);
+        }
     }
 
     /// Fills some of it, so little that clients hardly wait. A member that the
@@ -316,7 +358,7 @@ impl World {
     fn fill_all(&mut self) {
         self.note_signals();
         while self.is_filling() {
-            self.fill();
+            self.follow();
         }
     }
 }

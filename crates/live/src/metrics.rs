@@ -10,7 +10,7 @@ use crate::status::{
     DriveState, DriveStatus, ExportStatus, OperationStatus, RESPONSE_BUCKETS_S, RebuildStatus, Status,
     VolumeState,
 };
-use fullstroke_contract::Counter;
+use fullstroke_contract::{Counter, Gear};
 use fullstroke_socket::exposition::{CONTENT_TYPE, Kind, Page};
 use fullstroke_socket::{HttpServer, Pages, Peer, Response};
 use std::io;
@@ -132,6 +132,28 @@ fn exports(page: &mut Page, status: &Status) {
     gauge("fullstroke_in_flight", "Requests that were not answered yet.", &|export| export.in_flight as f64);
 }
 
+/// Of volumes that have gears.
+fn gears(page: &mut Page, status: &Status) {
+    let each = || {
+        let exports = status.exports.iter();
+        exports
+            .flat_map(|export| export.health.gears.iter().map(move |geared| (export.name.as_str(), geared)))
+    };
+    let mut family =
+        page.family("fullstroke_volume_gear", Kind::Gauge, "1 for the gear in which the volume is.");
+    for (export, geared) in each() {
+        for gear in [Gear::High, Gear::Falling, Gear::Low, Gear::Rising] {
+            let labels = [("export", export), ("volume", geared.volume.as_str()), ("gear", gear.name())];
+            family.sample(&labels, u64::from(geared.gear == gear.name()));
+        }
+    }
+    let help = "How often the volume has begun to shift.";
+    let mut family = page.family("fullstroke_volume_gear_shifts_total", Kind::Counter, help);
+    for (export, geared) in each() {
+        family.sample(&[("export", export), ("volume", geared.volume.as_str())], geared.shifts);
+    }
+}
+
 /// How long drives that say what they draw were in each state.
 fn drive_power_states(page: &mut Page, status: &Status) {
     let help = "Time that the drive has spent in a state of power, of the world's time.";
@@ -154,6 +176,9 @@ fn health(page: &mut Page, status: &Status) {
             let labels = [("export", export.name.as_str()), ("state", state.name())];
             family.sample(&labels, u64::from(export.health.state == state));
         }
+    }
+    if status.exports.iter().any(|export| !export.health.gears.is_empty()) {
+        gears(page, status);
     }
     let mut gauge = |name, help, value: &dyn Fn(&RebuildStatus) -> Option<f64>| {
         let mut family = page.family(name, Kind::Gauge, help);

@@ -15,6 +15,7 @@ use fullstroke_nbd::{Export, ExportError, Exports, Features};
 use fullstroke_socket::{Listen, Listener};
 use fullstroke_stack::{Stack, StackError};
 use fullstroke_table::TableError;
+use fullstroke_units::Bytes;
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io;
@@ -336,5 +337,9 @@ fn describe(report: &OpenReport) -> impl Iterator<Item = String> {
             report.regions_at_risk
         )
     });
-    [mended, missing, risk].into_iter().flatten()
+    let home = (report.copied_home > Bytes(0)).then(|| {
+        let home = report.copied_home.0 >> 20;
+        format!("it was left in the low gear: {home} MiB of what stood in the soft state were copied home")
+    });
+    [mended, missing, risk, home].into_iter().flatten()
 }

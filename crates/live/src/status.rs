@@ -65,6 +65,20 @@ pub struct Health {
     /// is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparing: Option<ComparingStatus>,
+    /// Of each volume that has gears.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gears: Vec<GearStatus>,
+}
+
+/// The gear of a volume.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GearStatus {
+    /// The volume's name: empty for the outermost, or as members are called.
+    pub volume: String,
+    /// `high`, `falling`, `low` or `rising`.
+    pub gear: String,
+    /// How often it has begun to shift since the server began.
+    pub shifts: u64,
 }
 
 /// Redundancy that is compared with the data behind, after the last server was
@@ -127,6 +141,15 @@ impl Health {
     pub fn words(&self) -> String {
         let lost = if self.data_lost { ", data lost" } else { "" };
         format!("{}{lost}", self.state.name())
+    }
+}
+
+impl GearStatus {
+    /// For people: `low gear, 3 shifts`.
+    pub fn words(&self) -> String {
+        let volume = if self.volume.is_empty() { String::new() } else { format!("{}: ", self.volume) };
+        let shifts = if self.shifts == 1 { "shift" } else { "shifts" };
+        format!("{volume}{} gear, {} {shifts}", self.gear, self.shifts)
     }
 }
 

@@ -5,11 +5,11 @@ use crate::parts::{Held, Slow};
 use crate::record::Recorder;
 use crate::scrub::Scrub;
 use crate::signals::Signals;
-use crate::status::{ComparingStatus, Operations};
+use crate::status::{ComparingStatus, GearStatus, Operations};
 use crate::ticket::{Carried, ClientId, Ticket, extent, is_unaligned, timed};
 use crate::watch::{Ended, Watch};
 use fullstroke_bytes::Store;
-use fullstroke_contract::{Extent, Operation, Status};
+use fullstroke_contract::{Extent, Gear, Operation, Status};
 use fullstroke_engine::Machine;
 use fullstroke_nbd::{Allocation, Command, CommandFlags, ErrorCode, StatusExtent};
 use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors, Time};
@@ -54,8 +54,27 @@ pub(crate) struct World {
     pub(crate) told_stop: bool,
     /// Members, and how far they are to be filled on the bytes.
     pub(crate) unfilled: VecDeque<(Vec<usize>, Sectors)>,
+    /// Volumes that have gears, and what the layers have said of them.
+    pub(crate) gears: Vec<Geared>,
+    /// Volumes, and the gears that their bytes are to follow into.
+    pub(crate) shifts: VecDeque<(Vec<usize>, Gear)>,
     pub(crate) tickets: Vec<Option<Ticket>>,
     free: Vec<u32>,
+}
+
+/// A volume that has gears.
+pub(crate) struct Geared {
+    pub(crate) path: Vec<usize>,
+    pub(crate) gear: Gear,
+    /// How often it has begun to shift.
+    pub(crate) shifts: u64,
+}
+
+impl Geared {
+    pub(crate) fn status(&self) -> GearStatus {
+        let volume = self.path.iter().map(usize::to_string).collect::<Vec<_>>().join(".");
+        GearStatus { volume, gear: self.gear.name().to_owned(), shifts: self.shifts }
+    }
 }
 
 impl World {
@@ -71,6 +90,11 @@ impl World {
             layout,
             machine,
             to_compare: store.left_to_compare(),
+            gears: store
+                .geared()
+                .into_iter()
+                .map(|path| Geared { path, gear: Gear::default(), shifts: 0 })
+                .collect(),
             store,
             watch: Watch { recorder, ..Watch::default() },
             signals: Signals::default(),
@@ -84,6 +108,7 @@ impl World {
             bytes_in_flight: 0,
             told_stop: false,
             unfilled: VecDeque::new(),
+            shifts: VecDeque::new(),
             tickets: Vec::new(),
             free: Vec::new(),
         }

@@ -20,7 +20,7 @@
 //! Weddle et al., "PARAID: A Gear-Shifting Power-Aware RAID" (2007); two gears here.
 
 use crate::plan::Plan;
-use fullstroke_contract::ConfigError;
+use fullstroke_contract::{ConfigError, Gear};
 use fullstroke_units::{Bytes, Duration, Sectors};
 use std::ops::Range;
 
@@ -34,27 +34,6 @@ mod transfers;
 
 pub(crate) use layout::Geared;
 pub(crate) use map::GearMap;
-
-/// How many members of an array work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Gear {
-    /// All of them.
-    #[default]
-    High,
-    /// All of them, until the soft state is up to date.
-    Falling,
-    /// The transient ones stand.
-    Low,
-    /// All of them, until the transient ones are up to date.
-    Rising,
-}
-
-impl Gear {
-    /// Whether transient data is read from the soft state.
-    pub(crate) fn reads_soft(self) -> bool {
-        matches!(self, Gear::Low | Gear::Rising)
-    }
-}
 
 /// When an array shifts, and how fast it copies.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -136,6 +115,10 @@ pub trait Gears {
     fn settle(&mut self);
     /// Soft rows that are stale.
     fn stale(&self) -> u64;
+    /// It is not known which rows are stale: all count as such.
+    fn distrust(&mut self);
+    /// The array was left in the low gear. All that the transient members hold counts as stale.
+    fn found_low(&mut self);
 }
 
 /// Soft rows that one plan copies.

@@ -3,7 +3,7 @@
 use crate::gears::Gears;
 use crate::{Geometry, MemberStates, Plan};
 use fullstroke_contract::registry::Keys;
-use fullstroke_contract::{Below, ConfigError, Extent, MemberState, Request, Status};
+use fullstroke_contract::{Below, ConfigError, Extent, Gear, MemberState, Request, Status};
 use fullstroke_units::{Lbn, Sectors};
 
 /// Builds a layout from its keys in a stack file and the capacities of its
@@ -141,6 +141,11 @@ pub trait Layout: Send {
     /// those that [gears](Layout::gears) have stopped, which a flush would start.
     fn left_out(&self) -> &[u32] {
         self.failed()
+    }
+
+    /// The gear, of a layout that has [gears](Layout::gears).
+    fn present_gear(&self) -> Option<Gear> {
+        None
     }
 
     /// If members stop while little is asked of the volume: its gears.

@@ -302,7 +302,7 @@ impl Volume {
             }
             Purpose::Rebuild => self.unit_ended(slot, completion.finished, completion.status, out),
             Purpose::Copy => self.copy_ended(completion.finished, completion.status),
-            Purpose::Platters => self.platters_ended(completion.finished),
+            Purpose::Platters => self.platters_ended(completion.finished, out),
         }
         if self.in_flight == 0 && !self.rebuilds.is_busy() {
             self.idle_since = Some(completion.finished);

@@ -29,6 +29,18 @@ pub const SAMPLES: &[Sample] = &[
     Sample { name: "raid6", shape: || volume("raid6", chunk(4), drives(6, 80)), tolerance: 2 },
     Sample { name: "lzvs", shape: || volume("lzvs", logical_zones(), drives(4, 90)), tolerance: 0 },
     Sample { name: "lzvs-naive", shape: || volume("lzvs-naive", json!({}), drives(2, 150)), tolerance: 0 },
+    Sample { name: "paraid", shape: || volume("paraid", gears("raid5", None), drives(5, 90)), tolerance: 1 },
+    Sample {
+        name: "e-paraid",
+        shape: || volume("e-paraid", gears("raid5", Some(3)), drives(6, 90)),
+        tolerance: 1,
+    },
+    Sample {
+        name: "paraid of raid0",
+        shape: || volume("paraid", gears("raid0", None), drives(4, 90)),
+        tolerance: 0,
+    },
+    Sample { name: "paraid in raid1", shape: || volume("raid1", json!({}), twice(paraid)), tolerance: 1 },
     Sample { name: "raid50", shape: || volume("raid0", chunk(6), twice(raid5)), tolerance: 1 },
     Sample { name: "raid0 in raid1", shape: || volume("raid1", json!({}), twice(raid0)), tolerance: 1 },
     Sample { name: "lzvs in raid1", shape: || volume("raid1", json!({}), twice(lzvs)), tolerance: 1 },
@@ -51,6 +63,18 @@ fn drives(count: usize, sectors: u64) -> Vec<Shape> {
 }
 fn chunk(sectors: u64) -> Value {
     json!({ "chunk": sectors * 512 })
+}
+/// Two gears; the last two of five or six members stand in the low one.
+fn gears(level: &str, cluster: Option<u64>) -> Value {
+    let active = if level == "raid0" { 2 } else { 4 };
+    let mut keys = json!({ "chunk": 4 * 512, "level": level, "active": active, "native_percent": 35 });
+    if let Some(cluster) = cluster {
+        keys["cluster"] = json!(cluster);
+    }
+    keys
+}
+fn paraid() -> Shape {
+    volume("paraid", gears("raid5", None), drives(5, 90))
 }
 fn twice(shape: fn() -> Shape) -> Vec<Shape> {
     vec![shape(), shape()]

@@ -30,6 +30,7 @@ fn export_text(export: &ExportStatus, speed: Option<f64>) -> String {
             .iter()
             .map(|rebuild| format!("\nrebuilding {}", rebuild.words()))
             .collect::<String>()
+        + &health.gears.iter().map(|geared| format!("\n{}", geared.words())).collect::<String>()
         + &health.comparing.map_or(String::new(), |comparing| format!("\n{}", comparing.words()));
     format!(
         "{name}: {layout}, {size}, {world_s} s in the world, {in_flight} in flight\n\

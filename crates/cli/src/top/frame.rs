@@ -105,6 +105,9 @@ fn export(
     for rebuild in &now.health.rebuilds {
         lines.push(Line::from(cut(&format!("rebuilding {}", rebuild.words()), width, look)));
     }
+    for geared in &now.health.gears {
+        lines.push(Line::from(cut(&geared.words(), width, look)));
+    }
     if let Some(comparing) = now.health.comparing {
         lines.push(Line::from(cut(&comparing.words(), width, look)));
     }

@@ -12,7 +12,9 @@
 
 use crate::pattern;
 use crate::server::{Place, Server, text};
-use crate::stacks::{JBOD, NESTED, RAID0, RAID1, RAID5, RAID6, RAID10, Volume};
+use crate::stacks::{
+    E_PARAID, JBOD, NESTED, PARAID, PARAID_RAID0, RAID0, RAID1, RAID5, RAID6, RAID10, Volume,
+};
 use fullstroke_nbd::client::Client;
 use fullstroke_nbd::{Command, CommandFlags};
 use fullstroke_units::Random;
@@ -149,24 +151,31 @@ impl Writer<'_> {
     }
 }
 
-/// Writes through `server` until it is killed.
-fn write_and_kill(server: Server, expected: &mut Expected, random: &mut Random) {
+/// Writes through `server` until it is killed. Answers in which gear, where there are gears.
+fn write_and_kill(
+    server: Server,
+    expected: &mut Expected,
+    random: &mut Random,
+    in_flight: usize,
+) -> Option<String> {
     let answers = random.below(120);
     let client = server.client();
     let mut writer = Writer { client, expected, pending: HashMap::new(), random };
     for _ in 0..answers {
-        while writer.pending.len() < IN_FLIGHT {
+        while writer.pending.len() < in_flight {
             writer.submit();
         }
         assert!(writer.receive(), "the server has ended by itself");
     }
-    for _ in 0..IN_FLIGHT {
+    let gears = server.status()["exports"][0]["health"]["gears"][0]["gear"].as_str().map(str::to_owned);
+    for _ in 0..in_flight {
         writer.submit();
     }
     std::thread::sleep(Duration::from_micros(writer.random.below(3000)));
     server.kill();
     // What it had answered is still to be read.
     while writer.receive() {}
+    gears
 }
 
 /// Begins a server and kills it, perhaps before it has begun to serve.
@@ -196,6 +205,12 @@ fn change_members(server: &Server, volume: Volume, round: u64) {
 }
 
 fn survives_kills(volume: Volume) {
+    survives_kills_with(volume, &[IN_FLIGHT]);
+}
+
+/// Clients have so many requests in flight, round by round. Answers in which gears servers were killed.
+fn survives_kills_with(volume: Volume, in_flight: &[usize]) -> Vec<String> {
+    let mut gears = Vec::new();
     let rounds = std::env::var("FULLSTROKE_KILLS").map_or(ROUNDS, |rounds| rounds.parse().unwrap());
     let place = Place::new(volume, DISK_MIB);
     let mut random = pattern::random(volume.name);
@@ -220,7 +235,8 @@ fn survives_kills(volume: Volume) {
         }
         change_members(&server, volume, round);
         drop(client);
-        write_and_kill(server, expected, &mut random);
+        let in_flight = in_flight[(round as usize / 2) % in_flight.len()];
+        gears.extend(write_and_kill(server, expected, &mut random, in_flight));
         if random.chance(0.3) {
             begin_and_kill(&place, &mut random);
         }
@@ -228,6 +244,15 @@ fn survives_kills(volume: Volume) {
     let server = place.serve_stored();
     assert_eq!(server.notes(), &[] as &[serde_json::Value], "{}", volume.name);
     server.stop_well();
+    gears
+}
+
+/// Servers of arrays with gears are killed while they shift, and while members stand.
+fn survives_kills_in_gears(volume: Volume) {
+    // One at a time lets it fall, many let it rise.
+    let gears = survives_kills_with(volume, &[1, 1, IN_FLIGHT]);
+    eprintln!("{}: killed in {gears:?}", volume.name);
+    assert!(gears.iter().any(|gear| gear != "high"), "{}: {gears:?}", volume.name);
 }
 
 #[test]
@@ -263,4 +288,19 @@ fn raid6_survives_kills() {
 #[test]
 fn raid5_in_raid0_survives_kills() {
     survives_kills(NESTED);
+}
+
+#[test]
+fn paraid_survives_kills() {
+    survives_kills_in_gears(PARAID);
+}
+
+#[test]
+fn e_paraid_survives_kills() {
+    survives_kills_in_gears(E_PARAID);
+}
+
+#[test]
+fn paraid_of_raid0_survives_kills() {
+    survives_kills_in_gears(PARAID_RAID0);
 }

@@ -69,6 +69,27 @@ pub const NESTED: Volume = Volume {
     expendable: &["1.0"],
 };
 
+/// One request at a time lets it shift down, many shift it up.
+pub const PARAID: Volume = Volume {
+    name: "paraid",
+    table: "layout = \"paraid\"\nlevel = \"raid5\"\nchunk = \"16KiB\"\ndrive = \"disk.toml\"\ndrives = 6\n\
+            active = 4\nnative_percent = 35\nshift_down = 0.45\nshift_up = 0.75\nwindow_s = 0.1\nstay_s = 0.05",
+    expendable: &["1"],
+};
+pub const E_PARAID: Volume = Volume {
+    name: "e-paraid",
+    table: "layout = \"e-paraid\"\nlevel = \"raid5\"\nchunk = \"16KiB\"\ndrive = \"disk.toml\"\ndrives = 5\n\
+            active = 4\nnative_percent = 35\ncluster = 4\nshift_down = 0.45\nshift_up = 0.75\nwindow_s = 0.1\nstay_s = 0.05",
+    expendable: &["4"],
+};
+/// Its soft state is all there is of what the standing drives hold.
+pub const PARAID_RAID0: Volume = Volume {
+    name: "paraid0",
+    table: "layout = \"paraid\"\nlevel = \"raid0\"\nchunk = \"16KiB\"\ndrive = \"disk.toml\"\ndrives = 4\n\
+            active = 2\nnative_percent = 35\nshift_down = 0.35\nshift_up = 0.75\nwindow_s = 0.1\nstay_s = 0.05",
+    expendable: &[],
+};
+
 pub const REDUNDANT: [Volume; 6] = [RAID1, RAID10, RAID4, RAID5, RAID6, NESTED];
 
 /// Writes the stack, with disks of so many MiB, into a folder; returns the path

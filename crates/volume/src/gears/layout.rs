@@ -193,6 +193,10 @@ impl Layout for Geared {
         self.plan_native_rebuild(members, from, most, plan)
     }
 
+    fn present_gear(&self) -> Option<Gear> {
+        Some(self.gear)
+    }
+
     fn gears(&mut self) -> Option<&mut dyn Gears> {
         Some(self)
     }
@@ -255,6 +259,16 @@ impl Gears for Geared {
 
     fn stale(&self) -> u64 {
         self.stale.count()
+    }
+
+    fn distrust(&mut self) {
+        self.stale.insert_all();
+    }
+
+    fn found_low(&mut self) {
+        self.gear = Gear::Low;
+        self.stale.insert_all();
+        self.follow();
     }
 }
 

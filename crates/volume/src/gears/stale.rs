@@ -34,7 +34,11 @@ impl StaleRows {
     }
 
     pub(super) fn insert_all(&mut self) {
-        (0..self.rows).for_each(|row| self.insert(row));
+        self.words.fill(u64::MAX);
+        if let Some(last) = self.words.last_mut().filter(|_| self.rows % 64 > 0) {
+            *last = (1 << (self.rows % 64)) - 1;
+        }
+        (self.count, self.from) = (self.rows, 0);
     }
 
     /// Takes out the first run, of at most so many rows: where it begins, and how many.

@@ -58,7 +58,7 @@ impl Volume {
                 self.restore(now, member, Sectors::ZERO, self.latest_rate, out);
             }
             // It speaks of its own members, not of the volume's.
-            Signal::Rebuilt { .. } => {}
+            Signal::Rebuilt { .. } | Signal::Shifted(_) => {}
             Signal::Push(_) | Signal::Pull { .. } | Signal::Ask(_) | Signal::SpunDown | Signal::SpunUp => {
                 self.pass_on(from, notice, out);
             }
@@ -193,7 +193,7 @@ impl Volume {
         self.changes += 1;
         self.layout.set_member_state(member, state);
         self.first_alive = first_alive(&*self.layout);
-        self.gears_changed();
+        self.gears_changed(out);
         self.tell_whether_answering(out);
     }
 

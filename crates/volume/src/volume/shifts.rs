@@ -14,8 +14,8 @@
 
 use super::Volume;
 use super::flight::Purpose;
-use crate::gears::{CopiedRows, Gear, Gears, ShiftRules};
-use fullstroke_contract::{Operation, Out, SHIFTS_KEPT, Status};
+use crate::gears::{CopiedRows, Gears, ShiftRules};
+use fullstroke_contract::{Gear, Operation, Out, SHIFTS_KEPT, Signal, Status};
 use fullstroke_units::{Duration, SECTOR_BYTES, Sectors, Time};
 use std::collections::VecDeque;
 
@@ -210,20 +210,22 @@ impl Volume {
         if gear == Gear::Rising {
             shifts.enter(now, gear);
             if !self.platters(now, Operation::Start, out) {
-                self.platters_ended(now);
+                self.platters_ended(now, out);
             }
         } else if gears.shift(gear) {
             shifts.enter(now, gear);
             shifts.copy = Copying::From(now);
+            out.signal(Signal::Shifted(gear));
         }
     }
 
     /// Members have stopped or started. Until they turn, the layout is in the low gear: no write waits for
     /// a start.
-    pub(super) fn platters_ended(&mut self, at: Time) {
+    pub(super) fn platters_ended(&mut self, at: Time, out: &mut Out) {
         let (Some(shifts), Some(gears)) = (&mut self.shifts, self.layout.gears()) else { return };
         if shifts.gear == Gear::Rising && gears.shift(Gear::Rising) {
             shifts.copy = Copying::From(at);
+            out.signal(Signal::Shifted(Gear::Rising));
         }
     }
 
@@ -246,6 +248,7 @@ impl Volume {
         let gear = gears.gear();
         shifts.copy = Copying::No;
         shifts.enter(now, gear);
+        out.signal(Signal::Shifted(gear));
         shifts.older = self.in_flight;
         if gear == Gear::Low && self.in_flight == 0 {
             self.platters(now, Operation::Standby, out);
@@ -308,7 +311,7 @@ impl Volume {
     }
 
     /// A member's state has changed: a shift down is given up, the low gear is left.
-    pub(super) fn gears_changed(&mut self) {
+    pub(super) fn gears_changed(&mut self, out: &mut Out) {
         let survived = self.layout.failures_survived();
         let impaired = !self.layout.member_states().impaired().is_empty();
         let (Some(shifts), Some(gears)) = (&mut self.shifts, self.layout.gears()) else { return };
@@ -316,6 +319,7 @@ impl Volume {
         if shifts.gear == Gear::Falling && gear == Gear::High {
             shifts.gear = gear;
             shifts.copy = Copying::No;
+            out.signal(Signal::Shifted(gear));
         }
         shifts.must_rise = gear == Gear::Low && impaired && survived > 0;
     }
