@@ -3,12 +3,13 @@
 use crate::bars::Bars;
 use crate::options::{Edits, jobs};
 use crate::output::{Failure, Output};
+use crate::power::require;
 use clap::Args;
 use fullstroke_contract::MemberStatistics;
-use fullstroke_drive::{DriveConfig, PowerConfig};
+use fullstroke_drive::PowerConfig;
 use fullstroke_lab::{Candidate, Ran, Recipe, Varied, run_all};
 use fullstroke_measure::{Report, number, table};
-use fullstroke_stack::{Overrides, Stack};
+use fullstroke_stack::{Overrides, Stack, Stops};
 use fullstroke_units::Duration;
 use serde::Serialize;
 use std::fmt;
@@ -30,12 +31,12 @@ const YEAR_S: f64 = 365.25 * 86_400.0;
 /// Say whether stopping the platters pays for a load, behind which idle time, at what response
 /// times, and how fast it uses up the rated starts and stops.
 ///
-/// The load is run once with platters that always turn, once behind each idle time, and with the
-/// policies `break-even` and `adaptive`.
+/// The load is run once with platters that always turn, as the stack has it if that stops them, once behind
+/// each idle time, and with the policies `break-even` and `adaptive`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// A trace in place of the stack's workload, or workloads: a scrub, or whoever polls SMART data,
-    /// is one of those.
+    /// A trace in place of the stack's workload, or workloads; those of the kind `background`, a scrub or
+    /// whoever polls, stay beside it.
     trace: Option<PathBuf>,
 
     /// The stack file.
@@ -69,6 +70,15 @@ struct Answer {
     /// Starts and stops for which the drives are rated, at least.
     rated_cycles: Option<u64>,
     policies: Vec<Policy>,
+    /// What was asked for and is no policy of these drives.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    refused: Vec<Refused>,
+}
+
+#[derive(Debug, Serialize)]
+struct Refused {
+    name: String,
+    why: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -90,18 +100,13 @@ struct Policy {
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
-    let mut overrides = Overrides { trace: arguments.trace.clone(), ..arguments.edits.overrides() };
-    let stack = Stack::load(&arguments.stack, &overrides).map_err(Failure::input)?;
-    let configs: Vec<&DriveConfig> = stack.drives().into_iter().map(|model| model.config()).collect();
-    let assumed = match (silent(&configs), arguments.assume_power) {
-        (None, _) => None,
-        (Some(config), true) => Some(assume(config, &configs, &mut overrides)?),
-        (Some(config), false) => return Err(Failure::Input(lacks(config))),
-    };
+    let mut overrides =
+        Overrides { trace: arguments.trace.clone(), beside_background: true, ..arguments.edits.overrides() };
+    let assumed = require(&[&arguments.stack], &mut overrides, arguments.assume_power)?;
     let stack = Stack::load(&arguments.stack, &overrides).map_err(Failure::input)?;
     let powers: Vec<PowerConfig> =
         stack.drives().into_iter().filter_map(|model| model.config().power).collect();
-    let candidates = candidates(arguments, &overrides, &powers)?;
+    let Candidates { all: candidates, refused } = candidates(arguments, &overrides, &powers, &stack)?;
     let names: Vec<&str> = candidates.iter().map(|candidate| candidate.name.as_str()).collect();
     let bars = Bars::new(names, output);
     let jobs = jobs(arguments.jobs);
@@ -115,80 +120,85 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         break_even_s: powers.first().and_then(|power| Some(power.break_even()?.as_secs_f64())),
         rated_cycles,
         policies: policies(&ran, rated_cycles),
+        refused,
     };
     output.show(&answer, &answer)
 }
 
-/// A drive whose file does not say what it draws.
-fn silent<'a>(configs: &[&'a DriveConfig]) -> Option<&'a DriveConfig> {
-    configs.iter().copied().find(|config| !config.power.is_some_and(|power| power.counts_energy()))
+/// Rows to run, and those that cannot be.
+struct Candidates {
+    all: Vec<Candidate>,
+    refused: Vec<Refused>,
 }
 
-/// What is missing, and what could be put there.
-fn lacks(config: &DriveConfig) -> String {
-    let (class, source) = PowerConfig::assumed_for(config);
-    let missing = config.power.unwrap_or_default().missing().join(", ");
-    let table =
-        serde_json::to_value(class).ok().and_then(|value| value.as_object().cloned()).unwrap_or_default();
-    let lines: String = table.iter().map(|(key, value)| format!("  {key} = {value}\n")).collect();
-    format!(
-        "the file of drive `{}` does not say what it draws: `[power]` lacks {missing}. Give it these from its \
-         manual, or run with --assume-power, which takes those of its class:\n\n  [power]\n{lines}\n  [sources]\n  \
-         power = \"{source}\"",
-        config.title
-    )
-}
-
-/// Gives all drives what the class of `config` is assumed to draw.
-fn assume(
-    config: &DriveConfig,
-    all: &[&DriveConfig],
-    overrides: &mut Overrides,
-) -> Result<&'static str, Failure> {
-    let (class, source) = PowerConfig::assumed_for(config);
-    if let Some(other) = all.iter().find(|other| PowerConfig::assumed_for(other).0 != class) {
-        let message = format!(
-            "`{}` and `{}` are drives of different classes; give [power] to their files",
-            config.title, other.title
-        );
-        return Err(Failure::Input(message));
-    }
-    let table = serde_json::to_value(class).map_err(Failure::input)?;
-    for (key, value) in table.as_object().into_iter().flatten() {
-        overrides.set.push(format!("volume.drive_settings.power.{key}={value}"));
-    }
-    Ok(source)
-}
-
-/// Always turning, each idle time, and the policies that find one.
+/// Always turning, the stack as it is if it stops platters, each idle time, and the policies that find one.
 fn candidates(
     arguments: &Arguments,
     overrides: &Overrides,
     powers: &[PowerConfig],
-) -> Result<Vec<Candidate>, Failure> {
+    stack: &Stack,
+) -> Result<Candidates, Failure> {
     let shortest = powers.iter().map(|power| power.spin_up_ms + power.spin_down_ms).fold(0.0, f64::max);
     let asked = &arguments.after;
     let after = if asked.is_empty() { AFTER.to_vec() } else { asked.clone() };
-    let usable = |after: &Duration| !asked.is_empty() || after.as_millis_f64() >= shortest;
-    let fixed = after.into_iter().filter(usable).map(|after| {
+    let (usable, short): (Vec<_>, Vec<_>) =
+        after.into_iter().partition(|after| after.as_millis_f64() >= shortest);
+    let fixed = usable.into_iter().map(|after| {
         let seconds = after.as_secs_f64();
-        (format!("{seconds} s"), vec!["policy=fixed".to_owned(), format!("after={seconds}s")])
+        (format!("{seconds} s"), timer("fixed", Some(seconds)))
     });
-    let start = format!("after={}s", (2.0 * shortest / 1000.0).clamp(1.0, 3600.0));
+    let start = (2.0 * shortest / 1000.0).clamp(1.0, 3600.0);
     let learned = [
-        ("break-even".to_owned(), vec!["policy=break-even".to_owned()]),
-        ("adaptive".to_owned(), vec!["policy=adaptive".to_owned(), start]),
+        ("break-even".to_owned(), timer("break-even", None)),
+        ("adaptive".to_owned(), timer("adaptive", Some(start))),
     ];
-    let always = ("always turning".to_owned(), Vec::new());
-    let all = std::iter::once(always).chain(fixed).chain(learned);
-    all.map(|(name, keys)| {
-        let mut overrides = overrides.clone();
-        let set = keys.into_iter().map(|key| format!("volume.drive_settings.spin_down.{key}"));
-        overrides.set.extend(set);
+    // What the stack says stands below its own name; gears go on shifting below timers.
+    let gears = stack.has_gears();
+    let timed =
+        |(name, timer)| (if gears { format!("gears and {name}") } else { name }, Some(Stops::Timer(timer)));
+    let always =
+        (if gears { "always turning, high gear" } else { "always turning" }.to_owned(), Some(Stops::Nobody));
+    let own = own(stack).map(|name| (name, None));
+    let all = std::iter::once(always).chain(own).chain(fixed.chain(learned).map(timed));
+    let all = all.map(|(name, stops)| {
+        let overrides = Overrides { stops, ..overrides.clone() };
         let recipe = Recipe { name, varied: Varied::default(), file: arguments.stack.clone(), overrides };
         recipe.candidate().map_err(Failure::input)
-    })
-    .collect()
+    });
+    let refuse = |after: Duration| Refused {
+        name: format!("{} s", after.as_secs_f64()),
+        why: format!(
+            "the drive needs {} s to stop and to start, and would do little else; ask for that at least",
+            number(shortest / 1000.0)
+        ),
+    };
+    let refused = if asked.is_empty() { Vec::new() } else { short.into_iter().map(refuse).collect() };
+    Ok(Candidates { all: all.collect::<Result<_, _>>()?, refused })
+}
+
+/// What a stack that stops platters does, in a few words.
+fn own(stack: &Stack) -> Option<String> {
+    let timers = stack.drives().into_iter().filter_map(|model| model.config().spin_down.as_ref());
+    let mut names: Vec<String> = timers
+        .map(|timer| match timer.keys.get("after").and_then(serde_json::Value::as_str) {
+            Some(after) => format!("{} {after}", timer.policy),
+            None => timer.policy.clone(),
+        })
+        .collect();
+    names.dedup();
+    match (names.is_empty(), stack.has_gears()) {
+        (true, false) => None,
+        (true, true) => Some("the stack's: gears alone".to_owned()),
+        (false, false) => Some(format!("the stack's: {}", names.join(", "))),
+        (false, true) => Some(format!("the stack's: gears and {}", names.join(", "))),
+    }
+}
+
+/// The table `[spin_down]` of a policy.
+fn timer(policy: &str, after_s: Option<f64>) -> serde_json::Map<String, serde_json::Value> {
+    let mut keys = serde_json::Map::from_iter([("policy".to_owned(), policy.into())]);
+    keys.extend(after_s.map(|seconds| ("after".to_owned(), format!("{seconds}s").into())));
+    keys
 }
 
 fn policies(ran: &[Ran], rated: Option<u64>) -> Vec<Policy> {
@@ -271,6 +281,9 @@ impl fmt::Display for Answer {
             ]);
         }
         writeln!(f, "{}\n", table.trim_fmt())?;
+        for Refused { name, why } in &self.refused {
+            writeln!(f, "Behind {name} nothing was run: {why}.")?;
+        }
         if let Some(seconds) = self.break_even_s {
             writeln!(f, "A stop pays that lasts {} s or longer.", number(seconds))?;
         }

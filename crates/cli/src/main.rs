@@ -30,6 +30,7 @@ mod options;
 mod output;
 mod paint;
 mod perfetto;
+mod power;
 mod predict;
 mod record;
 mod replay;

@@ -247,6 +247,12 @@ impl Stack {
         self.volume.drives()
     }
 
+    /// Whether an array with gears stops platters.
+    pub fn has_gears(&self) -> bool {
+        let volume = self.document.values().get("volume").and_then(Value::as_object);
+        volume.is_some_and(crate::overrides::gears_within)
+    }
+
     /// Sixteen hexadecimal digits that differ where the bytes of two volumes lie
     /// differently: layouts, their keys, capacities. Which members have failed
     /// and who reads which copy do not count.

@@ -171,11 +171,14 @@ fn model(document: &Document, values: &Map<String, Value>) -> Result<Model, Stac
     Model::new(config).map_err(|error| document.error(error))
 }
 
-/// Lays `settings` over `values`, table by table.
+/// Lays `settings` over `values`, table by table. One that names a policy is laid over whole: keys of
+/// another policy are none of its.
 fn merge(values: &mut Map<String, Value>, settings: &Map<String, Value>) {
     for (key, setting) in settings {
         match (values.get_mut(key), setting) {
-            (Some(Value::Object(below)), Value::Object(above)) => merge(below, above),
+            (Some(Value::Object(below)), Value::Object(above)) if !above.contains_key("policy") => {
+                merge(below, above);
+            }
             _ => {
                 values.insert(key.clone(), setting.clone());
             }

@@ -44,7 +44,7 @@ pub use config::{MeasurementConfig, Stack};
 pub use document::{Document, assigned};
 pub use error::StackError;
 pub use hosts::HostNodes;
-pub use overrides::Overrides;
+pub use overrides::{Overrides, Stops};
 pub use rebuild::RebuiltMember;
 pub use reference::reference;
 pub use schema::drive as drive_schema;

@@ -24,6 +24,20 @@ pub struct Overrides {
     pub seed: Option<u64>,
     /// End the workload after so many requests.
     pub requests: Option<u64>,
+    /// Who stops platters, in place of whoever the file says.
+    pub stops: Option<Stops>,
+    /// Workloads of the kind `background` stay beside the trace; the run does not wait for them.
+    pub beside_background: bool,
+}
+
+/// Who stops the platters of a stack's drives.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Stops {
+    /// Nobody: no drive has a timer, arrays with gears stay in the high one, and nobody is asked for
+    /// anything before a stop.
+    Nobody,
+    /// Each drive by this table, `[spin_down]`, whole; gears as the file says.
+    Timer(Map<String, Value>),
 }
 
 impl Overrides {
@@ -33,7 +47,7 @@ impl Overrides {
     /// What cannot be changed, and why.
     pub(crate) fn apply(&self, document: &mut Document) -> Result<(), StackError> {
         self.apply_to_several(document)?;
-        if let Some(trace) = &self.trace {
+        if let Some(trace) = self.trace.as_ref().filter(|_| !document.values().contains_key("workloads")) {
             replace_by_trace(document, trace)?;
         }
         if let Some(fio) = &self.fio {
@@ -42,7 +56,9 @@ impl Overrides {
         if let Some(drive) = &self.drive {
             put(document, "volume.drive", json!(name_of(drive)))?;
         }
-        for (key, value) in &self.trace_keys {
+        // Beside others the trace has them already.
+        let several = document.values().contains_key("workloads");
+        for (key, value) in self.trace_keys.iter().filter(|_| !several) {
             put(document, &format!("workload.{key}"), value.clone())?;
         }
         if let Some(requests) = self.requests {
@@ -51,12 +67,19 @@ impl Overrides {
         if let Some(seed) = self.seed {
             put(document, "seed", json!(seed))?;
         }
-        self.set.iter().try_for_each(|assignment| document.set(assignment))
+        self.set.iter().try_for_each(|assignment| document.set(assignment))?;
+        self.stops.as_ref().map_or(Ok(()), |stops| replace_stops(document, stops))
     }
 
     /// Where there are several workloads or hosts, a trace or a job file stands in place
     /// of all of them, and a key is nobody's.
     fn apply_to_several(&self, document: &mut Document) -> Result<(), StackError> {
+        if self.beside_background && self.trace.is_some() {
+            let beside = background(document);
+            if !beside.is_empty() {
+                return self.trace_beside(document, beside);
+            }
+        }
         if self.trace.is_some() || self.fio.is_some() {
             ["workloads", "hosts", "shared"].into_iter().for_each(|key| document.remove(key));
             return Ok(());
@@ -74,7 +97,81 @@ impl Overrides {
             }
         }
     }
+
+    /// The trace and `beside`, in place of what the file has.
+    fn trace_beside(&self, document: &mut Document, beside: Vec<Value>) -> Result<(), StackError> {
+        let mut trace = self.trace_keys.clone();
+        let path = self.trace.as_deref().map(absolute).transpose()?;
+        trace.extend([("name", json!("trace")), ("kind", json!("trace")), ("path", json!(path))].map(owned));
+        document.remove("workload");
+        put(document, "workloads", std::iter::once(Value::Object(trace)).chain(beside).collect())
+    }
 }
+
+fn owned((key, value): (&str, Value)) -> (String, Value) {
+    (key.to_owned(), value)
+}
+
+/// The tables of `[[workloads]]` that are readers in the background, told not to be waited for.
+fn background(document: &Document) -> Vec<Value> {
+    let items = document.values().get("workloads").and_then(Value::as_array).cloned().unwrap_or_default();
+    let beside = items.into_iter().filter(|item| item.get("kind") == Some(&json!("background")));
+    beside
+        .map(|mut item| {
+            if let Some(keys) = item.as_object_mut() {
+                keys.insert("background".into(), json!(true));
+            }
+            item
+        })
+        .collect()
+}
+
+/// Writes who stops platters into the volume, and takes out what says otherwise.
+fn replace_stops(document: &mut Document, stops: &Stops) -> Result<(), StackError> {
+    let Some(Value::Object(volume)) = document.values().get("volume") else { return Ok(()) };
+    let mut volume = volume.clone();
+    take_stops(&mut volume, *stops == Stops::Nobody);
+    put(document, "volume", Value::Object(volume))?;
+    let timer = match stops {
+        Stops::Nobody => Value::Null,
+        Stops::Timer(keys) => Value::Object(keys.clone()),
+    };
+    put(document, "volume.drive_settings.spin_down", timer)?;
+    let before_stops = |item: &Value| item.get("kind") == Some(&json!("pull-before-stop"));
+    match document.values().get("opportunities") {
+        Some(Value::Array(items)) if *stops == Stops::Nobody && items.iter().any(before_stops) => {
+            let others = items.iter().filter(|item| !before_stops(item)).cloned().collect();
+            put(document, "opportunities", Value::Array(others))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Takes the timers out of a volume and of what lies in it; with `gears`, those are kept in the high one.
+fn take_stops(volume: &mut Map<String, Value>, gears: bool) {
+    if let Some(Value::Object(settings)) = volume.get_mut("drive_settings") {
+        settings.remove("spin_down");
+    }
+    if gears && has_gears(volume) {
+        volume.insert("shift_down".into(), json!(0.0));
+    }
+    let members = volume.get_mut("members").and_then(Value::as_array_mut).into_iter().flatten();
+    members.filter_map(Value::as_object_mut).for_each(|member| take_stops(member, gears));
+}
+
+/// Whether a volume has gears itself.
+fn has_gears(volume: &Map<String, Value>) -> bool {
+    volume.get("layout").and_then(Value::as_str).is_some_and(|name| GEARED.contains(&name))
+}
+
+/// Whether a volume, or one in it, has gears.
+pub(crate) fn gears_within(volume: &Map<String, Value>) -> bool {
+    let members = volume.get("members").and_then(Value::as_array).into_iter().flatten();
+    has_gears(volume) || members.filter_map(Value::as_object).any(gears_within)
+}
+
+/// Layouts with gears.
+const GEARED: [&str; 2] = ["paraid", "e-paraid"];
 
 /// Another trace keeps the keys of the one that it replaces, but for the format.
 fn replace_by_trace(document: &mut Document, trace: &Path) -> Result<(), StackError> {
@@ -103,4 +200,66 @@ fn absolute(path: &Path) -> Result<PathBuf, StackError> {
 
 fn put(document: &mut Document, key: &str, value: Value) -> Result<(), StackError> {
     document.put(key, value).map_err(|message| StackError::whole(document.file(), message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changed(text: &str, overrides: &Overrides) -> Value {
+        let mut document = Document::parse("stack.toml", text).unwrap();
+        overrides.apply(&mut document).unwrap();
+        Value::Object(document.values().clone())
+    }
+
+    const STOPS: &str = r#"
+        [volume]
+        layout = "raid1"
+        drive_settings = { spin_down = { policy = "break-even", factor = 2.0 }, command_overhead_ms = 0.1 }
+        [[volume.members]]
+        layout = "e-paraid"
+        drives = 4
+        drive_settings = { spin_down = { policy = "fixed", after = "5min" } }
+        [[opportunities]]
+        kind = "idle-flush-on"
+        [[opportunities]]
+        kind = "pull-before-stop"
+    "#;
+
+    #[test]
+    fn a_timer_is_replaced_whole_wherever_it_stands() {
+        let timer =
+            Map::from_iter([("policy".to_owned(), json!("fixed")), ("after".to_owned(), json!("60s"))]);
+        let stops = Some(Stops::Timer(timer));
+        let found = changed(STOPS, &Overrides { stops, ..Overrides::default() });
+        let volume = &found["volume"];
+        let expected =
+            json!({ "spin_down": { "policy": "fixed", "after": "60s" }, "command_overhead_ms": 0.1 });
+        assert_eq!(volume["drive_settings"], expected);
+        assert_eq!(volume["members"][0]["drive_settings"], json!({}));
+        assert!(volume["members"][0].get("shift_down").is_none());
+        assert_eq!(found["opportunities"].as_array().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn nobody_stops_platters_where_nobody_shall() {
+        let found = changed(STOPS, &Overrides { stops: Some(Stops::Nobody), ..Overrides::default() });
+        assert_eq!(found["volume"]["drive_settings"]["spin_down"], Value::Null);
+        assert_eq!(found["volume"]["members"][0]["shift_down"], json!(0.0));
+        assert_eq!(found["opportunities"], json!([{ "kind": "idle-flush-on" }]));
+    }
+
+    #[test]
+    fn readers_in_the_background_stay_beside_a_trace_if_they_shall() {
+        let text = "[[workloads]]\nname = \"user\"\nkind = \"synthetic\"\n[[workloads]]\nname = \"scrub\"\n\
+                    kind = \"background\"\nevery = \"1h\"\n";
+        let trace = Some(PathBuf::from("/a.parquet"));
+        let overrides = Overrides { trace, beside_background: true, ..Overrides::default() };
+        let found = changed(text, &overrides);
+        let trace = json!({ "name": "trace", "kind": "trace", "path": "/a.parquet" });
+        let scrub = json!({ "name": "scrub", "kind": "background", "every": "1h", "background": true });
+        assert_eq!(found, json!({ "workloads": [trace, scrub] }));
+        let found = changed(text, &Overrides { beside_background: false, ..overrides });
+        assert_eq!(found, json!({ "workload": { "kind": "trace", "path": "/a.parquet" } }));
+    }
 }

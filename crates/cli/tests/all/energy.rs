@@ -71,8 +71,66 @@ fn a_drive_that_does_not_say_what_it_draws_is_named_with_what_is_missing() {
     let sets = sets.map(|set| format!("--set=volume.drive_settings.power.{set}"));
     let error = refused(&["energy", "--stack", &stack, "--assume-power", &sets[0], &sets[1], &sets[2]]);
     assert!(error.contains("seek_w") && error.contains("watts"), "{error}");
-    let error = refused(&["energy", "--stack", &stack, "--assume-power", "--after", "1s"]);
-    assert!(error.contains("stop and to start"), "{error}");
+    // A time that is too short for the drive takes the others' rows with it no more.
+    let answer = json(&["energy", "--stack", &stack, "--assume-power", "--after", "1s,60s"]);
+    let refusals = &answer["refused"];
+    assert!(refusals[0]["name"] == "1 s" && refusals.as_array().unwrap().len() == 1, "{answer:#}");
+    assert!(refusals[0]["why"].as_str().unwrap().contains("stop and to start"), "{answer:#}");
+    assert_eq!(policy(&answer, "60 s")["stops_a_year"], 0.0);
+}
+
+/// A stack of the repository.
+fn shipped(name: &str) -> String {
+    format!("{}/../../stacks/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn a_stack_that_stops_its_platters_is_a_row_of_its_own_beside_those_that_turn() {
+    for (stack, own, after) in [
+        ("background/mirror.toml", "the stack's: fixed 20min", "1200 s"),
+        ("energy/nas.toml", "the stack's: fixed 10min", "600 s"),
+        ("energy/nas-pull.toml", "the stack's: fixed 10min", "600 s"),
+    ] {
+        let answer = json(&["energy", "--stack", &shipped(stack), "--after", &after.replace(' ', "")]);
+        let row = |name: &str| {
+            let mut row = policy(&answer, name).clone();
+            row.as_object_mut().unwrap().remove("name");
+            row
+        };
+        assert_eq!(row("always turning")["stops_a_year"], 0.0, "{stack}");
+        assert_eq!(row(own), row(after), "{stack}: one timer, said twice");
+        assert!(row(own)["stops_a_year"].as_f64().unwrap() > 100.0, "{answer:#}");
+    }
+    let own = ["--set", "volume.drive_settings.spin_down={ policy = \"break-even\" }"];
+    let stack = shipped("background/mirror.toml");
+    let answer = json(&[&["energy", "--stack", &stack, "--after", "1h"], &own[..]].concat());
+    assert_eq!(policy(&answer, "always turning")["stops_a_year"], 0.0);
+    assert_eq!(policy(&answer, "the stack's: break-even")["mean_w"], policy(&answer, "break-even")["mean_w"]);
+}
+
+#[test]
+fn gears_are_a_row_of_their_own_and_turn_where_all_shall() {
+    let (stack, short) =
+        (shipped("energy/paraid.toml"), ["workloads[0].duration=4min", "workloads[1].duration=1s"]);
+    let arguments = ["energy", "--stack", &stack, "--set", short[0], "--set", short[1], "--after", "5min"];
+    let answer = json(&arguments);
+    let stops = |name: &str| policy(&answer, name)["stops_a_year"].as_f64().unwrap();
+    assert_eq!(stops("always turning, high gear"), 0.0);
+    assert!(stops("the stack's: gears alone") > 1000.0, "{answer:#}");
+    assert!(stops("gears and 300 s") >= stops("the stack's: gears alone"), "{answer:#}");
+}
+
+#[test]
+fn a_monitor_goes_on_beside_a_trace() {
+    let trace = shipped("../samples/compile.parquet");
+    let stack = shipped("background/mirror.toml");
+    let turning = |sets: &[&str]| {
+        let answer = json(&[&["energy", &trace, "--stack", &stack, "--after", "1h"], sets].concat());
+        policy(&answer, "always turning")["mean_w"].as_f64().unwrap()
+    };
+    let every = "workloads[1].every=1s";
+    let (often, seldom) = (turning(&["--set", every]), turning(&[]));
+    assert!(often > seldom, "{often} {seldom}");
 }
 
 #[test]
