@@ -338,6 +338,9 @@ impl Arguments {
 }
 
 fn gears_that_cannot_be(gears: &Gears) -> Failure {
+    if let Err(message) = gears.thresholds() {
+        return Failure::Input(format!("--down, --up: {message}"));
+    }
     Failure::Input(format!(
         "an array of {} drives of which {} sleep, in units of {} sectors, over {} windows: expected fewer asleep \
          than there are, and more than 0 of the others (--sleeping, --unit, --averaged)",

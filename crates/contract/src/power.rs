@@ -11,8 +11,10 @@ const STATES: usize = PowerState::ALL.len();
 /// What an arm, and the drive with it, is doing, as far as that costs power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PowerState {
-    /// The arm moves, or settles.
+    /// The arm moves, or settles, for anything but a write.
     Seek,
+    /// It moves, or settles, to write.
+    WriteSeek,
     /// On track: waiting for a sector, for data from the bus, or with a command.
     Rotate,
     /// Sectors pass that are read.
@@ -37,8 +39,9 @@ pub enum PowerState {
 
 impl PowerState {
     /// All of them, in the order of their declaration.
-    pub const ALL: [PowerState; 11] = [
+    pub const ALL: [PowerState; 12] = [
         PowerState::Seek,
+        PowerState::WriteSeek,
         PowerState::Rotate,
         PowerState::Read,
         PowerState::Write,
@@ -55,6 +58,7 @@ impl PowerState {
     pub const fn name(self) -> &'static str {
         match self {
             PowerState::Seek => "seek",
+            PowerState::WriteSeek => "write_seek",
             PowerState::Rotate => "rotate",
             PowerState::Read => "read",
             PowerState::Write => "write",

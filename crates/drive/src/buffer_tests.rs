@@ -874,6 +874,41 @@ fn metered((spin_up_ms, spin_down_ms): (f64, f64), unloads: bool) -> PowerConfig
     }
 }
 
+/// While the platters stand.
+const STANDBY_UW: u64 = 700_000;
+
+/// Idle_C, Idle_B and Idle_A, each above the one before; a seek, one to write, a wait, a read and a write.
+fn microwatts() -> impl Strategy<Value = [u64; 8]> {
+    let more = || 0u64..20_000_000;
+    (more(), more(), more(), [more(), more(), more(), more(), more()]).prop_map(|(c, b, a, active)| {
+        let (c, b) = (STANDBY_UW + c, STANDBY_UW + c + b);
+        let a = b + a;
+        let [seek, write_seek, rotate, read, write] = active.map(|more| a + more);
+        [c, b, a, seek, write_seek, rotate, read, write]
+    })
+}
+
+/// A drive that draws these, and whose stops and starts cost so many microjoules.
+fn priced(microwatts: [u64; 8], microjoules: (u64, u64)) -> PowerConfig {
+    let [c, b, a, seek, write_seek, rotate, read, write] = microwatts.map(|each| each as f64 / 1e6);
+    PowerConfig {
+        spin_up_ms: 20.0,
+        spin_down_ms: 5.0,
+        spin_up_j: Some(microjoules.1 as f64 / 1e6),
+        spin_down_j: Some(microjoules.0 as f64 / 1e6),
+        seek_w: Some(seek),
+        write_seek_w: Some(write_seek),
+        rotate_w: Some(rotate),
+        read_w: Some(read),
+        write_w: Some(write),
+        idle_a_w: Some(a),
+        idle_b: Some(IdleConfig { w: b, after_ms: 100.0, wake_ms: 30.0 }),
+        idle_c: Some(IdleConfig { w: c, after_ms: 400.0, wake_ms: 90.0 }),
+        standby_w: Some(STANDBY_UW as f64 / 1e6),
+        start_stop_cycles: None,
+    }
+}
+
 /// Runs the steps; wake-ups come `late` after they are due.
 fn run(config: &DriveConfig, steps: &[Step], late: u64) -> Bench {
     let mut bench = Bench::of(config.clone());
@@ -937,8 +972,9 @@ proptest! {
         let spent = bench.drive.power(later).unwrap();
         prop_assert_eq!(spent.residency().total(), later.since(Time::ZERO));
         let time = |state| spent.time_in(state);
-        let active = [PowerState::Seek, PowerState::Rotate, PowerState::Read, PowerState::Write];
-        let active = active.into_iter().map(time).sum::<Duration>();
+        let seeks = [PowerState::Seek, PowerState::WriteSeek];
+        let active = [PowerState::Rotate, PowerState::Read, PowerState::Write].into_iter().chain(seeks);
+        let active = active.map(time).sum::<Duration>();
         // Of read-ahead that was broken off, its work does not know the rest.
         prop_assert!(active >= work.seek + work.rotation + work.transfer, "{:?}, {:?}", spent, work);
     }
@@ -976,7 +1012,59 @@ proptest! {
         let spent = bench.drive.power(bench.now + Duration::from_secs(100)).unwrap();
         let time = |state| spent.time_in(state);
         let passed = time(PowerState::Read) + time(PowerState::Write);
-        prop_assert_eq!((time(PowerState::Seek), passed), (work.seek, work.transfer));
+        let seek = time(PowerState::Seek) + time(PowerState::WriteSeek);
+        prop_assert_eq!((seek, passed), (work.seek, work.transfer));
+    }
+
+    #[test]
+    fn energy_is_residency_times_watts_plus_transitions_times_joules_to_the_femtojoule(
+        mut config in configs(), mut steps in steps(), microwatts in microwatts(), microjoules in (0u64..1_000_000_000, 0u64..1_000_000_000),
+    ) {
+        config.power = Some(priced(microwatts, microjoules));
+        config.spin_down =
+            Some(serde_json::from_value(json!({ "policy": "fixed", "after": "40ms" })).unwrap());
+        for step in steps.iter_mut().filter(|step| step.start % 3 == 0) {
+            step.gap_ns = step.gap_ns * 10 + 31;
+        }
+        let mut bench = run(&config, &steps, 0);
+        // No transition is under way then.
+        bench.now += Duration::from_secs(100);
+        let spent = bench.spent();
+        let [idle_c, idle_b, idle_a, seek, write_seek, rotate, read, write] = microwatts;
+        let states = [
+            (PowerState::IdleA, idle_a), (PowerState::IdleB, idle_b), (PowerState::IdleC, idle_c), (PowerState::Seek, seek),
+            (PowerState::WriteSeek, write_seek), (PowerState::Rotate, rotate), (PowerState::Read, read),
+            (PowerState::Write, write), (PowerState::Wake, seek), (PowerState::Standby, STANDBY_UW),
+        ];
+        let each = states.map(|(state, watts)| u128::from(watts) * u128::from(spent.time_in(state).as_nanos()));
+        let turns = u128::from(microjoules.0 * spent.spin_downs() + microjoules.1 * spent.spin_ups());
+        prop_assert!(spent.spin_downs() > 0);
+        prop_assert_eq!(spent.energy_fj(), each.into_iter().sum::<u128>() + 1_000_000_000 * turns);
+    }
+
+    #[test]
+    fn without_a_buffer_the_energy_is_what_the_answers_breakdowns_add_up_to(
+        mut config in configs(), steps in steps(), microwatts in microwatts(),
+    ) {
+        let [_, _, idle, ..] = microwatts;
+        let mut power = priced(microwatts, (0, 0));
+        (power.rotate_w, power.idle_b, power.idle_c) = (power.idle_a_w, None, None);
+        config.power = Some(power);
+        config.buffer = None;
+        let works = |step: &Step| matches!(step.operation, Operation::Read | Operation::Write);
+        let steps: Vec<Step> = steps.into_iter().filter(works).collect();
+        let mut bench = run(&config, &steps, 0);
+        bench.now += Duration::from_secs(10);
+        let [_, _, _, seek, write_seek, _, read, write] = microwatts;
+        let mut expected = u128::from(idle) * u128::from(bench.now.as_nanos());
+        for done in &bench.done {
+            let writes = steps[done.id.0 as usize].operation == Operation::Write;
+            let (seek, passes) = if writes { (write_seek, write) } else { (seek, read) };
+            for (span, watts) in [(done.breakdown.seek, seek), (done.breakdown.transfer, passes)] {
+                expected += u128::from(watts - idle) * u128::from(span.as_nanos());
+            }
+        }
+        prop_assert_eq!(bench.spent().energy_fj(), expected);
     }
 
     #[test]

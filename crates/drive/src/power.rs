@@ -70,6 +70,7 @@ fn draw(config: &PowerConfig, arms: f64) -> Option<Draw> {
     let watts = |state| {
         Watts(match state {
             PowerState::Seek | PowerState::Wake => active(seek),
+            PowerState::WriteSeek => active(config.write_seek_w.unwrap_or(seek)),
             PowerState::Rotate => active(rotate),
             PowerState::Read => active(read),
             PowerState::Write => active(write),
@@ -171,9 +172,12 @@ impl Meter {
     /// It carries out `access` from `begin` on.
     #[inline(never)]
     pub fn accessed(&mut self, begin: Time, access: &Access, write: bool) {
-        let passes = if write { PowerState::Write } else { PowerState::Read };
+        let (seeks, passes) = match write {
+            true => (PowerState::WriteSeek, PowerState::Write),
+            false => (PowerState::Seek, PowerState::Read),
+        };
         let Access { seek, rotation, transfer, .. } = *access;
-        self.book(begin, [(PowerState::Seek, seek), (PowerState::Rotate, rotation), (passes, transfer)]);
+        self.book(begin, [(seeks, seek), (PowerState::Rotate, rotation), (passes, transfer)]);
     }
 
     /// It is in one state from `begin` to `end`.

@@ -31,6 +31,33 @@ pub struct Gears {
     pub up: f64,
 }
 
+impl Gears {
+    /// Whether it can be shifted by these utilisations: shares of the time, `down` below `up` also when fewer
+    /// disks do the same work.
+    ///
+    /// # Errors
+    /// What was found and what is expected.
+    pub fn thresholds(&self) -> Result<(), String> {
+        let Gears { disks, sleeping, down, up, .. } = *self;
+        for share in [down, up] {
+            if !(0.0..=1.0).contains(&share) {
+                return Err(format!(
+                    "found {share}; expected a utilisation, a share of the time from 0 to 1"
+                ));
+            }
+        }
+        let active = disks.saturating_sub(sleeping).max(1);
+        let after = down * f64::from(disks.max(active)) / f64::from(active);
+        if after < up {
+            return Ok(());
+        }
+        Err(format!(
+            "found a shift down below {down} and up above {up}: {active} of {disks} disks are at {after:.3} then, and              gears would be shifted to and fro; expected to shift down below {:.3} at most",
+            up * f64::from(active) / f64::from(disks.max(active))
+        ))
+    }
+}
+
 /// Where an active disk holds what the sleeping ones do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reserve {
@@ -52,7 +79,8 @@ pub struct Shifted {
 }
 
 /// `array` under the trace of a fingerprint, in the high gear first. `None` for gears that cannot
-/// be: as many disks asleep as there are, no stripe unit, nothing to average over. `seeks` are those of
+/// be: as many disks asleep as there are, no stripe unit, nothing to average over, thresholds that
+/// [`Gears::thresholds`] refuses. `seeks` are those of
 /// all its disks.
 pub fn geared(
     fingerprint: &Fingerprint,
@@ -62,7 +90,7 @@ pub fn geared(
     powers: Option<&Powers>,
 ) -> Option<Shifted> {
     let usable = array.sleeping < array.disks && array.unit > 0 && array.averaged > 0;
-    usable.then(|| {
+    (usable && array.thresholds().is_ok()).then(|| {
         let mut run = Run::new(fingerprint, array, disk, powers);
         for ((window, totals), &seek) in fingerprint.busy.iter().zip(&fingerprint.totals).zip(seeks) {
             run.idle(totals.index - run.next);
@@ -284,7 +312,7 @@ mod tests {
     }
 
     fn never_down(reserve: Reserve) -> Gears {
-        Gears { reserve, down: -1.0, ..ARRAY }
+        Gears { reserve, down: 0.0, ..ARRAY }
     }
 
     #[test]
@@ -314,8 +342,22 @@ mod tests {
     }
 
     #[test]
+    fn thresholds_that_are_no_shares_or_shift_to_and_fro_are_refused() {
+        let trace = steady(5, 64, false);
+        for (down, up) in
+            [(0.6, 0.3), (0.3, 0.3), (0.5, 0.6), (f64::NAN, 0.5), (0.1, f64::NAN), (-0.1, 0.5), (0.1, 1.5)]
+        {
+            let gears = Gears { down, up, ..ARRAY };
+            assert!(gears.thresholds().unwrap_err().starts_with("found "), "{down} {up}");
+            assert!(of_gears(&trace, &gears, None).is_none());
+        }
+        // Six of eight are a third busier.
+        assert!(Gears { down: 0.44, up: 0.6, ..ARRAY }.thresholds().is_ok());
+    }
+
+    #[test]
     fn low_gear_cuts_runs_at_a_stripe_of_the_active_disks() {
-        let gears = Gears { averaged: 1, down: 2.0, up: 3.0, reserve: Reserve::Beside, ..ARRAY };
+        let gears = Gears { averaged: 1, down: 0.6, up: 1.0, reserve: Reserve::Beside, ..ARRAY };
         // 1600 sectors are two stripes of 6 x 128 and a rest, 768 are one; a shift comes before the second window.
         for (sectors, pieces) in [(1600, 3.0), (768, 1.0), (769, 2.0)] {
             let trace = fingerprint(&[(0.0, 0, 8, false), (0.15, 1 << 20, sectors, false)]);

@@ -49,7 +49,7 @@ pub struct ParaidConfig {
     /// The working members' mean utilisation below which the array shifts down, a share of the time.
     /// Default 0.1.
     pub shift_down: f64,
-    /// The one above which it shifts up; more than `shift_down`. Default 0.4.
+    /// The one above which it shifts up; more than what `shift_down` becomes on `active` members. Default 0.4.
     pub shift_up: f64,
     /// What the mean is taken over, in seconds. Default 60.
     pub window_s: f64,
@@ -128,7 +128,33 @@ fn assemble(
         rate: config.copy_rate,
         stops_a_day: config.stops_a_day,
     };
-    Ok(Box::new(Geared::new(name, base, map, chunk, rules.checked()?, members)))
+    let rules = rules.checked()?;
+    thresholds(&rules, active, members.len() as u64)?;
+    Ok(Box::new(Geared::new(name, base, map, chunk, rules, members)))
+}
+
+/// Refuses what no utilisation reaches, and a load that would shift down and, on the low gear's fewer members,
+/// up again for ever.
+fn thresholds(rules: &ShiftRules, active: u64, members: u64) -> Result<(), ConfigError> {
+    let ShiftRules { down, up, .. } = *rules;
+    for (key, share) in [("shift_down", down), ("shift_up", up)] {
+        if share > 1.0 {
+            let message = format!(
+                "found {share}; no utilisation is above 1. Expected a share of the time, such as 0.1"
+            );
+            return Err(ConfigError::new(key, message));
+        }
+    }
+    let after = down * members as f64 / active as f64;
+    if after < up {
+        return Ok(());
+    }
+    let message = format!(
+        "found {down}: what keeps {members} members busy for that share keeps {active} so for {after:.3}, which is not \
+         below `shift_up`, {up}, and would be shifted to and fro; expected less than {:.3}",
+        up * active as f64 / members as f64
+    );
+    Err(ConfigError::new("shift_down", message))
 }
 
 /// How many members work in the low gear, and how many stop.

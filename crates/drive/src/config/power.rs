@@ -17,7 +17,7 @@ const IDLE_MS_MIN: f64 = 100.0;
 /// What a drive draws, and what it takes to stop its platters and to start them.
 ///
 /// Times alone let it stop and start. With the watts and joules its energy is counted: all of
-/// them then, but for `idle_b` and `idle_c`. A drive of several arms draws this while one of
+/// them then, but for `write_seek_w`, `idle_b` and `idle_c`. A drive of several arms draws this while one of
 /// them works.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -35,6 +35,10 @@ pub struct PowerConfig {
     /// While the arm moves or settles, in watts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seek_w: Option<f64>,
+    /// The same to write; `seek_w` unless said. A drive that holds writes back need not hurry: manuals have
+    /// random writes at less than random reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_seek_w: Option<f64>,
     /// On track with a command: waiting for a sector or for data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotate_w: Option<f64>,
@@ -107,7 +111,7 @@ impl PowerConfig {
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         milliseconds("spin_up_ms", self.spin_up_ms)?;
         milliseconds("spin_down_ms", self.spin_down_ms)?;
-        for (key, value) in self.amounts() {
+        for (key, value) in self.amounts().into_iter().chain([("write_seek_w", self.write_seek_w)]) {
             let (most, unit) =
                 if key.ends_with("_w") { (WATTS_MAX, "watts") } else { (JOULES_MAX, "joules") };
             value.map_or(Ok(()), |value| amount(key, value, most, unit))?;
@@ -122,8 +126,8 @@ impl PowerConfig {
     /// Either none of the amounts or all.
     fn check_all_there(&self) -> Result<(), ConfigError> {
         let missing = self.missing();
-        let idles = self.idle_b.is_some() || self.idle_c.is_some();
-        if missing.is_empty() || missing.len() == self.amounts().len() && !idles {
+        let more = self.write_seek_w.is_some() || self.idle_b.is_some() || self.idle_c.is_some();
+        if missing.is_empty() || missing.len() == self.amounts().len() && !more {
             return Ok(());
         }
         let message = format!(
@@ -140,7 +144,7 @@ impl PowerConfig {
     fn check_order(&self) -> Result<(), ConfigError> {
         let idle = [("idle_b.w", self.idle_b), ("idle_c.w", self.idle_c)];
         let idle = idle.map(|(key, idle)| (key, idle.map(|idle| idle.w)));
-        let active = self.amounts().into_iter().take(4);
+        let active = self.amounts().into_iter().take(4).chain([("write_seek_w", self.write_seek_w)]);
         for (key, value) in active {
             not_above(("idle_a_w", self.idle_a_w), (key, value))?;
         }
@@ -211,6 +215,7 @@ const fn class(
         spin_up_j: Some(spin_up_j),
         spin_down_j: Some(spin_down_j),
         seek_w: Some(seek_w),
+        write_seek_w: None,
         rotate_w: Some(rotate_w),
         read_w: Some(read_w),
         write_w: Some(write_w),
@@ -317,6 +322,7 @@ mod tests {
     #[test]
     fn what_no_drive_draws_is_refused_at_its_key() {
         assert_eq!(refused(|power| power.seek_w = Some(-1.0)).key, "power.seek_w");
+        assert_eq!(refused(|power| power.write_seek_w = Some(-1.0)).key, "power.write_seek_w");
         assert_eq!(refused(|power| power.read_w = Some(f64::NAN)).key, "power.read_w");
         assert_eq!(refused(|power| power.spin_up_j = Some(-0.1)).key, "power.spin_up_j");
         assert_eq!(refused(|power| power.standby_w = Some(9.0)).key, "power.standby_w");

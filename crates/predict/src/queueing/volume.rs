@@ -377,7 +377,10 @@ impl<'a> Members<'a> {
             let seek = (1.0 - alone) * access.seek.mean * shortened;
             let turn = self.drive.arm.revolution_s() - access.transfer.mean;
             let rotation = (1.0 - alone) * access.rotation.mean * shortened + alone * turn;
-            let passing = if kind == READ { read_w } else { write_w };
+            let (seek_w, passing) = match kind {
+                READ => (seek_w, read_w),
+                _ => (power.write_seek_w.unwrap_or(seek_w), write_w),
+            };
             let rate = self.rates[kind];
             each += rate * (seek * seek_w + rotation * rotate_w + access.transfer.mean * passing);
             working += rate * (seek + rotation + access.transfer.mean);
