@@ -9,6 +9,7 @@ use crate::metrics;
 use crate::options::{Changes, Searching, jobs};
 use crate::output::{Failure, Output, write_whole};
 use crate::perfetto::Perfetto;
+use crate::power::{Assuming, is_energy, say_assumed};
 use crate::report::Reporting;
 use clap::Args;
 use fullstroke_lab::{Condition, Event, LabError, MostRanking, Ranking, Recipe, Vary, recipes, run_all};
@@ -63,6 +64,9 @@ pub(crate) struct Arguments {
     perfetto: Perfetto,
 
     #[command(flatten)]
+    assuming: Assuming,
+
+    #[command(flatten)]
     reporting: Reporting,
 
     #[command(flatten)]
@@ -89,6 +93,9 @@ struct Comparison<'a> {
     ranking: &'a Ranking,
     /// Stacks that have no redundancy to lose, if some were to lose theirs.
     not_redundant: &'a [String],
+    /// Where what the drives draw is from, if that is assumed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    assumed: Option<&'static str>,
     wall_s: f64,
     peak_rss_mb: Option<f64>,
     version: &'static str,
@@ -99,7 +106,10 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         return metrics::list(output);
     }
     let began = Instant::now();
-    let overrides = arguments.changes.overrides();
+    let mut overrides = arguments.changes.overrides();
+    let watts = arguments.by.as_ref().is_some_and(is_energy);
+    let files: Vec<&Path> = arguments.stacks.iter().map(PathBuf::as_path).collect();
+    let assumed = arguments.assuming.require_if(watts, &files, &mut overrides)?;
     let recipes = recipes(&arguments.stacks, &overrides, &arguments.vary);
     let (recipes, not_redundant) = in_conditions(recipes, &arguments.conditions())?;
     let jobs = jobs(arguments.jobs);
@@ -110,6 +120,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         bars.clear();
         let found = found.map_err(Failure::input)?;
         arguments.reporting.write(&found, &arguments.files())?;
+        say_assumed(assumed);
         return output.show(&found, &found);
     }
     let seeds = arguments.seeds.get();
@@ -142,6 +153,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let comparison = Comparison {
         ranking: &ranking,
         not_redundant: &not_redundant,
+        assumed,
         wall_s: began.elapsed().as_secs_f64(),
         peak_rss_mb: peak_rss_mb(),
         version: env!("CARGO_PKG_VERSION"),
@@ -151,7 +163,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         [] => String::new(),
         names => format!("\nWithout redundancy, and so neither degraded nor rebuilt: {}.", names.join(", ")),
     };
-    output.show(&comparison, format!("{ranking}{notes}"))
+    let assumed = assumed.map_or_else(String::new, |source| format!("\nWhat the drives draw is {source}."));
+    output.show(&comparison, format!("{ranking}{notes}{assumed}"))
 }
 
 fn bars_of(recipes: &[Recipe], output: &Output) -> Bars {

@@ -3,7 +3,7 @@
 use crate::bars::Bars;
 use crate::options::{Edits, jobs};
 use crate::output::{Failure, Output};
-use crate::power::require;
+use crate::power::Assuming;
 use clap::Args;
 use fullstroke_contract::MemberStatistics;
 use fullstroke_drive::PowerConfig;
@@ -50,9 +50,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     edits: Edits,
 
-    /// Let drives whose files do not say what they draw draw what their class is assumed to.
-    #[arg(long)]
-    assume_power: bool,
+    #[command(flatten)]
+    assuming: Assuming,
 
     /// Runs at a time; as many as there are cores unless said.
     #[arg(long, value_name = "NUMBER")]
@@ -102,7 +101,7 @@ struct Policy {
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
     let mut overrides =
         Overrides { trace: arguments.trace.clone(), beside_background: true, ..arguments.edits.overrides() };
-    let assumed = require(&[&arguments.stack], &mut overrides, arguments.assume_power)?;
+    let assumed = arguments.assuming.require_if(true, &[&arguments.stack], &mut overrides)?;
     let stack = Stack::load(&arguments.stack, &overrides).map_err(Failure::input)?;
     let powers: Vec<PowerConfig> =
         stack.drives().into_iter().filter_map(|model| model.config().power).collect();

@@ -2,6 +2,7 @@
 
 use crate::options::Edits;
 use crate::output::{Failure, Output};
+use crate::power::{Assuming, lacking};
 use clap::Args;
 use fullstroke_drive::Model;
 use fullstroke_lab::{Recipe, Varied, arrivals, run};
@@ -62,6 +63,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TIME", default_value = "10s")]
     averaged: Duration,
 
+    #[command(flatten)]
+    assuming: Assuming,
+
     /// Do not simulate the stack.
     #[arg(long)]
     no_simulation: bool,
@@ -80,6 +84,12 @@ struct Answer {
     predicted: Vec<Row>,
     model: Option<Modelled>,
     simulated: Option<Simulated>,
+    /// Where what the drives draw is from, if that is assumed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    assumed: Option<&'static str>,
+    /// Why there are no watts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    no_watts: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -123,6 +133,8 @@ struct Bounded {
 #[derive(Debug, Serialize)]
 struct Simulated {
     layout: String,
+    /// How long the simulation took, of the world's time.
+    took_ms: f64,
     response_ms_mean: f64,
     mean_w: Option<f64>,
     /// Of layouts with gears.
@@ -131,7 +143,8 @@ struct Simulated {
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
-    let overrides = Overrides { trace: arguments.trace.clone(), ..arguments.edits.overrides() };
+    let mut overrides = Overrides { trace: arguments.trace.clone(), ..arguments.edits.overrides() };
+    let assumed = arguments.assuming.require_if(false, &[&arguments.stack], &mut overrides)?;
     let stack = Stack::load(&arguments.stack, &overrides).map_err(Failure::input)?;
     let drives = stack.drives();
     let model = drives.first().ok_or_else(|| Failure::input("the stack has no drives"))?;
@@ -156,6 +169,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         predicted,
         model: modelled,
         simulated,
+        assumed,
+        no_watts: lacking(&stack),
     };
     output.show(&answer, &answer)
 }
@@ -319,6 +334,7 @@ impl Arguments {
             overrides,
         };
         let candidate = recipe.candidate().map_err(Failure::input)?;
+        let began = Instant::now();
         let ran = run(&candidate, None, &|_, _| {}).map_err(Failure::input)?;
         ran.check_measured().map_err(Failure::input)?;
         let report = &ran.measured.report;
@@ -330,6 +346,7 @@ impl Arguments {
         Ok(Simulated {
             gear_shifts: shifts.into_iter().flatten().reduce(|down, up| down + up),
             low_gear_share: reading("volume_low_gear_share"),
+            took_ms: began.elapsed().as_secs_f64() * 1e3,
             layout: ran.volume.layout,
             response_ms_mean: report.response_ms.mean,
             mean_w: report.energy.as_ref().map(|energy| energy.mean_w),
@@ -391,7 +408,7 @@ impl fmt::Display for Answer {
         if let Some(model) = &self.model {
             writeln!(f, "{model}{}.", watts(&model.mean_w))?;
         }
-        if let Some(Simulated { layout, response_ms_mean, mean_w, gear_shifts, low_gear_share }) =
+        if let Some(Simulated { layout, took_ms, response_ms_mean, mean_w, gear_shifts, low_gear_share }) =
             &self.simulated
         {
             let response = number(*response_ms_mean);
@@ -401,10 +418,21 @@ impl fmt::Display for Answer {
                 }
                 _ => String::new(),
             };
-            writeln!(f, "Simulated, {layout}: mean response {response} ms{}{gears}.", watts(mean_w))?;
+            writeln!(
+                f,
+                "Simulated, {layout}: mean response {response} ms{}{gears}. That took {} ms.",
+                watts(mean_w),
+                number(*took_ms)
+            )?;
         }
         if let Some(model) = &self.model {
             model.say_regime(f)?;
+        }
+        if let Some(source) = self.assumed {
+            writeln!(f, "What the drives draw is {source}.")?;
+        }
+        if let Some(why) = &self.no_watts {
+            writeln!(f, "No watts: {why}.")?;
         }
         write!(
             f,

@@ -6,6 +6,7 @@ use crate::metrics;
 use crate::options::{Changes, Searching, jobs};
 use crate::output::{Failure, Output, write_whole};
 use crate::perfetto::Perfetto;
+use crate::power::{Assuming, say_assumed};
 use crate::replay_decisions;
 use crate::report::Reporting;
 use crate::watts;
@@ -41,9 +42,12 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     perfetto: Perfetto,
 
+    #[command(flatten)]
+    assuming: Assuming,
+
     /// Replay the decisions of a run of `serve --record` under the virtual
     /// clock, and require the same in the same order (status 1 if they differ).
-    #[arg(long, value_name = "FILE.parquet", conflicts_with_all = ["log", "trace", "requests", "find", "perfetto"])]
+    #[arg(long, value_name = "FILE.parquet", conflicts_with_all = ["log", "trace", "requests", "find", "perfetto", "assume_power"])]
     replay_decisions: Option<PathBuf>,
 
     /// How the results of a job file are printed; --json is fullstroke's own
@@ -77,10 +81,12 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let Some(stack) = arguments.stack.as_ref().filter(|_| !arguments.list_metrics) else {
         return metrics::list(output);
     };
-    let overrides = arguments.changes.overrides();
+    let mut overrides = arguments.changes.overrides();
     if let Some(record) = &arguments.replay_decisions {
         return replay_decisions::execute(stack, &overrides, record, output);
     }
+    let plots = arguments.plot_power.is_some();
+    say_assumed(arguments.assuming.require_if(plots, &[stack], &mut overrides)?);
     let jobs = jobs(arguments.jobs);
     if let Some(most) = arguments.searching.most(jobs) {
         let recipes = recipes(std::slice::from_ref(stack), &overrides, &[]);

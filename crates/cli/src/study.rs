@@ -13,7 +13,7 @@ use crate::options::jobs;
 use crate::output::{Failure, Output};
 use clap::{Args, Subcommand};
 use fullstroke_study::{Results, RunList, Store, Study, StudyError, find};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -59,6 +59,26 @@ pub(crate) struct Selection {
     short: bool,
 }
 
+/// Traces in place of a study's.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Traces {
+    /// Replay this file where the study's axis `trace` has NAME, as whoever has the source's own trace does;
+    /// its results are kept apart (may be repeated).
+    #[arg(long, value_name = "NAME=FILE", value_parser = named_trace)]
+    trace: Vec<(String, PathBuf)>,
+}
+
+fn named_trace(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, file)) if !name.is_empty() && Path::new(file).exists() => {
+            let file = std::path::absolute(file).map_err(|error| format!("{file}: {error}"))?;
+            Ok((name.to_owned(), file))
+        }
+        Some((name, file)) if !name.is_empty() => Err(format!("there is no file {file}")),
+        _ => Err("expected NAME=FILE, such as transactions=prxy_1.csv.gz".to_owned()),
+    }
+}
+
 /// Studies, the runs that they need, and what there is of them.
 struct Loaded {
     studies: Vec<Study>,
@@ -74,14 +94,33 @@ impl Selection {
         Ok(studies)
     }
 
+    /// The chosen studies with other traces.
+    fn find_with(&self, traces: &Traces) -> Result<Vec<Study>, Failure> {
+        let mut studies = self.find()?;
+        for (name, file) in &traces.trace {
+            let replaced =
+                studies.iter_mut().filter_map(|study| study.replace_trace(name, file).then_some(()));
+            if replaced.count() == 0 {
+                let mut known: Vec<&str> = studies.iter().flat_map(Study::traces).collect();
+                known.sort_unstable();
+                known.dedup();
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                return Err(Failure::Input(format!(
+                    "--trace {name}: no chosen study has a trace of that name; found {known}"
+                )));
+            }
+        }
+        Ok(studies)
+    }
+
     fn store(&self) -> Store {
         Store::new(&self.results.clone().unwrap_or_else(|| self.studies.join("results")))
     }
 
     /// The chosen studies with what there is of them, with keys of their stacks
     /// set. Where there is nothing at all no stack is read: the list is empty.
-    fn load(&self, set: &[String]) -> Result<Loaded, Failure> {
-        let (studies, store) = (self.find()?, self.store());
+    fn load(&self, set: &[String], traces: &Traces) -> Result<Loaded, Failure> {
+        let (studies, store) = (self.find_with(traces)?, self.store());
         let load = || -> Result<_, StudyError> {
             if store.is_empty()? {
                 return Ok((RunList::default(), Results::default()));

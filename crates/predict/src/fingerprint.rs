@@ -231,16 +231,19 @@ mod tests {
     }
 
     #[test]
-    fn the_published_example_of_four_requests_has_these_runs() {
+    fn p_53_example_one_requests_of_8_12_8_and_32_are_two_runs_of_8_and_one_each_of_12_and_32() {
         let found = fingerprint(&[(0.0, 0, 8), (0.01, 1000, 12), (0.02, 500, 8), (0.03, 3000, 32)]);
         assert_eq!(found.busy[0].runs, [(8, 2), (12, 1), (32, 1)]);
     }
 
     #[test]
-    fn one_request_of_128_and_sixteen_of_8_in_a_row_are_one_run_of_128() {
-        let one = fingerprint(&[(0.0, 640, 128)]);
+    fn p_53_example_two_one_request_of_128_is_one_run_of_128() {
+        assert_eq!(fingerprint(&[(0.0, 640, 128)]).busy[0].runs, [(128, 1)]);
+    }
+
+    #[test]
+    fn p_53_example_three_sixteen_requests_of_8_in_a_row_are_one_run_of_128() {
         let many: Vec<_> = (0..16).map(|index| (0.001 * index as f64, 640 + 8 * index, 8)).collect();
-        assert_eq!(one.busy[0].runs, [(128, 1)]);
         assert_eq!(fingerprint(&many).busy[0].runs, [(128, 1)]);
         // Requests stay what they are: sixteen of them wait and are answered.
         assert_eq!(fingerprint(&many).busy[0].requests, [(8, 16)]);

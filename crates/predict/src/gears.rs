@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn in_the_high_gear_without_a_shift_equation_eight_is_equation_five() {
+    fn p_53_in_the_high_gear_without_a_shift_equation_eight_is_equation_five() {
         let trace = steady(50, 4000, true);
         let expected = alone(&trace, 8, Some(&POWERS), f64::INFINITY);
         for reserve in [Reserve::Far, Reserve::Beside] {
@@ -325,6 +325,24 @@ mod tests {
             assert!((found.predicted.latency_s - expected.latency_s).abs() < 1e-12);
             assert!((found.predicted.energy_j.unwrap() - expected.energy_j.unwrap()).abs() < 1e-9);
         }
+    }
+
+    #[test]
+    fn p_53_with_nothing_in_the_reserve_equation_ten_is_equation_eight() {
+        // Requests shorter than a stripe, none of which writes: Δ is 0 in every window, in both gears.
+        let short = steady(50, 64, false);
+        let [far, beside] = [Reserve::Far, Reserve::Beside]
+            .map(|reserve| of_gears(&short, &Gears { reserve, ..ARRAY }, Some(&POWERS)).unwrap());
+        assert!(far.low_share > 0.5 && far.low_share < 1.0);
+        assert_eq!(far, beside);
+        // Else the way to a reserve that lies far away is longer.
+        let long = steady(50, 1000, false);
+        let [far, beside] = [Reserve::Far, Reserve::Beside]
+            .map(|reserve| of_gears(&long, &Gears { reserve, ..ARRAY }, None).unwrap().predicted);
+        assert!(
+            far.window_latencies_s.iter().zip(&beside.window_latencies_s).all(|(far, beside)| far >= beside)
+        );
+        assert_ne!(far, beside);
     }
 
     #[test]

@@ -257,17 +257,28 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_window_takes_what_equation_one_says() {
+    fn p_53_a_window_takes_what_equation_one_says_and_equation_five_with_one_disk_is_that() {
         let runs = [(8.0, 2.0), (12.0, 1.0), (32.0, 1.0)];
         let found = elapsed_s(runs.into_iter(), 1.0, 0.005, &DISK);
         assert!((found - (60.0 / 200_000.0 + 4.0 * 0.008)).abs() < 1e-15);
         // Equation 5: what is striped over three disks moves in a third of the time.
         let found = elapsed_s(runs.into_iter(), 3.0, 0.005, &DISK);
         assert!((found - (20.0 / 200_000.0 + 4.0 * 0.008)).abs() < 1e-15);
+        // Over a stripe of one disk a whole trace takes what its windows do by equation 1.
+        let trace = fingerprint(&[
+            (0.0, 0, 8, false),
+            (0.01, 1000, 12, false),
+            (0.02, 500, 8, true),
+            (0.03, 3000, 32, false),
+        ]);
+        let seek = seek_delays(&trace, 1, &DISK)[0];
+        let expected = elapsed_s([(8.0, 2.0), (12.0, 1.0), (32.0, 1.0)].into_iter(), 1.0, seek, &DISK);
+        let found = alone(&trace, 1, None, f64::INFINITY);
+        assert!((found.utilisation - expected / WINDOW_S).abs() < 1e-12, "{found:?} {expected}");
     }
 
     #[test]
-    fn a_window_costs_what_equation_four_says() {
+    fn p_53_a_window_costs_what_equation_four_says() {
         assert!((energy_j(0.1, 0.04, 0.02, &POWERS) - (0.5 + 0.06 + 0.12)).abs() < 1e-15);
         let trace = fingerprint(&[(0.0, 0, 8, false), (0.95, 1000, 8, false)]);
         let (idle, one) = (8.0 * 0.1 * 5.0, alone(&trace, 1, Some(&POWERS), f64::INFINITY));
@@ -288,7 +299,7 @@ pub(crate) mod tests {
 
     proptest! {
         #[test]
-        fn the_closed_form_of_equation_two_is_its_sum(
+        fn p_53_the_closed_form_of_equation_two_is_its_sum(
             requests in 1u32..300, service in 0.0f64..0.1, gap in 0.0f64..0.1,
         ) {
             let each = |i: f64| i * service - (i - 1.0) * service.min(gap);

@@ -199,6 +199,23 @@ mod tests {
     }
 
     #[test]
+    fn drives_of_a_terabyte_and_more_say_what_they_draw_and_what_of_it_is_assumed() {
+        let drives: Vec<Model> = names().into_iter().map(|name| load(name).unwrap()).collect();
+        let large =
+            drives.iter().filter(|drive| drive.config().capacity_sectors.bytes().0 >= 1_000_000_000_000);
+        let powers = large.map(|drive| {
+            let config = drive.config();
+            let power = config.power.unwrap_or_default();
+            assert!(power.counts_energy(), "{} lacks {}", config.title, power.missing().join(", "));
+            assert!(config.sources["power"].contains("assumed"), "{}", config.title);
+            power
+        });
+        let powers: Vec<_> = powers.collect();
+        assert!(powers.len() >= 17, "{}", powers.len());
+        assert!(powers.iter().any(|power| power.idle_b.is_some() && power.idle_c.is_some()));
+    }
+
+    #[test]
     fn an_unknown_drive_names_the_nearest() {
         let error = load("seagate-cheetah-9pl").unwrap_err();
         assert!(error.message.contains("did you mean `seagate-cheetah-9lp`"), "{error}");

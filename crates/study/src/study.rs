@@ -327,6 +327,22 @@ impl Study {
         touched.0.into_inner()
     }
 
+    /// Has the points of the axis `trace` at `value` replay `file`, as whoever has the source's own trace does;
+    /// whether there are such points. Their results are kept apart, for these are kept under the stack and the
+    /// trace that they are of.
+    pub fn replace_trace(&mut self, value: &str, file: &Path) -> bool {
+        let axes = self.matrix.axes.iter_mut().filter(|axis| axis.name == TRACE);
+        let values = axes.flat_map(|axis| &mut axis.values).filter(|found| found.name == value);
+        let path = format!("workload.path={}", serde_json::json!(file));
+        values.map(|found| found.set.push(path.clone())).count() > 0
+    }
+
+    /// The values of the axis `trace`.
+    pub fn traces(&self) -> impl Iterator<Item = &str> {
+        let axes = self.matrix.axes.iter().filter(|axis| axis.name == TRACE);
+        axes.flat_map(|axis| axis.values.iter().map(|value| value.name.as_str()))
+    }
+
     /// The stack of a point, and what is set in it.
     pub(crate) fn stack(&self, point: usize, variation: Variation) -> Option<(PathBuf, Vec<String>)> {
         let values = &self.matrix.points()[point];
@@ -452,6 +468,9 @@ pub(crate) fn hex(hash: &[u8]) -> String {
 }
 
 /// What the stack loader is told.
+/// The axis of the traces that a study replays.
+const TRACE: &str = "trace";
+
 pub(crate) fn overrides(set: &[String], seed: Option<u64>) -> Overrides {
     Overrides { set: set.to_vec(), seed, ..Overrides::default() }
 }

@@ -1,6 +1,6 @@
 //! `fullstroke study check`: whether claims hold.
 
-use super::{Loaded, Selection};
+use super::{Loaded, Selection, Traces};
 use crate::output::{Failure, Output};
 use crate::report::Reporting;
 use clap::Args;
@@ -28,6 +28,9 @@ pub(crate) struct Arguments {
     pub(super) set: Vec<String>,
 
     #[command(flatten)]
+    pub(super) traces: Traces,
+
+    #[command(flatten)]
     pub(super) reporting: Reporting,
 
     /// Judge again with so many other sets of seeds, each as large as the
@@ -51,7 +54,7 @@ pub(crate) struct Arguments {
 
     /// Keep what was learnt in held-out.json beside the studies, from which
     /// their pages take it.
-    #[arg(long, conflicts_with = "set")]
+    #[arg(long, conflicts_with_all = ["set", "trace"])]
     pub(super) record: bool,
 
     /// Runs at a time; as many as there are cores unless said.
@@ -93,7 +96,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
             "--count and --record are about --seeds and --vary-free; give one".into(),
         ));
     }
-    let loaded = arguments.selection.load(&arguments.set)?;
+    let loaded = arguments.selection.load(&arguments.set, &arguments.traces)?;
     let checked = check_all(&loaded)?;
     let answer = Answer { verdict: verdict(&checked), checked: &checked, version: VERSION };
     write_page(&arguments.reporting, &answer, &loaded.studies)?;

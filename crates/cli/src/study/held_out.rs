@@ -47,7 +47,7 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         vary_free: arguments.vary_free,
         replications: arguments.replications.map(NonZeroU32::get),
     };
-    let (studies, store) = (arguments.selection.find()?, arguments.selection.store());
+    let (studies, store) = (arguments.selection.find_with(&arguments.traces)?, arguments.selection.store());
     let jobs = jobs(arguments.jobs);
     let run_list = RunList::held_out(&studies, &extent, &arguments.set, jobs).map_err(Failure::input)?;
     let results = store.read(&run_list.keys()).map_err(Failure::input)?;

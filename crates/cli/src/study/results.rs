@@ -57,7 +57,7 @@ struct Found<'a> {
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
-    let loaded = arguments.selection.load(&arguments.set)?;
+    let loaded = arguments.selection.load(&arguments.set, &Traces::default())?;
     match arguments.best {
         Some(metric) => show_best(&loaded, metric, arguments.over.as_deref(), output),
         None => pages(&loaded, arguments, output),

@@ -1,7 +1,7 @@
 //! `fullstroke study run`: the points that have no results yet.
 
 use super::check::{Checked, check_all, verdict, write_page};
-use super::{Loaded, Selection, dask};
+use super::{Loaded, Selection, Traces, dask};
 use crate::bars::Bars;
 use crate::options::jobs;
 use crate::output::{Failure, Output};
@@ -34,6 +34,9 @@ pub(crate) struct Arguments {
     set: Vec<String>,
 
     #[command(flatten)]
+    traces: Traces,
+
+    #[command(flatten)]
     reporting: Reporting,
 }
 
@@ -55,7 +58,7 @@ struct Done<'a> {
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
     let began = Instant::now();
-    let (studies, store) = (arguments.selection.find()?, arguments.selection.store());
+    let (studies, store) = (arguments.selection.find_with(&arguments.traces)?, arguments.selection.store());
     let jobs = jobs(arguments.jobs);
     let run_list = RunList::new(&studies, &arguments.set, jobs).map_err(Failure::input)?;
     let crew = arguments.dask.as_deref().map_or(Crew::Threads(jobs), Crew::Dask);

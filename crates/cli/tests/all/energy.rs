@@ -79,6 +79,50 @@ fn a_drive_that_does_not_say_what_it_draws_is_named_with_what_is_missing() {
     assert_eq!(policy(&answer, "60 s")["stops_a_year"], 0.0);
 }
 
+#[test]
+fn comparisons_and_predictions_name_what_is_missing_for_watts_and_offer_to_assume_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let stack = stack(&folder, 20.0, 200);
+    let compare = ["compare", &stack, "--by", "energy.j_per_io"];
+    let error = refused(&compare);
+    assert!(error.contains("`[power]` lacks seek_w") && error.contains("--assume-power"), "{error}");
+    let assumed = json(&[&compare[..], &["--assume-power"]].concat());
+    assert!(assumed["assumed"].as_str().unwrap().starts_with("assumed: "), "{assumed:#}");
+    assert!(success(&["compare", &stack, "--assume-power"]).contains("What the drives draw is assumed: "));
+    let predict = ["predict", "--stack", &stack, "--no-simulation"];
+    let without = json(&predict);
+    assert!(without["no_watts"].as_str().unwrap().contains("lacks seek_w"), "{without:#}");
+    assert!(without["predicted"][0]["mean_w"].is_null());
+    let with = json(&[&predict[..], &["--assume-power"]].concat());
+    assert!(with["predicted"][0]["mean_w"].as_f64().unwrap() > 5.0 && with["no_watts"].is_null(), "{with:#}");
+    // What a drive says of itself is not assumed over.
+    let other = folder.path().join("other.toml");
+    let text =
+        std::fs::read_to_string(&stack).unwrap().replace("seagate-cheetah-9lp", "seagate-cheetah-15k7-450gb");
+    std::fs::write(&other, text).unwrap();
+    let error =
+        refused(&["compare", &stack, other.to_str().unwrap(), "--by", "energy.mean_w", "--assume-power"]);
+    assert!(error.contains("must not be assumed over"), "{error}");
+}
+
+#[test]
+fn thresholds_that_no_gear_can_be_shifted_by_are_refused() {
+    let stack = shipped("energy/raid5.toml");
+    for (down, up) in
+        [("0.6", "0.3"), ("NaN", "0.5"), ("0.1", "NaN"), ("-0.1", "0.5"), ("0.1", "1.5"), ("0.4", "0.5")]
+    {
+        let thresholds = [format!("--down={down}"), format!("--up={up}")];
+        let error =
+            refused(&["predict", "--stack", &stack, "--no-simulation", &thresholds[0], &thresholds[1]]);
+        assert!(error.contains("--down, --up: found "), "{down} {up}: {error}");
+    }
+    let paraid = shipped("energy/paraid.toml");
+    for set in ["volume.shift_down=0.15", "volume.shift_up=1.5"] {
+        let error = refused(&["run", &paraid, "--set", set]);
+        assert!(error.contains("found "), "{error}");
+    }
+}
+
 /// A stack of the repository.
 fn shipped(name: &str) -> String {
     format!("{}/../../stacks/{name}", env!("CARGO_MANIFEST_DIR"))
@@ -134,7 +178,7 @@ fn a_monitor_goes_on_beside_a_trace() {
 }
 
 #[test]
-fn one_fingerprint_answers_for_all_layouts() {
+fn p_66_one_fingerprint_answers_for_all_layouts() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     let (trace, stack) =
         (format!("{root}/samples/compile.parquet"), format!("{root}/stacks/demo/raid5.toml"));
@@ -185,6 +229,10 @@ fn the_queueing_model_agrees_with_a_simulation_of_what_it_holds_for_and_says_of_
     let (model, simulated) = (&answer["model"], &answer["simulated"]);
     let ratio = |one: &str, other: &str| model[one].as_f64().unwrap() / simulated[other].as_f64().unwrap();
     assert!((0.9..1.1).contains(&ratio("response_ms", "response_ms_mean")), "{answer:#}");
+    // P-66: models are much faster than simulation.
+    let (predicted_us, simulated_ms) =
+        (answer["answered_us"].as_f64().unwrap(), answer["simulated"]["took_ms"].as_f64().unwrap());
+    assert!(predicted_us / 1000.0 < simulated_ms / 3.0, "{predicted_us} us, {simulated_ms} ms");
     // What is read to be written back is read on behind for as long as the other read takes, and no longer.
     assert!((0.985..1.015).contains(&ratio("mean_w", "mean_w")), "{answer:#}");
     assert_eq!(model["outside"].as_array().unwrap().len(), 0, "{answer:#}");
@@ -234,7 +282,9 @@ fn the_picture_of_the_power_has_a_line_a_drive_and_adds_up_to_the_energy() {
     assert!(picture.starts_with("<svg") && picture.contains("power (W)"), "{picture}");
     assert!(picture.matches("<polyline").count() >= 3, "a line of all drives and one of each: {picture}");
     let error = refused(&[&["run", &silent], &plot[..]].concat());
-    assert!(error.contains("[power]"), "{error}");
+    assert!(error.contains("`[power]` lacks seek_w") && error.contains("--assume-power"), "{error}");
+    let assumed = json(&[&["run", &silent, "--assume-power"], &plot[..]].concat());
+    assert!(assumed["energy"]["mean_w"].as_f64().unwrap() > 5.0, "{assumed:#}");
 }
 
 #[test]

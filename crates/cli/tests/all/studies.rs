@@ -95,6 +95,42 @@ impl Studies {
 }
 
 #[test]
+fn a_study_is_asked_again_with_a_trace_of_ones_own_whose_results_are_kept_apart() {
+    let axis = "[[axes]]\nname = \"trace\"\nvalues = [\n{ name = \"theirs\", set = [\"workload={ kind = \\\"trace\\\", \
+                path = \\\"theirs.csv\\\" }\"] },\n]\n\n[[axes]]\nname = \"rate\"\nkey = \"measurement.warm_up\"\nvalues = [\"0s\"]\n";
+    let (head, rest) = STUDY.split_once("[[axes]]\nname = \"rate\"").unwrap();
+    let claims = rest.split_once("[[claims]]").unwrap().1.split_once("[[figures]]").unwrap().0;
+    let claims = claims.replace(", rate=250", "");
+    let study = format!("{head}{axis}\n[[claims]]{claims}").replace("replications = 3", "replications = 1");
+    let studies = Studies::new(&study);
+    let rows = |step: u64| -> String {
+        let row =
+            |index: u64| format!("{},{},{},read\n", index as f64 * 0.01, index * step % 1_000_000 * 8, 4096);
+        (0..400).map(row).collect()
+    };
+    let header = "timestamp_s,offset_bytes,size_bytes,operation\n";
+    fs::write(studies.path("test-2020/stacks/theirs.csv"), format!("{header}{}", rows(7919))).unwrap();
+    let own = studies.path("own.csv");
+    fs::write(&own, format!("{header}{}", rows(104_729))).unwrap();
+    let trace = format!("theirs={}", own.display());
+    assert_eq!(studies.json(&["run"])["runs"], 2);
+    let before = studies.json(&["check"]);
+    let done = studies.json(&["run", "--trace", &trace]);
+    assert_eq!((&done["runs"], &done["runs_done_before"]), (&2.into(), &0.into()), "kept apart");
+    assert_eq!(studies.json(&["run", "--trace", &trace])["runs_done_before"], 2);
+    let with = studies.json(&["check", "--trace", &trace]);
+    let obtained = |checked: &Value| checked[0]["claims"][0]["obtained"].as_f64().unwrap();
+    assert_ne!(obtained(&with), obtained(&before));
+    assert_eq!(studies.json(&["check"]), before, "the study's own results stay what they were");
+    let unknown = refused(&studies.arguments(&["run", "--trace", &format!("others={}", own.display())]));
+    assert!(unknown.contains("found theirs"), "{unknown}");
+    let absent = refused(&studies.arguments(&["run", "--trace", "theirs=absent.csv"]));
+    assert!(absent.contains("no file absent.csv"), "{absent}");
+    let record = ["check", "--vary-free", "--record", "--trace", &trace];
+    assert!(refused(&studies.arguments(&record)).contains("--trace"));
+}
+
+#[test]
 fn points_are_run_once_and_claims_are_judged_on_them() {
     let studies = Studies::new(STUDY);
     let status = fullstroke(&studies.arguments(&["check"])).status;
