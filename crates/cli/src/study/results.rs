@@ -1,6 +1,6 @@
 //! `fullstroke study results`: pages of results, and the best value of an axis.
 
-use super::{Loaded, Selection};
+use super::{Loaded, Selection, Traces};
 use crate::output::{Failure, Output};
 use clap::Args;
 use fullstroke_measure::{Metric, number, table};

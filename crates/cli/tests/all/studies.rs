@@ -97,21 +97,19 @@ impl Studies {
 #[test]
 fn a_study_is_asked_again_with_a_trace_of_ones_own_whose_results_are_kept_apart() {
     let axis = "[[axes]]\nname = \"trace\"\nvalues = [\n{ name = \"theirs\", set = [\"workload={ kind = \\\"trace\\\", \
-                path = \\\"theirs.csv\\\" }\"] },\n]\n\n[[axes]]\nname = \"rate\"\nkey = \"measurement.warm_up\"\nvalues = [\"0s\"]\n";
+                path = \\\"theirs.txt\\\", format = \\\"disksim\\\" }\"] },\n]\n\n[[axes]]\nname = \"rate\"\nkey = \"measurement.warm_up\"\nvalues = [\"0s\"]\n";
     let (head, rest) = STUDY.split_once("[[axes]]\nname = \"rate\"").unwrap();
     let claims = rest.split_once("[[claims]]").unwrap().1.split_once("[[figures]]").unwrap().0;
     let claims = claims.replace(", rate=250", "");
     let study = format!("{head}{axis}\n[[claims]]{claims}").replace("replications = 3", "replications = 1");
     let studies = Studies::new(&study);
     let rows = |step: u64| -> String {
-        let row =
-            |index: u64| format!("{},{},{},read\n", index as f64 * 0.01, index * step % 1_000_000 * 8, 4096);
+        let row = |index: u64| format!("{} 0 {} 8 1\n", index as f64 * 2.0, index * step % 1_000_000 * 8);
         (0..400).map(row).collect()
     };
-    let header = "timestamp_s,offset_bytes,size_bytes,operation\n";
-    fs::write(studies.path("test-2020/stacks/theirs.csv"), format!("{header}{}", rows(7919))).unwrap();
-    let own = studies.path("own.csv");
-    fs::write(&own, format!("{header}{}", rows(104_729))).unwrap();
+    fs::write(studies.path("test-2020/stacks/theirs.txt"), rows(7919)).unwrap();
+    let own = studies.path("own.txt");
+    fs::write(&own, rows(104_729)).unwrap();
     let trace = format!("theirs={}", own.display());
     assert_eq!(studies.json(&["run"])["runs"], 2);
     let before = studies.json(&["check"]);
