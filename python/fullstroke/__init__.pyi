@@ -146,13 +146,15 @@ class Push:
 @final
 class Own:
     """Something that the array is to do, of which nobody above hears: "read", or "write" what
-    was written there last. `verify`: the medium answers, and is compared with that."""
+    was written there last. `verify`: the medium answers, and is compared with that. `members`: the
+    addresses are those of each member, and read from all of them."""
 
     operation: str
     start: int
     sectors: int
     verify: bool
-    def __new__(cls, operation: str, start: int, sectors: int, *, verify: bool = False) -> Own: ...
+    members: bool
+    def __new__(cls, operation: str, start: int, sectors: int, *, verify: bool = False, members: bool = False) -> Own: ...
 
 class Opportunity(Protocol):
     """What `Stack.with_opportunity` takes, built with its Storage. Times are ns. Only `look` and

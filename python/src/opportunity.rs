@@ -166,20 +166,23 @@ pub(crate) struct PyOwn(Own);
 #[pymethods]
 impl PyOwn {
     #[new]
-    #[pyo3(signature = (operation, start, sectors, *, verify = false))]
-    fn new(operation: &str, start: u64, sectors: u64, verify: bool) -> PyResult<PyOwn> {
+    #[pyo3(signature = (operation, start, sectors, *, verify = false, members = false))]
+    fn new(operation: &str, start: u64, sectors: u64, verify: bool, members: bool) -> PyResult<PyOwn> {
         let operation = match operation {
             "read" => Operation::Read,
-            "write" if !verify => Operation::Write,
+            "write" if !verify && !members => Operation::Write,
             _ => {
-                let found =
-                    if verify { format!("{operation:?}, verified") } else { format!("{operation:?}") };
+                let found = match (verify, members) {
+                    (true, _) => format!("{operation:?}, verified"),
+                    (_, true) => format!("{operation:?} of members"),
+                    _ => format!("{operation:?}"),
+                };
                 return Err(PyValueError::new_err(format!(
                     "found {found}; expected \"read\", or \"write\" of what was written there last"
                 )));
             }
         };
-        Ok(PyOwn(Own { operation, extent: extent(start, sectors)?, verify }))
+        Ok(PyOwn(Own { operation, extent: extent(start, sectors)?, verify, members }))
     }
 
     #[getter]
@@ -201,6 +204,11 @@ impl PyOwn {
     fn verify(&self) -> bool {
         self.0.verify
     }
+
+    #[getter]
+    fn members(&self) -> bool {
+        self.0.members
+    }
 }
 
 /// The opportunities that `class` makes, one for each array.
@@ -208,7 +216,7 @@ pub(crate) fn trial(class: Py<PyAny>, name: String, failed: Failed) -> Trial {
     Trial::new(name, move |site| {
         let made = Python::attach(|py| {
             let object = class.bind(py).call1((PyStorage(site.clone()),))?;
-            Tried::new(object, site.unverifiable, failed.clone())
+            Tried::new(object, site, failed.clone())
         });
         match made {
             Ok(tried) => Ok(Box::new(tried) as Box<dyn Opportunity>),
@@ -235,7 +243,9 @@ struct Calls {
 struct Tried {
     calls: Calls,
     failed: Failed,
+    /// Why nothing can be verified, or drives not be read one by one.
     unverifiable: Option<&'static str>,
+    closed: Option<&'static str>,
     /// What was answered last, for the watch asks at each event.
     next_look: Time,
     holding: bool,
@@ -246,7 +256,7 @@ struct Tried {
 }
 
 impl Tried {
-    fn new(object: Bound<'_, PyAny>, unverifiable: Option<&'static str>, failed: Failed) -> PyResult<Tried> {
+    fn new(object: Bound<'_, PyAny>, site: &Site, failed: Failed) -> PyResult<Tried> {
         let method = |name: &str| object.getattr_opt(name).map(|found| found.map(Bound::unbind));
         let calls = Calls {
             look: object.getattr("look")?.unbind(),
@@ -258,7 +268,8 @@ impl Tried {
             served: method("served")?,
         };
         let (next_look, own) = (Time::NEVER, VecDeque::new());
-        let mut tried = Tried { calls, failed, unverifiable, next_look, holding: false, held: 0, own };
+        let (unverifiable, closed) = (site.unverifiable, site.members.err());
+        let mut tried = Tried { calls, failed, unverifiable, closed, next_look, holding: false, held: 0, own };
         tried.ask(object.py(), None)?;
         Ok(tried)
     }
@@ -312,7 +323,10 @@ impl Tried {
             say(push.get().0);
         } else if let Ok(own) = said.cast::<PyOwn>() {
             let own = own.get().0;
-            if let Some(why) = self.unverifiable.filter(|_| own.verify) {
+            if let Some(why) = self.closed.filter(|_| own.members) {
+                return Err(PyValueError::new_err(format!("members cannot be read: {why}")));
+            }
+            if let Some(why) = self.unverifiable.filter(|_| own.verify && !own.members) {
                 return Err(PyValueError::new_err(format!("nothing can be verified: {why}")));
             }
             self.own.push_back(own);

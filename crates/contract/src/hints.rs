@@ -42,6 +42,9 @@ pub struct Hints {
     /// Whether a read is to be answered by the medium, whatever buffers hold, and compared
     /// with what was written last: if it is not that, it ends as `Status::Differs`.
     pub verify: bool,
+    /// Whether the extent is of each member's addresses, and to be read from every one that
+    /// answers, however many levels down: data, copies and parity alike, as a scrub does.
+    pub members: bool,
     /// The stripe of the array above that the request belongs to.
     pub stripe: Option<u64>,
     /// How many requests wait at the member of that array which bounds all parts of
@@ -62,6 +65,7 @@ impl Default for Hints {
             direct: false,
             force_unit_access: false,
             verify: false,
+            members: false,
             stripe: None,
             stripe_queue: 0,
         }

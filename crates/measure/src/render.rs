@@ -72,6 +72,9 @@ impl fmt::Display for Report {
         if !self.layers.is_empty() {
             writeln!(f, "\n{}", layers(&self.layers).trim_fmt())?;
         }
+        for words in self.layers.iter().flat_map(unheld) {
+            writeln!(f, "{words}")?;
+        }
         self.write_footing(f)
     }
 }
@@ -358,6 +361,32 @@ fn energy_table(members: &[MemberReport], energy: &EnergyReport) -> Table {
         table.add_row(fixed.into_iter().chain(shares));
     }
     table
+}
+
+/// That an opportunity never held, and what came nearest to it.
+fn unheld(layer: &LayerReport) -> Vec<String> {
+    let read = |name: &str| layer.value(name);
+    let mut words = Vec::new();
+    if let Some(quiet) = read("quiet_ms_max")
+        && ["signals_pulls", "verify_verified_mb", "verify_found", "scrub_passes"]
+            .into_iter()
+            .all(|done| read(done).is_none_or(|value| value == 0.0))
+    {
+        words.push(format!(
+            "Nothing was done in idle time: no request came for {} ms at most; see `wait` of the opportunities.",
+            number(quiet)
+        ));
+    }
+    if let (Some(share), Some(hits), Some(0.0)) =
+        (read("track_hit_share_max"), read("track_hits_max"), read("signals_pushes"))
+    {
+        words.push(format!(
+            "No track was offered: at most {} % of reads had found theirs of late when one was about to leave, and \
+             none of those that left was found by more than {hits} reads; see `hit_ratio` and `hits` of track-push.",
+            number(100.0 * share)
+        ));
+    }
+    words
 }
 
 fn layers(layers: &[LayerReport]) -> Table {

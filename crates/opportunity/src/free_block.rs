@@ -163,7 +163,7 @@ impl Opportunity for FreeBlock {
 
     fn next_request(&mut self, _: Seen) -> Option<Own> {
         let extent = self.next.take()?;
-        Some(Own { operation: Operation::Read, extent, verify: false })
+        Some(Own { operation: Operation::Read, extent, verify: false, members: false })
     }
 
     fn served(&mut self, seen: Seen, own: &Own, status: Status) {

@@ -4,7 +4,7 @@
 //! dirty pages are pulled. What is asked for at a time should take no longer to write
 //! than one interval, else the flush looks like load: 16 pages go with 120 ms.
 
-use crate::quiet::{any, granule, some};
+use crate::quiet::{any, granule, quiet_time, some};
 use crate::{Opportunity, Seen, Site};
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_contract::{ConfigError, Request, Signal, Status};
@@ -38,7 +38,8 @@ impl Default for Config {
 
 pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, ConfigError> {
     let Config { every, wait, most_inside, flush } = read(keys)?;
-    let every = some("every", every)?;
+    let every = quiet_time("every", some("every", every)?, site)?;
+    let wait = quiet_time("wait", wait, site)?;
     let (flush, came) = (granule(flush, site)?, Time::ZERO);
     Ok(Box::new(IdleFlush { every, wait, most_inside, flush, came, look: Time::ZERO + every }))
 }
@@ -60,6 +61,10 @@ impl Opportunity for IdleFlush {
     }
 
     fn left(&mut self, _: Seen, _: &Request, _: Status) {}
+
+    fn waits_for_quiet(&self) -> bool {
+        true
+    }
 
     fn next_look(&self) -> Time {
         self.look

@@ -5,7 +5,7 @@
 //! only these, the array is as idle as before, and more are pulled as soon as they
 //! are written, with no new wait. Anything else ends the idle period.
 
-use crate::quiet::{Asked, any, granule, some};
+use crate::quiet::{Asked, any, granule, quiet_time, some};
 use crate::{Opportunity, Seen, Site};
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_contract::{ConfigError, Request, Signal, Status};
@@ -34,7 +34,7 @@ impl Default for Config {
 
 pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, ConfigError> {
     let Config { wait, flush } = read(keys)?;
-    let (wait, flush) = (some("wait", wait)?, granule(flush, site)?);
+    let (wait, flush) = (quiet_time("wait", some("wait", wait)?, site)?, granule(flush, site)?);
     let (quiet_since, asked) = (Time::ZERO, Asked::default());
     Ok(Box::new(IdleFlushOn { wait, flush, quiet_since, asked, came: false, look: Time::ZERO + wait }))
 }
@@ -68,6 +68,10 @@ impl Opportunity for IdleFlushOn {
         if self.came && seen.inside == 0 {
             self.look = self.look.min(seen.now);
         }
+    }
+
+    fn waits_for_quiet(&self) -> bool {
+        true
     }
 
     fn next_look(&self) -> Time {

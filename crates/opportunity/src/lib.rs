@@ -10,6 +10,7 @@ mod free_block;
 mod free_block_pull;
 mod idle_flush;
 mod idle_flush_on;
+mod idle_scrub;
 mod idle_verify;
 mod pull_before_stop;
 mod quiet;
@@ -21,7 +22,7 @@ pub use watch::Watch;
 use fullstroke_contract::registry::{Entry, Keys, find, schema_of};
 use fullstroke_contract::{ConfigError, Extent, Gauge, Operation, Request, Signal, Status, TrackTable};
 use fullstroke_tracks::Boundaries;
-use fullstroke_units::{Bytes, Duration, Time};
+use fullstroke_units::{Bytes, Duration, Sectors, Time};
 use std::sync::Arc;
 
 /// What an opportunity may know.
@@ -68,6 +69,11 @@ pub trait Opportunity: Send {
     }
     /// The array has done it.
     fn served(&mut self, _seen: Seen, _own: &Own, _status: Status) {}
+    /// Whether it waits until nothing has come for a time: reports then show for how long
+    /// nothing came.
+    fn waits_for_quiet(&self) -> bool {
+        false
+    }
     /// What it has counted, by the names of `READINGS`.
     fn readings(&self) -> Vec<(&'static str, f64)> {
         Vec::new()
@@ -83,6 +89,9 @@ pub struct Own {
     pub extent: Extent,
     /// Whether what is read is compared with that.
     pub verify: bool,
+    /// Whether the extent is of each member's addresses, and read from all of them
+    /// ([`Hints::members`](fullstroke_contract::Hints::members)).
+    pub members: bool,
 }
 
 /// What an opportunity is built for.
@@ -94,10 +103,15 @@ pub struct Site {
     pub page_cache: Bytes,
     /// Hosts above.
     pub hosts: usize,
+    /// How long the run lasts, where all workloads say how long they do.
+    pub lasts: Option<Duration>,
     /// The shortest idle time behind which a drive stops its platters by itself; `None` if none does.
     pub stop: Option<Duration>,
     /// Why what was written cannot be verified, if it cannot.
     pub unverifiable: Option<&'static str>,
+    /// How much of its longest drive the array uses, or why drives cannot be read one by one
+    /// through it.
+    pub members: Result<Sectors, &'static str>,
     /// How the array's addresses lie on the one drive that it is, or why it is none.
     pub drive: Result<Arc<dyn TrackTable>, String>,
 }
@@ -135,6 +149,7 @@ pub const REGISTRY: &[Entry<Kind>] = &[
     Entry { name: "free-block-pull", summary: free_block_pull::SUMMARY, schema: schema_of::<free_block_pull::Config>, build: Kind { build: free_block_pull::build, word: Word::Pull } },
     Entry { name: "idle-flush", summary: idle_flush::SUMMARY, schema: schema_of::<idle_flush::Config>, build: Kind { build: idle_flush::build, word: Word::Pull } },
     Entry { name: "idle-flush-on", summary: idle_flush_on::SUMMARY, schema: schema_of::<idle_flush_on::Config>, build: Kind { build: idle_flush_on::build, word: Word::Pull } },
+    Entry { name: "idle-scrub", summary: idle_scrub::SUMMARY, schema: schema_of::<idle_scrub::Config>, build: Kind { build: idle_scrub::build, word: Word::Nothing } },
     Entry { name: "idle-verify", summary: idle_verify::SUMMARY, schema: schema_of::<idle_verify::Config>, build: Kind { build: idle_verify::build, word: Word::Nothing } },
     Entry { name: "pull-before-stop", summary: pull_before_stop::SUMMARY, schema: schema_of::<pull_before_stop::Config>, build: Kind { build: pull_before_stop::build, word: Word::Pull } },
     Entry { name: "track-push", summary: track_push::SUMMARY, schema: schema_of::<track_push::Config>, build: Kind { build: track_push::build, word: Word::Push } },
@@ -171,7 +186,7 @@ mod testing {
     use super::*;
     use fullstroke_contract::{Track, ZoneRate};
     use fullstroke_tracks::Builder;
-    use fullstroke_units::{Cylinder, Duration, Lbn, Sectors};
+    use fullstroke_units::{Cylinder, Duration, Lbn};
 
     pub(crate) const SECTORS_PER_TRACK: u64 = 80;
     pub(crate) const REVOLUTION_NS: u64 = 8_000_000;
@@ -213,8 +228,10 @@ mod testing {
             tracks: Ok(Arc::new(tracks.finish("a test").unwrap())),
             page_cache: Bytes(1 << 20),
             hosts: 1,
+            lasts: None,
             stop: Some(Duration::from_secs(60)),
             unverifiable: None,
+            members: Ok(Sectors(8000)),
             drive: Ok(Arc::new(Turning)),
         }
     }
@@ -267,6 +284,27 @@ mod conformance {
                 let most = gaps.iter().map(|gap| gap.0 / 1_000_000 + 2).sum::<u64>();
                 prop_assert!(pulls <= looks && looks <= most, "{}: {} of {}", entry.name, pulls, looks);
             }
+        }
+    }
+
+    #[test]
+    fn what_no_run_is_long_enough_for_is_refused() {
+        let site = Site { lasts: Some(Duration::from_secs(60)), ..testing::site() };
+        for (kind, key) in [
+            ("idle-flush", "wait"),
+            ("idle-flush", "every"),
+            ("idle-flush-on", "wait"),
+            ("idle-scrub", "wait"),
+            ("idle-verify", "wait"),
+            ("pull-before-stop", "after"),
+        ] {
+            let keys = |time: &str| {
+                let keys = serde_json::json!({ "kind": kind, key: time });
+                build(keys.as_object().unwrap(), &site)
+            };
+            let error = keys("60s").err().map(|error| error.to_string()).unwrap();
+            assert!(error.contains(key) && error.contains("the run lasts 60s"), "{kind}: {error}");
+            assert!(keys("59s").is_ok(), "{kind}");
         }
     }
 

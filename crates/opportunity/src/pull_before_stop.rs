@@ -8,7 +8,7 @@
 //! While platters stand, of the mirror that nobody has read say, nobody is asked unless that is
 //! wanted: what came would start them.
 
-use crate::quiet::{any, granule, some};
+use crate::quiet::{any, granule, quiet_time, some};
 use crate::{Opportunity, Seen, Site};
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_contract::{ConfigError, Operation, Request, Signal, Status};
@@ -40,7 +40,7 @@ impl Default for Config {
 
 pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, ConfigError> {
     let Config { after, flush, start_standing } = read(keys)?;
-    let after = some("after", after)?;
+    let after = quiet_time("after", some("after", after)?, site)?;
     let Some(stop) = site.stop else {
         let message = "no drive stops its platters by itself, so that nothing is to be pulled before it; give \
                        drives [spin_down], or say idle-flush-on";
@@ -115,6 +115,10 @@ impl Opportunity for PullBeforeStop {
         if let Stage::Busy { since } | Stage::Asked { since, .. } = &mut self.stage {
             *since = seen.now;
         }
+    }
+
+    fn waits_for_quiet(&self) -> bool {
+        true
     }
 
     fn next_look(&self) -> Time {

@@ -43,6 +43,20 @@ pub(crate) fn some(key: &str, time: Duration) -> Result<Duration, ConfigError> {
     Ok(time)
 }
 
+/// A time for which nothing must come.
+///
+/// # Errors
+/// None, or none that the run has, at `key`.
+pub(crate) fn quiet_time(key: &str, time: Duration, site: &Site) -> Result<Duration, ConfigError> {
+    match site.lasts {
+        Some(lasts) if time >= lasts => {
+            let message = format!("found {time}; the run lasts {lasts}, and is never quiet for so long");
+            Err(ConfigError::new(key, message))
+        }
+        _ => Ok(time),
+    }
+}
+
 /// The host chooses what it writes.
 pub(crate) fn any(sectors: Sectors) -> Signal {
     Signal::Pull { extent: None, sectors }

@@ -104,6 +104,14 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, Co
     let boundaries = site.tracks.clone();
     let boundaries =
         boundaries.map_err(|why| ConfigError::new("kind", format!("there are no tracks to offer: {why}")))?;
+    let longest = boundaries.longest().0;
+    if u64::from(config.hits) > longest {
+        let message = format!(
+            "found {}; the longest track has {longest} sectors, and hosts keep what they have read. Expected no more",
+            config.hits
+        );
+        return Err(ConfigError::new("hits", message));
+    }
     Ok(Box::new(TrackPush {
         boundaries,
         buffer: Buffer::new(tracks as usize, transfer_window as usize),
@@ -111,6 +119,7 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, Co
         fetches: Fetches::new(tracks as usize),
         offers: Vec::new(),
         blocked: None,
+        most: Most::default(),
         config,
     }))
 }
@@ -125,6 +134,14 @@ struct TrackPush {
     offers: Vec<Extent>,
     /// Until when requests wait that a track is fetched.
     blocked: Option<Time>,
+    most: Most,
+}
+
+/// What came nearest to the thresholds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Most {
+    hit_ratio: f64,
+    hits: u32,
 }
 
 impl TrackPush {
@@ -161,7 +178,10 @@ impl TrackPush {
 
     /// Offers a track that seems to be in use; answers whether.
     fn consider(&mut self, track: Track) -> bool {
-        let in_use = self.recent.hit_ratio() >= self.config.hit_ratio;
+        let hit_ratio = self.recent.hit_ratio();
+        self.most.hit_ratio = self.most.hit_ratio.max(hit_ratio);
+        self.most.hits = self.most.hits.max(track.hits);
+        let in_use = hit_ratio >= self.config.hit_ratio;
         let offers = in_use && track.hits >= self.config.hits && !track.is_sequential();
         if offers {
             self.offers.push(track.extent);
@@ -209,5 +229,9 @@ impl Opportunity for TrackPush {
             self.blocked = None;
             self.fetches.clear();
         }
+    }
+
+    fn readings(&self) -> Vec<(&'static str, f64)> {
+        vec![("track_hit_share_max", self.most.hit_ratio), ("track_hits_max", f64::from(self.most.hits))]
     }
 }

@@ -26,6 +26,10 @@ pub struct Watch {
     member: Gauge,
     /// Drives below whose platters stand.
     standing: u32,
+    /// When a request came last, and the longest time behind it in which none did, if it ended
+    /// with nothing inside.
+    came: Time,
+    quiet: Duration,
     said: Said,
 }
 
@@ -68,12 +72,19 @@ impl Watch {
             held: VecDeque::new(),
             member: Gauge::default(),
             standing: 0,
+            came: Time::ZERO,
+            quiet: Duration::ZERO,
             said: Said::default(),
         }
     }
 
     fn seen(&self, now: Time) -> Seen {
         Seen { now, inside: self.inside, arm: self.member, standing: self.standing }
+    }
+
+    /// The longest quiet time, with the one that goes on.
+    fn quiet_until(&self, now: Time) -> Duration {
+        if self.inside == 0 { self.quiet.max(now.since(self.came)) } else { self.quiet }
     }
 
     /// Each looks whose time has come, and does what it can; who waited for that goes down.
@@ -132,7 +143,7 @@ fn request_of(slot: u32, own: &Own) -> Request {
         origin: Request::BACKGROUND,
         operation: own.operation,
         extent: own.extent,
-        hints: Hints { synchronous: false, verify: own.verify, ..Hints::default() },
+        hints: Hints { synchronous: false, verify: own.verify, members: own.members, ..Hints::default() },
         ..Request::default()
     }
 }
@@ -156,6 +167,8 @@ impl Said {
 impl Node for Watch {
     fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
         self.look(now, cx);
+        self.quiet = self.quiet_until(now);
+        self.came = now;
         self.inside += 1;
         self.member = cx.below.gauge(0);
         let seen = self.seen(now);
@@ -208,7 +221,7 @@ impl Node for Watch {
         Gauge { queue_length: self.inside, idle_since, ..self.member }
     }
 
-    fn count(&self, _: Time, counters: &mut Counters) {
+    fn count(&self, now: Time, counters: &mut Counters) {
         let megabytes = |sectors: Sectors| sectors.bytes().0 as f64 / 1e6;
         let said = [
             ("signals_pulls", self.said.pulls as f64),
@@ -217,8 +230,10 @@ impl Node for Watch {
             ("signals_pushed_mb", megabytes(self.said.pushed)),
             ("signals_held_ms", self.said.held.as_millis_f64()),
         ];
+        let waits = self.opportunities.iter().any(|opportunity| opportunity.waits_for_quiet());
+        let quiet = waits.then(|| ("quiet_ms_max", self.quiet_until(now).as_millis_f64()));
         let own = self.opportunities.iter().flat_map(|opportunity| opportunity.readings());
-        let readings: Vec<_> = said.into_iter().chain(own).collect();
+        let readings: Vec<_> = said.into_iter().chain(quiet).chain(own).collect();
         counters.layers.push(LayerReadings::new("pro-active storage", &readings));
     }
 }

@@ -9,7 +9,7 @@ use crate::shared::over;
 use crate::stripes::Striped;
 use crate::tracks::{Tracks, Wanted};
 use crate::upper::{Ground, Terms, stripe_of};
-use crate::workloads::{Numbers, Place};
+use crate::workloads::{Numbers, Place, lasts};
 use fullstroke_contract::registry::{self, Entry, Keys};
 use fullstroke_contract::{ConfigError, Node, Source, Stripes, TrackTable};
 use fullstroke_controller::Controller;
@@ -379,7 +379,12 @@ impl Stack {
             page_cache,
             hosts: self.hosts.as_ref().map_or(1, Hosts::count),
             stop: self.volume.least_idle()?,
+            lasts: match above {
+                Above::Workloads => lasts(&self.document),
+                Above::Clients => None,
+            },
             unverifiable: self.unverifiable()?,
+            members: self.scrubbed()?,
             drive,
         })
     }
@@ -404,6 +409,20 @@ impl Stack {
             Some("copies and parity would not be read again; expected a layout without redundancy")
         } else {
             None
+        })
+    }
+
+    /// How much of its longest drive the array uses, or why its drives are not to be read one
+    /// by one from above.
+    fn scrubbed(&self) -> Result<Result<Sectors, &'static str>, ConfigError> {
+        Ok(if self.controller.is_some() {
+            Err("the controller's memory would answer for the media; leave [controller] out")
+        } else if self.host.members().is_some() {
+            Err("requests are merged above each drive, those that verify as well; leave [host.members] out")
+        } else if self.volume.has_xor() {
+            Err("disks that compute parity among themselves take reads of data only; expected another layout")
+        } else {
+            Ok(self.volume.depth()?)
         })
     }
 
@@ -574,6 +593,26 @@ impl VolumeSpec {
 
     pub(crate) fn is_xor(&self) -> bool {
         matches!(self, VolumeSpec::Volume { layout, .. } if layout.name == fullstroke_smart::LAYOUT.name)
+    }
+
+    /// Whether it or a member is such an array.
+    fn has_xor(&self) -> bool {
+        let VolumeSpec::Volume { members, .. } = self else { return false };
+        self.is_xor() || members.iter().any(VolumeSpec::has_xor)
+    }
+
+    /// How much of the longest drive is used.
+    fn depth(&self) -> Result<Sectors, ConfigError> {
+        let VolumeSpec::Volume { members, .. } = self else { return self.capacity() };
+        if self.is_only_its_member() {
+            return members[0].depth();
+        }
+        let layout = self.layout()?;
+        let mut each = members.iter().enumerate().map(|(index, member)| match member {
+            VolumeSpec::Drive(..) => Ok(layout.member_used(index)),
+            VolumeSpec::Volume { .. } => member.depth(),
+        });
+        each.try_fold(Sectors::ZERO, |longest, depth| Ok(longest.max(depth?)))
     }
 
     /// What says where its bytes lie.

@@ -56,6 +56,29 @@ pub(crate) struct Place<'a> {
     pub(crate) path: &'a str,
 }
 
+/// How long the workloads of a stack go on, if all say how long they do; what is on its way then
+/// is brought to its end.
+pub(crate) fn lasts(document: &Document) -> Option<Duration> {
+    fn tables<'a>(of: &'a Map<String, Value>) -> impl Iterator<Item = &'a Value> {
+        let several = of.get("workloads").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        of.get("workload").into_iter().chain(several)
+    }
+    let values = document.values();
+    let hosts = values.get("hosts").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let hosts = hosts.iter().filter_map(Value::as_object);
+    let time = |table: &Value, key: &str| {
+        table.get(key).and_then(|value| serde_json::from_value::<Duration>(value.clone()).ok())
+    };
+    // The rounds of a background workload are brought to their ends, which may take long.
+    let lasts = |table: &Value| {
+        let bounded = table.get("kind").and_then(Value::as_str) != Some("background");
+        let duration = time(table, "duration").filter(|_| bounded)?;
+        Some(duration + time(table, "start").unwrap_or(Duration::ZERO))
+    };
+    let each: Option<Vec<Duration>> = tables(values).chain(hosts.flat_map(tables)).map(lasts).collect();
+    each?.into_iter().max()
+}
+
 impl Place<'_> {
     fn of(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }

@@ -176,6 +176,18 @@ impl Boundaries {
         Some(Place { first, sectors: run.sectors, number }.extent())
     }
 
+    /// Sectors of the longest track; none if there is no track.
+    pub fn longest(&self) -> Sectors {
+        let of_segment = |segment: &Segment| -> u32 {
+            let run = |within: u32| self.run_of_stretch(segment, within as usize).sectors;
+            match segment.is_stretch() {
+                true => (0..segment.tracks).map(run).max().unwrap_or_default(),
+                false => self.runs_of(segment).iter().map(|run| run.sectors).max().unwrap_or_default(),
+            }
+        };
+        Sectors(u64::from(self.segments.iter().map(of_segment).max().unwrap_or_default()))
+    }
+
     /// The tracks from the one that holds `lbn` on.
     pub fn tracks_from(&self, lbn: Lbn) -> Tracks<'_> {
         Tracks { table: self, next: self.place(lbn.0).map_or(self.capacity, |place| place.first) }

@@ -3,7 +3,7 @@
 use crate::gears::Gears;
 use crate::{Geometry, MemberStates, Plan};
 use fullstroke_contract::registry::Keys;
-use fullstroke_contract::{Below, ConfigError, Extent, Gear, MemberState, Request, Status};
+use fullstroke_contract::{Below, ConfigError, Extent, Gear, MemberState, Operation, Request, Status};
 use fullstroke_units::{Lbn, Sectors};
 
 /// Builds a layout from its keys in a stack file and the capacities of its
@@ -244,6 +244,9 @@ pub trait Layout: Send {
             return plan.of_all(request.operation, self.members(), self.left_out());
         }
         let extent = request.extent;
+        if request.hints.members && request.operation == Operation::Read {
+            return self.plan_members(extent, plan);
+        }
         if extent.sectors == Sectors::ZERO || !extent.within(self.capacity()) {
             return Status::OutOfRange;
         }
@@ -255,6 +258,24 @@ pub trait Layout: Send {
             plan.clear();
         }
         status
+    }
+
+    /// Adds to `plan` a read of these addresses of each member, as far as the layout uses them
+    /// and the member has them: for requests that are of
+    /// [members](fullstroke_contract::Hints::members). [`Status::Lost`] if no member of those
+    /// that use them has them, [`Status::OutOfRange`] if none uses them.
+    fn plan_members(&self, extent: Extent, plan: &mut Plan) -> Status {
+        let mut status = Status::OutOfRange;
+        let read = |member: usize| {
+            let end = extent.end().0.min(self.member_used(member).0);
+            let part = Extent::new(extent.start.0, end.saturating_sub(extent.start.0));
+            let used = part.sectors > Sectors::ZERO;
+            status = if used { status.min(Status::Lost) } else { status };
+            let has = used && self.member_states().bears(member, Operation::Read, part);
+            has.then_some((member as u32, part))
+        };
+        plan.of_members((0..self.members()).filter_map(read));
+        if plan.ios().is_empty() { status } else { Status::Done }
     }
 
     /// Writes into `plan` the I/O that fills the sectors of `members`, each of

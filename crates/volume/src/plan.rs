@@ -256,6 +256,22 @@ impl Plan {
         let end = self.ios.len() as u32;
         self.strands.push(Strand { begin: 0, middle: end, end, rows: None });
     }
+
+    /// Adds reads of members' own addresses, one a member, that wait for nothing.
+    pub(crate) fn of_members(&mut self, reads: impl Iterator<Item = (u32, Extent)>) {
+        self.ios.extend(reads.map(|(member, extent)| MemberIo {
+            member,
+            strand: 0,
+            operation: Operation::Read,
+            second_phase: false,
+            extent,
+            row: None,
+        }));
+        let end = self.ios.len() as u32;
+        if end > 0 {
+            self.strands.push(Strand { begin: 0, middle: end, end, rows: None });
+        }
+    }
 }
 
 impl Method {

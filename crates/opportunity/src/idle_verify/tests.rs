@@ -216,6 +216,54 @@ fn a_newer_version_takes_the_place_of_the_older_one() {
     assert_eq!(trial.sectors_of("verify_overwritten_mb"), 4);
 }
 
+/// The second write lands on the first, which was verified already.
+#[test]
+fn what_a_misdirected_write_has_struck_is_found_once_something_differs() {
+    for (doubt, holds, doubted) in [("never", u32::MAX, 0), ("found", 1, 16), ("unseen", 1, 16)] {
+        let faults = vec![Fault::None, Fault::Misdirected];
+        let mut trial = Trial::new(json!({ "doubt": doubt }), faults, vec![1000]);
+        write(&mut trial, 0, 0, 8);
+        trial.pass(1000);
+        write(&mut trial, 1, SECTORS as u64 - 21, 8);
+        trial.pass(1000);
+        assert_eq!(trial.holds[..8], [holds; 8], "{doubt}");
+        assert_eq!(trial.holds[SECTORS - 21..][..8], [2; 8], "{doubt}");
+        assert_eq!(
+            (trial.sectors_of("verify_doubted_mb"), trial.sectors_of("verify_verified_mb")),
+            (doubted, 16)
+        );
+        assert_eq!(trial.watch.next_wake(), Wake::Chore(Time::NEVER), "{doubt}: nothing is left to verify");
+    }
+}
+
+/// Nobody reads what the second write should have brought, for a third comes before.
+#[test]
+fn what_was_struck_by_a_write_that_nobody_has_seen_is_found_only_if_such_make_doubt() {
+    for (doubt, holds) in [("found", u32::MAX), ("unseen", 1)] {
+        let faults = vec![Fault::None, Fault::Misdirected];
+        let mut trial = Trial::new(json!({ "doubt": doubt }), faults, vec![1000]);
+        write(&mut trial, 0, 0, 8);
+        trial.pass(1000);
+        write(&mut trial, 1, SECTORS as u64 - 21, 8);
+        trial.pass(10);
+        write(&mut trial, 2, SECTORS as u64 - 21, 8);
+        trial.pass(1000);
+        assert_eq!(trial.holds[..8], [holds; 8], "{doubt}");
+    }
+}
+
+#[test]
+fn what_was_verified_is_kept_as_long_as_there_is_room() {
+    let faults = vec![Fault::None, Fault::None, Fault::None, Fault::Misdirected];
+    let mut trial = Trial::new(json!({ "keep": "12KiB", "at_a_time": "4KiB" }), faults, vec![1000]);
+    for (id, start) in [(0, 0), (1, 8), (2, 16), (3, SECTORS as u64 - 13)] {
+        write(&mut trial, id, start, 8);
+        trial.pass(1000);
+    }
+    assert_eq!(trial.holds[8..16], [2; 8], "the strike is found, for its place was kept");
+    assert_eq!(trial.sectors_of("verify_doubted_mb"), 24, "all but the first, which has made room");
+}
+
 #[test]
 fn when_no_more_can_be_kept_the_oldest_are_forgotten_or_verified_first() {
     let keys = |when_full: &str| json!({ "keep": "8KiB", "at_a_time": "4KiB", "when_full": when_full });
@@ -246,6 +294,7 @@ fn what_cannot_be_is_refused_at_its_key() {
         (json!({ "keep": "0B" }), "keep"),
         (json!({ "keep": "4KiB" }), "at_a_time"),
         (json!({ "when_full": "wait" }), "when_full"),
+        (json!({ "doubt": "always" }), "doubt"),
     ] {
         assert_eq!(build(keys.as_object().unwrap(), &site()).err().unwrap().key, key, "{keys}");
     }
@@ -262,19 +311,23 @@ fn fault() -> impl Strategy<Value = Fault> {
 proptest! {
     /// Whatever comes when: nothing older is written over something newer, each request is
     /// answered once, what was written is verified, overwritten, forgotten or left; and
-    /// where nothing was forgotten, each bad write is found and mended.
+    /// where nothing was forgotten, each bad write is found and mended. So is what misdirected
+    /// writes have struck, of all that was ever written: where there is room for all of it, and
+    /// each write was seen, or those that were not make doubt.
     #[test]
     fn each_verified_write_that_is_bad_is_found_and_none_is_made_older(
         steps in prop::collection::vec((any::<bool>(), 0u64..56, 1u64..8, 0u64..400), 1..60),
         faults in prop::collection::vec(fault(), 1..40),
         service_us in prop::collection::vec(1u64..30_000, 1..6),
-        keep in 4u64..64,
+        keep in prop_oneof![4u64..64, SECTORS as u64..100],
         at_a_time in 1u64..4,
         verify in any::<bool>(),
+        doubt in prop::sample::select(vec!["never", "found", "unseen"]),
     ) {
         let when_full = if verify { "verify" } else { "forget" };
         let keys = json!({
             "keep": keep * 512, "at_a_time": at_a_time * 512, "when_full": when_full, "wait": "50ms",
+            "doubt": doubt,
         });
         let mut trial = Trial::new(keys, faults, service_us);
         let mut submitted = 0;
@@ -294,7 +347,10 @@ proptest! {
             prop_assert_eq!(of("verify_forgotten_mb"), 0);
         }
         if of("verify_forgotten_mb") == 0 {
-            for at in (0..SECTORS).filter(|&at| !trial.struck[at]) {
+            let seen = of("verify_overwritten_mb") == 0;
+            let all = keep >= SECTORS as u64 && (doubt == "unseen" || doubt == "found" && seen);
+            let known = |at: &usize| if all { trial.meant[*at] > 0 } else { !trial.struck[*at] };
+            for at in (0..SECTORS).filter(known) {
                 prop_assert_eq!(trial.holds[at], trial.meant[at], "sector {}", at);
             }
         }

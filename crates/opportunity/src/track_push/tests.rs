@@ -160,6 +160,16 @@ fn nobody_waits_for_long_where_nobody_fetches() {
 }
 
 #[test]
+fn what_came_nearest_to_the_thresholds_is_told() {
+    let mut trial = Trial::warm(json!({ "tracks": 4, "transfer_window": 2, "hits": 40 }));
+    (10..14).for_each(|track| _ = trial.read(track * 80, 8));
+    assert!(trial.offered.is_empty());
+    let readings = trial.push.readings();
+    let of = |name: &str| readings.iter().find(|reading| reading.0 == name).unwrap().1;
+    assert_eq!((of("track_hits_max"), of("track_hit_share_max")), (11.0, 0.9));
+}
+
+#[test]
 fn thresholds_that_never_hold_are_refused() {
     for (keys, key) in [
         (json!({ "tracks": 0 }), "tracks"),
@@ -170,6 +180,7 @@ fn thresholds_that_never_hold_are_refused() {
         (json!({ "span": "1500ms" }), "span"),
         (json!({ "when": "later" }), "when"),
         (json!({ "block": "0s" }), "block"),
+        (json!({ "hits": 81 }), "hits"),
     ] {
         let error = build(keys.as_object().unwrap(), &site()).err().unwrap();
         assert_eq!(error.key, key, "{keys}");

@@ -3,11 +3,12 @@
 use super::Volume;
 use crate::bytes::{Array, Buffers, Device, SECTOR, build, range, run_io};
 use crate::proofs::{Ask, asks, cases, check_parity};
-use crate::{Detail, Rows};
+use crate::{Detail, Plan, Rows};
 use fullstroke_contract::{
-    Breakdown, Completion, Cx, Effect, Extent, Hints, Node, Operation, Out, Port, Request, RequestId, Status,
+    Below, Breakdown, Completion, Cx, Effect, Extent, Hints, MemberState, Node, Operation, Out, Port,
+    Request, RequestId, Status,
 };
-use fullstroke_units::{Duration, Random, Seed, Time};
+use fullstroke_units::{Duration, Random, Sectors, Seed, Time};
 use proptest::prelude::*;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -407,5 +408,55 @@ fn a_flush_and_a_discard_of_rows_reach_all_members() {
     for effect in &discards {
         let Effect::Issue { request, .. } = effect else { panic!("{effect:?} was not issued") };
         assert_eq!(request.extent, Extent::new(128, 256), "rows 1 and 2");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    /// A scrub that goes through addresses of members meets each sector that the layout uses of
+    /// each, copies and parity as well, once: but for those of a member that has failed, and of
+    /// one that is being filled what is not filled yet.
+    #[test]
+    fn reads_of_members_meet_each_used_sector_of_each_member_once(
+        case in cases(),
+        at_a_time in 1u64..40,
+        failed in any::<prop::sample::Index>(),
+        filled in prop::option::of(0u64..40),
+    ) {
+        let mut layout = case.layout(&[]).unwrap();
+        let members = layout.members();
+        let failed = failed.index(members + 1);
+        if failed < members {
+            let done = filled.map(|done| MemberState::Rebuilding { done: Sectors(done) });
+            layout.set_member_state(failed, done.unwrap_or(MemberState::Failed));
+        }
+        let used: Vec<u64> = (0..members).map(|member| layout.member_used(member).0).collect();
+        let longest = used.iter().copied().max().unwrap();
+        let (below, mut plan) = (Below::NOTHING, Plan::new(Detail::Timing));
+        let mut met: Vec<Vec<u32>> = used.iter().map(|&used| vec![0; used as usize]).collect();
+        for start in (0..longest).step_by(at_a_time as usize) {
+            let hints = Hints { members: true, ..Hints::default() };
+            let request = Request { extent: Extent::new(start, at_a_time), hints, ..Request::default() };
+            let status = layout.plan(&request, below, &mut plan);
+            prop_assert_eq!(status == Status::Done, !plan.ios().is_empty());
+            prop_assert_ne!(status, Status::OutOfRange);
+            for io in plan.ios() {
+                let (start, end) = (io.extent.start.0 as usize, io.extent.end().0 as usize);
+                met[io.member as usize][start..end].iter_mut().for_each(|times| *times += 1);
+            }
+        }
+        for (member, met) in met.iter().enumerate() {
+            let whole = member != failed;
+            for (at, &times) in met.iter().enumerate() {
+                let there = whole || filled.is_some_and(|done| (at as u64) < done);
+                prop_assert!(times <= 1, "member {member}, sector {at}: {times}");
+                // What reaches beyond what is filled is left out whole.
+                prop_assert!(if whole { times == 1 } else { there || times == 0 }, "member {member}, sector {at}");
+            }
+        }
+        let hints = Hints { members: true, ..Hints::default() };
+        let beyond = Request { extent: Extent::new(longest, 8), hints, ..Request::default() };
+        prop_assert_eq!(layout.plan(&beyond, below, &mut plan), Status::OutOfRange);
     }
 }

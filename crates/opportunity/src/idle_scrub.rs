@@ -1,0 +1,227 @@
+//! A scrub that is steered by idleness: the media are read from end to end while nothing else
+//! is to be done (proposed with the other uses of idle time in *Pro-active storage systems*,
+//! section 2.4; the detector is that of section 5.5).
+//!
+//! A read at an address of a volume with copies or parity is answered by one copy, and never
+//! by parity. So what is read here are the addresses of the members themselves, the same of
+//! all members at once, [`members`](fullstroke_contract::Hints::members) of a request's hints.
+//! The medium answers, not a buffer, and says where a sector does not hold what was written to
+//! it last: what a checksum, or the comparison of copies and parity, would find. Nothing is
+//! mended.
+//!
+//! It pauses as soon as anything comes; what is being read then is read to its end. Drives that
+//! stand are not started for it: it waits until somebody else has them turn.
+
+use crate::quiet::{quiet_time, some, whole_sectors};
+use crate::{Opportunity, Own, Seen, Site};
+use fullstroke_contract::registry::{Keys, read};
+use fullstroke_contract::{ConfigError, Extent, Operation, Request, Signal, Status};
+use fullstroke_units::{Bytes, Duration, Sectors, Time};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) const SUMMARY: &str =
+    "reads all members from end to end while nothing comes, and counts what is wrong";
+
+/// Its keys.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Config {
+    /// For how long nothing must have come: 120ms unless said.
+    wait: Duration,
+    /// What is read of each member at a time: 1MiB unless said. Who comes meanwhile waits for
+    /// it.
+    at_a_time: Bytes,
+    /// Reads that are on their way at once: 1 unless said. With 2 a drive has the next one
+    /// before the last one has ended, and loses no revolution in between; who comes waits for
+    /// both.
+    at_once: u32,
+    /// What is read of each member in a second at most; as much as it delivers unless said.
+    rate: Option<Bytes>,
+    /// From the beginning of a pass to that of the next one, which is put off until the pass
+    /// has ended: 168h unless said. The first begins with the run.
+    every: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            wait: Duration::from_millis(120),
+            at_a_time: Bytes(1 << 20),
+            at_once: 1,
+            rate: None,
+            every: Duration::from_secs(168 * 3600),
+        }
+    }
+}
+
+pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, ConfigError> {
+    let Config { wait, at_a_time, at_once, rate, every } = read(keys)?;
+    quiet_time("wait", some("wait", wait)?, site)?;
+    some("every", every)?;
+    let sectors = whole_sectors("at_a_time", at_a_time)?;
+    if !(1..=MOST_AT_ONCE).contains(&at_once) {
+        return Err(ConfigError::new("at_once", format!("found {at_once}; expected 1 to {MOST_AT_ONCE}")));
+    }
+    let spacing = match rate {
+        None => Duration::ZERO,
+        Some(Bytes(0)) => {
+            return Err(ConfigError::new("rate", "found 0; expected bytes a second, such as 50MiB"));
+        }
+        Some(rate) => Duration::from_secs_f64(at_a_time.0 as f64 / rate.0 as f64),
+    };
+    let depth = site.members.map_err(|why| ConfigError::new("kind", why))?;
+    Ok(Box::new(IdleScrub {
+        wait,
+        at_a_time: sectors,
+        at_once,
+        spacing,
+        every,
+        depth,
+        begun: None,
+        at: Sectors::ZERO,
+        due: Time::ZERO,
+        reading: Vec::new(),
+        met: Vec::new(),
+        came: Time::ZERO,
+        inside: 0,
+        standing: 0,
+        counts: Counts::default(),
+    }))
+}
+
+/// More than a drive needs to be kept busy.
+const MOST_AT_ONCE: u32 = 32;
+
+struct IdleScrub {
+    wait: Duration,
+    at_a_time: Sectors,
+    at_once: u32,
+    /// From one read to the next, by the rate.
+    spacing: Duration,
+    every: Duration,
+    /// How much of the longest member is read.
+    depth: Sectors,
+    /// When the pass began that is under way.
+    begun: Option<Time>,
+    /// All before was read in this pass, or is being.
+    at: Sectors,
+    /// The earliest instant of the next read, by the rate and by `every`.
+    due: Time,
+    reading: Vec<Extent>,
+    /// When requests came that found a read under way, which still is.
+    met: Vec<Time>,
+    came: Time,
+    inside: u32,
+    standing: u32,
+    counts: Counts,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    passes: u64,
+    /// How long they took, together.
+    took: Duration,
+    read: Sectors,
+    found: u64,
+    unread: Sectors,
+    met: u64,
+    waited: Duration,
+}
+
+impl IdleScrub {
+    /// Nothing is left to be begun, and what was begun has ended.
+    fn end_pass(&mut self, now: Time) {
+        if let Some(begun) = self.begun.filter(|_| self.at >= self.depth && self.reading.is_empty()) {
+            self.counts.passes += 1;
+            self.counts.took += now.since(begun);
+            (self.begun, self.at) = (None, Sectors::ZERO);
+            self.due = self.due.max(begun + self.every);
+        }
+    }
+}
+
+impl Opportunity for IdleScrub {
+    fn arrived(&mut self, seen: Seen, _: &Request) -> bool {
+        (self.came, self.inside, self.standing) = (seen.now, seen.inside, seen.standing);
+        if !self.reading.is_empty() {
+            self.counts.met += 1;
+            self.met.push(seen.now);
+        }
+        false
+    }
+
+    fn left(&mut self, seen: Seen, _: &Request, _: Status) {
+        (self.inside, self.standing) = (seen.inside, seen.standing);
+    }
+
+    fn waits_for_quiet(&self) -> bool {
+        true
+    }
+
+    fn next_look(&self) -> Time {
+        let full = self.reading.len() >= self.at_once as usize || self.at >= self.depth;
+        if full || self.inside > 0 || self.standing > 0 {
+            return Time::NEVER;
+        }
+        self.due.max(self.came + self.wait)
+    }
+
+    fn look(&mut self, seen: Seen, _: &mut dyn FnMut(Signal)) {
+        // Nobody but a request starts them, and it is told of that.
+        self.standing = seen.standing;
+    }
+
+    fn next_request(&mut self, seen: Seen) -> Option<Own> {
+        if self.next_look() > seen.now {
+            return None;
+        }
+        let sectors = self.at_a_time.min(self.depth - self.at);
+        let extent = Extent::new(self.at.0, sectors.0);
+        self.begun = self.begun.or(Some(seen.now));
+        self.at += sectors;
+        self.due = seen.now + self.spacing;
+        self.reading.push(extent);
+        Some(Own { operation: Operation::Read, extent, verify: true, members: true })
+    }
+
+    fn served(&mut self, seen: Seen, own: &Own, status: Status) {
+        self.reading.retain(|extent| *extent != own.extent);
+        match status {
+            Status::Done => self.counts.read += own.extent.sectors,
+            Status::Differs => {
+                self.counts.read += own.extent.sectors;
+                self.counts.found += 1;
+            }
+            Status::Lost | Status::OutOfRange => self.counts.unread += own.extent.sectors,
+        }
+        if self.reading.is_empty() {
+            for came in self.met.drain(..) {
+                self.counts.waited += seen.now.since(came);
+            }
+        }
+        self.end_pass(seen.now);
+    }
+
+    fn readings(&self) -> Vec<(&'static str, f64)> {
+        let megabytes = |sectors: Sectors| sectors.bytes().0 as f64 / 1e6;
+        let Counts { passes, took, read, found, unread, met, waited } = self.counts;
+        let reading: u64 = self.reading.iter().map(|extent| extent.sectors.0).sum();
+        let part = (self.at.0 - reading) as f64 / self.depth.0.max(1) as f64;
+        let mut readings = vec![
+            ("scrub_passes", passes as f64 + part),
+            ("scrub_read_mb", megabytes(read)),
+            ("scrub_found", found as f64),
+            ("scrub_unread_mb", megabytes(unread)),
+            ("scrub_met", met as f64),
+            ("scrub_met_ms_mean", waited.as_millis_f64() / met.max(1) as f64),
+        ];
+        if passes > 0 {
+            readings.insert(1, ("scrub_pass_h", took.as_secs_f64() / 3600.0 / passes as f64));
+        }
+        readings
+    }
+}
