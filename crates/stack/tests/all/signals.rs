@@ -168,6 +168,69 @@ fn what_cannot_be_verified_or_go_wrong_is_refused() {
     assert!(error.contains("faults.rate"), "{error}");
 }
 
+/// Somebody now and then, above drives of whose writes half go wrong.
+const ALONE: &str = r#"
+[workload]
+kind = "processes"
+requests = 60
+processes = [{ read_share = 0.3, size = "64KiB", think_time = "20s", exponential = true, region_size = "1GB", synchronous = true }]
+[[opportunities]]
+kind = "idle-scrub"
+at_a_time = "8MiB"
+every = "1s"
+[volume]
+layout = "raid1"
+drives = 2
+drive = "seagate-cheetah-9lp"
+drive_settings = { faults = { rate = 0.5 } }
+"#;
+
+#[test]
+fn a_scrub_in_idle_time_finds_what_is_wrong_on_any_member() {
+    let nested = "layout = \"raid0\"\nchunk = \"64KiB\"\n[[volume.members]]\nlayout = \"raid1\"\ndrives = 2\n\
+                  drive = \"seagate-cheetah-9lp\"\ndrive_settings = { faults = { rate = 0.5 } }\n\
+                  [[volume.members]]\nlayout = \"raid1\"\ndrives = 2\ndrive = \"seagate-cheetah-9lp\"\n";
+    let volume = &ALONE[ALONE.find("layout = ").unwrap()..];
+    let drives = |layout: &str, drives: u32| {
+        volume
+            .replace("\"raid1\"\ndrives = 2", &format!("\"{layout}\"\nchunk = \"64KiB\"\ndrives = {drives}"))
+    };
+    let jbod = volume.replace("\"raid1\"\ndrives = 2", "\"jbod\"");
+    for volume_of in [volume.to_owned(), jbod, drives("raid5", 3), drives("raid6", 4), nested.to_owned()] {
+        let text = ALONE.replace(volume, &volume_of);
+        let (_, counters) = run(&text);
+        let passes = reading(&counters, "scrub_passes");
+        assert!(passes > 1.0, "{volume_of}: {passes}");
+        let drive_mb = reading(&counters, "scrub_read_mb") / passes;
+        assert!((9_000.0..9_200.0).contains(&drive_mb), "{volume_of}: {drive_mb} MB a pass");
+        assert!(reading(&counters, "scrub_found") > 0.0, "{volume_of}");
+        assert_eq!(reading(&counters, "scrub_unread_mb"), 0.0, "{volume_of}");
+        let (_, counters) = run(&text.replace("rate = 0.5", "rate = 0"));
+        assert_eq!(reading(&counters, "scrub_found"), 0.0, "{volume_of}");
+    }
+}
+
+#[test]
+fn a_scrub_is_refused_where_something_answers_for_the_media() {
+    let refused = |text: &str| load(text).err().unwrap();
+    let error = refused(&format!("{ALONE}[controller]\n"));
+    assert!(error.contains("opportunities[0].kind") && error.contains("leave [controller] out"), "{error}");
+    let error = refused(&format!("{ALONE}[host]\nmembers = {{}}\n"));
+    assert!(error.contains("leave [host.members] out"), "{error}");
+}
+
+#[test]
+fn no_opportunity_waits_for_longer_than_a_run_lasts() {
+    let with = |wait: &str| {
+        load(&format!("{HOSTS}[[opportunities]]\nkind = \"idle-flush-on\"\nwait = \"{wait}\"\n"))
+    };
+    let error = with("90s").err().unwrap();
+    assert!(error.contains("opportunities[0].wait") && error.contains("the run lasts 90s"), "{error}");
+    assert!(with("89s").is_ok());
+    // A workload that does not say how long it lasts may go on for as long as that.
+    assert!(load(&ALONE.replace("at_a_time = \"8MiB\"", "wait = \"240h\"")).is_ok());
+}
+
 #[test]
 fn what_cannot_be_says_why() {
     let refused = |text: &str| load(text).err().unwrap();
