@@ -1,10 +1,13 @@
 //! Races and runs.
 
 use crate::layouts::{Arrangement, arrangements};
+use crate::changes::{AtLoad, would_change};
+use crate::loss::{FORMULA, with_numbers};
+use crate::outcome::Condition as State;
 use crate::words;
 use crate::{Assumptions, Choices, LeftOut, Loss, Miss, Outcome, Redundancy, Wishes, loss};
-use fullstroke_lab::{Condition, LabError, Ran, Ranking, Recipe, TuneSearch, Vary, VolumeReport, run_all};
-use fullstroke_measure::{Metric, Report};
+use fullstroke_lab::{Condition, LabError, Ran, Ranked, Ranking, Recipe, TuneSearch, Vary, VolumeReport, run_all};
+use fullstroke_measure::Metric;
 use fullstroke_stack::{Overrides, Stack, StackError};
 use serde::Serialize;
 use std::cmp::Ordering;
@@ -16,6 +19,8 @@ const PARTS: usize = 16;
 const FIRST_PARTS: usize = 4;
 /// How sure it is that the best of them does not drop out.
 const CONFIDENCE: f64 = 0.95;
+/// How many times the load the answer is tried at, too.
+const LOADS: [f64; 2] = [1.5, 2.0];
 /// Runs with a seed each where streams are wished.
 const STREAM_SEEDS: usize = 5;
 
@@ -63,10 +68,16 @@ pub enum AdviseError {
 pub struct Advice {
     /// What to take and why, what comes second, and what would change that: a sentence each.
     pub recommendation: Vec<String>,
+    /// Which layout of how many drives is recommended, or comes nearest.
+    pub recommended: String,
     /// What would change the answer.
     pub would_change: Vec<String>,
+    /// The answer at more than the load that was asked about.
+    pub at_loads: Vec<AtLoad>,
     /// What the chance of loss rests on.
     pub assumptions: Assumptions,
+    /// The formula of the mean time to data loss.
+    pub mttdl_formula: &'static str,
     /// The same in words.
     pub assumed: String,
     /// What was wished.
@@ -89,6 +100,8 @@ pub struct Finalist {
     pub place: usize,
     /// `raid6 of 6`.
     pub name: String,
+    /// `raid6`.
+    pub layout: String,
     /// What chunk, elevator and caches were found best, `key=value` each.
     pub settings: Vec<String>,
     /// What its volume amounts to.
@@ -109,6 +122,8 @@ pub struct Finalist {
     pub redundancy: Redundancy,
     /// The chance of loss.
     pub loss: Loss,
+    /// The mean time to data loss in hours by its formula, with this array's numbers.
+    pub mttdl_hours: String,
 }
 
 /// A layout with what was found best for it.
@@ -141,16 +156,24 @@ pub fn advise(request: &Request, progress: &dyn Fn(&str)) -> Result<Advice, Advi
     progress("the best of each on all of the load: healthy, degraded, rebuilding");
     let (mut finalists, healthy) = request.finals(&chosen, &mut runs)?;
     let seeds = request.seeds();
-    let ranking = Ranking::of_seeds(&healthy, seeds, by);
+    let mut ranking = Ranking::of_seeds(&healthy, seeds, by);
     order(&mut finalists, &request.wishes, &ranking);
+    progress("the same at more than this load");
+    let at_loads = request.at_loads(&chosen, &finalists, &mut runs)?;
     let assumed = words::assumed(&request.assumptions);
     let recommendation = words::recommendation(&finalists, &ranking, &request.wishes, &request.drive);
-    let would_change = words::would_change(&finalists, &left_out);
+    let would_change = would_change(&finalists, &left_out, &request.wishes, &ranking, &at_loads);
+    // Who is first by one number is not who is recommended: the page says both.
+    ranking.reasons = words::reasons(&finalists, &ranking);
+    ranking.verdict = words::beside(&finalists, &ranking, &request.wishes).or(ranking.verdict);
     let (wishes, assumptions) = (request.wishes, request.assumptions);
     Ok(Advice {
         recommendation,
+        recommended: finalists.first().map_or_else(String::new, |first| first.name.clone()),
         would_change,
+        at_loads,
         assumptions,
+        mttdl_formula: FORMULA,
         assumed,
         wishes,
         finalists,
@@ -170,8 +193,11 @@ fn check(request: &Request) -> Result<(), AdviseError> {
     }
     if request.wishes.watts.is_some() {
         let model = fullstroke_stack::drives::load(&request.drive)?;
-        if model.config().power.is_none() {
-            let why = format!("--watts: the file of {} does not say what it draws ([power])", request.drive);
+        if model.config().power.is_none_or(|power| !power.counts_energy()) {
+            let why = format!(
+                "--watts: the file of {} does not say what it draws; add [power], or make it with `fullstroke drive new ... --idle-w --active-w --standby-w`",
+                request.drive
+            );
             return Err(AdviseError::Impossible(why));
         }
     }
@@ -200,10 +226,15 @@ impl Request {
     /// The best chunk, elevator and caches of an arrangement, and how many runs that took.
     fn choose(&self, arrangement: &Arrangement, by: Metric) -> Result<(Chosen, usize), AdviseError> {
         let caches: Vec<String> = self.choices.write_caches.iter().map(bool::to_string).collect();
+        let stripes: Vec<String> = match arrangement.has_parity() {
+            true => self.choices.stripe_caches.iter().map(u32::to_string).collect(),
+            false => Vec::new(),
+        };
         let keys = [
             ("volume.chunk", &self.choices.chunks),
             ("host.elevator", &self.choices.elevators),
             ("volume.write_cache", &caches),
+            ("volume.stripe_cache", &stripes),
         ];
         let mut varied = Vec::new();
         for (key, values) in keys.iter().filter(|(_, values)| !values.is_empty()) {
@@ -271,16 +302,13 @@ impl Request {
         let arrangement = &chosen.arrangement;
         let hours = rebuilding.and_then(|outcome| outcome.rebuild_hours);
         let redundancy = arrangement.redundancy();
-        let misses = healthy.misses(&self.wishes);
-        let mut without: Vec<Miss> = Vec::new();
-        for (outcome, when) in [(&degraded, "with a drive gone"), (&rebuilding, "while one is filled")] {
-            let own = outcome.iter().flat_map(|outcome| outcome.misses(&self.wishes));
-            let own = own.filter(|miss| misses.iter().all(|other| other.wish != miss.wish));
-            without.extend(own.map(|miss| Miss { why: format!("{when} {}", miss.why), ..miss }));
-        }
+        let loss = loss(redundancy, self.assumptions, hours.unwrap_or(0.0));
+        let (misses, misses_without_a_drive) =
+            misses(&self.wishes, &healthy, degraded.as_ref(), rebuilding.as_ref());
         Finalist {
             place: 0,
             name: arrangement.name(),
+            layout: arrangement.layout.clone(),
             settings: chosen.settings.clone(),
             volume: whole[0].volume.clone(),
             price: self.drive_price.map(|each| each * f64::from(arrangement.drives)),
@@ -288,16 +316,84 @@ impl Request {
             degraded,
             rebuilding,
             misses,
-            misses_without_a_drive: without,
+            misses_without_a_drive,
             redundancy,
-            loss: loss(redundancy, self.assumptions, hours.unwrap_or(0.0)),
+            loss,
+            mttdl_hours: with_numbers(redundancy, self.assumptions, loss),
         }
     }
+
+    /// Which of the finalists would be recommended at more of the load, with all drives. Nothing where requests
+    /// come as others are answered, which cannot be hurried.
+    fn at_loads(
+        &self,
+        chosen: &[Chosen],
+        finalists: &[Finalist],
+        runs: &mut usize,
+    ) -> Result<Vec<AtLoad>, AdviseError> {
+        let seeds = self.seeds();
+        let mut at_loads = Vec::new();
+        for load in LOADS {
+            let wishes = Wishes { streams: self.wishes.streams.map(|count| more_of(count, load)), ..self.wishes };
+            let mut candidates = Vec::new();
+            for one in chosen {
+                let mut recipe = one.recipe.clone();
+                recipe.overrides.set.extend(wishes.streams.map(|count| format!("workload.streams={count}")));
+                for recipe in recipe.with_seeds(seeds)? {
+                    let mut candidate = recipe.candidate()?;
+                    if wishes.streams.is_none() {
+                        if !candidate.can_be_hurried()? {
+                            return Ok(at_loads);
+                        }
+                        candidate.load = load;
+                    }
+                    candidates.push(candidate);
+                }
+            }
+            let ran = run_all(&candidates, self.jobs, &|_| {})?;
+            *runs += ran.len();
+            let ranking = Ranking::of_seeds(&ran, seeds, self.metric());
+            let mut there: Vec<Finalist> = Vec::new();
+            for (one, own) in chosen.iter().zip(ran.chunks(seeds)) {
+                let name = one.arrangement.name();
+                let Some(finalist) = finalists.iter().find(|finalist| finalist.name == name) else { continue };
+                let healthy = Outcome::new(own);
+                let (misses, _) = misses(&wishes, &healthy, None, None);
+                let finalist =
+                    Finalist { healthy, degraded: None, rebuilding: None, misses, ..finalist.clone() };
+                there.push(Finalist { misses_without_a_drive: Vec::new(), ..finalist });
+            }
+            order(&mut there, &wishes, &ranking);
+            at_loads.extend(AtLoad::new(load, &wishes, &there, finalists));
+        }
+        Ok(at_loads)
+    }
+}
+
+/// So many times as many, rounded up.
+fn more_of(count: u32, load: f64) -> u32 {
+    (f64::from(count) * load).ceil() as u32
+}
+
+/// The wishes that are not met with all drives, and those that are then, but not with one gone or while one is filled.
+pub(crate) fn misses(
+    wishes: &Wishes,
+    healthy: &Outcome,
+    degraded: Option<&Outcome>,
+    rebuilding: Option<&Outcome>,
+) -> (Vec<Miss>, Vec<Miss>) {
+    let misses = healthy.misses(wishes, State::Healthy);
+    let mut without: Vec<Miss> = Vec::new();
+    for (outcome, state) in [(degraded, State::Degraded), (rebuilding, State::Rebuilding)] {
+        let own = outcome.iter().flat_map(|outcome| outcome.misses(wishes, state));
+        without.extend(own.filter(|miss| misses.iter().all(|other| other.wish != miss.wish)));
+    }
+    (misses, without)
 }
 
 /// Those that meet most wishes first, healthy and then with a drive gone; then, if they meet all, those with the fewest
 /// drives. Of these, where speed was wished and is met, those whose data are lost least likely; else the fastest.
-fn order(finalists: &mut [Finalist], wishes: &Wishes, ranking: &Ranking) {
+pub(crate) fn order(finalists: &mut [Finalist], wishes: &Wishes, ranking: &Ranking) {
     let rank = |finalist: &Finalist| {
         let own = ranking.candidates.iter().find(|ranked| ranked.name == finalist.name);
         own.map_or(usize::MAX, |ranked| ranked.rank)
@@ -317,8 +413,7 @@ fn order(finalists: &mut [Finalist], wishes: &Wishes, ranking: &Ranking) {
     }
 }
 
-/// The healthy run of a finalist.
-pub(crate) fn report_of<'a>(ranking: &'a Ranking, finalist: &Finalist) -> Option<&'a Report> {
-    let ranked = ranking.candidates.iter().find(|ranked| ranked.name == finalist.name);
-    ranked.map(|ranked| &ranked.report)
+/// The healthy run of a finalist, among all others.
+pub(crate) fn ranked<'a>(ranking: &'a Ranking, finalist: &Finalist) -> Option<&'a Ranked> {
+    ranking.candidates.iter().find(|ranked| ranked.name == finalist.name)
 }

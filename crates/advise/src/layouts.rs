@@ -74,6 +74,8 @@ pub struct Choices {
     pub elevators: Vec<String>,
     /// Whether the drives' write caches are on.
     pub write_caches: Vec<bool>,
+    /// Sizes of the stripe cache of layouts with parity, in stripes; 0 is none, and md has 256 unless told otherwise.
+    pub stripe_caches: Vec<u32>,
 }
 
 impl Default for Choices {
@@ -84,6 +86,7 @@ impl Default for Choices {
             chunks: all(&["64KiB", "256KiB", "1MiB"]),
             elevators: all(&["mq-deadline", "bfq"]),
             write_caches: vec![true, false],
+            stripe_caches: vec![0, 256],
         }
     }
 }
@@ -112,6 +115,11 @@ pub struct LeftOut {
 impl Arrangement {
     pub(crate) fn name(&self) -> String {
         format!("{} of {}", self.layout, self.drives)
+    }
+
+    /// Whether it has parity, and may have a stripe cache.
+    pub(crate) fn has_parity(&self) -> bool {
+        matches!(self.layout.as_str(), "raid4" | "raid5" | "raid6")
     }
 
     /// What decides whether its data are lost.
@@ -151,7 +159,7 @@ pub(crate) fn arrangements(request: &Request) -> Result<(Vec<Arrangement>, Vec<L
                     }
                 },
                 Err(error) => {
-                    left_out.push(leave(error.to_string()));
+                    left_out.push(leave(in_short(&error)));
                     refused = Some(error);
                 }
             }
@@ -185,6 +193,16 @@ fn arrangement(request: &Request, layout: &str, drives: u32) -> Result<Arrangeme
     };
     let stack = Stack::load(&recipe.file, &recipe.overrides)?;
     Ok(Arrangement { layout: layout.to_owned(), drives, summary: stack.summary()?, recipe })
+}
+
+/// What is wrong with a layout, without the key that advice has set for it.
+fn in_short(error: &AdviseError) -> String {
+    match error {
+        AdviseError::Stack(error) => {
+            error.message.rsplit_once("`: ").map_or(error.message.as_str(), |(_, what)| what).to_owned()
+        }
+        other => other.to_string(),
+    }
 }
 
 /// A text of TOML.

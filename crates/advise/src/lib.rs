@@ -11,9 +11,11 @@
 //! | `advise.rs` | races and runs |
 //! | `outcome.rs` | what a run came to beside the wishes |
 //! | `loss.rs` | the chance that data are lost |
-//! | `words.rs` | the sentences |
+//! | `words.rs` | the recommendation in sentences |
+//! | `changes.rs` | what would change it |
 
 mod advise;
+mod changes;
 mod layouts;
 mod loss;
 mod outcome;
@@ -22,6 +24,6 @@ mod words;
 
 pub use advise::{Advice, AdviseError, Finalist, Request, advise};
 pub use layouts::{Choices, Counts, LeftOut};
-pub use loss::{Assumptions, Loss, Redundancy, loss};
-pub use outcome::{Miss, Outcome};
+pub use loss::{Assumptions, FORMULA, Loss, Redundancy, loss};
+pub use outcome::{Condition, Miss, Outcome};
 pub use wishes::{WishFile, Wishes};

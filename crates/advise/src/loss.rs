@@ -21,6 +21,11 @@ use serde::{Deserialize, Serialize};
 /// Hours in a year of 365.25 days.
 const YEAR_HOURS: f64 = 8766.0;
 
+/// The mean time to data loss of an array with redundancy, as the module's comment has it.
+pub const FORMULA: &str = "1 / (n / MTTF x (n - 1) R / MTTF x ... (f factors) x (p R / MTTF + 1 - (1 - 1/B)^bits)): n drives of which f may fail, \
+     R hours from a failure until another drive is filled, p drives that hold what has no copy left then, bits of theirs, one in B unreadable; \
+     MTTF / n without redundancy";
+
 /// What is assumed of drives, and of who replaces them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -66,25 +71,70 @@ pub struct Loss {
     pub repair_hours: f64,
 }
 
+/// The terms of the rate of loss, per hour: how often a first drive fails, with which chance each further one that may
+/// fail does before the first is filled, and with which chance data are gone then.
+struct Terms {
+    first: f64,
+    further: Vec<f64>,
+    another: f64,
+    unreadable: f64,
+}
+
+impl Terms {
+    fn new(array: Redundancy, assumed: Assumptions, repair_hours: f64) -> Terms {
+        let Redundancy { drives, survived, partners, drive_bytes } = array;
+        let bits = 8.0 * drive_bytes as f64 * f64::from(partners);
+        let failing = |left: u32| f64::from(left) / assumed.mttf_hours;
+        let another = |left: u32| (failing(left) * repair_hours).min(1.0);
+        Terms {
+            first: failing(drives),
+            further: (1..survived).map(|gone| another(drives.saturating_sub(gone))).collect(),
+            another: another(partners),
+            unreadable: -(bits * (-1.0 / assumed.unreadable_bits).ln_1p()).exp_m1(),
+        }
+    }
+
+    fn rate(&self, survived: u32) -> f64 {
+        match survived {
+            0 => self.first,
+            _ => {
+                let gone = (self.another + self.unreadable).min(1.0);
+                self.first * self.further.iter().product::<f64>() * gone
+            }
+        }
+    }
+}
+
 /// How likely data of an array are lost whose drives are filled in `rebuild_hours`.
 pub fn loss(array: Redundancy, assumed: Assumptions, rebuild_hours: f64) -> Loss {
-    let Redundancy { drives, survived, partners, drive_bytes } = array;
+    let survived = array.survived;
     let repair_hours = assumed.replace_hours + rebuild_hours;
-    let bits = 8.0 * drive_bytes as f64 * f64::from(partners);
-    let unreadable = -(bits * (-1.0 / assumed.unreadable_bits).ln_1p()).exp_m1();
-    let failing = |left: u32| f64::from(left) / assumed.mttf_hours;
-    let another = |left: u32| (failing(left) * repair_hours).min(1.0);
-    let further: f64 = (1..survived).map(|gone| another(drives.saturating_sub(gone))).product();
-    let rate = match survived {
-        0 => failing(drives),
-        _ => failing(drives) * further * (another(partners) + unreadable).min(1.0),
-    };
+    let terms = Terms::new(array, assumed, repair_hours);
+    let rate = terms.rate(survived);
     Loss {
         mttdl_years: 1.0 / rate / YEAR_HOURS,
         chance_a_year: -(-rate * YEAR_HOURS).exp_m1(),
-        unreadable_chance: if survived == 0 { f64::NAN } else { unreadable },
+        unreadable_chance: if survived == 0 { f64::NAN } else { terms.unreadable },
         repair_hours: if survived == 0 { f64::NAN } else { repair_hours },
     }
+}
+
+/// The mean time to data loss in hours as [`FORMULA`] has it, with an array's own numbers.
+pub(crate) fn with_numbers(array: Redundancy, assumed: Assumptions, loss: Loss) -> String {
+    let Redundancy { drives, survived, partners, .. } = array;
+    let Assumptions { mttf_hours, .. } = assumed;
+    if survived == 0 {
+        return format!("{mttf_hours:e} / {drives}");
+    }
+    let terms = Terms::new(array, assumed, loss.repair_hours);
+    let hours = loss.repair_hours;
+    let mut factors = vec![format!("{drives} / {mttf_hours:e}")];
+    factors.extend((1..survived).map(|gone| {
+        format!("{} x {hours:.2} / {mttf_hours:e}", drives.saturating_sub(gone))
+    }));
+    let last = format!("({partners} x {hours:.2} / {mttf_hours:e} + {:.4e})", terms.unreadable);
+    factors.push(last);
+    format!("1 / ({})", factors.join(" x "))
 }
 
 #[cfg(test)]
@@ -109,6 +159,46 @@ mod tests {
         ] {
             let found = loss(array(16, survived, partners), SURE, 1.0);
             assert!((found.mttdl_years * YEAR_HOURS / hours - 1.0).abs() < 1e-6, "{survived}: {found:?}");
+        }
+    }
+
+    /// The value of a formula of numbers, `x`, `/`, `+` and parentheses.
+    fn value(text: &str) -> f64 {
+        let text = text.trim();
+        let mut depth = 0;
+        let mut places = Vec::new();
+        for (place, letter) in text.char_indices() {
+            depth += i32::from(letter == '(') - i32::from(letter == ')');
+            if depth == 0 {
+                places.push((place, letter));
+            }
+        }
+        let split = |of: &[char]| {
+            let last = places.iter().rev().find(|(place, letter)| *place > 0 && of.contains(letter));
+            last.map(|(place, letter)| (value(&text[..*place]), *letter, value(&text[place + 1..])))
+        };
+        // A sign of an exponent has no blanks around it, so that numbers are tried first.
+        let number = || text.parse::<f64>().ok();
+        if let Some(number) = number() {
+            return number;
+        }
+        match split(&['+']).or_else(|| split(&['x', '/'])) {
+            Some((one, '+', other)) => one + other,
+            Some((one, 'x', other)) => one * other,
+            Some((one, _, other)) => one / other,
+            None => value(&text[1..text.len() - 1]),
+        }
+    }
+
+    #[test]
+    fn the_formula_with_its_numbers_is_the_time_that_is_told() {
+        let assumed = Assumptions::default();
+        for (drives, survived, partners) in [(4, 1, 3), (5, 1, 2), (6, 2, 4), (8, 3, 5), (4, 0, 4)] {
+            let array = array(drives, survived, partners);
+            let found = loss(array, assumed, 17.25);
+            let formula = with_numbers(array, assumed, found);
+            let years = value(&formula) / YEAR_HOURS;
+            assert!((years / found.mttdl_years - 1.0).abs() < 1e-3, "{formula}: {years}, {found:?}");
         }
     }
 

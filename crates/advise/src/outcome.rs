@@ -33,6 +33,31 @@ pub struct Miss {
     pub wish: &'static str,
     /// What there is, in words.
     pub why: String,
+    /// In which condition.
+    pub condition: Condition,
+}
+
+/// The condition of an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Condition {
+    /// All drives are there.
+    Healthy,
+    /// One is gone.
+    Degraded,
+    /// One is new, and is filled.
+    Rebuilding,
+}
+
+impl Miss {
+    /// The wish, and in which condition it is missed, in few words.
+    pub fn in_short(&self) -> String {
+        match self.condition {
+            Condition::Healthy => self.wish.to_owned(),
+            Condition::Degraded => format!("{} (one gone)", self.wish),
+            Condition::Rebuilding => format!("{} (rebuilding)", self.wish),
+        }
+    }
 }
 
 impl Outcome {
@@ -52,10 +77,16 @@ impl Outcome {
         }
     }
 
-    /// The wishes about work that it does not meet.
-    pub(crate) fn misses(&self, wishes: &Wishes) -> Vec<Miss> {
+    /// The wishes about work that it does not meet in a condition.
+    pub(crate) fn misses(&self, wishes: &Wishes, condition: Condition) -> Vec<Miss> {
         let mut misses = Vec::new();
-        let mut miss = |wish, why: String| misses.push(Miss { wish, why });
+        let when = match condition {
+            Condition::Healthy => "",
+            Condition::Degraded => "with a drive gone ",
+            Condition::Rebuilding => "while one is filled ",
+        };
+        let mut miss =
+            |wish, why: String| misses.push(Miss { wish, why: format!("{when}{why}"), condition });
         if !self.complete {
             miss("load", "some requests touch data that are lost".to_owned());
         }

@@ -3,6 +3,7 @@
 use crate::{Assumptions, Choices, Counts};
 use fullstroke_units::{Bytes, Duration};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
 /// What an array has to do. What is not said is not wished.
@@ -53,6 +54,10 @@ pub struct WishFile {
     pub title: String,
     /// The stack file whose workload and hosts are the load, relative to this file. Its volume is left out.
     pub stack: PathBuf,
+    /// A mix in place of the stack's workload: as `[[workloads]]` of a stack, a trace unless `kind` says otherwise, named
+    /// as its file unless `name` does; `path` is relative to this file.
+    #[serde(default)]
+    pub load: Vec<Map<String, Value>>,
     /// What there is to build of.
     #[serde(default)]
     pub drives: Drives,
@@ -83,12 +88,30 @@ impl WishFile {
         let mut file: WishFile = toml::from_str(&text).map_err(wrong)?;
         let folder = path.parent().unwrap_or(Path::new(""));
         file.stack = folder.join(&file.stack);
+        file.load.iter_mut().try_for_each(|one| complete(one, folder)).map_err(|what| {
+            format!("{}: [[load]]: {what}", path.display())
+        })?;
         let drive = file.drives.model.as_ref().map(|model| folder.join(model));
         if let Some(drive) = drive.filter(|drive| drive.is_file()) {
             file.drives.model = Some(drive.display().to_string());
         }
         Ok(Some(file))
     }
+}
+
+/// One of a mix with its kind, its name, and its file as seen from the current folder.
+fn complete(one: &mut Map<String, Value>, folder: &Path) -> Result<(), String> {
+    one.entry("kind").or_insert_with(|| json!("trace"));
+    let Some(path) = one.get("path") else {
+        let named = one.contains_key("name");
+        return if named { Ok(()) } else { Err("expected `path`, or `kind` and `name`".to_owned()) };
+    };
+    let path = path.as_str().ok_or_else(|| format!("`path`: found {path}; expected a file"))?;
+    let path = std::path::absolute(folder.join(path)).map_err(|error| format!("`path`: {error}"))?;
+    let name = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+    one.entry("name").or_insert_with(|| json!(name));
+    one.insert("path".to_owned(), json!(path));
+    Ok(())
 }
 
 #[cfg(test)]
@@ -120,6 +143,13 @@ mod tests {
             let error = WishFile::read(&path).unwrap_err();
             assert!(error.contains(word) && error.contains("nas.toml"), "{error}");
         }
+        put("stack = \"a\"\n[[load]]\npath = \"b/mail.parquet\"\n[[load]]\nkind = \"synthetic\"\nname = \"scan\"\n");
+        let load = WishFile::read(&path).unwrap().unwrap().load;
+        let of = |one: usize, key: &str| load[one][key].as_str().unwrap().to_owned();
+        assert_eq!([of(0, "kind"), of(0, "name"), of(1, "kind")], ["trace", "mail", "synthetic"]);
+        assert_eq!(Path::new(&of(0, "path")), folder.join("b/mail.parquet"));
+        put("stack = \"a\"\n[[load]]\nbeyond = \"wrap\"\n");
+        assert!(WishFile::read(&path).unwrap_err().contains("[[load]]: expected `path`"));
         put("seed = 1\n[volume]\nlayout = \"raid0\"\n");
         assert_eq!(WishFile::read(&path), Ok(None));
         std::fs::remove_dir_all(&folder).unwrap();

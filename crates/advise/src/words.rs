@@ -1,21 +1,19 @@
-//! The sentences. Each follows from what was run; one whose premise does not hold is not said.
+//! The recommendation in sentences. Each follows from what was run; one whose premise does not hold is not said.
 
-use crate::advise::report_of;
-use crate::{Assumptions, Finalist, LeftOut, Outcome, Wishes};
-use fullstroke_lab::{Ranking, capacity};
+use crate::advise::ranked;
+use crate::{Assumptions, FORMULA, Finalist, Outcome, Wishes};
+use fullstroke_lab::{Ranking, Reason, capacity};
 use fullstroke_measure::{Significance, number};
 
 /// Parts of the response time that are named.
 const PARTS_NAMED: usize = 2;
-/// Sentences of a kind that say what would change the answer.
-const CHANGES_MAX: usize = 3;
 
 /// What the chance of loss rests on.
 pub(crate) fn assumed(assumptions: &Assumptions) -> String {
     format!(
-        "The chance of loss is that of independent failures at a constant rate (Chen et al., ACM Computing Surveys 26(2), 1994), a mean time \
-         to failure of {:.0} hours a drive, one unreadable bit in {:.0e}, and {} hours until another drive stands in the place of one that has failed; \
-         it compares layouts, and arrays in the field lose data more often than it says.",
+        "The mean time to data loss is {FORMULA} (Chen et al., ACM Computing Surveys 26(2), 1994). MTTF is {:.0} hours, B is {:.0e}, and R is {} hours until another drive stands in \
+         the place of one that has failed, and those in which it is filled. Failures are taken to be independent and rates to be constant: it compares layouts, and arrays in the \
+         field lose data more often than it says.",
         assumptions.mttf_hours, assumptions.unreadable_bits, assumptions.replace_hours
     )
 }
@@ -29,14 +27,11 @@ pub(crate) fn recommendation(
 ) -> Vec<String> {
     let Some(first) = finalists.first() else { return Vec::new() };
     let mut sentences =
-        vec![take(first, drive), wishes_met(first), speed(first, wishes), without_a_drive(first)];
+        vec![take(first, drive), wishes_met(first), speed(first, wishes), without_a_drive(first, wishes)];
     sentences.extend(time_went(first, ranking));
     sentences.push(chance(first));
     sentences.extend(finalists.get(1).map(|second| next(first, second, ranking, wishes)));
-    let named =
-        |sentence: &&fullstroke_lab::Reason| sentence.better == first.name || sentence.worse == first.name;
-    let reasons = ranking.reasons.iter().filter(named).take(1);
-    sentences.extend(reasons.map(|reason| format!("Why: {}", reason.sentence)));
+    sentences.extend(rivals(finalists).into_iter().map(|rival| why_not(first, rival, ranking, wishes)));
     sentences.retain(|sentence| !sentence.is_empty());
     sentences
 }
@@ -60,6 +55,8 @@ fn settings(finalist: &Finalist) -> String {
         Some(("volume.write_cache", on)) => {
             format!("the drives' write caches {}", if on == "true" { "on" } else { "off" })
         }
+        Some(("volume.stripe_cache", "0")) => "no stripe cache".to_owned(),
+        Some(("volume.stripe_cache", stripes)) => format!("a cache of {stripes} stripes"),
         _ => assignment.clone(),
     });
     each.collect::<Vec<_>>().join(", ")
@@ -100,8 +97,11 @@ fn speed(first: &Finalist, wishes: &Wishes) -> String {
         number(p99_ms),
         number(mb_per_s)
     );
-    if let (Some(streams), Some(0)) = (wishes.streams, underruns) {
-        words.push_str(&format!(", and {streams} streams play without an underrun"));
+    if let (Some(streams), Some(underruns)) = (wishes.streams, underruns) {
+        match underruns {
+            0 => words.push_str(&format!(", and {streams} streams play without an underrun")),
+            _ => words.push_str(&format!(", and {streams} streams have {underruns} underruns")),
+        }
     }
     if let Some(watts) = mean_w {
         words.push_str(&format!("; its drives draw {} W", number(watts)));
@@ -109,13 +109,26 @@ fn speed(first: &Finalist, wishes: &Wishes) -> String {
     words + "."
 }
 
-fn without_a_drive(first: &Finalist) -> String {
+/// What a run reached of what is wished of its speed.
+pub(crate) fn reached(outcome: &Outcome, wishes: &Wishes) -> String {
+    match (wishes, outcome.underruns) {
+        (Wishes { streams: Some(_), .. }, Some(underruns)) => format!("{underruns} underruns"),
+        (Wishes { p99: None, mb_per_s: Some(_), .. }, _) => format!("{} MB/s", number(outcome.mb_per_s)),
+        (Wishes { p99: None, .. }, _) => format!("{} ms on average", number(outcome.mean_ms)),
+        _ => format!("99 % within {} ms", number(outcome.p99_ms)),
+    }
+}
+
+fn without_a_drive(first: &Finalist, wishes: &Wishes) -> String {
     let (Some(degraded), Some(rebuilding)) = (&first.degraded, &first.rebuilding) else {
         return String::new();
     };
     let hours = rebuilding
         .rebuild_hours
         .map_or_else(String::new, |hours| format!(", which takes {} hours beside this load", number(hours)));
+    if let (Some(_), Some(gone), Some(filled)) = (wishes.streams, degraded.underruns, rebuilding.underruns) {
+        return format!("With a drive gone there are {gone} underruns, while one is filled {filled}{hours}.");
+    }
     format!(
         "With a drive gone 99 % are answered within {} ms, while one is filled within {} ms{hours}.",
         number(degraded.p99_ms),
@@ -125,7 +138,7 @@ fn without_a_drive(first: &Finalist) -> String {
 
 /// The largest parts of the mean response time.
 fn time_went(first: &Finalist, ranking: &Ranking) -> Option<String> {
-    let report = report_of(ranking, first)?;
+    let report = &ranked(ranking, first)?.report;
     let mut parts = report.time_ms.named();
     parts.sort_by(|one, other| other.1.total_cmp(&one.1));
     let whole = report.response_ms.mean;
@@ -139,9 +152,10 @@ fn time_went(first: &Finalist, ranking: &Ranking) -> Option<String> {
 fn chance(first: &Finalist) -> String {
     let loss = &first.loss;
     let mut words = format!(
-        "Its data are lost within a year with a chance of {} (mean time to data loss {} years)",
+        "Its data are lost within a year with a chance of {} (mean time to data loss {} years: {} hours)",
         share(loss.chance_a_year),
-        number(loss.mttdl_years)
+        number(loss.mttdl_years),
+        first.mttdl_hours
     );
     if !loss.unreadable_chance.is_nan() {
         words.push_str(&format!(
@@ -152,7 +166,7 @@ fn chance(first: &Finalist) -> String {
     words + "."
 }
 
-fn share(chance: f64) -> String {
+pub(crate) fn share(chance: f64) -> String {
     match 100.0 * chance {
         percent if percent >= 0.01 => format!("{percent:.2} %"),
         percent => format!("{percent:.1e} %"),
@@ -162,64 +176,96 @@ fn share(chance: f64) -> String {
 /// What comes second, and why it does.
 fn next(first: &Finalist, second: &Finalist, ranking: &Ranking, wishes: &Wishes) -> String {
     let head = format!("Next comes {} ({})", second.name, settings(second));
-    if second.misses.len() > first.misses.len()
-        && let Some(miss) = second.misses.first()
+    let why = lost_by(first, second, ranking, wishes);
+    format!("{head}: {why}.")
+}
+
+/// Why `other` comes behind `first`: the first rule of the order that tells them apart.
+fn lost_by(first: &Finalist, other: &Finalist, ranking: &Ranking, wishes: &Wishes) -> String {
+    if other.misses.len() > first.misses.len()
+        && let Some(miss) = other.misses.iter().find(|miss| first.misses.iter().all(|own| own.wish != miss.wish))
     {
-        return format!("{head}: {}.", miss.why);
+        return miss.why.clone();
     }
-    if first.misses_without_a_drive.is_empty()
-        && let Some(miss) = second.misses_without_a_drive.first()
+    if first.misses.is_empty()
+        && first.misses_without_a_drive.is_empty()
+        && let Some(miss) = other.misses_without_a_drive.first()
     {
-        return format!("{head}: {}.", miss.why);
+        return miss.why.clone();
     }
-    if first.misses.is_empty() && second.volume.drives > first.volume.drives {
-        return format!("{head}: it meets the same wishes, with {} drives.", second.volume.drives);
-    }
-    if wishes.of_speed() && first.misses.is_empty() {
+    if first.misses.is_empty() && other.volume.drives > first.volume.drives {
         return format!(
-            "{head}: it meets the same wishes with as many drives, but its data are lost within a year with a chance of {}.",
-            share(second.loss.chance_a_year)
+            "it takes {} drives to meet the wishes that {} meets with {}",
+            other.volume.drives, first.name, first.volume.drives
         );
     }
-    let value = |one: &Finalist| ranking.candidates.iter().find(|ranked| ranked.name == one.name);
-    let (Some(own), Some(other)) = (value(first), value(second)) else { return format!("{head}.") };
-    let sure = other.difference_to_best.map(|difference| difference.significance);
+    let chances = (first.loss.chance_a_year, other.loss.chance_a_year);
+    if wishes.of_speed() && first.misses.is_empty() && chances.1 > chances.0 {
+        return format!(
+            "it meets the same wishes with as many drives, but its data are lost within a year with a chance of {}, those of {} of {}",
+            share(chances.1),
+            first.name,
+            share(chances.0)
+        );
+    }
+    let (Some(own), Some(theirs)) = (ranked(ranking, first), ranked(ranking, other)) else {
+        return "it is not known to be better".to_owned();
+    };
+    let sure = theirs.difference_to_best.map(|difference| difference.significance);
     let doubt = match sure {
         Some(Significance::NotSignificant | Significance::Unknown) => ", which may be chance",
         _ => "",
     };
-    format!("{head}: {} {} against {}{doubt}.", ranking.by, number(other.value), number(own.value))
+    format!("{} {} against {}{doubt}", ranking.by, number(theirs.value), number(own.value))
 }
 
-/// Whoever lost by wishes alone, and which; what was left out for one wish.
-pub(crate) fn would_change(finalists: &[Finalist], left_out: &[LeftOut]) -> Vec<String> {
-    let mut sentences = Vec::new();
-    let Some(first) = finalists.first() else { return sentences };
-    let fewer = |drives: usize| drives < first.volume.drives;
-    let more = |other: &Finalist| {
-        fewer(other.volume.drives) || other.volume.usable_bytes > first.volume.usable_bytes
-    };
-    for other in finalists.iter().skip(1).filter(|other| more(other)).take(CHANGES_MAX) {
-        let [miss] = &other.misses[..] else { continue };
-        if first.misses.iter().all(|own| own.wish != miss.wish) {
-            sentences.push(format!(
-                "Without the wish of {}, {} would do: {}; {} usable of {} drives.",
-                miss.wish,
-                other.name,
-                miss.why,
-                capacity(other.volume.usable_bytes),
-                other.volume.drives
-            ));
+/// Whom the first is held against: the second, and the best of each other layout.
+fn rivals(finalists: &[Finalist]) -> Vec<&Finalist> {
+    let mut rivals: Vec<&Finalist> = finalists.get(1).into_iter().collect();
+    for one in finalists.iter().skip(2) {
+        let known = finalists.first().into_iter().chain(rivals.iter().copied());
+        if known.into_iter().all(|other| other.layout != one.layout) {
+            rivals.push(one);
         }
     }
-    if !first.misses_without_a_drive.is_empty()
-        && let Some(safe) =
-            finalists.iter().find(|one| one.misses.is_empty() && one.misses_without_a_drive.is_empty())
-    {
-        sentences.push(format!("If the wishes are to hold without a drive, too, take {}.", safe.name));
+    rivals
+}
+
+/// Why the first answers sooner than a rival, from what both runs counted; and where the rival does, or none does, by
+/// what it lost all the same.
+fn why_not(first: &Finalist, rival: &Finalist, ranking: &Ranking, wishes: &Wishes) -> String {
+    let head = format!("Why not {}", rival.name);
+    let lost = lost_by(first, rival, ranking, wishes);
+    match reason(first, rival, ranking) {
+        Some(reason) if reason.better == first.name => format!("{head}: {lost}. {}", reason.sentence),
+        Some(reason) => format!("{head}, though {} It comes behind all the same: {lost}.", reason.sentence),
+        None => format!("{head}: {lost}."),
     }
-    for one in left_out.iter().filter(|one| one.drives as usize <= first.volume.drives).take(CHANGES_MAX) {
-        sentences.push(format!("{} of {} was left out: {}.", one.layout, one.drives, one.why));
-    }
-    sentences
+}
+
+fn reason(first: &Finalist, rival: &Finalist, ranking: &Ranking) -> Option<Reason> {
+    Reason::between(ranked(ranking, first)?, ranked(ranking, rival)?)
+}
+
+/// Why the first answers sooner or later than those that it is held against.
+pub(crate) fn reasons(finalists: &[Finalist], ranking: &Ranking) -> Vec<Reason> {
+    let Some(first) = finalists.first() else { return Vec::new() };
+    rivals(finalists).into_iter().filter_map(|rival| reason(first, rival, ranking)).collect()
+}
+
+/// Where another one than the recommended is first by the number that candidates are ranked by: both, and why.
+pub(crate) fn beside(finalists: &[Finalist], ranking: &Ranking, wishes: &Wishes) -> Option<String> {
+    let first = finalists.first()?;
+    let best = ranking.candidates.first().filter(|best| best.name != first.name)?;
+    let fastest = finalists.iter().find(|one| one.name == best.name)?;
+    Some(format!(
+        "By {} alone, with all drives, {} is best: {}. Recommended is {} ({}): {} comes behind because {}.",
+        ranking.by,
+        best.name,
+        number(best.value),
+        first.name,
+        number(ranked(ranking, first)?.value),
+        best.name,
+        lost_by(first, fastest, ranking, wishes)
+    ))
 }

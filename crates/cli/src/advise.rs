@@ -7,7 +7,7 @@ use crate::report::Reporting;
 use crate::tune::spinner;
 use clap::Args;
 use fullstroke_advise::{
-    Advice, Assumptions, Choices, Counts, Finalist, Outcome, Request, WishFile, Wishes, advise,
+    Advice, Assumptions, Choices, Counts, Finalist, Miss, Outcome, Request, WishFile, Wishes, advise,
 };
 use fullstroke_lab::capacity;
 use fullstroke_measure::{number, table};
@@ -128,7 +128,8 @@ impl Arguments {
     /// What the command line says stands in place of what the file says.
     fn request(&self, file: Option<WishFile>) -> Result<Request, Failure> {
         let file = file.unwrap_or_else(|| WishFile { stack: self.file.clone(), ..WishFile::default() });
-        let overrides = self.changes.overrides();
+        let mut overrides = self.changes.overrides();
+        overrides.workloads = file.load;
         let needed = |what: &str| Failure::Input(format!("{}: {what}", self.file.display()));
         let drive = overrides.drive.clone().or(file.drives.model).ok_or_else(|| {
             needed("of which drives? Say --drive NAME, or model under [drives]; `fullstroke drive new` makes a file from a data sheet")
@@ -191,7 +192,7 @@ impl fmt::Display for Shown<'_> {
         for sentence in &advice.recommendation {
             writeln!(f, "{sentence}")?;
         }
-        writeln!(f, "\n{}\n", finalists(&advice.finalists))?;
+        writeln!(f, "\n{}\n", finalists(&advice.finalists, &advice.wishes))?;
         if !advice.would_change.is_empty() {
             writeln!(f, "What would change the answer:")?;
             advice.would_change.iter().try_for_each(|sentence| writeln!(f, "  {sentence}"))?;
@@ -200,13 +201,15 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-fn finalists(finalists: &[Finalist]) -> String {
+/// The best of each layout beside each other. Where streams are wished, underruns stand in place of the 99th percentile.
+fn finalists(finalists: &[Finalist], wishes: &Wishes) -> String {
+    let of_streams = wishes.streams.is_some();
     let header = [
         "",
         "layout",
         "usable",
         "survives",
-        "p99 ms",
+        if of_streams { "underruns" } else { "p99 ms" },
         "one gone",
         "rebuilding",
         "hours",
@@ -217,24 +220,27 @@ fn finalists(finalists: &[Finalist]) -> String {
     ];
     let mut table = table(header, &[1, 11]);
     let dash = || "-".to_owned();
-    let p99 =
-        |outcome: &Option<Outcome>| outcome.as_ref().map_or_else(dash, |outcome| number(outcome.p99_ms));
+    let speed = |outcome: &Outcome| match outcome.underruns.filter(|_| of_streams) {
+        Some(underruns) => underruns.to_string(),
+        None => number(outcome.p99_ms),
+    };
     for finalist in finalists {
         let hours = finalist.rebuilding.and_then(|outcome| outcome.rebuild_hours);
-        let misses: Vec<&str> = finalist.misses.iter().map(|miss| miss.wish).collect();
+        let misses = finalist.misses.iter().chain(&finalist.misses_without_a_drive);
+        let misses: Vec<String> = misses.map(Miss::in_short).collect();
         table.add_row([
             finalist.place.to_string(),
             finalist.name.clone(),
             capacity(finalist.volume.usable_bytes),
             finalist.volume.failures_survived.to_string(),
-            number(finalist.healthy.p99_ms),
-            p99(&finalist.degraded),
-            p99(&finalist.rebuilding),
+            speed(&finalist.healthy),
+            finalist.degraded.as_ref().map_or_else(dash, speed),
+            finalist.rebuilding.as_ref().map_or_else(dash, speed),
             hours.map_or_else(dash, number),
             number(finalist.healthy.mb_per_s),
             finalist.healthy.mean_w.map_or_else(dash, number),
             format!("{:.1e}", finalist.loss.chance_a_year),
-            misses.join(" "),
+            misses.join(", "),
         ]);
     }
     table.trim_fmt()

@@ -43,9 +43,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NUMBER", default_value = "64", value_parser = clap::value_parser!(u32).range(4..=4096))]
     batches: u32,
 
-    /// Parts that all see at first.
-    #[arg(long, value_name = "NUMBER", default_value = "8", value_parser = clap::value_parser!(u32).range(2..=4096))]
-    first: u32,
+    /// Parts that all see at first; 8, or a quarter of the parts where there are fewer than 32, unless said.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(2..=4096))]
+    first: Option<u32>,
 
     /// How sure it is that the best of those tried does not drop out.
     #[arg(long, value_name = "SHARE", default_value = "0.95", value_parser = confidence)]
@@ -81,7 +81,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         by: arguments.by,
         sample: arguments.sample.get(),
         batches: arguments.batches as usize,
-        first: arguments.first as usize,
+        first: arguments.first.unwrap_or_else(|| (arguments.batches / 4).clamp(2, 8)) as usize,
         confidence: arguments.confidence,
         jobs: jobs(arguments.jobs),
     };

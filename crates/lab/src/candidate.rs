@@ -80,6 +80,15 @@ impl Candidate {
     pub fn label(&self) -> String {
         self.varied.label(&self.name)
     }
+
+    /// Whether its requests arrive by their own times, so that `load` may be other than 1: none of them waits for
+    /// completions.
+    ///
+    /// # Errors
+    /// That of its stack.
+    pub fn can_be_hurried(&self) -> Result<bool, LabError> {
+        Ok(!self.stack.build()?.hosts.iter().any(|host| host.source.heeds_completions()))
+    }
 }
 
 impl Recipe {

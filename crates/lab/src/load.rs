@@ -70,7 +70,7 @@ pub fn most_load(
     progress: &dyn Fn(u64),
 ) -> Result<FoundLoad, LabError> {
     let mut candidate = recipe.candidate()?;
-    if candidate.stack.build()?.hosts.iter().any(|host| host.source.heeds_completions()) {
+    if !candidate.can_be_hurried()? {
         return Err(LabError::NoArrivals { candidate: recipe.label() });
     }
     let p99_ms_max = p99_max.map(Duration::as_millis_f64);

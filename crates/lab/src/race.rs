@@ -17,10 +17,14 @@
 //!   ordinal optimization", Discrete Event Dynamic Systems 10, 2000, equation 12; theirs is for independent
 //!   runs, here deviations are those of the paired differences, and with them the leader's own share goes.)
 //! - **How sure.** The chance that another one is the best is at most the sum over all others of the chance that
-//!   its difference has the other sign (their lower bound APCS-B, with Student's t).
+//!   its difference has the other sign (their lower bound APCS-B, with Student's t). One whose value is the
+//!   leader's in every batch, to the last digit, is equal to it, and no rival: it adds nothing to that sum.
 
 use fullstroke_measure::{Difference, chance_below_zero, difference_over_seeds};
 use std::ops::Range;
+
+/// The least that the last rung gives a candidate a share by.
+const NOISE_MIN: f64 = 1e-6;
 
 /// How a race goes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,8 +77,10 @@ pub struct Standing {
     /// Its value less the leader's, with an interval that holds together with all others' at the race's
     /// confidence; `None` for the leader.
     pub difference: Option<Difference>,
-    /// The chance that it is better than the leader all the same.
+    /// The chance that it is better than the leader all the same; none for one that is equal.
     pub chance_better: f64,
+    /// Whether its value is the leader's in each batch that both have seen, two or more; not so for the leader.
+    pub equal: bool,
 }
 
 impl Race {
@@ -188,7 +194,7 @@ impl Race {
         standings
     }
 
-    /// The chance that the leader is the best of those that joined, at least.
+    /// The chance that the leader, with those that are equal to it, is the best of those that joined, at least.
     pub fn probability_correct(&self) -> f64 {
         let others: f64 = self.standings().iter().map(|standing| standing.chance_better).sum();
         (1.0 - others).max(0.0)
@@ -203,6 +209,7 @@ impl Race {
         let signed: Vec<(f64, f64)> = pairs.iter().map(|(one, other)| (sign * one, sign * other)).collect();
         let shared = self.runners[leader].values.iter().take(runner.values.len());
         let is_leader = candidate == leader;
+        let equal = !is_leader && alike(&pairs);
         Standing {
             candidate,
             batches: runner.values.len(),
@@ -210,7 +217,8 @@ impl Race {
             value: sign * runner.mean(),
             leader_value: sign * mean(shared),
             difference: (!is_leader).then(|| difference_over_seeds(&signed, confidence)),
-            chance_better: if is_leader { 0.0 } else { chance_below_zero(&pairs) },
+            chance_better: if is_leader || equal { 0.0 } else { chance_below_zero(&pairs) },
+            equal,
         }
     }
 
@@ -270,15 +278,24 @@ fn mean<'a>(values: impl Iterator<Item = &'a f64>) -> f64 {
     sum / f64::from(count)
 }
 
+/// Whether two have the same value in every batch, and in no fewer than two.
+fn alike(pairs: &[(f64, f64)]) -> bool {
+    pairs.len() >= 2 && pairs.iter().all(|(one, other)| one == other)
+}
+
 /// The squared deviation of differences over their squared mean; bounded, where they have none.
 fn noise_to_signal(pairs: &[(f64, f64)]) -> f64 {
+    // Nothing is to be found out about those that are equal.
+    if alike(pairs) {
+        return NOISE_MIN;
+    }
     let differences: Vec<f64> = pairs.iter().map(|(one, other)| one - other).collect();
     let count = differences.len().max(2) as f64;
     let mean = mean(differences.iter());
     let variance =
         differences.iter().map(|difference| (difference - mean).powi(2)).sum::<f64>() / (count - 1.0);
     // A difference within its own error could be anything up to that.
-    (variance / (mean * mean).max(variance / count)).clamp(1e-6, count)
+    (variance / (mean * mean).max(variance / count)).clamp(NOISE_MIN, count)
 }
 
 #[cfg(test)]
@@ -361,6 +378,34 @@ mod tests {
         let near = 1 - leader;
         assert!(share(near) > share(2), "{} and {}", share(near), share(2));
         assert!(share(leader) >= share(near) && share(leader) <= 64);
+    }
+
+    #[test]
+    fn one_that_is_equal_to_the_leader_is_named_so_and_is_no_rival() {
+        let mut race = Race::new(rules(4, 64));
+        (0..4).for_each(|_| _ = race.join());
+        // The first two are one and the same.
+        let noisy = Noisy::new(vec![5.0, 5.0, 5.2, 9.0], 64, 1.0, 5);
+        loop {
+            for (candidate, batches) in race.due() {
+                let as_whom = if candidate == 1 { 0 } else { candidate };
+                race.tell(candidate, &noisy.values(as_whom, batches));
+            }
+            race.judge();
+            if race.is_settled() && !race.advance() {
+                break;
+            }
+        }
+        let standings = race.standings();
+        let equal: Vec<(usize, bool)> =
+            standings.iter().map(|standing| (standing.candidate, standing.equal)).collect();
+        assert_eq!(equal[..2], [(0, false), (1, true)]);
+        assert!(equal[2..].iter().all(|(_, equal)| !equal) && !standings[1].dropped);
+        let others: f64 = standings[2..].iter().map(|standing| standing.chance_better).sum();
+        assert!((race.probability_correct() - (1.0 - others)).abs() < 1e-12 && others < 0.5);
+        // What is left goes to the one that is near, not to the one that is equal.
+        let share = |candidate: usize| race.runners[candidate].share;
+        assert!(share(2) > share(1) || race.runners[2].dropped, "{:?} and {:?}", share(2), share(1));
     }
 
     #[test]

@@ -31,6 +31,14 @@ pub struct Reason {
     pub sentence: String,
 }
 
+impl Reason {
+    /// Why one of two candidates answers sooner than the other, whichever it is; `None` where their means are
+    /// within 2 % of each other, or cannot be compared.
+    pub fn between(one: &Ranked, other: &Ranked) -> Option<Reason> {
+        reason(one, other).or_else(|| reason(other, one))
+    }
+}
+
 /// Reasons for the pairs that ask for one: the leader and the next; wherever
 /// more redundancy answers sooner than less; and wherever a degraded volume does
 /// sooner than the whole one. That a whole volume answers sooner than its own

@@ -14,6 +14,8 @@ use std::ops::Range;
 const AT_A_TIME: usize = 64;
 /// Candidates that are printed for people.
 const SHOWN: usize = 12;
+/// Candidates that a sentence names.
+const NAMED_MAX: usize = 4;
 
 /// How a search is made.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -61,10 +63,12 @@ pub struct Tuned {
     pub exhaustive_runs: usize,
     /// The one over the other.
     pub cost_share: f64,
-    /// The chance that the first one is the best of those tried, at least.
+    /// The chance that the first one, with those that are equal to it, is the best of those tried, at least.
     pub probability_correct: f64,
-    /// How many cannot be told from the best, which is among them.
+    /// How many cannot be told from the best, which is among them, as are those that are equal to it.
     pub not_told_apart: usize,
+    /// How many have the value of the best in every part, beside the best.
+    pub equal_to_best: usize,
     /// What follows, in sentences.
     pub verdict: String,
     /// Those that were tried, the best first.
@@ -92,8 +96,10 @@ pub struct TunedCandidate {
     pub dropped: bool,
     /// Whether it cannot be told from the best.
     pub may_be_best: bool,
-    /// The chance that it is better all the same.
+    /// The chance that it is better all the same; none for one that is equal.
     pub chance_better: f64,
+    /// Whether its value is that of the best in every part that both saw.
+    pub equal_to_best: bool,
 }
 
 impl Tuner {
@@ -249,6 +255,7 @@ impl Tuned {
             cost_share: race.told() as f64 / exhaustive_runs as f64,
             probability_correct: race.probability_correct(),
             not_told_apart: candidates.iter().filter(|candidate| candidate.may_be_best).count(),
+            equal_to_best: candidates.iter().filter(|candidate| candidate.equal_to_best).count(),
             verdict: String::new(),
             candidates,
         };
@@ -259,20 +266,32 @@ impl Tuned {
     fn in_words(&self) -> String {
         let Some(best) = self.candidates.first() else { return String::new() };
         let label = |candidate: &TunedCandidate| candidate.varied.to_string();
-        let mut words = format!(
-            "{} is best by {}: {}. Of the {} combinations that were tried it is the best with a chance of at least {:.1} %.",
-            label(best),
-            self.by,
-            number(best.value),
-            self.tried,
-            100.0 * self.probability_correct
-        );
-        let alike: Vec<String> =
-            self.candidates.iter().skip(1).filter(|candidate| candidate.may_be_best).map(label).collect();
-        match alike.len() {
-            0 => words.push_str(" All others can be told from it."),
-            1..=4 => words.push_str(&format!(" Not told from it: {}.", alike.join("; "))),
-            more => words.push_str(&format!(" {more} others are not told from it, {} first.", alike[0])),
+        let mut words = format!("{} is best by {}: {}.", label(best), self.by, number(best.value));
+        let with_equals = match self.equal_to_best {
+            0 => "it is",
+            _ => "it and those that are equal to it are",
+        };
+        if self.equal_to_best > 0 {
+            let equal = self.named(|candidate| candidate.equal_to_best);
+            words.push_str(&format!(" Equal to it in every part of the workload: {equal}."));
+        }
+        match self.tried - self.equal_to_best {
+            0..=1 if self.tried > 1 => words.push_str(" By this metric these keys decide nothing here."),
+            _ => words.push_str(&format!(
+                " Of the {} combinations that were tried {with_equals} the best with a chance of at least {:.1} %.",
+                self.tried,
+                100.0 * self.probability_correct
+            )),
+        }
+        let alike = |candidate: &TunedCandidate| {
+            candidate.rank > 1 && candidate.may_be_best && !candidate.equal_to_best
+        };
+        match self.candidates.iter().any(alike) {
+            true => words.push_str(&format!(" Not told from it: {}.", self.named(alike))),
+            false if self.equal_to_best + 1 < self.tried => {
+                words.push_str(" All others can be told from it.");
+            }
+            false => {}
         }
         words.push_str(&format!(
             " {} runs of {} ({:.1} % of all combinations on all parts of the workload).",
@@ -290,6 +309,22 @@ impl Tuned {
     }
 }
 
+impl Tuned {
+    /// Those of which something holds, by their values; of many, how many and the first.
+    fn named(&self, of: impl Fn(&TunedCandidate) -> bool) -> String {
+        let labels: Vec<String> = self
+            .candidates
+            .iter()
+            .filter(|candidate| of(candidate))
+            .map(|candidate| candidate.varied.to_string())
+            .collect();
+        match labels.len() {
+            0..=NAMED_MAX => labels.join("; "),
+            more => format!("{more} others, {} first", labels[0]),
+        }
+    }
+}
+
 impl TunedCandidate {
     fn new(place: usize, standing: &Standing, name: &str, varied: Varied) -> TunedCandidate {
         let apart = |difference: Difference| difference.significance == Significance::Significant;
@@ -304,6 +339,7 @@ impl TunedCandidate {
             dropped: standing.dropped,
             may_be_best: !standing.dropped && !standing.difference.is_some_and(apart),
             chance_better: standing.chance_better,
+            equal_to_best: standing.equal,
         }
     }
 }
@@ -325,7 +361,12 @@ impl fmt::Display for Tuned {
             row.push(difference.map_or_else(|| "best".to_owned(), |difference| number(difference.value)));
             row.push(half_width.map_or_else(|| "-".to_owned(), number));
             row.push(candidate.batches.to_string());
-            row.push(if candidate.may_be_best { "may be best" } else { "" }.to_owned());
+            let note = match (candidate.equal_to_best, candidate.may_be_best) {
+                (true, _) => "equal",
+                (_, true) => "may be best",
+                _ => "",
+            };
+            row.push(note.to_owned());
             table.add_row(row);
         }
         writeln!(f, "{}", table.trim_fmt())?;

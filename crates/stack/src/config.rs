@@ -222,12 +222,17 @@ impl Stack {
     }
 
     /// The trace that is replayed in so many parts of as many requests each: for each the times
-    /// to which `workload.from` and `workload.to` are set. `None` if the workload is no trace.
+    /// to which `workload.from` and `workload.to` are set. Of several traces, those of the one that lasts longest.
+    /// `None` if a workload is no trace.
     ///
     /// # Errors
     /// A trace that cannot be read.
     pub fn trace_parts(&self, parts: usize) -> Result<Option<Vec<[Duration; 2]>>, StackError> {
-        self.workloads.one().and_then(|one| one.parts(parts)).transpose()
+        let each: Option<Vec<_>> = self.workloads.all().into_iter().map(|one| one.parts(parts)).collect();
+        let Some(each) = each else { return Ok(None) };
+        let each = each.into_iter().collect::<Result<Vec<Vec<[Duration; 2]>>, _>>()?;
+        let end = |windows: &Vec<[Duration; 2]>| windows.last().map(|window| window[1]);
+        Ok(each.into_iter().max_by_key(end))
     }
 
     /// Whether the workload is a job file of fio's, on the volume or on files.

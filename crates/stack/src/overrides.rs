@@ -15,7 +15,10 @@ pub struct Overrides {
     /// A job file of fio's in place of the file's workload; relative to the
     /// current folder.
     pub fio: Option<PathBuf>,
-    /// More keys of the trace, such as `beyond` or `time_scale`.
+    /// Workloads in place of the file's, all at once, each with the keys of one of `[[workloads]]`.
+    pub workloads: Vec<Map<String, Value>>,
+    /// More keys of the trace, such as `beyond` or `time_scale`; of each, where several are replayed and
+    /// nothing else is.
     pub trace_keys: Map<String, Value>,
     /// A drive in place of the file's: a name of the library, or a file,
     /// relative to the current folder.
@@ -46,6 +49,10 @@ impl Overrides {
     /// # Errors
     /// What cannot be changed, and why.
     pub(crate) fn apply(&self, document: &mut Document) -> Result<(), StackError> {
+        if !self.workloads.is_empty() {
+            ["workload", "workloads", "hosts", "shared"].into_iter().for_each(|key| document.remove(key));
+            put(document, "workloads", json!(self.workloads))?;
+        }
         self.apply_to_several(document)?;
         if let Some(trace) = self.trace.as_ref().filter(|_| !document.values().contains_key("workloads")) {
             replace_by_trace(document, trace)?;
@@ -56,10 +63,16 @@ impl Overrides {
         if let Some(drive) = &self.drive {
             put(document, "volume.drive", json!(name_of(drive)))?;
         }
-        // Beside others the trace has them already.
         let several = document.values().contains_key("workloads");
-        for (key, value) in self.trace_keys.iter().filter(|_| !several) {
-            put(document, &format!("workload.{key}"), value.clone())?;
+        let traces = traces_at_once(document);
+        for (key, value) in &self.trace_keys {
+            match traces {
+                Some(count) => (0..count)
+                    .try_for_each(|each| put(document, &format!("workloads[{each}].{key}"), value.clone()))?,
+                // Beside others the trace has them already.
+                None if several => {}
+                None => put(document, &format!("workload.{key}"), value.clone())?,
+            }
         }
         if let Some(requests) = self.requests {
             put(document, "workload.requests", json!(requests))?;
@@ -84,7 +97,8 @@ impl Overrides {
             ["workloads", "hosts", "shared"].into_iter().for_each(|key| document.remove(key));
             return Ok(());
         }
-        let changed = !self.trace_keys.is_empty() || self.requests.is_some();
+        let keys = !self.trace_keys.is_empty() && traces_at_once(document).is_none();
+        let changed = keys || self.requests.is_some();
         let several =
             [("workloads", "workloads[0].requests=1000"), ("hosts", "hosts[0].workload.requests=1000")];
         let several = several.into_iter().find(|(key, _)| document.values().contains_key(*key));
@@ -172,6 +186,12 @@ pub(crate) fn gears_within(volume: &Map<String, Value>) -> bool {
 
 /// Layouts with gears.
 const GEARED: [&str; 2] = ["paraid", "e-paraid"];
+
+/// How many traces are replayed at once, where there are several workloads and all are traces.
+fn traces_at_once(document: &Document) -> Option<usize> {
+    let Some(Value::Array(each)) = document.values().get("workloads") else { return None };
+    each.iter().all(|one| one["kind"] == json!("trace")).then_some(each.len())
+}
 
 /// Another trace keeps the keys of the one that it replaces, but for the format.
 fn replace_by_trace(document: &mut Document, trace: &Path) -> Result<(), StackError> {

@@ -249,6 +249,15 @@ impl Workloads {
         }
     }
 
+    /// All of them that stand in the file itself.
+    pub(crate) fn all(&self) -> Vec<&dyn Workload> {
+        match self {
+            Workloads::Clients => Vec::new(),
+            Workloads::One(one) => vec![&**one],
+            Workloads::Several(several) => several.iter().map(|named| &*named.workload).collect(),
+        }
+    }
+
     /// The names of the processes of all, in order.
     pub(crate) fn process_names(&self) -> Vec<String> {
         match self {

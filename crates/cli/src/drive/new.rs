@@ -3,7 +3,7 @@
 use super::facts::Facts;
 use crate::output::{Failure, Output, write_whole};
 use clap::Args;
-use fullstroke_drive::{DataSheet, Model, sectors_of};
+use fullstroke_drive::{DataSheet, DriveConfig, Model, PowerConfig, sectors_of};
 use fullstroke_lab::capacity;
 use fullstroke_stack::drives;
 use fullstroke_units::{Bytes, QuantityError, parse_bytes};
@@ -44,6 +44,18 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE")]
     cache: Option<Bytes>,
 
+    /// Watts while it is idle at full speed; with --active-w, so that energy is counted.
+    #[arg(long, value_name = "WATTS", requires = "active_w")]
+    idle_w: Option<f64>,
+
+    /// Watts while it reads and writes at random places ("operating").
+    #[arg(long, value_name = "WATTS", requires = "idle_w")]
+    active_w: Option<f64>,
+
+    /// Watts while its platters stand ("standby", "sleep"); those of drives of its speed unless said.
+    #[arg(long, value_name = "WATTS", requires = "idle_w")]
+    standby_w: Option<f64>,
+
     /// The drive's name for people; its capacity and speed unless said.
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
@@ -56,6 +68,7 @@ pub(crate) struct Arguments {
 const EXAMPLE: &str = "\
 Example:
   fullstroke drive new --capacity 8T --rpm 7200 --outer 245 --inner 120 --seek 8.5 -o mine.toml
+  fullstroke drive new --capacity 8T --rpm 7200 --outer 245 --idle-w 5.5 --active-w 8.0 --standby-w 0.8 -o watts.toml
   fullstroke drive show mine.toml";
 
 /// A size as vendors print it: a bare letter is decimal.
@@ -78,6 +91,39 @@ impl Arguments {
             buffer: self.cache,
         }
     }
+
+    /// What the drive draws, if its sheet says it, and where that is from. What no sheet has, starts and stops, is that
+    /// of drives of its speed.
+    fn power(&self, config: &DriveConfig) -> Option<(PowerConfig, String)> {
+        let (idle, active) = (self.idle_w?, self.active_w?);
+        let (class, assumed) = PowerConfig::assumed_for(config);
+        let power = PowerConfig {
+            idle_a_w: Some(idle),
+            rotate_w: Some(idle),
+            read_w: Some(active),
+            write_w: Some(active),
+            seek_w: Some(rounded(idle + (active - idle) / SEEKING)),
+            standby_w: self.standby_w.or(class.standby_w),
+            ..class
+        };
+        let standby = match self.standby_w {
+            Some(watts) => format!("standby {watts} W: given"),
+            None => "standby as below".to_owned(),
+        };
+        let source = format!(
+            "idle {idle} W, active {active} W, {standby}. fitted: seeks draw what makes up for the active watts when {:.0} % of \
+             the time is spent on them, as in random reads. Starts, stops and what is not given {assumed}",
+            100.0 * SEEKING
+        );
+        Some((power, source))
+    }
+}
+
+/// The share of the time that random reads spend on seeks, as `[power]` of drives by class has it.
+const SEEKING: f64 = 0.6;
+
+fn rounded(watts: f64) -> f64 {
+    (watts * 100.0).round() / 100.0
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
@@ -85,7 +131,14 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         Failure::Input(format!("--{}: {}", error.key, error.message))
     };
     let sheet = arguments.sheet();
-    let config = sheet.drive().map_err(refused)?;
+    let mut config = sheet.drive().map_err(refused)?;
+    if let Some((power, source)) = arguments.power(&config) {
+        config.power = Some(power);
+        config.sources.insert("power".to_owned(), source);
+        Model::new(config.clone()).map_err(|error| {
+            Failure::Input(format!("--idle-w, --active-w, --standby-w: {}: {}", error.key, error.message))
+        })?;
+    }
     let comments = [
         format!("{}.", sheet.title),
         "A first description from a data sheet: what is fitted or assumed says so under [sources]."

@@ -1,0 +1,274 @@
+//! What would change the answer: other wishes, with which it is found again among the same runs, and more load.
+
+use crate::advise::{misses, order};
+use crate::words::{reached, share};
+use crate::{Finalist, LeftOut, Outcome, Wishes};
+use fullstroke_lab::{Ranking, capacity};
+use fullstroke_measure::number;
+use fullstroke_units::{Bytes, Duration};
+use serde::Serialize;
+
+/// Layouts that were left out before anything was run, of which is said why.
+const LEFT_OUT_MAX: usize = 3;
+
+/// The answer at more than the load that was asked about, with all drives.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AtLoad {
+    /// How many times the load; of streams, so many times as many.
+    pub load: f64,
+    /// Which layout is recommended there, or comes nearest.
+    pub recommended: String,
+    /// Whether it is the one that was recommended.
+    pub same: bool,
+    /// Whether it meets every wish with all drives.
+    pub meets: bool,
+    /// The same in words.
+    pub sentence: String,
+}
+
+impl AtLoad {
+    /// Of the finalists in their order at this load, and in that at the load that was asked about.
+    pub(crate) fn new(
+        load: f64,
+        wishes: &Wishes,
+        there: &[Finalist],
+        finalists: &[Finalist],
+    ) -> Option<AtLoad> {
+        let (best, first) = (there.first()?, finalists.first()?);
+        let same = best.name == first.name;
+        let meets = best.misses.is_empty();
+        let head = match wishes.streams {
+            Some(count) => format!("With {count} streams"),
+            None => format!("At {} times this load", number(load)),
+        };
+        let stays = match (same, meets) {
+            (true, true) => format!("{} is still the one to take", best.name),
+            (true, false) => format!("{} still comes nearest, but nothing meets every wish", best.name),
+            (false, true) => format!("it would be {}", best.name),
+            (false, false) => format!("nothing meets every wish, and {} comes nearest", best.name),
+        };
+        let mut sentence = format!("{head} {stays} ({} with all drives", reached(&best.healthy, wishes));
+        let own = there.iter().find(|one| one.name == first.name).filter(|_| !same);
+        if let Some(miss) = own.and_then(|own| own.misses.first()) {
+            sentence.push_str(&format!("; of {} {}", first.name, miss.why));
+        }
+        sentence.push_str(").");
+        Some(AtLoad { load, recommended: best.name.clone(), same, meets, sentence })
+    }
+}
+
+/// Other wishes with which the answer is another, what was lost by a wish alone, and what was left out.
+pub(crate) fn would_change(
+    finalists: &[Finalist],
+    left_out: &[LeftOut],
+    wishes: &Wishes,
+    ranking: &Ranking,
+    at_loads: &[AtLoad],
+) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let Some(first) = finalists.first() else { return sentences };
+    let again = Again { finalists, ranking, first };
+    sentences.extend(again.of_p99(wishes));
+    sentences.extend(again.of_mb_per_s(wishes));
+    sentences.extend(again.of_usable(wishes));
+    sentences.extend(again.of_failures(wishes));
+    sentences.extend(again.of_price(wishes));
+    sentences.extend(again.of_watts(wishes));
+    sentences.extend(again.with_all_drives_only(wishes));
+    sentences.extend(at_loads.iter().map(|at| at.sentence.clone()));
+    for one in left_out.iter().filter(|one| one.drives as usize <= first.volume.drives).take(LEFT_OUT_MAX) {
+        sentences.push(format!("{} of {} was left out: {}.", one.layout, one.drives, one.why));
+    }
+    sentences
+}
+
+/// The answer found again among the same runs, with other wishes.
+struct Again<'a> {
+    finalists: &'a [Finalist],
+    ranking: &'a Ranking,
+    first: &'a Finalist,
+}
+
+impl Again<'_> {
+    /// Who would be recommended; `None` if nobody meets every wish with all drives.
+    fn with(&self, wishes: &Wishes) -> Option<Finalist> {
+        self.answer(wishes, true)
+    }
+
+    /// The same; and if what happens without a drive is not to count.
+    fn answer(&self, wishes: &Wishes, without_a_drive: bool) -> Option<Finalist> {
+        let mut able: Vec<Finalist> =
+            self.finalists.iter().filter(|one| is_able(one, wishes)).cloned().collect();
+        for one in &mut able {
+            let (healthy, without) =
+                misses(wishes, &one.healthy, one.degraded.as_ref(), one.rebuilding.as_ref());
+            one.misses = healthy;
+            one.misses_without_a_drive = if without_a_drive { without } else { Vec::new() };
+        }
+        order(&mut able, wishes, self.ranking);
+        able.into_iter().next().filter(|best| best.misses.is_empty())
+    }
+
+    /// The first of some wishes with which somebody else is recommended.
+    fn flip<T: Copy>(
+        &self,
+        values: impl IntoIterator<Item = T>,
+        wish: impl Fn(T) -> Wishes,
+    ) -> Option<(T, Finalist)> {
+        values.into_iter().find_map(|value| {
+            let best = self.with(&wish(value)).filter(|best| best.name != self.first.name)?;
+            Some((value, best))
+        })
+    }
+
+    /// Numbers of all finalists, each once, in rising order.
+    fn rising(&self, of: impl Fn(&Finalist) -> Vec<f64>) -> Vec<f64> {
+        let mut values: Vec<f64> = self.finalists.iter().flat_map(of).filter(|value| value.is_finite()).collect();
+        values.sort_by(f64::total_cmp);
+        values.dedup();
+        values
+    }
+
+    /// What all conditions of all finalists have, in rising order.
+    fn rising_of_runs(&self, of: impl Fn(&Outcome) -> f64) -> Vec<f64> {
+        self.rising(|one| {
+            let conditions = [Some(&one.healthy), one.degraded.as_ref(), one.rebuilding.as_ref()];
+            conditions.into_iter().flatten().map(&of).collect()
+        })
+    }
+
+    fn of_p99(&self, wishes: &Wishes) -> Vec<String> {
+        let Some(own) = wishes.p99.map(|p99| p99.as_millis_f64()) else { return Vec::new() };
+        let known = self.rising_of_runs(|outcome| outcome.p99_ms);
+        let at = |ms: f64| Wishes { p99: Some(Duration::from_millis_f64(ms)), ..*wishes };
+        // A nanosecond below what one has it misses, a nanosecond above it does not.
+        let (below, above) = (|ms: f64| at(ms - 2e-6), |ms: f64| at(ms + 2e-6));
+        let tighter = known.iter().rev().copied().filter(|ms| *ms <= own);
+        let looser = known.iter().copied().filter(|ms| *ms > own);
+        let mut sentences = Vec::new();
+        if let Some((ms, other)) = self.flip(tighter, below) {
+            sentences.push(format!(
+                "If 99 % are wished within less than {} ms, take {} ({}).",
+                number(ms),
+                other.name,
+                reached(&other.healthy, wishes)
+            ));
+        } else if self.first.misses.is_empty() {
+            sentences.push(format!(
+                "However short a 99th percentile is wished, nothing that was tried comes before {}.",
+                self.first.name
+            ));
+        }
+        sentences.extend(self.flip(looser, above).map(|(ms, other)| {
+            format!("If 99 % within {} ms are enough, take {}: {}.", number(ms), other.name, gain(&other, self.first))
+        }));
+        sentences
+    }
+
+    fn of_mb_per_s(&self, wishes: &Wishes) -> Vec<String> {
+        let Some(own) = wishes.mb_per_s else { return Vec::new() };
+        let known = self.rising_of_runs(|outcome| outcome.mb_per_s);
+        let at = |mb_per_s: f64| Wishes { mb_per_s: Some(mb_per_s), ..*wishes };
+        let more = self.flip(known.iter().copied().filter(|mb| *mb > own), at);
+        let less = self.flip(known.iter().rev().copied().filter(|mb| *mb <= own), at);
+        let more = more.map(|(mb, other)| format!("If {} MB/s are wished, take {}.", number(mb), other.name));
+        let less = less.map(|(mb, other)| {
+            format!("If {} MB/s are enough, take {}: {}.", number(mb), other.name, gain(&other, self.first))
+        });
+        more.into_iter().chain(less).collect()
+    }
+
+    fn of_usable(&self, wishes: &Wishes) -> Option<String> {
+        let own = self.first.volume.usable_bytes;
+        let known = self.rising(|one| vec![one.volume.usable_bytes as f64]);
+        let more = known.into_iter().map(|bytes| bytes as u64).filter(|bytes| *bytes > own);
+        let at = |bytes| Wishes { usable: Some(Bytes(bytes)), ..*wishes };
+        let (_, other) = self.flip(more, at)?;
+        Some(format!(
+            "If more than {} are to be usable, take {} ({} usable).",
+            capacity(own),
+            other.name,
+            capacity(other.volume.usable_bytes)
+        ))
+    }
+
+    fn of_failures(&self, wishes: &Wishes) -> Option<String> {
+        let own = self.first.volume.failures_survived;
+        let most = self.finalists.iter().map(|one| one.volume.failures_survived).max()?;
+        let at = |count| Wishes { failures: Some(count), ..*wishes };
+        let (count, other) = self.flip(own + 1..=most, at)?;
+        Some(format!("If {count} drives are to be able to fail, take {}.", other.name))
+    }
+
+    fn of_price(&self, wishes: &Wishes) -> Option<String> {
+        let own = self.first.price?;
+        let known = self.rising(|one| one.price.into_iter().collect());
+        let less = known.into_iter().rev().filter(|price| *price < own);
+        let at = |price| Wishes { price: Some(price), ..*wishes };
+        match self.flip(less, at) {
+            Some((_, other)) => Some(format!(
+                "For less than {} take {}, for {}.",
+                number(own),
+                other.name,
+                number(other.price.unwrap_or(f64::NAN))
+            )),
+            None => Some(format!("For less than {} nothing that was tried meets every wish.", number(own))),
+        }
+    }
+
+    fn of_watts(&self, wishes: &Wishes) -> Option<String> {
+        let own = wishes.watts.and(self.first.healthy.mean_w)?;
+        let known = self.rising(|one| one.healthy.mean_w.into_iter().collect());
+        let less = known.into_iter().rev().filter(|watts| *watts < own);
+        let at = |watts| Wishes { watts: Some(watts), ..*wishes };
+        let (_, other) = self.flip(less, at)?;
+        let draws = number(other.healthy.mean_w.unwrap_or(f64::NAN));
+        Some(format!("For less than {} W take {}, which draws {draws} W.", number(own), other.name))
+    }
+
+    /// Who misses something only with a drive gone or while one is filled.
+    fn with_all_drives_only(&self, wishes: &Wishes) -> Vec<String> {
+        let mut sentences = Vec::new();
+        if let Some(other) = self.answer(wishes, false).filter(|other| other.name != self.first.name) {
+            let missed = self.finalists.iter().find(|one| one.name == other.name);
+            let missed = missed.and_then(|one| one.misses_without_a_drive.first());
+            let why = missed.map_or_else(String::new, |miss| format!(" ({})", miss.why));
+            sentences.push(format!(
+                "If the wishes need only hold with all drives, take {}{why}: {}.",
+                other.name,
+                gain(&other, self.first)
+            ));
+        }
+        let safe = |one: &&Finalist| one.misses.is_empty() && one.misses_without_a_drive.is_empty();
+        if !self.first.misses_without_a_drive.is_empty()
+            && let Some(safe) = self.finalists.iter().find(safe)
+        {
+            sentences.push(format!("If the wishes are to hold without a drive, too, take {}.", safe.name));
+        }
+        sentences
+    }
+}
+
+/// What arithmetic says of some wishes.
+fn is_able(one: &Finalist, wishes: &Wishes) -> bool {
+    wishes.usable.is_none_or(|wished| one.volume.usable_bytes >= wished.0)
+        && wishes.failures.is_none_or(|wished| one.volume.failures_survived >= wished)
+        && wishes.price.is_none_or(|wished| one.price.is_none_or(|price| price <= wished))
+}
+
+/// By what one comes before another where both meet the wishes.
+fn gain(one: &Finalist, other: &Finalist) -> String {
+    if one.volume.drives < other.volume.drives {
+        return format!("{} drives do, in place of {}", one.volume.drives, other.volume.drives);
+    }
+    let (chance, others) = (one.loss.chance_a_year, other.loss.chance_a_year);
+    if chance < others {
+        return format!(
+            "its data are lost within a year with a chance of {}, those of {} of {}",
+            share(chance),
+            other.name,
+            share(others)
+        );
+    }
+    format!("{} usable of {} drives", capacity(one.volume.usable_bytes), one.volume.drives)
+}
