@@ -1,12 +1,14 @@
 //! Races and runs.
 
-use crate::layouts::{Arrangement, arrangements};
 use crate::changes::{AtLoad, would_change};
+use crate::layouts::{Arrangement, arrangements};
 use crate::loss::{FORMULA, with_numbers};
 use crate::outcome::Condition as State;
 use crate::words;
 use crate::{Assumptions, Choices, LeftOut, Loss, Miss, Outcome, Redundancy, Wishes, loss};
-use fullstroke_lab::{Condition, LabError, Ran, Ranked, Ranking, Recipe, TuneSearch, Vary, VolumeReport, run_all};
+use fullstroke_lab::{
+    Condition, LabError, Ran, Ranked, Ranking, Recipe, TuneSearch, Vary, VolumeReport, run_all,
+};
 use fullstroke_measure::Metric;
 use fullstroke_stack::{Overrides, Stack, StackError};
 use serde::Serialize;
@@ -334,7 +336,8 @@ impl Request {
         let seeds = self.seeds();
         let mut at_loads = Vec::new();
         for load in LOADS {
-            let wishes = Wishes { streams: self.wishes.streams.map(|count| more_of(count, load)), ..self.wishes };
+            let wishes =
+                Wishes { streams: self.wishes.streams.map(|count| more_of(count, load)), ..self.wishes };
             let mut candidates = Vec::new();
             for one in chosen {
                 let mut recipe = one.recipe.clone();
@@ -356,7 +359,9 @@ impl Request {
             let mut there: Vec<Finalist> = Vec::new();
             for (one, own) in chosen.iter().zip(ran.chunks(seeds)) {
                 let name = one.arrangement.name();
-                let Some(finalist) = finalists.iter().find(|finalist| finalist.name == name) else { continue };
+                let Some(finalist) = finalists.iter().find(|finalist| finalist.name == name) else {
+                    continue;
+                };
                 let healthy = Outcome::new(own);
                 let (misses, _) = misses(&wishes, &healthy, None, None);
                 let finalist =

@@ -123,7 +123,8 @@ impl Again<'_> {
 
     /// Numbers of all finalists, each once, in rising order.
     fn rising(&self, of: impl Fn(&Finalist) -> Vec<f64>) -> Vec<f64> {
-        let mut values: Vec<f64> = self.finalists.iter().flat_map(of).filter(|value| value.is_finite()).collect();
+        let mut values: Vec<f64> =
+            self.finalists.iter().flat_map(of).filter(|value| value.is_finite()).collect();
         values.sort_by(f64::total_cmp);
         values.dedup();
         values
@@ -154,13 +155,16 @@ impl Again<'_> {
                 reached(&other.healthy, wishes)
             ));
         } else if self.first.misses.is_empty() {
-            sentences.push(format!(
-                "However short a 99th percentile is wished, nothing that was tried comes before {}.",
-                self.first.name
-            ));
+            sentences
+                .push("Nothing that was tried meets the wishes with a shorter 99th percentile.".to_owned());
         }
         sentences.extend(self.flip(looser, above).map(|(ms, other)| {
-            format!("If 99 % within {} ms are enough, take {}: {}.", number(ms), other.name, gain(&other, self.first))
+            format!(
+                "If 99 % within {} ms are enough, take {}: {}.",
+                number(ms),
+                other.name,
+                gain(&other, self.first)
+            )
         }));
         sentences
     }
@@ -212,7 +216,10 @@ impl Again<'_> {
                 other.name,
                 number(other.price.unwrap_or(f64::NAN))
             )),
-            None => Some(format!("For less than {} nothing that was tried meets every wish.", number(own))),
+            None if self.first.misses.is_empty() => {
+                Some(format!("For less than {} nothing that was tried meets every wish.", number(own)))
+            }
+            None => None,
         }
     }
 
@@ -271,4 +278,104 @@ fn gain(one: &Finalist, other: &Finalist) -> String {
         );
     }
     format!("{} usable of {} drives", capacity(one.volume.usable_bytes), one.volume.drives)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Assumptions, Redundancy, loss};
+    use fullstroke_lab::VolumeReport;
+
+    fn outcome(p99_ms: f64) -> Outcome {
+        Outcome {
+            mean_ms: p99_ms / 4.0,
+            p99_ms,
+            mb_per_s: 10.0,
+            mean_w: None,
+            carried_share: 1.0,
+            complete: true,
+            underruns: None,
+            rebuild_hours: Some(20.0),
+        }
+    }
+
+    /// With a 99th percentile with all drives, one while one is filled, so many drives of 100, and so many that may fail.
+    fn finalist(name: &str, [healthy, filled]: [f64; 2], drives: u32, survived: u32) -> Finalist {
+        let redundancy =
+            Redundancy { drives, survived, partners: drives - survived, drive_bytes: 1_000_000_000_000 };
+        let mut one = Finalist {
+            place: 0,
+            name: name.to_owned(),
+            layout: name.to_owned(),
+            settings: Vec::new(),
+            volume: VolumeReport {
+                layout: name.to_owned(),
+                drives: drives as usize,
+                usable_bytes: u64::from(drives - survived) * 1_000_000_000_000,
+                raw_bytes: u64::from(drives) * 1_000_000_000_000,
+                failures_survived: survived,
+            },
+            price: Some(100.0 * f64::from(drives)),
+            healthy: outcome(healthy),
+            degraded: Some(outcome(healthy)),
+            rebuilding: Some(outcome(filled)),
+            misses: Vec::new(),
+            misses_without_a_drive: Vec::new(),
+            redundancy,
+            loss: loss(redundancy, Assumptions::default(), 20.0),
+            mttdl_hours: String::new(),
+        };
+        (one.misses, one.misses_without_a_drive) =
+            misses(&wishes(), &one.healthy, one.degraded.as_ref(), one.rebuilding.as_ref());
+        one
+    }
+
+    fn wishes() -> Wishes {
+        Wishes { p99: Some(Duration::from_millis_f64(60.0)), failures: Some(1), ..Wishes::default() }
+    }
+
+    fn said() -> Vec<String> {
+        let mut finalists = vec![
+            finalist("quick", [20.0, 40.0], 5, 1),
+            finalist("cheap", [50.0, 55.0], 4, 1),
+            finalist("small", [50.0, 90.0], 3, 1),
+            finalist("safe", [55.0, 58.0], 5, 2),
+        ];
+        let ranking = Ranking {
+            by: "response_ms.p99".to_owned(),
+            more_is_better: false,
+            confidence: 0.95,
+            seeds: 1,
+            same_number_of_requests: true,
+            verdict: None,
+            candidates: Vec::new(),
+            reasons: Vec::new(),
+        };
+        order(&mut finalists, &wishes(), &ranking);
+        let names: Vec<&str> = finalists.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names, ["cheap", "safe", "quick", "small"]);
+        would_change(&finalists, &[], &wishes(), &ranking, &[])
+    }
+
+    #[test]
+    fn the_wishes_at_which_the_answer_is_another_are_named() {
+        let said = said();
+        for sentence in [
+            // 55 ms while one is filled is what the answer just meets.
+            "If 99 % are wished within less than 55.000 ms, take quick (99 % within 20.000 ms).",
+            "If 99 % within 90.000 ms are enough, take small: 3 drives do, in place of 4.",
+            "If more than 3.00 TB are to be usable, take quick (4.00 TB usable).",
+            "If 2 drives are to be able to fail, take safe.",
+            "For less than 400.00 take small, for 300.00.",
+        ] {
+            assert!(said.iter().any(|own| own == sentence), "{sentence}: {said:#?}");
+        }
+        let only = said.iter().find(|own| own.starts_with("If the wishes need only hold with all drives"));
+        assert!(
+            only.is_some_and(
+                |own| own.contains("take small (while one is filled the 99th percentile is 90.000 ms")
+            ),
+            "{said:#?}"
+        );
+    }
 }

@@ -129,9 +129,9 @@ pub(crate) fn with_numbers(array: Redundancy, assumed: Assumptions, loss: Loss) 
     let terms = Terms::new(array, assumed, loss.repair_hours);
     let hours = loss.repair_hours;
     let mut factors = vec![format!("{drives} / {mttf_hours:e}")];
-    factors.extend((1..survived).map(|gone| {
-        format!("{} x {hours:.2} / {mttf_hours:e}", drives.saturating_sub(gone))
-    }));
+    factors.extend(
+        (1..survived).map(|gone| format!("{} x {hours:.2} / {mttf_hours:e}", drives.saturating_sub(gone))),
+    );
     let last = format!("({partners} x {hours:.2} / {mttf_hours:e} + {:.4e})", terms.unreadable);
     factors.push(last);
     format!("1 / ({})", factors.join(" x "))

@@ -85,8 +85,7 @@ impl Outcome {
             Condition::Degraded => "with a drive gone ",
             Condition::Rebuilding => "while one is filled ",
         };
-        let mut miss =
-            |wish, why: String| misses.push(Miss { wish, why: format!("{when}{why}"), condition });
+        let mut miss = |wish, why: String| misses.push(Miss { wish, why: format!("{when}{why}"), condition });
         if !self.complete {
             miss("load", "some requests touch data that are lost".to_owned());
         }

@@ -88,9 +88,10 @@ impl WishFile {
         let mut file: WishFile = toml::from_str(&text).map_err(wrong)?;
         let folder = path.parent().unwrap_or(Path::new(""));
         file.stack = folder.join(&file.stack);
-        file.load.iter_mut().try_for_each(|one| complete(one, folder)).map_err(|what| {
-            format!("{}: [[load]]: {what}", path.display())
-        })?;
+        file.load
+            .iter_mut()
+            .try_for_each(|one| complete(one, folder))
+            .map_err(|what| format!("{}: [[load]]: {what}", path.display()))?;
         let drive = file.drives.model.as_ref().map(|model| folder.join(model));
         if let Some(drive) = drive.filter(|drive| drive.is_file()) {
             file.drives.model = Some(drive.display().to_string());
@@ -143,7 +144,9 @@ mod tests {
             let error = WishFile::read(&path).unwrap_err();
             assert!(error.contains(word) && error.contains("nas.toml"), "{error}");
         }
-        put("stack = \"a\"\n[[load]]\npath = \"b/mail.parquet\"\n[[load]]\nkind = \"synthetic\"\nname = \"scan\"\n");
+        put(
+            "stack = \"a\"\n[[load]]\npath = \"b/mail.parquet\"\n[[load]]\nkind = \"synthetic\"\nname = \"scan\"\n",
+        );
         let load = WishFile::read(&path).unwrap().unwrap().load;
         let of = |one: usize, key: &str| load[one][key].as_str().unwrap().to_owned();
         assert_eq!([of(0, "kind"), of(0, "name"), of(1, "kind")], ["trace", "mail", "synthetic"]);

@@ -30,8 +30,13 @@ pub(crate) fn recommendation(
         vec![take(first, drive), wishes_met(first), speed(first, wishes), without_a_drive(first, wishes)];
     sentences.extend(time_went(first, ranking));
     sentences.push(chance(first));
-    sentences.extend(finalists.get(1).map(|second| next(first, second, ranking, wishes)));
-    sentences.extend(rivals(finalists).into_iter().map(|rival| why_not(first, rival, ranking, wishes)));
+    for (place, rival) in rivals(finalists).into_iter().enumerate() {
+        let head = match place {
+            0 => format!("Next comes {} ({})", rival.name, settings(rival)),
+            _ => format!("Why not {}", rival.name),
+        };
+        sentences.push(why_not(&head, first, rival, ranking, wishes));
+    }
     sentences.retain(|sentence| !sentence.is_empty());
     sentences
 }
@@ -173,17 +178,11 @@ pub(crate) fn share(chance: f64) -> String {
     }
 }
 
-/// What comes second, and why it does.
-fn next(first: &Finalist, second: &Finalist, ranking: &Ranking, wishes: &Wishes) -> String {
-    let head = format!("Next comes {} ({})", second.name, settings(second));
-    let why = lost_by(first, second, ranking, wishes);
-    format!("{head}: {why}.")
-}
-
 /// Why `other` comes behind `first`: the first rule of the order that tells them apart.
 fn lost_by(first: &Finalist, other: &Finalist, ranking: &Ranking, wishes: &Wishes) -> String {
     if other.misses.len() > first.misses.len()
-        && let Some(miss) = other.misses.iter().find(|miss| first.misses.iter().all(|own| own.wish != miss.wish))
+        && let Some(miss) =
+            other.misses.iter().find(|miss| first.misses.iter().all(|own| own.wish != miss.wish))
     {
         return miss.why.clone();
     }
@@ -233,8 +232,7 @@ fn rivals(finalists: &[Finalist]) -> Vec<&Finalist> {
 
 /// Why the first answers sooner than a rival, from what both runs counted; and where the rival does, or none does, by
 /// what it lost all the same.
-fn why_not(first: &Finalist, rival: &Finalist, ranking: &Ranking, wishes: &Wishes) -> String {
-    let head = format!("Why not {}", rival.name);
+fn why_not(head: &str, first: &Finalist, rival: &Finalist, ranking: &Ranking, wishes: &Wishes) -> String {
     let lost = lost_by(first, rival, ranking, wishes);
     match reason(first, rival, ranking) {
         Some(reason) if reason.better == first.name => format!("{head}: {lost}. {}", reason.sentence),

@@ -7,7 +7,7 @@ use crate::link::LinkSpec;
 use crate::opportunities::Opportunities;
 use crate::upper::UpperConfig;
 use crate::volume::{Inherited, Spindles, read_volume};
-use crate::workload::{Workload, no_workload};
+use crate::workload::{Workload, no_workload, parts_of};
 use crate::workloads::{Place, Workloads};
 use crate::{Overrides, StackError, schema};
 use fullstroke_contract::ConfigError;
@@ -222,17 +222,22 @@ impl Stack {
     }
 
     /// The trace that is replayed in so many parts of as many requests each: for each the times
-    /// to which `workload.from` and `workload.to` are set. Of several traces, those of the one that lasts longest.
-    /// `None` if a workload is no trace.
+    /// to which `workload.from` and `workload.to` are set. Of several traces, as many requests of all together,
+    /// and only where each of them has some. `None` if a workload is no trace.
     ///
     /// # Errors
     /// A trace that cannot be read.
     pub fn trace_parts(&self, parts: usize) -> Result<Option<Vec<[Duration; 2]>>, StackError> {
-        let each: Option<Vec<_>> = self.workloads.all().into_iter().map(|one| one.parts(parts)).collect();
+        let each: Option<Vec<_>> = self.workloads.all().into_iter().map(|one| one.arrival_times()).collect();
         let Some(each) = each else { return Ok(None) };
-        let each = each.into_iter().collect::<Result<Vec<Vec<[Duration; 2]>>, _>>()?;
-        let end = |windows: &Vec<[Duration; 2]>| windows.last().map(|window| window[1]);
-        Ok(each.into_iter().max_by_key(end))
+        let each = each.into_iter().collect::<Result<Vec<Vec<Duration>>, _>>()?;
+        let mut all: Vec<Duration> = each.iter().flatten().copied().collect();
+        all.sort_unstable();
+        let in_all = |[from, to]: &[Duration; 2]| {
+            each.iter().all(|own| own.iter().any(|arrival| (from..to).contains(&arrival)))
+        };
+        let windows: Vec<[Duration; 2]> = parts_of(&all, parts).into_iter().filter(in_all).collect();
+        Ok((!windows.is_empty()).then_some(windows))
     }
 
     /// Whether the workload is a job file of fio's, on the volume or on files.

@@ -19,6 +19,8 @@ mod conformance;
 #[path = "../../../docs/examples/workload.rs"]
 mod worked_example;
 
+pub(crate) use trace::parts_of;
+
 use crate::StackError;
 use crate::document::Document;
 use fullstroke_contract::registry::{Entry, Keys, check_known, find, known_keys};
@@ -59,9 +61,8 @@ pub(crate) trait Workload: Send + Sync {
         None
     }
 
-    /// The times between which so many parts of a trace lie that have as many requests
-    /// each; `None` if it is no trace.
-    fn parts(&self, _parts: usize) -> Option<Result<Vec<[Duration; 2]>, StackError>> {
+    /// When each request of a trace arrives; `None` if it is no trace.
+    fn arrival_times(&self) -> Option<Result<Vec<Duration>, StackError>> {
         None
     }
 

@@ -404,12 +404,75 @@ fn advice_names_a_layout_that_can_be_and_says_why() {
     {
         assert!(sentences.contains(part), "{part}: {sentences}");
     }
+    // The formula, with the numbers of each; the answer under more load; what lost, and by what.
+    assert!(sentences.contains(finalists[0]["mttdl_hours"].as_str().unwrap()), "{sentences}");
+    assert!(
+        advice["mttdl_formula"].as_str().unwrap().contains("MTTF") && advice["recommended"] == first["name"]
+    );
+    let loads: Vec<f64> =
+        advice["at_loads"].as_array().unwrap().iter().map(|at| at["load"].as_f64().unwrap()).collect();
+    assert_eq!(loads, [1.5, 2.0]);
+    assert!(finalists.iter().any(|one| one["settings"].to_string().contains("volume.stripe_cache=")));
     let text = std::fs::read_to_string(&page).unwrap();
     assert!(
         text.contains("A &lt;small&gt; office") && text.contains("What would change this"),
         "{}",
         text.len()
     );
+}
+
+#[test]
+fn a_mix_of_traces_is_a_load_and_what_would_shorten_one_of_them_is_refused() {
+    let folder = Folder::new();
+    small_requests(&folder, "load", "raid0", 1, &poisson(40.0));
+    let sample = |name: &str| {
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../samples/{name}.parquet"))
+    };
+    let wishes = folder.put(
+        "mix.toml",
+        &format!(
+            "stack = \"load.toml\"\n[[load]]\npath = \"{}\"\n[[load]]\npath = \"{}\"\n[drives]\nmodel = \"seagate-exos-x24-24tb\"\ncount = 4\n\
+             [wishes]\nfailures = 1\np99 = \"1s\"\n[choices]\nlayouts = [\"raid10\", \"raid5\", \"raid6\"]\nchunks = [\"64KiB\"]\n\
+             elevators = [\"mq-deadline\"]\nwrite_caches = [true]\nstripe_caches = [0]\n",
+            sample("pgbench").display(),
+            sample("compile").display()
+        ),
+    );
+    let advice = json(&["advise", &wishes, "--to", "3s"]);
+    let workloads = advice["candidates"][0]["report"]["workloads"].as_array().unwrap();
+    let names: Vec<&str> = workloads.iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["pgbench", "compile"]);
+    // Of each layout that is not the first one: why not.
+    let first = advice["finalists"][0]["layout"].as_str().unwrap();
+    let sentences = advice["recommendation"].to_string();
+    for other in ["raid10", "raid5", "raid6"].into_iter().filter(|other| *other != first) {
+        let named = [format!("Next comes {other} of 4"), format!("Why not {other} of 4")];
+        assert!(named.iter().any(|words| sentences.contains(words)), "{other}: {sentences}");
+    }
+    let message = refused(&["advise", &wishes, "--requests", "100"]);
+    assert!(message.contains("workloads[0].requests=1000"), "{message}");
+}
+
+#[test]
+fn watts_of_a_data_sheet_are_watts_of_advice() {
+    let folder = Folder::new();
+    let load = small_requests(&folder, "load", "raid0", 1, &poisson(40.0));
+    let drive = folder.name("mine.toml");
+    let sheet = ["drive", "new", "--capacity", "4T", "--rpm", "7200", "--outer", "200", "-o", &drive];
+    let asked = ["advise", &load, "--drive", &drive, "--drives", "4", "--failures", "2", "--watts", "33"];
+    let asked = [&asked[..], &["--requests", "300"]].concat();
+    json(&sheet);
+    assert!(refused(&asked).contains("--idle-w"));
+    assert!(refused(&[&sheet[..], &["--idle-w", "5"]].concat()).contains("--active-w"));
+    let wrong = refused(&[&sheet[..], &["--idle-w", "5", "--active-w", "4"]].concat());
+    assert!(wrong.contains("--active-w") && wrong.contains("idle_a_w"), "{wrong}");
+    json(&[&sheet[..], &["--idle-w", "5", "--active-w", "8", "--standby-w", "0.7"]].concat());
+    let config = std::fs::read_to_string(&drive).unwrap();
+    for line in ["idle_a_w = 5.0", "read_w = 8.0", "seek_w = 10.0", "standby_w = 0.7"] {
+        assert!(config.contains(line), "{line}: {config}");
+    }
+    let watts = json(&asked)["finalists"][0]["healthy"]["mean_w"].as_f64().unwrap();
+    assert!((20.0..33.0).contains(&watts), "{watts}");
 }
 
 #[test]

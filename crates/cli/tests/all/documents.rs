@@ -108,6 +108,10 @@ const SHORTENED: &[(&str, &str)] = &[
         "fullstroke advise wishes/media-house.toml --report advice.html",
         "fullstroke advise wishes/media-house.toml --drives 4 --failures 2 --streams 5 --usable 1TB --set workload.duration=5s --report advice.html",
     ),
+    (
+        "fullstroke advise wishes/office.toml",
+        "fullstroke advise wishes/office.toml --drives 4 --failures 2 --usable 1TB --to 4s",
+    ),
     // What is typed for docs/advise.md shows that both work.
     ("fullstroke advise wishes/nas.toml --drives 4 --failures 2 --requests 320", "fullstroke advise --help"),
     ("fullstroke advise wishes/media-house.toml", "fullstroke advise --help"),

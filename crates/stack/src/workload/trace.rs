@@ -182,7 +182,7 @@ impl Trace {
 
 /// From the first arrival of each part to that of the next; the last ends behind the last arrival.
 /// Parts in which nothing arrives are left out.
-fn parts_of(arrivals: &[Duration], parts: usize) -> Vec<[Duration; 2]> {
+pub(crate) fn parts_of(arrivals: &[Duration], parts: usize) -> Vec<[Duration; 2]> {
     let Some(&last) = arrivals.last() else { return Vec::new() };
     let end = last + Duration::from_nanos(1);
     let begin = |part: usize| arrivals.get(part * arrivals.len() / parts).copied().unwrap_or(end);
@@ -216,8 +216,8 @@ impl Workload for Trace {
         Some(self.file.clone())
     }
 
-    fn parts(&self, parts: usize) -> Option<Result<Vec<[Duration; 2]>, StackError>> {
-        Some(self.arrivals().map(|arrivals| parts_of(&arrivals, parts)))
+    fn arrival_times(&self) -> Option<Result<Vec<Duration>, StackError>> {
+        Some(self.arrivals())
     }
 }
 
