@@ -67,7 +67,6 @@ pub(crate) struct Arguments {
 struct Answer<'a> {
     #[serde(flatten)]
     tuned: &'a Tuned,
-    seed: u64,
     wall_s: f64,
     peak_rss_mb: Option<f64>,
     version: &'static str,
@@ -91,10 +90,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     });
     bar.finish_and_clear();
     let tuned = tuned.map_err(Failure::input)?;
-    let seed = recipe.candidate().map_err(Failure::input)?.stack.seed().0;
     let answer = Answer {
         tuned: &tuned,
-        seed,
         wall_s: began.elapsed().as_secs_f64(),
         peak_rss_mb: peak_rss_mb(),
         version: env!("CARGO_PKG_VERSION"),

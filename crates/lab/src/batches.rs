@@ -58,3 +58,60 @@ impl Batches {
         recipe
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Varied, run};
+    use fullstroke_stack::Overrides;
+    use serde_json::{Map, Value};
+    use std::path::{Path, PathBuf};
+
+    fn project(file: &str) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file)
+    }
+
+    fn mix(kinds: &[(&str, Value)]) -> Recipe {
+        let workloads = kinds.iter().map(|(name, keys)| {
+            let mut workload = keys.as_object().cloned().unwrap_or_default();
+            workload.insert("name".to_owned(), json!(name));
+            workload
+        });
+        let workloads: Vec<Map<String, Value>> = workloads.collect();
+        let overrides = Overrides { workloads, ..Overrides::default() };
+        Recipe {
+            name: "mix".to_owned(),
+            varied: Varied::default(),
+            file: project("stacks/demo/raid5.toml"),
+            overrides,
+        }
+    }
+
+    fn trace(name: &str) -> Value {
+        json!({ "kind": "trace", "path": project(&format!("samples/{name}.parquet")) })
+    }
+
+    #[test]
+    fn several_traces_are_cut_at_the_same_times_where_each_has_requests() {
+        let recipe = mix(&[("database", trace("pgbench")), ("build", trace("compile"))]);
+        let batches = Batches::new(&recipe, 400).unwrap();
+        // PostgreSQL's ends at 301 s, the compilation's at 421 s: nothing of the mix is there.
+        assert!(batches.are_windows() && batches.count() < 400, "{}", batches.count());
+        let (last, end) = (Duration::from_secs(301), batches.windows.iter().map(|window| window[1]).max());
+        assert!(end.is_some_and(|end| end < last), "{end:?}");
+        let ran = run(&batches.recipe(&recipe, 0).candidate().unwrap(), None, &|_, _| {}).unwrap();
+        let report = &ran.measured.report;
+        let each: Vec<u64> = report.workloads.iter().map(|workload| workload.requests).collect();
+        assert!(each.len() == 2 && each.iter().all(|requests| *requests > 0), "{each:?}");
+        assert!((200..600).contains(&report.requests), "a 400th of 145,000: {}", report.requests);
+    }
+
+    #[test]
+    fn a_mix_with_something_else_than_traces_is_run_with_seeds() {
+        let scan = json!({
+            "kind": "synthetic", "size": "1MiB", "requests": 10, "arrivals": { "process": "closed", "outstanding": 1 },
+        });
+        let batches = Batches::new(&mix(&[("database", trace("pgbench")), ("scan", scan)]), 8).unwrap();
+        assert!(!batches.are_windows() && batches.count() == 8);
+    }
+}

@@ -51,6 +51,8 @@ pub struct Tuned {
     pub more_is_better: bool,
     /// How sure it is that the best of those tried did not drop out.
     pub confidence: f64,
+    /// The stack's seed.
+    pub seed: u64,
     /// Combinations that there are.
     pub points: usize,
     /// Those that were tried.
@@ -172,7 +174,9 @@ impl Search {
     ) -> Result<Tuned, LabError> {
         let space = Space::new(varied);
         let points = space.points();
-        let batches = Batches::new(&with(recipe, &space.assignments(&space.point(0))), self.batches)?;
+        // What is varied may be what the stack cannot do without.
+        let whole = with(recipe, &space.assignments(&space.point(0)));
+        let batches = Batches::new(&whole, self.batches)?;
         let rules = RaceRules {
             batches: batches.count().max(2),
             first: self.first.clamp(2, batches.count().max(2)),
@@ -180,7 +184,7 @@ impl Search {
             more_is_better: self.by.more_is_better(),
             candidates: points,
         };
-        let seed = recipe.candidate()?.stack.seed();
+        let seed = whole.candidate()?.stack.seed();
         let mut tuner = Tuner::new(space, rules, self.sample, &mut seed.stream("tune"));
         loop {
             let due = tuner.due();
@@ -205,7 +209,7 @@ impl Search {
         if tuner.race().leader().is_none() {
             return Err(LabError::NothingMeasured { by: self.by.name() });
         }
-        Ok(Tuned::new(&tuner, recipe, self, points, batches.count()))
+        Ok(Tuned::new(&tuner, recipe, self, points, batches.count(), seed.0))
     }
 
     /// The metric of each; not a number for one that did not serve every request.
@@ -231,7 +235,14 @@ fn with(recipe: &Recipe, assignments: &[String]) -> Recipe {
 }
 
 impl Tuned {
-    fn new(tuner: &Tuner, recipe: &Recipe, search: &Search, points: usize, batches: usize) -> Tuned {
+    fn new(
+        tuner: &Tuner,
+        recipe: &Recipe,
+        search: &Search,
+        points: usize,
+        batches: usize,
+        seed: u64,
+    ) -> Tuned {
         let race = tuner.race();
         let candidates: Vec<TunedCandidate> = race
             .standings()
@@ -247,6 +258,7 @@ impl Tuned {
             by: search.by.name(),
             more_is_better: search.by.more_is_better(),
             confidence: search.confidence,
+            seed,
             points,
             tried: candidates.len(),
             batches,

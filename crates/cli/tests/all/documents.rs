@@ -108,6 +108,31 @@ const SHORTENED: &[(&str, &str)] = &[
         "fullstroke advise wishes/media-house.toml --report advice.html",
         "fullstroke advise wishes/media-house.toml --drives 4 --failures 2 --streams 5 --usable 1TB --set workload.duration=5s --report advice.html",
     ),
+    // Searches of docs/tune.md, each with as few parts and values as a race may have.
+    (
+        "fullstroke tune studies/chang-du-2001/stacks/base.toml --vary 'volume.members[0].delta_ms=0,1,2,3,4,5,6,8' --set 'volume.members[0].segments=8' --set workload.arrivals.outstanding=512 --batches 32 --seed 1001",
+        "fullstroke tune studies/chang-du-2001/stacks/base.toml --vary 'volume.members[0].delta_ms=3,8' --set 'volume.members[0].segments=8' --set workload.arrivals.outstanding=512 --batches 4 --seed 1001",
+    ),
+    (
+        "fullstroke tune studies/qian-wang-2007/stacks/streams-raid5.toml --set volume.coordinate=longest --set host.members.elevator=sstf --vary host.members.queue_weight=0,16,30 --by programs.playback.figures.within_latency --batches 4 --first 2",
+        "fullstroke tune studies/qian-wang-2007/stacks/streams-raid5.toml --set volume.coordinate=longest --set host.members.elevator=sstf --set workload.streams=20 --vary host.members.queue_weight=0,30 --by programs.playback.figures.within_latency --batches 4 --first 2",
+    ),
+    (
+        "fullstroke tune stacks/signals/two-clients.toml --vary 'opportunities[0].wait=5ms,20ms,80ms,320ms' --vary 'opportunities[0].flush=16KiB,64KiB,256KiB' --by workloads.reader.response_ms.p99 --batches 32 --seed 1001",
+        "fullstroke tune stacks/signals/two-clients.toml --vary 'opportunities[0].wait=5ms,20ms' --by workloads.reader.response_ms.p99 --batches 4 --seed 1001 --set hosts[0].workload.duration=5s --set hosts[1].workload.duration=5s",
+    ),
+    (
+        "fullstroke tune stacks/signals/two-clients.toml --set 'hosts[1].memory.write_back={policy=\"2.6.17\"}' --vary 'hosts[1].memory.write_back.dirty_background_ratio=5,10,20' --by workloads.reader.response_ms.p99 --batches 8",
+        "fullstroke tune stacks/signals/two-clients.toml --set 'hosts[1].memory.write_back={policy=\"2.6.17\"}' --vary 'hosts[1].memory.write_back.dirty_background_ratio=5,10' --by workloads.reader.response_ms.p99 --batches 4 --set hosts[0].workload.duration=5s --set hosts[1].workload.duration=5s",
+    ),
+    (
+        "fullstroke tune stacks/energy/paraid.toml --vary volume.shift_up=0.15,0.2,0.3 --vary volume.shift_down=0.02,0.05,0.08,0.12 --by energy.j_per_io --batches 8 --first 4",
+        "fullstroke tune stacks/energy/paraid.toml --vary volume.shift_up=0.15,0.3 --by energy.j_per_io --batches 4 --set workloads[0].duration=25min --set workloads[1].duration=25min",
+    ),
+    (
+        "fullstroke tune stacks/energy/paraid.toml --vary volume.shift_up=0.15,0.2,0.3 --vary volume.shift_down=0.02,0.05,0.08,0.12 --by response_ms.mean --batches 8 --first 4",
+        "fullstroke tune --help",
+    ),
     (
         "fullstroke advise wishes/office.toml",
         "fullstroke advise wishes/office.toml --drives 4 --failures 2 --usable 1TB --to 4s",
