@@ -4,6 +4,7 @@ use crate::array::{Array, Facts, Sabotage, Worker};
 use crate::bitmap;
 use crate::device::{ALIGNMENT_BYTES, Aligned};
 use crate::journal::{Change, Log};
+use crate::keys;
 use crate::members::{Book, knows_what_it_missed, refuse_owned, wipe};
 use crate::superblock::{self, Copies, JournalPolicy, Measured, Roster, SlotState, Spare, Superblock, Uuid};
 use crate::transfer::Devices;
@@ -241,11 +242,12 @@ fn plan_roster(
     members: usize,
 ) -> Result<(Roster, Box<dyn Layout>), ArrayError> {
     let places = Places::of(design, devices)?;
+    let keys = keys::resolved(&design.layout, &design.keys)?;
     let block_bytes = devices.iter().map(|device| device.block_bytes()).max().unwrap_or(512);
     let build = |data_at: u64| -> Result<(Box<dyn Layout>, Vec<Sectors>), ArrayError> {
         let all = devices.iter().map(|device| data_sectors(design, &**device, data_at));
         let all = all.collect::<Result<Vec<_>, _>>()?;
-        Ok((layout_of(&design.layout, &design.keys, &all[..members])?, all))
+        Ok((layout_of(&design.layout, &keys, &all[..members])?, all))
     };
     // Zones that were measured are those of the room without a journal: build that first.
     let (mut journal_bytes, mut data_at) = (0, places.without_journal());
@@ -285,7 +287,7 @@ fn plan_roster(
     let roster = Roster {
         name: design.name.clone(),
         layout: design.layout.clone(),
-        keys: design.keys.clone(),
+        keys,
         created_s,
         events: 0,
         clean: true,
@@ -365,6 +367,7 @@ pub(crate) fn assemble_without(
         ..Report::default()
     };
     let mut roster = latest.roster.clone();
+    roster.keys = keys::frozen(&roster.layout, &roster.keys);
     let present = members_of(&roster, &found, &mut report)?;
     if !report.newly_failed.is_empty() && !degraded {
         return Err(ArrayError::Missing(format!(

@@ -10,6 +10,7 @@
 //! | `array.rs` | [`Array`]: reads, writes, flushes; what is in which order |
 //! | `array/trim.rs` | room that is given back |
 //! | `assembly.rs` | arrays are made, assembled, stopped, destroyed |
+//! | `keys.rs` | what layouts take for granted, written down |
 //! | `members.rs` | members fail, come back, are replaced and filled; what is written down of that |
 //! | `verify.rs` | redundancy against data, compared and mended |
 //! | `superblock.rs` | what each member says of itself and of its array |
@@ -52,6 +53,7 @@ mod error;
 mod gather;
 mod group;
 mod journal;
+mod keys;
 mod locks;
 mod members;
 mod server;

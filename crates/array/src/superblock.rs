@@ -418,6 +418,21 @@ pub(crate) mod tests {
         }
     }
 
+    /// A member as the first version of the format has it: what arrays that are there say.
+    const GOLDEN: &str = include_str!("superblock/version1.hex");
+
+    #[test]
+    fn superblocks_of_arrays_that_are_there_read_as_they_were_written() {
+        let digits: String = GOLDEN.split_whitespace().collect();
+        let golden = (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16));
+        let mut golden = golden.collect::<Result<Vec<u8>, _>>().unwrap();
+        golden.resize(SUPERBLOCK_BYTES as usize, 0);
+        let found = Superblock::decode(&golden).unwrap().expect("it is whole");
+        assert_eq!(found, sample(7));
+        // An older program reads what is written now.
+        assert_eq!(found.encode().unwrap(), golden);
+    }
+
     #[test]
     fn a_torn_copy_never_leaves_none() {
         let (devices, _) = simulated(1, 1 << 20);

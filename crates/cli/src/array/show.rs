@@ -23,6 +23,22 @@ fn state_of(state: SlotState) -> String {
     }
 }
 
+/// The layout's keys, but for long lists: `--json` has these.
+fn keys_of(roster: &Roster) -> Option<String> {
+    shown_keys(&Value::Object(roster.keys.clone()))
+}
+
+fn shown_keys(keys: &Value) -> Option<String> {
+    let short = |value: &Value| match value {
+        Value::Array(all) if all.iter().any(|one| !one.is_number()) => format!("[{} of them]", all.len()),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let keys = keys.as_object().into_iter().flatten().map(|(key, value)| format!("{key} = {}", short(value)));
+    let keys: Vec<String> = keys.collect();
+    (!keys.is_empty()).then(|| keys.join(", "))
+}
+
 /// What was measured of a member, behind its name.
 fn measured(found: &Measured) -> String {
     let mb_per_s = |rate: u64| rate as f64 / 1e6;
@@ -48,13 +64,14 @@ impl Shown {
             roster.slots.len(),
             Bytes(roster.region_sectors * 512),
         );
+        let keys = keys_of(roster).map(|keys| format!("keys   {keys}"));
         let slots = roster.slots.iter().enumerate();
         let slots = slots.map(|(index, slot)| {
             let measured = slot.measured.as_ref().map_or_else(String::new, measured);
             format!("{index}  {}  {}{measured}", state_of(slot.state), slot.device)
         });
         let spares = roster.spares.iter().map(|spare| format!("spare  {}", spare.device));
-        Shown(std::iter::once(first).chain(slots).chain(spares).collect())
+        Shown(std::iter::once(first).chain(keys).chain(slots).chain(spares).collect())
     }
 
     pub(super) fn started(status: &Status, report: &Report, serving: &Serving) -> Shown {
@@ -123,6 +140,7 @@ impl Shown {
                 roster.data_at, roster.journal_at, roster.bitmap_at
             ),
         ];
+        lines.extend(keys_of(roster).map(|keys| format!("  keys    {keys}")));
         if torn > 0 {
             lines.push(format!("  {torn} of the two copies of its superblock is not whole"));
         }
@@ -183,7 +201,7 @@ fn detail_lines(detail: &Value) -> Vec<String> {
         bytes(&roster["journal_bytes"]),
         text(&roster["journal"])
     ));
-    lines.push(format!("keys     {}", roster["keys"]));
+    lines.push(format!("keys     {}", shown_keys(&roster["keys"]).unwrap_or_default()));
     for (index, slot) in roster["slots"].as_array().into_iter().flatten().enumerate() {
         let found: Option<Measured> = serde_json::from_value(slot["measured"].clone()).ok();
         let found = found.as_ref().map_or_else(String::new, measured);

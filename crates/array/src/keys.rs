@@ -1,0 +1,147 @@
+//! The keys of an array's layout, written down with all defaults: where its bytes are
+//! must not follow from what a later program takes for granted.
+
+use crate::ArrayError;
+use fullstroke_contract::registry::{Keys, find};
+use fullstroke_volume::REGISTRY;
+use serde_json::Value;
+
+/// What a key means that is missing in a superblock of version 1: arrays were made with
+/// only the keys that were given. It stays as it is, whatever the layouts' defaults become.
+/// A key that a layout gets later stands here, too, with the value under which the layout
+/// is as it was without it.
+const VERSION_1: &[(&str, &str)] = &[
+    ("jbod", "{}"),
+    ("raid0", r#"{"chunk":65536}"#),
+    ("raid1", r#"{"read_policy":"round-robin","failed":[]}"#),
+    ("raid10", r#"{"chunk":65536,"copies":2,"read_policy":"round-robin","failed":[]}"#),
+    ("raid4", r#"{"chunk":65536,"failed":[],"stripe_cache":0}"#),
+    (
+        "raid5",
+        r#"{"chunk":65536,"rotation":"left-symmetric","failed":[],"stripe_cache":0,"dummy_parity_reads":false}"#,
+    ),
+    (
+        "raid6",
+        r#"{"chunk":65536,"rotation":"left-symmetric","failed":[],"stripe_cache":0,"dummy_parity_reads":false}"#,
+    ),
+    ("lzvs", r#"{"zones":24,"ratio":"10/6","blocking":8192}"#),
+    ("lzvs-geo", r#"{"blocking":8192,"zones":[],"member_zones":[]}"#),
+    ("lzvs-naive", r#"{"blocking":8192}"#),
+];
+
+/// Those of a new array: what was given, and for all others the defaults of today.
+///
+/// # Errors
+/// There is no such layout.
+pub(crate) fn resolved(layout: &str, given: &Keys) -> Result<Keys, ArrayError> {
+    let entry =
+        find("layout", REGISTRY, "layout", layout).map_err(|error| ArrayError::Refused(error.to_string()))?;
+    let schema = (entry.schema)();
+    let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let defaults = properties.filter_map(|(key, about)| Some((key.clone(), about.get("default")?.clone())));
+    Ok(defaults.chain(given.clone()).collect())
+}
+
+/// Those of an array that is there: what its superblock has, and for all others what it
+/// was made with.
+pub(crate) fn frozen(layout: &str, written: &Keys) -> Keys {
+    of_version_1(layout).chain(written.clone()).collect()
+}
+
+fn of_version_1(layout: &str) -> impl Iterator<Item = (String, Value)> {
+    let text = VERSION_1.iter().find(|(name, _)| *name == layout).map_or("{}", |(_, keys)| keys);
+    serde_json::from_str::<Keys>(text).unwrap_or_default().into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::power::{dynamic, simulated};
+    use crate::{Design, JournalPolicy, assemble, create};
+    use fullstroke_contract::registry::known_keys;
+    use serde_json::json;
+
+    /// Layouts whose members stop, which no array has.
+    const WITH_GEARS: [&str; 2] = ["paraid", "e-paraid"];
+
+    fn design(layout: &str) -> Design {
+        let zone = json!([{ "sectors": 16_384, "bytes_per_s": 100_000_000 }]);
+        let keys = match layout {
+            "lzvs-geo" => json!({ "member_zones": vec![zone; 4] }),
+            "e-paraid" => json!({ "cluster": 4 }),
+            _ => json!({}),
+        };
+        Design {
+            name: "vol".into(),
+            layout: layout.into(),
+            keys: keys.as_object().unwrap().clone(),
+            journal: JournalPolicy::None,
+            spares: 0,
+            force: false,
+            member_bytes: Some(8 << 20),
+            region_bytes: None,
+            measured: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn every_key_of_every_layout_is_written_down_and_frozen() {
+        for entry in REGISTRY {
+            let (devices, _) = simulated(4, 16 << 20);
+            let created = create(&design(entry.name), &dynamic(&devices));
+            let Ok(roster) = created else {
+                assert!(WITH_GEARS.contains(&entry.name), "{}: {}", entry.name, created.unwrap_err());
+                continue;
+            };
+            let known = known_keys(&(entry.schema)());
+            for key in &known {
+                let written = roster.keys.get(key);
+                assert!(written.is_some(), "{}: `{key}` is not written down: has it a default?", entry.name);
+            }
+            let mut frozen: Vec<String> = of_version_1(entry.name).map(|(key, _)| key).collect();
+            let mut known = known.clone();
+            frozen.sort();
+            known.sort();
+            assert_eq!(frozen, known, "{}: a key is new, or has gone; see VERSION_1", entry.name);
+        }
+    }
+
+    #[test]
+    fn what_is_frozen_builds_what_it_always_has() {
+        // Lines of the table are JSON, and the layouts take them.
+        for (layout, text) in VERSION_1 {
+            let mut keys: Keys = serde_json::from_str(text).unwrap();
+            keys.extend(design(layout).keys);
+            let entry = find("layout", REGISTRY, "layout", layout).unwrap();
+            let built = (entry.build)(&keys, &[fullstroke_units::Sectors(16_384); 4]);
+            assert!(built.is_ok(), "{layout}: {:?}", built.err());
+        }
+    }
+
+    #[test]
+    fn what_was_given_goes_before_what_is_taken_for_granted() {
+        let given = json!({ "chunk": "16KiB" }).as_object().unwrap().clone();
+        assert_eq!(resolved("raid5", &given).unwrap()["chunk"], "16KiB");
+        assert_eq!(frozen("raid5", &given)["chunk"], "16KiB");
+        assert_eq!(frozen("raid5", &Keys::new())["chunk"], 65536);
+        assert!(resolved("raid7", &given).unwrap_err().to_string().contains("raid7"));
+    }
+
+    #[test]
+    fn an_assembled_array_has_all_keys_whatever_its_superblock_has() {
+        let (devices, _) = simulated(4, 16 << 20);
+        let devices = dynamic(&devices);
+        create(&design("raid5"), &devices).unwrap();
+        // As arrays were made before.
+        for device in &devices {
+            let mut found = crate::superblock::read(&**device).unwrap().unwrap().superblock;
+            found.roster.keys.clear();
+            for copy in 0..2 {
+                crate::superblock::write(&**device, copy, &found.encode().unwrap()).unwrap();
+            }
+        }
+        let (array, _) = assemble(&devices, false).unwrap();
+        let keys = array.book().roster.keys.clone();
+        assert_eq!((&keys["chunk"], &keys["rotation"]), (&json!(65536), &json!("left-symmetric")));
+    }
+}
