@@ -73,6 +73,8 @@ pub struct Report {
     /// Regions in which rows were being written whole while a member was lost:
     /// what it held of these rows may be neither old nor new.
     pub regions_at_risk: u64,
+    /// Devices that could not be opened or read: they count as missing.
+    pub gone: Vec<String>,
     /// Members that count as failed since this assembly.
     pub newly_failed: Vec<String>,
     /// Members that have failed before, although their devices are here, and may
@@ -345,8 +347,8 @@ impl Found {
 /// a loss of power has left is mended first.
 ///
 /// # Errors
-/// Devices are of no array or of several, members are missing and it is not to
-/// be assembled `degraded`, or a device's.
+/// Devices are of no array or of several; members are missing, or a device cannot be
+/// read, and it is not to be assembled `degraded`.
 pub fn assemble(devices: &[Arc<dyn Device>], degraded: bool) -> Result<(Array, Report), ArrayError> {
     assemble_without(devices, degraded, Sabotage::Nothing)
 }
@@ -358,12 +360,22 @@ pub(crate) fn assemble_without(
     sabotage: Sabotage,
 ) -> Result<(Array, Report), ArrayError> {
     check_names(devices)?;
-    let found = devices.iter().map(find_superblock).collect::<Result<Vec<Found>, _>>()?;
+    let (mut found, mut gone) = (Vec::new(), Vec::new());
+    for device in devices {
+        match find_superblock(device) {
+            Ok(one) => found.push(one),
+            // It is a dead disk, and as good as none.
+            Err(error @ ArrayError::Device { .. }) if degraded => gone.push(error.to_string()),
+            Err(error @ ArrayError::Device { .. }) => return Err(ArrayError::Missing(error.to_string())),
+            Err(error) => return Err(error),
+        }
+    }
     let latest = latest(&found)?;
     let torn = |found: &Found| found.copies.whole.iter().filter(|&&whole| !whole).count() as u64;
     let mut report = Report {
         clean: latest.roster.clean,
         torn_superblocks: found.iter().map(torn).sum(),
+        gone,
         ..Report::default()
     };
     let mut roster = latest.roster.clone();

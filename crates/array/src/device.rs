@@ -3,7 +3,7 @@
 use crate::ArrayError;
 pub use fullstroke_device::ALIGNMENT_BYTES;
 pub(crate) use fullstroke_device::Aligned;
-use fullstroke_device::{Cache, Opened};
+use fullstroke_device::{Cache, OpenError, Opened};
 use rustix::fs::{FallocateFlags, FlockOperation};
 use std::fs::File;
 use std::io;
@@ -115,7 +115,7 @@ impl FileDevice {
         let wanted = if owns { fullstroke_device::Access::Write } else { fullstroke_device::Access::Read };
         let opened = fullstroke_device::open(path, wanted, Cache::OfFiles);
         let Opened { file, bytes, block_bytes, is_block_device, .. } =
-            opened.map_err(|error| ArrayError::Refused(format!("`{name}`: {error}")))?;
+            opened.map_err(|error| why_not(&name, error))?;
         if owns && rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             let message =
                 format!("`{name}` is in use by another process: an array that is assembled, perhaps");
@@ -148,6 +148,29 @@ impl FileDevice {
                 source: error.into(),
             }),
         }
+    }
+}
+
+/// What the host says of a device that is dead or was taken out.
+const GONE: [i32; 8] = [
+    libc::ENOENT,
+    libc::ENXIO,
+    libc::ENODEV,
+    libc::EIO,
+    libc::ENOMEDIUM,
+    libc::ETIMEDOUT,
+    libc::ESHUTDOWN,
+    libc::EREMOTEIO,
+];
+
+/// One that somebody uses, or that may not be opened, is not gone: an array without it
+/// would be one by mistake.
+fn why_not(name: &str, error: OpenError) -> ArrayError {
+    match error {
+        OpenError::Host(source) if source.raw_os_error().is_some_and(|code| GONE.contains(&code)) => {
+            ArrayError::Gone { device: name.to_owned(), source }
+        }
+        error => ArrayError::Refused(format!("`{name}`: {error}")),
     }
 }
 

@@ -18,6 +18,14 @@ pub enum ArrayError {
         /// What it said.
         source: io::Error,
     },
+    /// There is no device there, or none that answers.
+    #[error("`{device}`: {source}")]
+    Gone {
+        /// Its path.
+        device: String,
+        /// What the host said.
+        source: io::Error,
+    },
     /// What was asked for cannot be, for the reason given.
     #[error("{0}")]
     Refused(String),

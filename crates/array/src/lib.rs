@@ -70,7 +70,7 @@ pub use assembly::{Design, Report, assemble, create, destroy, examine, room};
 pub use device::{ALIGNMENT_BYTES, Access, Device, FileDevice};
 pub use error::ArrayError;
 pub use members::{Happening, SlotStatus, Status};
-pub use server::{Answer, Listen, Question, Serve, Serving, ask, serve};
+pub use server::{Answer, Listen, Question, Serve, Serving, TOLD, ask, serve};
 pub use signatures::owners;
 pub use superblock::{Copies, JournalPolicy, Measured, Roster, Slot, SlotState, Spare, Superblock, Uuid};
 pub use verify::{Comparison, Mismatch};

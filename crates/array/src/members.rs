@@ -30,7 +30,7 @@ pub(crate) struct Book {
 /// Something that whoever looks after the array wants to know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Happening {
-    /// `failed`, `mended`, `filling`, `filled`, `halted`.
+    /// `failed`, `degraded`, `halted`, `mismatch`, `spare`, `filled`; `mended`, `filling`.
     pub kind: &'static str,
     /// The place.
     pub slot: usize,
@@ -88,7 +88,7 @@ impl Array {
         std::mem::take(&mut self.happenings.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn happened(&self, kind: &'static str, slot: usize, device: String, why: &str) {
+    pub(crate) fn happened(&self, kind: &'static str, slot: usize, device: String, why: &str) {
         let happening = Happening { kind, slot, device, why: why.to_owned() };
         self.happenings.lock().unwrap_or_else(PoisonError::into_inner).push(happening);
     }
@@ -358,6 +358,7 @@ impl Array {
         let Some(index) = book.spares.iter().position(fits) else { return Ok(false) };
         let device = book.spares.remove(index);
         let spare = book.roster.spares.remove(index);
+        self.happened("spare", slot, device.name(), "the spare takes the place of a member that has failed");
         self.begin_to_fill(&mut book, slot, device, spare.member, false)?;
         Ok(true)
     }

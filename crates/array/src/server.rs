@@ -36,6 +36,11 @@ const TIDY: Duration = Duration::from_secs(1);
 /// For what is under way to end.
 const ENDING: Duration = Duration::from_secs(10);
 
+/// What somebody is to be told of who does not look: members fail or were missing when
+/// the array was assembled, it takes no changes any more, redundancy does not follow from
+/// the data, a spare is used, a member is filled.
+pub const TOLD: [&str; 6] = ["failed", "degraded", "halted", "mismatch", "spare", "filled"];
+
 /// How an array is served.
 #[derive(Clone, Debug)]
 pub struct Serve {
@@ -45,8 +50,7 @@ pub struct Serve {
     pub control: PathBuf,
     /// Where Prometheus finds its numbers.
     pub metrics: Option<SocketAddr>,
-    /// What a shell runs when a member fails, or the array takes no changes any
-    /// more.
+    /// What a shell runs when something of [`TOLD`] happens.
     pub on_failure: Option<String>,
 }
 
@@ -115,6 +119,7 @@ pub fn serve(
         metrics: metrics.as_ref().map(|metrics| metrics.uri("/metrics")),
         parallel,
     });
+    server.say_what_is_missing();
     while !stop.load(Ordering::SeqCst) && !server.ends.load(Ordering::SeqCst) {
         server.tell_all(options, tell);
         sleep(LOOK);
@@ -205,10 +210,20 @@ impl Server {
         }
     }
 
+    /// An array that was assembled without members says so once.
+    fn say_what_is_missing(&self) {
+        for (slot, status) in self.array.status().slots.into_iter().enumerate() {
+            if status.state == "failed" {
+                let why = "the array was assembled without this member";
+                self.array.happened("degraded", slot, status.device, why);
+            }
+        }
+    }
+
     fn tell_all(&self, options: &Serve, tell: &mut dyn FnMut(&Happening)) {
         for happening in self.array.take_happenings() {
             tell(&happening);
-            let serious = matches!(happening.kind, "failed" | "halted");
+            let serious = TOLD.contains(&happening.kind);
             if let Some(command) = options.on_failure.as_ref().filter(|_| serious) {
                 self.run(command, &happening);
             }

@@ -4,11 +4,12 @@ mod measure;
 mod show;
 
 use crate::ctl;
+use crate::notify;
 use crate::output::{Failure, Output};
 use clap::{Args, Subcommand, ValueEnum};
 use fullstroke_array::{
-    Access, Copies, Design, Device, FileDevice, JournalPolicy, Listen, Question, Serve, Serving, ask,
-    assemble, create, destroy, examine, owners, serve,
+    Access, ArrayError, Copies, Design, Device, FileDevice, JournalPolicy, Listen, Question, Serve, Serving,
+    ask, assemble, create, destroy, examine, owners, serve,
 };
 use fullstroke_units::Bytes;
 use serde::Serialize;
@@ -168,12 +169,14 @@ pub(crate) struct Assemble {
     #[arg(long, value_name = "[HOST:]PORT", value_parser = crate::serve::tcp_address)]
     metrics: Option<SocketAddr>,
 
-    /// Also without members that it had when it was last assembled.
+    /// Also without members that it had when it was last assembled. Devices that cannot be
+    /// opened or read count as missing.
     #[arg(long)]
     degraded: bool,
 
-    /// Have a shell run this when a member fails or the array halts; FULLSTROKE_ARRAY,
-    /// _STATE, _EVENT, _SLOT, _DEVICE and _WHY say what happened.
+    /// Have a shell run this when a member fails or is missing, a spare is used, a member
+    /// is filled, a scrub finds something or the array halts; FULLSTROKE_ARRAY, _STATE,
+    /// _EVENT, _SLOT, _DEVICE and _WHY say what happened.
     #[arg(long, value_name = "COMMAND")]
     on_failure: Option<String>,
 }
@@ -270,15 +273,17 @@ impl Assemble {
         for signal in [SIGINT, SIGTERM] {
             signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(Failure::input)?;
         }
-        let devices = shared(open(&self.devices)?);
-        let (array, report) = assemble(&devices, self.degraded).map_err(Failure::input)?;
+        let (devices, gone) = self.open()?;
+        let (array, mut report) = assemble(&devices, self.degraded).map_err(Failure::input)?;
         drop(devices);
+        report.gone.extend(gone);
         let options = Serve { listen, control, metrics: self.metrics, on_failure: self.on_failure.clone() };
         let mut shown = Ok(());
         let status = array.status();
         let mut ready = |serving: &Serving| {
             let started = Started { array: &status, report: &report, serving };
             shown = output.show(&started, Shown::started(&status, &report, serving));
+            notify::ready();
         };
         let mut tell = |happening: &fullstroke_array::Happening| {
             eprintln!(
@@ -288,6 +293,28 @@ impl Assemble {
         };
         serve(array, &options, &stop, &mut ready, &mut tell).map_err(Failure::input)?;
         shown
+    }
+
+    /// The devices that can be opened, and of the others why not.
+    fn open(&self) -> Result<(Vec<Arc<dyn Device>>, Vec<String>), Failure> {
+        let (mut devices, mut gone) = (Vec::new(), Vec::new());
+        for path in &self.devices {
+            match FileDevice::open(path, Access::Own) {
+                Ok(device) => devices.push(device),
+                Err(error @ ArrayError::Gone { .. }) if self.degraded => {
+                    gone.push(format!("{error}; it counts as missing"));
+                }
+                Err(error @ ArrayError::Gone { .. }) => {
+                    let message = format!(
+                        "{error}; if that device is gone, assemble the array without it: --degraded takes what \
+                         cannot be opened for missing"
+                    );
+                    return Err(Failure::Input(message));
+                }
+                Err(error) => return Err(Failure::input(error)),
+            }
+        }
+        Ok((shared(devices), gone))
     }
 }
 

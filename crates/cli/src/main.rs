@@ -26,6 +26,7 @@ mod lzvs;
 mod man;
 mod memory;
 mod metrics;
+mod notify;
 mod options;
 mod output;
 mod paint;

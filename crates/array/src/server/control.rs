@@ -125,6 +125,16 @@ fn scrub(server: &Server, repair: bool) -> Result<Comparison, ArrayError> {
     while let Some(from) = next.filter(|_| !server.ends.load(Ordering::SeqCst)) {
         next = server.array.scrub_step(&mut worker, from, repair, &mut found)?;
     }
+    if let Some(first) = found.first.first() {
+        let device = server.array.devices().get(first.slot).cloned().flatten();
+        let mended = if repair { ", and were made to" } else { "" };
+        let why = format!(
+            "a scrub found {} sectors of parity or copies that do not follow from the data{mended}",
+            found.mismatched_sectors
+        );
+        let device = device.map_or_else(String::new, |device| device.name());
+        server.array.happened("mismatch", first.slot, device, &why);
+    }
     Ok(found)
 }
 

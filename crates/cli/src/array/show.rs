@@ -93,6 +93,7 @@ impl Shown {
         if report.torn_superblocks > 0 {
             lines.push(format!("{} copies of superblocks were not whole", report.torn_superblocks));
         }
+        lines.extend(report.gone.iter().cloned());
         lines.extend(report.newly_failed.iter().map(|member| format!("goes on without {member}")));
         lines.extend(report.left_out.iter().map(|member| format!("left out: {member}")));
         if !serving.parallel {

@@ -121,11 +121,21 @@ impl Place {
 
     /// Assembles and waits until clients may come; or what it says instead.
     fn assemble(&self, indices: &[usize], options: &[&str]) -> Result<Served, String> {
+        self.assemble_with(indices, options, &[])
+    }
+
+    fn assemble_with(
+        &self,
+        indices: &[usize],
+        options: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Result<Served, String> {
         let socket = self.folder.path().join("vol.sock");
         let mut child = Command::new(env!("CARGO_BIN_EXE_fullstroke"))
             .args(["array", "assemble", "--socket", &text(&socket)])
             .args(options)
             .args(self.members(indices))
+            .envs(environment.iter().copied())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -306,6 +316,92 @@ fn what_is_no_array_or_not_all_of_one_is_refused_with_what_was_found() {
     place.assemble(&[3, 2], &[]).unwrap().stop();
     assert!(!success(&["array", "examine", &place.member(2)]).contains("copies"));
     assert!(refused(&["array", "destroy", &place.member(4)]).contains("nothing was changed"));
+}
+
+/// What the hook has written, once it has so many lines.
+fn lines_of(hook: &Path, count: usize) -> Vec<String> {
+    let began = Instant::now();
+    loop {
+        let text = fs::read_to_string(hook).unwrap_or_default();
+        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        if lines.len() >= count || began.elapsed() > PATIENCE {
+            return lines;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_disk_that_is_dead_when_the_host_starts_is_done_without_if_that_is_allowed() {
+    let place = Place::new(4);
+    success(&strings(&place.create(&[0, 1, 2], &["--layout", "raid5"])));
+    let examined = success(&["array", "examine", &place.member(0)]);
+    assert!(
+        examined.contains("chunk = 16KiB") && examined.contains("rotation = left-symmetric"),
+        "{examined}"
+    );
+    place.assemble(&[0, 1, 2], &[]).unwrap().stop();
+    fs::remove_file(place.member(1)).unwrap();
+    let error = place.assemble(&[0, 1, 2], &[]).map(drop).unwrap_err();
+    assert!(error.contains("member1`: No such file") && error.contains("--degraded"), "{error}");
+    let notify = place.folder.path().join("notify");
+    let listener = std::os::unix::net::UnixDatagram::bind(&notify).unwrap();
+    let hook = place.folder.path().join("hook");
+    let command = format!("echo $FULLSTROKE_EVENT $FULLSTROKE_SLOT >> {}", hook.display());
+    let options = ["--degraded", "--on-failure", &command];
+    let served = place.assemble_with(&[0, 1, 2], &options, &[("NOTIFY_SOCKET", &text(&notify))]).unwrap();
+    let mut word = [0; 32];
+    let length = listener.recv(&mut word).unwrap();
+    assert_eq!(&word[..length], b"READY=1");
+    assert_eq!(served.status()["state"], "degraded");
+    assert_eq!(lines_of(&hook, 1), ["degraded 1"]);
+    // An empty device takes the place; parity that rots is found.
+    success(&["array", "add", &text(&served.socket), &place.member(3)]);
+    served.until("whole");
+    assert_eq!(lines_of(&hook, 2), ["degraded 1", "filled 1"]);
+    let data_at = success(&["array", "examine", "--json", &place.member(0)]);
+    let data_at: Value = serde_json::from_str(&data_at).unwrap();
+    let data_at = data_at[0]["superblock"]["roster"]["data_at"].as_u64().unwrap();
+    let member = File::options().write(true).open(place.member(0)).unwrap();
+    member.write_all_at(&[7; 512], data_at).unwrap();
+    let scrubbed = fullstroke(&["array", "scrub", &text(&served.socket)]);
+    assert_eq!(scrubbed.status.code(), Some(1));
+    let lines = lines_of(&hook, 3);
+    assert!(lines.len() == 3 && lines[2].starts_with("mismatch "), "{lines:?}");
+    served.stop();
+    // Of all devices one must be left.
+    let error = place.assemble(&[1], &["--degraded"]).map(drop).unwrap_err();
+    assert!(error.contains("found no devices"), "{error}");
+    // One that somebody uses is not gone.
+    let held = File::open(place.member(2)).unwrap();
+    rustix::fs::flock(&held, rustix::fs::FlockOperation::NonBlockingLockExclusive).unwrap();
+    let error = place.assemble(&[0, 2, 3], &["--degraded"]).map(drop).unwrap_err();
+    assert!(error.contains("in use by another process"), "{error}");
+}
+
+#[test]
+fn the_unit_of_the_docs_is_one_that_systemd_takes() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/arrays.md");
+    let docs = fs::read_to_string(docs).unwrap();
+    let unit = docs.split("```ini\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("fullstroke-vol.service");
+    // Where it is installed is no matter of the unit's.
+    fs::write(&path, unit.replace("/usr/local/bin/fullstroke", env!("CARGO_BIN_EXE_fullstroke"))).unwrap();
+    let Ok(output) = Command::new("systemd-analyze").arg("verify").arg(&path).output() else {
+        eprintln!("skipped: no systemd-analyze here");
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let ours: Vec<&str> = said.lines().filter(|line| line.contains("fullstroke-vol.service")).collect();
+    assert!(output.status.success() && ours.is_empty(), "{said}");
+    // It would have said so.
+    fs::write(&path, unit.replace("Type=notify", "Type=often")).unwrap();
+    let output = Command::new("systemd-analyze").arg("verify").arg(&path).output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("fullstroke-vol.service"));
+    // Its ExecStart is a command line of ours.
+    let command = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
+    assert!(command.contains("--degraded") && command.contains("--on-failure"), "{command}");
 }
 
 #[test]

@@ -1,0 +1,51 @@
+//! A word to whoever supervises the process that clients may come: systemd's
+//! `sd_notify(3)`, for services of `Type=notify`. Nothing is said where nobody listens.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+/// Where the supervisor listens: a path, or an abstract name after `@`.
+const SOCKET: &str = "NOTIFY_SOCKET";
+
+/// Says it. Where that fails the service goes on: the supervisor's patience ends it, if
+/// anything does.
+pub(crate) fn ready() {
+    let Some(socket) = std::env::var_os(SOCKET) else { return };
+    if let Err(error) = send(socket.as_bytes(), b"READY=1") {
+        eprintln!("fullstroke: {SOCKET}: `{}` could not be told: {error}", socket.display());
+    }
+}
+
+fn send(socket: &[u8], word: &[u8]) -> io::Result<()> {
+    let address = match socket.strip_prefix(b"@") {
+        Some(name) => SocketAddr::from_abstract_name(name)?,
+        None => SocketAddr::from_pathname(OsStr::from_bytes(socket))?,
+    };
+    UnixDatagram::unbound()?.send_to_addr(word, &address).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_supervisor_hears_at_a_path_and_at_an_abstract_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notify");
+        let name = format!("fullstroke-test-{}", std::process::id());
+        let abstract_name = SocketAddr::from_abstract_name(&name).unwrap();
+        let (at_path, at_name) =
+            (UnixDatagram::bind(&path).unwrap(), UnixDatagram::bind_addr(&abstract_name).unwrap());
+        send(path.as_os_str().as_bytes(), b"READY=1").unwrap();
+        send(format!("@{name}").as_bytes(), b"READY=1").unwrap();
+        for socket in [at_path, at_name] {
+            let mut heard = [0; 16];
+            let length = socket.recv(&mut heard).unwrap();
+            assert_eq!(&heard[..length], b"READY=1");
+        }
+        assert!(send(folder.path().join("nobody").as_os_str().as_bytes(), b"READY=1").is_err());
+    }
+}
