@@ -9,7 +9,7 @@ PROPTEST_RNG_SEED ?= 1
 # More than processors: tests of servers mostly wait.
 RUST_TEST_THREADS ?= $(shell expr 2 \* $$(nproc))
 
-.PHONY: help book demo install uninstall release test checks python-check clients live-check memory-check bench lint docs generate samples fuzz toolchain toolchain-c studies held-out
+.PHONY: help book demo install uninstall release test checks python-check clients soak live-check memory-check bench lint docs generate samples fuzz toolchain toolchain-c studies held-out
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -96,6 +96,11 @@ bench: toolchain ## Speed and memory of simulation and trace reading, printed
 	@$(CARGO) build --release --quiet --package fullstroke-lab --example tune_bench
 	@if python3 -m venv target/optuna-env; then target/optuna-env/bin/pip install --quiet --disable-pip-version-check 'optuna>=4,<6'; \
 		target/optuna-env/bin/python tools/tune-bench.py target/release/examples/tune_bench; else echo 'skipped: there is no Python with venv'; fi
+
+SOAK_SECONDS ?= 3600
+
+soak: toolchain ## An array under load, killed, assembled and compared again and again for SOAK_SECONDS (an hour)
+	@FULLSTROKE_SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --quiet --package fullstroke --test live -- --ignored --nocapture soak
 
 live-check: toolchain clients ## One job under both clocks, and the speed of serve (about 7 minutes)
 	@$(CARGO) build --release --quiet --package fullstroke

@@ -6,13 +6,14 @@ use crate::device::{ALIGNMENT_BYTES, Aligned};
 use crate::journal::{Change, Log};
 use crate::keys;
 use crate::members::{Book, knows_what_it_missed, refuse_owned, wipe};
+use crate::signatures::{LOOKED_AT_BYTES, OWN_BYTES};
 use crate::superblock::{self, Copies, JournalPolicy, Measured, Roster, SlotState, Spare, Superblock, Uuid};
 use crate::transfer::Devices;
 use crate::verify::Comparison;
 use crate::{ArrayError, Device};
 use fullstroke_contract::registry::{Keys, find};
 use fullstroke_contract::{Extent, MemberState};
-use fullstroke_units::{SECTOR_BYTES, Sectors};
+use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors};
 use fullstroke_volume::{Layout, REGISTRY};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -94,13 +95,6 @@ pub fn create(design: &Design, devices: &[Arc<dyn Device>]) -> Result<Roster, Ar
     let members = devices.len().saturating_sub(design.spares);
     check_free(design, devices)?;
     let (roster, mut layout) = plan_roster(design, devices, members)?;
-    if layout.gears().is_some() {
-        return Err(ArrayError::Refused(format!(
-            "{} stops and starts its members, which an array on devices does not: found it as the layout; expected raid5 \
-             or raid0; its gears can be simulated (`fullstroke run`)",
-            design.layout
-        )));
-    }
     if layout.failures_survived() == 0 && design.spares > 0 {
         return Err(ArrayError::Refused(format!(
             "{} has no redundancy: found {} spares; expected none",
@@ -110,7 +104,7 @@ pub fn create(design: &Design, devices: &[Arc<dyn Device>]) -> Result<Roster, Ar
     let array = new_uuid()?;
     // Zeros are a consistent array, whatever the layout.
     let zeros = devices[..members].iter().all(|device| device.is_zero());
-    devices.iter().try_for_each(|device| wipe(&**device))?;
+    devices.iter().try_for_each(|device| wipe(&**device, LOOKED_AT_BYTES))?;
     let facts = Facts::of(&roster, &*layout);
     let book = Book { newest: BTreeMap::new(), spares: devices[members..].to_vec(), roster: roster.clone() };
     let all: Devices = devices[..members].iter().map(|device| Some(Arc::clone(device))).collect();
@@ -254,6 +248,13 @@ fn plan_roster(
     // Zones that were measured are those of the room without a journal: build that first.
     let (mut journal_bytes, mut data_at) = (0, places.without_journal());
     let (mut layout, mut all) = build(data_at)?;
+    if layout.gears().is_some() {
+        return Err(ArrayError::Refused(format!(
+            "{} stops and starts its members, which an array on devices does not: found it as the layout; expected raid5 \
+             or raid0; its gears can be simulated (`fullstroke run`)",
+            design.layout
+        )));
+    }
     if layout.geometry().parity_rows().is_some() {
         (journal_bytes, data_at) = (places.journal_bytes, places.with_journal());
         (layout, all) = build(data_at)?;
@@ -265,12 +266,8 @@ fn plan_roster(
             unit * SECTOR_BYTES
         )));
     }
-    let record = Log::room(members * 64, members as u64 * unit * SECTOR_BYTES);
-    if journal_bytes > 0 && design.journal != JournalPolicy::None && 2 * record > journal_bytes {
-        return Err(ArrayError::Refused(format!(
-            "the journal of a member is {journal_bytes} bytes, and a row of this array up to {record}; expected \
-             smaller chunks or larger devices"
-        )));
+    if journal_bytes > 0 && design.journal != JournalPolicy::None {
+        check_journal(journal_bytes, members, unit * SECTOR_BYTES)?;
     }
     let created_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let slots = devices[..members].iter().zip(&all).enumerate().map(|(slot, (device, sectors))| {
@@ -306,6 +303,47 @@ fn plan_roster(
         spares: spares.collect::<Result<Vec<_>, ArrayError>>()?,
     };
     Ok((roster, layout))
+}
+
+/// Two changes of a row must fit into the journal: one is written while the other is not
+/// yet done.
+fn check_journal(journal_bytes: u64, members: usize, chunk: u64) -> Result<(), ArrayError> {
+    let needed = |chunk: u64| 2 * Log::room(members * 64, members as u64 * chunk);
+    if needed(chunk) <= journal_bytes {
+        return Ok(());
+    }
+    let mut fits = chunk / 2;
+    while fits >= SECTOR_BYTES && needed(fits) > journal_bytes {
+        fits /= 2;
+    }
+    let mut ways = Vec::new();
+    if fits >= SECTOR_BYTES {
+        ways.push(format!("chunks of up to {}", Bytes(fits)));
+    }
+    if needed(chunk) <= JOURNAL_BYTES {
+        ways.push(format!("devices of {} bytes", 64 * needed(chunk)));
+    }
+    ways.push("--journal none, with which a loss of power may cost what a missing member held".to_owned());
+    Err(ArrayError::Refused(format!(
+        "chunk: found {}, with which two changes of a row of {members} members take {} bytes; the journal of each \
+         member has {journal_bytes}, a 64th of the smallest device within {} and {}; expected {}",
+        Bytes(chunk),
+        needed(chunk),
+        Bytes(JOURNAL_LEAST),
+        Bytes(JOURNAL_BYTES),
+        ways.join(", or ")
+    )))
+}
+
+/// What the layout leaves unused of each member, in order.
+///
+/// # Errors
+/// The layout does not take the roster's keys or members.
+pub fn unused(roster: &Roster) -> Result<Vec<Sectors>, ArrayError> {
+    let members: Vec<Sectors> = roster.slots.iter().map(|slot| Sectors(slot.sectors)).collect();
+    let keys = keys::frozen(&roster.layout, &roster.keys);
+    let layout = layout_of(&roster.layout, &keys, &members)?;
+    Ok(members.iter().enumerate().map(|(slot, all)| *all - layout.member_used(slot)).collect())
 }
 
 fn layout_of(name: &str, keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>, ArrayError> {
@@ -652,7 +690,7 @@ pub fn destroy(device: &dyn Device, force: bool) -> Result<(), ArrayError> {
             device.name()
         )));
     }
-    wipe(device)
+    wipe(device, if force { LOOKED_AT_BYTES } else { OWN_BYTES })
 }
 
 /// What the device says of itself.

@@ -66,7 +66,7 @@ mod verify;
 mod power;
 
 pub use array::{Array, Worker};
-pub use assembly::{Design, Report, assemble, create, destroy, examine, room};
+pub use assembly::{Design, Report, assemble, create, destroy, examine, room, unused};
 pub use device::{ALIGNMENT_BYTES, Access, Device, FileDevice};
 pub use error::ArrayError;
 pub use members::{Happening, SlotStatus, Status};

@@ -276,7 +276,7 @@ impl Array {
         let member = Uuid::new().map_err(|error| ArrayError::device("/dev/urandom".into(), "read", error))?;
         let failed = (0..states.len()).find(|&slot| states[slot] == MemberState::Failed);
         self.check_size(&*device, failed.unwrap_or(0), &book.roster)?;
-        wipe(&*device)?;
+        wipe(&*device, signatures::LOOKED_AT_BYTES)?;
         if let Some(slot) = failed {
             self.begin_to_fill(&mut book, slot, device, member, false)?;
             return Ok("filling");
@@ -616,11 +616,11 @@ pub(crate) fn refuse_owned(device: &dyn Device) -> Result<(), ArrayError> {
     )))
 }
 
-/// Zeros where signatures may stand.
-pub(crate) fn wipe(device: &dyn Device) -> Result<(), ArrayError> {
+/// Zeros at either end, where signatures may stand.
+pub(crate) fn wipe(device: &dyn Device, each: u64) -> Result<(), ArrayError> {
     let mut buffer = crate::device::Aligned::default();
     let bytes = device.bytes() / 4096 * 4096;
-    let length = signatures::WIPED_BYTES.min(bytes);
+    let length = each.min(bytes);
     let zeros = buffer.of(length as usize);
     zeros.fill(0);
     let wiped = device.write(0, zeros).and_then(|()| device.write(bytes - length, zeros));

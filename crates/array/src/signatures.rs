@@ -33,6 +33,9 @@ const fn before_end(owner: &'static str, rounded: u64, offset: u64, bytes: &'sta
     Signature { owner, from: From::End(rounded), offset, bytes }
 }
 
+const EXT: &str = "ext2, ext3 or ext4";
+const MINIX: &str = "minix";
+
 /// `MD_SB_MAGIC` of Linux's `md_p.h`, little-endian.
 const MD: &[u8] = &[0xFC, 0x4E, 0x2B, 0xA9];
 
@@ -40,7 +43,7 @@ const MD: &[u8] = &[0xFC, 0x4E, 0x2B, 0xA9];
 const SIGNATURES: &[Signature] = &[
     at("a fullstroke array", crate::superblock::START_BYTES, &crate::superblock::MAGIC),
     // s_magic of ext2_super_block, at 1024 + 56.
-    at("ext2, ext3 or ext4", 1080, &[0x53, 0xEF]),
+    at(EXT, 1080, &[0x53, 0xEF]),
     at("XFS", 0, b"XFSB"),
     // super_block at 64 KiB, magic at 64 in it.
     at("btrfs", 0x1_0040, b"_BHRfS_M"),
@@ -83,6 +86,85 @@ const SIGNATURES: &[Signature] = &[
     // Metadata of firmware arrays: Intel's anchor is the last sector but one.
     before_end("Intel Matrix RAID", 512, 1024, b"Intel Raid ISM Cfg Sig. "),
     before_end("a DDF array", 512, 512, &[0xDE, 0x11, 0xDE, 0x11]),
+    // Metadata in the last sector, or the last but one (libblkid's adaptec_raid.c, where
+    // the first of two marks is enough here, lsi_, silicon_, jmicron_ and nvidia_raid.c).
+    before_end("an Adaptec array", 512, 512, &[0x37, 0xFC, 0x4D, 0x1E]),
+    before_end("an LSI MegaRAID array", 512, 512, b"$XIDE$"),
+    before_end("a Silicon Image array", 512, 512 - 0x60, &[0, 0, 0, 0x2F]),
+    before_end("a JMicron array", 512, 512, b"JM"),
+    before_end("an NVIDIA array", 512, 1024, b"NVIDIA"),
+    // 37x: the tenth sector; 45x: eleven before the end, sound or not.
+    at("a HighPoint array", 4640, &[0xF0, 0x16, 0x78, 0x5A]),
+    at("a HighPoint array", 4640, &[0xFD, 0x16, 0x78, 0x5A]),
+    before_end("a HighPoint array", 512, 11 * 512, &[0xF3, 0x16, 0x78, 0x5A]),
+    before_end("a HighPoint array", 512, 11 * 512, &[0xFD, 0x16, 0x78, 0x5A]),
+    // One of thirteen places, counted in sectors from the end (util-linux promise_raid.c).
+    before_end("a Promise array", 512, 63 * 512, b"Promise Technology, Inc."),
+    before_end("a Promise array", 512, 255 * 512, b"Promise Technology, Inc."),
+    before_end("a Promise array", 512, 256 * 512, b"Promise Technology, Inc."),
+    before_end("a Promise array", 512, 16 * 512, b"Promise Technology, Inc."),
+    before_end("a Promise array", 512, 399 * 512, b"Promise Technology, Inc."),
+    before_end("a Promise array", 512, 591 * 512, b"Promise Technology, Inc."),
+    before_end("a Promise array", 512, 675 * 512, b"Promise Technology, Inc."),
+    before_end("a Promise array", 512, 735 * 512, b"Promise Technology, Inc."),
+    before_end("a Promise array", 512, 911 * 512, b"Promise Technology, Inc."),
+    before_end("a Promise array", 512, 974 * 512, b"Promise Technology, Inc."),
+    before_end("a Promise array", 512, 991 * 512, b"Promise Technology, Inc."),
+    before_end("a Promise array", 512, 951 * 512, b"Promise Technology, Inc."),
+    before_end("a Promise array", 512, 3087 * 512, b"Promise Technology, Inc."),
+    // Magics of drbd_meta_data.h, 64 bytes behind the start of the last 4 KiB but for
+    // metadata of a device of its own, which has no data beside it.
+    before_end("DRBD", 1, 4096 - 60, &[0x83, 0x74, 0x02, 0x6B]),
+    before_end("DRBD", 1, 4096 - 60, &[0x83, 0x74, 0x02, 0x6C]),
+    before_end("DRBD", 1, 4096 - 60, &[0x83, 0x74, 0x02, 0x6D]),
+    at("VDO", 0, b"dmvdo001"),
+    // Two copies, in the second and the tenth sector, each behind its checksum.
+    at("Stratis", 516, b"!Stra0tis\x86\xFF\x02^\x41rh"),
+    at("Stratis", 9 * 512 + 4, b"!Stra0tis\x86\xFF\x02^\x41rh"),
+    // id and version 1 or 2 of pv_disk.
+    at("LVM1", 0, b"HM\x01\0"),
+    at("LVM1", 0, b"HM\x02\0"),
+    at("a snapshot's exceptions (dm)", 0, b"SnAp"),
+    at("dm-verity", 0, b"verity\0\0"),
+    // s_magic of 14 and of 30 characters a name, versions 1 and 2, at 1024 + 16; version 3
+    // has it at 1024 + 24; each in both orders.
+    at(MINIX, 1040, &[0x7F, 0x13]),
+    at(MINIX, 1040, &[0x8F, 0x13]),
+    at(MINIX, 1040, &[0x68, 0x24]),
+    at(MINIX, 1040, &[0x78, 0x24]),
+    at(MINIX, 1048, &[0x5A, 0x4D]),
+    at(MINIX, 1040, &[0x13, 0x7F]),
+    at(MINIX, 1040, &[0x13, 0x8F]),
+    at(MINIX, 1040, &[0x24, 0x68]),
+    at(MINIX, 1040, &[0x24, 0x78]),
+    at(MINIX, 1048, &[0x4D, 0x5A]),
+    // The first volume structure descriptor of ECMA-167; that of ISO 9660 is `CD001`.
+    at("UDF", 0x8001, b"BEA01"),
+    at("UDF", 0x8001, b"BOOT2"),
+    at("UDF", 0x8001, b"CDW02"),
+    at("UDF", 0x8001, b"NSR02"),
+    at("UDF", 0x8001, b"NSR03"),
+    at("UDF", 0x8001, b"TEA01"),
+    // The superblock is block 2, of 512 bytes to 4 KiB.
+    at("OCFS2", 1 << 10, b"OCFSV2"),
+    at("OCFS2", 2 << 10, b"OCFSV2"),
+    at("OCFS2", 4 << 10, b"OCFSV2"),
+    at("OCFS2", 8 << 10, b"OCFSV2"),
+    at("OCFS", 8 << 10, b"OracleCFS"),
+    at("Oracle ASM", 32, b"ORCLDISK"),
+    // GFS2_MAGIC of the superblock at 64 KiB.
+    at("GFS or GFS2", 64 << 10, &[0x01, 0x16, 0x19, 0x70]),
+    at("ReFS", 0, b"\0\0\0ReFS\0"),
+    at("cramfs", 0, &[0x45, 0x3D, 0xCD, 0x28]),
+    at("cramfs", 0, &[0x28, 0xCD, 0x3D, 0x45]),
+    at("zonefs", 0, b"SFOZ"),
+    at("UBI", 0, b"UBI#"),
+    // The volume's description at 1 MiB, the file system's at 2 MiB.
+    at("VMFS (a volume)", 1 << 20, &[0x0D, 0xD0, 0x01, 0xC0]),
+    at("VMFS", 2 << 20, &[0x5E, 0xF1, 0xAB, 0x2F]),
+    at("VxFS", 1 << 10, &[0xF5, 0xFC, 0x01, 0xA5]),
+    at("VxFS", 8 << 10, &[0xA5, 0x01, 0xFC, 0xF5]),
+    at("BitLocker", 3, b"-FVE-FS-"),
     // The header is the second block, of 512 bytes or 4 KiB, and the last.
     at("a GPT partition table", 512, b"EFI PART"),
     at("a GPT partition table", 4096, b"EFI PART"),
@@ -98,9 +180,11 @@ const ZFS_LABEL_BYTES: u64 = 256 << 10;
 /// Its second half are uberblocks, of a KiB or more each.
 const UBERBLOCKS_BYTES: u64 = 128 << 10;
 
-/// Where the array's own copies and all signatures of others are: what `create`
-/// and `destroy` make zeros of, at either end.
-pub(crate) const WIPED_BYTES: u64 = 1 << 20;
+/// Where the array's own copies are, at either end: what `destroy` makes zeros of.
+pub(crate) const OWN_BYTES: u64 = 1 << 20;
+/// Where all signatures are, those of others too: what `create` makes zeros of. VMFS has
+/// one at 2 MiB.
+pub(crate) const LOOKED_AT_BYTES: u64 = 4 << 20;
 
 /// What the device belongs to, as far as that can be seen; each once.
 ///
@@ -108,7 +192,7 @@ pub(crate) const WIPED_BYTES: u64 = 1 << 20;
 /// The device's.
 pub fn owners(device: &dyn Device) -> io::Result<Vec<&'static str>> {
     let size = device.bytes();
-    let length = size.min(WIPED_BYTES) / 4096 * 4096;
+    let length = size.min(LOOKED_AT_BYTES) / 4096 * 4096;
     let mut buffer = crate::device::Aligned::default();
     let mut head = vec![0; length as usize];
     let mut tail = head.clone();
@@ -123,13 +207,17 @@ pub fn owners(device: &dyn Device) -> io::Result<Vec<&'static str>> {
     let window = Window { size, head: &head, tail: &tail, tail_start };
     let mut found: Vec<&'static str> = Vec::new();
     let known = SIGNATURES.iter().filter(|signature| window.holds(signature)).map(|known| known.owner);
-    for owner in known.chain(window.zfs()) {
+    for owner in known.chain(window.zfs()).chain(window.via()) {
         if !found.contains(&owner) {
             found.push(owner);
         }
     }
     if found.is_empty() {
         found.extend(window.mbr());
+    }
+    // A mark of two bytes, where ext has numbers (libblkid's minix.c has the same exception).
+    if found.contains(&EXT) {
+        found.retain(|owner| *owner != MINIX);
     }
     Ok(found)
 }
@@ -177,6 +265,15 @@ impl Window<'_> {
                 self.near_end(start, 8).is_some_and(|found| UBERBLOCKS.iter().any(|magic| magic == found))
             })
             .then_some("ZFS")
+    }
+
+    /// VIA's metadata in the last sector: a mark, a version up to 2, and the sum of the
+    /// 50 bytes before it (libblkid's via_raid.c).
+    fn via(&self) -> Option<&'static str> {
+        let last = (self.size / 512 * 512).checked_sub(512)?;
+        let found = self.near_end(last, 51)?;
+        let sum = found[..50].iter().fold(0u8, |sum, byte| sum.wrapping_add(*byte));
+        (found[..2] == [0x55, 0xAA] && found[2] <= 2 && sum == found[50]).then_some("a VIA array")
     }
 
     /// A partition table of the old kind: its mark, and an entry in use whose
@@ -231,6 +328,22 @@ mod tests {
     }
 
     #[test]
+    fn metadata_of_via_is_known_by_its_sum_and_ext_goes_before_minix() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("via");
+        let file = empty(&path, 8 << 20);
+        file.write_all_at(&[0x55, 0xAA, 2, 9], (8 << 20) - 512).unwrap();
+        assert!(owners_of(&path).is_empty(), "a mark of two bytes alone is nobody's");
+        file.write_all_at(&[0x55u8.wrapping_add(0xAA).wrapping_add(11)], (8 << 20) - 512 + 50).unwrap();
+        assert_eq!(owners_of(&path), ["a VIA array"]);
+        let path = folder.path().join("ext");
+        let file = empty(&path, 8 << 20);
+        file.write_all_at(&[0x7F, 0x13], 1040).unwrap();
+        file.write_all_at(&[0x53, 0xEF], 1080).unwrap();
+        assert_eq!(owners_of(&path), [EXT]);
+    }
+
+    #[test]
     fn labels_of_zfs_and_partition_tables_are_found() {
         let folder = tempfile::tempdir().unwrap();
         let size = (16 << 20) + 4096;
@@ -257,6 +370,7 @@ mod tests {
         ("mkfs.btrfs", &["-q", "-f"], "btrfs", "btrfs"),
         ("mkfs.vfat", &[], "vfat", "FAT"),
         ("mkswap", &[], "swap", "swap"),
+        ("mkfs.minix", &[], "minix", MINIX),
     ];
 
     #[test]

@@ -8,16 +8,17 @@ use crate::notify;
 use crate::output::{Failure, Output};
 use clap::{Args, Subcommand, ValueEnum};
 use fullstroke_array::{
-    Access, ArrayError, Copies, Design, Device, FileDevice, JournalPolicy, Listen, Question, Serve, Serving,
-    ask, assemble, create, destroy, examine, owners, serve,
+    Access, ArrayError, Copies, Design, Device, FileDevice, JournalPolicy, Listen, Question, Roster, Serve,
+    Serving, ask, assemble, create, destroy, examine, owners, serve, unused,
 };
-use fullstroke_units::Bytes;
+use fullstroke_units::{Bytes, Sectors};
 use serde::Serialize;
 use show::Shown;
 use signal_hook::consts::{SIGINT, SIGTERM};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -216,7 +217,26 @@ pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure>
     }
 }
 
+/// One that is named twice would find itself in use.
+fn check_twice(paths: &[PathBuf]) -> Result<(), Failure> {
+    let mut seen: BTreeMap<PathBuf, &Path> = BTreeMap::new();
+    for path in paths {
+        let Ok(place) = path.canonicalize() else { continue };
+        if let Some(first) = seen.insert(place, path) {
+            let message = if first == path {
+                format!("`{}` is named twice; name each device once", path.display())
+            } else {
+                let (first, again) = (first.display(), path.display());
+                format!("`{first}` and `{again}` are one device, named twice; name each device once")
+            };
+            return Err(Failure::Input(message));
+        }
+    }
+    Ok(())
+}
+
 fn open(paths: &[PathBuf]) -> Result<Vec<FileDevice>, Failure> {
+    check_twice(paths)?;
     paths.iter().map(|path| FileDevice::open(path, Access::Own).map_err(Failure::input)).collect()
 }
 
@@ -253,9 +273,40 @@ impl Create {
         if self.measure {
             measure::members(&mut design, &self.devices, &devices, output)?;
         }
+        let assumed = measure::assumed(&design);
         let roster = create(&design, &devices).map_err(Failure::input)?;
-        output.show(&roster, Shown::created(&roster))
+        let unused = unused(&roster).map_err(Failure::input)?;
+        let created = Created { warnings: warnings(&roster, assumed, &unused), roster };
+        output.show(&created, Shown::created(&created.roster, &created.warnings))
     }
+}
+
+/// What was made, and what its maker may not want.
+#[derive(Serialize)]
+struct Created {
+    #[serde(flatten)]
+    roster: Roster,
+    warnings: Vec<String>,
+}
+
+/// Up to so many per cent of a member that are left over are chunks that are not whole.
+const WASTED_PERCENT: u64 = 1;
+
+fn warnings(roster: &Roster, assumed: Option<String>, unused: &[Sectors]) -> Vec<String> {
+    let wasted =
+        roster.slots.iter().zip(unused).filter(|(slot, unused)| {
+            unused.0.saturating_mul(100) > slot.sectors.saturating_mul(WASTED_PERCENT)
+        });
+    let wasted = wasted.map(|(slot, unused)| {
+        let all = Sectors(slot.sectors);
+        format!(
+            "{} of the {} of `{}` are not used: others are smaller",
+            unused.bytes(),
+            all.bytes(),
+            slot.device
+        )
+    });
+    assumed.into_iter().chain(wasted).collect()
 }
 
 impl Assemble {
@@ -297,6 +348,7 @@ impl Assemble {
 
     /// The devices that can be opened, and of the others why not.
     fn open(&self) -> Result<(Vec<Arc<dyn Device>>, Vec<String>), Failure> {
+        check_twice(&self.devices)?;
         let (mut devices, mut gone) = (Vec::new(), Vec::new());
         for path in &self.devices {
             match FileDevice::open(path, Access::Own) {

@@ -2,8 +2,9 @@
 
 use crate::command::{Command, Fate, fate};
 use crate::target::Target;
-use crate::{ReplayError, ReplayOptions};
-use fullstroke_trace::{Options, TraceReader};
+use crate::{ReplayError, ReplayOptions, Writes};
+use fullstroke_contract::Operation;
+use fullstroke_trace::{Options, TraceError, TraceReader};
 use fullstroke_units::{Duration, Time};
 use fullstroke_workload::pace::{NoCompletion, Pace};
 
@@ -23,6 +24,7 @@ impl<'a> Commands<'a> {
             capacity: Some(target.capacity),
             beyond: options.beyond,
             time_scale: 1.0,
+            operations: selected(options, true),
             ..options.selection.clone()
         };
         let reader = TraceReader::open(&options.trace, &selection)?;
@@ -33,7 +35,12 @@ impl<'a> Commands<'a> {
     /// The next command; `None` at the end.
     pub(crate) fn next(&mut self) -> Result<Option<Command>, ReplayError> {
         while self.left > 0 {
-            let Some(record) = self.reader.next()? else { return Ok(None) };
+            let record = match self.reader.next() {
+                // Of a trace of nothing but writes that are left out nothing was selected.
+                Err(TraceError::Empty { .. }) if self.options.writes == Writes::Skip => return Ok(None),
+                record => record?,
+            };
+            let Some(record) = record else { return Ok(None) };
             self.seen += 1;
             match fate(record, self.options.writes, self.target) {
                 Fate::Issue(command) => {
@@ -51,6 +58,42 @@ impl<'a> Commands<'a> {
             }
         }
         Ok(None)
+    }
+}
+
+/// What [`Writes::Skip`] leaves out.
+const SKIPPED: [Operation; 5] =
+    [Operation::Write, Operation::Discard, Operation::Flush, Operation::Standby, Operation::Start];
+
+/// The operations that are read from the trace: those that are issued, or those that are not.
+/// What is left out by [`Writes::Skip`] must not be mapped to the device, nor be refused
+/// because it does not fit.
+fn selected(options: &ReplayOptions, issued: bool) -> Vec<Operation> {
+    let given = &options.selection.operations;
+    if options.writes != Writes::Skip {
+        return given.clone();
+    }
+    let wanted = |operation: &Operation| given.is_empty() || given.contains(operation);
+    let read = [Operation::Read];
+    let among: &[Operation] = if issued && wanted(&Operation::Read) { &read } else { &SKIPPED };
+    among.iter().copied().filter(wanted).collect()
+}
+
+/// How many requests [`Writes::Skip`] leaves out, up to the instant `last` if there is one.
+fn skipped(options: &ReplayOptions, last: Option<Time>) -> Result<u64, ReplayError> {
+    let operations = selected(options, false);
+    if options.writes != Writes::Skip || operations.is_empty() {
+        return Ok(0);
+    }
+    let selection = Options { capacity: None, time_scale: 1.0, operations, ..options.selection.clone() };
+    let mut reader = TraceReader::open(&options.trace, &selection)?;
+    let mut count = 0;
+    loop {
+        match reader.next() {
+            Ok(Some(record)) if last.is_none_or(|last| record.arrival <= last) => count += 1,
+            Ok(_) | Err(TraceError::Empty { .. }) => return Ok(count),
+            Err(error) => return Err(error.into()),
+        }
     }
 }
 
@@ -95,7 +138,8 @@ impl Prepared {
             prepared.span = arrival.since(*first.get_or_insert(arrival));
             last = arrival;
         }
-        prepared.left_out = commands.left_out;
+        let last = options.requests.map(|_| last);
+        prepared.left_out = commands.left_out + skipped(options, last)?;
         prepared.notes = commands.reader.notes();
         if prepared.requests == 0 {
             let file = commands.reader.file().to_owned();

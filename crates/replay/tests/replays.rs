@@ -258,6 +258,22 @@ fn a_device_that_is_too_small_is_told_before_anything_is_issued_or_mapped() {
 }
 
 #[test]
+fn writes_that_are_left_out_need_not_fit() {
+    let Some(place) = Place::new() else { return };
+    let beyond = record(Operation::Write, 10, 10 * FILE_SECTORS, 8);
+    let trace = place.trace("beyond", &[read(0, 64, 8), beyond, read(20, 128, 8)]);
+    let options = ReplayOptions { writes: Writes::Skip, ..place.options(trace) };
+    let report = run(&options);
+    assert_eq!((report.issued, report.left_out), (2, 1));
+    // Nor do they change where the others go.
+    for beyond in [Beyond::Wrap, Beyond::Scale] {
+        run(&ReplayOptions { beyond, ..options.clone() });
+        let starts: Vec<u64> = place.log().iter().map(|record| record.extent.start.0).collect();
+        assert_eq!(starts, [64, 128], "{beyond:?}");
+    }
+}
+
+#[test]
 fn a_device_that_shrinks_under_the_replay_ends_it_with_the_request() {
     let Some(place) = Place::new() else { return };
     // Nothing but the shrinking ends this one: it would take an hour.

@@ -5,6 +5,7 @@ use crate::lzvs::measure::{TimedDevice, measured};
 use crate::output::{Failure, Output};
 use fullstroke_array::{Design, Device, Measured, room};
 use fullstroke_lzvs::{Profile, measured_keys};
+use fullstroke_volume::LzvsConfig;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -42,6 +43,27 @@ pub(super) fn members(
     design.keys.extend(measured_keys(&design.layout, &profiles).unwrap_or_default());
     design.measured = profiles.iter().map(in_short).collect();
     Ok(())
+}
+
+/// What is taken for granted of the members where nothing was measured or given.
+pub(super) fn assumed(design: &Design) -> Option<String> {
+    let given = |key: &str| design.keys.contains_key(key);
+    if design.layout != "lzvs" || given("ratio") && given("zones") {
+        return None;
+    }
+    let LzvsConfig { zones, ratio, .. } = LzvsConfig::default();
+    let mut what = Vec::new();
+    if !given("ratio") {
+        what.push(format!("a ratio of {ratio}"));
+    }
+    if !given("zones") {
+        what.push(format!("{zones} zones"));
+    }
+    Some(format!(
+        "{}, Lloyd's example, were taken for granted; the transfer rate is constant on members of which this is true, \
+         and --measure finds out what is",
+        what.join(" and ")
+    ))
 }
 
 fn in_short(profile: &Profile) -> Measured {

@@ -52,7 +52,7 @@ fn measured(found: &Measured) -> String {
 }
 
 impl Shown {
-    pub(super) fn created(roster: &Roster) -> Shown {
+    pub(super) fn created(roster: &Roster, warnings: &[String]) -> Shown {
         let journal = match roster.journal_bytes {
             0 => "no journal".to_owned(),
             bytes => format!("a journal of {} on each member", Bytes(bytes)),
@@ -71,7 +71,8 @@ impl Shown {
             format!("{index}  {}  {}{measured}", state_of(slot.state), slot.device)
         });
         let spares = roster.spares.iter().map(|spare| format!("spare  {}", spare.device));
-        Shown(std::iter::once(first).chain(keys).chain(slots).chain(spares).collect())
+        let warnings = warnings.iter().map(|warning| format!("warning: {warning}"));
+        Shown(std::iter::once(first).chain(keys).chain(slots).chain(spares).chain(warnings).collect())
     }
 
     pub(super) fn started(status: &Status, report: &Report, serving: &Serving) -> Shown {

@@ -84,6 +84,15 @@ const SHORTENED: &[(&str, &str)] = &[
         "fullstroke array assemble disk0 disk1 disk2 disk3 disk4 --socket /tmp/vol.sock",
         "fullstroke array assemble --help",
     ),
+    ("fullstroke array create a disk0 disk1 --layout raid1", "fullstroke array create --help"),
+    ("fullstroke array create b disk2 disk3 --layout raid1", "fullstroke array create --help"),
+    ("fullstroke array assemble disk0 disk1 --socket /tmp/a.sock", "fullstroke array assemble --help"),
+    ("fullstroke array assemble disk2 disk3 --socket /tmp/b.sock", "fullstroke array assemble --help"),
+    ("fullstroke array create ab /tmp/a.img /tmp/b.img --layout raid0", "fullstroke array create --help"),
+    (
+        "fullstroke array assemble /tmp/a.img /tmp/b.img --socket /tmp/ab.sock",
+        "fullstroke array assemble --help",
+    ),
     // It needs disks: `lzvs.rs` has a measurement that is refused.
     ("fullstroke array create films disk0 disk1 --layout lzvs --measure", "fullstroke array create --help"),
     ("fullstroke lzvs measure /dev/sdX", "fullstroke lzvs measure --help"),
