@@ -1,8 +1,10 @@
 //! What an array stands on: block devices and files.
 
 use crate::ArrayError;
+use crate::standby::{Attended, Standby};
 pub use fullstroke_device::ALIGNMENT_BYTES;
 pub(crate) use fullstroke_device::Aligned;
+use fullstroke_device::standby::ScsiDisk;
 use fullstroke_device::{Cache, OpenError, Opened};
 use rustix::fs::{FallocateFlags, FlockOperation};
 use std::fs::File;
@@ -10,6 +12,7 @@ use std::io;
 use std::os::fd::{AsRawFd as _, RawFd};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Something that keeps bytes. Calls come from several threads.
@@ -78,6 +81,12 @@ pub trait Device: Send + Sync {
     fn descriptor(&self) -> Option<RawFd> {
         None
     }
+
+    /// What stops it, if anything can. Who uses [`descriptor`](Device::descriptor)
+    /// tells it.
+    fn standby(&self) -> Option<&Standby> {
+        None
+    }
 }
 
 /// What is to be done with a device.
@@ -126,6 +135,20 @@ impl FileDevice {
         let room = file.metadata().map_or(u64::MAX, |metadata| metadata.blocks() * 512);
         let trims = AtomicBool::new(is_block_device || room < bytes);
         Ok(FileDevice { file, name, bytes, block_bytes, is_block_device, was_hole, trims })
+    }
+
+    /// For an array: a block device as one that may be [put to
+    /// standby](crate::check_standby), by who asks for that.
+    ///
+    /// # Errors
+    /// The host has no more descriptors.
+    pub fn shared(self) -> Result<Arc<dyn Device>, ArrayError> {
+        if !self.is_block_device {
+            return Ok(Arc::new(self));
+        }
+        let file = self.file.try_clone();
+        let file = file.map_err(|error| ArrayError::device(self.name.clone(), "open", error))?;
+        Ok(Arc::new(Attended::new(self, Box::new(ScsiDisk::new(file)))))
     }
 
     /// Takes all the room that it needs from its file system, so that no write

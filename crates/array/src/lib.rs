@@ -20,6 +20,7 @@
 //! | `transfer.rs` | many transfers at a time, by io_uring or one by one |
 //! | `locks.rs`, `group.rs` | rows that somebody needs alone; one flush for all who wait |
 //! | `device.rs`, `signatures.rs` | devices and files, and whose they are |
+//! | `standby.rs` | members whose platters stand while nobody needs them |
 //! | `server.rs` | an array over NBD, questions and orders |
 //! | `error.rs` | [`ArrayError`] |
 //! | `power.rs` | the tests: arrays lose power |
@@ -58,6 +59,7 @@ mod locks;
 mod members;
 mod server;
 mod signatures;
+mod standby;
 mod superblock;
 mod transfer;
 mod verify;
@@ -72,5 +74,6 @@ pub use error::ArrayError;
 pub use members::{Happening, SlotStatus, Status};
 pub use server::{Answer, Listen, Question, Serve, Serving, TOLD, ask, serve};
 pub use signatures::owners;
+pub use standby::{Attended, Standby, check_standby};
 pub use superblock::{Copies, JournalPolicy, Measured, Roster, Slot, SlotState, Spare, Superblock, Uuid};
 pub use verify::{Comparison, Mismatch};

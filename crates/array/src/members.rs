@@ -1,6 +1,7 @@
 //! Members fail, come back, are replaced and filled.
 
 use crate::array::{Array, Worker};
+use crate::standby::Standby;
 use crate::superblock::{self, Roster, Slot, SlotState, Spare, Superblock, Uuid};
 use crate::transfer::{Devices, Direction, Failed};
 use crate::{ArrayError, Device, signatures};
@@ -30,9 +31,10 @@ pub(crate) struct Book {
 /// Something that whoever looks after the array wants to know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Happening {
-    /// `failed`, `degraded`, `halted`, `mismatch`, `spare`, `filled`; `mended`, `filling`.
+    /// `failed`, `degraded`, `halted`, `mismatch`, `spare`, `filled`; `mended`, `filling`;
+    /// `standby`, or `refused` if that was not done.
     pub kind: &'static str,
-    /// The place.
+    /// The place; spares are counted behind.
     pub slot: usize,
     /// The device there.
     pub device: String,
@@ -80,6 +82,8 @@ pub struct SlotStatus {
     pub filled: f64,
     /// Whether only what it has missed is filled.
     pub missed_only: bool,
+    /// Whether it was put to standby and not used since.
+    pub standby: bool,
 }
 
 impl Array {
@@ -534,7 +538,12 @@ impl Array {
         drop(planner);
         let book = self.book();
         let slots = book.roster.slots.iter().zip(&states).zip(used);
-        let slots = slots.map(|((slot, &state), used)| slot_status(slot, state, used)).collect();
+        let devices = self.devices();
+        let slots = slots.zip(devices.iter()).map(|(((slot, &state), used), device)| {
+            let standby = device.as_ref().and_then(|device| device.standby());
+            SlotStatus { standby: standby.is_some_and(Standby::stands), ..slot_status(slot, state, used) }
+        });
+        let slots = slots.collect();
         let filling = states.iter().any(|state| matches!(state, MemberState::Rebuilding { .. }));
         let state = match () {
             () if self.halted().is_some() => "halted",
@@ -570,7 +579,8 @@ fn slot_status(slot: &Slot, state: MemberState, used: u64) -> SlotStatus {
         MemberState::Rebuilding { done } => ("filling", done.0 as f64 / used.max(1) as f64),
     };
     let missed_only = matches!(slot.state, SlotState::Filling { missed_only: true, .. });
-    SlotStatus { device: slot.device.clone(), member: slot.member, state, filled, missed_only }
+    let (device, member) = (slot.device.clone(), slot.member);
+    SlotStatus { device, member, state, filled, missed_only, standby: false }
 }
 
 /// Takes the members' states over.

@@ -13,17 +13,19 @@ pub use control::{Answer, Question, ask};
 pub use fullstroke_socket::Listen;
 
 use crate::array::Array;
+use crate::standby::Watch;
 use crate::{ArrayError, Happening, Worker};
 use fullstroke_nbd::{Export, Exports, Features, Request};
 use fullstroke_socket::{HttpServer, Listener, NbdClient, NbdServer, OWNER, Questions, Serves};
+use fullstroke_units::Time;
 use jobs::{Job, Jobs};
 use metrics::{Counts, Metrics};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
@@ -50,6 +52,9 @@ pub struct Serve {
     pub control: PathBuf,
     /// Where Prometheus finds its numbers.
     pub metrics: Option<SocketAddr>,
+    /// Put members to standby that have not been used for so long; see
+    /// [`check_standby`](crate::check_standby).
+    pub standby_after: Option<fullstroke_units::Duration>,
     /// What a shell runs when something of [`TOLD`] happens.
     pub on_failure: Option<String>,
 }
@@ -72,6 +77,8 @@ pub(crate) struct Server {
     pub(crate) array: Array,
     pub(crate) jobs: Jobs,
     pub(crate) counts: Counts,
+    /// If members are to be put to standby.
+    pub(crate) watch: Mutex<Option<Watch>>,
     pub(crate) ends: AtomicBool,
 }
 
@@ -88,10 +95,12 @@ pub fn serve(
     tell: &mut dyn FnMut(&Happening),
 ) -> Result<(), ArrayError> {
     let exports = exports(&array)?;
+    let watch = options.standby_after.map(Watch::new).transpose()?;
     let server = Arc::new(Server {
         array,
         jobs: Jobs::default(),
         counts: Counts::default(),
+        watch: Mutex::new(watch),
         ends: AtomicBool::new(false),
     });
     let mut listeners = Vec::new();
@@ -189,10 +198,11 @@ impl Server {
         }
     }
 
-    /// Fills members and forgets regions. While requests come, members are
+    /// Fills members, forgets regions, and puts to standby what is to be. While requests come, members are
     /// filled half of the time.
     fn keep(&self) {
         let mut worker = Worker::new();
+        let start = Instant::now();
         let mut tidied = Instant::now();
         while !self.ends.load(Ordering::SeqCst) {
             let began = Instant::now();
@@ -206,6 +216,10 @@ impl Server {
                 tidied = Instant::now();
                 // What it meets is told as a happening, and to whoever asks next.
                 let _ = self.array.tidy();
+            }
+            if let Some(watch) = &mut *self.watch.lock().unwrap_or_else(PoisonError::into_inner) {
+                let now = Time::from_nanos(start.elapsed().as_nanos() as u64);
+                let _ = self.array.rest(watch, now);
             }
         }
     }

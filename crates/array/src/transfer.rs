@@ -3,6 +3,7 @@
 mod ring;
 
 use crate::Device;
+use crate::standby::Use;
 use fullstroke_bytes::Buffers;
 use fullstroke_units::{SECTOR_BYTES, Sectors};
 use fullstroke_volume::Place;
@@ -78,8 +79,15 @@ impl Carrier {
         let by_ring = transfers.len() > 1
             && transfers.iter().any(waits)
             && transfers.iter().all(|transfer| files(transfer).is_some());
+        let standby = |transfer: &Transfer| devices[transfer.slot].as_ref()?.standby();
         let mut left: Vec<usize> = match &mut self.ring {
-            Some(ring) if by_ring => ring.carry(direction, transfers, &files, buffers),
+            Some(ring) if by_ring => {
+                let attended = transfers.iter().filter_map(standby);
+                let uses: Vec<Use<'_>> = attended.map(|standby| standby.begin(direction)).collect();
+                let left = ring.carry(direction, transfers, &files, buffers);
+                drop(uses);
+                left
+            }
             _ => (0..transfers.len()).collect(),
         };
         let mut failed = Vec::new();

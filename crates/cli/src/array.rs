@@ -9,7 +9,7 @@ use crate::output::{Failure, Output};
 use clap::{Args, Subcommand, ValueEnum};
 use fullstroke_array::{
     Access, ArrayError, Copies, Design, Device, FileDevice, JournalPolicy, Listen, Question, Roster, Serve,
-    Serving, ask, assemble, create, destroy, examine, owners, serve, unused,
+    Serving, ask, assemble, check_standby, create, destroy, examine, owners, serve, unused,
 };
 use fullstroke_units::{Bytes, Sectors};
 use serde::Serialize;
@@ -36,6 +36,8 @@ pub(crate) enum Command {
     Status(At),
     /// Show that, and what its members have written down.
     Detail(At),
+    /// Put the disks of an array to standby now, until they are needed again.
+    Standby(At),
     /// Stop an array: everything is durable, and its members say so.
     Stop(At),
     /// Let a member fail.
@@ -175,6 +177,11 @@ pub(crate) struct Assemble {
     #[arg(long)]
     degraded: bool,
 
+    /// Put members to standby that nothing was asked of for so long, such as 20min.
+    /// Whole SCSI and SATA disks only.
+    #[arg(long, value_name = "TIME")]
+    standby_after: Option<fullstroke_units::Duration>,
+
     /// Have a shell run this when a member fails or is missing, a spare is used, a member
     /// is filled, a scrub finds something or the array halts; FULLSTROKE_ARRAY, _STATE,
     /// _EVENT, _SLOT, _DEVICE and _WHY say what happened.
@@ -208,6 +215,7 @@ pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure>
         Command::Assemble(arguments) => arguments.execute(output),
         Command::Status(at) => at.show(&Question::Status, output),
         Command::Detail(at) => at.show(&Question::Detail, output),
+        Command::Standby(at) => at.show(&Question::Standby, output),
         Command::Stop(at) => at.stop(output),
         Command::Fail { at, slot } => at.show(&Question::Fail { slot: *slot }, output),
         Command::Add(arguments) => arguments.execute(output),
@@ -325,10 +333,19 @@ impl Assemble {
             signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(Failure::input)?;
         }
         let (devices, gone) = self.open()?;
+        if let Some(after) = self.standby_after {
+            check_standby(after, &devices).map_err(Failure::input)?;
+        }
         let (array, mut report) = assemble(&devices, self.degraded).map_err(Failure::input)?;
         drop(devices);
         report.gone.extend(gone);
-        let options = Serve { listen, control, metrics: self.metrics, on_failure: self.on_failure.clone() };
+        let options = Serve {
+            listen,
+            control,
+            metrics: self.metrics,
+            standby_after: self.standby_after,
+            on_failure: self.on_failure.clone(),
+        };
         let mut shown = Ok(());
         let status = array.status();
         let mut ready = |serving: &Serving| {

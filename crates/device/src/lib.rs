@@ -1,7 +1,10 @@
 //! Block devices and files that stand for them, opened as whoever measures or
-//! owns them needs: past the page cache, and not if somebody else uses them.
+//! owns them needs: past the page cache, and not if somebody else uses them; and
+//! commands to those that are SCSI or SATA disks.
 
 mod memory;
+pub mod scsi;
+pub mod standby;
 mod users;
 
 pub use memory::Aligned;

@@ -100,8 +100,16 @@ pub(crate) fn build(config: &DriveConfig) -> Result<Option<Box<dyn SpinDown>>, C
         let message = "the drive's file does not say how long it takes to stop and to start; give [power]";
         return Err(ConfigError::new("policy", message));
     };
+    named(policy, keys, &Costs::of(power)).map(Some)
+}
+
+/// The policy of this name, for a drive that stops and starts at such costs.
+///
+/// # Errors
+/// Names the key that cannot be.
+pub fn named(policy: &str, keys: &Keys, costs: &Costs) -> Result<Box<dyn SpinDown>, ConfigError> {
     let entry = find("spin-down policy", REGISTRY, "policy", policy)?;
-    (entry.build)(keys, &Costs::of(power)).map(Some)
+    (entry.build)(keys, costs)
 }
 
 /// The shortest idle time behind which a drive may stop by itself; `None` if it never does.

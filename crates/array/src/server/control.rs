@@ -1,14 +1,15 @@
 //! Questions and orders to an array that is served.
 
 use super::Server;
+use crate::standby::can_stand;
 use crate::{Access, ArrayError, Comparison, FileDevice, Roster, Status, Worker};
 use fullstroke_socket::Answers;
 use fullstroke_units::Lbn;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 /// For an answer: a scrub reads all members.
@@ -39,6 +40,8 @@ pub enum Question {
         /// Make it follow from the data.
         repair: bool,
     },
+    /// Put the members to standby.
+    Standby,
     /// Stop.
     Stop,
 }
@@ -110,9 +113,17 @@ fn answer(server: &Server, question: &Question) -> Result<Answer, ArrayError> {
         Question::Add { device, force } => {
             let device = FileDevice::open(device, Access::Own)?;
             device.allocate()?;
-            done(array.add(Arc::new(device), *force)?)
+            let device = device.shared()?;
+            let added = array.add(Arc::clone(&device), *force)?;
+            let is_watched = server.watch.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+            // Unless that was asked for, nothing is sent to it.
+            match is_watched.then(|| can_stand(&*device)) {
+                Some(Err(error)) => done(&format!("{added}; {error}")),
+                _ => done(added),
+            }
         }
         Question::Scrub { repair } => scrub(server, *repair).map(Answer::Scrub),
+        Question::Standby => done(&array.stand_by()?),
         Question::Stop => Ok(Answer::Stopping),
     }
 }

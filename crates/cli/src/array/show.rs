@@ -180,6 +180,7 @@ fn status_lines(status: &Value) -> Vec<String> {
             Some("filling") => format!("filling, {:.1} %", filled * 100.0),
             _ => text(&slot["state"]),
         };
+        let state = if slot["standby"] == true { format!("{state}, in standby") } else { state };
         lines.push(format!("{index}  {state}  {}", text(&slot["device"])));
     }
     let spares = status["spares"].as_array().into_iter().flatten();

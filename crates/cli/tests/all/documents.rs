@@ -100,6 +100,7 @@ const SHORTENED: &[(&str, &str)] = &[
     ("fullstroke array fail /tmp/vol.sock 1", "fullstroke array fail --help"),
     ("fullstroke array add /tmp/vol.sock disk1", "fullstroke array add --help"),
     ("fullstroke array scrub /tmp/vol.sock", "fullstroke array scrub --help"),
+    ("fullstroke array standby /tmp/vol.sock", "fullstroke array standby --help"),
     ("fullstroke array stop /tmp/vol.sock", "fullstroke array stop --help"),
     ("fullstroke array examine disk0", "fullstroke array examine --help"),
     // Half an hour of a trace, eight times.

@@ -323,6 +323,15 @@ fn what_is_no_array_or_not_all_of_one_is_refused_with_what_was_found() {
     }
     let error = place.assemble(&[0, 1], &[]).map(drop).unwrap_err();
     assert!(error.contains("two histories"), "{error}");
+    // What cannot be put to standby is not silently left turning, and the array is not begun.
+    let error = place.assemble(&[2, 3], &["--standby-after", "20min"]).map(drop).unwrap_err();
+    assert!(error.contains("cannot be put to standby: found a file"), "{error}");
+    let error = place.assemble(&[2, 3], &["--standby-after", "5s"]).map(drop).unwrap_err();
+    assert!(error.contains("--standby-after: found 5s; expected at least 60s"), "{error}");
+    let served = place.assemble(&[2, 3], &[]).unwrap();
+    let error = refused(&["array", "standby", &text(&served.socket)]);
+    assert!(error.contains("cannot be put to standby: found a file"), "{error}");
+    served.stop();
     // A torn superblock is made good by the other.
     let file = File::options().read(true).write(true).open(place.member(2)).unwrap();
     file.write_all_at(&[0xFF; 512], 4096 + 100).unwrap();
