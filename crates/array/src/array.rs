@@ -120,6 +120,12 @@ pub(crate) enum Sabotage {
     RetiredEarly,
     /// A member's failure is not written down.
     FailureForgotten,
+    /// Who asks for a flush is content with one that began before.
+    FlushShared,
+    /// Who brings a part of a row is answered before it is written.
+    JoinedEarly,
+    /// Rows are changed by several at a time.
+    RowsUnlocked,
 }
 
 /// The memory of one thread that serves requests.
@@ -420,7 +426,7 @@ impl Array {
             result = result.and(written);
         }
         for (part, gathering) in joined {
-            if !gathering.wait() {
+            if self.sabotage != Sabotage::JoinedEarly && !gathering.wait() {
                 // It has its own error.
                 result = result.and(self.write_parts(worker, part, part_of(from, extent, part)));
             }
@@ -492,7 +498,7 @@ impl Array {
 
     fn try_to_write(&self, worker: &mut Worker, part: Extent, from: &[u8]) -> Result<bool, Setback> {
         let _passed = self.pass();
-        let _held = self.locks.hold(self.around(part), true);
+        let _held = self.locks.hold(self.around(part), self.sabotage != Sabotage::RowsUnlocked);
         self.check_running()?;
         let (version, missing) = self.plan(Operation::Write, part, &mut worker.plan)?;
         let journalled = self.is_journalled(&worker.plan, part, missing);
@@ -617,7 +623,7 @@ impl Array {
                     // A failure is everybody's who waited for it.
                     let mut failure = None;
                     let well = self.log_flushes[slot]
-                        .join(|| device.flush().map_err(|error| failure = Some(error)).is_ok());
+                        .join(false, || device.flush().map_err(|error| failure = Some(error)).is_ok());
                     if !well {
                         return Err(failure.unwrap_or_else(|| std::io::ErrorKind::Other.into()));
                     }
@@ -642,7 +648,7 @@ impl Array {
     /// # Errors
     /// A device's that nothing makes good.
     pub fn flush(&self) -> Result<(), ArrayError> {
-        self.flushing.join(|| self.flush_members());
+        self.flushing.join(self.sabotage == Sabotage::FlushShared, || self.flush_members());
         self.settle()?;
         self.check_running()
     }
@@ -713,7 +719,7 @@ impl Array {
     /// say so.
     fn give_up_records(&self) -> Result<(), ArrayError> {
         for _ in 0..2 {
-            if !self.flushing.join(|| self.flush_members()) {
+            if !self.flushing.join(false, || self.flush_members()) {
                 self.check_running()?;
             }
         }

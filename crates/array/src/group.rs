@@ -20,11 +20,11 @@ struct Turns {
 }
 
 impl Group {
-    /// Returns after `act` has been done by somebody who began after this call;
-    /// whether it ended well.
-    pub(crate) fn join(&self, act: impl FnOnce() -> bool) -> bool {
+    /// Returns after `act` has been done by somebody who began after this call, or, if the
+    /// caller is `hasty`, before; whether it ended well.
+    pub(crate) fn join(&self, hasty: bool, act: impl FnOnce() -> bool) -> bool {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        let wanted = turns.begun + 1;
+        let wanted = turns.begun + u64::from(!(hasty && turns.running));
         while turns.ended < wanted && turns.running {
             turns = self.ended.wait(turns).unwrap_or_else(PoisonError::into_inner);
         }

@@ -11,6 +11,8 @@
 //! the data once all members are there again. Tests with a piece of the
 //! machinery left out show that each piece is needed.
 
+mod writers;
+
 use crate::array::Sabotage;
 use crate::assembly::assemble_without;
 use crate::{Array, ArrayError, Comparison, Design, Device, JournalPolicy, Worker, assemble, create};
@@ -56,6 +58,8 @@ impl Power {
 /// A device with a volatile cache.
 pub(crate) struct Simulated {
     name: String,
+    /// Whether it takes time, so that several threads meet.
+    slow: AtomicBool,
     power: Arc<Power>,
     state: Mutex<Media>,
     /// Nothing works any more.
@@ -75,6 +79,11 @@ struct Media {
 impl Simulated {
     fn lock(&self) -> std::sync::MutexGuard<'_, Media> {
         self.state.lock().unwrap()
+    }
+    fn take_time(&self, micros: u64) {
+        if self.slow.load(Ordering::Relaxed) {
+            std::thread::sleep(std::time::Duration::from_micros(micros));
+        }
     }
     fn check(&self) -> io::Result<()> {
         let dead = self.dead.load(Ordering::SeqCst) || self.power.is_off();
@@ -119,6 +128,7 @@ impl Device for Simulated {
     fn write(&self, at: u64, from: &[u8]) -> io::Result<()> {
         assert!(at.is_multiple_of(512) && from.len().is_multiple_of(512));
         self.check()?;
+        self.take_time(10);
         // What is under way when power fails may land in part.
         let result = self.power.use_some();
         let mut media = self.lock();
@@ -142,6 +152,8 @@ impl Device for Simulated {
         let mut media = self.lock();
         media.cached.clear();
         media.durable = media.current.clone();
+        drop(media);
+        self.take_time(60);
         Ok(())
     }
 }
@@ -203,12 +215,24 @@ struct Case {
     policy: JournalPolicy,
 }
 
+impl Case {
+    /// How many members may be missing.
+    fn survives(&self) -> usize {
+        match self.layout {
+            "raid0" | "jbod" | "lzvs" => 0,
+            "raid6" => 2,
+            _ => 1,
+        }
+    }
+}
+
 pub(crate) fn simulated(count: usize, bytes: usize) -> (Vec<Arc<Simulated>>, Arc<Power>) {
     let power = Arc::new(Power(AtomicI64::new(i64::MAX)));
     let device = |index: usize| {
         let media = Media { durable: vec![0; bytes], current: vec![0; bytes], ..Media::default() };
         let (power, name) = (Arc::clone(&power), format!("device {index}"));
-        Arc::new(Simulated { name, power, state: Mutex::new(media), dead: AtomicBool::new(false) })
+        let slow = AtomicBool::new(false);
+        Arc::new(Simulated { name, slow, power, state: Mutex::new(media), dead: AtomicBool::new(false) })
     };
     ((0..count).map(device).collect(), power)
 }
@@ -220,6 +244,7 @@ pub(crate) fn dynamic(devices: &[Arc<Simulated>]) -> Vec<Arc<dyn Device>> {
 pub(crate) fn design(layout: &str, chunk: u64, policy: JournalPolicy) -> Design {
     let keys = match layout {
         "raid1" | "jbod" => serde_json::json!({}),
+        "lzvs" => serde_json::json!({ "zones": 4, "blocking": 1024 }),
         _ => serde_json::json!({ "chunk": chunk }),
     };
     Design {
@@ -235,8 +260,14 @@ pub(crate) fn design(layout: &str, chunk: u64, policy: JournalPolicy) -> Design 
     }
 }
 
-/// One life of an array: several losses of power, members missing after some.
+/// One life of an array with one writer: several losses of power, members missing after
+/// some.
 fn live(case: &Case, seed: u64, losses: u64, sabotage: Sabotage) -> Result<Tally, String> {
+    live_with(1, case, seed, losses, sabotage)
+}
+
+/// The same with several, each of them a thread.
+fn live_with(writers: u64, case: &Case, seed: u64, losses: u64, sabotage: Sabotage) -> Result<Tally, String> {
     let mut random = Random(seed);
     let (devices, power) = simulated(case.members, 1300 << 10);
     let mut design = design(case.layout, case.chunk, case.policy);
@@ -258,7 +289,7 @@ fn live(case: &Case, seed: u64, losses: u64, sabotage: Sabotage) -> Result<Tally
     life.model = Model::new(array.capacity().0);
     let mut array = array;
     for _ in 0..losses {
-        array = life.until_power_fails(array)?;
+        array = life.until_power_fails(array, writers)?;
     }
     Ok(life.tally)
 }
@@ -271,6 +302,8 @@ struct Tally {
     replayed: u64,
     compared: u64,
     writes: u64,
+    /// By several writers.
+    flushes: u64,
     /// Sectors that became zeros.
     trimmed: u64,
 }
@@ -290,10 +323,17 @@ struct Life<'a> {
 }
 
 impl Life<'_> {
-    fn until_power_fails(&mut self, array: Array) -> Result<Array, String> {
+    fn until_power_fails(&mut self, array: Array, writers: u64) -> Result<Array, String> {
         let mut worker = Worker::one_by_one();
-        self.power.0.store(5 + self.random.below(120) as i64, Ordering::SeqCst);
-        while self.step(&array, &mut worker)? {}
+        let most = if writers > 1 { 240 } else { 120 };
+        self.power.0.store(5 + self.random.below(most) as i64, Ordering::SeqCst);
+        if writers > 1 {
+            self.devices.iter().for_each(|device| device.slow.store(true, Ordering::Relaxed));
+            self.many_until_power_fails(&array, writers)?;
+            self.devices.iter().for_each(|device| device.slow.store(false, Ordering::Relaxed));
+        } else {
+            while self.step(&array, &mut worker)? {}
+        }
         drop(array);
         self.tally.losses += 1;
         let percent = [0, 10, 50, 90, 100][self.random.below(5) as usize];
@@ -307,7 +347,7 @@ impl Life<'_> {
     /// One thing that somebody does; whether there is power still.
     fn step(&mut self, array: &Array, worker: &mut Worker) -> Result<bool, String> {
         let sectors = array.capacity().0;
-        if self.died.is_none() && self.random.chance(2) {
+        if self.died.is_none() && self.case.survives() > 0 && self.random.chance(2) {
             let slot = self.random.below(self.devices.len() as u64) as usize;
             self.devices[slot].dead.store(true, Ordering::SeqCst);
             self.died = Some(slot);
@@ -406,6 +446,7 @@ impl Life<'_> {
         let absent = match self.random.below(3) {
             // It is there again, or not; either way it does not have everything.
             _ if died.is_some() && back => BTreeSet::new(),
+            _ if self.case.survives() == 0 => BTreeSet::new(),
             _ if died.is_some() => died.into_iter().collect(),
             0 => BTreeSet::new(),
             1 => BTreeSet::from([self.random.below(self.devices.len() as u64) as usize]),
@@ -448,7 +489,7 @@ impl Life<'_> {
         }
         while array.tend(worker).map_err(told)? {}
         let mut found = Comparison::default();
-        let mut next = Some(Lbn(0));
+        let mut next = Some(Lbn(0)).filter(|_| self.case.survives() > 0);
         while let Some(from) = next {
             next = array.scrub_step(worker, from, false, &mut found).map_err(told)?;
         }
@@ -488,6 +529,9 @@ const CASES: &[Case] = &[
     Case { layout: "raid1", members: 2, chunk: 4096, policy: JournalPolicy::Partial },
     Case { layout: "raid1", members: 3, chunk: 4096, policy: JournalPolicy::Partial },
     Case { layout: "raid10", members: 4, chunk: 4096, policy: JournalPolicy::Partial },
+    Case { layout: "raid0", members: 3, chunk: 4096, policy: JournalPolicy::Partial },
+    Case { layout: "jbod", members: 3, chunk: 4096, policy: JournalPolicy::Partial },
+    Case { layout: "lzvs", members: 4, chunk: 4096, policy: JournalPolicy::Partial },
 ];
 
 /// How many lives, of five losses each: FULLSTROKE_LIVES makes it more.
@@ -495,23 +539,44 @@ fn lives() -> u64 {
     std::env::var("FULLSTROKE_LIVES").ok().and_then(|lives| lives.parse().ok()).unwrap_or(4)
 }
 
-#[test]
-fn what_was_flushed_is_there_after_any_loss_of_power_also_without_a_member() {
+/// So many lives of arrays of all cases, with so many writers.
+fn live_all(writers: u64, lives: u64) {
     for case in CASES {
         let mut all = Tally::default();
-        for seed in 0..lives() {
-            let tally = live(case, seed, 5, Sabotage::Nothing).unwrap_or_else(|error| {
+        for seed in 0..lives {
+            let tally = live_with(writers, case, seed, 5, Sabotage::Nothing).unwrap_or_else(|error| {
                 panic!("{} of {}, {:?}, seed {seed}: {error}", case.layout, case.members, case.policy)
             });
-            all.losses += tally.losses;
-            all.missing += tally.missing;
-            all.died += tally.died;
-            all.replayed += tally.replayed;
-            all.compared += tally.compared;
-            all.writes += tally.writes;
-            all.trimmed += tally.trimmed;
+            all.add(&tally);
         }
-        eprintln!("{} of {}, {:?}: {all:?}", case.layout, case.members, case.policy);
+        eprintln!("{writers} writers, {} of {}, {:?}: {all:?}", case.layout, case.members, case.policy);
+    }
+}
+
+#[test]
+fn what_was_flushed_is_there_after_any_loss_of_power_also_without_a_member() {
+    live_all(1, lives());
+}
+
+#[test]
+fn what_several_writers_flushed_is_there_after_any_loss_of_power() {
+    live_all(4, lives().div_ceil(2));
+}
+
+/// What only several can lose, and what one can, with several.
+#[test]
+fn without_a_piece_of_what_keeps_writers_apart_something_is_lost() {
+    for sabotage in [
+        Sabotage::FlushShared,
+        Sabotage::JoinedEarly,
+        Sabotage::RowsUnlocked,
+        Sabotage::NoMarks,
+        Sabotage::FailureForgotten,
+    ] {
+        let caught = (0..200)
+            .find(|&seed| CASES[..4].iter().any(|case| live_with(4, case, seed, 5, sabotage).is_err()));
+        eprintln!("{sabotage:?}: caught with seed {caught:?}");
+        assert!(caught.is_some(), "{sabotage:?} was not caught");
     }
 }
 

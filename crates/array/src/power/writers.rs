@@ -1,0 +1,231 @@
+//! Power fails while several threads write, as the server's do.
+//!
+//! The first half of the array is dealt to the writers in runs of five sectors, so that
+//! nearly every row has sectors of all of them: rows are locked, gathered and flushed
+//! together. The second half has a region for each, in which rows are written whole, too. A
+//! keeper looks at the regions meanwhile, as a server's does once a second, and may have a
+//! device die.
+//!
+//! What is required is what one writer may require, of the sectors of each: a flush by
+//! anybody counts for every write that was answered to anybody before it began. Each
+//! thread's acts follow from the seed; how they interleave is the host's affair, and
+//! devices are slow in places so that they do.
+
+use super::{Life, Model, Random, SECTOR, Tally, fill, fingerprint};
+use crate::{Array, ArrayError, Worker};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// A run of a writer in rows that it shares.
+const RUN: u64 = 5;
+
+/// What sectors may hold, while several write.
+struct Shared {
+    model: Model,
+    /// How many versions of a sector a flush has ruled out.
+    ruled_out: Vec<usize>,
+    /// How many have been answered.
+    answered: Vec<usize>,
+}
+
+impl Shared {
+    fn new(model: Model) -> Shared {
+        let answered = model.0.iter().map(Vec::len).collect();
+        Shared { ruled_out: vec![0; model.0.len()], answered, model }
+    }
+
+    /// A flush that began when so many versions had been answered has ended well: the
+    /// last of these is the oldest that may be there.
+    fn flushed(&mut self, answered: &[usize]) {
+        for ((versions, ruled_out), &answered) in
+            self.model.0.iter_mut().zip(&mut self.ruled_out).zip(answered)
+        {
+            let behind = (answered - 1).saturating_sub(*ruled_out);
+            versions.drain(..behind);
+            *ruled_out += behind;
+        }
+    }
+
+    fn answered(&mut self, first: u64, sectors: u64) {
+        for sector in first as usize..(first + sectors) as usize {
+            self.answered[sector] = self.ruled_out[sector] + self.model.0[sector].len();
+        }
+    }
+
+    /// Rows of which every sector was written since a flush: they may have been written
+    /// whole, by one or by several together.
+    fn rows_that_may_be_loose(&self, row: u64) -> impl Iterator<Item = u64> {
+        let rows = self.model.0.chunks_exact(row as usize).enumerate();
+        let loose = rows.filter(|(_, sectors)| sectors.iter().all(|versions| versions.len() > 1));
+        loose.map(|(row, _)| row as u64)
+    }
+}
+
+/// What all threads of one life have.
+struct Scene<'a> {
+    array: &'a Array,
+    shared: Mutex<Shared>,
+    writers: u64,
+    flushes: AtomicU64,
+    writes: AtomicU64,
+    ended: AtomicBool,
+}
+
+impl Scene<'_> {
+    fn flush(&self) -> Result<(), ArrayError> {
+        let answered = self.shared.lock().unwrap().answered.clone();
+        self.array.flush()?;
+        self.flushes.fetch_add(1, Ordering::SeqCst);
+        self.shared.lock().unwrap().flushed(&answered);
+        Ok(())
+    }
+
+    /// A run of its own that shares its rows, or anything in its region.
+    fn place(&self, writer: u64, random: &mut Random) -> (u64, u64) {
+        let sectors = self.array.capacity().0;
+        let row = self.array.facts.rows.map_or(64, |rows| rows.data.0);
+        let half = sectors / 2 / row * row;
+        let region = (sectors - half) / self.writers / row * row;
+        if random.chance(60) || region == 0 {
+            let runs = half / (RUN * self.writers);
+            // Some are written again and again.
+            let few = if random.chance(50) { runs.min(3) } else { runs };
+            let first = (random.below(few) * self.writers + writer) * RUN;
+            let skipped = random.below(RUN);
+            return (first + skipped, 1 + random.below(RUN - skipped));
+        }
+        let length = if random.chance(40) { row } else { 1 + random.below(2 * row) }.min(region);
+        let room = region - length;
+        let within = random.below(room + 1);
+        let within = if random.chance(50) { within / row * row } else { within };
+        (half + writer * region + within, length)
+    }
+
+    /// One thing that a writer does.
+    fn act(
+        &self,
+        writer: u64,
+        worker: &mut Worker,
+        random: &mut Random,
+    ) -> Result<Result<(), ArrayError>, String> {
+        if random.chance(12) {
+            return Ok(self.flush());
+        }
+        let (first, sectors) = self.place(writer, random);
+        let at = first * SECTOR as u64;
+        let mut bytes = vec![0; sectors as usize * SECTOR];
+        if random.chance(15) {
+            if let Err(error) = self.array.read(worker, at, &mut bytes) {
+                return Ok(Err(error));
+            }
+            let shared = self.shared.lock().unwrap();
+            for (versions, sector) in shared.model.0[first as usize..].iter().zip(bytes.chunks(SECTOR)) {
+                if versions.last() != Some(&fingerprint(sector)) {
+                    return Err(format!("writer {writer} reads something else than it wrote last"));
+                }
+            }
+            return Ok(Ok(()));
+        }
+        fill(&mut bytes, random.next());
+        self.shared.lock().unwrap().model.write(first, &bytes);
+        self.writes.fetch_add(1, Ordering::SeqCst);
+        if let Err(error) = self.array.write(worker, at, &bytes) {
+            return Ok(Err(error));
+        }
+        self.shared.lock().unwrap().answered(first, sectors);
+        // With FUA: the server flushes before it answers.
+        Ok(if random.chance(15) { self.flush() } else { Ok(()) })
+    }
+}
+
+impl Life<'_> {
+    /// `writers` threads and a keeper, until there is no power.
+    pub(super) fn many_until_power_fails(&mut self, array: &Array, writers: u64) -> Result<(), String> {
+        let model = std::mem::replace(&mut self.model, Model(Vec::new()));
+        let scene = Scene {
+            array,
+            shared: Mutex::new(Shared::new(model)),
+            writers,
+            flushes: AtomicU64::new(0),
+            writes: AtomicU64::new(0),
+            ended: AtomicBool::new(false),
+        };
+        let power = &self.power;
+        let judge = |ended: Result<Result<(), ArrayError>, String>| match ended {
+            Err(wrong) => Some(Err(wrong)),
+            Ok(Ok(())) => None,
+            Ok(Err(error)) if power.0.load(Ordering::SeqCst) > 0 => Some(Err(format!("with power: {error}"))),
+            Ok(Err(_)) => Some(Ok(())),
+        };
+        let dies = self.died.is_none() && self.case.survives() > 0 && self.random.chance(15);
+        let dying = dies.then(|| self.random.below(self.devices.len() as u64) as usize);
+        let seeds: Vec<u64> = (0..=writers).map(|_| self.random.next()).collect();
+        let results: Vec<Result<(), String>> = std::thread::scope(|scope| {
+            let scene = &scene;
+            let threads = (0..writers).map(|writer| {
+                let seed = seeds[writer as usize];
+                scope.spawn(move || {
+                    let (mut worker, mut random) = (Worker::new(), Random(seed));
+                    loop {
+                        if let Some(ended) = judge(scene.act(writer, &mut worker, &mut random)) {
+                            scene.ended.store(
+                                ended.is_err() || scene.ended.load(Ordering::SeqCst),
+                                Ordering::SeqCst,
+                            );
+                            return ended;
+                        }
+                        if scene.ended.load(Ordering::SeqCst) {
+                            return Ok(());
+                        }
+                    }
+                })
+            });
+            let threads: Vec<_> = threads.collect();
+            let (devices, mut random) = (&self.devices, Random(seeds[writers as usize]));
+            let keeper = scope.spawn(move || {
+                let mut dying = dying;
+                while !scene.ended.load(Ordering::SeqCst) {
+                    std::thread::sleep(Duration::from_micros(100 + random.below(400)));
+                    if let Some(slot) = dying.filter(|_| random.chance(30)) {
+                        devices[slot].dead.store(true, Ordering::SeqCst);
+                        dying = None;
+                    }
+                    if let Some(ended) = judge(Ok(scene.array.tidy())) {
+                        return ended;
+                    }
+                }
+                Ok(())
+            });
+            let mut results: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+            scene.ended.store(true, Ordering::SeqCst);
+            results.push(keeper.join().unwrap());
+            results
+        });
+        let shared = scene.shared.into_inner().unwrap();
+        let row = array.facts.rows.map_or(u64::MAX, |rows| rows.data.0);
+        if row < u64::MAX {
+            self.loose.extend(shared.rows_that_may_be_loose(row));
+        }
+        let dead = self.devices.iter().position(|device| device.dead.load(Ordering::SeqCst));
+        self.tally.died += u64::from(self.died.is_none() && dead.is_some());
+        self.died = self.died.or(dead);
+        self.model = shared.model;
+        self.tally.writes += scene.writes.into_inner();
+        self.tally.flushes += scene.flushes.into_inner();
+        results.into_iter().collect()
+    }
+}
+
+impl Tally {
+    pub(super) fn add(&mut self, other: &Tally) {
+        self.losses += other.losses;
+        self.missing += other.missing;
+        self.died += other.died;
+        self.replayed += other.replayed;
+        self.compared += other.compared;
+        self.writes += other.writes;
+        self.flushes += other.flushes;
+        self.trimmed += other.trimmed;
+    }
+}
