@@ -45,6 +45,9 @@ pub struct Hints {
     /// Whether the extent is of each member's addresses, and to be read from every one that
     /// answers, however many levels down: data, copies and parity alike, as a scrub does.
     pub members: bool,
+    /// Whether a write is what storage has asked for by PULL. A page cache on its way
+    /// does not keep it back.
+    pub pulled: bool,
     /// The stripe of the array above that the request belongs to.
     pub stripe: Option<u64>,
     /// How many requests wait at the member of that array which bounds all parts of
@@ -66,6 +69,7 @@ impl Default for Hints {
             force_unit_access: false,
             verify: false,
             members: false,
+            pulled: false,
             stripe: None,
             stripe_queue: 0,
         }

@@ -6,6 +6,10 @@
 //! by, after what is dirty of it; what is forced (O_SYNC) ends when it is on the
 //! device. Read-ahead is by process, or by stream where the workload has some:
 //! each has the device open for itself.
+//!
+//! Where other hosts stand above, as above the memory that guests share, PULL is heeded
+//! here as far as anything is dirty here, and goes on to them; what they write for it goes
+//! on down (*Pro-active storage systems*, 2012, section 5.4).
 
 use fullstroke_contract::{
     Completion, Counters, Cx, Extent, Gauge, Hints, Node, Notice, Object, Operation, Out, Port, Request,
@@ -41,6 +45,9 @@ pub struct PagedDevice {
     flights: Vec<(Operation, Run)>,
     /// What the cache leaves to do; reused.
     todo: CacheOut,
+    /// What was written above for a PULL and has not begun to go down: pages of it are
+    /// still being written as they were before.
+    passing: Vec<Run>,
     idle_since: Time,
 }
 
@@ -61,6 +68,7 @@ impl PagedDevice {
             slots: Slots::default(),
             flights: Vec::new(),
             todo: CacheOut::default(),
+            passing: Vec::new(),
             idle_since: Time::ZERO,
         }
     }
@@ -109,6 +117,9 @@ impl PagedDevice {
     fn ready(&mut self, now: Time, slot: u32, status: Status, last: Option<&Completion>, out: &mut Out) {
         let Slot { request, .. } = self.slots[slot];
         let cached = request.operation.transfers() && !request.hints.direct;
+        if cached && status == Status::Done && request.hints.pulled {
+            self.passing.push(pages_of(request.extent));
+        }
         if cached || status != Status::Done {
             return self.answer(now, slot, status, last, out);
         }
@@ -138,9 +149,29 @@ impl PagedDevice {
         out.issue(0, Request { id: RequestId(OWN | u64::from(slot)), ..request });
     }
 
+    /// Begins to write what was written above for a PULL, as far as it can.
+    fn pass(&mut self, now: Time) {
+        for run in &self.passing {
+            self.cache.pull(now, *run, &mut self.todo);
+        }
+        self.passing.retain(|run| self.cache.is_dirty(*run));
+    }
+
     /// Carries out what the cache has left to do. `last` is what has just come
     /// back from below, if that is why.
     fn carry_out(&mut self, now: Time, last: Option<&Completion>, out: &mut Out) {
+        self.carry_out_once(now, last, out);
+        // What passes may wake who wrote more of it.
+        while !self.passing.is_empty() {
+            self.pass(now);
+            if self.todo.is_empty() {
+                return;
+            }
+            self.carry_out_once(now, last, out);
+        }
+    }
+
+    fn carry_out_once(&mut self, now: Time, last: Option<&Completion>, out: &mut Out) {
         let mut todo = std::mem::take(&mut self.todo);
         for io in &todo.reads {
             self.issue(io, Operation::Read, out);
@@ -174,7 +205,7 @@ impl PagedDevice {
                 origin: asked.map_or(Request::BACKGROUND, |request| request.origin),
                 operation,
                 extent: Extent::new(start, sectors),
-                hints: Hints { synchronous, force_unit_access: false, ..hints },
+                hints: Hints { synchronous, pulled: io.why == Why::Pull, force_unit_access: false, ..hints },
                 ..Request::default()
             },
         );
@@ -208,6 +239,9 @@ impl Node for PagedDevice {
         if answer == Answer::Done {
             self.ready(now, slot, Status::Done, None, cx.out);
         }
+        if !self.passing.is_empty() {
+            self.carry_out(now, None, cx.out);
+        }
     }
 
     fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
@@ -239,19 +273,27 @@ impl Node for PagedDevice {
         self.carry_out(now, None, cx.out);
     }
 
-    /// PULL is heeded here, and what is asked is answered; the rest is for whoever is above.
+    /// What is asked is answered. PULL is heeded here first, and goes on to whoever is above:
+    /// of addresses, for what is newer there; of any, for what is not dirty here. The rest
+    /// is for whoever is above.
     fn noticed(&mut self, now: Time, from: Port, notice: Notice, cx: &mut Cx<'_>) {
-        match notice.signal {
+        let signal = match notice.signal {
             Signal::Pull { extent: None, sectors } => {
-                self.cache.pull_any(now, sectors.0.div_ceil(PAGE_SECTORS), &mut self.todo);
+                let begun = self.cache.pull_any(now, sectors.0.div_ceil(PAGE_SECTORS), &mut self.todo);
+                let sectors = Sectors(sectors.0.saturating_sub(begun * PAGE_SECTORS));
+                Signal::Pull { extent: None, sectors }
             }
             Signal::Pull { extent: Some(extent), .. } => {
                 self.cache.pull(now, pages_of(extent), &mut self.todo);
+                notice.signal
             }
             Signal::Ask(extent) => return self.answer_whether_held(now, extent, cx.out),
-            _ => return self.pass_on(from, notice, cx.out),
-        }
+            other => other,
+        };
         self.carry_out(now, None, cx.out);
+        if !matches!(signal, Signal::Pull { sectors: Sectors::ZERO, .. }) {
+            self.pass_on(from, Notice { signal, ..notice }, cx.out);
+        }
     }
 
     /// Rounds of write-back go on for ever; somebody who waits does not.

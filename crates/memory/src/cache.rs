@@ -167,6 +167,12 @@ impl Cache {
         self.holds_without(run, flag::DIRTY | flag::BUSY)
     }
 
+    /// Whether any page of a run is to be written and not on its way.
+    pub fn is_dirty(&self, run: Run) -> bool {
+        let slot = self.pages.dirty_from(run.object, run.first);
+        slot.is_some_and(|slot| self.pages.get(slot).first < run.end())
+    }
+
     fn holds_without(&self, run: Run, unwanted: u16) -> bool {
         let mut at = run.first;
         while at < run.end() {

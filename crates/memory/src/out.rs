@@ -68,6 +68,11 @@ pub struct Out {
 }
 
 impl Out {
+    /// Whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.reads.is_empty() && self.writes.is_empty() && self.woken.is_empty()
+    }
+
     /// Empties it.
     pub fn clear(&mut self) {
         self.reads.clear();

@@ -161,6 +161,7 @@ impl Kernel {
             hints.workload = workload;
         }
         hints.synchronous = matches!(io.why, Why::Read | Why::Fill | Why::Sync);
+        hints.pulled = io.why == Why::Pull;
         match (write, run.object == Object::DEVICE && self.fs.root() != Object::DEVICE) {
             (true, true) => self.bill.write_metadata(run.first, run.pages),
             (true, false) => self.bill.write(CallKind::Write),

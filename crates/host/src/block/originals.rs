@@ -75,7 +75,7 @@ impl Originals {
     }
 
     /// What goes down with a chain of parts: the hints and the origin of the
-    /// first, but a stripe only if all share it.
+    /// first, but a stripe only if all share it; and it was pulled if any of it was.
     pub(super) fn hints(&self, chain: Chain) -> (Hints, u64) {
         let first = &self.originals[self.parts[chain.0].original].request;
         let mut hints = first.hints;
@@ -83,6 +83,7 @@ impl Originals {
         while part != NONE {
             let other = &self.originals[self.parts[part].original].request.hints;
             hints.stripe = hints.stripe.filter(|_| hints.stripe == other.stripe);
+            hints.pulled |= other.pulled;
             part = self.parts[part].next;
         }
         (hints, first.origin)

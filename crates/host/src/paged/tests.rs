@@ -30,6 +30,8 @@ struct Trial {
     /// Reads that pushed blocks have answered.
     answered: u64,
     issued: Vec<Request>,
+    /// What goes on up.
+    noticed: Vec<Signal>,
     done: Vec<Completion>,
     /// How often each page has been written by a program; how much of that was
     /// acknowledged; and what is on the device.
@@ -62,6 +64,7 @@ impl Trial {
             kept: vec![0; PAGES as usize],
             answered: 0,
             issued: Vec::new(),
+            noticed: Vec::new(),
             done: Vec::new(),
             written: vec![0; PAGES as usize],
             acknowledged: vec![0; PAGES as usize],
@@ -82,7 +85,7 @@ impl Trial {
                     }
                     self.done.push(completion);
                 }
-                Effect::Notice { .. } => {}
+                Effect::Notice { notice, .. } => self.noticed.push(notice.signal),
             }
         }
         while let Some(request) = self.issued_above.pop_front() {
@@ -136,6 +139,10 @@ impl Trial {
 
     fn submit(&mut self, id: u64, operation: Operation, start: u64, sectors: u64, direct: bool) {
         let hints = Hints { direct, process: 1 + (id % 3) as u32, ..Hints::default() };
+        self.submit_with(id, operation, start, sectors, hints);
+    }
+
+    fn submit_with(&mut self, id: u64, operation: Operation, start: u64, sectors: u64, hints: Hints) {
         let extent = Extent::new(start, sectors);
         let request =
             Request { id: RequestId(id), origin: id, operation, extent, hints, ..Request::default() };
@@ -298,6 +305,41 @@ fn a_pull_of_addresses_writes_their_dirty_pages_and_a_pull_of_any_as_many_as_the
     trial.pass(100);
     trial.pull(None, 1000);
     assert!(written(&mut trial).is_empty());
+}
+
+#[test]
+fn what_is_pulled_and_not_dirty_here_is_asked_of_whoever_is_above() {
+    let mut trial = Trial::new(small());
+    trial.submit(0, Operation::Write, 160, 16, false);
+    let any = |sectors| Signal::Pull { extent: None, sectors: Sectors(sectors) };
+    trial.pull(None, 8);
+    assert!(trial.noticed.is_empty(), "there was enough");
+    trial.pull(None, 100);
+    assert_eq!(trial.noticed, [any(92)]);
+    trial.pull(None, 100);
+    assert_eq!(trial.noticed[1..], [any(100)], "what is being written is not asked for again");
+    let extent = Some(Extent::new(160, 8));
+    trial.pull(extent, 8);
+    assert_eq!(trial.noticed[2..], [Signal::Pull { extent, sectors: Sectors(8) }], "it may be newer there");
+}
+
+#[test]
+fn what_is_written_for_a_pull_goes_on_down_and_is_behind_what_was_there_before() {
+    let mut trial = Trial::new(small());
+    let pulled = Hints { pulled: true, synchronous: false, ..Hints::default() };
+    trial.submit_with(0, Operation::Write, 80, 16, pulled);
+    trial.submit(1, Operation::Write, 400, 8, false);
+    let writes = |trial: &Trial| -> Vec<Extent> {
+        assert!(trial.issued.iter().all(|request| request.hints.pulled));
+        trial.issued.iter().map(|request| request.extent).collect()
+    };
+    assert_eq!((trial.took_us(0), writes(&trial)), (Some(0), vec![Extent::new(80, 16)]));
+    // One page of it again, which is still being written.
+    trial.submit_with(2, Operation::Write, 88, 8, pulled);
+    assert_eq!((trial.took_us(2), trial.issued.len()), (Some(0), 1));
+    trial.pass(100);
+    assert_eq!(writes(&trial), [Extent::new(80, 16), Extent::new(88, 8)]);
+    assert_eq!(trial.durable[10..12], [1, 2]);
 }
 
 #[test]

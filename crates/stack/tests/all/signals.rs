@@ -72,6 +72,94 @@ fn a_disk_that_pulls_when_it_is_idle_leaves_periodic_write_back_little_and_reade
     }
 }
 
+/// What each host's page cache, and last the one that they share, wrote for PULLs.
+fn pulled_mb(counters: &Counters) -> Vec<f64> {
+    let all = counters.layers.iter().flat_map(|layer| &layer.readings);
+    all.filter(|reading| reading.name == "memory_written_pulled_mb").map(|reading| reading.value).collect()
+}
+
+#[test]
+fn memory_that_hosts_share_hands_on_what_is_pulled_and_keeps_no_answer_back() {
+    // Where regions begin within pages, a guest's page is two of what is shared.
+    let hosts = HOSTS.replace("5GB", "5GiB");
+    for kind in ["idle-flush", "idle-flush-on"] {
+        let every = if kind == "idle-flush" { "every = \"40ms\"\n" } else { "" };
+        let opportunity = format!("[[opportunities]]\nkind = \"{kind}\"\nwait = \"20ms\"\n{every}");
+        let (_, alone) = run(&format!("{hosts}{opportunity}"));
+        let (_, counters) = run(&format!("[shared]\nmemory = {{ size = \"64MiB\" }}\n{hosts}{opportunity}"));
+        let (alone, with) = (pulled_mb(&alone), pulled_mb(&counters));
+        let ([_, writer], [_, beside, shared]) = (&alone[..], &with[..]) else {
+            panic!("{alone:?}, {with:?}")
+        };
+        assert!(
+            *beside > 0.9 * writer,
+            "{kind}: the writer wrote {beside} MB, {writer} with nothing between"
+        );
+        // What is being written when it is written again goes down twice.
+        assert!(*shared >= *beside && *shared < 1.1 * beside, "{kind}: {shared} of {beside} MB went on down");
+        let asked = reading(&counters, "signals_pulled_mb");
+        assert!(*shared <= asked, "{kind}: {shared} of {asked} MB");
+    }
+}
+
+#[test]
+fn guests_write_for_drives_that_are_about_to_stop_through_the_memory_that_they_share() {
+    let guests = r#"
+[[hosts]]
+name = "one"
+memory = { size = "64MiB", write_back = { policy = "today", dirty_expire = "30min" } }
+workload = { kind = "synthetic", duration = "2h", read_share = 0, arrivals = { process = "poisson", rate_per_s = 0.02 } }
+[[hosts]]
+name = "two"
+memory = { size = "64MiB", write_back = { policy = "today", dirty_expire = "30min" } }
+workload = { kind = "synthetic", duration = "2h", arrivals = { process = "poisson", rate_per_s = 0.001 } }
+[[opportunities]]
+kind = "pull-before-stop"
+[volume]
+layout = "jbod"
+drive = "seagate-ironwolf-8tb"
+drive_settings = { spin_down = { policy = "fixed", after = "5min" } }
+"#;
+    let (_, alone) = run(guests);
+    let (_, with) = run(&format!("[shared]\nmemory = {{ size = \"64MiB\" }}\n{guests}"));
+    let (guests, shared) = (pulled_mb(&alone), pulled_mb(&with));
+    assert!(guests[0] > 0.0 && shared[0] > 0.8 * guests[0], "{shared:?}, {guests:?} with nothing between");
+    assert!(shared[2] >= shared[0], "{shared:?}");
+    let answered = reading(&with, "stop_pulls_answered");
+    assert!(answered > 0.0 && answered >= reading(&alone, "stop_pulls_answered") - 1.0, "{answered}");
+}
+
+/// Two guests that write in pauses, above memory that they share, on a drive that asks for what is dirty
+/// around each read.
+#[test]
+fn a_pull_of_addresses_finds_the_guest_that_has_them_dirty() {
+    let guests = r#"
+[shared]
+memory = { size = "64MiB" }
+[[hosts]]
+name = "one"
+size = "1GiB"
+memory = { size = "64MiB", write_back = "2.6.17" }
+workload = { kind = "processes", duration = "20s", processes = [{ think_time = "5ms", region_size = "1GiB", read_share = 0.5 }] }
+[[hosts]]
+name = "two"
+size = "1GiB"
+memory = { size = "64MiB", write_back = "2.6.17" }
+workload = { kind = "processes", duration = "20s", processes = [{ think_time = "5ms", region_size = "1GiB", read_share = 0.5 }] }
+[[opportunities]]
+kind = "free-block-pull"
+tracks = 129
+[volume]
+layout = "jbod"
+drive = "maxtor-atlas-10k-v-73gb-c0k"
+drive_settings = { buffer = { write_back = false }, queue = { background = {} } }
+"#;
+    let (_, counters) = run(guests);
+    let pulled = pulled_mb(&counters);
+    assert!(pulled[0] > 0.1 && pulled[1] > 0.1, "{pulled:?}");
+    assert!(pulled[2] >= pulled[0] + pulled[1], "{pulled:?}");
+}
+
 /// Look-ups in the first 16 MB, beside a scan.
 const LOOKUPS: &str = r#"
 [workload]
