@@ -40,6 +40,8 @@ pub const READINGS: &[ReadingName] = &[
     less("stage_wait_ms_mean", "mean time until its processor took a request"),
     less("stage_wait_ms_max", "the longest of these times"),
     less("stage_utilisation", "share of the time in which its processor worked"),
+    more("stage_mhz_mean", "its frequency, on average over requests, where cost is a model of cycles"),
+    less("stage_busy_share", "the same model: share of the time in which the processor worked and did not wait"),
     less("cooperation_asked", "reads that were asked of another host"),
     more("cooperation_served", "reads that another host has sent"),
     more("cooperation_served_mb", "what these brought, in 10^6 bytes"),

@@ -13,7 +13,7 @@ use fullstroke_contract::registry::{Keys, known_keys, read, schema_of};
 use fullstroke_contract::{ConfigError, Extent, Node, Port, Source};
 use fullstroke_engine::Branch;
 use fullstroke_host::{HostConfig, Underneath};
-use fullstroke_stage::{Addresses, Region, Regions};
+use fullstroke_stage::{Addresses, Part, Region, Regions};
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Seed};
 use schemars::JsonSchema;
@@ -38,6 +38,10 @@ pub struct HostsKeys {
     /// others leave.
     #[serde(default)]
     pub size: Option<Bytes>,
+    /// Where on the array that begins, as a size: "141GB"; unless said, where the part of the
+    /// host before it ends.
+    #[serde(default)]
+    pub at: Option<Bytes>,
     /// Its weight among the hosts, for `fairness = "weighted"`.
     #[serde(default = "one")]
     pub weight: u32,
@@ -103,6 +107,7 @@ impl Hosts {
         let check = hosts.shared.check(&hosts.weights());
         check.map_err(|error| document.error(error.below("shared")))?;
         hosts.check_cooperation().map_err(|error| document.error(error.below("shared")))?;
+        hosts.check_places().map_err(|error| document.error(error))?;
         hosts.check_names(document)?;
         Ok(Some(hosts))
     }
@@ -116,6 +121,22 @@ impl Hosts {
         let found = format!("found {} hosts, {lenders} of them with memory", self.hosts.len());
         let message = format!("{found}; expected two or more, and one with memory at least");
         Err(ConfigError::new("cooperation", message))
+    }
+
+    /// Places are sectors, and of parts.
+    fn check_places(&self) -> Result<(), ConfigError> {
+        let places = self.hosts.iter().enumerate().filter_map(|(index, host)| Some((index, host.keys.at?)));
+        for (index, at) in places {
+            let message = if self.shared.addresses() == Addresses::Whole {
+                "has no effect where each host has all addresses; leave it out".to_owned()
+            } else if !at.0.is_multiple_of(SECTOR_BYTES) {
+                format!("found {at}; expected a multiple of {SECTOR_BYTES} bytes")
+            } else {
+                continue;
+            };
+            return Err(ConfigError::new(format!("hosts[{index}].at"), message));
+        }
+        Ok(())
     }
 
     /// Workloads are told apart by name, whatever host they are of.
@@ -147,10 +168,11 @@ impl Hosts {
 
     fn regions(&self, capacity: Sectors) -> Result<Regions, ConfigError> {
         let sectors = |size: Bytes| Sectors(size.0 / SECTOR_BYTES);
-        let sizes: Vec<Option<Sectors>> = self.hosts.iter().map(|host| host.keys.size.map(sectors)).collect();
+        let wanted = |host: &Host| Part { at: host.keys.at.map(sectors), size: host.keys.size.map(sectors) };
+        let wanted: Vec<Part> = self.hosts.iter().map(wanted).collect();
         match self.shared.addresses() {
             Addresses::Whole => Ok(Regions::whole(self.hosts.len(), capacity)),
-            Addresses::Parts => Regions::parts(&sizes, capacity)
+            Addresses::Parts => Regions::parts(&wanted, capacity)
                 .map_err(|(host, error)| error.below(&format!("hosts[{host}]"))),
         }
     }

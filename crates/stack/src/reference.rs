@@ -105,6 +105,11 @@ pub fn reference() -> String {
     );
     keys(&mut page, schema_of::<StageConfig>().as_value());
     policies(&mut page, "Fairness: `fairness = ...` in `[shared]`", fullstroke_stage::fairness::REGISTRY);
+    policies(
+        &mut page,
+        "Cost of a request: `cost = { model = ... }` in `[shared]`",
+        fullstroke_stage::cost::REGISTRY,
+    );
     policies_with(
         &mut page,
         "[[opportunities]]: `kind = ...`",

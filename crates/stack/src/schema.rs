@@ -133,6 +133,11 @@ fn shared(definitions: &mut Map<String, Value>) -> Value {
     {
         properties.retain(|key, _| !["members", "files"].contains(&key.as_str()));
         properties.extend(own.clone());
+        let models = choice(fullstroke_stage::cost::REGISTRY, "model", definitions);
+        let cost = &mut properties["cost"];
+        let description = cost["description"].clone();
+        let time = json!({ "$ref": "#/$defs/Duration" });
+        *cost = json!({ "description": description, "anyOf": [time, models] });
     }
     shared["properties"] = layer["properties"].clone();
     shared

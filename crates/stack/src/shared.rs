@@ -85,8 +85,9 @@ impl Shared {
         let block = over(self.below.build(underneath)?, array);
         let cached = over(self.memory(capacity)?, over(self.below.pushed(capacity)?, block));
         let rule = self.stage.rule(&self.rule, weights)?;
+        let cost = self.stage.cost.build().map_err(|error| error.below("cost"))?;
         let depth = self.stage.queue_depth.filter(|_| !self.below.has_elevator());
-        let mut stage = Stage::new(regions, rule, self.stage.cost, depth);
+        let mut stage = Stage::new(regions, rule, cost, depth);
         if let Some(keys) = &self.stage.cooperation {
             stage = stage.with_cooperation(keys);
         }

@@ -1,10 +1,10 @@
 //! The keys of `[shared]`.
 
 use crate::cooperation::CooperationKeys;
+use crate::cost::CostKeys;
 use crate::fairness::{BuildFairness, Fairness, REGISTRY};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, find, known_keys, read, schema_of};
-use fullstroke_units::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,10 +13,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StageConfig {
-    /// Time that the stage's processor works on each request before it goes
-    /// down, one after the other. 0 unless said.
+    /// For how long the stage's processor works on each request before it goes
+    /// down, one after the other: a time, or a table of a model, `model = ...`, and its
+    /// keys. 0 unless said.
     #[serde(default)]
-    pub cost: Duration,
+    pub cost: CostKeys,
     /// Requests that the array is given at once; no limit unless said, or, with an
     /// elevator, as many as `[host]` has there.
     #[serde(default)]
@@ -61,6 +62,7 @@ impl StageConfig {
         let (of_stage, others): (Keys, Keys) =
             table.clone().into_iter().partition(|(key, _)| own.contains(key));
         let config: StageConfig = read(&of_stage)?;
+        config.cost.build().map_err(|error| error.below("cost"))?;
         if config.queue_depth == Some(0) {
             return Err(ConfigError::new("queue_depth", "found 0; expected at least 1"));
         }

@@ -2,7 +2,7 @@
 
 use crate::fairness::REGISTRY;
 use crate::properties::{Below, step};
-use crate::{CooperationKeys, Regions, Stage};
+use crate::{CooperationKeys, CostKeys, Regions, Stage};
 use fullstroke_contract::registry::Keys;
 use fullstroke_contract::{
     Completion, Counters, Cx, Effect, Extent, Hints, Node, Notice, Operation, Out, Port, Request, RequestId,
@@ -44,8 +44,9 @@ impl Friends {
     fn new(keys: &CooperationKeys, answer: [bool; HOSTS], speeds_us: Vec<u64>) -> Friends {
         let regions = Regions::whole(HOSTS, Sectors(PAGES * PAGE_SECTORS));
         let fairness = (REGISTRY[0].build)(&Keys::new(), &[1; HOSTS]).unwrap();
+        let cost = CostKeys::Time(Duration::from_micros(10)).build().unwrap();
         Friends {
-            stage: Stage::new(regions, fairness, Duration::from_micros(10), None).with_cooperation(keys),
+            stage: Stage::new(regions, fairness, cost, None).with_cooperation(keys),
             out: Out::new(),
             array: Below::new(),
             went_down: 0,

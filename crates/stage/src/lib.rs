@@ -7,11 +7,13 @@
 //! | `stage.rs` | the node: whose a request is, what it costs, when it goes down |
 //! | `regions.rs` | whose the array's addresses are |
 //! | `fairness/` | whose turn it is, one file a rule, and their registry |
+//! | `cost/` | for how long its processor works on a request, one file a model, and their registry |
 //! | `cooperation.rs` | who answers another host's reads |
 //! | `statistics.rs` | what is counted by host |
 
 mod config;
 mod cooperation;
+pub mod cost;
 pub mod fairness;
 mod regions;
 mod stage;
@@ -25,6 +27,7 @@ mod properties;
 
 pub use config::{Addresses, StageConfig};
 pub use cooperation::CooperationKeys;
+pub use cost::{BuildCost, Cost, CostKeys};
 pub use fairness::{BuildFairness, Fairness};
-pub use regions::{Region, Regions};
+pub use regions::{Part, Region, Regions};
 pub use stage::{HostShare, Stage};

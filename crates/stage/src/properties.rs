@@ -1,7 +1,7 @@
 //! What every stage is held to, with an array of any speed below it.
 
 use crate::fairness::REGISTRY;
-use crate::{Regions, Stage};
+use crate::{CostKeys, Part, Regions, Stage};
 use fullstroke_contract::registry::Keys;
 use fullstroke_contract::{
     Breakdown, Completion, Cx, Effect, Extent, Node, Operation, Out, Port, Request, RequestId, Status,
@@ -20,6 +20,8 @@ struct Trial {
     array: Below,
     /// When requests went down, and how many were there with each.
     issued: Vec<(Time, usize)>,
+    /// Where.
+    extents: Vec<Extent>,
     done: Vec<(Port, Completion)>,
     speeds_us: Vec<u64>,
 }
@@ -32,6 +34,7 @@ impl Trial {
                 Effect::Issue { request, .. } => {
                     let speed = self.speeds_us[self.issued.len() % self.speeds_us.len()];
                     self.array.push(Reverse((now + Duration::from_micros(speed), request.id.0, now)));
+                    self.extents.push(request.extent);
                     self.issued.push((now, self.array.len()));
                 }
                 Effect::Complete { port, completion } => self.done.push((port, completion)),
@@ -76,15 +79,19 @@ proptest! {
     fn each_request_is_answered_once_to_its_host_and_its_parts_add_up(
         arrivals in prop::collection::vec((0u16..3, 0u64..500, 0u64..90, 1u64..20), 1..80),
         rule in 0..REGISTRY.len(),
+        in_order in any::<bool>(),
         (cost_us, depth) in (0u64..300, prop::option::of(1u32..6)),
         speeds_us in prop::collection::vec(0u64..2000, 1..8),
     ) {
-        let regions = Regions::parts(&[None, Some(Sectors(160)), None], Sectors(480)).unwrap();
+        // One behind the other, or with gaps and not in order.
+        let chosen = [(320, 160), (0, 152), (160, 152)].map(|(at, size)| Part { at: Some(Sectors(at)), size: Some(Sectors(size)) });
+        let behind = [None, Some(Sectors(160)), None].map(|size| Part { at: None, size });
+        let regions = Regions::parts(if in_order { &behind } else { &chosen }, Sectors(480)).unwrap();
         let fairness = (REGISTRY[rule].build)(&Keys::new(), &[1, 2, 3]).unwrap();
         let cost = Duration::from_micros(cost_us);
-        let stage = Stage::new(regions.clone(), fairness, cost, depth);
+        let stage = Stage::new(regions.clone(), fairness, CostKeys::Time(cost).build().unwrap(), depth);
         let mut trial = Trial {
-            stage, out: Out::new(), array: BinaryHeap::new(), issued: Vec::new(), done: Vec::new(), speeds_us,
+            stage, out: Out::new(), array: BinaryHeap::new(), issued: Vec::new(), extents: Vec::new(), done: Vec::new(), speeds_us,
         };
         let mut now = Time::ZERO;
         let arrivals: Vec<Arrival> = arrivals;
@@ -99,16 +106,24 @@ proptest! {
         }
         trial.run(Time::NEVER);
         let mut answered = vec![0; arrivals.len()];
+        let mut meant = Vec::new();
         for (port, completion) in &trial.done {
             let number = completion.id.0 as usize;
             let (host, _, start, sectors) = arrivals[number];
             answered[number] += 1;
             prop_assert_eq!(port.0, host);
-            let inside = regions.below(*port, Extent::new(start * 2, sectors)).is_some();
+            let below = regions.below(*port, Extent::new(start * 2, sectors));
+            meant.extend(below);
+            let inside = below.is_some();
             prop_assert_eq!(completion.status, if inside { Status::Done } else { Status::OutOfRange });
             prop_assert_eq!(completion.breakdown.response(), completion.finished.since(completion.submitted));
         }
         prop_assert!(answered.iter().all(|&times| times == 1));
+        // No request leaves the region of its host.
+        let order = |extent: &Extent| (extent.start, extent.sectors);
+        meant.sort_by_key(order);
+        trial.extents.sort_by_key(order);
+        prop_assert_eq!(meant, trial.extents);
         prop_assert!(trial.issued.iter().all(|&(_, with)| with <= depth.unwrap_or(u32::MAX) as usize));
         // The processor works on one at a time.
         prop_assert!(trial.issued.windows(2).all(|pair| pair[1].0.since(pair[0].0) >= cost));

@@ -12,54 +12,83 @@ pub struct Region {
     pub sectors: Sectors,
 }
 
+/// What a host says of its region.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    /// Where it begins; unless said, where that of the host before ends.
+    pub at: Option<Sectors>,
+    /// How large it is; unless said, an equal part of what others leave.
+    pub size: Option<Sectors>,
+}
+
 /// The regions of all hosts, by port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Regions(Vec<Region>);
+pub struct Regions {
+    regions: Vec<Region>,
+    /// The hosts by where their regions begin.
+    ascending: Vec<usize>,
+}
+
+impl Region {
+    fn end(self) -> Lbn {
+        self.start + self.sectors
+    }
+}
 
 impl Regions {
-    /// All of `capacity` for each of `hosts`.
-    pub fn whole(hosts: usize, capacity: Sectors) -> Regions {
-        Regions(vec![Region { start: Lbn(0), sectors: capacity }; hosts])
+    fn new(regions: Vec<Region>) -> Regions {
+        let mut ascending: Vec<usize> = (0..regions.len()).collect();
+        ascending.sort_by_key(|&host| regions[host].start);
+        Regions { regions, ascending }
     }
 
-    /// Neighbouring regions of `capacity`, in the order of the hosts, each as
-    /// large as it says, or an equal part of what the others leave, in whole
-    /// units of 4 KiB.
+    /// All of `capacity` for each of `hosts`.
+    pub fn whole(hosts: usize, capacity: Sectors) -> Regions {
+        Regions::new(vec![Region { start: Lbn(0), sectors: capacity }; hosts])
+    }
+
+    /// Regions of `capacity`: each where it says, or behind that of the host before; and as
+    /// large as it says, or an equal part of what the others leave, in whole units of
+    /// 4 KiB.
     ///
     /// # Errors
-    /// At the index of the host for which nothing is left.
-    pub fn parts(sizes: &[Option<Sectors>], capacity: Sectors) -> Result<Regions, (usize, ConfigError)> {
+    /// At the index of the host for which nothing is left, whose region does not end with the
+    /// array, or has addresses of a host before it.
+    pub fn parts(wanted: &[Part], capacity: Sectors) -> Result<Regions, (usize, ConfigError)> {
         const UNIT: u64 = 8;
-        let said: u64 = sizes.iter().flatten().map(|size| size.0).fold(0, u64::saturating_add);
-        let silent = sizes.iter().filter(|size| size.is_none()).count() as u64;
-        let equal = capacity.0.saturating_sub(said) / silent.max(1) / UNIT * UNIT;
-        let mut next = 0u64;
-        let mut region = |(host, size): (usize, &Option<Sectors>)| {
-            let sectors = size.map_or(equal, |size| size.0);
-            let end = next.checked_add(sectors).filter(|&end| sectors > 0 && end <= capacity.0);
-            let Some(end) = end else {
-                let left = Sectors(capacity.0.saturating_sub(next)).bytes().0;
-                let message = match size {
-                    Some(size) => format!("found {} bytes; the array has {left} left", size.bytes().0),
-                    None => format!("nothing is left of the array for this host ({left} bytes)"),
+        let said: u64 =
+            wanted.iter().filter_map(|host| host.size).map(|size| size.0).fold(0, u64::saturating_add);
+        let silent = wanted.iter().filter(|host| host.size.is_none()).count() as u64;
+        let equal = Sectors(capacity.0.saturating_sub(said) / silent.max(1) / UNIT * UNIT);
+        let mut regions: Vec<Region> = Vec::new();
+        for (host, wanted) in wanted.iter().enumerate() {
+            let next = regions.last().map_or(Lbn(0), |before| before.end());
+            let region = placed(*wanted, next, equal, capacity).map_err(|error| (host, error))?;
+            let other =
+                regions.iter().position(|other| region.start < other.end() && other.start < region.end());
+            if let Some(other) = other {
+                let key = if wanted.at.is_some() { "at" } else { "size" };
+                let bytes = |region: Region| {
+                    let [first, end] = [region.start, region.end()].map(|lbn| Sectors(lbn.0).bytes().0);
+                    format!("bytes {first} to {}", end - 1)
                 };
-                return Err((host, ConfigError::new("size", message)));
-            };
-            let region = Region { start: Lbn(next), sectors: Sectors(sectors) };
-            next = end;
-            Ok(region)
-        };
-        sizes.iter().enumerate().map(&mut region).collect::<Result<_, _>>().map(Regions)
+                let [found, theirs] = [region, regions[other]].map(bytes);
+                let message = format!("found {found} of the array; hosts[{other}] has {theirs}");
+                return Err((host, ConfigError::new(key, message)));
+            }
+            regions.push(region);
+        }
+        Ok(Regions::new(regions))
     }
 
     /// How many hosts there are.
     pub fn hosts(&self) -> usize {
-        self.0.len()
+        self.regions.len()
     }
 
     /// The region of the host at `port`.
     pub fn of(&self, port: Port) -> Region {
-        self.0[port.index()]
+        self.regions[port.index()]
     }
 
     /// Where a host's extent lies on the array; `None` if it is not the host's.
@@ -73,9 +102,10 @@ impl Regions {
 
     /// Tells `owner` whose `extent` of the array is, and where it lies for them.
     pub fn owners(&self, extent: Extent, owner: &mut dyn FnMut(Port, Extent)) {
-        for (host, region) in self.0.iter().enumerate() {
+        for &host in &self.ascending {
+            let region = self.regions[host];
             let start = extent.start.max(region.start);
-            let end = extent.end().min(region.start + region.sectors);
+            let end = extent.end().min(region.end());
             if start < end {
                 owner(Port::of(host), Extent::new(start.0 - region.start.0, end.0 - start.0));
             }
@@ -83,35 +113,109 @@ impl Regions {
     }
 }
 
+/// The region that a host wants, which begins at `next` unless it says where.
+fn placed(wanted: Part, next: Lbn, equal: Sectors, capacity: Sectors) -> Result<Region, ConfigError> {
+    let refuse = |key: &str, message: String| Err(ConfigError::new(key, message));
+    let start = wanted.at.map_or(next, |at| Lbn(at.0));
+    let whole = capacity.bytes().0;
+    if let Some(at) = wanted.at.filter(|at| *at >= capacity) {
+        return refuse("at", format!("found {} bytes; the array has {whole}", at.bytes().0));
+    }
+    let sectors = wanted.size.unwrap_or(equal);
+    let left = Sectors(capacity.0.saturating_sub(start.0)).bytes().0;
+    if wanted.size == Some(Sectors::ZERO) {
+        return refuse(
+            "size",
+            "found less than a sector; expected 512 bytes at least, or leave it out".into(),
+        );
+    }
+    if sectors == Sectors::ZERO {
+        return refuse("size", format!("nothing is left of the array for this host ({left} bytes)"));
+    }
+    if start.0.checked_add(sectors.0).is_none_or(|end| end > capacity.0) {
+        let message = match (wanted.size, wanted.at) {
+            (Some(size), None) => format!("found {} bytes; the array has {left} left", size.bytes().0),
+            (Some(size), Some(_)) => {
+                format!("found {} bytes; the array ends {left} bytes behind `at`", size.bytes().0)
+            }
+            (None, _) => format!(
+                "found none; an equal part of what others leave, {} bytes, is more than the {left} from its place on. \
+                 Say how large it is",
+                equal.bytes().0
+            ),
+        };
+        return refuse("size", message);
+    }
+    Ok(Region { start, sectors })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn sizes(sizes: &[Option<u64>]) -> Vec<Part> {
+        sizes.iter().map(|size| Part { size: size.map(Sectors), at: None }).collect()
+    }
+
+    fn at(at: u64, size: u64) -> Part {
+        Part { at: Some(Sectors(at)), size: Some(Sectors(size)) }
+    }
+
+    #[test]
+    fn hosts_have_the_places_that_they_choose_and_others_lie_behind_the_one_before() {
+        let wanted = [at(600, 100), Part { size: Some(Sectors(50)), at: None }, at(16, 80), Part::default()];
+        let parts = Regions::parts(&wanted[..3], Sectors(1000)).unwrap();
+        let starts = (0..3).map(|host| parts.of(Port(host)).start.0).collect::<Vec<_>>();
+        assert_eq!(starts, [600, 700, 16]);
+        let mut owners = Vec::new();
+        parts.owners(Extent::new(0, 710), &mut |port, extent| owners.push((port.0, extent)));
+        assert_eq!(owners, [(2, Extent::new(0, 80)), (0, Extent::new(0, 100)), (1, Extent::new(0, 10))]);
+        // 768 sectors are left, and 504 of them lie before the first.
+        let (host, error) = Regions::parts(&wanted, Sectors(1000)).unwrap_err();
+        assert_eq!((host, error.key.as_str()), (3, "size"));
+        assert!(error.message.contains("hosts[0] has bytes 307200 to 358399"), "{error}");
+    }
+
+    #[test]
+    fn places_that_cannot_be_are_refused_at_their_host() {
+        for (wanted, host, key, part) in [
+            (vec![at(0, 100), at(99, 1)], 1, "at", "hosts[0] has bytes 0 to 51199"),
+            (vec![at(1000, 8)], 0, "at", "found 512000 bytes; the array has 512000"),
+            (vec![at(999, 2)], 0, "size", "the array ends 512 bytes behind `at`"),
+            (vec![at(8, 0)], 0, "size", "found less than a sector"),
+            (vec![Part { at: Some(Sectors(8)), size: None }], 0, "size", "Say how large it is"),
+            (vec![at(0, 16), at(u64::MAX, 8)], 1, "at", "the array has 512000"),
+        ] {
+            let (found, error) = Regions::parts(&wanted, Sectors(1000)).unwrap_err();
+            assert_eq!((found, error.key.as_str()), (host, key), "{error}");
+            assert!(error.message.contains(part), "{error}");
+        }
+    }
+
     #[test]
     fn what_is_not_said_is_shared_equally() {
-        let parts = Regions::parts(&[None, Some(Sectors(100)), None], Sectors(1000)).unwrap();
-        let sizes: Vec<(u64, u64)> = (0..3)
+        let parts = Regions::parts(&sizes(&[None, Some(100), None]), Sectors(1000)).unwrap();
+        let regions: Vec<(u64, u64)> = (0..3)
             .map(|host| parts.of(Port(host)))
             .map(|region| (region.start.0, region.sectors.0))
             .collect();
-        assert_eq!(sizes, [(0, 448), (448, 100), (548, 448)]);
+        assert_eq!(regions, [(0, 448), (448, 100), (548, 448)]);
     }
 
     #[test]
     fn too_much_is_refused_at_its_host() {
-        let (host, error) =
-            Regions::parts(&[Some(Sectors(900)), Some(Sectors(200))], Sectors(1000)).unwrap_err();
+        let (host, error) = Regions::parts(&sizes(&[Some(900), Some(200)]), Sectors(1000)).unwrap_err();
         assert_eq!((host, error.key.as_str()), (1, "size"));
         assert!(error.message.contains("102400") && error.message.contains("51200"), "{error}");
-        let (host, error) = Regions::parts(&[Some(Sectors(1000)), None], Sectors(1000)).unwrap_err();
+        let (host, error) = Regions::parts(&sizes(&[Some(1000), None]), Sectors(1000)).unwrap_err();
         assert_eq!((host, error.key.as_str()), (1, "size"));
         assert!(error.message.contains("nothing is left"), "{error}");
-        assert!(Regions::parts(&[Some(Sectors(u64::MAX)), Some(Sectors(8))], Sectors(1000)).is_err());
+        assert!(Regions::parts(&sizes(&[Some(u64::MAX), Some(8)]), Sectors(1000)).is_err());
     }
 
     #[test]
     fn an_extent_of_the_array_belongs_to_whoever_has_its_parts() {
-        let parts = Regions::parts(&[Some(Sectors(100)), Some(Sectors(100))], Sectors(1000)).unwrap();
+        let parts = Regions::parts(&sizes(&[Some(100), Some(100)]), Sectors(1000)).unwrap();
         let mut owners = Vec::new();
         parts.owners(Extent::new(90, 120), &mut |port, extent| owners.push((port.0, extent)));
         assert_eq!(owners, [(0, Extent::new(90, 10)), (1, Extent::new(0, 100))]);

@@ -1,6 +1,7 @@
 //! The node at which hosts meet.
 
 use crate::cooperation::{Cooperation, CooperationKeys, Outcome};
+use crate::cost::Cost;
 use crate::fairness::Fairness;
 use crate::regions::Regions;
 use crate::statistics::Statistics;
@@ -9,7 +10,7 @@ use fullstroke_contract::{
     Completion, Counters, Cx, Extent, Gauge, Node, Notice, Operation, Out, Port, Request, RequestId, Signal,
     Slots, Status, Wake,
 };
-use fullstroke_units::{Duration, Sectors, Time};
+use fullstroke_units::{Sectors, Time};
 
 /// How a stack's host shares the stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,13 +30,13 @@ pub struct HostShare {
 /// array's until it does.
 ///
 /// Requests wait by the rule of fairness. The stage's processor takes the next
-/// one when it is free and the array has room, works on it for the fixed cost,
-/// and hands it down. What stops or starts platters is not a host's to ask: it
+/// one when it is free and the array has room, works on it for as long as the model
+/// of its cost says, and hands it down. What stops or starts platters is not a host's to ask: it
 /// is answered at once.
 pub struct Stage {
     regions: Regions,
     fairness: Box<dyn Fairness>,
-    cost: Duration,
+    cost: Box<dyn Cost>,
     depth: u32,
     slots: Slots<Slot>,
     /// The request on which the processor works, and until when.
@@ -61,7 +62,12 @@ struct Slot {
 
 impl Stage {
     /// A stage with nothing in it.
-    pub fn new(regions: Regions, fairness: Box<dyn Fairness>, cost: Duration, depth: Option<u32>) -> Stage {
+    pub fn new(
+        regions: Regions,
+        fairness: Box<dyn Fairness>,
+        cost: Box<dyn Cost>,
+        depth: Option<u32>,
+    ) -> Stage {
         Stage {
             regions,
             fairness,
@@ -102,7 +108,7 @@ impl Stage {
             // It came earlier, and the processor has been free since then; or the
             // array has had room only now.
             place.taken = self.free.max(place.submitted);
-            self.working = Some((place.taken + self.cost, slot));
+            self.working = Some((place.taken + self.cost.take(place.taken), slot));
         }
     }
 
@@ -110,7 +116,7 @@ impl Stage {
     fn take(&mut self, now: Time, slot: u32, out: &mut Out) {
         let Slot { host, request, submitted, taken } = self.slots[slot];
         self.issued += 1;
-        self.statistics.passed(taken.since(submitted), self.cost);
+        self.statistics.passed(taken.since(submitted), now.since(taken));
         let holder = self.cooperation.as_mut().and_then(|others| others.ask(now, slot, host, &request));
         match holder {
             Some(holder) => out.notice(holder, Notice::new(Signal::Ask(request.extent))),
@@ -224,7 +230,7 @@ impl Node for Stage {
     }
 
     fn count(&self, now: Time, counters: &mut Counters) {
-        counters.layers.push(self.statistics.readings(now));
+        counters.layers.push(self.statistics.readings(now, &self.cost.readings(now)));
         counters.layers.extend(self.cooperation.as_ref().map(Cooperation::readings));
     }
 }

@@ -20,17 +20,15 @@ impl Statistics {
         self.busy += cost;
     }
 
-    pub(crate) fn readings(&self, now: Time) -> LayerReadings {
+    pub(crate) fn readings(&self, now: Time, of_cost: &[(&'static str, f64)]) -> LayerReadings {
         let whole = now.since(Time::ZERO).as_secs_f64();
         let mean = self.waited.as_millis_f64() / self.requests.max(1) as f64;
-        LayerReadings::new(
-            "shared stage",
-            &[
-                ("stage_requests", self.requests as f64),
-                ("stage_wait_ms_mean", mean),
-                ("stage_wait_ms_max", self.waited_max.as_millis_f64()),
-                ("stage_utilisation", if whole > 0.0 { self.busy.as_secs_f64() / whole } else { 0.0 }),
-            ],
-        )
+        let own = [
+            ("stage_requests", self.requests as f64),
+            ("stage_wait_ms_mean", mean),
+            ("stage_wait_ms_max", self.waited_max.as_millis_f64()),
+            ("stage_utilisation", if whole > 0.0 { self.busy.as_secs_f64() / whole } else { 0.0 }),
+        ];
+        LayerReadings::new("shared stage", &[&own, of_cost].concat())
     }
 }

@@ -1,7 +1,9 @@
 //! Several hosts above one array.
 
+use fullstroke_contract::Request;
 use fullstroke_engine::{Finished, Observer};
 use fullstroke_stack::{Overrides, Stack};
+use fullstroke_units::Time;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -55,6 +57,44 @@ fn each_host_has_its_own_workload_elevator_and_addresses() {
     // Of one draw of addresses no more than of another: each has a seed of its own.
     let starts = |of: u16| seen.0[&of].iter().map(|finished| finished.extent.start).collect::<Vec<_>>();
     assert_ne!(starts(0), starts(1));
+}
+
+/// What drives read and write, where.
+#[derive(Default)]
+struct Touched(Vec<(u64, u64)>);
+
+impl Observer for Touched {
+    fn drive_io(&mut self, _: Time, _: usize, request: &Request) {
+        if request.operation.transfers() {
+            self.0.push((request.extent.start.0, request.extent.end().0));
+        }
+    }
+}
+
+/// P-25: accesses cover the partition, and none is outside of it.
+#[test]
+fn requests_of_a_guest_stay_in_the_partition_at_the_place_that_it_chose() {
+    let guests = r#"
+[[hosts]]
+name = "guest"
+at = "141GB"
+size = "4GB"
+files = { kind = "ext2" }
+memory = { size = "16MiB" }
+workload = { kind = "postmark", number = 4000, transactions = 1000, subdirectories = 100, size_low = "5kB", size_high = "5001B" }
+[volume]
+layout = "jbod"
+drive = "hitachi-7k1000c-1tb"
+"#;
+    let mut touched = Touched::default();
+    load(guests).unwrap().build().unwrap().engine().run(&mut touched).unwrap();
+    let (first, end) = (141_000_000_000 / 512, 145_000_000_000 / 512);
+    assert!(touched.0.len() > 1000, "{}", touched.0.len());
+    assert!(touched.0.iter().all(|&(from, to)| from >= first && to <= end));
+    let lowest = touched.0.iter().map(|&(from, _)| from).min().unwrap();
+    let highest = touched.0.iter().map(|&(_, to)| to).max().unwrap();
+    let covered = (highest - lowest) as f64 / (end - first) as f64;
+    assert!(covered > 0.9, "20 MB of files lie in {covered} of the partition");
 }
 
 #[test]
@@ -116,6 +156,12 @@ fn what_cannot_be_is_refused_at_its_key() {
         (two("", "", "queue_depth = 0"), "shared.queue_depth", "at least 1"),
         (two("", "", "").replace("\"two\"", "\"one\""), "hosts[1].name", "twice"),
         (two("size = \"9GB\"", "size = \"9.5GB\"", ""), "hosts[1].size", "left"),
+        (host("size = \"0B\""), "hosts[0].size", "found less than a sector"),
+        (host("at = \"18GB\"\nsize = \"1GB\""), "hosts[0].size", "behind `at`"),
+        (host("at = \"1TB\"\nsize = \"1GB\""), "hosts[0].at", "the array has"),
+        (host("at = \"1000B\"\nsize = \"1GB\""), "hosts[0].at", "multiple of 512"),
+        (two("size = \"9GB\"", "at = \"8GB\"\nsize = \"1GB\"", ""), "hosts[1].at", "hosts[0] has bytes 0 to"),
+        (two("at = \"8GB\"", "", "addresses = \"whole\""), "hosts[0].at", "has no effect"),
     ] {
         let error = load(&text).err().unwrap_or_else(|| panic!("accepted:\n{text}"));
         assert!(error.contains(&format!("`{key}`")) && error.contains(words), "{key}: {error}");

@@ -1,0 +1,173 @@
+//! Which frequency a processor has: Linux's governors.
+
+use fullstroke_units::{Duration, Time};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// Who chooses the frequency.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Policy {
+    /// Always the highest.
+    Performance,
+    /// By how busy the processor was in the last sampling period.
+    #[default]
+    Ondemand,
+    /// Always the lowest.
+    Powersave,
+}
+
+/// The processor's frequency, and how busy it was in this sampling period.
+///
+/// What is done at the end of a period is `dbs_check_cpu` of `drivers/cpufreq/cpufreq_ondemand.c`
+/// in Linux 2.6.18, without `powersave_bias`.
+pub(super) struct Governor {
+    policy: Policy,
+    /// Ascending.
+    frequencies_mhz: Vec<u32>,
+    current: usize,
+    sampling: Duration,
+    up_threshold: u32,
+    /// Another core of those that have one frequency is always busy.
+    neighbour_busy: bool,
+    /// When the period began.
+    began: Time,
+    /// Busy in it, but for the last time.
+    busy: Duration,
+    /// The last time that the processor was busy, or is, as far as it is not in a period before.
+    last: (Time, Time),
+}
+
+impl Governor {
+    /// One of a processor that has had nothing to do before.
+    pub(super) fn new(
+        policy: Policy,
+        frequencies_mhz: Vec<u32>,
+        (sampling, up_threshold): (Duration, u32),
+        neighbour_busy: bool,
+    ) -> Governor {
+        let current = if policy == Policy::Performance { frequencies_mhz.len() - 1 } else { 0 };
+        let (began, busy, last) = (Time::ZERO, Duration::ZERO, (Time::ZERO, Time::ZERO));
+        Governor {
+            policy,
+            frequencies_mhz,
+            current,
+            sampling,
+            up_threshold,
+            neighbour_busy,
+            began,
+            busy,
+            last,
+        }
+    }
+
+    /// The frequency at `at`.
+    pub(super) fn mhz(&mut self, at: Time) -> u32 {
+        if self.policy == Policy::Ondemand {
+            self.sample(at);
+        }
+        self.frequencies_mhz[self.current]
+    }
+
+    /// The processor is busy from `from` until `to`. Its frequency at `from` is known, and this
+    /// was not said of any of the time before.
+    pub(super) fn busy(&mut self, from: Time, to: Time) {
+        self.busy += self.last.1.since(self.last.0);
+        self.last = (from, to);
+    }
+
+    /// Ends the periods that are over at `at`.
+    fn sample(&mut self, at: Time) {
+        while self.began + self.sampling <= at {
+            let end = self.began + self.sampling;
+            let (from, to) = self.last;
+            let until = to.min(end).max(from);
+            self.current = self.target(self.busy + until.since(from));
+            (self.began, self.busy, self.last) = (end, Duration::ZERO, (until, to));
+            // Periods in which nothing happens are alike: one of them stands for all.
+            let empty = at.since(end).as_nanos() / self.sampling.as_nanos();
+            if to <= end && empty > 0 {
+                self.current = self.target(Duration::ZERO);
+                self.began += self.sampling * empty;
+            }
+        }
+    }
+
+    /// What follows a period in which the processor was so long busy: the highest frequency above
+    /// the threshold; ten points below it, the lowest that carries as much at those ten points
+    /// below.
+    fn target(&self, busy: Duration) -> usize {
+        // The least idle core counts.
+        let load = match self.neighbour_busy {
+            true => 100,
+            false => busy.as_nanos() * 100 / self.sampling.as_nanos(),
+        };
+        let highest = self.frequencies_mhz.len() - 1;
+        let (threshold, safe) = (u64::from(self.up_threshold), u64::from(self.up_threshold) - 10);
+        if load > threshold {
+            return highest;
+        }
+        if self.current == 0 || load >= safe {
+            return self.current;
+        }
+        let wanted = u64::from(self.frequencies_mhz[self.current]) * load / safe;
+        self.frequencies_mhz.iter().position(|&mhz| u64::from(mhz) >= wanted).unwrap_or(highest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Duration::from_millis(ms)
+    }
+
+    fn governor(policy: Policy, neighbour_busy: bool) -> Governor {
+        Governor::new(policy, vec![1000, 1500, 2000], (Duration::from_millis(80), 80), neighbour_busy)
+    }
+
+    /// The frequency in each period; the processor is busy for such shares of them, in per cent.
+    fn followed(policy: Policy, neighbour_busy: bool, shares: &[u64]) -> Vec<u32> {
+        let mut governor = governor(policy, neighbour_busy);
+        let mut followed = Vec::new();
+        for (period, share) in shares.iter().enumerate() {
+            let began = at(80 * period as u64);
+            followed.push(governor.mhz(began));
+            governor.busy(began, began + Duration::from_micros(800 * share));
+        }
+        followed
+    }
+
+    #[test]
+    fn ondemand_goes_to_the_top_above_its_threshold_and_down_as_far_as_the_load_fits() {
+        // 60 % at 2000 MHz fit 1715, for which 2000 is the next; 50 % fit 1429; 30 % of 1500 fit 643.
+        let shares = [80, 81, 75, 60, 50, 30, 10, 100];
+        assert_eq!(
+            followed(Policy::Ondemand, false, &shares),
+            [1000, 1000, 2000, 2000, 2000, 1500, 1000, 1000]
+        );
+        assert_eq!(followed(Policy::Performance, false, &[0, 100, 0]), [2000; 3]);
+        assert_eq!(followed(Policy::Powersave, false, &[0, 100, 0]), [1000; 3]);
+    }
+
+    #[test]
+    fn a_neighbour_that_computes_keeps_the_frequency_up() {
+        assert_eq!(followed(Policy::Ondemand, true, &[0, 0, 50, 0]), [1000, 2000, 2000, 2000]);
+    }
+
+    #[test]
+    fn a_long_pause_ends_at_the_lowest_frequency_and_a_long_burst_counts_in_each_period() {
+        let mut governor = governor(Policy::Ondemand, false);
+        governor.busy(at(0), at(230));
+        assert_eq!(governor.mhz(at(230)), 2000);
+        // 70 of 80 ms of the third period are busy.
+        assert_eq!(governor.mhz(at(240)), 2000);
+        assert_eq!(governor.mhz(at(319)), 2000);
+        assert_eq!(governor.mhz(at(320)), 1000);
+        assert_eq!(governor.mhz(at(10_000)), 1000);
+        governor.busy(at(10_000), at(10_040));
+        assert_eq!((governor.mhz(at(10_079)), governor.mhz(at(3_600_000))), (1000, 1000));
+        assert_eq!(governor.began, at(3_600_000));
+    }
+}
