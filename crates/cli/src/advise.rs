@@ -167,7 +167,7 @@ impl Arguments {
                 replace_hours: self.replace_hours.unwrap_or(assumed.replace_hours),
             },
             jobs: jobs(self.jobs),
-            timeline: self.reporting.wanted(),
+            timeline: self.reporting.page_wanted(),
         })
     }
 }

@@ -1,7 +1,6 @@
 //! `fullstroke compare`: several stacks, ranked.
 
 mod heads;
-mod plot;
 
 use crate::bars::Bars;
 use crate::memory::peak_rss_mb;
@@ -50,11 +49,6 @@ pub(crate) struct Arguments {
     /// Run every stack with redundancy also while one new member is rebuilt.
     #[arg(long)]
     rebuilding: bool,
-
-    /// Draw the ranking, as SVG: bars with their intervals and, for mean response
-    /// times, where the time went.
-    #[arg(long, value_name = "FILE.svg", conflicts_with = "find")]
-    plot: Option<PathBuf>,
 
     /// Draw how far apart the heads of each stack's drives are over time, as SVG.
     #[arg(long, value_name = "FILE.svg", conflicts_with = "find")]
@@ -129,7 +123,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         recipes.iter().map(Recipe::candidate).collect::<Result<Vec<_>, _>>().map_err(Failure::input)?;
     let traced = arguments.perfetto.window().map(|window| window.shared_by(candidates.len() / seeds));
     for (index, candidate) in candidates.iter_mut().enumerate() {
-        candidate.timeline = arguments.reporting.wanted();
+        candidate.timeline = arguments.reporting.page_wanted();
         // Of several seeds the first.
         candidate.perfetto = traced.filter(|_| index % seeds == 0);
     }
@@ -144,9 +138,6 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let ran = ran.map_err(Failure::input)?;
     arguments.perfetto.write_all(&ran)?;
     let ranking = Ranking::by(&ran, seeds, arguments.by).map_err(Failure::input)?;
-    if let Some(path) = &arguments.plot {
-        write_whole(path, &plot::draw(&ranking).map_err(Failure::Input)?)?;
-    }
     if let Some(path) = &arguments.plot_heads {
         write_whole(path, &heads::draw(&ranking).map_err(Failure::Input)?)?;
     }

@@ -1,8 +1,8 @@
-//! `--report`: an answer as a page.
+//! `--report` and `--plot`: an answer as a page, and its main figure.
 
 use crate::output::{Failure, write_whole};
 use clap::Args;
-use fullstroke_report::{Source, page};
+use fullstroke_report::{Source, page, plot};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -13,22 +13,42 @@ pub(crate) struct Reporting {
     /// and prints (docs/report.md).
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
+
+    /// Draw the answer's main figure, as SVG: of a ranking its bars, with where the time went for mean
+    /// response times; of a run its response times by cause; of studies their figures
+    /// (docs/report.md).
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
 }
 
 impl Reporting {
     /// Whether a page was asked for.
-    pub(crate) fn wanted(&self) -> bool {
+    pub(crate) fn page_wanted(&self) -> bool {
         self.report.is_some()
     }
 
-    /// Writes the page of what `--json` prints as `answer`, with the text of the files that it came
+    /// Whether a page or a figure was asked for.
+    pub(crate) fn wanted(&self) -> bool {
+        self.page_wanted() || self.plot.is_some()
+    }
+
+    /// Writes the page and the figure of what `--json` prints as `answer`, the page with the text of the files that it came
     /// from.
     pub(crate) fn write<T: Serialize>(&self, answer: &T, files: &[&Path]) -> Result<(), Failure> {
-        let Some(path) = &self.report else { return Ok(()) };
+        if !self.wanted() {
+            return Ok(());
+        }
         let answer = serde_json::to_value(answer).map_err(Failure::input)?;
-        let source =
-            Source { command: command(), files: files.iter().filter_map(|file| named(file)).collect() };
-        write_whole(path, page(&answer, &source))
+        if let Some(path) = &self.plot {
+            let svg = plot(&answer).map_err(|why| Failure::Input(format!("`{}`: {why}", path.display())))?;
+            write_whole(path, svg)?;
+        }
+        if let Some(path) = &self.report {
+            let source =
+                Source { command: command(), files: files.iter().filter_map(|file| named(file)).collect() };
+            write_whole(path, page(&answer, &source))?;
+        }
+        Ok(())
     }
 }
 

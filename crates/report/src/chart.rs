@@ -9,11 +9,11 @@ mod percentiles;
 mod sensitivity;
 mod stacked;
 
-pub(crate) use bars::bars;
+pub(crate) use bars::{Bar, bars};
 pub(crate) use differences::differences;
 pub(crate) use drives::{offsets, queues};
-pub(crate) use heat::heat;
-pub(crate) use lines::lines;
+pub(crate) use heat::{heat, heat_map};
+pub(crate) use lines::{line_chart, lines};
 pub(crate) use percentiles::percentiles;
 pub(crate) use sensitivity::sensitivity;
 pub(crate) use stacked::{power_states, time_parts};

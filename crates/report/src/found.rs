@@ -1,7 +1,8 @@
 //! What searches found: how much each candidate bears, and what was tried.
 
-use crate::chart;
+use crate::chart::{self, Bar};
 use crate::markup::Markup;
+use crate::svg::Drawing;
 use crate::value::{Shown, at, column, float, list, table, text};
 use serde_json::Value;
 
@@ -14,14 +15,19 @@ pub(crate) fn found(answer: &Value) -> Vec<&Value> {
     }
 }
 
-/// What each bears at most.
-pub(crate) fn borne(page: &mut Markup, found: &[&Value]) {
+/// What each bears at most, as bars; none if nothing is known of any.
+pub(crate) fn borne_bars(found: &[&Value]) -> Option<Drawing> {
     let streams = found.iter().any(|one| !at(one, "streams").is_null());
     let (key, axis) = if streams { ("streams", "streams") } else { ("load", "multiples of this load") };
-    let bars: Vec<(String, f64, Option<f64>)> =
+    let bars: Vec<Bar> =
         found.iter().filter_map(|one| Some((text(one, "name").to_owned(), float(one, key)?, None))).collect();
-    if !bars.is_empty() {
-        chart::bars(page, "borne", "What each bears at most", axis, &bars);
+    (!bars.is_empty()).then(|| chart::bars("borne", "What each bears at most", axis, &bars))
+}
+
+/// What each bears at most.
+pub(crate) fn borne(page: &mut Markup, found: &[&Value]) {
+    if let Some(bars) = borne_bars(found) {
+        bars.show(page);
     }
     let rows: Vec<(String, &Value)> = found.iter().map(|one| (text(one, "name").to_owned(), *one)).collect();
     let columns = [

@@ -1,28 +1,32 @@
 //! Answers as one page: HTML with its charts, styles and script inside, that opens from disk
 //! without a network.
 //!
-//! [`page`] renders what a command prints with `--json`, and nothing else: it computes no number.
+//! [`page`] renders what a command prints with `--json`, and nothing else: it computes no number. [`plot`] draws its main figure alone.
 //! Each number of a table stands in an element `data` with the value that `--json` prints. What
 //! comes from files is escaped where it is written (`markup.rs`).
 //!
 //! | file | what |
 //! |---|---|
 //! | `page.rs` | the page, section by section |
+//! | `plot.rs` | the main figure as a file of its own |
 //! | `chart.rs`, `chart/` | the charts, one file each |
 //! | `svg.rs` | figures, legends, axes, marks |
 //! | `advice.rs`, `found.rs`, `studies.rs` | what `advise` recommends, what searches found, what studies ask |
-//! | `candidate.rs`, `value.rs` | what is read of an answer; tables |
+//! | `candidate.rs`, `value.rs`, `metric.rs` | what is read of an answer; tables; metrics in words |
 //! | `markup.rs` | tags and escaped text |
-//! | `style.css`, `script.js`, `patterns.svg` | looks for light, dark and paper; sorting of tables; patterns beside colours |
+//! | `looks.css`, `style.css`, `script.js`, `patterns.svg` | looks of marks, and of pages, for light, dark and paper; sorting of tables; patterns beside colours |
 
 mod advice;
 mod candidate;
 mod chart;
 mod found;
 mod markup;
+mod metric;
 mod page;
+mod plot;
 mod studies;
 mod svg;
 mod value;
 
 pub use page::{BYTES_MAX, Source, page};
+pub use plot::plot;

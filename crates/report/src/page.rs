@@ -2,24 +2,25 @@
 
 use crate::advice::{is_advice, recommendation};
 use crate::candidate::{Candidate, IN_A_CHART, LINES, candidates};
-use crate::chart;
+use crate::chart::{self, Bar};
 use crate::found::{borne, found, tried};
 use crate::markup::Markup;
+use crate::metric::{axis, words};
 use crate::studies::{self, is_of_studies};
+use crate::svg::Drawing;
 use crate::value::{Shown, at, column, float, list, show, table, text};
 use serde_json::Value;
 
 /// No page is longer.
 pub const BYTES_MAX: usize = 300_000;
 
-/// Candidates get charts of their own as long as the page is shorter than this.
-const ROOM_FOR_CHARTS: usize = 170_000;
-/// Studies have their figures as long as it is shorter than this.
-const ROOM_FOR_FIGURES: usize = 210_000;
-/// Studies have their published numbers beside theirs as long as it is shorter than this.
-const ROOM_FOR_PUBLISHED: usize = 240_000;
+/// Candidates and studies get charts of their own as long as the page is shorter than these, the first of
+/// which leads to a page that is short enough.
+const ROOMS_FOR_CHARTS: [usize; 4] = [245_000, 210_000, 170_000, 120_000];
 /// Files are shown as long as it is shorter than this.
-const ROOM_FOR_FILES: usize = 270_000;
+const ROOM_FOR_FILES: usize = 285_000;
+/// Room for the script, and to say which file is not shown.
+const FOR_THE_END: usize = 4_000;
 /// Letters of a command line.
 const COMMAND_MAX: usize = 8000;
 /// Rows of the table of candidates.
@@ -38,8 +39,36 @@ pub struct Source {
     pub files: Vec<(String, String)>,
 }
 
-/// What a command prints with `--json`, as a page.
+/// How long the page may be when something is added that it could do without.
+#[derive(Clone, Copy, Debug)]
+struct Room {
+    /// Charts of one candidate.
+    charts: usize,
+    /// Tables of one candidate, and figures of studies.
+    tables: usize,
+    /// Published numbers beside those of studies.
+    published: usize,
+}
+
+impl Room {
+    fn new(charts: usize) -> Room {
+        Room { charts, tables: charts + 10_000, published: charts + 25_000 }
+    }
+}
+
+/// What a command prints with `--json`, as a page of at most [`BYTES_MAX`] bytes.
 pub fn page(answer: &Value, source: &Source) -> String {
+    let mut page = String::new();
+    for charts in ROOMS_FOR_CHARTS {
+        page = within(answer, source, Room::new(charts));
+        if page.len() + FOR_THE_END / 2 <= BYTES_MAX {
+            break;
+        }
+    }
+    page
+}
+
+fn within(answer: &Value, source: &Source, room: Room) -> String {
     let candidates = candidates(answer);
     let title = title(answer, &candidates);
     let mut page = Markup::new();
@@ -52,14 +81,14 @@ pub fn page(answer: &Value, source: &Source) -> String {
             page.void("meta", &[("http-equiv", "Content-Security-Policy"), ("content", POLICY)]);
             page.element("title", &[], &title);
             page.within("style", &[], |page| {
-                page.code(include_str!("style.css"));
+                page.code(include_str!("looks.css")).code(include_str!("style.css"));
             });
         });
         page.within("body", &[], |page| {
             page.code(include_str!("patterns.svg"));
             page.within("main", &[], |page| {
                 page.element("h1", &[], &title);
-                sections(page, answer, &candidates);
+                sections(page, answer, &candidates, room);
                 reproduce(page, answer, &candidates, source);
             });
             page.within("script", &[], |page| {
@@ -70,13 +99,16 @@ pub fn page(answer: &Value, source: &Source) -> String {
     page.into_text()
 }
 
-fn title(answer: &Value, candidates: &[Candidate<'_>]) -> String {
+/// What an answer is called.
+pub(crate) fn title(answer: &Value, candidates: &[Candidate<'_>]) -> String {
     match (candidates, text(answer, "by")) {
         _ if is_of_studies(answer) => studies::title(answer),
         _ if !text(answer, "title").is_empty() => text(answer, "title").to_owned(),
         ([], "") => format!("{}: what it bears", text(answer, "name")),
         ([one], "") => format!("{}: one run", one.label),
-        (all, by) => format!("{} candidates by {by}", all.len().max(list(answer, "candidates").len())),
+        (all, by) => {
+            format!("{} candidates by {}", all.len().max(list(answer, "candidates").len()), words(by))
+        }
     }
 }
 
@@ -87,7 +119,7 @@ fn section(page: &mut Markup, id: &'static str, heading: &str, inside: impl FnOn
     });
 }
 
-fn sections(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>]) {
+fn sections(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>], room: Room) {
     let shown = &candidates[..candidates.len().min(IN_A_CHART)];
     let found = found(answer);
     if !found.is_empty() {
@@ -95,19 +127,19 @@ fn sections(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>]) {
             verdict(page, answer);
             borne(page, &found);
         });
-        section(page, "tried", "How it was found", |page| tried(page, &found, ROOM_FOR_CHARTS));
+        section(page, "tried", "How it was found", |page| tried(page, &found, room.charts));
         return;
     }
     if is_of_studies(answer) {
         section(page, "winner", "Which claims hold, and is it real?", |page| {
             verdict(page, answer);
-            studies::verdicts(page, answer, ROOM_FOR_CHARTS);
+            studies::verdicts(page, answer, room.charts);
         });
         if studies::has_figures(answer) {
-            section(page, "figures", "The figures", |page| studies::figures(page, answer, ROOM_FOR_FIGURES));
+            section(page, "figures", "The figures", |page| studies::figures(page, answer, room.tables));
         }
         section(page, "published", "Beside what was published", |page| {
-            studies::published(page, answer, ROOM_FOR_PUBLISHED);
+            studies::published(page, answer, room.published);
         });
         section(page, "sensitivity", "What survives", |page| studies::survives(page, answer, ROOM_FOR_FILES));
         return;
@@ -126,7 +158,7 @@ fn sections(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>]) {
         return;
     }
     if shown.iter().any(|candidate| candidate.report["time_ms"].is_object()) {
-        measured(page, shown);
+        measured(page, shown, room);
     }
     if shown
         .iter()
@@ -138,13 +170,17 @@ fn sections(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>]) {
 }
 
 /// What the runs of the candidates measured.
-fn measured(page: &mut Markup, shown: &[Candidate<'_>]) {
+fn measured(page: &mut Markup, shown: &[Candidate<'_>], room: Room) {
     section(page, "time", "Where the time went", |page| time(page, shown));
     if shown.iter().any(|candidate| candidate.report["timeline"].is_object()) {
-        section(page, "latency", "Response times", |page| latency(page, shown));
-        section(page, "drives", "The drives over time", |page| drives(page, shown));
+        let own = OwnCharts::new(shown, room.charts.saturating_sub(page.len()));
+        section(page, "latency", "Response times", |page| latency(page, shown, &own));
+        section(page, "drives", "The drives over time", |page| {
+            own.show(page, &own.drives);
+            members(page, shown, room.tables);
+        });
     } else {
-        section(page, "drives", "The drives", |page| members(page, shown));
+        section(page, "drives", "The drives", |page| members(page, shown, room.tables));
     }
     if shown.iter().any(|candidate| candidate.report["energy"].is_object()) {
         section(page, "energy", "Energy", |page| energy(page, shown));
@@ -174,21 +210,37 @@ fn winner(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>]) {
     if at(answer, "same_number_of_requests") == &Value::Bool(false) {
         page.element("p", &[], "The candidates were given different numbers of requests: not one workload.");
     }
+    show_drawing(page, ranking_bars(answer, candidates));
     let by = text(answer, "by");
-    let better = if at(answer, "more_is_better") == &Value::Bool(true) { "more" } else { "less" };
-    let bars: Vec<(String, f64, Option<f64>)> = candidates
-        .iter()
-        .filter_map(|candidate| {
-            let value = float(candidate.ranked, "value")?;
-            Some((candidate.label.clone(), value, float(candidate.ranked, "ci95_half_width")))
-        })
-        .collect();
-    if !bars.is_empty() {
-        let title = format!("{by}: {better} is better; with 95 % intervals");
-        chart::bars(page, "ranking", &title, by, &bars);
-    }
     chart::differences(page, by, candidates);
     notes(page, candidates);
+}
+
+/// The values of a ranking; none if nothing was measured.
+pub(crate) fn ranking_bars(answer: &Value, candidates: &[Candidate<'_>]) -> Option<Drawing> {
+    let bar = |candidate: &Candidate<'_>| {
+        let value = float(candidate.ranked, "value")?;
+        Some((candidate.label.clone(), value, float(candidate.ranked, "ci95_half_width")))
+    };
+    let bars: Vec<Bar> = candidates.iter().filter_map(bar).collect();
+    let by = text(answer, "by");
+    let better = if at(answer, "more_is_better") == &Value::Bool(true) { "more" } else { "less" };
+    let intervals = bars.iter().any(|(_, _, half_width)| half_width.is_some());
+    let intervals = if intervals { "; with 95 % intervals" } else { "" };
+    let title = format!("{}: {better} is better{intervals}", capital(&words(by)));
+    (!bars.is_empty()).then(|| chart::bars("ranking", &title, &axis(by), &bars))
+}
+
+fn show_drawing(page: &mut Markup, drawing: Option<Drawing>) {
+    if let Some(drawing) = drawing {
+        drawing.show(page);
+    }
+}
+
+/// With a capital at its beginning.
+fn capital(words: &str) -> String {
+    let mut letters = words.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// What is to be known before a candidate's times are read.
@@ -269,7 +321,7 @@ fn times(page: &mut Markup, candidates: &[Candidate<'_>]) {
 }
 
 fn time(page: &mut Markup, candidates: &[Candidate<'_>]) {
-    chart::time_parts(page, candidates);
+    show_drawing(page, chart::time_parts(candidates));
     let columns = [
         column("mean", "response_ms.mean", Shown::Plain),
         column("queue", "time_ms.queue", Shown::Plain),
@@ -282,7 +334,8 @@ fn time(page: &mut Markup, candidates: &[Candidate<'_>]) {
     table(page, "Parts of the mean response time (ms)", &columns, &reports(candidates));
 }
 
-fn latency(page: &mut Markup, candidates: &[Candidate<'_>]) {
+fn latency(page: &mut Markup, candidates: &[Candidate<'_>], own: &OwnCharts) {
+    own.show(page, &own.heat);
     chart::percentiles(page, candidates);
     if candidates.len() > LINES {
         let note = format!("The curves are those of the first {LINES} candidates.");
@@ -291,37 +344,48 @@ fn latency(page: &mut Markup, candidates: &[Candidate<'_>]) {
     if candidates.iter().any(|candidate| candidate.ranked != candidate.report) {
         times(page, candidates);
     }
-    in_turn(page, candidates, chart::heat);
 }
 
-fn drives(page: &mut Markup, candidates: &[Candidate<'_>]) {
-    in_turn(page, candidates, |page, order, candidate| {
-        chart::queues(page, order, candidate);
-        chart::offsets(page, order, candidate);
-    });
-    members(page, candidates);
+/// The charts that are of one candidate alone, as far as there is room for them: the map, the offsets and the queues of
+/// the first, then those of the second, and so on.
+struct OwnCharts {
+    heat: Vec<Markup>,
+    drives: Vec<Markup>,
+    candidates: usize,
 }
 
-/// Each candidate's own charts, as long as there is room.
-fn in_turn(
-    page: &mut Markup,
-    candidates: &[Candidate<'_>],
-    draw: impl Fn(&mut Markup, usize, &Candidate<'_>),
-) {
-    for (order, candidate) in candidates.iter().enumerate() {
-        let mut own = Markup::new();
-        draw(&mut own, order, candidate);
-        if page.len() + own.len() > ROOM_FOR_CHARTS {
-            let left = candidates.len() - order;
+impl OwnCharts {
+    fn new(candidates: &[Candidate<'_>], room: usize) -> OwnCharts {
+        let mut own = OwnCharts { heat: Vec::new(), drives: Vec::new(), candidates: candidates.len() };
+        let mut used = 0;
+        'each: for (order, candidate) in candidates.iter().enumerate() {
+            let (mut heat, mut drives) = (Markup::new(), Markup::new());
+            chart::heat(&mut heat, order, candidate);
+            chart::offsets(&mut drives, order, candidate);
+            chart::queues(&mut drives, order, candidate);
+            for (charts, one) in [(&mut own.heat, heat), (&mut own.drives, drives)] {
+                used += one.len();
+                if used > room {
+                    break 'each;
+                }
+                charts.push(one);
+            }
+        }
+        own
+    }
+
+    /// Those of `charts`, and how many there are not.
+    fn show(&self, page: &mut Markup, charts: &[Markup]) {
+        charts.iter().for_each(|one| _ = page.add(one));
+        let left = self.candidates - charts.len();
+        if left > 0 {
             let note = format!("No room is left for those of {left} candidates more; --json has them.");
             page.element("p", &[("class", "note")], &note);
-            return;
         }
-        page.add(&own);
     }
 }
 
-fn members(page: &mut Markup, candidates: &[Candidate<'_>]) {
+fn members(page: &mut Markup, candidates: &[Candidate<'_>], room: usize) {
     let columns = [
         column("I/Os", "requests", Shown::Whole),
         column("reads", "reads", Shown::Whole),
@@ -335,14 +399,27 @@ fn members(page: &mut Markup, candidates: &[Candidate<'_>]) {
         column("MB/s", "mb_per_s", Shown::Plain),
         column("W", "mean_w", Shown::Plain),
     ];
-    for candidate in candidates {
-        if page.len() > ROOM_FOR_CHARTS {
+    for (order, candidate) in candidates.iter().enumerate() {
+        let members = list(candidate.report, "members");
+        let rows: Vec<(String, &Value)> = members
+            .iter()
+            .take(ROWS)
+            .map(|member| (format!("drive {}", text(member, "name")), member))
+            .collect();
+        let mut own = Markup::new();
+        table(&mut own, &format!("{}: what each drive did", candidate.label), &columns, &rows);
+        if members.len() > rows.len() {
+            let note = format!("{} drives more are in --json.", members.len() - rows.len());
+            own.element("p", &[("class", "note")], &note);
+        }
+        if page.len() + own.len() > room {
+            let left = candidates.len() - order;
+            let note =
+                format!("No room is left for what each drive of {left} candidates more did; --json has it.");
+            page.element("p", &[("class", "note")], &note);
             return;
         }
-        let members = list(candidate.report, "members").iter().take(ROWS);
-        let rows: Vec<(String, &Value)> =
-            members.map(|member| (format!("drive {}", text(member, "name")), member)).collect();
-        table(page, &format!("{}: what each drive did", candidate.label), &columns, &rows);
+        page.add(&own);
     }
 }
 
@@ -356,7 +433,7 @@ fn energy(page: &mut Markup, candidates: &[Candidate<'_>]) {
         column("starts", "energy.spin_ups", Shown::Whole),
     ];
     table(page, "What the drives drew", &columns, &reports(candidates));
-    chart::power_states(page, candidates);
+    show_drawing(page, chart::power_states(candidates));
 }
 
 fn reproduce(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>], source: &Source) {
@@ -402,7 +479,7 @@ fn file(page: &mut Markup, name: &str, contents: &str) {
     });
     if page.len() + own.len() <= ROOM_FOR_FILES {
         page.add(&own);
-    } else if name.len() < 1000 && page.len() < BYTES_MAX - 10_000 {
+    } else if name.len() < 1000 && page.len() < BYTES_MAX - FOR_THE_END {
         page.element("p", &[("class", "note")], &format!("{name} is too long to stand here."));
     }
 }

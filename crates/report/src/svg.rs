@@ -10,6 +10,7 @@ pub(crate) const WIDTH: f64 = 760.0;
 const NAME_MAX: usize = 40;
 
 /// One entry of a legend: the class that gives a mark its look, and its name.
+#[derive(Clone, Debug)]
 pub(crate) struct Key {
     pub(crate) class: String,
     pub(crate) name: String,
@@ -31,48 +32,75 @@ pub(crate) struct Figure<'a> {
     pub(crate) title: &'a str,
     pub(crate) description: &'a str,
     pub(crate) height: f64,
-    pub(crate) legend: &'a [Key],
+    pub(crate) legend: Vec<Key>,
 }
 
-/// A figure; the legend stands above the drawing, never on it.
-pub(crate) fn figure(markup: &mut Markup, figure: &Figure<'_>, draw: impl FnOnce(&mut Markup)) {
-    let Figure { id, title, description, height, legend } = *figure;
-    let (title_id, description_id) = (format!("{id}-title"), format!("{id}-description"));
-    let labels = format!("{title_id} {description_id}");
-    let frame = format!("0 0 {WIDTH} {}", short(height));
-    markup.within("figure", &[("id", id)], |markup| {
-        markup.element("figcaption", &[], title);
-        if !legend.is_empty() {
-            markup.within("ul", &[("class", "legend")], |markup| {
-                for key in legend {
-                    markup.within("li", &[], |markup| {
-                        swatch(markup, key);
-                        markup.text(" ").text(&key.name);
-                    });
-                }
-            });
-        }
-        let attributes = [
-            ("viewBox", frame.as_str()),
-            ("role", "img"),
-            ("aria-labelledby", labels.as_str()),
-            ("class", "chart"),
-        ];
-        markup.within("svg", &attributes, |markup| {
-            markup.element("title", &[("id", &title_id)], title);
-            markup.element("desc", &[("id", &description_id)], description);
-            draw(markup);
+/// A figure that is drawn, to stand in a page or alone.
+#[derive(Clone, Debug)]
+pub(crate) struct Drawing {
+    pub(crate) id: String,
+    pub(crate) title: String,
+    pub(crate) description: String,
+    pub(crate) height: f64,
+    pub(crate) legend: Vec<Key>,
+    pub(crate) marks: Markup,
+}
+
+/// A figure in a page; the legend stands above the drawing, never on it.
+pub(crate) fn figure(markup: &mut Markup, figure: Figure<'_>, draw: impl FnOnce(&mut Markup)) {
+    Drawing::of(figure, draw).show(markup);
+}
+
+impl Drawing {
+    pub(crate) fn of(figure: Figure<'_>, draw: impl FnOnce(&mut Markup)) -> Drawing {
+        let Figure { id, title, description, height, legend } = figure;
+        let mut marks = Markup::new();
+        draw(&mut marks);
+        let [id, title, description] = [id, title, description].map(str::to_owned);
+        Drawing { id, title, description, height, legend, marks }
+    }
+
+    /// In a page.
+    pub(crate) fn show(&self, markup: &mut Markup) {
+        markup.within("figure", &[("id", &self.id)], |markup| {
+            markup.element("figcaption", &[], &self.title);
+            if !self.legend.is_empty() {
+                markup.within("ul", &[("class", "legend")], |markup| {
+                    for key in &self.legend {
+                        markup.within("li", &[], |markup| {
+                            let frame =
+                                [("viewBox", "0 0 24 14"), ("class", "swatch"), ("aria-hidden", "true")];
+                            markup.within("svg", &frame, |markup| swatch(markup, (0.0, 0.0), key));
+                            markup.text(" ").text(&key.name);
+                        });
+                    }
+                });
+            }
+            let frame = format!("0 0 {WIDTH} {}", short(self.height));
+            self.svg(markup, &[("viewBox", &frame), ("class", "chart")]);
         });
-    });
+    }
+
+    /// The drawing with the words that it has for those who do not see it.
+    pub(crate) fn svg(&self, markup: &mut Markup, attributes: &[(&'static str, &str)]) {
+        let (title_id, description_id) = (format!("{}-title", self.id), format!("{}-description", self.id));
+        let labels = format!("{title_id} {description_id}");
+        let all = [attributes, &[("role", "img"), ("aria-labelledby", &labels)]].concat();
+        markup.within("svg", &all, |markup| {
+            markup.element("title", &[("id", &title_id)], &self.title);
+            markup.element("desc", &[("id", &description_id)], &self.description);
+            markup.add(&self.marks);
+        });
+    }
 }
 
-fn swatch(markup: &mut Markup, key: &Key) {
-    let frame = [("viewBox", "0 0 24 14"), ("class", "swatch"), ("aria-hidden", "true")];
-    markup.within("svg", &frame, |markup| match key.mark {
-        Mark::Area => rectangle(markup, (1.0, 1.0), (22.0, 12.0), &key.class),
-        Mark::Line => path(markup, "M0 7H24", &key.class),
-        Mark::Sign(sign) => label(markup, (12.0, 11.0), "middle sign", sign),
-    });
+/// The mark of a legend's entry, 24 by 14, from its upper left corner.
+pub(crate) fn swatch(markup: &mut Markup, (x, y): (f64, f64), key: &Key) {
+    match key.mark {
+        Mark::Area => rectangle(markup, (x + 1.0, y + 1.0), (22.0, 12.0), &key.class),
+        Mark::Line => path(markup, &format!("M{} {}h24", short(x), short(y + 7.0)), &key.class),
+        Mark::Sign(sign) => label(markup, (x + 12.0, y + 11.0), "middle sign", sign),
+    }
 }
 
 /// A scale from values to units of the figure.

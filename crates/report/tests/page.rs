@@ -1,7 +1,7 @@
 //! What holds of every page: it says nothing that the answer does not, files cannot write tags
 //! into it, it is short, and its only script is its own.
 
-use fullstroke_report::{BYTES_MAX, Source, page};
+use fullstroke_report::{BYTES_MAX, Source, page, plot};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -218,6 +218,12 @@ fn a_page_has_its_sections_in_order_and_every_figure_has_words() {
             })
             .collect();
     assert!(places.is_sorted(), "{places:?}");
+    let charts: Vec<Option<usize>> =
+        ["heat-0", "heat-1", "percentiles", "offsets-0", "queues-0", "offsets-1"]
+            .iter()
+            .map(|id| page.find(&format!("<figure id=\"{id}\"")))
+            .collect();
+    assert!(charts.is_sorted() && charts[0].is_some(), "{charts:?}");
     let figures = between(&page, "<figure", "</figure>").collect::<Vec<_>>();
     assert!(figures.len() >= 9, "{}", figures.len());
     for figure in figures {
@@ -241,6 +247,100 @@ fn a_page_of_many_candidates_stays_short_and_says_what_it_leaves_out() {
     assert!(page.len() <= BYTES_MAX, "{}", page.len());
     for words in ["first 40 of 400", "300 candidates more", "No room is left", "too long"] {
         assert!(page.contains(words), "{words}");
+    }
+}
+
+#[test]
+fn the_winner_has_all_its_charts_before_another_has_any() {
+    for candidates in [1, 2, 3, 4, 6, 9, 50] {
+        let names: Vec<String> = (0..candidates).map(|number| format!("candidate {number}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let page = page(&ranking(&names, 90), &source("x"));
+        assert!(page.len() <= BYTES_MAX, "{candidates} candidates: {}", page.len());
+        let charts = |kind: &str| page.matches(&format!("<figure id=\"{kind}-")).count();
+        let (heat, offsets, queues) = (charts("heat"), charts("offsets"), charts("queues"));
+        assert!(offsets >= 1 && offsets == queues, "{candidates} candidates: {offsets} {queues}");
+        assert!(
+            (offsets..=offsets + 1).contains(&heat),
+            "{candidates} candidates: {heat} maps, {offsets} offsets"
+        );
+        // What is left out is said.
+        let left = candidates.min(40) - offsets;
+        assert_eq!(
+            page.contains(&format!("those of {left} candidates more")),
+            left > 0,
+            "{candidates} candidates"
+        );
+        let tables = page.matches(": what each drive did").count() / 2;
+        let left = candidates.min(40) - tables;
+        assert_eq!(
+            page.contains(&format!("of {left} candidates more did")),
+            left > 0,
+            "{candidates} candidates"
+        );
+    }
+}
+
+/// A search of two candidates.
+fn searched() -> Value {
+    let one = |name: &str, load: f64| {
+        json!({ "name": name, "load": load, "too_much": load * 1.01, "iops": 100.5, "p99_ms": 20.25,
+            "tried": [{ "load": load, "held": true, "p99_ms": 20.25 }] })
+    };
+    json!({ "by": "load", "verdict": "a bears most", "candidates": [one("a", 1.5), one("b", 0.75)] })
+}
+
+#[test]
+fn the_main_figure_of_each_kind_of_answer_stands_alone() {
+    let mut by_p99 = ranking(&["a", "b"], 8);
+    by_p99["by"] = json!("response_ms.p99");
+    for (answer, parts) in [
+        (
+            ranking(&["a", "b"], 8),
+            &["mean response time (ms)", "id=\"ranking-title\"", "rotation", "2 candidates"][..],
+        ),
+        (by_p99, &["99th percentile of response times (ms)"]),
+        (report("a", 8), &["a: one run", "arrival (s)", "response (ms)", "cause-rotation"]),
+        (searched(), &["multiples of this load", "2 candidates by load"]),
+        (of_studies("s", 2, 3), &["s 0", "published", "series-7"]),
+    ] {
+        let svg = plot(&answer).unwrap();
+        for part in parts {
+            assert!(svg.contains(part), "{part}");
+        }
+        assert!(
+            svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=") && svg.ends_with("</svg>")
+        );
+        assert!(svg.contains("prefers-color-scheme:dark") && !svg.contains("var(--"));
+        for tag in ["figure", "ul", "li", "table", "p", "details", "data"] {
+            assert!(!tags(&svg).iter().any(|own| own == tag), "{tag} is no tag of SVG");
+        }
+        // Each tag that is opened is closed, in its order.
+        let mut open: Vec<&str> = Vec::new();
+        for tag in between(&svg, "<", ">") {
+            match tag.strip_prefix('/') {
+                Some(name) => assert_eq!(open.pop(), Some(name)),
+                None if tag.ends_with('/') => {}
+                None => open.push(tag.split_whitespace().next().unwrap()),
+            }
+        }
+        assert!(open.is_empty(), "{open:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_drawn_is_refused_with_the_reason() {
+    let mut nothing = ranking(&["a"], 4);
+    nothing["candidates"][0]["value"] = Value::Null;
+    let mut unmeasured = of_studies("s", 1, 1);
+    unmeasured["checked"][0]["figures"] = json!([]);
+    for (answer, why) in [
+        (nothing, "nothing was measured by mean response time"),
+        (unmeasured, "no figure with results"),
+        (json!({ "response_ms": {}, "name": "a" }), "no request"),
+    ] {
+        let error = plot(&answer).unwrap_err();
+        assert!(error.contains(why), "{error}");
     }
 }
 
@@ -278,6 +378,9 @@ proptest! {
         let hostile = tags(&page(&ranking(&[&name, "b"], 6), &source(&name)));
         let harmless = tags(&page(&ranking(&["a", "b"], 6), &source("a")));
         prop_assert!(hostile == harmless, "{name:?} changes the tags");
+        let hostile = tags(&plot(&ranking(&[&name, "b"], 6)).unwrap());
+        let harmless = tags(&plot(&ranking(&["a", "b"], 6)).unwrap());
+        prop_assert!(hostile == harmless, "{name:?} changes the tags of a figure");
         let hostile = tags(&page(&of_studies(&name, 2, 3), &source(&name)));
         // Long names have no room below an abscissa.
         let alike = "a".repeat(name.chars().count());

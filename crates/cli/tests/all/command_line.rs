@@ -188,13 +188,13 @@ fn a_ranking_is_drawn() {
     let raid5 = folder.put("raid5.toml", STACK);
     let raid0 = folder.put("raid0.toml", &STACK.replace("raid5", "raid0"));
     let plot = folder.name("ranking.svg");
-    for by in ["response_ms.mean", "response_ms.p99"] {
+    for (by, words) in [("response_ms.mean", "mean response time"), ("response_ms.p99", "99th percentile")] {
         success(&["compare", &raid5, &raid0, "--by", by, "--plot", &plot]);
         let svg = fs::read_to_string(&plot).unwrap();
-        for part in ["<svg", "raid0", "raid5", by] {
+        for part in ["<svg", "raid0", "raid5", words] {
             assert!(svg.contains(part), "{part}");
         }
-        assert_eq!(svg.contains("rotation"), by == "response_ms.mean");
+        assert_eq!(svg.contains(">rotation<"), by == "response_ms.mean");
     }
     assert!(refused(&["compare", &raid5, "--plot", "no/such/folder/plot.svg"]).contains("no/such/folder"));
 }

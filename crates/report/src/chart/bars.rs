@@ -1,7 +1,7 @@
 //! A bar for each candidate, with its interval.
 
 use crate::markup::Markup;
-use crate::svg::{Axis, Figure, WIDTH, figure, fitting, horizontal, label, line, rectangle};
+use crate::svg::{Axis, Drawing, Figure, WIDTH, fitting, horizontal, label, line, rectangle};
 use fullstroke_measure::number;
 
 const LEFT: f64 = 290.0;
@@ -13,20 +13,20 @@ const ROW: f64 = 30.0;
 pub(crate) type Bar = (String, f64, Option<f64>);
 
 /// Values from zero on; `axis` names them and their unit.
-pub(crate) fn bars(markup: &mut Markup, id: &str, title: &str, axis: &str, bars: &[Bar]) {
+pub(crate) fn bars(id: &str, title: &str, axis: &str, bars: &[Bar]) -> Drawing {
     let reach = |(_, value, half_width): &Bar| value + half_width.unwrap_or(0.0);
     let largest = bars.iter().map(reach).fold(0.0, f64::max);
     let bottom = TOP + ROW * bars.len() as f64;
     let scale = Axis::linear((0.0, largest), (LEFT, RIGHT));
     let each = bars.iter().map(|(name, value, _)| format!("{name}: {}", number(*value)));
     let description = format!("A bar for each candidate. {}.", each.collect::<Vec<_>>().join("; "));
-    let shown = Figure { id, title, description: &description, height: bottom + 44.0, legend: &[] };
-    figure(markup, &shown, |svg| {
+    let shown = Figure { id, title, description: &description, height: bottom + 44.0, legend: Vec::new() };
+    Drawing::of(shown, |svg| {
         horizontal(svg, &scale, (TOP, bottom), axis);
         for (row, bar) in bars.iter().enumerate() {
             draw(svg, &scale, TOP + ROW * row as f64, bar);
         }
-    });
+    })
 }
 
 fn draw(svg: &mut Markup, scale: &Axis, top: f64, (name, value, half_width): &Bar) {

@@ -3,6 +3,7 @@
 use super::bars::whisker;
 use crate::candidate::Candidate;
 use crate::markup::Markup;
+use crate::metric::axis;
 use crate::svg::{Axis, Figure, Key, Mark, WIDTH, figure, fitting, horizontal, label, line};
 use crate::value::{float, text};
 use fullstroke_measure::number;
@@ -59,15 +60,15 @@ pub(crate) fn differences(markup: &mut Markup, by: &str, candidates: &[Candidate
         each.collect::<Vec<_>>().join("; ")
     );
     let title = "Is it real? Differences to the best, with 95 % intervals over all pairs together";
-    let axis = format!("{by} less that of the best");
+    let axis = format!("less that of the best: {}", axis(by));
     let frame = Figure {
         id: "differences",
         title,
         description: &description,
         height: bottom + 44.0,
-        legend: &legend,
+        legend: legend.to_vec(),
     };
-    figure(markup, &frame, |svg| {
+    figure(markup, frame, |svg| {
         horizontal(svg, &scale, (TOP, bottom), &axis);
         line(svg, (scale.at(0.0), TOP), (scale.at(0.0), bottom), "zero");
         for (row, candidate) in shown.iter().enumerate() {

@@ -84,10 +84,10 @@ impl Series<'_> {
             title: &self.title,
             description: &description,
             height: bottom + 44.0,
-            legend: &legend,
+            legend: legend.to_vec(),
         };
         let time = Axis::linear((0.0, seconds), (LEFT, RIGHT));
-        figure(markup, &frame, |svg| {
+        figure(markup, frame, |svg| {
             horizontal(svg, &time, (TOP, bottom), "time (s)");
             name_upwards(svg, (TOP + bottom) / 2.0, self.unit);
             for (place, drive) in shown.iter().enumerate() {

@@ -4,7 +4,7 @@
 use crate::candidate::Candidate;
 use crate::markup::Markup;
 use crate::svg::{
-    Axis, Figure, Key, Mark, WIDTH, figure, horizontal, label, line, name_upwards, path, plain, short,
+    Axis, Drawing, Figure, Key, Mark, WIDTH, horizontal, label, line, name_upwards, path, plain, short,
 };
 use crate::value::{float, list, text};
 use fullstroke_measure::number;
@@ -20,14 +20,27 @@ const ROW: f64 = 9.0;
 const FEW: u64 = 10;
 const MANY: u64 = 100;
 
-/// The map of one candidate, the `number`-th of its page.
+/// The map of one candidate, the `order`-th of its page.
 pub(crate) fn heat(markup: &mut Markup, order: usize, candidate: &Candidate<'_>) {
+    let (Some(map), Some(column_s)) =
+        (heat_map(order, candidate), float(&candidate.report["timeline"], "column_s"))
+    else {
+        return;
+    };
+    map.show(markup);
+    let note = format!(
+        "A column is {} s. Faint: fewer than {FEW} requests, full: {MANY} or more.",
+        plain((column_s * 1e6).round() / 1e6)
+    );
+    markup.element("p", &[("class", "note")], &note);
+}
+
+/// The map alone; none if no request was seen.
+pub(crate) fn heat_map(order: usize, candidate: &Candidate<'_>) -> Option<Drawing> {
     let timeline = &candidate.report["timeline"];
     let cells: Vec<Cell> = list(timeline, "cells").iter().filter_map(Cell::read).collect();
     let bounds: Vec<f64> = list(timeline, "rows_ms").iter().filter_map(Value::as_f64).collect();
-    let (Some(column_s), Some(span)) = (float(timeline, "column_s"), Span::of(&cells, bounds.len())) else {
-        return;
-    };
+    let (column_s, span) = (float(timeline, "column_s")?, Span::of(&cells, bounds.len())?);
     let causes: Vec<&Value> =
         list(timeline, "causes_ms").iter().filter(|cause| float(cause, "mean_ms") > Some(0.0)).collect();
     let legend: Vec<Key> = causes
@@ -41,10 +54,9 @@ pub(crate) fn heat(markup: &mut Markup, order: usize, candidate: &Candidate<'_>)
     let (id, title) = (format!("heat-{order}"), format!("{}: response times by cause", candidate.label));
     let description = described(&causes);
     let bottom = TOP + ROW * (span.rows.1 - span.rows.0) as f64;
-    let frame =
-        Figure { id: &id, title: &title, description: &description, height: bottom + 44.0, legend: &legend };
+    let frame = Figure { id: &id, title: &title, description: &description, height: bottom + 44.0, legend };
     let seconds = column_s * span.columns as f64;
-    figure(markup, &frame, |svg| {
+    Some(Drawing::of(frame, |svg| {
         rows(svg, &bounds, &span, bottom);
         let time = Axis::linear((0.0, seconds), (LEFT, RIGHT));
         horizontal(svg, &time, (TOP, bottom), "arrival (s)");
@@ -53,12 +65,7 @@ pub(crate) fn heat(markup: &mut Markup, order: usize, candidate: &Candidate<'_>)
             let class = format!("cause-{cause} level-{level}");
             path(svg, &way, &class);
         }
-    });
-    let note = format!(
-        "A column is {} s. Faint: fewer than {FEW} requests, full: {MANY} or more.",
-        plain((column_s * 1e6).round() / 1e6)
-    );
-    markup.element("p", &[("class", "note")], &note);
+    }))
 }
 
 struct Cell<'a> {
@@ -118,23 +125,25 @@ fn rows(svg: &mut Markup, bounds: &[f64], span: &Span, bottom: f64) {
     name_upwards(svg, (TOP + bottom) / 2.0, "response (ms)");
 }
 
-/// The cells of each look as one path.
+/// The cells of each look as one path, neighbours in a row as one area.
 fn ways<'a>(cells: &[Cell<'a>], span: &Span, width: f64, bottom: f64) -> BTreeMap<(&'a str, u8), String> {
-    let mut ways: BTreeMap<(&str, u8), String> = BTreeMap::new();
-    for cell in cells {
+    let look = |cell: &Cell<'a>| {
         let level = match cell.requests {
             requests if requests >= MANY => 3,
             requests if requests >= FEW => 2,
             _ => 1,
         };
-        let (x, y) = (LEFT + width * cell.column as f64, bottom - ROW * (cell.row - span.rows.0 + 1) as f64);
-        ways.entry((cell.cause, level)).or_default().push_str(&format!(
-            "M{} {}h{}v{ROW}h-{}z",
-            short(x),
-            short(y),
-            short(width),
-            short(width)
-        ));
+        (cell.cause, level)
+    };
+    let mut places: Vec<_> = cells.iter().map(|cell| (look(cell), cell.row, cell.column)).collect();
+    places.sort_unstable();
+    let mut ways: BTreeMap<(&str, u8), String> = BTreeMap::new();
+    let next = |one: &(_, usize, usize), other: &(_, usize, usize)| (one.0, one.1, one.2 + 1) == *other;
+    for run in places.chunk_by(next) {
+        let (look, row, column) = run[0];
+        let (x, y) = (LEFT + width * column as f64, bottom - ROW * (row - span.rows.0 + 1) as f64);
+        let wide = short(width * run.len() as f64);
+        ways.entry(look).or_default().push_str(&format!("M{} {}h{wide}v{ROW}h-{wide}z", short(x), short(y)));
     }
     ways
 }

@@ -2,7 +2,7 @@
 
 use crate::candidate::LINES;
 use crate::markup::Markup;
-use crate::svg::{Axis, Figure, Key, Mark, WIDTH, figure, label, line, path, polyline, short, vertical};
+use crate::svg::{Axis, Drawing, Figure, Key, Mark, WIDTH, label, line, path, polyline, short, vertical};
 use crate::value::{Column, Shown, column, float, list, table, text};
 use serde_json::{Map, Value, json};
 
@@ -21,13 +21,30 @@ const ARM: f64 = 4.5;
 
 /// The chart and, folded, its numbers.
 pub(crate) fn lines(markup: &mut Markup, id: &str, drawn: &Value) {
+    let Some(chart) = line_chart(id, drawn) else { return };
+    chart.show(markup);
+    if !text(drawn, "caption").is_empty() {
+        markup.element("p", &[("class", "note")], text(drawn, "caption"));
+    }
+    let all = list(drawn, "lines");
+    if all.len() > LINES {
+        let note = format!("{} lines more are in the table.", all.len() - LINES);
+        markup.element("p", &[("class", "note")], &note);
+    }
+    let names: Vec<&str> = list(drawn, "ticks").iter().map(|tick| text(tick, "name")).collect();
+    markup.within("details", &[], |markup| {
+        markup.element("summary", &[], "Its numbers");
+        numbers(markup, drawn, &names, all);
+    });
+}
+
+/// The chart alone; none if nothing can be drawn.
+pub(crate) fn line_chart(id: &str, drawn: &Value) -> Option<Drawing> {
     let ticks = list(drawn, "ticks");
     let places: Vec<f64> = ticks.iter().filter_map(|tick| float(tick, "at")).collect();
-    let (Some(low), Some(high)) = (float(drawn, "ordinate.low"), float(drawn, "ordinate.high")) else {
-        return;
-    };
+    let (low, high) = (float(drawn, "ordinate.low")?, float(drawn, "ordinate.high")?);
     if places.is_empty() || places.len() < ticks.len() {
-        return;
+        return None;
     }
     let ends = |(low, high): (f64, f64), at: &f64| (low.min(*at), high.max(*at));
     let (first, last) = places.iter().fold((f64::INFINITY, f64::NEG_INFINITY), ends);
@@ -45,9 +62,9 @@ pub(crate) fn lines(markup: &mut Markup, id: &str, drawn: &Value) {
         title: text(drawn, "title"),
         description: &description(drawn, shown),
         height: below + 26.0,
-        legend: &legend,
+        legend,
     };
-    figure(markup, &frame, |svg| {
+    Some(Drawing::of(frame, |svg| {
         vertical(svg, &y, (LEFT, RIGHT), text(drawn, "y"));
         for ((name, place), row) in names.iter().zip(&places).zip(&rows) {
             let at = x.at(*place);
@@ -60,18 +77,7 @@ pub(crate) fn lines(markup: &mut Markup, id: &str, drawn: &Value) {
         for (order, own) in shown.iter().enumerate() {
             one(svg, order, list(own, "points"), &places, (&x, &y));
         }
-    });
-    if !text(drawn, "caption").is_empty() {
-        markup.element("p", &[("class", "note")], text(drawn, "caption"));
-    }
-    if all.len() > shown.len() {
-        let note = format!("{} lines more are in the table.", all.len() - shown.len());
-        markup.element("p", &[("class", "note")], &note);
-    }
-    markup.within("details", &[], |markup| {
-        markup.element("summary", &[], "Its numbers");
-        numbers(markup, drawn, &names, all);
-    });
+    }))
 }
 
 fn one(svg: &mut Markup, order: usize, points: &[Value], places: &[f64], (x, y): (&Axis, &Axis)) {

@@ -59,9 +59,9 @@ pub(crate) fn percentiles(markup: &mut Markup, candidates: &[Candidate<'_>]) {
         title: "How many requests are done within which time",
         description: &description,
         height: BOTTOM + 44.0,
-        legend: &legend,
+        legend,
     };
-    figure(markup, &frame, |svg| {
+    figure(markup, frame, |svg| {
         vertical(svg, &y, (LEFT, RIGHT), "response (ms)");
         for (share, name) in NAMED {
             let x = x.at(nines(share));

@@ -2,6 +2,7 @@
 
 use crate::candidate::{Candidate, LINES, varied};
 use crate::markup::Markup;
+use crate::metric::{axis, words};
 use crate::svg::{Axis, Figure, Key, Mark, WIDTH, figure, label, line, polyline, vertical};
 use crate::value::{float, text};
 use fullstroke_measure::number;
@@ -47,18 +48,18 @@ fn one(markup: &mut Markup, order: usize, by: &str, key: &str, candidates: &[Can
         let each = each.filter_map(|(value, point)| Some(format!("{value} {}", number((*point)?))));
         format!("{name}: {}", each.collect::<Vec<_>>().join(", "))
     };
-    let title = format!("What {key} does to {by}");
+    let title = format!("What {key} does to {}", words(by));
     let description =
-        format!("{by} at each value. {}.", shown.iter().map(in_words).collect::<Vec<_>>().join("; "));
+        format!("{} at each value. {}.", axis(by), shown.iter().map(in_words).collect::<Vec<_>>().join("; "));
     let frame = Figure {
         id: &format!("sensitivity-{order}"),
         title: &title,
         description: &description,
         height: BOTTOM + 44.0,
-        legend: &legend,
+        legend,
     };
-    figure(markup, &frame, |svg| {
-        vertical(svg, &y, (LEFT, RIGHT), by);
+    figure(markup, frame, |svg| {
+        vertical(svg, &y, (LEFT, RIGHT), &axis(by));
         for (place, value) in values.iter().enumerate() {
             line(svg, (x(place), BOTTOM), (x(place), BOTTOM + 5.0), "rule");
             label(svg, (x(place), BOTTOM + 18.0), "middle", value);

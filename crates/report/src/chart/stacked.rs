@@ -2,7 +2,7 @@
 
 use crate::candidate::Candidate;
 use crate::markup::Markup;
-use crate::svg::{Axis, Figure, Key, Mark, WIDTH, figure, fitting, horizontal, label, rectangle};
+use crate::svg::{Axis, Drawing, Figure, Key, Mark, WIDTH, fitting, horizontal, label, rectangle};
 use crate::value::at;
 use fullstroke_measure::number;
 
@@ -26,8 +26,8 @@ struct Parts<'a> {
     names: Vec<(String, String)>,
 }
 
-/// Where the mean response time of each went.
-pub(crate) fn time_parts(markup: &mut Markup, candidates: &[Candidate<'_>]) {
+/// Where the mean response time of each went; none if nothing took time.
+pub(crate) fn time_parts(candidates: &[Candidate<'_>]) -> Option<Drawing> {
     let parts = Parts {
         id: "time-parts",
         title: "Where the mean response time went",
@@ -35,11 +35,11 @@ pub(crate) fn time_parts(markup: &mut Markup, candidates: &[Candidate<'_>]) {
         path: "time_ms",
         names: TIME.map(|name| (name.to_owned(), format!("cause-{name}"))).to_vec(),
     };
-    parts.draw(markup, candidates);
+    parts.draw(candidates)
 }
 
-/// Which share of the time the drives of each were in each state of power.
-pub(crate) fn power_states(markup: &mut Markup, candidates: &[Candidate<'_>]) {
+/// Which share of the time the drives of each were in each state of power; none if that is not known.
+pub(crate) fn power_states(candidates: &[Candidate<'_>]) -> Option<Drawing> {
     let states = candidates
         .iter()
         .find_map(|candidate| at(candidate.report, "energy.residency_share").as_object())
@@ -52,7 +52,7 @@ pub(crate) fn power_states(markup: &mut Markup, candidates: &[Candidate<'_>]) {
         path: "energy.residency_share",
         names: states.into_iter().zip(looks.iter().cycle().map(|look| format!("cause-{look}"))).collect(),
     };
-    parts.draw(markup, candidates);
+    parts.draw(candidates)
 }
 
 impl Parts<'_> {
@@ -61,12 +61,12 @@ impl Parts<'_> {
         self.names.iter().map(|(name, _)| parts[name.as_str()].as_f64().unwrap_or(0.0)).collect()
     }
 
-    fn draw(&self, markup: &mut Markup, candidates: &[Candidate<'_>]) {
+    fn draw(&self, candidates: &[Candidate<'_>]) -> Option<Drawing> {
         let rows: Vec<(&Candidate<'_>, Vec<f64>)> =
             candidates.iter().map(|candidate| (candidate, self.values(candidate))).collect();
         let largest = rows.iter().map(|(_, values)| values.iter().sum()).fold(0.0, f64::max);
         if largest <= 0.0 {
-            return;
+            return None;
         }
         let present = |part: &usize| rows.iter().any(|(_, values)| values[*part] > 0.001 * largest);
         let shown: Vec<usize> = (0..self.names.len()).filter(present).collect();
@@ -86,13 +86,13 @@ impl Parts<'_> {
         let bottom = TOP + ROW * rows.len() as f64;
         let scale = Axis::linear((0.0, largest), (LEFT, RIGHT));
         let Parts { id, title, axis, .. } = *self;
-        let frame = Figure { id, title, description: &description, height: bottom + 44.0, legend: &legend };
-        figure(markup, &frame, |svg| {
+        let frame = Figure { id, title, description: &description, height: bottom + 44.0, legend };
+        Some(Drawing::of(frame, |svg| {
             horizontal(svg, &scale, (TOP, bottom), axis);
             for (row, (candidate, values)) in rows.iter().enumerate() {
                 self.bar(svg, &scale, TOP + ROW * row as f64, &candidate.label, values);
             }
-        });
+        }))
     }
 
     fn bar(&self, svg: &mut Markup, scale: &Axis, top: f64, name: &str, values: &[f64]) {

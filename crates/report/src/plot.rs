@@ -1,0 +1,216 @@
+//! The main figure of an answer as a file of its own.
+
+use crate::candidate::{Candidate, IN_A_CHART, candidates};
+use crate::chart::{heat_map, line_chart, time_parts};
+use crate::found::{borne_bars, found};
+use crate::markup::Markup;
+use crate::metric::axis;
+use crate::page::{ranking_bars, title};
+use crate::studies::is_of_studies;
+use crate::svg::{Drawing, Key, WIDTH, label, short, swatch};
+use crate::value::{list, text};
+use serde_json::Value;
+use std::fmt::Write as _;
+
+/// Room around what is drawn.
+const MARGIN: f64 = 20.0;
+/// What a letter of a legend takes, and of a heading.
+const LETTER: f64 = 6.7;
+const HEADING_LETTER: f64 = 8.2;
+/// What a row of a legend, and a row of a heading, takes.
+const KEY_ROW: f64 = 20.0;
+const HEADING_ROW: f64 = 22.0;
+/// The most figures of studies that stand below each other.
+const FIGURES: usize = 12;
+
+/// The main figure of what a command prints with `--json`, as SVG: of a ranking its bars, with where the time went
+/// where it is one of mean response times; of a run the map of its response times by cause; of searches
+/// what each bears; of studies their figures.
+///
+/// Colours are written out, those of a dark screen under `prefers-color-scheme`, so that programs that know
+/// no variables of CSS show the light ones.
+///
+/// # Errors
+/// If the answer has nothing that could be drawn; says what was missing.
+pub fn plot(answer: &Value) -> Result<String, String> {
+    let candidates = candidates(answer);
+    let (drawings, left_out) = main_figures(answer, &candidates)?;
+    let heading = wrapped(&title(answer, &candidates), HEADING_LETTER);
+    let mut inside = Markup::new();
+    let mut y = MARGIN;
+    for line in &heading {
+        y += HEADING_ROW;
+        label(&mut inside, (MARGIN, y - 6.0), "start heading", line);
+    }
+    for drawing in &drawings {
+        y = placed(&mut inside, drawing, y + 12.0);
+    }
+    if left_out > 0 {
+        y += KEY_ROW;
+        let note = format!("{left_out} figures more are in --report and --json.");
+        label(&mut inside, (MARGIN, y), "start name", &note);
+    }
+    Ok(sheet(&inside, y + MARGIN))
+}
+
+/// What is drawn, and how many figures are left out.
+fn main_figures(answer: &Value, candidates: &[Candidate<'_>]) -> Result<(Vec<Drawing>, usize), String> {
+    if is_of_studies(answer) {
+        let all = list(answer, "checked").iter().flat_map(|study| list(study, "figures"));
+        let drawn =
+            all.enumerate().filter_map(|(order, figure)| line_chart(&format!("figure-{order}"), figure));
+        let mut drawn: Vec<Drawing> = drawn.collect();
+        if drawn.is_empty() {
+            return Err(
+                "cannot draw: the studies have no figure with results; run them, or see --report".to_owned()
+            );
+        }
+        let left_out = drawn.len().saturating_sub(FIGURES);
+        drawn.truncate(FIGURES);
+        return Ok((drawn, left_out));
+    }
+    let found = found(answer);
+    if !found.is_empty() {
+        let bars = borne_bars(&found).ok_or("cannot draw: the searches found nothing that is borne")?;
+        return Ok((vec![bars], 0));
+    }
+    let shown = &candidates[..candidates.len().min(IN_A_CHART)];
+    if let ([run], true) = (shown, text(answer, "by").is_empty()) {
+        let map = heat_map(0, run).or_else(|| time_parts(shown));
+        return map
+            .map(|map| (vec![map], 0))
+            .ok_or_else(|| "cannot draw: the run answered no request".to_owned());
+    }
+    let by = text(answer, "by");
+    let bars = ranking_bars(answer, shown)
+        .ok_or_else(|| format!("cannot draw the ranking: nothing was measured by {}", axis(by)))?;
+    let parts = (by == "response_ms.mean").then(|| time_parts(shown)).flatten();
+    Ok(([Some(bars), parts].into_iter().flatten().collect(), 0))
+}
+
+/// One figure with its title and legend from `y` on; gives where it ends.
+fn placed(sheet: &mut Markup, drawing: &Drawing, mut y: f64) -> f64 {
+    for line in wrapped(&drawing.title, LETTER + 0.6) {
+        y += KEY_ROW;
+        label(sheet, (MARGIN, y - 6.0), "start caption", &line);
+    }
+    y = legend(sheet, &drawing.legend, y) + 8.0;
+    let attributes =
+        [("x", short(MARGIN)), ("y", short(y)), ("width", short(WIDTH)), ("height", short(drawing.height))];
+    let attributes: Vec<(&'static str, &str)> =
+        attributes.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    drawing.svg(sheet, &attributes);
+    y + drawing.height
+}
+
+/// Its entries in rows from `y` on; gives where they end.
+fn legend(sheet: &mut Markup, keys: &[Key], y: f64) -> f64 {
+    let (mut x, mut row) = (MARGIN, 0);
+    for key in keys {
+        let width = 30.0 + LETTER * key.name.chars().count() as f64;
+        if x > MARGIN && x + width > MARGIN + WIDTH {
+            (x, row) = (MARGIN, row + 1);
+        }
+        let top = y + KEY_ROW * f64::from(row);
+        swatch(sheet, (x, top + 3.0), key);
+        label(sheet, (x + 30.0, top + 14.0), "start", &key.name);
+        x += width + 16.0;
+    }
+    if keys.is_empty() { y } else { y + KEY_ROW * f64::from(row + 1) }
+}
+
+/// Text in lines that fit, at letters of this width.
+fn wrapped(text: &str, letter: f64) -> Vec<String> {
+    let most = (WIDTH / letter) as usize;
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let mut word: Vec<char> = word.chars().collect();
+        while !word.is_empty() {
+            let own = lines.last().map_or(0, |line| line.chars().count());
+            if own > 0 && own + 1 + word.len() > most {
+                lines.push(String::new());
+                continue;
+            }
+            let Some(line) = lines.last_mut() else { break };
+            line.push_str(if own > 0 { " " } else { "" });
+            line.extend(word.drain(..word.len().min(most)));
+        }
+    }
+    lines
+}
+
+fn sheet(inside: &Markup, height: f64) -> String {
+    let (width, height) = (short(WIDTH + 2.0 * MARGIN), short(height));
+    let frame = format!("0 0 {width} {height}");
+    let mut file = Markup::new();
+    let attributes = [
+        ("xmlns", "http://www.w3.org/2000/svg"),
+        ("viewBox", frame.as_str()),
+        ("width", &width),
+        ("height", &height),
+        ("class", "sheet"),
+    ];
+    file.within("svg", &attributes, |file| {
+        file.within("style", &[], |file| {
+            file.text(&written_out(include_str!("looks.css")));
+        });
+        file.code(include_str!("patterns.svg"));
+        file.element("rect", &[("width", &width), ("height", &height), ("class", "paper")], "");
+        file.add(inside);
+    });
+    file.into_text()
+}
+
+/// What a sheet has beside the looks of marks.
+const SHEET: &str =
+    ".sheet{font-family:system-ui,\"Segoe UI\",Roboto,Arial,sans-serif}.paper{fill:var(--paper)}
+svg .heading{font-size:17px;font-weight:600}svg .caption{font-weight:600}
+";
+
+/// The rules of `looks` with their variables written out, first for light, then for dark.
+fn written_out(looks: &str) -> String {
+    let (variables, rules): (Vec<&str>, Vec<&str>) =
+        looks.lines().partition(|line| [":root", "@media", "--"].iter().any(|begin| line.starts_with(begin)));
+    let variables = variables.join("");
+    let (light, dark) = variables.split_once("@media").unwrap_or((&variables, &variables));
+    let rules = format!("{}\n{SHEET}", rules.join("\n"));
+    let [mut in_light, mut in_dark] = [rules.clone(), rules];
+    for (rules, values) in [(&mut in_light, light), (&mut in_dark, dark)] {
+        for (name, value) in values_of(values) {
+            *rules = rules.replace(&format!("var({name})"), value);
+        }
+    }
+    let mut css = in_light;
+    let _ = write!(css, "@media (prefers-color-scheme:dark){{{in_dark}}}");
+    css
+}
+
+/// The variables of a block of CSS.
+fn values_of(block: &str) -> Vec<(&str, &str)> {
+    let inner = block.rsplit('{').next().unwrap_or_default().trim_end_matches('}');
+    inner.split(';').filter_map(|one| one.split_once(':')).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_variable_is_left_and_dark_differs_from_light() {
+        let css = written_out(include_str!("looks.css"));
+        assert!(!css.contains("var(") && !css.contains("--"), "{css}");
+        let (light, dark) = css.split_once("@media (prefers-color-scheme:dark)").unwrap();
+        for block in [light, dark] {
+            assert!(block.contains(".bar{fill:#") && block.contains(".paper{fill:#"), "{block}");
+        }
+        assert!(light.contains("fill:#fff") && dark.contains("fill:#16181c"), "{css}");
+    }
+
+    #[test]
+    fn lines_of_a_heading_fit_also_where_a_word_does_not() {
+        let lines = wrapped(&format!("of {} and", "x".repeat(300)), HEADING_LETTER);
+        assert!(
+            lines.len() > 3 && lines.iter().all(|line| line.chars().count() as f64 * HEADING_LETTER <= WIDTH)
+        );
+    }
+}
