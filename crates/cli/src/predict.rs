@@ -355,7 +355,8 @@ impl Arguments {
 }
 
 fn gears_that_cannot_be(gears: &Gears) -> Failure {
-    if let Err(message) = gears.thresholds() {
+    let can_be = gears.sleeping < gears.disks && gears.unit > 0 && gears.averaged > 0;
+    if let Some(message) = gears.thresholds().err().filter(|_| can_be) {
         return Failure::Input(format!("--down, --up: {message}"));
     }
     Failure::Input(format!(

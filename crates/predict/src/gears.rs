@@ -48,7 +48,8 @@ impl Gears {
         }
         let active = disks.saturating_sub(sleeping).max(1);
         let after = down * f64::from(disks.max(active)) / f64::from(active);
-        if after < up {
+        // A share that comes to `up` but for rounding is no less.
+        if after < up * (1.0 - 1e-9) {
             return Ok(());
         }
         Err(format!(

@@ -154,7 +154,11 @@ fn replace_stops(document: &mut Document, stops: &Stops) -> Result<(), StackErro
     let before_stops = |item: &Value| item.get("kind") == Some(&json!("pull-before-stop"));
     match document.values().get("opportunities") {
         Some(Value::Array(items)) if *stops == Stops::Nobody && items.iter().any(before_stops) => {
-            let others = items.iter().filter(|item| !before_stops(item)).cloned().collect();
+            let others: Vec<Value> = items.iter().filter(|item| !before_stops(item)).cloned().collect();
+            if others.is_empty() {
+                document.remove("opportunities");
+                return Ok(());
+            }
             put(document, "opportunities", Value::Array(others))
         }
         _ => Ok(()),

@@ -146,7 +146,8 @@ fn thresholds(rules: &ShiftRules, active: u64, members: u64) -> Result<(), Confi
         }
     }
     let after = down * members as f64 / active as f64;
-    if after < up {
+    // A share that comes to `shift_up` but for rounding is no less.
+    if after < up * (1.0 - 1e-9) {
         return Ok(());
     }
     let message = format!(

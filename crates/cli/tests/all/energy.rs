@@ -1,6 +1,6 @@
 //! Whether stopping the platters pays, and what equations say at once.
 
-use crate::common::{refused, success};
+use crate::common::{fullstroke, refused, success};
 use serde_json::Value;
 
 /// A drive whose file says nothing of power, and so many random reads a second.
@@ -283,7 +283,9 @@ fn the_picture_of_the_power_has_a_line_a_drive_and_adds_up_to_the_energy() {
     assert!(picture.matches("<polyline").count() >= 3, "a line of all drives and one of each: {picture}");
     let error = refused(&[&["run", &silent], &plot[..]].concat());
     assert!(error.contains("`[power]` lacks seek_w") && error.contains("--assume-power"), "{error}");
-    let assumed = json(&[&["run", &silent, "--assume-power"], &plot[..]].concat());
+    let assumed = fullstroke(&[&["run", &silent, "--assume-power", "--json"], &plot[..]].concat());
+    assert!(String::from_utf8_lossy(&assumed.stderr).contains("what the drives draw is assumed: "));
+    let assumed: Value = serde_json::from_slice(&assumed.stdout).unwrap();
     assert!(assumed["energy"]["mean_w"].as_f64().unwrap() > 5.0, "{assumed:#}");
 }
 

@@ -109,7 +109,7 @@ fn a_study_is_asked_again_with_a_trace_of_ones_own_whose_results_are_kept_apart(
     };
     fs::write(studies.path("test-2020/stacks/theirs.txt"), rows(7919)).unwrap();
     let own = studies.path("own.txt");
-    fs::write(&own, rows(104_729)).unwrap();
+    fs::write(&own, rows(7907)).unwrap();
     let trace = format!("theirs={}", own.display());
     assert_eq!(studies.json(&["run"])["runs"], 2);
     let before = studies.json(&["check"]);
