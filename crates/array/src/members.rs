@@ -626,14 +626,25 @@ pub(crate) fn refuse_owned(device: &dyn Device) -> Result<(), ArrayError> {
     )))
 }
 
-/// Zeros at either end, where signatures may stand.
+/// Zeros at either end, where signatures may stand: where ours are in any case, and as far
+/// as `each` where something else is, since a sparse file is to stay one.
 pub(crate) fn wipe(device: &dyn Device, each: u64) -> Result<(), ArrayError> {
     let mut buffer = crate::device::Aligned::default();
     let bytes = device.bytes() / 4096 * 4096;
-    let length = each.min(bytes);
-    let zeros = buffer.of(length as usize);
-    zeros.fill(0);
-    let wiped = device.write(0, zeros).and_then(|()| device.write(bytes - length, zeros));
-    let wiped = wiped.and_then(|()| device.flush());
-    wiped.map_err(|error| ArrayError::device(device.name(), "write to", error))
+    let length = signatures::OWN_BYTES.min(bytes);
+    let all = buffer.of(length as usize);
+    let mut wipe = || {
+        for done in (0..each.min(bytes)).step_by(length.max(1) as usize) {
+            let (start, end) = (done.min(bytes - length), (bytes - length).saturating_sub(done));
+            for at in [start, end] {
+                let is_zero = done > 0 && device.read(at, all).is_ok() && all.iter().all(|&byte| byte == 0);
+                if !is_zero {
+                    all.fill(0);
+                    device.write(at, all)?;
+                }
+            }
+        }
+        device.flush()
+    };
+    wipe().map_err(|error| ArrayError::device(device.name(), "write to", error))
 }

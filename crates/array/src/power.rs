@@ -634,7 +634,7 @@ fn a_member_that_dies_is_done_without_and_a_spare_takes_its_place() {
         assert_eq!(array.status().state, "degraded");
         while array.tend(&mut worker).unwrap() {}
         assert_eq!(array.status().state, "whole");
-        assert_eq!(kinds(&array), ["failed", "filling", "filled"], "{layout}");
+        assert_eq!(kinds(&array), ["failed", "spare", "filling", "filled"], "{layout}");
         let now = content(&array, &mut worker);
         assert_eq!(now[1000..6000], some_bytes(5000, 8));
         array.stop().unwrap();

@@ -301,10 +301,11 @@ struct Created {
 const WASTED_PERCENT: u64 = 1;
 
 fn warnings(roster: &Roster, assumed: Option<String>, unused: &[Sectors]) -> Vec<String> {
-    let wasted =
-        roster.slots.iter().zip(unused).filter(|(slot, unused)| {
-            unused.0.saturating_mul(100) > slot.sectors.saturating_mul(WASTED_PERCENT)
-        });
+    let smallest = roster.slots.iter().map(|slot| slot.sectors).min().unwrap_or(0);
+    let wasted = roster.slots.iter().zip(unused).filter(|(slot, unused)| {
+        let much = unused.0.saturating_mul(100) > slot.sectors.saturating_mul(WASTED_PERCENT);
+        much && slot.sectors > smallest
+    });
     let wasted = wasted.map(|(slot, unused)| {
         let all = Sectors(slot.sectors);
         format!(

@@ -23,6 +23,9 @@ fn state_of(state: SlotState) -> String {
     }
 }
 
+/// Keys whose numbers are bytes.
+const BYTES: [&str; 2] = ["chunk", "blocking"];
+
 /// The layout's keys, but for long lists: `--json` has these.
 fn keys_of(roster: &Roster) -> Option<String> {
     shown_keys(&Value::Object(roster.keys.clone()))
@@ -34,7 +37,12 @@ fn shown_keys(keys: &Value) -> Option<String> {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    let keys = keys.as_object().into_iter().flatten().map(|(key, value)| format!("{key} = {}", short(value)));
+    let shown = |key: &str, value: &Value| match value.as_u64().filter(|_| BYTES.contains(&key)) {
+        Some(bytes) => Bytes(bytes).to_string(),
+        None => short(value),
+    };
+    let keys = keys.as_object().into_iter().flatten();
+    let keys = keys.map(|(key, value)| format!("{key} = {}", shown(key, value)));
     let keys: Vec<String> = keys.collect();
     (!keys.is_empty()).then(|| keys.join(", "))
 }
