@@ -297,7 +297,7 @@ fn what_is_no_array_or_not_all_of_one_is_refused_with_what_was_found() {
     assert!(error.contains("stops and starts its members"), "{error}");
     let error =
         refused(&strings(&create(&[3, 4, 5], &["--layout", "raid5", "--chunk", "256KiB", "--force"])));
-    assert!(error.contains("expected chunks of up to 32KiB, or devices of 106"), "{error}");
+    assert!(error.contains("expected chunks of up to 32KiB, or devices of 101187584 bytes"), "{error}");
     File::create(place.member(4)).unwrap().set_len(100 << 10).unwrap();
     let error = refused(&strings(&create(&[4, 5], &["--layout", "raid1"])));
     assert!(error.contains("too small: found 102400 bytes; expected at least"), "{error}");
