@@ -17,7 +17,7 @@ use fullstroke_contract::{Below, Extent, MemberState, Operation, Request, Status
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
 use fullstroke_volume::{Content, Detail, Layout, ParityRows, Plan};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// How often a request is tried again after a member was mended or has failed.
@@ -70,8 +70,10 @@ pub struct Array {
     pub(crate) changes: AtomicU64,
     /// Rows with changes in the journals.
     journalled: Mutex<BTreeMap<u64, u32>>,
-    /// Members have failed, and the others do not have it written down.
-    pub(crate) unsettled: AtomicBool,
+    /// How often members have failed, and of how many of these times the others have it
+    /// written down.
+    pub(crate) failures: AtomicU64,
+    pub(crate) settled: AtomicU64,
     halted: OnceLock<String>,
     pub(crate) happenings: Mutex<Vec<Happening>>,
     pub(crate) sabotage: Sabotage,
@@ -219,7 +221,8 @@ impl Array {
             flushed: AtomicU64::new(0),
             changes: AtomicU64::new(1),
             journalled: Mutex::default(),
-            unsettled: AtomicBool::new(false),
+            failures: AtomicU64::new(0),
+            settled: AtomicU64::new(0),
             halted: OnceLock::new(),
             happenings: Mutex::default(),
             sabotage,
@@ -726,18 +729,23 @@ impl Array {
         Ok(())
     }
 
-    /// Writes down what happened to members, if it is not yet.
+    /// Writes down what happened to members, if it is not yet. Who comes while somebody
+    /// else does so waits for the end of that.
     pub(crate) fn settle(&self) -> Result<(), ArrayError> {
         if self.sabotage == Sabotage::FailureForgotten {
             return Ok(());
         }
-        while self.unsettled.load(Ordering::SeqCst) {
+        while self.is_unsettled() {
             let mut book = self.book();
-            if self.unsettled.swap(false, Ordering::SeqCst) {
+            if self.is_unsettled() {
                 self.commit(&mut book)?;
             }
         }
         Ok(())
+    }
+
+    fn is_unsettled(&self) -> bool {
+        self.settled.load(Ordering::SeqCst) < self.failures.load(Ordering::SeqCst)
     }
 
     /// Plans; answers the version of the members' states, and whether members

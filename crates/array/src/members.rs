@@ -130,12 +130,14 @@ impl Array {
             return false;
         }
         planner.version += 1;
-        drop(planner);
         if let Some(bitmap) = &self.bitmap {
             bitmap.miss_dirty();
         }
+        // Before anybody can plan without it, or flush without it: who does so waits
+        // until that is written down before he answers.
+        self.failures.fetch_add(1, Ordering::SeqCst);
+        drop(planner);
         self.replace_device(slot, None);
-        self.unsettled.store(true, Ordering::SeqCst);
         true
     }
 
@@ -150,7 +152,7 @@ impl Array {
     /// the bitmap that they stand for, then the states.
     pub(crate) fn commit(&self, book: &mut Book) -> Result<(), ArrayError> {
         loop {
-            self.unsettled.store(false, Ordering::SeqCst);
+            let failures = self.failures.load(Ordering::SeqCst);
             let states = self.states();
             if !self.flush_devices() {
                 self.check_running()?;
@@ -165,7 +167,8 @@ impl Array {
             book.roster.events += 1;
             note_states(&mut book.roster, &states);
             self.write_superblocks(book)?;
-            if !self.unsettled.load(Ordering::SeqCst) {
+            self.settled.fetch_max(failures, Ordering::SeqCst);
+            if self.failures.load(Ordering::SeqCst) == failures {
                 return Ok(());
             }
         }

@@ -328,7 +328,7 @@ impl Array {
     fn all_devices(&self) -> Vec<(usize, Arc<dyn Device>)> {
         let members = self.devices();
         let present = members.iter().enumerate().filter_map(|(slot, device)| Some((slot, device.clone()?)));
-        let spares = (members.len()..).zip(self.book().spares.iter().cloned().collect::<Vec<_>>());
+        let spares = (members.len()..).zip(self.book().spares.to_vec());
         present.chain(spares).collect()
     }
 

@@ -246,7 +246,9 @@ mod tests {
         let made = |name: &str, entry: Option<&str>| {
             let own = folder.path().join(name);
             std::fs::create_dir(&own).unwrap();
-            entry.map(|entry| std::fs::create_dir(own.join(entry)).unwrap());
+            if let Some(entry) = entry {
+                std::fs::create_dir(own.join(entry)).unwrap();
+            }
             own
         };
         assert_eq!(kind_in(&made("8:0", Some("device"))), Kind::Whole);
