@@ -82,6 +82,8 @@ pub struct HostConfig {
     /// Stands in the place of the elevator.
     trial: Option<Trial>,
     members: Option<Box<HostConfig>>,
+    /// What it is called, where there are several.
+    name: Option<String>,
 }
 
 /// What lies below a host's layer.
@@ -201,8 +203,18 @@ impl HostConfig {
     /// # Errors
     /// As [`read`](HostConfig::read).
     pub fn memory(&self, capacity: Sectors) -> Result<Option<Box<dyn Node>>, ConfigError> {
-        let layer = |cache| Box::new(PagedDevice::new(cache, capacity)) as Box<dyn Node>;
-        Ok(self.cache()?.map(layer))
+        let Some(cache) = self.cache()? else { return Ok(None) };
+        let layer = PagedDevice::new(cache, capacity);
+        Ok(Some(match &self.name {
+            Some(name) => Box::new(layer.of_host(name)),
+            None => Box::new(layer),
+        }))
+    }
+
+    /// The same of one of several hosts: what its caches count is told under its name.
+    #[must_use]
+    pub fn called(self, name: &str) -> HostConfig {
+        HostConfig { name: Some(name.to_owned()), ..self }
     }
 
     /// Whether it keeps what storage pushes.
@@ -217,7 +229,10 @@ impl HostConfig {
     pub fn pushed(&self, capacity: Sectors) -> Result<Option<Box<dyn Node>>, ConfigError> {
         let Some(keys) = &self.keys.pushed else { return Ok(None) };
         let layer = PushedBlocks::new(keys, capacity).map_err(|error| error.below("pushed"))?;
-        Ok(Some(Box::new(layer)))
+        Ok(Some(match &self.name {
+            Some(name) => Box::new(layer.of_host(name)),
+            None => Box::new(layer),
+        }))
     }
 
     /// The bytes of its page cache; none, if there is none.

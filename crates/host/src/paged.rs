@@ -4,7 +4,8 @@
 //! What is cached costs no time. A flush is an fsync of the device: what is dirty
 //! goes down, and a flush behind it. What is opened with O_DIRECT passes the cache
 //! by, after what is dirty of it; what is forced (O_SYNC) ends when it is on the
-//! device. Read-ahead is by process, or by stream where the workload has some:
+//! device. What could not be written is told to everybody who flushes, once, by
+//! the first flush of theirs that ends from then on (`errseq_t` of Linux). Read-ahead is by process, or by stream where the workload has some:
 //! each has the device open for itself.
 //!
 //! Where other hosts stand above, as above the memory that guests share, PULL is heeded
@@ -21,6 +22,8 @@ use fullstroke_memory::{
 use fullstroke_units::{SECTOR_BYTES, Sectors, Time};
 use std::collections::BTreeMap;
 
+#[cfg(test)]
+mod failures;
 #[cfg(test)]
 mod tests;
 
@@ -48,7 +51,13 @@ pub struct PagedDevice {
     /// What was written above for a PULL and has not begun to go down: pages of it are
     /// still being written as they were before.
     passing: Vec<Run>,
+    /// How many writes of the cache have failed, and how the last one did.
+    failures: (u64, Status),
+    /// How many of these whoever has flushed was told of.
+    told: BTreeMap<(bool, u32), u64>,
     idle_since: Time,
+    /// The host that it is of, where there are several.
+    host: Option<String>,
 }
 
 /// A request of the programs.
@@ -69,15 +78,23 @@ impl PagedDevice {
             flights: Vec::new(),
             todo: CacheOut::default(),
             passing: Vec::new(),
+            failures: (0, Status::Done),
+            told: BTreeMap::new(),
             idle_since: Time::ZERO,
+            host: None,
         }
+    }
+
+    /// The same, of the host called `name`.
+    #[must_use]
+    pub fn of_host(self, name: &str) -> PagedDevice {
+        PagedDevice { host: Some(name.to_owned()), ..self }
     }
 
     /// The file of whoever asks.
     fn file(&mut self, hints: &Hints) -> FileId {
-        let key = if hints.stream != 0 { (false, hints.stream) } else { (true, hints.process) };
         let cache = &mut self.cache;
-        *self.open.entry(key).or_insert_with(|| cache.open(Object::DEVICE))
+        *self.open.entry(opener(hints)).or_insert_with(|| cache.open(Object::DEVICE))
     }
 
     /// Asks the cache for what a request needs of it first.
@@ -126,8 +143,19 @@ impl PagedDevice {
         out.issue(0, Request { id: RequestId(OWN | u64::from(slot)), ..request });
     }
 
+    /// The status of a flush that ends as `status`, and whatever else its owner is to be told.
+    fn told(&mut self, request: &Request, status: Status) -> Status {
+        if !matches!(request.operation, Operation::Flush | Operation::Standby) {
+            return status;
+        }
+        let (failures, how) = self.failures;
+        let told = self.told.insert(opener(&request.hints), failures).unwrap_or(0);
+        if status == Status::Done && told < failures { how } else { status }
+    }
+
     fn answer(&mut self, now: Time, slot: u32, status: Status, last: Option<&Completion>, out: &mut Out) {
         let Slot { request, submitted } = self.slots.take(slot);
+        let status = self.told(&request, status);
         out.complete(Completion { status, ..waited(submitted, now, last).held_since(submitted, request.id) });
         if self.slots.is_empty() {
             self.idle_since = now;
@@ -212,6 +240,11 @@ impl PagedDevice {
     }
 }
 
+/// Whoever has the device open: a stream, or a process.
+fn opener(hints: &Hints) -> (bool, u32) {
+    if hints.stream != 0 { (false, hints.stream) } else { (true, hints.process) }
+}
+
 /// The pages of which an extent has any sector.
 fn pages_of(extent: Extent) -> Run {
     let first = extent.start.0 / PAGE_SECTORS;
@@ -263,7 +296,12 @@ impl Node for PagedDevice {
         let (operation, run) = self.flights[io.0 as usize];
         match operation {
             Operation::Read => self.cache.read_done(now, io, run, completion.status, &mut self.todo),
-            _ => self.cache.written(now, io, run, completion.status, &mut self.todo),
+            _ => {
+                if completion.status != Status::Done {
+                    self.failures = (self.failures.0 + 1, completion.status);
+                }
+                self.cache.written(now, io, run, completion.status, &mut self.todo);
+            }
         }
         self.carry_out(now, Some(&completion), cx.out);
     }
@@ -308,6 +346,10 @@ impl Node for PagedDevice {
     }
 
     fn count(&self, _: Time, counters: &mut Counters) {
-        counters.layers.push(self.cache.readings());
+        let mut readings = self.cache.readings();
+        if let Some(host) = &self.host {
+            readings.layer = format!("{} of {host}", readings.layer);
+        }
+        counters.layers.push(readings);
     }
 }

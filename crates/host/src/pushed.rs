@@ -61,6 +61,8 @@ pub struct PushedBlocks {
     todo: CacheOut,
     counts: Counts,
     idle_since: Time,
+    /// What it is called in reports.
+    name: String,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -72,6 +74,13 @@ struct Counts {
 }
 
 impl PushedBlocks {
+    /// The same, of the host called `name`.
+    #[must_use]
+    pub fn of_host(mut self, name: &str) -> PushedBlocks {
+        self.name = format!("pushed blocks of {name}");
+        self
+    }
+
     /// An empty one above a device of `capacity`.
     ///
     /// # Errors
@@ -89,6 +98,7 @@ impl PushedBlocks {
             todo: CacheOut::default(),
             counts: Counts::default(),
             idle_since: Time::ZERO,
+            name: "pushed blocks".into(),
         })
     }
 
@@ -239,16 +249,21 @@ impl Node for PushedBlocks {
         let megabytes = |pages: u64| (pages * PAGE_BYTES) as f64 / 1e6;
         let Counts { reads, hits, offered, fetched_pages } = self.counts;
         let fetched = megabytes(fetched_pages);
+        let [used, wasted] = [counted.pushed_used, counted.pushed_wasted].map(megabytes);
         let hit_share = if reads == 0 { 0.0 } else { hits as f64 / reads as f64 };
         counters.layers.push(LayerReadings::new(
-            "pushed blocks",
+            self.name.clone(),
             &[
                 ("pushed_hits", hits as f64),
                 ("pushed_hit_share", hit_share),
                 ("pushed_fetched_mb", fetched),
                 ("pushed_refused_mb", offered.bytes().0 as f64 / 1e6 - fetched),
-                ("pushed_used_mb", megabytes(counted.pushed_used)),
-                ("pushed_wasted_mb", megabytes(counted.pushed_wasted)),
+                ("pushed_used_mb", used),
+                ("pushed_wasted_mb", wasted),
+                (
+                    "pushed_left_mb",
+                    megabytes(fetched_pages.saturating_sub(counted.pushed_used + counted.pushed_wasted)),
+                ),
             ],
         ));
     }

@@ -2,11 +2,10 @@
 
 use crate::batches::{Batch, ClassSums};
 use crate::hosts::{HostReport, OfHost, longest, unknown};
+use crate::layers::over_layers;
 use crate::measurement::Class;
 use crate::report::{Distribution, Quantity, Report};
-use crate::{
-    EnergyReport, LayerReport, MemberReport, OperationReport, RebuildReport, StreamsReport, TimeParts,
-};
+use crate::{EnergyReport, MemberReport, OperationReport, RebuildReport, StreamsReport, TimeParts};
 use fullstroke_contract::registry::nearest;
 use fullstroke_contract::{ComparedBy, Counter, Operation, READINGS, Reported};
 use fullstroke_units::SECTOR_BYTES;
@@ -20,8 +19,8 @@ pub(crate) const CONFIDENCE: f64 = 0.95;
 /// One number of a [`Report`], by which runs can be compared. Its name is the
 /// path in the report's JSON: `response_ms.p99`, `iops`, `reads.response_ms.mean`,
 /// `members.utilisation` (the mean over all members), `layers.link_utilisation`
-/// (the mean over the layers that have such a reading; `link_utilisation` means
-/// the same).
+/// (over the layers that have such a reading the mean, or the sum of amounts, `_mb`;
+/// `link_utilisation` means the same).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric(Kind);
 
@@ -550,15 +549,7 @@ impl Metric {
                 let of = |member: &MemberReport| number(&member.statistics, member.seconds).value();
                 report.members.iter().map(of).sum::<f64>() / report.members.len() as f64
             }
-            Kind::Layer(reading) => {
-                let of = |layer: &LayerReport| layer.value(READINGS[reading].name);
-                let (sum, count) = report
-                    .layers
-                    .iter()
-                    .filter_map(of)
-                    .fold((0.0, 0.0), |(sum, count), one| (sum + one, count + 1.0));
-                sum / count
-            }
+            Kind::Layer(reading) => over_layers(&report.layers, READINGS[reading].name).unwrap_or(f64::NAN),
         }
     }
 

@@ -8,7 +8,7 @@ pub fn reference() -> String {
     let mut page = String::from(
         "# Metrics and the request log\n\n<!-- Written by `make generate`; a test holds it to the code. -->\n\n\
          `run --json` has every number by its path; `compare --by`, and the claims of studies, take these. \
-         `--list-metrics` prints them. A time alone (`response_ms`) means its mean; a reading alone is found among the layers; \
+         `--list-metrics` prints them. A time alone (`response_ms`) means its mean; a reading alone is found among the layers: of several that have it amounts (`_mb`) are added up, of all else it is the mean; \
          `workloads.NAME.response_ms.p99` is that of one of several workloads. \
          Where programs run, `hosts.NAME.operations.fsync.latency_ms.p99` is that of a host's calls (`operations.fsync.latency_ms.p99` where there is one host), \
          and `hosts.NAME.programs.NAME.figures.transactions_per_s` what a program says of itself.\n\n\

@@ -2,6 +2,7 @@
 //! the numbers that it follows from.
 
 use crate::Report;
+use crate::layers::over_layers;
 use fullstroke_contract::Counter;
 
 /// A part of the response time is put into words from this share on.
@@ -12,10 +13,10 @@ const WORTH_WORDS: f64 = 0.3;
 const COMES_ROUND: f64 = 1.2;
 
 impl Report {
-    /// The reading called `name`, on average over the layers that have it.
+    /// The reading called `name` over the layers that have it: the sum of amounts (`_mb`), the
+    /// mean of all else.
     pub fn reading(&self, name: &str) -> Option<f64> {
-        let values: Vec<f64> = self.layers.iter().filter_map(|layer| layer.value(name)).collect();
-        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+        over_layers(&self.layers, name)
     }
 
     /// What the largest part of the response time is made of, where counts say

@@ -37,6 +37,10 @@ pub struct Counters {
     pub back_reclaim: u64,
     /// As storage asked for them.
     pub back_pull: u64,
+    /// That storage has asked for, of any.
+    pub pull_asked: u64,
+    /// Of these: not there, for no more were dirty, or not on their way already.
+    pub pull_refused: u64,
     /// Evicted that could go at once.
     pub evicted_clean: u64,
     /// Evicted that had to be written, or waited for, first.

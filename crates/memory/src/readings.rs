@@ -23,6 +23,8 @@ impl Cache {
                 ("memory_written_sync_mb", megabytes(counted.back_sync)),
                 ("memory_written_reclaim_mb", megabytes(counted.back_reclaim)),
                 ("memory_written_pulled_mb", megabytes(counted.back_pull)),
+                ("memory_pull_asked_mb", megabytes(counted.pull_asked)),
+                ("memory_pull_refused_mb", megabytes(counted.pull_refused)),
                 ("memory_dirty_mb", megabytes(gauges.dirty)),
                 ("memory_throttled_ms", counted.throttled.as_millis_f64()),
             ],

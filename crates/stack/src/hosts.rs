@@ -309,7 +309,7 @@ fn read_host(item: &Value, before: &[Host], place: &Place<'_>, folder: &Path) ->
             "the members of the array are not this host's; what is shared stands between",
         );
     }
-    let layer = HostConfig::read(&of_layer).map_err(|error| place.error(error))?;
+    let layer = HostConfig::read(&of_layer).map_err(|error| place.error(error))?.called(&keys.name);
     let upper = UpperConfig::read(&layer).map_err(|error| place.error(error))?;
     Ok(Host { keys, layer, upper, workloads })
 }

@@ -132,6 +132,8 @@ impl Cache {
             }
         }
         self.settle(now, out);
+        self.counters.pull_asked += pages;
+        self.counters.pull_refused += left;
         pages - left
     }
 }
