@@ -10,6 +10,7 @@ use crate::output::{Failure, Output, write_whole};
 use crate::perfetto::Perfetto;
 use crate::power::{Assuming, is_energy, say_assumed};
 use crate::report::Reporting;
+use crate::whole_load::{Searched, of_found};
 use clap::Args;
 use fullstroke_lab::{Condition, Event, LabError, MostRanking, Ranking, Recipe, Vary, recipes, run_all};
 use fullstroke_measure::Metric;
@@ -113,9 +114,12 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
             MostRanking::new(&recipes, most, &|index, simulated| bars.advance(index, simulated, None));
         bars.clear();
         let found = found.map_err(Failure::input)?;
-        arguments.reporting.write(&found, &arguments.files())?;
+        let whole_load = arguments.reporting.page_wanted();
+        let whole_load = whole_load.then(|| of_found(&found.candidates, &recipes, jobs)).transpose()?;
+        let searched = Searched::new(&found, whole_load);
+        arguments.reporting.write(&searched, &arguments.files())?;
         say_assumed(assumed);
-        return output.show(&found, &found);
+        return output.show(&searched, &found);
     }
     let seeds = arguments.seeds.get();
     let recipes = if seeds == 1 { recipes } else { with_seeds(&recipes, seeds).map_err(Failure::input)? };

@@ -47,6 +47,7 @@ mod trace;
 mod tune;
 mod validate;
 mod watts;
+mod whole_load;
 
 use clap::{Parser, Subcommand};
 use output::{Failure, Output};

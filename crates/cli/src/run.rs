@@ -10,6 +10,7 @@ use crate::power::{Assuming, say_assumed};
 use crate::replay_decisions;
 use crate::report::Reporting;
 use crate::watts;
+use crate::whole_load::{Searched, of_found};
 use clap::{Args, ValueEnum};
 use fullstroke_fio::FioReport;
 use fullstroke_lab::{Borne, Most, MostRanking, Ran, Recipe, candidates, recipes, run};
@@ -135,14 +136,19 @@ fn find(
     most: Most,
     output: &Output,
 ) -> Result<(), Failure> {
+    let at_a_time = jobs(arguments.jobs);
     let bars = Bars::new(recipes.iter().map(|recipe| recipe.name.as_str()), output);
     let found = MostRanking::new(recipes, most, &|index, simulated| bars.advance(index, simulated, None));
     bars.clear();
-    for borne in found.map_err(Failure::input)?.candidates {
-        arguments.reporting.write(&borne, &arguments.files(stack))?;
+    let found = found.map_err(Failure::input)?.candidates;
+    for borne in &found {
+        let whole_load = arguments.reporting.page_wanted();
+        let whole_load = whole_load.then(|| of_found(&found, recipes, at_a_time)).transpose()?;
+        let searched = Searched::new(borne, whole_load);
+        arguments.reporting.write(&searched, &arguments.files(stack))?;
         match borne {
-            Borne::Streams(found) => output.show(&found, &found)?,
-            Borne::Load(found) => output.show(&found, &found)?,
+            Borne::Streams(found) => output.show(&searched, found)?,
+            Borne::Load(found) => output.show(&searched, found)?,
         }
     }
     Ok(())

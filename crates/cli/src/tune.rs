@@ -4,6 +4,7 @@ use crate::memory::peak_rss_mb;
 use crate::options::{Changes, confidence, jobs};
 use crate::output::{Failure, Output};
 use crate::report::Reporting;
+use crate::whole_load::{WholeLoad, of_tuned};
 use clap::Args;
 use fullstroke_lab::{Recipe, TuneSearch, Tuned, Vary, recipes};
 use fullstroke_measure::Metric;
@@ -70,6 +71,9 @@ struct Answer<'a> {
     wall_s: f64,
     peak_rss_mb: Option<f64>,
     version: &'static str,
+    /// The best and what comes next on the whole workload, where a page is written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    whole_load: Option<Vec<WholeLoad>>,
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
@@ -90,15 +94,18 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     });
     bar.finish_and_clear();
     let tuned = tuned.map_err(Failure::input)?;
+    let whole_load = arguments.reporting.page_wanted();
+    let whole_load = whole_load.then(|| of_tuned(&tuned, &recipe, search.jobs)).transpose()?;
     let answer = Answer {
         tuned: &tuned,
         wall_s: began.elapsed().as_secs_f64(),
         peak_rss_mb: peak_rss_mb(),
         version: env!("CARGO_PKG_VERSION"),
+        whole_load,
     };
     let files: Vec<_> = [arguments.stack.as_path()].into_iter().chain(arguments.changes.job_file()).collect();
     arguments.reporting.write(&answer, &files)?;
-    output.show(&answer, &tuned)
+    output.show(&answer, format!("{tuned}\nSeed {}.", tuned.seed))
 }
 
 /// On a terminal: what goes on.

@@ -1,6 +1,6 @@
 //! The candidates of an answer.
 
-use crate::value::{at, text};
+use crate::value::{at, list, text};
 use serde_json::Value;
 
 /// The most candidates that a chart shows.
@@ -27,6 +27,15 @@ pub(crate) fn candidates(answer: &Value) -> Vec<Candidate<'_>> {
         _ if at(answer, "response_ms").is_object() => std::slice::from_ref(answer),
         _ => &[],
     };
+    named(all)
+}
+
+/// Those of a search that were run on the whole load.
+pub(crate) fn on_the_whole_load(answer: &Value) -> Vec<Candidate<'_>> {
+    named(list(answer, "whole_load"))
+}
+
+fn named(all: &[Value]) -> Vec<Candidate<'_>> {
     let naming = Naming::of(all);
     let each = all.iter().filter_map(|ranked| {
         // One that was tuned has no report of a run, but what was found of it; a run alone is its own.

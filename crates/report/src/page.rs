@@ -1,7 +1,7 @@
 //! The page, section by section.
 
 use crate::advice::{is_advice, recommendation};
-use crate::candidate::{Candidate, IN_A_CHART, LINES, candidates};
+use crate::candidate::{self, Candidate, IN_A_CHART, LINES, candidates};
 use crate::chart::{self, Bar};
 use crate::found::{borne, found, tried};
 use crate::markup::Markup;
@@ -127,7 +127,8 @@ fn sections(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>], roo
             verdict(page, answer);
             borne(page, &found);
         });
-        section(page, "tried", "How it was found", |page| tried(page, &found, room.charts));
+        on_the_whole_load(page, answer, room);
+        section(page, "tried", "How it was found", |page| tried(page, &found, room.tables));
         return;
     }
     if is_of_studies(answer) {
@@ -159,6 +160,8 @@ fn sections(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>], roo
     }
     if shown.iter().any(|candidate| candidate.report["time_ms"].is_object()) {
         measured(page, shown, room);
+    } else {
+        on_the_whole_load(page, answer, room);
     }
     if shown
         .iter()
@@ -167,6 +170,24 @@ fn sections(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>], roo
         let by = text(answer, "by");
         section(page, "sensitivity", "What changes the answer", |page| chart::sensitivity(page, by, shown));
     }
+}
+
+/// What the best of a search measured, and its nearest rivals.
+fn on_the_whole_load(page: &mut Markup, answer: &Value, room: Room) {
+    let ran = candidate::on_the_whole_load(answer);
+    if ran.is_empty() {
+        return;
+    }
+    let which = match ran.len() {
+        1 => "one run".to_owned(),
+        runs => format!("one run each of the first {runs}"),
+    };
+    let load = match found(answer).is_empty() {
+        true => "the whole workload, of which the race saw parts",
+        false => "the most that it bears",
+    };
+    page.element("p", &[("class", "note")], &format!("What follows is of {which}, on {load}."));
+    measured(page, &ran, room);
 }
 
 /// What the runs of the candidates measured.
@@ -448,6 +469,11 @@ fn reproduce(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>], so
             let version = at(answer, "version").as_str();
             let of_run = candidates.first().map(|first| text(first.report, "version"));
             page.text("fullstroke ").text(version.or(of_run).unwrap_or_default()).text(".");
+            if let seed @ Value::Number(_) = at(answer, "seed") {
+                page.text(" Seed ");
+                show(page, seed, Shown::Whole);
+                page.text(".");
+            }
             if let Some(wall_s) = at(answer, "wall_s").as_f64() {
                 page.text(" It took ");
                 show(page, &Value::from(wall_s), Shown::Plain);
@@ -459,7 +485,9 @@ fn reproduce(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>], so
             column("configuration", "config_digest", Shown::Plain),
             column("requests", "requests", Shown::Whole),
         ];
-        let rows: Vec<(String, &Value)> = reports(candidates).into_iter().take(IN_A_CHART).collect();
+        let whole = candidate::on_the_whole_load(answer);
+        let ran = if whole.is_empty() { candidates } else { &whole };
+        let rows: Vec<(String, &Value)> = reports(ran).into_iter().take(IN_A_CHART).collect();
         if !rows.is_empty() {
             table(page, "What was run", &columns, &rows);
         }

@@ -320,7 +320,18 @@ fn every_number_of_a_page_is_one_that_json_prints() {
             vec!["compare", &one, &five, "--vary", vary],
             &["Why: ", "How to reproduce", "What volume.chunk does", "one&lt;b&gt;", "drives = 5"],
         ),
-        (vec!["compare", &one, &five, "--find", "load", "--requests", "600"], &["What is borne"]),
+        (
+            vec!["compare", &one, &five, "--find", "load", "--requests", "600"],
+            &["What is borne", "on the most that it bears", "five: response times by cause", "What was run"],
+        ),
+        (
+            vec!["run", &five, "--find", "load", "--requests", "600"],
+            &["of one run", "five: where the drives"],
+        ),
+        (
+            vec!["tune", &five, "--vary", vary, "--requests", "150", "--batches", "4", "--first", "2"],
+            &["of which the race saw parts", "response times by cause", "What was run", "Seed <data"],
+        ),
     ] {
         let answer = success(&[&arguments[..], &["--report", &page, "--json"]].concat());
         let text = std::fs::read_to_string(&page).unwrap();
@@ -334,6 +345,7 @@ fn every_number_of_a_page_is_one_that_json_prints() {
         for part in parts {
             assert!(text.contains(part), "{arguments:?}: {part}");
         }
+        assert_eq!(answer.contains("whole_load"), arguments.contains(&"--find") || arguments[0] == "tune");
         assert!(text.len() < 300_000 && !text.contains("<b>"), "{arguments:?}: {}", text.len());
     }
     assert_eq!(json(&["run", &five])["timeline"], Value::Null, "nobody asked for it");
