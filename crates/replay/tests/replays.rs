@@ -264,7 +264,7 @@ fn writes_that_are_left_out_need_not_fit() {
     let trace = place.trace("beyond", &[read(0, 64, 8), beyond, read(20, 128, 8)]);
     let options = ReplayOptions { writes: Writes::Skip, ..place.options(trace) };
     let report = run(&options);
-    assert_eq!((report.issued, report.left_out), (2, 1));
+    assert_eq!((report.requests, report.left_out), (2, 1));
     // Nor do they change where the others go.
     for beyond in [Beyond::Wrap, Beyond::Scale] {
         run(&ReplayOptions { beyond, ..options.clone() });
