@@ -35,7 +35,7 @@ impl StaleRows {
 
     pub(super) fn insert_all(&mut self) {
         self.words.fill(u64::MAX);
-        if let Some(last) = self.words.last_mut().filter(|_| self.rows % 64 > 0) {
+        if let Some(last) = self.words.last_mut().filter(|_| !self.rows.is_multiple_of(64)) {
             *last = (1 << (self.rows % 64)) - 1;
         }
         (self.count, self.from) = (self.rows, 0);
