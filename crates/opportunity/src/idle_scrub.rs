@@ -35,10 +35,6 @@ pub(crate) struct Config {
     /// What is read of each member at a time: 1MiB unless said. Who comes meanwhile waits for
     /// it.
     at_a_time: Bytes,
-    /// Reads that are on their way at once: 1 unless said. With 2 a drive has the next one
-    /// before the last one has ended, and loses no revolution in between; who comes waits for
-    /// both.
-    at_once: u32,
     /// What is read of each member in a second at most; as much as it delivers unless said.
     rate: Option<Bytes>,
     /// From the beginning of a pass to that of the next one, which is put off until the pass
@@ -51,7 +47,6 @@ impl Default for Config {
         Config {
             wait: Duration::from_millis(120),
             at_a_time: Bytes(1 << 20),
-            at_once: 1,
             rate: None,
             every: Duration::from_secs(168 * 3600),
         }
@@ -59,13 +54,10 @@ impl Default for Config {
 }
 
 pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, ConfigError> {
-    let Config { wait, at_a_time, at_once, rate, every } = read(keys)?;
+    let Config { wait, at_a_time, rate, every } = read(keys)?;
     quiet_time("wait", some("wait", wait)?, site)?;
     some("every", every)?;
     let sectors = whole_sectors("at_a_time", at_a_time)?;
-    if !(1..=MOST_AT_ONCE).contains(&at_once) {
-        return Err(ConfigError::new("at_once", format!("found {at_once}; expected 1 to {MOST_AT_ONCE}")));
-    }
     let spacing = match rate {
         None => Duration::ZERO,
         Some(Bytes(0)) => {
@@ -77,7 +69,6 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, Co
     Ok(Box::new(IdleScrub {
         wait,
         at_a_time: sectors,
-        at_once,
         spacing,
         every,
         depth,
@@ -93,13 +84,12 @@ pub(crate) fn build(keys: &Keys, site: &Site) -> Result<Box<dyn Opportunity>, Co
     }))
 }
 
-/// More than a drive needs to be kept busy.
-const MOST_AT_ONCE: u32 = 32;
+/// Between two reads: a run ends at an instant at which nothing is under way that anybody waits for.
+const GAP: Duration = Duration::from_nanos(1);
 
 struct IdleScrub {
     wait: Duration,
     at_a_time: Sectors,
-    at_once: u32,
     /// From one read to the next, by the rate.
     spacing: Duration,
     every: Duration,
@@ -163,7 +153,7 @@ impl Opportunity for IdleScrub {
     }
 
     fn next_look(&self) -> Time {
-        let full = self.reading.len() >= self.at_once as usize || self.at >= self.depth;
+        let full = !self.reading.is_empty() || self.at >= self.depth;
         if full || self.inside > 0 || self.standing > 0 {
             return Time::NEVER;
         }
@@ -190,6 +180,7 @@ impl Opportunity for IdleScrub {
 
     fn served(&mut self, seen: Seen, own: &Own, status: Status) {
         self.reading.retain(|extent| *extent != own.extent);
+        self.due = self.due.max(seen.now + GAP);
         match status {
             Status::Done => self.counts.read += own.extent.sectors,
             Status::Differs => {
