@@ -30,9 +30,13 @@ pub(crate) fn panel(
     let points = || curves.iter().flat_map(|curve| &curve.points);
     let right = points().map(|point| point.0).fold(1e-6, f64::max);
     let top = points().map(|point| point.1).fold(1e-6, f64::max) * 1.15;
+    // Names stand to the right of the frame, never on it.
+    let letters = curves.iter().map(|curve| curve.name.chars().count()).max().unwrap_or(0) as u32;
+    let names = (40 + 7 * letters).min(area.dim_in_pixel().0 / 2);
     let mut chart = ChartBuilder::on(area)
         .caption(caption, ("sans-serif", 16))
         .margin(10)
+        .margin_right(names)
         .x_label_area_size(40)
         .y_label_area_size(55)
         .build_cartesian_2d(0.0..right, 0.0..top)?;
@@ -45,16 +49,41 @@ pub(crate) fn panel(
         .y_label_formatter(&plain)
         .light_line_style(TRANSPARENT)
         .draw()?;
-    for (curve, &color) in curves.iter().zip(COLORS.iter().cycle()) {
-        chart
-            .draw_series(LineSeries::new(curve.points.iter().copied(), color.stroke_width(2)))?
-            .label(&curve.name)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 20, y)], color.stroke_width(2)));
+    for (order, curve) in curves.iter().enumerate() {
+        let color = COLORS[order % COLORS.len()];
+        let style = color.stroke_width(2);
+        // From the seventh on colours come again, dashed.
+        match (order / COLORS.len()) as u32 {
+            0 => chart.draw_series(LineSeries::new(curve.points.iter().copied(), style))?,
+            round => chart.draw_series(DashedLineSeries::new(
+                curve.points.iter().copied(),
+                10 / round.min(5),
+                5,
+                style,
+            ))?,
+        };
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::LowerRight)
-        .background_style(WHITE)
-        .border_style(BLACK)
-        .draw()
+    legend(area, curves, names)
+}
+
+/// Each curve's name beside its line, in the margin.
+fn legend(
+    area: &Area<'_>,
+    curves: &[Curve],
+    margin: u32,
+) -> Result<(), DrawingAreaErrorKind<std::io::Error>> {
+    let (width, height) = area.dim_in_pixel();
+    let left = (width - margin) as i32;
+    let row = 20.min((height as i32 - 50) / curves.len().max(1) as i32).max(1);
+    for (order, curve) in curves.iter().enumerate() {
+        let y = 45 + row * order as i32;
+        let style = COLORS[order % COLORS.len()].stroke_width(2);
+        let long = [20, 7, 4, 2][(order / COLORS.len()).min(3)];
+        for from in (0..20).step_by(long as usize + 3) {
+            let ends = [(left + from, y), (left + (from + long).min(20), y)];
+            area.draw(&PathElement::new(ends.to_vec(), style))?;
+        }
+        area.draw(&Text::new(curve.name.clone(), (left + 26, y - 7), ("sans-serif", 14)))?;
+    }
+    Ok(())
 }

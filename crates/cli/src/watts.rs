@@ -21,9 +21,10 @@ pub(crate) fn draw(report: &Report) -> Result<String, String> {
     let mut curves = vec![Curve { name: "all drives".into(), points: points(watts, &watts.all_w) }];
     if watts.drives.len() <= DRIVES {
         let each = watts.drives.iter();
-        curves.extend(
-            each.map(|drive| Curve { name: drive.name.clone(), points: points(watts, &drive.mean_w) }),
-        );
+        curves.extend(each.map(|drive| Curve {
+            name: format!("drive {}", drive.name),
+            points: points(watts, &drive.mean_w),
+        }));
     }
     let mut svg = String::new();
     let page = SVGBackend::with_string(&mut svg, PAGE).into_drawing_area();

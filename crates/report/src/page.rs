@@ -169,6 +169,12 @@ fn sections(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>], roo
     {
         let by = text(answer, "by");
         section(page, "sensitivity", "What changes the answer", |page| chart::sensitivity(page, by, shown));
+    } else if !at(answer, "candidates").is_array() {
+        section(page, "sensitivity", "What changes the answer", |page| {
+            let how = "One run does not say. fullstroke compare with this stack and --vary KEY=VALUE,... runs it at \
+                       other values of a key, on the same requests.";
+            page.element("p", &[], how);
+        });
     }
 }
 

@@ -104,6 +104,11 @@ fn is_empty(value: &Value) -> bool {
     value.is_null() || value.as_array().is_some_and(Vec::is_empty)
 }
 
+/// Whether it is text that may break.
+fn is_long(value: &Value) -> bool {
+    value.is_array() || value.as_str().is_some_and(|text| text.len() > LONG)
+}
+
 /// A table with a row for each item: its name, then the columns. Columns that are empty in all
 /// rows are left out.
 pub(crate) fn table(markup: &mut Markup, caption: &str, columns: &[Column<'_>], rows: &[(String, &Value)]) {
@@ -117,7 +122,9 @@ pub(crate) fn table(markup: &mut Markup, caption: &str, columns: &[Column<'_>], 
                 markup.within("tr", &[], |markup| {
                     markup.element("th", &[("scope", "col")], "");
                     for column in &used {
-                        markup.element("th", &[("scope", "col")], column.heading);
+                        let long = rows.iter().any(|(_, row)| is_long(at(row, column.path)));
+                        let class = if long { "text" } else { "short" };
+                        markup.element("th", &[("scope", "col"), ("class", class)], column.heading);
                     }
                 });
             });
@@ -127,9 +134,7 @@ pub(crate) fn table(markup: &mut Markup, caption: &str, columns: &[Column<'_>], 
                         markup.element("th", &[("scope", "row")], name);
                         for column in &used {
                             let value = at(row, column.path);
-                            let long =
-                                value.is_array() || value.as_str().is_some_and(|text| text.len() > LONG);
-                            let class = [("class", if long { "text" } else { "short" })];
+                            let class = [("class", if is_long(value) { "text" } else { "short" })];
                             markup.within("td", &class, |markup| show(markup, value, column.shown));
                         }
                     });
