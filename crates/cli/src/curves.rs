@@ -32,7 +32,7 @@ pub(crate) fn panel(
     let top = points().map(|point| point.1).fold(1e-6, f64::max) * 1.15;
     // Names stand to the right of the frame, never on it.
     let letters = curves.iter().map(|curve| curve.name.chars().count()).max().unwrap_or(0) as u32;
-    let names = (40 + 7 * letters).min(area.dim_in_pixel().0 / 2);
+    let names = (54 + 7 * letters).min(area.dim_in_pixel().0 / 2);
     let mut chart = ChartBuilder::on(area)
         .caption(caption, ("sans-serif", 16))
         .margin(10)
@@ -73,7 +73,7 @@ fn legend(
     margin: u32,
 ) -> Result<(), DrawingAreaErrorKind<std::io::Error>> {
     let (width, height) = area.dim_in_pixel();
-    let left = (width - margin) as i32;
+    let left = (width - margin) as i32 + 14;
     let row = 20.min((height as i32 - 50) / curves.len().max(1) as i32).max(1);
     for (order, curve) in curves.iter().enumerate() {
         let y = 45 + row * order as i32;
