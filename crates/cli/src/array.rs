@@ -248,7 +248,9 @@ fn open(paths: &[PathBuf]) -> Result<Vec<FileDevice>, Failure> {
     paths.iter().map(|path| FileDevice::open(path, Access::Own).map_err(Failure::input)).collect()
 }
 
-fn shared(devices: Vec<FileDevice>) -> Vec<Arc<dyn Device>> {
+type Devices = Vec<Arc<dyn Device>>;
+
+fn shared(devices: Vec<FileDevice>) -> Devices {
     devices.into_iter().map(|device| Arc::new(device) as Arc<dyn Device>).collect()
 }
 
@@ -365,7 +367,7 @@ impl Assemble {
     }
 
     /// The devices that can be opened, and of the others why not.
-    fn open(&self) -> Result<(Vec<Arc<dyn Device>>, Vec<String>), Failure> {
+    fn open(&self) -> Result<(Devices, Vec<String>), Failure> {
         check_twice(&self.devices)?;
         let (mut devices, mut gone) = (Vec::new(), Vec::new());
         for path in &self.devices {

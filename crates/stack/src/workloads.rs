@@ -59,7 +59,7 @@ pub(crate) struct Place<'a> {
 /// How long the workloads of a stack go on, if all say how long they do; what is on its way then
 /// is brought to its end.
 pub(crate) fn lasts(document: &Document) -> Option<Duration> {
-    fn tables<'a>(of: &'a Map<String, Value>) -> impl Iterator<Item = &'a Value> {
+    fn tables(of: &Map<String, Value>) -> impl Iterator<Item = &Value> {
         let several = of.get("workloads").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         of.get("workload").into_iter().chain(several)
     }
