@@ -179,7 +179,10 @@ impl Figure {
                 ci_half_width: point.and_then(|point| point.1),
                 published: line.published.iter().find(|point| point.0 == *place).map(|point| point.1),
             });
-            DrawnLine { name: line.name.clone(), points: points.collect() }
+            // A number alone does not say of what.
+            let bare = self.config.series.as_ref().filter(|_| line.name.parse::<f64>().is_ok());
+            let name = bare.map_or_else(|| line.name.clone(), |series| format!("{series} {}", line.name));
+            DrawnLine { name, points: points.collect() }
         };
         let (low, high) = self.ordinate();
         Drawn {
