@@ -35,6 +35,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = Speed::Jumping)]
     pace: Speed,
 
+    /// `--kind translate` goes through each track that is not as long as the one before sector by
+    /// sector, as Qian and Wang do, rather than try lengths seen before and halve.
+    #[arg(long)]
+    by_sector: bool,
+
     /// The seed of all addresses that are chosen at random.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
@@ -44,7 +49,8 @@ pub(crate) struct Arguments {
     reads: u64,
 
     /// A table of boundaries: for `--kind verify`; and for `seek` and `zero-latency`, which
-    /// find their own otherwise.
+    /// find their own otherwise. One that is not of the simulated drive is refused; on a device
+    /// the latter two read some of its boundaries first.
     #[arg(long, value_name = "FILE")]
     table: Option<PathBuf>,
 
@@ -106,6 +112,11 @@ enum Kind {
 }
 
 impl Kind {
+    /// Whether it can go by a table that is there already.
+    fn takes_a_table(self) -> bool {
+        matches!(self, Kind::Verify | Kind::Seek | Kind::ZeroLatency)
+    }
+
     /// Whether it finds tracks in order to write a table.
     fn finds_tracks(self) -> bool {
         matches!(self, Kind::Survey | Kind::Timing | Kind::Translate)
@@ -157,6 +168,10 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
 fn simulated(arguments: &Arguments, output: &Output) -> Result<Found, Failure> {
     let model = drives::load(&arguments.device).map_err(Failure::input)?;
     let late = Duration::from_micros(arguments.late_us);
+    if let (Some(path), Some(table)) = (&arguments.table, arguments.table()?) {
+        let truth = Boundaries::of(&*model.tracks(), "the drive").map_err(Failure::input)?;
+        table.check_equal(&truth).map_err(|error| Failure::Input(format!("{}: {error}", path.display())))?;
+    }
     let mut drive = SimulatedDrive::new(&model).map_err(Failure::input)?;
     if late > Duration::ZERO {
         drive = drive.noticed_late(late, Seed(arguments.seed));
@@ -177,6 +192,12 @@ impl Arguments {
     fn check_files(&self) -> Result<(), Failure> {
         if self.write_table.is_some() && !self.kind.finds_tracks() {
             return Err(Failure::input("--write-table: this kind finds no tracks"));
+        }
+        if self.table.is_some() && !self.kind.takes_a_table() {
+            return Err(Failure::input("--table: only --kind verify, seek and zero-latency take one"));
+        }
+        if self.by_sector && self.kind != Kind::Translate {
+            return Err(Failure::input("--by-sector: only --kind translate goes so"));
         }
         if self.output.is_some() && self.kind != Kind::Survey {
             return Err(Failure::input("--output: a drive file is made of what --kind survey finds"));

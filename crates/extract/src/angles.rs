@@ -53,6 +53,13 @@ const LATE_MAX: u32 = 4;
 /// Reads of one address at the end, from which the noise is told.
 const NOISE_READS: usize = 16;
 
+/// The same where single reads are noticed late: of 16, one in several tells half of
+/// the noise.
+const LATE_NOISE_READS: usize = 128;
+
+/// Standard errors of the mean by which angles of one address may go on turning.
+const DRIFT_ERRORS: f64 = 4.0;
+
 /// Reads of one descent, and descents at most.
 const DESCENT_READS: u64 = 3 + DOUBLINGS as u64 + NOISE_READS as u64;
 const DESCENTS: u32 = 12;
@@ -87,7 +94,7 @@ const MIDDLE_READS: usize = 5;
 const NOISY_DESCENTS: u32 = 2;
 
 /// What was found about rotation.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Rotation {
     /// One revolution.
     pub revolution_ns: f64,
@@ -178,17 +185,13 @@ impl Angles {
     /// # Errors
     /// If reads do not wait for a platter, or too irregularly.
     pub async fn measure(probe: Probe, seed: Seed) -> Result<Angles, ExtractError> {
-        let rotation = Rotation {
-            revolution_ns: 0.0,
-            noise: 0.0,
-            late: false,
-            evictions: 0,
-            long_evictions: None,
-            hit_ns: 0,
-            whole_tracks: false,
+        let mut angles = Angles {
+            probe,
+            random: seed.stream("addresses"),
+            rotation: Rotation::default(),
+            hits: 0,
+            recent: Recent::default(),
         };
-        let mut angles =
-            Angles { probe, random: seed.stream("addresses"), rotation, hits: 0, recent: Recent::default() };
         angles.probe.progress("rotation", 0, 1);
         angles.learn_buffer().await?;
         let mut noisy = 0;
@@ -316,9 +319,17 @@ impl Angles {
         Err(self.irregular(spread(&mut seen).1))
     }
 
+    /// The angle of a read of `lbn` from the medium as it is noticed, late or not.
+    ///
+    /// # Errors
+    /// As [`Angles::completion`].
+    pub(crate) async fn single(&mut self, lbn: u64) -> Result<f64, ExtractError> {
+        Ok((self.completion(lbn).await? / self.rotation.revolution_ns).fract())
+    }
+
     /// The angle of one read.
     async fn of_one(&mut self, lbn: u64) -> Result<f64, ExtractError> {
-        let angle = (self.completion(lbn).await? / self.rotation.revolution_ns).fract();
+        let angle = self.single(lbn).await?;
         self.recent.learn(lbn, angle);
         Ok(angle)
     }
@@ -542,16 +553,31 @@ impl Angles {
         self.rotation.late = true;
         self.draw_apart(lbn).await?;
         let mut last = self.of(lbn).await?;
-        let mut steps = Vec::with_capacity(NOISE_READS);
-        for _ in 0..NOISE_READS {
+        let mut steps = Vec::with_capacity(LATE_NOISE_READS);
+        for _ in 0..LATE_NOISE_READS {
             self.forget().await?;
             let angle = self.of(lbn).await?;
             steps.push(nearest(angle - last));
             last = angle;
         }
         // Of differences, which drift with the revolution's error does not widen.
-        self.rotation.noise = spread(&mut steps).1 / f64::sqrt(2.0);
-        if self.rotation.noise > NOISE_MAX { Err(self.irregular(self.rotation.noise)) } else { Ok(()) }
+        let turned: f64 = steps.iter().sum();
+        let (_, noise) = spread(&mut steps);
+        self.rotation.noise = noise / f64::sqrt(2.0);
+        if self.rotation.noise > NOISE_MAX {
+            return Err(self.irregular(self.rotation.noise));
+        }
+        if turned.abs() > DRIFT_ERRORS * noise {
+            // A doubling was taken for one revolution more or less.
+            let saw = format!(
+                "with a revolution of {:.6} ms, one address goes on turning, by {:.1} % of it over {LATE_NOISE_READS} \
+                 reads; a busy host",
+                self.rotation.revolution_ns / 1e6,
+                turned * 100.0
+            );
+            return Err(ExtractError::cannot_tell("the revolution", saw));
+        }
+        Ok(())
     }
 
     /// The same, once.

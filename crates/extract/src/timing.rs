@@ -17,6 +17,9 @@
 //! noise of a few hundredths of that. Holes of a few sectors (slips) shift the
 //! line by less, and do not count as an end.
 //!
+//! A walk that seems to be none is ended, and a sample of what was found is read again:
+//! where completions are noticed late, an end may be found where there is none.
+//!
 //! | file | what |
 //! |---|---|
 //! | `hand.rs` | the track in hand: its line, and what is on it |
@@ -25,7 +28,11 @@
 //! | `together.rs` | tracks confirmed together, where a buffer holds whole ones |
 //! | `leap.rs` | tracks that repeat are skipped |
 //! | `runs.rs` | runs of equal tracks that repeat, too |
+//! | `doubt.rs` | whether a walk through noise is still one |
+//! | `confirm.rs` | a sample, read again at the end |
 
+mod confirm;
+mod doubt;
 mod hand;
 mod leap;
 mod near;
@@ -33,12 +40,15 @@ mod runs;
 mod together;
 mod whole;
 
+use self::confirm::confirm;
+pub use self::confirm::spot_check;
+use self::doubt::Doubt;
 use self::hand::Hand;
 use self::leap::Leap;
 use self::near::NEAR;
 use self::runs::Runs;
 use crate::ExtractError;
-use crate::angles::{Angles, nearest};
+use crate::angles::{Angles, Rotation, nearest};
 use crate::machine::Probe;
 use crate::pattern::{FoundTrack, History};
 use fullstroke_tracks::{Boundaries, Builder};
@@ -63,6 +73,8 @@ pub enum Pace {
 /// What timing found.
 #[derive(Clone, Debug)]
 pub struct Timed {
+    /// The revolution, and how noisy angles are.
+    pub rotation: Rotation,
     /// The tracks.
     pub table: Boundaries,
     /// Stretches of tracks that repeat, in the order of addresses.
@@ -128,6 +140,7 @@ async fn walk(angles: Angles, pace: Pace, count: u64) -> Result<(Timed, Angles),
         turn: (0, 0.0),
         stretches: Vec::new(),
         counts: Counts::default(),
+        doubt: Doubt::default(),
     };
     let mut leap = Leap::default();
     let capacity = walk.hand.capacity;
@@ -142,8 +155,11 @@ async fn walk(angles: Angles, pace: Pace, count: u64) -> Result<(Timed, Angles),
         }
     }
     let Counts { predicted, predicted_reads, searched, skipped } = walk.counts;
+    let table = walk.builder.finish("rotational timing")?;
+    confirm(&mut walk.hand.angles, &table).await?;
     let timed = Timed {
-        table: walk.builder.finish("rotational timing")?,
+        table,
+        rotation: walk.hand.angles.rotation(),
         stretches: walk.stretches,
         predicted,
         predicted_reads,
@@ -180,6 +196,7 @@ struct Walk {
     turn: (u64, f64),
     stretches: Vec<Stretch>,
     counts: Counts,
+    doubt: Doubt,
 }
 
 impl Walk {
@@ -196,12 +213,21 @@ impl Walk {
             self.counts.searched += 1;
             let end = self.hand.whole().await?;
             let end = self.not_one_short(end, predicted).await?;
+            self.judge(end, reads, false)?;
             return self.take(end, None);
         };
         let end = self.not_one_short(end, Some(predicted)).await?;
         self.counts.predicted += 1;
         self.counts.predicted_reads += self.hand.angles.probe().effort().reads - reads;
+        self.judge(end, reads, true)?;
         self.take(end, Some(predicted))
+    }
+
+    /// Whether the track in hand, for which reads were counted from `reads` on, is one
+    /// of too many that seem to be none.
+    fn judge(&mut self, end: End, reads: u64, predicted: bool) -> Result<(), ExtractError> {
+        let reads = self.hand.angles.probe().effort().reads - reads;
+        self.doubt.track(end.lbn - self.hand.first, reads, predicted, self.hand.angles.rotation())
     }
 
     /// The same end, unless the track would be a sector shorter than the one before or

@@ -29,6 +29,10 @@ const AGREE: (f64, f64) = (0.8, 0.7);
 /// platter: from a sector at random on it is one and a half on average.
 const SLOW: f64 = 1.9;
 
+/// Revolutions that reads of whole tracks take at least, on average: what is shorter is
+/// none, and ends at one angle either way.
+const WHOLE: f64 = 0.8;
+
 /// Of a revolution: what comes sooner did not wait for one.
 const SOON: f64 = 0.25;
 
@@ -53,10 +57,18 @@ pub struct Latency {
 /// Tells, of a device whose tracks are known.
 ///
 /// # Errors
-/// If a read fails, or the angles neither agree nor differ.
+/// If a read fails, the tracks of `table` are none, or the angles neither agree nor differ.
 pub async fn zero_latency(angles: &mut Angles, table: &Boundaries) -> Result<Latency, ExtractError> {
     let (whole, agreement) = whole_tracks(angles, table).await?;
     let revolution = angles.rotation().revolution_ns;
+    let taken = Sample::of(&whole).mean_ms * 1e6 / revolution;
+    if taken < WHOLE {
+        let saw = format!(
+            "reads of whole tracks, as the table has them, take {taken:.2} of a revolution; expected {WHOLE} at \
+             least: they are no tracks"
+        );
+        return Err(ExtractError::cannot_tell("zero latency", saw));
+    }
     let mut second = Vec::new();
     for _ in 0..READS {
         let capacity = angles.probe().capacity().0;

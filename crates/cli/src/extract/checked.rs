@@ -90,11 +90,12 @@ impl Checked {
         if let Some((found, truth)) = self.rpm {
             writeln!(text, "check: {found:.3} rpm, truth {truth:.3}")?;
         }
-        if let Some(Nearness { boundaries, wrong, missed, precision, recall, .. }) = self.boundaries {
+        if let Some(near) = self.boundaries {
+            let Nearness { boundaries, wrong, missed, missed_outside_holes, precision, recall } = near;
             writeln!(
                 text,
                 "check: precision {precision:.6}, recall {recall:.6}: {wrong} wrong and {missed} missed of \
-                 {boundaries}"
+                 {boundaries}, {missed_outside_holes} of them outside holes"
             )?;
         }
         if let Some(zones) = &self.zones {

@@ -2,7 +2,7 @@
 
 use super::checked::Checked;
 use fullstroke_extract::{
-    Cache, Depth, Effort, FoundZone, Latency, Mechanics, Rotation, Seeks, Timed, Verified, ZoneSkews,
+    Cache, Depth, Effort, FoundZone, Latency, Mechanics, Offset, Rotation, Seeks, Timed, Verified, ZoneSkews,
 };
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::Lbn;
@@ -68,6 +68,7 @@ impl Found {
             timed.skipped,
             timed.hits
         );
+        self.rotation = Some(timed.rotation);
         self.zones = timed.zones();
         self.tabled(&timed.table, how);
     }
@@ -226,5 +227,12 @@ fn verified_lines(verified: &Verified, text: &mut String) -> fmt::Result {
         text,
         "boundaries: {answer}: 64 sectors across one {:.2} ms, within a track {:.2} ms, difference {:.2} +- {:.2} ms",
         verified.crossing.mean_ms, verified.within.mean_ms, verified.difference_ms, verified.error_ms
-    )
+    )?;
+    writeln!(text, "by where reads begin, in sectors from the boundary next to it:")?;
+    let longest = verified.offsets.iter().map(|offset| offset.sample.mean_ms).fold(1e-9, f64::max);
+    verified.offsets.iter().try_for_each(|Offset { from, sample }| {
+        let bar = "#".repeat((40.0 * sample.mean_ms / longest).round() as usize);
+        let to = from + verified.bin_sectors - 1;
+        writeln!(text, "  {from:>6} to {to:>6}: {:>6.2} ms of {:>5} {bar}", sample.mean_ms, sample.count)
+    })
 }

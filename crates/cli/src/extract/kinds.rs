@@ -5,8 +5,9 @@ use super::{Arguments, Kind};
 use crate::bars::Bars;
 use crate::output::{Failure, Output};
 use fullstroke_extract::{
-    Angles, Device, Effort, ExtractError, Extraction, Pace, Probe, Timed, arms, cache, depth, first_tracks,
-    growth, run, seeks, skews, survey, timing, tracks, translate, verify, zero_latency, zones,
+    Angles, Device, Effort, ExtractError, Extraction, Pace, Probe, Search, Timed, arms, cache, depth,
+    first_tracks, growth, run, seeks, skews, spot_check, survey, timing, tracks, translate_by, verify,
+    zero_latency, zones,
 };
 use fullstroke_tracks::Boundaries;
 use fullstroke_units::Seed;
@@ -52,11 +53,16 @@ pub(super) fn find(
             (found.rotation, found.zones) = (Some(map.rotation), map.zones);
         }
         Kind::Translate => {
-            let extraction = Extraction::new(capacity, translate);
+            let search = if arguments.by_sector { Search::Sectors } else { Search::Halves };
+            let extraction = Extraction::new(capacity, move |probe| translate_by(probe, search));
             let translated = drive(device, extraction, output, &mut found.effort)?;
             let how = format!(
-                "{} gone through sector by sector, {} sectors",
-                translated.irregular, translated.irregular_sectors
+                "{} not as long as the one before, {} sectors, {}; {:.2} translations a track, {:.2} ms each",
+                translated.irregular,
+                translated.irregular_sectors,
+                if arguments.by_sector { "gone through sector by sector" } else { "searched" },
+                found.effort.translations as f64 / translated.table.len() as f64,
+                found.effort.time_ns as f64 / 1e6 / found.effort.translations.max(1) as f64
             );
             found.tabled(&translated.table, how);
         }
@@ -71,7 +77,10 @@ pub(super) fn find(
             let told = async move |probe: Probe| {
                 let mut angles = Angles::measure(probe, seed).await?;
                 let table = match table {
-                    Some(table) => table,
+                    Some(table) => {
+                        spot_check(&mut angles, &table).await?;
+                        table
+                    }
                     None => {
                         let (timed, measured) = first_tracks(angles, FIRST_TRACKS).await?;
                         angles = measured;
@@ -152,11 +161,12 @@ async fn angles_and_table(
     seed: Seed,
     pace: Pace,
 ) -> Result<(Angles, Boundaries), ExtractError> {
-    let angles = Angles::measure(probe, seed).await?;
+    let mut angles = Angles::measure(probe, seed).await?;
     let Some(table) = table else {
         let (Timed { table, .. }, angles) = tracks(angles, pace).await?;
         return Ok((angles, table));
     };
+    spot_check(&mut angles, &table).await?;
     Ok((angles, table))
 }
 

@@ -139,7 +139,9 @@ impl Hand {
             let expected = width * on as f64;
             let turned = expected + nearest(end.next - self.at - expected);
             line = Line { on, turned, angle: end.next };
-            if expected >= 1.0 || line.width() < width * 0.8 || line.width() > width * 1.25 {
+            let bent = line.width() < width * 0.8 || line.width() > width * 1.25;
+            // By how much it bends, noise may make of a short line.
+            if expected >= 1.0 || bent && (turned - expected).abs() > self.rough() {
                 return Ok(end);
             }
         }
@@ -206,7 +208,9 @@ impl Hand {
     /// Whether a line goes on to the sector at `offset`. Holes near its beginning
     /// make it rough either way.
     fn draws_on(&self, offset: u64, width: f64, off: f64) -> bool {
-        if offset > 1 && width < 1.0 / TRACK_SECTORS_MAX as f64 {
+        // The line reaches half as far, and noise is in its width.
+        let noisy = 2.0 * self.rough() / offset as f64;
+        if offset > 1 && width + noisy < 1.0 / TRACK_SECTORS_MAX as f64 {
             return false;
         }
         if width == 0.0 {
