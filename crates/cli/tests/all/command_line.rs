@@ -314,6 +314,30 @@ fn an_extraction_is_held_against_what_the_drive_is() {
 }
 
 #[test]
+fn a_table_is_of_the_drive_or_refused_and_where_none_is_used_too() {
+    let folder = Folder::new();
+    let path = folder.path().join("found.tracks").display().to_string();
+    let extract = |more: &[&str]| [&["extract", "hp-c2247a"], more].concat();
+    success(&extract(&["--kind", "translate", "--write-table", &path]));
+    for kind in ["timing", "zones", "translate"] {
+        assert!(refused(&extract(&["--kind", kind, "--table", &path])).contains("--table"), "{kind}");
+    }
+    assert!(success(&extract(&["--kind", "verify", "--table", &path])).contains("-32 to     -1"));
+    // The first track a sector shorter, and the next a sector longer.
+    let text = std::fs::read_to_string(&path).unwrap();
+    let first = text.lines().find(|line| line.ends_with(" of 96")).unwrap();
+    let tracks: u64 = first.split(' ').next().unwrap().parse().unwrap();
+    let other = text.replacen(first, &format!("1 of 95\n1 of 97\n{} of 96", tracks - 2), 1);
+    let other = folder.put("other.tracks", &other);
+    for kind in ["verify", "seek", "zero-latency"] {
+        assert!(refused(&extract(&["--kind", kind, "--table", &other])).contains("LBN 95"), "{kind}");
+    }
+    let noise = refused(&extract(&["--kind", "timing", "--late-us", "300"]));
+    assert!(noise.contains("% of a revolution"), "{noise}");
+    assert!(refused(&extract(&["--by-sector"])).contains("--by-sector"));
+}
+
+#[test]
 fn stacks_are_checked_and_have_a_schema() {
     let folder = Folder::new();
     let stack = folder.put("stack.toml", STACK);
