@@ -3,8 +3,8 @@
 
 use fullstroke_drive::Model;
 use fullstroke_extract::{
-    Angles, Device, Extraction, Pace, SeekTruth, SimulatedDrive, arms, compare, run, seek_curve, seek_error,
-    seeks, survey, translate, verify, zone_error, zones,
+    Angles, Device, Extraction, Pace, Search, SeekTruth, SimulatedDrive, arms, compare, run, seek_curve,
+    seek_error, seeks, survey, translate_by, verify, zone_error, zones,
 };
 use fullstroke_stack::drives;
 use fullstroke_tracks::Boundaries;
@@ -40,18 +40,23 @@ fn truth(model: &Model) -> Result<Boundaries, Box<dyn Error>> {
 }
 
 fn translated(model: &Model) -> Result<String, Box<dyn Error>> {
-    let mut drive = SimulatedDrive::new(model)?;
-    let extraction = Extraction::new(drive.capacity(), translate);
-    let (found, effort) = run(&mut drive, extraction, &mut |_, _| {})?;
-    let equal = found.table.check_equal(&truth(model)?).is_ok();
-    let regular = effort.translations - found.irregular_sectors;
-    Ok(format!(
-        "equal {equal}; {:.3} translations a track, {} irregular tracks of {} sectors, {:.3} a track beside those",
-        effort.translations as f64 / found.table.len() as f64,
-        found.irregular,
-        found.irregular_sectors,
-        regular as f64 / found.table.len() as f64,
-    ))
+    let mut told = Vec::new();
+    for search in [Search::Halves, Search::Sectors] {
+        let mut drive = SimulatedDrive::new(model)?;
+        let extraction = Extraction::new(drive.capacity(), move |probe| translate_by(probe, search));
+        let (found, effort) = run(&mut drive, extraction, &mut |_, _| {})?;
+        let equal = found.table.check_equal(&truth(model)?).is_ok();
+        told.push(format!(
+            "{search:?}: equal {equal}; {} translations, {:.3} a track, {} irregular tracks of {} sectors, {:.1} \
+             simulated min",
+            effort.translations,
+            effort.translations as f64 / found.table.len() as f64,
+            found.irregular,
+            found.irregular_sectors,
+            effort.time_ns as f64 / 60e9
+        ));
+    }
+    Ok(told.join("; "))
 }
 
 fn verified(model: &Model) -> Result<String, Box<dyn Error>> {

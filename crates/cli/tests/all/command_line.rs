@@ -316,8 +316,10 @@ fn an_extraction_is_held_against_what_the_drive_is() {
 #[test]
 fn a_table_is_of_the_drive_or_refused_and_where_none_is_used_too() {
     let folder = Folder::new();
-    let path = folder.path().join("found.tracks").display().to_string();
-    let extract = |more: &[&str]| [&["extract", "hp-c2247a"], more].concat();
+    let path = folder.name("found.tracks");
+    fn extract<'a>(more: &[&'a str]) -> Vec<&'a str> {
+        [&["extract", "hp-c2247a"][..], more].concat()
+    }
     success(&extract(&["--kind", "translate", "--write-table", &path]));
     for kind in ["timing", "zones", "translate"] {
         assert!(refused(&extract(&["--kind", kind, "--table", &path])).contains("--table"), "{kind}");
