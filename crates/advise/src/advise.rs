@@ -1,7 +1,7 @@
 //! Races and runs.
 
 use crate::changes::{AtLoad, would_change};
-use crate::layouts::{Arrangement, arrangements};
+use crate::layouts::{Arrangement, arrangements, on_drives};
 use crate::loss::{FORMULA, with_numbers};
 use crate::outcome::Condition as State;
 use crate::words;
@@ -187,8 +187,9 @@ pub fn advise(request: &Request, progress: &dyn Fn(&str)) -> Result<Advice, Advi
 
 /// Wishes that the load or the drive know nothing of.
 fn check(request: &Request) -> Result<(), AdviseError> {
-    let overrides = Overrides { drive: None, ..request.overrides.clone() };
-    let stack = Stack::load(&request.stack, &overrides)?;
+    // The stack's own drives may be too small for the load.
+    let most = request.counts.iter().copied().max().unwrap_or(1);
+    let stack = Stack::load(&request.stack, &on_drives(request, "raid0", most))?;
     if request.wishes.streams.is_some() && stack.streams().is_none() {
         let why = "--streams: the load has no streams; give a stack whose [workload] has kind = \"streams\"";
         return Err(AdviseError::Impossible(why.to_owned()));

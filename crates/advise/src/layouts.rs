@@ -2,7 +2,7 @@
 
 use crate::{AdviseError, Redundancy, Request, Wishes};
 use fullstroke_lab::{Recipe, Varied, capacity};
-use fullstroke_stack::{Stack, VolumeSummary};
+use fullstroke_stack::{Overrides, Stack, VolumeSummary};
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
@@ -172,7 +172,8 @@ pub(crate) fn arrangements(request: &Request) -> Result<(Vec<Arrangement>, Vec<L
     }
 }
 
-fn arrangement(request: &Request, layout: &str, drives: u32) -> Result<Arrangement, AdviseError> {
+/// The load on so many of the drives, laid out so.
+pub(crate) fn on_drives(request: &Request, layout: &str, drives: u32) -> Overrides {
     let mut overrides = request.overrides.clone();
     // Behind what the user sets, so that no key of the stack's own volume is left.
     overrides.drive = None;
@@ -182,6 +183,11 @@ fn arrangement(request: &Request, layout: &str, drives: u32) -> Result<Arrangeme
         quoted(request.choices.chunks.first().map_or("64KiB", String::as_str)),
         quoted(&request.drive)
     ));
+    overrides
+}
+
+fn arrangement(request: &Request, layout: &str, drives: u32) -> Result<Arrangement, AdviseError> {
+    let mut overrides = on_drives(request, layout, drives);
     if let Some(streams) = request.wishes.streams {
         overrides.set.push(format!("workload.streams={streams}"));
     }
