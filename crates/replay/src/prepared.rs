@@ -37,7 +37,9 @@ impl<'a> Commands<'a> {
         while self.left > 0 {
             let record = match self.reader.next() {
                 // Of a trace of nothing but writes that are left out nothing was selected.
-                Err(TraceError::Empty { .. }) if self.options.writes == Writes::Skip => return Ok(None),
+                Err(TraceError::NothingSelected { .. }) if self.options.writes == Writes::Skip => {
+                    return Ok(None);
+                }
                 record => record?,
             };
             let Some(record) = record else { return Ok(None) };
@@ -91,7 +93,7 @@ fn skipped(options: &ReplayOptions, last: Option<Time>) -> Result<u64, ReplayErr
     loop {
         match reader.next() {
             Ok(Some(record)) if last.is_none_or(|last| record.arrival <= last) => count += 1,
-            Ok(_) | Err(TraceError::Empty { .. }) => return Ok(count),
+            Ok(_) | Err(TraceError::NothingSelected { .. }) => return Ok(count),
             Err(error) => return Err(error.into()),
         }
     }

@@ -265,6 +265,9 @@ fn writes_that_are_left_out_need_not_fit() {
     let options = ReplayOptions { writes: Writes::Skip, ..place.options(trace) };
     let report = run(&options);
     assert_eq!((report.requests, report.left_out), (2, 1));
+    let reads = place.trace("reads", &[read(0, 64, 8), read(20, 128, 8)]);
+    let report = run(&ReplayOptions { trace: reads, ..options.clone() });
+    assert_eq!((report.requests, report.left_out), (2, 0), "where there is nothing to leave out");
     // Nor do they change where the others go.
     for beyond in [Beyond::Wrap, Beyond::Scale] {
         run(&ReplayOptions { beyond, ..options.clone() });

@@ -44,6 +44,8 @@ struct Stack {
     told: Vec<u32>,
     writes: BTreeMap<u64, Vec<(usize, u32)>>,
     carries: BTreeMap<u64, Vec<(usize, u32)>>,
+    /// What writes of a layer carry to the next, by that and its number there.
+    passes: BTreeMap<(usize, u32), Vec<(usize, u32)>>,
     /// What flushes promise: of whom, and what had been acknowledged when each came.
     flushes: BTreeMap<u64, (usize, Vec<u32>)>,
     done: Vec<u64>,
@@ -90,6 +92,7 @@ impl Stack {
             told: none(),
             writes: BTreeMap::new(),
             carries: BTreeMap::new(),
+            passes: BTreeMap::new(),
             flushes: BTreeMap::new(),
             done: Vec::new(),
             failures: 0,
@@ -129,11 +132,22 @@ impl Stack {
                     let slot = self.layers[below].issued.keep((layer, request.id));
                     let start = request.extent.start.0 + self.region(layer);
                     let extent = Extent::new(start, request.extent.sectors.0);
+                    if request.operation == Operation::Write {
+                        let carried = pages(extent).map(|page| (page, self.written[page])).collect();
+                        self.passes.insert((below, slot), carried);
+                    }
                     let id = RequestId(u64::from(slot));
                     events.push_back(Event::Submit(below, Request { id, extent, ..request }));
                 }
                 Effect::Complete { completion, .. } if layer < self.guests => self.ended(layer, completion),
                 Effect::Complete { completion, .. } => {
+                    // A write may fail on its way, behind a read of the same page.
+                    let carried = self.passes.remove(&(layer, completion.id.0 as u32));
+                    for (page, version) in carried.into_iter().flatten() {
+                        if completion.status != Status::Done {
+                            self.failed[page] = self.failed[page].max(version);
+                        }
+                    }
                     let (above, id) = self.layers[layer].issued.take(completion.id.0 as u32);
                     events.push_back(Event::Completed(above, Completion { id, ..completion }));
                 }
