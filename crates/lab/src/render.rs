@@ -42,18 +42,22 @@ impl Ranking {
         table.trim_fmt()
     }
 
-    /// Where the mean response time went.
+    /// Where the mean response time went; and the energy, where the drives of all say what they draw.
     fn times(&self) -> String {
         let keys = self.varied_keys();
         let parts = self.candidates.first().map(|ranked| ranked.report.time_ms.named()).unwrap_or_default();
         let mut header = vec!["", "mean ms"];
         header.extend(keys.iter().map(|key| short(key, &keys)));
         header.extend(parts.map(|(name, _)| name));
+        let counted = self.candidates.iter().all(|ranked| ranked.report.energy.is_some());
+        header.extend(["W", "J an I/O"].into_iter().filter(|_| counted));
         let mut table = table(header, &[1]);
         for ranked in &self.candidates {
             let mut row = vec![Cell::new(ranked.rank), Cell::new(&ranked.name)];
             row.extend(keys.iter().map(|key| Cell::new(ranked.varied.get(key).unwrap_or("-"))));
             row.extend(ranked.report.time_ms.named().map(|(_, value)| Cell::new(number(value))));
+            let energy = ranked.report.energy.iter().filter(|_| counted);
+            row.extend(energy.flat_map(|energy| [energy.mean_w, energy.j_per_io].map(number)).map(Cell::new));
             table.add_row(row);
         }
         table.trim_fmt()
