@@ -481,6 +481,7 @@ impl Records {
     }
 }
 
-fn dotted(path: &[usize]) -> String {
+/// As members are called; empty for the outermost volume.
+pub(crate) fn dotted(path: &[usize]) -> String {
     path.iter().map(usize::to_string).collect::<Vec<_>>().join(".")
 }

@@ -76,6 +76,20 @@ impl Condition {
 }
 
 impl Candidate {
+    /// One at its own load, of which nothing is kept but what all runs tell.
+    pub(crate) fn new(name: String, varied: Varied, stack: Stack) -> Candidate {
+        Candidate {
+            name,
+            varied,
+            stack,
+            load: 1.0,
+            timeline: false,
+            windows: None,
+            watts: false,
+            perfetto: None,
+        }
+    }
+
     /// The name, with the values that were varied.
     pub fn label(&self) -> String {
         self.varied.label(&self.name)
@@ -104,16 +118,7 @@ impl Recipe {
     pub fn candidate(&self) -> Result<Candidate, LabError> {
         let stack = Stack::load(&self.file, &self.overrides)?;
         let (name, varied) = (self.name.clone(), self.varied.clone());
-        Ok(Candidate {
-            name,
-            varied,
-            stack,
-            load: 1.0,
-            timeline: false,
-            windows: None,
-            watts: false,
-            perfetto: None,
-        })
+        Ok(Candidate::new(name, varied, stack))
     }
 
     /// The same with so many seeds: the stack's, and those that follow it.

@@ -3,7 +3,7 @@
 use crate::{Candidate, Event, LabError, Ran, Varied, run_all};
 use fullstroke_contract::Counter;
 use fullstroke_measure::{number, table};
-use fullstroke_stack::{Overrides, Stack};
+use fullstroke_stack::{Overrides, Stack, StackError};
 use serde::Serialize;
 use std::fmt;
 use std::path::Path;
@@ -142,16 +142,8 @@ fn try_out(
         let mut overrides = overrides.clone();
         let seed = first_seed.wrapping_add(u64::from(replication));
         overrides.set.extend([format!("workload.streams={streams}"), format!("seed={seed}")]);
-        Stack::load(file, &overrides).map(|stack| Candidate {
-            name: stack.name().to_owned(),
-            varied: Varied::default(),
-            stack,
-            load: 1.0,
-            timeline: false,
-            windows: None,
-            watts: false,
-            perfetto: None,
-        })
+        let stack = Stack::load(file, &overrides)?;
+        Ok::<_, StackError>(Candidate::new(stack.name().to_owned(), Varied::default(), stack))
     };
     let candidates = match (0..search.replications).map(candidate).collect::<Result<Vec<_>, _>>() {
         Ok(candidates) => candidates,

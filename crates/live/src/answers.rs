@@ -2,6 +2,7 @@
 
 use crate::clock::Pace;
 use crate::control_queue::{ControlRequest, ControlResponse};
+use crate::members::dotted;
 use crate::server::Server;
 use crate::status::{DriveState, DriveStatus, ExportStatus, Health, RebuildStatus, Status, VolumeState};
 use crate::totals::DriveTotals;
@@ -184,7 +185,7 @@ fn health(world: &World) -> Health {
     };
     let rebuilds =
         world.watch.rebuilds.all().iter().filter(|rebuild| !rebuild.whole).map(|rebuild| RebuildStatus {
-            member: rebuild.path.iter().map(usize::to_string).collect::<Vec<_>>().join("."),
+            member: dotted(&rebuild.path),
             share: rebuild.latest.done.0 as f64 / rebuild.used.0.max(1) as f64,
             mb_per_s: rebuild.recent_speed().map(|speed| speed.0 as f64 / 1e6),
             left_s: rebuild.left().map(Duration::as_secs_f64),
@@ -210,8 +211,7 @@ fn drives(world: &World) -> Vec<DriveStatus> {
         let capacity = tracks.capacity();
         let last = fullstroke_units::Lbn(capacity.0.saturating_sub(1));
         let cylinders = tracks.cylinder_of(last).0.max(1);
-        let dotted =
-            tree.drive_path(name).map(|path| path.iter().map(usize::to_string).collect::<Vec<_>>().join("."));
+        let dotted = tree.drive_path(name).map(dotted);
         let member = members.iter().find(|member| dotted.as_ref() == Some(&member.member));
         let done = member.and_then(MemberStatus::filled);
         let rebuilt_share = done.map(|done| done.0 as f64 / capacity.0.max(1) as f64);

@@ -303,7 +303,7 @@ impl World {
             // It waits, as far as it is filled, for what it needs.
             Err(StoreError::Failed { .. }) => self.fail_if_whole(&path, upto),
             Err(error) => {
-                let member = path.iter().map(usize::to_string).collect::<Vec<_>>().join(".");
+                let member = dotted(&path);
                 // Who reads standard error may have gone, which is no reason to end.
                 let _ = writeln!(io::stderr(), "fullstroke: member {member} cannot be rebuilt: {error}");
                 // Either may know already.
@@ -336,7 +336,7 @@ impl World {
     /// did, and people that it did.
     pub(crate) fn tell_dropped(&mut self) {
         for Dropped { path, why } in self.store.take_dropped() {
-            let drive = path.iter().map(usize::to_string).collect::<Vec<_>>().join(".");
+            let drive = dotted(&path);
             let _ = writeln!(io::stderr(), "fullstroke: {}: drive {drive} has failed: {why}", self.name);
             // They may know already.
             let _ = self.tell_failure(&path);
@@ -365,7 +365,7 @@ impl World {
 
 /// Why a member cannot be restored, with the way out.
 fn restore_refusal(error: StoreError, path: &[usize]) -> Refusal {
-    let member = path.iter().map(usize::to_string).collect::<Vec<_>>().join(".");
+    let member = dotted(path);
     match error {
         StoreError::Failed { .. } => Refusal(format!(
             "{error}: an empty drive would be filled with nothing. If the data may be lost, say so: \
@@ -373,6 +373,11 @@ fn restore_refusal(error: StoreError, path: &[usize]) -> Refusal {
         )),
         other => refusal(other),
     }
+}
+
+/// What a member is called: its indices from the top.
+pub(crate) fn dotted(path: &[usize]) -> String {
+    path.iter().map(usize::to_string).collect::<Vec<_>>().join(".")
 }
 
 /// The indices that a member is named by.

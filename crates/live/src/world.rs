@@ -1,6 +1,7 @@
 //! One served stack: its layers, its bytes, and what is on its way.
 
 use crate::lateness::Lateness;
+use crate::members::dotted;
 use crate::parts::{Held, Slow};
 use crate::record::Recorder;
 use crate::scrub::Scrub;
@@ -72,8 +73,7 @@ pub(crate) struct Geared {
 
 impl Geared {
     pub(crate) fn status(&self) -> GearStatus {
-        let volume = self.path.iter().map(usize::to_string).collect::<Vec<_>>().join(".");
-        GearStatus { volume, gear: self.gear.name().to_owned(), shifts: self.shifts }
+        GearStatus { volume: dotted(&self.path), gear: self.gear.name().to_owned(), shifts: self.shifts }
     }
 }
 
