@@ -13,7 +13,6 @@
 //!   one does that lacks a member: what the standing members hold follows from parity there.
 
 use crate::array::Array;
-use crate::members::dotted;
 use crate::store::Store;
 use crate::{StoreError, states};
 use fullstroke_contract::Gear;
@@ -86,7 +85,7 @@ impl Store {
         if gear != Some(if low { Gear::Falling } else { Gear::Rising }) {
             return Ok(());
         }
-        let name = dotted(path);
+        let name = states::dotted(path);
         if let Some(records) = &mut self.records {
             let mut superblock = records.superblock.clone();
             superblock.low_gear.retain(|other| *other != name);
@@ -133,7 +132,7 @@ impl Store {
 /// Sets the gears in which volumes were left. Which rows are stale is not known.
 pub(crate) fn found(root: &mut crate::node::Node, low: &[String]) {
     for path in states::geared(root) {
-        let name = dotted(&path);
+        let name = states::dotted(&path);
         let Some(gears) = states::volume(root, &path).and_then(|array| array.layout.gears()) else {
             continue;
         };

@@ -135,7 +135,7 @@ impl Store {
     pub(crate) fn drop_member(&mut self, path: &[usize]) -> Result<(), StoreError> {
         let (array, member) = states::find(&mut self.root, path)?;
         if array.layout.member_state(member) == MemberState::Failed {
-            return Err(StoreError::Refused(format!("member `{}` has failed already", dotted(path))));
+            return Err(StoreError::Refused(format!("member `{}` has failed already", states::dotted(path))));
         }
         let dying = array.members[member].media();
         self.finish_pending_without(&dying)?;
@@ -223,7 +223,7 @@ impl Store {
     pub fn restore_member(&mut self, path: &[usize]) -> Result<(), StoreError> {
         self.check_changes()?;
         self.finish_pending()?;
-        let name = dotted(path);
+        let name = states::dotted(path);
         let (array, member) = self.find_failed(path, "restored")?;
         if !array.members[member].answers() {
             let message = format!("member `{name}` is a volume that has failed; restore its members");
@@ -248,7 +248,7 @@ impl Store {
     pub fn re_add_member(&mut self, path: &[usize]) -> Result<(), StoreError> {
         self.check_changes()?;
         self.finish_pending()?;
-        let name = dotted(path);
+        let name = states::dotted(path);
         let (array, _) = self.find_failed(path, "re-added")?;
         // An inner volume that comes back is emptied and filled by the one above.
         let inner_has_failed = path.len() > 1 && !array.layout.answers();
@@ -290,7 +290,7 @@ impl Store {
             MemberState::Rebuilding { done } => done,
             MemberState::Alive => return Ok(end),
             MemberState::Failed => {
-                let message = format!("member `{}` has failed; restore it first", dotted(path));
+                let message = format!("member `{}` has failed; restore it first", states::dotted(path));
                 return Err(StoreError::Refused(message));
             }
         };
@@ -322,7 +322,7 @@ impl Store {
             let mut fill = |root: &mut Node, media: &mut Media| {
                 let (array, member) = states::find(root, path)?;
                 if array.layout.member_state(member) == MemberState::Failed {
-                    let message = format!("member `{}` failed while it was filled", dotted(path));
+                    let message = format!("member `{}` failed while it was filled", states::dotted(path));
                     return Err(StoreError::Refused(message));
                 }
                 next = array.layout.plan_rebuild(&[member], done, most, &mut array.plan);
@@ -344,7 +344,7 @@ impl Store {
         if array.layout.member_state(member) == MemberState::Failed {
             return Ok((array, member));
         }
-        let name = dotted(path);
+        let name = states::dotted(path);
         Err(StoreError::Refused(format!(
             "member `{name}` has not failed; only a failed member can be {done}"
         )))
@@ -479,9 +479,4 @@ impl Records {
         }
         Ok(())
     }
-}
-
-/// As members are called; empty for the outermost volume.
-pub(crate) fn dotted(path: &[usize]) -> String {
-    path.iter().map(usize::to_string).collect::<Vec<_>>().join(".")
 }

@@ -141,6 +141,11 @@ pub(crate) fn describe(node: &Node) -> String {
     }
 }
 
+/// As members are called; empty for the outermost volume.
+pub(crate) fn dotted(path: &[usize]) -> String {
+    path.iter().map(usize::to_string).collect::<Vec<_>>().join(".")
+}
+
 /// The volume and index of the member at `path`.
 pub(crate) fn find<'a>(root: &'a mut Node, path: &[usize]) -> Result<(&'a mut Array, usize), StoreError> {
     let refuse = || {
