@@ -137,6 +137,11 @@ pub const READINGS: &[ReadingName] = &[
     less("volume_falling_gear_share", "share in shifts down: all members work, until the soft state is up to date"),
     more("volume_low_gear_share", "share of the time in the low gear, in which members stand"),
     less("volume_rising_gear_share", "share in shifts up: all members turn, until those that stood are up to date"),
+    less("files_data_requests", "requests for the data of files that are disks of guests"),
+    less("files_metadata_reads", "reads of the metadata of their file system"),
+    less("files_metadata_writes", "writes of these in their places"),
+    less("files_log_writes", "writes to its journal"),
+    less("files_flushes", "flushes of the device that it needed"),
     less("volume_shift_copied_mb", "what shifts copied, in 10^6 bytes"),
 ];
 

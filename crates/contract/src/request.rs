@@ -127,6 +127,15 @@ impl Completion {
         Completion { id, submitted: now, finished: now, status, ..Completion::default() }
     }
 
+    /// What a request waited for that came at `submitted` and was ready at `now`: `last`, which
+    /// has just come back from below, if it ended then and began behind the request; else
+    /// nothing that can be told from waiting.
+    #[must_use]
+    pub fn ready(submitted: Time, now: Time, last: Option<&Completion>) -> Completion {
+        let own = last.filter(|last| last.submitted >= submitted && last.finished == now);
+        own.copied().unwrap_or(Completion { submitted: now, finished: now, ..Completion::default() })
+    }
+
     /// The same for whoever has held the request since `submitted`, and calls it
     /// `id`: until it went down it waited in a queue.
     #[inline]

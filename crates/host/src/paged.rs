@@ -156,7 +156,10 @@ impl PagedDevice {
     fn answer(&mut self, now: Time, slot: u32, status: Status, last: Option<&Completion>, out: &mut Out) {
         let Slot { request, submitted } = self.slots.take(slot);
         let status = self.told(&request, status);
-        out.complete(Completion { status, ..waited(submitted, now, last).held_since(submitted, request.id) });
+        out.complete(Completion {
+            status,
+            ..Completion::ready(submitted, now, last).held_since(submitted, request.id)
+        });
         if self.slots.is_empty() {
             self.idle_since = now;
         }
@@ -249,14 +252,6 @@ fn opener(hints: &Hints) -> (bool, u32) {
 fn pages_of(extent: Extent) -> Run {
     let first = extent.start.0 / PAGE_SECTORS;
     Run::new(Object::DEVICE, first, extent.end().0.div_ceil(PAGE_SECTORS) - first)
-}
-
-/// What a request waited for that came at `submitted` and was ready at `now`: the
-/// I/O that ended then, if it began behind it; else nothing that can be told from
-/// waiting.
-fn waited(submitted: Time, now: Time, last: Option<&Completion>) -> Completion {
-    let own = last.filter(|last| last.submitted >= submitted && last.finished == now);
-    own.copied().unwrap_or(Completion { submitted: now, finished: now, ..Completion::default() })
 }
 
 impl Node for PagedDevice {

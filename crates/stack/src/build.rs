@@ -5,10 +5,10 @@ use crate::config::{Stack, digest};
 use crate::hosts::{HostNodes, Hosts};
 use crate::link::LinkSpec;
 use crate::rebuild::{Members, RebuildKeys, RebuiltMember};
-use crate::shared::over;
+use crate::shared::{Ground, over};
 use crate::stripes::Striped;
 use crate::tracks::{Tracks, Wanted};
-use crate::upper::{Ground, Terms, stripe_of};
+use crate::upper::{Ground as ProgramsGround, Terms, stripe_of};
 use crate::workloads::{Numbers, Place, lasts};
 use fullstroke_contract::registry::{self, Entry, Keys};
 use fullstroke_contract::{ConfigError, Node, Source, Stripes, TrackTable};
@@ -114,7 +114,7 @@ impl Run {
     pub(crate) fn new(stack: &Stack, aged: bool) -> Result<Run, StackError> {
         let summary = stack.summary()?;
         let fail = |error: ConfigError| stack.document.error(error);
-        let layers = stack.layers()?;
+        let layers = stack.layers(aged)?;
         let capacity = stack.volume.capacity().map_err(fail)?;
         let terms = Terms { counted_from: Time::ZERO + stack.measurement().warm_up, aged };
         let hosts = match &stack.hosts {
@@ -195,7 +195,7 @@ impl Stack {
     /// As for [`build`](Stack::build).
     pub fn below_files(&self, source: Box<dyn Source>) -> Result<Engine, StackError> {
         let source: Box<dyn Node> = source;
-        Ok(Engine::of(Graph::below_all(vec![vec![source]], self.layers()?)))
+        Ok(Engine::of(Graph::below_all(vec![vec![source]], self.layers(true)?)))
     }
 
     /// Layers, fresh, at time 0, and the shape of the bytes below them. Which
@@ -223,7 +223,7 @@ impl Stack {
             return Err(self.document.error(ConfigError::new("host.pushed", message)));
         }
         let summary = self.summary()?;
-        let layers = self.layers_over(&self.volume.filled(), Above::Clients)?;
+        let layers = self.layers_over(&self.volume.filled(), Above::Clients, true)?;
         let shape = self.volume.shape().map_err(|error| self.document.error(error))?;
         Ok(Service { graph: Graph::new(layers), shape, summary })
     }
@@ -260,14 +260,15 @@ impl Stack {
         digest(&self.volume.identity())
     }
 
-    /// The layers, from the host down.
-    pub(crate) fn layers(&self) -> Result<Branch, StackError> {
-        self.layers_over(&self.volume, Above::Workloads)
+    /// The layers, from the host down; file systems in them are aged if they are to be run,
+    /// and not only checked.
+    pub(crate) fn layers(&self, aged: bool) -> Result<Branch, StackError> {
+        self.layers_over(&self.volume, Above::Workloads, aged)
     }
 
     /// The same below clients, who have hosts of their own.
     pub(crate) fn layers_for_clients(&self) -> Result<Branch, StackError> {
-        self.layers_over(&self.volume, Above::Clients)
+        self.layers_over(&self.volume, Above::Clients, true)
     }
 
     /// The members that are rebuilt from the beginning of a run.
@@ -280,7 +281,7 @@ impl Stack {
         added.map(|()| all).map_err(|error| self.document.error(error))
     }
 
-    fn layers_over(&self, volume: &VolumeSpec, above: Above) -> Result<Branch, StackError> {
+    fn layers_over(&self, volume: &VolumeSpec, above: Above, aged: bool) -> Result<Branch, StackError> {
         let layers = || -> Result<Branch, ConfigError> {
             self.check_members_of_host()?;
             self.check_somebody_heeds(above)?;
@@ -296,7 +297,11 @@ impl Stack {
             };
             if let Some(hosts) = &self.hosts {
                 let underneath = underneath(hosts.shared_layer()).map_err(|error| error.below("shared"))?;
-                return hosts.shared_over(array, underneath);
+                let stripe = self.stripe()?;
+                let capacity = self.volume.capacity()?;
+                let seed = self.seed().of("shared files");
+                let site = fullstroke_files::Site { capacity, seed, stripe, tracks: None };
+                return hosts.shared_over(array, underneath, Ground { site, aged });
             }
             let in_host = |error: ConfigError| error.below("host");
             let underneath = underneath(&self.host).map_err(in_host)?;
@@ -312,17 +317,21 @@ impl Stack {
         layers().map_err(|error| self.document.error(error))
     }
 
+    /// The stripes that a file system above the volume is made for.
+    fn stripe(&self) -> Result<Option<fullstroke_files::Stripe>, ConfigError> {
+        // Behind a controller nobody knows.
+        if self.controller.is_some() || self.volume.is_drive() {
+            return Ok(None);
+        }
+        Ok(self.volume.layout()?.geometry().stripe().and_then(stripe_of))
+    }
+
     /// The programs of the only host, above its files.
     fn programs(&self, terms: Terms) -> Result<Option<Vfs>, StackError> {
         let fail = |error: ConfigError| self.document.error(error);
-        let stripe = match self.controller {
-            None if !self.volume.is_drive() => self.volume.layout().map_err(fail)?.geometry().stripe(),
-            // Behind a controller nobody knows.
-            _ => None,
-        };
-        let ground = Ground {
+        let ground = ProgramsGround {
             capacity: self.volume.capacity().map_err(fail)?,
-            stripe: stripe.and_then(stripe_of),
+            stripe: self.stripe().map_err(fail)?,
             tracks: &|wanted| self.tracks(wanted),
             seed: self.seed(),
             start: Duration::ZERO,

@@ -77,7 +77,7 @@ impl Stack {
     /// Names file, line and key of what cannot be, and the nearest known name.
     pub fn load(path: &Path, overrides: &Overrides) -> Result<Stack, StackError> {
         let stack = Stack::read(path, overrides)?;
-        stack.layers()?;
+        stack.layers(false)?;
         match &stack.workloads {
             Workloads::Clients if stack.hosts.is_none() => {
                 return Err(stack.document.error(no_workload().below("workload")));
@@ -155,7 +155,7 @@ impl Stack {
         let taken = layer.try_out(trial);
         taken.map_err(|error| self.document.error(error.below(place)))?;
         self.digest = digest;
-        self.layers()?;
+        self.layers(false)?;
         Ok(self)
     }
 
@@ -167,7 +167,7 @@ impl Stack {
     pub fn with_opportunity(mut self, trial: opportunity::Trial) -> Result<Stack, StackError> {
         self.digest = digest(&json!({ "stack": self.digest, "opportunity": trial.name() }));
         self.opportunities.try_out(trial).map_err(|error| self.document.error(error))?;
-        self.layers()?;
+        self.layers(false)?;
         Ok(self)
     }
 

@@ -4,7 +4,7 @@ use crate::StackError;
 use crate::build::below_layer;
 use crate::config::Stack;
 use crate::document::Document;
-use crate::shared::Shared;
+use crate::shared::{Ground as FilesGround, Shared, Shares};
 use crate::tracks::Wanted;
 use crate::upper::{Ground, Terms, UpperConfig};
 use crate::workload::{kind_of, no_workload};
@@ -35,7 +35,8 @@ pub struct HostsKeys {
     #[serde(default)]
     pub start: Duration,
     /// How much of the array it has; unless said, an equal part of what the
-    /// others leave.
+    /// others leave. With `[shared.files]` how large the file is that is its disk,
+    /// which must be said.
     #[serde(default)]
     pub size: Option<Bytes>,
     /// Where on the array that begins, as a size: "141GB"; unless said, where the part of the
@@ -123,12 +124,21 @@ impl Hosts {
         Err(ConfigError::new("cooperation", message))
     }
 
-    /// Places are sectors, and of parts.
+    /// Places are sectors, and of parts; a disk that is a file has a size, and no place.
     fn check_places(&self) -> Result<(), ConfigError> {
+        if self.shared.has_files() {
+            let sizeless = self.hosts.iter().position(|host| host.keys.size.is_none());
+            if let Some(index) = sizeless {
+                let message = "found none; the host's disk is a file of [shared.files]: say how large it is, as size = \"20GB\"";
+                return Err(ConfigError::new(format!("hosts[{index}].size"), message));
+            }
+        }
         let places = self.hosts.iter().enumerate().filter_map(|(index, host)| Some((index, host.keys.at?)));
         for (index, at) in places {
             let message = if self.shared.addresses() == Addresses::Whole {
                 "has no effect where each host has all addresses; leave it out".to_owned()
+            } else if self.shared.has_files() {
+                "the host's disk is a file, and lies where the file system of [shared.files] puts it; leave it out".into()
             } else if !at.0.is_multiple_of(SECTOR_BYTES) {
                 format!("found {at}; expected a multiple of {SECTOR_BYTES} bytes")
             } else {
@@ -170,6 +180,10 @@ impl Hosts {
         let sectors = |size: Bytes| Sectors(size.0 / SECTOR_BYTES);
         let wanted = |host: &Host| Part { at: host.keys.at.map(sectors), size: host.keys.size.map(sectors) };
         let wanted: Vec<Part> = self.hosts.iter().map(wanted).collect();
+        // Files have addresses of their own; whether they fit is for their file system to say.
+        let of_files =
+            || wanted.iter().filter_map(|part| part.size).map(|size| size.0).fold(0, u64::saturating_add);
+        let capacity = if self.shared.has_files() { Sectors(of_files()) } else { capacity };
         match self.shared.addresses() {
             Addresses::Whole => Ok(Regions::whole(self.hosts.len(), capacity)),
             Addresses::Parts => Regions::parts(&wanted, capacity)
@@ -181,10 +195,16 @@ impl Hosts {
     ///
     /// # Errors
     /// A host for which nothing is left of the array; what does not suit it.
-    pub(crate) fn shared_over(&self, array: Branch, underneath: Underneath) -> Result<Branch, ConfigError> {
+    pub(crate) fn shared_over(
+        &self,
+        array: Branch,
+        underneath: Underneath,
+        ground: FilesGround,
+    ) -> Result<Branch, ConfigError> {
         let regions = self.regions(underneath.capacity)?;
-        let weights = self.weights();
-        self.shared.over(array, underneath, (regions, &weights)).map_err(|error| error.below("shared"))
+        let names = self.hosts.iter().map(|host| &*host.keys.name).collect();
+        let shares = Shares { regions, names, weights: self.weights() };
+        self.shared.over(array, underneath, shares, ground).map_err(|error| error.below("shared"))
     }
 
     /// What each has above that, fresh.
@@ -207,7 +227,10 @@ impl Hosts {
             let place = Place { document, path: &path };
             let Region { start: first, sectors } = regions.of(Port::of(index));
             let region = Extent { start: first, sectors };
-            let tracks = |wanted| part_of(&*stack.tracks(wanted)?, region);
+            let tracks = |wanted| match self.shared.has_files() {
+                true => Err("the host's disk is a file, whose tracks it cannot know".to_owned()),
+                false => part_of(&*stack.tracks(wanted)?, region),
+            };
             let seed = seed.of(&format!("host {}", host.keys.name));
             let start = host.keys.start;
             let ground = Ground { capacity: sectors, stripe: None, tracks: &tracks, seed, start, terms };

@@ -14,7 +14,7 @@ use fullstroke_drive::DriveConfig;
 use fullstroke_host::{HostKeys, PushedKeys, elevator};
 use fullstroke_memory::MemoryKeys;
 use fullstroke_stage::StageConfig;
-use fullstroke_vfs::FilesKeys;
+use fullstroke_vfs::{DiskKeys, FilesKeys};
 use fullstroke_workload::{addresses, arrivals};
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -110,6 +110,13 @@ pub fn reference() -> String {
         "Cost of a request: `cost = { model = ... }` in `[shared]`",
         fullstroke_stage::cost::REGISTRY,
     );
+    section(
+        &mut page,
+        "[shared.files]",
+        "A file system above what is shared, in which each host's disk is a file of its `size`: [signals.md](signals.md#disks-that-are-files). With `[shared.memory]`, which \
+         keeps its metadata. It has these keys, those of its kind, and those of `[host.files]` but `align`, `align_read_ahead`, `call_cost` and `copy_mb_per_s`.",
+    );
+    keys(&mut page, schema_of::<DiskKeys>().as_value());
     policies_with(
         &mut page,
         "[[opportunities]]: `kind = ...`",

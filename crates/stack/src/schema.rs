@@ -11,8 +11,9 @@ use fullstroke_controller::ControllerConfig;
 use fullstroke_drive::DriveConfig;
 use fullstroke_host::{HostKeys, elevator};
 use fullstroke_stage::StageConfig;
-use fullstroke_vfs::FilesKeys;
+use fullstroke_vfs::{DiskKeys, FilesKeys};
 use fullstroke_workload::{addresses, arrivals};
+use schemars::Schema;
 use serde_json::{Map, Value, json};
 
 /// The whole schema. Policies contribute their own keys.
@@ -32,8 +33,10 @@ pub(crate) fn stack() -> Value {
     let workloads = side_by_side(beside, &mut definitions);
     definitions.insert("Workload".into(), json!({ "anyOf": each }));
     definitions.insert("Workloads".into(), workloads);
-    let files = files(&mut definitions);
-    definitions.insert("Files".into(), files);
+    let of_host = files(&mut definitions);
+    definitions.insert("Files".into(), of_host);
+    let of_guests = disks_that_are_files(&mut definitions);
+    definitions.insert("FilesOfGuests".into(), of_guests);
     let pattern = choice(addresses::REGISTRY, "pattern", &mut definitions);
     definitions.insert("AddressesConfig".into(), pattern);
     let process = choice(arrivals::REGISTRY, "process", &mut definitions);
@@ -131,7 +134,8 @@ fn shared(definitions: &mut Map<String, Value>) -> Value {
     if let (Some(properties), Some(own)) =
         (layer["properties"].as_object_mut(), of_stage["properties"].as_object())
     {
-        properties.retain(|key, _| !["members", "files"].contains(&key.as_str()));
+        properties.remove("members");
+        properties["files"] = json!({ "$ref": "#/$defs/FilesOfGuests" });
         properties.extend(own.clone());
         let models = choice(fullstroke_stage::cost::REGISTRY, "model", definitions);
         let cost = &mut properties["cost"];
@@ -161,10 +165,30 @@ fn host(definitions: &mut Map<String, Value>) -> Value {
 
 /// A file system: what all have, and the keys of each.
 fn files(definitions: &mut Map<String, Value>) -> Value {
-    let common = hoisted(schema_of::<FilesKeys>().into(), definitions);
-    let common = common["properties"].as_object().cloned().unwrap_or_default();
-    let each =
-        fullstroke_files::REGISTRY.iter().map(|entry| policy(entry, "kind", common.clone(), definitions));
+    let common = properties_of(schema_of::<FilesKeys>(), definitions);
+    file_systems(fullstroke_files::REGISTRY.iter(), &common, definitions)
+}
+
+/// The same whose files are disks of guests.
+fn disks_that_are_files(definitions: &mut Map<String, Value>) -> Value {
+    let mut common = properties_of(schema_of::<FilesKeys>(), definitions);
+    common.retain(|key, _| DiskKeys::WITHOUT.iter().all(|(without, _)| without != key));
+    common.extend(properties_of(schema_of::<DiskKeys>(), definitions));
+    let named = fullstroke_files::REGISTRY.iter().filter(|entry| entry.name != "raw");
+    file_systems(named, &common, definitions)
+}
+
+fn properties_of(schema: Schema, definitions: &mut Map<String, Value>) -> Map<String, Value> {
+    let schema = hoisted(schema.into(), definitions);
+    schema["properties"].as_object().cloned().unwrap_or_default()
+}
+
+fn file_systems<'a, F: 'a>(
+    entries: impl Iterator<Item = &'a Entry<F>>,
+    common: &Map<String, Value>,
+    definitions: &mut Map<String, Value>,
+) -> Value {
+    let each = entries.map(|entry| policy(entry, "kind", common.clone(), definitions));
     json!({ "anyOf": each.collect::<Vec<Value>>() })
 }
 

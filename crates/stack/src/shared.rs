@@ -1,12 +1,13 @@
-//! What several hosts share above the array, `[shared]`: a stage, and below it a cache
-//! and a block layer, if they are described.
+//! What several hosts share above the array, `[shared]`: a stage, and below it a cache, or
+//! files that are the hosts' disks, and a block layer, if they are described.
 
 use fullstroke_contract::registry::{Keys, check_known, known_keys, schema_of};
-use fullstroke_contract::{ConfigError, Node};
+use fullstroke_contract::{ConfigError, Node, Port};
 use fullstroke_engine::Branch;
+use fullstroke_files::Site;
 use fullstroke_host::{HostConfig, HostKeys, Underneath};
-use fullstroke_stage::{Addresses, Regions, Stage, StageConfig};
-use fullstroke_units::Sectors;
+use fullstroke_stage::{Addresses, Region, Regions, Stage, StageConfig};
+use fullstroke_vfs::{Backing, Disk, DiskKeys, FileBacked, FilesConfig};
 use serde_json::Value;
 
 /// The table.
@@ -15,6 +16,23 @@ pub(crate) struct Shared {
     /// The keys of the rule of fairness.
     rule: Keys,
     below: HostConfig,
+    /// How the hosts' disks are files, if they are.
+    files: Option<(DiskKeys, FilesConfig)>,
+}
+
+/// What the hosts have of it.
+pub(crate) struct Shares<'a> {
+    /// Whose addresses are whose.
+    pub regions: Regions,
+    pub names: Vec<&'a str>,
+    pub weights: Vec<u32>,
+}
+
+/// Where the files are that are disks.
+pub(crate) struct Ground {
+    pub site: Site,
+    /// Whether their file system is aged: only what runs need be.
+    pub aged: bool,
 }
 
 impl Shared {
@@ -31,15 +49,25 @@ impl Shared {
             below.insert("queue_depth".into(), Value::from(depth));
         }
         check_keys(&below)?;
-        for (key, message) in [
-            ("members", "hosts share the array as a whole; leave it out"),
-            ("files", "each of the hosts has files of its own; leave it out"),
-        ] {
-            if below.contains_key(key) {
-                return Err(ConfigError::new(key, message));
-            }
+        if below.contains_key("members") {
+            return Err(ConfigError::new("members", "hosts share the array as a whole; leave it out"));
         }
-        Ok(Shared { stage, rule, below: HostConfig::read(&below)? })
+        let below = HostConfig::read(&below)?;
+        let files = below.files().map(DiskKeys::read).transpose().map_err(|error| error.below("files"))?;
+        if files.is_some() && !below.has_memory() {
+            let message = "the file system of [shared.files] keeps its metadata in memory; say size = \"64MiB\" or another";
+            return Err(ConfigError::new("memory", message));
+        }
+        if files.is_some() && stage.addresses != Addresses::Parts {
+            let message = "each host has a disk of its own, which is a file; leave it out";
+            return Err(ConfigError::new("addresses", message));
+        }
+        Ok(Shared { stage, rule, below, files })
+    }
+
+    /// Whether the hosts' disks are files.
+    pub(crate) fn has_files(&self) -> bool {
+        self.files.is_some()
     }
 
     /// Whether hosts of these weights can share it.
@@ -70,8 +98,7 @@ impl Shared {
         self.stage.addresses
     }
 
-    /// All of it above `array`, of `capacity`, which is divided into `regions` among
-    /// hosts of these weights.
+    /// All of it above `array`, of which hosts have these shares.
     ///
     /// # Errors
     /// What does not suit the array.
@@ -79,12 +106,18 @@ impl Shared {
         &self,
         array: Branch,
         underneath: Underneath,
-        (regions, weights): (Regions, &[u32]),
+        shares: Shares<'_>,
+        ground: Ground,
     ) -> Result<Branch, ConfigError> {
         let capacity = underneath.capacity;
         let block = over(self.below.build(underneath)?, array);
-        let cached = over(self.memory(capacity)?, over(self.below.pushed(capacity)?, block));
-        let rule = self.stage.rule(&self.rule, weights)?;
+        let block = over(self.below.pushed(capacity)?, block);
+        let cached = match &self.files {
+            Some(files) => Branch::over(Box::new(self.disks(files, &shares, ground)?), block),
+            None => over(self.below.memory(capacity)?, block),
+        };
+        let Shares { regions, weights, .. } = shares;
+        let rule = self.stage.rule(&self.rule, &weights)?;
         let cost = self.stage.cost.build().map_err(|error| error.below("cost"))?;
         let depth = self.stage.queue_depth.filter(|_| !self.below.has_elevator());
         let mut stage = Stage::new(regions, rule, cost, depth);
@@ -94,8 +127,20 @@ impl Shared {
         Ok(Branch::over(Box::new(stage), cached))
     }
 
-    fn memory(&self, capacity: Sectors) -> Result<Option<Box<dyn Node>>, ConfigError> {
-        self.below.memory(capacity)
+    fn disks(
+        &self,
+        (keys, files): &(DiskKeys, FilesConfig),
+        Shares { regions, names, .. }: &Shares<'_>,
+        Ground { site, aged }: Ground,
+    ) -> Result<FileBacked, ConfigError> {
+        let cache = self.below.cache()?.ok_or_else(|| ConfigError::new("memory", "found none"))?;
+        let disk = |(index, name): (usize, &&str)| {
+            let Region { start, sectors } = regions.of(Port::of(index));
+            Disk { name: (*name).to_owned(), start, sectors }
+        };
+        let disks = names.iter().enumerate().map(disk).collect();
+        let made = FileBacked::new(disks, Backing { files, keys, cache, site, aged });
+        made.map_err(|error| error.below("files"))
     }
 }
 

@@ -48,7 +48,7 @@ impl Kernel {
             }
             Call::Fsync { fd } => {
                 let object = self.files.get(process, fd)?.object;
-                self.push(process, [Task::SyncObject(object), Task::Durable(object)]);
+                self.push(process, [Task::SyncObject(object), Task::Durable(object), Task::Tell(fd)]);
                 Ok(0)
             }
             Call::Sync => {
@@ -146,7 +146,8 @@ impl Kernel {
             self.resize(caller, process, object, 0)?;
         }
         let file = self.cache.open(object);
-        self.files.open(process, fd, OpenFile { object, file, position: 0, how });
+        let told = self.failures_of(object);
+        self.files.open(process, fd, OpenFile { object, file, position: 0, how, told });
         Ok(0)
     }
 
@@ -223,7 +224,7 @@ impl Kernel {
         if bytes == 0 {
             return Ok(0);
         }
-        let workload = self.identity(process).workload;
+        let workload = self.hints(process).workload;
         self.writers.insert(file.object, workload);
         if file.how.direct {
             let run = pages_of(file.object, offset, bytes);
@@ -234,7 +235,7 @@ impl Kernel {
             self.push(process, [Task::Write(file.file, Access::new(offset, bytes, size))]);
         }
         if file.how.durable {
-            self.push(process, [Task::SyncObject(file.object), Task::Durable(file.object)]);
+            self.push(process, [Task::SyncObject(file.object), Task::Durable(file.object), Task::Tell(fd)]);
         }
         Ok(bytes)
     }
@@ -279,6 +280,7 @@ impl Kernel {
     /// An object is no more: nothing of it is wanted.
     fn forget(&mut self, thread: u32, gone: Object) {
         self.writers.remove(&gone);
+        self.failures.remove(&gone);
         self.push(thread, [Task::Discard(gone, 0)]);
     }
 

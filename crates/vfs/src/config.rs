@@ -67,6 +67,73 @@ fn copy_rate() -> f64 {
     5000.0
 }
 
+/// How disks of guests are files of a host, in `[shared.files]`; beside these it has the keys
+/// of `[host.files]` but those that are of programs or of tracks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DiskKeys {
+    /// How guests' requests reach the files: "none", past the page cache, as files opened with
+    /// O_DIRECT are; or "writeback", through it, as a loop device does. "none" unless said.
+    #[serde(default)]
+    pub cache: DiskCache,
+    /// Whether files have all their pages from the beginning, "full", or get each when it is
+    /// written first, "off". "full" unless said.
+    #[serde(default)]
+    pub preallocation: Preallocation,
+}
+
+/// How requests reach a file that is a disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DiskCache {
+    /// Past the page cache.
+    #[default]
+    None,
+    /// Through it.
+    Writeback,
+}
+
+/// When a file that is a disk gets its pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Preallocation {
+    /// All before the run begins.
+    #[default]
+    Full,
+    /// Each when it is written first.
+    Off,
+}
+
+impl DiskKeys {
+    /// Keys of `[host.files]` that mean nothing to disks that are files, and why.
+    pub const WITHOUT: [(&'static str, &'static str); 4] = [
+        ("align", "guests choose where their blocks lie; leave it out"),
+        ("align_read_ahead", "guests choose what is read together; leave it out"),
+        ("call_cost", "what a request costs the processor is `cost` of [shared]; leave it out"),
+        ("copy_mb_per_s", "what a request costs the processor is `cost` of [shared]; leave it out"),
+    ];
+
+    /// Reads a `[shared.files]` table: its keys, and those of the file system.
+    ///
+    /// # Errors
+    /// As [`FilesConfig::read`]; a key without meaning here; a file system without names.
+    pub fn read(table: &Keys) -> Result<(DiskKeys, FilesConfig), ConfigError> {
+        if let Some((key, message)) = DiskKeys::WITHOUT.into_iter().find(|(key, _)| table.contains_key(*key))
+        {
+            return Err(ConfigError::new(key, message));
+        }
+        let own = known_keys(&schema_of::<DiskKeys>());
+        let (keys, files): (Keys, Keys) = table.clone().into_iter().partition(|(key, _)| own.contains(key));
+        let keys = read(&keys)?;
+        let files = FilesConfig::read(&files)?;
+        if files.keys.kind == "raw" {
+            let message = "found \"raw\", which is one file without a name; expected a file system";
+            return Err(ConfigError::new("kind", message));
+        }
+        Ok((keys, files))
+    }
+}
+
 /// What a host's programs work on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FilesConfig {

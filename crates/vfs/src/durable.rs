@@ -69,6 +69,7 @@ impl Kernel {
 
     fn write_log(&mut self, thread: u32, write: &LogWrite) {
         self.bill.write_log();
+        self.traffic.log_writes += 1;
         let steps = &mut self.threads[thread].tasks;
         let extent = Extent { start: write.start, sectors: write.sectors };
         if !write.barrier {

@@ -60,12 +60,14 @@ impl Kernel {
 
     /// PULL: storage asks for what is dirty. Any of so many sectors, as write-back
     /// itself would choose; or what belongs at these addresses, for which the dirty
-    /// pages are mapped. Pages that have no address yet are only among any.
-    pub fn pull(&mut self, now: Time, extent: Option<Extent>, sectors: Sectors) {
+    /// pages are mapped. Pages that have no address yet are only among any. Answers how
+    /// many sectors are on their way for it.
+    pub fn pull(&mut self, now: Time, extent: Option<Extent>, sectors: Sectors) -> Sectors {
         let Some(wanted) = extent else {
-            self.cache.pull_any(now, sectors.0.div_ceil(PAGE_SECTORS), &mut self.todo);
-            return;
+            let pages = self.cache.pull_any(now, sectors.0.div_ceil(PAGE_SECTORS), &mut self.todo);
+            return Sectors(pages * PAGE_SECTORS);
         };
+        let mut begun = 0;
         for run in self.cache.dirty_runs() {
             let mut page = run.first;
             while page < run.end() {
@@ -76,11 +78,12 @@ impl Kernel {
                 let behind = wanted.end().0.saturating_sub(start).div_ceil(PAGE_SECTORS).min(pages);
                 if before < behind {
                     let pulled = Run::new(run.object, page + before, behind - before);
-                    self.cache.pull(now, pulled, &mut self.todo);
+                    begun += self.cache.pull(now, pulled, &mut self.todo);
                 }
                 page += pages;
             }
         }
+        Sectors(begun * PAGE_SECTORS)
     }
 
     /// How many pages of a run lie behind each other from `page` on, and where, if they
@@ -156,13 +159,20 @@ impl Kernel {
         // The last page may reach beyond the device.
         let sectors = (run.pages * PAGE_SECTORS).min(self.capacity.0.saturating_sub(start));
         let asks = io.ticket.map(|ticket| ticket.0 as u32);
-        let mut hints = asks.map_or_else(|| self.own(), |thread| self.identity(thread)).hints();
+        let mut hints = asks.map_or_else(|| self.own(), |thread| self.hints(thread));
+        let origin = asks.map_or(Request::BACKGROUND, |thread| self.origin(thread));
         if let Some(&workload) = self.writers.get(&run.object).filter(|_| asks.is_none()) {
             hints.workload = workload;
         }
         hints.synchronous = matches!(io.why, Why::Read | Why::Fill | Why::Sync);
         hints.pulled = io.why == Why::Pull;
-        match (write, run.object == Object::DEVICE && self.fs.root() != Object::DEVICE) {
+        let of_metadata = run.object == Object::DEVICE && self.fs.root() != Object::DEVICE;
+        match (of_metadata, write) {
+            (true, true) => self.traffic.metadata_writes += 1,
+            (true, false) => self.traffic.metadata_reads += 1,
+            (false, _) => self.traffic.data += 1,
+        }
+        match (write, of_metadata) {
             (true, true) => self.bill.write_metadata(run.first, run.pages),
             (true, false) => self.bill.write(CallKind::Write),
             (false, _) => {
@@ -175,7 +185,7 @@ impl Kernel {
             Flight::Cache { io: io.id, run, write },
             operation,
             Extent::new(start, sectors),
-            hints,
+            (hints, origin),
             out,
         );
     }
@@ -191,12 +201,21 @@ impl Kernel {
     ) {
         let hints = Hints { force_unit_access: force, ..self.hints(thread) };
         self.threads[thread].outstanding += 1;
-        self.issue(Flight::Thread(thread), operation, extent, hints, out);
+        self.traffic.flushes += u64::from(operation == Operation::Flush);
+        let origin = self.origin(thread);
+        self.issue(Flight::Thread(thread), operation, extent, (hints, origin), out);
     }
 
-    fn issue(&mut self, flight: Flight, operation: Operation, extent: Extent, hints: Hints, out: &mut Out) {
+    fn issue(
+        &mut self,
+        flight: Flight,
+        operation: Operation,
+        extent: Extent,
+        (hints, origin): (Hints, u64),
+        out: &mut Out,
+    ) {
         let id = RequestId(u64::from(self.flights.keep(flight)));
-        out.issue(0, Request { id, operation, extent, hints, ..Request::default() });
+        out.issue(0, Request { id, origin, operation, extent, hints, ..Request::default() });
     }
 
     /// Bytes of an object that go past the cache: steps that transfer them from where
@@ -227,6 +246,7 @@ impl Kernel {
                     true => self.bill.write(CallKind::Write),
                     false => self.bill.read(CallKind::Read),
                 }
+                self.traffic.data += 1;
                 self.threads[thread].tasks.push_back(Task::Issue(operation, extent, false));
             }
         }

@@ -3,8 +3,8 @@
 
 use crate::bill::Bill;
 use crate::open::OpenFiles;
-use crate::task::{Owner, Task, Threads};
-use fullstroke_contract::{Hints, Object, Slots};
+use crate::task::{Guest, Owner, Task, Threads};
+use fullstroke_contract::{Hints, Object, Request, Slots};
 use fullstroke_files::{Caller, FileSystem, Mapped, SyncPlan, Touch, Touches};
 use fullstroke_memory::{Cache, IoId, Out as CacheOut, PAGE_BYTES, Run};
 use fullstroke_tracks::Boundaries;
@@ -64,6 +64,16 @@ pub(crate) struct Log {
     pub committing: bool,
 }
 
+/// Requests to the device, by what they are for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Traffic {
+    pub data: u64,
+    pub metadata_reads: u64,
+    pub metadata_writes: u64,
+    pub log_writes: u64,
+    pub flushes: u64,
+}
+
 /// All of it.
 pub(crate) struct Kernel {
     pub fs: Box<dyn FileSystem>,
@@ -76,18 +86,21 @@ pub(crate) struct Kernel {
     pub threads: Threads,
     /// Threads that go on, in order.
     pub ready: VecDeque<u32>,
-    /// Processes whose calls are over.
+    /// Threads of processes whose calls are over, and of guests whose requests are.
     pub ended: VecDeque<u32>,
     /// By process.
     pub identities: Vec<Identity>,
     pub flights: Slots<Flight>,
     pub log: Log,
     pub bill: Bill,
+    pub traffic: Traffic,
     /// Pages of metadata that must not be written in place yet, and the transaction
     /// that they are in.
     pub held: BTreeMap<u64, u64>,
     /// Which workload has written to an object last.
     pub writers: BTreeMap<Object, u16>,
+    /// How many writes of the cache have failed, by object (`errseq_t` of Linux).
+    pub failures: BTreeMap<Object, u64>,
     /// The one name of a file system without names.
     pub only_name: Option<String>,
     pub todo: CacheOut,
@@ -113,8 +126,10 @@ impl Kernel {
             flights: Slots::default(),
             log: Log::default(),
             bill: Bill::default(),
+            traffic: Traffic::default(),
             held: BTreeMap::new(),
             writers: BTreeMap::new(),
+            failures: BTreeMap::new(),
             only_name: None,
             todo: CacheOut::default(),
             spare: CacheOut::default(),
@@ -134,25 +149,38 @@ impl Kernel {
 
     /// Who a thread is to the file system.
     pub fn caller(&self, now: Time, thread: u32) -> Caller {
-        Caller { now, process: self.identity(thread).process }
-    }
-
-    pub fn identity(&self, thread: u32) -> Identity {
-        match self.threads[thread].owner {
-            Owner::Process(number) => self.identities[number as usize],
-            Owner::Cache | Owner::Journal => self.own(),
-        }
+        Caller { now, process: self.hints(thread).process }
     }
 
     /// What nobody asked for is no process's, and the first program's.
-    pub fn own(&self) -> Identity {
+    pub fn own(&self) -> Hints {
         let workload = self.identities.first().map_or(0, |first| first.workload);
-        Identity { process: 0, workload }
+        Identity { process: 0, workload }.hints()
     }
 
     /// Hints for requests of a thread.
     pub fn hints(&self, thread: u32) -> Hints {
-        self.identity(thread).hints()
+        match self.threads[thread].owner {
+            Owner::Process(number) => self.identities[number as usize].hints(),
+            Owner::Guest(Guest { request, .. }) => {
+                Hints { direct: false, force_unit_access: false, ..request.hints }
+            }
+            Owner::Cache | Owner::Journal => self.own(),
+        }
+    }
+
+    /// The request that those of a thread serve.
+    pub fn origin(&self, thread: u32) -> u64 {
+        match self.threads[thread].owner {
+            Owner::Guest(Guest { request, .. }) => request.origin,
+            // Those of programs are numbered as they leave.
+            Owner::Process(_) | Owner::Cache | Owner::Journal => Request::BACKGROUND,
+        }
+    }
+
+    /// How many writes of an object's pages have failed.
+    pub fn failures_of(&self, object: Object) -> u64 {
+        self.failures.get(&object).copied().unwrap_or_default()
     }
 
     /// What an operation did to metadata becomes steps of a thread.

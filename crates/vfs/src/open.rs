@@ -14,6 +14,8 @@ pub(crate) struct OpenFile {
     /// Where the next byte without a place is.
     pub position: u64,
     pub how: How,
+    /// How many failures of its write-back whoever opened it knows of.
+    pub told: u64,
 }
 
 /// What is open of an object.

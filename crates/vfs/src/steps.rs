@@ -4,7 +4,7 @@ use crate::kernel::{Flight, Kernel};
 use crate::task::{Owner, Task, Waits};
 use fullstroke_contract::{Object, Out, Status};
 use fullstroke_memory::{Answer, Run, Ticket};
-use fullstroke_programs::CallError;
+use fullstroke_programs::{CallError, Fd};
 use fullstroke_units::Time;
 
 impl Kernel {
@@ -56,7 +56,7 @@ impl Kernel {
             return;
         }
         match self.threads[thread].owner {
-            Owner::Process(number) => self.ended.push_back(number),
+            Owner::Process(_) | Owner::Guest(_) => self.ended.push_back(thread),
             Owner::Cache => self.threads.remove(thread),
             Owner::Journal => {
                 self.log.committing = false;
@@ -113,6 +113,10 @@ impl Kernel {
                 self.leave_log();
                 Answer::Done
             }
+            Task::Tell(fd) => {
+                self.tell(thread, fd);
+                Answer::Done
+            }
             Task::Direct { object, offset, bytes, write } => {
                 self.transfer_directly(now, thread, object, (offset, bytes), write);
                 Answer::Done
@@ -123,6 +127,17 @@ impl Kernel {
         }
         self.threads[thread].waits = Waits::Cache;
         Answer::Waits
+    }
+
+    /// A file whose write-back has failed is durable for nobody who has not heard of it.
+    fn tell(&mut self, process: u32, fd: Fd) {
+        let Ok(file) = self.files.get(process, fd) else { return };
+        let (object, told) = (file.object, file.told);
+        let failures = self.failures_of(object);
+        if told < failures && self.threads[process].result.is_ok() {
+            self.threads[process].result = Err(CallError::Device);
+        }
+        self.files.get(process, fd).into_iter().for_each(|file| file.told = failures);
     }
 
     fn settle(&mut self, thread: u32) -> Answer {
@@ -137,6 +152,9 @@ impl Kernel {
     pub fn completed(&mut self, now: Time, number: u32, status: Status) {
         match self.flights.take(number) {
             Flight::Cache { io, run, write: true } => {
+                if status != Status::Done {
+                    *self.failures.entry(run.object).or_default() += 1;
+                }
                 self.cache.written(now, io, run, status, &mut self.todo);
             }
             Flight::Cache { io, run, write: false } => {

@@ -1,9 +1,10 @@
 //! What is to be done for a call, step by step, and who does it.
 
-use fullstroke_contract::{Extent, Object, Operation};
+use fullstroke_contract::{Extent, Object, Operation, Request};
 use fullstroke_files::Mapped;
 use fullstroke_memory::{Access, FileId, Io, Run};
-use fullstroke_programs::{CallError, CallKind};
+use fullstroke_programs::{CallError, CallKind, Fd};
+use fullstroke_units::Time;
 use std::collections::VecDeque;
 
 /// One step.
@@ -45,6 +46,8 @@ pub(crate) enum Task {
     Issue(Operation, Extent, bool),
     /// All requests of this thread have ended.
     Settle,
+    /// Whoever has this open is told that its write-back has failed, if nobody told him yet.
+    Tell(Fd),
     /// What the cache wants, now that it is known where it lies.
     Transfer(Io, bool),
 }
@@ -54,10 +57,20 @@ pub(crate) enum Task {
 pub(crate) enum Owner {
     /// A process, by its number here.
     Process(u32),
+    /// A guest, whose disk is a file.
+    Guest(Guest),
     /// The cache, which wants pages read or written.
     Cache,
     /// The journal.
     Journal,
+}
+
+/// A request of a guest's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Guest {
+    pub request: Request,
+    /// When it came.
+    pub submitted: Time,
 }
 
 /// What it waits for.

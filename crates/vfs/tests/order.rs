@@ -318,6 +318,30 @@ fn a_descriptor_that_is_not_open_or_not_for_this_is_refused() {
     assert_eq!(failed, [true, false, false, false, true, true, true, true]);
 }
 
+/// What was written back by a sync and failed is told by the next fsync of whoever has the
+/// file open, once; a file that is opened later knows nothing of it.
+#[test]
+fn write_back_that_failed_is_told_by_the_next_fsync_once() {
+    for kind in ["ext2", "ext4", "xfs"] {
+        let fsync = Call::Fsync { fd: FD };
+        let again = [Call::Close { fd: FD }, Call::Open { path: "a", fd: FD, how: How::WRITE }, fsync];
+        let calls = [&create("a", 100_000)[..], &[Call::Sync, fsync, fsync], &again].concat();
+        let program = Calls::new(vec![calls]);
+        let given = program.given.clone();
+        let mut failed = 0;
+        quiet(host(json!({ "kind": kind }), 1000, 1, Box::new(program)), |request| {
+            let data = request.operation == Operation::Write && request.extent.sectors.0 > 64;
+            let fails = data && failed == 0;
+            failed += u32::from(fails);
+            (Duration::from_millis(1), if fails { Status::Lost } else { Status::Done })
+        });
+        assert_eq!(failed, 1, "{kind}");
+        let given = given.lock().unwrap();
+        assert_eq!(given[3], Err(CallError::Device), "{kind}: {given:?}");
+        assert!(given[4..].iter().all(Result::is_ok), "{kind}: {given:?}");
+    }
+}
+
 #[test]
 fn what_is_laid_out_lies_on_the_device_and_not_in_memory() {
     for kind in ["ext2", "ext4", "xfs"] {

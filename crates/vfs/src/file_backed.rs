@@ -1,0 +1,330 @@
+//! The node of a host whose guests have files for disks (*Pro-active storage systems*,
+//! 2012, section 4.2.3): what a guest asks of its disk becomes what the host asks of its
+//! file system, which has metadata to read and to write of its own.
+
+use crate::config::{DiskCache, DiskKeys, FilesConfig, Preallocation};
+use crate::kernel::{Kernel, PAGE_SECTORS};
+use crate::laying::lay_out;
+use crate::places::Places;
+use crate::task::{Guest, Owner, Task};
+use fullstroke_contract::{
+    Completion, ConfigError, Counters, Cx, Extent, Gauge, Hints, LayerReadings, Node, Notice, Object,
+    Operation, Out, Port, Request, Signal, Status, Wake,
+};
+use fullstroke_files::{Caller, FileError, Mapped, Site, Touches, path};
+use fullstroke_memory::{Access, Cache, FileId, PAGE_BYTES, Run};
+use fullstroke_programs::Laid;
+use fullstroke_units::{Bytes, Lbn, SECTOR_BYTES, Sectors, Time};
+
+/// A guest's disk, before it is a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disk {
+    /// Whose it is; the file is called so.
+    pub name: String,
+    /// Its first address among those of all.
+    pub start: Lbn,
+    /// How many it has.
+    pub sectors: Sectors,
+}
+
+/// What the files of disks are made with.
+pub struct Backing<'a> {
+    /// The file system.
+    pub files: &'a FilesConfig,
+    /// How disks are files of it.
+    pub keys: &'a DiskKeys,
+    /// The page cache, empty.
+    pub cache: Cache,
+    /// Where the file system is made.
+    pub site: Site,
+    /// Whether it is aged, if its keys say so, and files get their pages: what is made to see
+    /// whether it can be need not.
+    pub aged: bool,
+}
+
+/// Disks that are files: one upper port, with the addresses of all disks one behind the
+/// other; one lower port, the device of the file system.
+///
+/// - **Events in**: `submit`, `completed`, `noticed`, `wake`.
+/// - **Effects out**: `issue` to the one member, `complete`, notice to who owns what
+///   lies there.
+///
+/// A read or write goes past the page cache or through it, as the keys say; forced, it ends
+/// when what makes the file durable has been done. A flush is an fsync of the file. What is
+/// discarded stays allocated. What could not be written back is told by the next flush of
+/// that disk.
+pub struct FileBacked {
+    kernel: Kernel,
+    disks: Vec<OpenDisk>,
+    buffered: bool,
+    /// Where files lie on the device.
+    places: Places,
+    /// Whether they may lie elsewhere, or more of them somewhere, since these were noted.
+    grown: bool,
+    /// Whether files grow at all.
+    grows: bool,
+    /// Requests that have not ended.
+    held: u32,
+    idle_since: Time,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct OpenDisk {
+    start: Lbn,
+    sectors: Sectors,
+    object: Object,
+    file: FileId,
+    /// Of how many failures of its write-back its guest has been told.
+    told: u64,
+}
+
+impl FileBacked {
+    /// A new file system with a file for each of `disks`, which are in ascending order.
+    ///
+    /// # Errors
+    /// A device that is too small for the file system, at its key; disks that do not
+    /// fit, at ``.
+    pub fn new(disks: Vec<Disk>, backing: Backing<'_>) -> Result<FileBacked, ConfigError> {
+        let Backing { files, keys, cache, site, aged } = backing;
+        let mut fs = files.build(&site, aged)?;
+        let not_made = |error: FileError| ConfigError::new("", format!("disks that are files: {error}"));
+        let full = keys.preallocation == Preallocation::Full;
+        let pages: u64 = disks.iter().map(|disk| disk.sectors.0.div_ceil(PAGE_SECTORS)).sum();
+        let free = fs.usage().pages_free;
+        if full && pages > free {
+            return Err(not_made(FileError::NoSpace { needed: pages, free }));
+        }
+        let laid = |disk: &Disk| {
+            let bytes = if full && aged { disk.sectors.bytes() } else { Bytes(0) };
+            Laid { path: file_of(&disk.name), bytes: Some(bytes) }
+        };
+        lay_out(&mut *fs, &disks.iter().map(laid).collect::<Vec<_>>()).map_err(not_made)?;
+        let mut kernel = Kernel::new(fs, cache, site.capacity, files.settings());
+        let mut open = Vec::new();
+        for Disk { name, start, sectors } in disks {
+            let mut touches = Touches::new();
+            let caller = Caller::default();
+            let fs = &mut *kernel.fs;
+            let object = path::find(fs, caller, &file_of(&name), &mut touches).map_err(not_made)?;
+            if fs.attributes(object).map_err(not_made)?.bytes < sectors.bytes() {
+                fs.truncate(caller, object, sectors.bytes(), &mut touches).map_err(not_made)?;
+            }
+            let file = kernel.cache.open(object);
+            open.push(OpenDisk { start, sectors, object, file, told: 0 });
+        }
+        Ok(FileBacked {
+            kernel,
+            disks: open,
+            buffered: keys.cache == DiskCache::Writeback,
+            places: Places::default(),
+            grown: true,
+            grows: !full,
+            held: 0,
+            idle_since: Time::ZERO,
+        })
+    }
+
+    /// The disk that has an extent, and its number. One of what concerns all of a disk begins
+    /// where the disk does.
+    fn disk_of(&self, extent: Extent) -> Option<(usize, OpenDisk)> {
+        let behind = self.disks.partition_point(|disk| disk.start <= extent.start);
+        let number = behind.checked_sub(1)?;
+        let disk = self.disks[number];
+        let within = Extent::new(extent.start.0 - disk.start.0, extent.sectors.0).within(disk.sectors);
+        within.then_some((number, disk))
+    }
+
+    /// The steps of a request.
+    fn begin(&mut self, now: Time, thread: u32, disk: OpenDisk, request: &Request) {
+        let Request { operation, extent, hints, .. } = *request;
+        let object = disk.object;
+        let offset = (extent.start.0 - disk.start.0) * SECTOR_BYTES;
+        let bytes = extent.sectors.bytes().0;
+        let durable = [Task::SyncObject(object), Task::Durable(object)];
+        match operation {
+            Operation::Read => {
+                let steps = self.transfer(disk, (offset, bytes), &request.hints, false);
+                self.kernel.threads[thread].tasks.extend(steps);
+            }
+            Operation::Write => {
+                let caller = self.kernel.caller(now, thread);
+                let Kernel { fs, touches, .. } = &mut self.kernel;
+                let placed = fs.write(caller, object, Bytes(offset), Bytes(bytes), touches);
+                self.kernel.follow_touches(thread);
+                if let Err(error) = placed {
+                    self.kernel.threads[thread].result = Err(error.into());
+                    return;
+                }
+                self.grown |= self.grows;
+                self.kernel.writers.insert(object, hints.workload);
+                let steps = self.transfer(disk, (offset, bytes), &request.hints, true);
+                let tasks = &mut self.kernel.threads[thread].tasks;
+                tasks.extend(steps);
+                if hints.force_unit_access {
+                    tasks.extend(durable);
+                }
+            }
+            Operation::Flush => self.kernel.threads[thread].tasks.extend(durable),
+            // A file keeps what it has; platters are not a guest's to stop; and nobody asks
+            // what hosts have of each other where each has a disk of its own.
+            Operation::Discard | Operation::Standby | Operation::Start | Operation::Answer => {}
+        }
+    }
+
+    /// The steps of a transfer. What storage has asked for goes on at once.
+    fn transfer(
+        &self,
+        disk: OpenDisk,
+        (offset, bytes): (u64, u64),
+        hints: &Hints,
+        write: bool,
+    ) -> impl Iterator<Item = Task> + use<> {
+        let OpenDisk { object, file, sectors, .. } = disk;
+        let direct = !self.buffered || hints.direct || hints.pulled;
+        let access = Access::new(offset, bytes, sectors.bytes().0);
+        let first = offset / PAGE_BYTES;
+        let run = Run::new(object, first, (offset + bytes).div_ceil(PAGE_BYTES) - first);
+        let cached = if write { Task::Write(file, access) } else { Task::Read(file, access) };
+        let past = [
+            Some(Task::PassCache { run, drop: write }),
+            Some(Task::Direct { object, offset, bytes, write }),
+            write.then_some(Task::Invalidate(run)),
+        ];
+        let steps = if direct { past } else { [Some(cached), None, None] };
+        steps.into_iter().flatten()
+    }
+
+    /// Everything that can go on does. `last` is what has just come back from below, if that
+    /// is why.
+    fn advance(&mut self, now: Time, last: Option<&Completion>, out: &mut Out) {
+        loop {
+            self.kernel.carry_out(now, out);
+            let Some(thread) = self.kernel.ended.pop_front() else { return };
+            self.end(now, thread, last, out);
+        }
+    }
+
+    fn end(&mut self, now: Time, thread: u32, last: Option<&Completion>, out: &mut Out) {
+        let Owner::Guest(Guest { request, submitted }) = self.kernel.threads[thread].owner else { return };
+        let result = std::mem::replace(&mut self.kernel.threads[thread].result, Ok(0));
+        self.kernel.threads.remove(thread);
+        let mut status = if result.is_ok() { Status::Done } else { Status::Lost };
+        let flush = request.operation == Operation::Flush;
+        if let Some((number, disk)) = self.disk_of(request.extent)
+            && (flush || request.hints.force_unit_access)
+        {
+            let failures = self.kernel.failures_of(disk.object);
+            if disk.told < failures {
+                status = Status::Lost;
+            }
+            // Whoever forces one write does not learn from it what became of the others.
+            if flush {
+                self.disks[number].told = failures;
+            }
+        }
+        self.held -= 1;
+        if self.held == 0 {
+            self.idle_since = now;
+        }
+        let done = Completion { status, ..Completion::ready(submitted, now, last) };
+        out.complete(done.held_since(submitted, request.id));
+    }
+
+    /// Notes where files lie, if that may have changed.
+    fn note_places(&mut self) {
+        if !std::mem::take(&mut self.grown) {
+            return;
+        }
+        self.places.clear();
+        let mut pieces: Vec<Mapped> = Vec::new();
+        for disk in &self.disks {
+            pieces.clear();
+            // Files are never removed.
+            if self.kernel.fs.extents(disk.object, &mut pieces).is_ok() {
+                self.places.add(disk.start.0, disk.sectors.0, &pieces);
+            }
+        }
+        self.places.sort();
+        // What is delayed gets its place later.
+        self.grown = self.grows;
+    }
+}
+
+/// What the file of a disk is called.
+fn file_of(name: &str) -> String {
+    format!("{name}.img")
+}
+
+impl Node for FileBacked {
+    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut Cx<'_>) {
+        let empty = request.extent.sectors == Sectors::ZERO && !request.operation.is_of_all();
+        let Some((_, disk)) = self.disk_of(request.extent).filter(|_| !empty) else {
+            return cx.out.complete(Completion::at_once(request.id, now, Status::OutOfRange));
+        };
+        let thread = self.kernel.threads.add(Owner::Guest(Guest { request, submitted: now }));
+        self.held += 1;
+        self.begin(now, thread, disk, &request);
+        self.kernel.ready.push_back(thread);
+        self.advance(now, None, cx.out);
+    }
+
+    fn completed(&mut self, now: Time, _: Port, completion: Completion, cx: &mut Cx<'_>) {
+        self.kernel.completed(now, completion.id.0 as u32, completion.status);
+        self.advance(now, Some(&completion), cx.out);
+    }
+
+    fn wake(&mut self, now: Time, cx: &mut Cx<'_>) {
+        self.kernel.commit_if_due(now);
+        self.kernel.cache.wake(now, &mut self.kernel.todo);
+        self.advance(now, None, cx.out);
+    }
+
+    /// PULL is heeded here first, and goes on to whoever is above: of addresses, for what is
+    /// newer there; of any, for what is not dirty here. The rest is for whoever is above.
+    fn noticed(&mut self, now: Time, from: Port, notice: Notice, cx: &mut Cx<'_>) {
+        let signal = match notice.signal {
+            Signal::Pull { extent, sectors } => {
+                let begun = self.kernel.pull(now, extent, sectors);
+                self.advance(now, None, cx.out);
+                match extent {
+                    Some(_) => notice.signal,
+                    None => Signal::Pull { extent, sectors: Sectors(sectors.0.saturating_sub(begun.0)) },
+                }
+            }
+            other => other,
+        };
+        if !matches!(signal, Signal::Pull { sectors: Sectors::ZERO, .. }) {
+            self.note_places();
+            self.pass_on(from, Notice { signal, ..notice }, cx.out);
+        }
+    }
+
+    fn owners(&self, _: Port, extent: Extent, owner: &mut dyn FnMut(Port, Extent)) {
+        self.places.above(extent, |above| owner(Port::FIRST, above));
+    }
+
+    /// Rounds of write-back and of the journal go on for ever; somebody who waits does not.
+    fn next_wake(&self) -> Wake {
+        let at = self.kernel.cache.next_wake().min(self.kernel.next_commit());
+        if self.held == 0 { Wake::Chore(at) } else { Wake::Work(at) }
+    }
+
+    fn gauge(&self) -> Gauge {
+        let held = self.held;
+        Gauge { queue_length: held, idle_since: (held == 0).then_some(self.idle_since), ..Gauge::default() }
+    }
+
+    fn count(&self, _: Time, counters: &mut Counters) {
+        counters.layers.push(self.kernel.cache.readings());
+        let traffic = self.kernel.traffic;
+        let readings = [
+            ("files_data_requests", traffic.data),
+            ("files_metadata_reads", traffic.metadata_reads),
+            ("files_metadata_writes", traffic.metadata_writes),
+            ("files_log_writes", traffic.log_writes),
+            ("files_flushes", traffic.flushes),
+        ];
+        let readings = readings.map(|(name, count)| (name, count as f64));
+        counters.layers.push(LayerReadings::new("files of guests' disks", &readings));
+    }
+}

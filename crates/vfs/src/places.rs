@@ -1,0 +1,101 @@
+//! Where on a device the bytes of files lie: from the device's addresses back to theirs.
+
+use fullstroke_contract::Extent;
+use fullstroke_files::{Mapped, PAGE_SECTORS, Place};
+
+/// Runs of the device that hold what has an address above it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Places {
+    /// By their first sector; none overlap.
+    runs: Vec<Run>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Run {
+    device: u64,
+    sectors: u64,
+    above: u64,
+}
+
+impl Places {
+    /// None.
+    pub fn clear(&mut self) {
+        self.runs.clear();
+    }
+
+    /// Adds the pieces of a file whose first sector has address `start` above, and of which
+    /// no more than `sectors` count. [`sort`](Places::sort) comes after the last.
+    pub fn add(&mut self, start: u64, sectors: u64, pieces: &[Mapped]) {
+        let runs = pieces.iter().filter_map(|piece| {
+            let Place::Device(device) = piece.place else { return None };
+            let first = piece.page * PAGE_SECTORS;
+            let sectors = (piece.pages * PAGE_SECTORS).min(sectors.saturating_sub(first));
+            (sectors > 0).then_some(Run { device: device.0, sectors, above: start + first })
+        });
+        self.runs.extend(runs);
+    }
+
+    /// All have been added.
+    pub fn sort(&mut self) {
+        self.runs.sort_unstable_by_key(|run| run.device);
+    }
+
+    /// Tells `each` what addresses above have any of `extent` of the device, in ascending
+    /// order of the device's.
+    pub fn above(&self, extent: Extent, mut each: impl FnMut(Extent)) {
+        let (start, end) = (extent.start.0, extent.end().0);
+        let first = self.runs.partition_point(|run| run.device + run.sectors <= start);
+        for run in self.runs[first..].iter().take_while(|run| run.device < end) {
+            let (from, to) = (start.max(run.device), end.min(run.device + run.sectors));
+            each(Extent::new(run.above + (from - run.device), to - from));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullstroke_units::Lbn;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Pieces of random lengths, laid on the device in another order and with gaps: each
+        /// sector of the device leads to the address that lies there, and to no other.
+        #[test]
+        fn every_sector_leads_back_to_its_address(
+            lengths in prop::collection::vec((1u64..5, 0u64..3, any::<u16>()), 1..12),
+            (from, sectors) in (0u64..300, 1u64..120),
+            cut in 0u64..PAGE_SECTORS,
+        ) {
+            let mut page = 0;
+            let mut pieces = Vec::new();
+            for &(pages, gap, rank) in &lengths {
+                pieces.push((rank, gap, Mapped { page, pages, place: Place::Hole }));
+                page += pages;
+            }
+            let whole = page * PAGE_SECTORS - cut;
+            pieces.sort_by_key(|(rank, _, piece)| (*rank, piece.page));
+            let mut device = 0;
+            for (_, gap, piece) in &mut pieces {
+                piece.place = Place::Device(Lbn(device));
+                device += (piece.pages + *gap) * PAGE_SECTORS;
+            }
+            let laid: Vec<Mapped> = pieces.into_iter().map(|(_, _, piece)| piece).collect();
+            let mut places = Places::default();
+            places.add(1000, whole, &laid);
+            places.sort();
+            let address_at = |sector: u64| {
+                let holds = |piece: &&Mapped| matches!(piece.place, Place::Device(Lbn(start))
+                    if (start..start + piece.pages * PAGE_SECTORS).contains(&sector));
+                let piece = laid.iter().find(holds)?;
+                let Place::Device(Lbn(start)) = piece.place else { return None };
+                let address = piece.page * PAGE_SECTORS + (sector - start);
+                (address < whole).then_some(1000 + address)
+            };
+            let expected: Vec<u64> = (from..from + sectors).filter_map(address_at).collect();
+            let mut found = Vec::new();
+            places.above(Extent::new(from, sectors), |extent| found.extend(extent.start.0..extent.end().0));
+            prop_assert_eq!(found, expected);
+        }
+    }
+}

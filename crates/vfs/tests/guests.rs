@@ -1,0 +1,366 @@
+//! Disks of guests that are files: what is promised to guests, whatever the order of their
+//! requests, of PULL and of failures.
+
+use fullstroke_contract::registry::Keys;
+use fullstroke_contract::{
+    Completion, Counters, Cx, Effect, Extent, Hints, Node, Notice, Operation, Out, Port, Request, RequestId,
+    Signal, Status,
+};
+use fullstroke_files::Site;
+use fullstroke_memory::{Cache, MemoryKeys, Queue};
+use fullstroke_units::{Bytes, Duration, Lbn, Sectors, Seed, Time};
+use fullstroke_vfs::{Backing, Disk, DiskKeys, FileBacked};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+const DEVICE: u64 = (64 << 20) / 512;
+/// Sectors of each of two disks; the second begins where the first ends.
+const DISK: u64 = (4 << 20) / 512 + 8;
+
+fn disks(files: &Value, pages: u64) -> FileBacked {
+    let (keys, files) = DiskKeys::read(files.as_object().unwrap()).unwrap();
+    let disk = |name: &str, start| Disk { name: name.into(), start: Lbn(start), sectors: Sectors(DISK) };
+    let cache = Cache::new(&MemoryKeys::of(Bytes(pages * 4096)), Queue::default()).unwrap();
+    let site = Site { capacity: Sectors(DEVICE), seed: Seed(1), stripe: None, tracks: None };
+    let backing = Backing { files: &files, keys: &keys, cache, site, aged: true };
+    FileBacked::new(vec![disk("one", 0), disk("two", DISK)], backing).unwrap()
+}
+
+/// What guests know: by sector of all disks, which of their writes it holds.
+struct Bench {
+    node: FileBacked,
+    now: Time,
+    device: BTreeMap<(Time, u64), Request>,
+    count: u64,
+    service_us: Vec<u64>,
+    fails: Vec<bool>,
+    /// The newest version that was written, that was answered, and that is on the device.
+    written: Vec<u32>,
+    answered: Vec<u32>,
+    durable: Vec<u32>,
+    /// The newest that failed on its way, and that whoever flushed was told of.
+    failed: Vec<u32>,
+    told: Vec<u32>,
+    /// What requests to the device carry: guests' sectors and their versions.
+    carries: BTreeMap<u64, Vec<(usize, u32)>>,
+    /// Requests of guests, and what had been answered when each came.
+    asked: BTreeMap<u64, (Request, Vec<u32>, Time)>,
+    /// Where a sector of guests was seen on the device.
+    seen: BTreeMap<usize, u64>,
+}
+
+impl Bench {
+    fn new(files: &Value, pages: u64) -> Bench {
+        let none = || vec![0; 2 * DISK as usize];
+        Bench {
+            node: disks(files, pages),
+            now: Time::ZERO,
+            device: BTreeMap::new(),
+            count: 0,
+            service_us: vec![1000],
+            fails: vec![false],
+            written: none(),
+            answered: none(),
+            durable: none(),
+            failed: none(),
+            told: none(),
+            carries: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            seen: BTreeMap::new(),
+        }
+    }
+
+    fn call(&mut self, event: impl FnOnce(&mut FileBacked, Time, &mut Cx<'_>)) {
+        let mut out = Out::new();
+        event(&mut self.node, self.now, &mut Cx::alone(&mut out));
+        for effect in out.drain() {
+            match effect {
+                Effect::Issue { request, .. } => self.begin(request),
+                Effect::Complete { completion, .. } => self.ended(completion),
+                Effect::Notice { .. } => {}
+            }
+        }
+    }
+
+    /// Guests' sectors that lie in an extent of the device, and where.
+    fn owned(&mut self, extent: Extent) -> Vec<usize> {
+        let mut owned = Vec::new();
+        self.node.owners(Port::FIRST, extent, &mut |port, above| {
+            assert_eq!(port, Port::FIRST);
+            owned.extend(above.start.0 as usize..above.end().0 as usize);
+        });
+        owned
+    }
+
+    fn begin(&mut self, request: Request) {
+        let number = self.count;
+        self.count += 1;
+        assert!(request.extent.within(Sectors(DEVICE)), "{request:?}");
+        assert!(!request.hints.direct, "what is below has no cache to pass by");
+        if request.operation == Operation::Write {
+            for other in self.device.values().filter(|other| other.operation == Operation::Write) {
+                let apart =
+                    other.extent.end() <= request.extent.start || request.extent.end() <= other.extent.start;
+                assert!(apart, "two writes at once, which may end in any order: {other:?}, {request:?}");
+            }
+            let owned = self.owned(request.extent);
+            for &sector in &owned {
+                let mut place = None;
+                for at in request.extent.start.0..request.extent.end().0 {
+                    if self.owned(Extent::new(at, 1)) == [sector] {
+                        place = Some(at);
+                    }
+                }
+                assert_eq!(*self.seen.entry(sector).or_insert(place.unwrap()), place.unwrap(), "it moved");
+            }
+            let carried = owned.into_iter().map(|sector| (sector, self.written[sector])).collect();
+            self.carries.insert(number, carried);
+        }
+        let service = self.service_us[number as usize % self.service_us.len()];
+        self.device.insert((self.now + Duration::from_micros(service), number), request);
+    }
+
+    fn ended(&mut self, completion: Completion) {
+        let (request, answered, submitted) = self.asked.remove(&completion.id.0).expect("once");
+        assert_eq!(completion.submitted, submitted);
+        let took = completion.finished.since(submitted);
+        assert_eq!(completion.breakdown.response(), took, "the parts add up");
+        let range = request.extent.start.0 as usize..request.extent.end().0 as usize;
+        let forced = request.hints.force_unit_access;
+        match request.operation {
+            Operation::Write if completion.status == Status::Done => {
+                for sector in range.clone() {
+                    self.answered[sector] = self.answered[sector].max(self.written[sector]);
+                    if forced {
+                        let there = self.durable[sector].max(self.told[sector]);
+                        assert!(there >= self.written[sector] || self.overlaps(&range), "forced, and lost");
+                    }
+                }
+            }
+            Operation::Flush => {
+                let disk = request.extent.start.0 as usize;
+                for sector in disk..disk + DISK as usize {
+                    if completion.status != Status::Done {
+                        self.told[sector] = self.told[sector].max(self.failed[sector]);
+                    }
+                    let known = self.durable[sector].max(self.told[sector]);
+                    assert!(
+                        known >= answered[sector],
+                        "sector {sector}: version {} was acknowledged, {known} is known",
+                        answered[sector]
+                    );
+                }
+            }
+            _ => {}
+        }
+        // Of a write that failed itself its guest knows.
+        if request.operation == Operation::Write && completion.status != Status::Done {
+            for sector in range {
+                self.told[sector] = self.told[sector].max(self.written[sector]);
+            }
+        }
+    }
+
+    /// Whether another write of these sectors is under way.
+    fn overlaps(&self, range: &std::ops::Range<usize>) -> bool {
+        self.asked.values().any(|(other, ..)| {
+            other.operation == Operation::Write
+                && (other.extent.start.0 as usize) < range.end
+                && range.start < other.extent.end().0 as usize
+        })
+    }
+
+    /// The device ends what is due first, or time passes.
+    fn advance(&mut self, until: Time) {
+        loop {
+            let first = self.device.first_key_value().map(|(&key, _)| key);
+            let wake = self.node.next_wake().at();
+            let due = first.map_or(Time::NEVER, |(at, _)| at);
+            let next = due.min(wake);
+            if next > until {
+                self.now = until;
+                return;
+            }
+            self.now = self.now.max(next);
+            let Some(key) = first.filter(|_| due <= wake) else {
+                self.call(|node, now, cx| node.wake(now, cx));
+                continue;
+            };
+            let request = self.device.remove(&key).unwrap();
+            let fails =
+                request.operation != Operation::Flush && self.fails[key.1 as usize % self.fails.len()];
+            for (sector, version) in self.carries.remove(&key.1).into_iter().flatten() {
+                let place = if fails { &mut self.failed } else { &mut self.durable };
+                place[sector] = place[sector].max(version);
+            }
+            let completion = Completion {
+                id: request.id,
+                submitted: self.now,
+                finished: self.now,
+                status: if fails { Status::Lost } else { Status::Done },
+                ..Completion::default()
+            };
+            self.call(|node, now, cx| node.completed(now, Port::FIRST, completion, cx));
+        }
+    }
+
+    fn ask(&mut self, operation: Operation, extent: Extent, hints: Hints) {
+        let id = self.count + (self.asked.len() as u64) * 1_000_000 + self.now.as_nanos() % 999;
+        let id = (id..).find(|id| !self.asked.contains_key(id)).unwrap();
+        if operation == Operation::Write {
+            // Two writes of a sector at once may end in any order.
+            let range = extent.start.0 as usize..extent.end().0 as usize;
+            if self.overlaps(&range) {
+                return;
+            }
+            range.for_each(|sector| self.written[sector] += 1);
+        }
+        let request =
+            Request { id: RequestId(id), origin: id, operation, extent, hints, ..Request::default() };
+        self.asked.insert(id, (request, self.answered.clone(), self.now));
+        self.call(|node, now, cx| node.submit(now, Port::FIRST, request, cx));
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Read(u64, u64),
+    Write { at: u64, sectors: u64, forced: bool, pulled: bool },
+    Flush(bool),
+    PullAny(u64),
+    Pull(u64, u64),
+    Sleep(u64),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let at = 0..2 * DISK - 64;
+    let step = prop_oneof![
+        3 => (at.clone(), 1..60u64).prop_map(|(at, sectors)| Step::Read(at, sectors)),
+        6 => (at, 1..60u64, prop::bool::weighted(0.2), prop::bool::weighted(0.2)).prop_map(
+            |(at, sectors, forced, pulled)| Step::Write { at, sectors, forced, pulled }
+        ),
+        2 => any::<bool>().prop_map(Step::Flush),
+        1 => (1..200u64).prop_map(Step::PullAny),
+        1 => (0..DEVICE - 4096, 1..4096u64).prop_map(|(at, sectors)| Step::Pull(at, sectors)),
+        3 => (0..40_000u64).prop_map(Step::Sleep),
+    ];
+    prop::collection::vec(step, 1..60)
+}
+
+/// An extent of one disk.
+fn of_a_disk(at: u64, sectors: u64) -> Extent {
+    let end = if at < DISK { DISK } else { 2 * DISK };
+    Extent::new(at, sectors.min(end - at))
+}
+
+fn play(bench: &mut Bench, steps: &[Step]) {
+    // It learns where files lie.
+    let notice = Notice::new(Signal::Push(Extent::new(0, 8)));
+    bench.call(|node, now, cx| node.noticed(now, Port::FIRST, notice, cx));
+    for step in steps {
+        match *step {
+            Step::Read(at, sectors) => bench.ask(Operation::Read, of_a_disk(at, sectors), Hints::default()),
+            Step::Write { at, sectors, forced, pulled } => {
+                let hints = Hints { force_unit_access: forced, pulled, ..Hints::default() };
+                bench.ask(Operation::Write, of_a_disk(at, sectors), hints);
+            }
+            Step::Flush(second) => {
+                let disk = Extent::new(u64::from(second) * DISK, 0);
+                bench.ask(Operation::Flush, disk, Hints::default());
+            }
+            Step::PullAny(sectors) => {
+                let signal = Signal::Pull { extent: None, sectors: Sectors(sectors) };
+                bench.call(|node, now, cx| node.noticed(now, Port::FIRST, Notice::new(signal), cx));
+            }
+            Step::Pull(at, sectors) => {
+                let extent = Extent::new(at, sectors);
+                let signal = Signal::Pull { extent: Some(extent), sectors: extent.sectors };
+                bench.call(|node, now, cx| node.noticed(now, Port::FIRST, Notice::new(signal), cx));
+            }
+            Step::Sleep(us) => {
+                let until = bench.now + Duration::from_micros(us);
+                bench.advance(until);
+            }
+        }
+    }
+    let until = bench.now + Duration::from_secs(20);
+    bench.advance(until);
+    assert!(bench.asked.is_empty(), "requests that nobody has answered: {:?}", bench.asked.keys());
+    for disk in 0..2 {
+        bench.ask(Operation::Flush, Extent::new(disk * DISK, 0), Hints::default());
+    }
+    let until = bench.now + Duration::from_secs(20);
+    bench.advance(until);
+    assert!(bench.asked.is_empty(), "a flush that nobody has answered");
+}
+
+fn kinds() -> impl Strategy<Value = (&'static str, &'static str)> {
+    let kind = prop::sample::select(vec!["ext2", "ext4", "xfs"]);
+    (kind, prop::sample::select(vec!["none", "writeback"]))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+    /// Every request is answered once, its parts add up, and what a flush has acknowledged is
+    /// on the device, or its guest was told that it is not.
+    #[test]
+    fn nothing_is_lost_between_a_guest_and_its_file(
+        steps in steps(),
+        (kind, cache) in kinds(),
+        pages in 64u64..400,
+        service_us in prop::collection::vec(50..20_000u64, 1..8),
+        fails in prop::collection::vec(prop::bool::weighted(0.1), 1..40),
+        failing in any::<bool>(),
+    ) {
+        let mut bench = Bench::new(&json!({ "kind": kind, "cache": cache }), pages);
+        bench.service_us = service_us;
+        if failing {
+            bench.fails = fails;
+        }
+        play(&mut bench, &steps);
+    }
+}
+
+#[test]
+fn a_page_that_nobody_wrote_is_nowhere_and_costs_no_request() {
+    let mut bench = Bench::new(&json!({ "kind": "ext2", "preallocation": "off" }), 400);
+    bench.ask(Operation::Read, Extent::new(800, 8), Hints::default());
+    bench.advance(Time::ZERO + Duration::from_secs(1));
+    let data = |bench: &Bench| {
+        let mut counters = Counters::default();
+        bench.node.count(bench.now, &mut counters);
+        let layer = counters.layers.into_iter().find(|layer| layer.layer.contains("guests")).unwrap();
+        layer.readings.iter().find(|reading| reading.name == "files_data_requests").unwrap().value
+    };
+    assert_eq!(data(&bench), 0.0);
+    bench.ask(Operation::Write, Extent::new(800, 8), Hints::default());
+    bench.advance(Time::ZERO + Duration::from_secs(2));
+    bench.ask(Operation::Read, Extent::new(800, 8), Hints::default());
+    bench.advance(Time::ZERO + Duration::from_secs(3));
+    assert_eq!(data(&bench), 2.0, "the write and the read behind it");
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_its_key() {
+    for (files, key, part) in [
+        (json!({ "kind": "raw" }), "kind", "a file system"),
+        (json!({ "kind": "ext2", "align": "tracks" }), "align", "guests choose"),
+        (json!({ "kind": "ext2", "call_cost": "1ms" }), "call_cost", "`cost` of [shared]"),
+        (json!({ "kind": "ext2", "cache": "some" }), "cache", "writeback"),
+        (json!({ "kind": "ext2", "prealloc": "off" }), "prealloc", "unknown key"),
+    ] {
+        let table: Keys = files.as_object().cloned().unwrap();
+        let error = DiskKeys::read(&table).unwrap_err();
+        assert_eq!(error.key, key, "{error}");
+        assert!(error.message.contains(part), "{error}");
+    }
+    let (keys, files) = DiskKeys::read(json!({ "kind": "ext2" }).as_object().unwrap()).unwrap();
+    let cache = Cache::new(&MemoryKeys::of(Bytes(400 * 4096)), Queue::default()).unwrap();
+    let site = Site { capacity: Sectors(DEVICE), seed: Seed(1), stripe: None, tracks: None };
+    let backing = Backing { files: &files, keys: &keys, cache, site, aged: false };
+    let disk = Disk { name: "one".into(), start: Lbn(0), sectors: Sectors(DEVICE) };
+    let error = FileBacked::new(vec![disk], backing).err().unwrap();
+    assert!(error.message.contains("16384 pages are needed"), "{error}");
+}
