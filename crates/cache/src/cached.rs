@@ -98,7 +98,8 @@ enum Flight {
     Read(Io),
     /// A piece of a write of pages.
     Piece(IoId),
-    /// The client's request that waits for it, and whether that is a flush itself.
+    /// The client's request that waits for it, and whether that is a flush itself, behind which
+    /// what was lost has been told.
     Flush {
         tag: u64,
         tells_lost: bool,
@@ -122,7 +123,7 @@ struct Writing {
 ///
 /// A write is answered when its bytes are in memory; a flush, and a write with FUA,
 /// when what was answered before is durable below. What could not be written makes the
-/// next flush fail. Nobody else may write to the device meanwhile.
+/// next flush fail, and writes with FUA until then. Nobody else may write to the device meanwhile.
 pub struct Cached {
     memory: Cache,
     device: FileId,
@@ -363,7 +364,8 @@ impl Cached {
     }
 
     fn flushed(&mut self, tag: u64, tells_lost: bool, status: Status) {
-        let lost = tells_lost && std::mem::take(&mut self.lost);
+        // Whoever forces one write does not learn from it what became of the others.
+        let lost = if tells_lost { std::mem::take(&mut self.lost) } else { self.lost };
         let outcome = if status == Status::Done && !lost { Outcome::Done } else { Outcome::Failed };
         self.answers.push((tag, outcome));
     }
@@ -386,5 +388,7 @@ fn slack(pages: usize) -> usize {
     pages + pages / 4
 }
 
+#[cfg(test)]
+mod failures;
 #[cfg(test)]
 mod tests;

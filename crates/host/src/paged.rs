@@ -5,7 +5,8 @@
 //! goes down, and a flush behind it. What is opened with O_DIRECT passes the cache
 //! by, after what is dirty of it; what is forced (O_SYNC) ends when it is on the
 //! device. What could not be written is told to everybody who flushes, once, by
-//! the first flush of theirs that ends from then on (`errseq_t` of Linux). Read-ahead is by process, or by stream where the workload has some:
+//! the first flush of theirs that ends from then on, and by forced writes until then
+//! (`errseq_t` of Linux). Read-ahead is by process, or by stream where the workload has some:
 //! each has the device open for itself.
 //!
 //! Where other hosts stand above, as above the memory that guests share, PULL is heeded
@@ -143,13 +144,21 @@ impl PagedDevice {
         out.issue(0, Request { id: RequestId(OWN | u64::from(slot)), ..request });
     }
 
-    /// The status of a flush that ends as `status`, and whatever else its owner is to be told.
+    /// The status of a flush, or of a forced write, that ends as `status`, and whatever else its
+    /// owner is to be told.
     fn told(&mut self, request: &Request, status: Status) -> Status {
-        if !matches!(request.operation, Operation::Flush | Operation::Standby) {
+        let flushes = matches!(request.operation, Operation::Flush | Operation::Standby);
+        let forced = request.operation == Operation::Write && request.hints.force_unit_access;
+        if !flushes && !forced {
             return status;
         }
         let (failures, how) = self.failures;
-        let told = self.told.insert(opener(&request.hints), failures).unwrap_or(0);
+        let opener = opener(&request.hints);
+        let told = self.told.get(&opener).copied().unwrap_or(0);
+        if flushes {
+            // Whoever forces one write does not learn from it what became of the others.
+            self.told.insert(opener, failures);
+        }
         if status == Status::Done && told < failures { how } else { status }
     }
 

@@ -113,7 +113,7 @@ pub fn reference() -> String {
     section(
         &mut page,
         "[shared.files]",
-        "A file system above what is shared, in which each host's disk is a file of its `size`: [signals.md](signals.md#disks-that-are-files). With `[shared.memory]`, which \
+        "A file system above what is shared, in which each host's disk is a file of its `size`: [files.md](files.md#disks-that-are-files). With `[shared.memory]`, which \
          keeps its metadata. It has these keys, those of its kind, and those of `[host.files]` but `align`, `align_read_ahead`, `call_cost` and `copy_mb_per_s`.",
     );
     keys(&mut page, schema_of::<DiskKeys>().as_value());

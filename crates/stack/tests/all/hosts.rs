@@ -185,10 +185,56 @@ fn what_is_shared_may_have_a_cache_and_an_elevator_of_its_own() {
         ("elevatr = \"cfq\"", "shared.elevatr"),
         ("elevator = \"cfq\"\nfifo_batch = 2", "shared.fifo_batch"),
         ("memory = { size = \"4KiB\" }", "shared.memory.size"),
-        ("files = { kind = \"ext2\" }", "shared.files"),
+        ("files = { kind = \"ext2\" }", "shared.memory"),
         ("nr_requests = 4", "shared.nr_requests"),
     ] {
         let error = load(&two("", "", shared)).err().unwrap_or_else(|| panic!("{shared} was accepted"));
         assert!(error.contains(&format!("`{key}`")), "{error}");
+    }
+}
+
+const FILES: &str = "files = { kind = \"ext4\" }\nmemory = { size = \"8MiB\" }";
+
+#[test]
+fn disks_that_are_files_serve_their_hosts_and_cost_what_their_file_system_asks_for() {
+    let sized = |size: &str, shared: &str| two(size, size, shared);
+    let finished = |text: &str| {
+        let (stack, seen) = run(text);
+        assert_eq!(seen.0.values().map(Vec::len).collect::<Vec<_>>(), [400, 400]);
+        let outcome = stack.build().unwrap().engine().run(&mut Seen::default()).unwrap();
+        let mut all = outcome.counters.layers.iter().flat_map(|layer| &layer.readings);
+        all.find(|reading| reading.name == "files_metadata_reads").map(|reading| reading.value)
+    };
+    assert_eq!(finished(&sized("size = \"2GiB\"", "")), None);
+    assert!(finished(&sized("size = \"2GiB\"", FILES)).unwrap() > 0.0);
+}
+
+#[test]
+fn disks_that_cannot_be_files_are_refused_at_their_keys() {
+    let sized = |size: &str, shared: &str| two(size, size, shared);
+    for (text, key, words) in [
+        (sized("", FILES), "hosts[0].size", "say how large it is"),
+        (sized("size = \"1GiB\"\nat = \"2GiB\"", FILES), "hosts[0].at", "lies where the file system"),
+        (sized("size = \"1GiB\"", "files = { kind = \"ext4\" }"), "shared.memory", "metadata"),
+        (
+            sized("size = \"1GiB\"", &format!("addresses = \"whole\"\n{FILES}")),
+            "shared.addresses",
+            "a disk of its own",
+        ),
+        (
+            sized("size = \"1GiB\"", &FILES.replace("ext4", "raw")),
+            "shared.files.kind",
+            "expected a file system",
+        ),
+        (sized("size = \"1GiB\"", &FILES.replace("ext4", "ext5")), "shared.files.kind", "ext4"),
+        (
+            sized("size = \"1GiB\"", &FILES.replace("\"ext4\"", "\"ext4\", align = \"tracks\"")),
+            "shared.files.align",
+            "guests choose",
+        ),
+        (sized("size = \"9.1GB\"", FILES), "shared.files", "no space is left"),
+    ] {
+        let error = load(&text).err().unwrap_or_else(|| panic!("accepted:\n{text}"));
+        assert!(error.contains(&format!("`{key}`")) && error.contains(words), "{key}: {error}");
     }
 }

@@ -158,6 +158,29 @@ drive_settings = { buffer = { write_back = false }, queue = { background = {} } 
     let pulled = pulled_mb(&counters);
     assert!(pulled[0] > 0.1 && pulled[1] > 0.1, "{pulled:?}");
     assert!(pulled[2] >= pulled[0] + pulled[1], "{pulled:?}");
+    // Where each disk is a file, addresses lead back through where that lies.
+    let on_files = |keys: &str| guests.replace("[shared]\n", &format!("[shared]\nfiles = {{ {keys} }}\n"));
+    for keys in ["kind = \"ext2\"", "kind = \"xfs\""] {
+        let pulled = pulled_mb(&run(&on_files(keys)).1);
+        assert!(pulled[0] > 0.1 && pulled[1] > 0.1, "{keys}: {pulled:?}");
+    }
+}
+
+#[test]
+fn guests_hear_what_is_pulled_of_any_through_files_that_are_their_disks() {
+    let opportunity = "[[opportunities]]\nkind = \"idle-flush-on\"\nwait = \"20ms\"\n";
+    let (_, alone) = run(&format!("{HOSTS}{opportunity}"));
+    let writer = pulled_mb(&alone)[1];
+    for cache in ["none", "writeback"] {
+        let files =
+            format!("files = {{ kind = \"ext4\", cache = \"{cache}\" }}\nmemory = {{ size = \"64MiB\" }}\n");
+        let (_, counters) = run(&format!("[shared]\n{files}{HOSTS}{opportunity}"));
+        let beside = pulled_mb(&counters)[1];
+        assert!(
+            beside > 0.8 * writer,
+            "{cache}: the writer wrote {beside} MB, {writer} in a part of the disk"
+        );
+    }
 }
 
 /// Look-ups in the first 16 MB, beside a scan.
