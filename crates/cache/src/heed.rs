@@ -2,12 +2,12 @@
 
 use crate::kernel::Kept;
 use crate::serve::{CacheError, stop_at_signals};
-use crate::signals;
+use crate::signals::{self, Gone};
 use fullstroke_live::{ControlRequest, Said, ask};
 use fullstroke_units::SECTOR_BYTES;
 use serde::Serialize;
 use std::path::PathBuf;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Sender, channel};
 use std::time::Instant;
 
 /// Whom to hear, and what the kernel keeps pages of.
@@ -54,7 +54,12 @@ pub struct Heeded {
 }
 
 enum Message {
-    Heard { signals: Vec<Said>, missed: u64 },
+    /// What was said, and whom to tell what has been written for it, if that is known.
+    Heard {
+        signals: Vec<Said>,
+        missed: u64,
+        wrote: Sender<Option<u64>>,
+    },
     Stop,
 }
 
@@ -71,15 +76,20 @@ pub fn heed(options: &HeedOptions, ready: &mut dyn FnMut(&Heeding)) -> Result<He
         .map_err(host(format!("{}; expected the control socket of a server", options.control.display())))?;
     let (told, messages) = channel();
     let heard = told.clone();
-    let tell = move |signals, missed| heard.send(Message::Heard { signals, missed }).is_ok();
+    let tell = move |signals, missed| {
+        let (wrote, answer) = channel();
+        heard.send(Message::Heard { signals, missed, wrote }).map_err(|_| Gone)?;
+        answer.recv().map_err(|_| Gone)
+    };
     signals::listen(options.control.clone(), options.export.clone(), options.name.clone(), tell)
         .map_err(host("a thread".into()))?;
     stop_at_signals(move || drop(told.send(Message::Stop))).map_err(host("signals".into()))?;
     ready(&Heeding { on: options.on.clone(), control: options.control.clone() });
     let began = Instant::now();
     let mut heeded = Heeded { written_mb: kept.is_counted().then_some(0.0), ..Heeded::default() };
-    while let Ok(Message::Heard { signals, missed }) = messages.recv() {
+    while let Ok(Message::Heard { signals, missed, wrote }) = messages.recv() {
         heeded.missed_signals += missed;
+        let mut of_any = kept.is_counted().then_some(0);
         for said in signals {
             let done = kept.heed(said).map_err(host(on.clone()))?;
             match said {
@@ -93,7 +103,12 @@ pub fn heed(options: &HeedOptions, ready: &mut dyn FnMut(&Heeding)) -> Result<He
             if let (Some(sum), Some(written)) = (&mut heeded.written_mb, done.written) {
                 *sum += written as f64 / 1e6;
             }
+            if said.of_any() > 0 {
+                of_any = of_any.zip(done.written).map(|(sum, written)| sum + written / SECTOR_BYTES);
+            }
         }
+        // Whoever listens may have gone.
+        let _ = wrote.send(of_any);
     }
     heeded.uptime_s = began.elapsed().as_secs_f64();
     Ok(heeded)

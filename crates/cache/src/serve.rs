@@ -2,7 +2,7 @@
 
 use crate::below::Below;
 use crate::cached::{Asked, Cached, Outcome};
-use crate::signals;
+use crate::signals::{self, Gone};
 use fullstroke_contract::ConfigError;
 use fullstroke_live::Said;
 use fullstroke_memory::{MemoryKeys, PAGE_BYTES};
@@ -132,10 +132,22 @@ pub enum CacheError {
 
 /// What the loop hears.
 pub(crate) enum Message {
-    Asked { client: Arc<NbdClient>, request: Request, payload: Vec<u8> },
-    Ended { id: u64, result: Result<Vec<u8>, ()> },
+    Asked {
+        client: Arc<NbdClient>,
+        request: Request,
+        payload: Vec<u8>,
+    },
+    Ended {
+        id: u64,
+        result: Result<Vec<u8>, ()>,
+    },
     Gone(ClientError),
-    Signals { signals: Vec<Said>, missed: u64 },
+    /// What was said, and whom to tell what has been written for it.
+    Signals {
+        signals: Vec<Said>,
+        missed: u64,
+        wrote: Sender<u64>,
+    },
     Stop,
 }
 
@@ -161,7 +173,11 @@ pub fn serve(options: &CacheOptions, ready: &mut dyn FnMut(&Ready)) -> Result<Su
         .map_err(host(&format!("socket {}", options.socket.display())))?;
     if let Some(control) = &options.control {
         let heard = told.clone();
-        let tell = move |signals, missed| heard.send(Message::Signals { signals, missed }).is_ok();
+        let tell = move |signals, missed| {
+            let (wrote, answer) = channel();
+            heard.send(Message::Signals { signals, missed, wrote }).map_err(|_| Gone)?;
+            answer.recv().map(Some).map_err(|_| Gone)
+        };
         signals::listen(control.clone(), options.export.clone(), options.name.clone(), tell)
             .map_err(host("a thread"))?;
     }
@@ -279,9 +295,11 @@ impl Loop<'_> {
             Message::Asked { client, request, payload } => self.asked(now, client, request, payload),
             Message::Ended { id, result } => self.cached.ended(now, id, result),
             Message::Gone(source) => return Err(self.gone(source)),
-            Message::Signals { signals, missed } => {
+            Message::Signals { signals, missed, wrote } => {
                 self.summary.missed_signals += missed;
-                signals.into_iter().for_each(|said| self.said(now, said));
+                let pages: u64 = signals.into_iter().map(|said| self.said(now, said)).sum();
+                // Whoever listens may have gone.
+                let _ = wrote.send(pages * PAGE_BYTES / SECTOR_BYTES);
             }
             Message::Stop => self.cached.ask(now, LAST, Asked::Flush),
         }
@@ -323,13 +341,14 @@ impl Loop<'_> {
         self.cached.ask(now, tag, asked);
     }
 
-    fn said(&mut self, now: Time, said: Said) {
+    /// Does what was said; answers the pages that are written for a PULL without an address.
+    fn said(&mut self, now: Time, said: Said) -> u64 {
         let bytes = |sectors: u64| sectors.saturating_mul(SECTOR_BYTES);
         match said {
             Said::Pull { start, sectors } => {
                 self.summary.pulls += 1;
                 match start {
-                    None => self.cached.pull_any(now, bytes(sectors)),
+                    None => return self.cached.pull_any(now, bytes(sectors)),
                     Some(start) => self.cached.pull(now, bytes(start), bytes(sectors)),
                 };
             }
@@ -338,6 +357,7 @@ impl Loop<'_> {
                 self.cached.push(now, bytes(start), bytes(sectors));
             }
         }
+        0
     }
 
     /// Passes jobs down and answers up.

@@ -8,19 +8,24 @@ use std::time::Duration;
 /// Until a server that does not answer is asked again.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// Nobody wants signals any more.
+pub(crate) struct Gone;
+
 /// Listens at the control socket of the server below, and tells each signal and how many
-/// were missed before, until nobody wants them.
+/// were missed before. `tell` answers what was written for those without an address, in
+/// sectors, if it knows; the server below is told with the next question.
 pub(crate) fn listen(
     control: PathBuf,
     export: Option<String>,
     host: Option<String>,
-    tell: impl Fn(Vec<Said>, u64) -> bool + Send + 'static,
+    tell: impl Fn(Vec<Said>, u64) -> Result<Option<u64>, Gone> + Send + 'static,
 ) -> std::io::Result<()> {
     let listener = thread::Builder::new().name("signals".into());
     let listening = move || {
-        let mut after = None;
+        let (mut after, mut wrote) = (None, None);
         loop {
-            let question = ControlRequest::Signals { export: export.clone(), after, host: host.clone() };
+            let question =
+                ControlRequest::Signals { export: export.clone(), after, host: host.clone(), wrote };
             let (signals, missed) = match ask(&control, &question) {
                 Ok(ControlResponse::Signals { next, missed, signals }) => {
                     after = Some(next);
@@ -33,8 +38,9 @@ pub(crate) fn listen(
                     (Vec::new(), 0)
                 }
             };
-            if !tell(signals, missed) {
-                return;
+            match tell(signals, missed) {
+                Ok(done) => wrote = done,
+                Err(Gone) => return,
             }
         }
     };

@@ -165,7 +165,7 @@ impl Order {
                 ControlRequest::Scrub { export: at.export.clone(), repair: *repair }
             }
             Order::Signals { after, at } => {
-                ControlRequest::Signals { export: at.export.clone(), after: *after, host: None }
+                ControlRequest::Signals { export: at.export.clone(), after: *after, host: None, wrote: None }
             }
         }
     }

@@ -35,8 +35,10 @@ impl Server {
                 Ok(index) => return self.worlds[index].begin_scrub(repair, asker),
                 Err(message) => ControlResponse::Refused { message },
             },
-            ControlRequest::Signals { export, after, host } => match self.export(export.as_deref()) {
-                Ok(index) => return self.worlds[index].signals.listen(after, host, asker),
+            ControlRequest::Signals { export, after, host, wrote } => match self.export(export.as_deref()) {
+                Ok(index) => {
+                    return self.worlds[index].signals.listen(after, host.map(|name| (name, wrote)), asker);
+                }
                 Err(message) => ControlResponse::Refused { message },
             },
         };

@@ -82,6 +82,11 @@ pub enum ControlRequest {
         /// for dirty data without an address, in turn. Without a name it hears all.
         #[serde(default)]
         host: Option<String>,
+        /// What this host has written, in sectors, for the PULLs without an address of the
+        /// answer before: who wrote less than it was asked for is passed over once. Not said,
+        /// it is not.
+        #[serde(default)]
+        wrote: Option<u64>,
     },
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Clients that give a name are hosts: dirty data without an address is asked of one of
 //! them at a time, in turn, as in a simulation (*Pro-active storage systems*, 2012, section
-//! 5.5). What a client writes is not known to be for a signal; so nobody is passed over for
-//! having written too little.
+//! 5.5). What a client writes is not known to be for a signal, unless it says so as it asks
+//! again: who has written less than it was asked for is passed over in the next round.
 
 use crate::control_queue::ControlResponse;
 use fullstroke_contract::{Extent, Signal};
@@ -44,6 +44,14 @@ pub enum Said {
 }
 
 impl Said {
+    /// The sectors of a PULL without an address.
+    pub fn of_any(&self) -> u64 {
+        match self {
+            Said::Pull { start: None, sectors } => *sectors,
+            Said::Pull { .. } | Said::Push { .. } => 0,
+        }
+    }
+
     /// A signal that is meant for clients.
     pub(crate) fn of(signal: Signal) -> Option<Said> {
         match signal {
@@ -72,6 +80,10 @@ struct Host {
     name: String,
     /// When it asked last.
     asked: Instant,
+    /// Sectors of any that the last answer to it pulled.
+    pulled: u64,
+    /// Of these it had less, and has not been passed over since.
+    lacked: bool,
 }
 
 /// A signal, and the host that it is for, if it is for one.
@@ -110,31 +122,41 @@ impl Signals {
         self.next += 1;
     }
 
-    /// The next of the hosts that are there.
+    /// The next of the hosts that are there. Once each is passed over, they are asked again.
     fn whose_turn(&mut self, now: Instant) -> Option<u64> {
         self.hosts.retain(|host| now.saturating_duration_since(host.asked) < AWAY);
-        self.hosts.rotate_left(usize::from(!self.hosts.is_empty()));
-        self.hosts.back().map(|host| host.id)
+        for _ in 0..=self.hosts.len() {
+            self.hosts.rotate_left(usize::from(!self.hosts.is_empty()));
+            let host = self.hosts.back_mut()?;
+            if !std::mem::take(&mut host.lacked) {
+                return Some(host.id);
+            }
+        }
+        None
     }
 
-    /// The number of the host of this name, which is there.
-    fn host(&mut self, name: String) -> u64 {
+    /// The number of the host of this name, which is there, and has written so many sectors of
+    /// what it was asked for.
+    fn host(&mut self, name: String, wrote: Option<u64>) -> u64 {
         let asked = Instant::now();
         if let Some(host) = self.hosts.iter_mut().find(|host| host.name == name) {
             host.asked = asked;
+            let pulled = std::mem::take(&mut host.pulled);
+            host.lacked |= wrote.is_some_and(|wrote| wrote < pulled);
             return host.id;
         }
         self.next_host += 1;
-        self.hosts.push_back(Host { id: self.next_host, name, asked });
+        self.hosts.push_back(Host { id: self.next_host, name, asked, pulled: 0, lacked: false });
         self.next_host
     }
 
     /// Has `asker` told all from number `after` on that is for `host`, as soon as there is
-    /// one; from now on, without a number; what is for anybody, without a name.
+    /// one; from now on, without a number; what is for anybody, without a name. With that a
+    /// host may say what it has written for the signals of the answer before.
     pub(crate) fn listen(
         &mut self,
         after: Option<u64>,
-        host: Option<String>,
+        host: Option<(String, Option<u64>)>,
         asker: Sender<ControlResponse>,
     ) {
         if self.listeners.len() == LISTENERS_MAX {
@@ -143,7 +165,7 @@ impl Signals {
             return;
         }
         let after = after.unwrap_or(self.next).min(self.next);
-        let host = host.map(|name| self.host(name));
+        let host = host.map(|(name, wrote)| self.host(name, wrote));
         self.listeners.push(Listener { after, host, asker, until: Instant::now() + PATIENCE });
     }
 
@@ -158,7 +180,7 @@ impl Signals {
             return;
         }
         let now = Instant::now();
-        let (next, kept) = (self.next, &self.kept);
+        let (next, kept, hosts) = (self.next, &self.kept, &mut self.hosts);
         let first = next - kept.len() as u64;
         self.listeners.retain_mut(|listener| {
             let new = || kept.iter().skip(listener.after.saturating_sub(first) as usize);
@@ -168,7 +190,10 @@ impl Signals {
                 listener.after = next;
                 return true;
             }
-            let signals = new().filter(is_for).map(|one| one.said).collect();
+            let signals: Vec<Said> = new().filter(is_for).map(|one| one.said).collect();
+            if let Some(host) = hosts.iter_mut().find(|host| Some(host.id) == listener.host) {
+                host.pulled = signals.iter().map(Said::of_any).sum();
+            }
             // Whoever asked may have gone.
             let _ = listener.asker.send(ControlResponse::Signals { next, missed, signals });
             false
@@ -220,7 +245,7 @@ mod tests {
         let mut signals = Signals::default();
         let (sender, answers) = channel();
         let ask = |signals: &mut Signals, host: Option<&str>, after: u64| {
-            signals.listen(Some(after), host.map(str::to_owned), sender.clone());
+            signals.listen(Some(after), host.map(|name| (name.to_owned(), None)), sender.clone());
             signals.tell();
             answers.try_recv().ok().map(|answer| match answer {
                 ControlResponse::Signals { signals, missed: 0, .. } => signals,
@@ -257,5 +282,42 @@ mod tests {
         assert!(
             matches!(answers.try_recv(), Ok(ControlResponse::Signals { signals, .. }) if signals == [pull(8)])
         );
+    }
+
+    #[test]
+    fn who_has_written_less_than_asked_is_passed_over_once() {
+        let mut signals = Signals::default();
+        let (sender, answers) = channel();
+        let mut asked = |signals: &mut Signals, after: u64, host: &str, wrote: Option<u64>| {
+            signals.listen(Some(after), Some((host.to_owned(), wrote)), sender.clone());
+            signals.tell();
+            match answers.try_recv() {
+                Ok(ControlResponse::Signals { signals, .. }) => signals.iter().map(Said::of_any).sum(),
+                _ => 0,
+            }
+        };
+        for host in ["full", "empty", "silent"] {
+            asked(&mut signals, 0, host, None);
+        }
+        signals.end();
+        let mut sums = [0; 3];
+        let mut wrote = [None; 3];
+        for round in 0..120 {
+            signals.say(pull(8));
+            for (index, host) in ["full", "empty", "silent"].into_iter().enumerate() {
+                let got: u64 = asked(&mut signals, round, host, wrote[index]);
+                sums[index] += got / 8;
+                // One has all that is asked for, one nothing, and one does not say.
+                wrote[index] = [Some(got), Some(0), None][index];
+                signals.end();
+            }
+        }
+        // Full and silent in each round, empty in every other: two fifths, and one.
+        assert_eq!(sums, [48, 24, 48]);
+        // Where nobody has anything, somebody is asked all the same.
+        for host in ["full", "empty", "silent"] {
+            signals.hosts.iter_mut().find(|one| one.name == host).unwrap().lacked = true;
+        }
+        assert!(signals.whose_turn(Instant::now()).is_some());
     }
 }

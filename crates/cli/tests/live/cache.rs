@@ -153,7 +153,7 @@ fn the_kernels_own_pages_are_written_when_the_array_is_idle() {
     let mut asked = 0;
     while asked < 12 {
         client.read(asked << 16, &mut [0; 512]).unwrap();
-        let question = ControlRequest::Signals { export: None, after: Some(asked), host: None };
+        let question = ControlRequest::Signals { export: None, after: Some(asked), host: None, wrote: None };
         let heard = ask(&control, &question).unwrap();
         let ControlResponse::Signals { next, .. } = heard else { panic!("{heard:?}") };
         assert!(next > asked, "the array does not pull");
