@@ -291,7 +291,11 @@ impl Counter {
             column: "buffer hits",
             total: |drive| Total::Count(drive.buffer_hits),
         }),
-        reported: None,
+        reported: Some(Reported {
+            key: "buffer_hit_share",
+            number: |drive, _| Number::Real(drive.buffer_hits as f64 / drive.requests().max(1) as f64),
+            metric: more("requests that the drive's buffer answered, of all, 0 to 1"),
+        }),
     };
 
     /// What its time has cost.
