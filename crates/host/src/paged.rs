@@ -350,10 +350,6 @@ impl Node for PagedDevice {
     }
 
     fn count(&self, _: Time, counters: &mut Counters) {
-        let mut readings = self.cache.readings();
-        if let Some(host) = &self.host {
-            readings.layer = format!("{} of {host}", readings.layer);
-        }
-        counters.layers.push(readings);
+        counters.layers.push(self.cache.readings_of(self.host.as_deref()));
     }
 }

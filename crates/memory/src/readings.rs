@@ -30,4 +30,13 @@ impl Cache {
             ],
         )
     }
+
+    /// The same, of the host called `name`; of the only one without.
+    pub fn readings_of(&self, name: Option<&str>) -> LayerReadings {
+        let readings = self.readings();
+        match name {
+            Some(name) => LayerReadings { layer: format!("{} of {name}", readings.layer), ..readings },
+            None => readings,
+        }
+    }
 }

@@ -210,8 +210,9 @@ impl FileBacked {
         self.kernel.threads.remove(thread);
         let mut status = if result.is_ok() { Status::Done } else { Status::Lost };
         let flush = request.operation == Operation::Flush;
+        let forced = request.operation == Operation::Write && request.hints.force_unit_access;
         if let Some((number, disk)) = self.disk_of(request.extent)
-            && (flush || request.hints.force_unit_access)
+            && (flush || forced)
         {
             let failures = self.kernel.failures_of(disk.object);
             if disk.told < failures {

@@ -336,7 +336,8 @@ impl Node for Vfs {
         let seconds = |at: Time| at.since(Time::ZERO).as_secs_f64();
         host.dirty_mb = self.dirty.samples().iter().map(|&(at, mb)| (seconds(at), mb)).collect();
         counters.hosts.push(host);
-        counters.layers.push(self.kernel.cache.readings());
+        let name = Some(&*self.name).filter(|name| !name.is_empty());
+        counters.layers.push(self.kernel.cache.readings_of(name));
     }
 }
 
