@@ -39,14 +39,15 @@ impl Reporting {
             return Ok(());
         }
         let answer = serde_json::to_value(answer).map_err(Failure::input)?;
-        if let Some(path) = &self.plot {
-            let svg = plot(&answer).map_err(|why| Failure::Input(format!("`{}`: {why}", path.display())))?;
-            write_whole(path, svg)?;
-        }
+        // The page first: an answer without a figure still makes one.
         if let Some(path) = &self.report {
             let source =
                 Source { command: command(), files: files.iter().filter_map(|file| named(file)).collect() };
             write_whole(path, page(&answer, &source))?;
+        }
+        if let Some(path) = &self.plot {
+            let svg = plot(&answer).map_err(|why| Failure::Input(format!("`{}`: {why}", path.display())))?;
+            write_whole(path, svg)?;
         }
         Ok(())
     }

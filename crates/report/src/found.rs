@@ -18,7 +18,7 @@ pub(crate) fn found(answer: &Value) -> Vec<&Value> {
 /// What each bears at most, as bars; none if nothing is known of any.
 pub(crate) fn borne_bars(found: &[&Value]) -> Option<Drawing> {
     let streams = found.iter().any(|one| !at(one, "streams").is_null());
-    let (key, axis) = if streams { ("streams", "streams") } else { ("load", "multiples of this load") };
+    let (key, axis) = if streams { ("streams", "streams") } else { ("load", "load (multiples of this one)") };
     let bars: Vec<Bar> =
         found.iter().filter_map(|one| Some((text(one, "name").to_owned(), float(one, key)?, None))).collect();
     (!bars.is_empty()).then(|| chart::bars("borne", "What each bears at most", axis, &bars))

@@ -1,6 +1,6 @@
 //! The page, section by section.
 
-use crate::advice::{is_advice, recommendation};
+use crate::advice::{is_advice, recommendation, would_change};
 use crate::candidate::{self, Candidate, IN_A_CHART, LINES, candidates};
 use crate::chart::{self, Bar};
 use crate::found::{borne, found, tried};
@@ -149,7 +149,11 @@ fn sections(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>], roo
         section(page, "recommendation", "The recommendation", |page| recommendation(page, answer));
     }
     if at(answer, "candidates").is_array() {
-        section(page, "winner", "Who wins, and is it real?", |page| winner(page, answer, shown));
+        let heading = match is_advice(answer) {
+            true => format!("The best of each layout by {}, and is it real?", words(text(answer, "by"))),
+            false => "Who wins, and is it real?".to_owned(),
+        };
+        section(page, "winner", &heading, |page| winner(page, answer, shown));
         section(page, "candidates", "The candidates", |page| ranking(page, answer, candidates));
     } else {
         section(page, "summary", "What was measured", |page| summary(page, candidates));
@@ -163,7 +167,9 @@ fn sections(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>], roo
     } else {
         on_the_whole_load(page, answer, room);
     }
-    if shown
+    if is_advice(answer) {
+        section(page, "sensitivity", "What would change the answer", |page| would_change(page, answer));
+    } else if shown
         .iter()
         .any(|candidate| at(candidate.ranked, "varied").as_object().is_some_and(|keys| !keys.is_empty()))
     {
@@ -228,7 +234,16 @@ fn verdict(page: &mut Markup, answer: &Value) {
 }
 
 fn winner(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>]) {
-    verdict(page, answer);
+    match is_advice(answer) {
+        // The verdict of that page is its recommendation, which more than one number decides.
+        true => {
+            page.within("p", &[], |page| {
+                page.element("strong", &[], "Recommended: ").text(text(answer, "recommended")).text(". ");
+                page.text(text(answer, "verdict"));
+            });
+        }
+        false => verdict(page, answer),
+    }
     for reason in list(answer, "reasons") {
         page.within("p", &[], |page| {
             page.element("strong", &[], "Why: ").text(text(reason, "sentence"));

@@ -172,7 +172,7 @@ fn written_out(looks: &str) -> String {
     let (variables, rules): (Vec<&str>, Vec<&str>) =
         looks.lines().partition(|line| [":root", "@media", "--"].iter().any(|begin| line.starts_with(begin)));
     let variables = variables.join("");
-    let (light, dark) = variables.split_once("@media").unwrap_or((&variables, &variables));
+    let (light, dark) = variables.split_once("@media screen and").unwrap_or((&variables, &variables));
     let rules = format!("{}\n{SHEET}", rules.join("\n"));
     let [mut in_light, mut in_dark] = [rules.clone(), rules];
     for (rules, values) in [(&mut in_light, light), (&mut in_dark, dark)] {
@@ -181,7 +181,7 @@ fn written_out(looks: &str) -> String {
         }
     }
     let mut css = in_light;
-    let _ = write!(css, "@media (prefers-color-scheme:dark){{{in_dark}}}");
+    let _ = write!(css, "@media screen and (prefers-color-scheme:dark){{{in_dark}}}");
     css
 }
 
@@ -199,7 +199,7 @@ mod tests {
     fn no_variable_is_left_and_dark_differs_from_light() {
         let css = written_out(include_str!("looks.css"));
         assert!(!css.contains("var(") && !css.contains("--"), "{css}");
-        let (light, dark) = css.split_once("@media (prefers-color-scheme:dark)").unwrap();
+        let (light, dark) = css.split_once("@media screen and (prefers-color-scheme:dark)").unwrap();
         for block in [light, dark] {
             assert!(block.contains(".bar{fill:#") && block.contains(".paper{fill:#"), "{block}");
         }

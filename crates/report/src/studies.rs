@@ -25,6 +25,11 @@ pub(crate) fn verdicts(page: &mut Markup, answer: &Value, room: usize) {
     each(page, answer, room, |page, _, study| {
         page.element("h3", &[], text(study, "title"));
         page.element("p", &[], text(study, "question"));
+        if !was_run(study) {
+            let name = text(study, "study");
+            let note = format!("Nothing was run of it yet; fullstroke study run {name} does. Its claims:");
+            page.element("p", &[("class", "note")], &note);
+        }
         let columns = [
             column("verdict", "verdict", Shown::Plain),
             column("obtained", "obtained", Shown::Plain),
@@ -60,10 +65,11 @@ pub(crate) fn published(page: &mut Markup, answer: &Value, room: usize) {
         page.element("p", &[("class", "note")], text(study, "source"));
         let columns = [
             column("published", "published", Shown::Plain),
-            column("here", "shown", Shown::Plain),
             column("holds if", "holds_if", Shown::Plain),
+            column("here", "shown", Shown::Plain),
         ];
-        table(page, &format!("{}: published, and here", text(study, "study")), &columns, &claims(study));
+        let columns = if was_run(study) { &columns[..] } else { &columns[..2] };
+        table(page, &format!("{}: published, and here", text(study, "study")), columns, &claims(study));
         let columns = [
             column("where", "at", Shown::Plain),
             column("in the source's words", "quote", Shown::Plain),
@@ -89,11 +95,16 @@ pub(crate) fn survives(page: &mut Markup, answer: &Value, room: usize) {
             _ => format!("{name}: verdicts were held against {}.", tried.join("; ")),
         };
         page.element("p", &[], &sentence);
-        for variant in list(study, "variants") {
+        for variant in list(study, "variants").iter().filter(|variant| was_run(variant)) {
             let caption = format!("{name}, changed: {}", text(variant, "title"));
             table(page, &caption, &columns, &claims(variant));
         }
     });
+}
+
+/// Whether a claim of it has a verdict.
+fn was_run(study: &Value) -> bool {
+    list(study, "claims").iter().any(|claim| text(claim, "verdict") != "not-run")
 }
 
 fn claims(study: &Value) -> Vec<(String, &Value)> {

@@ -77,7 +77,12 @@ impl Drawing {
                 });
             }
             let frame = format!("0 0 {WIDTH} {}", short(self.height));
-            self.svg(markup, &[("viewBox", &frame), ("class", "chart")]);
+            // What a narrow screen does not hold is scrolled, by keys too.
+            let plot =
+                [("class", "plot"), ("role", "group"), ("tabindex", "0"), ("aria-label", &*self.title)];
+            markup.within("div", &plot, |markup| {
+                self.svg(markup, &[("viewBox", &frame), ("class", "chart")]);
+            });
         });
     }
 

@@ -70,6 +70,9 @@ pub(crate) fn show(markup: &mut Markup, value: &Value, shown: Shown) {
         Value::String(text) => {
             markup.text(text);
         }
+        Value::Array(items) if items.is_empty() => {
+            markup.text("–");
+        }
         Value::Array(items) => {
             // Texts, or what has one that says why.
             let words = items.iter().filter_map(|item| item.as_str().or_else(|| item["why"].as_str()));
@@ -109,21 +112,32 @@ fn is_long(value: &Value) -> bool {
     value.is_array() || value.as_str().is_some_and(|text| text.len() > LONG)
 }
 
+/// How all cells of a column stand: texts at the left, of which long ones may break, and numbers at the right.
+fn class_of(path: &str, rows: &[(String, &Value)]) -> &'static str {
+    let values = || rows.iter().map(|(_, row)| at(row, path));
+    match () {
+        () if values().any(is_long) => "text",
+        () if values().any(|value| value.is_string() || value.is_boolean()) => "word",
+        () => "short",
+    }
+}
+
 /// A table with a row for each item: its name, then the columns. Columns that are empty in all
 /// rows are left out.
 pub(crate) fn table(markup: &mut Markup, caption: &str, columns: &[Column<'_>], rows: &[(String, &Value)]) {
-    let used: Vec<&Column<'_>> =
-        columns.iter().filter(|column| rows.iter().any(|(_, row)| !is_empty(at(row, column.path)))).collect();
+    let used: Vec<(&Column<'_>, &'static str)> = columns
+        .iter()
+        .filter(|column| rows.iter().any(|(_, row)| !is_empty(at(row, column.path))))
+        .map(|column| (column, class_of(column.path, rows)))
+        .collect();
     let scroll = [("class", "scroll"), ("role", "region"), ("tabindex", "0"), ("aria-label", caption)];
     markup.within("div", &scroll, |markup| {
         markup.within("table", &[("class", "sortable")], |markup| {
             markup.element("caption", &[], caption);
             markup.within("thead", &[], |markup| {
                 markup.within("tr", &[], |markup| {
-                    markup.element("th", &[("scope", "col")], "");
-                    for column in &used {
-                        let long = rows.iter().any(|(_, row)| is_long(at(row, column.path)));
-                        let class = if long { "text" } else { "short" };
+                    markup.element("th", &[("scope", "col")], "name");
+                    for (column, class) in &used {
                         markup.element("th", &[("scope", "col"), ("class", class)], column.heading);
                     }
                 });
@@ -132,10 +146,11 @@ pub(crate) fn table(markup: &mut Markup, caption: &str, columns: &[Column<'_>], 
                 for (name, row) in rows {
                     markup.within("tr", &[], |markup| {
                         markup.element("th", &[("scope", "row")], name);
-                        for column in &used {
+                        for (column, class) in &used {
                             let value = at(row, column.path);
-                            let class = [("class", if is_long(value) { "text" } else { "short" })];
-                            markup.within("td", &class, |markup| show(markup, value, column.shown));
+                            markup.within("td", &[("class", class)], |markup| {
+                                show(markup, value, column.shown)
+                            });
                         }
                     });
                 }

@@ -301,7 +301,7 @@ fn the_main_figure_of_each_kind_of_answer_stands_alone() {
         ),
         (by_p99, &["99th percentile of response times (ms)"]),
         (report("a", 8), &["a: one run", "arrival (s)", "response (ms)", "cause-rotation"]),
-        (searched(), &["multiples of this load", "2 candidates by load"]),
+        (searched(), &["load (multiples of this one)", "2 candidates by load"]),
         (of_studies("s", 2, 3), &["s 0", "published", "series-7"]),
     ] {
         let svg = plot(&answer).unwrap();

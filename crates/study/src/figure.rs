@@ -5,6 +5,7 @@ use crate::config::FigureConfig;
 use crate::expression::{Data, Problem, Value};
 use crate::study::Study;
 use crate::{StudyError, StudyTable};
+use fullstroke_measure::Metric;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use serde::Serialize;
@@ -77,6 +78,8 @@ pub(crate) struct Figure {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Line {
     pub(crate) name: String,
+    /// The same with the axis that it is a value of; a value alone does not say of what.
+    full_name: String,
     /// For each tick the value and half the width of its interval; `None` where
     /// the study has no point.
     pub(crate) points: Vec<Option<(f64, Option<f64>)>>,
@@ -166,7 +169,11 @@ impl Figure {
                 .flat_map(|published| &published.points)
                 .filter_map(|(x, y)| Some((places[axis.index(&label(x)).ok()?], *y)))
                 .collect();
-            lines.push(Line { name, points, published });
+            let full_name = of.map_or_else(String::new, |(axis, value)| {
+                let axis = &study.matrix.axes[axis];
+                format!("{} {}", axis.name, axis.values[value].name)
+            });
+            lines.push(Line { name, full_name, points, published });
         }
         let names = axis.values.iter().map(|value| value.name.clone());
         Some(Figure { ticks: places.into_iter().zip(names).collect(), lines, config })
@@ -179,17 +186,14 @@ impl Figure {
                 ci_half_width: point.and_then(|point| point.1),
                 published: line.published.iter().find(|point| point.0 == *place).map(|point| point.1),
             });
-            // A number alone does not say of what.
-            let bare = self.config.series.as_ref().filter(|_| line.name.parse::<f64>().is_ok());
-            let name = bare.map_or_else(|| line.name.clone(), |series| format!("{series} {}", line.name));
-            DrawnLine { name, points: points.collect() }
+            DrawnLine { name: line.full_name.clone(), points: points.collect() }
         };
         let (low, high) = self.ordinate();
         Drawn {
             id: self.config.id.clone(),
             title: self.config.title.clone(),
             x: self.abscissa_name().to_owned(),
-            y: self.ordinate_name().to_owned(),
+            y: self.ordinate_with_unit(),
             caption,
             ordinate: Ends { low, high },
             ticks: self.ticks.iter().map(|(at, name)| Tick { at: *at, name: name.clone() }).collect(),
@@ -203,6 +207,16 @@ impl Figure {
 
     fn ordinate_name(&self) -> &str {
         self.config.y_label.as_ref().unwrap_or(&self.config.y)
+    }
+
+    /// The same with a unit where the expression is a metric alone and nothing else is said.
+    fn ordinate_with_unit(&self) -> String {
+        let name = self.ordinate_name();
+        let metric = name.split_once('(').map_or(name, |(metric, _)| metric);
+        match Metric::parse(metric).map(|metric| metric.unit()) {
+            Ok(unit) if self.config.y_label.is_none() && unit != "1" => format!("{name} ({unit})"),
+            _ => name.to_owned(),
+        }
     }
 
     /// The chart as SVG.

@@ -5,7 +5,7 @@ use crate::output::{Failure, Output};
 use crate::report::Reporting;
 use clap::Args;
 use fullstroke_measure::table;
-use fullstroke_study::{Drawn, HeldOut, Judged, Record, Study, VERSION, Variation, drawn};
+use fullstroke_study::{Drawn, HeldOut, Judged, Record, Study, VERSION, Variation, Verdict, drawn};
 use serde::Serialize;
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -179,7 +179,13 @@ fn text(checked: &[Checked<'_>]) -> String {
 pub(super) fn verdict(checked: &[Checked<'_>]) -> String {
     let claims = || checked.iter().flat_map(|study| &study.claims);
     let hold = claims().filter(|claim| claim.verdict.passes()).count();
-    format!("{hold} of {} claims hold, or a variant restores them.", claims().count())
+    let not_run = claims().filter(|claim| claim.verdict == Verdict::NotRun).count();
+    let not_run = match not_run {
+        0 => String::new(),
+        1 => "; 1 was not run yet".to_owned(),
+        many => format!("; {many} were not run yet"),
+    };
+    format!("{hold} of {} claims hold, or a variant restores them{not_run}.", claims().count())
 }
 
 fn lines(claims: &[Judged]) -> String {

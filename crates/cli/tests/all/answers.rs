@@ -5,7 +5,6 @@ use crate::common::{Folder, refused, success};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::process::{Command, Stdio};
 
 /// Small random requests on drives that serve about 110 each, in the order
 /// in which they come.
@@ -507,27 +506,4 @@ fn wishes_that_cannot_be_are_refused_with_what_could() {
     }
     assert!(refused(&["advise", &load]).contains("--drive"));
     assert!(refused(&["advise", &load, "--drive", "x24"]).contains("--drives"));
-}
-
-#[test]
-fn a_browser_draws_a_page_and_carries_its_script_out() {
-    let folder = Folder::new();
-    let stacks = [1, 2, 3]
-        .map(|drives| small_requests(&folder, &format!("of {drives}"), "raid0", drives, &poisson(60.0)));
-    let page = folder.name("out.html");
-    success(&["compare", &stacks[0], &stacks[1], &stacks[2], "--report", &page]);
-    let folder = format!("--user-data-dir={}", folder.name("browser"));
-    let options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--dump-dom", &folder];
-    let address = format!("file://{page}");
-    let browser = ["chromium", "chromium-browser", "google-chrome"].into_iter().find_map(|browser| {
-        Command::new(browser).args(options).arg(&address).stderr(Stdio::null()).output().ok()
-    });
-    let Some(output) = browser else {
-        eprintln!("skipped: no program chromium (make clients installs it)");
-        return;
-    };
-    let page = String::from_utf8(output.stdout).unwrap();
-    // Headings of tables become buttons by the script, which the page's own policy must allow.
-    assert!(page.contains("<button>rank</button>"), "{page}");
-    assert!(page.matches("<figure").count() > 5 && page.contains("</html>"));
 }

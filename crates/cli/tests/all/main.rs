@@ -10,6 +10,7 @@ mod files;
 mod fio;
 mod flushes;
 mod lzvs;
+mod pages;
 mod perfetto;
 #[path = "../../../measure/src/perfetto/read_back.rs"]
 mod read_back;

@@ -2,6 +2,8 @@
 
 #![allow(dead_code)] // Not every test binary uses each.
 
+pub mod browser;
+
 use std::path::PathBuf;
 use std::process::{Command, Output};
 

@@ -11,6 +11,7 @@
 //! | `clients.rs` | clients of others, each doing what it does best |
 //! | `file_systems.rs` | file systems on an export |
 //! | `kills.rs` | servers that are killed lose nothing that was flushed |
+//! | `live_page.rs` | the page that servers show, in a browser |
 //! | `long.rs` | long requests, and such as do not fit the sectors |
 //! | `members.rs` | drives that fail and are rebuilt |
 //! | `record.rs` | records, and their replay under the virtual clock |
@@ -39,6 +40,7 @@ mod extract;
 mod file_systems;
 mod hostile;
 mod kills;
+mod live_page;
 mod long;
 mod members;
 mod mends;

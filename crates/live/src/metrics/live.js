@@ -1,6 +1,6 @@
 "use strict";
 // A status several times a second, drawn: heads, queues, response times, watts.
-const COLUMNS = 120, WIDTH = 760, LEFT = 80;
+const COLUMNS = 120, WIDTH = 760, LEFT = 80, RIGHT = WIDTH - 12;
 const BOUNDS_MS = [0.1, 0.25, 0.5, 1, 2.5, 5, 7.5, 10, 15, 25, 50, 100, 250, 500, 1000, 2500];
 const views = new Map();
 
@@ -28,17 +28,21 @@ class View {
       list.appendChild(pair);
     }
     this.chart("heads", "Heads and queues", "Where each head is, from the outer edge on the left to the inner one, and the requests in each drive.");
-    this.chart("heat", "Response times over the last seconds (ms)", "Each column is a moment, each row a range of response times; the stronger, the more requests.");
-    this.chart("power", "Watts of all drives", "Mean power since the event before.");
+    this.chart("heat", "Response times over the last seconds", "Each column is a moment, the latest on the right, each row a range of response times in milliseconds; the stronger, the more requests.");
+    this.chart("power", "Power of all drives", "Mean power in watts between two events, the latest on the right.");
     parent.appendChild(this.root);
     this.heat = [];
     this.watts = [];
+    this.times = [];
     this.before = first;
   }
   chart(key, title, description) {
     this.root.appendChild(element("h3", {}, title));
     const svg = element("svg", { role: "img", "aria-label": `${title}. ${description}` });
-    this[`${key}Chart`] = this.root.appendChild(svg);
+    const plot = element("div", { class: "plot", role: "group", tabindex: "0", "aria-label": title });
+    plot.appendChild(svg);
+    this.root.appendChild(plot);
+    this[`${key}Chart`] = svg;
   }
   update(now) {
     const before = this.before;
@@ -58,6 +62,7 @@ class View {
     const known = now.drives.some((drive) => drive.energy_j !== undefined);
     const watts = known ? rate(joules(now) - joules(before)) : NaN;
     field("watts", number(watts));
+    this.push(this.times, now.world_ns / 1e9);
     this.push(this.watts, watts);
     const buckets = BOUNDS_MS.concat([Infinity]).map((_, at) =>
       ["read", "write"].reduce((sum, kind) => sum + (now.operations[kind].buckets[at] ?? 0) - (before.operations[kind].buckets[at] ?? 0), 0));
@@ -89,10 +94,33 @@ class View {
       parts.push(element("text", { x, y: below, class: `soft${align}` }, name));
     this.draw(this.headsChart, parts, below + 6);
   }
+  x(at) {
+    return LEFT + (at * (RIGHT - LEFT)) / COLUMNS;
+  }
+  // Ticks at round times before the latest event, by the array's own clock, and the names of both axes.
+  axes(parts, top, bottom, name) {
+    const latest = this.times[this.times.length - 1];
+    const mean = this.times.length > 1 ? (latest - this.times[0]) / (this.times.length - 1) : 0;
+    const steps = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600];
+    const step = steps.find((step) => step * 6 >= mean * COLUMNS) ?? steps[steps.length - 1];
+    let back = 0;
+    for (let at = this.times.length - 1; at >= 0; at -= 1) {
+      if (latest - this.times[at] < back) continue;
+      const x = this.x(at + 0.5);
+      parts.push(element("path", { d: `M${x} ${top}V${bottom + 4}`, class: "rule" }));
+      parts.push(element("text", { x, y: bottom + 17, class: "middle" }, back === 0 ? "0" : `−${Number(back.toFixed(1))}`));
+      back += step;
+    }
+    parts.push(element("text", { x: (LEFT + RIGHT) / 2, y: bottom + 33, class: "soft middle name" }, "time before the latest event (s)"));
+    const middle = (top + bottom) / 2;
+    parts.push(element("text", { x: 14, y: middle, class: "soft middle name", transform: `rotate(-90 14 ${middle})` }, name));
+    return bottom + 38;
+  }
   drawHeat() {
-    const row = 9, width = (WIDTH - LEFT) / COLUMNS, rows = BOUNDS_MS.length + 1;
+    const row = 9, width = (RIGHT - LEFT) / COLUMNS, rows = BOUNDS_MS.length + 1;
     const most = Math.max(1, ...this.heat.flat());
     const parts = [];
+    const height = this.axes(parts, 0, rows * row, "response (ms)");
     BOUNDS_MS.forEach((bound, at) => {
       if ([0.1, 1, 10, 100, 1000].includes(bound))
         parts.push(element("text", { x: LEFT - 8, y: (rows - at - 1) * row + 4, class: "end" }, String(bound)));
@@ -100,18 +128,21 @@ class View {
     this.heat.forEach((buckets, column) => buckets.forEach((count, at) => {
       if (count <= 0) return;
       const opacity = (0.25 + 0.75 * (Math.log1p(count) / Math.log1p(most))).toFixed(2);
-      parts.push(element("rect", { x: LEFT + column * width, y: (rows - at - 1) * row, width, height: row, class: "cell", opacity }));
+      parts.push(element("rect", { x: this.x(column), y: (rows - at - 1) * row, width, height: row, class: "cell", opacity }));
     }));
-    this.draw(this.heatChart, parts, rows * row + 4);
+    this.draw(this.heatChart, parts, height);
   }
   drawPower(known) {
-    const height = 70, most = Math.max(1, ...this.watts.filter(Number.isFinite));
+    let height = 70;
+    const most = Math.max(1, ...this.watts.filter(Number.isFinite));
     const parts = [];
     if (known) {
-      const x = (at) => LEFT + (at * (WIDTH - LEFT)) / COLUMNS, y = (watts) => height - (watts / most) * (height - 12);
+      const bottom = height;
+      height = this.axes(parts, 10, bottom, "power (W)");
+      const x = (at) => this.x(at + 0.5), y = (watts) => bottom - (watts / most) * (bottom - 12);
       const way = this.watts.map((watts, at) => (Number.isFinite(watts) ? `${at === 0 ? "M" : "L"}${x(at)} ${y(watts)}` : "")).join("");
       parts.push(element("text", { x: LEFT - 8, y: 14, class: "end" }, number(most)));
-      parts.push(element("text", { x: LEFT - 8, y: height, class: "end" }, "0"));
+      parts.push(element("text", { x: LEFT - 8, y: bottom, class: "end" }, "0"));
       parts.push(element("path", { d: way.replace(/^L/, "M"), class: "line" }));
     } else {
       parts.push(element("text", { x: LEFT, y: 20, class: "soft" }, "The drives' files do not say what they draw."));
@@ -129,7 +160,7 @@ const source = new EventSource("/events");
 source.onmessage = (event) => {
   const status = JSON.parse(event.data);
   set(document.getElementById("version"), status.version);
-  set(state, `Up for ${status.uptime_s.toFixed(0)} s, ${status.clients} clients.`);
+  set(state, `Up for ${status.uptime_s.toFixed(0)} s, ${status.clients} ${status.clients === 1 ? "client" : "clients"}.`);
   for (const one of status.exports) {
     if (!views.has(one.name)) views.set(one.name, new View(document.getElementById("exports"), one));
     else views.get(one.name).update(one);

@@ -23,6 +23,7 @@ struct Series<'a> {
     id: String,
     title: String,
     unit: &'a str,
+    axis: &'a str,
     band: [&'a str; 2],
     line: &'a str,
     legend: [&'a str; 2],
@@ -34,6 +35,7 @@ pub(crate) fn offsets(markup: &mut Markup, order: usize, candidate: &Candidate<'
         id: format!("offsets-{order}"),
         title: format!("{}: where the drives' requests began", candidate.label),
         unit: "GB",
+        axis: "offset (GB)",
         band: ["offset_gb_min", "offset_gb_max"],
         line: "offset_gb_mean",
         legend: ["from the least to the most", "mean"],
@@ -47,6 +49,7 @@ pub(crate) fn queues(markup: &mut Markup, order: usize, candidate: &Candidate<'_
         id: format!("queues-{order}"),
         title: format!("{}: requests in the drives when another came", candidate.label),
         unit: "requests",
+        axis: "requests",
         band: ["", "ahead_max"],
         line: "ahead_mean",
         legend: ["up to the most", "mean"],
@@ -89,7 +92,7 @@ impl Series<'_> {
         let time = Axis::linear((0.0, seconds), (LEFT, RIGHT));
         figure(markup, frame, |svg| {
             horizontal(svg, &time, (TOP, bottom), "time (s)");
-            name_upwards(svg, (TOP + bottom) / 2.0, self.unit);
+            name_upwards(svg, (TOP + bottom) / 2.0, self.axis);
             for (place, drive) in shown.iter().enumerate() {
                 let top = TOP + (STRIP + GAP) * place as f64;
                 let scale = Axis::linear((0.0, most), (top + STRIP, top));

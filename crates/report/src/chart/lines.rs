@@ -70,6 +70,7 @@ pub(crate) fn line_chart(id: &str, drawn: &Value) -> Option<Drawing> {
             let at = x.at(*place);
             line(svg, (at, BOTTOM), (at, BOTTOM + 5.0), "rule");
             if let Some(row) = row {
+                let at = within(name, at);
                 label(svg, (at, BOTTOM + 18.0 + ROW * *row as f64), "middle", name);
             }
         }
@@ -109,12 +110,23 @@ fn cross(svg: &mut Markup, (x, y): (f64, f64), class: &str) {
 fn rows_of(names: &[&str], places: &[f64], x: &Axis) -> Vec<Option<usize>> {
     let mut taken = [f64::NEG_INFINITY; ROWS];
     let mut place = |(name, at): (&&str, &f64)| {
-        let half = LETTER * name.chars().count() as f64 / 2.0;
-        let row = taken.iter().position(|taken| *taken < x.at(*at) - half)?;
-        taken[row] = x.at(*at) + half + LETTER;
+        let (middle, half) = (within(name, x.at(*at)), half(name));
+        let row = taken.iter().position(|taken| *taken < middle - half)?;
+        taken[row] = middle + half + LETTER;
         Some(row)
     };
     names.iter().zip(places).map(&mut place).collect()
+}
+
+/// Half of what a name takes.
+fn half(name: &str) -> f64 {
+    LETTER * name.chars().count() as f64 / 2.0
+}
+
+/// Where the middle of a name stands that is wanted at `at`, so that its ends are within the figure.
+fn within(name: &str, at: f64) -> f64 {
+    let half = half(name).min(WIDTH / 2.0);
+    at.clamp(half, WIDTH - half)
 }
 
 fn name_of(line: &Value) -> &str {

@@ -48,7 +48,7 @@ pub(crate) fn power_states(candidates: &[Candidate<'_>]) -> Option<Drawing> {
     let parts = Parts {
         id: "power-states",
         title: "In which state the drives were",
-        axis: "share of the drives' time",
+        axis: "share of the drives' time (0 to 1)",
         path: "energy.residency_share",
         names: states.into_iter().zip(looks.iter().cycle().map(|look| format!("cause-{look}"))).collect(),
     };
@@ -90,18 +90,19 @@ impl Parts<'_> {
         Some(Drawing::of(frame, |svg| {
             horizontal(svg, &scale, (TOP, bottom), axis);
             for (row, (candidate, values)) in rows.iter().enumerate() {
-                self.bar(svg, &scale, TOP + ROW * row as f64, &candidate.label, values);
+                self.bar(svg, &scale, TOP + ROW * row as f64, &candidate.label, (values, &shown));
             }
         }))
     }
 
-    fn bar(&self, svg: &mut Markup, scale: &Axis, top: f64, name: &str, values: &[f64]) {
+    /// One candidate's parts, of which those that the legend names are drawn.
+    fn bar(&self, svg: &mut Markup, scale: &Axis, top: f64, name: &str, (values, shown): (&[f64], &[usize])) {
         label(svg, (LEFT - 8.0, top + ROW / 2.0 + 4.0), "end", &fitting(name));
         let mut from = 0.0;
-        for ((_, class), value) in self.names.iter().zip(values) {
+        for (part, ((_, class), value)) in self.names.iter().zip(values).enumerate() {
             let (left, right) = (scale.at(from), scale.at(from + value));
             from += value;
-            if right - left < 0.2 {
+            if right - left < 0.2 || !shown.contains(&part) {
                 continue;
             }
             rectangle(svg, (left, top + 5.0), (right - left, ROW - 10.0), class);
