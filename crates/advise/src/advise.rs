@@ -5,7 +5,7 @@ use crate::layouts::{Arrangement, arrangements, on_drives};
 use crate::loss::{FORMULA, with_numbers};
 use crate::outcome::Condition as State;
 use crate::words;
-use crate::{Assumptions, Choices, LeftOut, Loss, Miss, Outcome, Redundancy, Wishes, loss};
+use crate::{Assumptions, Choices, Controller, LeftOut, Loss, Miss, Outcome, Redundancy, Wishes, loss};
 use fullstroke_lab::{
     Condition, LabError, Ran, Ranked, Ranking, Recipe, TuneSearch, Vary, VolumeReport, run_all,
 };
@@ -39,6 +39,8 @@ pub struct Request {
     pub counts: Vec<u32>,
     /// What one costs.
     pub drive_price: Option<f64>,
+    /// What a controller costs.
+    pub controller_price: Option<f64>,
     /// What is wished.
     pub wishes: Wishes,
     /// What is tried.
@@ -106,9 +108,11 @@ pub struct Finalist {
     pub layout: String,
     /// What chunk, elevator and caches were found best, `key=value` each.
     pub settings: Vec<String>,
+    /// The memory of its controller, if it has one.
+    pub controller: Controller,
     /// What its volume amounts to.
     pub volume: VolumeReport,
-    /// The price of its drives.
+    /// The price of its drives, and of its controller.
     pub price: Option<f64>,
     /// With all drives.
     pub healthy: Outcome,
@@ -206,6 +210,11 @@ fn check(request: &Request) -> Result<(), AdviseError> {
     }
     if request.wishes.price.is_some() && request.drive_price.is_none() {
         let why = "--price: what does a drive cost? Say --drive-price, or price under [drives]";
+        return Err(AdviseError::Impossible(why.to_owned()));
+    }
+    let buys = request.choices.controllers.iter().any(|controller| controller.0.is_some());
+    if request.wishes.price.is_some() && buys && request.controller_price.is_none() {
+        let why = "--price: what does a controller cost? Say controller_price under [drives]";
         return Err(AdviseError::Impossible(why.to_owned()));
     }
     Ok(())
@@ -314,7 +323,8 @@ impl Request {
             layout: arrangement.layout.clone(),
             settings: chosen.settings.clone(),
             volume: whole[0].volume.clone(),
-            price: self.drive_price.map(|each| each * f64::from(arrangement.drives)),
+            controller: arrangement.controller,
+            price: arrangement.price(self),
             healthy,
             degraded,
             rebuilding,
@@ -398,7 +408,8 @@ pub(crate) fn misses(
 }
 
 /// Those that meet most wishes first, healthy and then with a drive gone; then, if they meet all, those with the fewest
-/// drives. Of these, where speed was wished and is met, those whose data are lost least likely; else the fastest.
+/// drives, and without a controller. Of these, where speed was wished and is met, those whose data are lost least likely;
+/// where wishes are missed, those that miss them by least; else the fastest.
 pub(crate) fn order(finalists: &mut [Finalist], wishes: &Wishes, ranking: &Ranking) {
     let rank = |finalist: &Finalist| {
         let own = ranking.candidates.iter().find(|ranked| ranked.name == finalist.name);
@@ -406,12 +417,19 @@ pub(crate) fn order(finalists: &mut [Finalist], wishes: &Wishes, ranking: &Ranki
     };
     let rough = |one: &Finalist| {
         // Drives are saved only where the wishes are met.
-        let drives = if one.misses.is_empty() { one.volume.drives } else { 0 };
-        (one.misses.len(), !one.misses_without_a_drive.is_empty() && one.misses.is_empty(), drives)
+        let saved = one.misses.is_empty();
+        let drives = if saved { one.volume.drives } else { 0 };
+        let bought = saved && one.controller.0.is_some();
+        (one.misses.len(), !one.misses_without_a_drive.is_empty() && saved, drives, bought)
     };
     finalists.sort_by(|one, other| {
         let safer = one.loss.chance_a_year.total_cmp(&other.loss.chance_a_year);
-        let fine = if wishes.of_speed() && one.misses.is_empty() { safer } else { Ordering::Equal };
+        let nearer = one.healthy.shortfall(wishes).total_cmp(&other.healthy.shortfall(wishes));
+        let fine = match one.misses.is_empty() {
+            true if wishes.of_speed() => safer,
+            true => Ordering::Equal,
+            false => nearer,
+        };
         rough(one).cmp(&rough(other)).then(fine).then(rank(one).cmp(&rank(other)))
     });
     for (index, finalist) in finalists.iter_mut().enumerate() {

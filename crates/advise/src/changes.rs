@@ -34,22 +34,25 @@ impl AtLoad {
         there: &[Finalist],
         finalists: &[Finalist],
     ) -> Option<AtLoad> {
-        let (best, first) = (there.first()?, finalists.first()?);
+        let first = finalists.first()?;
+        let own = there.iter().find(|one| one.name == first.name);
+        // One that meets every wish with all drives is no worse an answer because a cheaper one does, too, which was
+        // left for what it does without a drive.
+        let best = own.filter(|own| own.misses.is_empty()).or(there.first())?;
         let same = best.name == first.name;
         let meets = best.misses.is_empty();
         let head = match wishes.streams {
             Some(count) => format!("With {count} streams"),
-            None => format!("At {} times this load", number(load)),
+            None => format!("At {load} times this load"),
         };
         let stays = match (same, meets) {
-            (true, true) => format!("{} is still the one to take", best.name),
+            (true, true) => format!("{} still meets every wish", best.name),
             (true, false) => format!("{} still comes nearest, but nothing meets every wish", best.name),
-            (false, true) => format!("it would be {}", best.name),
+            (false, true) => format!("it would have to be {}", best.name),
             (false, false) => format!("nothing meets every wish, and {} comes nearest", best.name),
         };
         let mut sentence = format!("{head} {stays} ({} with all drives", reached(&best.healthy, wishes));
-        let own = there.iter().find(|one| one.name == first.name).filter(|_| !same);
-        if let Some(miss) = own.and_then(|own| own.misses.first()) {
+        if let Some(miss) = own.filter(|_| !same).and_then(|own| own.misses.first()) {
             sentence.push_str(&format!("; of {} {}", first.name, miss.why));
         }
         sentence.push_str(").");
@@ -148,22 +151,28 @@ impl Again<'_> {
         let looser = known.iter().copied().filter(|ms| *ms > own);
         let mut sentences = Vec::new();
         if let Some((ms, other)) = self.flip(tighter, below) {
-            sentences.push(format!(
-                "If 99 % are wished within less than {} ms, take {} ({}).",
-                number(ms),
-                other.name,
-                reached(&other.healthy, wishes)
-            ));
+            let (ms, reached) = (number(ms), reached(&other.healthy, wishes));
+            let loses =
+                other.misses_without_a_drive.is_empty() < self.first.misses_without_a_drive.is_empty();
+            sentences.push(match loses {
+                true => format!(
+                    "If 99 % are wished within less than {ms} ms, nothing that was tried holds that without a drive, too; with all \
+                     drives {} of {} drives does ({reached}).",
+                    other.layout, other.volume.drives
+                ),
+                false => format!("If 99 % are wished within less than {ms} ms, take {} ({reached}).", other.name),
+            });
         } else if self.first.misses.is_empty() {
             sentences
                 .push("Nothing that was tried meets the wishes with a shorter 99th percentile.".to_owned());
         }
         sentences.extend(self.flip(looser, above).map(|(ms, other)| {
             format!(
-                "If 99 % within {} ms are enough, take {}: {}.",
+                "If 99 % within {} ms are enough, take {}: {}{}.",
                 number(ms),
                 other.name,
-                gain(&other, self.first)
+                gain(&other, self.first),
+                self.but(&other)
             )
         }));
         sentences
@@ -175,9 +184,12 @@ impl Again<'_> {
         let at = |mb_per_s: f64| Wishes { mb_per_s: Some(mb_per_s), ..*wishes };
         let more = self.flip(known.iter().copied().filter(|mb| *mb > own), at);
         let less = self.flip(known.iter().rev().copied().filter(|mb| *mb <= own), at);
-        let more = more.map(|(mb, other)| format!("If {} MB/s are wished, take {}.", number(mb), other.name));
+        let more = more.map(|(mb, other)| {
+            format!("If {} MB/s are wished, take {}{}.", number(mb), other.name, self.but(&other))
+        });
         let less = less.map(|(mb, other)| {
-            format!("If {} MB/s are enough, take {}: {}.", number(mb), other.name, gain(&other, self.first))
+            let gain = gain(&other, self.first);
+            format!("If {} MB/s are enough, take {}: {gain}{}.", number(mb), other.name, self.but(&other))
         });
         more.into_iter().chain(less).collect()
     }
@@ -189,10 +201,11 @@ impl Again<'_> {
         let at = |bytes| Wishes { usable: Some(Bytes(bytes)), ..*wishes };
         let (_, other) = self.flip(more, at)?;
         Some(format!(
-            "If more than {} are to be usable, take {} ({} usable).",
+            "If more than {} are to be usable, take {} ({} usable){}.",
             capacity(own),
             other.name,
-            capacity(other.volume.usable_bytes)
+            capacity(other.volume.usable_bytes),
+            self.but(&other)
         ))
     }
 
@@ -201,7 +214,7 @@ impl Again<'_> {
         let most = self.finalists.iter().map(|one| one.volume.failures_survived).max()?;
         let at = |count| Wishes { failures: Some(count), ..*wishes };
         let (count, other) = self.flip(own + 1..=most, at)?;
-        Some(format!("If {count} drives are to be able to fail, take {}.", other.name))
+        Some(format!("If {count} drives are to be able to fail, take {}{}.", other.name, self.but(&other)))
     }
 
     fn of_price(&self, wishes: &Wishes) -> Option<String> {
@@ -211,13 +224,13 @@ impl Again<'_> {
         let at = |price| Wishes { price: Some(price), ..*wishes };
         match self.flip(less, at) {
             Some((_, other)) => Some(format!(
-                "For less than {} take {}, for {}.",
-                number(own),
+                "For less than {own} take {}, for {}{}.",
                 other.name,
-                number(other.price.unwrap_or(f64::NAN))
+                other.price.unwrap_or(f64::NAN),
+                self.but(&other)
             )),
             None if self.first.misses.is_empty() => {
-                Some(format!("For less than {} nothing that was tried meets every wish.", number(own)))
+                Some(format!("For less than {own} nothing that was tried meets every wish."))
             }
             None => None,
         }
@@ -230,7 +243,15 @@ impl Again<'_> {
         let at = |watts| Wishes { watts: Some(watts), ..*wishes };
         let (_, other) = self.flip(less, at)?;
         let draws = number(other.healthy.mean_w.unwrap_or(f64::NAN));
-        Some(format!("For less than {} W take {}, which draws {draws} W.", number(own), other.name))
+        let but = self.but(&other);
+        Some(format!("For less than {} W take {}, which draws {draws} W{but}.", number(own), other.name))
+    }
+
+    /// What another answer misses without a drive that the recommended one does not.
+    fn but(&self, other: &Finalist) -> String {
+        let kept = self.first.misses_without_a_drive.is_empty();
+        let miss = other.misses_without_a_drive.first().filter(|_| kept);
+        miss.map_or_else(String::new, |miss| format!("; but {}", miss.why))
     }
 
     /// Who misses something only with a drive gone or while one is filled.
@@ -268,6 +289,9 @@ fn gain(one: &Finalist, other: &Finalist) -> String {
     if one.volume.drives < other.volume.drives {
         return format!("{} drives do, in place of {}", one.volume.drives, other.volume.drives);
     }
+    if one.controller.0.is_none() && other.controller.0.is_some() {
+        return "no controller is needed".to_owned();
+    }
     let (chance, others) = (one.loss.chance_a_year, other.loss.chance_a_year);
     if chance < others {
         return format!(
@@ -283,7 +307,7 @@ fn gain(one: &Finalist, other: &Finalist) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Assumptions, Redundancy, loss};
+    use crate::{Assumptions, Controller, Redundancy, loss};
     use fullstroke_lab::VolumeReport;
 
     fn outcome(p99_ms: f64) -> Outcome {
@@ -308,6 +332,7 @@ mod tests {
             name: name.to_owned(),
             layout: name.to_owned(),
             settings: Vec::new(),
+            controller: Controller(None),
             volume: VolumeReport {
                 layout: name.to_owned(),
                 drives: drives as usize,
@@ -341,7 +366,15 @@ mod tests {
             finalist("small", [50.0, 90.0], 3, 1),
             finalist("safe", [55.0, 58.0], 5, 2),
         ];
-        let ranking = Ranking {
+        let ranking = ranking();
+        order(&mut finalists, &wishes(), &ranking);
+        let names: Vec<&str> = finalists.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names, ["cheap", "safe", "quick", "small"]);
+        would_change(&finalists, &[], &wishes(), &ranking, &[])
+    }
+
+    fn ranking() -> Ranking {
+        Ranking {
             by: "response_ms.p99".to_owned(),
             more_is_better: false,
             confidence: 0.95,
@@ -350,11 +383,37 @@ mod tests {
             verdict: None,
             candidates: Vec::new(),
             reasons: Vec::new(),
-        };
-        order(&mut finalists, &wishes(), &ranking);
-        let names: Vec<&str> = finalists.iter().map(|one| one.name.as_str()).collect();
-        assert_eq!(names, ["cheap", "safe", "quick", "small"]);
-        would_change(&finalists, &[], &wishes(), &ranking, &[])
+        }
+    }
+
+    /// What is said of twice the load, where these have such 99th percentiles with all drives.
+    fn at_twice(first: f64, other: f64) -> AtLoad {
+        let asked = [finalist("safe", [30.0, 50.0], 5, 1), finalist("cheap", [40.0, 90.0], 4, 1)];
+        let mut there: Vec<Finalist> = [("safe", first, 5), ("cheap", other, 4)]
+            .map(|(name, p99, drives)| Finalist {
+                misses_without_a_drive: Vec::new(),
+                ..finalist(name, [p99, p99], drives, 1)
+            })
+            .to_vec();
+        order(&mut there, &wishes(), &ranking());
+        AtLoad::new(2.0, &wishes(), &there, &asked).unwrap()
+    }
+
+    #[test]
+    fn an_answer_that_still_does_at_more_load_is_not_exchanged_for_a_cheaper_one() {
+        let both = at_twice(50.0, 55.0);
+        assert_eq!((both.recommended.as_str(), both.same, both.meets), ("safe", true, true));
+        assert!(
+            both.sentence.starts_with("At 2 times this load safe still meets every wish"),
+            "{}",
+            both.sentence
+        );
+        let other = at_twice(70.0, 55.0);
+        assert_eq!((other.recommended.as_str(), other.meets), ("cheap", true));
+        assert!(other.sentence.contains("of safe the 99th percentile is 70.000 ms"), "{}", other.sentence);
+        // Where none does, the nearest is the one that misses by least.
+        assert_eq!(at_twice(70.0, 80.0).recommended, "safe");
+        assert_eq!(at_twice(80.0, 70.0).recommended, "cheap");
     }
 
     #[test]
@@ -366,7 +425,7 @@ mod tests {
             "If 99 % within 90.000 ms are enough, take small: 3 drives do, in place of 4.",
             "If more than 3.00 TB are to be usable, take quick (4.00 TB usable).",
             "If 2 drives are to be able to fail, take safe.",
-            "For less than 400.00 take small, for 300.00.",
+            "For less than 400 take small, for 300; but while one is filled the 99th percentile is 90.000 ms, 60.000 wished.",
         ] {
             assert!(said.iter().any(|own| own == sentence), "{sentence}: {said:#?}");
         }

@@ -3,7 +3,9 @@
 use crate::{AdviseError, Redundancy, Request, Wishes};
 use fullstroke_lab::{Recipe, Varied, capacity};
 use fullstroke_stack::{Overrides, Stack, VolumeSummary};
+use fullstroke_units::Bytes;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::str::FromStr;
 
 /// How many drives there may be: a number, or a range.
@@ -62,6 +64,39 @@ impl Counts {
     }
 }
 
+/// A RAID controller between host and drives, with so much memory that a battery keeps; or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Controller(pub Option<Bytes>);
+
+impl TryFrom<String> for Controller {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Controller, String> {
+        match text.as_str() {
+            "none" => Ok(Controller(None)),
+            size => size.parse().map(|size| Controller(Some(size))).map_err(|_| {
+                format!("found `{text}`; expected none, or the memory of a controller such as 1GiB")
+            }),
+        }
+    }
+}
+
+impl From<Controller> for String {
+    fn from(controller: Controller) -> String {
+        controller.to_string()
+    }
+}
+
+impl fmt::Display for Controller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(memory) => memory.fmt(f),
+            None => f.write_str("none"),
+        }
+    }
+}
+
 /// What is tried.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -76,6 +111,8 @@ pub struct Choices {
     pub write_caches: Vec<bool>,
     /// Sizes of the stripe cache of layouts with parity, in stripes; 0 is none, and md has 256 unless told otherwise.
     pub stripe_caches: Vec<u32>,
+    /// Controllers, of which each is tried with every layout; none unless said, because one is bought.
+    pub controllers: Vec<Controller>,
 }
 
 impl Default for Choices {
@@ -87,6 +124,7 @@ impl Default for Choices {
             elevators: all(&["mq-deadline", "bfq"]),
             write_caches: vec![true, false],
             stripe_caches: vec![0, 256],
+            controllers: vec![Controller(None)],
         }
     }
 }
@@ -96,6 +134,7 @@ impl Default for Choices {
 pub(crate) struct Arrangement {
     pub(crate) layout: String,
     pub(crate) drives: u32,
+    pub(crate) controller: Controller,
     pub(crate) summary: VolumeSummary,
     /// With the load, and the volume in place of the stack's.
     pub(crate) recipe: Recipe,
@@ -114,7 +153,13 @@ pub struct LeftOut {
 
 impl Arrangement {
     pub(crate) fn name(&self) -> String {
-        format!("{} of {}", self.layout, self.drives)
+        name(&self.layout, self.drives, self.controller)
+    }
+
+    /// What its drives cost, and its controller.
+    pub(crate) fn price(&self, request: &Request) -> Option<f64> {
+        let controller = self.controller.0.and(request.controller_price).unwrap_or(0.0);
+        Some(request.drive_price? * f64::from(self.drives) + controller)
     }
 
     /// Whether it has parity, and may have a stripe cache.
@@ -149,18 +194,26 @@ pub(crate) fn arrangements(request: &Request) -> Result<(Vec<Arrangement>, Vec<L
     let mut refused = None;
     for &drives in &request.counts {
         for layout in &request.choices.layouts {
-            let leave = |why: String| LeftOut { layout: layout.clone(), drives, why };
-            match arrangement(request, layout, drives) {
-                Ok(arrangement) => match missing(request, &arrangement) {
-                    None => able.push(arrangement),
-                    Some((wish, why)) => {
-                        left_out.push(leave(why));
-                        seen.push((arrangement, wish));
+            for &controller in &request.choices.controllers {
+                let mut leave = |why: String| {
+                    let one = LeftOut { layout: layout.clone(), drives, why };
+                    // What a layout cannot do it cannot do behind a controller.
+                    if !left_out.contains(&one) {
+                        left_out.push(one);
                     }
-                },
-                Err(error) => {
-                    left_out.push(leave(in_short(&error)));
-                    refused = Some(error);
+                };
+                match arrangement(request, layout, drives, controller) {
+                    Ok(arrangement) => match missing(request, &arrangement) {
+                        None => able.push(arrangement),
+                        Some((wish, why)) => {
+                            leave(why);
+                            seen.push((arrangement, wish));
+                        }
+                    },
+                    Err(error) => {
+                        leave(in_short(&error));
+                        refused = Some(error);
+                    }
                 }
             }
         }
@@ -186,19 +239,33 @@ pub(crate) fn on_drives(request: &Request, layout: &str, drives: u32) -> Overrid
     overrides
 }
 
-fn arrangement(request: &Request, layout: &str, drives: u32) -> Result<Arrangement, AdviseError> {
+/// `raid6 of 6`, `raid6 of 6 behind 1GiB`.
+fn name(layout: &str, drives: u32, controller: Controller) -> String {
+    let behind = controller.0.map_or_else(String::new, |memory| format!(" behind {memory}"));
+    format!("{layout} of {drives}{behind}")
+}
+
+fn arrangement(
+    request: &Request,
+    layout: &str,
+    drives: u32,
+    controller: Controller,
+) -> Result<Arrangement, AdviseError> {
     let mut overrides = on_drives(request, layout, drives);
+    // Its other keys are those that a controller has unless said: half of the memory for writes, written back.
+    let table = controller.0.map(|memory| format!("controller={{memory={}}}", quoted(&memory.to_string())));
+    overrides.set.extend(table);
     if let Some(streams) = request.wishes.streams {
         overrides.set.push(format!("workload.streams={streams}"));
     }
     let recipe = Recipe {
-        name: format!("{layout} of {drives}"),
+        name: name(layout, drives, controller),
         varied: Varied::default(),
         file: request.stack.clone(),
         overrides,
     };
     let stack = Stack::load(&recipe.file, &recipe.overrides)?;
-    Ok(Arrangement { layout: layout.to_owned(), drives, summary: stack.summary()?, recipe })
+    Ok(Arrangement { layout: layout.to_owned(), drives, controller, summary: stack.summary()?, recipe })
 }
 
 /// What is wrong with a layout, without the key that advice has set for it.
@@ -227,7 +294,7 @@ fn quoted(text: &str) -> String {
 fn missing(request: &Request, arrangement: &Arrangement) -> Option<(&'static str, String)> {
     let Wishes { usable, failures, price, .. } = request.wishes;
     let VolumeSummary { usable: has, failures_survived, .. } = arrangement.summary;
-    let cost = request.drive_price.map(|each| each * f64::from(arrangement.drives));
+    let cost = arrangement.price(request);
     if let Some(failures) = failures.filter(|wished| *wished > failures_survived) {
         return Some((
             "failures",
@@ -239,7 +306,9 @@ fn missing(request: &Request, arrangement: &Arrangement) -> Option<(&'static str
     }
     match (price, cost) {
         (Some(wished), Some(cost)) if cost > wished => {
-            Some(("price", format!("its drives cost {cost}, {wished} wished")))
+            let what =
+                if arrangement.controller.0.is_some() { "its drives and controller" } else { "its drives" };
+            Some(("price", format!("{what} cost {cost}, {wished} wished")))
         }
         _ => None,
     }
@@ -269,8 +338,7 @@ fn possible(request: &Request, seen: &[(Arrangement, &'static str)]) -> String {
             None => format!("{head}: no layout was tried"),
         };
     };
-    let price = request.drive_price.map(|each| each * f64::from(largest.drives));
-    let cost = price.map_or_else(String::new, |price| format!(", for {price}"));
+    let cost = largest.price(request).map_or_else(String::new, |price| format!(", for {price}"));
     format!(
         "{head}: with as many failures survived as wished, at most {} are usable, by {}{cost}; lower --usable or --failures, raise \
          --price, or give more or larger drives",

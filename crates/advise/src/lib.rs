@@ -23,7 +23,7 @@ mod wishes;
 mod words;
 
 pub use advise::{Advice, AdviseError, Finalist, Request, advise};
-pub use layouts::{Choices, Counts, LeftOut};
+pub use layouts::{Choices, Controller, Counts, LeftOut};
 pub use loss::{Assumptions, FORMULA, Loss, Redundancy, loss};
 pub use outcome::{Condition, Miss, Outcome};
 pub use wishes::{WishFile, Wishes};

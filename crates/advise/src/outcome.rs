@@ -2,7 +2,7 @@
 
 use crate::Wishes;
 use fullstroke_lab::Ran;
-use fullstroke_measure::number;
+use fullstroke_measure::{Report, number};
 use serde::Serialize;
 
 /// What an array did in one condition.
@@ -61,20 +61,40 @@ impl Miss {
 }
 
 impl Outcome {
-    /// Of one candidate: its first run, and the underruns of all.
+    /// Of one candidate: means over its runs, one a seed, and the underruns of all.
     pub(crate) fn new(ran: &[Ran]) -> Outcome {
-        let report = &ran[0].measured.report;
+        let reports = || ran.iter().map(|ran| &ran.measured.report);
+        // One seed's number stays that number, to the bit.
+        let mean = |of: &dyn Fn(&Report) -> f64| reports().map(of).sum::<f64>() / ran.len() as f64;
+        let all = |of: &dyn Fn(&Report) -> Option<f64>| {
+            let known: Option<Vec<f64>> = reports().map(of).collect();
+            known.map(|known| known.iter().sum::<f64>() / known.len() as f64)
+        };
         let underruns = |ran: &Ran| ran.measured.report.streams.as_ref().map(|streams| streams.underruns);
         Outcome {
-            mean_ms: report.response_ms.mean,
-            p99_ms: report.response_ms.p99,
-            mb_per_s: report.mb_per_s,
-            mean_w: report.energy.as_ref().map(|energy| energy.mean_w),
-            carried_share: report.overload.as_ref().map_or(1.0, |overload| overload.carried_share),
+            mean_ms: mean(&|report| report.response_ms.mean),
+            p99_ms: mean(&|report| report.response_ms.p99),
+            mb_per_s: mean(&|report| report.mb_per_s),
+            mean_w: all(&|report| report.energy.as_ref().map(|energy| energy.mean_w)),
+            carried_share: mean(&|report| {
+                report.overload.as_ref().map_or(1.0, |overload| overload.carried_share)
+            }),
             complete: ran.iter().all(|ran| ran.measured.report.completed == ran.measured.report.requests),
             underruns: ran.iter().map(underruns).sum(),
-            rebuild_hours: report.rebuild.as_ref().map(|rebuild| rebuild.hours),
+            rebuild_hours: all(&|report| report.rebuild.as_ref().map(|rebuild| rebuild.hours)),
         }
+    }
+
+    /// By how much it misses the wishes about work: the sum of what is wished and not there, each as a share of the wish;
+    /// of streams, the underruns of each. Zero if all are met.
+    pub(crate) fn shortfall(&self, wishes: &Wishes) -> f64 {
+        let over = |is: f64, wished: f64| (is / wished - 1.0).max(0.0);
+        let p99 = wishes.p99.map_or(0.0, |wished| over(self.p99_ms, wished.as_millis_f64()));
+        let mb_per_s = wishes.mb_per_s.map_or(0.0, |wished| over(wished, self.mb_per_s));
+        let watts = wishes.watts.zip(self.mean_w).map_or(0.0, |(wished, watts)| over(watts, wished));
+        let streams = wishes.streams.zip(self.underruns);
+        let streams = streams.map_or(0.0, |(count, underruns)| underruns as f64 / f64::from(count.max(1)));
+        p99 + mb_per_s + watts + streams + over(1.0, self.carried_share)
     }
 
     /// The wishes about work that it does not meet in a condition.

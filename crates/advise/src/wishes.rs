@@ -43,6 +43,8 @@ pub struct Drives {
     pub count: Option<Counts>,
     /// What one costs, in any currency.
     pub price: Option<f64>,
+    /// What a controller costs, where some are tried.
+    pub controller_price: Option<f64>,
 }
 
 /// A wish file.

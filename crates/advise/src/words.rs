@@ -2,11 +2,17 @@
 
 use crate::advise::ranked;
 use crate::{Assumptions, FORMULA, Finalist, Outcome, Wishes};
+use fullstroke_contract::Counter;
 use fullstroke_lab::{Ranking, Reason, capacity};
 use fullstroke_measure::{Significance, number};
 
 /// Parts of the response time that are named.
 const PARTS_NAMED: usize = 2;
+
+/// From this share of the response time in queues on, with drives that are busy for less than this share of the time,
+/// requests are said to come in bursts. Chosen.
+const BURSTS_QUEUE: f64 = 0.5;
+const BURSTS_BUSY: f64 = 0.5;
 
 /// What the chance of loss rests on.
 pub(crate) fn assumed(assumptions: &Assumptions) -> String {
@@ -64,7 +70,9 @@ fn settings(finalist: &Finalist) -> String {
         Some(("volume.stripe_cache", stripes)) => format!("a cache of {stripes} stripes"),
         _ => assignment.clone(),
     });
-    each.collect::<Vec<_>>().join(", ")
+    let controller =
+        finalist.controller.0.map(|memory| format!("a controller of {memory} that a battery keeps"));
+    each.chain(controller).collect::<Vec<_>>().join(", ")
 }
 
 fn may_fail(count: u32) -> String {
@@ -151,7 +159,16 @@ fn time_went(first: &Finalist, ranking: &Ranking) -> Option<String> {
     let named: Vec<String> =
         named.map(|(part, ms)| format!("{:.0} % into {part}", 100.0 * ms / whole)).collect();
     let parity = report.parity_in_words().map_or_else(String::new, |words| format!(" {words}"));
-    (!named.is_empty()).then(|| format!("Of its time goes {}.{parity}", named.join(", ")))
+    let busy = report.members.iter().map(|member| member.value(Counter::BUSY)).sum::<f64>()
+        / report.members.len().max(1) as f64;
+    let bursts = match report.time_ms.queue > BURSTS_QUEUE * whole && busy < BURSTS_BUSY {
+        true => format!(
+            " Its drives are busy {:.0} % of the time all the same: requests come in bursts.",
+            100.0 * busy
+        ),
+        false => String::new(),
+    };
+    (!named.is_empty()).then(|| format!("Of its time goes {}.{bursts}{parity}", named.join(", ")))
 }
 
 fn chance(first: &Finalist) -> String {
@@ -198,6 +215,9 @@ fn lost_by(first: &Finalist, other: &Finalist, ranking: &Ranking, wishes: &Wishe
             other.volume.drives, first.name, first.volume.drives
         );
     }
+    if first.misses.is_empty() && first.controller.0.is_none() && other.controller.0.is_some() {
+        return format!("it needs a controller to meet the wishes that {} meets without", first.name);
+    }
     let chances = (first.loss.chance_a_year, other.loss.chance_a_year);
     if wishes.of_speed() && first.misses.is_empty() && chances.1 > chances.0 {
         return format!(
@@ -215,7 +235,18 @@ fn lost_by(first: &Finalist, other: &Finalist, ranking: &Ranking, wishes: &Wishe
         Some(Significance::NotSignificant | Significance::Unknown) => ", which may be chance",
         _ => "",
     };
-    format!("{} {} against {}{doubt}", ranking.by, number(theirs.value), number(own.value))
+    if !first.misses.is_empty() {
+        let (nearer, farther) = (reached(&first.healthy, wishes), reached(&other.healthy, wishes));
+        return format!("it misses the same wishes by more: {farther}, {nearer} with {}{doubt}", first.name);
+    }
+    let (theirs, own) = (number(theirs.value), number(own.value));
+    match ranking.by.as_str() {
+        "response_ms.p99" => format!("its 99th percentile is {theirs} ms, {own} with {}{doubt}", first.name),
+        "response_ms.mean" => {
+            format!("it answers in {theirs} ms on average, {own} with {}{doubt}", first.name)
+        }
+        by => format!("{by} is {theirs}, {own} with {}{doubt}", first.name),
+    }
 }
 
 /// Whom the first is held against: the second, and the best of each other layout.

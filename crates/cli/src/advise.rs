@@ -159,6 +159,7 @@ impl Arguments {
             drive,
             counts: counts.each(),
             drive_price: self.drive_price.or(file.drives.price),
+            controller_price: file.drives.controller_price,
             wishes,
             choices,
             assumptions: Assumptions {

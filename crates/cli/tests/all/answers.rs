@@ -426,10 +426,60 @@ fn advice_names_a_layout_that_can_be_and_says_why() {
     assert!(finalists.iter().any(|one| one["settings"].to_string().contains("volume.stripe_cache=")));
     let text = std::fs::read_to_string(&page).unwrap();
     assert!(
-        text.contains("A &lt;small&gt; office") && text.contains("What would change this"),
+        text.contains("A &lt;small&gt; office") && text.contains("What would change the answer"),
         "{}",
         text.len()
     );
+}
+
+#[test]
+fn controllers_are_tried_where_they_are_listed_and_bought_only_where_they_are_needed() {
+    let folder = Folder::new();
+    let load = "seed = 1\n[workload]\nkind = \"synthetic\"\nrequests = 800\nread_share = 0.3\nsize = \"4KiB\"\n\
+                arrivals = { process = \"poisson\", rate_per_s = 50 }\n[volume]\nlayout = \"raid0\"\ndrives = 1\n\
+                drive = \"seagate-ironwolf-8tb\"\n";
+    folder.put("load.toml", load);
+    let ask = |p99: &str, drives: &str, controllers: &str| {
+        let wishes = format!(
+            "stack = \"load.toml\"\n[drives]\nmodel = \"seagate-ironwolf-8tb\"\ncount = 4\n{drives}\n[wishes]\nfailures = 1\n\
+             p99 = \"{p99}\"\nprice = 5000\n[choices]\nlayouts = [\"raid5\"]\nchunks = [\"64KiB\"]\nelevators = [\"mq-deadline\"]\n\
+             write_caches = [false]\nstripe_caches = [0]\ncontrollers = [{controllers}]\n"
+        );
+        folder.put("wishes.toml", &wishes)
+    };
+    let prices = "price = 200\ncontroller_price = 600";
+    let both = "\"none\", \"1GiB\"";
+    // Slow enough a wish is met without one, which is cheaper; a quick one is not.
+    let slow = json(&["advise", &ask("2s", prices, both)]);
+    let names = |advice: &Value| {
+        let finalists = advice["finalists"].as_array().unwrap().iter();
+        finalists.map(|one| one["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&slow), ["raid5 of 4", "raid5 of 4 behind 1GiB"]);
+    assert_eq!(
+        (&slow["finalists"][0]["price"], &slow["finalists"][1]["price"]),
+        (&800.0.into(), &1400.0.into())
+    );
+    assert!(
+        slow["recommendation"].to_string().contains("it needs a controller to meet the wishes"),
+        "{slow}"
+    );
+    let p99 = |place: usize| slow["finalists"][place]["healthy"]["p99_ms"].as_f64().unwrap();
+    let (without, with) = (p99(0), p99(1));
+    assert!(with < without, "{with} {without}");
+    let between = format!("{:.0}us", 500.0 * (with + without));
+    let quick = json(&["advise", &ask(&between, prices, both)]);
+    assert_eq!(quick["recommended"], "raid5 of 4 behind 1GiB");
+    assert!(
+        quick["recommendation"][0].as_str().unwrap().contains("a controller of 1GiB that a battery keeps")
+    );
+    assert!(quick["would_change"].to_string().contains("no controller is needed"), "{quick}");
+    for (drives, controllers, word) in
+        [("price = 200", both, "controller_price"), (prices, "\"much\"", "found `much`")]
+    {
+        let message = refused(&["advise", &ask("2s", drives, controllers)]);
+        assert!(message.contains(word), "{message}");
+    }
 }
 
 #[test]
