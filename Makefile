@@ -89,7 +89,7 @@ bench: toolchain ## Speed and memory of simulation and trace reading, printed
 	@$(CARGO) run --release --quiet --package fullstroke-volume --example map_speed
 	@printf '\nLook-ups in a page cache of 1 GiB on one core, aim 5 M/s:\n'
 	@$(CARGO) run --release --quiet --package fullstroke-memory --example cache_speed
-	@printf '\nA sweep on a Dask cluster of this machine, aim near 2 times, less what the scheduler takes beside them:\n'
+	@printf '\nA sweep on a Dask cluster of this machine, aim 90 %% of what two bare processes gain:\n'
 	@if [ -x target/python-env/bin/python ]; then target/python-env/bin/python tools/cluster-bench.py; \
 		else echo 'skipped: there is no Python module with Dask; make python-check installs it'; fi
 	@printf '\nThe race of tune on functions whose best of 200 points is known, aim 95 %% right at 15 %%, beside Optuna (about 5 minutes):\n'

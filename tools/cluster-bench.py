@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""How much sooner a sweep is done by two Dask workers of this machine than by one; medians of three pairs.
+"""How much sooner a sweep is done by two Dask workers of this machine than by one, beside what the machine itself gives.
 
-`make bench` runs it with the environment that `make python-check` has made.
+Two processes share a machine's caches, memory and clock, and are rarely twice as fast as one. So the same runs are
+also made by one and by two bare processes, without Dask, in the same minute; the workers' efficiency is their ratio over
+that one. Medians of three rounds. `make bench` runs it with the environment that `make python-check` has made.
 """
 
+import multiprocessing
 import statistics
 import tempfile
 import time
@@ -14,13 +17,18 @@ import fullstroke
 
 STACK = Path(__file__).parents[1] / "stacks/demo/raid5.toml"
 RUNS = 100
+ROUNDS = 3
 
 
-def seconds(client: distributed.Client) -> float:
-    stacks = [fullstroke.Stack(STACK, "workload.to=60s", f"seed={seed}") for seed in range(RUNS)]
+def stacks(seeds: range) -> list[fullstroke.Stack]:
+    return [fullstroke.Stack(STACK, "workload.to=60s", f"seed={seed}") for seed in seeds]
+
+
+def sweep(client: distributed.Client) -> float:
+    mine = stacks(range(RUNS))
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
-        fullstroke.sweep(stacks, folder, client=client)
+        fullstroke.sweep(mine, folder, client=client)
         return time.perf_counter() - began
 
 
@@ -29,14 +37,43 @@ def of_workers(workers: int) -> float:
         with distributed.Client(cluster) as client:
             client.wait_for_workers(workers)
             fullstroke.sweep([STACK], tempfile.mkdtemp(), client=client)
-            return seconds(client)
+            return sweep(client)
+
+
+def bare(ready, seeds: range) -> None:
+    mine = stacks(seeds)
+    fullstroke.run(mine[0])
+    ready.wait()
+    for stack in mine:
+        fullstroke.run(stack)
+
+
+def of_processes(processes: int) -> float:
+    spawning = multiprocessing.get_context("spawn")
+    ready = spawning.Barrier(processes + 1)
+    shares = [range(first, RUNS, processes) for first in range(processes)]
+    each = [spawning.Process(target=bare, args=(ready, share)) for share in shares]
+    for process in each:
+        process.start()
+    ready.wait()
+    began = time.perf_counter()
+    for process in each:
+        process.join()
+    if any(process.exitcode for process in each):
+        raise SystemExit("a bare process failed")
+    return time.perf_counter() - began
 
 
 def main() -> None:
-    pairs = [(of_workers(1), of_workers(2)) for _ in range(3)]
-    one, two = (statistics.median(times) for times in zip(*pairs))
-    ratio = statistics.median(first / second for first, second in pairs)
-    print(f"sweep of {RUNS} runs: one worker {one:.1f} s, two {two:.1f} s, {ratio:.2f} times as fast (medians of {len(pairs)})")
+    rounds = [(of_workers(1), of_workers(2), of_processes(1), of_processes(2)) for _ in range(ROUNDS)]
+    one, two, alone, both = (statistics.median(times) for times in zip(*rounds))
+    dask = statistics.median(first / second for first, second, _, _ in rounds)
+    machine = statistics.median(first / second for _, _, first, second in rounds)
+    share = statistics.median((first / second) / (lone / pair) for first, second, lone, pair in rounds)
+    print(f"sweep of {RUNS} runs, medians of {ROUNDS} rounds:")
+    print(f"  Dask            one worker  {one:.1f} s, two {two:.1f} s: {dask:.2f} times as fast")
+    print(f"  bare processes  one process {alone:.1f} s, two {both:.1f} s: {machine:.2f} times as fast, which is what this machine gives")
+    print(f"  two workers have {100 * share:.0f} % of that")
 
 
 if __name__ == "__main__":

@@ -9,10 +9,10 @@ use fullstroke_measure::{Significance, number};
 /// Parts of the response time that are named.
 const PARTS_NAMED: usize = 2;
 
-/// From this share of the response time in queues on, with drives that are busy for less than this share of the time,
-/// requests are said to come in bursts. Chosen.
-const BURSTS_QUEUE: f64 = 0.5;
-const BURSTS_BUSY: f64 = 0.5;
+/// Where requests come at random, queues have the share of the response time that drives are busy (M/M/1). From so many
+/// times that on, and at least this share, they are said to come in bursts. Chosen.
+const BURSTS_TIMES: f64 = 2.0;
+const BURSTS_SHARE: f64 = 0.5;
 
 /// What the chance of loss rests on.
 pub(crate) fn assumed(assumptions: &Assumptions) -> String {
@@ -161,7 +161,7 @@ fn time_went(first: &Finalist, ranking: &Ranking) -> Option<String> {
     let parity = report.parity_in_words().map_or_else(String::new, |words| format!(" {words}"));
     let busy = report.members.iter().map(|member| member.value(Counter::BUSY)).sum::<f64>()
         / report.members.len().max(1) as f64;
-    let bursts = match report.time_ms.queue > BURSTS_QUEUE * whole && busy < BURSTS_BUSY {
+    let bursts = match report.time_ms.queue > whole * BURSTS_SHARE.max(BURSTS_TIMES * busy) {
         true => format!(
             " Its drives are busy {:.0} % of the time all the same: requests come in bursts.",
             100.0 * busy
