@@ -411,6 +411,48 @@ fn every_command_of_the_last_third_of_docs_works_as_it_stands() {
     type_all(DOCUMENTS[3..].iter().step_by(3));
 }
 
+/// A document's blocks of code: what they are in, and their text.
+fn blocks(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.split("```").skip(1).step_by(2).filter_map(|block| block.split_once('\n'))
+}
+
+/// A line without what only aligns it.
+fn words(line: &str) -> String {
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn what_tutorials_show_of_answers_is_what_the_program_prints() {
+    let mut wrong = Vec::new();
+    let mut shown = 0;
+    for name in DOCUMENTS.iter().filter(|name| name.starts_with("docs/tutorial-")) {
+        let (scratch, text) = (Scratch::new(), document(name));
+        let all: Vec<(&str, &str)> = blocks(&text).collect();
+        for (of_commands, of_output) in all.iter().zip(&all[1..]) {
+            // As they stand: what is shown is of the command that is shown.
+            if !(of_commands.0.is_empty() && of_output.0 == "text") {
+                continue;
+            }
+            let mut printed = Vec::new();
+            for line in commands(&format!("```\n{}```", of_commands.1)) {
+                let output = scratch.shell(&line).output().unwrap();
+                let error = String::from_utf8_lossy(&output.stderr);
+                assert!(output.status.success(), "{name}: {line}: {error}");
+                printed.extend(String::from_utf8_lossy(&output.stdout).lines().map(words));
+            }
+            for line in of_output.1.lines().map(words).filter(|line| !line.is_empty()) {
+                shown += 1;
+                if !printed.iter().any(|own| own.contains(&line)) {
+                    let nearest = printed.iter().filter(|own| own.get(..12) == line.get(..12));
+                    wrong.push(format!("{name}: {line}\nprinted is {:?}", nearest.collect::<Vec<_>>()));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(shown > 30, "only {shown} lines are shown");
+}
+
 #[test]
 fn every_whole_stack_in_the_documents_runs() {
     let scratch = Scratch::new();
