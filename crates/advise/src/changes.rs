@@ -153,7 +153,7 @@ impl Again<'_> {
         if let Some((ms, other)) = self.flip(tighter, below) {
             let (ms, reached) = (number(ms), reached(&other.healthy, wishes));
             let loses =
-                other.misses_without_a_drive.is_empty() < self.first.misses_without_a_drive.is_empty();
+                self.first.misses_without_a_drive.is_empty() && !other.misses_without_a_drive.is_empty();
             sentences.push(match loses {
                 true => format!(
                     "If 99 % are wished within less than {ms} ms, nothing that was tried holds that without a drive, too; with all \

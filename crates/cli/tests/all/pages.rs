@@ -308,7 +308,7 @@ fn xml_off(text: &str) -> Option<String> {
         // Names and values in turn, and nothing behind the last one.
         let names = attributes.iter().step_by(2);
         let mut named = names.map(|name| name.trim()).filter(|name| !name.is_empty());
-        if attributes.len() % 2 == 0 || !named.all(|name| name.ends_with('=')) {
+        if attributes.len().is_multiple_of(2) || !named.all(|name| name.ends_with('=')) {
             return Some(format!("attributes of {name}: {inside}"));
         }
         if !inside.ends_with('/') {

@@ -25,7 +25,7 @@ fn the_live_page_is_sound_in_a_browser_and_moves() {
     for _ in 0..200 {
         for _ in 0..20 {
             number += 1;
-            client.write(number * 37 % 1024 << 12, &[1; 4096], CommandFlags::empty()).unwrap();
+            client.write((number * 37 % 1024) << 12, &[1; 4096], CommandFlags::empty()).unwrap();
         }
         if browser.evaluate(cells).as_u64() > Some(20) {
             break;
