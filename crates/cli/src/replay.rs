@@ -12,6 +12,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+/// Each has a stack, and with --batch buffers of 4 MiB.
+const THREADS_MAX: i64 = 256;
+
 /// Replay a trace on a block device or a file, and say how true to the trace that was.
 ///
 /// Requests go past the page cache (O_DIRECT) through io_uring, from one thread on
@@ -59,6 +62,13 @@ pub(crate) struct Arguments {
     /// forbidden].
     #[arg(long, value_name = "WAY")]
     io: Option<IoName>,
+
+    /// So many threads issue, and each waits for its request to return before it takes
+    /// the next, as programs do: a request for which none is free goes late. At the
+    /// trace's times alone; with --batch, what follows sooner than a read returns goes
+    /// with it in one call.
+    #[arg(long, value_name = "NUMBER", conflicts_with = "io", value_parser = clap::value_parser!(u32).range(1..=THREADS_MAX))]
+    threads: Option<u32>,
 
     /// Go through the page cache, where a file cannot be read past it. Such a replay
     /// is never called faithful.
@@ -143,6 +153,12 @@ impl Arguments {
         if self.batch && !matches!(pace, Pace::Timing | Pace::Load) {
             return refuse(format!("--batch has no effect with --pace {}; leave it out", pace.name()));
         }
+        if self.threads.is_some() && pace != Pace::Timing {
+            return refuse(format!(
+                "--threads has no effect with --pace {}, which says itself how many are outstanding; leave it out",
+                pace.name()
+            ));
+        }
         if self.fio && pace != Pace::Timing {
             return refuse(format!(
                 "--fio compares times of issue, which --pace {} does not keep",
@@ -178,6 +194,7 @@ impl Arguments {
                 IoName::IoUring => Io::IoUring,
                 IoName::Threads => Io::Threads,
             }),
+            threads: self.threads,
             buffered: self.buffered,
             tolerated_errors: self.tolerate_errors,
             log: self.log.clone(),

@@ -22,12 +22,14 @@ const SPIN_MAX: std::time::Duration = std::time::Duration::from_micros(200);
 /// What was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Calibration {
-    /// The mean gap between two asynchronous reads that are issued one by one, as fast as can be.
+    /// The mean gap between two reads that are issued one by one, as fast as can be: asynchronous ones, or,
+    /// for threads that wait, such as return before the next.
     pub issue_gap: Duration,
     /// The replay sleeps until this before an instant, then spins: nine in ten times the kernel woke no
     /// later.
     pub spin: Duration,
-    /// From giving a request to a thread until that hands it to the kernel, half of the times; 0 with a ring.
+    /// From giving a request to a thread until that hands it to the kernel, half of the times; 0 with a ring,
+    /// and for threads that take requests themselves.
     pub hand_over: Duration,
 }
 
@@ -35,11 +37,30 @@ impl Calibration {
     /// Measures; reads the first block of the target some times.
     pub(crate) fn measure(issuer: &mut Issuer, target: &Target) -> io::Result<Calibration> {
         let issue_gap = issue_gap(issuer, target)?;
-        let spin = oversleep(issuer)?.clamp(SPIN_MIN, SPIN_MAX);
+        let spin = oversleep(|span| issuer.wait(span))?.clamp(SPIN_MIN, SPIN_MAX);
         let hand_over = hand_over(issuer, target)?;
         let span = |span: std::time::Duration| Duration::from_nanos(span.as_nanos() as u64);
         Ok(Calibration { issue_gap, spin: span(spin), hand_over: span(hand_over) })
     }
+}
+
+/// For threads that wait for their calls, one of which `reads` the first block and says with what result.
+pub(crate) fn of_calls(read: impl Fn() -> i32) -> io::Result<Calibration> {
+    let began = Instant::now();
+    for _ in 0..READS {
+        let result = read();
+        if result < 0 {
+            return Err(io::Error::from_raw_os_error(-result));
+        }
+    }
+    let issue_gap = Duration::from_nanos(began.elapsed().as_nanos() as u64 / u64::from(READS));
+    let asleep = |span| {
+        std::thread::sleep(span);
+        Ok(())
+    };
+    let spin = oversleep(asleep)?.clamp(SPIN_MIN, SPIN_MAX);
+    let spin = Duration::from_nanos(spin.as_nanos() as u64);
+    Ok(Calibration { issue_gap, spin, hand_over: Duration::ZERO })
 }
 
 fn issue_gap(issuer: &mut Issuer, target: &Target) -> io::Result<Duration> {
@@ -93,11 +114,13 @@ fn hand_over(issuer: &mut Issuer, target: &Target) -> io::Result<std::time::Dura
 }
 
 /// Nine in ten wake-ups are no later.
-fn oversleep(issuer: &mut Issuer) -> io::Result<std::time::Duration> {
+fn oversleep(
+    mut sleep: impl FnMut(std::time::Duration) -> io::Result<()>,
+) -> io::Result<std::time::Duration> {
     let mut late = [std::time::Duration::ZERO; SLEEPS];
     for late in &mut late {
         let began = Instant::now();
-        issuer.wait(SLEEP)?;
+        sleep(SLEEP)?;
         *late = began.elapsed().saturating_sub(SLEEP);
     }
     late.sort_unstable();

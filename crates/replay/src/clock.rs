@@ -25,6 +25,11 @@ impl Clock {
         Time::from_nanos(instant.saturating_duration_since(self.0).as_nanos() as u64)
     }
 
+    /// How long it is until `at`.
+    pub(crate) fn until(&self, at: Time) -> std::time::Duration {
+        (self.0 + std::time::Duration::from_nanos(at.as_nanos())).saturating_duration_since(Instant::now())
+    }
+
     /// How long it is until the beginning.
     pub(crate) fn until_beginning(&self) -> std::time::Duration {
         self.0.saturating_duration_since(Instant::now())

@@ -1,6 +1,7 @@
 //! A request of the trace as the device's.
 
 use crate::Writes;
+use crate::memory::PIECE_BYTES;
 use crate::target::Target;
 use fullstroke_contract::Operation;
 use fullstroke_trace::Record;
@@ -84,6 +85,27 @@ fn aligned(record: &Record, target: &Target) -> (u64, u64) {
 }
 
 impl Command {
+    /// The pieces in which it goes: first byte and length of each.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = (u64, u64)> + use<> {
+        let Command { start, bytes, .. } = *self;
+        let most = if matches!(self.action, Action::Read | Action::Write) { PIECE_BYTES } else { u64::MAX };
+        (0..bytes.div_ceil(most).max(1)).map(move |piece| {
+            let skip = piece * most;
+            (start + skip, (bytes - skip).min(most))
+        })
+    }
+
+    /// The error of a piece of `bytes`, by its result; 0 if there is none.
+    pub(crate) fn error_of(&self, bytes: u64, result: i32) -> i32 {
+        let moves = matches!(self.action, Action::Read | Action::Write);
+        match result {
+            ..0 => -result,
+            // Fewer bytes than asked for: the device has become smaller.
+            _ if moves && (result as u64) < bytes => libc::ENODATA,
+            _ => 0,
+        }
+    }
+
     /// Whether more is touched than the trace says, because of the alignment.
     pub(crate) fn is_widened(&self) -> bool {
         self.bytes > self.record.extent.sectors.bytes().0

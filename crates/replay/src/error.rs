@@ -1,7 +1,10 @@
 //! Why a trace is not replayed, or not to its end.
 
+use crate::command::Command;
+use crate::target::Target;
 use fullstroke_contract::Operation;
 use fullstroke_trace::TraceError;
+use fullstroke_units::{SECTOR_BYTES, Time};
 use fullstroke_workload::pace::NoCompletion;
 use std::io;
 use thiserror::Error;
@@ -59,6 +62,15 @@ pub enum ReplayError {
         /// Why not.
         source: io::Error,
     },
+    /// The kernel gives no ring to a thread that is to make one call of several requests.
+    #[error(
+        "--threads with --batch hands several requests to the kernel in one call, which takes io_uring, and that cannot \
+         be used here: {source}; --threads without --batch does without"
+    )]
+    Together {
+        /// Why not.
+        source: io::Error,
+    },
     /// A request failed, and no further failure was tolerated.
     #[error(
         "`{device}`: request {number} ({operation}, sector {sector}, {bytes} bytes) failed after {issued} were \
@@ -87,4 +99,34 @@ pub enum ReplayError {
     /// A clock, a thread or a ring failed.
     #[error("the replay stopped: {0}")]
     System(#[from] io::Error),
+}
+
+impl ReplayError {
+    /// Request `number` failed at `at`, after so many were issued.
+    pub(crate) fn of_request(
+        target: &Target,
+        number: u64,
+        command: &Command,
+        issued: u64,
+        at: Time,
+        error: i32,
+    ) -> ReplayError {
+        let gone = match error {
+            libc::ENODEV | libc::ENXIO | libc::ESHUTDOWN | libc::ENOTCONN => "; the device is gone",
+            libc::ENODATA => "; it ends before the end of the request",
+            libc::ENOSPC => "; what it stands on is full",
+            _ => "",
+        };
+        ReplayError::Failed {
+            device: target.name.clone(),
+            number,
+            operation: command.action.name(),
+            sector: command.start / SECTOR_BYTES,
+            bytes: command.bytes,
+            issued,
+            seconds: at.since(Time::ZERO).as_secs_f64(),
+            source: io::Error::from_raw_os_error(error),
+            gone,
+        }
+    }
 }

@@ -4,7 +4,8 @@
 //! io_uring, past the page cache. When each may go is decided by the same
 //! [`Dispatcher`](fullstroke_workload::pace::Dispatcher) that paces a replay in the
 //! simulator; this crate adds a clock, a ring and a thread. Where the kernel gives no ring, threads with
-//! `pread` and `pwrite` stand for it, and only for it.
+//! `pread` and `pwrite` stand for it, and only for it. Programs whose threads wait for their calls are
+//! another matter: [`ReplayOptions::threads`].
 //!
 //! **One thread** issues and reaps. It follows an absolute schedule: until shortly before
 //! an instant it sleeps in the kernel, where a completion wakes it, and from then on it
@@ -28,10 +29,12 @@
 //! | `prepared.rs` | the trace, read once before |
 //! | `ahead.rs` | the trace, read again while it is replayed |
 //! | `issuer.rs` | how requests reach the kernel |
-//! | `ring.rs`, `threads.rs`, `memory.rs` | by io_uring, or by threads; what they read into |
+//! | `ring.rs`, `threads.rs` | by io_uring, or by threads |
+//! | `calls.rs`, `memory.rs` | the calls of threads; what is read into |
 //! | `clock.rs`, `priority.rs` | when it is, and who is scheduled then |
 //! | `calibration.rs` | what ring, clock and device need |
 //! | `player.rs` | the loop |
+//! | `callers.rs` | threads that wait for their calls, in place of it |
 //! | `tally.rs`, `report.rs` | what is measured, and said of it |
 //! | `log.rs` | the replay as a trace |
 //! | `beside.rs` | fio on the same requests |
@@ -40,6 +43,8 @@
 mod ahead;
 mod beside;
 mod calibration;
+mod callers;
+mod calls;
 mod clock;
 mod command;
 mod error;
@@ -64,4 +69,4 @@ pub use options::{Io, ReplayOptions, Writes};
 pub use player::replay;
 pub use prepared::Prepared;
 pub use record::{RecordOptions, Recording, record};
-pub use report::{OperationReport, OutstandingReport, Report, Spread, Verdict};
+pub use report::{GapSeconds, GapShare, OperationReport, OutstandingReport, Report, Spread, Verdict};

@@ -1,7 +1,8 @@
 //! What is replayed, where, and how.
 
+use crate::command::Command;
 use fullstroke_trace::{Beyond, Options};
-use fullstroke_units::Duration;
+use fullstroke_units::{Duration, Time};
 use fullstroke_workload::pace::Rules;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -54,6 +55,9 @@ pub struct ReplayOptions {
     /// How requests reach the kernel; if that is left open by io_uring, and where it is forbidden by
     /// threads.
     pub io: Option<Io>,
+    /// So many threads issue, and each waits for its call to return before it takes the next request;
+    /// with [`Pace::Timing`](fullstroke_workload::pace::Pace::Timing) alone. In place of `io`.
+    pub threads: Option<u32>,
     /// Through the page cache, for files that cannot be read past it.
     pub buffered: bool,
     /// Tolerate, and count, this many requests that fail.
@@ -65,4 +69,12 @@ pub struct ReplayOptions {
     /// It is faithful if what it keeps is off by no more than this share: of arrivals a second by
     /// timing, of what is outstanding by load. The published bound is 0.04.
     pub error_share_max: f64,
+}
+
+impl ReplayOptions {
+    /// When a request would go by the trace's times.
+    pub(crate) fn schedule(&self, command: &Command) -> Time {
+        let arrival = command.record.arrival;
+        if self.rules.pace.heeds_times() { self.rules.scaled(arrival) } else { arrival }
+    }
 }

@@ -2,30 +2,29 @@
 
 use crate::ahead::Ahead;
 use crate::clock::{Clock, outside};
-use crate::command::{Action, Command};
+use crate::command::Command;
 use crate::issuer::{Answer, Issuer};
 use crate::log::Log;
-use crate::memory::PIECE_BYTES;
 use crate::prepared::Commands;
 use crate::report::Report;
 use crate::tally::Tally;
 use crate::target::Target;
-use crate::{Calibration, Io, Prepared, ReplayError, ReplayOptions, priority};
+use crate::{Calibration, Io, Prepared, ReplayError, ReplayOptions, callers, priority};
 use fullstroke_contract::Slots;
-use fullstroke_units::{Duration, SECTOR_BYTES, Time};
+use fullstroke_units::{Duration, Time};
 use fullstroke_workload::pace::{Dispatcher, Rules, Traced, Turn};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time;
 
 /// Requests that are submitted together, at most: so late is the first of them.
-const BATCH_MAX: usize = 256;
+pub(crate) const BATCH_MAX: usize = 256;
 /// The clock begins so long after everything is ready.
-const LEAD: time::Duration = time::Duration::from_millis(20);
+pub(crate) const LEAD: time::Duration = time::Duration::from_millis(20);
 /// A sleep without another end: the word to stop is looked for so often.
-const LOOK: time::Duration = time::Duration::from_millis(100);
+pub(crate) const LOOK: time::Duration = time::Duration::from_millis(100);
 /// What is outstanding when a request has failed gets so long to complete.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Replays a trace; ends early once `stop` is true, and reports what there is. The calling thread
 /// becomes and stays a real-time one, if that is permitted; those that it begins do not.
@@ -35,6 +34,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// refuses, or a request that failed.
 pub fn replay(options: &ReplayOptions, stop: &AtomicBool) -> Result<Report, ReplayError> {
     let target = Target::open(&options.target, options.writes, options.buffered)?;
+    if let Some(threads) = options.threads {
+        return callers::replay(options, threads, &target, stop);
+    }
     let mut issuer = Issuer::new(&target.file, options.io)?;
     let fails = |error: io::Error| ReplayError::Target {
         device: target.name.clone(),
@@ -238,32 +240,21 @@ impl Player<'_, '_> {
         }
     }
 
-    /// When a request would go by the trace's times.
-    fn schedule(&self, command: &Command) -> Time {
-        let Rules { pace, .. } = self.options.rules;
-        let arrival = command.record.arrival;
-        if pace.heeds_times() { self.options.rules.scaled(arrival) } else { arrival }
-    }
-
     /// Adds the pieces of a command to what is submitted next.
     fn push(&mut self, due: Time, command: Command) -> Result<u32, ReplayError> {
-        let in_pieces = matches!(command.action, Action::Read | Action::Write);
-        let pieces = if in_pieces { command.bytes.div_ceil(PIECE_BYTES).max(1) } else { 1 };
         let flying = Flying {
             number: self.dispatcher.issued(),
             command,
             due,
-            schedule: self.schedule(&command),
+            schedule: self.options.schedule(&command),
             issued: None,
-            pieces: pieces as u32,
+            pieces: command.pieces().count() as u32,
             error: 0,
         };
         let slot = self.flying.keep(flying);
-        for piece in 0..pieces {
-            let skip = piece * PIECE_BYTES;
-            let bytes = if in_pieces { (command.bytes - skip).min(PIECE_BYTES) } else { command.bytes };
+        for (start, bytes) in command.pieces() {
             // Room for all answers was made when the ring was; for questions, a submission makes it.
-            while !self.issuer.push(command.action, command.start + skip, bytes, user(slot, bytes)) {
+            while !self.issuer.push(command.action, start, bytes, user(slot, bytes)) {
                 self.issuer.submit()?;
             }
         }
@@ -300,12 +291,8 @@ impl Player<'_, '_> {
         let slot = user as u32;
         let flying = &mut self.flying[slot];
         flying.pieces -= 1;
-        let moves = matches!(flying.command.action, Action::Read | Action::Write);
-        if result < 0 {
-            flying.error = -result;
-        } else if moves && u64::from(result as u32) < user >> 32 && flying.error == 0 {
-            // Fewer bytes than asked for: the device has become smaller.
-            flying.error = libc::ENODATA;
+        if flying.error == 0 {
+            flying.error = flying.command.error_of(user >> 32, result);
         }
         if flying.pieces == 0 {
             let flying = self.flying.take(slot);
@@ -346,38 +333,13 @@ impl Player<'_, '_> {
 
     fn failed(&self, failure: &Failure) -> ReplayError {
         let Flying { number, command, error, .. } = failure.flying;
-        let gone = match error {
-            libc::ENODEV | libc::ENXIO | libc::ESHUTDOWN | libc::ENOTCONN => "; the device is gone",
-            libc::ENODATA => "; it ends before the end of the request",
-            libc::ENOSPC => "; what it stands on is full",
-            _ => "",
-        };
-        ReplayError::Failed {
-            device: self.target.name.clone(),
-            number,
-            operation: command.action.name(),
-            sector: command.start / SECTOR_BYTES,
-            bytes: command.bytes,
-            issued: self.tally.issued,
-            seconds: failure.at.since(Time::ZERO).as_secs_f64(),
-            source: io::Error::from_raw_os_error(error),
-            gone,
-        }
+        ReplayError::of_request(self.target, number, &command, self.tally.issued, failure.at, error)
     }
 
     fn finish(self, report: &mut Report) -> Result<(), ReplayError> {
         let Player { tally, dispatcher, .. } = &self;
-        report.requests = tally.issued;
         report.errors = self.errors;
-        report.duration_s = tally.span().as_secs_f64();
-        report.scheduled_s = tally.scheduled_span().as_secs_f64();
-        report.issue_error_us = tally.issue_error_us();
-        report.submission_us = tally.submission_us();
-        report.drift_us_per_s = tally.drift_us_per_s();
-        report.rate_error_share = tally.rate_error_share();
-        (report.gap_error_us, report.gap_error_share) = tally.gap_error();
-        report.outstanding = dispatcher.conformity().and_then(|found| found.outstanding()).map(Into::into);
-        report.operations = tally.operations();
+        report.measured(tally, dispatcher);
         if self.held_back > 0 {
             report
                 .notes
@@ -391,6 +353,6 @@ impl Player<'_, '_> {
 }
 
 /// What is given back with a piece: whose it is, and how many bytes it should have moved.
-fn user(slot: u32, bytes: u64) -> u64 {
+pub(crate) fn user(slot: u32, bytes: u64) -> u64 {
     bytes << 32 | u64::from(slot)
 }

@@ -1,7 +1,8 @@
 //! What is said of a replay, and whether it may be called faithful.
 
+use crate::tally::Tally;
 use crate::{Calibration, FioReport, Io, Prepared, ReplayOptions};
-use fullstroke_workload::pace::{Outstanding, Pace};
+use fullstroke_workload::pace::{Dispatcher, Outstanding, Pace};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use std::fmt;
@@ -87,6 +88,34 @@ impl From<Outstanding> for OutstandingReport {
     }
 }
 
+/// How much longer the mean gap was than the trace's, over the seconds of the replay in which requests came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct GapSeconds {
+    /// How many seconds.
+    pub seconds: u64,
+    /// In the second in which gaps were shortest beside the trace's.
+    pub least_us: f64,
+    /// Half of the seconds had no more.
+    pub p50_us: f64,
+    /// Half of them had no more than this, without its sign.
+    pub error_p50_us: f64,
+    /// Nine in ten.
+    pub error_p90_us: f64,
+    /// In the second in which gaps were longest beside the trace's.
+    pub most_us: f64,
+}
+
+/// A point of two distributions of gaps.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct GapShare {
+    /// This share of the gaps is no longer than this,
+    pub share: f64,
+    /// in the trace,
+    pub trace_us: f64,
+    /// and as issued.
+    pub here_us: f64,
+}
+
 /// Whether a replay kept what its pace is for.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
@@ -108,6 +137,8 @@ pub struct Report {
     pub target_gb: f64,
     /// How requests reached the kernel.
     pub io: Io,
+    /// How many threads issued, each waiting for its call to return; absent where nobody waits.
+    pub threads: Option<u32>,
     /// What was kept of the trace.
     pub pace: String,
     /// What its times were multiplied by.
@@ -136,16 +167,22 @@ pub struct Report {
     pub gap_error_us: f64,
     /// The same as a share of the mean gap, on average over requests.
     pub gap_error_share: f64,
+    /// The same of each second, with its sign: above 0 if gaps were longer here.
+    pub gap_seconds: GapSeconds,
+    /// Gaps between one request and the next, in order of their length.
+    pub gaps: Vec<GapShare>,
     /// What was outstanding; absent where the trace has no completions.
     pub outstanding: Option<OutstandingReport>,
-    /// The time for a call that submits (to the kernel, or to threads), which may hold several requests.
+    /// The time for a call that submits (to the kernel, or to threads), which may hold several requests; 0 where
+    /// calls return with what was asked for.
     pub submission_us: Spread,
     /// By kind of request.
     pub operations: Vec<OperationReport>,
-    /// The mean gap at which requests are issued one by one, as calibrated.
+    /// The mean gap at which requests are issued one by one, as calibrated; for threads that wait, how long a
+    /// call for the first block takes.
     pub issue_gap_us: f64,
     /// From giving a request to a thread until that handed it to the kernel (median), as calibrated; 0 with
-    /// io_uring.
+    /// io_uring, and where threads take requests themselves.
     pub hand_over_us: f64,
     /// Requests that follow the one before them sooner than `issue_gap_us`.
     pub below_issue_gap: u64,
@@ -175,6 +212,7 @@ impl Report {
             target: target.name.clone(),
             target_gb: target.capacity.bytes().0 as f64 / 1e9,
             io,
+            threads: options.threads,
             pace: options.rules.pace.name().to_owned(),
             time_scale: options.rules.scale,
             requests: 0,
@@ -189,6 +227,8 @@ impl Report {
             rate_error_share: 0.0,
             gap_error_us: 0.0,
             gap_error_share: 0.0,
+            gap_seconds: GapSeconds::default(),
+            gaps: Vec::new(),
             outstanding: None,
             submission_us: Spread::default(),
             operations: Vec::new(),
@@ -201,6 +241,22 @@ impl Report {
             notes: prepared.notes.clone(),
             fio: None,
         }
+    }
+
+    /// Fills in what was measured.
+    pub(crate) fn measured(&mut self, tally: &Tally, dispatcher: &Dispatcher) {
+        self.requests = tally.issued;
+        self.duration_s = tally.span().as_secs_f64();
+        self.scheduled_s = tally.scheduled_span().as_secs_f64();
+        self.issue_error_us = tally.issue_error_us();
+        self.submission_us = tally.submission_us();
+        self.drift_us_per_s = tally.drift_us_per_s();
+        self.rate_error_share = tally.rate_error_share();
+        (self.gap_error_us, self.gap_error_share) = tally.gap_error();
+        self.gap_seconds = tally.gap_seconds();
+        self.gaps = tally.gaps();
+        self.outstanding = dispatcher.conformity().and_then(|found| found.outstanding()).map(Into::into);
+        self.operations = tally.operations();
     }
 
     /// Whether what the pace is for was kept.
@@ -273,6 +329,26 @@ impl Report {
     }
 }
 
+impl Report {
+    /// The two distributions of gaps, at some of their points.
+    fn show_gaps(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |point: &&GapShare| SHOWN_SHARES.iter().any(|share| (share - point.share).abs() < 1e-9);
+        let points: Vec<&GapShare> = self.gaps.iter().filter(shown).collect();
+        let row = |f: &mut fmt::Formatter<'_>, name: &str, of: fn(&GapShare) -> f64, digits: usize| {
+            write!(f, "{name:27}")?;
+            points.iter().try_for_each(|point| write!(f, "{:>9.digits$}", of(point)))?;
+            writeln!(f)
+        };
+        writeln!(f)?;
+        row(f, " gaps: of 100, so many", |point| point.share * 100.0, 0)?;
+        row(f, "   up to (us), the trace", |point| point.trace_us, 1)?;
+        row(f, "   as issued", |point| point.here_us, 1)
+    }
+}
+
+/// The points of the distributions of gaps that are shown; JSON has more of them.
+const SHOWN_SHARES: [f64; 8] = [0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.99];
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Report { trace, target, pace, requests, .. } = self;
@@ -307,13 +383,16 @@ impl fmt::Display for Report {
             None => writeln!(f, " outstanding  not known of the trace, which has no completions")?,
             Some(found) => writeln!(f, " outstanding  {found}")?,
         }
+        self.show_gaps(f)?;
         writeln!(f, "\n{:27}      mean       p50       p99     p99.9       max", "")?;
         let spread = |f: &mut fmt::Formatter<'_>, name: &str, spread: &Spread| {
             let Spread { mean, p50, p99, p999, max } = spread;
             writeln!(f, " {name:26}{mean:>10.3}{p50:>10.3}{p99:>10.3}{p999:>10.3}{max:>10.3}")
         };
         spread(f, "issue error us", &self.issue_error_us)?;
-        spread(f, "submission us", &self.submission_us)?;
+        if self.threads.is_none() {
+            spread(f, "submission us", &self.submission_us)?;
+        }
         for operation in &self.operations {
             spread(
                 f,

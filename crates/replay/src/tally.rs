@@ -1,7 +1,7 @@
 //! What is measured while a trace is replayed.
 
 use crate::command::Action;
-use crate::report::{OperationReport, Spread};
+use crate::report::{GapSeconds, GapShare, OperationReport, Spread};
 use fullstroke_units::{Duration, Time};
 use hdrhistogram::Histogram;
 
@@ -19,6 +19,8 @@ pub(crate) struct Tally {
     line: Line,
     seconds: Seconds,
     gaps: Gaps,
+    /// Gaps by the schedule, and as issued.
+    lengths: [Histogram<u64>; 2],
     first: Option<Instants>,
     last: Option<Instants>,
 }
@@ -51,14 +53,14 @@ struct Line {
 struct Seconds(Vec<[u32; 2]>);
 
 /// Gaps between requests, gathered by the second of the schedule.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Gaps {
     second: u64,
     count: u64,
     /// Issued less scheduled, of this second.
     excess_ns: i64,
-    seconds: u64,
-    error_us: f64,
+    /// Of each second, on average over its gaps.
+    excesses_us: Vec<f64>,
     weighted_ns: f64,
     scheduled_ns: f64,
 }
@@ -78,6 +80,7 @@ impl Tally {
             line: Line::default(),
             seconds: Seconds::default(),
             gaps: Gaps::default(),
+            lengths: [histogram(), histogram()],
             first: None,
             last: None,
         }
@@ -94,6 +97,9 @@ impl Tally {
         let instants = Instants { schedule, issued };
         if let Some(last) = self.last {
             self.gaps.add(last, instants);
+            let [by_schedule, issued] = &mut self.lengths;
+            by_schedule.saturating_record(schedule.saturating_since(last.schedule).as_nanos());
+            issued.saturating_record(instants.issued.saturating_since(last.issued).as_nanos());
         }
         self.first.get_or_insert(instants);
         self.last = Some(instants);
@@ -143,6 +149,22 @@ impl Tally {
     /// microseconds, and on average over requests as a share of the mean gap.
     pub(crate) fn gap_error(&self) -> (f64, f64) {
         self.gaps.closed().error()
+    }
+
+    /// How much longer the mean gap of a second is than the schedule's.
+    pub(crate) fn gap_seconds(&self) -> GapSeconds {
+        self.gaps.closed().seconds()
+    }
+
+    /// Both distributions of gaps, at each twentieth and at their ends.
+    pub(crate) fn gaps(&self) -> Vec<GapShare> {
+        let shares =
+            [0.01].into_iter().chain((1..20).map(|twentieth| f64::from(twentieth) / 20.0)).chain([0.99]);
+        let [by_schedule, issued] = &self.lengths;
+        let us = |histogram: &Histogram<u64>, share| histogram.value_at_quantile(share) as f64 / 1e3;
+        shares
+            .map(|share| GapShare { share, trace_us: us(by_schedule, share), here_us: us(issued, share) })
+            .collect()
     }
 
     pub(crate) fn operations(&self) -> Vec<OperationReport> {
@@ -197,7 +219,8 @@ impl Gaps {
     fn add(&mut self, last: Instants, next: Instants) {
         let second = next.schedule.as_nanos() / SECOND_NS;
         if second != self.second {
-            *self = Gaps { second, count: 0, excess_ns: 0, ..self.closed() };
+            self.close();
+            self.second = second;
         }
         let scheduled = next.schedule.since(last.schedule).as_nanos();
         self.excess_ns += next.issued.since(last.issued).as_nanos() as i64 - scheduled as i64;
@@ -205,20 +228,46 @@ impl Gaps {
         self.count += 1;
     }
 
-    /// With the present second among the others.
-    fn closed(mut self) -> Gaps {
+    /// Puts the present second among the others.
+    fn close(&mut self) {
         if self.count > 0 {
-            self.seconds += 1;
-            let excess = self.excess_ns.unsigned_abs() as f64;
-            self.error_us += excess / self.count as f64 / 1e3;
-            self.weighted_ns += excess;
+            self.excesses_us.push(self.excess_ns as f64 / self.count as f64 / 1e3);
+            self.weighted_ns += self.excess_ns.unsigned_abs() as f64;
         }
-        self
+        (self.count, self.excess_ns) = (0, 0);
+    }
+
+    fn closed(&self) -> Gaps {
+        let mut closed = self.clone();
+        closed.close();
+        closed
     }
 
     fn error(&self) -> (f64, f64) {
         let share = if self.scheduled_ns > 0.0 { self.weighted_ns / self.scheduled_ns } else { 0.0 };
-        (self.error_us / (self.seconds.max(1)) as f64, share)
+        let sum: f64 = self.excesses_us.iter().map(|excess| excess.abs()).sum();
+        (sum / self.excesses_us.len().max(1) as f64, share)
+    }
+
+    fn seconds(&self) -> GapSeconds {
+        let mut signed = self.excesses_us.clone();
+        let mut errors: Vec<f64> = signed.iter().map(|excess| excess.abs()).collect();
+        signed.sort_unstable_by(f64::total_cmp);
+        errors.sort_unstable_by(f64::total_cmp);
+        let at = |sorted: &[f64], share: f64| {
+            sorted
+                .get(((sorted.len() as f64 * share).ceil() as usize).max(1) - 1)
+                .copied()
+                .unwrap_or_default()
+        };
+        GapSeconds {
+            seconds: signed.len() as u64,
+            least_us: at(&signed, 0.0),
+            p50_us: at(&signed, 0.5),
+            error_p50_us: at(&errors, 0.5),
+            error_p90_us: at(&errors, 0.9),
+            most_us: at(&signed, 1.0),
+        }
     }
 }
 
@@ -254,8 +303,28 @@ mod tests {
         let (error_us, share) = tally.gap_error();
         assert!((error_us - 50.0).abs() < 0.1 && (share - 0.05).abs() < 1e-6, "{error_us} {share}");
         assert!((0.04..0.10).contains(&tally.rate_error_share()), "{}", tally.rate_error_share());
+        let seconds = tally.gap_seconds();
+        assert_eq!(seconds.seconds, 10);
+        for us in [seconds.least_us, seconds.p50_us, seconds.error_p90_us, seconds.most_us] {
+            assert!((us - 50.0).abs() < 0.1, "{seconds:?}");
+        }
         let stretch = tally.span().as_secs_f64() / tally.scheduled_span().as_secs_f64();
         assert!((stretch - 1.05).abs() < 1e-6, "{stretch}");
+    }
+
+    #[test]
+    fn the_gaps_of_both_are_told_by_their_shares_and_those_of_seconds_with_their_signs() {
+        // Of two requests the second is late by the whole gap to the next; seconds are not.
+        let pairs = tally(|i| i % 2 * 1000);
+        let halves =
+            |share: f64| *pairs.gaps().iter().find(|point| (point.share - share).abs() < 1e-9).unwrap();
+        assert!((halves(0.25).trace_us - 1000.0).abs() < 1.0 && halves(0.25).here_us < 1.0);
+        assert!((halves(0.75).trace_us - 1000.0).abs() < 1.0 && (halves(0.75).here_us - 2000.0).abs() < 2.0);
+        assert!(pairs.gap_seconds().most_us < 1.1);
+        // Late by ever more in the first five seconds, and by ever less in the last.
+        let bent = tally(|i| if i < 5000 { i * 10 } else { (10_000 - i) * 10 }).gap_seconds();
+        assert!((bent.least_us + 10.0).abs() < 0.1 && (bent.most_us - 10.0).abs() < 0.1, "{bent:?}");
+        assert!((bent.error_p50_us - 10.0).abs() < 0.1, "{bent:?}");
     }
 
     #[test]

@@ -3,14 +3,13 @@
 //! Each thread waits for one piece of a request at a time, so that as many can be outstanding as there
 //! are threads. A thread has to wake before it can hand a request to the kernel: it says when it did.
 
+use crate::calls::Calls;
 use crate::command::Action;
 use crate::issuer::Answer;
-use crate::memory::{DISCARD, Memory};
 use crate::priority;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
@@ -19,7 +18,7 @@ use std::time::{Duration, Instant};
 /// How many there are: twice what a disk queues (32 commands by SATA's NCQ).
 pub(crate) const THREADS: usize = 64;
 /// They call the kernel and nothing else.
-const STACK_BYTES: usize = 128 << 10;
+pub(crate) const STACK_BYTES: usize = 128 << 10;
 
 /// A pool of threads over one file.
 pub(crate) struct Threads {
@@ -41,9 +40,7 @@ struct Job {
 
 /// What all of them know. It stands as long as one of them is in the kernel.
 struct Shared {
-    file: File,
-    read: Memory,
-    write: Memory,
+    calls: Calls,
     state: Mutex<State>,
     /// There are jobs, or there will be none.
     work: Condvar,
@@ -60,14 +57,6 @@ struct State {
     closed: bool,
 }
 
-// SAFETY: nothing is read through the pointers of `Memory`: only the kernel uses what they point to, which
-// stands until the last thread has let go of this.
-#[expect(unsafe_code, reason = "memory that the kernel alone uses")]
-unsafe impl Send for Shared {}
-// SAFETY: as above; the rest is `Sync`.
-#[expect(unsafe_code, reason = "memory that the kernel alone uses")]
-unsafe impl Sync for Shared {}
-
 impl Threads {
     /// Begins the threads, at real-time priority where that is permitted.
     ///
@@ -75,9 +64,7 @@ impl Threads {
     /// The system gives no thread.
     pub(crate) fn new(file: &File) -> io::Result<Threads> {
         let shared = Arc::new(Shared {
-            file: file.try_clone()?,
-            read: Memory::new(),
-            write: Memory::scrambled(),
+            calls: Calls::new(file)?,
             state: Mutex::default(),
             work: Condvar::new(),
             done: Condvar::new(),
@@ -140,7 +127,7 @@ impl Shared {
     fn serve(&self) {
         priority::raise();
         while let Some(job) = self.take() {
-            let result = self.carry_out(job);
+            let result = self.calls.carry_out(job.action, job.start, job.bytes);
             let mut state = self.state();
             state.answers.push(Answer::Done { user: job.user, result });
             self.finished.fetch_add(1, Ordering::AcqRel);
@@ -157,37 +144,6 @@ impl Shared {
         let job = state.jobs.pop_front()?;
         state.answers.push(Answer::Begun { user: job.user, at: Instant::now() });
         Some(job)
-    }
-
-    /// The result as a ring would tell it.
-    #[expect(unsafe_code, reason = "many threads read into the same memory, so it can be no slice")]
-    fn carry_out(&self, Job { action, start, bytes, .. }: Job) -> i32 {
-        let file = self.file.as_raw_fd();
-        let (length, offset) = (bytes as usize, start as libc::off_t);
-        loop {
-            // SAFETY: both pieces of memory are as long as the longest piece of a request, and stand as long
-            // as `self`; the file is open as long as that.
-            let result = unsafe {
-                match action {
-                    Action::Read => libc::pread(file, self.read.start.cast(), length, offset),
-                    Action::Write => libc::pwrite(file, self.write.start.cast(), length, offset),
-                    Action::Flush => libc::fdatasync(file) as isize,
-                    Action::Discard => libc::fallocate(file, DISCARD, offset, bytes as libc::off_t) as isize,
-                }
-            };
-            match io::Error::last_os_error().raw_os_error() {
-                _ if result >= 0 => return result as i32,
-                Some(libc::EINTR) => {}
-                error => return -error.unwrap_or(libc::EIO),
-            }
-        }
-    }
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        self.read.free();
-        self.write.free();
     }
 }
 

@@ -54,6 +54,7 @@ impl Place {
             rules: Rules::default(),
             batch: false,
             io: None,
+            threads: None,
             buffered: false,
             tolerated_errors: 0,
             log: Some(self.0.path().join("log.parquet")),
@@ -282,14 +283,14 @@ fn a_device_that_shrinks_under_the_replay_ends_it_with_the_request() {
     // Nothing but the shrinking ends this one: it would take an hour.
     let records: Vec<Record> = (0..200_000).map(|i| read(i * 18_000, 4096, 8)).collect();
     let options = place.options(place.trace("trace", &records));
-    for io in [None, Some(Io::Threads)] {
+    for (io, threads) in [(None, None), (Some(Io::Threads), None), (None, Some(1)), (None, Some(3))] {
         let file = fs::OpenOptions::new().write(true).open(place.file()).unwrap();
         file.set_len(FILE_SECTORS * 512).unwrap();
         let shrink = std::thread::spawn(move || {
             std::thread::sleep(std::time::Duration::from_millis(500));
             file.set_len(512).unwrap();
         });
-        let error = refused(&ReplayOptions { io, ..options.clone() });
+        let error = refused(&ReplayOptions { io, threads, ..options.clone() });
         shrink.join().unwrap();
         assert!(error.contains("(read, sector 4096, 4096 bytes) failed after"), "{error}");
         assert!(error.contains("ends before the end of the request"), "{error}");
@@ -300,17 +301,111 @@ fn a_device_that_shrinks_under_the_replay_ends_it_with_the_request() {
 fn the_word_to_stop_leaves_what_there_is() {
     let Some(place) = Place::new() else { return };
     let records: Vec<Record> = (0..100_000).map(|i| read(i * 36_000, 0, 8)).collect();
-    let options = place.options(place.trace("trace", &records));
-    static STOP: AtomicBool = AtomicBool::new(false);
-    let word = std::thread::spawn(|| {
-        std::thread::sleep(std::time::Duration::from_millis(300));
-        STOP.store(true, Ordering::Relaxed);
-    });
-    let report = replay(&options, &STOP).unwrap();
-    word.join().unwrap();
-    assert!(report.interrupted && report.requests < 100_000 && report.requests as usize == place.log().len());
-    assert_eq!(report.verdict.faithful, Some(false));
-    assert!(report.verdict.says.contains("ended before the trace"), "{}", report.verdict.says);
+    for threads in [None, Some(3)] {
+        let options = ReplayOptions { threads, ..place.options(place.trace("trace", &records)) };
+        let stop = AtomicBool::new(false);
+        let report = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(std::time::Duration::from_millis(300));
+                stop.store(true, Ordering::Relaxed);
+            });
+            replay(&options, &stop).unwrap()
+        });
+        assert!(report.interrupted && report.requests < 100_000, "{threads:?}");
+        assert_eq!(report.requests as usize, place.log().len(), "{threads:?}");
+        assert_eq!(report.verdict.faithful, Some(false));
+        assert!(report.verdict.says.contains("ended before the trace"), "{}", report.verdict.says);
+    }
+}
+
+/// How many had not returned when one was issued, itself included; the most of all.
+fn most_outstanding(log: &[Record]) -> usize {
+    let at = |one: &Record| {
+        log.iter().filter(|it| it.arrival <= one.arrival && it.completed.unwrap() > one.arrival).count()
+    };
+    log.iter().map(at).max().unwrap()
+}
+
+#[test]
+fn threads_that_wait_issue_each_request_once_in_order_and_have_no_more_outstanding_than_they_are() {
+    let Some(place) = Place::new() else { return };
+    // All at once: each but the first finds that its instant has passed, or that one before it is in its call.
+    let records: Vec<Record> = (0..600).map(|i| read(0, i * 1032 % (FILE_SECTORS - 8), 8)).collect();
+    let trace = place.trace("trace", &records);
+    for threads in [1, 3] {
+        let report = run(&ReplayOptions { threads: Some(threads), ..place.options(trace.clone()) });
+        assert_eq!((report.threads, report.requests, report.errors), (Some(threads), 600, 0));
+        let log = place.log();
+        let extents = |records: &[Record]| records.iter().map(|record| record.extent).collect::<Vec<_>>();
+        assert_eq!(extents(&log), extents(&records));
+        assert!(most_outstanding(&log) <= threads as usize, "{threads}");
+        assert!(report.outstanding.unwrap().mean < f64::from(threads));
+        let note = report.notes.iter().find(|note| note.contains("had passed before they were taken"));
+        assert!(
+            note.is_some_and(|note| note.contains(" 599 requests (99.8 %)") || note.contains(" 600 ")),
+            "{:?}",
+            report.notes
+        );
+        assert!(report.conditions[0].contains("waits for its call to return"), "{:?}", report.conditions);
+        // One after the other they are ever later; the last waits for the 599 before it.
+        assert!(report.issue_error_us.max > report.issue_error_us.p50 && report.issue_error_us.p50 > 0.0);
+    }
+}
+
+#[test]
+fn threads_that_wait_carry_out_the_same_requests_as_a_ring_in_calls_of_one_or_of_several() {
+    let Some(place) = Place::new() else { return };
+    // The second one goes in pieces, and what is there four times goes together. None meets another.
+    let mut records = vec![
+        record(Operation::Write, 0, 16, 8),
+        record(Operation::Write, 20_000, 24, 5000),
+        record(Operation::Flush, 40_000, 0, 0),
+        record(Operation::Discard, 60_000, 6144, 1024),
+    ];
+    records.extend((0..160).map(|i| read(100_000 + i / 4 * 20_000, i * 1032 % (FILE_SECTORS - 8), 8)));
+    let trace = place.trace("trace", &records);
+    let asked = |records: &[Record]| records.iter().map(|r| (r.operation, r.extent)).collect::<Vec<_>>();
+    let ways = if gives_a_ring(&place) { vec![false, true] } else { vec![false] };
+    for (batch, threads) in ways.into_iter().flat_map(|batch| [(batch, 1), (batch, 4)]) {
+        fs::write(place.file(), vec![0xa5; FILE_SECTORS as usize * 512]).unwrap();
+        let options = ReplayOptions { writes: Writes::Overwrite, batch, ..place.options(trace.clone()) };
+        let report = run(&ReplayOptions { threads: Some(threads), ..options });
+        assert_eq!((report.requests, report.errors, report.io), (164, 0, Io::Threads), "{batch} {threads}");
+        let log = place.log();
+        assert_eq!(asked(&log), asked(&records), "{batch} {threads}");
+        let together =
+            log[4..].chunks(4).filter(|four| four.iter().all(|it| it.arrival == four[0].arrival)).count();
+        assert_eq!(together, if batch { 40 } else { 0 }, "{threads}");
+        assert_eq!(report.notes.iter().any(|note| note.contains("120 requests went in one call")), batch);
+        let bytes = fs::read(place.file()).unwrap();
+        let changed = |sector: usize| bytes[sector * 512..][..512].iter().any(|byte| *byte != 0xa5);
+        let sectors: Vec<usize> = (0..FILE_SECTORS as usize).filter(|sector| changed(*sector)).collect();
+        assert_eq!(sectors, (16..5024).chain(6144..7168).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn errors_are_tolerated_and_counted_by_threads_that_wait_and_by_those_that_do_not() {
+    let Some(place) = Place::new() else { return };
+    let records: Vec<Record> = (0..200).map(|i| read(i * 1000, i % 2 * 4096, 8)).collect();
+    let trace = place.trace("trace", &records);
+    for threads in [None, Some(1), Some(3)] {
+        let file = fs::OpenOptions::new().write(true).open(place.file()).unwrap();
+        file.set_len(FILE_SECTORS * 512).unwrap();
+        // Every other request ends before its end, from some time on.
+        let shrink = std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(60));
+            file.set_len(4096).unwrap();
+        });
+        let options = ReplayOptions { threads, tolerated_errors: 200, ..place.options(trace.clone()) };
+        let report = run(&options);
+        shrink.join().unwrap();
+        let log = place.log();
+        assert_eq!(report.requests, 200, "{threads:?}");
+        assert!((1..=100).contains(&report.errors), "{threads:?}: {}", report.errors);
+        assert_eq!(log.len() as u64, 200 - report.errors, "{threads:?}");
+        assert!(report.verdict.says.contains(&format!("{} requests failed", report.errors)), "{threads:?}");
+    }
 }
 
 #[test]

@@ -1,0 +1,477 @@
+//! Threads that wait for their calls: as programs do that read and write, and unlike a load generator that
+//! has any number outstanding.
+//!
+//! Whichever thread is free takes the next request and, with it, the schedule: nobody else looks at that until
+//! the request is due. Then it hands the schedule on, makes its call, and comes back when that has returned. A
+//! request whose instant passes while all threads are in calls goes late, and so may those that follow:
+//! *Pro-active storage systems* (2012), section 6.7, figure 29 shows what that does to the gaps between
+//! requests (ledger P-46). What goes together ([`ReplayOptions::batch`]) goes in one call, which returns when
+//! all of it is done.
+//!
+//! What came of it is counted by the thread that began the others, in the order in which requests were issued.
+
+use crate::ahead::Ahead;
+use crate::calls::Calls;
+use crate::clock::{Clock, outside};
+use crate::command::{Action, Command};
+use crate::issuer::Answer;
+use crate::log::Log;
+use crate::player::{BATCH_MAX, LEAD, LOOK, PATIENCE, user};
+use crate::prepared::Commands;
+use crate::report::Report;
+use crate::ring::Ring;
+use crate::tally::Tally;
+use crate::target::Target;
+use crate::threads::STACK_BYTES;
+use crate::{Calibration, Io, Prepared, ReplayError, ReplayOptions, calibration, priority};
+use fullstroke_units::{Duration, Time};
+use fullstroke_workload::pace::{Dispatcher, Rules, Traced, Turn};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::Instant;
+
+/// Replays by so many threads.
+pub(crate) fn replay(
+    options: &ReplayOptions,
+    threads: u32,
+    target: &Target,
+    stop: &AtomicBool,
+) -> Result<Report, ReplayError> {
+    assert!(options.rules.pace.heeds_times(), "threads that wait keep a trace's times or nothing");
+    let calls = Calls::new(&target.file)?;
+    let (calibration, scheduling) = calibrated(&calls, target)?;
+    let prepared = Prepared::read(options, target, calibration.issue_gap)?;
+    let mut report = Report::begin(options, target, &prepared, Io::Threads, calibration);
+    report.conditions = vec![access(options, threads), scheduling];
+    let batch = if options.batch { calibration.issue_gap } else { Duration::ZERO };
+    let rules = Rules { batch, ..options.rules };
+    std::thread::scope(|scope| {
+        let mut schedule = Schedule {
+            ahead: Some(Ahead::start(scope, Commands::open(options, target)?)?),
+            next: None,
+            dispatcher: Dispatcher::new(rules),
+            clock: Clock::beginning_in(LEAD),
+            error: None,
+            late: 0,
+            together: 0,
+        };
+        schedule.offer()?;
+        let log = options.log.as_deref().map(|path| Log::start(scope, path)).transpose()?;
+        let shared = Arc::new(Shared {
+            calls,
+            spin: outside(calibration.spin),
+            in_batches: batch > Duration::ZERO,
+            stop: AtomicBool::new(false),
+            schedule: Mutex::new(schedule),
+        });
+        let mut accounts = Accounts {
+            options,
+            target,
+            dispatcher: Dispatcher::new(rules).counting(),
+            early: BTreeMap::new(),
+            next: 1,
+            outstanding: BTreeSet::new(),
+            tally: Tally::new(),
+            log,
+            errors: 0,
+            failure: None,
+        };
+        let played = play(&shared, threads, &mut accounts, stop);
+        let schedule = shared.finish();
+        played?;
+        if let Some(error) = schedule.error {
+            return Err(error);
+        }
+        accounts.finish(&mut report)?;
+        report.notes.extend(schedule.notes(threads, &report, batch));
+        Ok(())
+    })?;
+    report.interrupted = report.requests < prepared.requests;
+    report.verdict = report.judge(options);
+    Ok(report)
+}
+
+fn access(options: &ReplayOptions, threads: u32) -> String {
+    let who = if threads == 1 {
+        "one thread, which waits for its call to return before it takes the next request".to_owned()
+    } else {
+        format!(
+            "{threads} threads, each of which waits for its call to return before it takes the next request"
+        )
+    };
+    let how = if options.batch { "pread, pwrite; a ring for what goes together" } else { "pread, pwrite" };
+    let cache = if options.buffered {
+        "through the page cache: response times are its own"
+    } else {
+        "past the page cache (O_DIRECT)"
+    };
+    format!("{who} ({how}); {cache}")
+}
+
+/// What calls and the clock need, as a thread of the same priority measures it.
+fn calibrated(calls: &Calls, target: &Target) -> Result<(Calibration, String), ReplayError> {
+    let measure = || {
+        let scheduling = priority::raise();
+        let read = || calls.carry_out(Action::Read, 0, target.alignment_bytes);
+        calibration::of_calls(read).map(|calibration| (calibration, scheduling))
+    };
+    let measured = std::thread::scope(|scope| scope.spawn(measure).join());
+    measured.unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map_err(|error| ReplayError::Target {
+        device: target.name.clone(),
+        reason: format!("its first block cannot be read: {error}"),
+    })
+}
+
+/// What all threads know. It stands as long as one of them is in the kernel.
+struct Shared {
+    calls: Calls,
+    /// Closer to an instant than this, a thread does not sleep.
+    spin: std::time::Duration,
+    in_batches: bool,
+    stop: AtomicBool,
+    schedule: Mutex<Schedule>,
+}
+
+/// What is next, and when.
+struct Schedule {
+    /// `None` once nobody is to take any more.
+    ahead: Option<Ahead>,
+    /// The command that was offered to the dispatcher.
+    next: Option<Command>,
+    dispatcher: Dispatcher,
+    clock: Clock,
+    error: Option<ReplayError>,
+    /// Requests whose instant had passed when a thread was free to take them.
+    late: u64,
+    /// Requests that went in one call with an earlier one.
+    together: u64,
+}
+
+/// A request that was handed to the kernel.
+#[derive(Clone, Copy, Debug)]
+struct Issued {
+    number: u64,
+    command: Command,
+    /// When it was to go.
+    due: Time,
+    at: Time,
+}
+
+/// A request that has returned.
+#[derive(Clone, Copy, Debug)]
+struct Finished {
+    issued: Issued,
+    at: Time,
+    /// 0 if there is none.
+    error: i32,
+}
+
+impl Schedule {
+    /// Reads the next command.
+    fn offer(&mut self) -> Result<(), ReplayError> {
+        self.next = match &mut self.ahead {
+            Some(ahead) => ahead.next()?,
+            None => None,
+        };
+        if let Some(Command { record, .. }) = self.next {
+            let traced = Traced { arrival: record.arrival, completed: record.completed };
+            let offered = self.dispatcher.offer(self.clock.now(), traced);
+            assert!(offered.is_ok(), "a pace that heeds times needs no completions");
+        }
+        Ok(())
+    }
+
+    /// When the next request is due.
+    fn due(&self) -> Option<Time> {
+        match self.dispatcher.turn() {
+            Turn::At(due) => Some(due),
+            Turn::Nothing | Turn::Waits => None,
+        }
+    }
+
+    fn notes(&self, threads: u32, report: &Report, batch: Duration) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.late > 0 {
+            let share = 100.0 * self.late as f64 / report.requests.max(1) as f64;
+            let who = if threads == 1 { "the thread was" } else { "all threads were" };
+            notes.push(format!(
+                "the instant of {} requests ({share:.1} %) had passed before they were taken: {who} still in calls, or \
+                 woke too late",
+                self.late
+            ));
+        }
+        if self.together > 0 {
+            notes.push(format!(
+                "{} requests went in one call with an earlier one, which they followed within {:.1} us (as long as a \
+                 read of the first block takes)",
+                self.together,
+                batch.as_nanos() as f64 / 1e3
+            ));
+        }
+        let waits = self.ahead.as_ref().map_or(0, |ahead| ahead.waits);
+        if waits > 0 {
+            notes.push(format!("the trace was not read in time {waits} times"));
+        }
+        notes
+    }
+}
+
+impl Shared {
+    fn schedule(&self) -> MutexGuard<'_, Schedule> {
+        self.schedule.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the reading of the trace; what is left.
+    fn finish(&self) -> Schedule {
+        self.stop.store(true, Ordering::Relaxed);
+        let mut schedule = self.schedule();
+        let dispatcher = schedule.dispatcher.clone();
+        Schedule { ahead: schedule.ahead.take(), error: schedule.error.take(), dispatcher, ..*schedule }
+    }
+
+    /// A thread's life.
+    fn serve(&self, ring: Option<Ring>, finished: &Sender<Finished>) {
+        let (mut ring, mut group) = (ring, Vec::new());
+        while let Some(clock) = self.take(&mut group) {
+            match &mut ring {
+                Some(ring) if group.len() > 1 => {
+                    if let Err(error) = call_together(ring, clock, &group, finished) {
+                        self.schedule().error = Some(error.into());
+                        self.stop.store(true, Ordering::Relaxed);
+                        return;
+                    }
+                }
+                _ => group.iter().for_each(|issued| {
+                    let error = self.call(&issued.command);
+                    // Nobody listens any more once another request has failed.
+                    let _ = finished.send(Finished { issued: *issued, at: clock.now(), error });
+                }),
+            }
+        }
+    }
+
+    /// Waits until the next request is due, and takes it, with those that go together with it; `None` at the end.
+    fn take(&self, group: &mut Vec<Issued>) -> Option<Clock> {
+        group.clear();
+        let mut schedule = self.schedule();
+        let clock = schedule.clock;
+        let due = schedule.due()?;
+        let is_late = clock.until(due).is_zero();
+        loop {
+            if self.stop.load(Ordering::Relaxed) {
+                return None;
+            }
+            let left = clock.until(due);
+            if left.is_zero() {
+                break;
+            }
+            if left > self.spin {
+                std::thread::sleep((left - self.spin).min(LOOK));
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+        let at = clock.now();
+        while let Some(command) = schedule.next
+            && (group.is_empty() || self.in_batches && schedule.due() == Some(due))
+            && group.len() < BATCH_MAX
+        {
+            let number = schedule.dispatcher.issued();
+            group.push(Issued { number, command, due, at });
+            if let Err(error) = schedule.offer() {
+                schedule.error = Some(error);
+                self.stop.store(true, Ordering::Relaxed);
+            }
+        }
+        schedule.late += if is_late { group.len() as u64 } else { 0 };
+        schedule.together += group.len() as u64 - 1;
+        Some(clock)
+    }
+
+    /// Waits in the kernel for a request; its error, or 0.
+    fn call(&self, command: &Command) -> i32 {
+        let result =
+            |(start, bytes)| command.error_of(bytes, self.calls.carry_out(command.action, start, bytes));
+        command.pieces().map(result).find(|error| *error != 0).unwrap_or(0)
+    }
+}
+
+/// Hands several requests to the kernel, and waits for all of them.
+fn call_together(
+    ring: &mut Ring,
+    clock: Clock,
+    group: &[Issued],
+    finished: &Sender<Finished>,
+) -> std::io::Result<()> {
+    let mut left = vec![(0u32, 0i32); group.len()];
+    for (slot, Issued { command, .. }) in group.iter().enumerate() {
+        for (start, bytes) in command.pieces() {
+            left[slot].0 += 1;
+            while !ring.push(command.action, start, bytes, user(slot as u32, bytes)) {
+                ring.submit()?;
+            }
+        }
+    }
+    let (mut answers, mut pieces) = (Vec::new(), left.iter().map(|(pieces, _)| pieces).sum::<u32>());
+    while pieces > 0 {
+        if !ring.is_submitted() {
+            ring.submit()?;
+        }
+        ring.wait(LOOK)?;
+        answers.clear();
+        ring.reap(&mut answers);
+        let at = clock.now();
+        for answer in &answers {
+            let Answer::Done { user, result } = *answer else { continue };
+            pieces -= 1;
+            let slot = user as u32 as usize;
+            let (left, error) = &mut left[slot];
+            *left -= 1;
+            if *error == 0 {
+                *error = group[slot].command.error_of(user >> 32, result);
+            }
+            if *left == 0 {
+                let _ = finished.send(Finished { issued: group[slot], at, error: *error });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Begins the threads, and counts until all have ended, or one hangs behind a failure.
+fn play(
+    shared: &Arc<Shared>,
+    threads: u32,
+    accounts: &mut Accounts<'_, '_>,
+    stop: &AtomicBool,
+) -> Result<(), ReplayError> {
+    let (sender, finished) = channel();
+    let (ready, begun) = channel();
+    // Nobody takes anything before all are there.
+    let mut schedule = shared.schedule();
+    let begin = |_| -> std::io::Result<JoinHandle<()>> {
+        let (shared, sender, ready) = (Arc::clone(shared), sender.clone(), ready.clone());
+        Builder::new().name("replay-call".to_owned()).stack_size(STACK_BYTES).spawn(move || {
+            priority::raise();
+            let ring = shared.in_batches.then(|| Ring::new(shared.calls.file())).transpose();
+            let (ring, is_ready) = match ring {
+                Ok(ring) => (ring, Ok(())),
+                Err(ReplayError::Ring { source }) => (None, Err(ReplayError::Together { source })),
+                Err(error) => (None, Err(error)),
+            };
+            let _ = ready.send(is_ready);
+            drop(ready);
+            shared.serve(ring, &sender);
+        })
+    };
+    let begun_threads: std::io::Result<Vec<_>> = (0..threads).map(begin).collect();
+    drop((sender, ready));
+    let begun: Result<Vec<()>, ReplayError> = begun.iter().collect();
+    let is_ready = begun_threads.map_err(ReplayError::from).and_then(|handles| begun.map(|_| handles));
+    let handles = match is_ready {
+        Ok(handles) => handles,
+        Err(error) => {
+            shared.stop.store(true, Ordering::Relaxed);
+            return Err(error);
+        }
+    };
+    schedule.clock = Clock::beginning_in(LEAD);
+    drop(schedule);
+    if accounts.listen(shared, &finished, stop) {
+        for handle in handles {
+            handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        }
+    }
+    Ok(())
+}
+
+/// What came of requests, in the order in which they were issued.
+struct Accounts<'env, 'scope> {
+    options: &'env ReplayOptions,
+    target: &'env Target,
+    /// Told of everything at the instants at which it was.
+    dispatcher: Dispatcher,
+    /// Those before which another has not returned.
+    early: BTreeMap<u64, Finished>,
+    /// The number that is counted next.
+    next: u64,
+    /// When those that were counted returned, and their numbers.
+    outstanding: BTreeSet<(Time, u64)>,
+    tally: Tally,
+    log: Option<Log<'scope>>,
+    errors: u64,
+    failure: Option<(Finished, Instant)>,
+}
+
+impl Accounts<'_, '_> {
+    /// Counts what returns; whether all threads have ended.
+    fn listen(&mut self, shared: &Shared, finished: &Receiver<Finished>, stop: &AtomicBool) -> bool {
+        loop {
+            match finished.recv_timeout(LOOK) {
+                Ok(finished) => self.add(finished),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return true,
+            }
+            if stop.load(Ordering::Relaxed) || self.failure.is_some() {
+                shared.stop.store(true, Ordering::Relaxed);
+            }
+            // One that hangs in the kernel is left there.
+            if self.failure.is_some_and(|(_, since)| since.elapsed() > outside(PATIENCE)) {
+                return false;
+            }
+        }
+    }
+
+    fn add(&mut self, finished: Finished) {
+        if finished.error != 0 {
+            self.errors += 1;
+            if self.errors > self.options.tolerated_errors && self.failure.is_none() {
+                self.failure = Some((finished, Instant::now()));
+            }
+        }
+        self.early.insert(finished.issued.number, finished);
+        while let Some(finished) = self.early.remove(&self.next) {
+            self.next += 1;
+            self.count(finished);
+        }
+    }
+
+    fn count(&mut self, Finished { issued, at, error }: Finished) {
+        let Issued { number, command, due, at: issued } = issued;
+        while let Some(&(completed, earlier)) = self.outstanding.first()
+            && completed <= issued
+        {
+            self.outstanding.pop_first();
+            self.dispatcher.completed(completed, earlier, Duration::ZERO);
+        }
+        let traced = Traced { arrival: command.record.arrival, completed: command.record.completed };
+        let offered = self.dispatcher.offer(issued, traced);
+        assert!(offered.is_ok(), "a pace that heeds times needs no completions");
+        self.dispatcher.issued();
+        self.outstanding.insert((at, number));
+        self.tally.issued(due, self.options.schedule(&command), issued);
+        if error == 0 {
+            self.tally.completed(command.action, command.bytes, at.saturating_since(issued));
+            if let Some(log) = &mut self.log {
+                log.add(number, &command, issued, at);
+            }
+        }
+    }
+
+    fn finish(mut self, report: &mut Report) -> Result<(), ReplayError> {
+        // What was issued after a request that hangs.
+        for finished in std::mem::take(&mut self.early).into_values() {
+            self.count(finished);
+        }
+        if let Some((Finished { issued, at, error }, _)) = self.failure {
+            let Issued { number, command, .. } = issued;
+            return Err(ReplayError::of_request(self.target, number, &command, self.tally.issued, at, error));
+        }
+        report.errors = self.errors;
+        report.measured(&self.tally, &self.dispatcher);
+        self.log.map_or(Ok(()), Log::finish)
+    }
+}

@@ -1,0 +1,64 @@
+//! `pread` and `pwrite` on one file, from any thread.
+
+use crate::command::Action;
+use crate::memory::{DISCARD, Memory};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd as _;
+
+/// A file, and the memory that its calls use. It stands as long as a thread is in one of them.
+pub(crate) struct Calls {
+    file: File,
+    read: Memory,
+    write: Memory,
+}
+
+// SAFETY: nothing is read through the pointers of `Memory`: only the kernel uses what they point to, which
+// stands until the last thread has let go of this.
+#[expect(unsafe_code, reason = "memory that the kernel alone uses")]
+unsafe impl Send for Calls {}
+// SAFETY: as above; the rest is `Sync`.
+#[expect(unsafe_code, reason = "memory that the kernel alone uses")]
+unsafe impl Sync for Calls {}
+
+impl Calls {
+    pub(crate) fn new(file: &File) -> io::Result<Calls> {
+        Ok(Calls { file: file.try_clone()?, read: Memory::new(), write: Memory::scrambled() })
+    }
+
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Waits in the kernel until it is done: the result as a ring would tell it. `bytes` is at most
+    /// [`PIECE_BYTES`](crate::memory::PIECE_BYTES) for reads and writes.
+    #[expect(unsafe_code, reason = "many threads read into the same memory, so it can be no slice")]
+    pub(crate) fn carry_out(&self, action: Action, start: u64, bytes: u64) -> i32 {
+        let file = self.file.as_raw_fd();
+        let (length, offset) = (bytes as usize, start as libc::off_t);
+        loop {
+            // SAFETY: both pieces of memory are as long as the longest piece of a request, and stand as long
+            // as `self`; the file is open as long as that.
+            let result = unsafe {
+                match action {
+                    Action::Read => libc::pread(file, self.read.start.cast(), length, offset),
+                    Action::Write => libc::pwrite(file, self.write.start.cast(), length, offset),
+                    Action::Flush => libc::fdatasync(file) as isize,
+                    Action::Discard => libc::fallocate(file, DISCARD, offset, bytes as libc::off_t) as isize,
+                }
+            };
+            match io::Error::last_os_error().raw_os_error() {
+                _ if result >= 0 => return result as i32,
+                Some(libc::EINTR) => {}
+                error => return -error.unwrap_or(libc::EIO),
+            }
+        }
+    }
+}
+
+impl Drop for Calls {
+    fn drop(&mut self) {
+        self.read.free();
+        self.write.free();
+    }
+}
