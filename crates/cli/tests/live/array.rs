@@ -17,10 +17,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 /// Files for members, and the socket of the array.
-struct Place {
-    folder: tempfile::TempDir,
+pub struct Place {
+    pub folder: tempfile::TempDir,
     /// Where the members are, if not there.
     disk: Option<SmallDisk>,
+    /// What the members are, if they are no files.
+    devices: Vec<String>,
 }
 
 /// A file system of 64 MiB in memory, mounted for a process that does nothing else; others see it through
@@ -75,16 +77,21 @@ impl Drop for SmallDisk {
 }
 
 /// An array that is served.
-struct Served {
-    child: Child,
-    socket: PathBuf,
+pub struct Served {
+    pub child: Child,
+    pub socket: PathBuf,
     /// Where its numbers are, if that was asked for.
     metrics: Option<String>,
 }
 
 impl Place {
+    /// Over block devices.
+    pub fn over(devices: Vec<String>) -> Place {
+        Place { folder: tempfile::tempdir().unwrap(), disk: None, devices }
+    }
+
     fn new(members: usize) -> Place {
-        let place = Place { folder: tempfile::tempdir().unwrap(), disk: None };
+        let place = Place::over(Vec::new());
         place.make(members, 4);
         place
     }
@@ -93,7 +100,7 @@ impl Place {
     fn on_small_disk(members: usize) -> Option<Place> {
         let folder = tempfile::tempdir().unwrap();
         let disk = Some(SmallDisk::new(folder.path())?);
-        let place = Place { folder, disk };
+        let place = Place { folder, disk, devices: Vec::new() };
         place.make(members, 16);
         Some(place)
     }
@@ -104,23 +111,26 @@ impl Place {
         }
     }
 
-    fn member(&self, index: usize) -> String {
+    pub fn member(&self, index: usize) -> String {
+        if let Some(device) = self.devices.get(index) {
+            return device.clone();
+        }
         let path = self.disk.as_ref().map_or(self.folder.path(), |disk| &disk.path);
         text(&path.join(format!("member{index}")))
     }
 
-    fn members(&self, indices: &[usize]) -> Vec<String> {
+    pub fn members(&self, indices: &[usize]) -> Vec<String> {
         indices.iter().map(|&index| self.member(index)).collect()
     }
 
-    fn create(&self, indices: &[usize], options: &[&str]) -> Vec<String> {
+    pub fn create(&self, indices: &[usize], options: &[&str]) -> Vec<String> {
         let head = ["array", "create", "vol", "--chunk", "16KiB", "--region", "64KiB"].map(str::to_owned);
         let options = options.iter().map(|&option| option.to_owned());
         head.into_iter().chain(options).chain(self.members(indices)).collect()
     }
 
     /// Assembles and waits until clients may come; or what it says instead.
-    fn assemble(&self, indices: &[usize], options: &[&str]) -> Result<Served, String> {
+    pub fn assemble(&self, indices: &[usize], options: &[&str]) -> Result<Served, String> {
         self.assemble_with(indices, options, &[])
     }
 
@@ -157,16 +167,16 @@ impl Place {
 }
 
 impl Served {
-    fn client(&self) -> Client<UnixStream> {
+    pub fn client(&self) -> Client<UnixStream> {
         Client::connect(UnixStream::connect(&self.socket).unwrap(), &Options::default()).unwrap()
     }
 
-    fn status(&self) -> Value {
+    pub fn status(&self) -> Value {
         let output = fullstroke(&["array", "status", "--json", &text(&self.socket)]);
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    fn until(&self, state: &str) {
+    pub fn until(&self, state: &str) {
         let began = Instant::now();
         while self.status()["state"] != state {
             assert!(began.elapsed() < PATIENCE, "{} is not {state}", self.status());
@@ -174,24 +184,24 @@ impl Served {
         }
     }
 
-    fn stop(mut self) {
+    pub fn stop(mut self) {
         success(&["array", "stop", &text(&self.socket)]);
         assert_eq!(self.child.wait().unwrap().code(), Some(0));
     }
 
     /// Stops it where that cannot be done in order; what it says.
-    fn stop_halted(mut self) -> String {
+    pub fn stop_halted(mut self) -> String {
         success(&["array", "stop", &text(&self.socket)]);
         assert_eq!(self.child.wait().unwrap().code(), Some(2));
         std::io::read_to_string(self.child.stderr.take().unwrap()).unwrap()
     }
 
     /// Somebody else has killed it.
-    fn kill_was_sent(mut self) {
+    pub fn kill_was_sent(mut self) {
         self.child.wait().unwrap();
     }
 
-    fn kill(mut self) {
+    pub fn kill(mut self) {
         kill_process(Pid::from_child(&self.child), Signal::KILL).unwrap();
         self.child.wait().unwrap();
     }
@@ -203,11 +213,11 @@ impl Drop for Served {
     }
 }
 
-fn strings(arguments: &[String]) -> Vec<&str> {
+pub fn strings(arguments: &[String]) -> Vec<&str> {
     arguments.iter().map(String::as_str).collect()
 }
 
-fn pattern(length: usize, tag: u8) -> Vec<u8> {
+pub fn pattern(length: usize, tag: u8) -> Vec<u8> {
     (0..length).map(|at| (at / 512 * 7 + at) as u8 ^ tag).collect()
 }
 
@@ -343,7 +353,7 @@ fn what_is_no_array_or_not_all_of_one_is_refused_with_what_was_found() {
 }
 
 /// What the hook has written, once it has so many lines.
-fn lines_of(hook: &Path, count: usize) -> Vec<String> {
+pub fn lines_of(hook: &Path, count: usize) -> Vec<String> {
     let began = Instant::now();
     loop {
         let text = fs::read_to_string(hook).unwrap_or_default();

@@ -24,6 +24,8 @@
 //! | `mends.rs` | redundancy that is wrong, after kills and by itself |
 //! | `metrics.rs` | counts that agree with what clients did |
 //! | `array.rs` | arrays on files, made, killed, mended and refused |
+//! | `faulty.rs` | block devices with faults, which lose power |
+//! | `faults.rs` | what arrays, replays and streams do on these |
 //! | `replay.rs` | traces replayed on files and on served arrays |
 //! | `top.rs` | the screen of a running server, and the end of its terminal |
 //!
@@ -37,6 +39,8 @@ mod common;
 mod crowds;
 mod ends;
 mod extract;
+mod faults;
+mod faulty;
 mod file_systems;
 mod hostile;
 mod kills;

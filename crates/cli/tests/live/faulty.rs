@@ -1,0 +1,407 @@
+//! Block devices with faults.
+//!
+//! A disk is memory behind an NBD server in this process, shown as a file by nbdfuse and as a block device by a
+//! loop device past the page cache; so what a program is told of it the kernel tells, and io_uring can be given
+//! it. Sectors cannot be read, writes or flushes are refused, the device goes, and power fails.
+//!
+//! **What is lost with power** is what `crates/array/src/power.rs` says of its simulated devices: of what was
+//! not flushed, any sector may have landed or not, and of several versions of a sector any one.
+
+use crate::programs::{command, installed, run};
+use crate::server::{PATIENCE, text};
+use fullstroke_nbd::{
+    Command, CommandFlags, Connection, ErrorCode, Event, Export, Exports, Features, Request,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+const SECTOR: usize = 512;
+
+/// splitmix64 (Steele, Lea, Flood, 2014).
+#[derive(Debug)]
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (mixed ^ mixed >> 31) % bound
+    }
+}
+
+/// The supply of several disks: how many writes and flushes are left.
+#[derive(Debug)]
+pub struct Power(AtomicI64);
+
+impl Power {
+    pub fn on() -> Arc<Power> {
+        Arc::new(Power(AtomicI64::new(i64::MAX)))
+    }
+
+    /// It fails after so many writes and flushes of all disks.
+    pub fn fails_after(&self, count: u64) {
+        self.0.store(count as i64, Ordering::SeqCst);
+    }
+
+    pub fn comes_back(&self) {
+        self.0.store(i64::MAX, Ordering::SeqCst);
+    }
+
+    pub fn is_off(&self) -> bool {
+        self.0.load(Ordering::SeqCst) <= 0
+    }
+
+    /// Whether one more is carried out.
+    fn use_some(&self) -> bool {
+        self.0.fetch_sub(1, Ordering::SeqCst) > 0
+    }
+}
+
+/// What a disk does wrong, from now on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Faults {
+    /// Writes are refused with this.
+    pub writes: Option<ErrorCode>,
+    /// Flushes are.
+    pub flushes: Option<ErrorCode>,
+    /// Flushes are answered, and nothing is durable.
+    pub lies: bool,
+}
+
+/// What was refused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Refused {
+    pub reads: u64,
+    pub writes: u64,
+    pub flushes: u64,
+}
+
+struct Medium {
+    power: Arc<Power>,
+    state: Mutex<State>,
+    /// Requests that have come.
+    requests: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    durable: Vec<u8>,
+    current: Vec<u8>,
+    /// For each sector that was written since the last flush, what was.
+    cached: BTreeMap<usize, Vec<[u8; SECTOR]>>,
+    /// Sectors that cannot be read until they are written.
+    bad: BTreeSet<usize>,
+    faults: Faults,
+    refused: Refused,
+}
+
+impl Medium {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    fn carry_out(&self, request: &Request, payload: &[u8], into: &mut Vec<u8>) -> Result<(), ErrorCode> {
+        self.requests.fetch_add(1, Ordering::SeqCst);
+        let mut state = self.state();
+        let (at, length) = (request.offset_bytes as usize, request.length_bytes as usize);
+        match request.command {
+            Command::Read => {
+                if self.power.is_off()
+                    || state.bad.range(at / SECTOR..(at + length) / SECTOR).next().is_some()
+                {
+                    state.refused.reads += 1;
+                    return Err(ErrorCode::InputOutput);
+                }
+                into.clear();
+                into.extend_from_slice(&state.current[at..at + length]);
+                return Ok(());
+            }
+            Command::Cache | Command::BlockStatus => return Ok(()),
+            Command::Flush => {}
+            Command::Write => {
+                if let Some(error) = state.faults.writes {
+                    state.refused.writes += 1;
+                    return Err(error);
+                }
+                // What is under way when power fails may land in part.
+                if !self.power.is_off() {
+                    state.write(at, payload);
+                }
+            }
+            Command::Trim | Command::WriteZeroes => {
+                if let Some(error) = state.faults.writes {
+                    state.refused.writes += 1;
+                    return Err(error);
+                }
+                if !self.power.is_off() {
+                    state.write(at, &vec![0; length]);
+                }
+            }
+        }
+        if !self.power.use_some() {
+            return Err(ErrorCode::InputOutput);
+        }
+        if request.command == Command::Flush || request.flags.contains(CommandFlags::FORCE_UNIT_ACCESS) {
+            if let Some(error) = state.faults.flushes {
+                state.refused.flushes += 1;
+                return Err(error);
+            }
+            if !state.faults.lies {
+                let state = &mut *state;
+                for &sector in state.cached.keys() {
+                    let range = sector * SECTOR..(sector + 1) * SECTOR;
+                    state.durable[range.clone()].copy_from_slice(&state.current[range]);
+                }
+                state.cached.clear();
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers one client until it goes.
+    fn serve(&self, exports: &Arc<Exports>, mut stream: UnixStream) -> std::io::Result<()> {
+        let mut connection = Connection::new(Arc::clone(exports));
+        let mut data = Vec::new();
+        loop {
+            while let Some(event) = connection.next_event().map_err(std::io::Error::other)? {
+                let Event::Request { request, payload } = event else { continue };
+                match self.carry_out(&request, &payload, &mut data) {
+                    Err(error) => connection.reply_error(&request, error, &"a fault that was planted"),
+                    Ok(()) if request.command == Command::Read => connection.reply_read(&request, |into| {
+                        into.copy_from_slice(&data);
+                        Ok(())
+                    }),
+                    Ok(()) if request.command == Command::BlockStatus => {
+                        connection.reply_status(&request, [])
+                    }
+                    Ok(()) => connection.reply_done(&request),
+                }
+                connection.recycle(payload);
+            }
+            let sent = connection.output().len();
+            stream.write_all(connection.output())?;
+            connection.consumed(sent);
+            if connection.has_ended() {
+                return Ok(());
+            }
+            let read = stream.read(connection.space())?;
+            if read == 0 {
+                return Ok(());
+            }
+            connection.filled(read);
+        }
+    }
+}
+
+impl State {
+    fn write(&mut self, at: usize, bytes: &[u8]) {
+        for (number, sector) in (at / SECTOR..).zip(bytes.chunks_exact(SECTOR)) {
+            self.cached.entry(number).or_default().push(sector.try_into().unwrap());
+            self.bad.remove(&number);
+        }
+        self.current[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+}
+
+/// A disk with faults, as a block device. Dropping it takes everything apart again.
+pub struct FaultyDisk {
+    medium: Arc<Medium>,
+    folder: tempfile::TempDir,
+    fuse: Child,
+    device: Option<String>,
+}
+
+impl FaultyDisk {
+    /// So many disks of so many MiB on one supply; `None`, with a word, where the host does not allow them.
+    pub fn several(count: usize, mib: usize, power: &Arc<Power>) -> Option<Vec<FaultyDisk>> {
+        if !installed(&["nbdfuse", "losetup", "fusermount3"]) {
+            return None;
+        }
+        (0..count).map(|_| FaultyDisk::new(mib, power)).collect()
+    }
+
+    fn new(mib: usize, power: &Arc<Power>) -> Option<FaultyDisk> {
+        let bytes = vec![0; mib << 20];
+        let state = State { durable: bytes.clone(), current: bytes, ..State::default() };
+        let medium = Arc::new(Medium {
+            power: Arc::clone(power),
+            state: Mutex::new(state),
+            requests: AtomicU64::new(0),
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let (socket, file) = (folder.path().join("disk.sock"), folder.path().join("disk"));
+        let listener = UnixListener::bind(&socket).unwrap();
+        // Requests come in one row: what was answered before a flush was there before it.
+        let mut export = Export::new("", (mib << 20) as u64);
+        export.features -= Features::MULTIPLE_CONNECTIONS;
+        let exports = Arc::new(Exports::new(vec![export]).unwrap());
+        let served = Arc::clone(&medium);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let (served, exports) = (Arc::clone(&served), Arc::clone(&exports));
+                std::thread::spawn(move || served.serve(&exports, stream));
+            }
+        });
+        fs::write(&file, "").unwrap();
+        let uri = format!("nbd+unix:///?socket={}", text(&socket));
+        let fuse = command("nbdfuse").arg(&file).arg(uri).stderr(Stdio::null()).spawn().unwrap();
+        let mut disk = FaultyDisk { medium, folder, fuse, device: None };
+        let begun = Instant::now();
+        while fs::metadata(&file).map_or(0, |metadata| metadata.len()) == 0 {
+            if disk.fuse.try_wait().unwrap().is_some() {
+                eprintln!("skipped: nbdfuse cannot show a file here");
+                return None;
+            }
+            assert!(begun.elapsed() < PATIENCE, "nbdfuse shows nothing");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let set_up = run("losetup", &["--find", "--show", "--direct-io=on", &text(&file)]);
+        if !set_up.status.success() {
+            eprintln!("skipped: no loop device: {}", String::from_utf8_lossy(&set_up.stderr).trim());
+            return None;
+        }
+        let device = String::from_utf8(set_up.stdout).unwrap().trim().to_owned();
+        let direct = device.replace("/dev/", "/sys/block/") + "/loop/dio";
+        disk.device = Some(device);
+        if fs::read_to_string(direct).map_or(true, |dio| dio.trim() != "1") {
+            eprintln!("skipped: loop devices keep what they read here (no direct I/O to nbdfuse's files)");
+            return None;
+        }
+        Some(disk)
+    }
+
+    pub fn device(&self) -> String {
+        self.device.clone().unwrap()
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.path().join("disk")
+    }
+
+    pub fn faults(&self, faults: Faults) {
+        self.medium.state().faults = faults;
+    }
+
+    /// These bytes cannot be read until they are written.
+    pub fn spoil(&self, at: usize, bytes: usize) {
+        self.medium.state().bad.extend(at / SECTOR..(at + bytes).div_ceil(SECTOR));
+    }
+
+    pub fn unreadable_sectors(&self) -> usize {
+        self.medium.state().bad.len()
+    }
+
+    pub fn refused(&self) -> Refused {
+        self.medium.state().refused
+    }
+
+    /// What the medium holds now.
+    pub fn holds(&self, at: usize, bytes: usize) -> Vec<u8> {
+        self.medium.state().current[at..at + bytes].to_vec()
+    }
+
+    /// Its server is killed: whoever uses the device hears of it from the kernel.
+    pub fn goes(&mut self) {
+        self.fuse.kill().unwrap();
+        self.fuse.wait().unwrap();
+    }
+
+    /// Until no request has come for a while: what was under way in the kernel has ended.
+    pub fn rests(&self) {
+        loop {
+            let before = self.medium.requests.load(Ordering::SeqCst);
+            std::thread::sleep(Duration::from_millis(60));
+            if before == self.medium.requests.load(Ordering::SeqCst) {
+                return;
+            }
+        }
+    }
+
+    /// Of what was not flushed, `percent` in a hundred sectors have landed. How many had not been flushed.
+    pub fn loses_power(&self, random: &mut Random, percent: u64) -> usize {
+        let mut state = self.medium.state();
+        let cached = std::mem::take(&mut state.cached);
+        for (sector, versions) in &cached {
+            if random.below(100) < percent {
+                let landed = &versions[random.below(versions.len() as u64) as usize];
+                state.durable[sector * SECTOR..][..SECTOR].copy_from_slice(landed);
+            }
+        }
+        state.current = state.durable.clone();
+        cached.len()
+    }
+}
+
+impl Drop for FaultyDisk {
+    fn drop(&mut self) {
+        if let Some(device) = &self.device {
+            run("losetup", &["--detach", device]);
+        }
+        let begun = Instant::now();
+        loop {
+            run("fusermount3", &["-u", &text(&self.file())]);
+            if self.fuse.try_wait().is_ok_and(|ended| ended.is_some()) {
+                break;
+            }
+            // The loop device goes a moment after it was detached.
+            if begun.elapsed() > Duration::from_secs(10) {
+                run("fusermount3", &["-u", "-z", &text(&self.file())]);
+                let _ = self.fuse.kill();
+                let _ = self.fuse.wait();
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+#[test]
+fn a_disk_with_faults_has_them_and_loses_what_was_not_flushed() {
+    let power = Power::on();
+    let Some(disks) = FaultyDisk::several(1, 1, &power) else { return };
+    let disk = &disks[0];
+    // Past the page cache memory has to be aligned; `dd` sees to that.
+    let dd =
+        |arguments: &[&str]| run("dd", &[&["bs=4096", "status=none"], arguments].concat()).status.success();
+    let (from, to) = (format!("if={}", disk.device()), format!("of={}", disk.device()));
+    let file = fs::OpenOptions::new().write(true).open(disk.device()).unwrap();
+    let put = |skip: &str, flags: &str| dd(&["if=/dev/urandom", &to, "count=1", skip, flags]);
+    assert!(put("seek=0", "oflag=direct") && put("seek=1", "oflag=direct"));
+    file.sync_data().unwrap();
+    let flushed = disk.holds(0, 8192);
+    assert!(put("seek=1", "oflag=direct"));
+    let written = disk.holds(0, 8192);
+    assert!(flushed[..4096] == written[..4096] && flushed[4096..] != written[4096..]);
+    assert_eq!(disk.loses_power(&mut Random(1), 0), 8);
+    assert!(disk.holds(0, 8192) == flushed, "what was flushed is there, and nothing else");
+    assert!(put("seek=1", "oflag=direct"));
+    let written = disk.holds(0, 8192);
+    disk.loses_power(&mut Random(1), 100);
+    assert!(disk.holds(0, 8192) == written, "it may all have landed");
+    disk.spoil(4096, 512);
+    assert!(dd(&[&from, "of=/dev/null", "count=1", "iflag=direct"]));
+    assert!(!dd(&[&from, "of=/dev/null", "count=1", "skip=1", "iflag=direct"]));
+    assert!(disk.refused().reads > 0 && put("seek=1", "oflag=direct"));
+    assert!(dd(&[&from, "of=/dev/null", "count=1", "skip=1", "iflag=direct"]), "it was written");
+    disk.faults(Faults { writes: Some(ErrorCode::NoSpace), ..Faults::default() });
+    let error = run("dd", &["if=/dev/zero", &to, "bs=4096", "count=1", "oflag=direct"]);
+    assert!(String::from_utf8_lossy(&error.stderr).contains("No space left on device"), "{error:?}");
+    disk.faults(Faults { flushes: Some(ErrorCode::InputOutput), ..Faults::default() });
+    assert!(put("seek=0", "oflag=direct"));
+    assert_eq!(file.sync_data().unwrap_err().raw_os_error(), Some(5));
+    disk.faults(Faults::default());
+    power.fails_after(1);
+    assert!(put("seek=0", "oflag=direct") && !put("seek=0", "oflag=direct") && power.is_off());
+    assert!(!dd(&[&from, "of=/dev/null", "count=1", "iflag=direct"]));
+    power.comes_back();
+    assert!(put("seek=0", "oflag=direct"));
+}
