@@ -97,9 +97,11 @@ impl Shared {
 
     fn begin(&self, stream: Stream) -> io::Result<()> {
         let connection = Connection::with_limits(Arc::clone(&self.exports), LIMITS);
-        let side = Mutex::new(Side { connection, input_over: false, blocked: false, gone: false });
+        let side =
+            Mutex::new(Side { connection, input_over: false, waits: false, blocked: false, gone: false });
         let serves = Arc::clone(&self.serves);
-        let client = Arc::new(NbdClient { side, changed: Condvar::new(), stream, serves });
+        let (room, rest) = (Condvar::new(), Condvar::new());
+        let client = Arc::new(NbdClient { side, room, rest, stream, serves });
         let (reader, writer) = (Arc::clone(&client), Arc::clone(&client));
         thread::Builder::new().name("answers".into()).spawn(move || writer.send_rest())?;
         let reading = thread::Builder::new().name("client".into()).spawn(move || reader.receive());
@@ -136,7 +138,10 @@ fn accept_until_woken(listener: &Listener, waker: &Waker, shared: &Shared) {
 /// A client, as those see it who answer it.
 pub struct NbdClient {
     side: Mutex<Side>,
-    changed: Condvar,
+    /// There may be room for more requests.
+    room: Condvar,
+    /// The socket has not taken all, or nothing more is to be sent.
+    rest: Condvar,
     stream: Stream,
     serves: Arc<dyn Serves>,
 }
@@ -145,6 +150,8 @@ struct Side {
     connection: Connection,
     /// Nothing more comes.
     input_over: bool,
+    /// Its first thread waits for room.
+    waits: bool,
     /// The socket has not taken all: the rest is sent by the client's own thread.
     blocked: bool,
     /// Nothing more can be sent, or is to be.
@@ -166,16 +173,25 @@ impl NbdClient {
         give(&mut side.connection);
         self.hand_on(&mut side);
         self.send(&mut side);
+        self.wake(side);
+    }
+
+    /// Wakes who has something to do now, and nobody else: most answers are sent by whoever gives them, and each
+    /// thread that is woken for nothing costs as much as a read from memory.
+    fn wake(&self, side: MutexGuard<'_, Side>) {
+        let has_room = side.waits && (side.gone || !side.connection.is_paused());
+        let is_over = side.is_over();
         drop(side);
-        self.changed.notify_all();
+        if has_room {
+            self.room.notify_all();
+        }
+        if is_over {
+            self.rest.notify_all();
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Side> {
         self.side.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn wait<'a>(&self, side: MutexGuard<'a, Side>) -> MutexGuard<'a, Side> {
-        self.changed.wait(side).unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes in what comes, straight to where it is needed, until nothing does.
@@ -185,7 +201,9 @@ impl NbdClient {
         while !side.gone && !side.connection.has_ended() {
             if side.connection.is_paused() {
                 // It has as much under way as it may: the next answer makes room.
-                side = self.wait(side);
+                side.waits = true;
+                side = self.room.wait(side).unwrap_or_else(PoisonError::into_inner);
+                side.waits = false;
                 self.hand_on(&mut side);
                 self.send(&mut side);
                 continue;
@@ -208,8 +226,7 @@ impl NbdClient {
             }
         }
         side.input_over = true;
-        drop(side);
-        self.changed.notify_all();
+        self.wake(side);
     }
 
     /// Hands on what it asks for.
@@ -235,7 +252,10 @@ impl NbdClient {
             match send(&self.stream, side.connection.output(), flags) {
                 Ok(count) => side.connection.consumed(count),
                 Err(Errno::INTR) => {}
-                Err(Errno::WOULDBLOCK) => side.blocked = true,
+                Err(Errno::WOULDBLOCK) => {
+                    side.blocked = true;
+                    self.rest.notify_all();
+                }
                 Err(_) => side.gone = true,
             }
         }
@@ -246,7 +266,7 @@ impl NbdClient {
         let mut side = self.lock();
         while !side.is_over() {
             if !side.blocked {
-                side = self.wait(side);
+                side = self.rest.wait(side).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
             drop(side);
@@ -259,7 +279,9 @@ impl NbdClient {
             }
             self.send(&mut side);
             self.hand_on(&mut side);
-            self.changed.notify_all();
+            if side.waits && (side.gone || !side.connection.is_paused()) {
+                self.room.notify_all();
+            }
         }
         side.gone = true;
         drop(side);
@@ -270,7 +292,8 @@ impl NbdClient {
     fn leave(&self) {
         self.lock().gone = true;
         self.shut(Shutdown::Both);
-        self.changed.notify_all();
+        self.room.notify_all();
+        self.rest.notify_all();
     }
 
     fn shut(&self, how: Shutdown) {

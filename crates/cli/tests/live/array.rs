@@ -457,27 +457,48 @@ fn the_unit_of_the_docs_is_one_that_systemd_takes() {
     assert!(command.contains("--degraded") && command.contains("--on-failure"), "{command}");
 }
 
+/// Layouts with redundancy, and their members: each member is cut short once.
+const CUT_SHORT: [(&str, usize); 4] = [("raid1", 2), ("raid5", 3), ("raid6", 4), ("raid10", 4)];
+
 #[test]
-fn a_member_that_vanishes_is_done_without() {
-    let place = Place::new(3);
-    success(&strings(&place.create(&[0, 1, 2], &["--layout", "raid5"])));
-    let served = place.assemble(&[0, 1, 2], &[]).unwrap();
-    let mut client = served.client();
-    let bytes = pattern(256 << 10, 3);
-    client.write(0, &bytes, CommandFlags::empty()).unwrap();
-    // The device ends before its data begins.
-    File::options().write(true).open(place.member(1)).unwrap().set_len(4096).unwrap();
-    let mut read = vec![0; bytes.len()];
-    client.read(0, &mut read).unwrap();
-    assert!(read == bytes);
-    client.flush().unwrap();
-    assert_eq!(served.status()["state"], "degraded");
-    served.stop();
-    let error = place.assemble(&[0, 1, 2], &[]).map(drop).unwrap_err();
-    assert!(Path::new(&place.member(1)).exists() && error.contains("no member of an array"), "{error}");
-    let served = place.assemble(&[0, 2], &[]).unwrap();
-    served.client().read(0, &mut read).unwrap();
-    assert!(read == bytes);
+fn a_member_that_is_cut_short_is_done_without() {
+    let mut cut = 0;
+    for (layout, members) in CUT_SHORT {
+        for slot in 0..members {
+            let says = format!("{layout}, member {slot}");
+            let place = Place::new(members);
+            let all: Vec<usize> = (0..members).collect();
+            let mut create = place.create(&all, &["--layout", layout]);
+            if layout == "raid1" {
+                create.retain(|one| one != "--chunk" && one != "16KiB");
+            }
+            success(&strings(&create));
+            let served = place.assemble(&all, &[]).unwrap();
+            let mut client = served.client();
+            let bytes = pattern(256 << 10, 3);
+            client.write(0, &bytes, CommandFlags::empty()).unwrap();
+            // The device ends before its data begins.
+            File::options().write(true).open(place.member(slot)).unwrap().set_len(4096).unwrap();
+            let mut read = vec![0; bytes.len()];
+            client.read(0, &mut read).unwrap();
+            assert!(read == bytes, "{says}");
+            client.flush().unwrap();
+            assert_eq!(served.status()["state"], "degraded", "{says}");
+            served.stop();
+            let error = place.assemble(&all, &[]).map(drop).unwrap_err();
+            assert!(
+                Path::new(&place.member(slot)).exists() && error.contains("no member of an array"),
+                "{says}: {error}"
+            );
+            let rest: Vec<usize> = all.into_iter().filter(|&one| one != slot).collect();
+            let served = place.assemble(&rest, &[]).unwrap();
+            served.client().read(0, &mut read).unwrap();
+            assert!(read == bytes, "{says}");
+            served.stop();
+            cut += 1;
+        }
+    }
+    assert_eq!(cut, CUT_SHORT.iter().map(|(_, members)| members).sum::<usize>());
 }
 
 /// Marsaglia's xorshift64 (2003), with the triple 13, 7, 17.

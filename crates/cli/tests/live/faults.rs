@@ -275,7 +275,7 @@ fn a_replay_names_the_request_that_a_device_refuses_and_counts_those_that_it_tol
     let trace = text(&folder.path().join("trace.csv"));
     // MSR's columns count 100 ns.
     let row = |i: u64, operation: &str| {
-        let start = if i % 2 == 0 { 0 } else { 1 << 20 };
+        let start = i % 2 * (1 << 20);
         format!("{},host,0,{operation},{start},4096,2000\n", 1_000_000 + i * 10_000)
     };
     fs::write(&trace, (0..REQUESTS).map(|i| row(i, "Read")).collect::<String>()).unwrap();

@@ -175,7 +175,7 @@ impl Medium {
             while let Some(event) = connection.next_event().map_err(std::io::Error::other)? {
                 let Event::Request { request, payload } = event else { continue };
                 match self.carry_out(&request, &payload, &mut data) {
-                    Err(error) => connection.reply_error(&request, error, &"a fault that was planted"),
+                    Err(error) => connection.reply_error(&request, error, "a fault that was planted"),
                     Ok(()) if request.command == Command::Read => connection.reply_read(&request, |into| {
                         into.copy_from_slice(&data);
                         Ok(())
