@@ -69,6 +69,10 @@ const SHORTENED: &[(&str, &str)] = &[
         "fullstroke replay samples/media.parquet --on /dev/sdX --writes skip --pace as-fast --log out.parquet",
         "fullstroke replay --help",
     ),
+    (
+        "fullstroke replay samples/media.parquet --on /dev/sdX --writes skip --threads 1",
+        "fullstroke replay --help",
+    ),
     ("fullstroke record /dev/sdX out.parquet --duration 60s", "fullstroke record --help"),
     // They need a device, and a server.
     ("fullstroke stream-test --on /dev/sdX --rate 8Mbit/s", "fullstroke stream-test --help"),
