@@ -60,6 +60,11 @@ fn a_replay_says_what_was_issued_and_whether_it_was_faithful() {
     assert_eq!(report["operations"][0]["response_ms"].as_object().unwrap().len(), 5);
     let mut reader = TraceReader::open(Path::new(&log), &Options::default()).unwrap();
     assert_eq!(std::iter::from_fn(|| reader.next().unwrap()).count(), 200);
+    // One thread that waits has none outstanding when it issues, and says what it made late.
+    let report = replayed(&[&trace, "--on", &file, "--buffered", "--threads", "1"]);
+    assert_eq!((&report["threads"], &report["requests"]), (&1.into(), &200.into()));
+    assert_eq!((&report["outstanding"]["mean"], &report["io"]), (&0.0.into(), &"threads".into()));
+    assert_eq!(report["gaps"].as_array().unwrap().len(), 21);
     // By order alone nothing is promised, and by load it is another property.
     let arguments = |pace| [trace.as_str(), "--on", &file, "--buffered", "--pace", pace];
     let report = replayed(&arguments("as-fast"));
@@ -80,6 +85,12 @@ fn what_cannot_be_replayed_is_refused_with_its_name() {
         (vec![&trace, "--on", &file, "--pace", "load", "--time-scale", "2"], "--time-scale has no effect"),
         (vec![&trace, "--on", &file, "--pace", "load", "--fio"], "--fio compares times of issue"),
         (vec![&trace, "--on", &file, "--time-scale", "0"], "expected a factor above 0"),
+        (
+            vec![&trace, "--on", &file, "--threads", "2", "--pace", "load"],
+            "--threads has no effect with --pace load",
+        ),
+        (vec![&trace, "--on", &file, "--threads", "0"], "0 is not in 1..=256"),
+        (vec![&trace, "--on", &file, "--threads", "2", "--io", "threads"], "cannot be used with"),
     ] {
         let error = refused(&[&["replay"], arguments.as_slice()].concat());
         assert!(error.contains(said), "{arguments:?}: {error}");
