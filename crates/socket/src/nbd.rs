@@ -23,6 +23,8 @@ const LIMITS: Limits = Limits { requests: 128, payload_bytes: 64 << 20, output_b
 const STALLED: Timespec = Timespec { tv_sec: 30, tv_nsec: 0 };
 /// Until it is tried again to accept, if the host refuses.
 const RETRY: Duration = Duration::from_millis(100);
+/// So much is copied to be sent while others give their answers; more is sent from where it is, and they wait.
+const COPIED_BYTES: usize = 32 << 10;
 
 /// Who carries requests out.
 pub trait Serves: Send + Sync + 'static {
@@ -97,8 +99,14 @@ impl Shared {
 
     fn begin(&self, stream: Stream) -> io::Result<()> {
         let connection = Connection::with_limits(Arc::clone(&self.exports), LIMITS);
-        let side =
-            Mutex::new(Side { connection, input_over: false, waits: false, blocked: false, gone: false });
+        let side = Mutex::new(Side {
+            connection,
+            input_over: false,
+            waits: false,
+            copy: Some(Vec::new()),
+            blocked: false,
+            gone: false,
+        });
         let serves = Arc::clone(&self.serves);
         let (room, rest) = (Condvar::new(), Condvar::new());
         let client = Arc::new(NbdClient { side, room, rest, stream, serves });
@@ -152,6 +160,8 @@ struct Side {
     input_over: bool,
     /// Its first thread waits for room.
     waits: bool,
+    /// Memory to send from; nothing while somebody sends, who sends also what others add meanwhile.
+    copy: Option<Vec<u8>>,
     /// The socket has not taken all: the rest is sent by the client's own thread.
     blocked: bool,
     /// Nothing more can be sent, or is to be.
@@ -172,8 +182,7 @@ impl NbdClient {
         let mut side = self.lock();
         give(&mut side.connection);
         self.hand_on(&mut side);
-        self.send(&mut side);
-        self.wake(side);
+        self.wake(self.send(side));
     }
 
     /// Wakes who has something to do now, and nobody else: most answers are sent by whoever gives them, and each
@@ -196,8 +205,7 @@ impl NbdClient {
 
     /// Takes in what comes, straight to where it is needed, until nothing does.
     fn receive(self: Arc<NbdClient>) {
-        let mut side = self.lock();
-        self.send(&mut side);
+        let mut side = self.send(self.lock());
         while !side.gone && !side.connection.has_ended() {
             if side.connection.is_paused() {
                 // It has as much under way as it may: the next answer makes room.
@@ -205,7 +213,7 @@ impl NbdClient {
                 side = self.room.wait(side).unwrap_or_else(PoisonError::into_inner);
                 side.waits = false;
                 self.hand_on(&mut side);
-                self.send(&mut side);
+                side = self.send(side);
                 continue;
             }
             match recv(&self.stream, side.connection.space(), RecvFlags::DONTWAIT) {
@@ -213,7 +221,7 @@ impl NbdClient {
                 Ok((count, _)) => {
                     side.connection.filled(count);
                     self.hand_on(&mut side);
-                    self.send(&mut side);
+                    side = self.send(side);
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::WOULDBLOCK) => {
@@ -245,11 +253,23 @@ impl NbdClient {
         }
     }
 
-    /// Sends what the socket takes at once.
-    fn send(&self, side: &mut Side) {
+    /// Sends what the socket takes at once. Others may add answers meanwhile, which go as well; only one sends.
+    fn send<'a>(&'a self, mut side: MutexGuard<'a, Side>) -> MutexGuard<'a, Side> {
+        let Some(mut copy) = side.copy.take() else { return side };
         while !side.gone && !side.blocked && !side.connection.output().is_empty() {
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-            match send(&self.stream, side.connection.output(), flags) {
+            let output = side.connection.output();
+            let sent = if output.len() > COPIED_BYTES {
+                send(&self.stream, output, flags)
+            } else {
+                copy.clear();
+                copy.extend_from_slice(output);
+                drop(side);
+                let sent = send(&self.stream, &copy, flags);
+                side = self.lock();
+                sent
+            };
+            match sent {
                 Ok(count) => side.connection.consumed(count),
                 Err(Errno::INTR) => {}
                 Err(Errno::WOULDBLOCK) => {
@@ -259,6 +279,8 @@ impl NbdClient {
                 Err(_) => side.gone = true,
             }
         }
+        side.copy = Some(copy);
+        side
     }
 
     /// Sends what the socket did not take, until there is nothing more to be said.
@@ -277,7 +299,7 @@ impl NbdClient {
                 Ok(_) | Err(Errno::INTR) => side.blocked = false,
                 Err(_) => side.gone = true,
             }
-            self.send(&mut side);
+            side = self.send(side);
             self.hand_on(&mut side);
             if side.waits && (side.gone || !side.connection.is_paused()) {
                 self.room.notify_all();

@@ -4,6 +4,7 @@ use fullstroke_nbd::client::{Client, Options};
 use fullstroke_nbd::{Command, CommandFlags, Export};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
@@ -80,6 +81,51 @@ fn who_takes_no_answers_holds_nobody_up() {
         assert!(answer.result.is_ok() && answer.data.len() == MIB);
         assert!(answer.data.iter().all(|byte| *byte == answer.data[0]));
     }
+}
+
+/// Short answers go while others are added, long ones from where they are; a client that reads now and then has the
+/// socket full in between.
+#[test]
+fn answers_of_many_threads_at_a_time_arrive_whole_and_once() {
+    const THREADS: usize = 6;
+    const REQUESTS: u64 = 3000;
+    let served = served();
+    let mut client = connect(&served.path);
+    let (asked, ended) = (Mutex::new(served.asked), AtomicBool::new(false));
+    let length = |number: u64| [512, 4096, 20 << 10, 100 << 10][number as usize % 4];
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                while !ended.load(Ordering::Relaxed) {
+                    let next = asked.lock().unwrap().recv_timeout(Duration::from_millis(20));
+                    if let Ok((client, request)) = next {
+                        answer(&client, &request);
+                    }
+                }
+            });
+        }
+        let mut sizes = std::collections::BTreeMap::new();
+        let (mut submitted, mut received) = (0, 0);
+        while received < REQUESTS {
+            while submitted < REQUESTS && client.in_flight() < 100 {
+                let at = submitted % 60 * MIB as u64;
+                let cookie =
+                    client.submit(Command::Read, at, length(submitted), CommandFlags::empty(), &[]).unwrap();
+                sizes.insert(cookie, (length(submitted), at / MIB as u64));
+                submitted += 1;
+            }
+            if received % 500 == 0 {
+                thread::sleep(Duration::from_millis(20));
+            }
+            let answer = client.receive().unwrap();
+            let (length, number) = sizes.remove(&answer.cookie).expect("it was asked for, and once");
+            assert_eq!(answer.data.len(), length as usize);
+            assert!(answer.data.iter().all(|&byte| u64::from(byte) == number));
+            received += 1;
+        }
+        ended.store(true, Ordering::Relaxed);
+        assert!(sizes.is_empty());
+    });
 }
 
 #[test]
