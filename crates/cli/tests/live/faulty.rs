@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -349,7 +349,8 @@ impl Drop for FaultyDisk {
         let begun = Instant::now();
         loop {
             run("fusermount3", &["-u", &text(&self.file())]);
-            if self.fuse.try_wait().is_ok_and(|ended| ended.is_some()) {
+            // One whose server was killed stays mounted as long as the loop device is there.
+            if self.fuse.try_wait().is_ok_and(|ended| ended.is_some()) && !is_mounted(&self.file()) {
                 break;
             }
             // The loop device goes a moment after it was detached.
@@ -362,6 +363,12 @@ impl Drop for FaultyDisk {
             std::thread::sleep(Duration::from_millis(10));
         }
     }
+}
+
+/// Whether something is mounted there.
+pub fn is_mounted(at: &Path) -> bool {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    mounts.lines().any(|line| line.split(' ').nth(1) == Some(&text(at)))
 }
 
 #[test]

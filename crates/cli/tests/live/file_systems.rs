@@ -1,6 +1,7 @@
 //! File systems on an export: nbdfuse shows it as a file, a loop device makes
 //! that a disk.
 
+use crate::faulty::is_mounted;
 use crate::pattern;
 use crate::programs::{command, installed, output, run};
 use crate::server::{PATIENCE, Place, Server, text};
@@ -94,10 +95,14 @@ impl Drop for Disk {
         }
         run("fusermount3", &["-u", &text(&self.file)]);
         let begun = Instant::now();
-        while self.fuse.try_wait().is_ok_and(|ended| ended.is_none()) {
+        // One that has ended by itself stays mounted until its loop device is gone.
+        while self.fuse.try_wait().is_ok_and(|ended| ended.is_none()) || is_mounted(&self.file) {
+            run("fusermount3", &["-u", &text(&self.file)]);
             if begun.elapsed() > Duration::from_secs(10) {
                 run("fusermount3", &["-u", "-z", &text(&self.file)]);
                 let _ = self.fuse.kill();
+                let _ = self.fuse.wait();
+                break;
             }
             std::thread::sleep(Duration::from_millis(10));
         }
