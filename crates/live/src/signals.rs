@@ -288,7 +288,7 @@ mod tests {
     fn who_has_written_less_than_asked_is_passed_over_once() {
         let mut signals = Signals::default();
         let (sender, answers) = channel();
-        let mut asked = |signals: &mut Signals, after: u64, host: &str, wrote: Option<u64>| {
+        let asked = |signals: &mut Signals, after: u64, host: &str, wrote: Option<u64>| {
             signals.listen(Some(after), Some((host.to_owned(), wrote)), sender.clone());
             signals.tell();
             match answers.try_recv() {
