@@ -131,6 +131,49 @@ impl Array {
         true
     }
 
+    /// Carries out all that says what redundancy should be; answers how many sectors of members that changes.
+    pub(crate) fn make_redundant(&mut self, most: u64) -> usize {
+        let before = self.all_members();
+        let mut next = Some(0);
+        while let Some(from) = next {
+            let Some(gears) = self.layout.gears() else { return 0 };
+            next = gears.plan_check(from, Sectors(most), &mut self.plan);
+            if next.is_some() {
+                assert!(next > Some(from), "each step leads on");
+                self.run_plan(Vec::new());
+            }
+        }
+        let after = self.all_members();
+        let pairs = before.iter().flatten().zip(after.iter().flatten());
+        pairs.filter(|(before, after)| before != after).count()
+    }
+
+    /// Computes a run of a member from the others, and writes it there, if that can be done.
+    pub(crate) fn mend(&mut self, member: usize, extent: Extent) -> bool {
+        let Some(gears) = self.layout.gears() else { return false };
+        let can = gears.plan_mend(member, extent, &mut self.plan);
+        if can {
+            // Another part of it may hold another member's soft state.
+            let own = self.plan.ios().iter().filter(|io| io.member as usize == member);
+            let mut reads = own.filter(|io| io.operation == Operation::Read);
+            let meets = |io: &MemberIo| io.extent.start < extent.end() && extent.start < io.extent.end();
+            assert!(!reads.any(meets), "it cannot be read");
+            self.run_plan(Vec::new());
+        }
+        can
+    }
+
+    /// The sectors of all members.
+    pub(crate) fn all_members(&mut self) -> Vec<Vec<Vec<u8>>> {
+        let members = 0..self.layout.members();
+        let all = |member| (0..self.layout.member_capacity(member).0).map(move |lbn| (member, lbn)).collect();
+        let all: Vec<Vec<(usize, u64)>> = members.map(all).collect();
+        let read = |sectors: Vec<(usize, u64)>| {
+            sectors.into_iter().map(|(member, lbn)| self.member_sector(member, lbn)).collect()
+        };
+        all.into_iter().map(read).collect()
+    }
+
     fn run_plan(&mut self, request: Vec<u8>) -> Vec<u8> {
         check_form(&*self.layout, &self.plan);
         let mut buffers = Buffers::new(request, &self.plan);
@@ -152,6 +195,13 @@ impl Array {
         let mut bytes = vec![0; SECTOR];
         self.members[member].perform(Operation::Read, Extent::new(lbn, 1), &mut bytes);
         bytes
+    }
+
+    /// Changes one member's sector.
+    pub(crate) fn spoil(&mut self, member: usize, lbn: u64) {
+        let mut bytes = self.member_sector(member, lbn);
+        bytes[0] ^= 0x5A;
+        self.members[member].perform(Operation::Write, Extent::new(lbn, 1), &mut bytes);
     }
 
     /// Overwrites a whole member with noise.

@@ -20,20 +20,24 @@
 //! Weddle et al., "PARAID: A Gear-Shifting Power-Aware RAID" (2007); two gears here.
 
 use crate::plan::Plan;
-use fullstroke_contract::{ConfigError, Gear};
+use fullstroke_contract::registry::Keys;
+use fullstroke_contract::{ConfigError, Extent, Gear};
 use fullstroke_units::{Bytes, Duration, Sectors};
 use std::ops::Range;
 
 mod copies;
 mod layout;
 mod map;
+mod rows;
 mod stale;
 #[cfg(test)]
 mod tests;
 mod transfers;
+mod upkeep;
 
 pub(crate) use layout::Geared;
 pub(crate) use map::GearMap;
+pub use rows::GearedRows;
 
 /// When an array shifts, and how fast it copies.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -119,6 +123,21 @@ pub trait Gears {
     fn distrust(&mut self);
     /// The array was left in the low gear. All that the transient members hold counts as stale.
     fn found_low(&mut self);
+    /// Of what counts as stale, only that is of which `is_stale` says so: it is asked for runs of members'
+    /// addresses in which native rows lie.
+    fn narrow_stale(&mut self, is_stale: &dyn Fn(Extent) -> bool);
+    /// Which rows are changed together; none where no parity is shared.
+    fn rows(&self) -> Option<GearedRows>;
+    /// Keys that say what was taken for granted where nothing was said: without them the map would follow from
+    /// what a later program takes for granted.
+    fn settled_keys(&self) -> Keys;
+    /// Writes into `plan` what the redundancy of some rows should be, in this gear, about `most` sectors of them:
+    /// what it reads is what redundancy follows from, and what it writes is where that should stand. All members
+    /// must be alive. Rows are counted from 0; answers the next, or nothing at the end. A plan may be empty.
+    fn plan_check(&mut self, from: u64, most: Sectors, plan: &mut Plan) -> Option<u64>;
+    /// Writes into `plan` what computes a run of a member's sectors from the others, in this gear, and writes it
+    /// there. Answers whether that can be done.
+    fn plan_mend(&mut self, member: usize, extent: Extent, plan: &mut Plan) -> bool;
 }
 
 /// Soft rows that one plan copies.

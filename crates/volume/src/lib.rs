@@ -57,7 +57,7 @@ mod rebuild_proofs;
 #[path = "../../../docs/examples/layout.rs"]
 mod worked_example;
 
-pub use gears::{CopiedRows, Gears, ShiftRules};
+pub use gears::{CopiedRows, GearedRows, Gears, ShiftRules};
 pub use geometry::{Geometry, ParityRows, Stripe};
 pub use layout::{BuildLayout, Layout, Location, Role};
 pub use lzvs::LzvsConfig;

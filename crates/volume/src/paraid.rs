@@ -82,6 +82,9 @@ impl Default for ParaidConfig {
     }
 }
 
+/// The name of the one with buckets beside clusters.
+pub(crate) const BESIDE: &str = "e-paraid";
+
 /// The cluster of the thesis (section 7.4.2): large enough for sequential reads in the high gear,
 /// small enough to bring both kinds of data together.
 const CLUSTER: u32 = 32;
@@ -103,7 +106,7 @@ pub fn build_beside(keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Layout>,
     if cluster == 0 {
         return Err(ConfigError::new("cluster", "buckets with nothing between them; write for example 32"));
     }
-    assemble("e-paraid", &config, members, Some(cluster))
+    assemble(BESIDE, &config, members, Some(cluster))
 }
 
 fn assemble(

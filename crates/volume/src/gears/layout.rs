@@ -2,11 +2,13 @@
 
 use super::stale::StaleRows;
 use super::transfers::{Notes, Transfers};
-use super::{CopiedRows, Gear, GearMap, Gears, ShiftRules};
+use super::{CopiedRows, Gear, GearMap, GearedRows, Gears, ShiftRules};
 use crate::geometry::Geometry;
 use crate::layout::{Layout, Location, Role, longest};
+use crate::paraid::BESIDE;
 use crate::plan::{Detail, OpenIos, Plan};
 use crate::states::MemberStates;
+use fullstroke_contract::registry::Keys;
 use fullstroke_contract::{Below, Extent, MemberState, Operation, Request, Status};
 use fullstroke_units::{Lbn, Sectors};
 use std::ops::Range;
@@ -27,7 +29,7 @@ pub(crate) struct Geared {
     pub(super) gear: Gear,
     pub(super) stale: StaleRows,
     pub(super) open: OpenIos,
-    notes: Notes,
+    pub(super) notes: Notes,
     /// Members to which nothing goes that is of all.
     left_out: Vec<u32>,
 }
@@ -62,6 +64,10 @@ impl Geared {
         }
         geared.follow();
         geared
+    }
+
+    pub(super) fn capacities(&self) -> &[Sectors] {
+        &self.capacities
     }
 
     pub(super) fn is_transient(&self, member: usize) -> bool {
@@ -269,6 +275,39 @@ impl Gears for Geared {
         self.gear = Gear::Low;
         self.stale.insert_all();
         self.follow();
+    }
+
+    fn narrow_stale(&mut self, is_stale: &dyn Fn(Extent) -> bool) {
+        for soft in (0..self.map.soft_rows()).filter(|&soft| self.stale.contains(soft)).collect::<Vec<u64>>()
+        {
+            let mut rows = self.map.rows_of(soft, soft);
+            let native = |row: u64| Extent::new(self.map.native(row) * self.chunk, self.chunk);
+            if !rows.any(|row| is_stale(native(row))) {
+                self.stale.remove(soft);
+            }
+        }
+    }
+
+    fn rows(&self) -> Option<GearedRows> {
+        let row = self.base.geometry().parity_rows()?.data.0;
+        Some(GearedRows { map: self.map, chunk: self.chunk, row })
+    }
+
+    fn settled_keys(&self) -> Keys {
+        let mut keys = Keys::new();
+        keys.insert("active".into(), self.map.active.into());
+        if self.name == BESIDE {
+            keys.insert("cluster".into(), self.map.cluster.into());
+        }
+        keys
+    }
+
+    fn plan_check(&mut self, from: u64, most: Sectors, plan: &mut Plan) -> Option<u64> {
+        self.check(from, most, plan)
+    }
+
+    fn plan_mend(&mut self, member: usize, extent: Extent, plan: &mut Plan) -> bool {
+        self.mend(member, extent, plan)
     }
 }
 

@@ -89,6 +89,13 @@ impl GearMap {
         soft / self.bucket * self.pitch + self.offset + soft % self.bucket
     }
 
+    /// The soft row that lies at a unit of an active member: the inverse of [`slot`](GearMap::slot).
+    pub(crate) fn soft_at(&self, unit: u64) -> Option<u64> {
+        let within = (unit % self.pitch).checked_sub(self.offset)?;
+        let soft = unit / self.pitch * self.bucket + within;
+        (within < self.bucket && soft < self.soft_rows()).then_some(soft)
+    }
+
     /// The soft row of unit `row` of the `transient`th member that stops, and its index there.
     pub(crate) fn soft(&self, row: u64, transient: u64) -> (u64, u64) {
         let unit = row % self.cluster * self.transient + transient;

@@ -33,6 +33,13 @@ impl StaleRows {
         self.from = self.from.min(row);
     }
 
+    pub(super) fn remove(&mut self, row: u64) {
+        let word = &mut self.words[(row / 64) as usize];
+        let bit = 1 << (row % 64);
+        self.count -= u64::from(*word & bit != 0);
+        *word &= !bit;
+    }
+
     pub(super) fn insert_all(&mut self) {
         self.words.fill(u64::MAX);
         if let Some(last) = self.words.last_mut().filter(|_| !self.rows.is_multiple_of(64)) {

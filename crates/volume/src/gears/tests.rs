@@ -1,10 +1,11 @@
 //! Maps are one-to-one, and nothing is lost whatever the order of writes, shifts and failures.
 
 use super::{Gear, GearMap};
+use crate::Role;
 use crate::bytes::{Array, SECTOR, build, range};
 use crate::proofs::{Ask, asks};
-use fullstroke_contract::{MemberState, Operation};
-use fullstroke_units::Sectors;
+use fullstroke_contract::{Extent, MemberState, Operation};
+use fullstroke_units::{Lbn, Sectors};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -186,6 +187,7 @@ proptest! {
                 prop_assert!(map.rows_of(soft, soft).contains(&row));
                 prop_assert_eq!(map.unit_on(soft, map.member(soft, index)), super::map::SoftUnit::Data(index));
                 prop_assert!(places.insert((map.member(soft, index), map.slot(soft))));
+                prop_assert_eq!(map.soft_at(map.slot(soft)), Some(soft));
                 soft_rows.insert(soft);
             }
         }
@@ -204,6 +206,66 @@ proptest! {
         events.iter().for_each(|event| trial.take(event));
         trial.check();
         trial.settle();
+        trial.check();
+    }
+
+    #[test]
+    fn redundancy_follows_from_the_data_in_each_gear_and_what_does_not_is_found(
+        case in arrays(), events in events(), most in 1u64..40, flipped: u64, unit: u64,
+    ) {
+        let mut case = case;
+        case.1["level"] = json!("raid5");
+        let mut trial = Trial::new(&case, false);
+        events.iter().filter(|event| !matches!(event, Event::Fail(_))).for_each(|event| trial.take(event));
+        prop_assert_eq!(trial.array.make_redundant(most), 0);
+        trial.check();
+        // Anything that is served from, or is parity of it, can be computed from the rest.
+        let members = trial.array.layout.members() as u64;
+        let (member, lbn) = ((flipped % members) as usize, unit % (MEMBERS - 1));
+        let before = trial.array.member_sector(member, lbn);
+        let can = trial.array.mend(member, Extent::new(lbn, 1));
+        if can {
+            let held = trial.array.all_members();
+            trial.array.spoil(member, lbn);
+            prop_assert!(trial.array.mend(member, Extent::new(lbn, 1)));
+            prop_assert_eq!(trial.array.all_members(), held);
+            // Without that it is found, wherever it is looked at.
+            trial.array.spoil(member, lbn);
+            let is_native = !matches!(trial.array.layout.role_of(member, Lbn(lbn)), Role::Unused);
+            let is_soft = gear(&mut trial.array).reads_soft();
+            prop_assert!(trial.array.make_redundant(most) > 0 || !is_native && !is_soft);
+        }
+        let native = !matches!(trial.array.layout.role_of(member, Lbn(lbn)), Role::Unused);
+        let stands = gear(&mut trial.array).reads_soft() && trial.array.layout.gears().unwrap().transient().contains(&member);
+        prop_assert!(can || !native || stands, "{:?} {:?}", before, case);
+    }
+
+    #[test]
+    fn what_was_not_written_in_the_low_gear_need_not_be_copied_home(
+        case in arrays(), before in asks(6), between in asks(6),
+    ) {
+        let mut trial = Trial::new(&case, false);
+        before.iter().for_each(|ask| trial.ask(ask));
+        trial.shift();
+        trial.settle();
+        let rows = trial.array.layout.gears().unwrap().rows();
+        let mut written = BTreeSet::new();
+        for ask in &between {
+            trial.ask(ask);
+            let extent = ask.extent(trial.array.layout.capacity().0);
+            if let Some(rows) = rows.filter(|_| extent.sectors.0 > 0) {
+                let on = rows.on_members(extent);
+                written.extend(on.start.0..on.end().0);
+            }
+        }
+        let gears = trial.array.layout.gears().unwrap();
+        gears.found_low();
+        if rows.is_some() {
+            gears.narrow_stale(&|extent| (extent.start.0..extent.end().0).any(|lbn| written.contains(&lbn)));
+        }
+        trial.shift();
+        trial.settle();
+        prop_assert_eq!(gear(&mut trial.array), Gear::High);
         trial.check();
     }
 
@@ -252,7 +314,7 @@ fn in_the_low_gear_nothing_is_asked_of_members_that_stand() {
     let before = array.member_sector(5, 3);
     let whole = array.layout.capacity().0;
     let mut bytes = vec![0xA5; whole as usize * SECTOR];
-    let extent = fullstroke_contract::Extent::new(0, whole);
+    let extent = Extent::new(0, whole);
     assert_eq!(array.attempt(Operation::Write, extent, &mut bytes), fullstroke_contract::Status::Done);
     assert_eq!(array.member_sector(5, 3), before);
     assert_eq!(array.layout.left_out(), [4, 5]);

@@ -147,7 +147,7 @@ impl<'a> Transfers<'a> {
         Some(self.map.soft(row, transient))
     }
 
-    fn read(&mut self, member: u64, row: u64, part: Part) {
+    pub(super) fn read(&mut self, member: u64, row: u64, part: Part) {
         match self.soft_of(member, row) {
             Some((soft, index)) if self.gear.reads_soft() => self.read_soft(soft, index, part),
             _ => {
@@ -174,7 +174,7 @@ impl<'a> Transfers<'a> {
         self.states.readable(member as usize) == u64::MAX
     }
 
-    fn recover(&mut self, soft: u64, lost: u64, part: Part) {
+    pub(super) fn recover(&mut self, soft: u64, lost: u64, part: Part) {
         let mut sum = Vec::with_capacity(self.map.active as usize);
         for member in (0..self.map.active).filter(|&member| member != lost) {
             let content = match self.map.unit_on(soft, member) {
@@ -275,6 +275,16 @@ impl<'a> Transfers<'a> {
             let extent = self.native(row, &part);
             self.writer.io(member as usize, Operation::Write, extent, part.place, part.content);
         }
+    }
+
+    /// Writes a whole unit, which is parity, where it is served from in this gear.
+    pub(super) fn write_where_it_serves(&mut self, member: u64, row: u64, place: Place) {
+        let part = Part { offset: 0, sectors: self.chunk, place, content: Content::Parity };
+        let (member, extent) = match self.soft_of(member, row).filter(|_| self.gear.reads_soft()) {
+            Some((soft, index)) => (self.map.member(soft, index), self.slot(soft, 0, self.chunk)),
+            None => (member, self.native(row, &part)),
+        };
+        self.writer.io(member as usize, Operation::Write, extent, place, part.content);
     }
 
     fn write_soft(&mut self) {

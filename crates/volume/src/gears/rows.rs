@@ -1,0 +1,136 @@
+//! Which rows are changed together.
+
+use super::map::GearMap;
+use fullstroke_contract::Extent;
+
+/// Native rows that share the parity of soft rows, or of rows that share one with them: whoever changes a part
+/// of such a group outside the high gear may change sectors that belong to all of it. A group is at most as
+/// many rows as a soft row has data units, and ends with its cluster.
+#[derive(Clone, Copy, Debug)]
+pub struct GearedRows {
+    pub(super) map: GearMap,
+    /// Sectors of a unit.
+    pub(super) chunk: u64,
+    /// Data sectors of a native row.
+    pub(super) row: u64,
+}
+
+impl GearedRows {
+    /// Native rows of a whole group: behind so many of them, soft rows are full.
+    fn group_rows(&self) -> u64 {
+        let (width, transient) = (self.map.width(), self.map.transient);
+        width / greatest_common_divisor(width, transient)
+    }
+
+    /// The first row of a row's group.
+    fn first(&self, row: u64) -> u64 {
+        let within = row % self.map.cluster;
+        row - within % self.group_rows()
+    }
+
+    /// Behind the last row of a row's group.
+    fn end(&self, row: u64) -> u64 {
+        let cluster = row - row % self.map.cluster;
+        (self.first(row) + self.group_rows()).min(cluster + self.map.cluster).min(self.map.rows)
+    }
+
+    fn rows(&self, extent: Extent) -> (u64, u64) {
+        let last = extent.end().0.max(extent.start.0 + 1) - 1;
+        (extent.start.0 / self.row, last / self.row)
+    }
+
+    /// The whole groups that an extent of the volume touches.
+    pub fn around(&self, extent: Extent) -> Extent {
+        let (first, last) = self.rows(extent);
+        let (first, end) = (self.first(first), self.end(last));
+        Extent::new(first * self.row, (end - first) * self.row)
+    }
+
+    /// Numbers the group in which an extent begins.
+    pub fn group(&self, extent: Extent) -> u64 {
+        self.first(self.rows(extent).0) / self.group_rows()
+    }
+
+    /// The run of every member's addresses in which the extent's native rows lie.
+    pub fn on_members(&self, extent: Extent) -> Extent {
+        let (first, last) = self.rows(extent);
+        let (first, last) = (self.map.native(first), self.map.native(last));
+        Extent::new(first * self.chunk, (last - first + 1) * self.chunk)
+    }
+}
+
+fn greatest_common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// All maps of up to so many members, with and without clusters.
+    fn maps() -> impl Iterator<Item = GearMap> {
+        let shapes = (3u64..8).flat_map(|active| (1u64..7).map(move |transient| (active, transient)));
+        shapes.flat_map(|(active, transient)| {
+            [None, Some(1), Some(7), Some(8)].map(|cluster| {
+                let rows = 37;
+                let of = cluster.unwrap_or(rows);
+                let mut map = GearMap {
+                    active,
+                    transient,
+                    parities: 1,
+                    rows,
+                    cluster: of,
+                    bucket: 0,
+                    pitch: 1 << 40,
+                    offset: of,
+                };
+                map.bucket = map.bucket_for(of);
+                if cluster.is_some() {
+                    map.pitch = of + map.bucket;
+                }
+                map
+            })
+        })
+    }
+
+    #[test]
+    fn rows_of_two_groups_share_no_soft_row() {
+        for map in maps() {
+            let rows = GearedRows { map, chunk: 4, row: 12 };
+            let mut owners: BTreeMap<u64, u64> = BTreeMap::new();
+            for row in 0..map.rows {
+                let own = Extent::new(row * rows.row, rows.row);
+                let group = rows.around(own);
+                assert!(group.start <= own.start && own.end() <= group.end(), "{map:?}");
+                assert_eq!(rows.around(group), group, "{map:?}");
+                assert!(rows.on_members(own).start.0 == map.native(row) * 4);
+                let (first, last) = map.soft_rows_of(row, row);
+                for soft in first..=last {
+                    assert_eq!(*owners.entry(soft).or_insert(group.start.0), group.start.0, "{map:?} {row}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn groups_are_no_larger_than_they_have_to_be() {
+        let map = |active, transient| GearMap {
+            active,
+            transient,
+            parities: 1,
+            rows: 100,
+            cluster: 100,
+            bucket: 100,
+            pitch: 400,
+            offset: 100,
+        };
+        let group = |active, transient| {
+            GearedRows { map: map(active, transient), chunk: 1, row: 1 }.around(Extent::new(10, 1))
+        };
+        assert_eq!(group(3, 1), Extent::new(10, 2));
+        assert_eq!(group(4, 1), Extent::new(9, 3));
+        assert_eq!(group(5, 4), Extent::new(10, 1));
+        assert_eq!(group(4, 2), Extent::new(9, 3));
+    }
+}
