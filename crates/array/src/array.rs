@@ -6,6 +6,7 @@ use crate::ArrayError;
 use crate::bitmap::{Bitmap, Granules};
 use crate::device::Aligned;
 use crate::gather::{self, Gatherings, Place};
+use crate::gears::{self, GearFacts};
 use crate::group::Group;
 use crate::journal::{Change, Log, Run};
 use crate::locks::Locks;
@@ -17,7 +18,7 @@ use fullstroke_contract::{Below, Extent, MemberState, Operation, Request, Status
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
 use fullstroke_volume::{Content, Detail, Layout, ParityRows, Plan};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// How often a request is tried again after a member was mended or has failed.
@@ -75,6 +76,14 @@ pub struct Array {
     pub(crate) failures: AtomicU64,
     pub(crate) settled: AtomicU64,
     halted: OnceLock<String>,
+    /// Members stand in the low gear, and nothing is written to them.
+    pub(crate) resting: AtomicBool,
+    /// How much a shift copies while requests wait.
+    pub(crate) copied_at_once: Sectors,
+    /// What keeps a shift from going on.
+    pub(crate) shift_trouble: Mutex<Option<String>>,
+    /// Where a copy could not read, and what stands there was computed.
+    pub(crate) unread: Mutex<Option<(usize, u64)>>,
     pub(crate) happenings: Mutex<Vec<Happening>>,
     pub(crate) sabotage: Sabotage,
 }
@@ -99,6 +108,8 @@ pub(crate) struct Facts {
     /// Requests to members are multiples of this.
     pub(crate) block_bytes: u64,
     pub(crate) policy: JournalPolicy,
+    /// Of layouts that have any.
+    pub(crate) gears: Option<GearFacts>,
 }
 
 /// The layout, and how often its members' states were changed.
@@ -128,6 +139,22 @@ pub(crate) enum Sabotage {
     JoinedEarly,
     /// Rows are changed by several at a time.
     RowsUnlocked,
+    /// Gears are not written down.
+    GearUnrecorded,
+    /// A gear is written down before copies are durable.
+    CopiesUnflushed,
+    /// Changes in the low gear are not journalled.
+    LowUnjournalled,
+    /// Changes in the low gear go to the journals of the members with the row's parity.
+    JournalsApart,
+    /// Journals are not emptied where gears change.
+    JournalsKept,
+    /// Rows that share the parity of soft rows are changed by several at a time.
+    GroupsUnlocked,
+    /// What was written in the low gear is not marked where its home is.
+    HomesUnmarked,
+    /// Members that stood do not hear of events before the high gear is written down.
+    StandingBehind,
 }
 
 /// The memory of one thread that serves requests.
@@ -224,6 +251,10 @@ impl Array {
             failures: AtomicU64::new(0),
             settled: AtomicU64::new(0),
             halted: OnceLock::new(),
+            resting: AtomicBool::new(false),
+            copied_at_once: gears::COPIED_AT_ONCE,
+            shift_trouble: Mutex::default(),
+            unread: Mutex::default(),
             happenings: Mutex::default(),
             sabotage,
         }
@@ -352,7 +383,7 @@ impl Array {
             if worker.plan.bands().is_empty() || held.is_some() {
                 break;
             }
-            held = Some(self.locks.hold(self.around(extent), false));
+            held = Some(self.locks.hold(self.held_with(extent), false));
         }
         let devices = self.devices();
         let Worker { plan, scratch, carrier, .. } = worker;
@@ -501,18 +532,18 @@ impl Array {
 
     fn try_to_write(&self, worker: &mut Worker, part: Extent, from: &[u8]) -> Result<bool, Setback> {
         let _passed = self.pass();
-        let _held = self.locks.hold(self.around(part), self.sabotage != Sabotage::RowsUnlocked);
+        let _held = self.locks.hold(self.held_with(part), self.sabotage != Sabotage::RowsUnlocked);
         self.check_running()?;
         let (version, missing) = self.plan(Operation::Write, part, &mut worker.plan)?;
         let journalled = self.is_journalled(&worker.plan, part, missing);
-        if journalled && self.rows_of(part).nth(1).is_some() {
+        if (journalled || self.goes_row_by_row()) && self.rows_of(part).nth(1).is_some() {
             return Ok(false);
         }
         if !journalled && self.has_journalled_rows(part) {
             // The journal must not undo this when it is made again.
             self.give_up_records()?;
         }
-        self.marked(worker, version, missing, |worker| self.make(worker, part, from, journalled))?;
+        self.marked(worker, version, part, missing, |worker| self.make(worker, part, from, journalled))?;
         Ok(true)
     }
 
@@ -522,6 +553,7 @@ impl Array {
         &self,
         worker: &mut Worker,
         version: u64,
+        part: Extent,
         missing: bool,
         carry_out: impl FnOnce(&mut Worker) -> Result<(), Setback>,
     ) -> Result<(), Setback> {
@@ -529,7 +561,9 @@ impl Array {
             return carry_out(worker);
         };
         let ios = worker.plan.ios().iter().filter(|io| io.operation == Operation::Write);
-        let regions: BTreeSet<u32> = ios.flat_map(|io| bitmap.regions_of(io.extent)).collect();
+        let homes = self.native_run(part);
+        let regions = ios.map(|io| io.extent).chain(homes);
+        let regions: BTreeSet<u32> = regions.flat_map(|extent| bitmap.regions_of(extent)).collect();
         bitmap.begin(&regions, missing, |granules| self.write_granules(&granules, true));
         // A member that failed in between may miss what it was marked without.
         let result = if self.planner().version == version { carry_out(worker) } else { Err(Setback::Again) };
@@ -540,7 +574,9 @@ impl Array {
     /// Whether the change that was planned is written down first.
     fn is_journalled(&self, plan: &Plan, part: Extent, missing: bool) -> bool {
         let Some(rows) = self.facts.rows else { return false };
-        if self.sabotage == Sabotage::NoJournal || self.facts.policy == JournalPolicy::None {
+        let sabotaged = self.sabotage == Sabotage::NoJournal
+            || self.sabotage == Sabotage::LowUnjournalled && self.reads_soft();
+        if sabotaged || self.facts.policy == JournalPolicy::None {
             return false;
         }
         let whole = rows.within(part) == part && !missing;
@@ -603,6 +639,9 @@ impl Array {
             if self.is_written_parity(plan, piece) {
                 holders.insert(io.member as usize);
             }
+        }
+        if let Some(shared) = self.shared_journals(part) {
+            holders = shared.into_iter().collect();
         }
         let row = self.facts.rows.map_or(0, |rows| part.start.0 / rows.data.0);
         let mut numbers = Vec::new();
@@ -688,7 +727,7 @@ impl Array {
     /// Flushes every device; one that cannot be has failed.
     pub(crate) fn flush_devices(&self) -> bool {
         let mut well = true;
-        for (slot, result) in flush_each(&self.devices()) {
+        for (slot, result) in flush_each(&self.turning()) {
             if let Err(error) = result {
                 let why = format!("it could not be flushed: {error}");
                 if let Err(error) = self.drop_member(slot, &why, error) {
@@ -720,7 +759,7 @@ impl Array {
 
     /// Two flushes: the first makes changes durable, the second the markers that
     /// say so.
-    fn give_up_records(&self) -> Result<(), ArrayError> {
+    pub(crate) fn give_up_records(&self) -> Result<(), ArrayError> {
         for _ in 0..2 {
             if !self.flushing.join(false, || self.flush_members()) {
                 self.check_running()?;
@@ -765,7 +804,7 @@ impl Array {
                 return Err(ArrayError::OutOfRange { extent, capacity: self.facts.capacity });
             }
         }
-        Ok((planner.version, planner.is_impaired()))
+        Ok((planner.version, planner.lacks_members()))
     }
 
     /// What the plan reads, or writes.
@@ -792,7 +831,7 @@ impl Array {
     /// Writes bits of the bitmap to every member.
     pub(crate) fn write_granules(&self, granules: &Granules, durable: bool) {
         let at = self.facts.bitmap_at;
-        let devices = self.devices();
+        let devices = self.turning();
         let mut buffer = Aligned::default();
         for (slot, device) in devices.iter().enumerate() {
             let Some(device) = device else { continue };
@@ -816,6 +855,10 @@ impl Array {
         let Some(rows) = self.facts.rows.filter(|_| !self.logs.is_empty()) else { return false };
         let (first, behind) = (part.start.0 / rows.data.0, part.end().0.div_ceil(rows.data.0));
         self.journalled().range(first..behind).next().is_some()
+    }
+
+    pub(crate) fn has_any_journalled(&self) -> bool {
+        !self.journalled().is_empty()
     }
 
     fn forget_journalled(&self, rows: Vec<u64>) {

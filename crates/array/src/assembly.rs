@@ -3,6 +3,7 @@
 use crate::array::{Array, Facts, Sabotage, Worker};
 use crate::bitmap;
 use crate::device::{ALIGNMENT_BYTES, Aligned};
+use crate::gears::GearFacts;
 use crate::journal::{Change, Log};
 use crate::keys;
 use crate::members::{Book, knows_what_it_missed, refuse_owned, wipe};
@@ -105,7 +106,7 @@ pub fn create(design: &Design, devices: &[Arc<dyn Device>]) -> Result<Roster, Ar
     // Zeros are a consistent array, whatever the layout.
     let zeros = devices[..members].iter().all(|device| device.is_zero());
     devices.iter().try_for_each(|device| wipe(&**device, LOOKED_AT_BYTES))?;
-    let facts = Facts::of(&roster, &*layout);
+    let facts = Facts::of(&roster, &mut *layout);
     let book = Book { newest: BTreeMap::new(), spares: devices[members..].to_vec(), roster: roster.clone() };
     let all: Devices = devices[..members].iter().map(|device| Some(Arc::clone(device))).collect();
     if !zeros {
@@ -238,26 +239,23 @@ fn plan_roster(
     members: usize,
 ) -> Result<(Roster, Box<dyn Layout>), ArrayError> {
     let places = Places::of(design, devices)?;
-    let keys = keys::resolved(&design.layout, &design.keys)?;
+    let mut keys = keys::resolved(&design.layout, &design.keys)?;
     let block_bytes = devices.iter().map(|device| device.block_bytes()).max().unwrap_or(512);
-    let build = |data_at: u64| -> Result<(Box<dyn Layout>, Vec<Sectors>), ArrayError> {
+    let build = |keys: &Keys, data_at: u64| -> Result<(Box<dyn Layout>, Vec<Sectors>), ArrayError> {
         let all = devices.iter().map(|device| data_sectors(design, &**device, data_at));
         let all = all.collect::<Result<Vec<_>, _>>()?;
-        Ok((layout_of(&design.layout, &keys, &all[..members])?, all))
+        Ok((layout_of(&design.layout, keys, &all[..members])?, all))
     };
     // Zones that were measured are those of the room without a journal: build that first.
     let (mut journal_bytes, mut data_at) = (0, places.without_journal());
-    let (mut layout, mut all) = build(data_at)?;
-    if layout.gears().is_some() {
-        return Err(ArrayError::Refused(format!(
-            "{} stops and starts its members, which an array on devices does not: found it as the layout; expected raid5 \
-             or raid0; its gears can be simulated (`fullstroke run`)",
-            design.layout
-        )));
+    let (mut layout, mut all) = build(&keys, data_at)?;
+    if let Some(gears) = layout.gears() {
+        check_no_rules(design)?;
+        keys.extend(gears.settled_keys());
     }
     if layout.geometry().parity_rows().is_some() {
         (journal_bytes, data_at) = (places.journal_bytes, places.with_journal());
-        (layout, all) = build(data_at)?;
+        (layout, all) = build(&keys, data_at)?;
     }
     let unit = layout.geometry().stripe().map_or(1, |stripe| stripe.unit.0);
     if !(unit * SECTOR_BYTES).is_multiple_of(block_bytes) && unit > 1 {
@@ -267,7 +265,9 @@ fn plan_roster(
         )));
     }
     if journal_bytes > 0 && design.journal != JournalPolicy::None {
-        check_journal(journal_bytes, members, unit * SECTOR_BYTES)?;
+        // A change writes what members hold, and their soft state.
+        let places = if layout.gears().is_some() { 2 * members + 2 } else { members };
+        check_journal(journal_bytes, [members, places], unit * SECTOR_BYTES)?;
     }
     let created_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let slots = devices[..members].iter().zip(&all).enumerate().map(|(slot, (device, sectors))| {
@@ -301,14 +301,28 @@ fn plan_roster(
         missed_since: None,
         slots,
         spares: spares.collect::<Result<Vec<_>, ArrayError>>()?,
+        low_gear: None,
     };
     Ok((roster, layout))
 }
 
+/// Keys of layouts with gears that say when an array shifts by itself.
+const RULES: [&str; 5] = ["shift_down", "shift_up", "window_s", "stay_s", "stops_a_day"];
+
+/// Refuses what would have no effect.
+fn check_no_rules(design: &Design) -> Result<(), ArrayError> {
+    let given = RULES.iter().find_map(|&key| Some((key, design.keys.get(key)?)));
+    let Some((key, value)) = given else { return Ok(()) };
+    Err(ArrayError::Refused(format!(
+        "{key}: found {value}; expected nothing: an array on devices shifts when it is told to, by `array gear`, and not \
+         by its members' utilisation"
+    )))
+}
+
 /// Two changes of a row must fit into the journal: one is written while the other is not
 /// yet done.
-fn check_journal(journal_bytes: u64, members: usize, chunk: u64) -> Result<(), ArrayError> {
-    let needed = |chunk: u64| 2 * Log::room(members * 64, members as u64 * chunk);
+fn check_journal(journal_bytes: u64, [members, places]: [usize; 2], chunk: u64) -> Result<(), ArrayError> {
+    let needed = |chunk: u64| 2 * Log::room(places * 64, places as u64 * chunk);
     if needed(chunk) <= journal_bytes {
         return Ok(());
     }
@@ -352,7 +366,7 @@ fn layout_of(name: &str, keys: &Keys, members: &[Sectors]) -> Result<Box<dyn Lay
 }
 
 impl Facts {
-    fn of(roster: &Roster, layout: &dyn Layout) -> Facts {
+    fn of(roster: &Roster, layout: &mut dyn Layout) -> Facts {
         Facts {
             capacity: layout.capacity(),
             rows: layout.geometry().parity_rows(),
@@ -362,6 +376,7 @@ impl Facts {
             data_at: roster.data_at,
             block_bytes: roster.block_bytes,
             policy: roster.journal,
+            gears: GearFacts::of(layout),
         }
     }
 }
@@ -428,6 +443,12 @@ pub(crate) fn assemble_without(
     }
     let sectors: Vec<Sectors> = roster.slots.iter().map(|slot| Sectors(slot.sectors)).collect();
     let mut layout = layout_of(&roster.layout, &roster.keys, &sectors)?;
+    if let Some(gears) = layout.gears() {
+        match roster.low_gear {
+            Some(_) => gears.found_low(),
+            None => gears.distrust(),
+        }
+    }
     for (slot, device) in present.iter().enumerate() {
         let state = match roster.slots[slot].state {
             _ if device.is_none() => MemberState::Failed,
@@ -458,7 +479,7 @@ pub(crate) fn assemble_without(
     }
     let newest = found.iter().map(|found| (found.member(), found.copies.newest)).collect();
     let book = Book { newest, spares: spare_devices, roster };
-    let facts = Facts::of(&book.roster, &*layout);
+    let facts = Facts::of(&book.roster, &mut *layout);
     let uuid = latest.array;
     let array = Array::new(uuid, facts, layout, present, book, sabotage);
     array.mend_after_loss_of_power(&mut report)?;
@@ -517,9 +538,7 @@ fn members_of(roster: &Roster, found: &[Found], report: &mut Report) -> Result<D
             devices.push(None);
             continue;
         }
-        // One event behind: power failed while the others were told of something
-        // that nobody had acted on yet.
-        let fresh = own.filter(|own| own.roster().events + 1 >= roster.events);
+        let fresh = own.filter(|own| roster.is_fresh(index, own.roster().events));
         if fresh.is_none() {
             let how = match own {
                 Some(own) => format!(
@@ -572,13 +591,21 @@ impl Array {
                 bitmap.miss_dirty();
             }
         }
+        self.find_stale();
         self.replay(&devices, report)?;
         let dirty = self.bitmap.as_ref().map(|bitmap| bitmap.dirty()).unwrap_or_default();
-        let impaired = self.planner().is_impaired();
+        let planner = self.planner();
+        let (impaired, comparable) = (planner.lacks_members(), planner.can_be_compared(&self.facts));
+        drop(planner);
         // Without all members parity cannot be told from what it protects: the
         // journal has made it right, but for rows that were written whole.
-        if impaired && self.facts.rows.is_some() {
-            let lost = !report.newly_failed.is_empty() && self.facts.policy != JournalPolicy::All;
+        if !comparable && self.facts.rows.is_some() {
+            let journalled = match self.facts.policy {
+                JournalPolicy::All => true,
+                JournalPolicy::Partial => self.reads_soft(),
+                JournalPolicy::None => false,
+            };
+            let lost = !report.newly_failed.is_empty() && !journalled;
             report.regions_at_risk = if lost { dirty.len() as u64 } else { 0 };
         } else if !dirty.is_empty() {
             report.mended = self.mend_regions(&mut worker, &dirty)?;
@@ -596,7 +623,11 @@ impl Array {
         }
         let mut book = self.book();
         book.roster.clean = false;
-        self.commit(&mut book)
+        self.commit(&mut book)?;
+        drop(book);
+        let is_low = self.gear() == Some(fullstroke_contract::Gear::Low);
+        self.resting.store(is_low, Ordering::SeqCst);
+        Ok(())
     }
 
     /// The bitmaps of members that were part of the array to the end.

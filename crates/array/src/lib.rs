@@ -12,6 +12,7 @@
 //! | `assembly.rs` | arrays are made, assembled, stopped, destroyed |
 //! | `keys.rs` | what layouts take for granted, written down |
 //! | `members.rs` | members fail, come back, are replaced and filled; what is written down of that |
+//! | `gears.rs` | members that stand while little is asked of the array |
 //! | `verify.rs` | redundancy against data, compared and mended |
 //! | `superblock.rs` | what each member says of itself and of its array |
 //! | `bitmap.rs` | regions that are being written, and that failed members have missed |
@@ -52,6 +53,7 @@ mod bitmap;
 mod device;
 mod error;
 mod gather;
+mod gears;
 mod group;
 mod journal;
 mod keys;
@@ -71,9 +73,12 @@ pub use array::{Array, Worker};
 pub use assembly::{Design, Report, assemble, create, destroy, examine, room, unused};
 pub use device::{ALIGNMENT_BYTES, Access, Device, FileDevice};
 pub use error::ArrayError;
+pub use gears::Towards;
 pub use members::{Happening, SlotStatus, Status};
 pub use server::{Answer, Listen, Question, Serve, Serving, TOLD, ask, serve};
 pub use signatures::owners;
 pub use standby::{Attended, Standby, check_standby};
-pub use superblock::{Copies, JournalPolicy, Measured, Roster, Slot, SlotState, Spare, Superblock, Uuid};
+pub use superblock::{
+    Copies, JournalPolicy, LowGear, Measured, Roster, Slot, SlotState, Spare, Superblock, Uuid,
+};
 pub use verify::{Comparison, Mismatch};

@@ -6,6 +6,7 @@ use crate::superblock::{self, Roster, Slot, SlotState, Spare, Superblock, Uuid};
 use crate::transfer::{Devices, Direction, Failed};
 use crate::{ArrayError, Device, signatures};
 use fullstroke_bytes::{Buffers, RequestBytes};
+use fullstroke_contract::Gear;
 use fullstroke_contract::{Extent, MemberState, Operation};
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
 use fullstroke_volume::{Detail, Plan};
@@ -32,6 +33,7 @@ pub(crate) struct Book {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Happening {
     /// `failed`, `degraded`, `halted`, `mismatch`, `spare`, `filled`; `mended`, `filling`;
+    /// `stands` and `turns` of members in the low gear and out of it;
     /// `standby`, or `refused` if that was not done.
     pub kind: &'static str,
     /// The place; spares are counted behind.
@@ -63,6 +65,15 @@ pub struct Status {
     pub region_bytes: u64,
     /// Regions that are, or were lately, written.
     pub dirty_regions: u64,
+    /// The gear, of an array that has gears: `high`, `falling`, `low` or `rising`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gear: Option<&'static str>,
+    /// How many rows of the soft state are to be copied by a shift.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stale_rows: Option<u64>,
+    /// What keeps a shift from going on, if something does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shift_trouble: Option<String>,
     /// Places, in order.
     pub slots: Vec<SlotStatus>,
     /// Devices that wait for a member to fail.
@@ -84,6 +95,9 @@ pub struct SlotStatus {
     pub missed_only: bool,
     /// Whether it was put to standby and not used since.
     pub standby: bool,
+    /// Whether nothing is asked of it, since the array is in the low gear.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub stands: bool,
 }
 
 impl Array {
@@ -111,6 +125,7 @@ impl Array {
             return Ok(());
         }
         if self.facts.survived == 0 {
+            self.distrust_copies();
             return Err(ArrayError::device(device.name(), "use", error));
         }
         let why = format!("`{}`: {why}, and the array does not survive its failure", device.name());
@@ -175,7 +190,7 @@ impl Array {
     }
 
     pub(crate) fn write_superblocks(&self, book: &mut Book) -> Result<(), ArrayError> {
-        let devices = self.devices();
+        let devices = self.turning();
         let members = book.roster.slots.iter().map(|slot| slot.member);
         let present = members.enumerate().zip(devices.iter());
         let present: Vec<_> =
@@ -330,6 +345,8 @@ impl Array {
         missed_only: bool,
     ) -> Result<(), ArrayError> {
         let name = device.name();
+        // Who stands is not written to, and this one is; members are filled in the high gear.
+        self.leave_low_gear("a member is to be filled");
         if let Some(log) = self.logs.get(slot) {
             let started = log.start(&*device, book.roster.events + 1);
             started.map_err(|error| ArrayError::device(name.clone(), "write the journal of", error))?;
@@ -346,7 +363,7 @@ impl Array {
         self.commit(book)
     }
 
-    /// Fills members, a piece at a time, and puts spares in place of those that
+    /// Shifts on, fills members, a piece at a time, and puts spares in place of those that
     /// have failed. Answers whether there is more to do.
     ///
     /// # Errors
@@ -354,6 +371,9 @@ impl Array {
     pub fn tend(&self, worker: &mut Worker) -> Result<bool, ArrayError> {
         self.settle()?;
         self.check_running()?;
+        if self.tend_gears(worker)? {
+            return Ok(true);
+        }
         if let Some(slot) = self.filling() {
             return self.fill_some(worker, slot).map(|()| true);
         }
@@ -370,8 +390,11 @@ impl Array {
         Ok(true)
     }
 
-    /// Whether a member is being filled, or a spare waits for doing so.
+    /// Whether a member is being filled, or a spare waits for doing so, or a shift is under way.
     pub fn is_to_be_tended(&self) -> bool {
+        if self.is_to_be_shifted() {
+            return true;
+        }
         let states = self.states();
         let spares = || !self.book().spares.is_empty();
         states.iter().any(|state| matches!(state, MemberState::Rebuilding { .. }))
@@ -384,6 +407,9 @@ impl Array {
 
     fn fill_some(&self, worker: &mut Worker, slot: usize) -> Result<(), ArrayError> {
         let _alone = self.alone();
+        if self.gear().is_some_and(|gear| gear != Gear::High) {
+            return Ok(());
+        }
         let MemberState::Rebuilding { done } = self.states()[slot] else { return Ok(()) };
         let used = self.planner().layout.member_used(slot);
         let recorded = self.book().roster.slots[slot].state;
@@ -444,12 +470,18 @@ impl Array {
         let next = planner.layout.plan_rebuild(&[slot], from, FILLED_AT_ONCE, &mut plan);
         planner.layout.set_member_state(slot, before);
         drop(planner);
-        self.carry_out_alone(worker, &plan)?;
-        Ok(next)
+        match self.carry_out_alone(worker, &plan) {
+            Ok(()) => Ok(next),
+            Err((_, mut failed)) => Err(failed.swap_remove(0)),
+        }
     }
 
-    /// A plan that brings no data, while nobody else does anything.
-    fn carry_out_alone(&self, worker: &mut Worker, plan: &Plan) -> Result<(), Failed> {
+    /// A plan that brings no data, while nobody else does anything. What failed comes first, and at least one did.
+    pub(crate) fn carry_out_alone(
+        &self,
+        worker: &mut Worker,
+        plan: &Plan,
+    ) -> Result<(), (Direction, Vec<Failed>)> {
         let devices = self.devices();
         let mut scratch = vec![0; plan.scratch().bytes().0 as usize + 4096];
         let start = scratch.as_ptr().align_offset(4096);
@@ -461,8 +493,8 @@ impl Array {
         {
             let transfers = self.transfers(plan, operation);
             let failed = worker.carrier.carry(direction, &transfers, &devices, &mut buffers);
-            if let Some(failed) = failed.into_iter().next() {
-                return Err(failed);
+            if !failed.is_empty() {
+                return Err((direction, failed));
             }
             if direction == Direction::Read {
                 buffers.run_steps(plan);
@@ -484,6 +516,16 @@ impl Array {
         last: &mut Option<(usize, u64)>,
     ) -> Result<(), ArrayError> {
         let _alone = self.alone();
+        self.mend_or_drop(worker, failed, last)
+    }
+
+    /// The same, to be called alone.
+    pub(crate) fn mend_or_drop(
+        &self,
+        worker: &mut Worker,
+        failed: Failed,
+        last: &mut Option<(usize, u64)>,
+    ) -> Result<(), ArrayError> {
         let slot = failed.transfer.slot;
         let Some(device) = self.devices()[slot].clone() else { return Ok(()) };
         let lbn = (failed.transfer.at - self.facts.data_at) / SECTOR_BYTES;
@@ -509,6 +551,9 @@ impl Array {
     }
 
     fn mend(&self, worker: &mut Worker, slot: usize, extent: Extent) -> bool {
+        if self.facts.gears.is_some() {
+            return self.mend_in_gear(worker, slot, extent);
+        }
         let mut at = extent.start.0 / self.facts.unit * self.facts.unit;
         while at < extent.end().0 {
             let mut plan = Plan::new(Detail::Bytes);
@@ -534,7 +579,10 @@ impl Array {
     /// How it is.
     pub fn status(&self) -> Status {
         let states = self.states();
-        let planner = self.planner();
+        let mut planner = self.planner();
+        let gear = planner.gear();
+        let shifts = matches!(gear, Some(Gear::Falling | Gear::Rising));
+        let stale_rows = planner.layout.gears().filter(|_| shifts).map(|gears| gears.stale());
         let used: Vec<u64> = (0..states.len()).map(|slot| planner.layout.member_used(slot).0).collect();
         let layout = format!("{} of {}", planner.layout.name(), states.len());
         let answers = planner.layout.answers();
@@ -542,9 +590,12 @@ impl Array {
         let book = self.book();
         let slots = book.roster.slots.iter().zip(&states).zip(used);
         let devices = self.devices();
-        let slots = slots.zip(devices.iter()).map(|(((slot, &state), used), device)| {
+        let slots = slots.zip(devices.iter()).enumerate();
+        let slots = slots.map(|(index, (((slot, &state), used), device))| {
             let standby = device.as_ref().and_then(|device| device.standby());
-            SlotStatus { standby: standby.is_some_and(Standby::stands), ..slot_status(slot, state, used) }
+            let standby = standby.is_some_and(Standby::stands);
+            let stands = device.is_some() && self.stands(index);
+            SlotStatus { standby, stands, ..slot_status(slot, state, used) }
         });
         let slots = slots.collect();
         let filling = states.iter().any(|state| matches!(state, MemberState::Rebuilding { .. }));
@@ -565,6 +616,9 @@ impl Array {
             events: book.roster.events,
             region_bytes: book.roster.region_sectors * SECTOR_BYTES,
             dirty_regions: self.bitmap.as_ref().map_or(0, |bitmap| bitmap.dirty().len() as u64),
+            gear: gear.map(Gear::name),
+            stale_rows,
+            shift_trouble: self.shift_trouble.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             slots,
             spares: book.roster.spares.iter().map(|spare| spare.device.clone()).collect(),
         }
@@ -583,7 +637,7 @@ fn slot_status(slot: &Slot, state: MemberState, used: u64) -> SlotStatus {
     };
     let missed_only = matches!(slot.state, SlotState::Filling { missed_only: true, .. });
     let (device, member) = (slot.device.clone(), slot.member);
-    SlotStatus { device, member, state, filled, missed_only, standby: false }
+    SlotStatus { device, member, state, filled, missed_only, standby: false, stands: false }
 }
 
 /// Takes the members' states over.
@@ -601,7 +655,7 @@ pub(crate) fn note_states(roster: &mut Roster, states: &[MemberState]) {
         }
         slot.state = next;
     }
-    let whole = roster.slots.iter().all(|slot| slot.state == SlotState::Alive);
+    let whole = roster.slots.iter().all(|slot| slot.state == SlotState::Alive) && roster.low_gear.is_none();
     roster.missed_since = if whole { None } else { roster.missed_since.or(Some(events)) };
 }
 

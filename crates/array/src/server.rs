@@ -15,6 +15,7 @@ pub use fullstroke_socket::Listen;
 use crate::array::Array;
 use crate::standby::Watch;
 use crate::{ArrayError, Happening, Worker};
+use fullstroke_contract::Gear;
 use fullstroke_nbd::{Export, Exports, Features, Request};
 use fullstroke_socket::{HttpServer, Listener, NbdClient, NbdServer, OWNER, Questions, Serves};
 use fullstroke_units::Time;
@@ -198,26 +199,41 @@ impl Server {
         }
     }
 
-    /// Fills members, forgets regions, and puts to standby what is to be. While requests come, members are
-    /// filled half of the time.
+    /// Shifts, fills members, forgets regions, and puts to standby what is to be. While requests come, members are
+    /// filled, and soft states copied, half of the time.
     fn keep(&self) {
         let mut worker = Worker::new();
         let start = Instant::now();
         let mut tidied = Instant::now();
+        let mut next_copy = start;
+        let mut is_low = false;
         while !self.ends.load(Ordering::SeqCst) {
             let began = Instant::now();
-            let to_do = self.array.is_to_be_tended() && self.array.tend(&mut worker).unwrap_or(false);
-            if !to_do {
-                sleep(LOOK);
-            } else if self.jobs.are_under_way() {
-                sleep(began.elapsed());
+            let is_shifted = self.array.is_to_be_shifted();
+            // What is copied of a shift may be bounded.
+            let is_due = !is_shifted || began >= next_copy;
+            let is_tended = is_due && self.array.is_to_be_tended();
+            let tended = if is_tended { self.array.tend(&mut worker) } else { Ok(false) };
+            match tended {
+                Ok(true) if self.jobs.are_under_way() => sleep(began.elapsed()),
+                Ok(true) => {}
+                Ok(false) => sleep(LOOK),
+                // What it met is told as a happening, or shown; it may be better soon.
+                Err(_) => sleep(TIDY),
+            }
+            if let Some(least) = self.array.copy_time().filter(|_| is_shifted && is_due) {
+                next_copy = began + least;
             }
             if tidied.elapsed() >= TIDY {
                 tidied = Instant::now();
                 // What it meets is told as a happening, and to whoever asks next.
                 let _ = self.array.tidy();
             }
+            let was_low = std::mem::replace(&mut is_low, self.array.gear() == Some(Gear::Low));
             if let Some(watch) = &mut *self.watch.lock().unwrap_or_else(PoisonError::into_inner) {
+                if is_low && !was_low {
+                    self.array.stop_standing();
+                }
                 let now = Time::from_nanos(start.elapsed().as_nanos() as u64);
                 let _ = self.array.rest(watch, now);
             }

@@ -173,6 +173,15 @@ pub struct Spare {
     pub device: String,
 }
 
+/// Since when members stand: nothing was written to them, and they know of no event behind that.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LowGear {
+    /// The count of events that first had it.
+    pub since: u64,
+    /// The places of the members that stand.
+    pub standing: Vec<usize>,
+}
+
 /// The array, as each member has it written down.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Roster {
@@ -211,6 +220,18 @@ pub struct Roster {
     pub slots: Vec<Slot>,
     /// Members that wait.
     pub spares: Vec<Spare>,
+    /// Whether an array with gears is in the low one; it counts as such while it rises.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low_gear: Option<LowGear>,
+}
+
+impl Roster {
+    /// A member that knows so many events has been part of the array to the end.
+    pub(crate) fn is_fresh(&self, slot: usize, events: u64) -> bool {
+        let standing = self.low_gear.as_ref().filter(|low| low.standing.contains(&slot));
+        // One event behind: power failed while the others were told of something that nobody had acted on yet.
+        events + 1 >= standing.map_or(self.events, |low| low.since)
+    }
 }
 
 /// A member's superblock.
@@ -398,6 +419,7 @@ pub(crate) mod tests {
             missed_since: Some(3),
             slots: vec![slot(1, SlotState::Alive), slot(2, SlotState::Failed), slot(3, filling)],
             spares: vec![Spare { member: Uuid([9; 16]), device: "/dev/sdz".into() }],
+            low_gear: None,
         };
         Superblock { array: Uuid([5; 16]), member: Uuid([1; 16]), roster }
     }

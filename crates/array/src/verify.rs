@@ -42,6 +42,8 @@ impl Array {
     /// Compares on from address `next`, over about a MiB, and mends what it finds
     /// if `mend`: parity and copies are made to follow from the data. Which of
     /// them is wrong, nobody knows. Answers where to go on; nothing at the end.
+    /// In arrays with gears it is rows that are counted, native ones and then those
+    /// of the soft state.
     ///
     /// # Errors
     /// Members are missing, so that there is nothing to compare with; or a
@@ -59,6 +61,9 @@ impl Array {
             let why = if self.facts.survived == 0 { "has no redundancy" } else { "lacks members" };
             return Err(ArrayError::Refused(format!("the array {why}: there is nothing to compare")));
         }
+        if self.facts.gears.is_some() {
+            return self.check_rows(worker, next.0, mend, found).map(|next| next.map(Lbn));
+        }
         let left = self.capacity().0.saturating_sub(next.0);
         let part = self.around(Extent { start: next, sectors: Sectors(left.min(BATCH_SECTORS)) });
         if left > 0 {
@@ -74,6 +79,10 @@ impl Array {
         regions: &[u32],
     ) -> Result<Comparison, ArrayError> {
         let mut found = Comparison::default();
+        if self.facts.gears.is_some() {
+            self.mend_rows_in(worker, regions, &mut found)?;
+            return Ok(found);
+        }
         for &region in regions {
             for extent in self.addresses_of(region) {
                 let row = self.facts.rows.map_or(1, |rows| rows.data.0);
@@ -120,7 +129,7 @@ impl Array {
     ) -> Result<(), ArrayError> {
         found.compared_sectors += extent.sectors.0;
         let mut plan = Plan::new(Detail::Bytes);
-        let [mut data, mut scratch, mut present] = [(); 3].map(|()| Aligned::default());
+        let [mut data, mut scratch] = [(); 2].map(|()| Aligned::default());
         let data = data.of(extent.sectors.bytes().0 as usize);
         self.plan(Operation::Read, extent, &mut plan)?;
         self.read_alone(worker, &plan, RequestBytes::Into(data), &mut scratch)?;
@@ -128,14 +137,28 @@ impl Array {
         self.read_alone(worker, &plan, RequestBytes::From(data), &mut scratch)?;
         let wanted = scratch.of(plan.scratch().bytes().0 as usize);
         let mut buffers = Buffers { request: RequestBytes::From(data), scratch: wanted };
+        // Where there is parity, the data is what was just read from there.
+        let follows = |content| self.facts.rows.is_none() || content != Content::Data;
+        self.compare_written(worker, (&plan, &mut buffers), &follows, mend, found)
+    }
+
+    /// Holds what the plan would write against what stands there.
+    fn compare_written(
+        &self,
+        worker: &mut Worker,
+        (plan, buffers): (&Plan, &mut Buffers<'_>),
+        follows: &dyn Fn(Content) -> bool,
+        mend: bool,
+        found: &mut Comparison,
+    ) -> Result<(), ArrayError> {
+        let mut present = Aligned::default();
         let devices = self.devices();
         let states = self.states();
         for piece in plan.pieces() {
             let io = &plan.ios()[piece.io as usize];
             let slot = io.member as usize;
-            // Where there is parity, the data is what was just read from there.
-            let follows = self.facts.rows.is_none() || piece.content != Content::Data;
-            if io.operation != Operation::Write || !follows || states[slot] != MemberState::Alive {
+            let is_written = io.operation == Operation::Write && follows(piece.content);
+            if !is_written || states[slot] != MemberState::Alive {
                 continue;
             }
             let Some(device) = &devices[slot] else { continue };
@@ -151,10 +174,57 @@ impl Array {
             }
             if mend {
                 let transfer = Transfer { slot, at, place: piece.place, sectors: piece.sectors };
-                let failed = worker.carrier.carry(Direction::Write, &[transfer], &devices, &mut buffers);
+                let failed = worker.carrier.carry(Direction::Write, &[transfer], &devices, buffers);
                 for failed in failed {
                     let why = format!("it could not be written: {}", failed.error);
                     self.drop_member(slot, &why, failed.error)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares redundancy of an array with gears with what it follows from, in this gear: from a row on, about
+    /// a MiB. Answers the next row; nothing at the end.
+    fn check_rows(
+        &self,
+        worker: &mut Worker,
+        from: u64,
+        mend: bool,
+        found: &mut Comparison,
+    ) -> Result<Option<u64>, ArrayError> {
+        let mut plan = Plan::new(Detail::Bytes);
+        let mut planner = self.planner();
+        let most = Sectors(BATCH_SECTORS);
+        let next = planner.layout.gears().and_then(|gears| gears.plan_check(from, most, &mut plan));
+        drop(planner);
+        let Some(next) = next else { return Ok(None) };
+        let mut scratch = Aligned::default();
+        self.read_alone(worker, &plan, RequestBytes::From(&[]), &mut scratch)?;
+        let scratch = scratch.of(plan.scratch().bytes().0 as usize);
+        let mut buffers = Buffers { request: RequestBytes::From(&[]), scratch };
+        self.compare_written(worker, (&plan, &mut buffers), &|_| true, mend, found)?;
+        let data = self.facts.rows.map_or(0, |rows| rows.data.0);
+        let rows = self.capacity().0 / data.max(1);
+        found.compared_sectors += (next.min(rows) - from.min(rows)) * data;
+        Ok(Some(next))
+    }
+
+    /// Native rows in these regions first: parity of the soft state follows from them.
+    fn mend_rows_in(
+        &self,
+        worker: &mut Worker,
+        regions: &[u32],
+        found: &mut Comparison,
+    ) -> Result<(), ArrayError> {
+        let rows = self.facts.gears.as_ref().and_then(|gears| gears.rows);
+        let (Some(bitmap), Some(rows)) = (&self.bitmap, rows) else { return Ok(()) };
+        for native in [true, false] {
+            for &region in regions {
+                let rows = rows.checked_in(bitmap.extent(region), native);
+                let mut from = rows.start;
+                while from < rows.end {
+                    from = self.check_rows(worker, from, true, found)?.unwrap_or(rows.end);
                 }
             }
         }

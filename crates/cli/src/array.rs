@@ -9,7 +9,7 @@ use crate::output::{Failure, Output};
 use clap::{Args, Subcommand, ValueEnum};
 use fullstroke_array::{
     Access, ArrayError, Copies, Design, Device, FileDevice, JournalPolicy, Listen, Question, Roster, Serve,
-    Serving, ask, assemble, check_standby, create, destroy, examine, owners, serve, unused,
+    Serving, Towards, ask, assemble, check_standby, create, destroy, examine, owners, serve, unused,
 };
 use fullstroke_units::{Bytes, Sectors};
 use serde::Serialize;
@@ -38,6 +38,7 @@ pub(crate) enum Command {
     Detail(At),
     /// Put the disks of an array to standby now, until they are needed again.
     Standby(At),
+    Gear(Gear),
     /// Stop an array: everything is durable, and its members say so.
     Stop(At),
     /// Let a member fail.
@@ -189,6 +190,25 @@ pub(crate) struct Assemble {
     on_failure: Option<String>,
 }
 
+/// Shift an array of layout paraid or e-paraid. What is to be copied is, while the array is used; `status`
+/// says when it is in the other gear.
+#[derive(Debug, Args)]
+pub(crate) struct Gear {
+    #[command(flatten)]
+    at: At,
+    /// Down, where the last members stand and the others serve what they hold; or up.
+    #[arg(value_enum)]
+    towards: Direction,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Direction {
+    /// Into the low gear.
+    Down,
+    /// Into the high one.
+    Up,
+}
+
 /// Take a device in: a member that has failed comes back and is filled where it
 /// has missed something, any other takes a failed one's place or waits for one.
 #[derive(Debug, Args)]
@@ -216,6 +236,7 @@ pub(crate) fn execute(command: &Command, output: &Output) -> Result<(), Failure>
         Command::Status(at) => at.show(&Question::Status, output),
         Command::Detail(at) => at.show(&Question::Detail, output),
         Command::Standby(at) => at.show(&Question::Standby, output),
+        Command::Gear(arguments) => arguments.execute(output),
         Command::Stop(at) => at.stop(output),
         Command::Fail { at, slot } => at.show(&Question::Fail { slot: *slot }, output),
         Command::Add(arguments) => arguments.execute(output),
@@ -250,8 +271,9 @@ fn open(paths: &[PathBuf]) -> Result<Vec<FileDevice>, Failure> {
 
 type Devices = Vec<Arc<dyn Device>>;
 
-fn shared(devices: Vec<FileDevice>) -> Devices {
-    devices.into_iter().map(|device| Arc::new(device) as Arc<dyn Device>).collect()
+/// Whole disks can be put to standby then.
+fn shared(devices: Vec<FileDevice>) -> Result<Devices, Failure> {
+    devices.into_iter().map(|device| device.shared().map_err(Failure::input)).collect()
 }
 
 impl Create {
@@ -279,7 +301,7 @@ impl Create {
             region_bytes: self.region.map(|bytes| bytes.0),
             measured: Vec::new(),
         };
-        let devices = shared(devices);
+        let devices = shared(devices)?;
         if self.measure {
             measure::members(&mut design, &self.devices, &devices, output)?;
         }
@@ -386,7 +408,7 @@ impl Assemble {
                 Err(error) => return Err(Failure::input(error)),
             }
         }
-        Ok((shared(devices), gone))
+        Ok((shared(devices)?, gone))
     }
 }
 
@@ -426,6 +448,16 @@ impl At {
         let answer = self.ask(&Question::Scrub { repair })?;
         output.show(&answer, Shown::answer(&answer))?;
         if answer["mismatched_sectors"].as_u64() == Some(0) { Ok(()) } else { Err(Failure::Checks) }
+    }
+}
+
+impl Gear {
+    fn execute(&self, output: &Output) -> Result<(), Failure> {
+        let towards = match self.towards {
+            Direction::Down => Towards::Down,
+            Direction::Up => Towards::Up,
+        };
+        self.at.show(&Question::Gear { towards }, output)
     }
 }
 

@@ -16,7 +16,10 @@ impl Array {
     /// journal has to have what would be.
     pub fn trims(&self) -> bool {
         let journalled = self.facts.rows.is_some() && self.facts.policy == JournalPolicy::All;
+        // The soft state would have to follow.
+        let follows = self.facts.gears.is_some();
         !journalled
+            && !follows
             && self.devices().iter().all(|device| device.as_ref().is_some_and(|device| device.trims()))
     }
 
@@ -63,7 +66,7 @@ impl Array {
         if self.has_journalled_rows(part) {
             self.give_up_records()?;
         }
-        self.marked(worker, version, missing, |worker| {
+        self.marked(worker, version, part, missing, |worker| {
             let devices = self.devices();
             for (slot, at, bytes) in runs(&self.transfers(&worker.plan, Operation::Write)) {
                 let Some(device) = &devices[slot] else { continue };

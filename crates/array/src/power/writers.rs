@@ -13,6 +13,7 @@
 
 use super::{Life, Model, Random, SECTOR, Tally, fill, fingerprint};
 use crate::{Array, ArrayError, Worker};
+use fullstroke_contract::Gear;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -183,13 +184,22 @@ impl Life<'_> {
             });
             let threads: Vec<_> = threads.collect();
             let (devices, mut random) = (&self.devices, Random(seeds[writers as usize]));
+            let last_gear = &mut self.gear;
             let keeper = scope.spawn(move || {
                 let mut dying = dying;
+                let mut worker = Worker::one_by_one();
                 while !scene.ended.load(Ordering::SeqCst) {
                     std::thread::sleep(Duration::from_micros(100 + random.below(400)));
                     if let Some(slot) = dying.filter(|_| random.chance(30)) {
                         devices[slot].dead.store(true, Ordering::SeqCst);
                         dying = None;
+                    }
+                    *last_gear = scene.array.gear();
+                    if last_gear.is_some() {
+                        let shifted = super::shift_on(scene.array, &mut worker, &mut random);
+                        if let Some(ended) = judge(Ok(shifted.map(drop))) {
+                            return ended;
+                        }
                     }
                     if let Some(ended) = judge(Ok(scene.array.tidy())) {
                         return ended;
@@ -227,5 +237,14 @@ impl Tally {
         self.writes += other.writes;
         self.flushes += other.flushes;
         self.trimmed += other.trimmed;
+        self.low += other.low;
+        self.high += other.high;
+        self.in_gear.iter_mut().zip(other.in_gear).for_each(|(sum, more)| *sum += more);
+    }
+
+    /// A gear was settled in.
+    pub(super) fn note(&mut self, gear: Option<Gear>) {
+        self.low += u64::from(gear == Some(Gear::Low));
+        self.high += u64::from(gear == Some(Gear::High));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Server;
 use crate::standby::can_stand;
-use crate::{Access, ArrayError, Comparison, FileDevice, Roster, Status, Worker};
+use crate::{Access, ArrayError, Comparison, FileDevice, Roster, Status, Towards, Worker};
 use fullstroke_socket::Answers;
 use fullstroke_units::Lbn;
 use serde::{Deserialize, Serialize};
@@ -42,6 +42,11 @@ pub enum Question {
     },
     /// Put the members to standby.
     Standby,
+    /// Shift an array with gears.
+    Gear {
+        /// Down, where some members stand, or up.
+        towards: Towards,
+    },
     /// Stop.
     Stop,
 }
@@ -124,6 +129,13 @@ fn answer(server: &Server, question: &Question) -> Result<Answer, ArrayError> {
         }
         Question::Scrub { repair } => scrub(server, *repair).map(Answer::Scrub),
         Question::Standby => done(&array.stand_by()?),
+        Question::Gear { towards } => {
+            array.shift(*towards)?;
+            done(match towards {
+                Towards::Down => "shifting down",
+                Towards::Up => "shifting up",
+            })
+        }
         Question::Stop => Ok(Answer::Stopping),
     }
 }

@@ -4,6 +4,7 @@
 use super::Server;
 use crate::Status;
 use crate::members::{SLOT_STATES, STATES};
+use fullstroke_contract::Gear;
 use fullstroke_nbd::Command;
 use fullstroke_socket::exposition::{CONTENT_TYPE, Kind, Page};
 use fullstroke_socket::{Pages, Response};
@@ -68,6 +69,13 @@ fn render(status: &Status, counts: &Counts) -> String {
         page.family("fullstroke_volume_state", Kind::Gauge, "1 for the state in which the volume is.");
     for state in STATES {
         family.sample(&[export, ("state", state)], u64::from(status.state == state));
+    }
+    if let Some(now) = status.gear {
+        let mut family =
+            page.family("fullstroke_volume_gear", Kind::Gauge, "1 for the gear in which the volume is.");
+        for gear in [Gear::High, Gear::Falling, Gear::Low, Gear::Rising].map(Gear::name) {
+            family.sample(&[export, ("gear", gear)], u64::from(now == gear));
+        }
     }
     operations(&mut page, export, counts);
     members(&mut page, export, status);

@@ -151,6 +151,14 @@ impl Shown {
             ),
         ];
         lines.extend(keys_of(roster).map(|keys| format!("  keys    {keys}")));
+        if let Some(low) = &roster.low_gear {
+            let standing: Vec<String> = low.standing.iter().map(ToString::to_string).collect();
+            lines.push(format!(
+                "  gear    low since event {}; in place {} members stand, and hear of no events",
+                low.since,
+                standing.join(", ")
+            ));
+        }
         if torn > 0 {
             lines.push(format!("  {torn} of the two copies of its superblock is not whole"));
         }
@@ -179,6 +187,14 @@ fn status_lines(status: &Value) -> Vec<String> {
         text(&status["layout"]),
         text(&status["state"])
     )];
+    if let Some(gear) = status["gear"].as_str() {
+        let stale =
+            status["stale_rows"].as_u64().map(|rows| format!(", {rows} rows of the soft state to copy"));
+        lines.push(format!("gear {gear}{}", stale.unwrap_or_default()));
+    }
+    if let Some(why) = status["shift_trouble"].as_str() {
+        lines.push(format!("the shift does not go on: {why}"));
+    }
     if let Some(why) = status["halted"].as_str() {
         lines.push(format!("it takes no changes any more: {why}"));
     }
@@ -188,6 +204,7 @@ fn status_lines(status: &Value) -> Vec<String> {
             Some("filling") => format!("filling, {:.1} %", filled * 100.0),
             _ => text(&slot["state"]),
         };
+        let state = if slot["stands"] == true { format!("{state}, stands") } else { state };
         let state = if slot["standby"] == true { format!("{state}, in standby") } else { state };
         lines.push(format!("{index}  {state}  {}", text(&slot["device"])));
     }
@@ -212,6 +229,9 @@ fn detail_lines(detail: &Value) -> Vec<String> {
         bytes(&roster["journal_bytes"]),
         text(&roster["journal"])
     ));
+    if let Some(since) = roster["low_gear"]["since"].as_u64() {
+        lines.push(format!("gear     low since event {since}"));
+    }
     lines.push(format!("keys     {}", shown_keys(&roster["keys"]).unwrap_or_default()));
     for (index, slot) in roster["slots"].as_array().into_iter().flatten().enumerate() {
         let found: Option<Measured> = serde_json::from_value(slot["measured"].clone()).ok();

@@ -106,6 +106,12 @@ const SHORTENED: &[(&str, &str)] = &[
     ("fullstroke array add /tmp/vol.sock disk1", "fullstroke array add --help"),
     ("fullstroke array scrub /tmp/vol.sock", "fullstroke array scrub --help"),
     ("fullstroke array standby /tmp/vol.sock", "fullstroke array standby --help"),
+    (
+        "fullstroke array create cold disk0 disk1 disk2 disk3 disk4 --layout paraid --set active=4",
+        "fullstroke array create --help",
+    ),
+    ("fullstroke array gear /tmp/vol.sock down", "fullstroke array gear --help"),
+    ("fullstroke array gear /tmp/vol.sock up", "fullstroke array gear --help"),
     ("fullstroke array stop /tmp/vol.sock", "fullstroke array stop --help"),
     ("fullstroke array examine disk0", "fullstroke array examine --help"),
     // Half an hour of a trace, eight times.

@@ -301,10 +301,7 @@ fn what_is_no_array_or_not_all_of_one_is_refused_with_what_was_found() {
     std::os::unix::fs::symlink(place.member(4), place.member(7)).unwrap();
     let error = refused(&strings(&create(&[4, 7], &["--layout", "raid1"])));
     assert!(error.contains("are one device, named twice"), "{error}");
-    // Gears come before what they would need; the journal says what would fit.
-    let error =
-        refused(&strings(&create(&[2, 3, 4, 5], &["--layout", "paraid", "--set", "chunk=1MiB", "--force"])));
-    assert!(error.contains("stops and starts its members"), "{error}");
+    // The journal says what would fit.
     let error =
         refused(&strings(&create(&[3, 4, 5], &["--layout", "raid5", "--chunk", "256KiB", "--force"])));
     assert!(error.contains("expected chunks of up to 32KiB, or devices of 101187584 bytes"), "{error}");
@@ -350,6 +347,106 @@ fn what_is_no_array_or_not_all_of_one_is_refused_with_what_was_found() {
     place.assemble(&[3, 2], &[]).unwrap().stop();
     assert!(!success(&["array", "examine", &place.member(2)]).contains("copies"));
     assert!(refused(&["array", "destroy", &place.member(4)]).contains("nothing was changed"));
+}
+
+impl Served {
+    fn until_gear(&self, gear: &str) {
+        let began = Instant::now();
+        while self.status()["gear"] != gear {
+            assert!(began.elapsed() < PATIENCE, "{} is not in the {gear} gear", self.status());
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+
+    fn shift(&self, towards: &str) {
+        success(&["array", "gear", &text(&self.socket), towards]);
+    }
+
+    fn expect(&self, bytes: &[u8], what: &str) {
+        let mut read = vec![0; bytes.len()];
+        self.client().read(0, &mut read).unwrap();
+        assert!(read == bytes, "{what}");
+    }
+}
+
+#[test]
+fn an_array_with_gears_is_shifted_killed_and_loses_members_in_each_gear_and_keeps_its_bytes() {
+    for layout in ["paraid", "e-paraid"] {
+        let place = Place::new(4);
+        place.make(4, 32);
+        let made = success(&strings(&place.create(&[0, 1, 2, 3], &["--layout", layout, "--sparse"])));
+        assert!(made.contains("active = 3"), "{made}");
+        let served = place.assemble(&[0, 1, 2, 3], &[]).unwrap();
+        let mut expected = pattern(3 << 20, 1);
+        served.client().write(0, &expected, CommandFlags::empty()).unwrap();
+        assert_eq!(served.status()["gear"], "high");
+        let socket = text(&served.socket);
+        served.shift("down");
+        served.until_gear("low");
+        let shown = success(&["array", "status", &socket]);
+        assert!(shown.contains("gear low\n") && shown.contains("3  alive, stands  "), "{shown}");
+        assert!(refused(&["array", "gear", &socket, "down"]).contains("in the low gear already"));
+        // Nothing goes to the member that stands.
+        let before = fs::read(place.member(3)).unwrap();
+        served.client().write(70_001, &pattern(900_000, 9), CommandFlags::FORCE_UNIT_ACCESS).unwrap();
+        expected[70_001..970_001].copy_from_slice(&pattern(900_000, 9));
+        assert!(fs::read(place.member(3)).unwrap() == before, "{layout}: the standing member was written");
+        served.expect(&expected, "in the low gear");
+        assert!(success(&["array", "scrub", &socket]).contains(" 0 sectors of parity"));
+        served.kill();
+        let examined = success(&["array", "examine", &place.member(0)]);
+        assert!(examined.contains("low since event") && examined.contains("in place 3"), "{examined}");
+        // It stays in the low gear behind a kill, and rises from there; another kill in between.
+        let served = place.assemble(&[3, 1, 2, 0], &[]).unwrap();
+        assert_eq!(served.status()["gear"], "low");
+        served.expect(&expected, "behind a kill in the low gear");
+        served.shift("up");
+        served.kill();
+        let served = place.assemble(&[0, 1, 2, 3], &[]).unwrap();
+        served.expect(&expected, "behind a kill while it rises");
+        if served.status()["gear"] == "low" {
+            served.shift("up");
+        }
+        served.until_gear("high");
+        served.expect(&expected, "in the high gear");
+        assert!(success(&["array", "scrub", &socket]).contains(" 0 sectors of parity"));
+        // A member fails in the low gear: the array leaves it, and the member is filled there.
+        served.shift("down");
+        served.until_gear("low");
+        served.client().write(5000, &pattern(300_000, 3), CommandFlags::empty()).unwrap();
+        expected[5000..305_000].copy_from_slice(&pattern(300_000, 3));
+        success(&["array", "fail", &socket, "0"]);
+        served.until_gear("high");
+        served.expect(&expected, "without a member");
+        assert!(refused(&["array", "gear", &socket, "down"]).contains("lacks members"));
+        success(&["array", "add", &socket, &place.member(0)]);
+        served.until("whole");
+        served.expect(&expected, "filled");
+        assert!(success(&["array", "scrub", &socket]).contains(" 0 sectors of parity"));
+        served.stop();
+    }
+}
+
+#[test]
+fn gears_that_cannot_be_are_refused_at_their_keys() {
+    let place = Place::new(4);
+    place.make(4, 32);
+    let create = |rest: &[&str]| {
+        let options = [&["--layout", "paraid", "--sparse"], rest].concat();
+        refused(&strings(&place.create(&[0, 1, 2, 3], &options)))
+    };
+    let error = create(&["--set", "shift_down=0.2"]);
+    assert!(
+        error.contains("shift_down: found 0.2; expected nothing") && error.contains("array gear"),
+        "{error}"
+    );
+    assert!(create(&["--set", "active=4"]).contains("none stops"));
+    assert!(create(&["--set", "native_percent=99"]).contains("native_percent"));
+    success(&strings(&place.create(&[0, 1, 2, 3], &["--layout", "raid5", "--sparse"])));
+    let served = place.assemble(&[0, 1, 2, 3], &[]).unwrap();
+    let error = refused(&["array", "gear", &text(&served.socket), "down"]);
+    assert!(error.contains("no gears: found the layout raid5; expected paraid or e-paraid"), "{error}");
+    served.stop();
 }
 
 /// What the hook has written, once it has so many lines.

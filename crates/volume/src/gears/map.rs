@@ -89,6 +89,12 @@ impl GearMap {
         soft / self.bucket * self.pitch + self.offset + soft % self.bucket
     }
 
+    /// Soft rows whose units lie before this unit of an active member.
+    pub(crate) fn soft_below(&self, unit: u64) -> u64 {
+        let within = (unit % self.pitch).saturating_sub(self.offset).min(self.bucket);
+        (unit / self.pitch * self.bucket + within).min(self.soft_rows())
+    }
+
     /// The soft row that lies at a unit of an active member: the inverse of [`slot`](GearMap::slot).
     pub(crate) fn soft_at(&self, unit: u64) -> Option<u64> {
         let within = (unit % self.pitch).checked_sub(self.offset)?;

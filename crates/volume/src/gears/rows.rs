@@ -2,6 +2,7 @@
 
 use super::map::GearMap;
 use fullstroke_contract::Extent;
+use std::ops::Range;
 
 /// Native rows that share the parity of soft rows, or of rows that share one with them: whoever changes a part
 /// of such a group outside the high gear may change sectors that belong to all of it. A group is at most as
@@ -32,6 +33,16 @@ impl GearedRows {
     fn end(&self, row: u64) -> u64 {
         let cluster = row - row % self.map.cluster;
         (self.first(row) + self.group_rows()).min(cluster + self.map.cluster).min(self.map.rows)
+    }
+
+    /// The rows, as [`plan_check`](super::Gears::plan_check) counts them, that have something in a run of the
+    /// members' addresses: native ones or those of the soft state.
+    pub fn checked_in(&self, on_members: Extent, native: bool) -> Range<u64> {
+        let (first, end) = (on_members.start.0 / self.chunk, on_members.end().0.div_ceil(self.chunk));
+        if native {
+            return self.map.rows_below(first)..self.map.rows_below(end);
+        }
+        self.map.rows + self.map.soft_below(first)..self.map.rows + self.map.soft_below(end)
     }
 
     fn rows(&self, extent: Extent) -> (u64, u64) {
@@ -105,7 +116,13 @@ mod tests {
                 assert!(group.start <= own.start && own.end() <= group.end(), "{map:?}");
                 assert_eq!(rows.around(group), group, "{map:?}");
                 assert!(rows.on_members(own).start.0 == map.native(row) * 4);
+                let on = rows.on_members(own);
+                assert_eq!(rows.checked_in(on, true), row..row + 1, "{map:?}");
                 let (first, last) = map.soft_rows_of(row, row);
+                for soft in first..=last {
+                    let slot = Extent::new(map.slot(soft) * 4 + 1, 2);
+                    assert_eq!(rows.checked_in(slot, false), map.rows + soft..map.rows + soft + 1, "{map:?}");
+                }
                 for soft in first..=last {
                     assert_eq!(*owners.entry(soft).or_insert(group.start.0), group.start.0, "{map:?} {row}");
                 }

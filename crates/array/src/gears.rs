@@ -1,0 +1,418 @@
+//! Arrays with gears: while little is asked of them, some members stand.
+//!
+//! How gears work, and which row is stale when, is the layout's (`fullstroke-volume`, `gears.rs`). Here is what
+//! is durable of that, and in which order. Two things are written down: in the superblocks, whether the array
+//! is in the low gear ([`LowGear`]); in the bitmap, as regions that were *missed*, what was written since it is.
+//!
+//! | before this | that is durable |
+//! |---|---|
+//! | the low gear is written down | all copies; markers with which every journal is empty |
+//! | the first write to the soft state alone | the low gear, on all members |
+//! | the high gear is written down | all copies home; markers with which every journal is empty; the low gear and the count of events on the members that stood |
+//! | the first write to a home alone | the high gear, on all members |
+//!
+//! So an array that loses power while it falls is found in the high gear, and one that rises in the low gear:
+//! there the data of all is whole, whatever was copied. Which rows are stale is known again from the bitmap in
+//! the low gear; in the high one all are.
+//!
+//! In the low gear, and while it rises, what the standing members hold follows from soft state and parity alone.
+//! So every change is journalled, as where a member is missing, and *groups* of rows that share the parity of
+//! soft rows ([`GearedRows`](fullstroke_volume::GearedRows)) are to each other what one row is in other arrays:
+//! they are held together, and their records go to the same two journals of members that turn. Of two changes
+//! of one sector no journal has only the older one, which would undo the younger; and one of the two journals
+//! is left if a member is lost.
+//!
+//! In the low gear nothing is written to members that stand: no marks, no superblocks. They are behind in the
+//! count of events by as many as have been counted since, and that is no failure.
+
+use crate::ArrayError;
+use crate::array::{Array, Facts, Planner, Sabotage, Worker};
+use crate::device::Aligned;
+use crate::members::Book;
+use crate::superblock::LowGear;
+use crate::transfer::{Devices, Direction};
+use fullstroke_contract::{Extent, Gear};
+use fullstroke_units::{SECTOR_BYTES, Sectors};
+use fullstroke_volume::{CopiedRows, Detail, GearedRows, Layout, Plan, ShiftRules};
+use std::ops::Range;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// What is copied while requests wait: 2 MiB.
+pub(crate) const COPIED_AT_ONCE: Sectors = Sectors((2 << 20) / SECTOR_BYTES);
+
+/// Towards which gear.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Towards {
+    /// The low one.
+    Down,
+    /// The high one.
+    Up,
+}
+
+/// What does not change of gears.
+#[derive(Clone, Debug)]
+pub(crate) struct GearFacts {
+    /// The members that stand in the low gear.
+    pub(crate) transient: Range<usize>,
+    /// Which rows are changed together, where there is parity.
+    pub(crate) rows: Option<GearedRows>,
+    pub(crate) rules: ShiftRules,
+}
+
+impl GearFacts {
+    pub(crate) fn of(layout: &mut dyn Layout) -> Option<GearFacts> {
+        let gears = layout.gears()?;
+        Some(GearFacts { transient: gears.transient(), rows: gears.rows(), rules: gears.rules() })
+    }
+
+    /// The two members whose journals have the changes of a group.
+    fn journals(&self, rows: GearedRows, part: Extent) -> [usize; 2] {
+        let (group, turning) = (rows.group(part), self.transient.start as u64);
+        [group, group + 1].map(|number| (number % turning) as usize)
+    }
+}
+
+impl Planner {
+    /// The gear, if there are any.
+    pub(crate) fn gear(&self) -> Option<Gear> {
+        self.layout.present_gear()
+    }
+
+    /// Whether members are missing or being filled, or are not what is read.
+    pub(crate) fn lacks_members(&self) -> bool {
+        self.is_impaired() || self.gear().is_some_and(Gear::reads_soft)
+    }
+
+    /// Whether redundancy can be told from what it follows from: who holds either is there.
+    pub(crate) fn can_be_compared(&self, facts: &Facts) -> bool {
+        let is_low = self.gear().is_some_and(Gear::reads_soft);
+        let standing = facts.gears.as_ref().map_or(0..0, |gears| gears.transient.clone());
+        let mut impaired = self.layout.member_states().impaired().iter();
+        impaired.all(|&slot| is_low && standing.contains(&(slot as usize)))
+    }
+}
+
+impl Array {
+    /// The gear of an array that has gears.
+    pub fn gear(&self) -> Option<Gear> {
+        self.facts.gears.as_ref().and_then(|_| self.planner().gear())
+    }
+
+    pub(crate) fn reads_soft(&self) -> bool {
+        self.gear().is_some_and(Gear::reads_soft)
+    }
+
+    /// Begins to shift; [`tend`](Array::tend) does the rest.
+    ///
+    /// # Errors
+    /// There are no gears, it is in that gear already or on its way to one, or a member has failed or is being
+    /// filled.
+    pub fn shift(&self, towards: Towards) -> Result<(), ArrayError> {
+        let _alone = self.alone();
+        self.check_running()?;
+        let refused = |why: &str| Err(ArrayError::Refused(format!("the array {why}")));
+        match (towards, self.gear()) {
+            (_, None) => {
+                let layout = self.book().roster.layout.clone();
+                refused(&format!("has no gears: found the layout {layout}; expected paraid or e-paraid"))
+            }
+            (Towards::Down, Some(Gear::Low)) => refused("is in the low gear already"),
+            (Towards::Up, Some(Gear::High)) => refused("is in the high gear already"),
+            (_, Some(Gear::Falling)) => refused("is shifting down; wait until it is in the low gear"),
+            (_, Some(Gear::Rising)) => refused("is shifting up; wait until it is in the high gear"),
+            (Towards::Down, Some(Gear::High)) => match self.begin_shift(Gear::Falling, "") {
+                true => Ok(()),
+                false => refused("lacks members: none may stand until all hold what they should"),
+            },
+            (Towards::Up, Some(Gear::Low)) => {
+                self.begin_shift(Gear::Rising, "somebody said so");
+                Ok(())
+            }
+        }
+    }
+
+    /// To be called alone. Answers whether it could.
+    fn begin_shift(&self, to: Gear, why: &str) -> bool {
+        let mut planner = self.planner();
+        if !planner.layout.gears().is_some_and(|gears| gears.shift(to)) {
+            return false;
+        }
+        planner.version += 1;
+        drop(planner);
+        if to == Gear::Rising {
+            self.resting.store(false, Ordering::SeqCst);
+            self.each_standing(|slot, name| {
+                self.happened("turns", slot, name, &format!("the array shifts up: {why}"));
+            });
+        }
+        true
+    }
+
+    /// Members that stand are about to be needed: it leaves the low gear. To be called alone.
+    pub(crate) fn leave_low_gear(&self, why: &str) {
+        if self.gear() == Some(Gear::Low) {
+            self.begin_shift(Gear::Rising, why);
+        }
+    }
+
+    fn each_standing(&self, mut tell: impl FnMut(usize, String)) {
+        let Some(gears) = &self.facts.gears else { return };
+        let devices = self.devices();
+        for slot in gears.transient.clone() {
+            if let Some(device) = &devices[slot] {
+                tell(slot, device.name());
+            }
+        }
+    }
+
+    /// The devices to which something may be written: not those that stand in the low gear.
+    pub(crate) fn turning(&self) -> Devices {
+        let standing = self.facts.gears.as_ref().filter(|_| self.resting.load(Ordering::SeqCst));
+        let standing = standing.map_or(0..0, |gears| gears.transient.clone());
+        let devices = self.devices();
+        let all = devices.iter().enumerate();
+        all.map(|(slot, device)| device.clone().filter(|_| !standing.contains(&slot))).collect()
+    }
+
+    /// Whether nothing goes to the member of a place, since it stands in the low gear.
+    pub(crate) fn stands(&self, slot: usize) -> bool {
+        let gears = self.facts.gears.as_ref().filter(|_| self.resting.load(Ordering::SeqCst));
+        gears.is_some_and(|gears| gears.transient.contains(&slot))
+    }
+
+    /// The addresses of which nobody else may change anything while part of them is changed.
+    pub(crate) fn held_with(&self, extent: Extent) -> Extent {
+        let around = self.around(extent);
+        let rows = self.facts.gears.as_ref().and_then(|gears| gears.rows);
+        match rows.filter(|_| self.sabotage != Sabotage::GroupsUnlocked) {
+            Some(rows) if self.gear() != Some(Gear::High) => rows.around(around),
+            _ => around,
+        }
+    }
+
+    /// Whether each row needs a plan of its own, since several share the parity of a soft row.
+    pub(crate) fn goes_row_by_row(&self) -> bool {
+        let shares = self.facts.gears.as_ref().is_some_and(|gears| gears.rows.is_some());
+        shares && self.gear() != Some(Gear::High)
+    }
+
+    /// The run of members' addresses in which the native rows of `part` lie, wherever what is written goes now.
+    pub(crate) fn native_run(&self, part: Extent) -> Option<Extent> {
+        let rows = self.facts.gears.as_ref()?.rows?;
+        (self.sabotage != Sabotage::HomesUnmarked).then(|| rows.on_members(part))
+    }
+
+    /// The members whose journals have changes of `part`, where that does not follow from the plan.
+    pub(crate) fn shared_journals(&self, part: Extent) -> Option<[usize; 2]> {
+        let gears = self.facts.gears.as_ref().filter(|_| self.sabotage != Sabotage::JournalsApart)?;
+        let rows = gears.rows.filter(|_| self.reads_soft())?;
+        Some(gears.journals(rows, part))
+    }
+
+    /// What was written to two places may be in one.
+    pub(crate) fn distrust_copies(&self) {
+        if let Some(gears) = self.planner().layout.gears() {
+            gears.distrust();
+        }
+    }
+
+    /// What the members were left with: the gear, and what of the low one is stale.
+    pub(crate) fn find_stale(&self) {
+        let missed = self.bitmap.as_ref().map(|bitmap| bitmap.missed()).unwrap_or_default();
+        let (Some(bitmap), true) = (&self.bitmap, self.reads_soft()) else { return };
+        let was_missed =
+            |extent: Extent| bitmap.regions_of(extent).any(|region| missed.binary_search(&region).is_ok());
+        if let Some(gears) = self.planner().layout.gears() {
+            gears.narrow_stale(&was_missed);
+        }
+    }
+
+    /// Shifts on, if there is something to do. Answers whether there was.
+    pub(crate) fn tend_gears(&self, worker: &mut Worker) -> Result<bool, ArrayError> {
+        match self.gear() {
+            None | Some(Gear::High) => Ok(false),
+            Some(Gear::Low) if !self.must_rise() => Ok(false),
+            Some(Gear::Low) => {
+                let _alone = self.alone();
+                self.leave_low_gear("a member has failed");
+                Ok(true)
+            }
+            Some(Gear::Falling | Gear::Rising) => self.copy_some(worker).map(|()| true),
+        }
+    }
+
+    /// Whether somebody is to [tend](Array::tend) its gears.
+    pub(crate) fn is_to_be_shifted(&self) -> bool {
+        match self.gear() {
+            None | Some(Gear::High) => false,
+            Some(Gear::Low) => self.must_rise(),
+            Some(Gear::Falling | Gear::Rising) => true,
+        }
+    }
+
+    /// A member that fails in the low gear leaves no redundancy there; members are filled in the high gear.
+    fn must_rise(&self) -> bool {
+        self.facts.survived > 0 && self.planner().is_impaired()
+    }
+
+    /// From one copy of a shift to the next, at least, where the layout bounds how much is copied in a second.
+    pub(crate) fn copy_time(&self) -> Option<Duration> {
+        let rate = self.facts.gears.as_ref()?.rules.rate?;
+        Some(Duration::from_secs_f64(self.copied_at_once.bytes().0 as f64 / rate.0 as f64))
+    }
+
+    fn copy_some(&self, worker: &mut Worker) -> Result<(), ArrayError> {
+        let _alone = self.alone();
+        self.check_running()?;
+        let mut plan = Plan::new(Detail::Bytes);
+        let mut planner = self.planner();
+        let rows = planner.layout.gears().and_then(|gears| gears.plan_copy(self.copied_at_once, &mut plan));
+        let gear = planner.gear();
+        drop(planner);
+        let copied = match (rows, gear) {
+            (Some(rows), _) => self.copy(worker, &plan, rows),
+            (None, Some(Gear::Falling)) => self.settle_low(),
+            (None, Some(Gear::Rising)) => self.settle_high(),
+            (None, _) => Ok(()),
+        };
+        let mut trouble = self.shift_trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        *trouble = copied.as_ref().err().map(ToString::to_string);
+        copied
+    }
+
+    fn copy(&self, worker: &mut Worker, plan: &Plan, rows: CopiedRows) -> Result<(), ArrayError> {
+        let Err((direction, failed)) = self.carry_out_alone(worker, plan) else {
+            self.unread.lock().unwrap_or_else(PoisonError::into_inner).take();
+            return Ok(());
+        };
+        if let Some(gears) = self.planner().layout.gears() {
+            gears.again(rows);
+        }
+        for failed in failed {
+            if direction == Direction::Read {
+                let mut last = self.unread.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let mended = self.mend_or_drop(worker, failed, &mut last);
+                *self.unread.lock().unwrap_or_else(PoisonError::into_inner) = last;
+                mended?;
+                break;
+            }
+            let why = format!("it could not be written: {}", failed.error);
+            self.drop_member(failed.transfer.slot, &why, failed.error)?;
+        }
+        self.settle()
+    }
+
+    /// Computes what cannot be read, block by block: what it follows from may lie beside it, on the same member.
+    pub(crate) fn mend_in_gear(&self, worker: &mut Worker, slot: usize, extent: Extent) -> bool {
+        let Some(device) = self.devices()[slot].clone() else { return false };
+        let block = self.facts.block_bytes / SECTOR_BYTES;
+        let mut buffer = Aligned::default();
+        let mut plan = Plan::new(Detail::Bytes);
+        (extent.start.0..extent.end().0).step_by(block as usize).all(|at| {
+            let one = Extent::new(at, block.min(extent.end().0 - at));
+            let bytes = buffer.of(one.sectors.bytes().0 as usize);
+            if device.read(self.facts.data_at + at * SECTOR_BYTES, bytes).is_ok() {
+                return true;
+            }
+            let mut planner = self.planner();
+            let can = planner.layout.gears().is_some_and(|gears| gears.plan_mend(slot, one, &mut plan));
+            drop(planner);
+            can && self.carry_out_alone(worker, &plan).is_ok()
+        })
+    }
+
+    /// Journals have nothing: what is written down from now on may be elsewhere.
+    fn empty_journals(&self) -> Result<(), ArrayError> {
+        if self.logs.is_empty() || self.sabotage == Sabotage::JournalsKept {
+            return Ok(());
+        }
+        self.give_up_records()?;
+        if self.has_any_journalled() {
+            return Err(ArrayError::Refused("changes that have not ended are in the journals".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// All is in the soft state.
+    fn settle_low(&self) -> Result<(), ArrayError> {
+        self.empty_journals()?;
+        let Some(gears) = &self.facts.gears else { return Ok(()) };
+        let mut book = self.book();
+        let standing = gears.transient.clone().collect();
+        book.roster.low_gear = Some(LowGear { since: book.roster.events + 1, standing });
+        if let Err(error) = self.commit_gear(&mut book) {
+            // Some have it written down, perhaps, and what is written from now on could go elsewhere.
+            return Err(self.halt(&format!("the low gear could not be written down: {error}")));
+        }
+        if self.gear() != Some(Gear::Falling) {
+            // A member has failed meanwhile.
+            book.roster.low_gear = None;
+            return self
+                .commit(&mut book)
+                .map_err(|error| self.halt(&format!("the gear could not be written down: {error}")));
+        }
+        drop(book);
+        self.enter_settled();
+        self.resting.store(true, Ordering::SeqCst);
+        self.each_standing(|slot, name| self.happened("stands", slot, name, "the array is in the low gear"));
+        Ok(())
+    }
+
+    /// All is home.
+    fn settle_high(&self) -> Result<(), ArrayError> {
+        self.empty_journals()?;
+        let mut book = self.book();
+        if self.sabotage != Sabotage::StandingBehind {
+            // Those that stood know all that happened meanwhile before any member knows the high gear: else
+            // they would be out of date with it.
+            self.commit(&mut book)?;
+        }
+        if let Some(bitmap) = self.bitmap.as_ref().filter(|_| !self.planner().is_impaired()) {
+            bitmap.forget_missed();
+        }
+        let low = book.roster.low_gear.take();
+        if let Err(error) = self.commit_gear(&mut book) {
+            // It rises still: all goes to both places, whichever is found.
+            book.roster.low_gear = low;
+            return Err(error);
+        }
+        drop(book);
+        self.enter_settled();
+        Ok(())
+    }
+
+    fn commit_gear(&self, book: &mut Book) -> Result<(), ArrayError> {
+        if self.sabotage == Sabotage::GearUnrecorded {
+            return Ok(());
+        }
+        if self.sabotage == Sabotage::CopiesUnflushed {
+            book.roster.events += 1;
+            return self.write_superblocks(book);
+        }
+        self.commit(book)
+    }
+
+    fn enter_settled(&self) {
+        let mut planner = self.planner();
+        planner.version += 1;
+        if let Some(gears) = planner.layout.gears() {
+            gears.settle();
+        }
+    }
+
+    /// Stops the platters of members that stand in the low gear, where that can be done.
+    pub(crate) fn stop_standing(&self) {
+        let devices = self.devices();
+        for (slot, device) in devices.iter().enumerate().filter(|(slot, _)| self.stands(*slot)) {
+            let Some((device, standby)) = device.as_ref().and_then(|one| Some((one, one.standby()?))) else {
+                continue;
+            };
+            if let Err(error) = standby.stop(None) {
+                self.happened("refused", slot, device.name(), &format!("it was not put to standby: {error}"));
+            }
+        }
+    }
+}
