@@ -347,15 +347,14 @@ impl Array {
             // Some have it written down, perhaps, and what is written from now on could go elsewhere.
             return Err(self.halt(&format!("the low gear could not be written down: {error}")));
         }
-        if self.gear() != Some(Gear::Falling) {
-            // A member has failed meanwhile.
+        if self.enter_settled() != Some(Gear::Low) {
+            // A member has failed meanwhile, by a flush of somebody else perhaps.
             book.roster.low_gear = None;
             return self
                 .commit(&mut book)
                 .map_err(|error| self.halt(&format!("the gear could not be written down: {error}")));
         }
         drop(book);
-        self.enter_settled();
         self.resting.store(true, Ordering::SeqCst);
         self.each_standing(|slot, name| self.happened("stands", slot, name, "the array is in the low gear"));
         Ok(())
@@ -395,12 +394,15 @@ impl Array {
         self.commit(book)
     }
 
-    fn enter_settled(&self) {
+    /// Answers the gear that it is in now.
+    fn enter_settled(&self) -> Option<Gear> {
         let mut planner = self.planner();
         planner.version += 1;
-        if let Some(gears) = planner.layout.gears() {
+        let shifts = |gear| matches!(gear, Gear::Falling | Gear::Rising);
+        if let Some(gears) = planner.layout.gears().filter(|gears| shifts(gears.gear())) {
             gears.settle();
         }
+        planner.gear()
     }
 
     /// Stops the platters of members that stand in the low gear, where that can be done.

@@ -329,6 +329,33 @@ fn a_member_that_fails_in_any_gear_is_done_without_and_filled_again() {
     }
 }
 
+/// Found when the end of a shift was made one step with the look at the gear: it asked for the end of one that
+/// a member's failure had ended.
+#[test]
+fn a_member_that_dies_while_the_low_gear_is_written_down_keeps_the_array_in_the_high_one() {
+    let image = Image::of(&OF_4, Gear::High);
+    for slot in 0..4 {
+        let mut trial = image.trial(Sabotage::Nothing);
+        trial.array.shift(Towards::Down).unwrap();
+        // All is copied; what comes next is written down.
+        let is_stale = |trial: &Trial| trial.array.status().stale_rows.is_some_and(|rows| rows > 0);
+        while is_stale(&trial) {
+            trial.array.tend(&mut trial.worker).unwrap();
+        }
+        trial.devices[slot].dead.store(true, Ordering::SeqCst);
+        while trial.array.tend(&mut trial.worker).unwrap() {}
+        assert_eq!((trial.array.gear(), trial.array.status().state), (Some(Gear::High), "degraded"));
+        assert_eq!(trial.array.book().roster.low_gear, None);
+        trial.write(5, 200, 6);
+        assert!(trial.is_right());
+        trial.devices[slot].dead.store(false, Ordering::SeqCst);
+        trial.array.flush().unwrap();
+        trial.lose_power(&mut Random(2), 50);
+        assert_eq!(trial.array.gear(), Some(Gear::High));
+        assert!(trial.is_right(), "{slot}");
+    }
+}
+
 #[test]
 fn a_spare_takes_the_place_of_a_member_that_stands_and_is_found_there() {
     let (devices, _) = simulated(5, 1300 << 10);
