@@ -1,6 +1,7 @@
 //! Members fail, come back, are replaced and filled.
 
 use crate::array::{Array, Worker};
+use crate::device::Aligned;
 use crate::standby::Standby;
 use crate::superblock::{self, Roster, Slot, SlotState, Spare, Superblock, Uuid};
 use crate::transfer::{Devices, Direction, Failed};
@@ -8,7 +9,7 @@ use crate::{ArrayError, Device, signatures};
 use fullstroke_bytes::{Buffers, RequestBytes};
 use fullstroke_contract::Gear;
 use fullstroke_contract::{Extent, MemberState, Operation};
-use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
+use fullstroke_units::{SECTOR_BYTES, Sectors};
 use fullstroke_volume::{Detail, Plan};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -550,18 +551,28 @@ impl Array {
         self.settle()
     }
 
+    /// Unit by unit, only what cannot be read: the others may not be able to read what is beside it.
     fn mend(&self, worker: &mut Worker, slot: usize, extent: Extent) -> bool {
         if self.facts.gears.is_some() {
             return self.mend_in_gear(worker, slot, extent);
         }
-        let mut at = extent.start.0 / self.facts.unit * self.facts.unit;
+        let Some(device) = self.devices()[slot].clone() else { return false };
+        let unit = self.facts.unit;
+        let mut buffer = Aligned::default();
+        let used = self.planner().layout.member_used(slot).0;
+        let mut at = extent.start.0 / unit * unit;
         while at < extent.end().0 {
+            let sectors = unit.min(used.saturating_sub(at)).max(1);
+            let bytes = buffer.of((sectors * SECTOR_BYTES) as usize);
+            if device.read(self.facts.data_at + at * SECTOR_BYTES, bytes).is_ok() {
+                at += sectors;
+                continue;
+            }
             let mut plan = Plan::new(Detail::Bytes);
             let mut planner = self.planner();
             let before = planner.layout.member_state(slot);
             planner.layout.set_member_state(slot, MemberState::Rebuilding { done: Sectors(at) });
-            let most = Sectors(extent.end().since(Lbn(at)).0.max(1));
-            let next = planner.layout.plan_rebuild(&[slot], Sectors(at), most, &mut plan);
+            let next = planner.layout.plan_rebuild(&[slot], Sectors(at), Sectors(sectors), &mut plan);
             planner.layout.set_member_state(slot, before);
             drop(planner);
             let fills = plan.ios().iter().any(|io| {

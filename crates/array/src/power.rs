@@ -834,6 +834,72 @@ fn sectors_that_cannot_be_read_are_computed_and_written_again() {
     }
 }
 
+/// A scrub of all of an array.
+fn scrubbed(array: &Array, worker: &mut Worker, mend: bool) -> Comparison {
+    let (mut found, mut next) = (Comparison::default(), Some(Lbn(0)));
+    while let Some(from) = next {
+        next = array.scrub_step(worker, from, mend, &mut found).unwrap();
+    }
+    found
+}
+
+/// Each member has sectors that cannot be read, where the others can: data, parity and copies.
+fn spoil_here_and_there(array: &Array, devices: &[Arc<Simulated>]) -> usize {
+    let data = array.facts.data_at as usize / SECTOR;
+    for (slot, device) in devices.iter().enumerate() {
+        // Chunks are of eight sectors: never two of a row.
+        (0..3).for_each(|run| device.spoil(data + 8 * (run * devices.len() + slot)));
+    }
+    3 * devices.len()
+}
+
+#[test]
+fn a_scrub_goes_on_where_a_sector_cannot_be_read_and_mends_it() {
+    for (layout, members) in [("raid1", 2), ("raid5", 3), ("raid6", 4), ("raid10", 4)] {
+        let (array, devices, mut worker) = made(layout, members, 0);
+        let bytes = some_bytes(array.capacity().bytes().0, 5);
+        array.write(&mut worker, 0, &bytes).unwrap();
+        let bad =
+            |devices: &[Arc<Simulated>]| devices.iter().map(|device| device.lock().bad.len()).sum::<usize>();
+        let spoilt = spoil_here_and_there(&array, &devices);
+        // Only looking, data is mended as for a client; parity and copies are told of.
+        let found = scrubbed(&array, &mut worker, false);
+        let left = bad(&devices);
+        let parity = array.facts.rows.is_some();
+        assert!(left < spoilt && (left > 0 || !parity), "{layout}: {left} of {spoilt} are parity or copies");
+        assert!(found.failed_reads > 0, "{layout}: {found:?}");
+        assert!(
+            found.mismatched_sectors >= left as u64 && found.first.is_empty() == (left == 0),
+            "{layout}: {found:?}"
+        );
+        let found = scrubbed(&array, &mut worker, true);
+        assert!(found.failed_reads >= left.min(1) as u64, "{layout}: {found:?}");
+        assert_eq!(bad(&devices), 0, "{layout}: what cannot be read is written again");
+        let found = scrubbed(&array, &mut worker, false);
+        assert_eq!((found.mismatched_sectors, found.failed_reads), (0, 0), "{layout}: {found:?}");
+        assert_eq!(content(&array, &mut worker), bytes, "{layout}");
+        assert_eq!(array.status().state, "whole", "{layout}");
+    }
+}
+
+#[test]
+fn an_array_that_was_not_stopped_starts_beside_sectors_that_cannot_be_read() {
+    for (layout, members) in [("raid1", 2), ("raid5", 3), ("raid6", 4), ("raid10", 4)] {
+        let (array, devices, mut worker) = made(layout, members, 0);
+        let bytes = some_bytes(array.capacity().bytes().0, 6);
+        array.write(&mut worker, 0, &bytes).unwrap();
+        array.flush().unwrap();
+        spoil_here_and_there(&array, &devices);
+        drop(array);
+        let (array, report) = assemble(&dynamic(&devices), false).unwrap();
+        assert!(!report.clean && report.compared_regions > 0, "{layout}: {report:?}");
+        assert!(report.mended.failed_reads > 0, "{layout}: {report:?}");
+        assert_eq!(content(&array, &mut worker), bytes, "{layout}");
+        assert_eq!(array.status().state, "whole", "{layout}");
+        assert_eq!(scrubbed(&array, &mut worker, false).mismatched_sectors, 0, "{layout}");
+    }
+}
+
 #[test]
 fn a_member_that_comes_back_is_filled_only_where_it_has_missed_something() {
     let (array, devices, mut worker) = made("raid5", 4, 0);

@@ -93,18 +93,24 @@ impl Carrier {
         let mut failed = Vec::new();
         for index in left.drain(..) {
             let transfer = transfers[index];
-            let mut result = carry_one(direction, &transfer, devices, buffers);
-            for _ in 0..RETRIES {
-                if result.is_err() {
-                    result = carry_one(direction, &transfer, devices, buffers);
-                }
-            }
+            let result = persistently(|| carry_one(direction, &transfer, devices, buffers));
             if let Err(error) = result {
                 failed.push(Failed { transfer, error });
             }
         }
         failed
     }
+}
+
+/// Does something again that fails, before it counts as failed.
+pub(crate) fn persistently<E>(mut act: impl FnMut() -> Result<(), E>) -> Result<(), E> {
+    let mut result = act();
+    for _ in 0..RETRIES {
+        if result.is_err() {
+            result = act();
+        }
+    }
+    result
 }
 
 fn carry_one(

@@ -4,9 +4,9 @@
 //! there already says what parity and copies should be, and where.
 
 use crate::ArrayError;
-use crate::array::{Array, Worker};
+use crate::array::{ATTEMPTS, Array, Worker};
 use crate::device::Aligned;
-use crate::transfer::{Direction, Transfer};
+use crate::transfer::{Direction, Transfer, persistently};
 use fullstroke_bytes::{Buffers, Differing, RequestBytes, differing};
 use fullstroke_contract::{Extent, MemberState, Operation};
 use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
@@ -23,8 +23,13 @@ const LISTED: usize = 16;
 pub struct Comparison {
     /// Sectors of the array's addresses that were compared.
     pub compared_sectors: u64,
-    /// Sectors of parity and copies that did not follow from the data.
+    /// Sectors of parity and copies that did not follow from the data, those among them that
+    /// could not be read.
     pub mismatched_sectors: u64,
+    /// Reads of data, parity and copies that failed, of up to a MiB each. Data is computed from
+    /// the others and written again, as when a client reads it; the rest only if it is to be
+    /// mended.
+    pub failed_reads: u64,
     /// The first of them, one for each run.
     pub first: Vec<Mismatch>,
 }
@@ -46,8 +51,8 @@ impl Array {
     /// of the soft state.
     ///
     /// # Errors
-    /// Members are missing, so that there is nothing to compare with; or a
-    /// device's.
+    /// Members are missing, so that there is nothing to compare with; data that cannot
+    /// be read and not be computed.
     pub fn scrub_step(
         &self,
         worker: &mut Worker,
@@ -72,7 +77,8 @@ impl Array {
         Ok((part.end().0 < self.capacity().0 && left > 0).then_some(part.end()))
     }
 
-    /// Makes redundancy follow from the data in these regions.
+    /// Makes redundancy follow from the data in these regions. Data that cannot be read is computed
+    /// from redundancy first, as it would be for a client.
     pub(crate) fn mend_regions(
         &self,
         worker: &mut Worker,
@@ -131,10 +137,10 @@ impl Array {
         let mut plan = Plan::new(Detail::Bytes);
         let [mut data, mut scratch] = [(); 2].map(|()| Aligned::default());
         let data = data.of(extent.sectors.bytes().0 as usize);
-        self.plan(Operation::Read, extent, &mut plan)?;
-        self.read_alone(worker, &plan, RequestBytes::Into(data), &mut scratch)?;
-        self.plan(Operation::Write, extent, &mut plan)?;
-        self.read_alone(worker, &plan, RequestBytes::From(data), &mut scratch)?;
+        let mut reads = |plan: &mut Plan| self.plan(Operation::Read, extent, plan).map(drop);
+        self.read_alone(worker, (&mut reads, &mut plan), RequestBytes::Into(data), &mut scratch, found)?;
+        let mut writes = |plan: &mut Plan| self.plan(Operation::Write, extent, plan).map(drop);
+        self.read_alone(worker, (&mut writes, &mut plan), RequestBytes::From(data), &mut scratch, found)?;
         let wanted = scratch.of(plan.scratch().bytes().0 as usize);
         let mut buffers = Buffers { request: RequestBytes::From(data), scratch: wanted };
         // Where there is parity, the data is what was just read from there.
@@ -164,10 +170,16 @@ impl Array {
             let Some(device) = &devices[slot] else { continue };
             let at = self.facts.data_at + piece.lbn.0 * SECTOR_BYTES;
             let present = present.of(piece.sectors.bytes().0 as usize);
-            let read = device.read(at, present);
-            read.map_err(|error| ArrayError::device(device.name(), "read", error))?;
             let wanted = buffers.at(piece.place, piece.sectors);
-            let Some(Differing { first, sectors: count }) = differing(present, wanted) else { continue };
+            let difference = match persistently(|| device.read(at, present)) {
+                Ok(()) => differing(present, wanted),
+                // What cannot be read does not follow; to write it again may help.
+                Err(_) => {
+                    found.failed_reads += 1;
+                    Some(Differing { first: 0, sectors: piece.sectors.0 })
+                }
+            };
+            let Some(Differing { first, sectors: count }) = difference else { continue };
             found.mismatched_sectors += count;
             if found.first.len() < LISTED {
                 found.first.push(Mismatch { slot, lbn: piece.lbn + Sectors(first) });
@@ -194,13 +206,17 @@ impl Array {
         found: &mut Comparison,
     ) -> Result<Option<u64>, ArrayError> {
         let mut plan = Plan::new(Detail::Bytes);
-        let mut planner = self.planner();
-        let most = Sectors(BATCH_SECTORS);
-        let next = planner.layout.gears().and_then(|gears| gears.plan_check(from, most, &mut plan));
-        drop(planner);
-        let Some(next) = next else { return Ok(None) };
+        let mut next = None;
+        let mut check = |plan: &mut Plan| {
+            let mut planner = self.planner();
+            plan.clear();
+            next =
+                planner.layout.gears().and_then(|gears| gears.plan_check(from, Sectors(BATCH_SECTORS), plan));
+            Ok(())
+        };
         let mut scratch = Aligned::default();
-        self.read_alone(worker, &plan, RequestBytes::From(&[]), &mut scratch)?;
+        self.read_alone(worker, (&mut check, &mut plan), RequestBytes::From(&[]), &mut scratch, found)?;
+        let Some(next) = next else { return Ok(None) };
         let scratch = scratch.of(plan.scratch().bytes().0 as usize);
         let mut buffers = Buffers { request: RequestBytes::From(&[]), scratch };
         self.compare_written(worker, (&plan, &mut buffers), &|_| true, mend, found)?;
@@ -231,24 +247,36 @@ impl Array {
         Ok(())
     }
 
+    /// Reads what a plan reads, and does its steps. What cannot be read is mended, or its member
+    /// has failed; then the plan is made again.
     fn read_alone(
         &self,
         worker: &mut Worker,
-        plan: &Plan,
-        request: RequestBytes<'_>,
+        (make, plan): (&mut dyn FnMut(&mut Plan) -> Result<(), ArrayError>, &mut Plan),
+        mut request: RequestBytes<'_>,
         scratch: &mut Aligned,
+        found: &mut Comparison,
     ) -> Result<(), ArrayError> {
-        let scratch = scratch.of(plan.scratch().bytes().0 as usize);
-        let mut buffers = Buffers { request, scratch };
-        let devices = self.devices();
-        let reads = self.transfers(plan, Operation::Read);
-        let failed = worker.carrier.carry(Direction::Read, &reads, &devices, &mut buffers);
-        if let Some(failed) = failed.into_iter().next() {
-            let name =
-                devices[failed.transfer.slot].as_ref().map_or_else(String::new, |device| device.name());
-            return Err(ArrayError::device(name, "read", failed.error));
+        let mut last = None;
+        for _ in 0..ATTEMPTS {
+            make(plan)?;
+            let request = match &mut request {
+                RequestBytes::Into(bytes) => RequestBytes::Into(bytes),
+                RequestBytes::From(bytes) => RequestBytes::From(bytes),
+            };
+            let scratch = scratch.of(plan.scratch().bytes().0 as usize);
+            let mut buffers = Buffers { request, scratch };
+            let reads = self.transfers(plan, Operation::Read);
+            let failed = worker.carrier.carry(Direction::Read, &reads, &self.devices(), &mut buffers);
+            // One at a time: what mends it may mend others, or a member goes.
+            let Some(failed) = failed.into_iter().next() else {
+                buffers.run_steps(plan);
+                return Ok(());
+            };
+            found.failed_reads += 1;
+            self.mend_or_drop(worker, failed, &mut last)?;
         }
-        buffers.run_steps(plan);
-        Ok(())
+        let why = "what was to be compared could not be read, however often it was mended";
+        Err(ArrayError::Refused(why.to_owned()))
     }
 }

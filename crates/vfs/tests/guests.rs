@@ -140,15 +140,14 @@ impl Bench {
             }
             Operation::Flush => {
                 let disk = request.extent.start.0 as usize;
-                for sector in disk..disk + DISK as usize {
+                for (sector, answered) in answered.iter().enumerate().skip(disk).take(DISK as usize) {
                     if completion.status != Status::Done {
                         self.told[sector] = self.told[sector].max(self.failed[sector]);
                     }
                     let known = self.durable[sector].max(self.told[sector]);
                     assert!(
-                        known >= answered[sector],
-                        "sector {sector}: version {} was acknowledged, {known} is known",
-                        answered[sector]
+                        known >= *answered,
+                        "sector {sector}: version {answered} was acknowledged, {known} is known"
                     );
                 }
             }

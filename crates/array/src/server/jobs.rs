@@ -19,13 +19,18 @@ pub(crate) struct Job {
 #[derive(Default)]
 pub(crate) struct Jobs {
     state: Mutex<State>,
-    changed: Condvar,
+    /// One more waits, or none will come any more.
+    more: Condvar,
+    /// All have ended, and none comes any more.
+    over: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     waiting: VecDeque<Job>,
     under_way: usize,
+    /// Threads that wait for one.
+    idle: usize,
     closed: bool,
 }
 
@@ -36,8 +41,13 @@ impl Jobs {
 
     /// One more; clients bound how many of theirs wait.
     pub(crate) fn add(&self, job: Job) {
-        self.lock().waiting.push_back(job);
-        self.changed.notify_one();
+        let mut state = self.lock();
+        state.waiting.push_back(job);
+        let idle = state.idle;
+        drop(state);
+        if idle > 0 {
+            self.more.notify_one();
+        }
     }
 
     /// The next; none once it is closed and all are taken.
@@ -51,13 +61,20 @@ impl Jobs {
             if state.closed {
                 return None;
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.idle += 1;
+            state = self.more.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.idle -= 1;
         }
     }
 
     pub(crate) fn ended(&self) {
-        self.lock().under_way -= 1;
-        self.changed.notify_all();
+        let mut state = self.lock();
+        state.under_way -= 1;
+        let over = state.closed && state.under_way == 0 && state.waiting.is_empty();
+        drop(state);
+        if over {
+            self.over.notify_all();
+        }
     }
 
     pub(crate) fn are_under_way(&self) -> bool {
@@ -69,9 +86,9 @@ impl Jobs {
     pub(crate) fn close(&self, patience: Duration) {
         let mut state = self.lock();
         state.closed = true;
-        self.changed.notify_all();
+        self.more.notify_all();
         let busy = |state: &mut State| state.under_way > 0 || !state.waiting.is_empty();
-        let waited = self.changed.wait_timeout_while(state, patience, busy);
+        let waited = self.over.wait_timeout_while(state, patience, busy);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 }

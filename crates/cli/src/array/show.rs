@@ -246,6 +246,12 @@ fn scrub_lines(found: &Value) -> Vec<String> {
     let mut lines = vec![format!(
         "{compared} sectors compared, {wrong} sectors of parity or copies do not follow from the data"
     )];
+    if let Some(failed) = found["failed_reads"].as_u64().filter(|failed| *failed > 0) {
+        lines.push(format!(
+            "{failed} reads failed: data was computed from the other members and written again; parity and copies are \
+             among those that do not follow"
+        ));
+    }
     for mismatch in found["first"].as_array().into_iter().flatten() {
         lines.push(format!("place {} from sector {} of its data on", mismatch["slot"], mismatch["lbn"]));
     }
