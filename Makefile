@@ -79,7 +79,8 @@ docs: toolchain ## API documentation, warnings denied
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
 
 book: ## docs/ as a site in target/book, by mdBook
-	@command -v mdbook >/dev/null || { echo "mdBook is missing. Install it: cargo install mdbook"; exit 2; }
+	@command -v mdbook >/dev/null || { echo "mdBook is missing. Install it: cargo install mdbook --version '^0.4'"; exit 2; }
+	@command -v python3 >/dev/null || { echo "Python is missing (it names links that leave docs/). Install it: sudo apt-get install -y python3"; exit 2; }
 	mdbook build
 
 bench: toolchain ## Speed and memory of simulation and trace reading, printed
