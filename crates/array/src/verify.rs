@@ -18,6 +18,9 @@ const BATCH_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
 /// How many mismatches are listed; all are counted.
 const LISTED: usize = 16;
 
+/// What makes a plan, again if a member has changed since.
+type Makes<'a> = dyn FnMut(&mut Plan) -> Result<(), ArrayError> + 'a;
+
 /// What a comparison of redundancy with data has found.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 pub struct Comparison {
@@ -252,7 +255,7 @@ impl Array {
     fn read_alone(
         &self,
         worker: &mut Worker,
-        (make, plan): (&mut dyn FnMut(&mut Plan) -> Result<(), ArrayError>, &mut Plan),
+        (make, plan): (&mut Makes<'_>, &mut Plan),
         mut request: RequestBytes<'_>,
         scratch: &mut Aligned,
         found: &mut Comparison,
