@@ -22,7 +22,7 @@
 //! | `locks.rs`, `group.rs` | rows that somebody needs alone; one flush for all who wait |
 //! | `device.rs`, `signatures.rs` | devices and files, and whose they are |
 //! | `standby.rs` | members whose platters stand while nobody needs them |
-//! | `server.rs` | an array over NBD, questions and orders |
+//! | `server.rs` | an array over NBD or ublk, questions and orders |
 //! | `error.rs` | [`ArrayError`] |
 //! | `power.rs` | the tests: arrays lose power |
 //!
@@ -75,7 +75,7 @@ pub use device::{ALIGNMENT_BYTES, Access, Device, FileDevice};
 pub use error::ArrayError;
 pub use gears::Towards;
 pub use members::{Happening, SlotStatus, Status};
-pub use server::{Answer, Listen, Question, Serve, Serving, TOLD, ask, serve};
+pub use server::{Answer, Listen, Question, Serve, Serving, TOLD, ask, check_ublk, serve};
 pub use signatures::owners;
 pub use standby::{Attended, Standby, check_standby};
 pub use superblock::{

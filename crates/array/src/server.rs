@@ -1,15 +1,17 @@
-//! An array over NBD: clients' sockets, the threads that serve them, and
-//! whoever looks after the array meanwhile.
+//! An array over NBD, and as a block device of ublk: clients' sockets, the threads that serve
+//! them, and whoever looks after the array meanwhile.
 //!
 //! Threads that all clients share carry their requests out and answer: as many as
 //! 16 at a time, like nbdkit's. One thread more fills members and forgets regions;
 //! another runs what is to be told of failures.
 
 mod control;
+mod disk;
 mod jobs;
 mod metrics;
 
 pub use control::{Answer, Question, ask};
+pub use disk::check_ublk;
 pub use fullstroke_socket::Listen;
 
 use crate::array::Array;
@@ -18,6 +20,7 @@ use crate::{ArrayError, Happening, Worker};
 use fullstroke_contract::Gear;
 use fullstroke_nbd::{Export, Exports, Features, Request};
 use fullstroke_socket::{HttpServer, Listener, NbdClient, NbdServer, OWNER, Questions, Serves};
+use fullstroke_ublk::Disk;
 use fullstroke_units::Time;
 use jobs::{Job, Jobs};
 use metrics::{Counts, Metrics};
@@ -49,6 +52,8 @@ pub const TOLD: [&str; 6] = ["failed", "degraded", "halted", "mismatch", "spare"
 pub struct Serve {
     /// Where clients come from.
     pub listen: Vec<Listen>,
+    /// Whether it is a block device of this host as well; see [`check_ublk`].
+    pub ublk: bool,
     /// Where questions and orders come from.
     pub control: PathBuf,
     /// Where Prometheus finds its numbers.
@@ -65,6 +70,9 @@ pub struct Serve {
 pub struct Serving {
     /// URIs of NBD.
     pub uris: Vec<String>,
+    /// The block device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block_device: Option<PathBuf>,
     /// The socket for questions and orders.
     pub control: PathBuf,
     /// The page of numbers.
@@ -122,18 +130,23 @@ pub fn serve(
     let keeper = on_thread(&server, Server::keep);
     let serves: Arc<dyn Serves> = Arc::clone(&server) as _;
     let clients = NbdServer::open(listeners, exports, serves).map_err(refused)?;
+    let disk = options.ublk.then(|| disk::open(&server)).transpose()?;
     let parallel = Worker::new().is_parallel();
     ready(&Serving {
         uris: clients.uris().to_vec(),
+        block_device: disk.as_ref().map(|disk| disk.path().to_owned()),
         control: control.clone(),
         metrics: metrics.as_ref().map(|metrics| metrics.uri("/metrics")),
         parallel,
     });
     server.say_what_is_missing();
-    while !stop.load(Ordering::SeqCst) && !server.ends.load(Ordering::SeqCst) {
+    let is_over = || disk.as_ref().is_some_and(Disk::is_over);
+    while !stop.load(Ordering::SeqCst) && !server.ends.load(Ordering::SeqCst) && !is_over() {
         server.tell_all(options, tell);
         sleep(LOOK);
     }
+    // What its file system has yet to write is still carried out.
+    drop(disk);
     // No request is taken in any more; those that are under way end.
     server.ends.store(true, Ordering::SeqCst);
     clients.end_input();
@@ -183,7 +196,7 @@ fn on_thread(server: &Arc<Server>, act: fn(&Server)) -> JoinHandle<()> {
 
 impl Serves for Server {
     fn asked(&self, client: &Arc<NbdClient>, request: Request, payload: Vec<u8>) -> bool {
-        self.jobs.add(Job { client: Arc::clone(client), request, payload });
+        self.jobs.add(Job::OfClient { client: Arc::clone(client), request, payload });
         true
     }
 }

@@ -9,7 +9,8 @@ use crate::output::{Failure, Output};
 use clap::{Args, Subcommand, ValueEnum};
 use fullstroke_array::{
     Access, ArrayError, Copies, Design, Device, FileDevice, JournalPolicy, Listen, Question, Roster, Serve,
-    Serving, Towards, ask, assemble, check_standby, create, destroy, examine, owners, serve, unused,
+    Serving, Towards, ask, assemble, check_standby, check_ublk, create, destroy, examine, owners, serve,
+    unused,
 };
 use fullstroke_units::{Bytes, Sectors};
 use serde::Serialize;
@@ -147,7 +148,8 @@ enum Journal {
     None,
 }
 
-/// Assemble an array and serve it over NBD, until SIGTERM, Ctrl-C or `array stop`.
+/// Assemble an array and serve it over NBD or as a block device, until SIGTERM, Ctrl-C or
+/// `array stop`.
 ///
 /// Devices come in any order. What a loss of power has left is mended first.
 #[derive(Debug, Args)]
@@ -163,6 +165,10 @@ pub(crate) struct Assemble {
     /// Listen on this TCP address; without a host, on loopback.
     #[arg(long, value_name = "[HOST:]PORT", value_parser = crate::serve::tcp_address)]
     tcp: Option<SocketAddr>,
+
+    /// Make it a block device of this host, by the kernel's ublk (Linux 6.5, root).
+    #[arg(long)]
+    ublk: bool,
 
     /// Take orders on this unix socket [default: the path of --socket with
     /// .control behind it].
@@ -346,8 +352,9 @@ impl Assemble {
     fn execute(&self, output: &Output) -> Result<(), Failure> {
         let mut listen: Vec<Listen> = self.socket.iter().cloned().map(Listen::Unix).collect();
         listen.extend(self.tcp.map(Listen::Tcp));
-        if listen.is_empty() {
-            return Err(Failure::input("say where to listen: --socket PATH or --tcp PORT"));
+        if listen.is_empty() && !self.ublk {
+            let message = "say where to listen: --socket PATH or --tcp PORT, or have a block device: --ublk";
+            return Err(Failure::input(message));
         }
         let beside = || self.socket.as_deref().map(ctl::beside);
         let Some(control) = self.control.clone().or_else(beside) else {
@@ -356,6 +363,9 @@ impl Assemble {
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
             signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(Failure::input)?;
+        }
+        if self.ublk {
+            check_ublk().map_err(Failure::input)?;
         }
         let (devices, gone) = self.open()?;
         if let Some(after) = self.standby_after {
@@ -366,6 +376,7 @@ impl Assemble {
         report.gone.extend(gone);
         let options = Serve {
             listen,
+            ublk: self.ublk,
             control,
             metrics: self.metrics,
             standby_after: self.standby_after,

@@ -9,10 +9,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// A request and who wants it.
-pub(crate) struct Job {
-    pub(crate) client: Arc<NbdClient>,
-    pub(crate) request: Request,
-    pub(crate) payload: Vec<u8>,
+pub(crate) enum Job {
+    /// Of a client over NBD.
+    OfClient { client: Arc<NbdClient>, request: Request, payload: Vec<u8> },
+    /// Of the kernel, for a block device.
+    OfDisk(fullstroke_ublk::Request),
 }
 
 /// What waits, and how many are under way.
@@ -96,25 +97,42 @@ impl Jobs {
 impl Job {
     /// Carries it out and answers.
     pub(crate) fn carry_out(self, server: &Server, worker: &mut Worker, data: &mut Vec<u8>) {
-        let Job { client, request, payload } = self;
-        let array = &server.array;
-        let (at, length) = (request.offset_bytes, request.length_bytes);
-        let done = match request.command {
-            Command::Read => {
-                data.resize(length as usize, 0);
-                array.read(worker, at, data)
+        match self {
+            Job::OfClient { client, request, mut payload } => {
+                let is_write = request.command == Command::Write;
+                let done =
+                    carry_out(server, worker, &request, if is_write { &mut payload } else { &mut *data });
+                client.answer(|connection| answer(connection, &request, done, data, payload));
             }
-            Command::Write => array.write(worker, at, &payload),
-            Command::WriteZeroes => array.write_zeroes(worker, at, length.into()),
-            Command::Flush => array.flush(),
-            Command::Trim => array.trim(worker, at, length.into()),
-            Command::Cache | Command::BlockStatus => Ok(()),
-        };
-        let durable = request.flags.contains(CommandFlags::FORCE_UNIT_ACCESS) && request.command.changes();
-        let done = if durable { done.and_then(|()| array.flush()) } else { done };
-        server.counts.answered(request.command, length.into(), done.is_ok());
-        client.answer(|connection| answer(connection, &request, done, data, payload));
+            Job::OfDisk(request) => super::disk::carry_out(server, worker, request, data),
+        }
     }
+}
+
+/// Carries a request out; what is read, or to be written, is in `data`.
+pub(super) fn carry_out(
+    server: &Server,
+    worker: &mut Worker,
+    request: &Request,
+    data: &mut Vec<u8>,
+) -> Result<(), ArrayError> {
+    let array = &server.array;
+    let (at, length) = (request.offset_bytes, request.length_bytes);
+    let done = match request.command {
+        Command::Read => {
+            data.resize(length as usize, 0);
+            array.read(worker, at, data)
+        }
+        Command::Write => array.write(worker, at, data),
+        Command::WriteZeroes => array.write_zeroes(worker, at, length.into()),
+        Command::Flush => array.flush(),
+        Command::Trim => array.trim(worker, at, length.into()),
+        Command::Cache | Command::BlockStatus => Ok(()),
+    };
+    let durable = request.flags.contains(CommandFlags::FORCE_UNIT_ACCESS) && request.command.changes();
+    let done = if durable { done.and_then(|()| array.flush()) } else { done };
+    server.counts.answered(request.command, length.into(), done.is_ok());
+    done
 }
 
 fn answer(

@@ -108,10 +108,11 @@ impl Shown {
         if !serving.parallel {
             lines.push("the kernel gives no io_uring: members are used one after the other".into());
         }
-        let uris = serving.uris.iter();
-        lines.extend(
-            uris.map(|uri| format!("serving {} ({}, {}) at {uri}", status.name, status.layout, status.state)),
-        );
+        let device = serving.block_device.iter().map(|path| path.display().to_string());
+        let places = serving.uris.iter().cloned().chain(device);
+        lines.extend(places.map(|place| {
+            format!("serving {} ({}, {}) at {place}", status.name, status.layout, status.state)
+        }));
         lines.extend(serving.metrics.iter().map(|address| format!("metrics at {address}")));
         lines.push(format!("orders at {}", serving.control.display()));
         Shown(lines)
