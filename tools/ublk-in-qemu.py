@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 """An array served over ublk, tried on a kernel that has it, in an emulated machine.
 
-The machine is QEMU's, without hardware of the host, so that no root is needed and the host's
-kernel may be any. Its kernel is that of --kernel: a folder with boot/vmlinuz-VERSION and
+The machine is QEMU's, all in software, so that no root is needed and the host's kernel may be
+any. Its kernel is that of --kernel: a folder with boot/vmlinuz-VERSION and
 lib/modules/VERSION (`/`, unless given), or a Debian package linux-image-*.deb. Its disk is an
 archive in memory with busybox, the program, what this needs, and the steps below. Members are files on
 tmpfs. Prints a line for each step, and PASS; status 1 if a step fails, 2 if it cannot be
 tried here.
 
-Needs qemu-system-x86_64, a static busybox, mke2fs, e2fsck, ldd, cpio, dpkg-deb and tar for a package.
+Needs qemu-system-x86_64, a static busybox, mke2fs, e2fsck, blkdiscard, dd, ldd, cpio; dpkg-deb and tar for a package.
 """
 
 import argparse
 import lzma
+import os
 import re
 import shutil
 import subprocess
@@ -30,7 +31,8 @@ PATIENCE_S = 900
 MODULES = re.compile(r"/(ublk_drv|ext4|jbd2|mbcache|crc16|crc32c[\w-]*|libcrc32c)\.ko(\.xz)?$")
 
 INIT = r"""#!/bin/busybox sh
-/bin/busybox --install -s /bin
+# The shell prefers its own programs to those of the host, which are called by their paths.
+/bin/busybox --install -s /bin 2>/dev/null
 export PATH=/bin
 mkdir -p /dev /proc /sys /a /m /tmp /etc
 mount -t devtmpfs none /dev; mount -t proc none /proc; mount -t sysfs none /sys
@@ -44,6 +46,7 @@ until_so() { n=0; until eval "$1"; do n=$((n + 1)); [ $n -gt 600 ] && fail "wait
 sum_of() { sha256sum "$1" | cut -d' ' -f1; }
 forget() { sync; echo 3 > /proc/sys/vm/drop_caches; }
 assemble() {
+	: > /a/log
 	fullstroke array assemble /a/0 /a/1 /a/2 /a/3 --ublk --control /a/control --metrics 9100 > /a/log 2>&1 &
 	server=$!
 	until_so 'grep -q "^orders at" /a/log || ! kill -0 $server 2>/dev/null'
@@ -80,14 +83,14 @@ flushes=$(count flush)
 [ "$flushes" -gt 0 ] || fail "no flush came"
 step "64 MiB written, flushed, read back; $(count write) writes, $(count read) reads, $flushes flushes"
 
-dd if=/a/data of=/dev/ublkb0 bs=4k count=64 seek=20000 oflag=sync,direct 2>/dev/null || fail "no writes of 4 KiB"
-dd if=/dev/ublkb0 of=/a/back bs=4k count=64 skip=20000 iflag=direct 2>/dev/null
+/bin/dd if=/a/data of=/dev/ublkb0 bs=4k count=64 seek=20000 oflag=sync,direct 2>>/a/log || fail "no writes of 4 KiB"
+/bin/dd if=/dev/ublkb0 of=/a/back bs=4k count=64 skip=20000 iflag=direct 2>/dev/null
 cmp -n 262144 /a/data /a/back || fail "writes of 4 KiB"
 rm /a/back
 step "64 writes of 4 KiB, each durable; $(count flush) flushes"
 
 lives=0
-mke2fs -q -F -t ext4 -O has_journal,extent /dev/ublkb0 2>/a/mkfs || { cat /a/mkfs; fail "no file system"; }
+/bin/mke2fs -q -F -t ext4 -O has_journal,extent /dev/ublkb0 2>/a/mkfs || { cat /a/mkfs; fail "no file system"; }
 while [ $lives -lt 4 ]; do
 	mount -t ext4 /dev/ublkb0 /m || fail "not mounted"
 	dd if=/dev/urandom of=/m/kept$lives bs=1M count=$((3 + lives)) 2>/dev/null
@@ -102,7 +105,7 @@ while [ $lives -lt 4 ]; do
 	umount /m || umount -l /m
 	assemble
 	grep -q 'not stopped in order' /a/log || fail "a kill was not noticed"
-	e2fsck -fp /dev/ublkb0 > /a/fsck 2>&1; [ $? -lt 4 ] || { cat /a/fsck; fail "file system is not whole"; }
+	/bin/e2fsck -fp /dev/ublkb0 > /a/fsck 2>&1; [ $? -lt 4 ] || { cat /a/fsck; fail "file system is not whole"; }
 	mount -t ext4 /dev/ublkb0 /m || fail "not mounted after a kill"
 	n=0
 	while [ $n -le $lives ]; do
@@ -118,6 +121,8 @@ step "$lives kills (SIGKILL) under ext4: all $lives files that were flushed are 
 mount -t ext4 /dev/ublkb0 /m || fail "not mounted"
 cp /a/data /m/last || fail "no room"
 sum=$(sum_of /a/data)
+dirty=$(sed -n 's/^Dirty: *\([0-9]*\) kB/\1/p' /proc/meminfo)
+[ "$dirty" -gt 0 ] || fail "nothing was left to write at Ctrl-C"
 kill -INT $server; wait $server; status=$?
 [ $status = 0 ] || fail "Ctrl-C: status $status"
 [ ! -e /dev/ublkb0 ] && [ ! -e /dev/ublkc0 ] || fail "the device is still there: $(ls /dev | grep ublk | tr '\n' ' ')"
@@ -127,10 +132,10 @@ grep -q 'not stopped in order' /a/log && fail "Ctrl-C: not stopped in order"
 mount -t ext4 /dev/ublkb0 /m || fail "not mounted after Ctrl-C"
 [ "$(sum_of /m/last)" = "$sum" ] || fail "what a file system had not written at Ctrl-C is lost"
 umount /m
-step "Ctrl-C under a mounted ext4: the device is gone, what was not yet written was written before"
+step "Ctrl-C under a mounted ext4: the device is gone; $dirty KiB that were not yet written were written before"
 
 before=$(du -k /a/0 | cut -f1)
-blkdiscard /dev/ublkb0 || fail "no discard"
+/bin/blkdiscard -f /dev/ublkb0 >> /a/log 2>&1 || fail "no discard"
 forget
 after=$(du -k /a/0 | cut -f1)
 [ $after -lt $before ] || fail "room of a member: $before KiB before, $after KiB behind the discard"
@@ -139,7 +144,7 @@ step "all discarded: member 0 has $after KiB instead of $before, $(count discard
 
 dd if=/a/data of=/dev/ublkb0 bs=1M count=8 conv=fsync 2>/dev/null
 writes=$(count write)
-zeroes /dev/ublkb0 1048576 2097152 || fail "no zeroes"
+zeroes /dev/ublkb0 1048576 2097152 >> /a/log 2>&1 || fail "no zeroes"
 [ $(($(count write) - writes)) -lt 8 ] || fail "zeroes were written as data"
 forget
 dd if=/dev/ublkb0 of=/a/back bs=1M count=8 2>/dev/null
@@ -156,7 +161,7 @@ end
 
 
 def program(name):
-    found = shutil.which(name) or next((str(Path(folder, name)) for folder in SEARCHED if Path(folder, name).exists()), None)
+    found = shutil.which(name, path=os.pathsep.join(SEARCHED))
     if not found:
         raise Impossible(f"missing: {name} (Debian: qemu-system-x86, busybox-static, e2fsprogs, util-linux, cpio)")
     return Path(found)
@@ -171,7 +176,9 @@ def unpacked(kernel, into):
     needs("dpkg-deb", "tar")
     archive = subprocess.Popen(["dpkg-deb", "--fsys-tarfile", str(kernel)], stdout=subprocess.PIPE)
     wanted = ["./boot/vmlinuz-*", "*/ublk_drv.ko*", "*/fs/ext4/*", "*/fs/jbd2/*", "*/fs/mbcache.ko*", "*/crc16.ko*", "*crc32c*.ko*"]
-    done = subprocess.run(["tar", "-x", "-C", str(into), "--wildcards", *wanted], stdin=archive.stdout, capture_output=True)
+    unpack = ["tar", "-x", "-C", str(into), "--wildcards", *wanted]
+    # A pattern that nothing answers to is told by what is missing then.
+    done = subprocess.run(unpack, stdin=archive.stdout, capture_output=True)
     if archive.wait() != 0:
         raise Impossible(f"{kernel} is no package: {done.stderr.decode(errors='replace').strip()}")
     return into
@@ -182,9 +189,10 @@ def kernel_of(root):
     for module in sorted(root.glob("lib/modules/*/kernel/drivers/block/ublk_drv.ko*"), reverse=True):
         modules = module.parents[3]
         image = root / "boot" / f"vmlinuz-{modules.name}"
-        if image.exists():
+        if os.access(image, os.R_OK):
             return image, modules
-    raise Impossible(f"no kernel with ublk: {root} has no lib/modules/VERSION/kernel/drivers/block/ublk_drv.ko with boot/vmlinuz-VERSION")
+    wanted = "lib/modules/VERSION/kernel/drivers/block/ublk_drv.ko with a boot/vmlinuz-VERSION that can be read"
+    raise Impossible(f"no kernel with ublk: {root} has no {wanted}")
 
 
 def add_program(source, root, name=None):
@@ -199,7 +207,7 @@ def add_program(source, root, name=None):
 
 
 def archive_of(root, fullstroke, modules, at):
-    for name in ["mke2fs", "e2fsck", "blkdiscard"]:
+    for name in ["mke2fs", "e2fsck", "blkdiscard", "dd"]:
         add_program(program(name), root)
     add_program(fullstroke, root, "fullstroke")
     shutil.copy(program("busybox"), root / "bin" / "busybox")
@@ -207,7 +215,7 @@ def archive_of(root, fullstroke, modules, at):
     if "not a dynamic" not in linked.stdout + linked.stderr:
         raise Impossible("busybox is not static (Debian: busybox-static)")
     zeroes = root / "bin" / "zeroes"
-    zeroes.write_text('#!/bin/sh\nexec /bin/blkdiscard -z -o "$2" -l "$3" "$1"\n')
+    zeroes.write_text('#!/bin/sh\nexec /bin/blkdiscard -f -z -o "$2" -l "$3" "$1"\n')
     zeroes.chmod(0o755)
     for module in modules.rglob("*.ko*"):
         if not MODULES.search(str(module)):
@@ -226,7 +234,7 @@ def archive_of(root, fullstroke, modules, at):
 
 def emulate(image, archive):
     """Prints what the machine says of its steps, and all that it says once one has failed; answers whether all passed."""
-    arguments = ["qemu-system-x86_64", "-m", "1024", "-smp", "2", "-nographic", "-no-reboot", "-nic", "none",
+    arguments = ["qemu-system-x86_64", "-accel", "tcg", "-m", "1024", "-smp", "2", "-nographic", "-no-reboot", "-nic", "none",
                  "-kernel", str(image), "-initrd", str(archive), "-append", "console=ttyS0 quiet loglevel=1 panic=-1"]
     passed, failed = False, False
     with subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as machine:

@@ -126,6 +126,9 @@ pub fn serve(
         HttpServer::open(at, "metrics", pages).map_err(|error| cannot_listen(&at.to_string(), error))
     });
     let metrics = metrics.transpose()?;
+    if options.ublk {
+        fullstroke_ublk::carry_out_for_others();
+    }
     let workers: Vec<JoinHandle<()>> = (0..WORKERS).map(|_| on_thread(&server, Server::work)).collect();
     let keeper = on_thread(&server, Server::keep);
     let serves: Arc<dyn Serves> = Arc::clone(&server) as _;

@@ -147,6 +147,15 @@ impl Drop for Disk {
     }
 }
 
+/// Tells the kernel that this thread, and those that it begins from now on, carry out what
+/// others have written: it does not have them wait for memory that only they can make free, nor
+/// slows them down by the pages of their own device. It may be refused; then that may happen,
+/// where memory is short.
+pub fn carry_out_for_others() {
+    // PR_SET_IO_FLUSHER of prctl(2), of Linux 5.6.
+    let _ = rustix::process::configure_io_flusher_behavior(true);
+}
+
 /// The file appears a little later where a daemon makes it.
 fn open_character(number: u32) -> io::Result<File> {
     let path = format!("/dev/ublkc{number}");

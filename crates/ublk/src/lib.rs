@@ -23,7 +23,7 @@ mod queue;
 mod wire;
 
 pub use control::check;
-pub use disk::{Disk, Form};
+pub use disk::{Disk, Form, carry_out_for_others};
 pub use error::UblkError;
 pub use queue::{Request, Serves};
 pub use wire::Operation;

@@ -185,18 +185,14 @@ struct Queue {
 /// Serves the device until the kernel has taken all tags back. `ready` is told when it may be
 /// started, or why it may not.
 pub(crate) fn run(shared: Arc<Shared>, serves: Arc<dyn Serves>, ready: &Sender<Result<(), UblkError>>) {
-    let result = Queue::begin(&shared, serves);
-    let begun = result.map(|queue| {
-        let _ = ready.send(Ok(()));
-        queue
-    });
-    match begun {
+    // Whoever has begun the thread waits for this word.
+    match Queue::begin(&shared, serves) {
         Ok(queue) => {
+            let _ = ready.send(Ok(()));
             if let Err(error) = queue.serve() {
                 eprintln!("fullstroke: the block device is served no more: {error}");
             }
         }
-        // Nobody waits for it any more if nobody hears it.
         Err(error) => drop(ready.send(Err(error))),
     }
     shared.over.store(true, Ordering::SeqCst);

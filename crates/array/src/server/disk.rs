@@ -55,9 +55,6 @@ impl Serves for Server {
 /// Carries a request out, as one of a client over NBD, and answers it.
 pub(super) fn carry_out(server: &Server, worker: &mut Worker, request: Request, data: &mut Vec<u8>) {
     let done = try_out(server, worker, &request, data);
-    if let Err(error) = &done {
-        eprintln!("fullstroke: a request of the block device has failed: {error}");
-    }
     request.answer(done.map_err(|error| number_of(&error)));
 }
 

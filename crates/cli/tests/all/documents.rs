@@ -89,6 +89,11 @@ const SHORTENED: &[(&str, &str)] = &[
         "fullstroke array assemble disk0 disk1 disk2 disk3 disk4 --socket /tmp/vol.sock",
         "fullstroke array assemble --help",
     ),
+    // It needs a kernel with ublk: `tests/live/ublk.rs` emulates one.
+    (
+        "fullstroke array assemble disk0 disk1 disk2 disk3 disk4 --ublk --control /tmp/vol.control",
+        "fullstroke array assemble --help",
+    ),
     ("fullstroke array create a disk0 disk1 --layout raid1", "fullstroke array create --help"),
     ("fullstroke array create b disk2 disk3 --layout raid1", "fullstroke array create --help"),
     ("fullstroke array assemble disk0 disk1 --socket /tmp/a.sock", "fullstroke array assemble --help"),

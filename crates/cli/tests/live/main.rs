@@ -28,6 +28,7 @@
 //! | `faults.rs` | what arrays, replays and streams do on these |
 //! | `replay.rs` | traces replayed on files and on served arrays |
 //! | `top.rs` | the screen of a running server, and the end of its terminal |
+//! | `ublk.rs` | arrays as block devices of ublk, in an emulated machine |
 //!
 //! Tests that need a program which is not installed say so and pass.
 
@@ -58,3 +59,4 @@ mod stacks;
 mod timing;
 mod tls;
 mod top;
+mod ublk;
