@@ -252,7 +252,7 @@ def emulate(image, archive):
                 print(said, flush=True)
         watch.cancel()
     if not passed and not failed:
-        print(f"FAIL: the machine ended, or was ended after {PATIENCE_S} s, and said last: {last}")
+        print(f"FAIL: the machine ended, or was ended after {PATIENCE_S} s; it said last: {last}")
     return passed and not failed
 
 

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 /// No request is longer. Of more the kernel makes several.
 const REQUEST_BYTES_MAX: u32 = 1 << 20;
-/// No discard, and no zeroing.
-const WIPED_BYTES_MAX: u32 = 64 << 20;
+/// No zeroing is longer.
+const ZEROED_BYTES_MAX: u32 = 64 << 20;
 /// Requests at multiples of this are served best: a page.
 const PREFERRED_BYTES: u32 = 4096;
 /// Blocks of a device, to the kernel.
@@ -33,8 +33,9 @@ pub struct Form {
     pub block_bytes: u32,
     /// Whether it says that it rotates.
     pub rotates: bool,
-    /// Whether discards are asked of it.
-    pub discards: bool,
+    /// No discard is longer, whole blocks; 0 if none is asked of it. Of more the kernel makes
+    /// several, one behind the other.
+    pub discarded_bytes_max: u32,
     /// What it is called among devices of ublk. Those that are called so already are taken
     /// away first: what a server left behind that was killed. Not 0.
     pub label: u64,
@@ -59,6 +60,10 @@ impl Form {
         if self.size_bytes == 0 || !self.size_bytes.is_multiple_of(block.into()) {
             return fault("size_bytes", self.size_bytes, "whole blocks, at least one");
         }
+        if !self.discarded_bytes_max.is_multiple_of(block) {
+            let found = self.discarded_bytes_max.into();
+            return fault("discarded_bytes_max", found, "whole blocks, or 0");
+        }
         if self.label == 0 {
             return fault("label", 0, "another number: 0 is what devices of others have");
         }
@@ -72,8 +77,8 @@ impl Form {
             preferred_bytes: self.block_bytes.max(PREFERRED_BYTES),
             request_bytes_max: REQUEST_BYTES_MAX,
             rotates: self.rotates,
-            discards: self.discards,
-            wiped_bytes_max: WIPED_BYTES_MAX,
+            discarded_bytes_max: self.discarded_bytes_max,
+            zeroed_bytes_max: ZEROED_BYTES_MAX,
         }
     }
 }
@@ -192,13 +197,15 @@ mod tests {
 
     #[test]
     fn a_form_that_no_device_can_have_is_refused_by_the_name_of_the_field() {
-        let good = Form { size_bytes: 1 << 20, block_bytes: 512, rotates: true, discards: false, label: 1 };
+        let good =
+            Form { size_bytes: 1 << 20, block_bytes: 512, rotates: true, discarded_bytes_max: 0, label: 1 };
         assert!(good.check().is_ok());
         let cases = [
             ("block_bytes", Form { block_bytes: 8192, ..good }),
             ("block_bytes", Form { block_bytes: 1000, ..good }),
             ("size_bytes", Form { size_bytes: 1000, ..good }),
             ("size_bytes", Form { size_bytes: 0, ..good }),
+            ("discarded_bytes_max", Form { discarded_bytes_max: 1000, ..good }),
             ("label", Form { label: 0, ..good }),
         ];
         for (expected, form) in cases {

@@ -128,9 +128,9 @@ pub(crate) struct Parameters {
     pub(crate) preferred_bytes: u32,
     pub(crate) request_bytes_max: u32,
     pub(crate) rotates: bool,
-    pub(crate) discards: bool,
-    /// Of a discard, and of zeroes.
-    pub(crate) wiped_bytes_max: u32,
+    /// 0 if there are none.
+    pub(crate) discarded_bytes_max: u32,
+    pub(crate) zeroed_bytes_max: u32,
 }
 
 /// `UBLK_PARAM_TYPE_BASIC` and `UBLK_PARAM_TYPE_DISCARD`.
@@ -156,11 +156,10 @@ impl Parameters {
         put(&mut bytes, 16, (self.request_bytes_max / SECTOR_BYTES).to_ne_bytes());
         put(&mut bytes, 24, (self.size_bytes / u64::from(SECTOR_BYTES)).to_ne_bytes());
         // Behind the boundary of segments, of which there is none: discards.
-        let wiped = self.wiped_bytes_max / SECTOR_BYTES;
         put(&mut bytes, 44, self.preferred_bytes.to_ne_bytes());
-        put(&mut bytes, 48, (if self.discards { wiped } else { 0 }).to_ne_bytes());
-        put(&mut bytes, 52, wiped.to_ne_bytes());
-        put(&mut bytes, 56, u16::from(self.discards).to_ne_bytes());
+        put(&mut bytes, 48, (self.discarded_bytes_max / SECTOR_BYTES).to_ne_bytes());
+        put(&mut bytes, 52, (self.zeroed_bytes_max / SECTOR_BYTES).to_ne_bytes());
+        put(&mut bytes, 56, u16::from(self.discarded_bytes_max > 0).to_ne_bytes());
         bytes
     }
 }
@@ -274,8 +273,8 @@ mod tests {
             preferred_bytes: 4096,
             request_bytes_max: 1 << 20,
             rotates: true,
-            discards: false,
-            wiped_bytes_max: 64 << 20,
+            discarded_bytes_max: 0,
+            zeroed_bytes_max: 64 << 20,
         };
         let bytes = parameters.to_bytes();
         assert_eq!(u32_at(&bytes, 8), 0b1110);

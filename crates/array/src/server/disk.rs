@@ -9,6 +9,9 @@ use fullstroke_ublk::{Disk, Form, Operation, Request, Serves, UblkError};
 use std::io;
 use std::sync::Arc;
 
+/// No discard is longer, that none takes too long.
+const DISCARDED_BYTES_MAX: u64 = 64 << 20;
+
 impl From<UblkError> for ArrayError {
     fn from(error: UblkError) -> ArrayError {
         ArrayError::Refused(error.to_string())
@@ -33,9 +36,16 @@ fn form(array: &Array) -> Form {
         size_bytes: array.capacity().bytes().0 / block * block,
         block_bytes: block as u32,
         rotates: true,
-        discards: array.trims(),
+        discarded_bytes_max: if array.trims() { discarded_bytes_max(array) } else { 0 },
         label: label(array.uuid()),
     }
+}
+
+/// Whole rows, as only these give room back: of one longer discard, behind each other, too.
+fn discarded_bytes_max(array: &Array) -> u32 {
+    let row = array.facts.rows.map_or(array.block_bytes(), |rows| rows.data.bytes().0);
+    let whole = DISCARDED_BYTES_MAX / row.max(1) * row;
+    if whole > 0 { whole as u32 } else { DISCARDED_BYTES_MAX as u32 }
 }
 
 /// The members are this process's alone, so that a device with the array's label is one that
