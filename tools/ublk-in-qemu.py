@@ -47,10 +47,11 @@ sum_of() { sha256sum "$1" | cut -d' ' -f1; }
 forget() { sync; echo 3 > /proc/sys/vm/drop_caches; }
 assemble() {
 	: > /a/log
-	fullstroke array assemble /a/0 /a/1 /a/2 /a/3 --ublk --control /a/control --metrics 9100 > /a/log 2>&1 &
+	fullstroke array assemble /a/0 /a/1 /a/2 /a/3 --ublk --socket /a/socket --control /a/control --metrics 9100 > /a/log 2>&1 &
 	server=$!
 	until_so 'grep -q "^orders at" /a/log || ! kill -0 $server 2>/dev/null'
 	grep -q 'serving vol (raid5 of 4, [a-z]*) at /dev/ublkb0$' /a/log || fail "not served"
+	[ -S /a/socket ] || fail "no socket beside the device"
 	[ -b /dev/ublkb0 ] || fail "no /dev/ublkb0"
 }
 count() { wget -qO- http://127.0.0.1:9100/metrics | sed -n "s/^fullstroke_requests_total{.*\"$1\"} //p"; }
