@@ -139,7 +139,7 @@ fn cut_a_shift(case: &Case, towards: Towards, sabotage: Sabotage) -> (u64, u64) 
     let image = Image::of(case, if towards == Towards::Down { Gear::High } else { Gear::Low });
     let (mut failed, mut lost) = (0, 0);
     // All of them with FULLSTROKE_LIVES.
-    let step = if super::lives() > 4 { 1 } else { 4 };
+    let step = if super::lives() > 4 { 1 } else { 10 };
     for seed in (0..400).step_by(step) {
         let mut trial = image.trial(sabotage);
         trial.array.copied_at_once = Sectors(16);
