@@ -171,7 +171,8 @@ impl FileBacked {
         }
     }
 
-    /// The steps of a transfer. What storage has asked for goes on at once.
+    /// The steps of a transfer: all past the page cache, or all through it, for what goes either way
+    /// may share pages. What storage has asked for goes on down at once.
     fn transfer(
         &self,
         disk: OpenDisk,
@@ -180,17 +181,17 @@ impl FileBacked {
         write: bool,
     ) -> impl Iterator<Item = Task> + use<> {
         let OpenDisk { object, file, sectors, .. } = disk;
-        let direct = !self.buffered || hints.direct || hints.pulled;
         let access = Access::new(offset, bytes, sectors.bytes().0);
         let first = offset / PAGE_BYTES;
         let run = Run::new(object, first, (offset + bytes).div_ceil(PAGE_BYTES) - first);
-        let cached = if write { Task::Write(file, access) } else { Task::Read(file, access) };
-        let past = [
-            Some(Task::PassCache { run, drop: write }),
-            Some(Task::Direct { object, offset, bytes, write }),
-            write.then_some(Task::Invalidate(run)),
-        ];
-        let steps = if direct { past } else { [Some(cached), None, None] };
+        let steps = match (self.buffered, write) {
+            (true, false) => [Some(Task::Read(file, access)), None],
+            (true, true) => {
+                let goes_on = hints.pulled.then_some(Task::PassCache { run, drop: false });
+                [Some(Task::Write(file, access)), goes_on]
+            }
+            (false, _) => [Some(Task::Direct { object, offset, bytes, write }), None],
+        };
         steps.into_iter().flatten()
     }
 
