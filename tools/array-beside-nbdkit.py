@@ -20,10 +20,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from checks import Impossible, needs, run
+from checks import Impossible, block_device, needs, run, until
 
 MEMBERS = 4
-PATIENCE_S = 60
 JOBS = {
     "1 MiB reads in order": ["--rw=read", "--bs=1m", "--iodepth=8", "--size=256m"],
     "1 MiB writes in order": ["--rw=write", "--bs=1m", "--iodepth=8", "--size=256m", "--end_fsync=1"],
@@ -33,14 +32,6 @@ JOBS = {
     "4 KiB writes at random, each flushed": ["--rw=randwrite", "--bs=4k", "--iodepth=1", "--size=900m",
                                              "--io_size=1m", "--fsync=1"],
 }
-
-
-def until(what, is_so):
-    end = time.monotonic() + PATIENCE_S
-    while not is_so():
-        if time.monotonic() > end:
-            raise Impossible(f"{what} does not come")
-        time.sleep(0.02)
 
 
 @contextlib.contextmanager
@@ -55,23 +46,9 @@ def started(arguments, socket):
         socket.unlink(missing_ok=True)
 
 
-@contextlib.contextmanager
 def disk(stack_socket, name, folder):
     """A served drive as a block device."""
-    place = folder / f"shown-{name}"
-    place.touch()
-    uri = f"nbd+unix:///{name}?socket={stack_socket}"
-    fuse = subprocess.Popen(["nbdfuse", str(place), uri])
-    device = None
-    try:
-        until("nbdfuse", lambda: place.stat().st_size > 0)
-        device = run("losetup", "--find", "--show", "--direct-io=on", place).strip()
-        yield device
-    finally:
-        if device:
-            run("losetup", "--detach", device)
-        subprocess.run(["fusermount3", "-u", str(place)], check=False)
-        fuse.wait()
+    return block_device(f"nbd+unix:///{name}?socket={stack_socket}", folder / f"shown-{name}")
 
 
 def load(job, socket):

@@ -44,7 +44,7 @@ import threading
 import time
 from pathlib import Path
 
-from checks import Impossible, needs, run
+from checks import PATIENCE_S, Impossible, needs, run, until
 
 ROOT = Path(__file__).resolve().parent.parent
 STACK = ROOT / "samples" / "live-check" / "memory.toml"
@@ -52,7 +52,6 @@ STACK = ROOT / "samples" / "live-check" / "memory.toml"
 ALLOWED = 0.10
 PAGE = 4096
 MIB = 1 << 20
-PATIENCE_S = 60
 SAMPLE_S = 0.25
 # Where nothing is written for so long, one flush ends and another begins.
 QUIET_S = 1.0
@@ -71,16 +70,6 @@ PHASES_S = (0.0, 0.5, 1.0, 1.5)
 # until it is throttled evenly.
 DIRTY_BYTES, DIRTY_BACKGROUND_BYTES = 128 * MIB, 64 * MIB
 THROTTLE_S, SETTLED_S = 20, 10
-
-
-def until(found, what):
-    """What `found` answers as soon as it answers something."""
-    end = time.monotonic() + PATIENCE_S
-    while not (answer := found()):
-        if time.monotonic() > end:
-            raise Impossible(f"{what}: not in {PATIENCE_S} s")
-        time.sleep(0.02)
-    return answer
 
 
 @contextlib.contextmanager
@@ -105,16 +94,16 @@ def disk(program, folder, read_ahead_kb):
     socket, mount = folder / "nbd", folder / "mount"
     mount.mkdir()
     with process(program, "serve", STACK, "--no-delay", "--socket", socket):
-        until(socket.exists, "fullstroke serve")
+        until("fullstroke serve", socket.exists)
         with process("nbdfuse", mount, f"nbd+unix:///?socket={socket}"):
-            until((mount / "nbd").exists, "nbdfuse")
+            until("nbdfuse", (mount / "nbd").exists)
             # The loop device has no page cache of its own below it.
             loop = run("losetup", "--direct-io=on", "--find", "--show", mount / "nbd").strip()
             try:
                 yield Disk(loop, read_ahead_kb)
             finally:
                 run("losetup", "--detach", loop)
-        until(lambda: not (mount / "nbd").exists(), "nbdfuse ends")
+        until("the end of nbdfuse", lambda: not (mount / "nbd").exists())
 
 
 class Disk:

@@ -18,12 +18,10 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
-from checks import Impossible, needs, run
+from checks import Impossible, block_device, needs, run, until
 
-PATIENCE_S = 60
 STACKS = {"raid5": "studies/pass-2012-replay/stacks/raid5.toml", "single": "studies/pass-2012-replay/stacks/single.toml"}
 TRACE = "samples/pgbench.parquet"
 WAYS = {
@@ -35,39 +33,16 @@ WAYS = {
 SHARES = [0.01, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99]
 
 
-def until(what, is_so):
-    end = time.monotonic() + PATIENCE_S
-    while not is_so():
-        if time.monotonic() > end:
-            raise Impossible(f"{what} does not come")
-        time.sleep(0.02)
-
-
-def run_quietly(*arguments):
-    """Whether a program succeeds."""
-    return subprocess.run([str(one) for one in arguments], capture_output=True, check=False).returncode == 0
-
-
 @contextlib.contextmanager
 def device(program, stack, folder):
     """A served array as a block device."""
-    socket, place = folder / "served.sock", folder / "shown"
-    place.touch()
+    socket = folder / "served.sock"
     server = subprocess.Popen([program, "serve", stack, "--socket", str(socket)], stdout=subprocess.DEVNULL)
-    fuse, loop = None, None
     try:
         until("the server", socket.exists)
-        fuse = subprocess.Popen(["nbdfuse", str(place), f"nbd+unix:///?socket={socket}"])
-        until("nbdfuse", lambda: place.stat().st_size > 0)
-        loop = run("losetup", "--find", "--show", "--direct-io=on", place).strip()
-        yield loop
+        with block_device(f"nbd+unix:///?socket={socket}", folder / "shown") as loop:
+            yield loop
     finally:
-        if loop:
-            run("losetup", "--detach", loop)
-        if fuse:
-            # The loop device goes a moment after it was detached.
-            until("the end of nbdfuse", lambda: run_quietly("fusermount3", "-u", place) or fuse.poll() is not None)
-            fuse.wait()
         server.terminate()
         server.wait()
 

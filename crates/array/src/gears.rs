@@ -27,7 +27,6 @@
 
 use crate::ArrayError;
 use crate::array::{Array, Facts, Planner, Sabotage, Worker};
-use crate::device::Aligned;
 use crate::members::Book;
 use crate::superblock::LowGear;
 use crate::transfer::{Devices, Direction};
@@ -35,8 +34,8 @@ use fullstroke_contract::{Extent, Gear};
 use fullstroke_units::{SECTOR_BYTES, Sectors};
 use fullstroke_volume::{CopiedRows, Detail, GearedRows, Layout, Plan, ShiftRules};
 use std::ops::Range;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 /// What is copied while requests wait: 2 MiB.
@@ -168,19 +167,26 @@ impl Array {
         }
     }
 
-    /// The devices to which something may be written: not those that stand in the low gear.
-    pub(crate) fn turning(&self) -> Devices {
-        let standing = self.facts.gears.as_ref().filter(|_| self.resting.load(Ordering::SeqCst));
-        let standing = standing.map_or(0..0, |gears| gears.transient.clone());
-        let devices = self.devices();
+    /// The places of members to which nothing goes, since they stand in the low gear.
+    fn standing(&self) -> Range<usize> {
+        let gears = self.facts.gears.as_ref().filter(|_| self.resting.load(Ordering::SeqCst));
+        gears.map_or(0..0, |gears| gears.transient.clone())
+    }
+
+    /// The devices to which something may be written: not those that stand.
+    pub(crate) fn turning(&self) -> Arc<Devices> {
+        let (standing, devices) = (self.standing(), self.devices());
+        if standing.is_empty() {
+            return devices;
+        }
         let all = devices.iter().enumerate();
-        all.map(|(slot, device)| device.clone().filter(|_| !standing.contains(&slot))).collect()
+        let turning = all.map(|(slot, device)| device.clone().filter(|_| !standing.contains(&slot)));
+        Arc::new(turning.collect())
     }
 
     /// Whether nothing goes to the member of a place, since it stands in the low gear.
     pub(crate) fn stands(&self, slot: usize) -> bool {
-        let gears = self.facts.gears.as_ref().filter(|_| self.resting.load(Ordering::SeqCst));
-        gears.is_some_and(|gears| gears.transient.contains(&slot))
+        self.standing().contains(&slot)
     }
 
     /// The addresses of which nobody else may change anything while part of them is changed.
@@ -293,35 +299,14 @@ impl Array {
         }
         for failed in failed {
             if direction == Direction::Read {
-                let mut last = self.unread.lock().unwrap_or_else(PoisonError::into_inner).take();
-                let mended = self.mend_or_drop(worker, failed, &mut last);
-                *self.unread.lock().unwrap_or_else(PoisonError::into_inner) = last;
-                mended?;
+                let mut last = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
+                self.mend_or_drop(worker, failed, &mut last)?;
                 break;
             }
             let why = format!("it could not be written: {}", failed.error);
             self.drop_member(failed.transfer.slot, &why, failed.error)?;
         }
         self.settle()
-    }
-
-    /// Computes what cannot be read, block by block: what it follows from may lie beside it, on the same member.
-    pub(crate) fn mend_in_gear(&self, worker: &mut Worker, slot: usize, extent: Extent) -> bool {
-        let Some(device) = self.devices()[slot].clone() else { return false };
-        let block = self.facts.block_bytes / SECTOR_BYTES;
-        let mut buffer = Aligned::default();
-        let mut plan = Plan::new(Detail::Bytes);
-        (extent.start.0..extent.end().0).step_by(block as usize).all(|at| {
-            let one = Extent::new(at, block.min(extent.end().0 - at));
-            let bytes = buffer.of(one.sectors.bytes().0 as usize);
-            if device.read(self.facts.data_at + at * SECTOR_BYTES, bytes).is_ok() {
-                return true;
-            }
-            let mut planner = self.planner();
-            let can = planner.layout.gears().is_some_and(|gears| gears.plan_mend(slot, one, &mut plan));
-            drop(planner);
-            can && self.carry_out_alone(worker, &plan).is_ok()
-        })
     }
 
     /// Journals have nothing: what is written down from now on may be elsewhere.

@@ -9,7 +9,7 @@ use crate::{ArrayError, Device, signatures};
 use fullstroke_bytes::{Buffers, RequestBytes};
 use fullstroke_contract::Gear;
 use fullstroke_contract::{Extent, MemberState, Operation};
-use fullstroke_units::{SECTOR_BYTES, Sectors};
+use fullstroke_units::{Lbn, SECTOR_BYTES, Sectors};
 use fullstroke_volume::{Detail, Plan};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -551,40 +551,48 @@ impl Array {
         self.settle()
     }
 
-    /// Unit by unit, only what cannot be read: the others may not be able to read what is beside it.
+    /// Piece by piece, only what cannot be read: the others may not be able to read what is beside it.
     fn mend(&self, worker: &mut Worker, slot: usize, extent: Extent) -> bool {
-        if self.facts.gears.is_some() {
-            return self.mend_in_gear(worker, slot, extent);
-        }
         let Some(device) = self.devices()[slot].clone() else { return false };
-        let unit = self.facts.unit;
+        // In gears what a block follows from may lie beside it, on the same member.
+        let whole_unit = self.facts.gears.is_none();
+        let step = if whole_unit { self.facts.unit } else { self.facts.block_bytes / SECTOR_BYTES };
         let mut buffer = Aligned::default();
-        let used = self.planner().layout.member_used(slot).0;
-        let mut at = extent.start.0 / unit * unit;
+        let mut plan = Plan::new(Detail::Bytes);
+        let mut at = extent.start.0 / step * step;
         while at < extent.end().0 {
-            let sectors = unit.min(used.saturating_sub(at)).max(1);
-            let bytes = buffer.of((sectors * SECTOR_BYTES) as usize);
+            let piece = Extent::new(at, step.min(extent.end().0 - at));
+            let bytes = buffer.of(piece.sectors.bytes().0 as usize);
             if device.read(self.facts.data_at + at * SECTOR_BYTES, bytes).is_ok() {
-                at += sectors;
+                at = piece.end().0;
                 continue;
             }
-            let mut plan = Plan::new(Detail::Bytes);
-            let mut planner = self.planner();
-            let before = planner.layout.member_state(slot);
-            planner.layout.set_member_state(slot, MemberState::Rebuilding { done: Sectors(at) });
-            let next = planner.layout.plan_rebuild(&[slot], Sectors(at), Sectors(sectors), &mut plan);
-            planner.layout.set_member_state(slot, before);
-            drop(planner);
-            let fills = plan.ios().iter().any(|io| {
-                let own = io.member as usize == slot && io.operation == Operation::Write;
-                own && io.extent.start.0 <= at && at < io.extent.end().0
-            });
-            if !fills || self.carry_out_alone(worker, &plan).is_err() {
-                return false;
+            match self.plan_mend(slot, piece, &mut plan) {
+                Some(next) if self.carry_out_alone(worker, &plan).is_ok() => at = next.0,
+                _ => return false,
             }
-            at = next.0;
         }
         true
+    }
+
+    /// Plans to compute a piece of a member from the others and to write it. Answers the sector behind
+    /// what is written then, if it can be.
+    fn plan_mend(&self, slot: usize, piece: Extent, plan: &mut Plan) -> Option<Lbn> {
+        let mut planner = self.planner();
+        if let Some(gears) = planner.layout.gears() {
+            return gears.plan_mend(slot, piece, plan).then(|| piece.end());
+        }
+        plan.clear();
+        let start = Sectors(piece.start.0);
+        let before = planner.layout.member_state(slot);
+        planner.layout.set_member_state(slot, MemberState::Rebuilding { done: start });
+        let next = planner.layout.plan_rebuild(&[slot], start, piece.sectors, plan);
+        planner.layout.set_member_state(slot, before);
+        let fills = plan.ios().iter().any(|io| {
+            let own = io.member as usize == slot && io.operation == Operation::Write;
+            own && io.extent.start <= piece.start && piece.start < io.extent.end()
+        });
+        fills.then_some(Lbn(next.0))
     }
 
     /// How it is.

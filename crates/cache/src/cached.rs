@@ -389,6 +389,6 @@ fn slack(pages: usize) -> usize {
 }
 
 #[cfg(test)]
-mod failures;
+mod bench;
 #[cfg(test)]
 mod tests;

@@ -12,6 +12,7 @@
 //! | [`Watts`], [`Joules`] | SI | f64 |
 
 mod angle;
+mod divisor;
 mod quantity;
 mod random;
 mod rate;
@@ -19,6 +20,7 @@ mod space;
 mod time;
 
 pub use angle::{Angle, Spindle};
+pub use divisor::greatest_common_divisor;
 pub use quantity::{QuantityError, format_bytes, parse_bit_rate, parse_bytes, parse_duration};
 pub use random::{Random, Seed};
 pub use rate::BitRate;

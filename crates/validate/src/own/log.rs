@@ -4,7 +4,7 @@ use crate::paced::Paced;
 use crate::{FoundDrive, Sample, ValidateError};
 use fullstroke_contract::{Extent, Operation};
 use fullstroke_trace::{Options, Record, TraceReader};
-use fullstroke_units::{Duration, Lbn, Sectors, Time};
+use fullstroke_units::{Duration, Lbn, Sectors, Time, greatest_common_divisor};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -286,14 +286,6 @@ fn resolution_ms(spans: &[Span]) -> Option<f64> {
     let times = spans.iter().map(|span| span.end.since(span.start).as_nanos());
     let unit = Duration::from_nanos(times.fold(0, greatest_common_divisor)).as_millis_f64();
     (unit >= 0.05).then_some(unit)
-}
-
-fn greatest_common_divisor(a: u64, b: u64) -> u64 {
-    let (mut a, mut b) = (a, b);
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }
 
 #[cfg(test)]

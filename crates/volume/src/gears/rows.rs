@@ -2,6 +2,7 @@
 
 use super::map::GearMap;
 use fullstroke_contract::Extent;
+use fullstroke_units::greatest_common_divisor;
 use std::ops::Range;
 
 /// Native rows that share the parity of soft rows, or of rows that share one with them: whoever changes a part
@@ -68,10 +69,6 @@ impl GearedRows {
         let (first, last) = (self.map.native(first), self.map.native(last));
         Extent::new(first * self.chunk, (last - first + 1) * self.chunk)
     }
-}
-
-fn greatest_common_divisor(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::{Addresses, Region};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
-use fullstroke_units::{Lbn, Random, Sectors};
+use fullstroke_units::{Lbn, Random, Sectors, greatest_common_divisor};
 use rand_distr::{Distribution as _, Zipf};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -43,10 +43,6 @@ pub(super) fn build(keys: &Keys, region: &Region) -> Result<Box<dyn Addresses>, 
 fn scattering_stride(places: u64) -> u64 {
     let golden = (places as f64 * 0.618_033_988_749_895) as u64;
     (golden.max(1)..).find(|&stride| greatest_common_divisor(stride, places) == 1).unwrap_or(1)
-}
-
-fn greatest_common_divisor(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
 impl Addresses for Popular {
