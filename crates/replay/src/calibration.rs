@@ -37,10 +37,9 @@ impl Calibration {
     /// Measures; reads the first block of the target some times.
     pub(crate) fn measure(issuer: &mut Issuer, target: &Target) -> io::Result<Calibration> {
         let issue_gap = issue_gap(issuer, target)?;
-        let spin = oversleep(|span| issuer.wait(span))?.clamp(SPIN_MIN, SPIN_MAX);
-        let hand_over = hand_over(issuer, target)?;
-        let span = |span: std::time::Duration| Duration::from_nanos(span.as_nanos() as u64);
-        Ok(Calibration { issue_gap, spin: span(spin), hand_over: span(hand_over) })
+        let spin = spin(|span| issuer.wait(span))?;
+        let hand_over = Duration::from_nanos(hand_over(issuer, target)?.as_nanos() as u64);
+        Ok(Calibration { issue_gap, spin, hand_over })
     }
 }
 
@@ -58,9 +57,7 @@ pub(crate) fn of_calls(read: impl Fn() -> i32) -> io::Result<Calibration> {
         std::thread::sleep(span);
         Ok(())
     };
-    let spin = oversleep(asleep)?.clamp(SPIN_MIN, SPIN_MAX);
-    let spin = Duration::from_nanos(spin.as_nanos() as u64);
-    Ok(Calibration { issue_gap, spin, hand_over: Duration::ZERO })
+    Ok(Calibration { issue_gap, spin: spin(asleep)?, hand_over: Duration::ZERO })
 }
 
 fn issue_gap(issuer: &mut Issuer, target: &Target) -> io::Result<Duration> {
@@ -114,9 +111,7 @@ fn hand_over(issuer: &mut Issuer, target: &Target) -> io::Result<std::time::Dura
 }
 
 /// Nine in ten wake-ups are no later.
-fn oversleep(
-    mut sleep: impl FnMut(std::time::Duration) -> io::Result<()>,
-) -> io::Result<std::time::Duration> {
+fn spin(mut sleep: impl FnMut(std::time::Duration) -> io::Result<()>) -> io::Result<Duration> {
     let mut late = [std::time::Duration::ZERO; SLEEPS];
     for late in &mut late {
         let began = Instant::now();
@@ -124,5 +119,6 @@ fn oversleep(
         *late = began.elapsed().saturating_sub(SLEEP);
     }
     late.sort_unstable();
-    Ok(late[SLEEPS * 9 / 10])
+    let spin = late[SLEEPS * 9 / 10].clamp(SPIN_MIN, SPIN_MAX);
+    Ok(Duration::from_nanos(spin.as_nanos() as u64))
 }

@@ -80,13 +80,15 @@ pub(crate) fn replay(
             failure: None,
         };
         let played = play(&shared, threads, &mut accounts, stop);
-        let schedule = shared.finish();
+        let (ahead, error) = shared.finish();
         played?;
-        if let Some(error) = schedule.error {
+        if let Some(error) = error {
             return Err(error);
         }
         accounts.finish(&mut report)?;
-        report.notes.extend(schedule.notes(threads, &report, batch));
+        let waits = ahead.map_or(0, |ahead| ahead.waits);
+        let notes = shared.schedule().notes(threads, &report, batch, waits);
+        report.notes.extend(notes);
         Ok(())
     })?;
     report.interrupted = report.requests < prepared.requests;
@@ -103,12 +105,7 @@ fn access(options: &ReplayOptions, threads: u32) -> String {
         )
     };
     let how = if options.batch { "pread, pwrite; a ring for what goes together" } else { "pread, pwrite" };
-    let cache = if options.buffered {
-        "through the page cache: response times are its own"
-    } else {
-        "past the page cache (O_DIRECT)"
-    };
-    format!("{who} ({how}); {cache}")
+    format!("{who} ({how}); {}", options.way())
 }
 
 /// What calls and the clock need, as a thread of the same priority measures it.
@@ -192,7 +189,7 @@ impl Schedule {
         }
     }
 
-    fn notes(&self, threads: u32, report: &Report, batch: Duration) -> Vec<String> {
+    fn notes(&self, threads: u32, report: &Report, batch: Duration, waits: u64) -> Vec<String> {
         let mut notes = Vec::new();
         if self.late > 0 {
             let share = 100.0 * self.late as f64 / report.requests.max(1) as f64;
@@ -211,7 +208,6 @@ impl Schedule {
                 batch.as_nanos() as f64 / 1e3
             ));
         }
-        let waits = self.ahead.as_ref().map_or(0, |ahead| ahead.waits);
         if waits > 0 {
             notes.push(format!("the trace was not read in time {waits} times"));
         }
@@ -224,12 +220,11 @@ impl Shared {
         self.schedule.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the reading of the trace; what is left.
-    fn finish(&self) -> Schedule {
+    /// Nobody takes any more: the reading of the trace, which ends with this, and what went wrong.
+    fn finish(&self) -> (Option<Ahead>, Option<ReplayError>) {
         self.stop.store(true, Ordering::Relaxed);
         let mut schedule = self.schedule();
-        let dispatcher = schedule.dispatcher.clone();
-        Schedule { ahead: schedule.ahead.take(), error: schedule.error.take(), dispatcher, ..*schedule }
+        (schedule.ahead.take(), schedule.error.take())
     }
 
     /// A thread's life.

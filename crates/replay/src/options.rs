@@ -72,6 +72,14 @@ pub struct ReplayOptions {
 }
 
 impl ReplayOptions {
+    /// What stands between requests and the device.
+    pub(crate) fn way(&self) -> &'static str {
+        match self.buffered {
+            true => "through the page cache: response times are its own",
+            false => "past the page cache (O_DIRECT)",
+        }
+    }
+
     /// When a request would go by the trace's times.
     pub(crate) fn schedule(&self, command: &Command) -> Time {
         let arrival = command.record.arrival;

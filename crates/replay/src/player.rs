@@ -130,10 +130,7 @@ struct Failure {
 impl Player<'_, '_> {
     /// How the device is reached, and what that costs.
     fn access(&self, calibration: Calibration) -> String {
-        let cache = match self.options.buffered {
-            true => "through the page cache: response times are its own",
-            false => "past the page cache (O_DIRECT)",
-        };
+        let cache = self.options.way();
         match &self.issuer {
             Issuer::Ring(ring) if ring.is_registered() => {
                 format!("io_uring, one thread; {cache}; buffers are registered")
