@@ -52,9 +52,7 @@ pub struct PagedDevice {
     /// What was written above for a PULL and has not begun to go down: pages of it are
     /// still being written as they were before.
     passing: Vec<Run>,
-    /// How many writes of the cache have failed, and how the last one did.
-    failures: (u64, Status),
-    /// How many of these whoever has flushed was told of.
+    /// How many writes of the cache that have failed whoever has flushed was told of.
     told: BTreeMap<(bool, u32), u64>,
     idle_since: Time,
     /// The host that it is of, where there are several.
@@ -79,7 +77,6 @@ impl PagedDevice {
             flights: Vec::new(),
             todo: CacheOut::default(),
             passing: Vec::new(),
-            failures: (0, Status::Done),
             told: BTreeMap::new(),
             idle_since: Time::ZERO,
             host: None,
@@ -152,7 +149,7 @@ impl PagedDevice {
         if !flushes && !forced {
             return status;
         }
-        let (failures, how) = self.failures;
+        let (failures, how) = self.cache.failures(Object::DEVICE);
         let opener = opener(&request.hints);
         let told = self.told.get(&opener).copied().unwrap_or(0);
         if flushes {
@@ -300,12 +297,7 @@ impl Node for PagedDevice {
         let (operation, run) = self.flights[io.0 as usize];
         match operation {
             Operation::Read => self.cache.read_done(now, io, run, completion.status, &mut self.todo),
-            _ => {
-                if completion.status != Status::Done {
-                    self.failures = (self.failures.0 + 1, completion.status);
-                }
-                self.cache.written(now, io, run, completion.status, &mut self.todo);
-            }
+            _ => self.cache.written(now, io, run, completion.status, &mut self.todo),
         }
         self.carry_out(now, Some(&completion), cx.out);
     }

@@ -24,6 +24,7 @@ use crate::write_back::WriteBack;
 pub use asking::Arrival;
 use fullstroke_contract::{ConfigError, Object, Slots, Status};
 use fullstroke_units::Time;
+use std::collections::BTreeMap;
 use waiting::{Alarm, Operation};
 
 /// An open file.
@@ -108,6 +109,8 @@ pub struct Cache {
     plan: Plan,
     /// What reads in order are in the middle of.
     streak: Option<reading::Streak>,
+    /// Of each object whose pages could not all be written: how often, and how the last time.
+    failures: BTreeMap<Object, (u64, Status)>,
     counters: Counters,
 }
 
@@ -137,6 +140,7 @@ impl Cache {
             freed: false,
             plan: Plan::default(),
             streak: None,
+            failures: BTreeMap::new(),
             counters: Counters::default(),
         })
     }
@@ -243,6 +247,8 @@ impl Cache {
         self.device.end(id, run.pages);
         if status != Status::Done {
             self.counters.lost += run.pages;
+            let (failures, _) = self.failures(run.object);
+            self.failures.insert(run.object, (failures + 1, status));
             self.fail(run, status, out);
         }
         self.each(run, flag::WRITING, |cache, slot| {
@@ -254,6 +260,12 @@ impl Cache {
             }
         });
         self.ended(now, run, out);
+    }
+
+    /// How many writes of an object's pages have failed, and how the last one did: whoever has seen
+    /// another number has not been told (`errseq_t` of Linux).
+    pub fn failures(&self, object: Object) -> (u64, Status) {
+        self.failures.get(&object).copied().unwrap_or_default()
     }
 
     /// The I/O of a run has ended.

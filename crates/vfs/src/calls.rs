@@ -146,7 +146,7 @@ impl Kernel {
             self.resize(caller, process, object, 0)?;
         }
         let file = self.cache.open(object);
-        let told = self.failures_of(object);
+        let (told, _) = self.cache.failures(object);
         self.files.open(process, fd, OpenFile { object, file, position: 0, how, told });
         Ok(0)
     }
@@ -280,7 +280,6 @@ impl Kernel {
     /// An object is no more: nothing of it is wanted.
     fn forget(&mut self, thread: u32, gone: Object) {
         self.writers.remove(&gone);
-        self.failures.remove(&gone);
         self.push(thread, [Task::Discard(gone, 0)]);
     }
 

@@ -215,7 +215,7 @@ impl FileBacked {
         if let Some((number, disk)) = self.disk_of(request.extent)
             && (flush || forced)
         {
-            let failures = self.kernel.failures_of(disk.object);
+            let (failures, _) = self.kernel.cache.failures(disk.object);
             if disk.told < failures {
                 status = Status::Lost;
             }

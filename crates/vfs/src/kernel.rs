@@ -99,8 +99,6 @@ pub(crate) struct Kernel {
     pub held: BTreeMap<u64, u64>,
     /// Which workload has written to an object last.
     pub writers: BTreeMap<Object, u16>,
-    /// How many writes of the cache have failed, by object (`errseq_t` of Linux).
-    pub failures: BTreeMap<Object, u64>,
     /// The one name of a file system without names.
     pub only_name: Option<String>,
     pub todo: CacheOut,
@@ -129,7 +127,6 @@ impl Kernel {
             traffic: Traffic::default(),
             held: BTreeMap::new(),
             writers: BTreeMap::new(),
-            failures: BTreeMap::new(),
             only_name: None,
             todo: CacheOut::default(),
             spare: CacheOut::default(),
@@ -176,11 +173,6 @@ impl Kernel {
             // Those of programs are numbered as they leave.
             Owner::Process(_) | Owner::Cache | Owner::Journal => Request::BACKGROUND,
         }
-    }
-
-    /// How many writes of an object's pages have failed.
-    pub fn failures_of(&self, object: Object) -> u64 {
-        self.failures.get(&object).copied().unwrap_or_default()
     }
 
     /// What an operation did to metadata becomes steps of a thread.

@@ -133,7 +133,7 @@ impl Kernel {
     fn tell(&mut self, process: u32, fd: Fd) {
         let Ok(file) = self.files.get(process, fd) else { return };
         let (object, told) = (file.object, file.told);
-        let failures = self.failures_of(object);
+        let (failures, _) = self.cache.failures(object);
         if told < failures && self.threads[process].result.is_ok() {
             self.threads[process].result = Err(CallError::Device);
         }
@@ -152,9 +152,6 @@ impl Kernel {
     pub fn completed(&mut self, now: Time, number: u32, status: Status) {
         match self.flights.take(number) {
             Flight::Cache { io, run, write: true } => {
-                if status != Status::Done {
-                    *self.failures.entry(run.object).or_default() += 1;
-                }
                 self.cache.written(now, io, run, status, &mut self.todo);
             }
             Flight::Cache { io, run, write: false } => {
