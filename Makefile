@@ -91,7 +91,8 @@ bench: toolchain ## Speed and memory of simulation and trace reading, printed
 	@printf '\nLook-ups in a page cache of 1 GiB on one core, aim 5 M/s:\n'
 	@$(CARGO) run --release --quiet --package fullstroke-memory --example cache_speed
 	@printf '\nA sweep on a Dask cluster of this machine, aim 90 %% of what two bare processes gain:\n'
-	@if [ -x target/python-env/bin/python ]; then target/python-env/bin/python tools/cluster-bench.py; \
+	@if [ -x target/python-env/bin/maturin ]; then export VIRTUAL_ENV=$(CURDIR)/target/python-env; \
+		"$$VIRTUAL_ENV/bin/maturin" develop --quiet --release && "$$VIRTUAL_ENV/bin/python" tools/cluster-bench.py; \
 		else echo 'skipped: there is no Python module with Dask; make python-check installs it'; fi
 	@printf '\nThe race of tune on functions whose best of 200 points is known, aim 95 %% right at 15 %%, beside Optuna (about 5 minutes):\n'
 	@$(CARGO) build --release --quiet --package fullstroke-lab --example tune_bench

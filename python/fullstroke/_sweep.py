@@ -52,7 +52,8 @@ def sweep(
             # Whole or not at all.
             file = folder / f"batch-{batches:06}.parquet"
             partial = file.with_suffix(".partial")
-            parquet.write_table(pyarrow.Table.from_pylist(rows, schema), partial, compression="zstd")
+            # Few numbers in many columns: dictionaries of each would take longer than the numbers.
+            parquet.write_table(pyarrow.Table.from_pylist(rows, schema), partial, compression="zstd", use_dictionary=False)
             os.replace(partial, file)
             batches += 1
         kept |= {(row["digest"], row["seed"]): row for row in rows}
@@ -80,9 +81,10 @@ def read(file: Path, schema: Any, parquet: Any) -> list[dict[str, Any]]:
 def work(items: list[tuple[tuple[str, int], Stack]]) -> list[Any]:
     """The numbers of each, or why there are none."""
     results: list[Any] = []
+    known = _fullstroke._Known()
     for key, stack in items:
         try:
-            results.append(dict(_fullstroke._measure(stack, *key)))
+            results.append(dict(_fullstroke._measure(stack, *key, known)))
         except ValueError as error:
             results.append(error)
     return results

@@ -47,7 +47,8 @@ def spread(
     crew: Crew, work: Callable[[list[Any]], Sequence[Any]], items: Iterable[Any], seconds: float = 1.0
 ) -> Iterator[list[tuple[int, Any]]]:
     """Gives `work` the items in batches of about `seconds`, and yields what comes out batch by batch,
-    as pairs of an item's number and its result. The result is an exception where the batch had one."""
+    as pairs of an item's number and its result. The result is an exception where the batch had one.
+    The last batches are smaller, so that no worker waits long for another to end."""
     waiting = collections.deque(enumerate(items))
     under_way: dict[Any, list[int]] = {}
     done, took = 0, 0.0
@@ -56,7 +57,7 @@ def spread(
             # Two for each thread: one that it works on, one that waits beside it.
             while waiting and len(under_way) < 2 * crew.threads:
                 worth = math.ceil(seconds * done / took) if took > 0 else 1
-                size = max(1, min(worth, math.ceil(len(waiting) / crew.threads)))
+                size = max(1, min(worth, math.ceil(len(waiting) / (2 * crew.threads))))
                 batch = [waiting.popleft() for _ in range(min(size, len(waiting)))]
                 future = crew.submit(timed, work, [item for _, item in batch])
                 under_way[future] = [number for number, _ in batch]

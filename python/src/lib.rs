@@ -45,6 +45,11 @@ struct Stack {
     opportunities: Vec<Arc<Py<PyAny>>>,
 }
 
+/// What a sweep keeps results of `stack` under.
+fn key(stack: &fullstroke_stack::Stack, known: &Digests) -> PyResult<(String, u64)> {
+    Ok((known.of(stack).map_err(refused)?, stack.seed().0))
+}
+
 /// What a policy's class is called.
 fn name_of(class: &Py<PyAny>) -> String {
     let name = |py: Python<'_>| class.bind(py).getattr("__name__").and_then(|name| name.extract::<String>());
@@ -66,8 +71,7 @@ impl Stack {
         if self.has_policies() {
             return Err(refused("a policy of Python's has no digest under which a sweep could keep results"));
         }
-        let stack = self.recipe()?.candidate().map_err(refused)?.stack;
-        Ok((known.of(&stack).map_err(refused)?, stack.seed().0))
+        key(&self.recipe()?.candidate().map_err(refused)?.stack, known)
     }
 
     fn has_policies(&self) -> bool {
@@ -140,9 +144,8 @@ impl Stack {
             return Err(PyTypeError::new_err("a stack with a policy of Python's stays in its process"));
         }
         let path = self.path.to_str().ok_or_else(|| refused("the path is no Unicode"))?;
-        let arguments = std::iter::once(path.to_owned()).chain(self.keys.iter().cloned());
-        let arguments = PyTuple::new(py, arguments.collect::<Vec<_>>())?;
-        Ok((py.get_type::<Stack>().into_any(), arguments))
+        let again = py.import("fullstroke._fullstroke")?.getattr("_unchecked")?;
+        Ok((again, (path, self.keys.clone()).into_pyobject(py)?))
     }
 
     fn __repr__(&self) -> String {
@@ -247,6 +250,12 @@ fn tune<'py>(
     python(py, &tuned.map_err(refused)?)
 }
 
+/// A stack that came from another process, which has looked at it. What is wrong with it here is told where it is used.
+#[pyfunction]
+fn _unchecked(path: PathBuf, keys: Vec<String>) -> Stack {
+    Stack { path, keys, elevator: None, opportunities: Vec::new() }
+}
+
 /// What a sweep keeps results under: a digest of stack, drives and trace, and the seed.
 #[pyfunction]
 fn _keys(py: Python<'_>, stacks: Vec<Stack>) -> PyResult<Vec<(String, u64)>> {
@@ -256,11 +265,30 @@ fn _keys(py: Python<'_>, stacks: Vec<Stack>) -> PyResult<Vec<(String, u64)>> {
     })
 }
 
+/// Digests of traces that runs of one batch share, so that each trace is read once for them.
+#[pyclass(frozen, name = "_Known")]
+#[derive(Default)]
+struct Known(Digests);
+
+#[pymethods]
+impl Known {
+    #[new]
+    fn new() -> Known {
+        Known::default()
+    }
+}
+
 /// The numbers of a run by metric, with half the widths of their intervals, where there are any.
 #[pyfunction]
-fn _measure(py: Python<'_>, stack: Stack, digest: &str, seed: u64) -> PyResult<Vec<(String, f64)>> {
+fn _measure(
+    py: Python<'_>,
+    stack: Stack,
+    digest: &str,
+    seed: u64,
+    known: &Known,
+) -> PyResult<Vec<(String, f64)>> {
     let candidate = stack.recipe()?.candidate().map_err(refused)?;
-    if stack.key(&Digests::default())? != (digest.to_owned(), seed) {
+    if key(&candidate.stack, &known.0)? != (digest.to_owned(), seed) {
         return Err(refused(StudyError::Another { name: candidate.name }));
     }
     let ran = py.detach(|| fullstroke_lab::run(&candidate, None, &|_, _| {})).map_err(refused)?;
@@ -287,7 +315,9 @@ fn _fullstroke(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("_build", fullstroke_study::VERSION)?;
     module.add("_metrics", Metric::all().iter().map(Metric::name).collect::<Vec<_>>())?;
+    module.add_function(wrap_pyfunction!(_unchecked, module)?)?;
     module.add_function(wrap_pyfunction!(_keys, module)?)?;
+    module.add_class::<Known>()?;
     module.add_function(wrap_pyfunction!(_measure, module)?)?;
     module.add_class::<Stack>()?;
     module.add_class::<columns::Trace>()?;

@@ -269,7 +269,8 @@ impl Tried {
         };
         let (next_look, own) = (Time::NEVER, VecDeque::new());
         let (unverifiable, closed) = (site.unverifiable, site.members.err());
-        let mut tried = Tried { calls, failed, unverifiable, closed, next_look, holding: false, held: 0, own };
+        let mut tried =
+            Tried { calls, failed, unverifiable, closed, next_look, holding: false, held: 0, own };
         tried.ask(object.py(), None)?;
         Ok(tried)
     }

@@ -27,38 +27,21 @@ impl SeekTable {
     /// point, or exceeds 4 s.
     pub fn new(config: &SeekConfig, cylinders: u32) -> Result<SeekTable, ConfigError> {
         let longest = cylinders.max(2) - 1;
-        let milliseconds: Box<dyn Fn(u32) -> f64> = match config {
-            SeekConfig::Points { points, falls_allowed } => points_curve(points, *falls_allowed)?,
+        let nanoseconds = match config {
+            SeekConfig::Points { points, falls_allowed } => {
+                tabulated(longest, *falls_allowed, points_curve(points, *falls_allowed)?)?
+            }
             &SeekConfig::Datasheet { track_to_track_ms, average_ms, full_stroke_ms } => {
-                datasheet_curve(track_to_track_ms, average_ms, full_stroke_ms, longest)?
+                let curve = datasheet_curve(track_to_track_ms, average_ms, full_stroke_ms, longest)?;
+                tabulated(longest, false, curve)?
             }
-            &SeekConfig::TwoPiece { a_ms, b_ms, c_ms, e_ms, crossover } => Box::new(move |distance| {
-                let d = f64::from(distance);
-                if distance < crossover { a_ms + b_ms * d.sqrt() } else { c_ms + e_ms * d }
-            }),
+            &SeekConfig::TwoPiece { a_ms, b_ms, c_ms, e_ms, crossover } => {
+                tabulated(longest, false, |distance| {
+                    let d = f64::from(distance);
+                    if distance < crossover { a_ms + b_ms * d.sqrt() } else { c_ms + e_ms * d }
+                })?
+            }
         };
-        let mut nanoseconds: Vec<u32> = Vec::with_capacity(longest as usize + 1);
-        nanoseconds.push(0);
-        let falls_allowed = matches!(config, SeekConfig::Points { falls_allowed: true, .. });
-        let mut highest = 0;
-        for distance in 1..=longest {
-            let ms = milliseconds(distance);
-            if !(ms.is_finite() && ms > 0.0 && ms < 4000.0) {
-                return Err(ConfigError::new(
-                    "",
-                    format!("a seek over {distance} cylinders would take {ms} ms"),
-                ));
-            }
-            let value = (ms * 1e6).round() as u32;
-            if value < highest - highest / NOISE && !falls_allowed {
-                return Err(ConfigError::new(
-                    "",
-                    format!("the curve is not monotone: it falls at {distance} cylinders, to {ms:.4} ms"),
-                ));
-            }
-            highest = highest.max(value);
-            nanoseconds.push(value);
-        }
         let at_least = suffix_minimum(&nanoseconds);
         Ok(SeekTable { nanoseconds, at_least })
     }
@@ -90,6 +73,36 @@ impl SeekTable {
     }
 }
 
+/// A curve in milliseconds as nanoseconds by distance, from 0. It is made for
+/// each drive of each stack, over as many distances as the drive has cylinders.
+fn tabulated(
+    longest: u32,
+    falls_allowed: bool,
+    milliseconds: impl Fn(u32) -> f64,
+) -> Result<Vec<u32>, ConfigError> {
+    let mut nanoseconds: Vec<u32> = Vec::with_capacity(longest as usize + 1);
+    nanoseconds.push(0);
+    let mut highest = 0;
+    for distance in 1..=longest {
+        let ms = milliseconds(distance);
+        // Neither is what is not a number.
+        if !(ms > 0.0 && ms < 4000.0) {
+            return Err(ConfigError::new("", format!("a seek over {distance} cylinders would take {ms} ms")));
+        }
+        // Rounded to the nearest: of what is positive, the same as `round`, which is a call.
+        let value = (ms * 1e6 + 0.5) as u32;
+        if value < highest - highest / NOISE && !falls_allowed {
+            return Err(ConfigError::new(
+                "",
+                format!("the curve is not monotone: it falls at {distance} cylinders, to {ms:.4} ms"),
+            ));
+        }
+        highest = highest.max(value);
+        nanoseconds.push(value);
+    }
+    Ok(nanoseconds)
+}
+
 /// The least of each value and those behind it; `None` if that is the value
 /// itself throughout.
 fn suffix_minimum(values: &[u32]) -> Option<Vec<u32>> {
@@ -105,7 +118,7 @@ fn suffix_minimum(values: &[u32]) -> Option<Vec<u32>> {
 
 /// Straight lines between measured points; constant behind the last; before
 /// the first, straight to 0 at distance 0.
-fn points_curve(points: &[(u32, f64)], falls_allowed: bool) -> Result<Box<dyn Fn(u32) -> f64>, ConfigError> {
+fn points_curve(points: &[(u32, f64)], falls_allowed: bool) -> Result<impl Fn(u32) -> f64, ConfigError> {
     if points.is_empty() {
         return Err(ConfigError::new("points", "found none; expected [cylinders, ms] pairs"));
     }
@@ -123,7 +136,7 @@ fn points_curve(points: &[(u32, f64)], falls_allowed: bool) -> Result<Box<dyn Fn
     }
     let points: Vec<(f64, f64)> =
         std::iter::once((0.0, 0.0)).chain(points.iter().map(|&(d, ms)| (f64::from(d), ms))).collect();
-    Ok(Box::new(move |distance| {
+    Ok(move |distance| {
         let d = f64::from(distance);
         let next = points.partition_point(|point| point.0 < d);
         match points.get(next) {
@@ -134,7 +147,7 @@ fn points_curve(points: &[(u32, f64)], falls_allowed: bool) -> Result<Box<dyn Fn
                 ms0 + (ms1 - ms0) * (d - d0) / (d1 - d0)
             }
         }
-    }))
+    })
 }
 
 /// `t + b sqrt(d-1) + c (d-1)` through the three numbers; the average is over
@@ -144,7 +157,7 @@ fn datasheet_curve(
     average_ms: f64,
     full_stroke_ms: f64,
     longest: u32,
-) -> Result<Box<dyn Fn(u32) -> f64>, ConfigError> {
+) -> Result<impl Fn(u32) -> f64, ConfigError> {
     if !(0.0 < track_to_track_ms && track_to_track_ms <= average_ms && average_ms <= full_stroke_ms) {
         return Err(ConfigError::new(
             "",
@@ -174,10 +187,10 @@ fn datasheet_curve(
     let (full, average) = (full_stroke_ms - track_to_track_ms, average_ms - track_to_track_ms);
     let root = (full * linear_mean - span * average) / determinant;
     let linear = (span.sqrt() * average - root_mean * full) / determinant;
-    Ok(Box::new(move |distance| {
+    Ok(move |distance| {
         let d = f64::from(distance) - 1.0;
         track_to_track_ms + root * d.sqrt() + linear * d
-    }))
+    })
 }
 
 #[cfg(test)]

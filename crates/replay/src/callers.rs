@@ -423,8 +423,12 @@ impl Accounts<'_, '_> {
     fn add(&mut self, finished: Finished) {
         if finished.error != 0 {
             self.errors += 1;
-            if self.errors > self.options.tolerated_errors && self.failure.is_none() {
-                self.failure = Some((finished, Instant::now()));
+            if self.errors > self.options.tolerated_errors {
+                // Of several that were under way together, the first in the trace is named.
+                let (named, _) = self.failure.get_or_insert_with(|| (finished, Instant::now()));
+                if finished.issued.number < named.issued.number {
+                    *named = finished;
+                }
             }
         }
         self.early.insert(finished.issued.number, finished);

@@ -310,8 +310,12 @@ impl Player<'_, '_> {
             return;
         }
         self.errors += 1;
-        if self.errors > self.options.tolerated_errors && self.failure.is_none() {
-            self.failure = Some(Failure { flying, at: now });
+        if self.errors > self.options.tolerated_errors {
+            // Of several that were under way together, the first in the trace is named.
+            let named = self.failure.get_or_insert(Failure { flying, at: now });
+            if flying.number < named.flying.number {
+                *named = Failure { flying, at: now };
+            }
         }
     }
 
