@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds one static program for Linux and packs it with completions, manual pages and licences:
+# Builds one static program for Linux and packs it with completions, manual pages, licences and what README.md's commands read:
 # target/release-files/fullstroke-VERSION-TARGET.tar.gz and its SHA-256. TARGET is x86_64-unknown-linux-musl unless given.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -18,13 +18,13 @@ case $target in
 		export RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static" ;;
 esac
 
-cargo build --release --locked --package fullstroke --target "$target"
-binary=${CARGO_TARGET_DIR:-target}/$target/release/fullstroke
+cargo build --profile dist --locked --package fullstroke --target "$target"
+binary=${CARGO_TARGET_DIR:-target}/$target/dist/fullstroke
 version=$("$binary" --version | cut -d' ' -f2)
 name=fullstroke-$version-$target
 into=target/release-files
 rm -rf "${into:?}/$name"
 make --no-print-directory install BINARY="$binary" PREFIX= DESTDIR="$into/$name"
-cp README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT "$into/$name/"
+cp -r README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT docs samples stacks studies wishes "$into/$name/"
 tar --sort=name --owner=0 --group=0 --numeric-owner -C "$into" -czf "$into/$name.tar.gz" "$name"
 (cd "$into" && sha256sum "$name.tar.gz" | tee "$name.tar.gz.sha256")

@@ -53,6 +53,10 @@ use clap::{Parser, Subcommand};
 use output::{Failure, Output};
 use std::process::ExitCode;
 
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Simulates arrays of spinning disks under real block traces.
 ///
 /// A stack file describes workload, volume layout and drives. `run` measures
