@@ -1,18 +1,18 @@
 //! Races and runs.
 
 use crate::changes::{AtLoad, would_change};
-use crate::layouts::{Arrangement, arrangements, on_drives};
+use crate::layouts::{Arrangement, arrangements, has_chunks, has_parity, on_drives};
 use crate::loss::{FORMULA, with_numbers};
+use crate::order::{misses, order};
 use crate::outcome::Condition as State;
 use crate::words;
 use crate::{Assumptions, Choices, Controller, LeftOut, Loss, Miss, Outcome, Redundancy, Wishes, loss};
 use fullstroke_lab::{
-    Condition, LabError, Ran, Ranked, Ranking, Recipe, TuneSearch, Vary, VolumeReport, run_all,
+    Candidate, Condition, LabError, Ran, Ranking, Recipe, TuneSearch, Vary, VolumeReport, run_all,
 };
 use fullstroke_measure::Metric;
 use fullstroke_stack::{Overrides, Stack, StackError};
 use serde::Serialize;
-use std::cmp::Ordering;
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -108,6 +108,8 @@ pub struct Finalist {
     pub layout: String,
     /// What chunk, elevator and caches were found best, `key=value` each.
     pub settings: Vec<String>,
+    /// How many others could not be told from them on parts of the load; these are the best of them on all of it.
+    pub settings_alike: usize,
     /// The memory of its controller, if it has one.
     pub controller: Controller,
     /// What its volume amounts to.
@@ -133,10 +135,12 @@ pub struct Finalist {
 }
 
 /// A layout with what was found best for it.
+#[derive(Clone)]
 struct Chosen {
     arrangement: Arrangement,
     settings: Vec<String>,
     recipe: Recipe,
+    settings_alike: usize,
 }
 
 /// The advice. `progress` is told what is done.
@@ -191,12 +195,20 @@ pub fn advise(request: &Request, progress: &dyn Fn(&str)) -> Result<Advice, Advi
 
 /// Wishes that the load or the drive know nothing of.
 fn check(request: &Request) -> Result<(), AdviseError> {
+    sound(request).map_err(AdviseError::Impossible)?;
     // The stack's own drives may be too small for the load.
     let most = request.counts.iter().copied().max().unwrap_or(1);
     let stack = Stack::load(&request.stack, &on_drives(request, "raid0", most))?;
     if request.wishes.streams.is_some() && stack.streams().is_none() {
         let why = "--streams: the load has no streams; give a stack whose [workload] has kind = \"streams\"";
         return Err(AdviseError::Impossible(why.to_owned()));
+    }
+    if let Some(wished) = request.wishes.mb_per_s.filter(|_| comes_at_its_own_times(&stack)) {
+        let why = format!(
+            "mb_per_s: found {wished}; the load comes at its own times, so that every array that keeps up has as many megabytes a \
+             second. Say p99 instead, or have each request wait for an earlier one (--pace closed), so that a faster array is asked for more"
+        );
+        return Err(AdviseError::Impossible(why));
     }
     if request.wishes.watts.is_some() {
         let model = fullstroke_stack::drives::load(&request.drive)?;
@@ -220,6 +232,54 @@ fn check(request: &Request) -> Result<(), AdviseError> {
     Ok(())
 }
 
+/// What is wrong with the numbers and names of a request.
+fn sound(request: &Request) -> Result<(), String> {
+    let Request { wishes, assumptions, choices, .. } = request;
+    let above = |key: &str, number: Option<f64>, least: f64| match number {
+        Some(number) if !(number > least && number.is_finite()) => {
+            Err(format!("{key}: found {number}; expected a number above {least}"))
+        }
+        _ => Ok(()),
+    };
+    above("p99", wishes.p99.map(|p99| p99.as_millis_f64()), 0.0)?;
+    above("usable", wishes.usable.map(|usable| usable.0 as f64), 0.0)?;
+    above("streams", wishes.streams.map(f64::from), 0.0)?;
+    above("mb_per_s", wishes.mb_per_s, 0.0)?;
+    above("watts", wishes.watts, 0.0)?;
+    above("price", wishes.price, 0.0)?;
+    above("the price of a drive", request.drive_price, 0.0)?;
+    above("controller_price", request.controller_price, 0.0)?;
+    above("mttf_hours", Some(assumptions.mttf_hours), 0.0)?;
+    above("unreadable_bits", Some(assumptions.unreadable_bits), 1.0)?;
+    above("replace_hours", Some(assumptions.replace_hours), 0.0)?;
+    once("layouts", &choices.layouts)?;
+    once("controllers", &choices.controllers)?;
+    // What is found, or said under [drives] and [choices].
+    let own = ["layout", "drive", "drives", "failed", "rebuild", "members", "count"];
+    for assignment in &request.overrides.set {
+        let key = assignment.split('=').next().unwrap_or_default().trim();
+        let of_volume = key.strip_prefix("volume.").and_then(|key| key.split(['.', '[']).next());
+        let is_own = of_volume.is_some_and(|key| own.contains(&key));
+        if key == "volume" || is_own {
+            return Err(format!(
+                "--set {assignment}: layouts, drives and their failures are what is tried; say [choices] layouts, --drive and --drives instead"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether no value stands twice in a list of choices.
+fn once<T: PartialEq + std::fmt::Display>(key: &str, values: &[T]) -> Result<(), String> {
+    let twice = values.iter().enumerate().find(|(place, value)| values[..*place].contains(value));
+    twice.map_or(Ok(()), |(_, value)| Err(format!("[choices] {key}: {value} stands twice")))
+}
+
+/// Whether requests come however late earlier ones are answered.
+fn comes_at_its_own_times(stack: &Stack) -> bool {
+    stack.build().is_ok_and(|built| built.hosts.iter().all(|host| !host.source.heeds_completions()))
+}
+
 impl Request {
     /// What is compared: what was wished of the speed.
     fn metric(&self) -> Metric {
@@ -238,18 +298,31 @@ impl Request {
     /// The best chunk, elevator and caches of an arrangement, and how many runs that took.
     fn choose(&self, arrangement: &Arrangement, by: Metric) -> Result<(Chosen, usize), AdviseError> {
         let caches: Vec<String> = self.choices.write_caches.iter().map(bool::to_string).collect();
-        let stripes: Vec<String> = match arrangement.has_parity() {
+        let stripes: Vec<String> = match has_parity(&arrangement.layout) {
             true => self.choices.stripe_caches.iter().map(u32::to_string).collect(),
             false => Vec::new(),
         };
+        let chunks = if has_chunks(&arrangement.layout) { &self.choices.chunks[..] } else { &[] };
         let keys = [
-            ("volume.chunk", &self.choices.chunks),
+            ("volume.chunk", chunks),
             ("host.elevator", &self.choices.elevators),
             ("volume.write_cache", &caches),
             ("volume.stripe_cache", &stripes),
         ];
+        let set_by_user = |key: &str| {
+            let own = |assignment: &&String| assignment.split('=').next().map(str::trim) == Some(key);
+            self.overrides.set.iter().rfind(own)
+        };
+        let fits = |key: &str| key != "volume.stripe_cache" || has_parity(&arrangement.layout);
+        let set: Vec<String> = keys
+            .iter()
+            .filter(|(key, _)| fits(key))
+            .filter_map(|(key, _)| set_by_user(key).map(|own| own.replace('"', "")))
+            .collect();
         let mut varied = Vec::new();
-        for (key, values) in keys.iter().filter(|(_, values)| !values.is_empty()) {
+        for (key, values) in
+            keys.iter().filter(|(key, values)| set_by_user(key).is_none() && !values.is_empty())
+        {
             varied.push(format!("{key}={}", values.join(",")).parse::<Vary>()?);
         }
         let search = TuneSearch {
@@ -261,10 +334,47 @@ impl Request {
             jobs: self.jobs,
         };
         let tuned = search.run(&arrangement.recipe, &varied, &|_, _| {})?;
-        let best = tuned.candidates.first().map(|best| best.varied.assignments()).unwrap_or_default();
-        let mut recipe = arrangement.recipe.clone();
-        recipe.overrides.set.extend(best.iter().cloned());
-        Ok((Chosen { arrangement: arrangement.clone(), settings: best, recipe }, tuned.runs))
+        let mut able: Vec<Chosen> = Vec::new();
+        for one in
+            tuned.candidates.iter().filter(|one| one.rank == 1 || one.may_be_best && !one.equal_to_best)
+        {
+            let settings = one.varied.assignments();
+            let mut recipe = arrangement.recipe.clone();
+            recipe.overrides.set.extend(settings.iter().cloned());
+            let settings = set.iter().cloned().chain(settings).collect();
+            able.push(Chosen { arrangement: arrangement.clone(), settings, recipe, settings_alike: 0 });
+        }
+        let (best, made) = self.best_on_all(&able, by)?;
+        Ok((best, tuned.runs + made))
+    }
+
+    /// The one of several settings that on all of the load is nearest to the wishes, or best by the metric, and how many
+    /// runs that took. A mean over parts is not the number of the whole: the tail of a short part is its longest request.
+    fn best_on_all(&self, able: &[Chosen], by: Metric) -> Result<(Chosen, usize), AdviseError> {
+        let seeds = self.seeds();
+        let mut candidates = Vec::new();
+        for one in able {
+            for recipe in one.recipe.with_seeds(seeds)? {
+                candidates.push(Candidate { name: one.settings.join(" "), ..recipe.candidate()? });
+            }
+        }
+        let ran = run_all(&candidates, self.jobs, &|_| {})?;
+        let ranking = Ranking::of_seeds(&ran, seeds, by);
+        let rank = |one: &Chosen| {
+            let name = one.settings.join(" ");
+            ranking.candidates.iter().position(|ranked| ranked.name == name)
+        };
+        let far = |index: usize| {
+            let outcome = Outcome::new(&ran[index * seeds..(index + 1) * seeds]);
+            (outcome.misses(&self.wishes, State::Healthy).len(), outcome.shortfall(&self.wishes))
+        };
+        let nearest = (0..able.len()).min_by(|&one, &other| {
+            let (fewer, nearer) = (far(one).0.cmp(&far(other).0), far(one).1.total_cmp(&far(other).1));
+            fewer.then(nearer).then(rank(&able[one]).cmp(&rank(&able[other])))
+        });
+        let mut best = able[nearest.unwrap_or(0)].clone();
+        best.settings_alike = able.len() - 1;
+        Ok((best, ran.len()))
     }
 
     /// Runs each in all conditions; and the healthy runs, seed by seed.
@@ -316,12 +426,13 @@ impl Request {
         let redundancy = arrangement.redundancy();
         let loss = loss(redundancy, self.assumptions, hours.unwrap_or(0.0));
         let (misses, misses_without_a_drive) =
-            misses(&self.wishes, &healthy, degraded.as_ref(), rebuilding.as_ref());
+            misses(&self.wishes, &healthy, [degraded.as_ref(), rebuilding.as_ref()], redundancy.survived);
         Finalist {
             place: 0,
             name: arrangement.name(),
             layout: arrangement.layout.clone(),
             settings: chosen.settings.clone(),
+            settings_alike: chosen.settings_alike,
             volume: whole[0].volume.clone(),
             controller: arrangement.controller,
             price: arrangement.price(self),
@@ -374,7 +485,7 @@ impl Request {
                     continue;
                 };
                 let healthy = Outcome::new(own);
-                let (misses, _) = misses(&wishes, &healthy, None, None);
+                let misses = healthy.misses(&wishes, State::Healthy);
                 let finalist =
                     Finalist { healthy, degraded: None, rebuilding: None, misses, ..finalist.clone() };
                 there.push(Finalist { misses_without_a_drive: Vec::new(), ..finalist });
@@ -389,55 +500,4 @@ impl Request {
 /// So many times as many, rounded up.
 fn more_of(count: u32, load: f64) -> u32 {
     (f64::from(count) * load).ceil() as u32
-}
-
-/// The wishes that are not met with all drives, and those that are then, but not with one gone or while one is filled.
-pub(crate) fn misses(
-    wishes: &Wishes,
-    healthy: &Outcome,
-    degraded: Option<&Outcome>,
-    rebuilding: Option<&Outcome>,
-) -> (Vec<Miss>, Vec<Miss>) {
-    let misses = healthy.misses(wishes, State::Healthy);
-    let mut without: Vec<Miss> = Vec::new();
-    for (outcome, state) in [(degraded, State::Degraded), (rebuilding, State::Rebuilding)] {
-        let own = outcome.iter().flat_map(|outcome| outcome.misses(wishes, state));
-        without.extend(own.filter(|miss| misses.iter().all(|other| other.wish != miss.wish)));
-    }
-    (misses, without)
-}
-
-/// Those that meet most wishes first, healthy and then with a drive gone; then, if they meet all, those with the fewest
-/// drives, and without a controller. Of these, where speed was wished and is met, those whose data are lost least likely;
-/// where wishes are missed, those that miss them by least; else the fastest.
-pub(crate) fn order(finalists: &mut [Finalist], wishes: &Wishes, ranking: &Ranking) {
-    let rank = |finalist: &Finalist| {
-        let own = ranking.candidates.iter().find(|ranked| ranked.name == finalist.name);
-        own.map_or(usize::MAX, |ranked| ranked.rank)
-    };
-    let rough = |one: &Finalist| {
-        // Drives are saved only where the wishes are met.
-        let saved = one.misses.is_empty();
-        let drives = if saved { one.volume.drives } else { 0 };
-        let bought = saved && one.controller.0.is_some();
-        (one.misses.len(), !one.misses_without_a_drive.is_empty() && saved, drives, bought)
-    };
-    finalists.sort_by(|one, other| {
-        let safer = one.loss.chance_a_year.total_cmp(&other.loss.chance_a_year);
-        let nearer = one.healthy.shortfall(wishes).total_cmp(&other.healthy.shortfall(wishes));
-        let fine = match one.misses.is_empty() {
-            true if wishes.of_speed() => safer,
-            true => Ordering::Equal,
-            false => nearer,
-        };
-        rough(one).cmp(&rough(other)).then(fine).then(rank(one).cmp(&rank(other)))
-    });
-    for (index, finalist) in finalists.iter_mut().enumerate() {
-        finalist.place = index + 1;
-    }
-}
-
-/// The healthy run of a finalist, among all others.
-pub(crate) fn ranked<'a>(ranking: &'a Ranking, finalist: &Finalist) -> Option<&'a Ranked> {
-    ranking.candidates.iter().find(|ranked| ranked.name == finalist.name)
 }

@@ -1,6 +1,6 @@
 //! What would change the answer: other wishes, with which it is found again among the same runs, and more load.
 
-use crate::advise::{misses, order};
+use crate::order::{misses, order};
 use crate::words::{reached, share};
 use crate::{Finalist, LeftOut, Outcome, Wishes};
 use fullstroke_lab::{Ranking, capacity};
@@ -10,6 +10,9 @@ use serde::Serialize;
 
 /// Layouts that were left out before anything was run, of which is said why.
 const LEFT_OUT_MAX: usize = 3;
+
+/// Digits behind those of [`number`] that a wish may take to be told from others.
+const MORE_DIGITS: usize = 6;
 
 /// The answer at more than the load that was asked about, with all drives.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -103,8 +106,8 @@ impl Again<'_> {
         let mut able: Vec<Finalist> =
             self.finalists.iter().filter(|one| is_able(one, wishes)).cloned().collect();
         for one in &mut able {
-            let (healthy, without) =
-                misses(wishes, &one.healthy, one.degraded.as_ref(), one.rebuilding.as_ref());
+            let runs = [one.degraded.as_ref(), one.rebuilding.as_ref()];
+            let (healthy, without) = misses(wishes, &one.healthy, runs, one.volume.failures_survived);
             one.misses = healthy;
             one.misses_without_a_drive = if without_a_drive { without } else { Vec::new() };
         }
@@ -122,6 +125,21 @@ impl Again<'_> {
             let best = self.with(&wish(value)).filter(|best| best.name != self.first.name)?;
             Some((value, best))
         })
+    }
+
+    /// A wish with which `other` is recommended, in so few digits that it still is with what is printed.
+    fn told(&self, value: f64, wish: impl Fn(f64) -> Wishes, other: &Finalist) -> String {
+        let flips = |text: &String| {
+            let best = text.parse().ok().and_then(|value| self.with(&wish(value)));
+            best.is_some_and(|best| best.name == other.name)
+        };
+        let usual = number(value);
+        let digits = usual.split_once('.').map_or(0, |(_, digits)| digits.len());
+        let rounded = |digits: usize| {
+            let unit = 10f64.powi(-(digits as i32));
+            [value, value + unit / 2.0, value - unit / 2.0].map(|value| format!("{value:.digits$}"))
+        };
+        (digits..=digits + MORE_DIGITS).flat_map(rounded).find(flips).unwrap_or(usual)
     }
 
     /// Numbers of all finalists, each once, in rising order.
@@ -151,7 +169,7 @@ impl Again<'_> {
         let looser = known.iter().copied().filter(|ms| *ms > own);
         let mut sentences = Vec::new();
         if let Some((ms, other)) = self.flip(tighter, below) {
-            let (ms, reached) = (number(ms), reached(&other.healthy, wishes));
+            let (ms, reached) = (self.told(ms, below, &other), reached(&other.healthy, wishes));
             let loses =
                 self.first.misses_without_a_drive.is_empty() && !other.misses_without_a_drive.is_empty();
             sentences.push(match loses {
@@ -169,7 +187,7 @@ impl Again<'_> {
         sentences.extend(self.flip(looser, above).map(|(ms, other)| {
             format!(
                 "If 99 % within {} ms are enough, take {}: {}{}.",
-                number(ms),
+                self.told(ms, at, &other),
                 other.name,
                 gain(&other, self.first),
                 self.but(&other)
@@ -185,11 +203,12 @@ impl Again<'_> {
         let more = self.flip(known.iter().copied().filter(|mb| *mb > own), at);
         let less = self.flip(known.iter().rev().copied().filter(|mb| *mb <= own), at);
         let more = more.map(|(mb, other)| {
-            format!("If {} MB/s are wished, take {}{}.", number(mb), other.name, self.but(&other))
+            let mb = self.told(mb, at, &other);
+            format!("If {mb} MB/s are wished, take {}{}.", other.name, self.but(&other))
         });
         let less = less.map(|(mb, other)| {
-            let gain = gain(&other, self.first);
-            format!("If {} MB/s are enough, take {}: {gain}{}.", number(mb), other.name, self.but(&other))
+            let (mb, gain) = (self.told(mb, at, &other), gain(&other, self.first));
+            format!("If {mb} MB/s are enough, take {}: {gain}{}.", other.name, self.but(&other))
         });
         more.into_iter().chain(less).collect()
     }
@@ -289,6 +308,9 @@ fn gain(one: &Finalist, other: &Finalist) -> String {
     if one.volume.drives < other.volume.drives {
         return format!("{} drives do, in place of {}", one.volume.drives, other.volume.drives);
     }
+    if one.volume.drives > other.volume.drives {
+        return "it comes nearer to the wishes without a drive".to_owned();
+    }
     if one.controller.0.is_none() && other.controller.0.is_some() {
         return "no controller is needed".to_owned();
     }
@@ -325,13 +347,15 @@ mod tests {
 
     /// With a 99th percentile with all drives, one while one is filled, so many drives of 100, and so many that may fail.
     fn finalist(name: &str, [healthy, filled]: [f64; 2], drives: u32, survived: u32) -> Finalist {
-        let redundancy =
-            Redundancy { drives, survived, partners: drives - survived, drive_bytes: 1_000_000_000_000 };
+        let partners = drives - survived;
+        let bare_bytes = u64::from(partners) * 1_000_000_000_000;
+        let redundancy = Redundancy { drives, survived, partners, bare_bytes };
         let mut one = Finalist {
             place: 0,
             name: name.to_owned(),
             layout: name.to_owned(),
             settings: Vec::new(),
+            settings_alike: 0,
             controller: Controller(None),
             volume: VolumeReport {
                 layout: name.to_owned(),
@@ -351,7 +375,7 @@ mod tests {
             mttdl_hours: String::new(),
         };
         (one.misses, one.misses_without_a_drive) =
-            misses(&wishes(), &one.healthy, one.degraded.as_ref(), one.rebuilding.as_ref());
+            misses(&wishes(), &one.healthy, [one.degraded.as_ref(), one.rebuilding.as_ref()], survived);
         one
     }
 
@@ -414,6 +438,53 @@ mod tests {
         // Where none does, the nearest is the one that misses by least.
         assert_eq!(at_twice(70.0, 80.0).recommended, "safe");
         assert_eq!(at_twice(80.0, 70.0).recommended, "cheap");
+    }
+
+    /// The names of finalists in their order by such wishes.
+    fn ordered(mut finalists: Vec<Finalist>, wishes: &Wishes) -> Vec<String> {
+        for one in &mut finalists {
+            let runs = [one.degraded.as_ref(), one.rebuilding.as_ref()];
+            (one.misses, one.misses_without_a_drive) =
+                misses(wishes, &one.healthy, runs, one.volume.failures_survived);
+        }
+        order(&mut finalists, wishes, &ranking());
+        finalists.into_iter().map(|one| one.name).collect()
+    }
+
+    #[test]
+    fn what_loses_its_data_without_a_drive_comes_behind_what_is_slow_then() {
+        let bare = || Finalist { degraded: None, rebuilding: None, ..finalist("bare", [20.0, 20.0], 4, 0) };
+        let slow = || finalist("slow", [20.0, 300.0], 4, 1);
+        let unsaid = Wishes { failures: None, ..wishes() };
+        assert_eq!(ordered(vec![bare(), slow()], &unsaid), ["slow", "bare"]);
+        // Nothing is wished of fewer drives either, but more are needed.
+        let dear = finalist("dear", [20.0, 300.0], 5, 1);
+        assert_eq!(ordered(vec![bare(), dear], &unsaid), ["dear", "bare"]);
+        // Who says that no drive need fail has no use for redundancy.
+        let none = Wishes { failures: Some(0), ..wishes() };
+        assert_eq!(ordered(vec![slow(), bare()], &none), ["bare", "slow"]);
+    }
+
+    #[test]
+    fn of_those_that_miss_wishes_without_a_drive_the_nearer_comes_first() {
+        let far = || Finalist { degraded: Some(outcome(130.0)), ..finalist("far", [44.0, 190.0], 4, 2) };
+        let near = || finalist("near", [17.0, 73.0], 4, 1);
+        assert_eq!(ordered(vec![far(), near()], &wishes()), ["near", "far"]);
+        // By how much counts more than in how many of the two conditions.
+        let both = Finalist { degraded: Some(outcome(60.5)), ..finalist("both", [17.0, 61.0], 4, 1) };
+        assert_eq!(ordered(vec![near(), both], &wishes()), ["both", "near"]);
+    }
+
+    #[test]
+    fn a_wish_that_is_told_gives_the_answer_that_is_told_with_it() {
+        let finalists =
+            vec![finalist("dear", [20.0, 30.000_1], 5, 1), finalist("cheap", [40.0, 72.974_3], 4, 1)];
+        let wishes = Wishes { p99: Some(Duration::from_millis_f64(60.0)), ..Wishes::default() };
+        let said = would_change(&finalists, &[], &wishes, &ranking(), &[]);
+        let told = said.iter().find_map(|own| own.strip_prefix("If 99 % within ")?.split_once(" ms are"));
+        let told: f64 = told.expect("a longer time lets four drives do").0.parse().unwrap();
+        let again = Wishes { p99: Some(Duration::from_millis_f64(told)), ..wishes };
+        assert_eq!(ordered(finalists, &again)[0], "cheap", "{told}");
     }
 
     #[test]

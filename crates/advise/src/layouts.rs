@@ -1,7 +1,7 @@
 //! The layouts of so many drives, and which of them cannot be.
 
 use crate::{AdviseError, Redundancy, Request, Wishes};
-use fullstroke_lab::{Recipe, Varied, capacity};
+use fullstroke_lab::{Condition, LabError, Recipe, Varied, capacity};
 use fullstroke_stack::{Overrides, Stack, VolumeSummary};
 use fullstroke_units::Bytes;
 use serde::{Deserialize, Serialize};
@@ -162,25 +162,19 @@ impl Arrangement {
         Some(request.drive_price? * f64::from(self.drives) + controller)
     }
 
-    /// Whether it has parity, and may have a stripe cache.
-    pub(crate) fn has_parity(&self) -> bool {
-        matches!(self.layout.as_str(), "raid4" | "raid5" | "raid6")
-    }
-
     /// What decides whether its data are lost.
     pub(crate) fn redundancy(&self) -> Redundancy {
         let survived = self.summary.failures_survived;
-        let partners = match self.layout.as_str() {
-            // The other half of a pair; of an odd number, both neighbours.
-            "raid10" => 1 + self.drives % 2,
-            _ => self.drives.saturating_sub(survived),
+        let drive_bytes = self.summary.raw.0 / u64::from(self.drives);
+        let (partners, bare_bytes) = match self.layout.as_str() {
+            // The other half of a pair; of an odd number, half of what was lost is on each of two neighbours.
+            "raid10" => (1 + self.drives % 2, drive_bytes),
+            _ => {
+                let left = self.drives.saturating_sub(survived);
+                (left, drive_bytes * u64::from(left))
+            }
         };
-        Redundancy {
-            drives: self.drives,
-            survived,
-            partners,
-            drive_bytes: self.summary.raw.0 / u64::from(self.drives),
-        }
+        Redundancy { drives: self.drives, survived, partners, bare_bytes }
     }
 }
 
@@ -228,15 +222,35 @@ pub(crate) fn arrangements(request: &Request) -> Result<(Vec<Arrangement>, Vec<L
 /// The load on so many of the drives, laid out so.
 pub(crate) fn on_drives(request: &Request, layout: &str, drives: u32) -> Overrides {
     let mut overrides = request.overrides.clone();
-    // Behind what the user sets, so that no key of the stack's own volume is left.
     overrides.drive = None;
-    overrides.set.push(format!(
-        "volume={{layout={}, chunk={}, drive={}, drives={drives}}}",
+    // So that no key of the stack's own volume is left, but what the user sets of it is.
+    let (of_volume, mut set): (Vec<String>, Vec<String>) =
+        overrides.set.drain(..).partition(|assignment| assignment.starts_with("volume."));
+    let chunk = match has_chunks(layout) {
+        true => {
+            format!(", chunk={}", quoted(request.choices.chunks.first().map_or("64KiB", String::as_str)))
+        }
+        false => String::new(),
+    };
+    set.push(format!(
+        "volume={{layout={}{chunk}, drive={}, drives={drives}}}",
         quoted(layout),
-        quoted(request.choices.chunks.first().map_or("64KiB", String::as_str)),
         quoted(&request.drive)
     ));
+    let fits = |assignment: &String| has_parity(layout) || !assignment.starts_with("volume.stripe_cache");
+    set.extend(of_volume.into_iter().filter(fits));
+    overrides.set = set;
     overrides
+}
+
+/// Whether a layout deals chunks to its drives.
+pub(crate) fn has_chunks(layout: &str) -> bool {
+    !matches!(layout, "raid1" | "jbod" | "lzvs" | "lzvs-geo")
+}
+
+/// Whether it has parity, and may have a stripe cache.
+pub(crate) fn has_parity(layout: &str) -> bool {
+    matches!(layout, "raid4" | "raid5" | "raid6")
 }
 
 /// `raid6 of 6`, `raid6 of 6 behind 1GiB`.
@@ -265,14 +279,20 @@ fn arrangement(
         overrides,
     };
     let stack = Stack::load(&recipe.file, &recipe.overrides)?;
+    for condition in [Condition::Degraded, Condition::Rebuilding] {
+        if let Some(recipe) = recipe.in_condition(condition)? {
+            recipe.candidate()?;
+        }
+    }
     Ok(Arrangement { layout: layout.to_owned(), drives, controller, summary: stack.summary()?, recipe })
 }
 
 /// What is wrong with a layout, without the key that advice has set for it.
 fn in_short(error: &AdviseError) -> String {
     match error {
-        AdviseError::Stack(error) => {
-            error.message.rsplit_once("`: ").map_or(error.message.as_str(), |(_, what)| what).to_owned()
+        AdviseError::Stack(error) | AdviseError::Lab(LabError::Stack(error)) => {
+            let what = error.message.rsplit_once("`: ").map_or(error.message.as_str(), |(_, what)| what);
+            if error.key.starts_with("volume.") { format!("{}: {what}", error.key) } else { what.to_owned() }
         }
         other => other.to_string(),
     }
@@ -345,4 +365,101 @@ fn possible(request: &Request, seen: &[(Arrangement, &'static str)]) -> String {
         capacity(largest.summary.usable.0),
         largest.name()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Assumptions, advise};
+
+    fn request(layouts: &[&str], drives: u32, set: &[&str]) -> Request {
+        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        Request {
+            stack: concat!(env!("CARGO_MANIFEST_DIR"), "/../../stacks/bench/closed-random-8k.toml").into(),
+            overrides: Overrides { set: texts(set), ..Overrides::default() },
+            drive: "seagate-ironwolf-8tb".to_owned(),
+            counts: vec![drives],
+            drive_price: None,
+            controller_price: None,
+            wishes: Wishes::default(),
+            choices: Choices { layouts: texts(layouts), ..Choices::default() },
+            assumptions: Assumptions::default(),
+            jobs: 1,
+            timeline: false,
+        }
+    }
+
+    fn stack_of(request: &Request) -> Stack {
+        let layout = &request.choices.layouts[0];
+        Stack::load(&request.stack, &on_drives(request, layout, request.counts[0])).unwrap()
+    }
+
+    #[test]
+    fn of_an_odd_raid10_one_drive_s_bytes_have_no_copy_left_but_two_drives_hold_them() {
+        for (layout, drives, partners, bare) in [
+            ("raid10", 4, 1, 1),
+            ("raid10", 5, 2, 1),
+            ("raid5", 5, 4, 4),
+            ("raid6", 6, 4, 4),
+            ("raid1", 2, 1, 1),
+        ] {
+            let (able, left_out) = arrangements(&request(&[layout], drives, &[])).unwrap();
+            let redundancy = able[0].redundancy();
+            let drive_bytes = able[0].summary.raw.0 / u64::from(drives);
+            assert_eq!(
+                (redundancy.partners, redundancy.bare_bytes),
+                (partners, bare * drive_bytes),
+                "{layout}"
+            );
+            assert_eq!(left_out, []);
+        }
+    }
+
+    #[test]
+    fn what_is_set_of_the_volume_stays_and_what_is_tried_cannot_be_set() {
+        let kept = stack_of(&request(&["raid5"], 4, &["volume.chunk=\"16KiB\"", "volume.stripe_cache=256"]));
+        let other = stack_of(&request(&["raid5"], 4, &[]));
+        assert_ne!(kept.digest(), other.digest());
+        // A layout without parity has no such cache.
+        let mirror = stack_of(&request(&["raid10"], 4, &["volume.stripe_cache=256"]));
+        assert_eq!(mirror.digest(), stack_of(&request(&["raid10"], 4, &[])).digest());
+        for set in ["volume.layout=\"raid99\"", "volume.drives=9", "volume.failed=[0]", "volume={}"] {
+            let error = advise(&request(&["raid5"], 4, &[set]), &|_| {}).unwrap_err().to_string();
+            assert!(error.contains(set) && error.contains("--drives"), "{error}");
+        }
+        let error = advise(&request(&["raid5"], 4, &["volume.nonsense=1"]), &|_| {}).unwrap_err().to_string();
+        assert!(error.contains("nonsense"), "{error}");
+    }
+
+    #[test]
+    fn what_cannot_be_tried_without_a_drive_is_left_out_with_its_reason() {
+        let (able, left_out) = arrangements(&request(&["raid10", "xor"], 4, &[])).unwrap();
+        assert_eq!(able.iter().map(|one| one.layout.as_str()).collect::<Vec<_>>(), ["raid10"]);
+        assert!(left_out.iter().any(|one| one.layout == "xor" && !one.why.is_empty()), "{left_out:?}");
+    }
+
+    #[test]
+    fn numbers_that_cannot_be_and_choices_that_stand_twice_are_refused_by_their_key() {
+        let refused = |change: &dyn Fn(&mut Request), word: &str| {
+            let mut request = request(&["raid5"], 4, &[]);
+            change(&mut request);
+            let error = advise(&request, &|_| {}).unwrap_err().to_string();
+            assert!(error.contains(word), "{error}");
+        };
+        refused(&|request| request.assumptions.mttf_hours = -5.0, "mttf_hours: found -5");
+        refused(&|request| request.assumptions.unreadable_bits = 0.5, "unreadable_bits: found 0.5");
+        refused(&|request| request.assumptions.replace_hours = f64::NAN, "replace_hours: found NaN");
+        refused(&|request| request.wishes.price = Some(f64::NAN), "price: found NaN");
+        refused(&|request| request.wishes.watts = Some(0.0), "watts: found 0");
+        refused(&|request| request.wishes.mb_per_s = Some(f64::INFINITY), "mb_per_s: found inf");
+        refused(&|request| request.drive_price = Some(-10.0), "the price of a drive: found -10");
+        refused(&|request| request.choices.layouts.push("raid5".to_owned()), "raid5 stands twice");
+        refused(
+            &|request| {
+                request.choices.controllers =
+                    ["1GiB", "1024MiB"].map(|text| Controller(Some(text.parse().unwrap()))).to_vec();
+            },
+            "stands twice",
+        );
+    }
 }

@@ -10,6 +10,7 @@
 //! | `layouts.rs` | the layouts of so many drives, and which of them cannot be |
 //! | `advise.rs` | races and runs |
 //! | `outcome.rs` | what a run came to beside the wishes |
+//! | `order.rs` | who comes before whom |
 //! | `loss.rs` | the chance that data are lost |
 //! | `words.rs` | the recommendation in sentences |
 //! | `changes.rs` | what would change it |
@@ -18,6 +19,7 @@ mod advise;
 mod changes;
 mod layouts;
 mod loss;
+mod order;
 mod outcome;
 mod wishes;
 mod words;

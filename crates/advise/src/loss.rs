@@ -9,7 +9,7 @@
 //! n / MTTF  x  (n - 1) R / MTTF  x ... (f factors in all)  x  (p R / MTTF + h)
 //! ```
 //!
-//! where `p` drives hold what has no copy left then, and `h` is the chance that one of the bits of them cannot be
+//! where `p` drives hold what has no copy left then, and `h` is the chance that one of the bits without a copy cannot be
 //! read: `1 - (1 - 1/B)^bits`, one bit in `B` being unreadable. Without redundancy it is `n / MTTF`.
 //!
 //! Field data show 2 to 1500 times as many double failures as this estimate has (Elerath and Pecht, "A highly
@@ -23,7 +23,7 @@ const YEAR_HOURS: f64 = 8766.0;
 
 /// The mean time to data loss of an array with redundancy, as the module's comment has it.
 pub const FORMULA: &str = "1 / (n / MTTF x (n - 1) R / MTTF x ... (f factors) x (p R / MTTF + 1 - (1 - 1/B)^bits)): n drives of which f may fail, \
-     R hours from a failure until another drive is filled, p drives that hold what has no copy left then, bits of theirs, one in B unreadable; \
+     R hours from a failure until another drive is filled, p drives that hold what has no copy left then, so many bits, one in B unreadable; \
      MTTF / n without redundancy";
 
 /// What is assumed of drives, and of who replaces them.
@@ -54,8 +54,8 @@ pub struct Redundancy {
     pub survived: u32,
     /// Drives that hold what has no copy left once so many have failed.
     pub partners: u32,
-    /// Bytes that a drive holds.
-    pub drive_bytes: u64,
+    /// Bytes that have no copy left then.
+    pub bare_bytes: u64,
 }
 
 /// How likely data are lost.
@@ -82,8 +82,8 @@ struct Terms {
 
 impl Terms {
     fn new(array: Redundancy, assumed: Assumptions, repair_hours: f64) -> Terms {
-        let Redundancy { drives, survived, partners, drive_bytes } = array;
-        let bits = 8.0 * drive_bytes as f64 * f64::from(partners);
+        let Redundancy { drives, survived, partners, bare_bytes } = array;
+        let bits = 8.0 * bare_bytes as f64;
         let failing = |left: u32| f64::from(left) / assumed.mttf_hours;
         let another = |left: u32| (failing(left) * repair_hours).min(1.0);
         Terms {
@@ -146,7 +146,7 @@ mod tests {
         Assumptions { mttf_hours: 200_000.0, unreadable_bits: 1e300, replace_hours: 0.0 };
 
     fn array(drives: u32, survived: u32, partners: u32) -> Redundancy {
-        Redundancy { drives, survived, partners, drive_bytes: 1_000_000_000_000 }
+        Redundancy { drives, survived, partners, bare_bytes: u64::from(partners) * 1_000_000_000_000 }
     }
 
     #[test]

@@ -50,6 +50,12 @@ pub enum Condition {
 }
 
 impl Miss {
+    /// What an array without redundancy is without a drive.
+    pub(crate) fn lost() -> Miss {
+        let why = "with a drive gone its data are lost".to_owned();
+        Miss { wish: "data", why, condition: Condition::Degraded }
+    }
+
     /// The wish, and in which condition it is missed, in few words.
     pub fn in_short(&self) -> String {
         match self.condition {
@@ -114,23 +120,31 @@ impl Outcome {
         }
         if let Some(wished) = wishes.p99.map(|p99| p99.as_millis_f64()).filter(|wished| self.p99_ms > *wished)
         {
-            miss(
-                "p99",
-                format!("the 99th percentile is {} ms, {} wished", number(self.p99_ms), number(wished)),
-            );
+            let [is, wished] = apart([self.p99_ms, wished]);
+            miss("p99", format!("the 99th percentile is {is} ms, {wished} wished"));
         }
         if let (Some(streams), Some(underruns)) = (wishes.streams, self.underruns.filter(|count| *count > 0))
         {
             miss("streams", format!("{underruns} underruns with {streams} streams"));
         }
         if let Some(wished) = wishes.mb_per_s.filter(|wished| self.mb_per_s < *wished) {
-            miss("mb_per_s", format!("{} MB/s, {} wished", number(self.mb_per_s), number(wished)));
+            let [is, wished] = apart([self.mb_per_s, wished]);
+            miss("mb_per_s", format!("{is} MB/s, {wished} wished"));
         }
         if let (Some(wished), Some(watts)) = (wishes.watts, self.mean_w)
             && watts > wished
         {
-            miss("watts", format!("its drives draw {} W, {} wished", number(watts), number(wished)));
+            let [is, wished] = apart([watts, wished]);
+            miss("watts", format!("its drives draw {is} W, {wished} wished"));
         }
         misses
+    }
+}
+
+/// Two different numbers, with as many digits as it takes to see that they are.
+fn apart(numbers: [f64; 2]) -> [String; 2] {
+    match numbers.map(number) {
+        [one, other] if one == other => numbers.map(|number| number.to_string()),
+        different => different,
     }
 }

@@ -1,7 +1,7 @@
 //! The recommendation in sentences. Each follows from what was run; one whose premise does not hold is not said.
 
-use crate::advise::ranked;
-use crate::{Assumptions, FORMULA, Finalist, Outcome, Wishes};
+use crate::order::{Without, ranked};
+use crate::{Assumptions, FORMULA, Finalist, Miss, Outcome, Wishes};
 use fullstroke_contract::Counter;
 use fullstroke_lab::{Ranking, Reason, capacity};
 use fullstroke_measure::{Significance, number};
@@ -50,8 +50,13 @@ pub(crate) fn recommendation(
 fn take(first: &Finalist, drive: &str) -> String {
     let verb = if first.misses.is_empty() { "Take" } else { "Nothing meets every wish. Nearest comes" };
     let price = first.price.map_or_else(String::new, |price| format!(", for {price}"));
+    let alike = match first.settings_alike {
+        0 => String::new(),
+        1 => " (the better of two that parts of the load do not tell apart)".to_owned(),
+        others => format!(" (the best of {} that parts of the load do not tell apart)", others + 1),
+    };
     format!(
-        "{verb} {} drives {drive}: {}{price}; {} usable, {}.",
+        "{verb} {} drives {drive}: {}{alike}{price}; {} usable, {}.",
         first.name,
         settings(first),
         capacity(first.volume.usable_bytes),
@@ -84,8 +89,7 @@ fn may_fail(count: u32) -> String {
 }
 
 fn wishes_met(first: &Finalist) -> String {
-    let of =
-        |misses: &[crate::Miss]| misses.iter().map(|miss| miss.why.clone()).collect::<Vec<_>>().join("; ");
+    let of = |misses: &[Miss]| misses.iter().map(|miss| miss.why.clone()).collect::<Vec<_>>().join("; ");
     match (first.misses.is_empty(), first.misses_without_a_drive.is_empty()) {
         (false, _) => format!("What it misses: {}.", of(&first.misses)),
         (true, false) => {
@@ -204,10 +208,9 @@ fn lost_by(first: &Finalist, other: &Finalist, ranking: &Ranking, wishes: &Wishe
         return miss.why.clone();
     }
     if first.misses.is_empty()
-        && first.misses_without_a_drive.is_empty()
-        && let Some(miss) = other.misses_without_a_drive.first()
+        && let Some(why) = farther_without_a_drive(first, other, wishes)
     {
-        return miss.why.clone();
+        return why;
     }
     if first.misses.is_empty() && other.volume.drives > first.volume.drives {
         return format!(
@@ -246,6 +249,31 @@ fn lost_by(first: &Finalist, other: &Finalist, ranking: &Ranking, wishes: &Wishe
             format!("it answers in {theirs} ms on average, {own} with {}{doubt}", first.name)
         }
         by => format!("{by} is {theirs}, {own} with {}{doubt}", first.name),
+    }
+}
+
+/// Why `other` comes behind `first` by what both miss with a drive gone and while one is filled.
+fn farther_without_a_drive(first: &Finalist, other: &Finalist, wishes: &Wishes) -> Option<String> {
+    let (own, theirs) = (Without::new(first, wishes), Without::new(other, wishes));
+    if own >= theirs {
+        return None;
+    }
+    let all = |one: &Finalist| {
+        let whys: Vec<&str> = one.misses_without_a_drive.iter().map(|miss| miss.why.as_str()).collect();
+        whys.join("; ")
+    };
+    if theirs.is_lost > own.is_lost {
+        return Some(Miss::lost().why);
+    }
+    let known = |wish| first.misses_without_a_drive.iter().any(|own| own.wish == wish);
+    match other.misses_without_a_drive.iter().find(|miss| !known(miss.wish)) {
+        Some(miss) if theirs.missed > own.missed => Some(miss.why.clone()),
+        _ => Some(format!(
+            "without a drive it misses the same wishes by more ({}), where of {} {}",
+            all(other),
+            first.name,
+            all(first)
+        )),
     }
 }
 

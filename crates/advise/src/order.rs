@@ -1,0 +1,77 @@
+//! Who comes before whom.
+
+use crate::outcome::Condition;
+use crate::{Finalist, Miss, Outcome, Wishes};
+use fullstroke_lab::{Ranked, Ranking};
+use std::cmp::Ordering;
+
+/// The wishes that are not met with all drives, and those that are then, but not with one gone or while one is filled.
+/// What survives no failure misses something without a drive, unless no failure is what was wished.
+pub(crate) fn misses(
+    wishes: &Wishes,
+    healthy: &Outcome,
+    [degraded, rebuilding]: [Option<&Outcome>; 2],
+    survived: u32,
+) -> (Vec<Miss>, Vec<Miss>) {
+    let misses = healthy.misses(wishes, Condition::Healthy);
+    let mut without: Vec<Miss> = Vec::new();
+    for (outcome, state) in [(degraded, Condition::Degraded), (rebuilding, Condition::Rebuilding)] {
+        let own = outcome.iter().flat_map(|outcome| outcome.misses(wishes, state));
+        without.extend(own.filter(|miss| misses.iter().all(|other| other.wish != miss.wish)));
+    }
+    if survived == 0 && wishes.failures != Some(0) {
+        without.push(Miss::lost());
+    }
+    (misses, without)
+}
+
+/// How far an array is from the wishes with a drive gone and while one is filled: whether its data are lost, how many
+/// wishes it misses in either, and by how much in both. The lesser comes first.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub(crate) struct Without {
+    pub(crate) is_lost: bool,
+    pub(crate) missed: usize,
+    shortfall: f64,
+}
+
+impl Without {
+    pub(crate) fn new(one: &Finalist, wishes: &Wishes) -> Without {
+        let mut missed: Vec<&str> = one.misses_without_a_drive.iter().map(|miss| miss.wish).collect();
+        missed.sort_unstable();
+        missed.dedup();
+        let runs = [&one.degraded, &one.rebuilding].into_iter().flatten();
+        let shortfall = if missed.is_empty() { 0.0 } else { runs.map(|run| run.shortfall(wishes)).sum() };
+        let is_lost = one.misses_without_a_drive.contains(&Miss::lost());
+        Without { is_lost, missed: missed.len(), shortfall }
+    }
+}
+
+/// Those that meet most wishes with all drives first; where they meet all, those that miss least without one, and of these
+/// those with the fewest drives, and without a controller; then, where speed was wished, those whose data are lost least
+/// likely. Where wishes are missed with all drives, those that miss them by least. Else the fastest.
+pub(crate) fn order(finalists: &mut [Finalist], wishes: &Wishes, ranking: &Ranking) {
+    let rank = |finalist: &Finalist| ranked(ranking, finalist).map_or(usize::MAX, |ranked| ranked.rank);
+    // Drives are saved only where the wishes are met.
+    let cost = |one: &Finalist| (one.volume.drives, one.controller.0.is_some());
+    finalists.sort_by(|one, other| {
+        let fewer = one.misses.len().cmp(&other.misses.len());
+        let fine = || match one.misses.is_empty() {
+            true => {
+                let without = Without::new(one, wishes).partial_cmp(&Without::new(other, wishes));
+                let safer = one.loss.chance_a_year.total_cmp(&other.loss.chance_a_year);
+                let safer = if wishes.of_speed() { safer } else { Ordering::Equal };
+                without.unwrap_or(Ordering::Equal).then(cost(one).cmp(&cost(other))).then(safer)
+            }
+            false => one.healthy.shortfall(wishes).total_cmp(&other.healthy.shortfall(wishes)),
+        };
+        fewer.then_with(fine).then(rank(one).cmp(&rank(other)))
+    });
+    for (index, finalist) in finalists.iter_mut().enumerate() {
+        finalist.place = index + 1;
+    }
+}
+
+/// The healthy run of a finalist, among all others.
+pub(crate) fn ranked<'a>(ranking: &'a Ranking, finalist: &Finalist) -> Option<&'a Ranked> {
+    ranking.candidates.iter().find(|ranked| ranked.name == finalist.name)
+}
