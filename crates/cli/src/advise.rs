@@ -3,6 +3,7 @@
 use crate::memory::peak_rss_mb;
 use crate::options::{Changes, jobs};
 use crate::output::{Failure, Output};
+use crate::outputs::{self, read_for};
 use crate::report::Reporting;
 use crate::tune::spinner;
 use clap::Args;
@@ -106,6 +107,9 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let wish_file = WishFile::read(&arguments.file).map_err(Failure::Input)?;
     let title = wish_file.as_ref().map_or_else(String::new, |file| file.title.clone());
     let request = arguments.request(wish_file)?;
+    let mut read = read_for(std::slice::from_ref(&request.stack), &request.overrides, &[]);
+    read.extend([arguments.file.clone(), PathBuf::from(&request.drive)]);
+    outputs::check(arguments.reporting.targets(), &read)?;
     let bar = spinner(output);
     bar.enable_steady_tick(std::time::Duration::from_millis(200));
     let advice = advise(&request, &|what| bar.set_message(what.to_owned()));

@@ -7,6 +7,7 @@ use crate::memory::peak_rss_mb;
 use crate::metrics;
 use crate::options::{Changes, Searching, jobs};
 use crate::output::{Failure, Output, write_whole};
+use crate::outputs::{self, Kind, Target, read_for};
 use crate::perfetto::Perfetto;
 use crate::power::{Assuming, is_energy, say_assumed};
 use crate::report::Reporting;
@@ -102,6 +103,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     }
     let began = Instant::now();
     let mut overrides = arguments.changes.overrides();
+    outputs::check(arguments.targets(), &read_for(&arguments.stacks, &overrides, &arguments.vary))?;
     let watts = arguments.by.as_ref().is_some_and(is_energy);
     let files: Vec<&Path> = arguments.stacks.iter().map(PathBuf::as_path).collect();
     let assumed = arguments.assuming.require_if(watts, &files, &mut overrides)?;
@@ -174,6 +176,12 @@ fn with_seeds(recipes: &[Recipe], seeds: usize) -> Result<Vec<Recipe>, LabError>
 }
 
 impl Arguments {
+    /// The files that are written.
+    fn targets(&self) -> impl Iterator<Item = Option<Target<'_>>> {
+        let own = [Target::of("--plot-heads", &self.plot_heads, Kind::Figure), self.perfetto.target()];
+        self.reporting.targets().into_iter().chain(own)
+    }
+
     /// What people have written of what is read.
     fn files(&self) -> Vec<&Path> {
         self.stacks.iter().map(PathBuf::as_path).chain(self.changes.job_file()).collect()

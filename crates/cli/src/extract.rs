@@ -7,6 +7,7 @@ mod kinds;
 use self::checked::check;
 use self::found::Found;
 use crate::output::{Failure, Output, write_whole};
+use crate::outputs::{self, Target};
 use clap::{Args, ValueEnum};
 use fullstroke_extract::scsi::ScsiGeneric;
 use fullstroke_extract::{BlockDevice, Pace, SimulatedDrive, SplittingHost};
@@ -143,6 +144,7 @@ impl From<Speed> for Pace {
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
     arguments.check_files()?;
+    outputs::check(arguments.targets(), &arguments.read())?;
     let path = Path::new(&arguments.device);
     let described = path.extension().is_some_and(|extension| extension == "toml") || path.is_dir();
     let found = if path.exists() && !described {
@@ -206,6 +208,19 @@ impl Arguments {
             return Err(Failure::input("--writes: only --kind cache writes"));
         }
         Ok(())
+    }
+
+    /// The files that are read.
+    fn read(&self) -> Vec<PathBuf> {
+        self.table.iter().cloned().chain([PathBuf::from(&self.device)]).collect()
+    }
+
+    /// The files that are written.
+    fn targets(&self) -> [Option<Target<'_>>; 2] {
+        [
+            Target::of("--write-table", &self.write_table, outputs::Kind::Other),
+            Target::of("--output", &self.output, outputs::Kind::Other),
+        ]
     }
 
     /// The table that was given.

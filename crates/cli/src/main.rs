@@ -1,7 +1,7 @@
 //! The command line of fullstroke.
 //!
 //! Each subcommand is one file; what several share is in `options.rs` (options),
-//! `output.rs` (what is printed, and how errors end), `bars.rs` (progress),
+//! `output.rs` (what is printed, and how errors end), `outputs.rs` (what may be written where), `bars.rs` (progress),
 //! `paint.rs` (colours), `report.rs` (pages), `interrupt.rs` (Ctrl-C) and `memory.rs`.
 //!
 //! Exit status: 0 on success, 1 if `drive check` finds a description, or `study
@@ -29,6 +29,7 @@ mod metrics;
 mod notify;
 mod options;
 mod output;
+mod outputs;
 mod paint;
 mod perfetto;
 mod power;

@@ -1,6 +1,7 @@
 //! `--perfetto`: a window of a run for ui.perfetto.dev.
 
 use crate::output::{Failure, write_whole};
+use crate::outputs::{Kind, Target};
 use clap::Args;
 use fullstroke_lab::Ran;
 use fullstroke_measure::{PerfettoFile, PerfettoWindow};
@@ -26,6 +27,11 @@ impl Perfetto {
     /// What is kept of the run, if anything is.
     pub(crate) fn window(&self) -> Option<PerfettoWindow> {
         self.perfetto.as_ref().map(|_| self.perfetto_window.unwrap_or_default())
+    }
+
+    /// The file that it writes.
+    pub(crate) fn target(&self) -> Option<Target<'_>> {
+        Target::of("--perfetto", &self.perfetto, Kind::Perfetto)
     }
 
     /// Writes what was kept of some runs as one file.

@@ -2,6 +2,7 @@
 
 use crate::options::{Beyond, PaceName, Selection};
 use crate::output::{Failure, Output};
+use crate::outputs::{self, Kind, Target};
 use clap::{Args, ValueEnum};
 use fullstroke_replay::{Io, ReplayOptions, Writes, fio_beside, replay};
 use fullstroke_units::Duration;
@@ -121,6 +122,8 @@ enum IoName {
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    let read = [arguments.trace.clone(), arguments.on.clone()];
+    outputs::check([Target::of("--log", &arguments.log, Kind::Other)], &read)?;
     let options = arguments.options()?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {

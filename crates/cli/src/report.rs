@@ -1,6 +1,7 @@
 //! `--report` and `--plot`: an answer as a page, and its main figure.
 
 use crate::output::{Failure, write_whole};
+use crate::outputs::{Kind, Target};
 use clap::Args;
 use fullstroke_report::{Source, page, plot};
 use serde::Serialize;
@@ -30,6 +31,11 @@ impl Reporting {
     /// Whether a page or a figure was asked for.
     pub(crate) fn wanted(&self) -> bool {
         self.page_wanted() || self.plot.is_some()
+    }
+
+    /// The files that it writes.
+    pub(crate) fn targets(&self) -> [Option<Target<'_>>; 2] {
+        [Target::of("--report", &self.report, Kind::Page), Target::of("--plot", &self.plot, Kind::Figure)]
     }
 
     /// Writes the page and the figure of what `--json` prints as `answer`, the page with the text of the files that it came

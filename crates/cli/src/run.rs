@@ -5,6 +5,7 @@ use crate::memory::peak_rss_mb;
 use crate::metrics;
 use crate::options::{Changes, Searching, jobs};
 use crate::output::{Failure, Output, write_whole};
+use crate::outputs::{self, Kind, Target, read_for};
 use crate::perfetto::Perfetto;
 use crate::power::{Assuming, say_assumed};
 use crate::replay_decisions;
@@ -83,6 +84,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         return metrics::list(output);
     };
     let mut overrides = arguments.changes.overrides();
+    let read = read_for(std::slice::from_ref(stack), &overrides, &[]);
+    outputs::check(arguments.targets(), &read)?;
     if let Some(record) = &arguments.replay_decisions {
         return replay_decisions::execute(stack, &overrides, record, output);
     }
@@ -123,6 +126,16 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
 }
 
 impl Arguments {
+    /// The files that are written.
+    fn targets(&self) -> impl Iterator<Item = Option<Target<'_>>> {
+        let own = [
+            Target::of("--log", &self.log, Kind::Log),
+            Target::of("--plot-power", &self.plot_power, Kind::Figure),
+            self.perfetto.target(),
+        ];
+        self.reporting.targets().into_iter().chain(own)
+    }
+
     /// What people have written of what is read.
     fn files<'a>(&'a self, stack: &'a Path) -> Vec<&'a Path> {
         [stack].into_iter().chain(self.changes.job_file()).collect()

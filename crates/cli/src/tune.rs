@@ -3,6 +3,7 @@
 use crate::memory::peak_rss_mb;
 use crate::options::{Changes, confidence, jobs};
 use crate::output::{Failure, Output};
+use crate::outputs::{self, read_for};
 use crate::report::Reporting;
 use crate::whole_load::{WholeLoad, of_tuned};
 use clap::Args;
@@ -79,7 +80,9 @@ struct Answer<'a> {
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
     let began = Instant::now();
     let overrides = arguments.changes.overrides();
-    let recipe: Recipe = recipes(std::slice::from_ref(&arguments.stack), &overrides, &[]).remove(0);
+    let stack = std::slice::from_ref(&arguments.stack);
+    outputs::check(arguments.reporting.targets(), &read_for(stack, &overrides, &arguments.vary))?;
+    let recipe: Recipe = recipes(stack, &overrides, &[]).remove(0);
     let search = TuneSearch {
         by: arguments.by,
         sample: arguments.sample.get(),

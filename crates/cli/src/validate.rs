@@ -3,6 +3,7 @@
 mod own;
 
 use crate::output::{Failure, Output, write_whole};
+use crate::outputs::{self, Kind, Target};
 use clap::Args;
 use fullstroke_measure::{number, table};
 use fullstroke_units::Seed;
@@ -95,6 +96,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         return own::execute(arguments, output);
     }
     let Traces { found, mut failed, .. } = traces(arguments)?;
+    let read = found.iter().map(|(trace, _)| trace.path.clone()).chain(arguments.read());
+    outputs::check(arguments.targets(), &read.collect::<Vec<_>>())?;
     let alone = found.len() + failed.len() == 1;
     if arguments.leave_one_out {
         return leave_out(found, failed, output);
@@ -126,6 +129,22 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     }
     output.show(&rows(&validations, &failed), format!("{text}{}", not_compared(&failed)))?;
     if failed.is_empty() { Ok(()) } else { Err(Failure::Checks) }
+}
+
+impl Arguments {
+    /// The files that are named to be read.
+    fn read(&self) -> impl Iterator<Item = PathBuf> {
+        self.paths.iter().cloned().chain(self.drive.as_ref().map(PathBuf::from))
+    }
+
+    /// The files that are written.
+    fn targets(&self) -> [Option<Target<'_>>; 3] {
+        [
+            Target::of("--plot", &self.plot, Kind::Figure),
+            Target::of("--log", &self.log, Kind::Other),
+            self.own.target(),
+        ]
+    }
 }
 
 fn rows<'a, T>(compared: &'a [T], failed: &'a [FailedTrace]) -> Vec<Row<'a, T>> {

@@ -6,6 +6,7 @@
 //! | `drives.rs`, `drive_names.rs` | the drive library and drive files; which drive a user means |
 //! | `config.rs` | the stack file |
 //! | `overrides.rs` | what the command line changes in it |
+//! | `files.rs` | which files it is read from |
 //! | `workloads.rs`, `workload.rs`, `workload/` | its workloads: one or several; the kinds |
 //! | `hosts.rs` | its hosts, where there are several, and what they share |
 //! | `volume.rs` | its volume |
@@ -23,6 +24,7 @@ mod document;
 mod drive_names;
 pub mod drives;
 mod error;
+mod files;
 mod hosts;
 mod layouts;
 mod link;
@@ -43,6 +45,7 @@ pub use build::{Files, Run, Service, VolumeSummary};
 pub use config::{MeasurementConfig, Stack};
 pub use document::{Document, assigned};
 pub use error::StackError;
+pub use files::files;
 pub use hosts::HostNodes;
 pub use overrides::{Overrides, Stops};
 pub use rebuild::RebuiltMember;

@@ -1,6 +1,7 @@
 //! `fullstroke drive import`: a drive file from a parameter file of DiskSim.
 
 use crate::output::{Failure, Output, write_whole};
+use crate::outputs::{self, Kind, Target};
 use clap::Args;
 use fullstroke_disksim::{Imported, Loss, Options, Reading, import};
 use fullstroke_stack::drives;
@@ -50,6 +51,8 @@ struct Written<'a> {
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    let target = Target::of("--output", &arguments.output, Kind::Other);
+    outputs::check([target], std::slice::from_ref(&arguments.file))?;
     let mut reading = if arguments.as_written { Reading::AS_WRITTEN } else { Reading::default() };
     for rule in &arguments.rules {
         reading.set(rule).map_err(|error| Failure::Input(format!("--rule {rule}: {error}")))?;

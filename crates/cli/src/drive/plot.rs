@@ -1,6 +1,7 @@
 //! `fullstroke drive plot`: zone rates, seek curve and track order, drawn.
 
 use crate::output::{Failure, Output, write_whole};
+use crate::outputs::{self, Kind, Target};
 use clap::Args;
 use fullstroke_contract::Track;
 use fullstroke_drive::{Model, SeekConfig};
@@ -64,6 +65,8 @@ const MARK: RGBColor = RGBColor(200, 30, 40);
 const CURVE_POINTS_MAX: u32 = 600;
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    let target = Target::of("--output", &arguments.output, Kind::Figure);
+    outputs::check([target], &[PathBuf::from(&arguments.drive)])?;
     let model = drives::load_unchecked(&arguments.drive).map_err(Failure::input)?;
     let picture = Picture::new(&model, arguments.tracks);
     let svg = picture.draw().map_err(|error| Failure::Input(format!("cannot draw the plot: {error}")))?;

@@ -3,6 +3,7 @@
 
 use crate::options::Changes;
 use crate::output::{Failure, Output, write_whole};
+use crate::outputs::{self, Kind, Target, read_for};
 use clap::Args;
 use fullstroke_files::aligner::{Alignment, Piece};
 use fullstroke_files::script::Script;
@@ -85,7 +86,11 @@ struct Line<'a> {
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
     let &Arguments { readers, files, rounds, request, .. } = arguments;
     let programme = Programme { readers, files, rounds, request };
-    let stack = Stack::load(&arguments.stack, &arguments.changes.overrides()).map_err(Failure::input)?;
+    let overrides = arguments.changes.overrides();
+    let mut inputs = read_for(std::slice::from_ref(&arguments.stack), &overrides, &[]);
+    inputs.extend(arguments.script.clone());
+    outputs::check([Target::of("--write-moves", &arguments.write_moves, Kind::Other)], &inputs)?;
+    let stack = Stack::load(&arguments.stack, &overrides).map_err(Failure::input)?;
     let script = arguments.script.as_deref().map(read).transpose()?;
     let mut found = Alignable::new(&stack, script.as_ref()).map_err(Failure::input)?;
     if let Some(path) = &arguments.write_moves {

@@ -3,8 +3,10 @@
 use super::sweep::{Reads, Swept};
 use crate::curves::{Area, Curve, panel};
 use crate::output::{Failure, Output, write_whole};
+use crate::outputs::{self, Kind, Target, read_for};
 use clap::Args;
 use fullstroke_lzvs::{Rates, Seeks, SimulatedReads, rates, stream_seeks};
+use fullstroke_stack::Overrides;
 use fullstroke_units::Sectors;
 use plotters::prelude::*;
 use serde::Serialize;
@@ -48,6 +50,8 @@ const PAGE: (u32, u32) = (1200, 900);
 const UPPER_HEIGHT: u32 = 440;
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    let target = Target::of("--output", &arguments.output, Kind::Figure);
+    outputs::check([target], &read_for(&arguments.stacks, &Overrides::default(), &[]))?;
     let drawn = |path: &PathBuf| {
         let (stack, service) = arguments.reads.load(path)?;
         if service.graph.hides_drives() {

@@ -2,6 +2,7 @@
 
 use super::{Loaded, Selection, Traces};
 use crate::output::{Failure, Output};
+use crate::outputs;
 use crate::report::Reporting;
 use clap::Args;
 use fullstroke_measure::table;
@@ -96,6 +97,11 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
             "--count and --record are about --seeds and --vary-free; give one".into(),
         ));
     }
+    check_targets(
+        &arguments.reporting,
+        &arguments.selection.find_with(&arguments.traces)?,
+        &arguments.traces,
+    )?;
     let loaded = arguments.selection.load(&arguments.set, &arguments.traces)?;
     let checked = check_all(&loaded)?;
     let answer = Answer { verdict: verdict(&checked), checked: &checked, version: VERSION };
@@ -122,18 +128,34 @@ pub(super) fn check_all(loaded: &Loaded) -> Result<Vec<Checked<'_>>, Failure> {
     each.collect()
 }
 
+/// Refuses a page or a figure in the place of what is read for `studies`.
+pub(super) fn check_targets(
+    reporting: &Reporting,
+    studies: &[Study],
+    traces: &Traces,
+) -> Result<(), Failure> {
+    let mut read = files(studies);
+    read.extend(traces.trace.iter().map(|(_, file)| file.clone()));
+    outputs::check(reporting.targets(), &read)
+}
+
+/// What people have written of studies: their files and their stacks.
+fn files(studies: &[Study]) -> Vec<PathBuf> {
+    let stack = |study: &Study| Some(study.folder().join(study.config.stack.as_ref()?));
+    let mut files: Vec<PathBuf> =
+        studies.iter().flat_map(|study| [Some(study.file.clone()), stack(study)]).flatten().collect();
+    let mut seen = HashSet::new();
+    files.retain(|file| seen.insert(file.clone()));
+    files
+}
+
 /// Writes the page of an answer about studies, if one is wanted.
 pub(super) fn write_page<T: Serialize>(
     reporting: &Reporting,
     answer: &T,
     studies: &[Study],
 ) -> Result<(), Failure> {
-    let stack = |study: &Study| Some(study.folder().join(study.config.stack.as_ref()?));
-    let mut files: Vec<PathBuf> =
-        studies.iter().flat_map(|study| [Some(study.file.clone()), stack(study)]).flatten().collect();
-    let mut seen = HashSet::new();
-    files.retain(|file| seen.insert(file.clone()));
-    reporting.write(answer, &files.iter().map(PathBuf::as_path).collect::<Vec<&Path>>())
+    reporting.write(answer, &files(studies).iter().map(PathBuf::as_path).collect::<Vec<&Path>>())
 }
 
 /// The claims of a study, held against what `record` has.

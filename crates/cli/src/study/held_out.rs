@@ -1,7 +1,7 @@
 //! `fullstroke study check --seeds N --vary-free`: which verdicts survive.
 
 use super::Loaded;
-use super::check::{Arguments, Checked, check, verdict, write_page};
+use super::check::{Arguments, Checked, check, check_targets, verdict, write_page};
 use super::run::{Crew, run_missing};
 use crate::options::jobs;
 use crate::output::{Failure, Output};
@@ -48,6 +48,7 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         replications: arguments.replications.map(NonZeroU32::get),
     };
     let (studies, store) = (arguments.selection.find_with(&arguments.traces)?, arguments.selection.store());
+    check_targets(&arguments.reporting, &studies, &arguments.traces)?;
     let jobs = jobs(arguments.jobs);
     let run_list = RunList::held_out(&studies, &extent, &arguments.set, jobs).map_err(Failure::input)?;
     let results = store.read(&run_list.keys()).map_err(Failure::input)?;

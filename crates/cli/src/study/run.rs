@@ -1,6 +1,6 @@
 //! `fullstroke study run`: the points that have no results yet.
 
-use super::check::{Checked, check_all, verdict, write_page};
+use super::check::{Checked, check_all, check_targets, verdict, write_page};
 use super::{Loaded, Selection, Traces, dask};
 use crate::bars::Bars;
 use crate::options::jobs;
@@ -59,6 +59,7 @@ struct Done<'a> {
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
     let began = Instant::now();
     let (studies, store) = (arguments.selection.find_with(&arguments.traces)?, arguments.selection.store());
+    check_targets(&arguments.reporting, &studies, &arguments.traces)?;
     let jobs = jobs(arguments.jobs);
     let run_list = RunList::new(&studies, &arguments.set, jobs).map_err(Failure::input)?;
     let crew = arguments.dask.as_deref().map_or(Crew::Threads(jobs), Crew::Dask);

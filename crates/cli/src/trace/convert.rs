@@ -2,6 +2,7 @@
 
 use crate::options::Selection;
 use crate::output::{Failure, Output};
+use crate::outputs::{self, Kind, Target};
 use clap::Args;
 use fullstroke_trace::{Conversion, OUTPUTS, TraceReader, convert, output_for};
 use std::fmt::Write as _;
@@ -30,6 +31,8 @@ fn output_help() -> String {
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Failure> {
+    let target = Target::to("the output", &arguments.output, Kind::Other);
+    outputs::check([Some(target)], std::slice::from_ref(&arguments.input))?;
     let written = output_for(&arguments.output, arguments.to_format.as_deref()).map_err(Failure::input)?;
     let mut reader =
         TraceReader::open(&arguments.input, &arguments.selection.options()).map_err(Failure::input)?;

@@ -1,6 +1,7 @@
 //! `fullstroke validate --fit`: a model of one's own disk, by its log.
 
 use crate::output::{Failure, Output, write_whole};
+use crate::outputs::{self, Kind, Target};
 use fullstroke_measure::{number, table};
 use fullstroke_stack::drives;
 use fullstroke_trace::Options;
@@ -28,11 +29,19 @@ pub(super) struct LogArguments {
     write_drive: Option<PathBuf>,
 }
 
+impl LogArguments {
+    /// The drive file that is written.
+    pub(super) fn target(&self) -> Option<Target<'_>> {
+        Target::of("--write-drive", &self.write_drive, Kind::Other)
+    }
+}
+
 pub(super) fn execute(arguments: &super::Arguments, output: &Output) -> Result<(), Failure> {
     let [path] = arguments.paths.as_slice() else {
         let found = arguments.paths.len();
         return Err(Failure::Input(format!("found {found} paths; expected one log with --fit")));
     };
+    outputs::check(arguments.targets(), &arguments.read().collect::<Vec<_>>())?;
     let own = &arguments.own;
     let options = Options {
         format: own.format.clone(),

@@ -200,6 +200,41 @@ fn a_ranking_is_drawn() {
 }
 
 #[test]
+fn no_output_replaces_what_is_read_or_another_output_or_a_file_of_another_kind() {
+    let folder = Folder::new();
+    let (raid5, raid0) = (folder.put("raid5.toml", STACK), folder.put("raid0.toml", STACK));
+    let trace = folder.put("trace.csv", TRACE);
+    let (linked, [page, figure]) =
+        (folder.name("linked.toml"), ["a.html", "a.svg"].map(|name| folder.name(name)));
+    fs::hard_link(&raid5, &linked).unwrap();
+    let stacks = || [&raid5, &raid0, &trace].map(|file| fs::read(file).unwrap());
+    let before = stacks();
+    let read = "found a file that this command line reads";
+    for (arguments, found) in [
+        (vec!["run", &raid5, "--report", &raid5], read),
+        (vec!["run", &raid5, "--log", &linked], read),
+        (vec!["run", &raid5, "--trace", &trace, "--log", &trace], read),
+        (vec!["run", &raid5, "--report", &page, "--plot", &page], "found what --report writes"),
+        // As the shell expands `--report *.toml`.
+        (
+            vec!["compare", "--report", &raid0, &raid5],
+            "begins with `title = \"a test\"`; expected no file, or an HTML page",
+        ),
+        (vec!["compare", &raid5, "--plot", &raid0], "an SVG figure"),
+        (vec!["tune", &raid5, "--vary", "volume.drives=4,5", "--plot", &raid5], read),
+        (vec!["trace", "convert", &trace, &trace], read),
+    ] {
+        let message = refused(&arguments);
+        assert!(message.contains(found), "{arguments:?}: {message}");
+    }
+    assert!(stacks() == before && folder.files() == 4);
+    // Once more over what it has written.
+    for _ in 0..2 {
+        success(&["run", &raid5, "--report", &page, "--plot", &figure, "--log", &folder.name("log.csv")]);
+    }
+}
+
+#[test]
 fn the_distance_of_heads_is_drawn_over_time() {
     let folder = Folder::new();
     let (raid5, plot) = (folder.put("raid5.toml", STACK), folder.name("heads.svg"));
