@@ -124,8 +124,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     };
     let mut files: Vec<&Path> = vec![&arguments.file];
     files.extend(Some(request.stack.as_path()).filter(|stack| *stack != arguments.file));
-    arguments.reporting.write(&answer, &files)?;
-    output.show(&answer, Shown { title: &title, advice: &advice })
+    let shown = output.show(&answer, Shown { title: &title, advice: &advice });
+    arguments.reporting.write(&answer, &files).and(shown)
 }
 
 impl Arguments {

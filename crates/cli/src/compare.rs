@@ -13,7 +13,7 @@ use crate::power::{Assuming, is_energy, say_assumed};
 use crate::report::Reporting;
 use crate::whole_load::{Searched, of_found};
 use clap::Args;
-use fullstroke_lab::{Condition, Event, LabError, MostRanking, Ranking, Recipe, Vary, recipes, run_all};
+use fullstroke_lab::{Condition, Event, LabError, MostRanking, Ran, Ranking, Recipe, Vary, recipes, run_all};
 use fullstroke_measure::Metric;
 use serde::Serialize;
 use std::num::NonZeroUsize;
@@ -119,9 +119,9 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         let whole_load = arguments.reporting.page_wanted();
         let whole_load = whole_load.then(|| of_found(&found.candidates, &recipes, jobs)).transpose()?;
         let searched = Searched::new(&found, whole_load);
-        arguments.reporting.write(&searched, &arguments.files())?;
         say_assumed(assumed);
-        return output.show(&searched, &found);
+        let shown = output.show(&searched, &found);
+        return arguments.reporting.write(&searched, &arguments.files()).and(shown);
     }
     let seeds = arguments.seeds.get();
     let recipes = if seeds == 1 { recipes } else { with_seeds(&recipes, seeds).map_err(Failure::input)? };
@@ -142,11 +142,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     });
     bars.clear();
     let ran = ran.map_err(Failure::input)?;
-    arguments.perfetto.write_all(&ran)?;
     let ranking = Ranking::by(&ran, seeds, arguments.by).map_err(Failure::input)?;
-    if let Some(path) = &arguments.plot_heads {
-        write_whole(path, &heads::draw(&ranking).map_err(Failure::Input)?)?;
-    }
     let comparison = Comparison {
         ranking: &ranking,
         not_redundant: &not_redundant,
@@ -155,13 +151,13 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         peak_rss_mb: peak_rss_mb(),
         version: env!("CARGO_PKG_VERSION"),
     };
-    arguments.reporting.write(&comparison, &arguments.files())?;
     let notes = match not_redundant.as_slice() {
         [] => String::new(),
         names => format!("\nWithout redundancy, and so neither degraded nor rebuilt: {}.", names.join(", ")),
     };
     let assumed = assumed.map_or_else(String::new, |source| format!("\nWhat the drives draw is {source}."));
-    output.show(&comparison, format!("{ranking}{notes}{assumed}"))
+    let shown = output.show(&comparison, format!("{ranking}{notes}{assumed}"));
+    arguments.write(&ran, &comparison).and(shown)
 }
 
 fn bars_of(recipes: &[Recipe], output: &Output) -> Bars {
@@ -180,6 +176,16 @@ impl Arguments {
     fn targets(&self) -> impl Iterator<Item = Option<Target<'_>>> {
         let own = [Target::of("--plot-heads", &self.plot_heads, Kind::Figure), self.perfetto.target()];
         self.reporting.targets().into_iter().chain(own)
+    }
+
+    /// Writes the files that were asked for.
+    fn write(&self, ran: &[Ran], comparison: &Comparison<'_>) -> Result<(), Failure> {
+        self.perfetto.write_all(ran)?;
+        self.reporting.write(comparison, &self.files())?;
+        match &self.plot_heads {
+            Some(path) => write_whole(path, heads::draw(comparison.ranking).map_err(Failure::Input)?),
+            None => Ok(()),
+        }
     }
 
     /// What people have written of what is read.

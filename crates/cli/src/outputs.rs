@@ -108,8 +108,9 @@ impl<'a> Target<'a> {
             return Ok(());
         }
         let text = String::from_utf8_lossy(&beginning);
-        let line: String = text.lines().next().unwrap_or_default().chars().take(SHOWN).collect();
-        let found = format!("a file that begins with `{}`", line.escape_debug());
+        let line = text.lines().next().unwrap_or_default();
+        let line: String = line.chars().filter(|letter| !letter.is_control()).take(SHOWN).collect();
+        let found = format!("a file that begins with `{line}`");
         Err(self.refused(&found, &format!("no file, or {} to replace", self.kind.name())))
     }
 

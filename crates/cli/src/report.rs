@@ -39,7 +39,7 @@ impl Reporting {
     }
 
     /// Writes the page and the figure of what `--json` prints as `answer`, the page with the text of the files that it came
-    /// from.
+    /// from. What cannot be drawn takes no answer away: it is printed before.
     pub(crate) fn write<T: Serialize>(&self, answer: &T, files: &[&Path]) -> Result<(), Failure> {
         if !self.wanted() {
             return Ok(());

@@ -112,20 +112,26 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         let mut ran = ran.map_err(Failure::input)?;
         ran.check_measured().map_err(Failure::input)?;
         ran.measured.report.peak_rss_mb = peak_rss_mb();
-        arguments.reporting.write(&ran.measured.report, &arguments.files(stack))?;
-        if let Some(traced) = &ran.perfetto {
-            arguments.perfetto.write(&PerfettoFile::of(traced))?;
-        }
-        if let Some(path) = &arguments.plot_power {
-            let svg = watts::draw(&ran.measured.report).map_err(Failure::Input)?;
-            write_whole(path, &svg)?;
-        }
-        show(&ran, arguments.output_format, output)?;
+        let shown = show(&ran, arguments.output_format, output);
+        arguments.write(&ran, stack).and(shown)?;
     }
     Ok(())
 }
 
 impl Arguments {
+    /// Writes the files that were asked for.
+    fn write(&self, ran: &Ran, stack: &Path) -> Result<(), Failure> {
+        self.reporting.write(&ran.measured.report, &self.files(stack))?;
+        if let Some(traced) = &ran.perfetto {
+            self.perfetto.write(&PerfettoFile::of(traced))?;
+        }
+        if let Some(path) = &self.plot_power {
+            let svg = watts::draw(&ran.measured.report).map_err(Failure::Input)?;
+            write_whole(path, &svg)?;
+        }
+        Ok(())
+    }
+
     /// The files that are written.
     fn targets(&self) -> impl Iterator<Item = Option<Target<'_>>> {
         let own = [
@@ -158,11 +164,11 @@ fn find(
         let whole_load = arguments.reporting.page_wanted();
         let whole_load = whole_load.then(|| of_found(&found, recipes, at_a_time)).transpose()?;
         let searched = Searched::new(borne, whole_load);
-        arguments.reporting.write(&searched, &arguments.files(stack))?;
-        match borne {
-            Borne::Streams(found) => output.show(&searched, found)?,
-            Borne::Load(found) => output.show(&searched, found)?,
-        }
+        let shown = match borne {
+            Borne::Streams(found) => output.show(&searched, found),
+            Borne::Load(found) => output.show(&searched, found),
+        };
+        arguments.reporting.write(&searched, &arguments.files(stack)).and(shown)?;
     }
     Ok(())
 }

@@ -107,8 +107,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         whole_load,
     };
     let files: Vec<_> = [arguments.stack.as_path()].into_iter().chain(arguments.changes.job_file()).collect();
-    arguments.reporting.write(&answer, &files)?;
-    output.show(&answer, format!("{tuned}\nSeed {}.", tuned.seed))
+    let shown = output.show(&answer, format!("{tuned}\nSeed {}.", tuned.seed));
+    arguments.reporting.write(&answer, &files).and(shown)
 }
 
 /// On a terminal: what goes on.

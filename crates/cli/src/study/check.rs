@@ -105,8 +105,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     let loaded = arguments.selection.load(&arguments.set, &arguments.traces)?;
     let checked = check_all(&loaded)?;
     let answer = Answer { verdict: verdict(&checked), checked: &checked, version: VERSION };
-    write_page(&arguments.reporting, &answer, &loaded.studies)?;
-    output.show(&checked, text(&checked))?;
+    let shown = output.show(&checked, text(&checked));
+    write_page(&arguments.reporting, &answer, &loaded.studies).and(shown)?;
     let passes = checked.iter().flat_map(|study| &study.claims).all(|claim| claim.verdict.passes());
     if passes { Ok(()) } else { Err(Failure::Checks) }
 }

@@ -86,8 +86,8 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
     };
     let verdict = checked.as_deref().map(verdict);
     let held = Held { runs: done, runs_done_before: runs - done, studies: held, written, verdict, checked };
-    write_page(&arguments.reporting, &held, studies)?;
-    output.show(&held, text(&held, studies))
+    let shown = output.show(&held, text(&held, studies));
+    write_page(&arguments.reporting, &held, studies).and(shown)
 }
 
 fn text(held: &Held<'_>, studies: &[Study]) -> String {

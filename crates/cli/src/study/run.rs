@@ -77,7 +77,6 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         verdict: checked.as_deref().map(verdict),
         checked,
     };
-    write_page(&arguments.reporting, &done, &loaded.studies)?;
     let others = match done.results_of_other_builds {
         0 => String::new(),
         1 => "; the results of another build stand beside them".to_owned(),
@@ -87,7 +86,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         "{} runs in {:.1} s, {} were done before{others}",
         done.runs, done.wall_s, done.runs_done_before
     );
-    output.show(&done, text)
+    let shown = output.show(&done, text);
+    write_page(&arguments.reporting, &done, &loaded.studies).and(shown)
 }
 
 /// Who runs.

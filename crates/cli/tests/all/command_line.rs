@@ -199,6 +199,30 @@ fn a_ranking_is_drawn() {
     assert!(refused(&["compare", &raid5, "--plot", "no/such/folder/plot.svg"]).contains("no/such/folder"));
 }
 
+/// The message of a call that answers, but cannot write a file of it.
+fn told_then_refused(arguments: &[&str]) -> String {
+    let told = fullstroke(arguments);
+    let message = String::from_utf8(told.stderr).unwrap();
+    assert_eq!(told.status.code(), Some(2), "{message}");
+    assert!(!told.stdout.is_empty(), "{message}");
+    message
+}
+
+#[test]
+fn what_cannot_be_drawn_does_not_take_the_answer_away() {
+    let folder = Folder::new();
+    let (stack, plot) = (folder.put("raid5.toml", STACK), folder.name("a.svg"));
+    let page = folder.name("a.html");
+    let reads = ["--trace", &folder.put("trace.csv", TRACE), "--operation", "read", "--json"];
+    let compared = ["compare", &stack, "--vary", "volume.drives=4,5", "--by", "writes.response_ms.p99"];
+    let call = [&compared[..], &reads, &["--plot", &plot, "--report", &page]].concat();
+    let message = told_then_refused(&call);
+    assert!(message.contains("a.svg"), "{message}");
+    let answer: Value = serde_json::from_slice(&fullstroke(&call).stdout).unwrap();
+    assert_eq!(answer["candidates"].as_array().map(Vec::len), Some(2));
+    assert!(folder.path("a.html").exists() && !folder.path("a.svg").exists());
+}
+
 #[test]
 fn no_output_replaces_what_is_read_or_another_output_or_a_file_of_another_kind() {
     let folder = Folder::new();
@@ -240,7 +264,7 @@ fn the_distance_of_heads_is_drawn_over_time() {
     let (raid5, plot) = (folder.put("raid5.toml", STACK), folder.name("heads.svg"));
     let compared = ["compare", &raid5, "--vary", "volume.chunk=16KiB,1MiB", "--plot-heads", &plot];
     let with = |requests| [&compared[..], &["--set", requests]].concat();
-    let soon = refused(&with("workload.requests=500"));
+    let soon = told_then_refused(&with("workload.requests=500"));
     assert!(soon.contains("20 simulated seconds"), "it is over too soon: {soon}");
     success(&with("workload.requests=3000"));
     let svg = fs::read_to_string(&plot).unwrap();
