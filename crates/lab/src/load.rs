@@ -150,6 +150,15 @@ impl TriedLoad {
     }
 }
 
+impl FoundLoad {
+    /// What it was held to beside being carried.
+    pub(crate) fn limit(&self) -> String {
+        self.p99_ms_max.map_or_else(String::new, |most| {
+            format!(" with a {} of at most {} ms", Metric::RESPONSE_P99.name(), number(most))
+        })
+    }
+}
+
 impl fmt::Display for FoundLoad {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let header = ["load", "holds", "carried", "IOPS", "p99 ms", "busiest drive"];
@@ -165,9 +174,7 @@ impl fmt::Display for FoundLoad {
             ]);
         }
         writeln!(f, "{}\n", table.trim_fmt())?;
-        let limit = self.p99_ms_max.map_or_else(String::new, |most| {
-            format!(" with a {} of at most {} ms", Metric::RESPONSE_P99.name(), number(most))
-        });
+        let limit = self.limit();
         match self.too_much {
             Some(too_much) if self.load > 0.0 => write!(
                 f,

@@ -69,21 +69,28 @@ impl MostRanking {
 
     fn in_words(&self) -> Option<String> {
         let [best, next, ..] = self.candidates.as_slice() else { return None };
-        if best.value() <= next.value() || best.may_be_no_more_than(next) {
-            return Some(format!("{} and {} are not told apart by {}.", best.name(), next.name(), self.by));
+        let limit = best.limit();
+        if best.value() == 0.0 {
+            return Some(format!("No candidate bears anything that was tried by {}{limit}.", self.by));
         }
-        let share = match next.value() {
-            least if least > 0.0 => format!(" ({:.1} % more)", 100.0 * (best.value() / least - 1.0)),
-            _ => String::new(),
-        };
-        Some(format!(
-            "{} bears most by {}: {} against {} of {}, the next{share}.",
-            best.name(),
-            self.by,
-            best.shown(),
-            next.shown(),
-            next.name()
-        ))
+        if best.value() <= next.value() || best.may_be_no_more_than(next) {
+            return Some(format!(
+                "{} and {} are not told apart by {}{limit}.",
+                best.name(),
+                next.name(),
+                self.by
+            ));
+        }
+        let head = format!("{} bears most by {}{limit}: {}", best.name(), self.by, best.shown());
+        Some(match next.value() {
+            0.0 => format!("{head}; {}, the next, bears nothing that was tried.", next.name()),
+            least => format!(
+                "{head} against {} of {}, the next ({:.1} % more).",
+                next.shown(),
+                next.name(),
+                100.0 * (best.value() / least - 1.0)
+            ),
+        })
     }
 }
 
@@ -101,6 +108,21 @@ impl Borne {
         match self {
             Borne::Streams(found) => f64::from(found.streams),
             Borne::Load(found) => found.load,
+        }
+    }
+
+    fn p99_ms_max(&self) -> Option<f64> {
+        match self {
+            Borne::Streams(_) => None,
+            Borne::Load(found) => found.p99_ms_max,
+        }
+    }
+
+    /// What loads were held to beside being carried, as in ` with a response_ms.p99 of at most 40 ms`.
+    fn limit(&self) -> String {
+        match self {
+            Borne::Streams(_) => String::new(),
+            Borne::Load(found) => found.limit(),
         }
     }
 
@@ -123,8 +145,10 @@ impl Borne {
 
 impl fmt::Display for MostRanking {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let header = ["", "candidate", self.by, "not borne", "IOPS", "p99 ms"];
-        let mut table = table(header, &[1]);
+        let most = self.candidates.iter().find_map(Borne::p99_ms_max);
+        let limit = most.map_or_else(String::new, |most| format!(", p99 ≤ {} ms", number(most)));
+        let borne = format!("{}{limit}", self.by);
+        let mut table = table(["", "candidate", &borne, "not borne", "IOPS", "p99 ms"], &[1]);
         for (place, borne) in self.candidates.iter().enumerate() {
             let [value, too_much, iops, p99_ms] = match borne {
                 Borne::Streams(found) => {
@@ -135,7 +159,10 @@ impl fmt::Display for MostRanking {
                 }
                 Borne::Load(found) => {
                     let failed = found.too_much.map_or_else(|| "-".to_owned(), number);
-                    [number(found.load), failed, number(found.iops), number(found.p99_ms)]
+                    match found.load {
+                        0.0 => ["none tried".to_owned(), failed, "-".to_owned(), "-".to_owned()],
+                        load => [number(load), failed, number(found.iops), number(found.p99_ms)],
+                    }
                 }
             };
             table.add_row([(place + 1).to_string(), borne.name().to_owned(), value, too_much, iops, p99_ms]);

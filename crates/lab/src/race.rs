@@ -132,7 +132,8 @@ impl Race {
             let pairs = self.pairs(candidate, leader);
             let nothing = pairs.is_empty() && !self.runners[candidate].values.is_empty();
             let difference = difference_over_seeds(&pairs, confidence);
-            let worse = difference.half_width.is_some_and(|half_width| difference.value > half_width);
+            // Without an interval, two or more differ by the same in every batch.
+            let worse = pairs.len() > 1 && difference.value > difference.half_width.unwrap_or(0.0);
             self.runners[candidate].dropped = nothing || worse;
         }
     }

@@ -29,7 +29,7 @@ pub struct Ranking {
     /// The confidence of each value's interval, and of all differences together.
     pub confidence: f64,
     /// How many seeds each candidate ran with; intervals are over these, if there are
-    /// several.
+    /// several and they change the values.
     pub seeds: usize,
     /// Whether all candidates were given the same number of requests. If not,
     /// they did not see the same workload.
@@ -57,6 +57,11 @@ pub struct Ranked {
     pub value: f64,
     /// Half the width of its 95 % confidence interval, if there is one.
     pub ci95_half_width: Option<f64>,
+    /// Whether seeds change the value; `None` for one seed. Where they do not, its interval is that within
+    /// the first run, and so are differences to others of which they change nothing.
+    pub varies_with_seed: Option<bool>,
+    /// Whether its value is that of the best, to the last digit, with each seed; not so for the best itself.
+    pub equal_to_best: bool,
     /// Its value less that of the best; `None` for the best itself, and for one
     /// that does not carry the load.
     pub difference_to_best: Option<Difference>,
@@ -85,24 +90,42 @@ impl Entrant<'_> {
     }
 
     fn value(&self, metric: Metric) -> f64 {
-        self.values(metric).sum::<f64>() / self.0.len() as f64
+        match self.varies(metric) {
+            false => metric.value(&self.ran().measured.report),
+            true => self.values(metric).sum::<f64>() / self.0.len() as f64,
+        }
+    }
+
+    /// Whether a seed gives another value than the first.
+    fn varies(&self, metric: Metric) -> bool {
+        let first = metric.value(&self.ran().measured.report).to_bits();
+        self.values(metric).any(|value| value.to_bits() != first)
     }
 
     fn half_width(&self, metric: Metric) -> Option<f64> {
-        match self.0 {
-            [only] => only.measured.half_width(metric, CONFIDENCE),
-            _ => half_width_over_seeds(&self.values(metric).collect::<Vec<_>>(), CONFIDENCE),
+        match self.varies(metric) {
+            false => self.ran().measured.half_width(metric, CONFIDENCE),
+            true => half_width_over_seeds(&self.values(metric).collect::<Vec<_>>(), CONFIDENCE),
         }
     }
 
     fn difference(&self, best: Entrant<'_>, metric: Metric, confidence: f64) -> Difference {
-        match (self.0, best.0) {
-            ([one], [other]) => paired_difference(&one.measured, &other.measured, metric, confidence),
-            _ => {
-                let pairs: Vec<(f64, f64)> = self.values(metric).zip(best.values(metric)).collect();
-                difference_over_seeds(&pairs, confidence)
-            }
+        let within = paired_difference(&self.ran().measured, &best.ran().measured, metric, confidence);
+        let over_seeds = || {
+            let pairs: Vec<(f64, f64)> = self.values(metric).zip(best.values(metric)).collect();
+            difference_over_seeds(&pairs, confidence)
+        };
+        match (self.varies(metric), best.varies(metric)) {
+            (false, false) => within,
+            (true, true) => over_seeds(),
+            // Seeds say nothing of how sure the value is that they do not change.
+            _ => over_seeds().no_surer_than(&within),
         }
+    }
+
+    /// Whether both have one value with each seed, of all requests.
+    fn equals(&self, other: Entrant<'_>, metric: Metric) -> bool {
+        self.values(metric).eq(other.values(metric)) && self.is_complete() == other.is_complete()
     }
 
     fn is_complete(&self) -> bool {
@@ -148,7 +171,7 @@ impl Ranking {
             confidence: CONFIDENCE,
             seeds: seeds.max(1),
             same_number_of_requests: same_number(ran, seeds.max(1)),
-            reasons: reasons(&candidates),
+            reasons: reasons(&candidates, &metric.name()),
             verdict: None,
             candidates,
         };
@@ -197,6 +220,8 @@ fn ranked(
         varied: ran.varied.clone(),
         value: entrant.value(metric),
         ci95_half_width: entrant.half_width(metric),
+        varies_with_seed: (entrant.0.len() > 1).then(|| entrant.varies(metric)),
+        equal_to_best: best.is_some_and(|best| entrant.equals(best, metric)),
         difference_to_best: best.map(|best| entrant.difference(best, metric, confidence)),
         complete: entrant.is_complete(),
         carries: entrant.carries(),

@@ -37,6 +37,12 @@ impl Reason {
     pub fn between(one: &Ranked, other: &Ranked) -> Option<Reason> {
         reason(one, other).or_else(|| reason(other, one))
     }
+
+    fn of_equals(self, by: &str) -> Reason {
+        let Reason { better, worse, sentence } = self;
+        let sentence = format!("{better} and {worse} are equal by {by}; {sentence}");
+        Reason { better, worse, sentence }
+    }
 }
 
 /// Reasons for the pairs that ask for one: the leader and the next; wherever
@@ -44,7 +50,8 @@ impl Reason {
 /// sooner than the whole one. That a whole volume answers sooner than its own
 /// degraded or rebuilding form needs no reason: the others are compared as if
 /// that form were not there.
-pub(crate) fn reasons(ranked: &[Ranked]) -> Vec<Reason> {
+/// Of two that are equal `by` what ranks them, that is said first.
+pub(crate) fn reasons(ranked: &[Ranked], by: &str) -> Vec<Reason> {
     let mut reasons = Vec::new();
     for (place, better) in ranked.iter().enumerate() {
         let mut surprised = false;
@@ -55,7 +62,10 @@ pub(crate) fn reasons(ranked: &[Ranked]) -> Vec<Reason> {
             let healed = is_form(Condition::Degraded, worse, better);
             let safer = better.volume.failures_survived > worse.volume.failures_survived && !surprised;
             if (leads || healed || safer) && reasons.len() < REASONS_MAX {
-                reasons.extend(reason(better, worse));
+                reasons.extend(reason(better, worse).map(|reason| match better.value == worse.value {
+                    true => reason.of_equals(by),
+                    false => reason,
+                }));
                 surprised |= safer;
             }
         }

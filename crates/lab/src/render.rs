@@ -74,17 +74,30 @@ impl Ranking {
         if let Some(verdict) = self.verdict_of_load(best, next) {
             return Some(verdict);
         }
-        let difference = next.difference_to_best.as_ref().filter(|difference| !difference.value.is_nan())?;
-        let head = format!("{} is best by {}: {}", best.label(), self.by, number(best.value));
+        let (equal, others): (Vec<&Ranked>, Vec<&Ranked>) =
+            self.candidates[1..].iter().partition(|ranked| ranked.equal_to_best);
+        let leaders = names(best, &equal);
+        let Some(next) = others.first() else {
+            return Some(format!("{leaders} are equal by {}: {}.", self.by, number(best.value)));
+        };
+        let are = if equal.is_empty() { "is best" } else { "are equal, and best" };
+        let head = format!("{leaders} {are} by {}: {}", self.by, number(best.value));
+        let difference = next.difference_to_best.as_ref().filter(|difference| !difference.value.is_nan());
+        let Some(difference) = difference else {
+            return (!equal.is_empty()).then(|| format!("{head}."));
+        };
         if best.complete && !next.complete {
             return Some(format!("{head}; no other candidate served every request."));
         }
         let direction = if self.more_is_better { "more" } else { "less" };
-        let share = 100.0 * (difference.value / next.value).abs();
+        let share = match next.value {
+            0.0 => String::new(),
+            value => format!(" ({:.1} %)", 100.0 * (difference.value / value).abs()),
+        };
         let half_width =
             difference.half_width.map_or_else(String::new, |width| format!(" ± {}", number(width)));
         let by = format!(
-            "{}{half_width} ({share:.1} %) {direction} than {}, the next",
+            "{}{half_width}{share} {direction} than {}, the next",
             number(difference.value.abs()),
             next.label()
         );
@@ -94,6 +107,11 @@ impl Ranking {
             Significance::NotSignificant => format!("{head}, but {by}, is not significant."),
             Significance::Unknown => format!("{head}, {by}; nothing can be said on how sure that is."),
         })
+    }
+
+    /// Whether several seeds gave each candidate one value.
+    fn seeds_change_nothing(&self) -> bool {
+        self.candidates.iter().all(|ranked| ranked.varies_with_seed == Some(false))
     }
 
     /// What decides before any metric does: who carries the load.
@@ -138,15 +156,21 @@ impl Ranking {
         let has = |wanted: Significance| {
             let significance =
                 |ranked: &Ranked| ranked.difference_to_best.map(|difference| difference.significance);
-            self.candidates.iter().any(|ranked| significance(ranked) == Some(wanted))
+            let unequal = self.candidates.iter().filter(|ranked| !ranked.equal_to_best);
+            unequal.map(significance).any(|significance| significance == Some(wanted))
         };
         write!(f, "mean ms: where the mean response time went. survives: drive failures without loss.")?;
-        if self.seeds > 1 {
-            write!(
+        match self.seeds {
+            0..=1 => {}
+            seeds if self.seeds_change_nothing() => write!(
                 f,
-                "\nMeans and intervals over {} seeds; where the time went: with the first.",
-                self.seeds
-            )?;
+                "\nThe seed changes nothing of {} in this load: {seeds} runs of each gave one value, and say no more than one; intervals are within a run.",
+                self.by
+            )?,
+            seeds => write!(
+                f,
+                "\nMeans and intervals over {seeds} seeds (within a run where these change nothing); where the time went: with the first."
+            )?,
         }
         if has(Significance::Consistent) {
             write!(
@@ -160,7 +184,8 @@ impl Ranking {
         if has(Significance::Unknown) {
             write!(
                 f,
-                "\n?: this metric has no interval here, so that the difference may be chance; --seeds 5 gives one."
+                "\n?: this metric has no interval here, so that the difference may be chance{}.",
+                if self.seeds > 1 { "" } else { "; --seeds 5 gives one where the seed changes the values" }
             )?;
         }
         for ranked in self.candidates.iter().filter(|ranked| !ranked.complete) {
@@ -188,6 +213,13 @@ impl Ranking {
     }
 }
 
+/// The best and those that are equal to it.
+fn names(best: &Ranked, equal: &[&Ranked]) -> String {
+    let Some((last, others)) = equal.split_last() else { return best.label() };
+    let others: String = others.iter().map(|ranked| format!(", {}", ranked.label())).collect();
+    format!("{}{others} and {}", best.label(), last.label())
+}
+
 /// The last part of a key, which says enough as long as no other key ends so.
 fn short<'a>(key: &'a str, all: &[&str]) -> &'a str {
     let last = |key: &'a str| key.rsplit('.').next().unwrap_or(key);
@@ -203,6 +235,9 @@ fn difference(ranked: &Ranked) -> String {
     let Some(difference) = &ranked.difference_to_best else { return "best".to_owned() };
     if difference.value.is_nan() {
         return "-".to_owned();
+    }
+    if ranked.equal_to_best {
+        return "equal".to_owned();
     }
     let sign = if difference.value >= 0.0 { "+" } else { "-" };
     let amount = format!("{sign}{}", number(difference.value.abs()));

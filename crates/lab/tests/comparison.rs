@@ -3,7 +3,7 @@
 use fullstroke_lab::{
     Candidate, Condition, LabError, Ranked, Ranking, Vary, candidates, recipes, run, run_all,
 };
-use fullstroke_measure::{Metric, Significance};
+use fullstroke_measure::{Metric, Significance, number};
 use fullstroke_stack::Overrides;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -84,7 +84,49 @@ fn equal_candidates_are_not_told_apart() {
     assert_eq!(ranking.candidates[0].name, "one");
     let difference = ranking.candidates[1].difference_to_best.unwrap();
     assert_eq!((difference.value, difference.significance), (0.0, Significance::NotSignificant));
-    assert!(ranking.to_string().contains("not significant"));
+    assert!(ranking.candidates[1].equal_to_best);
+    assert_eq!(
+        ranking.verdict.as_deref(),
+        Some(format!("one and two are equal by iops: {}.", number(ranking.candidates[0].value)).as_str())
+    );
+    assert!(!ranking.to_string().contains("not significant"), "{ranking}");
+}
+
+#[test]
+fn of_nothing_there_is_no_share_and_all_that_are_equal_are_best() {
+    let folder = tempfile::tempdir().unwrap();
+    let by = "time_ms.parity";
+    let ranking = ranking(&load(&stacks(folder.path()), &[]), 2, by);
+    let verdict = ranking.verdict.as_deref().unwrap();
+    let head = format!("raid0 and raid10 are equal, and best by {by}: 0.000");
+    assert!(verdict.starts_with(&head) && verdict.contains("the next"), "{verdict}");
+    assert!(!ranking.to_string().contains("NaN"), "{ranking}");
+    // The mean differs all the same, and why.
+    let reason = &ranking.reasons[0].sentence;
+    assert!(reason.contains(&format!("are equal by {by}; ")), "{reason}");
+}
+
+#[test]
+fn a_seed_that_changes_nothing_makes_nothing_sure() {
+    let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let files = ["raid10", "raid0"].map(|name| project.join(format!("stacks/demo/{name}.toml")));
+    let overrides = Overrides { requests: Some(4000), ..Overrides::default() };
+    let recipes = recipes(&files, &overrides, &[]);
+    let ranked = |seeds: usize| {
+        let seeded = recipes.iter().flat_map(|recipe| recipe.with_seeds(seeds).unwrap());
+        let candidates: Vec<Candidate> = seeded.map(|recipe| recipe.candidate().unwrap()).collect();
+        Ranking::of_seeds(&run_all(&candidates, 2, &|_| {}).unwrap(), seeds, Metric::RESPONSE_MEAN)
+    };
+    let (one, three) = (ranked(1), ranked(3));
+    for (one, three) in one.candidates.iter().zip(&three.candidates) {
+        assert_eq!((one.varies_with_seed, three.varies_with_seed), (None, Some(false)));
+        assert!(one.ci95_half_width.is_some() && one.ci95_half_width == three.ci95_half_width);
+        assert_eq!(one.difference_to_best, three.difference_to_best);
+    }
+    assert!(
+        three.to_string().contains("The seed changes nothing of response_ms.mean in this load"),
+        "{three}"
+    );
 }
 
 #[test]

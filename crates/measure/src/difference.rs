@@ -59,11 +59,13 @@ pub fn paired_difference(first: &Measured, second: &Measured, metric: Metric, co
 
 /// By how much two candidates differ that each ran with the same seeds: the mean of
 /// the differences seed by seed, with Student's interval at this confidence. Without
-/// two seeds there is none.
+/// two seeds there is none, nor where they differ by the same with every seed: that it varies
+/// by nothing is not what a few equal differences show.
 pub fn difference_over_seeds(pairs: &[(f64, f64)], confidence: f64) -> Difference {
     let differences: Vec<f64> = pairs.iter().map(|(one, other)| one - other).collect();
     let value = differences.iter().sum::<f64>() / differences.len() as f64;
-    let half_width = half_width_over_seeds(&differences, confidence);
+    let shown = differences.iter().any(|difference| *difference != differences[0]) || value == 0.0;
+    let half_width = half_width_over_seeds(&differences, confidence).filter(|_| shown);
     let significance = match half_width {
         None => Significance::Unknown,
         Some(half_width) if value.abs() > half_width => Significance::Significant,
@@ -75,6 +77,22 @@ pub fn difference_over_seeds(pairs: &[(f64, f64)], confidence: f64) -> Differenc
         batches_above: differences.iter().filter(|difference| **difference > 0.0).count(),
         batches_below: differences.iter().filter(|difference| **difference < 0.0).count(),
         significance,
+    }
+}
+
+impl Difference {
+    /// The same with an interval as wide as that of `other`, if that is the wider one.
+    pub fn no_surer_than(self, other: &Difference) -> Difference {
+        match (self.half_width, other.half_width) {
+            (Some(own), Some(wider)) if wider > own => {
+                let significance = match self.value.abs() > wider {
+                    true => Significance::Significant,
+                    false => Significance::NotSignificant,
+                };
+                Difference { half_width: Some(wider), significance, ..self }
+            }
+            _ => self,
+        }
     }
 }
 
@@ -142,6 +160,20 @@ mod tests {
         let alike = difference_over_seeds(&[(1.0, 2.0), (2.0, 1.0)], 0.95);
         assert_eq!((alike.value, alike.significance), (0.0, Significance::NotSignificant));
         assert_eq!(difference_over_seeds(&pairs[..1], 0.95).significance, Significance::Unknown);
+    }
+
+    #[test]
+    fn equal_differences_of_a_few_seeds_are_no_certainty() {
+        let constant = difference_over_seeds(&[(3.0, 1.0); 3], 0.95);
+        assert_eq!((constant.value, constant.half_width), (2.0, None));
+        assert_eq!(constant.significance, Significance::Unknown);
+        let equal = difference_over_seeds(&[(3.0, 3.0); 3], 0.95);
+        assert_eq!((equal.half_width, equal.significance), (Some(0.0), Significance::NotSignificant));
+        let seeds = difference_over_seeds(&[(5.0, 1.0), (6.1, 2.0), (6.9, 3.0)], 0.95);
+        let within =
+            Difference { half_width: Some(9.0), significance: Significance::NotSignificant, ..seeds };
+        assert_eq!(seeds.no_surer_than(&within), within);
+        assert_eq!(within.no_surer_than(&seeds), within);
     }
 
     use crate::{Identity, Measurement};
