@@ -246,7 +246,7 @@ fn tune<'py>(
     let by = Metric::parse(by).map_err(refused)?;
     let search = TuneSearch { by, sample, batches, first, confidence, jobs: threads(jobs) };
     let recipe = stack.recipe()?;
-    let tuned = py.detach(|| search.run(&recipe, &varied, &|_, _| {}));
+    let tuned = py.detach(|| search.run_with_whole_load(&recipe, &varied, &|_, _| {}));
     python(py, &tuned.map_err(refused)?)
 }
 

@@ -92,7 +92,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         jobs: jobs(arguments.jobs),
     };
     let bar = spinner(output);
-    let tuned = search.run(&recipe, &arguments.vary, &|runs, running| {
+    let tuned = search.run_with_whole_load(&recipe, &arguments.vary, &|runs, running| {
         bar.set_message(format!("{runs} runs made, {running} combinations left"));
     });
     bar.finish_and_clear();

@@ -101,7 +101,8 @@ impl Candidate {
     /// # Errors
     /// That of its stack.
     pub fn can_be_hurried(&self) -> Result<bool, LabError> {
-        Ok(!self.stack.build()?.hosts.iter().any(|host| host.source.heeds_completions()))
+        let run = self.stack.build().map_err(|source| self.varied.refused(source))?;
+        Ok(!run.hosts.iter().any(|host| host.source.heeds_completions()))
     }
 }
 
@@ -111,12 +112,17 @@ impl Recipe {
         self.varied.label(&self.name)
     }
 
+    /// Its stack; an error names the values that were varied.
+    fn load(&self) -> Result<Stack, LabError> {
+        Stack::load(&self.file, &self.overrides).map_err(|source| self.varied.refused(source))
+    }
+
     /// The candidate.
     ///
     /// # Errors
     /// That of its stack.
     pub fn candidate(&self) -> Result<Candidate, LabError> {
-        let stack = Stack::load(&self.file, &self.overrides)?;
+        let stack = self.load()?;
         let (name, varied) = (self.name.clone(), self.varied.clone());
         Ok(Candidate::new(name, varied, stack))
     }
@@ -126,7 +132,7 @@ impl Recipe {
     /// # Errors
     /// That of its stack.
     pub fn with_seeds(&self, seeds: usize) -> Result<Vec<Recipe>, LabError> {
-        let first = Stack::load(&self.file, &self.overrides)?.seed().0;
+        let first = self.load()?.seed().0;
         let recipe = |seed: u64| {
             let mut recipe = self.clone();
             recipe.overrides.set.push(format!("seed={}", first.wrapping_add(seed)));
@@ -141,7 +147,7 @@ impl Recipe {
     /// # Errors
     /// That of its stack.
     pub fn in_condition(&self, condition: Condition) -> Result<Option<Recipe>, LabError> {
-        let stack = Stack::load(&self.file, &self.overrides)?;
+        let stack = self.load()?;
         Ok(stack.redundant_volume().map(|path| {
             let mut recipe = self.clone();
             recipe.overrides.set.push(format!("{path}.{}", condition.assignment()));

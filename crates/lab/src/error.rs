@@ -12,6 +12,14 @@ pub enum LabError {
     /// A stack file cannot be used.
     #[error(transparent)]
     Stack(#[from] StackError),
+    /// A combination of varied values makes a stack that cannot be used.
+    #[error("{combination}: {source}")]
+    Combination {
+        /// The values, `key=value` each.
+        combination: String,
+        /// What is wrong.
+        source: StackError,
+    },
     /// The workload broke off.
     #[error("{candidate}: {source}")]
     Workload {

@@ -88,7 +88,7 @@ pub fn run(
     progress: &dyn Fn(u64, Option<u64>),
 ) -> Result<Ran, LabError> {
     let stack = &candidate.stack;
-    let run = stack.build()?;
+    let run = stack.build().map_err(|source| candidate.varied.refused(source))?;
     let identity = Identity {
         name: candidate.name.clone(),
         seed: stack.seed().0,

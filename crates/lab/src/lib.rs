@@ -61,6 +61,6 @@ pub use ranking::{Ranked, Ranking};
 pub use reasons::Reason;
 pub use render::capacity;
 pub use space::{Point, Space};
-pub use tune::{Search as TuneSearch, Tuned, TunedCandidate, Tuner};
+pub use tune::{Impossible, Search as TuneSearch, Tuned, TunedCandidate, Tuner};
 pub use varied::Varied;
 pub use vary::Vary;

@@ -3,9 +3,10 @@
 use crate::{
     Batches, Candidate, LabError, Point, Race, RaceRules, Recipe, Space, Standing, Varied, Vary, run_all,
 };
-use fullstroke_measure::{Difference, Metric, Significance, number, table};
+use fullstroke_measure::{Difference, Metric, Report, Significance, number, table};
 use fullstroke_units::Random;
 use serde::Serialize;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
@@ -16,6 +17,10 @@ const AT_A_TIME: usize = 64;
 const SHOWN: usize = 12;
 /// Candidates that a sentence names.
 const NAMED_MAX: usize = 4;
+/// Points that are looked at to find one that is possible.
+const LOOKED_AT_MAX: usize = 4096;
+/// The best is not run on a whole load that takes more than so many times what the race took.
+const WHOLE_COST_MAX: usize = 16;
 
 /// How a search is made.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,13 +39,18 @@ pub struct Search {
     pub jobs: usize,
 }
 
-/// A search under way: a race that neighbours of the best join between rungs. It does no I/O.
-pub struct Tuner {
+/// A search under way: a race that neighbours of the best join between rungs. It does no I/O but to ask
+/// which points are possible.
+pub struct Tuner<'a> {
     space: Space,
     race: Race,
     points: Vec<Point>,
     known: BTreeSet<Point>,
+    is_possible: IsPossible<'a>,
 }
+
+/// Whether what stands for a point, `key=value` for each key, can be run.
+type IsPossible<'a> = Box<dyn FnMut(&[String]) -> bool + 'a>;
 
 /// What was found.
 #[derive(Clone, Debug, Serialize)]
@@ -59,6 +69,15 @@ pub struct Tuned {
     pub tried: usize,
     /// Parts of the workload.
     pub batches: usize,
+    /// What these are: parts of a `trace`, or runs with `seeds`.
+    pub batches_are: &'static str,
+    /// Requests of a part, on average.
+    pub batch_requests: u64,
+    /// The metric of the first one on the whole workload in one run, which its mean over parts is not; `null`
+    /// where it did not serve every request, or where that takes more than 16 times the runs of the race.
+    pub whole_load_value: Option<f64>,
+    /// Combinations that cannot be run, which were left out.
+    pub impossible: Vec<Impossible>,
     /// Runs that were made, each of one candidate on one part.
     pub runs: usize,
     /// Runs that it takes to try all combinations on all parts.
@@ -75,6 +94,15 @@ pub struct Tuned {
     pub verdict: String,
     /// Those that were tried, the best first.
     pub candidates: Vec<TunedCandidate>,
+}
+
+/// A combination that cannot be run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Impossible {
+    /// The values, by key.
+    pub varied: Varied,
+    /// What is wrong.
+    pub why: String,
 }
 
 /// A combination that was tried.
@@ -104,14 +132,37 @@ pub struct TunedCandidate {
     pub equal_to_best: bool,
 }
 
-impl Tuner {
-    /// A search of `space` that begins with so many points.
-    pub fn new(space: Space, rules: RaceRules, sample: usize, random: &mut Random) -> Tuner {
-        let points = space.sample(sample, random);
-        let known = points.iter().cloned().collect();
-        let mut race = Race::new(rules);
-        points.iter().for_each(|_| _ = race.join());
-        Tuner { space, race, points, known }
+impl<'a> Tuner<'a> {
+    /// A search of `space` that begins with so many points, without those of them that are not possible.
+    pub fn new(
+        space: Space,
+        rules: RaceRules,
+        sample: usize,
+        random: &mut Random,
+        is_possible: IsPossible<'a>,
+    ) -> Tuner<'a> {
+        let first = space.sample(sample, random);
+        let (points, known) = (Vec::new(), BTreeSet::new());
+        let mut tuner = Tuner { space, race: Race::new(rules), points, known, is_possible };
+        first.into_iter().for_each(|point| _ = tuner.join(point));
+        // Where a sample has none that is possible, the first that is.
+        for number in 0..tuner.space.points().min(LOOKED_AT_MAX) {
+            if !tuner.points.is_empty() {
+                break;
+            }
+            tuner.join(tuner.space.point(number));
+        }
+        tuner
+    }
+
+    /// Whether a point joins: one that is possible, and is not known yet.
+    fn join(&mut self, point: Point) -> bool {
+        let joins = self.known.insert(point.clone()) && (self.is_possible)(&self.space.assignments(&point));
+        if joins {
+            self.race.join();
+            self.points.push(point);
+        }
+        joins
     }
 
     /// Which batches of which points are to be told next.
@@ -135,11 +186,7 @@ impl Tuner {
         let Some(leader) = self.race.leader() else { return false };
         let mut joined = false;
         for point in self.space.neighbours(&self.points[leader]) {
-            if self.known.insert(point.clone()) {
-                self.race.join();
-                self.points.push(point);
-                joined = true;
-            }
+            joined |= self.join(point);
         }
         joined
     }
@@ -165,7 +212,7 @@ impl Search {
     /// and how many candidates still run.
     ///
     /// # Errors
-    /// A combination that cannot be built, or the error of a run.
+    /// That of the first combination, where none can be built, or the error of a run.
     pub fn run(
         &self,
         recipe: &Recipe,
@@ -175,7 +222,7 @@ impl Search {
         let space = Space::new(varied);
         let points = space.points();
         // What is varied may be what the stack cannot do without.
-        let whole = with(recipe, &space.assignments(&space.point(0)));
+        let whole = possible(recipe, &space)?;
         let batches = Batches::new(&whole, self.batches)?;
         let rules = RaceRules {
             batches: batches.count().max(2),
@@ -185,7 +232,17 @@ impl Search {
             candidates: points,
         };
         let seed = whole.candidate()?.stack.seed();
-        let mut tuner = Tuner::new(space, rules, self.sample, &mut seed.stream("tune"));
+        let impossible = RefCell::new(Vec::new());
+        let is_possible = |assignments: &[String]| match with(recipe, assignments).candidate() {
+            Ok(_) => true,
+            Err(error) => {
+                impossible.borrow_mut().push(Impossible::new(assignments, &error));
+                false
+            }
+        };
+        let random = &mut seed.stream("tune");
+        let mut tuner = Tuner::new(space, rules, self.sample, random, Box::new(is_possible));
+        let mut requests = 0;
         loop {
             let due = tuner.due();
             let tasks: Vec<(usize, usize)> =
@@ -195,7 +252,9 @@ impl Search {
                 let recipes = some
                     .iter()
                     .map(|(point, batch)| batches.recipe(&with(recipe, &tuner.assignments(*point)), *batch));
-                values.extend(self.values(&recipes.collect::<Vec<_>>())?);
+                let reports = self.reports(&recipes.collect::<Vec<_>>())?;
+                requests += reports.iter().map(|report| report.requests).sum::<u64>();
+                values.extend(reports.iter().map(|report| self.value(report)));
                 progress(tuner.race().told() + values.len(), tuner.race().running());
             }
             let mut values = values.into_iter();
@@ -209,40 +268,89 @@ impl Search {
         if tuner.race().leader().is_none() {
             return Err(LabError::NothingMeasured { by: self.by.name() });
         }
-        Ok(Tuned::new(&tuner, recipe, self, points, batches.count(), seed.0))
+        let parts = Parts { batches: &batches, requests: requests / tuner.race().told() as u64 };
+        let impossible = impossible.borrow().clone();
+        Ok(Tuned::new(&tuner, recipe, self, points, &parts, seed.0, impossible))
     }
 
-    /// The metric of each; not a number for one that did not serve every request.
-    fn values(&self, recipes: &[Recipe]) -> Result<Vec<f64>, LabError> {
+    /// The same, and the best once more on the whole load in one run, unless that takes far longer than the race.
+    ///
+    /// # Errors
+    /// As [`run`](Search::run).
+    pub fn run_with_whole_load(
+        &self,
+        recipe: &Recipe,
+        varied: &[Vary],
+        progress: &dyn Fn(usize, usize),
+    ) -> Result<Tuned, LabError> {
+        let mut tuned = self.run(recipe, varied, progress)?;
+        if let Some(best) = tuned.candidates.first().filter(|_| tuned.can_afford_whole_load()) {
+            let whole = self.reports(&[with(recipe, &best.varied.assignments())])?;
+            tuned.whole_load_value = whole.first().map(|report| self.value(report));
+            tuned.verdict = tuned.in_words();
+        }
+        Ok(tuned)
+    }
+
+    /// What was measured of each.
+    fn reports(&self, recipes: &[Recipe]) -> Result<Vec<Report>, LabError> {
         let candidates: Vec<Candidate> = recipes.iter().map(Recipe::candidate).collect::<Result<_, _>>()?;
         let ran = run_all(&candidates, self.jobs, &|_| {})?;
         if let Some(first) = ran.first() {
             self.by.check(&[&first.measured.report])?;
         }
-        let value = |report: &fullstroke_measure::Report| match report.completed == report.requests {
-            true => self.by.value(report),
-            false => f64::NAN,
-        };
-        Ok(ran.iter().map(|ran| value(&ran.measured.report)).collect())
+        Ok(ran.into_iter().map(|ran| ran.measured.report).collect())
     }
+
+    /// The metric; not a number for a run that did not serve every request.
+    fn value(&self, report: &Report) -> f64 {
+        if report.completed == report.requests { self.by.value(report) } else { f64::NAN }
+    }
+}
+
+/// What the race was held on.
+struct Parts<'a> {
+    batches: &'a Batches,
+    /// Of one, on average.
+    requests: u64,
+}
+
+/// The recipe at the first point that is possible.
+fn possible(recipe: &Recipe, space: &Space) -> Result<Recipe, LabError> {
+    let at = |number: usize| with(recipe, &space.assignments(&space.point(number)));
+    let able = (0..space.points().min(LOOKED_AT_MAX)).map(at).find(|recipe| recipe.candidate().is_ok());
+    able.map_or_else(|| at(0).candidate().map(|_| at(0)), Ok)
 }
 
 /// The same with some keys set.
 fn with(recipe: &Recipe, assignments: &[String]) -> Recipe {
     let mut recipe = recipe.clone();
     recipe.overrides.set.extend_from_slice(assignments);
+    recipe.varied = Varied::new(assignments);
     recipe
+}
+
+impl Impossible {
+    fn new(assignments: &[String], error: &LabError) -> Impossible {
+        let why = match error {
+            LabError::Combination { source, .. } => source.to_string(),
+            other => other.to_string(),
+        };
+        Impossible { varied: Varied::new(assignments), why }
+    }
 }
 
 impl Tuned {
     fn new(
-        tuner: &Tuner,
+        tuner: &Tuner<'_>,
         recipe: &Recipe,
         search: &Search,
         points: usize,
-        batches: usize,
+        parts: &Parts<'_>,
         seed: u64,
+        impossible: Vec<Impossible>,
     ) -> Tuned {
+        let batches = parts.batches.count();
         let race = tuner.race();
         let candidates: Vec<TunedCandidate> = race
             .standings()
@@ -253,7 +361,7 @@ impl Tuned {
                 TunedCandidate::new(place, standing, &recipe.name, varied)
             })
             .collect();
-        let exhaustive_runs = points.saturating_mul(batches);
+        let exhaustive_runs = (points - impossible.len()).saturating_mul(batches);
         let mut tuned = Tuned {
             by: search.by.name(),
             more_is_better: search.by.more_is_better(),
@@ -262,6 +370,10 @@ impl Tuned {
             points,
             tried: candidates.len(),
             batches,
+            batches_are: if parts.batches.are_windows() { "trace" } else { "seeds" },
+            batch_requests: parts.requests,
+            whole_load_value: None,
+            impossible,
             runs: race.told(),
             exhaustive_runs,
             cost_share: race.told() as f64 / exhaustive_runs as f64,
@@ -278,7 +390,14 @@ impl Tuned {
     fn in_words(&self) -> String {
         let Some(best) = self.candidates.first() else { return String::new() };
         let label = |candidate: &TunedCandidate| candidate.varied.to_string();
-        let mut words = format!("{} is best by {}: {}.", label(best), self.by, number(best.value));
+        let mut words = format!(
+            "{} is best by {}: {}, {}. {}",
+            label(best),
+            self.by,
+            number(best.value),
+            self.mean(best.batches),
+            self.on_the_whole_load()
+        );
         let with_equals = match self.equal_to_best {
             0 => "it is",
             _ => "it and those that are equal to it are",
@@ -311,13 +430,55 @@ impl Tuned {
             self.exhaustive_runs,
             100.0 * self.cost_share
         ));
-        if self.tried < self.points {
-            words.push_str(&format!(
-                " {} combinations were never tried: nothing is claimed of them.",
-                self.points - self.tried
-            ));
+        let never = self.points - self.tried - self.impossible.len();
+        if never > 0 {
+            words.push_str(&format!(" {never} combinations were never tried: nothing is claimed of them."));
         }
-        words
+        words + &self.left_out()
+    }
+
+    /// What a value is.
+    fn mean(&self, parts: usize) -> String {
+        let what = if self.batches_are == "trace" { "parts of the trace" } else { "runs with a seed each" };
+        format!(
+            "the mean over {parts} {what}, of {} requests on average and each from rest",
+            self.batch_requests
+        )
+    }
+
+    /// Whether a run of the whole load takes no more than so many times what the race took.
+    fn can_afford_whole_load(&self) -> bool {
+        let runs = if self.batches_are == "trace" { self.batches } else { 1 };
+        runs <= WHOLE_COST_MAX * self.runs
+    }
+
+    /// What the best comes to on the whole load, which the mean over its parts is not.
+    fn on_the_whole_load(&self) -> String {
+        match self.whole_load_value {
+            Some(value) if value.is_nan() => {
+                "In one run of the whole load it does not serve every request.".to_owned()
+            }
+            Some(value) => format!("In one run of the whole load it is {}.", number(value)),
+            None if self.can_afford_whole_load() => "It was not run on the whole load.".to_owned(),
+            None => "It was not run on the whole load, which takes far longer than this search.".to_owned(),
+        }
+    }
+
+    /// What could not be tried.
+    fn left_out(&self) -> String {
+        let each = self.impossible.iter().map(|one| format!("{} ({})", one.varied, one.why));
+        match self.impossible.len() {
+            0 => String::new(),
+            1..=NAMED_MAX => {
+                format!(" Left out, for it is impossible: {}.", each.collect::<Vec<_>>().join("; "))
+            }
+            many => {
+                format!(
+                    " Left out, for they are impossible: {many}, the first {}.",
+                    each.take(1).collect::<String>()
+                )
+            }
+        }
     }
 }
 
@@ -362,7 +523,8 @@ impl fmt::Display for Tuned {
             self.candidates.first().map(|best| best.varied.keys().collect()).unwrap_or_default();
         let mut header = vec![""];
         header.extend(&keys);
-        header.extend([self.by.as_str(), "to the best", "±", "parts", ""]);
+        let mean = format!("mean of parts, {}", self.by);
+        header.extend([mean.as_str(), "to the best", "±", "parts", ""]);
         let mut table = table(header, &[keys.len() + 5]);
         for candidate in self.candidates.iter().take(SHOWN) {
             let mut row = vec![candidate.rank.to_string()];
@@ -400,10 +562,11 @@ mod tests {
         Space::new(&varied.map(|argument| argument.parse().unwrap()))
     }
 
-    fn search(sample: usize, seed: u64) -> Tuner {
+    fn search(sample: usize, seed: u64) -> Tuner<'static> {
         let rules =
             RaceRules { batches: 128, first: 8, confidence: 0.95, more_is_better: false, candidates: 200 };
-        let mut tuner = Tuner::new(space(), rules, sample, &mut Seed(seed).stream("tune"));
+        let random = &mut Seed(seed).stream("tune");
+        let mut tuner = Tuner::new(space(), rules, sample, random, Box::new(|_| true));
         let noisy = valley(seed);
         loop {
             for (candidate, batches) in tuner.due() {

@@ -1,5 +1,7 @@
 //! What tells the candidates of one stack apart.
 
+use crate::LabError;
+use fullstroke_stack::StackError;
 use serde::{Serialize, Serializer};
 use std::fmt;
 
@@ -31,6 +33,15 @@ impl Varied {
     /// The value of `key`, if that was varied.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str())
+    }
+
+    /// Why these values make no stack; without any, why the stack is none.
+    pub(crate) fn refused(&self, source: StackError) -> LabError {
+        if self.0.is_empty() {
+            source.into()
+        } else {
+            LabError::Combination { combination: self.to_string(), source }
+        }
     }
 
     /// The candidate called `name`, told apart from others of that name.

@@ -110,6 +110,19 @@ fn the_load_that_is_carried_is_found() {
     assert_eq!(ranking["candidates"][0]["name"], "four");
     let text = success(&["compare", &one, &four, "--find", "load"]);
     assert!(text.contains("four bears most by load") && text.contains("% more"), "{text}");
+    // At rest a write of RAID 5 takes longer than 20 ms, and none of these drives answers within 5 ms.
+    let parity = small_requests(&folder, "parity", "raid5", 5, &poisson(330.0));
+    let text = success(&["compare", &parity, &four, "--find", "load", "--p99-max", "20ms"]);
+    for part in [
+        "four bears most by load with a response_ms.p99 of at most 20.000 ms: ",
+        "; parity, the next, bears nothing that was tried.",
+        "load, p99 ≤ 20.000 ms",
+        "none tried",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let text = success(&["compare", &parity, &four, "--find", "load", "--p99-max", "5ms"]);
+    assert!(text.contains("No candidate bears anything that was tried by load with a"), "{text}");
     let closed = small_requests(&folder, "closed", "raid0", 1, "process = \"closed\"");
     assert!(refused(&["run", &closed, "--find", "load"]).contains("arrive by their own times"));
 }
@@ -375,13 +388,61 @@ fn tune_finds_what_is_better_by_far_and_says_how_sure_it_is() {
         assert!(text.contains(part), "{part}");
     }
     for (wrong, word) in [
-        (&["--vary", "volume.drives=2,0"][..], "volume.drives"),
+        (
+            &["--vary", "volume.layout=raid5", "--vary", "volume.drives=1,2"][..],
+            "volume.layout=raid5 volume.drives=1: ",
+        ),
         (&["--vary", "volume.drives=2,3", "--by", "streams.underruns"], "streams"),
         (&["--vary", "volume.drives=2,3", "--batches", "1"], "4..=4096"),
     ] {
         let message = refused(&[&["tune", &stack, "--requests", "100"][..], wrong].concat());
         assert!(message.contains(word), "{message}");
     }
+}
+
+#[test]
+fn tune_says_what_its_number_is_and_what_the_whole_load_comes_to() {
+    let folder = Folder::new();
+    let stack = small_requests(&folder, "two", "raid0", 2, &poisson(60.0));
+    let rows: Vec<String> =
+        (0..400).map(|row| format!("{:.3} 0 {} 8 1\n", f64::from(row) * 0.01, row * 977 % 90_000)).collect();
+    let trace = folder.put("a.trace", &rows.concat());
+    let load = ["--format", "disksim", "--trace", &trace, "--by", "response_ms.p99"];
+    let race = ["tune", &stack, "--vary", "volume.drives=1,2", "--batches", "4", "--first", "2"];
+    let tuned = json(&[&race[..], &load].concat());
+    assert_eq!((&tuned["batches_are"], &tuned["batch_requests"]), (&"trace".into(), &100.into()));
+    let best = tuned["candidates"][0]["varied"]["volume.drives"].as_str().unwrap();
+    let whole = json(&[&["run", &stack, "--set", &format!("volume.drives={best}")][..], &load[..4]].concat());
+    assert_eq!(tuned["whole_load_value"], whole["response_ms"]["p99"]);
+    let text = success(&[&race[..], &load].concat());
+    for part in [
+        "mean of parts, response_ms.p99",
+        "parts of the trace, of 100 requests on average and each from rest",
+        "In one run of the whole load it is ",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn tune_leaves_impossible_combinations_out_and_names_them() {
+    let folder = Folder::new();
+    let stack = small_requests(&folder, "four", "raid0", 4, &poisson(60.0));
+    let few = ["--requests", "150", "--batches", "4", "--first", "2"];
+    let vary = ["--vary", "volume.layout=raid5,raid0", "--vary", "volume.drives=2..4"];
+    let tuned = json(&[&["tune", &stack], &vary[..], &few].concat());
+    assert_eq!((&tuned["points"], &tuned["tried"]), (&6.into(), &5.into()));
+    let [impossible] = tuned["impossible"].as_array().unwrap().as_slice() else {
+        panic!("{}", tuned["impossible"])
+    };
+    assert_eq!(impossible["varied"], serde_json::json!({ "volume.layout": "raid5", "volume.drives": "2" }));
+    let verdict = tuned["verdict"].as_str().unwrap();
+    assert!(
+        verdict.contains("Left out, for it is impossible: volume.layout=raid5 volume.drives=2 ("),
+        "{verdict}"
+    );
+    let refused = refused(&[&["compare", &stack], &vary[..], &few[..2]].concat());
+    assert!(refused.contains("volume.layout=raid5 volume.drives=2: "), "{refused}");
 }
 
 #[test]

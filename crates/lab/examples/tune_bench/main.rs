@@ -59,7 +59,8 @@ fn race(name: &str, sample: usize, seed: u64) -> Result<Value, Box<dyn std::erro
     };
     let rules =
         RaceRules { batches: BATCHES, first: 8, confidence: 0.95, more_is_better: false, candidates: 200 };
-    let mut tuner = Tuner::new(Space::new(&keys), rules, sample, &mut Seed(seed).stream("tune"));
+    let random = &mut Seed(seed).stream("tune");
+    let mut tuner = Tuner::new(Space::new(&keys), rules, sample, random, Box::new(|_| true));
     loop {
         for (candidate, batches) in tuner.due() {
             let values = function.values(number(tuner.point(candidate)), batches);
