@@ -15,7 +15,7 @@ pub struct MemberStatistics {
     pub sectors_read: Sectors,
     /// Sectors written.
     pub sectors_written: Sectors,
-    /// Time in which the arm was taken: by requests, from the begin of their
+    /// Time in which the arm was taken until this was read: by requests, from the begin of their
     /// overheads to when the medium was done with them, and by what the drive
     /// does on its own account, read-ahead and destaging.
     pub busy: Duration,

@@ -9,6 +9,7 @@ use crate::mechanics::{Access, Feed, Head, Mechanics, Piece};
 use crate::power::{Meter, Power, Standing, Unloading};
 use fullstroke_contract::{Extent, PowerState, PowerStatistics};
 use fullstroke_units::{Angle, Cylinder, Duration, Time};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// An arm, and its time until now.
@@ -21,6 +22,9 @@ pub(crate) struct Arm {
     work: Work,
     /// Up to here its time is in `work.busy`.
     counted: Time,
+    /// The times in which it is taken, from begin to end and in order, of which some lies ahead: what it
+    /// does is counted when it is planned.
+    planned: VecDeque<(Time, Time)>,
     /// Where the platters stand still, or will again turn.
     rest: Option<Rest>,
     spin_up: Duration,
@@ -76,6 +80,7 @@ impl Arm {
             free: Time::ZERO,
             work: Work::default(),
             counted: Time::ZERO,
+            planned: VecDeque::with_capacity(4),
         }
     }
 
@@ -180,9 +185,18 @@ impl Arm {
         self.wanted
     }
 
-    /// What it has done.
+    /// What it has done, and will have done with all that is planned.
     pub(crate) fn work(&self) -> Work {
         self.work
+    }
+
+    /// Time in which it was taken until `now`, which is not before the last event, with what it has
+    /// read `ahead` from begin to end and its work does not know yet.
+    pub(crate) fn busy(&self, now: Time, ahead: Option<(Time, Time)>) -> Duration {
+        let left = self.planned.iter().map(|&(begin, end)| end.saturating_since(begin.max(now)));
+        let read = ahead
+            .map_or(Duration::ZERO, |(begin, end)| end.min(now).saturating_since(begin.max(self.counted)));
+        self.work.busy - left.sum::<Duration>() + read
     }
 
     /// It is with the medium until `end`.
@@ -213,8 +227,15 @@ impl Arm {
     /// It is taken from `begin` to `end`.
     #[inline]
     fn count(&mut self, begin: Time, end: Time) {
-        self.work.busy += end.saturating_since(self.counted.max(begin));
-        self.counted = self.counted.max(end);
+        let begin = begin.max(self.counted);
+        if end > begin {
+            self.work.busy += end.since(begin);
+            self.counted = end;
+            match self.planned.back_mut() {
+                Some((_, last)) if *last == begin => *last = end,
+                _ => self.planned.push_back((begin, end)),
+            }
+        }
         self.back = None;
     }
 
@@ -240,6 +261,9 @@ impl Arm {
     /// Nothing is planned any more before `now`.
     #[inline]
     pub(crate) fn passed(&mut self, now: Time) {
+        while self.planned.front().is_some_and(|&(_, end)| end <= now) {
+            self.planned.pop_front();
+        }
         if let Some(meter) = &mut self.meter {
             meter.passed(now);
         }

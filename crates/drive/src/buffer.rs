@@ -751,6 +751,29 @@ impl Buffer {
         }
     }
 
+    /// From when to when the arm has read ahead by `now` beyond what its work knows: whole tracks that it
+    /// has landed on, and whole sectors.
+    pub(crate) fn has_read_ahead(&self, now: Time, arm: &Arm) -> Option<(Time, Time)> {
+        let segment = self.segments.get(self.filling?);
+        let Fill::Ahead { since, limit } = segment.fill else { return None };
+        let (mut end, mut at, mut head, mechanics) = (segment.end, since, arm.head(), arm.mechanics());
+        while end < limit {
+            let track = Passing::of(Lbn(end), Sectors(limit - end), at, head, mechanics);
+            if track.landed > now {
+                break;
+            }
+            (at, head) = (track.landed, head.reading(&track.position));
+            let (done, passed) = track.passed_by(now, mechanics);
+            if done > Sectors::ZERO {
+                (end, at) = (end + done.0, passed);
+            }
+            if done < track.sectors {
+                break;
+            }
+        }
+        Some((since, at))
+    }
+
     /// The head waits for the end of a segment since `since`, to read on to
     /// `limit`.
     fn start_ahead(&mut self, index: usize, since: Time, limit: u64) {

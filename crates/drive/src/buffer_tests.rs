@@ -8,7 +8,7 @@ use crate::config::tests::small_drive;
 use crate::config::{BufferConfig, DriveConfig, FlushCommand, IdleConfig, PowerConfig, QueueConfig};
 use crate::drive::{Drive, Model};
 use fullstroke_contract::{
-    Completion, Cx, Effect, Extent, Gauge, Hints, Node as _, Operation, Out, Port, PowerState,
+    Completion, Counters, Cx, Effect, Extent, Gauge, Hints, Node as _, Operation, Out, Port, PowerState,
     PowerStatistics, Request, RequestId, Signal, Status, Wake,
 };
 use fullstroke_units::{Duration, Time};
@@ -137,6 +137,13 @@ impl Bench {
                 return at;
             }
         }
+    }
+
+    /// Time in which the arm was taken until now.
+    fn busy(&self) -> Duration {
+        let mut counters = Counters::default();
+        self.drive.count(self.now, &mut counters);
+        counters.drives[0].busy
     }
 
     fn hits(&self) -> u64 {
@@ -942,6 +949,25 @@ proptest! {
         let work = run(&config, &steps, 0).drive.statistics();
         let parts = work.seek + work.rotation + work.transfer;
         prop_assert!(parts <= work.busy, "seek {}, rotation {}, transfer {}, busy {}", work.seek, work.rotation, work.transfer, work.busy);
+    }
+
+    #[test]
+    fn an_arm_is_not_taken_for_longer_than_has_passed(config in configs(), steps in steps()) {
+        let mut bench = Bench::of(config);
+        let mut before = Duration::ZERO;
+        for step in &steps {
+            bench.now += Duration::from_nanos(step.gap_ns);
+            bench.run_until(bench.now);
+            for _ in 0..2 {
+                let busy = bench.busy();
+                prop_assert!(before <= busy && busy <= bench.now.since(Time::ZERO), "{before}, {busy}");
+                before = busy;
+                bench.submit(step.operation, step.start, step.sectors, step.forced);
+            }
+        }
+        bench.run_until(Time::NEVER);
+        bench.now += Duration::from_secs(100);
+        prop_assert_eq!(bench.busy(), bench.drive.statistics().busy);
     }
 
     #[test]

@@ -780,7 +780,12 @@ impl Drive {
         })
     }
 
-    /// What was counted so far; of its arm, all that it did, but for what that costs.
+    /// Time in which its arm was taken until `now`, which is not before the last event.
+    fn busy(&self, now: Time) -> Duration {
+        self.arm.busy(now, self.buffer.as_ref().and_then(|buffer| buffer.has_read_ahead(now, &self.arm)))
+    }
+
+    /// What was counted so far; of its arm, all that it did and is about to do, but for what that costs.
     pub fn statistics(&self) -> MemberStatistics {
         let Work { busy, seek, rotation, transfer } = self.arm.work();
         let buffer_hits = self.buffer.as_ref().map_or(0, Buffer::hits);
@@ -896,7 +901,11 @@ impl Node for Drive {
     }
 
     fn count(&self, now: Time, counters: &mut Counters) {
-        counters.drives.push(MemberStatistics { power: self.power(now), ..self.statistics() });
+        counters.drives.push(MemberStatistics {
+            busy: self.busy(now),
+            power: self.power(now),
+            ..self.statistics()
+        });
         counters.layers.extend(self.faults.as_ref().map(Faults::readings));
         let capacity = self.arm.mechanics().geometry().capacity();
         counters.layers.extend(self.background.as_ref().map(Background::readings));
