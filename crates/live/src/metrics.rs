@@ -206,10 +206,14 @@ fn operations(page: &mut Page, status: &Status) {
             family.sample(&[("export", export), ("operation", operation)], value(numbers));
         }
     };
-    counter("fullstroke_requests_total", "Answered requests.", &|numbers| numbers.requests);
-    counter("fullstroke_request_bytes_total", "Bytes of answered requests.", &|numbers| numbers.bytes);
+    counter("fullstroke_requests_total", "Answered requests, failed ones included.", &|numbers| {
+        numbers.requests
+    });
+    counter("fullstroke_request_bytes_total", "Bytes of requests that did not fail.", &|numbers| {
+        numbers.bytes
+    });
     counter("fullstroke_request_errors_total", "Requests that failed.", &|numbers| numbers.errors);
-    let help = "Response times in the world.";
+    let help = "Response times in the world of requests that did not fail.";
     let mut family = page.family("fullstroke_response_seconds", Kind::Histogram, help);
     for (export, operation, numbers) in each_operation(status) {
         let labels = [("export", export), ("operation", operation)];

@@ -184,15 +184,15 @@ fn span(seconds: f64) -> String {
 /// One kind of requests, or all of them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OperationStatus {
-    /// Answered requests.
+    /// Answered requests, failed ones included.
     pub requests: u64,
-    /// Their bytes.
+    /// Bytes of those that did not fail.
     pub bytes: u64,
     /// Requests that failed.
     pub errors: u64,
-    /// The sum of their response times in the world.
+    /// The sum of the response times in the world of those that did not fail.
     pub response_s: f64,
-    /// Requests by response time: how many took at most
+    /// These requests by response time: how many took at most
     /// [`RESPONSE_BUCKETS_S`](crate::RESPONSE_BUCKETS_S), each bucket
     /// without those of the one before; the last entry counts all longer ones.
     pub buckets: Vec<u64>,
@@ -284,6 +284,11 @@ impl Operations {
 }
 
 impl OperationStatus {
+    /// Answered requests that did not fail.
+    pub const fn served(&self) -> u64 {
+        self.requests.saturating_sub(self.errors)
+    }
+
     /// A request was answered.
     #[inline]
     pub(crate) fn add(&mut self, bytes: u64, response_s: f64, failed: bool) {
@@ -291,8 +296,11 @@ impl OperationStatus {
             self.buckets = vec![0; RESPONSE_BUCKETS_S.len() + 1];
         }
         self.requests += 1;
+        if failed {
+            self.errors += 1;
+            return;
+        }
         self.bytes += bytes;
-        self.errors += u64::from(failed);
         self.response_s += response_s;
         self.buckets[RESPONSE_BUCKETS_S.partition_point(|&end| end < response_s)] += 1;
     }

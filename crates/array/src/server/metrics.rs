@@ -37,8 +37,11 @@ impl Counts {
         };
         let count = &self.0[operation];
         count.requests.fetch_add(1, Ordering::Relaxed);
-        count.bytes.fetch_add(bytes, Ordering::Relaxed);
-        count.errors.fetch_add(u64::from(!is_well), Ordering::Relaxed);
+        if is_well {
+            count.bytes.fetch_add(bytes, Ordering::Relaxed);
+        } else {
+            count.errors.fetch_add(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -89,8 +92,8 @@ fn operations(page: &mut Page, export: (&'static str, &str), counts: &Counts) {
             family.sample(&[export, ("operation", operation)], value(count).load(Ordering::Relaxed));
         }
     };
-    counter("fullstroke_requests_total", "Answered requests.", |count| &count.requests);
-    counter("fullstroke_request_bytes_total", "Bytes of answered requests.", |count| &count.bytes);
+    counter("fullstroke_requests_total", "Answered requests, failed ones included.", |count| &count.requests);
+    counter("fullstroke_request_bytes_total", "Bytes of requests that did not fail.", |count| &count.bytes);
     counter("fullstroke_request_errors_total", "Requests that failed.", |count| &count.errors);
 }
 

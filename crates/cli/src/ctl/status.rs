@@ -63,7 +63,7 @@ fn operations(export: &ExportStatus) -> String {
             number(*bytes as f64 / 1e6),
             errors.to_string(),
             // Not a number if there were none, and shown as such.
-            number(response_s * 1000.0 / *requests as f64),
+            number(response_s * 1000.0 / operation.served() as f64),
         ]);
     }
     table.trim_fmt()

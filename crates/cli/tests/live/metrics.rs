@@ -111,7 +111,11 @@ fn failures_and_lost_data_are_counted() {
     }
     let found = samples(&server);
     assert!(failed > 0.0);
-    assert_eq!(operation(&found)("fullstroke_request_errors_total", "read"), failed);
+    let of = operation(&found);
+    assert_eq!(of("fullstroke_request_errors_total", "read"), failed);
+    assert_eq!(of("fullstroke_requests_total", "read"), 100.0);
+    assert_eq!(of("fullstroke_request_bytes_total", "read"), (100.0 - failed) * 4096.0);
+    assert_eq!(of("fullstroke_response_seconds_count", "read"), 100.0 - failed);
     server.stop_well();
 }
 
