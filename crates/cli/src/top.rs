@@ -35,7 +35,8 @@ use std::path::{Path, PathBuf};
 /// Watch a running server: rates, queues and arms.
 ///
 /// Rates are those of the world's time, over the last second or since the look
-/// before. The arms stand where they are at that instant, the outside of the
+/// before; `-` before a second look. Requests that failed are in none of them, but
+/// counted as errors. The arms stand where they are at that instant, the outside of the
 /// platter on the left. Keys: q quits, up and down scroll.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {

@@ -196,8 +196,8 @@ fn row(look: Look, span: Span, before: &DriveStatus, now: &DriveStatus, track: u
     let name = cut(&now.name, NAME_WIDTH, look);
     let (left, head, right) = arm(look, now, track);
     let numbers = format!(
-        "  {:>4.0}%{:>7}{:>7} ",
-        100.0 * rates.busy_share,
+        "  {:>5}{:>7}{:>7} ",
+        percent(rates.busy_share),
         brief(rates.ios_per_s),
         brief(rates.mb_per_s)
     );
@@ -245,6 +245,11 @@ fn state(drive: &DriveStatus) -> String {
     }
 }
 
+/// A share as whole percent; `-` if it is no number.
+fn percent(share: f64) -> String {
+    if share.is_nan() { "-".to_owned() } else { format!("{:.0}%", 100.0 * share) }
+}
+
 /// At most `width` signs of `text`.
 fn cut(text: &str, width: usize, look: Look) -> String {
     if text.chars().count() <= width {
@@ -254,9 +259,10 @@ fn cut(text: &str, width: usize, look: Look) -> String {
     kept.chain((width > 0).then_some(look.signs.cut)).collect()
 }
 
-/// A number that is not negative, in six signs at most.
+/// A number that is not negative, in six signs at most; `-` if it is none.
 fn brief(value: f64) -> String {
     match value {
+        value if value.is_nan() => "-".to_owned(),
         0.0 => "0".to_owned(),
         value if value < 9.995 => format!("{value:.2}"),
         value if value < 99.95 => format!("{value:.1}"),

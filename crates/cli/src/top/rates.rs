@@ -1,9 +1,10 @@
-//! What happened between two looks at a server, a second of the world's time.
+//! What happened between two looks at a server, a second of the world's time; not a number if none has
+//! passed, as at the first look.
 
 use fullstroke_contract::Counter;
 use fullstroke_live::{DriveStatus, ExportStatus, OperationStatus};
 
-/// What one kind of request came to.
+/// What came of one kind of request, those that failed left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct OperationRates {
     pub(super) requests_per_s: f64,
@@ -32,13 +33,13 @@ impl Span {
         Span { seconds: now.world_ns.saturating_sub(before.world_ns) as f64 / 1e9 }
     }
 
-    /// Nothing happens where no time passes.
+    /// Not a number where no time has passed.
     fn rate(self, amount: f64) -> f64 {
-        if self.seconds > 0.0 { amount.max(0.0) / self.seconds } else { 0.0 }
+        if self.seconds > 0.0 { amount.max(0.0) / self.seconds } else { f64::NAN }
     }
 
     pub(super) fn operation(self, before: &OperationStatus, now: &OperationStatus) -> OperationRates {
-        let requests = now.requests.saturating_sub(before.requests) as f64;
+        let requests = now.served().saturating_sub(before.served()) as f64;
         let response_s = (now.response_s - before.response_s).max(0.0);
         OperationRates {
             requests_per_s: self.rate(requests),
@@ -59,8 +60,7 @@ impl Span {
         DriveRates {
             ios_per_s: rate(Counter::REQUESTS),
             mb_per_s: rate(Counter::BYTES) / 1e6,
-            // An access may be counted when it ends.
-            busy_share: rate(Counter::BUSY).min(1.0),
+            busy_share: rate(Counter::BUSY),
         }
     }
 }

@@ -132,6 +132,32 @@ fn rates_are_those_between_the_two_looks() {
 }
 
 #[test]
+fn requests_that_failed_are_errors_and_in_no_rate() {
+    let before = status(vec![drive("0", 0.0)]);
+    let now = later(&before, |export| {
+        export.operations.read = OperationStatus {
+            requests: 500,
+            errors: 400,
+            bytes: 10_000_000,
+            response_s: 3.0,
+            ..OperationStatus::default()
+        };
+    });
+    let rows = rows(&screen(&view(&before, &now), 80, 24));
+    let words: Vec<&str> = row_of(&rows, "read").split_whitespace().collect();
+    assert_eq!(words, ["read", "50.0", "5.00", "30.0", "400"]);
+}
+
+#[test]
+fn the_first_look_has_no_rates() {
+    let status = status(vec![drive("0", 0.0)]);
+    let rows = rows(&screen(&view(&status, &status), 80, 24));
+    let words = |beginning| row_of(&rows, beginning).split_whitespace().collect::<Vec<_>>();
+    assert_eq!(words("read"), ["read", "-", "-", "-", "0"]);
+    assert_eq!(words("0 ")[4..], ["-", "-", "-", "alive"]);
+}
+
+#[test]
 fn drives_that_say_what_they_draw_have_their_watts_on_screen() {
     let before = status(vec![drive("0", 0.0), drive("1", 0.0)]);
     let shown = |before: &Status, now: &Status| rows(&screen(&view(before, now), 80, 24)).join("\n");
@@ -148,6 +174,7 @@ fn drives_that_say_what_they_draw_have_their_watts_on_screen() {
     let before = later(&before, |export| export.drives[1].totals = taken(100.0));
     let now = later(&before, |export| export.drives[1].totals = taken(115.0));
     assert!(shown(&before, &now).contains("drives draw 7.50 W"), "{}", shown(&before, &now));
+    assert!(shown(&now, &now).contains("drives draw - W"), "{}", shown(&now, &now));
 }
 
 #[test]
@@ -172,7 +199,7 @@ fn nothing_is_cut_at_eighty_columns() {
         export.operations =
             Operations { read: many.clone(), write: many.clone(), flush: many.clone(), discard: many };
         export.drives.iter_mut().for_each(|drive| {
-            drive.totals = totals(1_000_000_000_000, u64::MAX, u64::MAX);
+            drive.totals = totals(8_000_000_000, u64::MAX, u64::MAX);
         });
     });
     let rows = rows(&screen(&view(&before, &now), 80, 24));
