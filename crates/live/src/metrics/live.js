@@ -13,6 +13,10 @@ const element = (name, attributes = {}, text) => {
 };
 const number = (value) => (!Number.isFinite(value) ? "–" : Math.abs(value) >= 100 ? value.toFixed(0) : value.toFixed(2));
 const set = (node, text) => { if (node.textContent !== text) node.textContent = text; };
+const percent = (share) => `${(Math.floor(1000 * share) / 10).toFixed(1)} %`;
+const span = (seconds) => seconds < 100 ? `${seconds.toFixed(0)} s` : seconds < 6000 ? `${(seconds / 60).toFixed(0)} min` : `${(seconds / 3600).toFixed(1)} h`;
+const rebuildWords = ({ member, share, mb_per_s: speed, left_s: left }) =>
+  `Rebuilding ${member}: ${percent(share)}${speed == null ? "" : `, ${speed.toFixed(1)} MB/s`}${left == null ? "" : `, ${span(left)} left`}.`;
 
 class View {
   constructor(parent, first) {
@@ -20,17 +24,21 @@ class View {
     this.title = this.root.appendChild(element("h2"));
     const list = this.root.appendChild(element("dl"));
     this.fields = new Map();
-    for (const name of ["IOPS", "MB/s", "mean response (ms)", "in flight", "late, p99 (µs)", "state", "watts"]) {
+    for (const name of ["IOPS", "MB/s", "mean response (ms)", "errors/s", "in flight", "late, p99 (µs)", "state", "watts"]) {
       list.appendChild(element("dt", {}, name));
       this.fields.set(name, list.appendChild(element("dd", {}, "–")));
       const pair = element("div");
       pair.append(list.lastChild.previousSibling, list.lastChild);
       list.appendChild(pair);
     }
+    this.rebuilds = this.root.appendChild(element("p", { class: "note" }));
     this.chart("heads", "Heads and queues", "Where each head is, from the outer edge on the left to the inner one, and the requests in each drive.");
     this.chart("heat", "Response times over the last seconds", "Each column is a moment, the latest on the right, each row a range of response times in milliseconds; the stronger, the more requests.");
     this.chart("power", "Power of all drives", "Mean power in watts between two events, the latest on the right.");
     parent.appendChild(this.root);
+    this.begin(first);
+  }
+  begin(first) {
     this.heat = [];
     this.watts = [];
     this.times = [];
@@ -44,20 +52,32 @@ class View {
     this.root.appendChild(plot);
     this[`${key}Chart`] = svg;
   }
+  // Another server, or another array, has taken this one's place.
+  isOther(now) {
+    const before = this.before;
+    return now.world_ns < before.world_ns || now.requests < before.requests || now.layout !== before.layout;
+  }
   update(now) {
+    if (this.isOther(now)) this.begin(now);
     const before = this.before;
     const seconds = (now.world_ns - before.world_ns) / 1e9;
     set(this.title, `${now.name}: ${now.layout}`);
     const sum = (status, key) => status.operations.read[key] + status.operations.write[key];
-    const requests = sum(now, "requests") - sum(before, "requests");
+    const since = (key) => sum(now, key) - sum(before, key);
+    const served = since("requests") - since("errors");
+    const failed = (status) => Object.values(status.operations).reduce((sum, kind) => sum + kind.errors, 0);
+    const errors = failed(now) - failed(before);
     const rate = (amount) => (seconds > 0 ? amount / seconds : NaN);
     const field = (name, value) => set(this.fields.get(name), value);
-    field("IOPS", number(rate(requests)));
-    field("MB/s", number(rate((sum(now, "bytes") - sum(before, "bytes")) / 1e6)));
-    field("mean response (ms)", number((1000 * (sum(now, "response_s") - sum(before, "response_s"))) / requests));
+    field("IOPS", number(rate(served)));
+    field("MB/s", number(rate(since("bytes") / 1e6)));
+    field("mean response (ms)", number((1000 * since("response_s")) / served));
+    field("errors/s", number(rate(errors)));
+    this.fields.get("errors/s").classList.toggle("warning", errors > 0);
     field("in flight", String(now.in_flight));
     field("late, p99 (µs)", number(now.lateness.p99_us));
     field("state", now.health.state + (now.health.data_lost ? ", data lost" : ""));
+    set(this.rebuilds, now.health.rebuilds.map(rebuildWords).join(" "));
     const joules = (status) => status.drives.reduce((sum, drive) => sum + (drive.energy_j ?? 0), 0);
     const known = now.drives.some((drive) => drive.energy_j !== undefined);
     const watts = known ? rate(joules(now) - joules(before)) : NaN;
@@ -77,7 +97,7 @@ class View {
     if (list.length > COLUMNS) list.shift();
   }
   drawHeads(drives) {
-    const row = 26, span = WIDTH - LEFT - 200;
+    const row = 26, span = WIDTH - LEFT - 280;
     const parts = [];
     const most = Math.max(8, ...drives.map((drive) => drive.queue_length));
     drives.forEach((drive, at) => {
@@ -86,7 +106,8 @@ class View {
       parts.push(element("rect", { x: LEFT, y: top + 9, width: span, height: 6, class: "track" }));
       parts.push(element("circle", { cx: LEFT + span * drive.head_share, cy: top + 12, r: 6, class: "head" }));
       parts.push(element("rect", { x: LEFT + span + 20, y: top + 5, width: (110 * drive.queue_length) / most, height: 14, class: "queue" }));
-      const state = drive.state === "alive" ? "" : ` ${drive.state}`;
+      const done = drive.rebuilt_share == null ? "" : ` ${percent(drive.rebuilt_share)}`;
+      const state = drive.state === "alive" ? "" : ` ${drive.state}${done}`;
       parts.push(element("text", { x: LEFT + span + 135, y: top + 16 }, `${drive.queue_length}${state}`));
     });
     const below = drives.length * row + 14;
@@ -156,14 +177,29 @@ class View {
 }
 
 const state = document.getElementById("state");
+const exports = document.getElementById("exports");
+// Since when no server answers.
+let silent = null;
 const source = new EventSource("/events");
 source.onmessage = (event) => {
   const status = JSON.parse(event.data);
+  silent = null;
+  exports.classList.remove("old");
   set(document.getElementById("version"), status.version);
   set(state, `Up for ${status.uptime_s.toFixed(0)} s, ${status.clients} ${status.clients === 1 ? "client" : "clients"}.`);
+  const served = new Set(status.exports.map((one) => one.name));
+  for (const [name, view] of views) {
+    if (served.has(name)) continue;
+    view.root.remove();
+    views.delete(name);
+  }
   for (const one of status.exports) {
-    if (!views.has(one.name)) views.set(one.name, new View(document.getElementById("exports"), one));
+    if (!views.has(one.name)) views.set(one.name, new View(exports, one));
     else views.get(one.name).update(one);
   }
 };
-source.onerror = () => set(state, "The server does not answer; trying again.");
+source.onerror = () => {
+  silent ??= new Date();
+  exports.classList.add("old");
+  set(state, `The server has not answered since ${silent.toLocaleTimeString()}; trying again.`);
+};
