@@ -16,6 +16,22 @@ const ROOM: f64 = 44.0;
 /// Parts of the mean response time.
 const TIME: [&str; 6] = ["queue", "parity", "overhead", "seek", "rotation", "transfer"];
 
+/// States of power, each with a look of its own.
+const STATES: [(&str, &str); 12] = [
+    ("seek", "cause-seek"),
+    ("write_seek", "state-write_seek"),
+    ("rotate", "cause-rotation"),
+    ("read", "cause-transfer"),
+    ("write", "state-write"),
+    ("idle_a", "cause-queue"),
+    ("idle_b", "cause-cache"),
+    ("idle_c", "cause-overhead"),
+    ("wake", "cause-switch"),
+    ("spin_down", "cause-parity"),
+    ("standby", "state-standby"),
+    ("spin_up", "state-spin_up"),
+];
+
 /// What a chart of parts shows.
 struct Parts<'a> {
     id: &'a str,
@@ -40,17 +56,12 @@ pub(crate) fn time_parts(candidates: &[Candidate<'_>]) -> Option<Drawing> {
 
 /// Which share of the time the drives of each were in each state of power; none if that is not known.
 pub(crate) fn power_states(candidates: &[Candidate<'_>]) -> Option<Drawing> {
-    let states = candidates
-        .iter()
-        .find_map(|candidate| at(candidate.report, "energy.residency_share").as_object())
-        .map_or_else(Vec::new, |states| states.keys().cloned().collect());
-    let looks = ["queue", "seek", "rotation", "transfer", "cache", "parity", "switch", "overhead"];
     let parts = Parts {
         id: "power-states",
         title: "In which state the drives were",
         axis: "share of the drives' time (0 to 1)",
         path: "energy.residency_share",
-        names: states.into_iter().zip(looks.iter().cycle().map(|look| format!("cause-{look}"))).collect(),
+        names: STATES.map(|(name, look)| (name.to_owned(), look.to_owned())).to_vec(),
     };
     parts.draw(candidates)
 }
@@ -112,5 +123,31 @@ impl Parts<'_> {
             }
         }
         label(svg, (scale.at(from) + 8.0, top + ROW / 2.0 + 4.0), "start", &number(from));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullstroke_measure::Shares;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_state_has_a_look_of_its_own_with_a_pattern_beside_all_colours_but_one() {
+        let shares = serde_json::to_value(Shares::default()).unwrap();
+        let names = shares.as_object().unwrap().keys().map(String::as_str);
+        assert_eq!(names.collect::<BTreeSet<_>>(), STATES.map(|(name, _)| name).into());
+        let rules = include_str!("../looks.css");
+        let fills = STATES.map(|(_, look)| {
+            let rule = rules.split_once(&format!(".{look}{{fill:")).map(|(_, rest)| rest);
+            rule.and_then(|rule| rule.split('}').next()).unwrap_or_else(|| panic!("{look} has no rule"))
+        });
+        assert_eq!(fills.iter().collect::<BTreeSet<_>>().len(), STATES.len(), "{fills:?}");
+        let patterns: Vec<&str> = fills.iter().filter_map(|fill| fill.strip_prefix("url(#")).collect();
+        assert_eq!(patterns.len() + 1, STATES.len());
+        for pattern in patterns {
+            let id = pattern.trim_end_matches(')');
+            assert!(include_str!("../patterns.svg").contains(&format!("id=\"{id}\"")), "{id}");
+        }
     }
 }
