@@ -15,6 +15,8 @@ const LEFT: f64 = 70.0;
 const RIGHT: f64 = WIDTH - 12.0;
 const TOP: f64 = 6.0;
 const ROW: f64 = 9.0;
+/// The axis' name has room beside these.
+const ROWS_MIN: usize = 10;
 
 /// Cells with fewer requests than these are fainter, those with more the strongest.
 const FEW: u64 = 10;
@@ -40,7 +42,7 @@ pub(crate) fn heat_map(order: usize, candidate: &Candidate<'_>) -> Option<Drawin
     let timeline = &candidate.report["timeline"];
     let cells: Vec<Cell> = list(timeline, "cells").iter().filter_map(Cell::read).collect();
     let bounds: Vec<f64> = list(timeline, "rows_ms").iter().filter_map(Value::as_f64).collect();
-    let (column_s, span) = (float(timeline, "column_s")?, Span::of(&cells, bounds.len())?);
+    let (column_s, span) = (float(timeline, "column_s")?, Span::of(&cells, &bounds)?);
     let causes: Vec<&Value> =
         list(timeline, "causes_ms").iter().filter(|cause| float(cause, "mean_ms") > Some(0.0)).collect();
     let legend: Vec<Key> = causes
@@ -94,12 +96,29 @@ struct Span {
 }
 
 impl Span {
-    fn of(cells: &[Cell<'_>], rows: usize) -> Option<Span> {
+    /// Whole decades, two at the least, of rows with these lower bounds.
+    fn of(cells: &[Cell<'_>], bounds: &[f64]) -> Option<Span> {
         let columns = cells.iter().map(|cell| cell.column).max()? + 1;
         let least = cells.iter().map(|cell| cell.row).min()?;
-        let most = cells.iter().map(|cell| cell.row).max()?.min(rows);
-        Some(Span { columns, rows: (least, most + 1) })
+        let most = cells.iter().map(|cell| cell.row).max()?.min(bounds.len());
+        let decades = || (0..bounds.len()).filter(|&row| power(bounds[row]).is_some());
+        let below = |row: usize| decades().rev().find(|decade| *decade <= row).unwrap_or(0);
+        let above = |row: usize| decades().find(|decade| *decade > row).unwrap_or(bounds.len());
+        let (mut from, mut to) = (below(least), above(most));
+        while to - from < ROWS_MIN && to < bounds.len() {
+            to = above(to);
+        }
+        while to - from < ROWS_MIN && from > 0 {
+            from = below(from - 1);
+        }
+        Some(Span { columns, rows: (from, to) })
     }
+}
+
+/// The power of ten that this is.
+fn power(ms: f64) -> Option<f64> {
+    let power = ms.log10();
+    (ms > 0.0 && (power - power.round()).abs() < 1e-3).then_some(power.round())
 }
 
 fn described(causes: &[&Value]) -> String {
@@ -115,11 +134,10 @@ fn described(causes: &[&Value]) -> String {
 /// A rule and a number where a row begins at a power of ten, and the axis' name.
 fn rows(svg: &mut Markup, bounds: &[f64], span: &Span, bottom: f64) {
     for (row, &bound) in bounds.iter().enumerate().take(span.rows.1 + 1).skip(span.rows.0) {
-        let power = bound.log10();
-        if bound > 0.0 && (power - power.round()).abs() < 1e-3 {
+        if let Some(power) = power(bound) {
             let y = bottom - ROW * (row - span.rows.0) as f64;
             line(svg, (LEFT, y), (RIGHT, y), "rule");
-            label(svg, (LEFT - 6.0, y + 4.0), "end", &plain(10f64.powf(power.round())));
+            label(svg, (LEFT - 6.0, y + 4.0), "end", &plain(10f64.powf(power)));
         }
     }
     name_upwards(svg, (TOP + bottom) / 2.0, "response (ms)");
@@ -146,4 +164,27 @@ fn ways<'a>(cells: &[Cell<'a>], span: &Span, width: f64, bottom: f64) -> BTreeMa
         ways.entry(look).or_default().push_str(&format!("M{} {}h{wide}v{ROW}h-{wide}z", short(x), short(y)));
     }
     ways
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_whole_decades_with_room_for_the_name_of_the_axis() {
+        let bounds: Vec<f64> = (0..42)
+            .map(|row| if row == 0 { 0.0 } else { 0.01 * 10f64.powf(f64::from(row - 1) / 6.0) })
+            .collect();
+        let cell = |row| Cell { column: 0, row, requests: 1, cause: "seek" };
+        for (rows, span) in [
+            ((15, 15), (13, 25)),
+            ((0, 0), (0, 13)),
+            ((41, 41), (31, 42)),
+            ((14, 29), (13, 31)),
+            ((18, 19), (13, 25)),
+        ] {
+            assert_eq!(Span::of(&[cell(rows.0), cell(rows.1)], &bounds).unwrap().rows, span, "{rows:?}");
+        }
+        assert!(Span::of(&[], &bounds).is_none());
+    }
 }
