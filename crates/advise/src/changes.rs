@@ -330,7 +330,7 @@ fn gain(one: &Finalist, other: &Finalist) -> String {
 mod tests {
     use super::*;
     use crate::{Assumptions, Controller, Redundancy, loss};
-    use fullstroke_lab::VolumeReport;
+    use fullstroke_lab::{Values, VolumeReport};
 
     fn outcome(p99_ms: f64) -> Outcome {
         Outcome {
@@ -405,6 +405,7 @@ mod tests {
             seeds: 1,
             same_number_of_requests: true,
             verdict: None,
+            varied: Values::default(),
             candidates: Vec::new(),
             reasons: Vec::new(),
         }

@@ -62,5 +62,5 @@ pub use reasons::Reason;
 pub use render::capacity;
 pub use space::{Point, Space};
 pub use tune::{Impossible, Search as TuneSearch, Tuned, TunedCandidate, Tuner};
-pub use varied::Varied;
+pub use varied::{Values, Varied};
 pub use vary::Vary;

@@ -1,7 +1,7 @@
 //! The order of candidates, and how sure it is.
 
 use crate::reasons::{Reason, reasons};
-use crate::{LabError, Ran, Varied, VolumeReport};
+use crate::{LabError, Ran, Values, Varied, VolumeReport};
 use fullstroke_measure::{
     Difference, HostReport, Metric, Report, difference_over_seeds, half_width_over_seeds, paired_difference,
 };
@@ -37,6 +37,8 @@ pub struct Ranking {
     /// Which is best, by how much, and how sure that is; `null` for one alone, or where
     /// nothing was measured.
     pub verdict: Option<String>,
+    /// The keys that were varied, and their values.
+    pub varied: Values,
     /// The candidates.
     pub candidates: Vec<Ranked>,
     /// Why some answer sooner than others: the leader than the next, and those
@@ -171,6 +173,7 @@ impl Ranking {
             confidence: CONFIDENCE,
             seeds: seeds.max(1),
             same_number_of_requests: same_number(ran, seeds.max(1)),
+            varied: Values::of(ran.iter().map(|ran| &ran.varied)),
             reasons: reasons(&candidates, &metric.name()),
             verdict: None,
             candidates,

@@ -82,9 +82,10 @@ fn reason(better: &Ranked, worse: &Ranked) -> Option<Reason> {
     let (sooner, later) = (&better.report, &worse.report);
     let gain = later.response_ms.mean - sooner.response_ms.mean;
     // Means of growing queues and of different requests say nothing, nor do those of
-    // requests that nobody made but memory.
+    // requests that nobody made but memory. What has no value was not ranked.
     let own = sooner.hosts.is_empty() && later.hosts.is_empty();
-    let comparable = own && better.carries && worse.carries && better.complete && worse.complete;
+    let ranked = !better.value.is_nan() && !worse.value.is_nan();
+    let comparable = own && ranked && better.carries && worse.carries && better.complete && worse.complete;
     if !comparable || gain.is_nan() || gain < WORTH_A_REASON * later.response_ms.mean {
         return None;
     }

@@ -232,6 +232,9 @@ fn difference(ranked: &Ranked) -> String {
     if let Some(overload) = &ranked.report.overload {
         return format!("carries {:.2}", overload.carried_share);
     }
+    if ranked.value.is_nan() {
+        return "-".to_owned();
+    }
     let Some(difference) = &ranked.difference_to_best else { return "best".to_owned() };
     if difference.value.is_nan() {
         return "-".to_owned();

@@ -1,7 +1,8 @@
 //! The best of many combinations of values, found by a race.
 
 use crate::{
-    Batches, Candidate, LabError, Point, Race, RaceRules, Recipe, Space, Standing, Varied, Vary, run_all,
+    Batches, Candidate, LabError, Point, Race, RaceRules, Recipe, Space, Standing, Values, Varied, Vary,
+    run_all,
 };
 use fullstroke_measure::{Difference, Metric, Report, Significance, number, table};
 use fullstroke_units::Random;
@@ -92,6 +93,8 @@ pub struct Tuned {
     pub equal_to_best: usize,
     /// What follows, in sentences.
     pub verdict: String,
+    /// The keys that were varied, and their values.
+    pub varied: Values,
     /// Those that were tried, the best first.
     pub candidates: Vec<TunedCandidate>,
 }
@@ -126,8 +129,8 @@ pub struct TunedCandidate {
     pub dropped: bool,
     /// Whether it cannot be told from the best.
     pub may_be_best: bool,
-    /// The chance that it is better all the same; none for one that is equal.
-    pub chance_better: f64,
+    /// The chance that it is better than the best all the same, 0 for one that is equal; `None` for the best.
+    pub chance_better: Option<f64>,
     /// Whether its value is that of the best in every part that both saw.
     pub equal_to_best: bool,
 }
@@ -270,7 +273,7 @@ impl Search {
         }
         let parts = Parts { batches: &batches, requests: requests / tuner.race().told() as u64 };
         let impossible = impossible.borrow().clone();
-        Ok(Tuned::new(&tuner, recipe, self, points, &parts, seed.0, impossible))
+        Ok(Tuned::new(&tuner, recipe, self, varied, points, &parts, seed.0, impossible))
     }
 
     /// The same, and the best once more on the whole load in one run, unless that takes far longer than the race.
@@ -345,6 +348,7 @@ impl Tuned {
         tuner: &Tuner<'_>,
         recipe: &Recipe,
         search: &Search,
+        varied: &[Vary],
         points: usize,
         parts: &Parts<'_>,
         seed: u64,
@@ -381,6 +385,7 @@ impl Tuned {
             not_told_apart: candidates.iter().filter(|candidate| candidate.may_be_best).count(),
             equal_to_best: candidates.iter().filter(|candidate| candidate.equal_to_best).count(),
             verdict: String::new(),
+            varied: varied.into(),
             candidates,
         };
         tuned.verdict = tuned.in_words();
@@ -511,7 +516,7 @@ impl TunedCandidate {
             batches: standing.batches,
             dropped: standing.dropped,
             may_be_best: !standing.dropped && !standing.difference.is_some_and(apart),
-            chance_better: standing.chance_better,
+            chance_better: standing.difference.map(|_| standing.chance_better),
             equal_to_best: standing.equal,
         }
     }

@@ -1,6 +1,6 @@
 //! What tells the candidates of one stack apart.
 
-use crate::LabError;
+use crate::{LabError, Vary};
 use fullstroke_stack::StackError;
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -50,6 +50,41 @@ impl Varied {
     }
 }
 
+/// The keys that were varied, each with its values in the order in which they were given. As JSON an object:
+/// `{"volume.chunk": ["16KiB", "64KiB"]}`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Values(Vec<(String, Vec<String>)>);
+
+impl Values {
+    /// Those of candidates in the order in which they were given.
+    pub(crate) fn of<'a>(candidates: impl Iterator<Item = &'a Varied>) -> Values {
+        let mut keys: Vec<(String, Vec<String>)> = Vec::new();
+        for (key, value) in candidates.flat_map(|varied| &varied.0) {
+            let place = keys.iter().position(|(known, _)| known == key).unwrap_or_else(|| {
+                keys.push((key.clone(), Vec::new()));
+                keys.len() - 1
+            });
+            let values = &mut keys[place].1;
+            if !values.contains(value) {
+                values.push(value.clone());
+            }
+        }
+        Values(keys)
+    }
+}
+
+impl From<&[Vary]> for Values {
+    fn from(varied: &[Vary]) -> Values {
+        Values(varied.iter().map(|vary| (vary.key().to_owned(), vary.values().to_vec())).collect())
+    }
+}
+
+impl Serialize for Values {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(key, values)| (key, values)))
+    }
+}
+
 impl fmt::Display for Varied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let each: Vec<String> = self.0.iter().map(|(key, value)| format!("{key}={value}")).collect();
@@ -76,5 +111,15 @@ mod tests {
         assert_eq!(Varied::default().label("raid5"), "raid5");
         let json = serde_json::to_value(&varied).unwrap();
         assert_eq!(json, serde_json::json!({ "volume.chunk": "64KiB", "title": "a=b" }));
+    }
+
+    #[test]
+    fn values_of_a_key_keep_the_order_in_which_they_were_given() {
+        let given: Vec<Vary> = ["a=x,b,c", "d=1,2"].map(|argument| argument.parse().unwrap()).to_vec();
+        let candidates: Vec<Varied> = Vary::combinations(&given).iter().map(|one| Varied::new(one)).collect();
+        let values = Values::of(candidates.iter());
+        assert_eq!(values, Values::from(given.as_slice()));
+        let json = serde_json::to_value(&values).unwrap();
+        assert_eq!(json, serde_json::json!({ "a": ["x", "b", "c"], "d": ["1", "2"] }));
     }
 }

@@ -235,6 +235,19 @@ fn a_candidate_that_measured_nothing_ranks_last() {
 }
 
 #[test]
+fn where_nothing_was_measured_nobody_is_best_and_no_reason_is_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut candidates = load(&stacks(folder.path()), &[]);
+    candidates.retain(|candidate| candidate.name != "raid10");
+    // Of mean response times there are reasons, but those have no discards.
+    let by_mean = ranking(&candidates, 2, "response_ms.mean");
+    let ranking = ranking(&candidates, 2, "operations.discard.response_ms.p99");
+    assert!(!by_mean.reasons.is_empty() && ranking.reasons.is_empty() && ranking.verdict.is_none());
+    let text = ranking.to_string();
+    assert!(text.contains("raid0: nothing was measured") && !text.contains("best  "), "{text}");
+}
+
+#[test]
 fn candidates_are_ranked_by_what_their_links_counted() {
     let folder = tempfile::tempdir().unwrap();
     let files = [write(folder.path(), "raid5", "raid5", 5), write(folder.path(), "raid0", "raid0", 5)];

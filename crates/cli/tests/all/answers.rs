@@ -371,6 +371,8 @@ fn tune_finds_what_is_better_by_far_and_says_how_sure_it_is() {
     let arguments = ["tune", &stack, "--vary", "volume.drives=1..4", "--vary", "host.queue_depth=1,32"];
     let few = ["--requests", "150", "--batches", "8", "--first", "4", "--report", &page];
     let tuned = json(&[&arguments[..], &few].concat());
+    assert!(tuned["candidates"][0]["chance_better"].is_null(), "than itself");
+    assert_eq!(tuned["varied"]["host.queue_depth"], serde_json::json!(["1", "32"]));
     let best = &tuned["candidates"][0]["varied"];
     assert!(["3", "4"].contains(&best["volume.drives"].as_str().unwrap()), "{best}");
     assert_eq!(
