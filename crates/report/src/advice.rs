@@ -1,7 +1,8 @@
 //! What `advise` recommends, and what it held beside it.
 
-use crate::chart;
+use crate::chart::{self, Bar};
 use crate::markup::Markup;
+use crate::svg::Drawing;
 use crate::value::{Shown, at, column, float, list, table, text};
 use serde_json::{Value, json};
 
@@ -50,17 +51,32 @@ pub(crate) fn would_change(page: &mut Markup, answer: &Value) {
     }
 }
 
-/// The number that was wished, of each finalist with all drives, with one gone, and while one is filled.
-fn without_a_drive(page: &mut Markup, answer: &Value) {
-    const CONDITIONS: [(&str, &str); 3] =
-        [("healthy", "all drives"), ("degraded", "one drive gone"), ("rebuilding", "while one is filled")];
+/// The number that was wished: its key in a condition of a finalist, and what it is called.
+fn wished(answer: &Value) -> (&'static str, &'static str) {
     let wished = |wish: &str| !at(answer, "wishes")[wish].is_null();
-    let (key, axis) = match () {
+    match () {
         () if wished("streams") => ("underruns", "underruns (runs of all seeds)"),
         () if wished("p99") => ("p99_ms", "99th percentile of response times (ms)"),
         () if wished("mb_per_s") => ("mb_per_s", "data moved (MB/s)"),
         () => ("mean_ms", "mean response time (ms)"),
-    };
+    }
+}
+
+/// The number that was wished, of each finalist with all drives.
+pub(crate) fn wished_bars(answer: &Value) -> Option<Drawing> {
+    let (key, axis) = wished(answer);
+    let bar =
+        |finalist: &Value| Some((text(finalist, "name").to_owned(), float(&finalist["healthy"], key)?, None));
+    let bars: Vec<Bar> = list(answer, "finalists").iter().filter_map(bar).collect();
+    let title = "The best of each layout, with all drives";
+    (!bars.is_empty()).then(|| chart::bars("finalists", title, axis, &bars))
+}
+
+/// The number that was wished, of each finalist with all drives, with one gone, and while one is filled.
+fn without_a_drive(page: &mut Markup, answer: &Value) {
+    const CONDITIONS: [(&str, &str); 3] =
+        [("healthy", "all drives"), ("degraded", "one drive gone"), ("rebuilding", "while one is filled")];
+    let (key, axis) = wished(answer);
     let finalists = list(answer, "finalists");
     let of = |finalist: &Value, condition: &str| finalist[condition][key].clone();
     let values =

@@ -35,6 +35,12 @@ pub(crate) fn on_the_whole_load(answer: &Value) -> Vec<Candidate<'_>> {
     named(list(answer, "whole_load"))
 }
 
+/// Whether all ran the whole workload, or saw the same number of parts in a race.
+pub(crate) fn saw_the_same(candidates: &[Candidate<'_>]) -> bool {
+    let parts = |candidate: &Candidate<'_>| at(candidate.ranked, "batches").as_u64();
+    candidates.windows(2).all(|two| parts(&two[0]) == parts(&two[1]))
+}
+
 fn named(all: &[Value]) -> Vec<Candidate<'_>> {
     let naming = Naming::of(all);
     let each = all.iter().filter_map(|ranked| {

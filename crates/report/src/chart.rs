@@ -1,5 +1,6 @@
 //! The charts, one file each. Each takes parts of an answer and writes a figure.
 
+mod abscissa;
 mod bars;
 mod differences;
 mod drives;

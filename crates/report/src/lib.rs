@@ -12,6 +12,7 @@
 //! | `chart.rs`, `chart/` | the charts, one file each |
 //! | `svg.rs` | figures, legends, axes, marks |
 //! | `advice.rs`, `found.rs`, `studies.rs` | what `advise` recommends, what searches found, what studies ask |
+//! | `loads.rs` | what workloads, hosts, programs and streams saw, and what layers read |
 //! | `candidate.rs`, `value.rs`, `metric.rs` | what is read of an answer; tables; metrics in words |
 //! | `markup.rs` | tags and escaped text |
 //! | `looks.css`, `style.css`, `script.js`, `patterns.svg` | looks of marks, and of pages, for light, dark and paper; sorting of tables; patterns beside colours |
@@ -20,6 +21,7 @@ mod advice;
 mod candidate;
 mod chart;
 mod found;
+mod loads;
 mod markup;
 mod metric;
 mod page;

@@ -1,9 +1,10 @@
 //! The page, section by section.
 
 use crate::advice::{is_advice, recommendation, would_change};
-use crate::candidate::{self, Candidate, IN_A_CHART, LINES, candidates};
+use crate::candidate::{self, Candidate, IN_A_CHART, LINES, candidates, saw_the_same};
 use crate::chart::{self, Bar};
 use crate::found::{borne, found, tried};
+use crate::loads::{self, together};
 use crate::markup::Markup;
 use crate::metric::{axis, words};
 use crate::studies::{self, is_of_studies};
@@ -156,7 +157,7 @@ fn sections(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>], roo
         section(page, "winner", &heading, |page| winner(page, answer, shown));
         section(page, "candidates", "The candidates", |page| ranking(page, answer, candidates));
     } else {
-        section(page, "summary", "What was measured", |page| summary(page, candidates));
+        section(page, "summary", "What was measured", |page| summary(page, candidates, room.tables));
     }
     left_out(page, candidates.len(), shown.len());
     if shown.is_empty() {
@@ -173,8 +174,9 @@ fn sections(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>], roo
         .iter()
         .any(|candidate| at(candidate.ranked, "varied").as_object().is_some_and(|keys| !keys.is_empty()))
     {
-        let by = text(answer, "by");
-        section(page, "sensitivity", "What changes the answer", |page| chart::sensitivity(page, by, shown));
+        section(page, "sensitivity", "What changes the answer", |page| {
+            chart::sensitivity(page, answer, candidates);
+        });
     } else if !at(answer, "candidates").is_array() {
         section(page, "sensitivity", "What changes the answer", |page| {
             let how = "One run does not say. fullstroke compare with this stack and --vary KEY=VALUE,... runs it at \
@@ -222,7 +224,7 @@ fn measured(page: &mut Markup, shown: &[Candidate<'_>], room: Room) {
 
 fn left_out(page: &mut Markup, all: usize, shown: usize) {
     if all > shown {
-        let note = format!("Charts show the first {shown} of {all} candidates; --json has all.");
+        let note = format!("Charts of candidates show the first {shown} of {all}; --json has all.");
         page.element("p", &[("class", "note")], &note);
     }
 }
@@ -256,20 +258,35 @@ fn winner(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>]) {
     let by = text(answer, "by");
     chart::differences(page, by, candidates);
     notes(page, candidates);
+    for candidate in unmeasured(candidates) {
+        page.element("p", &[], &format!("{}: nothing was measured by {by}.", candidate.label));
+    }
 }
 
-/// The values of a ranking; none if nothing was measured.
+/// Those of a ranking that have no value.
+fn unmeasured<'a, 'b>(candidates: &'b [Candidate<'a>]) -> impl Iterator<Item = &'b Candidate<'a>> {
+    candidates.iter().filter(|candidate| float(candidate.ranked, "value").is_none())
+}
+
+/// The values of a ranking; none if nothing was measured. Of a race those that saw as many parts of the workload as
+/// the best: the values of others are of other parts.
 pub(crate) fn ranking_bars(answer: &Value, candidates: &[Candidate<'_>]) -> Option<Drawing> {
+    let parts = at(candidates.first()?.ranked, "batches");
+    let comparable = |candidate: &&Candidate<'_>| at(candidate.ranked, "batches") == parts;
     let bar = |candidate: &Candidate<'_>| {
         let value = float(candidate.ranked, "value")?;
         Some((candidate.label.clone(), value, float(candidate.ranked, "ci95_half_width")))
     };
-    let bars: Vec<Bar> = candidates.iter().filter_map(bar).collect();
+    let bars: Vec<Bar> = candidates.iter().filter(comparable).filter_map(bar).collect();
     let by = text(answer, "by");
     let better = if at(answer, "more_is_better") == &Value::Bool(true) { "more" } else { "less" };
     let intervals = bars.iter().any(|(_, _, half_width)| half_width.is_some());
     let intervals = if intervals { "; with 95 % intervals" } else { "" };
-    let title = format!("{}: {better} is better{intervals}", capital(&words(by)));
+    let seen = match saw_the_same(candidates) {
+        true => String::new(),
+        false => format!("; of those that saw {parts} parts of the workload, as the best did"),
+    };
+    let title = format!("{}: {better} is better{intervals}{seen}", capital(&words(by)));
     (!bars.is_empty()).then(|| chart::bars("ranking", &title, &axis(by), &bars))
 }
 
@@ -314,7 +331,19 @@ fn ranking(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>]) {
         column("chance that it is better", "chance_better", Shown::Percent),
         column("share carried", "report.overload.carried_share", Shown::Percent),
     ];
-    table(page, &format!("Candidates by {by}, the best first"), &columns, &rows);
+    let order = match saw_the_same(candidates) {
+        true => "the best first",
+        false => "in the order of the differences to the best, those that dropped out last",
+    };
+    match unmeasured(candidates).count() == candidates.len() {
+        true => table(page, &format!("Candidates: nothing was measured by {by}"), &columns[1..], &rows),
+        false => table(page, &format!("Candidates by {by}, {order}"), &columns, &rows),
+    }
+    if !saw_the_same(candidates) {
+        let note = "A value is of the parts of the workload that its candidate saw, and so is a difference: only values \
+                    of the same parts can be compared.";
+        page.element("p", &[("class", "note")], note);
+    }
     let columns = [
         column("layout", "volume.layout", Shown::Plain),
         column("drives", "volume.drives", Shown::Whole),
@@ -331,16 +360,21 @@ fn ranking(page: &mut Markup, answer: &Value, candidates: &[Candidate<'_>]) {
     }
 }
 
-fn summary(page: &mut Markup, candidates: &[Candidate<'_>]) {
+fn summary(page: &mut Markup, candidates: &[Candidate<'_>], room: usize) {
     notes(page, candidates);
     let columns = [
         column("requests", "requests", Shown::Whole),
         column("IOPS", "iops", Shown::Plain),
         column("MB/s", "mb_per_s", Shown::Plain),
         column("simulated s", "simulated_s", Shown::Plain),
+        column("rebuild MB/s", "rebuild.mb_per_s", Shown::Plain),
+        column("rebuild, hours", "rebuild.hours", Shown::Plain),
     ];
     table(page, "The run", &columns, &reports(candidates));
     times(page, candidates);
+    for run in candidates {
+        loads::of_run(page, run, room);
+    }
 }
 
 fn reports<'a>(candidates: &[Candidate<'a>]) -> Vec<(String, &'a Value)> {
@@ -358,6 +392,8 @@ fn times(page: &mut Markup, candidates: &[Candidate<'_>]) {
         column("max", "response_ms.max", Shown::Plain),
         column("reads, mean", "reads.response_ms.mean", Shown::Plain),
         column("writes, mean", "writes.response_ms.mean", Shown::Plain),
+        column("flushes, mean", "operations.flush.response_ms.mean", Shown::Plain),
+        column("discards, mean", "operations.discard.response_ms.mean", Shown::Plain),
     ];
     table(page, "Response times (ms)", &columns, &reports(candidates));
 }
@@ -374,6 +410,7 @@ fn time(page: &mut Markup, candidates: &[Candidate<'_>]) {
         column("transfer", "time_ms.transfer", Shown::Plain),
     ];
     table(page, "Parts of the mean response time (ms)", &columns, &reports(candidates));
+    together(page, candidates);
 }
 
 fn latency(page: &mut Markup, candidates: &[Candidate<'_>], own: &OwnCharts) {
@@ -383,8 +420,11 @@ fn latency(page: &mut Markup, candidates: &[Candidate<'_>], own: &OwnCharts) {
         let note = format!("The curves are those of the first {LINES} candidates.");
         page.element("p", &[("class", "note")], &note);
     }
+    together(page, candidates);
     if candidates.iter().any(|candidate| candidate.ranked != candidate.report) {
         times(page, candidates);
+        loads::streams(page, candidates);
+        loads::workloads(page, candidates);
     }
 }
 

@@ -1,5 +1,6 @@
 //! The main figure of an answer as a file of its own.
 
+use crate::advice::{is_advice, wished_bars};
 use crate::candidate::{Candidate, IN_A_CHART, candidates};
 use crate::chart::{heat_map, line_chart, time_parts};
 use crate::found::{borne_bars, found};
@@ -25,7 +26,7 @@ const FIGURES: usize = 12;
 
 /// The main figure of what a command prints with `--json`, as SVG: of a ranking its bars, with where the time went
 /// where it is one of mean response times; of a run the map of its response times by cause; of searches
-/// what each bears; of studies their figures.
+/// what each bears; of advice the finalists by the number that was wished; of studies their figures.
 ///
 /// Colours are written out, those of a dark screen under `prefers-color-scheme`, so that programs that know
 /// no variables of CSS show the light ones.
@@ -72,6 +73,10 @@ fn main_figures(answer: &Value, candidates: &[Candidate<'_>]) -> Result<(Vec<Dra
     let found = found(answer);
     if !found.is_empty() {
         let bars = borne_bars(&found).ok_or("cannot draw: the searches found nothing that is borne")?;
+        return Ok((vec![bars], 0));
+    }
+    if is_advice(answer) {
+        let bars = wished_bars(answer).ok_or("cannot draw: nothing was measured of what was wished")?;
         return Ok((vec![bars], 0));
     }
     let shown = &candidates[..candidates.len().min(IN_A_CHART)];

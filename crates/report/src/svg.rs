@@ -192,21 +192,21 @@ pub(crate) fn line(markup: &mut Markup, from: (f64, f64), to: (f64, f64), class:
     path(markup, &format!("M{} {}L{} {}", short(from.0), short(from.1), short(to.0), short(to.1)), class);
 }
 
-/// Through all points; where one is not a number the line is broken.
+/// Through all points; where one is not a number the line is broken. A point alone is a ring.
 pub(crate) fn polyline(markup: &mut Markup, points: impl IntoIterator<Item = (f64, f64)>, class: &str) {
+    let points: Vec<(f64, f64)> = points.into_iter().collect();
     let mut way = String::new();
-    let mut down = false;
-    for (x, y) in points {
-        if x.is_nan() || y.is_nan() {
-            down = false;
-            continue;
+    for run in points.split(|(x, y)| x.is_nan() || y.is_nan()) {
+        match run {
+            [] => {}
+            [(x, y)] => {
+                way.push_str(&format!("M{} {}a3 3 0 1 0 6 0a3 3 0 1 0-6 0z", short(x - 3.0), short(*y)))
+            }
+            run => {
+                let each = run.iter().map(|(x, y)| format!("{} {}", short(*x), short(*y)));
+                way.push_str(&format!("M{}", each.collect::<Vec<_>>().join("L")));
+            }
         }
-        way.push_str(&format!("{}{} {}", if down { "L" } else { "M" }, short(x), short(y)));
-        if !down {
-            // A point alone is seen, too.
-            way.push_str("h.1");
-        }
-        down = true;
     }
     path(markup, &way, class);
 }
@@ -270,6 +270,15 @@ mod tests {
             ["0.1", "1", "10", "100"]
         );
         assert!((decades.at(1.0) - 1.0 / 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_point_without_neighbours_is_a_ring() {
+        let mut markup = Markup::new();
+        let gap = (2.0, f64::NAN);
+        polyline(&mut markup, [(0.0, 1.0), (1.0, 1.0), gap, (3.0, 1.0), gap], "series-0");
+        let way = "M0 1L1 1M0 1a3 3 0 1 0 6 0a3 3 0 1 0-6 0z";
+        assert_eq!(markup.into_text(), format!("<path d=\"{way}\" class=\"series-0\"></path>"));
     }
 
     #[test]

@@ -329,6 +329,129 @@ fn the_main_figure_of_each_kind_of_answer_stands_alone() {
 }
 
 #[test]
+fn what_a_key_does_is_drawn_of_all_candidates() {
+    let one = |number: usize| {
+        let mut one = ranked(number + 1, "a", 1);
+        one["varied"] = json!({ "key": number.to_string() });
+        one
+    };
+    let answer = json!({ "by": "response_ms.mean", "candidates": (0..60).map(one).collect::<Vec<_>>() });
+    let page = page(&answer, &source("x"));
+    let chart = between(&page, "<figure id=\"sensitivity-0\"", "</figure>").next().unwrap();
+    let way = between(chart, "<path d=\"", "\"").find(|way| way.contains('L') && way.len() > 300).unwrap();
+    assert_eq!(way.matches('L').count(), 59, "{way}");
+}
+
+#[test]
+fn a_run_says_what_its_streams_workloads_hosts_and_layers_saw() {
+    let mut run = report("a", 8);
+    let latency = json!({ "mean": 0.25, "p50": 0.125, "p95": 1.5, "p99": 2.5, "max": 8.5 });
+    let workload = |name: &str| json!({ "name": name, "requests": 2171, "response_ms": { "mean": 3.355 } });
+    run["workloads"] = json!([workload("mail"), workload("copy")]);
+    run["streams"] =
+        json!({ "started": 120, "underruns": 203, "with_underruns": 48, "start_up_ms": { "mean": 550.5 } });
+    run["hosts"] = json!([{ "name": "mail", "operations": { "unlink": { "count": 709, "latency_ms": latency } },
+        "programs": [
+            { "name": "postmark", "elapsed_s": 4.75, "text": "Files:\n\t709 created",
+              "transactions": { "transaction": { "count": 600, "latency_ms": latency } } },
+            { "name": "dbench", "elapsed_s": 5.75, "figures": { "throughput_mb_per_s": 31.25 } }] }]);
+    run["layers"] = json!([{ "layer": "page cache of mail", "readings": { "memory_hit_share": 0.9375 } }]);
+    let page = page(&run, &source("x"));
+    for words in [
+        "<data value=\"203\">203</data>",
+        "<data value=\"48\">48</data>",
+        "<th scope=\"row\">copy</th>",
+        "<th scope=\"row\">unlink</th>",
+        "709 created</code>",
+        "Transactions of postmark",
+        "<data value=\"31.25\">31.250</data>",
+        "Readings of page cache of mail",
+        "<data value=\"0.9375\">0.938</data>",
+    ] {
+        assert!(page.contains(words), "{words}");
+    }
+    let note = "Of all requests together, those of the workloads mail, copy.";
+    assert_eq!(page.matches(note).count(), 2, "below the parts and below the percentiles");
+    let mut compared = ranking(&["a", "b"], 8);
+    compared["candidates"][1]["report"] = run;
+    let page = fullstroke_report::page(&compared, &source("x"));
+    assert!(page.contains(note) && page.contains("<th scope=\"row\">b chunk=4KiB x=b: copy</th>"), "{page}");
+}
+
+#[test]
+fn readings_leave_a_page_short() {
+    let mut run = report("a", 90);
+    let readings: serde_json::Map<String, Value> =
+        (0..4000).map(|number| (format!("reading_{number}"), json!(0.5))).collect();
+    run["layers"] = json!([{ "layer": "many", "readings": readings }]);
+    let page = page(&run, &source("x"));
+    assert!(page.len() <= BYTES_MAX && page.contains("No room is left for the tables that follow"));
+}
+
+#[test]
+fn values_of_a_race_are_drawn_beside_those_of_the_same_parts() {
+    let one = |rank: usize, batches: u64, value: f64| {
+        let mut one = ranked(rank, "a", 1);
+        one["report"] = Value::Null;
+        one["varied"] = json!({ "key": rank.to_string() });
+        one["value"] = json!(value);
+        one["batches"] = json!(batches);
+        one
+    };
+    let mut best = one(1, 8, 13.5);
+    best["difference_to_best"] = Value::Null;
+    let race = [best, one(2, 8, 15.5), one(3, 4, 68.5), one(4, 4, 48.25)];
+    let answer = json!({ "by": "response_ms.mean", "candidates": race });
+    let page = page(&answer, &source("x"));
+    let chart = |id: &str| {
+        let (_, rest) = page.split_once(&format!("<figure id=\"{id}\"")).unwrap();
+        rest.split_once("</figure>").unwrap().0
+    };
+    let bars = chart("ranking");
+    assert_eq!(bars.matches("class=\"bar\"").count(), 2, "{bars}");
+    assert!(bars.contains("of those that saw 8 parts"), "{bars}");
+    assert_eq!(chart("differences").matches("middle sign").count(), 3 + 4);
+    assert!(chart("sensitivity-0").contains("4 1.750"), "differences are of the same parts");
+    assert!(page.contains("those that dropped out last") && !page.contains("the best first"));
+}
+
+#[test]
+fn a_ranking_without_values_has_no_first_and_says_so() {
+    let mut answer = ranking(&["a", "b"], 4);
+    answer["reasons"] = json!([]);
+    for candidate in answer["candidates"].as_array_mut().unwrap() {
+        candidate["value"] = Value::Null;
+        candidate["difference_to_best"] = Value::Null;
+    }
+    let page = page(&answer, &source("x"));
+    for label in ["a chunk=2KiB x=a", "b chunk=4KiB x=b"] {
+        assert!(page.contains(&format!("<p>{label}: nothing was measured by response_ms.mean.</p>")));
+    }
+    assert!(page.contains("<caption>Candidates: nothing was measured by response_ms.mean</caption>"));
+    assert!(!page.contains(">rank</th>") && !page.contains("the best first"));
+    assert!(!page.contains("<figure id=\"ranking\"") && !page.contains("<figure id=\"sensitivity-0\""));
+}
+
+#[test]
+fn the_figure_of_advice_is_of_the_number_that_was_wished() {
+    let finalist = |name: &str, underruns: u64| json!({ "name": name, "healthy": { "underruns": underruns, "p99_ms": 7.5 } });
+    let mut answer = ranking(&["a", "b"], 4);
+    answer["by"] = json!("response_ms.p99");
+    answer["recommendation"] = json!(["Take a."]);
+    answer["finalists"] = json!([finalist("raid10 of 4", 0), finalist("raid5 of 4", 12)]);
+    for (wish, axis) in
+        [("streams", "underruns (runs of all seeds)"), ("p99", "99th percentile of response times (ms)")]
+    {
+        answer["wishes"] = json!({ wish: 100 });
+        let svg = plot(&answer).unwrap();
+        assert!(
+            svg.contains(axis) && svg.contains("raid10 of 4") && svg.matches("class=\"bar\"").count() == 2,
+            "{svg}"
+        );
+    }
+}
+
+#[test]
 fn what_cannot_be_drawn_is_refused_with_the_reason() {
     let mut nothing = ranking(&["a"], 4);
     nothing["candidates"][0]["value"] = Value::Null;

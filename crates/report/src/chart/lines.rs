@@ -1,8 +1,9 @@
 //! A figure of a study: a line for each value of an axis, with intervals, and published points as crosses.
 
+use super::abscissa::Abscissa;
 use crate::candidate::LINES;
 use crate::markup::Markup;
-use crate::svg::{Axis, Drawing, Figure, Key, Mark, WIDTH, label, line, path, polyline, short, vertical};
+use crate::svg::{Axis, Drawing, Figure, Key, Mark, WIDTH, line, path, polyline, short, vertical};
 use crate::value::{Column, Shown, column, float, list, table, text};
 use serde_json::{Map, Value, json};
 
@@ -11,11 +12,6 @@ const RIGHT: f64 = WIDTH - 20.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 260.0;
 
-/// What a letter takes, and two rows of names are apart.
-const LETTER: f64 = 7.0;
-const ROW: f64 = 15.0;
-/// Rows of names below the abscissa.
-const ROWS: usize = 3;
 /// Half of a cross.
 const ARM: f64 = 4.5;
 
@@ -54,27 +50,18 @@ pub(crate) fn line_chart(id: &str, drawn: &Value) -> Option<Drawing> {
     let names: Vec<&str> = ticks.iter().map(|tick| text(tick, "name")).collect();
     let all = list(drawn, "lines");
     let shown = &all[..all.len().min(LINES)];
-    let rows = rows_of(&names, &places, &x);
-    let below = BOTTOM + 18.0 + ROW * rows.iter().flatten().copied().max().unwrap_or(0) as f64;
+    let abscissa = Abscissa::new(names.iter().zip(&places).map(|(name, place)| (*name, x.at(*place))));
     let legend = legend(shown);
     let frame = Figure {
         id,
         title: text(drawn, "title"),
         description: &description(drawn, shown),
-        height: below + 26.0,
+        height: BOTTOM + abscissa.height(),
         legend,
     };
     Some(Drawing::of(frame, |svg| {
         vertical(svg, &y, (LEFT, RIGHT), text(drawn, "y"));
-        for ((name, place), row) in names.iter().zip(&places).zip(&rows) {
-            let at = x.at(*place);
-            line(svg, (at, BOTTOM), (at, BOTTOM + 5.0), "rule");
-            if let Some(row) = row {
-                let at = within(name, at);
-                label(svg, (at, BOTTOM + 18.0 + ROW * *row as f64), "middle", name);
-            }
-        }
-        label(svg, ((LEFT + RIGHT) / 2.0, below + 18.0), "middle name", text(drawn, "x"));
+        abscissa.draw(svg, BOTTOM, (LEFT + RIGHT) / 2.0, text(drawn, "x"));
         for (order, own) in shown.iter().enumerate() {
             one(svg, order, list(own, "points"), &places, (&x, &y));
         }
@@ -104,29 +91,6 @@ fn one(svg: &mut Markup, order: usize, points: &[Value], places: &[f64], (x, y):
 fn cross(svg: &mut Markup, (x, y): (f64, f64), class: &str) {
     let [left, right, top, bottom] = [x - ARM, x + ARM, y - ARM, y + ARM].map(short);
     path(svg, &format!("M{left} {top}L{right} {bottom}M{left} {bottom}L{right} {top}"), class);
-}
-
-/// In which row each name stands, so that none covers another; `None` where there is no room.
-fn rows_of(names: &[&str], places: &[f64], x: &Axis) -> Vec<Option<usize>> {
-    let mut taken = [f64::NEG_INFINITY; ROWS];
-    let mut place = |(name, at): (&&str, &f64)| {
-        let (middle, half) = (within(name, x.at(*at)), half(name));
-        let row = taken.iter().position(|taken| *taken < middle - half)?;
-        taken[row] = middle + half + LETTER;
-        Some(row)
-    };
-    names.iter().zip(places).map(&mut place).collect()
-}
-
-/// Half of what a name takes.
-fn half(name: &str) -> f64 {
-    LETTER * name.chars().count() as f64 / 2.0
-}
-
-/// Where the middle of a name stands that is wanted at `at`, so that its ends are within the figure.
-fn within(name: &str, at: f64) -> f64 {
-    let half = half(name).min(WIDTH / 2.0);
-    at.clamp(half, WIDTH - half)
 }
 
 fn name_of(line: &Value) -> &str {
@@ -188,30 +152,4 @@ fn numbers(markup: &mut Markup, drawn: &Value, names: &[&str], lines: &[Value]) 
         &columns,
         &named,
     );
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_below_the_abscissa_never_cover_each_other() {
-        let names: Vec<String> = (0..40).map(|number| format!("name of {number}")).collect();
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let places: Vec<f64> = (0..40).map(f64::from).collect();
-        let x = Axis::linear((-1.0, 40.0), (LEFT, RIGHT));
-        let rows = rows_of(&names, &places, &x);
-        for row in 0..ROWS {
-            let spans: Vec<(f64, f64)> = (0..40)
-                .filter(|&at| rows[at] == Some(row))
-                .map(|at| (x.at(places[at]), LETTER * names[at].len() as f64 / 2.0))
-                .collect();
-            assert!(spans.len() > 2);
-            assert!(spans.windows(2).all(|two| two[0].0 + two[0].1 < two[1].0 - two[1].1), "{spans:?}");
-        }
-        assert_eq!(
-            rows_of(&["1", "2"], &[1.0, 2.0], &Axis::linear((0.0, 3.0), (LEFT, RIGHT))),
-            [Some(0), Some(0)]
-        );
-    }
 }

@@ -1,39 +1,78 @@
 //! What a varied key does to the metric: a line for each way in which all else was set.
 
-use crate::candidate::{Candidate, LINES, varied};
+use super::abscissa::Abscissa;
+use crate::candidate::{Candidate, IN_A_CHART, LINES, saw_the_same, varied};
 use crate::markup::Markup;
 use crate::metric::{axis, words};
-use crate::svg::{Axis, Figure, Key, Mark, WIDTH, figure, label, line, polyline, vertical};
+use crate::svg::{Axis, Figure, Key, Mark, WIDTH, figure, fitting, polyline, vertical};
 use crate::value::{float, text};
 use fullstroke_measure::number;
+use fullstroke_units::{parse_bit_rate, parse_bytes, parse_duration};
+use serde_json::Value;
+use std::collections::HashSet;
 
 const LEFT: f64 = 70.0;
 const RIGHT: f64 = WIDTH - 20.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 240.0;
 
+/// The number that is drawn: what it is called with its unit, and without, and which it is.
+struct Number {
+    axis: String,
+    words: String,
+    of: fn(&Candidate<'_>) -> Option<f64>,
+}
+
+impl Number {
+    /// The value; of a race whose candidates saw different parts of the workload the difference to the best, which is
+    /// of the same parts.
+    fn new(by: &str, candidates: &[Candidate<'_>]) -> Number {
+        if saw_the_same(candidates) {
+            let of = |candidate: &Candidate<'_>| float(candidate.ranked, "value");
+            return Number { axis: axis(by), words: words(by), of };
+        }
+        let of = |candidate: &Candidate<'_>| match &candidate.ranked["difference_to_best"] {
+            Value::Null => Some(0.0),
+            difference => float(difference, "value"),
+        };
+        Number { axis: axis(by), words: format!("{}, less that of the best", words(by)), of }
+    }
+}
+
 /// A figure for each key that was varied.
-pub(crate) fn sensitivity(markup: &mut Markup, by: &str, candidates: &[Candidate<'_>]) {
+pub(crate) fn sensitivity(markup: &mut Markup, answer: &Value, candidates: &[Candidate<'_>]) {
+    let number = Number::new(text(answer, "by"), candidates);
     let keys = candidates.first().map(|first| varied(first.ranked)).unwrap_or_default();
     for (order, (key, _)) in keys.iter().enumerate() {
-        one(markup, order, by, key, candidates);
+        let given = answer["varied"][key].as_array().map_or(&[][..], Vec::as_slice);
+        one(markup, order, &number, (key, given), candidates);
     }
 }
 
 /// A line: what else was set, and the value at each of the key's values.
 type Line = (String, Vec<Option<f64>>);
 
-fn one(markup: &mut Markup, order: usize, by: &str, key: &str, candidates: &[Candidate<'_>]) {
-    let values = values_of(key, candidates);
-    if values.len() < 2 {
+fn one(
+    markup: &mut Markup,
+    order: usize,
+    drawn: &Number,
+    (key, given): (&str, &[Value]),
+    candidates: &[Candidate<'_>],
+) {
+    let values = values_of(key, given, candidates);
+    let lines = lines(key, &values, drawn, candidates);
+    let measured = |(_, points): &Line| points.iter().any(Option::is_some);
+    if values.len() < 2 || !lines.iter().any(measured) {
         return;
     }
-    let lines = lines(key, &values, candidates);
     let shown = &lines[..lines.len().min(LINES)];
-    let most = shown.iter().flat_map(|(_, points)| points.iter().flatten()).copied().fold(0.0, f64::max);
+    let points = || shown.iter().flat_map(|(_, points)| points.iter().flatten()).copied();
+    let (least, most) = (points().fold(0.0, f64::min), points().fold(0.0, f64::max));
     let step = (RIGHT - LEFT) / values.len() as f64;
     let x = |place: usize| LEFT + step * (place as f64 + 0.5);
-    let y = Axis::linear((0.0, most * 1.05), (BOTTOM, TOP));
+    let names: Vec<String> = values.iter().map(|value| fitting(value)).collect();
+    let abscissa = Abscissa::new(names.iter().enumerate().map(|(place, name)| (name.as_str(), x(place))));
+    let y = Axis::linear((least * 1.05, most * 1.05), (BOTTOM, TOP));
     let legend: Vec<Key> = shown
         .iter()
         .enumerate()
@@ -46,29 +85,29 @@ fn one(markup: &mut Markup, order: usize, by: &str, key: &str, candidates: &[Can
     let in_words = |(name, points): &Line| {
         let each = values.iter().zip(points);
         let each = each.filter_map(|(value, point)| Some(format!("{value} {}", number((*point)?))));
+        let each = each.take(IN_A_CHART);
         format!("{name}: {}", each.collect::<Vec<_>>().join(", "))
     };
-    let title = format!("What {key} does to {}", words(by));
-    let description =
-        format!("{} at each value. {}.", axis(by), shown.iter().map(in_words).collect::<Vec<_>>().join("; "));
+    let title = format!("What {key} does to {}", drawn.words);
+    let description = format!(
+        "{} at each value. {}.",
+        drawn.axis,
+        shown.iter().map(in_words).collect::<Vec<_>>().join("; ")
+    );
     let frame = Figure {
         id: &format!("sensitivity-{order}"),
         title: &title,
         description: &description,
-        height: BOTTOM + 44.0,
+        height: BOTTOM + abscissa.height(),
         legend,
     };
     figure(markup, frame, |svg| {
-        vertical(svg, &y, (LEFT, RIGHT), &axis(by));
-        for (place, value) in values.iter().enumerate() {
-            line(svg, (x(place), BOTTOM), (x(place), BOTTOM + 5.0), "rule");
-            label(svg, (x(place), BOTTOM + 18.0), "middle", value);
-        }
-        label(svg, ((LEFT + RIGHT) / 2.0, BOTTOM + 36.0), "middle name", key);
+        vertical(svg, &y, (LEFT, RIGHT), &drawn.axis);
+        abscissa.draw(svg, BOTTOM, (LEFT + RIGHT) / 2.0, key);
         for (order, (_, points)) in shown.iter().enumerate() {
             let way = points.iter().enumerate();
             let way = way.map(|(place, value)| (x(place), value.map_or(f64::NAN, |value| y.at(value))));
-            polyline(svg, way, &format!("series-{order} dotted"));
+            polyline(svg, way, &format!("series-{order}"));
         }
     });
     if lines.len() > shown.len() {
@@ -77,35 +116,44 @@ fn one(markup: &mut Markup, order: usize, by: &str, key: &str, candidates: &[Can
     }
 }
 
-/// The values of a key: numbers by size, else as they first come.
-fn values_of<'a>(key: &str, candidates: &[Candidate<'a>]) -> Vec<&'a str> {
-    let mut values: Vec<&str> = Vec::new();
-    for candidate in candidates {
+/// The values of a key: numbers by size, else in the order in which they were given.
+fn values_of<'a>(key: &str, given: &'a [Value], candidates: &[Candidate<'a>]) -> Vec<&'a str> {
+    let of = |candidate: &Candidate<'a>| {
         let own = varied(candidate.ranked).into_iter().find(|(own, _)| *own == key);
-        values.extend(own.map(|(_, value)| value).filter(|value| !values.contains(value)));
-    }
-    values.sort_by(|one, other| match (size(one), size(other)) {
-        (Some(one), Some(other)) => one.total_cmp(&other),
-        _ => one.cmp(other),
-    });
-    values
-}
-
-/// The number that a value begins with, in its unit: `64KiB`, `5ms`, `12`.
-fn size(value: &str) -> Option<f64> {
-    let digits = value.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(value.len());
-    let number: f64 = value[..digits].parse().ok()?;
-    let unit = match &value[digits..] {
-        "KiB" | "kB" | "KB" | "us" => 1e3,
-        "MiB" | "MB" | "ms" => 1e6,
-        "GiB" | "GB" | "s" => 1e9,
-        "TiB" | "TB" | "min" => 6e10,
-        _ => 1.0,
+        own.map(|(_, value)| value)
     };
-    Some(number * unit)
+    let known: HashSet<&str> = candidates.iter().filter_map(of).collect();
+    let given = given.iter().filter_map(Value::as_str).filter(|value| known.contains(value));
+    let mut values: Vec<&str> = Vec::new();
+    let mut seen = HashSet::new();
+    values.extend(given.chain(candidates.iter().filter_map(of)).filter(|value| seen.insert(*value)));
+    sorted(&values).unwrap_or(values)
 }
 
-fn lines(key: &str, values: &[&str], candidates: &[Candidate<'_>]) -> Vec<Line> {
+/// By size, if all are numbers of one kind.
+fn sorted<'a>(values: &[&'a str]) -> Option<Vec<&'a str>> {
+    let sizes = |read: &Read| -> Option<Vec<f64>> { values.iter().map(|value| read(value)).collect() };
+    let mut sized: Vec<(f64, &str)> =
+        READ.iter().find_map(sizes)?.into_iter().zip(values.iter().copied()).collect();
+    sized.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    Some(sized.into_iter().map(|(_, value)| value).collect())
+}
+
+type Read = fn(&str) -> Option<f64>;
+
+/// How the values of a key may be read.
+const READ: [Read; 5] = [
+    |value| value.parse().ok(),
+    |value| parse_bytes(value).ok().map(|bytes| bytes as f64),
+    |value| parse_duration(value).ok().map(|time| time.as_secs_f64()),
+    |value| parse_bit_rate(value).ok().map(|rate| rate as f64),
+    |value| {
+        let (over, under) = value.split_once('/')?;
+        Some(over.trim().parse::<f64>().ok()? / under.trim().parse::<f64>().ok()?)
+    },
+];
+
+fn lines(key: &str, values: &[&str], number: &Number, candidates: &[Candidate<'_>]) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     for candidate in candidates {
         let mut name = text(candidate.ranked, "name").to_owned();
@@ -122,7 +170,34 @@ fn lines(key: &str, values: &[&str], candidates: &[Candidate<'_>]) -> Vec<Line> 
             lines.push((name, vec![None; values.len()]));
             lines.len() - 1
         });
-        lines[index].1[place] = float(candidate.ranked, "value");
+        lines[index].1[place] = (number.of)(candidate);
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::candidate::candidates;
+    use serde_json::json;
+
+    #[test]
+    fn values_stand_by_size_and_words_in_the_order_in_which_they_were_given() {
+        for (given, drawn) in [
+            (&["90s", "20min", "1h", "2h"][..], &["90s", "20min", "1h", "2h"][..]),
+            (&["5/2", "2/1", "25/12"], &["2/1", "25/12", "5/2"]),
+            (&["2Mbit/s", "800kbit/s"], &["800kbit/s", "2Mbit/s"]),
+            (&["1MiB", "64K", "512"], &["512", "64K", "1MiB"]),
+            (&["sstf", "fcfs", "look"], &["sstf", "fcfs", "look"]),
+        ] {
+            // The best is the last that was given.
+            let each = given
+                .iter()
+                .rev()
+                .map(|value| json!({ "name": "a", "varied": { "key": value }, "value": 1.0, "report": {} }));
+            let answer = json!({ "varied": { "key": given }, "candidates": each.collect::<Vec<_>>() });
+            let given = answer["varied"]["key"].as_array().unwrap();
+            assert_eq!(values_of("key", given, &candidates(&answer)), drawn);
+        }
+    }
 }
