@@ -8,7 +8,7 @@ use crate::report::Reporting;
 use crate::whole_load::{WholeLoad, of_tuned};
 use clap::Args;
 use fullstroke_lab::{Recipe, TuneSearch, Tuned, Vary, recipes};
-use fullstroke_measure::Metric;
+use fullstroke_measure::{Metric, Stop};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::io::{IsTerminal as _, stderr};
@@ -92,7 +92,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
         jobs: jobs(arguments.jobs),
     };
     let bar = spinner(output);
-    let tuned = search.run_with_whole_load(&recipe, &arguments.vary, &|runs, running| {
+    let tuned = search.run_with_whole_load(&Stop::default(), &recipe, &arguments.vary, &|runs, running| {
         bar.set_message(format!("{runs} runs made, {running} combinations left"));
     });
     bar.finish_and_clear();

@@ -69,6 +69,10 @@ pub trait Observer {
     }
     /// What had been counted at the instant `at`, for which it asked.
     fn sampled(&mut self, _at: Time, _counters: &Counters) {}
+    /// Whether the run is to end where it is.
+    fn is_stopped(&self) -> bool {
+        false
+    }
 }
 
 /// An observer that looks away.
@@ -128,7 +132,7 @@ impl Engine {
     /// are left. A rebuild that is not done by then stays so.
     ///
     /// # Errors
-    /// The source's, as soon as it has one.
+    /// The source's, as soon as it has one; or the observer has stopped the run.
     ///
     /// # Panics
     /// If a node loses a request: nobody has anything to do but chores, and yet
@@ -151,6 +155,9 @@ impl Engine {
                 booked.observer.sampled(at, &machine.counters_at(at));
             }
             machine.wake(booked);
+            if booked.observer.is_stopped() {
+                return Err(SourceError("the run was stopped".to_owned()));
+            }
             if let Some(error) = machine.take_stop() {
                 return Err(error);
             }
@@ -202,5 +209,10 @@ impl<O: Observer> Observer for Booked<'_, O> {
 
     fn noticed(&mut self, path: &[usize], notice: &Notice) {
         self.observer.noticed(path, notice);
+    }
+
+    #[inline]
+    fn is_stopped(&self) -> bool {
+        self.observer.is_stopped()
     }
 }

@@ -279,6 +279,24 @@ fn a_workload_that_cannot_go_on_ends_the_run_with_its_error() {
     assert_eq!(error.to_string(), "line 7 is torn");
 }
 
+#[test]
+fn an_observer_ends_the_run_where_it_is() {
+    #[derive(Default)]
+    struct Enough(u64);
+    impl Observer for Enough {
+        fn finished(&mut self, _: &Finished) {
+            self.0 += 1;
+        }
+        fn is_stopped(&self) -> bool {
+            self.0 == 2
+        }
+    }
+    let source = script(&[0, 9_000, 99_000].map(|at| (at, request(at, 0, 8))), &Diary::default());
+    let mut enough = Enough::default();
+    let error = Engine::new(disk(Disk::default()), source).run(&mut enough).unwrap_err();
+    assert_eq!((error.to_string().as_str(), enough.0), ("the run was stopped", 2));
+}
+
 /// A volume of two disks behind a joint and below a cover.
 fn array(diary: &Diary, says: [Option<Signal>; 2]) -> Branch {
     let members = says.map(|says| disk(Disk { says, diary: Arc::clone(diary), ..Disk::default() }));

@@ -1,7 +1,7 @@
 //! Stacks with names.
 
 use crate::{LabError, Varied, Vary};
-use fullstroke_measure::PerfettoWindow;
+use fullstroke_measure::{PerfettoWindow, Stop};
 use fullstroke_stack::{Overrides, Stack};
 use fullstroke_units::Duration;
 use std::path::{Path, PathBuf};
@@ -25,6 +25,8 @@ pub struct Candidate {
     pub watts: bool,
     /// What part of the run is kept as a trace for Perfetto, if any is.
     pub perfetto: Option<PerfettoWindow>,
+    /// Ends its run early, which is an error then.
+    pub stop: Stop,
 }
 
 /// What a candidate is made of, for searches that make it anew at each step.
@@ -77,7 +79,7 @@ impl Condition {
 
 impl Candidate {
     /// One at its own load, of which nothing is kept but what all runs tell.
-    pub(crate) fn new(name: String, varied: Varied, stack: Stack) -> Candidate {
+    pub fn new(name: String, varied: Varied, stack: Stack) -> Candidate {
         Candidate {
             name,
             varied,
@@ -87,6 +89,7 @@ impl Candidate {
             windows: None,
             watts: false,
             perfetto: None,
+            stop: Stop::default(),
         }
     }
 

@@ -81,7 +81,7 @@ pub struct Event {
 /// how many there will be, if that is known.
 ///
 /// # Errors
-/// The stack's, the workload's or the log's; no log is left behind then.
+/// The stack's, the workload's or the log's, or the candidate was stopped; no log is left behind then.
 pub fn run(
     candidate: &Candidate,
     log: Option<&Path>,
@@ -120,6 +120,7 @@ pub fn run(
     recorder.windows = candidate.windows.map(Windows::of);
     recorder.watts = candidate.watts.then(WattsOverTime::default);
     recorder.perfetto = candidate.perfetto.map(|window| Box::new(PerfettoTrace::new(window)));
+    recorder.stop = candidate.stop.clone();
     tell(0);
     let began = Instant::now();
     let outcome = engine

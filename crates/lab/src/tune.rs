@@ -4,7 +4,7 @@ use crate::{
     Batches, Candidate, LabError, Point, Race, RaceRules, Recipe, Space, Standing, Values, Varied, Vary,
     run_all,
 };
-use fullstroke_measure::{Difference, Metric, Report, Significance, number, table};
+use fullstroke_measure::{Difference, Metric, Report, Significance, Stop, number, table};
 use fullstroke_units::Random;
 use serde::Serialize;
 use std::cell::RefCell;
@@ -222,6 +222,20 @@ impl Search {
         varied: &[Vary],
         progress: &dyn Fn(usize, usize),
     ) -> Result<Tuned, LabError> {
+        self.run_until(&Stop::default(), recipe, varied, progress)
+    }
+
+    /// The same, unless it is stopped.
+    ///
+    /// # Errors
+    /// Those of [`Search::run`]; that of the run that was stopped.
+    fn run_until(
+        &self,
+        stop: &Stop,
+        recipe: &Recipe,
+        varied: &[Vary],
+        progress: &dyn Fn(usize, usize),
+    ) -> Result<Tuned, LabError> {
         let space = Space::new(varied);
         let points = space.points();
         // What is varied may be what the stack cannot do without.
@@ -255,7 +269,7 @@ impl Search {
                 let recipes = some
                     .iter()
                     .map(|(point, batch)| batches.recipe(&with(recipe, &tuner.assignments(*point)), *batch));
-                let reports = self.reports(&recipes.collect::<Vec<_>>())?;
+                let reports = self.reports(&recipes.collect::<Vec<_>>(), stop)?;
                 requests += reports.iter().map(|report| report.requests).sum::<u64>();
                 values.extend(reports.iter().map(|report| self.value(report)));
                 progress(tuner.race().told() + values.len(), tuner.race().running());
@@ -279,16 +293,17 @@ impl Search {
     /// The same, and the best once more on the whole load in one run, unless that takes far longer than the race.
     ///
     /// # Errors
-    /// As [`run`](Search::run).
+    /// As [`run`](Search::run), and that of the run that was stopped.
     pub fn run_with_whole_load(
         &self,
+        stop: &Stop,
         recipe: &Recipe,
         varied: &[Vary],
         progress: &dyn Fn(usize, usize),
     ) -> Result<Tuned, LabError> {
-        let mut tuned = self.run(recipe, varied, progress)?;
+        let mut tuned = self.run_until(stop, recipe, varied, progress)?;
         if let Some(best) = tuned.candidates.first().filter(|_| tuned.can_afford_whole_load()) {
-            let whole = self.reports(&[with(recipe, &best.varied.assignments())])?;
+            let whole = self.reports(&[with(recipe, &best.varied.assignments())], stop)?;
             tuned.whole_load_value = whole.first().map(|report| self.value(report));
             tuned.verdict = tuned.in_words();
         }
@@ -296,8 +311,10 @@ impl Search {
     }
 
     /// What was measured of each.
-    fn reports(&self, recipes: &[Recipe]) -> Result<Vec<Report>, LabError> {
-        let candidates: Vec<Candidate> = recipes.iter().map(Recipe::candidate).collect::<Result<_, _>>()?;
+    fn reports(&self, recipes: &[Recipe], stop: &Stop) -> Result<Vec<Report>, LabError> {
+        let stopped_by = |candidate| Candidate { stop: stop.clone(), ..candidate };
+        let candidates: Vec<Candidate> =
+            recipes.iter().map(|recipe| recipe.candidate().map(stopped_by)).collect::<Result<_, _>>()?;
         let ran = run_all(&candidates, self.jobs, &|_| {})?;
         if let Some(first) = ran.first() {
             self.by.check(&[&first.measured.report])?;

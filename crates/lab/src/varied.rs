@@ -12,7 +12,7 @@ pub struct Varied(Vec<(String, String)>);
 
 impl Varied {
     /// From assignments, `key=value` each.
-    pub(crate) fn new(assignments: &[String]) -> Varied {
+    pub fn new(assignments: &[String]) -> Varied {
         let split = |assignment: &String| {
             let (key, value) = assignment.split_once('=').unwrap_or((assignment, ""));
             (key.to_owned(), value.to_owned())

@@ -27,6 +27,7 @@
 //! | `log.rs` | every request as a row of a table |
 //! | `reference.rs` | the page of metrics and of the log's columns |
 //! | `recorder.rs` | measurement, log and progress side by side |
+//! | `stop.rs` | ending a run before its end |
 //!
 //! # How sure is a number?
 //!
@@ -107,6 +108,7 @@ mod reference;
 mod render;
 mod report;
 mod spread;
+mod stop;
 mod streams;
 mod timeline;
 mod watts;
@@ -136,6 +138,7 @@ pub use recorder::{Progress, Recorder};
 pub use reference::reference;
 pub use render::{number, table};
 pub use report::{BatchReport, Distribution, OperationReport, OperationsReport, Quantity, Report, TimeParts};
+pub use stop::Stop;
 pub use streams::{StreamReport, StreamsReport};
 pub use timeline::{
     Cause, CauseReport, CellReport, DriveTimeline, PercentileReport, Timeline, TimelineReport,

@@ -1,6 +1,6 @@
 //! Measurement, log, timeline, windows, trace and progress side by side.
 
-use crate::{Measurement, PerfettoTrace, RequestLog, Timeline, WattsOverTime, Windows};
+use crate::{Measurement, PerfettoTrace, RequestLog, Stop, Timeline, WattsOverTime, Windows};
 use fullstroke_contract::{Completion, Counters, Notice, Request};
 use fullstroke_engine::{Finished, Observer};
 use fullstroke_units::Time;
@@ -26,6 +26,8 @@ pub struct Recorder<'a> {
     pub watts: Option<WattsOverTime>,
     /// What is shown of a window of the run, if that is wanted.
     pub perfetto: Option<Box<PerfettoTrace>>,
+    /// Ends the run.
+    pub stop: Stop,
     progress: Option<&'a Progress<'a>>,
     finished: u64,
 }
@@ -44,6 +46,7 @@ impl<'a> Recorder<'a> {
             windows: None,
             watts: None,
             perfetto: None,
+            stop: Stop::default(),
             progress,
             finished: 0,
         }
@@ -100,6 +103,11 @@ impl Observer for Recorder<'_> {
         if let Some(watts) = &mut self.watts {
             watts.sample(at, &counters.drives);
         }
+    }
+
+    #[inline]
+    fn is_stopped(&self) -> bool {
+        self.stop.is_set()
     }
 
     #[inline]

@@ -45,16 +45,8 @@ impl Task {
     }
 
     fn run(&self, stack: Stack) -> Result<Vec<Kept>, StudyError> {
-        let candidate = Candidate {
-            name: self.name.clone(),
-            varied: Varied::default(),
-            stack,
-            load: 1.0,
-            timeline: false,
-            windows: self.paths.iter().any(|path| of_windows(path)).then_some(WINDOW),
-            watts: false,
-            perfetto: None,
-        };
+        let mut candidate = Candidate::new(self.name.clone(), Varied::default(), stack);
+        candidate.windows = self.paths.iter().any(|path| of_windows(path)).then_some(WINDOW);
         let ran = run(&candidate, None, &|_, _| {})?;
         let at = |message| StudyError::Metric { study: self.name.clone(), message };
         let predicted = match self.paths.iter().any(|path| of_equations(path)) {
