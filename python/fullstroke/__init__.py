@@ -7,17 +7,23 @@ from . import _fullstroke
 from ._fullstroke import (
     Access, Device, Own, Pull, Push, Request, Seen, Site, Stack, Storage, Trace, __version__, compare, read_trace, run,
 )
+from ._policies import Elevator, Opportunity
 from ._sweep import sweep
 
 __all__ = [
-    "Access", "Device", "Own", "Pull", "Push", "Request", "Seen", "Site", "Stack", "Storage", "Trace", "__version__",
-    "compare", "read_trace", "run", "sweep", "tune",
+    "Access", "Device", "Elevator", "Opportunity", "Own", "Pull", "Push", "Request", "Seen", "Site", "Stack", "Storage",
+    "Trace", "__version__", "compare", "read_trace", "run", "sweep", "tune",
 ]
 
 
 def tune(stack: Any, vary: Mapping[str, Iterable[Any]], **search: Any) -> dict[str, Any]:
-    keys = [(key, [spelt(value) for value in values]) for key, values in vary.items()]
-    return _fullstroke.tune(stack, keys, **search)
+    return _fullstroke.tune(stack, [(key, spelt_all(key, values)) for key, values in vary.items()], **search)
+
+
+def spelt_all(key: str, values: Iterable[Any]) -> list[str]:
+    if isinstance(values, str):
+        raise TypeError(f"{key}: found {values!r}; expected several values, as in [{values!r}]")
+    return [spelt(value) for value in values]
 
 
 def spelt(value: Any) -> str:

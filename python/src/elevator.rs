@@ -1,7 +1,8 @@
 //! An elevator written in Python, for trying an idea: each choice is a call into the interpreter.
-//! Once one has failed, the rest is served in order of arrival without Python.
+//! Once one has failed the run is about to end, in order of arrival and without Python.
 
 use crate::failed::Failed;
+use crate::given::Whole;
 use fullstroke_contract::ConfigError;
 use fullstroke_host::block::{Join, Queued, Requests};
 use fullstroke_host::elevator::fifos::{Fifo, Fifos};
@@ -174,8 +175,8 @@ impl Tried {
 
     fn next_wake(&self, py: Python<'_>) -> PyResult<Time> {
         let Some(next_wake) = &self.calls.next_wake else { return Ok(Time::NEVER) };
-        let at: Option<u64> = next_wake.bind(py).call0()?.extract()?;
-        Ok(at.map_or(Time::NEVER, Time::from_nanos))
+        let at: Option<Whole> = next_wake.bind(py).call0()?.extract()?;
+        at.map_or(Ok(Time::NEVER), |at| at.instant("next_wake()").map(Time::from_nanos))
     }
 
     fn forget(&mut self, slot: u32) {

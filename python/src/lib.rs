@@ -6,21 +6,30 @@
 mod columns;
 mod elevator;
 mod failed;
+mod given;
 mod opportunity;
+mod told_apart;
 
 use failed::Failed;
 use fullstroke_lab::{Candidate, LabError, Ranking, Recipe, TuneSearch, Vary, candidates, recipes, run_all};
-use fullstroke_measure::Metric;
+use fullstroke_measure::{Metric, Stop};
 use fullstroke_stack::Overrides;
 use fullstroke_study::{Digests, StudyError};
 use fullstroke_trace::{Options, TraceReader};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use given::{Given, Whole};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use pythonize::pythonize;
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+/// Seeds of a stack, and runs at a time, combinations and parts, that are refused beyond: nobody means more.
+const SEEDS_MAX: u64 = 10_000;
+const JOBS_MAX: u64 = 1024;
+const SAMPLE_MAX: u64 = 1_000_000;
+const BATCHES_MAX: u64 = 10_000;
 
 /// Bad input is a `ValueError` with the words of the command.
 fn refused(error: impl Display) -> PyErr {
@@ -61,9 +70,12 @@ fn again(class: &Py<PyAny>) -> Py<PyAny> {
 }
 
 impl Stack {
+    fn overrides(&self) -> Overrides {
+        Overrides { set: self.keys.clone(), ..Overrides::default() }
+    }
+
     fn recipe(&self) -> PyResult<Recipe> {
-        let overrides = Overrides { set: self.keys.clone(), ..Overrides::default() };
-        let found = recipes(std::slice::from_ref(&self.path), &overrides, &[]);
+        let found = recipes(std::slice::from_ref(&self.path), &self.overrides(), &[]);
         found.into_iter().next().ok_or_else(|| refused(format!("{}: no stack", self.path.display())))
     }
 
@@ -87,24 +99,40 @@ impl Stack {
         Ok(self)
     }
 
-    /// What is run of a recipe of it; what its policies raise goes to `failed`.
+    /// The value that a key has been set to at last.
+    fn value(&self, key: &str) -> Option<&str> {
+        self.assignments().rev().find(|(known, _)| *known == key).map(|(_, value)| value)
+    }
+
+    fn assignments(&self) -> impl DoubleEndedIterator<Item = (&str, &str)> {
+        let set = self.keys.iter().filter_map(|assignment| assignment.split_once('='));
+        set.map(|(key, value)| (key.trim(), value.trim()))
+    }
+
+    /// What is run of a recipe of it, until `failed` has the exception of a policy, or another one.
     fn candidate(&self, recipe: &Recipe, failed: &Failed) -> Result<Candidate, LabError> {
         let mut candidate = recipe.candidate()?;
-        let mut names = Vec::new();
+        candidate.stop = failed.stop().clone();
+        candidate.name = self.name_from(&candidate.name);
         if let Some(class) = &self.elevator {
-            names.push(name_of(class));
             let trial = elevator::trial(again(class), name_of(class), failed.clone());
             candidate.stack = candidate.stack.with_elevator(trial)?;
         }
         for class in &self.opportunities {
-            names.push(name_of(class));
             let trial = opportunity::trial(again(class), name_of(class), failed.clone());
             candidate.stack = candidate.stack.with_opportunity(trial)?;
         }
-        if !names.is_empty() {
-            candidate.name = format!("{} with {}", candidate.name, names.join(" and "));
-        }
         Ok(candidate)
+    }
+
+    /// What is called `name` without its policies.
+    fn name_from(&self, name: &str) -> String {
+        let policies: Vec<String> =
+            self.elevator.iter().chain(&self.opportunities).map(|class| name_of(class)).collect();
+        match policies.as_slice() {
+            [] => name.to_owned(),
+            _ => format!("{name} with {}", policies.join(" and ")),
+        }
     }
 }
 
@@ -154,99 +182,93 @@ impl Stack {
     }
 }
 
-/// Stacks are given as such, or as the files' paths.
-#[derive(FromPyObject)]
-enum Given {
-    Stack(Stack),
-    Path(PathBuf),
-}
-
-impl Given {
-    fn stack(self) -> PyResult<Stack> {
-        match self {
-            Given::Stack(stack) => Ok(stack),
-            Given::Path(path) => Stack::new(path, Vec::new()),
-        }
-    }
-}
-
 /// Runs a stack; what `run --json` prints.
 #[pyfunction]
 fn run(py: Python<'_>, stack: Given) -> PyResult<Bound<'_, PyAny>> {
     let (stack, failed) = (stack.stack()?, Failed::default());
     let recipe = stack.recipe()?;
-    let ran = py.detach(|| fullstroke_lab::run(&stack.candidate(&recipe, &failed)?, None, &|_, _| {}));
-    failed.raise()?;
+    let work = || fullstroke_lab::run(&stack.candidate(&recipe, &failed)?, None, &|_, _| {});
+    let ran = failed.wait_for(py, work)?;
     python(py, &ran.map_err(refused)?.measured.report)
 }
 
 /// Runs stacks and ranks them; what `compare --json` prints.
 #[pyfunction]
-#[pyo3(signature = (stacks, *, by = None, seeds = 1, jobs = None))]
+#[pyo3(
+    signature = (stacks, *, by = None, seeds = Whole::from(1), jobs = None),
+    text_signature = "(stacks, *, by=None, seeds=1, jobs=None)"
+)]
 fn compare<'py>(
     py: Python<'py>,
     stacks: Vec<Given>,
     by: Option<&str>,
-    seeds: usize,
-    jobs: Option<usize>,
+    seeds: Whole,
+    jobs: Option<Whole>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    if stacks.is_empty() || seeds == 0 {
-        return Err(refused("found no stacks or no seeds; expected at least one of each"));
+    if stacks.is_empty() {
+        return Err(refused("found no stacks; expected at least one"));
     }
+    let (seeds, jobs) = (seeds.count("seeds", 1..=SEEDS_MAX)?, threads(jobs)?);
     let by = by.map(Metric::parse).transpose().map_err(refused)?;
     let stacks: Vec<Stack> = stacks.into_iter().map(Given::stack).collect::<PyResult<_>>()?;
-    let recipes: Vec<Recipe> = stacks.iter().map(Stack::recipe).collect::<PyResult<_>>()?;
     let failed = Failed::default();
-    let ran = py.detach(|| -> Result<_, LabError> {
-        let mut candidates = Vec::with_capacity(stacks.len() * seeds);
-        for (stack, recipe) in stacks.iter().zip(&recipes) {
-            for recipe in recipe.with_seeds(seeds)? {
-                candidates.push(stack.candidate(&recipe, &failed)?);
-            }
-        }
-        run_all(&candidates, threads(jobs), &|_| {})
-    });
-    failed.raise()?;
+    let ran = failed.wait_for(py, || {
+        let candidates = told_apart::candidates(&stacks, seeds, &failed)?;
+        run_all(&candidates, jobs, &|_| {})
+    })?;
     python(py, &Ranking::by(&ran.map_err(refused)?, seeds, by).map_err(refused)?)
 }
 
 /// As many as there are cores unless said.
-fn threads(jobs: Option<usize>) -> usize {
-    jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)).max(1)
+fn threads(jobs: Option<Whole>) -> PyResult<usize> {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    jobs.map_or_else(|| Ok(cores()), |jobs| jobs.count("jobs", 1..=JOBS_MAX))
+}
+
+/// How many runs are made at a time.
+#[pyfunction]
+fn _threads(jobs: Option<Whole>) -> PyResult<usize> {
+    threads(jobs)
 }
 
 /// Searches the values of keys for the best; what `tune --json` prints.
 #[pyfunction]
-#[pyo3(signature = (stack, vary, *, by = "response_ms.mean", sample = 64, batches = 64, first = 8, confidence = 0.95, jobs = None))]
+#[pyo3(
+    signature = (
+        stack, vary, *, by = "response_ms.mean", sample = Whole::from(64), batches = Whole::from(64),
+        first = Whole::from(8), confidence = 0.95, jobs = None
+    ),
+    text_signature = "(stack, vary, *, by='response_ms.mean', sample=64, batches=64, first=8, confidence=0.95, jobs=None)"
+)]
 #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
 fn tune<'py>(
     py: Python<'py>,
     stack: Given,
     vary: Vec<(String, Vec<String>)>,
     by: &str,
-    sample: usize,
-    batches: usize,
-    first: usize,
+    sample: Whole,
+    batches: Whole,
+    first: Whole,
     confidence: f64,
-    jobs: Option<usize>,
+    jobs: Option<Whole>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let stack = stack.stack()?;
     if stack.has_policies() {
         return Err(refused("a policy of Python's is run and compared; the race is the command's"));
     }
-    let known = [("sample", sample, 1), ("batches", batches, 4), ("first", first, 2)];
-    if let Some((name, found, least)) = known.into_iter().find(|(_, found, least)| found < least) {
-        return Err(refused(format!("{name}: found {found}; expected {least} or more")));
-    }
+    let sample = sample.count("sample", 1..=SAMPLE_MAX)?;
+    let batches = batches.count("batches", 4..=BATCHES_MAX)?;
+    let first = first.count("first", 2..=BATCHES_MAX)?;
     if vary.is_empty() || !(confidence > 0.0 && confidence < 1.0) {
         return Err(refused("found no keys, or a confidence that is not between 0 and 1"));
     }
     let varied = vary.into_iter().map(|(key, values)| format!("{key}={}", values.join(",")).parse());
     let varied: Vec<Vary> = varied.collect::<Result<_, LabError>>().map_err(refused)?;
     let by = Metric::parse(by).map_err(refused)?;
-    let search = TuneSearch { by, sample, batches, first, confidence, jobs: threads(jobs) };
+    let search = TuneSearch { by, sample, batches, first, confidence, jobs: threads(jobs)? };
     let recipe = stack.recipe()?;
-    let tuned = py.detach(|| search.run_with_whole_load(&recipe, &varied, &|_, _| {}));
+    let failed = Failed::default();
+    let tuned = failed.wait_for(py, || search.run_with_whole_load(failed.stop(), &recipe, &varied, &|_, _| {}))?;
     python(py, &tuned.map_err(refused)?)
 }
 
@@ -259,10 +281,29 @@ fn _unchecked(path: PathBuf, keys: Vec<String>) -> Stack {
 /// What a sweep keeps results under: a digest of stack, drives and trace, and the seed.
 #[pyfunction]
 fn _keys(py: Python<'_>, stacks: Vec<Stack>) -> PyResult<Vec<(String, u64)>> {
-    py.detach(|| {
-        let known = Digests::default();
-        stacks.iter().map(|stack| stack.key(&known)).collect()
-    })
+    let known = Digests::default();
+    let key = |stack: &Stack| {
+        py.check_signals()?;
+        py.detach(|| stack.key(&known))
+    };
+    stacks.iter().map(key).collect()
+}
+
+/// Ends runs of a sweep that nobody waits for any more.
+#[pyclass(frozen, name = "_Stop")]
+#[derive(Default)]
+struct PyStop(Stop);
+
+#[pymethods]
+impl PyStop {
+    #[new]
+    fn new() -> PyStop {
+        PyStop::default()
+    }
+
+    fn set(&self) {
+        self.0.set();
+    }
 }
 
 /// Digests of traces that runs of one batch share, so that each trace is read once for them.
@@ -279,19 +320,29 @@ impl Known {
 }
 
 /// The numbers of a run by metric, with half the widths of their intervals, where there are any.
+/// Raises KeyboardInterrupt if it was stopped.
 #[pyfunction]
+#[pyo3(signature = (stack, digest, seed, known, stop = None))]
 fn _measure(
     py: Python<'_>,
     stack: Stack,
     digest: &str,
     seed: u64,
     known: &Known,
+    stop: Option<&PyStop>,
 ) -> PyResult<Vec<(String, f64)>> {
-    let candidate = stack.recipe()?.candidate().map_err(refused)?;
+    let stop = stop.map_or_else(Stop::default, |stop| stop.0.clone());
+    let interrupted = || PyKeyboardInterrupt::new_err(());
+    if stop.is_set() {
+        return Err(interrupted());
+    }
+    let mut candidate = stack.recipe()?.candidate().map_err(refused)?;
     if key(&candidate.stack, &known.0)? != (digest.to_owned(), seed) {
         return Err(refused(StudyError::Another { name: candidate.name }));
     }
-    let ran = py.detach(|| fullstroke_lab::run(&candidate, None, &|_, _| {})).map_err(refused)?;
+    candidate.stop = stop.clone();
+    let ran = py.detach(|| fullstroke_lab::run(&candidate, None, &|_, _| {}));
+    let ran = ran.map_err(|error| if stop.is_set() { interrupted() } else { refused(error) })?;
     let kept = fullstroke_study::keep(&ran, &[]).map_err(refused)?;
     let numbers = kept.into_iter().flat_map(|number| {
         let width = number.half_width.map(|width| (format!("{}.ci95_half_width", number.metric), width));
@@ -317,7 +368,9 @@ fn _fullstroke(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("_metrics", Metric::all().iter().map(Metric::name).collect::<Vec<_>>())?;
     module.add_function(wrap_pyfunction!(_unchecked, module)?)?;
     module.add_function(wrap_pyfunction!(_keys, module)?)?;
+    module.add_function(wrap_pyfunction!(_threads, module)?)?;
     module.add_class::<Known>()?;
+    module.add_class::<PyStop>()?;
     module.add_function(wrap_pyfunction!(_measure, module)?)?;
     module.add_class::<Stack>()?;
     module.add_class::<columns::Trace>()?;

@@ -2,6 +2,7 @@
 //! call into the interpreter, or two. Once one has failed nothing is held, and nothing said.
 
 use crate::failed::Failed;
+use crate::given::{SECTORS_MAX, Whole};
 use fullstroke_contract::{ConfigError, Extent, Gauge, Operation, Request, Signal, Status};
 use fullstroke_opportunity::{Opportunity, Own, Seen, Site, Trial};
 use fullstroke_units::{Lbn, Sectors, Time};
@@ -32,7 +33,8 @@ impl PyStorage {
     }
 
     /// First sector and length of the track.
-    fn track(&self, sector: u64) -> PyResult<(u64, u64)> {
+    fn track(&self, sector: Whole) -> PyResult<(u64, u64)> {
+        let sector = sector.within("sector", 0..=SECTORS_MAX)?;
         let tracks = self.0.tracks.as_ref().map_err(|why| PyValueError::new_err(why.clone()))?;
         let track = tracks.track_at(Lbn(sector)).ok_or_else(|| {
             PyValueError::new_err(format!(
@@ -45,7 +47,8 @@ impl PyStorage {
 
     /// Seek and rotation, in ns, before a transfer could begin, if the arm leaves now.
     #[pyo3(signature = (seen, sector, *, write = false))]
-    fn positioning(&self, seen: &PySeen, sector: u64, write: bool) -> PyResult<u64> {
+    fn positioning(&self, seen: &PySeen, sector: Whole, write: bool) -> PyResult<u64> {
+        let sector = sector.within("sector", 0..=SECTORS_MAX)?;
         let drive = self.0.drive.as_ref().map_err(|why| PyValueError::new_err(why.clone()))?;
         Ok(drive.positioning(Time::from_nanos(seen.now), &seen.arm, Lbn(sector), write).as_nanos())
     }
@@ -117,20 +120,12 @@ impl PyAccess {
     }
 }
 
-fn some(sectors: u64) -> PyResult<Sectors> {
-    match sectors {
-        0 => Err(PyValueError::new_err("found 0 sectors; expected at least 1")),
-        _ => Ok(Sectors(sectors)),
-    }
+fn some(sectors: Whole) -> PyResult<Sectors> {
+    sectors.within("sectors", 1..=SECTORS_MAX).map(Sectors)
 }
 
-fn extent(start: u64, sectors: u64) -> PyResult<Extent> {
-    match start.checked_add(sectors) {
-        Some(_) => Ok(Extent { start: Lbn(start), sectors: some(sectors)? }),
-        None => {
-            Err(PyValueError::new_err(format!("found {sectors} sectors from {start}; no array is as large")))
-        }
-    }
+fn extent(start: Whole, sectors: Sectors) -> PyResult<Extent> {
+    Ok(Extent { start: start.within("start", 0..=SECTORS_MAX).map(Lbn)?, sectors })
 }
 
 /// PULL: hosts are asked for what is dirty.
@@ -141,9 +136,10 @@ pub(crate) struct PyPull(Signal);
 impl PyPull {
     #[new]
     #[pyo3(signature = (sectors, start = None))]
-    fn new(sectors: u64, start: Option<u64>) -> PyResult<PyPull> {
+    fn new(sectors: Whole, start: Option<Whole>) -> PyResult<PyPull> {
+        let sectors = some(sectors)?;
         let of = start.map(|start| extent(start, sectors)).transpose()?;
-        Ok(PyPull(Signal::Pull { extent: of, sectors: some(sectors)? }))
+        Ok(PyPull(Signal::Pull { extent: of, sectors }))
     }
 }
 
@@ -154,8 +150,8 @@ pub(crate) struct PyPush(Signal);
 #[pymethods]
 impl PyPush {
     #[new]
-    fn new(start: u64, sectors: u64) -> PyResult<PyPush> {
-        Ok(PyPush(Signal::Push(extent(start, sectors)?)))
+    fn new(start: Whole, sectors: Whole) -> PyResult<PyPush> {
+        Ok(PyPush(Signal::Push(extent(start, some(sectors)?)?)))
     }
 }
 
@@ -167,7 +163,7 @@ pub(crate) struct PyOwn(Own);
 impl PyOwn {
     #[new]
     #[pyo3(signature = (operation, start, sectors, *, verify = false, members = false))]
-    fn new(operation: &str, start: u64, sectors: u64, verify: bool, members: bool) -> PyResult<PyOwn> {
+    fn new(operation: &str, start: Whole, sectors: Whole, verify: bool, members: bool) -> PyResult<PyOwn> {
         let operation = match operation {
             "read" => Operation::Read,
             "write" if !verify && !members => Operation::Write,
@@ -182,7 +178,7 @@ impl PyOwn {
                 )));
             }
         };
-        Ok(PyOwn(Own { operation, extent: extent(start, sectors)?, verify, members }))
+        Ok(PyOwn(Own { operation, extent: extent(start, some(sectors)?)?, verify, members }))
     }
 
     #[getter]
@@ -296,8 +292,9 @@ impl Tried {
 
     /// When it wants to look, and whether it holds.
     fn ask(&mut self, py: Python<'_>, looked: Option<Time>) -> PyResult<()> {
-        let next: Option<u64> = self.calls.next_look.bind(py).call0()?.extract()?;
-        self.next_look = next.map_or(Time::NEVER, Time::from_nanos);
+        let next: Option<Whole> = self.calls.next_look.bind(py).call0()?.extract()?;
+        self.next_look =
+            next.map_or(Ok(Time::NEVER), |next| next.instant("next_look()").map(Time::from_nanos))?;
         if let Some(now) = looked.filter(|&now| self.next_look <= now) {
             let next = self.next_look.as_nanos();
             return Err(PyValueError::new_err(format!(

@@ -108,6 +108,46 @@ def test_waiting_is_answered_at_the_instant_that_was_named():
     assert len(held) > 100 and min(held) == 1_000_000 and held.count(1_000_000) > 10
 
 
+@pytest.mark.parametrize("wake", [2**64 - 2, 2**70, -1])
+def test_an_instant_beyond_the_clock_is_refused(wake):
+    class Never:
+        def __init__(self, site): ...
+        def choose(self, now, waiting, device): ...
+        def next_wake(self):
+            return wake
+
+    with pytest.raises(ValueError, match=rf"next_wake\(\): found {wake}; expected 0 to"):
+        fullstroke.run(stack("noop").with_elevator(Never))
+
+
+def test_the_last_instant_of_the_clock_is_waited_for():
+    class Late(Fifo):
+        def choose(self, now, waiting, device):
+            return waiting[0] if now >= 2**63 - 1 else None
+
+        def next_wake(self):
+            return 2**63 - 1
+
+    assert fullstroke.run(stack("noop").with_elevator(Late))["requests"] > 100
+
+
+def test_the_protocol_is_there_to_be_built_upon():
+    class Last(fullstroke.Elevator):
+        def __init__(self, site: fullstroke.Site): ...
+        def choose(self, now, waiting, device):
+            return waiting[-1]
+
+    assert fullstroke.run(stack("noop").with_elevator(Last))["name"] == "raid5 with Last"
+    with pytest.raises(TypeError, match="choose"):
+        stack("noop").with_elevator(type("Nothing", (fullstroke.Elevator,), {"__init__": lambda self, site: None}))
+
+
+def test_elevators_of_one_name_are_told_apart():
+    tried = [stack("noop").with_elevator(Fifo), stack("noop").with_elevator(type("Fifo", (Sstf,), {}))]
+    ranking = fullstroke.compare(tried)
+    assert [one["name"] for one in ranking["candidates"]] == ["raid5 with Fifo (2)", "raid5 with Fifo"]
+
+
 @pytest.mark.parametrize("elevator, words", [
     (lambda site: 3, "choose"),
     (lambda: None, "argument"),

@@ -1,6 +1,9 @@
 """`make python-check` builds the module and runs these."""
 
+import ast
 import json
+import os
+import signal
 import subprocess
 import threading
 from pathlib import Path
@@ -61,6 +64,70 @@ def test_keys_are_set_and_others_are_refused_with_the_command_s_words():
         fullstroke.compare([])
     with pytest.raises(ValueError):
         fullstroke.compare(stacks(), by="response_ms.p98x")
+
+
+def varied(*stacks: object, **options: object) -> list[tuple[str, dict]]:
+    ranking = fullstroke.compare(stacks, **options)
+    return sorted(((one["name"], one["varied"]) for one in ranking["candidates"]), key=str)
+
+
+def test_candidates_of_one_file_are_told_apart_by_the_keys_in_which_they_differ():
+    stack = fullstroke.Stack(ROOT / "stacks/demo/raid5.toml", "workload.to=5s", "volume.chunk=64KiB")
+    small, mirror = stack.set("volume.chunk = 16KiB"), fullstroke.Stack(ROOT / "stacks/demo/raid10.toml", "workload.to=5s")
+    assert varied(stack, small, mirror, seeds=2) == [
+        ("raid10", {}), ("raid5", {"volume.chunk": "16KiB"}), ("raid5", {"volume.chunk": "64KiB"}),
+    ]
+    assert "raid5 volume.chunk=" in fullstroke.compare([stack, small])["verdict"]
+    assert varied(stack, stack.set("host.queue_depth=4")) == [("raid5", {"host.queue_depth": "4"}), ("raid5", {})]
+    assert varied(stack, stack) == [("raid5 (2)", {}), ("raid5", {})]
+
+
+def test_files_of_one_name_are_called_by_their_paths():
+    here, there = ROOT / "stacks/demo/raid5.toml", ROOT / "stacks/demo/../demo/raid5.toml"
+    assert varied(here, there) == sorted([(str(here), {}), (str(there), {})])
+
+
+@pytest.mark.parametrize("key, found, expected", [
+    ("seeds", -1, "1 to 10000"), ("seeds", 0, "1 to 10000"), ("seeds", 10**12, "1 to 10000"),
+    ("seeds", 2**63, "1 to 10000"), ("seeds", 2**70, "1 to 10000"), ("jobs", -1, "1 to 1024"),
+])
+def test_numbers_out_of_range_are_refused(key, found, expected):
+    with pytest.raises(ValueError, match=f"^{key}: found {found}; expected {expected}$"):
+        fullstroke.compare([stacks()[0]], **{key: found})
+
+
+def test_what_is_of_another_type_is_refused_in_a_line():
+    with pytest.raises(TypeError) as raised:
+        fullstroke.run(None)
+    assert str(raised.value) == "found NoneType; expected a Stack or a path"
+    with pytest.raises(TypeError, match="volume.chunk: found '64KiB'; expected several"):
+        fullstroke.tune(stacks()[0], {"volume.chunk": "64KiB"})
+    with pytest.raises(ValueError, match="batches: found -1; expected 4 to"):
+        fullstroke.tune(stacks()[0], {"volume.chunk": ["64KiB"]}, batches=-1)
+
+
+LONG = fullstroke.Stack(ROOT / "stacks/bench/closed-random-8k.toml", "workload.requests=60000000")
+
+
+@pytest.mark.parametrize("long", [
+    lambda: fullstroke.run(LONG),
+    lambda: fullstroke.compare([LONG, LONG.set("seed=9")], seeds=2, jobs=2),
+    lambda: fullstroke.tune(LONG, {"host.queue_depth": [1, 2]}),
+])
+def test_an_interrupt_ends_runs(long):
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        long()
+
+
+def test_the_types_are_those_of_the_module():
+    stub = ast.parse((ROOT / "python/fullstroke/__init__.pyi").read_text())
+    defined = [node for node in stub.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))]
+    imported = [one.asname for node in stub.body if isinstance(node, ast.ImportFrom) for one in node.names if one.asname]
+    assert {node.name for node in defined} | {*imported, "__version__"} == set(fullstroke.__all__)
+    settable = [node.name for node in defined if any(isinstance(one, ast.AnnAssign) for one in node.body)]
+    assert not settable, "objects of the module are frozen"
 
 
 def test_a_trace_is_columns_that_others_take():

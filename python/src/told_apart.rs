@@ -1,0 +1,66 @@
+//! What tells stacks apart that are compared.
+
+use crate::Stack;
+use crate::failed::Failed;
+use fullstroke_lab::{Candidate, LabError, Recipe, Varied, recipes};
+use fullstroke_stack::Overrides;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// What is run of each stack, with so many seeds each. As by `--vary`, those of one file have the keys
+/// in which they differ; files of one name have their paths for it. What is alike all the same is numbered.
+/// Not all, if `failed` has an exception.
+pub(crate) fn candidates(
+    stacks: &[Stack],
+    seeds: usize,
+    failed: &Failed,
+) -> Result<Vec<Candidate>, LabError> {
+    let mut by_file: BTreeMap<&PathBuf, Vec<&Stack>> = BTreeMap::new();
+    stacks.iter().for_each(|stack| by_file.entry(&stack.path).or_default().push(stack));
+    let files: Vec<PathBuf> = by_file.keys().map(|file| (*file).clone()).collect();
+    let names = recipes(&files, &Overrides::default(), &[]).into_iter().map(|recipe| recipe.name);
+    let known: BTreeMap<&PathBuf, (String, Vec<&str>)> =
+        by_file.iter().zip(names).map(|((file, alike), name)| (*file, (name, differing(alike)))).collect();
+    let mut met: BTreeMap<String, usize> = BTreeMap::new();
+    let mut candidates = Vec::new();
+    for stack in stacks {
+        let (name, differing) = &known[&stack.path];
+        let recipe = recipe(stack, name, differing);
+        let label = stack.name_from(&recipe.label());
+        let number = met.entry(label).and_modify(|number| *number += 1).or_insert(1);
+        for recipe in recipe.with_seeds(seeds)? {
+            if failed.is_kept() {
+                return Ok(candidates);
+            }
+            let mut candidate = stack.candidate(&recipe, failed)?;
+            if *number > 1 {
+                candidate.name = format!("{} ({number})", candidate.name);
+            }
+            candidates.push(candidate);
+        }
+    }
+    Ok(candidates)
+}
+
+fn recipe(stack: &Stack, name: &str, differing: &[&str]) -> Recipe {
+    let own = |key: &&str| stack.value(key).map(|value| format!("{key}={value}"));
+    let varied: Vec<String> = differing.iter().filter_map(own).collect();
+    Recipe {
+        name: name.to_owned(),
+        varied: Varied::new(&varied),
+        file: stack.path.clone(),
+        overrides: stack.overrides(),
+    }
+}
+
+/// The keys, in the order in which they come up, that do not have one value in all stacks of a file.
+fn differing<'a>(alike: &[&'a Stack]) -> Vec<&'a str> {
+    let mut keys: Vec<&str> = Vec::new();
+    for (key, _) in alike.iter().flat_map(|stack| stack.assignments()) {
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    keys.retain(|key| alike.iter().any(|stack| stack.value(key) != alike[0].value(key)));
+    keys
+}
