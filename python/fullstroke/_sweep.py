@@ -1,6 +1,8 @@
 """Many runs, kept as they come, so that an interrupted sweep goes on where it was."""
 
+import functools
 import os
+import uuid
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,9 @@ def sweep(
     import pyarrow
     from pyarrow import parquet
 
+    if isinstance(stacks, (str, os.PathLike)):
+        raise TypeError(f"stacks: found {stacks!r}; expected several, as in [{stacks!r}]")
+    threads = _fullstroke._threads(jobs)
     wanted = [stack if isinstance(stack, Stack) else Stack(stack) for stack in stacks]
     keys = _fullstroke._keys(wanted)
     folder = Path(to) / _fullstroke._build
@@ -30,33 +35,30 @@ def sweep(
         + [(name + end, "float64") for name in _fullstroke._metrics for end in ("", WIDTH)]
     )
     kept: dict[tuple[str, int], dict[str, Any]] = {}
-    batches = 0
     for file in sorted(folder.glob("batch-*.parquet")):
         for row in read(file, schema, parquet):
             kept[row["digest"], row["seed"]] = row
-        batches = int(file.stem.removeprefix("batch-")) + 1
 
     missing = {key: stack for key, stack in zip(keys, wanted) if key not in kept}
     todo, failures = list(missing.items()), []
-    crew = cluster.dask(client) if client else cluster.local(jobs or os.cpu_count() or 1)
-    for batch in cluster.spread(crew, work, todo, seconds):
-        rows = []
-        for number, result in batch:
-            key, stack = todo[number]
-            if isinstance(result, Exception):
-                failures.append((stack, result))
-            else:
-                identity = {"digest": key[0], "seed": key[1], "stack": str(stack.path), "keys": stack.keys}
-                rows.append(identity | result)
-        if rows:
-            # Whole or not at all.
-            file = folder / f"batch-{batches:06}.parquet"
-            partial = file.with_suffix(".partial")
-            # Few numbers in many columns: dictionaries of each would take longer than the numbers.
-            parquet.write_table(pyarrow.Table.from_pylist(rows, schema), partial, compression="zstd", use_dictionary=False)
-            os.replace(partial, file)
-            batches += 1
-        kept |= {(row["digest"], row["seed"]): row for row in rows}
+    stop = _fullstroke._Stop()
+    crew = cluster.dask(client) if client else cluster.local(threads)
+    try:
+        for batch in cluster.spread(crew, work if client else functools.partial(work, stop=stop), todo, seconds):
+            rows = []
+            for number, result in batch:
+                key, stack = todo[number]
+                if isinstance(result, Exception):
+                    failures.append((stack, result))
+                else:
+                    identity = {"digest": key[0], "seed": key[1], "stack": str(stack.path), "keys": stack.keys}
+                    rows.append(identity | result)
+            if rows:
+                write(folder, pyarrow.Table.from_pylist(rows, schema), parquet)
+            kept |= {(row["digest"], row["seed"]): row for row in rows}
+    finally:
+        # After Ctrl-C: what threads still run keeps the process.
+        stop.set()
     if failures:
         stack, first = failures[0]
         raise ValueError(f"{len(failures)} of {len(todo)} runs failed, the others are kept; the first: {stack!r}: {first}")
@@ -78,13 +80,25 @@ def read(file: Path, schema: Any, parquet: Any) -> list[dict[str, Any]]:
     return table.to_pylist()
 
 
-def work(items: list[tuple[tuple[str, int], Stack]]) -> list[Any]:
+def write(folder: Path, table: Any, parquet: Any) -> None:
+    """Whole or not at all, under a name that no other sweep into the folder has."""
+    file = folder / f"batch-{uuid.uuid4().hex}.parquet"
+    partial = file.with_suffix(".partial")
+    try:
+        # Few numbers in many columns: dictionaries of each would take longer than the numbers.
+        parquet.write_table(table, partial, compression="zstd", use_dictionary=False)
+        os.replace(partial, file)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def work(items: list[tuple[tuple[str, int], Stack]], stop: Any = None) -> list[Any]:
     """The numbers of each, or why there are none."""
     results: list[Any] = []
     known = _fullstroke._Known()
     for key, stack in items:
         try:
-            results.append(dict(_fullstroke._measure(stack, *key, known)))
+            results.append(dict(_fullstroke._measure(stack, *key, known, stop)))
         except ValueError as error:
             results.append(error)
     return results

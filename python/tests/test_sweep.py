@@ -3,6 +3,7 @@
 import os
 import pickle
 import subprocess
+import sys
 from pathlib import Path
 
 import fullstroke
@@ -83,6 +84,55 @@ def test_a_damaged_file_is_named(tmp_path):
         fullstroke.sweep(stacks()[:1], tmp_path)
 
 
+def test_a_file_of_somebody_else_s_is_named(tmp_path):
+    fullstroke.sweep(stacks()[:1], tmp_path)
+    file = next(tmp_path.rglob("*.parquet")).with_name("batch-x.parquet")
+    parquet.write_table(pyarrow.table({"a": [1]}), file)
+    with pytest.raises(ValueError, match="batch-x.parquet: found other columns"):
+        fullstroke.sweep(stacks()[:1], tmp_path)
+
+
+def test_batches_are_read_under_any_name(tmp_path):
+    table = fullstroke.sweep(stacks()[:1], tmp_path)
+    file = next(tmp_path.rglob("*.parquet"))
+    file.rename(file.with_name("batch-000000.parquet"))
+    assert fullstroke.sweep(stacks()[:1], tmp_path).equals(table)
+    assert len(list(tmp_path.rglob("*.parquet"))) == 1
+
+
+def test_sweeps_into_one_folder_keep_each_other_s_results(tmp_path, monkeypatch):
+    """One begins while another is at its first run."""
+    measure = fullstroke._fullstroke._measure
+
+    def beside(*arguments):
+        monkeypatch.setattr(fullstroke._fullstroke, "_measure", measure)
+        fullstroke.sweep(stacks()[2:], tmp_path, jobs=1)
+        return measure(*arguments)
+
+    monkeypatch.setattr(fullstroke._fullstroke, "_measure", beside)
+    fullstroke.sweep(stacks()[:2], tmp_path, jobs=1)
+    assert sum(parquet.read_table(file).num_rows for file in tmp_path.rglob("*.parquet")) == 4
+    assert not list(tmp_path.rglob("*.partial"))
+
+
+def test_an_interrupted_sweep_does_not_keep_the_process(tmp_path):
+    code = f"""
+import fullstroke, os, signal, threading
+stack = fullstroke.Stack({str(ROOT / "stacks/bench/closed-random-8k.toml")!r}, "workload.requests=60000000")
+threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+fullstroke.sweep([stack, stack.set("seed=9")], {str(tmp_path)!r}, jobs=1)
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert ran.returncode != 0 and "KeyboardInterrupt" in ran.stderr
+
+
+def test_a_path_is_no_list_of_stacks(tmp_path):
+    with pytest.raises(TypeError, match="expected several"):
+        fullstroke.sweep("file.toml", tmp_path)
+    with pytest.raises(ValueError, match="jobs: found -1; expected 1 to"):
+        fullstroke.sweep(stacks(), tmp_path, jobs=-1)
+
+
 def test_policies_in_python_are_not_swept(tmp_path):
     stack = stacks()[0].set('host.elevator="noop"')
 
@@ -135,8 +185,6 @@ def test_a_batch_that_breaks_off_is_told_for_each_of_its_items():
 def test_a_study_runs_on_a_cluster_as_it_does_here(tmp_path, client):
     if not PROGRAM.exists():
         pytest.skip("target/release/fullstroke is not there; `make demo` builds it")
-    import sys
-
     words = [str(PROGRAM), "study", "run", "carroll-2008/low-load", "--set", "workload.duration=2s", "--results"]
     here = subprocess.run([*words, tmp_path / "here"], cwd=ROOT, capture_output=True, text=True)
     there = subprocess.run([*words, tmp_path / "there", "--dask", client.scheduler.address], cwd=ROOT,
