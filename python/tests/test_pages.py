@@ -21,6 +21,8 @@ def test_the_readme_s_examples(tmp_path):
     ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     assert "best by response_ms" in ran.stdout
+    first = next(line for line in ran.stdout.splitlines() if line.startswith("1 raid5 "))
+    assert "KiB" in first and not first.endswith(" 0.0"), "which chunk won, with an interval over seeds"
 
 
 def test_the_fleet_answers_the_same_when_it_goes_on(tmp_path):
