@@ -92,10 +92,11 @@ def test_a_file_of_somebody_else_s_is_named(tmp_path):
         fullstroke.sweep(stacks()[:1], tmp_path)
 
 
-def test_batches_are_read_under_any_name(tmp_path):
+@pytest.mark.parametrize("name", ["batch-000000.parquet", "batch-x.parquet"])
+def test_batches_are_read_under_any_name(tmp_path, name):
     table = fullstroke.sweep(stacks()[:1], tmp_path)
     file = next(tmp_path.rglob("*.parquet"))
-    file.rename(file.with_name("batch-000000.parquet"))
+    file.rename(file.with_name(name))
     assert fullstroke.sweep(stacks()[:1], tmp_path).equals(table)
     assert len(list(tmp_path.rglob("*.parquet"))) == 1
 
