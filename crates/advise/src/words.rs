@@ -262,7 +262,7 @@ fn farther_without_a_drive(first: &Finalist, other: &Finalist, wishes: &Wishes) 
         let whys: Vec<&str> = one.misses_without_a_drive.iter().map(|miss| miss.why.as_str()).collect();
         whys.join("; ")
     };
-    if theirs.is_lost > own.is_lost {
+    if theirs.is_lost && !own.is_lost {
         return Some(Miss::lost().why);
     }
     let known = |wish| first.misses_without_a_drive.iter().any(|own| own.wish == wish);

@@ -287,7 +287,7 @@ impl Search {
         }
         let parts = Parts { batches: &batches, requests: requests / tuner.race().told() as u64 };
         let impossible = impossible.borrow().clone();
-        Ok(Tuned::new(&tuner, recipe, self, varied, points, &parts, seed.0, impossible))
+        Ok(Tuned::new(&tuner, recipe, self, varied, &parts, seed.0, impossible))
     }
 
     /// The same, and the best once more on the whole load in one run, unless that takes far longer than the race.
@@ -366,12 +366,11 @@ impl Tuned {
         recipe: &Recipe,
         search: &Search,
         varied: &[Vary],
-        points: usize,
         parts: &Parts<'_>,
         seed: u64,
         impossible: Vec<Impossible>,
     ) -> Tuned {
-        let batches = parts.batches.count();
+        let (points, batches) = (Space::new(varied).points(), parts.batches.count());
         let race = tuner.race();
         let candidates: Vec<TunedCandidate> = race
             .standings()

@@ -65,7 +65,7 @@ pub(crate) fn words(name: &str) -> String {
         },
         [] => return name.to_owned(),
     };
-    let of = scope.iter().filter(|part| !["workloads", "hosts", "operations"].contains(part));
+    let of = scope.iter().filter(|part| !["workloads", "hosts", "operations", "energy"].contains(part));
     let of: Vec<&str> = of.map(|part| if *part == "members" { "drives" } else { part }).collect();
     if of.is_empty() { words } else { format!("{words} of {}", of.join(", ")) }
 }
