@@ -8,7 +8,7 @@ use crate::outcome::Condition as State;
 use crate::words;
 use crate::{Assumptions, Choices, Controller, LeftOut, Loss, Miss, Outcome, Redundancy, Wishes, loss};
 use fullstroke_lab::{
-    Candidate, Condition, LabError, Ran, Ranking, Recipe, TuneSearch, Vary, VolumeReport, run_all,
+    Candidate, Condition, LabError, Ran, Ranking, Recipe, TuneSearch, Varied, Vary, VolumeReport, run_all,
 };
 use fullstroke_measure::Metric;
 use fullstroke_stack::{Overrides, Stack, StackError};
@@ -199,11 +199,14 @@ fn check(request: &Request) -> Result<(), AdviseError> {
     // The stack's own drives may be too small for the load.
     let most = request.counts.iter().copied().max().unwrap_or(1);
     let stack = Stack::load(&request.stack, &on_drives(request, "raid0", most))?;
-    if request.wishes.streams.is_some() && stack.streams().is_none() {
+    let load = Candidate::new(String::new(), Varied::default(), stack);
+    if request.wishes.streams.is_some() && load.stack.streams().is_none() {
         let why = "--streams: the load has no streams; give a stack whose [workload] has kind = \"streams\"";
         return Err(AdviseError::Impossible(why.to_owned()));
     }
-    if let Some(wished) = request.wishes.mb_per_s.filter(|_| comes_at_its_own_times(&stack)) {
+    if let Some(wished) = request.wishes.mb_per_s
+        && load.can_be_hurried()?
+    {
         let why = format!(
             "mb_per_s: found {wished}; the load comes at its own times, so that every array that keeps up has as many megabytes a \
              second. Say p99 instead, or have each request wait for an earlier one (--pace closed), so that a faster array is asked for more"
@@ -273,11 +276,6 @@ fn sound(request: &Request) -> Result<(), String> {
 fn once<T: PartialEq + std::fmt::Display>(key: &str, values: &[T]) -> Result<(), String> {
     let twice = values.iter().enumerate().find(|(place, value)| values[..*place].contains(value));
     twice.map_or(Ok(()), |(_, value)| Err(format!("[choices] {key}: {value} stands twice")))
-}
-
-/// Whether requests come however late earlier ones are answered.
-fn comes_at_its_own_times(stack: &Stack) -> bool {
-    stack.build().is_ok_and(|built| built.hosts.iter().all(|host| !host.source.heeds_completions()))
 }
 
 impl Request {
@@ -351,17 +349,21 @@ impl Request {
     /// The one of several settings that on all of the load is nearest to the wishes, or best by the metric, and how many
     /// runs that took. A mean over parts is not the number of the whole: the tail of a short part is its longest request.
     fn best_on_all(&self, able: &[Chosen], by: Metric) -> Result<(Chosen, usize), AdviseError> {
+        if let [only] = able {
+            return Ok((only.clone(), 0));
+        }
         let seeds = self.seeds();
+        let name = |one: &Chosen| one.settings.join(" ");
         let mut candidates = Vec::new();
         for one in able {
             for recipe in one.recipe.with_seeds(seeds)? {
-                candidates.push(Candidate { name: one.settings.join(" "), ..recipe.candidate()? });
+                candidates.push(Candidate { name: name(one), ..recipe.candidate()? });
             }
         }
         let ran = run_all(&candidates, self.jobs, &|_| {})?;
         let ranking = Ranking::of_seeds(&ran, seeds, by);
         let rank = |one: &Chosen| {
-            let name = one.settings.join(" ");
+            let name = name(one);
             ranking.candidates.iter().position(|ranked| ranked.name == name)
         };
         let far = |index: usize| {

@@ -112,16 +112,16 @@ impl Entrant<'_> {
     }
 
     fn difference(&self, best: Entrant<'_>, metric: Metric, confidence: f64) -> Difference {
-        let within = paired_difference(&self.ran().measured, &best.ran().measured, metric, confidence);
+        let within = || paired_difference(&self.ran().measured, &best.ran().measured, metric, confidence);
         let over_seeds = || {
             let pairs: Vec<(f64, f64)> = self.values(metric).zip(best.values(metric)).collect();
             difference_over_seeds(&pairs, confidence)
         };
         match (self.varies(metric), best.varies(metric)) {
-            (false, false) => within,
+            (false, false) => within(),
             (true, true) => over_seeds(),
             // Seeds say nothing of how sure the value is that they do not change.
-            _ => over_seeds().no_surer_than(&within),
+            _ => over_seeds().no_surer_than(&within()),
         }
     }
 

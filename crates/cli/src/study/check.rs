@@ -97,12 +97,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &Output) -> Result<(), Fail
             "--count and --record are about --seeds and --vary-free; give one".into(),
         ));
     }
-    check_targets(
-        &arguments.reporting,
-        &arguments.selection.find_with(&arguments.traces)?,
-        &arguments.traces,
-    )?;
     let loaded = arguments.selection.load(&arguments.set, &arguments.traces)?;
+    check_targets(&arguments.reporting, &loaded.studies, &arguments.traces)?;
     let checked = check_all(&loaded)?;
     let answer = Answer { verdict: verdict(&checked), checked: &checked, version: VERSION };
     let shown = output.show(&checked, text(&checked));
